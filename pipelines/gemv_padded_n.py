@@ -72,7 +72,7 @@ register_pipeline(
             "in blocks of 16 (fp4) or 32, as tcgen05.mma has them, row-major, or blocked in the op",
             "codes of fp4 and fp6 one to a byte (tensor of i8) by tc.pack_codes",
             "f32 accumulator, global scales tensor<f32>; after it elementwise linalg, arith ops on "
-            "tensors, broadcasts of other arguments: its epilogue; result f32, f16 or bf16",
+            "tensors, broadcasts of other arguments: its epilogue; result f32, f16, bf16 or fp8",
             "static shapes, up to 128 columns; K a multiple of the block; with a caller's blocked "
             "scales of 64 with fp4, of 128 with fp6 or mixed fp4",
         ),

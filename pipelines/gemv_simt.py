@@ -52,7 +52,7 @@ register_pipeline(
             "in blocks of 16 (fp4) or 32, as tcgen05.mma has them",
             "codes of fp4 and fp6 one to a byte (tensor of i8) by tc.pack_codes",
             "f32 accumulator, global scales tensor<f32>; after it elementwise linalg, arith ops on "
-            "tensors, broadcasts of other arguments: its epilogue; result f32, f16 or bf16",
+            "tensors, broadcasts of other arguments: its epilogue; result f32, f16, bf16 or fp8",
             "static shapes, K a multiple of the block",
         ),
         build=build,

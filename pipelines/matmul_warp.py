@@ -93,7 +93,7 @@ register_pipeline(
             "f16, bf16, f32 (multiplied as tf32), f8E4M3FN or f8E5M2 (from sm_90) inputs, f32 "
             "accumulator; i8 inputs, i32 accumulator",
             "after it elementwise linalg, arith ops on tensors, broadcasts of other arguments: its "
-            "epilogue; result f32, f16, bf16 or i32",
+            "epilogue; result f32, f16, bf16, i32 or (from sm_90) fp8",
             "static shapes; rows of no multiple of 4 bytes are repacked",
             *PRODUCT_FORMS,
         ),

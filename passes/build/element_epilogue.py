@@ -6,22 +6,19 @@ from collections.abc import Callable, Sequence
 
 from tcir._mlir import arith, ir
 from tcir.dialect import tc
-from tcir.passes.build import simt
+from tcir.passes.build import narrow, simt
 from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.functions import (
-    FUNCTIONS,
-    NAMES,
-    NO_EXPONENT,
-    POWERS,
-    constant_number,
-    divided,
-    function,
-)
+from tcir.passes.build.fp8 import FP8
 from tcir.passes.build.tile_kernel import Source
 
 INSTEAD = "take pipeline gemm"
 LEAST_BITS = 16
-"""Narrower numbers have no registers of their own: conversions of fp8 take pairs."""
+"""Narrower numbers have no registers of their own."""
+BYTES = {
+    **dict.fromkeys(FP8, ("tc.element", "arith.extf", "arith.truncf")),
+    "i8": ("arith.trunci", "arith.fptosi", "arith.fptoui"),
+}
+"""What may be of a type of a byte: what reads it, and conversions."""
 
 
 def check_by_element(source: Source, pass_name: str) -> None:
@@ -37,7 +34,7 @@ def check_by_element(source: Source, pass_name: str) -> None:
 
 
 def check_elements(after: tc.EpilogueOp, where: str, instead: str) -> None:
-    """Rejects an epilogue that makes an element of two columns, or has types of a byte."""
+    """Rejects an epilogue that makes an element of two columns, or computes with bytes."""
     if after.gated:
         raise match_failure(
             after,
@@ -52,11 +49,14 @@ def check_types(op: ir.OpView, where: str, instead: str) -> None:
     """Rejects numbers, or tensors of them, that a thread cannot hold one by one."""
     values = [*op.operation.operands, *op.operation.results]
     for kind in (getattr(v.type, "element_type", v.type) for v in values):
+        if op.operation.name in BYTES.get(str(kind), ()):
+            continue
         if str(kind) != "i1" and kind.width < LEAST_BITS:
             raise match_failure(
                 op,
-                f"expected f32, f16, bf16, i16 or i32 in an epilogue {where}, got {kind} (a thread "
-                f"has one number, conversions of fp8 take pairs); store f16, or {instead}",
+                f"expected {op.operation.name} of f32, f16, bf16, i16 or i32 in an epilogue {where}"
+                f", got {kind} (registers have no bytes, and fp8 is only converted, PTX ISA "
+                f"9.7.9.21); extend first and round last, or {instead}",
             )
 
 
@@ -72,26 +72,37 @@ def number_at(
     """
     block = after.body.blocks[0]
     (argument,) = block.arguments
-    narrow = total.type != argument.type
-    known = {argument: arith.truncf(argument.type, total) if narrow else total}
+    rounded = total.type != argument.type
+    known = {argument: arith.truncf(argument.type, total) if rounded else total}
     *ops, end = block.operations
     for each in ops:
         with each.location:
-            known[each.operation.results[0]] = (
-                load(
-                    pointer_of(each.tensor),
-                    each.tensor.type,
-                    [None if dim is None else at[dim] for dim in each.dims],
-                )
-                if isinstance(each, tc.ElementOp)
-                else scalar(each, [known[operand] for operand in each.operation.operands])
-            )
+            operands = [known[o] for o in each.operation.operands if o in known]
+            known[each.operation.results[0]] = _number(each, operands, pointer_of, at)
     return known[end.operands[0]]
 
 
-def load(pointer: ir.Value, kind: ir.RankedTensorType, at: Sequence[ir.Value | None]) -> ir.Value:
-    """The element of a tensor at `pointer` at the indices `at`, i32 values; None: 0."""
-    return simt.load(address(pointer, kind, at), kind.element_type)
+def _number(
+    op: ir.OpView,
+    operands: Sequence[ir.Value],
+    pointer_of: Callable[[ir.Value], ir.Value],
+    at: Sequence[ir.Value],
+) -> ir.Value:
+    if isinstance(op, tc.ElementOp):
+        return _element(op, pointer_of(op.tensor), at)
+    if op.operation.name == "arith.constant":
+        return narrow.constant(op.operation.results[0].type, op.operation.attributes["value"])
+    return narrow.computed(op, operands)
+
+
+def _element(op: tc.ElementOp, pointer: ir.Value, at: Sequence[ir.Value]) -> ir.Value:
+    places = [None if dim is None else at[dim] for dim in op.dims]
+    return narrow.load(address(pointer, op.tensor.type, places), op.tensor.type.element_type)
+
+
+def store(pointer: ir.Value, place: ir.Value, number: ir.Value, element: ir.Type) -> None:
+    """Stores a number as element `place`, an i64, of a tensor at `pointer`."""
+    narrow.store(simt.at(pointer, byte(place, element)), number, element)
 
 
 def address(
@@ -111,36 +122,3 @@ def address(
 def byte(place: ir.Value, element: ir.Type) -> ir.Value:
     """The offset of element `place`, an i64, in bytes; an i1 has one."""
     return simt.mul(place, max(1, tc.element_bytes(element)))
-
-
-def scalar(
-    op: ir.OpView, operands: Sequence[ir.Value], kinds: Sequence[ir.Type] | None = None
-) -> ir.Value:
-    """An op of ``arith`` or ``math`` on numbers; kinds: of its results, if not its own."""
-    name = op.operation.name
-    if name in FUNCTIONS or name in POWERS:
-        if isinstance(operands[0].type, ir.F64Type):
-            raise match_failure(
-                op,
-                f"expected {name} of f32 or narrower, got one of f64 (PTX ISA 9.7.3: its "
-                "instruction has no such form); round with arith.truncf in front",
-            )
-        if name in FUNCTIONS:
-            return function(name, operands[0])
-        exponent = constant_number(op.operation.operands[1])
-        if exponent is None:
-            raise match_failure(op, NO_EXPONENT.format(name))
-        return function(name, operands[0], exponent)
-    if name == "math.fma":
-        return simt.fma(*operands)
-    if name.startswith("math."):
-        raise match_failure(
-            op,
-            f"expected arith ops, {', '.join(NAMES)} in an epilogue, got {name}, which has no "
-            "lowering; compute it in a function of its own",
-        )
-    if name == "arith.divf":
-        return divided(*operands)
-    attributes = {each: op.operation.attributes[each] for each in op.operation.attributes}
-    own = [getattr(r.type, "element_type", r.type) for r in op.operation.results]
-    return ir.Operation.create(name, kinds or own, operands, attributes).result

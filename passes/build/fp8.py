@@ -59,3 +59,18 @@ def widened_pair(pair: ir.Value, element: str) -> list[ir.Value]:
         arith.extf(ir.F32Type.get(), llvm.extractelement(vector, simt.constant(n)))
         for n in range(2)
     ]
+
+
+def rounded_code(number: ir.Value, element: str) -> ir.Value:
+    """f32, f16 or bf16 as the code of fp8, an i32 whose upper bytes are zeros."""
+    wide = ir.F32Type.get()
+    x = number if number.type == wide else arith.extf(wide, number)
+    return arith.extui(integer_type(32), rounded_pair(x, simt.number(0.0), element, bounded=False))
+
+
+def widened_code(code: ir.Value, element: str, kind: ir.Type) -> ir.Value:
+    """The number, a float of type `kind`, whose code is the low byte of an i32; exact."""
+    number, _ = widened_pair(arith.trunci(integer_type(16), code), element)
+    if number.type == kind:
+        return number
+    return (arith.extf if kind.width > number.type.width else arith.truncf)(kind, number)

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tcir._mlir import arith, ir, scf
-from tcir.dialect import tc
 from tcir.dialect.attributes import integers
 from tcir.dialect.limits import TMEM_LANES
 from tcir.passes.build import simt
-from tcir.passes.build.element_epilogue import number_at
+from tcir.passes.build.element_epilogue import number_at, store
 from tcir.passes.build.emit import i64, i64s
 from tcir.passes.build.gpu_module import buffer_numbers, launch_order
 from tcir.passes.build.limits import ceil_div
@@ -101,8 +100,8 @@ class Partials:
                 place = (batch, row, simt.rest(element, n))
                 at = [place[dim] for dim in dimensions(self.source.op)]
                 value = number_at(self.source.after, read.__getitem__, at, value)
-            place_ = simt.mul(simt.wide(simt.add(base, element)), tc.element_bytes(value.type))
-            simt.store(simt.at(out, place_), value)
+            last = self.source.after or self.source.op
+            store(out, simt.wide(simt.add(base, element)), value, last.out.type.element_type)
             scf.YieldOp([])
 
     def _sum(

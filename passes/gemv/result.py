@@ -25,11 +25,15 @@ from tcir.passes.build.tile_kernel import (
 @dataclass(frozen=True)
 class Result:
     """Destination of the result: `out` as ``[batch, M, N]``; the kernel's global scales, `factors`,
-    and the epilogue of sums times these."""
+    and the epilogue of sums times these.
+
+    least: columns of a register tile: NVVM loads vectors of two, and four bytes are a register
+    """
 
     out: ir.Value
     factors: Sequence[ir.Value]
     epilogue: Epilogue
+    least: int = 2
 
     @staticmethod
     def create(source: Source, arguments: list[ir.Value], shape: ScaledShape) -> Result:
@@ -43,7 +47,8 @@ class Result:
         def epilogue(sums: ir.Value, at: Sequence[Index]) -> ir.Value:
             return inner(sums, [at[dim] for dim in dims])
 
-        return Result(three_dimensional(arguments[-1], shape), factors, epilogue)
+        least = 4 if source.after is not None and _has_bytes(source.after) else 2
+        return Result(three_dimensional(arguments[-1], shape), factors, epilogue, least)
 
     @staticmethod
     def of_sums(out: ir.Value) -> Result:
@@ -52,8 +57,9 @@ class Result:
 
     def store(self, d: ir.Value, indices: Callable[[ir.Value], list[Index]]) -> None:
         """Stores the columns in `out`; ``indices(quarter)``: indices of the quarter's lane 0."""
-        # NVVM loads vectors of two columns at least.
-        columns = max(2, min(STORE_COLUMNS, 1 << (self.out.type.shape[-1] - 1).bit_length()))
+        columns = max(
+            self.least, min(STORE_COLUMNS, 1 << (self.out.type.shape[-1] - 1).bit_length())
+        )
         epilogue = scaled(self.factors, self.epilogue)
         with loop(QUARTERS) as quarter:
             at = indices(quarter)
@@ -62,6 +68,11 @@ class Result:
                 place = index.values([*at[:-1], index.add(at[-1], first)])
                 value = epilogue(sums, place)
                 tc.StoreRowsOp(value, self.out, place, i64(QUARTER_LANES), i64(1))
+
+
+def _has_bytes(after: tc.EpilogueOp) -> bool:
+    kinds = [r.type for op in after.body.blocks[0] for r in op.operation.results]
+    return any(tc.element_bytes(kind) == 1 for kind in kinds)
 
 
 BATCH, ROWS, COLUMNS = range(3)

@@ -1,4 +1,7 @@
-"""`arith.truncf` and `arith.extf`: to and from fp8 by pairs, other types as they are."""
+"""`arith.truncf` and `arith.extf`: to and from fp8 by pairs, other types as they are.
+
+A number of fp8 is its code in an i32, a register tile of fp8 the words of its codes.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Iterator
 from tcir._mlir import arith, ir, llvm
 from tcir.dialect.attributes import integer_type
 from tcir.errors import PassError
-from tcir.passes.build.fp8 import FP8, rounded_pair, widened_pair
+from tcir.passes.build.fp8 import FP8, rounded_code, rounded_pair, widened_code, widened_pair
 from tcir.passes.build.functions import constant_number
 
 from .converter import Converter, lower
@@ -24,8 +27,11 @@ def convert_truncf(converter: Converter, op: ir.OpView) -> None:
     if not is_fp8(result.type):
         convert_elementwise(converter, op)
         return
-    words, element = _words(result.type), str(result.type.element_type)
     x = converter.ssa(source)
+    if not isinstance(result.type, ir.VectorType):
+        converter.values[result] = rounded_code(x, str(result.type))
+        return
+    words, element = _words(result.type), str(result.type.element_type)
     wide = ir.VectorType.get(x.type.shape, ir.F32Type.get())
     if x.type != wide:
         x = arith.extf(wide, x)
@@ -42,6 +48,10 @@ def convert_extf(converter: Converter, op: ir.OpView) -> None:
     (source,), result = op.operation.operands, op.operation.results[0]
     if not is_fp8(source.type):
         convert_elementwise(converter, op)
+        return
+    if not isinstance(source.type, ir.VectorType):
+        code = converter.ssa(source)
+        converter.values[result] = widened_code(code, str(source.type), result.type)
         return
     words, row = _words(source.type), converted_type(result.type)
     halves = ir.VectorType.get([2 * words.shape[0]], integer_type(16))

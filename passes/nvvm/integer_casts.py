@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tcir._mlir import arith, ir, llvm
 from tcir.dialect.attributes import integer_type
-from tcir.errors import PassError
 from tcir.passes.build import simt
 
 from .converter import Converter, lower
@@ -18,7 +17,7 @@ def convert_to_integer(converter: Converter, op: ir.OpView) -> None:
     """A float becomes an i32 first, the bytes of four columns a word.
 
     ``cvt.rzi`` to narrower types than 32 bits would clamp to them; of more bits the low ones stay,
-    as the reference has it.
+    as the reference has it. A number of i8 is an i32 of which the low byte is stored.
     """
     (source,), result = op.operation.operands, op.operation.results[0]
     of_float = op.operation.name != "arith.trunci"
@@ -35,17 +34,16 @@ def convert_to_integer(converter: Converter, op: ir.OpView) -> None:
         number = arith.extsi(wide, number)
     kind = converted_type(result.type)
     converter.values[result] = (
-        _words(converter, number, kind) if is_i8(result.type) else arith.trunci(kind, number)
+        arith.trunci(kind, number)
+        if not is_i8(result.type)
+        else _words(converter, number, kind)
+        if shape
+        else number
     )
 
 
 def _words(converter: Converter, numbers: ir.Value, kind: ir.Type) -> ir.Value:
     """The low bytes of four i32 each, the first column lowest."""
-    if not isinstance(kind, ir.VectorType):
-        raise PassError(
-            "expected i8 in a register tile, got a number for each lane (a byte has no register, "
-            "PTX ISA 5.2.2); round the tile"
-        )
     words = llvm.mlir_poison(kind)
     for place in range(kind.shape[0]):
         word: ir.Value | None = None

@@ -10,9 +10,10 @@ from tcir._mlir import arith, ir, llvm, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import optional_integer
 from tcir.errors import PassError
+from tcir.passes.build import simt
 
-from .converter import Converter, GlobalTensor, lower, require_role
-from .scalar import converted_type, is_fp8, is_i8
+from .converter import Converter, GlobalTensor, i32, lower, require_role
+from .scalar import WORD_BYTES, converted_type, is_fp8, is_i8
 from .stores import INT32_BYTES, MAX_STORE_BYTES, known_divisor, largest_power_of_two
 
 ULT = arith.CmpIPredicate.ult
@@ -43,7 +44,7 @@ def convert_load_rows(converter: Converter, op: tc.LoadRowsOp) -> None:
     check_beside(op.tensor.type)
     source = _Source.create(converter, op)
     row = converted_type(op.value.type)
-    count = ir.VectorType(row).shape[0]
+    count = ir.VectorType(op.value.type).shape[1]
     column_dim = optional_integer(op, "column_dim")
     with op.location:
         if column_dim is None:
@@ -57,6 +58,8 @@ def convert_load_rows(converter: Converter, op: tc.LoadRowsOp) -> None:
             numbers = [n for at in range(0, count, group) for n in source.group(at, group, each)]
         else:
             numbers = [n for at in range(count) for n in source.group(at, 1, 1)]
+        if is_fp8(op.value.type):
+            numbers = [_word(numbers[at : at + WORD_BYTES]) for at in range(0, count, WORD_BYTES)]
         vector = llvm.mlir_poison(row)
         for place, number in enumerate(numbers):
             vector = llvm.insertelement(vector, number, converter.constant(place))
@@ -65,10 +68,10 @@ def convert_load_rows(converter: Converter, op: tc.LoadRowsOp) -> None:
 
 def check_beside(tensor: ir.MemRefType) -> None:
     """Rejects what an epilogue cannot read."""
-    if is_fp8(tensor.element_type) or is_i8(tensor.element_type):
+    if is_i8(tensor.element_type):
         raise PassError(
-            f"expected f16, bf16, f32 or i32 beside the sums, got {tensor} (an epilogue reads no "
-            "bytes); extend it to f16 or i32 in a function of its own"
+            f"expected floats or i32 beside the sums, got {tensor} (an epilogue reads no i8); "
+            "extend it to i32 in a function of its own"
         )
 
 
@@ -136,14 +139,17 @@ def numbers_at(
     count: int, element: ir.Type,
 ) -> list[ir.Value]:  # fmt: skip
     """`count` elements from each of the `offsets` in bytes, one load each; zeros unless `fits`
-    (None: always)."""
+    (None: always). Of fp8 the codes, each in an i32."""
     nbytes = count * tc.element_bytes(element)
-    word = ir.IntegerType.get_signless(8 * min(nbytes, 4))
+    byte = nbytes == 1  # which has no register
+    word = i32() if byte else ir.IntegerType.get_signless(8 * min(nbytes, 4))
     words = nbytes // min(nbytes, 4)
     kind = ir.VectorType.get([words], word) if words > 1 else word
 
     def load(offset: int) -> ir.Value:
         pointer = llvm.getelementptr(address, offset) if offset else address
+        if byte:
+            return simt.load_byte(pointer)
         return llvm.load(kind, pointer, alignment=nbytes)
 
     if fits is None:
@@ -157,6 +163,8 @@ def numbers_at(
             splat = ir.DenseElementsAttr.get_splat(kind, zero) if words > 1 else zero
             scf.YieldOp([arith.constant(kind, splat)] * len(offsets))
         loaded = list(branch.results)
+    if is_fp8(element):
+        return [code for each in loaded for code in _codes(each, words, min(nbytes, 4))]
     if count == 1:
         return [llvm.bitcast(element, each) for each in loaded]
     rows = [llvm.bitcast(ir.VectorType.get([count], element), each) for each in loaded]
@@ -165,6 +173,30 @@ def numbers_at(
         for row in rows
         for place in range(count)
     ]
+
+
+def _codes(loaded: ir.Value, words: int, each: int) -> list[ir.Value]:
+    """The bytes of what was loaded, as i32: `each` of a word."""
+    vector = isinstance(loaded.type, ir.VectorType)
+    parts = (
+        [llvm.extractelement(loaded, simt.constant(n)) for n in range(words)]
+        if vector
+        else [loaded]
+    )
+    wide = [part if part.type == i32() else arith.extui(i32(), part) for part in parts]
+    return [
+        simt.both_bits(simt.right(word, 8 * n), 0xFF) if each > 1 else word
+        for word in wide
+        for n in range(each)
+    ]
+
+
+def _word(codes: Sequence[ir.Value]) -> ir.Value:
+    """Four codes in a word, the first in its low byte."""
+    word, *rest = codes
+    for n, code in enumerate(rest, start=1):
+        word = simt.either_bits(word, simt.left(code, 8 * n))
+    return word
 
 
 def _widened(number: ir.Value, bits: int) -> ir.Value:

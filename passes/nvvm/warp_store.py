@@ -11,6 +11,7 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import string
 from tcir.dialect.fragments import elements, share, warp_origin
 from tcir.dialect.limits import WARP
+from tcir.passes.build import simt
 
 from .converter import Converter, Fragment, GlobalTensor, lower
 from .linear import Linear
@@ -99,6 +100,9 @@ def less(converter: Converter, value: ir.Value, limit: int) -> ir.Value:
 
 
 def _store(values: list[ir.Value], place: ir.Value, element: ir.Type, bytes_: int) -> None:
+    if bytes_ == 1:
+        _store_bytes(values, place)
+        return
     if values[0].type != element:
         values = [arith.TruncFOp(element, value).result for value in values]
     if len(values) == 1:
@@ -110,3 +114,13 @@ def _store(values: list[ir.Value], place: ir.Value, element: ir.Type, bytes_: in
         at = arith.ConstantOp(ir.IntegerType.get_signless(32), position).result
         whole = llvm.insertelement(whole, value, at)
     llvm.store(whole, place, alignment=bytes_ * len(values))
+
+
+def _store_bytes(words: list[ir.Value], place: ir.Value) -> None:
+    """The low byte of an i32, or of two neighbours."""
+    if len(words) == 1:
+        simt.store_byte(place, words[0])
+        return
+    low, high = words
+    pair = simt.either_bits(simt.both_bits(low, 0xFF), simt.left(high, 8))
+    llvm.store(arith.trunci(ir.IntegerType.get_signless(16), pair), place, alignment=2)

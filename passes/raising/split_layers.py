@@ -12,7 +12,6 @@ from tcir.dialect.ops.epilogue import SCALAR_OPS
 from tcir.passes.build.clone import clone
 from tcir.passes.build.diagnostics import is_op, match_failure
 from tcir.passes.build.emit import i64, i64s
-from tcir.passes.build.fp8 import FP8
 from tcir.passes.build.functions import NAMES
 from tcir.passes.build.reshape import RESHAPES
 from tcir.passes.build.tensor_functions import SIMT, functions_with_body, tensor_bytes
@@ -459,18 +458,17 @@ def _fuses(op: ir.Operation, sums: set[ir.Value]) -> bool:
         return False
     if op.name == "tensor.extract_slice":  # gate or value
         return list(ir.DenseI64ArrayAttr(op.attributes["static_strides"]))[-1] == 2
-    if not _computes(op) or any(_is_unread(each, sums) for each in op.operands):
+    if not _computes(op) or any(_is_unread(each) for each in op.operands):
         return False
     maps = _maps(op)
     return all(each == maps[-1] for each, o in zip(maps, op.operands) if o in sums)
 
 
-def _is_unread(tensor: ir.Value, sums: set[ir.Value]) -> bool:
-    """Whether no epilogue reads a tensor: of bytes, but for fp8 that it rounded to itself."""
+def _is_unread(tensor: ir.Value) -> bool:
+    """Whether no epilogue reads a tensor: of i8."""
     if not isinstance(tensor.owner, ir.Block) and tensor.owner.name in FREE:
         return False
-    kind = str(getattr(tensor.type, "element_type", ""))
-    return kind == "i8" or (kind in FP8 and tensor not in sums)
+    return str(getattr(tensor.type, "element_type", "")) == "i8"
 
 
 def _names(ops: list[ir.Operation]) -> str:

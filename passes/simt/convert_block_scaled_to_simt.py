@@ -16,7 +16,7 @@ from tcir.passes.build.diagnostics import (
     check_whole_rows,
     match_failure,
 )
-from tcir.passes.build.element_epilogue import check_elements, number_at
+from tcir.passes.build.element_epilogue import check_elements, number_at, store
 from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.simt.decode import dot4, doubled_e2m1, floats, scale_factors, words_of
@@ -278,8 +278,8 @@ class _Kernel:
         column = simt.add(column0, simt.rest(lane, self.columns))
         inside = simt.both_bits(simt.less(row, self.m), simt.less(column, self.n))
         inside = simt.both_bits(inside, simt.less(lane, len(totals)))
-        store = scf.IfOp(inside)
-        with ir.InsertionPoint(store.then_block):
+        guarded = scf.IfOp(inside)
+        with ir.InsertionPoint(guarded.then_block):
             if factors:
                 loaded = [simt.load(factor, ir.F32Type.get()) for factor in factors]
                 alpha = loaded[0]
@@ -293,9 +293,10 @@ class _Kernel:
                 at = [*([batch] if self.op.a.type.rank == 3 else []), row]
                 at += [] if self.vector else [column]
                 mine = number_at(self.after, self.beside.__getitem__, at, mine)
+                kind = self.after.out.type.element_type
             whole = simt.add(simt.mul(simt.wide(batch), self.m), simt.wide(row))
             place = simt.add(simt.mul(whole, self.n), simt.wide(column))
-            simt.store(simt.at(out, simt.mul(place, tc.element_bytes(mine.type))), mine)
+            store(out, place, mine, kind)
             scf.YieldOp([])
 
 

@@ -8,13 +8,12 @@ from typing import ClassVar
 
 from tcir._mlir import func, ir, scf
 from tcir.dialect.walk import walk
-from tcir.passes.build import simt
+from tcir.passes.build import narrow, simt
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.element_epilogue import byte
 from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.tensor_functions import functions_with_body, is_simt
-from tcir.passes.simt import narrow
 from tcir.passes.simt.elements import STORED, Elements, digits
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import TARGETS, targets_with

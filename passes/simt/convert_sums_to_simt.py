@@ -10,7 +10,13 @@ from tcir._mlir import arith, func, ir, scf
 from tcir.dialect import tc
 from tcir.passes.build import simt
 from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.element_epilogue import byte, check_elements, check_types, number_at
+from tcir.passes.build.element_epilogue import (
+    byte,
+    check_elements,
+    check_types,
+    number_at,
+    store,
+)
 from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.tensor_functions import functions_with_body
@@ -82,8 +88,8 @@ class _Kernel:
             inside = scf.IfOp(simt.less(number, count))
             with ir.InsertionPoint(inside.then_block):
                 value = self._element(inputs, number, count)
-                place = byte(simt.wide(number), value.type)
-                simt.store(simt.at(pointers[buffers[-1]], place), value)
+                last = self.after or self.op
+                store(pointers[buffers[-1]], simt.wide(number), value, last.out.type.element_type)
                 scf.YieldOp([])
 
     def _element(self, inputs: list[ir.Value], number: ir.Value, count: int) -> ir.Value:

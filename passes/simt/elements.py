@@ -14,13 +14,12 @@ from typing import TypeAlias
 
 from tcir._mlir import arith, ir, linalg, scf
 from tcir.dialect.ops.epilogue import SCALAR_OPS
-from tcir.passes.build import simt
+from tcir.passes.build import narrow, simt
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.element_epilogue import address
 from tcir.passes.build.fp8 import FP8
 from tcir.passes.build.functions import NAMES
 from tcir.passes.build.reshape import RESHAPES
-from tcir.passes.simt import narrow
 
 Index: TypeAlias = "tuple[ir.Value, ...]"
 """An i32 for each dimension of a tensor."""

@@ -91,6 +91,7 @@ class TileMatmulWarp(Pass):
             check_whole_rows(source.op, self.name)
             check_by_element(source, self.name)
             _check(source.op, target, self.group_m)
+            _check_fp8(source, target)
             _tile(source, options, target, self.group_m, self.ldmatrix, self.copy)
 
 
@@ -111,6 +112,22 @@ def _check(op: ir.OpView, target: str, group_m: int) -> None:
         raise match_failure(
             op, f"expected group-m of at least 1, got {group_m}; smallest accepted: 1"
         )
+
+
+def _check_fp8(source: Source, target: str) -> None:
+    """Rejects fp8 in an epilogue for a target that does not convert it."""
+    if source.after is None or TARGETS[target].fp8:
+        return
+    for op in list(source.after.body.blocks[0])[:-1]:
+        kind = op.operation.results[0].type
+        if str(kind) in FP8:
+            raise match_failure(
+                op,
+                f"expected f32, f16 or bf16 in an epilogue of {target}, got {kind} (cvt of e4m3 "
+                "and e5m2 needs sm_89 or newer, PTX ISA 9.7.9.21); "
+                f"take target {' or '.join(targets_with('fp8'))}, or store f16",
+                SMALLEST_MATMUL,
+            )
 
 
 def _operands(

@@ -137,6 +137,25 @@ CASES = {
         """,
         out="f8E5M2", m=40, n=24, k=16,
     ),
+    "f8E4M3FN of a residual of f8E5M2, NaN beyond 464": Fused(
+        """
+        %wide = arith.extf %r : f8E5M2 to f32
+        %u = arith.addf %s, %wide : f32
+        %h = arith.truncf %u : f32 to f8E4M3FN
+        linalg.yield %h : f8E4M3FN
+        """,
+        {"r": ("f8E5M2", "mn")}, out="f8E4M3FN", m=40, n=24, k=16,
+    ),
+    "scales of fp8 by row, odd columns of fp8": Fused(
+        """
+        %x = arith.extf %rs : f8E4M3FN to f32
+        %y = arith.extf %r : f8E4M3FN to f16
+        %z = arith.extf %y : f16 to f32
+        %u = arith.mulf %s, %x : f32
+        %t = arith.addf %u, %z : f32
+        """ + TRUNCATE,
+        {"rs": ("f8E4M3FN", "m"), "r": ("f8E4M3FN", "nm")}, m=40, n=17, k=16,
+    ),
     "clamp in bf16": Fused(
         """
         %h = arith.truncf %s : f32 to bf16

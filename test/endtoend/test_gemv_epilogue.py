@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -48,6 +49,21 @@ TO_BF16 = """
     %half = arith.truncf %t : f32 to bf16
     linalg.yield %half : bf16
 """
+TO_FP8 = """
+    %wide = arith.extf %r : f8E5M2 to f32
+    %u = arith.addf %s, %wide : f32
+    %h = arith.truncf %u : f32 to f8E4M3FN
+    linalg.yield %h : f8E4M3FN
+"""
+TO_I8 = """
+    %u = arith.addf %s, %bias : f32
+    %most = arith.constant 127.0 : f32
+    %least = arith.constant -128.0 : f32
+    %v = arith.minimumf %u, %most : f32
+    %t = arith.maximumf %v, %least : f32
+    %h = arith.fptosi %t : f32 to i8
+    linalg.yield %h : i8
+"""
 MX: dict[str, Any] = {"scale": UE8M0, "block": 32}
 VECTOR = FusedScaled(BlockScaled(m=3, k=64), SILU, SILU_INPUTS)
 CASES = {
@@ -71,6 +87,20 @@ CASES = {
         BlockScaled(m=5, k=64, batch=2, n=2), RESIDUAL + TRUNCATE,
         {"r": ("f16", "nlm"), "bias": ("f32", "lm")},
     ),
+    "fp8 of a residual of fp8": FusedScaled(
+        BlockScaled(m=5, k=64), TO_FP8, {"r": ("f8E5M2", "m")}, out="f8E4M3FN"
+    ),
+    "columns of fp8, scales of fp8 by row": FusedScaled(
+        BlockScaled(m=5, k=64, n=3),
+        """
+        %x = arith.extf %rows : f8E4M3FN to f32
+        %u = arith.mulf %s, %x : f32
+        %h = arith.truncf %u : f32 to f8E5M2
+        linalg.yield %h : f8E5M2
+        """,
+        {"rows": ("f8E4M3FN", "m")}, out="f8E5M2",
+    ),
+    "i8": FusedScaled(BlockScaled(m=5, k=64, n=3), TO_I8, {"bias": ("f32", "n")}, out="i8"),
     "fp8": FusedScaled(
         BlockScaled(m=5, k=64, a=F8A, b=F8A, **MX), RELU + TRUNCATE, {"bias": ("f32", "m")}
     ),
@@ -95,6 +125,14 @@ PADDED: dict[str, tuple[FusedScaled, str]] = {
             BlockScaled(m=130, k=512, n=3, alpha="after"), RESIDUAL + TRUNCATE,
             {"r": ("f16", "mn"), "bias": ("f32", "n")},
         ),
+        "stages=2 schedule=split-k splits=2",
+    ),
+    "split-k, fp8": (
+        FusedScaled(BlockScaled(m=130, k=512), TO_FP8, {"r": ("f8E5M2", "m")}, out="f8E4M3FN"),
+        "stages=2 schedule=split-k splits=2",
+    ),
+    "split-k, i8": (
+        FusedScaled(BlockScaled(m=130, k=512), TO_I8, {"bias": ("f32", "m")}, out="i8"),
         "stages=2 schedule=split-k splits=2",
     ),
     "stream-k, batch": (
@@ -172,6 +210,22 @@ def test_against_numpy(pipeline: str) -> None:
     sums = product(scaled, **given)
     want = np.maximum(sums + residual.astype(np.float32) + bias, 0).astype(np.float16)
     assert (out == want).all() and want.any()
+
+
+@pytest.mark.parametrize("pipeline", ["gemv-simt", "gemv-padded-n"])
+def test_fp8_against_ml_dtypes(pipeline: str) -> None:
+    """A sum beyond 464 is NaN, as ml_dtypes has it."""
+    scaled = BlockScaled(m=37, k=256)
+    kernel = tcir.compile(
+        FusedScaled(scaled, TO_FP8, {"r": ("f8E5M2", "m")}, out="f8E4M3FN").linalg(), pipeline
+    )
+    given = inputs_of(scaled, seed=3)
+    residual = np.random.default_rng(0).standard_normal(37).astype(ml_dtypes.float8_e5m2)
+    out = np.zeros(37, ml_dtypes.float8_e4m3fn)
+    kernel(*given.values(), residual, out)
+    want = (product(scaled, **given) + residual.astype(np.float32)).astype(out.dtype)
+    assert out.tobytes() == want.tobytes()
+    assert np.isnan(want.astype(np.float32)).any() and np.isfinite(want.astype(np.float32)).any()
 
 
 # --- breaks ------------------------------------------------------------------------------------

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -65,9 +67,14 @@ def test_bias_residual_relu() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [n for n, case in CASES.items() if case.out[:2] not in ("f8", "i8")]
+    ("name", "target"),
+    [
+        (n, t)
+        for n in CASES
+        for t in ("sm_80", "sm_100a")
+        if t != "sm_80" or "f8" not in n + CASES[n].body
+    ],
 )
-@pytest.mark.parametrize("target", ["sm_80", "sm_100a"])
 def test_equal_at_every_level(name: str, target: str) -> None:
     _held(CASES[name].linalg(), target, orders=3)
 
@@ -151,6 +158,28 @@ def test_against_numpy() -> None:
     sums = a.astype(np.float64) @ w.astype(np.float64)
     want = np.maximum(sums + bias + residual, 0).astype(np.float16)
     assert (out == want).all() and want.any() and not want.all()
+
+
+def test_fp8_against_ml_dtypes() -> None:
+    """A sum beyond 464 is NaN, as ml_dtypes has it."""
+    case = replace(CASES["f8E4M3FN of a residual of f8E5M2, NaN beyond 464"], m=34, n=22, k=48)
+    kernel = tcir.compile(case.linalg(), "matmul-warp", target="sm_90")
+    draw = np.random.default_rng(1)
+    a, w = (draw.integers(-8, 9, n).astype(np.float16) for n in ((34, 48), (48, 22)))
+    residual = draw.standard_normal((34, 22)).astype(ml_dtypes.float8_e5m2)
+    out = np.zeros((34, 22), ml_dtypes.float8_e4m3fn)
+    kernel(a, w, residual, out)
+    sums = (a.astype(np.float64) @ w.astype(np.float64)).astype(np.float32)
+    want = (sums + residual.astype(np.float32)).astype(out.dtype)
+    assert out.tobytes() == want.tobytes()
+    assert np.isnan(want.astype(np.float32)).any() and np.isfinite(want.astype(np.float32)).any()
+
+
+def test_fp8_needs_a_conversion() -> None:
+    case = CASES["f8E4M3FN, clamped: one instruction"]
+    says = r"expected f32, f16 or bf16 in an epilogue of sm_80, got f8E4M3FN .* take target sm_90"
+    with pytest.raises(tcir.PassError, match=says):
+        tcir.compile(case.linalg(), "matmul-warp", target="sm_80")
 
 
 # --- breaks ------------------------------------------------------------------------------------

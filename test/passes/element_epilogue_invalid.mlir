@@ -23,9 +23,10 @@ func.func @fp8(%a: tensor<16x16xf16>, %b: tensor<16x32xf16>) -> tensor<16x32xf8E
   %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"} : (tensor<16x16xf16>, tensor<16x32xf16>) -> tensor<16x32xf32>
   %d = "tc.epilogue"(%c) ({
   ^bb0(%s: f32):
-    // expected-error @+1 {{expected f32, f16, bf16, i16 or i32 in an epilogue in tile-matmul-warp, got f8E5M2 (a thread has one number, conversions of fp8 take pairs); store f16, or take pipeline gemm}}
     %t = arith.truncf %s : f32 to f8E5M2
-    "tc.yield"(%t) : (f8E5M2) -> ()
+    // expected-error @+1 {{expected arith.negf of f32, f16, bf16, i16 or i32 in an epilogue in tile-matmul-warp, got f8E5M2 (registers have no bytes, and fp8 is only converted, PTX ISA 9.7.9.21); extend first and round last, or take pipeline gemm}}
+    %u = arith.negf %t : f8E5M2
+    "tc.yield"(%u) : (f8E5M2) -> ()
   }) : (tensor<16x32xf32>) -> tensor<16x32xf8E5M2>
   return %d : tensor<16x32xf8E5M2>
 }

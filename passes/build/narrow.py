@@ -12,8 +12,16 @@ from tcir._mlir import arith, ir
 from tcir.dialect.attributes import integer_type
 from tcir.passes.build import simt
 from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.element_epilogue import scalar
-from tcir.passes.build.fp8 import FP8, rounded_pair, widened_pair
+from tcir.passes.build.fp8 import FP8, rounded_code, widened_code
+from tcir.passes.build.functions import (
+    FUNCTIONS,
+    NAMES,
+    NO_EXPONENT,
+    POWERS,
+    constant_number,
+    divided,
+    function,
+)
 
 LOW, WORD = 0xFF, 32
 WRAPPING = ("arith.addi", "arith.muli", "arith.shli", "arith.subi", "arith.xori")
@@ -67,7 +75,7 @@ def store(address: ir.Value, value: ir.Value, kind: ir.Type) -> None:
 def constant(kind: ir.Type, value: ir.Attribute) -> ir.Value:
     """A number; value: an attribute of its type."""
     if is_fp8(kind):
-        return _rounded(simt.number(ir.FloatAttr(value).value), kind)
+        return rounded_code(simt.number(ir.FloatAttr(value).value), str(kind))
     held = register(kind)
     if held != kind:
         value = ir.IntegerAttr.get(held, ir.IntegerAttr(value).value)
@@ -135,18 +143,14 @@ def _of_fp8(
 ) -> ir.Value:
     """Conversions, which there are of pairs (PTX ISA 9.7.9.21), and moves of the code."""
     name, number = op.operation.name, operands[0]
-    f32 = ir.F32Type.get()
     if name == "arith.select":
         return scalar(op, operands, [register(result)])
     if name == "arith.bitcast":
         return wrapped(number) if is_fp8(source) else simt.both_bits(number, LOW)
     if name == "arith.extf":
-        wide, _ = widened_pair(resized(number, 16), str(source))
-        if result == f32:
-            return wide
-        return (arith.extf if result.width > WORD else arith.truncf)(result, wide)
+        return widened_code(number, str(source), result)
     if name == "arith.truncf" and source.width <= WORD:
-        return _rounded(number if source == f32 else arith.extf(f32, number), result)
+        return rounded_code(number, str(result))
     raise match_failure(
         op,
         f"expected {name} on f32, f16 or bf16, got {source} and {result} (fp8 is only converted, "
@@ -154,7 +158,34 @@ def _of_fp8(
     )
 
 
-def _rounded(number: ir.Value, kind: ir.Type) -> ir.Value:
-    """The code of an f32."""
-    pair = rounded_pair(number, simt.number(0.0), str(kind), bounded=False)
-    return simt.both_bits(arith.ExtUIOp(integer_type(WORD), pair).result, LOW)
+def scalar(
+    op: ir.OpView, operands: Sequence[ir.Value], kinds: Sequence[ir.Type] | None = None
+) -> ir.Value:
+    """An op of ``arith`` or ``math`` on numbers; kinds: of its results, if not its own."""
+    name = op.operation.name
+    if name in FUNCTIONS or name in POWERS:
+        if isinstance(operands[0].type, ir.F64Type):
+            raise match_failure(
+                op,
+                f"expected {name} of f32 or narrower, got one of f64 (PTX ISA 9.7.3: its "
+                "instruction has no such form); round with arith.truncf in front",
+            )
+        if name in FUNCTIONS:
+            return function(name, operands[0])
+        exponent = constant_number(op.operation.operands[1])
+        if exponent is None:
+            raise match_failure(op, NO_EXPONENT.format(name))
+        return function(name, operands[0], exponent)
+    if name == "math.fma":
+        return simt.fma(*operands)
+    if name.startswith("math."):
+        raise match_failure(
+            op,
+            f"expected arith ops, {', '.join(NAMES)} in an epilogue, got {name}, which has no "
+            "lowering; compute it in a function of its own",
+        )
+    if name == "arith.divf":
+        return divided(*operands)
+    attributes = {each: op.operation.attributes[each] for each in op.operation.attributes}
+    own = [getattr(r.type, "element_type", r.type) for r in op.operation.results]
+    return ir.Operation.create(name, kinds or own, operands, attributes).result
