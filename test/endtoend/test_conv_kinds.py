@@ -6,6 +6,7 @@ an mma has nothing to sum.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import tcir
 from tcir._mlir import arith
 
 from .breaking import Edit, change_operand, change_text, run_broken, set_attribute
+from .conv_kinds_text import NAMED, ON_TENSOR_CORES, Named
 
 Array = np.ndarray[Any, Any]
 LAYERS = Path(__file__).parent / "layers"
@@ -88,6 +90,10 @@ CUDA_CORES = {
     "conv3d_stride2_relu": Layer((2, 8, 7, 9, 9), (16, 8, 3, 3, 3), stride=2, relu=True),
 }
 KINDS = TENSOR_CORES | CUDA_CORES
+REAL = {
+    "resnext50_conv5": Layer((1, 1024, 7, 7), (1024, 32, 3, 3), 32, pad=1, relu=True, launches=4),
+    "mobilenet_depthwise": Layer((1, 512, 14, 14), (512, 1, 3, 3), 512, pad=1, relu=True),
+}
 QUICK = ("conv1d", "conv_grouped", "conv_depthwise")
 
 
@@ -96,21 +102,21 @@ def text(name: str) -> str:
     return (LAYERS / f"{name}.mlir").read_text()
 
 
-def kinds(quick: tuple[str, ...]) -> list[Any]:
-    """All layers, slow but for some."""
-    return [pytest.param(n, marks=() if n in quick else pytest.mark.slow) for n in KINDS]
+def slow_but(quick: Sequence[Any], cases: Iterable[Any]) -> list[Any]:
+    """Parameters, slow but for some."""
+    return [pytest.param(each, marks=() if each in quick else pytest.mark.slow) for each in cases]
 
 
-@pytest.mark.parametrize("name", kinds(("conv_depthwise",)))
+@pytest.mark.parametrize("name", slow_but(["conv_depthwise"], [*KINDS, "conv_grouped_residual"]))
 def test_every_level(name: str) -> None:
     report = tcir.validate(text(name), "conv", orders=1)
     assert {line.verdict for line in report.passes} <= {"reference", "equal"}, str(report)
     assert not [f for line in report.passes for f in line.findings], str(report)
 
 
-@pytest.mark.parametrize("name", kinds(QUICK))
+@pytest.mark.parametrize("name", slow_but(QUICK, KINDS | REAL))
 def test_against_numpy(name: str) -> None:
-    layer = KINDS[name]
+    layer = (KINDS | REAL)[name]
     inputs = layer.inputs()
     want = layer.want(*inputs)
     out = np.zeros_like(want)
@@ -119,7 +125,48 @@ def test_against_numpy(name: str) -> None:
     report = kernel(*inputs, out)
     assert not report.findings
     assert out.tobytes() == want.tobytes()
-    assert bool(report.counters["mma"]) == (name in TENSOR_CORES)
+    assert bool(report.counters["mma"]) == (name in (*TENSOR_CORES, "resnext50_conv5"))
+
+
+@pytest.mark.slow
+def test_residual_of_a_grouped_convolution() -> None:
+    layer = Layer((1, 32, 9, 9), (32, 16, 3, 3), 2, pad=1)
+    x, w, b = layer.inputs()
+    r = whole(layer.x, 3).astype(np.float16)
+    want = np.maximum(layer.want(x, w, b) + r, 0)
+    out = np.zeros_like(want)
+    assert not tcir.compile(text("conv_grouped_residual"), "conv")(x, r, w, b, out).findings
+    assert out.tobytes() == want.tobytes()
+
+
+NARROW = [(named, "i8") for named in NAMED] + [(named, "f8E4M3FN") for named in NAMED]
+WIDE = [(named, element) for named in NAMED for element in ("f16", "bf16", "f32")]
+QUICK_NAMED = [(NAMED[4], "f32")]
+
+
+@pytest.mark.parametrize(
+    "case", slow_but(QUICK_NAMED, WIDE + NARROW), ids=lambda case: f"{case[0]}-{case[1]}"
+)
+def test_named_ops(case: tuple[Named, str]) -> None:
+    """Channels last and first, with padding, stride, dilation, bias, relu, in every type."""
+    named, element = case
+    inputs = named.inputs(element)
+    want = named.want(*inputs, element)
+    out = np.zeros_like(want)
+    report = tcir.compile(named.text(element), "conv")(*inputs, out)
+    assert not report.findings
+    assert out.tobytes() == want.tobytes()
+    assert bool(report.counters["mma"]) == (named in NAMED[:ON_TENSOR_CORES])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "case", zip(NAMED, ("f16", "bf16", "f32") * 3), ids=lambda case: f"{case[0]}-{case[1]}"
+)
+def test_named_ops_at_every_level(case: tuple[Named, str]) -> None:
+    named, element = case
+    report = tcir.validate(named.text(element), "conv", orders=1)
+    assert report.ok, str(report)
 
 
 @pytest.mark.parametrize(
