@@ -84,10 +84,10 @@ CUDA_CORES = {
         (1, 16, 9, 9), (16, 1, 3, 3), 16, stride=2, pad=1, dtype=np.float32, relu=True
     ),
     "conv_depthwise_multiplier": Layer((1, 8, 9, 9), (16, 1, 3, 3), 8, dilation=2),
-    "conv_thin_groups": Layer((1, 32, 9, 9), (32, 4, 3, 3), 8, pad=1, relu=True),
+    "conv_thin_groups": Layer((1, 16, 7, 7), (16, 4, 3, 3), 4, pad=1, relu=True),
     "conv1d_depthwise": Layer((1, 16, 20), (16, 1, 3), 16),
-    "conv3d": Layer((1, 8, 4, 6, 6), (16, 8, 3, 3, 3), pad=1),
-    "conv3d_stride2_relu": Layer((2, 8, 7, 9, 9), (16, 8, 3, 3, 3), stride=2, relu=True),
+    "conv3d": Layer((1, 4, 3, 5, 5), (8, 4, 3, 3, 3), pad=1),
+    "conv3d_stride2_relu": Layer((2, 4, 5, 7, 7), (8, 4, 3, 3, 3), stride=2, relu=True),
 }
 KINDS = TENSOR_CORES | CUDA_CORES
 REAL = {

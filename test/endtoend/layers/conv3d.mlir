@@ -1,28 +1,28 @@
-// nn.Conv3d(8, 16, 3, padding=1), as the importer of torch-mlir 20261001 writes it.
+// nn.Conv3d(4, 8, 3, padding=1), as the importer of torch-mlir 20261001 writes it.
 #map = affine_map<(d0) -> (d0)>
 #map1 = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3, d4)>
 module {
-  func.func @conv3d(%arg0: tensor<1x8x4x6x6xf16>, %arg1: tensor<16x8x3x3x3xf16>, %arg2: tensor<16xf16>) -> tensor<1x16x4x6x6xf16> {
+  func.func @conv3d(%arg0: tensor<1x4x3x5x5xf16>, %arg1: tensor<8x4x3x3x3xf16>, %arg2: tensor<8xf16>) -> tensor<1x8x3x5x5xf16> {
     %cst = arith.constant 0.000000e+00 : f16
     %padded = tensor.pad %arg0 low[0, 0, 1, 1, 1] high[0, 0, 1, 1, 1] {
     ^bb0(%arg3: index, %arg4: index, %arg5: index, %arg6: index, %arg7: index):
       tensor.yield %cst : f16
-    } : tensor<1x8x4x6x6xf16> to tensor<1x8x6x8x8xf16>
-    %0 = tensor.empty() : tensor<1x16x4x6x6xf32>
-    %1 = tensor.empty() : tensor<16xf32>
-    %2 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]} ins(%arg2 : tensor<16xf16>) outs(%1 : tensor<16xf32>) {
+    } : tensor<1x4x3x5x5xf16> to tensor<1x4x5x7x7xf16>
+    %0 = tensor.empty() : tensor<1x8x3x5x5xf32>
+    %1 = tensor.empty() : tensor<8xf32>
+    %2 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]} ins(%arg2 : tensor<8xf16>) outs(%1 : tensor<8xf32>) {
     ^bb0(%in: f16, %out: f32):
       %6 = arith.extf %in : f16 to f32
       linalg.yield %6 : f32
-    } -> tensor<16xf32>
-    %broadcasted = linalg.broadcast ins(%2 : tensor<16xf32>) outs(%0 : tensor<1x16x4x6x6xf32>) dimensions = [0, 2, 3, 4] 
-    %3 = linalg.conv_3d_ncdhw_fcdhw {dilations = dense<1> : vector<3xi64>, strides = dense<1> : vector<3xi64>} ins(%padded, %arg1 : tensor<1x8x6x8x8xf16>, tensor<16x8x3x3x3xf16>) outs(%broadcasted : tensor<1x16x4x6x6xf32>) -> tensor<1x16x4x6x6xf32>
-    %4 = tensor.empty() : tensor<1x16x4x6x6xf16>
-    %5 = linalg.generic {indexing_maps = [#map1, #map1], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel"]} ins(%3 : tensor<1x16x4x6x6xf32>) outs(%4 : tensor<1x16x4x6x6xf16>) {
+    } -> tensor<8xf32>
+    %broadcasted = linalg.broadcast ins(%2 : tensor<8xf32>) outs(%0 : tensor<1x8x3x5x5xf32>) dimensions = [0, 2, 3, 4] 
+    %3 = linalg.conv_3d_ncdhw_fcdhw {dilations = dense<1> : vector<3xi64>, strides = dense<1> : vector<3xi64>} ins(%padded, %arg1 : tensor<1x4x5x7x7xf16>, tensor<8x4x3x3x3xf16>) outs(%broadcasted : tensor<1x8x3x5x5xf32>) -> tensor<1x8x3x5x5xf32>
+    %4 = tensor.empty() : tensor<1x8x3x5x5xf16>
+    %5 = linalg.generic {indexing_maps = [#map1, #map1], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel"]} ins(%3 : tensor<1x8x3x5x5xf32>) outs(%4 : tensor<1x8x3x5x5xf16>) {
     ^bb0(%in: f32, %out: f16):
       %6 = arith.truncf %in : f32 to f16
       linalg.yield %6 : f16
-    } -> tensor<1x16x4x6x6xf16>
-    return %5 : tensor<1x16x4x6x6xf16>
+    } -> tensor<1x8x3x5x5xf16>
+    return %5 : tensor<1x8x3x5x5xf16>
   }
 }

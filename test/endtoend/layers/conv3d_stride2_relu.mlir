@@ -1,30 +1,30 @@
-// relu(nn.Conv3d(8, 16, 3, stride=2)), as the importer of torch-mlir 20261001 writes it.
+// relu(nn.Conv3d(4, 8, 3, stride=2)), as the importer of torch-mlir 20261001 writes it.
 #map = affine_map<(d0) -> (d0)>
 #map1 = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3, d4)>
 module {
-  func.func @conv3d_stride2_relu(%arg0: tensor<2x8x7x9x9xf16>, %arg1: tensor<16x8x3x3x3xf16>, %arg2: tensor<16xf16>) -> tensor<2x16x3x4x4xf16> {
+  func.func @conv3d_stride2_relu(%arg0: tensor<2x4x5x7x7xf16>, %arg1: tensor<8x4x3x3x3xf16>, %arg2: tensor<8xf16>) -> tensor<2x8x2x3x3xf16> {
     %cst = arith.constant 0.000000e+00 : f16
-    %0 = tensor.empty() : tensor<2x16x3x4x4xf32>
-    %1 = tensor.empty() : tensor<16xf32>
-    %2 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]} ins(%arg2 : tensor<16xf16>) outs(%1 : tensor<16xf32>) {
+    %0 = tensor.empty() : tensor<2x8x2x3x3xf32>
+    %1 = tensor.empty() : tensor<8xf32>
+    %2 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]} ins(%arg2 : tensor<8xf16>) outs(%1 : tensor<8xf32>) {
     ^bb0(%in: f16, %out: f32):
       %7 = arith.extf %in : f16 to f32
       linalg.yield %7 : f32
-    } -> tensor<16xf32>
-    %broadcasted = linalg.broadcast ins(%2 : tensor<16xf32>) outs(%0 : tensor<2x16x3x4x4xf32>) dimensions = [0, 2, 3, 4] 
-    %3 = linalg.conv_3d_ncdhw_fcdhw {dilations = dense<1> : vector<3xi64>, strides = dense<2> : vector<3xi64>} ins(%arg0, %arg1 : tensor<2x8x7x9x9xf16>, tensor<16x8x3x3x3xf16>) outs(%broadcasted : tensor<2x16x3x4x4xf32>) -> tensor<2x16x3x4x4xf32>
-    %4 = tensor.empty() : tensor<2x16x3x4x4xf16>
-    %5 = linalg.generic {indexing_maps = [#map1, #map1], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel"]} ins(%3 : tensor<2x16x3x4x4xf32>) outs(%4 : tensor<2x16x3x4x4xf16>) {
+    } -> tensor<8xf32>
+    %broadcasted = linalg.broadcast ins(%2 : tensor<8xf32>) outs(%0 : tensor<2x8x2x3x3xf32>) dimensions = [0, 2, 3, 4] 
+    %3 = linalg.conv_3d_ncdhw_fcdhw {dilations = dense<1> : vector<3xi64>, strides = dense<2> : vector<3xi64>} ins(%arg0, %arg1 : tensor<2x4x5x7x7xf16>, tensor<8x4x3x3x3xf16>) outs(%broadcasted : tensor<2x8x2x3x3xf32>) -> tensor<2x8x2x3x3xf32>
+    %4 = tensor.empty() : tensor<2x8x2x3x3xf16>
+    %5 = linalg.generic {indexing_maps = [#map1, #map1], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel"]} ins(%3 : tensor<2x8x2x3x3xf32>) outs(%4 : tensor<2x8x2x3x3xf16>) {
     ^bb0(%in: f32, %out: f16):
       %7 = arith.truncf %in : f32 to f16
       linalg.yield %7 : f16
-    } -> tensor<2x16x3x4x4xf16>
-    %6 = linalg.generic {indexing_maps = [#map1, #map1], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel"]} ins(%5 : tensor<2x16x3x4x4xf16>) outs(%4 : tensor<2x16x3x4x4xf16>) {
+    } -> tensor<2x8x2x3x3xf16>
+    %6 = linalg.generic {indexing_maps = [#map1, #map1], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel"]} ins(%5 : tensor<2x8x2x3x3xf16>) outs(%4 : tensor<2x8x2x3x3xf16>) {
     ^bb0(%in: f16, %out: f16):
       %7 = arith.cmpf ugt, %in, %cst : f16
       %8 = arith.select %7, %in, %cst : f16
       linalg.yield %8 : f16
-    } -> tensor<2x16x3x4x4xf16>
-    return %6 : tensor<2x16x3x4x4xf16>
+    } -> tensor<2x8x2x3x3xf16>
+    return %6 : tensor<2x8x2x3x3xf16>
   }
 }
