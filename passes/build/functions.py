@@ -24,8 +24,6 @@ WIDE = 32
 SMALL = 0.25
 """Below it tanh is its series, which keeps zeros, signs and small numbers."""
 TANH = (-1 / 3, 2 / 15, -17 / 315)
-MOST_FACTORS = 64
-"""Whole exponents up to here are products."""
 
 
 def function(name: str, given: ir.Value, exponent: float | None = None) -> ir.Value:
@@ -89,7 +87,7 @@ def erf(x: ir.Value) -> ir.Value:
 def power(x: ir.Value, exponent: float) -> ir.Value:
     """``x^exponent``: products of a whole exponent, the root, or ``2^(exponent log2(x))``."""
     size = abs(exponent)
-    if size == int(size) <= MOST_FACTORS:
+    if size == int(size):
         result = _product(x, int(size))
     else:  # of -inf the power is that of inf, of -0 that of 0
         low, high = (_constant(x.type, sign * math.inf) for sign in (-1, 1))
@@ -138,19 +136,20 @@ POWERS = ("math.powf", "math.fpowi")
 NAMES = (*FUNCTIONS, *POWERS, "math.fma")
 """All that there are."""
 NO_EXPONENT = (
-    "expected a constant exponent of {}, got another (a power of any two numbers is a logarithm "
-    "and an exponential: math.log, arith.mulf, math.exp); make it a constant"
+    "expected a constant, finite exponent of {}, got another (a power of any two numbers is a "
+    "logarithm and an exponential: math.log, arith.mulf, math.exp); make it a constant"
 )
 
 
 def constant_number(number: ir.Value) -> float | None:
-    """The number in all elements of a constant; None of anything else."""
+    """The finite number in all elements of a constant; None of anything else."""
     if isinstance(number.owner, ir.Block) or number.owner.name != "arith.constant":
         return None
     value = number.owner.attributes["value"]
     if isinstance(value, ir.DenseElementsAttr):
         value = value.get_splat_value() if value.is_splat else None
-    return float(value.value) if isinstance(value, ir.FloatAttr | ir.IntegerAttr) else None
+    found = float(value.value) if isinstance(value, ir.FloatAttr | ir.IntegerAttr) else math.inf
+    return found if math.isfinite(found) else None
 
 
 def _with_element(kind: ir.Type, element: ir.Type) -> ir.Type:

@@ -157,7 +157,9 @@ def test_against_numpy(name: str) -> None:
         assert (np.abs(got - want) <= room).all()
 
 
-@pytest.mark.parametrize("name", BYTES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n == "to_f8" else pytest.mark.slow) for n in BYTES]
+)
 def test_bytes_against_numpy(name: str) -> None:
     """Bit for bit; floats up to beyond 448, the largest of f8E4M3FN."""
     shapes, oracle, dtype = ORACLES[name]
