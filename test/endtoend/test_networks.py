@@ -46,6 +46,25 @@ TABLES = {
         ("matmul", "addf, extf, truncf",
          (2 * (2 * 197 * 192 + 192 * 192) + 768, 0, 0, 2 * 197 * 192)),
     ]),
+    "attention_block": ("gemm", [
+        *(("matmul", "addf, truncf", (2 * (197 * 192 + 192 * 192) + 768, 0, 2 * 197 * 192, 0))
+          for _ in "qkv"),
+        *(("repack", "-", (0, 2 * 197 * 192, 2 * 197 * 192, 0)) for _ in "qk"),
+        # three heads of 197 x 197, in f32
+        ("matmul", "mulf", (0, 2 * 2 * 197 * 192, 4 * 3 * 197 * 197, 0)),
+        ("maximumf", "-", (0, 4 * 3 * 197 * 197, 4 * 3 * 197, 0)),
+        ("subf, exp, addf", "-", (0, 4 * 3 * (197 * 197 + 197), 4 * 3 * 197, 0)),
+        ("subf, exp, divf, truncf", "-",
+         (0, 4 * 3 * (197 * 197 + 2 * 197), 2 * 3 * 197 * 197, 0)),
+        # v by heads; rows of 197 become rows of 200, of weights and of v transposed
+        ("repack", "-", (0, 2 * 197 * 192, 2 * 197 * 192, 0)),
+        ("repack", "-", (0, 2 * 3 * 197 * 197, 2 * 3 * 197 * 200, 0)),
+        ("repack", "-", (0, 2 * 197 * 192, 2 * 200 * 192, 0)),
+        ("matmul", "-", (0, 2 * 200 * (3 * 197 + 192), 2 * 197 * 192, 0)),
+        ("transpose", "-", (0, 2 * 197 * 192, 2 * 197 * 192, 0)),
+        ("matmul", "addf, extf, truncf",
+         (2 * (197 * 192 + 192 * 192) + 768, 2 * 197 * 192, 0, 2 * 197 * 192)),
+    ]),
     "mlp_bf16": ("gemm", [
         ("matmul", "addf, mulf, erf, truncf",
          (2 * (136 * 64 + 64 * 128) + 512, 0, 2 * 136 * 128, 0)),
@@ -204,6 +223,37 @@ def test_projections_beside_numpy() -> None:
     )
     for each, found in zip(want, results, strict=True):
         assert found.tobytes() == each.tobytes()
+
+
+def bf16(array: Array) -> Array:
+    """Rounded, as float64."""
+    return array.astype(F32).astype(BF16).astype(float)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_attention_beside_numpy() -> None:
+    """Within roundings of what is in memory between the launches."""
+    generator = np.random.default_rng(0)
+    arrays = [generator.standard_normal((197, 192)).astype(BF16)]
+    for _ in range(4):
+        w, b = generator.standard_normal((192, 192)) / 14, generator.standard_normal(192)
+        arrays += [w.astype(BF16), b.astype(F32)]
+    x, q_w, q_b, k_w, k_b, v_w, v_b, out_w, out_b = (each.astype(float) for each in arrays)
+    q, k, v = (bf16(x @ w + b).reshape(197, 3, 64) for w, b in ((q_w, q_b), (k_w, k_b), (v_w, v_b)))
+    scores = np.einsum("mhd,nhd->hmn", q, k) / 8
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    weights = bf16(powers / powers.sum(-1, keepdims=True))
+    context, size = (
+        np.einsum("hmn,nhd->mhd", weights, each).reshape(197, 192) for each in (v, np.abs(v))
+    )
+    want = bf16(context) @ out_w + out_b + x
+    found = np.full((197, 192), np.nan, BF16)
+    run("attention_block", arrays, found)
+    error = np.abs(found.astype(float) - want)
+    unit = 2.0**-7 * size @ np.abs(out_w) + 2.0**-8 * np.abs(want)
+    assert (error < unit).all()
+    assert error.mean() < unit.mean() / 20
 
 
 # --- perceptrons of a real size ------------------------------------------------------------------
