@@ -76,6 +76,7 @@ def build(options: GemmOptions) -> Pipeline:
             RaiseQuantise(),
             FoldLayouts(),
             SplitLayers(),
+            FoldLayouts(),
             FuseEpilogue(),
             RaiseToTc(),
             CollapseBatch(),

@@ -12,7 +12,7 @@ from tcir.passes.build.clone import clone
 from tcir.passes.build.diagnostics import is_op
 from tcir.passes.build.emit import i64s
 from tcir.passes.build.reshape import RESHAPES, moves_only_units, reshape
-from tcir.passes.build.tensor_functions import functions_with_body, tensor_bytes
+from tcir.passes.build.tensor_functions import functions_with_body, is_simt, tensor_bytes
 from tcir.passes.raising.contraction import (
     Conv,
     is_contraction,
@@ -55,8 +55,9 @@ class FoldLayouts(Pass):
 
     Upstream's ``convert-elementwise-to-linalg``, ``linalg-generalize-named-ops`` and
     ``linalg-fuse-elementwise-ops`` do the folding into maps; this pass carries padding over
-    transposes first. A function whose contraction has
-    plain operands and a plain result stays as it is. Preserves every value, up to the order of the
+    transposes first. In front of split-layers it works on functions of one contraction, behind it
+    on each launch. A function whose contraction has plain operands and a plain result stays as it
+    is. Preserves every value, up to the order of the
     f32 sums.
     """
 
@@ -64,7 +65,8 @@ class FoldLayouts(Pass):
 
     def run(self, module: ir.Module) -> None:
         for function in functions_with_body(module):
-            if len(function.regions[0].blocks) == 1 and _has_layouts(function):
+            one_block = len(function.regions[0].blocks) == 1
+            if one_block and not is_simt(function) and _has_layouts(function):
                 _expand_first(function)
                 _pad_first(function)
                 _fuse(function)

@@ -47,6 +47,7 @@ def raise_convolution() -> list[Pass]:
     return [
         FoldLayouts(),
         SplitLayers(),
+        FoldLayouts(),
         FuseEpilogue(),
         RaiseToTc(),
         SplitLaunches(),
