@@ -3,7 +3,6 @@
 // softmax is three kernels for CUDA cores. Heads that lie apart, and rows of 197, are repacked.
 //
 //   tc-opt examples/attention_block.mlir --pipeline=gemm --emit=launches
-//   tc-opt examples/attention_block.mlir --pipeline=gemm --validate-each --emit=ptx
 
 #all = affine_map<(m, n) -> (m, n)>
 #column = affine_map<(m, n) -> (n)>

@@ -2,7 +2,6 @@
 // scaled by 1/sqrt(64), and that of the context behind softmax, with its bias and the residual. Four kernels.
 //
 //   tc-opt examples/attention_projections.mlir --pipeline=gemm --emit=launches
-//   tc-opt examples/attention_projections.mlir --pipeline=gemm --validate-each --emit=ptx
 
 #all = affine_map<(m, n) -> (m, n)>
 #column = affine_map<(m, n) -> (n)>

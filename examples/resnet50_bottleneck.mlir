@@ -3,7 +3,6 @@
 // and rounding is in an epilogue, and the last one adds the shortcut.
 //
 //   tc-opt examples/resnet50_bottleneck.mlir --pipeline=conv --emit=launches
-//   tc-opt examples/resnet50_bottleneck.mlir --pipeline=conv --validate-each --emit=ptx
 
 #all = affine_map<(n, p, q, k) -> (n, p, q, k)>
 #channel = affine_map<(n, p, q, k) -> (k)>

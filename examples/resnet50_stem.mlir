@@ -3,7 +3,6 @@
 // one for CUDA cores, which reads the padding's -inf from no memory.
 //
 //   tc-opt examples/resnet50_stem.mlir --pipeline=conv --emit=launches
-//   tc-opt examples/resnet50_stem.mlir --pipeline=conv --validate-each --emit=ptx
 
 #all = affine_map<(n, p, q, k) -> (n, p, q, k)>
 #channel = affine_map<(n, p, q, k) -> (k)>
