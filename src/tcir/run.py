@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -64,6 +65,10 @@ class RunReport:
     counters: dict[str, int] = field(default_factory=dict)
     instructions: int = 0
     seconds: float = 0.0
+    stopped: str = ""
+    """Why a debugger ended the run before its end."""
+    different: bool = False
+    """Whether a debugger found a result that is not as expected."""
     lockstep: int = 0
     """CTAs that did what another one did, and took its order: `tcir.interp.ptx.lockstep`."""
     options: RunOptions = DEFAULT_OPTIONS
@@ -71,15 +76,20 @@ class RunReport:
     @property
     def ok(self) -> bool:
         bad = any(f.severity == "error" for f in self.findings)
-        return not (self.errors or self.incomplete or bad)
+        return not (self.errors or self.incomplete or bad or self.stopped or self.different)
 
     def __bool__(self) -> bool:
         return self.ok
 
     @property
     def exit_code(self) -> int:
-        """0 ok, 1 illegal acts or hazards, 2 incomplete."""
-        return 0 if self.ok else 2 if self.incomplete else 1
+        """0 ok, 1 illegal acts, hazards or a wrong result, 2 incomplete, or stopped."""
+        if self.ok:
+            return 0
+        if self.incomplete:
+            return 2
+        bad = self.errors or any(f.severity == "error" for f in self.findings)
+        return 1 if bad or self.different else 2
 
     def check(self) -> RunReport:
         """The report itself when it is ok, else it raises `tcir.VerdictError` with its text."""
@@ -92,6 +102,7 @@ class RunReport:
         return {
             "schema": 1,
             "ok": self.ok,
+            "stopped": self.stopped,
             "incomplete": [
                 {"instruction": i.instruction, "line": i.line, "why": i.why}
                 for i in self.incomplete
@@ -134,7 +145,8 @@ class RunReport:
     def text(self, max_findings: int | None = None) -> str:
         """The report in lines: verdict, what was not executed, illegal acts, findings (errors
         first, at most so many), how many there are, counters."""
-        verdict = "ok" if self.ok else "incomplete" if self.incomplete else "failed"
+        verdict = {0: "ok", 1: "failed"}.get(self.exit_code, "incomplete")
+        verdict = "stopped" if self.stopped and self.exit_code == 2 else verdict
         rate = self.instructions / self.seconds if self.seconds else 0.0
         seed = self.options.order_seed
         how = ["order as issued" if seed is None else f"order seed {seed}"]
@@ -202,18 +214,33 @@ def _entry(module: Module, name: str | None) -> Function:
     return next(iter(entries.values()))
 
 
+def parsed(ptx: str | Path) -> Module:
+    """The module of a text, or of a file. Raises PtxSyntaxError, LaunchError for no such file."""
+    return _parsed(_text(ptx))
+
+
+def _text(ptx: str | Path) -> str:
+    """PTX text, read from a file if it is a path."""
+    if isinstance(ptx, str) and ("\n" in ptx or not ptx.endswith(".ptx")):
+        return ptx
+    try:
+        return Path(ptx).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise LaunchError(f"{ptx}: expected PTX text or the path of a file: {error}") from None
+
+
 def entry_name(ptx: str, name: str | None = None) -> str:
     """Name of the entry that `run_ptx` would run. Raises LaunchError and PtxSyntaxError."""
     return _entry(_parsed(ptx), name).name
 
 
 def run_ptx(
-    ptx: str,
+    ptx: str | Path,
     *,
     entry: str | None = None,
     grid: Sequence[int] | int,
-    block: Sequence[int] | int,
-    cluster: Sequence[int] | int = (1, 1, 1),
+    block: Sequence[int] | int | None = None,
+    cluster: Sequence[int] | int | None = None,
     dynamic_smem: int = 0,
     args: Sequence[Any] = (),
     hazards: str = "report",
@@ -230,11 +257,12 @@ def run_ptx(
     lockstep: bool = True,
     repeats: dict[bytes, Any] | None = None,
 ) -> RunReport:
-    """Runs a kernel of a PTX module on the simulated machine.
+    """Runs a kernel of a PTX module, a text or the path of a file, on the simulated machine.
 
+    block, cluster: None: what `.reqntid` and `.reqnctapercluster` say, a cluster of one CTA else.
     args: one per kernel parameter: C-contiguous numpy arrays (device buffers, written in place), or
-    `Uninitialized(array)` for an output that has to be written before it is read; numpy scalars;
-    bytes for by-value parameters; `TensorMap`; or a tuple of such parts, concatenated
+    `Uninitialized(array)` for an output that has to be written before it is read; numpy scalars and
+    numbers; bytes for by-value parameters; `TensorMap`; or a tuple of such parts, concatenated
     without padding, for a struct. dynamic_smem: bytes. hazards: "report" or "off".
     order_seed: varies completion and warp order; None is the order of issue. numerics: "exact" or
     "fast" (float32). max_instructions: warp instructions before the run is given up. assumptions:
@@ -251,14 +279,19 @@ def run_ptx(
     program does wrong is in the report.
     """
     started = time.perf_counter()
-    module = _parsed(ptx)
+    text = _text(ptx)
+    module = _parsed(text)
     function = inline_calls(module, _entry(module, entry))
     options = RunOptions(
         order_seed, hazards, numerics, max_instructions, assumptions, ordering, products, lockstep,
         repeats,
     )  # fmt: skip
     layout = lay_out(module, function)
-    sizes = launch_sizes(function, layout, grid, block, cluster, dynamic_smem)
+    if block is None and function.reqntid is None:
+        raise LaunchError(f"block: expected its threads, for {function.name} has no .reqntid")
+    threads = function.reqntid if block is None else block
+    ctas = cluster if cluster is not None else function.reqcluster or (1, 1, 1)
+    sizes = launch_sizes(function, layout, grid, threads or 1, ctas, dynamic_smem)
     check_residency(ctas_per_sm, sizes)
 
     def attempt(options: RunOptions) -> RunReport:
@@ -281,7 +314,7 @@ def run_ptx(
         if not program.incomplete:
             launch = LaunchState(machine, sizes, params)
             if options.lockstep and (observer is None or observer.passive) and eligible(launch):
-                _execute_together(program, launch, f"{function.name}\0{ptx}", report, observer)
+                _execute_together(program, launch, f"{function.name}\0{text}", report, observer)
             else:
                 _execute(program, launch, report, observer)
         report.errors += map(_read_only_written, buffers.written())

@@ -66,7 +66,11 @@ def test_hits_warps_and_ctas() -> None:
         assert group.lanes == (1 << 28) - 1  # lanes 28.. have left at the bound n = 60
     never = debug.run(text, break_at=debug.Breakpoint(line, hit=3), **saxpy())
     assert never.reason.startswith("the end") and never.report.ok
-    assert debug.run(text, break_at=debug.Breakpoint(line, warp=1), **saxpy()).report.ok
+    for wrong in ({"warp": 1}, {"hit": 0}, {"cta": (2, 0, 0)}):
+        with pytest.raises(LaunchError, match=f"expected.*{next(iter(wrong))}|CTA"):
+            debug.run(text, break_at=debug.Breakpoint(line, **wrong), **saxpy())
+    with pytest.raises(LaunchError, match=r"expected a line of 1\.\.\d+, got 999"):
+        debug.run(text, break_at=999, **saxpy())
     pipe = {"grid": 1, "block": 64, "args": [np.zeros(160, np.uint32), np.zeros(160, np.uint32)]}
     at = debug.Breakpoint(line_of(HEADER + PIPE, "CWAIT:"), warp=1)
     stop = debug.run(HEADER + PIPE, break_at=at, **pipe)
@@ -124,7 +128,7 @@ def test_deadlocks_and_illegal_acts_stop_in_any_case() -> None:
     assert len(masks) == 5 and sum(masks) == 4 * 0xFFFFFFFF  # every lane once, and each waits
     assert "tx-count 16" in str(stop) and "waits for parity 0" in str(stop)
     wild = (HEADER + SAXPY).replace("add.s64 %rd4, %rd1, %rd3;", "mov.b64 %rd4, 64;")
-    stop = debug.run(wild, break_at=9999, **saxpy())
+    stop = debug.run(wild, break_at=line_of(wild, "ret;"), **saxpy())
     assert "out-of-bounds" in stop.reason and mnemonic(stop).startswith("ld.global")
     assert stop.registers(["%rd4"])[0].values[0] == 64
 
@@ -246,10 +250,10 @@ def test_the_command_line(tmp_path: Path, capsys: Any) -> None:
              "--arg", str(tmp_path / "x.npy"), "--arg", "zeros=f32,64",
              "--arg", "f32=2.5", "--arg", "u32=64"]  # fmt: skip
     line = line_of(HEADER + SAXPY, "st.global")
-    assert main([*words, "--break-at", f"{line},hit=2", "--dump", "registers=%f4"]) == 0
+    assert main([*words, "--break-at", f"{line},hit=2", "--dump", "registers=%f4"]) == 2
     shown = capsys.readouterr().out
     assert f"breakpoint at line {line}, hit 2" in shown and "registers of warp 0" in shown
-    assert main([*words, "--break-at", f"first-difference=1={tmp_path / 'want.npy'}"]) == 0
+    assert main([*words, "--break-at", f"first-difference=1={tmp_path / 'want.npy'}"]) == 1
     shown = capsys.readouterr().out
     assert "argument 1 at [33]: expected 1.0, got 82.5" in shown and "lane 1" in shown
     assert f"line {line}: st.global.f32" in shown
@@ -257,4 +261,4 @@ def test_the_command_line(tmp_path: Path, capsys: Any) -> None:
     assert "no hazard" in capsys.readouterr().out
     for bad in ("0", "x", "3,foo=1", "3,hit", "first-difference=nowhere.npy", "3,cta=a"):
         assert main([*words, "--break-at", bad]) == 3
-        assert "--break-at" in capsys.readouterr().err
+        assert "break" in capsys.readouterr().err

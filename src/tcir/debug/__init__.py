@@ -7,18 +7,21 @@
     stop.registers(["%r1", "%rd2"], warp=3)
     stop.shared(0x400, 64), stop.tensor_memory(rows=(0, 4), columns=(0, 8)), stop.mbarriers()
 
-`break_at` is a line of the PTX text, "first-hazard" or a `FirstDifference` from expected results.
+`break_at` is a line of the PTX text, "FILE:LINE" of its source, a label, "first-hazard", a `Watch`
+of an element, or a `FirstDifference` from expected results; `interact` asks at each stop.
 The machine stays as it was when the run stopped.
 """
 
+from tcir.debug.console import interact
 from tcir.debug.control import Breakpoint, Follower, Stopped
 from tcir.debug.difference import FirstDifference
 from tcir.debug.session import run
 from tcir.debug.stop import Stop
+from tcir.debug.watching import Watch
 from tcir.debug.writers import LastWriters
 from tcir.errors import LaunchError
 
 __all__ = [
     "Breakpoint", "FirstDifference", "Follower", "LastWriters", "LaunchError", "Stop", "Stopped",
-    "run",
+    "Watch", "interact", "run",
 ]  # fmt: skip

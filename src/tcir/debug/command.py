@@ -2,43 +2,62 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tcir.debug.control import Breakpoint
 from tcir.debug.difference import FirstDifference
+from tcir.debug.watching import Watch, watch
 from tcir.run import LaunchError
 
 FORMS = (
-    "LINE[,hit=N][,warp=N][,cta=X.Y.Z], first-hazard or "
+    "PLACE[,hit=N][,warp=N][,cta=X.Y.Z] with a line, FILE:LINE of the source or a label for PLACE; "
+    "watch=N[I,J][,hit=N] or watch=0xADDRESS; first-hazard; "
     "first-difference=[N=]EXPECTED.npy[,within=T]"
 )
 
 
-def break_at(text: str) -> Breakpoint | FirstDifference | str:
+def break_at(text: str) -> Breakpoint | FirstDifference | Watch | str:
     """What `tcir.debug.run` takes; raises LaunchError for anything else, and for no such file."""
     try:
         if text == "first-hazard":
             return text
         name, _, rest = text.partition("=")
         if name == "first-difference":
-            rest, _, within = rest.partition(",within=")
-            number, separator, file = rest.partition("=")
-            if not separator or not number.isdigit():
-                number, file = "", rest
-            return FirstDifference(
-                np.load(file), int(number) if number else None, float(within or 0)
-            )
-        line, *words = text.split(",")
-        options = dict(word.split("=") for word in words)
-        cta = options.pop("cta", "")
-        numbers = {key: int(value) for key, value in options.items() if key in ("hit", "warp")}
-        if len(numbers) == len(options) and int(line) > 0:
-            x, y, z = (*(int(n) for n in cta.split(".") if cta), 0, 0, 0)[:3]
-            return Breakpoint(
-                int(line), numbers.get("hit", 1), numbers.get("warp"), (x, y, z) if cta else None
-            )
-    except ValueError:
-        pass
-    except OSError as error:
+            return _difference(rest)
+        if name == "watch":
+            place, _, hit = rest.partition(",hit=")
+            return replace(watch(place), hit=int(hit or 1))
+        return _breakpoint(text)
+    except LaunchError as error:
         raise LaunchError(f"--break-at {text}: {error}") from None
-    raise LaunchError(f"--break-at: expected {FORMS}, got {text!r}")
+    except ValueError:
+        raise LaunchError(f"--break-at: expected {FORMS}, got {text!r}") from None
+
+
+def _difference(text: str) -> FirstDifference:
+    rest, _, within = text.partition(",within=")
+    number, separator, file = rest.partition("=")
+    if not separator or not number.isdigit():
+        number, file = "", rest
+    try:
+        expected = np.load(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise LaunchError(f"{file}: {error}") from None
+    return FirstDifference(expected, int(number) if number else None, float(within or 0))
+
+
+def _breakpoint(text: str) -> Breakpoint:
+    place, *more = text.split(",")
+    options = dict(word.split("=") for word in more)
+    cta = options.pop("cta", None)
+    numbers = {key: int(value) for key, value in options.items()}
+    if not place or not set(numbers) <= {"hit", "warp"}:
+        raise ValueError(text)
+    where = None
+    if cta is not None:
+        x, y, z = (*(int(n) for n in cta.split(".")), 0, 0)[:3]
+        where = x, y, z
+    line = int(place) if place.isdigit() else place
+    return Breakpoint(line, numbers.get("hit", 1), numbers.get("warp"), where)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+from tcir.debug.places import check_numbers
 from tcir.interp.ptx.interpreter import WarpInterpreter
 from tcir.interp.ptx.launch import LaunchState
 from tcir.interp.ptx.op import Blocking, Op
+from tcir.interp.ptx.program import Program
 from tcir.machine import Machine
 from tcir.machine.findings import Finding, Findings
 from tcir.machine.memory.protocols import CtaProtocol
@@ -29,12 +31,13 @@ class Group:
 
 @dataclass(frozen=True)
 class Breakpoint:
-    """A line of the text; counted from 1, the `hit`-th time that a lane gets there.
+    """A line of the text, counted from 1, "FILE:LINE" of its source, or a label; the `hit`-th time
+    that a lane gets there. A line without an instruction is the next one that has some.
 
     warp, cta: only there; None is everywhere.
     """
 
-    line: int
+    line: int | str
     hit: int = 1
     warp: int | None = None
     cta: tuple[int, int, int] | None = None
@@ -96,31 +99,48 @@ def groups(interpreter: WarpInterpreter) -> list[Group]:
 
 
 class AtLine(Follower):
-    """Stops before an instruction of a line."""
+    """Stops before an instruction of a place. lines: of the text, see `tcir.debug.places`."""
 
-    def __init__(self, breakpoint: Breakpoint) -> None:
+    def __init__(self, breakpoint: Breakpoint, lines: Collection[int]) -> None:
         super().__init__()
-        self.breakpoint = breakpoint
+        self.breakpoint, self.lines = breakpoint, lines
         self.hits = 0
 
+    def attach(self, machine: Machine, launch: LaunchState, report: RunReport) -> None:
+        super().attach(machine, launch, report)
+        want = self.breakpoint
+        check_numbers(want.hit, want.warp, want.cta, machine.grid, launch.sizes.warps)
+
     def follow(self, interpreter: WarpInterpreter) -> Blocking:
-        want, warp, code = self.breakpoint, interpreter.warp, interpreter.program.code
+        want, warp = self.breakpoint, interpreter.warp
         here = want.warp in (None, warp.index) and want.cta in (None, warp.agent.cta.index)
-        first = {
-            n for n, op in enumerate(code[:-1])
-            if op.site.line == want.line and (n == 0 or code[n - 1].site.line != want.line)
-        }  # fmt: skip
+        first = starts(interpreter.program, self.lines)
 
         def fetched() -> None:
             if interpreter.divergence.pc in first and interpreter.active(interpreter.next_op()):
                 self.hits += 1
                 if self.hits == want.hit:
                     times = f", hit {want.hit}" if want.hit > 1 else ""
-                    raise Stopped(f"breakpoint at line {want.line}{times}")
+                    raise Stopped(f"breakpoint at {place_words(want.line, self.lines)}{times}")
 
         if here and first:
             interpreter.trace(fetched)
         return super().follow(interpreter)
+
+
+def starts(program: Program, lines: Collection[int]) -> set[int]:
+    """The instructions with which each stretch of these lines begins."""
+    code = program.code
+    return {
+        n for n, op in enumerate(code[:-1])
+        if op.site.line in lines and (n == 0 or code[n - 1].site.line not in lines)
+    }  # fmt: skip
+
+
+def place_words(place: int | str, lines: Collection[int]) -> str:
+    """A place, and the line of the text that it stands for."""
+    line = f"line {min(lines)}"
+    return line if place == min(lines) else f"{place}, {line}"
 
 
 class AtHazard(Follower):
@@ -145,6 +165,10 @@ class AtWrite(Follower):
         self.count = 0
         self._known: Access | None = None
 
+    def reason(self) -> str:
+        """Why it stops."""
+        return self.why
+
     def poll(self) -> None:
         """Notes a write that was not there before."""
         access = self.find(self.machine)
@@ -156,7 +180,7 @@ class AtWrite(Follower):
         def fetched() -> None:
             self.poll()
             if self.last and self.count == self.last:
-                raise Stopped(self.why)
+                raise Stopped(self.reason())
 
         interpreter.trace(fetched)
         return super().follow(interpreter)

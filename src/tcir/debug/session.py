@@ -2,53 +2,74 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tcir.debug.control import AtHazard, AtLine, AtWrite, Breakpoint, Follower, Stopped
+from tcir.debug.control import (
+    AtHazard,
+    AtLine,
+    AtWrite,
+    Breakpoint,
+    Follower,
+    Stopped,
+    place_words,
+)
 from tcir.debug.difference import FirstDifference, array_of
+from tcir.debug.places import lines_at
 from tcir.debug.stop import Stop
+from tcir.debug.watching import AtWatch, Watch
 from tcir.debug.writers import LastWriters, last_writer, locate, words
 from tcir.interp.ptx.registers import S64
 from tcir.interp.ptx.syntax import Address, Reg
 from tcir.machine.order.clocks import Access
-from tcir.run import LaunchError, Uninitialized, run_ptx
+from tcir.run import LaunchError, Uninitialized, parsed, run_ptx
 
 
 def run(
-    ptx: str,
+    ptx: str | Path,
     *,
-    break_at: int | str | Breakpoint | FirstDifference,
+    break_at: int | str | Breakpoint | FirstDifference | Watch,
     args: Any = (),
     **launch: Any,
 ) -> Stop:
     """Runs a kernel as `tcir.run_ptx` does, up to a breakpoint; writes into `args` like it.
 
-    break_at: a line of the text (or a `Breakpoint`), "first-hazard", or a `FirstDifference`, for
-    which the kernel is run up to three times from the same arguments. An illegal act or a deadlock
-    stops the run in any case. A run that gets to its end gives a `Stop` whose reason says so.
+    break_at: a line of the text, "FILE:LINE" of its source or a label (or a `Breakpoint`),
+    "first-hazard", a `Watch`, or a `FirstDifference`, for which the kernel is run up to three times
+    from the same arguments. An illegal act or a deadlock stops the run in any case. A run that gets
+    to its end gives a `Stop` whose reason says so.
     """
     if isinstance(break_at, FirstDifference):
         return _first_difference(ptx, break_at, list(args), launch)
-    if isinstance(break_at, int):
-        break_at = Breakpoint(break_at)
-    if isinstance(break_at, Breakpoint):
-        follower: Follower = AtLine(break_at)
-        missed = f"the end; no lane came to line {break_at.line} {break_at.hit} time(s)"
-    elif break_at == "first-hazard":
-        if launch.get("hazards", "report") == "off":
+    records = launch.get("hazards", "report") != "off"
+    if break_at == "first-hazard":
+        if not records:
             raise LaunchError("break_at: first-hazard needs hazards='report'")
-        follower, missed = AtHazard(), "the end; no hazard"
-    else:
+        return _stop(ptx, AtHazard(), args, launch, "the end; no hazard")
+    if isinstance(break_at, Watch):
+        if not records:
+            raise LaunchError("watch: needs hazards='report', which records who wrote what")
+        break_at.check(args)
+        watching = AtWatch(break_at, args)
+        missed = f"the end; fewer than {break_at.hit} write(s) to {break_at}"
+        return _stop(ptx, watching, args, launch, missed)
+    if isinstance(break_at, int | str):
+        break_at = Breakpoint(break_at)
+    if not isinstance(break_at, Breakpoint):
         raise LaunchError(
-            f"break_at: expected a line, 'first-hazard' or a FirstDifference, got {break_at!r}"
+            "break_at: expected a line, FILE:LINE, a label, 'first-hazard', a Watch or a "
+            f"FirstDifference, got {break_at!r}"
         )
-    return _stop(ptx, follower, args, launch, missed)
+    lines = lines_at(break_at.line, parsed(ptx))
+    where = place_words(break_at.line, lines)
+    missed = f"the end; no lane came to {where} {break_at.hit} time(s)"
+    return _stop(ptx, AtLine(break_at, lines), args, launch, missed)
 
 
 def _stop(
-    ptx: str,
+    ptx: str | Path,
     follower: Follower,
     args: Any,
     launch: dict[str, Any],
@@ -60,6 +81,7 @@ def _stop(
         report = run_ptx(ptx, args=args, observer=follower, **launch)
     except Stopped as stopped:
         reason, report = str(stopped), follower.report
+        report.stopped = reason
         report.findings = follower.machine.findings.counted()
         report.counters = follower.machine.counters.as_dict()
         report.instructions = follower.launch.instructions
@@ -72,7 +94,7 @@ def _stop(
 
 
 def _first_difference(
-    ptx: str, wanted: FirstDifference, args: list[Any], launch: dict[str, Any]
+    ptx: str | Path, wanted: FirstDifference, args: list[Any], launch: dict[str, Any]
 ) -> Stop:
     if launch.get("hazards", "report") == "off":
         raise LaunchError("first-difference: needs hazards='report', which records who wrote what")
@@ -100,6 +122,7 @@ def _first_difference(
     got = "poison" if poison else str(output[index])
     why = f"first difference: {place}: expected {wanted.expected[index]}, got {got}"
     if access is None:
+        stop.report.different = True
         return Stop(f"{why}; nothing wrote it", stop.report, ended)
     why += f"; written at {words(access)}"
     counting = AtWrite(find)
@@ -109,6 +132,7 @@ def _first_difference(
     watching = AtWrite(find, counting.count, why)
     again()
     stop = _stop(ptx, watching, args, launch, why, access.site)
+    stop.report.different = True
     lane = _lane(stop, output, index, access)
     if lane is not None:
         stop.reason += f", lane {lane}"

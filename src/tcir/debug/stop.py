@@ -22,7 +22,7 @@ BYTES, ROWS, COLUMNS = 256, 4, 8
 """What a dump shows of shared and of tensor memory unless it is told."""
 
 
-SEEN_AS: dict[str, np.dtype[Any]] = {
+SEEN_AS: dict[str, np.dtype] = {
     **{f"{kind}{8 * n}": np.dtype(f"{kind}{n}") for n in (1, 2, 4, 8) for kind in "u"},
     **{f"s{8 * n}": np.dtype(f"i{n}") for n in (1, 2, 4, 8)},
     "f16": np.dtype("f2"), "f32": np.dtype("f4"), "f64": np.dtype("f8"),
@@ -39,7 +39,7 @@ class Register:
 
     name: str
     type: str
-    values: np.ma.MaskedArray[Any, Any]
+    values: np.ma.MaskedArray
     undefined: int
 
     def seen_as(self, kind: str) -> Register:
@@ -63,7 +63,7 @@ class Register:
         return f"{self.name:<8} .{self.type:<6} {lanes_of(values, self.undefined)}"
 
 
-def _masked(values: np.ndarray, undefined: int) -> np.ma.MaskedArray[Any, Any]:
+def _masked(values: np.ndarray, undefined: int) -> np.ma.MaskedArray:
     lanes = np.array([bool(undefined >> lane & 1) for lane in range(32)])
     return np.ma.MaskedArray(
         values, np.broadcast_to(lanes[(...,) + (None,) * (values.ndim - 1)], values.shape)

@@ -5,6 +5,48 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+COUNTED: dict[str, dict[str, tuple[str, str]]] = {
+    "Instructions": {
+        "instructions": ("warp inst", "warp instructions executed, polling included"),
+        "simt_products": ("product", "multiplications of fma, dp4a and dp2a, by lane"),
+        "barriers": ("arrival", "arrivals of warps at bar.sync, bar.red and bar.arrive"),
+    },
+    "Memory through threads": {
+        "global_load": ("byte", "ld and atomics of global memory, by lane"),
+        "global_store": ("byte", "st and atomics of global memory, by lane"),
+        "shared_load": ("byte", "ld, ldmatrix and atomics of shared memory, by lane"),
+        "shared_store": ("byte", "st, stmatrix and atomics of shared memory, by lane"),
+        "bank_accesses": ("warp inst", "accesses to shared memory that banks are counted of"),
+        "bank_conflicts": ("pass", "passes beyond the one that each phase of such an access needs"),
+    },
+    "TMA and bulk copies": {
+        "tma_loads": ("operation", "copies to shared memory"),
+        "tma_stores": ("operation", "copies and reductions to global memory"),
+        "tma_prefetches": ("operation", "prefetches into L2"),
+        "global_to_shared": ("byte", "written into shared memory, zero fill included"),
+        "global_to_shared_read": ("byte", "of these, read from global memory"),
+        "shared_to_global": ("byte", "written to global memory"),
+    },
+    "Tensor core": {
+        "mma": ("operation", "tcgen05.mma and mma.sync"),
+        "mma_untimed": ("operation", "mma that tensor_cycles leaves out (.ws)"),
+        "products": ("product", "multiplications of all mma, padding included"),
+        "tensor_cycles": (
+            "cycle",
+            "by a table of public measurements: modelled",
+        ),
+        "shared_to_tensor": ("byte", "operands that tcgen05.mma reads from shared memory"),
+        "shared_to_tmem": ("byte", "tcgen05.cp"),
+        "tmem_load": ("byte", "tcgen05.ld"),
+        "tmem_store": ("byte", "tcgen05.st"),
+        "cp": ("operation", "tcgen05.cp"),
+        "shift": ("operation", "tcgen05.shift"),
+        "commit": ("operation", "tcgen05.commit"),
+    },
+}
+"""By what they count: the counters' names, units and meanings. Bank conflicts are counted by
+`tcir.debug.banks`, where asked for; `global_to_shared_N` is of the N-th tensor by address."""
+
 
 @dataclass
 class Counters:

@@ -103,6 +103,12 @@ def make_parser() -> argparse.ArgumentParser:
                    help="what --break-at shows: registers[@WARP][:TYPE][=NAMES|all], "
                    "smem[=FROM:TO], tmem[=LANE:LANE,COLUMN:COLUMN], mbarriers; "
                    "may be repeated")  # fmt: skip
+    p.add_argument("--interactive", action="store_true",
+                   help="asks at the first instruction and at each stop: step, continue, break, "
+                   "watch, print, dump, where, quit")  # fmt: skip
+    p.add_argument("--counters", action="store_true",
+                   help="prints a table of the counters with units, and the bank conflicts of each "
+                   "instruction")  # fmt: skip
     p.add_argument("--bundle", type=Path, metavar="DIR", help="writes a folder to run on a GPU")
     p.add_argument(
         "--target",
@@ -125,6 +131,12 @@ def check_flags(options: argparse.Namespace) -> None:
         return
     if not options.file:
         raise LaunchError("expected a file (tc-run --help)")
+    ways = [f for f in ("break_at", "interactive", "counters") if getattr(options, f)]
+    if len(ways) > 1:
+        flags = " and ".join(f"--{flag.replace('_', '-')}" for flag in ways)
+        raise LaunchError(f"expected one of {flags}")
+    if options.interactive and options.file == "-":
+        raise LaunchError("--interactive: expected a file: standard input gives the commands")
     mlir, cuda = options.file.endswith(".mlir"), options.file.endswith(".cu")
     if options.dump and not options.break_at:
         raise LaunchError("--dump: expected --break-at, too: it shows the state at a stop")

@@ -31,7 +31,7 @@ from tcir.target import DEFAULT_TARGET
 
 PATIENCE = 60.0
 """Seconds before a word about a long run."""
-Saves = list[tuple[str, np.ndarray[Any, Any]]]
+Saves = list[tuple[str, np.ndarray]]
 _GRAVITY = (0, 2, 1, 3, 4)
 """Of several launches the gravest status counts."""
 
@@ -43,7 +43,7 @@ class Job:
     ptx: str
     calls: list[Call]
     saves: Saves
-    workspaces: Sequence[np.ndarray[Any, Any]] = ()
+    workspaces: Sequence[np.ndarray] = ()
 
 
 def main(words: Sequence[str]) -> int:
@@ -134,7 +134,8 @@ def _described(options: argparse.Namespace, ptx: str, file: LaunchFile) -> Job:
     for text in options.arg:
         args.append(argument(text, args))
     values = bind(file, args)
-    results = [v for v, a in zip(values, file.arguments, strict=True) if a.access != "read"]
+    written = (v for v, a in zip(values, file.arguments, strict=True) if a.access != "read")
+    results = [value for value in written if isinstance(value, np.ndarray)]
     if len(options.out) > len(results):
         raise LaunchError(f"--out: expected at most {len(results)} results, got {len(options.out)}")
     found, workspaces = calls(file, values)
@@ -150,7 +151,7 @@ def _described(options: argparse.Namespace, ptx: str, file: LaunchFile) -> Job:
     return Job(ptx, made, saves, workspaces)
 
 
-def _saves(texts: Sequence[str], args: Sequence[Any]) -> Saves:
+def _saves(texts: Sequence[str], args: Sequence[object]) -> Saves:
     """The file and the argument's array of each --save."""
     saves: Saves = []
     for text in texts:
@@ -166,9 +167,11 @@ def _saves(texts: Sequence[str], args: Sequence[Any]) -> Saves:
 
 def _execute(options: argparse.Namespace, job: Job) -> list[RunReport]:
     """Runs the launches in order and prints their reports; one that is not ok ends it."""
-    if options.break_at and len(job.calls) > 1:
-        names = ", ".join(call.entry for call in job.calls)
-        raise LaunchError(f"--break-at: expected --entry with one of {names}")
+    for flag in ("break_at", "interactive"):
+        if getattr(options, flag) and len(job.calls) > 1:
+            names = ", ".join(call.entry for call in job.calls)
+            name = flag.replace("_", "-")
+            raise LaunchError(f"--{name}: expected --entry with one of {names}")
     reports: list[RunReport] = []
     for number, call in enumerate(job.calls):
         if len(job.calls) > 1:
@@ -195,12 +198,18 @@ def _launch(options: argparse.Namespace, ptx: str, call: Call) -> RunReport:
         "assumptions": Assumptions.parse(options.assume),
         **call.sizes(),
     }
-    if not options.break_at:
+    if options.counters:
+        return _count(ptx, launch)
+    if not (options.break_at or options.interactive):
         with patience(options.max_instructions):
             return run_ptx(ptx, **launch, lockstep=not options.no_lockstep, progress=progress())
     from tcir import debug
     from tcir.debug.command import break_at
 
+    if options.interactive:
+        stop = debug.interact(ptx, **launch)
+        print(stop.where_text())
+        return stop.report
     stop = debug.run(ptx, break_at=break_at(options.break_at), **launch)
     print(f"{stop.where_text()}\n{stop.dump(options.dump)}")
     return stop.report
@@ -229,6 +238,17 @@ def _bundle_ptx(options: argparse.Namespace, job: Job) -> int:
     )  # fmt: skip
     print(f"{options.bundle}: python run.py")
     return 0
+
+
+def _count(ptx: str, launch: dict[str, Any]) -> RunReport:
+    """Runs it with bank conflicts counted, and prints the table."""
+    from tcir.debug.banks import BankConflicts
+    from tcir.debug.counting import table
+
+    banks = BankConflicts()
+    report = run_ptx(ptx, **launch, observer=banks, progress=progress())
+    print(table(report, banks))
+    return report
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from tcir.program.memory_image import image_spec, is_image, to_memory
 from tcir.run import LaunchError
 
 
-def bind(file: LaunchFile, given: Sequence[Any]) -> list[Any]:
+def bind(file: LaunchFile, given: Sequence[object]) -> list[object]:
     """The values of the arguments, `given` ones in order; results start as poison."""
     wanted = [a for a in file.arguments if a.access != "write"]
     if len(given) != len(wanted):
@@ -27,7 +26,7 @@ def bind(file: LaunchFile, given: Sequence[Any]) -> list[Any]:
     ]
 
 
-def calls(file: LaunchFile, values: Sequence[Any]) -> tuple[list[Call], list[np.ndarray]]:
+def calls(file: LaunchFile, values: Sequence[object]) -> tuple[list[Call], list[np.ndarray]]:
     """The launches with their arguments, and the workspaces between them."""
     spaces = [np.full(size, 0xCB, np.uint8) for size in file.launches.workspaces]
     written = [n for n, a in enumerate(file.arguments) if a.access == "write"]
@@ -35,7 +34,7 @@ def calls(file: LaunchFile, values: Sequence[Any]) -> tuple[list[Call], list[np.
     return list(file.launches.calls([*values, *spaces], written)), spaces
 
 
-def _fit(argument: Argument, value: Any) -> Any:
+def _fit(argument: Argument, value: object) -> object:
     """The memory image of a value, which has to be of the argument's type and shape. Types that
     .npy does not know, such as bfloat16, come as bytes of their size."""
     spec = argument.spec
@@ -49,5 +48,7 @@ def _fit(argument: Argument, value: Any) -> Any:
         bits = value.dtype.kind in "Vu" and value.dtype.itemsize == spec.dtype.itemsize
         if value.shape == spec.shape and (bits or value.dtype == spec.dtype):
             return to_memory(value.view(spec.dtype))
-    got = f"{value.dtype.name}{list(value.shape)}" if hasattr(value, "dtype") else repr(value)
+    got = repr(value)
+    if isinstance(value, np.ndarray | np.generic):
+        got = f"{value.dtype.name}{list(value.shape)}"
     raise LaunchError(f"--arg: expected {argument.words}, got {got}")

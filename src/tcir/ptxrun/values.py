@@ -41,7 +41,7 @@ def _shape(text: str) -> np.ndarray:
     return np.zeros([int(n) for n in sizes], _DTYPES[name])
 
 
-def array_of(value: Any) -> np.ndarray:
+def array_of(value: object) -> object:
     return value.array if isinstance(value, Uninitialized) else value
 
 
@@ -57,7 +57,7 @@ def load(path: str) -> np.ndarray:
     return np.ascontiguousarray(found)
 
 
-def argument(text: str, earlier: Sequence[Any]) -> Any:
+def argument(text: str, earlier: Sequence[object]) -> Any:
     """The Python value of one --arg. Raises LaunchError."""
     kind, separator, value = text.partition("=")
     try:
@@ -84,7 +84,7 @@ def argument(text: str, earlier: Sequence[Any]) -> Any:
     )
 
 
-def _scalar(text: str, dtype: np.dtype[Any]) -> Any:
+def _scalar(text: str, dtype: np.dtype) -> Any:
     """A number that its type holds: of a float the nearest one, no finite one becomes infinite."""
     if dtype.kind in "iu":
         number, limits = int(text, 0), np.iinfo(dtype)
@@ -99,13 +99,13 @@ def _scalar(text: str, dtype: np.dtype[Any]) -> Any:
     return value
 
 
-def _parts(texts: Any, earlier: Sequence[Any]) -> tuple[Any, ...]:
+def _parts(texts: Any, earlier: Sequence[object]) -> tuple[Any, ...]:
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise LaunchError('expected a list of arguments such as ["u32=7", "x.npy"]')
     return tuple(argument(text, earlier) for text in texts)
 
 
-def _map(fields: Mapping[str, Any], earlier: Sequence[Any]) -> TensorMap:
+def _map(fields: Mapping[str, Any], earlier: Sequence[object]) -> TensorMap:
     if not isinstance(fields, dict) or "array" not in fields:
         raise LaunchError('expected {"array": …, "dtype": …, "dims": …, …}')
     options = dict(fields)

@@ -142,6 +142,8 @@ def _parameter(n: int, variable: Variable, arg: Any, buffers: Buffers) -> bytes:
         if variable.size != 128 or variable.align < 64:
             raise LaunchError(f"{what}: expected .align 64 .b8 [128] for a tensor map")
         return arg.encode(buffers.address(arg.array, name))
+    if isinstance(arg, int | float) and not isinstance(arg, np.generic):
+        arg = _number(what, variable, arg)
     if isinstance(arg, bytes | bytearray):
         if len(arg) != variable.size:
             raise LaunchError(f"{what}: expected {variable.size} bytes, got {len(arg)}")
@@ -154,9 +156,21 @@ def _parameter(n: int, variable: Variable, arg: Any, buffers: Buffers) -> bytes:
             raise LaunchError(f"{what}: got a {arg.dtype} scalar")
         return arg.tobytes()
     raise LaunchError(
-        f"{what}: expected a numpy array or scalar, bytes, a TensorMap or a tuple of "
+        f"{what}: expected a numpy array, a number, bytes, a TensorMap or a tuple of "
         f"such parts, got {type(arg).__name__}"
     )
+
+
+def _number(what: str, variable: Variable, value: float) -> np.generic:
+    """A number of Python as the parameter's type; of .b types an integer is unsigned."""
+    kind, size = variable.type.kind, variable.type.size
+    whole = isinstance(value, int)
+    if variable.array or kind in "us" and not whole or size < 2 - whole:
+        raise LaunchError(f"{what}: got {value!r}")
+    dtype = np.dtype(f"{'f' if not whole or kind == 'f' else 'i' if kind == 's' else 'u'}{size}")
+    if dtype.kind != "f" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+        raise LaunchError(f"{what}: got {value}, which does not fit")
+    return dtype.type(value)
 
 
 def bind_variables(module: Module, machine: Any) -> dict[str, int]:

@@ -1,0 +1,227 @@
+"""Stops at source lines, labels and watched writes; commands of `interact`; what counts as ok."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcir
+from tcir import debug
+from tcir.debug.command import break_at
+from tcir.machine.counters import COUNTED, Counters
+from tcir.ptxrun.command import main
+from tcir.run import LaunchError, run_ptx
+
+from .conftest import HEADER
+from .test_debug import line_of
+
+LOOP = (
+    HEADER
+    + """
+.visible .entry loop(.param .u64 out, .param .u32 n, .param .f32 step) .reqntid 32
+{
+ .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .f32 %f<4>; .reg .pred %p<2>;
+ .loc 1 3 1
+ mov.u32 %r1, %tid.x; ld.param.u32 %r2, [n]; ld.param.f32 %f1, [step]; mov.f32 %f2, 0f00000000;
+ mul.wide.u32 %rd2, %r1, 4; ld.param.u64 %rd1, [out]; add.s64 %rd1, %rd1, %rd2;
+ // a comment
+ .loc 1 5 1
+AGAIN:
+ add.f32 %f2, %f2, %f1;
+ st.global.f32 [%rd1], %f2;
+ .loc 1 6 1
+ sub.u32 %r2, %r2, 1;
+ setp.ne.u32 %p1, %r2, 0;
+ @%p1 bra AGAIN;
+ ret;
+}
+.file 1 "/somewhere/loop.cu"
+"""
+)
+
+
+def launch(n: int = 3, **more: Any) -> dict[str, Any]:
+    return {"grid": 1, "args": [np.zeros((4, 8), np.float32), n, 1.5], **more}
+
+
+def here(stop: debug.Stop) -> str:
+    instruction = stop.instruction()
+    return "" if instruction is None else instruction.mnemonic
+
+
+@pytest.mark.parametrize(
+    ("place", "mnemonic"),
+    [
+        ("loop.cu:5", "add.f32"),
+        ("loop.cu:4", "add.f32"),  # nothing is of line 4: the next one
+        ("loop.cu:6", "sub.u32"),
+        ("AGAIN", "add.f32"),
+        (line_of(LOOP, "// a comment"), "add.f32"),
+        (line_of(LOOP, "mul.wide"), "mul.wide.u32"),
+    ],
+)
+def test_places(place: int | str, mnemonic: str) -> None:
+    stop = debug.run(LOOP, break_at=place, **launch())
+    assert stop.reason.startswith("breakpoint at") and here(stop) == mnemonic, str(stop)
+    assert not stop.report.ok and stop.report.exit_code == 2
+    assert str(stop.report).startswith("stopped: ") and stop.report.as_dict()["stopped"]
+
+
+def test_the_third_time_at_a_label() -> None:
+    stop = debug.run(LOOP, break_at=debug.Breakpoint("AGAIN", hit=3), **launch())
+    assert stop.registers(["%f2"])[0].values[7] == 3.0
+    never = debug.run(LOOP, break_at=debug.Breakpoint("AGAIN", hit=4), **launch())
+    assert never.reason.startswith("the end") and never.report.ok
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("loop.cu:7", "no instruction is of loop.cu at line 7 or behind it"),
+        ("lop.cu:5", "did you mean 'loop.cu'"),
+        ("AGAN", "did you mean 'AGAIN'"),
+        (10_000, "expected a line of 1.."),
+        (debug.Watch(0, (4, 0)), "expected an index of argument 0, which is float32[4, 8]"),
+        (debug.Watch(1, ()), "argument 1 is no array"),
+        (debug.Watch(address=64), "no buffer holds the address 0x40"),
+    ],
+)
+def test_places_that_are_none(place: Any, words: str) -> None:
+    with pytest.raises(LaunchError) as caught:
+        debug.run(LOOP, break_at=place, **launch())
+    assert words in str(caught.value)
+
+
+def test_a_watched_element_stops_after_the_write() -> None:
+    watched = debug.Watch(0, (2, 5))
+    stop = debug.run(LOOP, break_at=watched, **launch())
+    assert stop.reason.startswith("watch of argument 0 at [2, 5]: 0.0 became 1.5; written at line ")
+    assert "st.global.f32" in stop.reason and "by warp 0 of CTA (0, 0, 0)" in stop.reason
+    second = debug.run(LOOP, break_at=debug.Watch(0, (2, 5), hit=2), **launch())
+    assert "1.5 became 3.0" in second.reason
+    address = 0x7000_0000_0000 + 4 * 21
+    at = debug.run(LOOP, break_at=debug.Watch(address=address), **launch())
+    assert f"watch of address {address:#x}: 0x00000000 became 0x3fc00000" in at.reason
+    never = debug.run(LOOP, break_at=debug.Watch(0, (2, 5), hit=4), **launch())
+    assert never.reason == "the end; fewer than 4 write(s) to argument 0 at [2, 5]"
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("12", debug.Breakpoint(12)),
+        ("loop.cu:5,hit=2,warp=1,cta=3", debug.Breakpoint("loop.cu:5", 2, 1, (3, 0, 0))),
+        ("$L__BB0_2", debug.Breakpoint("$L__BB0_2")),
+        ("watch=1[3, 17],hit=2", debug.Watch(1, (3, 17), hit=2)),
+        ("watch=0x700000000010", debug.Watch(address=0x7000_0000_0010)),
+    ],
+)
+def test_the_words_of_break_at(text: str, meant: Any) -> None:
+    assert break_at(text) == meant
+
+
+def talk(*commands: str) -> tuple[debug.Stop, str]:
+    lines: list[str] = []
+    left = iter(commands)
+
+    def read(prompt: str) -> str:
+        try:
+            return next(left)
+        except StopIteration:
+            raise EOFError from None
+
+    write: Callable[[str], None] = lines.append
+    return debug.interact(LOOP, read=read, write=write, **launch()), "\n".join(lines)
+
+
+def test_a_conversation() -> None:
+    stop, said = talk("s 2", "", "break AGAIN", "c", "watch 0[1, 1]", "c", "print f32=%f2",
+                      "print %nobody", "delete", "dump smem=0:8", "dump mbarriers", "nonsense",
+                      "continue")  # fmt: skip
+    assert stop.reason == "the end" and stop.report.ok
+    places = [line for line in said.splitlines() if line.startswith("->")]
+    assert ["mov.u32" in places[0], "ld.param.f32" in places[1], "mul.wide" in places[2]] == [
+        True
+    ] * 3
+    assert "stopped: breakpoint at AGAIN, line" in said
+    assert "stopped: watch of argument 0 at [1, 1]: 1.5 now" in said
+    assert "1.5 in all lanes" in said and "%nobody does not occur" in said
+    assert "no mbarrier is alive" in said and "expected bytes in [0, 0)" in said
+    assert "a command may be shortened" in said.lower()
+
+
+def test_a_conversation_that_ends_early() -> None:
+    for commands in (("break AGAIN", "c", "quit"), ("break AGAIN", "c")):
+        stop, _ = talk(*commands)
+        assert stop.reason == "quit" and stop.report.exit_code == 2
+
+
+def test_interactive_from_the_shell(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "loop.ptx"
+    path.write_text(LOOP)
+    run = [str(path), "--grid", "1", "--arg", "zeros=f32,4x8", "--arg", "u32=2", "--arg", "f32=1"]
+    commands = iter(["b loop.cu:6", "c", "c", "c"])
+    monkeypatch.setattr("builtins.input", lambda prompt: next(commands))
+    monkeypatch.setattr("tcir.debug.console.interact.__kwdefaults__",
+                        {"args": (), "read": input, "write": print}, raising=False)  # fmt: skip
+    assert main([*run, "--interactive"]) == 0
+    said = capsys.readouterr().out
+    assert said.count("stopped: breakpoint at loop.cu:6") == 2 and "ok: " in said
+    assert main([*run, "--break-at", "loop.cu:6"]) == 2
+    assert main([*run, "--interactive", "--counters"]) == 3
+    assert "expected one of --interactive and --counters" in capsys.readouterr().err
+
+
+def test_paths_block_and_numbers_from_python(tmp_path: Path) -> None:
+    path = tmp_path / "loop.ptx"
+    path.write_text(LOOP)
+    for source in (path, str(path), LOOP):
+        out = np.zeros(32, np.float32)
+        assert run_ptx(source, grid=1, args=[out, 4, 0.5]).ok and (out == 2).all()
+    assert debug.run(path, break_at="AGAIN", **launch()).report.stopped
+    with pytest.raises(tcir.Error, match="expected PTX text or the path of a file"):
+        run_ptx(tmp_path / "absent.ptx", grid=1)
+    with pytest.raises(tcir.Error, match=r"block: expected its threads, for loop has no \.reqntid"):
+        run_ptx(LOOP.replace(".reqntid 32", ""), grid=1)
+    for wrong in ([1.5, 0.5], [-1, 0.5], [1 << 32, 0.5]):
+        with pytest.raises(tcir.Error, match="argument 1"):
+            run_ptx(LOOP, grid=1, args=[np.zeros(32, np.float32), *wrong])
+
+
+def test_a_wrong_result_is_status_1(tmp_path: Path) -> None:
+    want = np.full((4, 8), 4.5, np.float32)
+    want[3, 2] = 4
+    stop = debug.run(LOOP, break_at=debug.FirstDifference(want), **launch())
+    assert "argument 0 at [3, 2]: expected 4.0, got 4.5" in stop.reason
+    assert stop.report.exit_code == 1 and str(stop.report).startswith("failed: ")
+
+
+def test_every_counter_has_a_unit_and_is_documented(tmp_path: Path, capsys: Any) -> None:
+    named = {name for rows in COUNTED.values() for name in rows}
+    own = set(Counters().as_dict()) | {"instructions", "bank_accesses", "bank_conflicts"}
+    assert named == own
+    page = (Path(__file__).parents[2] / "docs/tc-run.md").read_text()
+    for rows in COUNTED.values():
+        for name, (unit, meaning) in rows.items():
+            assert f"| `{name}` | {unit} | {meaning} |" in page, name
+    strided = HEADER + """
+.visible .entry k() .reqntid 32
+{
+ .reg .b32 %r<4>; .shared .align 16 .b8 tile[4096];
+ mov.u32 %r1, %tid.x; mul.lo.u32 %r2, %r1, 128; mov.u32 %r3, tile; add.u32 %r3, %r3, %r2;
+ st.shared.b32 [%r3], %r1;
+ ret;
+}
+"""  # fmt: skip
+    path = tmp_path / "k.ptx"
+    path.write_text(strided)
+    assert main([str(path), "--grid", "2", "--counters"]) == 0
+    said = capsys.readouterr().out
+    assert "bank_conflicts" in said and "62\n" in said  # 31 passes too many in each CTA
+    assert "62 extra passes in 2 accesses at line" in said
