@@ -99,12 +99,16 @@ class SplitLayers(Pass):
 
 @dataclass
 class _Launch:
-    """One launch: the tensor that it stores, what it computes, and the product it has."""
+    """One launch: the tensor that it stores, what it computes, and the product it has.
+
+    whole: tensors that it reads in several shapes, which it makes itself
+    """
 
     result: ir.Value
     product: ir.Operation | None
     ops: list[ir.Operation] = field(default_factory=list)
     inputs: list[ir.Value] = field(default_factory=list)
+    whole: set[ir.Value] = field(default_factory=set)
 
     @property
     def root(self) -> ir.Operation:
@@ -251,9 +255,14 @@ class _Layers:
     def _launch(self, result: ir.Value) -> _Launch:
         tails, root = self.tails.items(), result.owner
         product = next((p for p, tail in tails if root == p or root in tail), None)
+        inside = [root] if product is None else [product, *self.tails[product]]
         launch = _Launch(result, product)
-        inside = [] if product is None else [product, *self.tails[product]]
-        self._visit(result, launch, inside or [root])
+        self._visit(result, launch, inside)
+        read = [_base(each) for each in launch.inputs]
+        if len(set(read)) < len(read):
+            again = {each for each in read if read.count(each) > 1}
+            launch = _Launch(result, product, whole=again)
+            self._visit(result, launch, inside)
         return launch
 
     def _visit(self, tensor: ir.Value, launch: _Launch, inside: list[ir.Operation]) -> None:
@@ -267,12 +276,13 @@ class _Layers:
             return
         if op not in inside:
             in_memory = _base(tensor) in self.stored or isinstance(_base(tensor), ir.BlockArgument)
-            view = isinstance(op.opview, RESHAPES) and launch.product is not None
-            if tensor in self.stored or (view and in_memory):
+            view = isinstance(op.opview, RESHAPES) and launch.product is not None and in_memory
+            whole = _base(tensor) in launch.whole
+            if tensor in self.stored or (view and not whole):
                 if tensor not in launch.inputs:
                     launch.inputs.append(tensor)
                 return
-            folded = launch.product is not None and tensor in self.folded
+            folded = launch.product is not None and (view or tensor in self.folded)
             if launch.product is not None and not folded and not _computes(op):
                 self.stored.add(_base(tensor))
                 return
@@ -326,13 +336,6 @@ class _Layers:
         """A function of the launch, in front of this one."""
         result = launch.result
         args = [numbers[_base(each)] for each in (*launch.inputs, result)]
-        again = [each for n, each in enumerate(launch.inputs) if args[n] in args[:n]]
-        if again:
-            raise match_failure(
-                (launch.product or launch.root).opview,
-                "expected each buffer in one shape for a product and its epilogue, got one as "
-                f"{again[0].type}, and in another; reshape the sums instead",
-            )
         kind = ir.FunctionType.get([each.type for each in launch.inputs], [result.type])
         with ir.InsertionPoint(self.function), launch.root.location:
             new = func.FuncOp(self._name(launch, order), kind)

@@ -22,6 +22,7 @@ HEADS = [(2, 3, 20, 16), (2, 3, 24, 16), (2, 3, 24, 16)]
 LAUNCHES = {
     "mlp_casts": ["0_matmul", "1_matmul"],
     "mlp_3d_relu": ["0_batch_matmul", "1_batch_matmul"],
+    "linear_residual": ["0_matmul", "1_batch_matmul"],
     "sdpa_f16": ["0_batch_matmul", "1_maximumf", "2_addf", "3_truncf", "4_batch_matmul"],
     "sdpa_bf16": ["0_batch_matmul", "1_maximumf", "2_addf", "3_truncf", "4_batch_matmul"],
 }
@@ -53,6 +54,8 @@ def given(shapes: list[tuple[int, ...]], dtype: Any = F16) -> list[Array]:
         ("sdpa_f16", {"equal", "within bound"}),
         ("sdpa_bf16", {"equal", "within bound"}),
         ("attention_heads", {"equal", "within bound"}),
+        ("linear_residual", {"equal"}),
+        ("attention_masked", {"equal", "within bound"}),
     ],
 )
 def test_every_level(name: str, verdicts: set[str]) -> None:
@@ -93,6 +96,13 @@ def test_two_convolutions() -> None:
     assert (run("convs_nchw", inputs, want.shape, F16) == want).all()
 
 
+def test_a_factor_that_is_added_in_another_shape() -> None:
+    x, w1, w2 = inputs = given([(2, 24, 32), (32, 32), (40, 32)])
+    r = (x.astype(float) @ w1.T.astype(float)).astype(F16) + x
+    want = (r.astype(float) @ w2.T.astype(float)).astype(F16)
+    assert (run("linear_residual", inputs, want.shape, F16) == want).all()
+
+
 def attended(q: Array, k: Array, v: Array, dtype: Any) -> tuple[Array, Array]:
     """``softmax(q k^T / 4) v``, and the same of absolute values of v: its scale of errors."""
     q, k, v = (each.astype(float) for each in (q, k, v))
@@ -109,6 +119,18 @@ def test_scaled_dot_product_attention(name: str, dtype: Any, unit: float) -> Non
     inputs = [generator.standard_normal(shape).astype(dtype) for shape in HEADS]
     want, scale = attended(*inputs, dtype)
     assert (np.abs(run(name, inputs, want.shape, dtype) - want) < unit * scale).all()
+
+
+@pytest.mark.slow
+def test_one_matrix_as_both_factors() -> None:
+    generator = np.random.default_rng(0)
+    shapes = [(2, 3, 24, 16), (2, 1, 1, 24), (2, 3, 24, 16)]
+    q, mask, v = inputs = [generator.standard_normal(shape).astype(F16) for shape in shapes]
+    wide = q.astype(float)
+    scores = (wide @ wide.swapaxes(-1, -2)).astype(F16) + mask
+    p = scipy.special.softmax(scores.astype(float), -1)
+    got = run("attention_masked", inputs, v.shape, F16)
+    assert (np.abs(got - p @ v.astype(float)) < 2.0**-9 * (p @ np.abs(v.astype(float)))).all()
 
 
 @pytest.mark.slow
