@@ -103,3 +103,15 @@ def constant_of(value: ir.Value) -> int | None:
         return None
     attribute = op.attributes["value"]
     return integer_of(attribute) if isinstance(attribute, ir.IntegerAttr) else None
+
+
+UNSIGNED = "unsigned"
+"""Attribute of products of i8, an array of a 0 or 1 for each operand; left out: both signed."""
+
+
+def unsigned_operands(op: ir.OpView) -> tuple[int, int]:
+    """For each operand of a product, 1 where its i8 are unsigned."""
+    if UNSIGNED not in op.attributes:
+        return 0, 0
+    first, second = integers(op, UNSIGNED)
+    return first, second

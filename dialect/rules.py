@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tcir._mlir import ir
+from tcir.dialect.attributes import UNSIGNED, integers, not_arrays
 from tcir.dialect.declared import as_declared, wrong_sizes
 from tcir.dialect.types import RingType
 
@@ -155,3 +156,12 @@ def _(op: ir.OpView) -> Broken:
 def _sizes(op: ir.OpView, names: list[str]) -> Broken:
     got = op.attributes.get("operandSegmentSizes", "none")
     return {"op": op.OPERATION_NAME, "names": ", ".join(names), "n": len(op.operands), "got": got}
+
+
+def unsigned_problem(op: ir.OpView, element: str) -> Broken:
+    """Why ``unsigned`` is not a 0 or 1 for each of two operands of i8."""
+    if UNSIGNED not in op.attributes:
+        return None
+    well_formed = not_arrays(op, unsigned=2) is None and set(integers(op, UNSIGNED)) <= {0, 1}
+    legal = well_formed and element == "i8"
+    return None if legal else {"got": op.attributes[UNSIGNED], "element": element}

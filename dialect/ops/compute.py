@@ -3,11 +3,11 @@
 from typing import Any
 
 from tcir._mlir import ext, ir
-from tcir.dialect.attributes import integer, integers, not_arrays, optional_integer, string
+from tcir.dialect.attributes import integer, optional_integer, string
 from tcir.dialect.cta_pair import columns_of, cta_group_of, wrong_n
 from tcir.dialect.limits import MMA_K_BYTES, MMA_KIND_OF, MMA_KINDS, TMEM_LANES, Legal, MmaKind
 from tcir.dialect.operation import Names, Op
-from tcir.dialect.rules import Broken, one_of, verify
+from tcir.dialect.rules import Broken, one_of, unsigned_problem, verify
 from tcir.dialect.types import SmemType, TmemType, element_bytes
 
 
@@ -153,11 +153,7 @@ def _(op: MmaOp) -> Broken:
     "kind::i8 has unsigned operands",
 )
 def _(op: MmaOp) -> Broken:
-    if "unsigned" not in op.attributes:
-        return None
-    got, element = op.attributes["unsigned"], str(op.b.type.element)
-    well_formed = not_arrays(op, unsigned=2) is None and set(integers(op, "unsigned")) <= {0, 1}
-    return None if well_formed and element == "i8" else {"got": got, "element": element}
+    return unsigned_problem(op, str(op.b.type.element))
 
 
 @verify(

@@ -13,7 +13,7 @@ from tcir.dialect.attributes import (
 )
 from tcir.dialect.limits import FP8
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, one_of, verify
+from tcir.dialect.rules import Broken, one_of, unsigned_problem, verify
 
 OPERAND_TYPES = ("f16", "bf16")
 RESULT_TYPES = ("f32", "f16", "bf16")
@@ -60,7 +60,8 @@ class Conv2dOp(
 class MatmulOp(Op, name="matmul", lowered_by=("tile-gemm", "tile-matmul-warp")):
     """Matrix product with f32 accumulation, rounded once to the element type of ``out``.
 
-    f32 operands are multiplied as tf32: their low 13 bits are ignored. i8 sums in i32, wrapping.
+    f32 operands are multiplied as tf32: their low 13 bits are ignored. i8 sums in i32, wrapping;
+    ``unsigned`` (``array<i64: a, b>``, 0 or 1 each; left out: both signed) has it read so.
 
     ``a`` is ``[M,K]`` (``a_layout = "mk"``) or ``[K,M]`` (``"km"``), ``b`` is ``[K,N]``
     (``"kn"``) or ``[N,K]`` (``"nk"``), ``out`` is ``[M,N]``, or ``[N,M]`` with ``out_layout =
@@ -189,12 +190,15 @@ def _(op: Conv2dOp) -> Broken:
     "unsigned must be array<i64: x, w> of 0 or 1 on i8 operands, got {got} on {element}: only "
     "integers come unsigned",
 )
-def _(op: Conv2dOp) -> Broken:
-    if "unsigned" not in op.attributes:
-        return None
-    got, element = op.attributes["unsigned"], str(op.x.type.element_type)
-    well_formed = not_arrays(op, unsigned=2) is None and set(integers(op, "unsigned")) <= {0, 1}
-    return None if well_formed and element == "i8" else {"got": got, "element": element}
+@verify(
+    MatmulOp,
+    "unsigned",
+    "PTX ISA 9.7.16.2, table 39",
+    "unsigned must be array<i64: a, b> of 0 or 1 on i8 operands, got {got} on {element}: only "
+    "integers come unsigned",
+)
+def _(op: Conv2dOp | MatmulOp) -> Broken:
+    return unsigned_problem(op, str(op.operation.operands[0].type.element_type))
 
 
 def _filter_shape(op: Conv2dOp) -> tuple[int, int, int, int]:

@@ -14,7 +14,7 @@ from tcir.dialect.attributes import integer, string
 from tcir.dialect.fragments import PTX_TYPE, accumulator_type, loads_for
 from tcir.dialect.limits import COPY_BYTES
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, one_of, verify
+from tcir.dialect.rules import Broken, one_of, unsigned_problem, verify
 from tcir.dialect.types import SmemType, element_bytes
 from tcir.dialect.warp_types import TAILS, FragmentType, StagedType
 from tcir.layout.atoms import mma_atom
@@ -119,7 +119,8 @@ class LoadFragmentOp(Op, name="load_fragment", reads_shared=("tile",)):
 class MmaSyncOp(Op, name="mma_sync"):
     """``mma.sync``: ``d = a * b^T + c`` of the CTA's tile, one K step of the atom.
 
-    Numerics depend on the target: see `docs/numerics.md` (PTX ISA 9.7.14.5).
+    Numerics depend on the target: see `docs/numerics.md` (PTX ISA 9.7.14.5). i8 is signed, or with
+    ``unsigned`` (``array<i64: a, b>``, 0 or 1 each) not.
     """
 
     example = """
@@ -357,6 +358,17 @@ def _(op: MmaSyncOp) -> Broken:
     if mixed and known and c == want:
         return None
     return {"atom": atom, "want": want, "a": a, "b": b, "c": c}
+
+
+@verify(
+    MmaSyncOp,
+    "unsigned",
+    "PTX ISA 9.7.14.5",
+    "unsigned must be array<i64: a, b> of 0 or 1 on i8 operands, got {got} on {element}: only "
+    "integers come unsigned",
+)
+def _(op: MmaSyncOp) -> Broken:
+    return unsigned_problem(op, str(op.a.type.element))
 
 
 @verify(

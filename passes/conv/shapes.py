@@ -7,7 +7,7 @@ from functools import cached_property
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.attributes import integers, string
+from tcir.dialect.attributes import integers, string, unsigned_operands
 from tcir.dialect.limits import MMA_K_BYTES, SWIZZLE_SPANS
 from tcir.dialect.ops.highlevel import conv_groups
 from tcir.passes.build import index
@@ -64,7 +64,7 @@ class ConvShape:
         return ConvShape(
             n, h, w, channels // groups, r, s, p, q, k, (sh, sw), (dh, dw), top, bottom, left,
             right, layout, op.x.type.element_type, _epilogue_bytes(op.out),
-            op.w.type.element_type, _unsigned(op), groups,
+            op.w.type.element_type, unsigned_operands(op), groups,
         )  # fmt: skip
 
     @property
@@ -137,10 +137,3 @@ def _epilogue_bytes(sums: ir.Value) -> int:
     after = [use.owner.opview for use in sums.uses if isinstance(use.owner.opview, tc.EpilogueOp)]
     moved = [each.type for op in after for each in (op.out, *(e.tensor for e in op.elements))]
     return sum(map(tensor_bytes, moved or [sums.type]))
-
-
-def _unsigned(op: ir.OpView) -> tuple[int, int]:
-    if "unsigned" not in op.attributes:
-        return (0, 0)
-    x, w = integers(op, "unsigned")
-    return (x, w)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from tcir._mlir import func, ir
 from tcir.dialect import tc
-from tcir.dialect.attributes import string
+from tcir.dialect.attributes import UNSIGNED, string
 from tcir.dialect.ops.highlevel import k_part, out_layout
 from tcir.passes.build.clone import clone_epilogue
 from tcir.passes.build.emit import i64, i64s
@@ -106,7 +106,10 @@ class _Layer:
         with ir.InsertionPoint(block), op.location:
             operands = [self._new(block, value) for value in (op.a, op.b)]
             layouts = [ir.StringAttr.get(string(op, f"{side}_layout")) for side in "ab"]
-            value = tc.MatmulOp(*operands, *layouts, _first_two(op.out.type)).out
+            product = tc.MatmulOp(*operands, *layouts, _first_two(op.out.type))
+            if UNSIGNED in op.attributes:
+                product.operation.attributes[UNSIGNED] = op.attributes[UNSIGNED]
+            value = product.out
             if self.after is not None:
                 value = self._epilogue(self.after, block, value)
             func.ReturnOp([value])

@@ -7,7 +7,7 @@ from functools import partial
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.attributes import string
+from tcir.dialect.attributes import string, unsigned_operands
 from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import MMA_K_BYTES, TMEM_LANES
 from tcir.dialect.ops.highlevel import k_part
@@ -77,6 +77,7 @@ class DenseProduct:
     sums: element type of the accumulator
     cta_group: 2 for a product of CTA pairs, whose CTAs load half of a tile of B each
     cluster: CTAs that load tiles of A and B together
+    unsigned: whether i8 of A, of B have no sign
     """
 
     a: TiledOperand
@@ -86,6 +87,7 @@ class DenseProduct:
     sums: ir.Type
     cta_group: int = 1
     cluster: Cluster = ALONE
+    unsigned: tuple[int, int] = (0, 0)
 
     @staticmethod
     def create(
@@ -118,6 +120,7 @@ class DenseProduct:
             ir.IntegerType.get_signless(32) if integer else ir.F32Type.get(),
             cta_group,
             cluster,
+            unsigned_operands(op),
         )
 
     def at(self, place: Place) -> Step:
@@ -148,6 +151,6 @@ class DenseProduct:
         self.b.load(b, {"mn": column, "k": k0, **batch}, shares[1])
         bytes_ = tc.element_bytes(self.a.type.element)
         for j in range(self.k * bytes_ // MMA_K_BYTES):
-            op = mma(d, a, b, accumulate.take(), j)
+            op = mma(d, a, b, accumulate.take(), j, unsigned=self.unsigned)
             if self.cta_group == PAIR:
                 of_pair(op)

@@ -7,11 +7,12 @@ from typing import ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.attributes import string
+from tcir.dialect.attributes import UNSIGNED, string, unsigned_operands
 from tcir.dialect.limits import TMEM_LANES
 from tcir.dialect.ops.highlevel import out_layout
 from tcir.errors import InputError
 from tcir.passes.build.diagnostics import match_failure
+from tcir.passes.build.emit import i64s
 from tcir.passes.build.limits import MMA_N_STEP, round_up
 from tcir.passes.build.tensor_functions import tensor_ops
 from tcir.passes.build.tile_kernel import needs_columns
@@ -131,6 +132,8 @@ def _swap(op: tc.MatmulOp | tc.BlockScaledMatmulOp) -> None:
         op.operation.operands[place] = value
     name = "scale_layout" if scaled else "layout"
     a_layout, b_layout = string(op, f"a_{name}"), string(op, f"b_{name}")
+    if UNSIGNED in op.attributes:
+        op.attributes[UNSIGNED] = i64s(unsigned_operands(op)[::-1])
     if not scaled:
         a_layout, b_layout = a_layout.replace("m", "n"), b_layout.replace("n", "m")
     op.attributes[f"a_{name}"] = ir.StringAttr.get(b_layout)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.dialect import tc
-from tcir.dialect.attributes import integer, string
+from tcir.dialect.attributes import integer, string, unsigned_operands
 from tcir.dialect.fragments import (
     MATRIX_ROWS,
     PTX_TYPE,
@@ -188,7 +188,10 @@ def convert_mma(converter: Converter, op: tc.MmaSyncOp) -> None:
     """``mma.sync`` as inline assembly: nvvm.mma.sync has no e4m3 and e5m2."""
     a, b, c = (converter.record(v, Fragment) for v in (op.a, op.b, op.c))
     m, n, k = mma_atom(c.type.atom).shape
-    a_type, b_type = (PTX_TYPE[str(f.type.element)] for f in (a, b))
+    a_type, b_type = (
+        "u8" if plain else PTX_TYPE[str(f.type.element)]
+        for f, plain in zip((a, b), unsigned_operands(op), strict=True)
+    )
     integers = str(c.type.element) == "i32"
     counts = [
         share(f.type.atom, f.type.operand, f.type.shape, converter.warps).registers

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from tcir._mlir import ir, linalg
+from tcir.dialect.attributes import UNSIGNED
+from tcir.passes.build.emit import i64s
 from tcir.passes.raising.affine import Form, linear_forms, single_dim, single_dims
 from tcir.passes.raising.einsum import Einsum
 
@@ -182,6 +184,13 @@ def unsigned_factors(op: ir.OpView) -> list[int]:
     return [
         int(any(use.owner.name == "arith.extui" for use in block.arguments[i].uses)) for i in (0, 1)
     ]
+
+
+def set_unsigned(raised: ir.OpView, op: ir.OpView, first: int, second: int) -> None:
+    """Marks the operands of a product that `op` widens as unsigned: its inputs of these numbers."""
+    unsigned = unsigned_factors(op)
+    if any(unsigned):
+        raised.operation.attributes[UNSIGNED] = i64s([unsigned[first], unsigned[second]])
 
 
 _WIDENED = ("arith.addf", "arith.mulf", ("arith.extf",))

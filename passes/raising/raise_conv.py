@@ -13,7 +13,7 @@ from tcir.passes.build.emit import i64, i64s
 from tcir.passes.build.limits import round_up
 from tcir.passes.build.repack import is_copied, repacked
 from tcir.passes.build.reshape import reshape
-from tcir.passes.raising.contraction import Conv, unsigned_factors
+from tcir.passes.raising.contraction import Conv, set_unsigned
 from tcir.passes.raising.cuda_cores import FLAT, no_tensor_core
 from tcir.passes.raising.regroup import replace_result
 from tcir.passes.raising.wrappers import Padding, Tail
@@ -83,9 +83,7 @@ def raise_conv(
     )
     if conv.groups:
         raised.operation.attributes["groups"] = i64(extents[-2])
-    unsigned = unsigned_factors(op)
-    if any(unsigned):
-        raised.operation.attributes["unsigned"] = i64s([unsigned[conv.x], unsigned[conv.w]])
+    set_unsigned(raised, op, conv.x, conv.w)
     if str(x.source.type.element_type) == "f32":
         remark(op, "f32 inputs are multiplied as tf32: their low 13 bits are ignored")
     replace_result(tail, raised.out, groups)

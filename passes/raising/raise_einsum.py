@@ -9,6 +9,7 @@ from tcir.dialect import tc
 from tcir.passes.build.repack import is_copied, repacked
 from tcir.passes.build.reshape import reshape
 from tcir.passes.build.tensor_functions import tensor_bytes
+from tcir.passes.raising.contraction import set_unsigned
 from tcir.passes.raising.einsum import Einsum, Side
 from tcir.passes.raising.regroup import replace_result
 from tcir.passes.raising.wrappers import Tail
@@ -25,8 +26,9 @@ def raise_einsum(op: ir.OpView, einsum: Einsum, inputs: Sequence[ir.Value], tail
     result = tail.result.type
     out = ir.RankedTensorType.get(einsum.shape, result.element_type)
     layouts = [ir.StringAttr.get(side.layout) for side in (einsum.a, einsum.b)]
-    product = tc.MatmulOp(a, b, *layouts, out).out
-    replace_result(tail, product, einsum.groups)
+    product = tc.MatmulOp(a, b, *layouts, out)
+    set_unsigned(product, op, einsum.a.number, einsum.b.number)
+    replace_result(tail, product.out, einsum.groups)
 
 
 def _operand(op: ir.OpView, side: Side, value: ir.Value) -> ir.Value:

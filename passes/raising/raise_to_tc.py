@@ -19,7 +19,7 @@ from tcir.passes.raising.contraction import (
     is_contraction,
     maps_problem,
     recognise,
-    unsigned_factors,
+    set_unsigned,
 )
 from tcir.passes.raising.einsum import Einsum
 from tcir.passes.raising.raise_block_scaled import raise_scaled
@@ -192,19 +192,10 @@ def _matmul(
         _k_last(_plain(op, pads[number], smallest), layout)
         for number, layout in ((matmul.a, matmul.a_layout), (matmul.b, matmul.b_layout))
     )
-    if any(unsigned_factors(op)):
-        raise match_failure(
-            op, "expected i8 widened with arith.extsi in a matrix product, got arith.extui "
-            "(tc.matmul has no unsigned operands); subtract 128 and correct the sums outside",
-            smallest,
-        )  # fmt: skip
-    return tc.MatmulOp(
-        a,
-        b,
-        ir.StringAttr.get(a_layout),
-        ir.StringAttr.get(b_layout),
-        out,
-    ).out
+    layouts = [ir.StringAttr.get(layout) for layout in (a_layout, b_layout)]
+    made = tc.MatmulOp(a, b, *layouts, out)
+    set_unsigned(made, op, matmul.a, matmul.b)
+    return made.out
 
 
 def _k_last(operand: ir.Value, layout: str) -> tuple[ir.Value, str]:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from tcir._mlir import arith, ir, scf
 from tcir.dialect import tc
-from tcir.dialect.attributes import string
+from tcir.dialect.attributes import UNSIGNED, string
 from tcir.dialect.fragments import accumulator_type
 from tcir.dialect.limits import FP8
 from tcir.errors import InputError
@@ -247,6 +247,9 @@ def _main_loop(
         right.fill(b, batch, n0, k0)
         total = loop.inner_iter_args[0]
         for k in range(0, tiling.k, tiling.atom.shape[2]):
-            total = tc.MmaSyncOp(left.load(a, k), right.load(b, k), total, kind).d
+            product = tc.MmaSyncOp(left.load(a, k), right.load(b, k), total, kind)
+            if UNSIGNED in left.matrix.op.attributes:
+                product.operation.attributes[UNSIGNED] = left.matrix.op.attributes[UNSIGNED]
+            total = product.d
         scf.YieldOp([total])
     return loop.results[0]

@@ -347,6 +347,23 @@ func.func @f(%x: tensor<1x8x8x16xi8>, %w: tensor<3x3x16x32xi8>) {
 
 // -----
 
+// legal: tc.matmul/unsigned
+func.func @f(%a: tensor<16x32xi8>, %b: tensor<32x24xi8>) {
+  %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn", unsigned = array<i64: 0, 1>} : (tensor<16x32xi8>, tensor<32x24xi8>) -> tensor<16x24xi32>
+  return
+}
+
+// -----
+
+// illegal: tc.matmul/unsigned
+func.func @f(%a: tensor<16x32xf16>, %b: tensor<32x24xf16>) {
+  // expected-error @+1 {{tc.matmul: unsigned must be array<i64: a, b> of 0 or 1 on i8 operands, got array<i64: 0, 1> on f16: only integers come unsigned}}
+  %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn", unsigned = array<i64: 0, 1>} : (tensor<16x32xf16>, tensor<32x24xf16>) -> tensor<16x24xf32>
+  return
+}
+
+// -----
+
 // legal: tc.matmul/out-layout
 func.func @f(%a: tensor<8x16xf16>, %b: tensor<16x24xf16>) {
   %y = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn", out_layout = "nm"}

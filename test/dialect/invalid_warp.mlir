@@ -297,6 +297,29 @@ func.func @f(%a: !a, %b: !b, %c: !c) {
 
 // -----
 
+// legal: tc.mma_sync/unsigned
+!a = !tc.fragment<array<i64: 32, 32>, i8, "A", "mma.m16n8k32.b8">
+!b = !tc.fragment<array<i64: 16, 32>, i8, "B", "mma.m16n8k32.b8">
+!c = !tc.fragment<array<i64: 32, 16>, i32, "C", "mma.m16n8k32.b8">
+func.func @f(%a: !a, %b: !b, %c: !c) {
+  %d = "tc.mma_sync"(%a, %b, %c) {unsigned = array<i64: 1, 0>} : (!a, !b, !c) -> !c
+  return
+}
+
+// -----
+
+// illegal: tc.mma_sync/unsigned
+!a = !tc.fragment<array<i64: 32, 32>, i8, "A", "mma.m16n8k32.b8">
+!b = !tc.fragment<array<i64: 16, 32>, i8, "B", "mma.m16n8k32.b8">
+!c = !tc.fragment<array<i64: 32, 16>, i32, "C", "mma.m16n8k32.b8">
+func.func @f(%a: !a, %b: !b, %c: !c) {
+  // expected-error @+1 {{tc.mma_sync: unsigned must be array<i64: a, b> of 0 or 1 on i8 operands, got array<i64: 1> on i8: only integers come unsigned}}
+  %d = "tc.mma_sync"(%a, %b, %c) {unsigned = array<i64: 1>} : (!a, !b, !c) -> !c
+  return
+}
+
+// -----
+
 // legal: tc.store_fragment/operand
 !v = !tc.fragment<array<i64: 32, 16>, f32, "C", "mma.m16n8k16.f16">
 func.func @f(%v: !v, %x: memref<64x64xf16>, %i: index) {

@@ -201,3 +201,38 @@ func.func @narrow_groups(%x: tensor<1x9x9x2x8xf16>, %w: tensor<2x16x3x3x8xf16>) 
   %y = linalg.conv_2d_nhwgc_gfhwc ins(%x, %w : tensor<1x9x9x2x8xf16>, tensor<2x16x3x3x8xf16>) outs(%z : tensor<1x7x7x2x16xf32>) -> tensor<1x7x7x2x16xf32>
   return %y : tensor<1x7x7x2x16xf32>
 }
+
+// -----
+
+// CHECK-LABEL: func.func @unsigned(
+// CHECK: "tc.matmul"(%arg0, %arg1) {a_layout = "mk", b_layout = "kn", unsigned = array<i64: 1, 0>}
+func.func @unsigned(%a: tensor<16x16xi8>, %b: tensor<16x16xi8>) -> tensor<16x16xi32> {
+  %acc = arith.constant dense<0> : tensor<16x16xi32>
+  %c = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : tensor<16x16xi8>, tensor<16x16xi8>) outs(%acc : tensor<16x16xi32>) {
+  ^bb0(%x: i8, %y: i8, %o: i32):
+    %ex = arith.extui %x : i8 to i32
+    %ey = arith.extsi %y : i8 to i32
+    %p = arith.muli %ex, %ey : i32
+    %s = arith.addi %o, %p : i32
+    linalg.yield %s : i32
+  } -> tensor<16x16xi32>
+  return %c : tensor<16x16xi32>
+}
+
+// -----
+
+// A vector is a matrix of one column.
+// CHECK-LABEL: func.func @unsigned_vector(
+// CHECK: "tc.matmul"({{.*}}unsigned = array<i64: 0, 1>}
+func.func @unsigned_vector(%a: tensor<16x16xi8>, %b: tensor<16xi8>) -> tensor<16xi32> {
+  %acc = arith.constant dense<0> : tensor<16xi32>
+  %c = linalg.generic {indexing_maps = [affine_map<(m, k) -> (m, k)>, affine_map<(m, k) -> (k)>, affine_map<(m, k) -> (m)>], iterator_types = ["parallel", "reduction"]} ins(%a, %b : tensor<16x16xi8>, tensor<16xi8>) outs(%acc : tensor<16xi32>) {
+  ^bb0(%x: i8, %y: i8, %o: i32):
+    %ex = arith.extsi %x : i8 to i32
+    %ey = arith.extui %y : i8 to i32
+    %p = arith.muli %ex, %ey : i32
+    %s = arith.addi %o, %p : i32
+    linalg.yield %s : i32
+  } -> tensor<16xi32>
+  return %c : tensor<16xi32>
+}

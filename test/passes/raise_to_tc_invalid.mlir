@@ -95,19 +95,3 @@ func.func @quantised(%x: tensor<1x4x4x16xi8>, %w: tensor<1x1x16x16xi8>, %zx: i32
   %y = linalg.conv_2d_nhwc_hwcf_q {strides = dense<1> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>} ins(%x, %w, %zx, %zw : tensor<1x4x4x16xi8>, tensor<1x1x16x16xi8>, i32, i32) outs(%acc : tensor<1x4x4x16xi32>) -> tensor<1x4x4x16xi32>
   return %y : tensor<1x4x4x16xi32>
 }
-
-// -----
-
-func.func @unsigned(%a: tensor<16x16xi8>, %b: tensor<16x16xi8>) -> tensor<16x16xi32> {
-  %acc = arith.constant dense<0> : tensor<16x16xi32>
-  // expected-error @+1 {{expected i8 widened with arith.extsi in a matrix product, got arith.extui}}
-  %c = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%a, %b : tensor<16x16xi8>, tensor<16x16xi8>) outs(%acc : tensor<16x16xi32>) {
-  ^bb0(%x: i8, %y: i8, %o: i32):
-    %ex = arith.extui %x : i8 to i32
-    %ey = arith.extsi %y : i8 to i32
-    %p = arith.muli %ex, %ey : i32
-    %s = arith.addi %o, %p : i32
-    linalg.yield %s : i32
-  } -> tensor<16x16xi32>
-  return %c : tensor<16x16xi32>
-}

@@ -9,7 +9,7 @@ import numpy as np
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.attributes import integers, string
+from tcir.dialect.attributes import integers, string, unsigned_operands
 from tcir.dialect.ops.highlevel import conv_groups, k_part, out_layout
 from tcir.errors import IncompleteError
 from tcir.interp.tensor.arith import convert
@@ -40,11 +40,10 @@ def tc_conv2d(_: Interpreter, op: tc.Conv2dOp, x: Array, w: Array) -> Sequence[A
     wide: Any = np.float64
     if dtype_of(type_) == np.int32:  # sums wrap
         wide = np.int64
-        if "unsigned" in op.attributes:
-            x, w = (
-                v.view(np.uint8) if plain else v
-                for v, plain in zip((x, w), integers(op, "unsigned"))
-            )
+        x, w = (
+            v.view(np.uint8) if plain else v
+            for v, plain in zip((x, w), unsigned_operands(op), strict=True)
+        )
     padded = np.pad(x.astype(wide), ((0, 0), (top, bottom), (left, right), (0, 0)))
     n, p, q, k = shape_of(type_)
     groups = conv_groups(op)
@@ -70,7 +69,10 @@ def tc_matmul(_: Interpreter, op: tc.MatmulOp, a: Array, b: Array) -> Sequence[A
     type_ = op.operation.results[0].type
     integers_ = dtype_of(type_) == np.int32  # sums wrap
     wide: Any = np.int64 if integers_ else np.float64
-    a, b = a.astype(wide), b.astype(wide)
+    a, b = (
+        (v.view(np.uint8) if plain else v).astype(wide)
+        for v, plain in zip((a, b), unsigned_operands(op), strict=True)
+    )
     part = k_part(op)
     if part is None:
         total = a @ b

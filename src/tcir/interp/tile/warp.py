@@ -10,7 +10,7 @@ import numpy as np
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.attributes import integer, string
+from tcir.dialect.attributes import integer, string, unsigned_operands
 from tcir.errors import IncompleteError
 from tcir.interp.tensor.arith import convert
 from tcir.interp.tile.addresses import TileLayout
@@ -136,6 +136,10 @@ def mma_sync(compiler: Compiler, op: tc.MmaSyncOp) -> Step:
     a_, b_, c_ = compiler.operands(op)
     result = compiler.result(op)
     a_type, b_type, c_type = (str(v.type.element) for v in op.operation.operands)
+    a_name, b_name = (
+        "u8" if plain else _PTX[kind]
+        for kind, plain in zip((a_type, b_type), unsigned_operands(op), strict=True)
+    )
     d_type = "s32" if c_type == "i32" else "f32"
     if "tc.target" not in compiler.attributes:
         raise IncompleteError(f"{compiler.site(op)}: expected a kernel with tc.target, got none")
@@ -146,7 +150,7 @@ def mma_sync(compiler: Compiler, op: tc.MmaSyncOp) -> Step:
         frame.agent.machine.counters.products += v[a_].size * v[b_].shape[0]
         v[result] = warp_mma(
             v[a_], v[b_], v[c_],
-            a_type=_PTX[a_type], b_type=_PTX[b_type], d_type=d_type, part=part,
+            a_type=a_name, b_type=b_name, d_type=d_type, part=part,
         )  # fmt: skip
 
     return multiply
