@@ -30,7 +30,7 @@ register_pipeline(
             "linalg ops with indexing maps: elementwise, broadcasts, transposes, reductions "
             "(argmax, too), pooling, softmax; products, too, without tensor cores",
             "arith ops on numbers, functions (exp, log, sqrt, rsqrt, tanh, erf, powers with "
-            "constant exponents, …); tensor.pad, extract_slice, expand_shape, collapse_shape",
+            "constant exponents, …); tensor.pad, concat, extract_slice, reshapes",
             "static tensors of f32, f16, bf16, f64, i64, i32, i16, i8, i1, f8E4M3FN, f8E5M2; a "
             "launch for each reduction and result",
         ),

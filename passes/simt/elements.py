@@ -18,7 +18,7 @@ from tcir.passes.build import narrow, simt
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.element_epilogue import address
 from tcir.passes.build.fp8 import FP8
-from tcir.passes.build.functions import NAMES
+from tcir.passes.build.functions import NAMES, constant_number
 from tcir.passes.build.reshape import RESHAPES
 
 Index: TypeAlias = "tuple[ir.Value, ...]"
@@ -32,10 +32,14 @@ STORED = ("f32", "f16", "bf16", "f64", "i64", "i32", "i16", "i8", "i1", *FP8)
 """Types of elements in memory."""
 INDEX_OPS = ("arith.index_cast", "arith.index_castui", "linalg.index", "tensor.extract")
 """What bodies may have besides arithmetic: an index is an i64."""
+DIVISIONS = tuple(
+    f"arith.{name}" for name in ("ceildivsi", "divsi", "divui", "floordivsi", "remsi", "remui")
+)
+"""Divisions of integers, by constants."""
 TAKEN = (
     "expected linalg ops with indexing maps (elementwise, broadcasts, transposes, reductions, "
     f"pooling), arith ops, {', '.join(NAMES)}, tensor.pad, tensor.extract_slice, "
-    "reshapes"
+    "tensor.concat, reshapes"
 )
 """What the kernels of this room compute."""
 LEFT = (
@@ -99,6 +103,8 @@ class Elements:
                 return self.element(op.operands[0], _in_slice(op, at))
             if op.name == "tensor.pad":
                 return self._padded(op, at)
+            if op.name == "tensor.concat":
+                return self._joined(op, at)
             if op.name.startswith("linalg.") and linalg.get_indexing_maps(op) is not None:
                 return self._structured(op, at, list(op.results).index(tensor))
             if op.name in SCALAR_OPS or op.name in NAMES:
@@ -128,6 +134,22 @@ class Elements:
             places.append(simt.smaller(place, extent - 1))
         element = self.element(op.operands[0], tuple(places))
         return arith.SelectOp(inside, element, self.element(yielded, ())).result
+
+    def _joined(self, op: ir.Operation, at: Index) -> ir.Value:
+        """The element of the part that has it: every load is inside, as in padding."""
+        dim = ir.IntegerAttr(op.attributes["dim"]).value
+        found: ir.Value | None = None
+        begin = 0
+        for part in op.operands:
+            extent = part.type.shape[dim]
+            index = simt.sub(at[dim], begin) if begin else at[dim]
+            place = simt.smaller(index, extent - 1)
+            element = self.element(part, (*at[:dim], place, *at[dim + 1 :]))
+            before = None if found is None else simt.less(at[dim], begin)
+            found = element if found is None else arith.SelectOp(before, found, element).result
+            begin += extent
+        assert found is not None, "an op of one part or more"
+        return found
 
     def _structured(self, op: ir.Operation, at: Index, number: int) -> ir.Value:
         """The element of result `number` at the indices `at`."""
@@ -194,7 +216,7 @@ class Elements:
             inner[block.arguments[number]] = total
         for each in ops:
             name = each.operation.name
-            if name not in SCALAR_OPS and name not in NAMES and name not in INDEX_OPS:
+            if name not in (*SCALAR_OPS, *NAMES, *INDEX_OPS, *DIVISIONS):
                 raise match_failure(
                     each, f"{TAKEN}, got {name} in a body; {LEFT}; write it with the ops above"
                 )
@@ -225,6 +247,8 @@ class Elements:
                         "in front of the function",
                     )
                 return self.element(tensor, tuple(narrow.resized(each, 32) for each in indices))
+            case name if name in DIVISIONS:
+                return _divided(op, *operands)
         return narrow.computed(op, operands)
 
 
@@ -250,6 +274,27 @@ def _carried(op: ir.Operation, number: int) -> list[int]:
         _, arguments = _needed(op.regions[0].blocks[0], wanted)
         more = wanted | {each - inputs for each in arguments if each >= inputs}
     return sorted(wanted)
+
+
+def _divided(op: ir.OpView, number: ir.Value, divisor: ir.Value) -> ir.Value:
+    """A division or a remainder of integers by a positive constant; floor and ceiling by both."""
+    by, kind = constant_number(op.operation.operands[1]), op.operation.results[0].type
+    if by is None or by <= 0 or narrow.is_byte(kind):
+        got = f"{kind} by {'another number' if by is None else f'{by:g}'}"
+        raise match_failure(
+            op,
+            f"expected {op.operation.name} by a positive constant, of i16, i32, i64 or index, got "
+            f"{got} (a quotient by 0 has no value); make it a constant",
+        )
+    name = op.operation.name.removeprefix("arith.")
+    if name not in ("floordivsi", "ceildivsi"):
+        return narrow.computed(op, [number, divisor])
+    quotient = arith.DivSIOp(number, divisor).result
+    rest, zero = arith.RemSIOp(number, divisor).result, simt.constant(0, number.type.width)
+    below, above = arith.CmpIPredicate.slt, arith.CmpIPredicate.sgt
+    off = arith.CmpIOp(below if name == "floordivsi" else above, rest, zero).result
+    step = simt.constant(-1 if name == "floordivsi" else 1, number.type.width)
+    return simt.add(quotient, arith.SelectOp(off, step, zero).result)
 
 
 def _is_single(index: ir.AffineExpr) -> bool:

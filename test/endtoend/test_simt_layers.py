@@ -103,6 +103,11 @@ ORACLES: dict[str, tuple[list[tuple[int, ...]], Any, Any]] = {
     "mean_hw": (IMAGE, lambda x: x.mean((2, 3)), F32),
     "argmax": (MATRIX, lambda x: x.argmax(1).astype(np.int64), F32),
     "max_dim": (MATRIX, lambda x: [x.max(1), x.argmax(1)], F32),
+    "upsample": (IMAGE, lambda x: x.repeat(2, 2).repeat(2, 3), F32),
+    "cat1": (MATRIX * 2, lambda x, y: np.concatenate([x, y], 1), F32),
+    "avg_pool1d": ([(2, 8, 20)], lambda x: x.reshape(2, 8, 10, 2).mean(3), F32),
+    "sum_all": (MATRIX, lambda x: np.asarray(x.sum()), F32),
+    "tril": (MATRIX, np.tril, F32),
     "greater": (MATRIX, lambda x: x > 0.5, F32),
     "to_f8": (MATRIX, lambda x: x.astype(F32).astype(E4M3), F32),
     "quantise": (MATRIX, _bytes, F32),
@@ -118,7 +123,8 @@ LARGE = ("softmax_attention", "layer_norm_bert")
 POSITIVE = ("pow_half", "batch_norm")
 EXACT = (
     "leaky_relu", "max_pool", "max_pool_indices", "argmax", "max_dim", "avg_pool",
-    "avg_pool_inside", "global_avg_pool", "mean_hw", "std", "norm", *BYTES,
+    "upsample", "cat1", "avg_pool1d", "sum_all", "tril", "avg_pool_inside", "global_avg_pool",
+    "mean_hw", "std", "norm", *BYTES,
 )  # fmt: skip
 """Layers of ops that IEEE 754 rounds: the same bits at every level."""
 
@@ -239,6 +245,7 @@ def test_all_bytes(program: str) -> None:
         pytest.param("rms_norm", change_text("rsqrt.approx", "sqrt.approx"), id="root"),
         pytest.param("gelu_tanh", change_text(r"-0.333333343", "0.333333343"), id="series of tanh"),
         pytest.param("log_softmax", change_text("0.693147182", "0.693100000"), id="ln(2)"),
+        pytest.param("sum_all", change_text("arith.addf", "arith.subf"), id="a scalar"),
         pytest.param("relu_i8", change_text(r"arith.shrsi", "arith.shrui"), id="zero-extended"),
         pytest.param("to_f8", change_text("e4m3x2.f32", "e5m2x2.f32"), id="the other fp8"),
         pytest.param("argmax", change_text("arith.cmpf ogt", "arith.cmpf oge"), id="the last one"),

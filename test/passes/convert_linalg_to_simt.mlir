@@ -225,3 +225,52 @@ func.func @reshaped(%x: tensor<6x40xf32>) -> tensor<240x1x1xf32> attributes {tc.
   %y = tensor.expand_shape %c [[0, 1, 2]] output_shape [240, 1, 1] : tensor<240xf32> into tensor<240x1x1xf32>
   return %y : tensor<240x1x1xf32>
 }
+
+// -----
+
+// Of each part the load is inside; where the element is in another, it is not taken.
+// CHECK-LABEL: llvm.func @parts(
+// CHECK: arith.minui
+// CHECK: llvm.load
+// CHECK: arith.subi
+// CHECK: arith.minui
+// CHECK: llvm.load
+// CHECK: arith.select
+func.func @parts(%x: tensor<6x40xf32>, %y: tensor<6x8xf32>) -> tensor<6x48xf32> attributes {tc.simt} {
+  %z = tensor.concat dim(1) %x, %y : (tensor<6x40xf32>, tensor<6x8xf32>) -> tensor<6x48xf32>
+  return %z : tensor<6x48xf32>
+}
+
+// -----
+
+// Each element twice: the index is divided, and rounded down.
+// CHECK-LABEL: llvm.func @twice(
+// CHECK: %[[Q:.*]] = arith.divsi %{{.*}} : i64
+// CHECK: %[[R:.*]] = arith.remsi %{{.*}} : i64
+// CHECK: arith.cmpi slt, %[[R]]
+// CHECK: arith.addi %[[Q]]
+func.func @twice(%x: tensor<20xf32>) -> tensor<40xf32> attributes {tc.simt} {
+  %two = arith.constant 2 : index
+  %e = tensor.empty() : tensor<40xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(m) -> (m)>], iterator_types = ["parallel"]} outs(%e : tensor<40xf32>) {
+  ^bb0(%o: f32):
+    %i = linalg.index 0 : index
+    %k = arith.floordivsi %i, %two : index
+    %g = tensor.extract %x[%k] : tensor<20xf32>
+    linalg.yield %g : f32
+  } -> tensor<40xf32>
+  return %y : tensor<40xf32>
+}
+
+// -----
+
+func.func @quotient(%x: tensor<20xi32>, %y: tensor<20xi32>) -> tensor<20xi32> attributes {tc.simt} {
+  %e = tensor.empty() : tensor<20xi32>
+  %z = linalg.generic {indexing_maps = [affine_map<(m) -> (m)>, affine_map<(m) -> (m)>, affine_map<(m) -> (m)>], iterator_types = ["parallel"]} ins(%x, %y : tensor<20xi32>, tensor<20xi32>) outs(%e : tensor<20xi32>) {
+  ^bb0(%a: i32, %b: i32, %o: i32):
+    // expected-error @+1 {{expected arith.divsi by a positive constant, of i16, i32, i64 or index, got i32 by another number (a quotient by 0 has no value)}}
+    %q = arith.divsi %a, %b : i32
+    linalg.yield %q : i32
+  } -> tensor<20xi32>
+  return %z : tensor<20xi32>
+}

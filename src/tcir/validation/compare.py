@@ -35,7 +35,7 @@ class Difference:
 
 def bits(array: Array) -> Array:
     """The elements as unsigned integers of their width."""
-    contiguous = np.ascontiguousarray(array)
+    contiguous = np.asarray(array, order="C")
     return contiguous.view(f"u{array.dtype.itemsize}")
 
 

@@ -124,6 +124,12 @@ class _Carrier:
             return [_padded(op, operands, values)]
         if op.name == "linalg.softmax":
             return [_softmax(op, operands[0])]
+        if op.name == "tensor.concat":
+            dim, parts = (
+                op.attributes["dim"].value,
+                zip(*(_parts(k) for k in operands), strict=True),
+            )
+            return [Known(*(np.concatenate(each, dim) for each in parts))]
         if op.name.startswith("linalg.") and op.name != "linalg.fill":
             return self._structured(op, operands, values)
         if isinstance(op.opview, tc.EpilogueOp):
@@ -262,6 +268,11 @@ def _sums_at_once(op: ir.Operation) -> bool:
         return True
     block = op.regions[0].blocks[0]
     return recognise(block) is not None or recognise_product(block) is not None
+
+
+def _parts(known: Known) -> tuple[Array, Array, Array]:
+    shape = np.shape(known.value)
+    return known.value, *(np.broadcast_to(each, shape) for each in (known.error, known.square))
 
 
 def _softmax(op: ir.Operation, x: Known) -> Known:

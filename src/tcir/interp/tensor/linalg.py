@@ -34,7 +34,8 @@ STRUCTURED = (
     "div", "div_unsigned", "dot",
     "elementwise", "erf", "exp", "fill", "floor", "generic", "log", "map", "matmul",
     "matmul_transpose_a", "matmul_transpose_b", "matvec", "max", "min", "mul", "negf",
-    "pooling_nchw_max", "pooling_nchw_sum", "pooling_nhwc_max", "pooling_nhwc_min",
+    "pooling_nchw_max", "pooling_nchw_sum", "pooling_ncw_max", "pooling_ncw_sum",
+    "pooling_ndhwc_max", "pooling_ndhwc_sum", "pooling_nhwc_max", "pooling_nhwc_min",
     "pooling_nhwc_sum", "powf", "reciprocal", "reduce", "round", "rsqrt", "select", "sqrt",
     "square", "sub", "tanh", "transpose", "vecmat",
 )  # fmt: skip

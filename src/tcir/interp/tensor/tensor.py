@@ -85,6 +85,11 @@ def tensor_extract_slice(
     return [picked.copy()]
 
 
+@evaluate("tensor.concat")
+def tensor_concat(_: Interpreter, op: ir.OpView, *parts: Array) -> Sequence[Array]:
+    return [np.concatenate(parts, ir.IntegerAttr(op.attributes["dim"]).value)]
+
+
 @evaluate("tensor.insert_slice")
 def tensor_insert_slice(
     interpreter: Interpreter, op: ir.OpView, source: Array, target: Array, *_: Array
