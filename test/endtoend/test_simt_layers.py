@@ -239,6 +239,54 @@ def test_all_bytes(program: str) -> None:
     assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
 
 
+def _attention(q: Array, k: Array, v: Array) -> Array:
+    scores = q @ k.swapaxes(1, 2) * 0.17677669
+    return np.asarray(scipy.special.softmax(scores, 2) @ v)
+
+
+def _block(x: Array, w: Array, b: Array, w1: Array, b1: Array, w2: Array, b2: Array) -> Array:
+    h = (_norm(x, 1) * w + b) @ w1.T + b1
+    return x + (h / 2 * (1 + ERF(h / np.sqrt(2)))) @ w2.T + b2
+
+
+def _convolution(x: Array, k: Array, w: Array, b: Array, mean: Array, variance: Array) -> Array:
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    seen = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
+    h = _batch(np.einsum("nchwrs,kcrs->nkhw", seen, k), w, b, mean, variance)
+    return windows(np.maximum(h, 0), -np.inf).max((4, 5))
+
+
+NETWORKS: dict[str, tuple[str, list[tuple[int, ...]], Any, Any, float]] = {
+    "attention": ("gemm", [(2, 40, 32), (2, 48, 32), (2, 48, 32)], _attention, F16, 2.0**-9),
+    "block": ("gemm", [(40, 32), (32,), (32,), (64, 32), (64,), (32, 64), (32,)], _block, F32,
+              2.0**-6),
+    "conv_bn": ("conv", [(1, 8, 9, 9), (16, 8, 3, 3), *[(16,)] * 4], _convolution, F16, 2.0**-7),
+}  # fmt: skip
+"""Layers before and behind products: pipeline, shapes, the network, type, and room (tf32, f16)."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_at_every_level(name: str) -> None:
+    report = tcir.validate(text(name), NETWORKS[name][0], orders=1)
+    assert report.ok, str(report)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_against_numpy(name: str) -> None:
+    pipeline, shapes, oracle, dtype, room = NETWORKS[name]
+    generator = np.random.default_rng(0)
+    inputs = [(generator.standard_normal(shape) / 2).astype(dtype) for shape in shapes]
+    inputs = [np.abs(a) + dtype(0.5) if name == "conv_bn" and n > 1 else a
+              for n, a in enumerate(inputs)]  # fmt: skip
+    want = oracle(*(each.astype(np.float64) for each in inputs))
+    out = np.zeros(want.shape, dtype)
+    tcir.compile(text(name), pipeline)(*inputs, out)
+    assert (np.abs(out - want) <= room * (1 + np.abs(want))).all(), np.abs(out - want).max()
+    assert np.abs(want).max() > 4 * room
+
+
 @pytest.mark.parametrize(
     ("name", "edit"),
     [

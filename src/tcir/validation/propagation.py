@@ -13,10 +13,10 @@ those may be off. With exact inputs, and so exact sums, that is all there is.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import ml_dtypes
@@ -125,11 +125,7 @@ class _Carrier:
         if op.name == "linalg.softmax":
             return [_softmax(op, operands[0])]
         if op.name == "tensor.concat":
-            dim, parts = (
-                op.attributes["dim"].value,
-                zip(*(_parts(k) for k in operands), strict=True),
-            )
-            return [Known(*(np.concatenate(each, dim) for each in parts))]
+            return [_concatenated(operands, op.attributes["dim"].value)]
         if op.name.startswith("linalg.") and op.name != "linalg.fill":
             return self._structured(op, operands, values)
         if isinstance(op.opview, tc.EpilogueOp):
@@ -270,9 +266,12 @@ def _sums_at_once(op: ir.Operation) -> bool:
     return recognise(block) is not None or recognise_product(block) is not None
 
 
-def _parts(known: Known) -> tuple[Array, Array, Array]:
-    shape = np.shape(known.value)
-    return known.value, *(np.broadcast_to(each, shape) for each in (known.error, known.square))
+def _concatenated(parts: list[Known], dim: int) -> Known:
+    def joined(arrays: Iterable[Array]) -> Array:
+        shapes = (np.shape(each.value) for each in parts)
+        return np.concatenate([*map(np.broadcast_to, arrays, shapes)], dim)
+
+    return Known(*(joined(map(attrgetter(n), parts)) for n in ("value", "error", "square")))
 
 
 def _softmax(op: ir.Operation, x: Known) -> Known:
