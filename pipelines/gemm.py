@@ -76,7 +76,6 @@ def build(options: GemmOptions) -> Pipeline:
             RaiseQuantise(),
             FoldLayouts(),
             SplitLayers(),
-            FoldLayouts(),
             FuseEpilogue(),
             RaiseToTc(),
             CollapseBatch(),

@@ -17,14 +17,14 @@ def reshape(value: ir.Value, shape: Sequence[int]) -> ir.Value:
     if old == new:
         return value
     element = value.type.element_type
-    runs = groups(old, new)
-    if len(runs) < len(old):
-        joined = [prod(old[d] for d in mine) for mine, _ in runs]
+    groups = _groups(old, new)
+    if len(groups) < len(old):
+        joined = [prod(old[d] for d in mine) for mine, _ in groups]
         kind = ir.RankedTensorType.get(joined, element)
-        value = tensor.CollapseShapeOp(kind, value, [mine for mine, _ in runs]).result
-    if len(runs) < len(new):
+        value = tensor.CollapseShapeOp(kind, value, [mine for mine, _ in groups]).result
+    if len(groups) < len(new):
         kind = ir.RankedTensorType.get(new, element)
-        value = tensor.ExpandShapeOp(kind, value, [to for _, to in runs], [], new).result
+        value = tensor.ExpandShapeOp(kind, value, [to for _, to in groups], [], new).result
     return value
 
 
@@ -34,9 +34,9 @@ def moves_only_units(shape: Sequence[int], permutation: Sequence[int]) -> bool:
     return rest == sorted(rest)
 
 
-def groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list[int]]]:
+def _groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list[int]]]:
     """Shortest runs of dimensions of `old` and `new` with as many elements; none for a scalar."""
-    runs: list[tuple[list[int], list[int]]] = []
+    groups: list[tuple[list[int], list[int]]] = []
     i = j = 0
     while i < len(old) and j < len(new):
         mine, to = [i], [j]
@@ -48,8 +48,8 @@ def groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list
             else:
                 to.append(j)
                 j += 1
-        runs.append((mine, to))
-    if runs:
-        runs[-1][0].extend(range(i, len(old)))
-        runs[-1][1].extend(range(j, len(new)))
-    return runs
+        groups.append((mine, to))
+    if groups:
+        groups[-1][0].extend(range(i, len(old)))
+        groups[-1][1].extend(range(j, len(new)))
+    return groups

@@ -12,7 +12,7 @@ from tcir.passes.build.clone import clone
 from tcir.passes.build.diagnostics import is_op
 from tcir.passes.build.emit import i64s
 from tcir.passes.build.reshape import RESHAPES, moves_only_units, reshape
-from tcir.passes.build.tensor_functions import functions_with_body, is_simt, tensor_bytes
+from tcir.passes.build.tensor_functions import functions_with_body, tensor_bytes
 from tcir.passes.raising.contraction import (
     Conv,
     is_contraction,
@@ -21,8 +21,10 @@ from tcir.passes.raising.contraction import (
     value,
 )
 from tcir.passes.raising.cuda_cores import no_tensor_core
-from tcir.passes.raising.moves import inverse, move_of, transpose
+from tcir.passes.raising.moves import inverse, is_widening, move_of, transpose
 from tcir.passes.raising.scaled_contraction import is_scaled_contraction
+from tcir.passes.raising.split_layers import is_product
+from tcir.passes.raising.stored_tensors import is_mark, mark, mark_of, multiplied, repeat, unmark
 from tcir.passes.raising.wrappers import starts_from_zeros
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
@@ -55,52 +57,96 @@ class FoldLayouts(Pass):
 
     Upstream's ``convert-elementwise-to-linalg``, ``linalg-generalize-named-ops`` and
     ``linalg-fuse-elementwise-ops`` do the folding into maps; this pass carries padding over
-    transposes first. In front of split-layers it works on functions of one contraction, behind it
-    on each launch. A function whose contraction has plain operands and a plain result stays as it
-    is. Preserves every value, up to the order of the
-    f32 sums.
+    transposes first, and keeps them from fusing what a contraction reads into it. Convolutions in a
+    row have their images channels last between them. A move that the maps of one of several
+    products do not take stays in front of it. A function whose contractions have plain operands and
+    plain results stays as it is. Preserves every value, up to the order of the f32 sums.
     """
 
     name: ClassVar[str] = "fold-layouts"
 
     def run(self, module: ir.Module) -> None:
         for function in functions_with_body(module):
-            one_block = len(function.regions[0].blocks) == 1
-            if one_block and not is_simt(function) and _has_layouts(function):
-                _expand_first(function)
-                _pad_first(function)
-                _fuse(function)
-                if _order_result(function):
-                    _fuse(function)
-                _drop_unit_moves(function)
+            if len(function.regions[0].blocks) == 1 and _has_layouts(function):
+                _fold(function)
 
 
-def _contraction(function: func.FuncOp) -> ir.OpView | None:
-    """The only contraction of a function, if nothing else in it is one."""
-    found = [op for op in function.entry_block if is_contraction(op)]
-    return found[0] if len(found) == 1 and len(found[0].results) == 1 else None
+def _fold(function: func.FuncOp) -> None:
+    """Folds around the only product; or around all of several, if they have a form then."""
+    if len(_products(function)) == 1:
+        _fold_around(function, ())
+        return
+    kept: list[int] = []
+    for _ in range(2):
+        with ir.InsertionPoint(function):
+            folded = function.operation.clone().opview
+        _fold_around(folded, kept)
+        kept = [n for n, op in enumerate(_products(folded)) if recognise(op) is None]
+        if not kept:
+            function.operation.erase()
+            return
+        folded.operation.erase()
+
+
+def _fold_around(function: func.FuncOp, kept: Sequence[int]) -> None:
+    """Folds around what is in memory; kept: numbers of products whose moves stay."""
+    _expand_first(function)
+    _pad_first(function)
+    repeat(function)
+    mark(function, _products(function), kept)
+    _fuse(function)
+    if _order_results(function):
+        _pad_first(function)
+        _fuse(function)
+    unmark(function)
+    _drop_unit_moves(function)
+
+
+def _products(function: func.FuncOp) -> list[ir.OpView]:
+    """The products for tensor cores, in order; a single contraction whatever its body. On CUDA
+    cores a thread follows layouts back element by element."""
+    found = [op for op in function.entry_block if is_contraction(op) and len(op.results) == 1]
+    if len(found) > 1:
+        found = [op for op in found if is_product(op.operation) or multiplied(op)]
+    return [op for op in found if not no_tensor_core(op)]
 
 
 def _has_layouts(function: func.FuncOp) -> bool:
     """Whether there is something to fold, and nothing that another pass is to see first."""
     ops = list(function.entry_block)
-    op = _contraction(function)
     foreign = any(each.operation.name.startswith("tc.") for each in ops)
-    if op is None or foreign or any(map(is_scaled_contraction, ops)) or unaccepted(op):
+    products = _products(function)
+    if not products or foreign or any(map(is_scaled_contraction, ops)):
         return False
-    if no_tensor_core(op):
-        return False  # a thread follows layouts back element by element
-    if any(not _is_static(each) for each in op.operands):
+    if any(map(unaccepted, products)):
         return False
-    inputs = [_unpadded(each) for each in list(op.operands)[:-1]]
-    if len(inputs) != 2 or any(not isinstance(each, ir.BlockArgument) for each in inputs):
-        return True
+    if any(not _is_static(each) for op in products for each in op.operands):
+        return False
+    several = len(products) > 1
+    return _moves(ops, several) or any(_has_layout(op, several) for op in products)
+
+
+def _has_layout(op: ir.OpView, several: bool) -> bool:
+    """Whether a product is channels first, or the only one and reads what another op made."""
     found = recognise(op)
     if isinstance(found, Conv) and not found.is_channels_last:
         return True
-    moved = [move for each in ops if each.results and (move := move_of(each.results[0]))]
+    inputs = [_unpadded(each) for each in list(op.operands)[:-1]]
+    return not several and (
+        len(inputs) != 2 or any(not isinstance(each, ir.BlockArgument) for each in inputs)
+    )
+
+
+def _moves(ops: Sequence[ir.OpView], several: bool) -> bool:
+    """Whether one of the ops is a reshape, a transpose, or a cast in front of several products."""
+    results = [each.results[0] for each in ops if each.results]
+    moved = [move for each in results if (move := move_of(each))]
     turned = [m for m in moved if m.is_permutation and m.dims != tuple(sorted(m.dims))]  # type: ignore[type-var]
-    return bool(turned) or any(isinstance(each, RESHAPES) for each in ops)
+    return (
+        bool(turned)
+        or any(isinstance(each, RESHAPES) for each in ops)
+        or (several and any(map(is_widening, results)))
+    )
 
 
 def _is_static(operand: ir.Value) -> bool:
@@ -187,20 +233,20 @@ def _clone_body(block: ir.Block, region: ir.Region, indices: int | None = None) 
             clone(each, known)
 
 
-def _order_result(function: func.FuncOp) -> bool:
-    """Gives the sums the order of what is returned, or the returned that of the sums; whether
-    anything changed."""
-    op = _contraction(function)
-    end = list(function.entry_block)[-1]
-    if op is None or len(end.operands) != 1:
-        return False
-    user, result = end.operation, end.operands[0]
-    while not isinstance(result, ir.BlockArgument) and isinstance(result.owner.opview, RESHAPES):
-        user, result = result.owner, result.owner.operands[0]
-    order = _order(result, op.results[0], {})
+def _order_results(function: func.FuncOp) -> bool:
+    """Gives the sums the order of what is stored, or the stored that of the sums; whether anything
+    changed."""
+    changed = [_order_result(function, n) for n in range(len(_products(function)))]
+    return any(changed)
+
+
+def _order_result(function: func.FuncOp, number: int) -> bool:
+    op = _products(function)[number]
+    end = _end(function, op.results[0])
     found = recognise(op)
-    if order is None or found is None:
+    if end is None or found is None:
         return False
+    user, order = end
     wanted = list(found.out) if isinstance(found, Conv) else inverse(order)
     if isinstance(found, Conv):
         changed = wanted != sorted(wanted)
@@ -209,11 +255,29 @@ def _order_result(function: func.FuncOp) -> bool:
         wanted = wanted if changed else sorted(wanted)
     if changed:
         _reorder(op, wanted)
-    return _return_in(function, user, [order[d] for d in wanted]) or changed
+    return _store_in(user, [order[d] for d in wanted]) or changed
 
 
-def _return_in(function: func.FuncOp, user: ir.Operation, turned: list[int]) -> bool:
-    """Returns the result by way of its dimensions in the order `turned`."""
+def _end(function: func.FuncOp, sums: ir.Value) -> tuple[ir.Operation, list[int]] | None:
+    """What stores the sums, or what is computed from them at each element: a mark, the return, or
+    reshapes in front of those; and the order of dimensions in which it does."""
+    for op in function.entry_block:
+        last = is_mark(op.operation) or op.operation.name == "func.return"
+        if not last or len(op.operands) != 1:
+            continue
+        user, result = op.operation, op.operands[0]
+        while not isinstance(result, ir.BlockArgument) and isinstance(
+            result.owner.opview, RESHAPES
+        ):
+            user, result = result.owner, result.owner.operands[0]
+        order = _order(result, sums, {})
+        if order is not None:
+            return user, order
+    return None
+
+
+def _store_in(user: ir.Operation, turned: list[int]) -> bool:
+    """Stores the result by way of its dimensions in the order `turned`."""
     if turned == sorted(turned):
         return False
     result = user.operands[0]
@@ -221,6 +285,8 @@ def _return_in(function: func.FuncOp, user: ir.Operation, turned: list[int]) -> 
         made = transpose(result, turned)
         if moves_only_units(made.type.shape, inverse(turned)):
             user.operands[0] = reshape(made, result.type.shape)
+        elif is_mark(user):
+            _turn_mark(user, made, inverse(turned))
         else:
             user.operands[0] = tc.RepackOp(made, i64s(inverse(turned)), result.type).out
             remark(
@@ -230,6 +296,14 @@ def _return_in(function: func.FuncOp, user: ir.Operation, turned: list[int]) -> 
                 f"{tensor_bytes(result.type)} bytes read and written",
             )
     return True
+
+
+def _turn_mark(old: ir.Operation, made: ir.Value, back: list[int]) -> None:
+    """Stores `made` in place of what is marked, which is its dimensions in the order `back`."""
+    stored = mark_of(made)
+    for use in list(old.results[0].uses):
+        use.owner.operands[use.operand_number] = transpose(stored, back)
+    old.erase()
 
 
 def _order(

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from tcir._mlir import ir, linalg, tensor
 
+WIDENING = ("arith.extf", "arith.extsi", "arith.extui")
 Dims: TypeAlias = "tuple[int | None, ...]"
 
 
@@ -47,6 +48,25 @@ def move_of(value: ir.Value) -> Move | None:
         else:
             return None
     return Move(op.operands[0], tuple(dims)) if dims else None
+
+
+def is_widening(value: ir.Value) -> bool:
+    """Whether `value` has the elements of one tensor in their order, in a wider type."""
+    if not isinstance(value, ir.BlockArgument) and value.owner.name in WIDENING:
+        return True
+    found = _parallel(value)
+    if found is None:
+        return False
+    op, maps = found
+    block = op.regions[0].blocks[0]
+    body = [each.operation for each in block]
+    return (
+        len(maps) == 2
+        and maps[0] == maps[1]
+        and len(body) == 2
+        and body[0].name in WIDENING
+        and body[0].operands[0] == block.arguments[0]
+    )
 
 
 def filling(value: ir.Value) -> ir.Value | None:

@@ -27,6 +27,7 @@ from tcir.passes.raising.raise_conv import raise_conv
 from tcir.passes.raising.raise_einsum import raise_einsum
 from tcir.passes.raising.scaled_contraction import is_scaled_contraction
 from tcir.passes.raising.wrappers import (
+    WAY_OUT,
     Padding,
     check_rest,
     find_tail,
@@ -148,7 +149,7 @@ def _views(op: ir.OpView, source: ir.Value, smallest: str) -> list[ir.Operation]
             raise match_failure(
                 op,
                 "expected function arguments as inputs (TMA reads them from global memory), got "
-                f"the result of {source.owner.name}; {_WAY_OUT.get(source.owner.name, _ARGUMENT)}",
+                f"the result of {source.owner.name}; {WAY_OUT.get(source.owner.name, _ARGUMENT)}",
                 smallest,
             )
         found.append(source.owner)
@@ -157,11 +158,6 @@ def _views(op: ir.OpView, source: ir.Value, smallest: str) -> list[ir.Operation]
 
 
 _ARGUMENT = "make it an argument"
-_WAY_OUT = {
-    "tensor.insert_slice": "that of a transposed convolution has zeros between its pixels, and "
-    "strides of a tensor map skip elements but put none in between; compute each phase of the "
-    "output by an ordinary convolution with the taps that meet it"
-}
 _EXPECTED = "a zero tensor.pad, a zero linalg.fill, one contraction and a rounding of its result"
 
 

@@ -2,51 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 from tcir._mlir import func, ir, linalg, tensor
+from tcir.dialect import tc
 from tcir.dialect.attributes import is_fill_only
 from tcir.dialect.ops.epilogue import SCALAR_OPS
 from tcir.passes.build.clone import clone
 from tcir.passes.build.diagnostics import is_op, match_failure
 from tcir.passes.build.emit import i64, i64s
 from tcir.passes.build.functions import NAMES
-from tcir.passes.build.reshape import RESHAPES, groups
+from tcir.passes.build.reshape import RESHAPES
 from tcir.passes.build.tensor_functions import SIMT, functions_with_body, tensor_bytes
-from tcir.passes.raising.contraction import is_contraction, value
+from tcir.passes.raising.contraction import Conv, is_contraction, recognise, value
 from tcir.passes.raising.cuda_cores import no_tensor_core
-from tcir.passes.raising.moves import move_of
 from tcir.passes.raising.scaled_contraction import is_scaled_contraction
 from tcir.passes.raising.softmax import decompose_softmax
 from tcir.passes.raising.stored_scale import check_stored_scales
+from tcir.passes.raising.wrappers import WAY_OUT
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
-
-@dataclass(frozen=True)
-class _Step:
-    """A reshape, or a transpose: for each dimension that of the result."""
-
-    before: tuple[int, ...]
-    after: tuple[int, ...]
-    permutation: tuple[int, ...] = ()
-
-    @staticmethod
-    def of(op: ir.Operation) -> _Step:
-        """What an op that only moves does."""
-        before, after = (tuple(each.type.shape) for each in (op.operands[0], op.results[0]))
-        return _Step(before, after, tuple(_permutation(op.results[0]) or ()))
-
-
-Layout: TypeAlias = tuple[_Step, ...]
-"""How the elements of a tensor lie, from those of the sums: reshaped, then transposed."""
-
 FREE = ("arith.constant", "linalg.fill", "tensor.empty")
 """Ops that every launch has for itself."""
-WIDENINGS = ("arith.extf", "arith.extsi", "arith.extui")
-"""Casts that a product makes of its factors."""
+FOLDED = ("linalg.transpose", "tensor.pad")
+"""Ops between memory and a factor of a product that raise-to-tc folds into it."""
 
 
 @register_pass
@@ -73,14 +55,13 @@ class SplitLayers(Pass):
         func.func @f_3_matmul(%n, %v) {tc.order = 3, tc.args = array<i64: 7, 3, 4>}
 
     Behind a product goes what fuse-epilogue can fuse, up to the first tensor that other launches
-    read; in front of it casts, transposes, reshapes, broadcasts and padding of its factors, and
-    fold-layouts folds both. A convolution that no tensor core takes (depthwise, thin groups) is
-    computed by CUDA cores with what is behind it. In memory are results, factors of products, and
-    what is reduced to; elementwise ops between those are computed by every launch that reads them.
-    Reshapes are other shapes of a buffer. ``linalg.softmax`` is decomposed. A workspace is written
-    by one launch and not used again for another tensor. A remark states each launch. A function of
-    one product and its epilogue stays as it is, and so does one with ops of ``tc``. Preserves every
-    value, bit for bit.
+    read. A convolution that no tensor core takes (depthwise, thin groups) is computed by CUDA cores
+    with what is behind it. In memory are results, factors of products, and what is reduced to;
+    elementwise ops between those are computed by every launch that reads them. Reshapes are other
+    shapes of a buffer. ``linalg.softmax`` is decomposed. A workspace is written by one launch and
+    not used again for another tensor. A remark states each launch. A function of one product and
+    its epilogue stays as it is, and so does one with ops of ``tc`` but ``tc.repack`` of results.
+    Preserves every value, bit for bit.
     """
 
     name: ClassVar[str] = "split-layers"
@@ -91,8 +72,8 @@ class SplitLayers(Pass):
         if len(functions) != 1 or len(functions[0].regions[0].blocks) != 1:
             return  # raise-to-tc says what it expects
         (function,) = functions
-        ours = any(op.operation.name.startswith("tc.") for op in function.entry_block)
-        if not ours and "tc.args" not in function.attributes:
+        ours = [op for op in function.entry_block if op.operation.name.startswith("tc.")]
+        if all(isinstance(op, tc.RepackOp) for op in ours) and "tc.args" not in function.attributes:
             decompose_softmax(module)
             _Layers.of(function, self.simt).split(module)
 
@@ -124,7 +105,9 @@ class _Launch:
     def what(self) -> str:
         """Its op, for names."""
         op = self.main
-        if op.name == "linalg.generic" and self.product is None and op == self.root:
+        if op.name == "linalg.generic" and is_product(op):
+            return "conv" if isinstance(recognise(op.opview), Conv) else "matmul"
+        if op.name == "linalg.generic" and op == self.root:
             yielded = list(op.regions[0].blocks[0])[-1].operands[
                 list(op.results).index(self.result)
             ]
@@ -140,8 +123,6 @@ class _Layers:
     tails:  each product and the ops that are fused behind it
     stored: what is in memory, besides arguments
     cores:  why CUDA cores compute a convolution
-    folded: what is between memory and the factors of products, which fold-layouts folds into them
-    layouts: of the tensors that an epilogue may compute
     """
 
     function: func.FuncOp
@@ -150,8 +131,6 @@ class _Layers:
     tails: dict[ir.Operation, list[ir.Operation]]
     stored: set[ir.Value]
     cores: dict[ir.Operation, str]
-    folded: set[ir.Value] = field(default_factory=set)
-    layouts: dict[ir.Value, Layout] = field(default_factory=dict)
 
     @staticmethod
     def of(function: func.FuncOp, simt: bool) -> _Layers:
@@ -166,15 +145,15 @@ class _Layers:
         cores = {} if simt else {op: words for op in sums if (words := no_tensor_core(op.opview))}
         products = [] if simt else [op for op in sums if op not in cores]
         layers = _Layers(function, ops, returned, {}, set(), cores)
-        factors = [each for product in products for each in layers._factors(product)]
         for product in products:
             layers.tails[product] = layers._tail(product)
-        layers.stored = {*factors, *map(_base, returned)}
+        layers.stored = {_base(each) for each in returned}
         for product, tail in layers.tails.items():
             layers.stored.update(layers._leaving([product, *tail]))
+            layers.stored.update(layers._factors(product))
         for op in ops:
             if op in sums and op not in products:
-                fused = [op, *layers._tail(op)]
+                fused = [op, *layers._tail(op, views=True)]
                 layers.stored.update(map(_base, layers._leaving(fused)))
             elif is_reduction(op) and op not in products:
                 layers.stored.update(each for each in op.results if list(each.uses))
@@ -200,30 +179,21 @@ class _Layers:
 
     # --- what is fused -------------------------------------------------------------------------
 
-    def _tail(self, product: ir.Operation) -> list[ir.Operation]:
+    def _tail(self, product: ir.Operation, views: bool = False) -> list[ir.Operation]:
         """The ops behind a product that its epilogue computes: all up to one tensor that leaves.
 
-        Reshapes and transposes at the end are left to readers, but for what the function returns.
+        views: whether reshapes, too: on CUDA cores an element has a number in every shape
         """
         taken = {op for tail in self.tails.values() for op in tail}
         inside, best = [product], 1
-        made: dict[ir.Value, Layout] = {product.results[0]: ()}
         for op in self.ops[self.ops.index(product) + 1 :]:
-            layout = _fuses(op, made)
-            if layout is None or op in taken or op.results[0] in self.folded:
-                continue
-            inside.append(op)
-            made[op.results[0]] = layout
-            leaving = self._leaving(inside)
-            if len(leaving) == 1 and (not _moves(leaving[0]) or self._is_returned(leaving[0])):
-                best = len(inside)
-        self.layouts.update(made)
+            made = {each.results[0] for each in inside}
+            view = views and isinstance(op.opview, RESHAPES) and op.operands[0] in made
+            if op not in taken and (view or _fuses(op, made)):
+                inside.append(op)
+                if len(self._leaving(inside)) == 1:
+                    best = len(inside)
         return inside[1:best]
-
-    def _is_returned(self, tensor: ir.Value) -> bool:
-        """Whether a tensor, no reshape, is what the function returns."""
-        in_memory = isinstance(tensor.owner.opview, RESHAPES)
-        return not in_memory and tensor in map(_base, self.returned)
 
     def _leaving(self, ops: list[ir.Operation]) -> list[ir.Value]:
         """The results of `ops` that others read."""
@@ -232,13 +202,12 @@ class _Layers:
 
     def _factors(self, product: ir.Operation) -> list[ir.Value]:
         """The tensors that a product multiplies, as they are in memory."""
-        factors = list(product.operands)[:-1]
-        chains = [_moved(each, casts=True) for each in factors]
-        kinds = {str(chain[-1].type.element_type) for chain in chains}
-        if len(kinds) > 1 and not all(kind.startswith("f8") for kind in kinds):
-            chains = [_moved(each, casts=False) for each in factors]
-        self.folded.update(each for chain in chains for each in chain[:-1])
-        return [_base(chain[-1]) for chain in chains]
+        found = []
+        for factor in list(product.operands)[:-1]:
+            while isinstance(factor.owner, ir.Operation | ir.OpView) and is_folded(factor):
+                factor = factor.owner.operands[0]
+            found.append(_base(factor))
+        return found
 
     # --- launches ------------------------------------------------------------------------------
 
@@ -282,7 +251,7 @@ class _Layers:
                 if tensor not in launch.inputs:
                     launch.inputs.append(tensor)
                 return
-            folded = launch.product is not None and (view or tensor in self.folded)
+            folded = launch.product is not None and (view or is_folded(tensor))
             if launch.product is not None and not folded and not _computes(op):
                 self.stored.add(_base(tensor))
                 return
@@ -293,6 +262,10 @@ class _Layers:
     def _check_ops(self) -> None:
         """Rejects what is no tensor of known size made by an op, alone."""
         for op in self.ops:
+            if op.name in WAY_OUT:
+                raise match_failure(
+                    op.opview, f"expected no {op.name} in front of a product; {WAY_OUT[op.name]}"
+                )
             kinds = [each.type for each in op.results]
             shaped = [each for each in kinds if isinstance(each, ir.ShapedType)]
             if not kinds or any(not each.has_static_shape for each in shaped):
@@ -389,7 +362,7 @@ class _Layers:
         sums = [each for each in _operands(root) if each in made]
         if not sums:
             return "what it reads is computed on CUDA cores"
-        if _fuses(root, {each: self.layouts[each] for each in sums}) is None:
+        if not _fuses(root, set(sums)):
             return f"no epilogue computes {root.name} like this"
         return "the sums are read by other ops as well"
 
@@ -418,42 +391,13 @@ def is_reduction(op: ir.Operation) -> bool:
     return out.n_dims > sum(isinstance(each, ir.AffineDimExpr) for each in out.results)
 
 
-def _moved(factor: ir.Value, casts: bool) -> list[ir.Value]:
-    """A factor, what it is made of by moves, broadcasts, padding and (casts) widening, and so on;
-    the last one is something else, or in memory."""
-    chain = [factor]
-    while not isinstance(factor, ir.BlockArgument):
-        move = move_of(factor)
-        folded = isinstance(factor.owner.opview, RESHAPES) or is_op(factor, "tensor.pad")
-        folded = folded or (move is not None and None not in move.dims)
-        if not folded and not (casts and _is_widened(factor)):
-            break
-        factor = factor.owner.operands[0]
-        chain.append(factor)
-    return chain
-
-
-def _permutation(tensor: ir.Value) -> list[int] | None:
-    """The dimensions of what `tensor` is a transpose of; None for anything else."""
-    move = move_of(tensor)
-    return [d for d in move.dims if d is not None] if move and move.is_permutation else None
-
-
-def _moves(tensor: ir.Value) -> bool:
-    """Whether an op only moves elements."""
-    return isinstance(tensor.owner.opview, RESHAPES) or _permutation(tensor) is not None
-
-
-def _is_widened(tensor: ir.Value) -> bool:
-    """Whether the elements of `tensor` are those of another, in a wider type."""
-    op = tensor.owner
-    if op.name in WIDENINGS:
-        return True
-    maps = _maps(op)
-    if len(maps) != 2 or not all(each.is_permutation for each in maps):
-        return False
-    body = [each.operation for each in op.regions[0].blocks[0]]
-    return len(body) == 2 and body[0].name in WIDENINGS
+def is_folded(factor: ir.Value) -> bool:
+    """Whether an op between memory and a factor is one that raise-to-tc folds."""
+    if not is_op(factor, "linalg.transpose"):
+        return is_op(factor, "tensor.pad")
+    rank = factor.type.rank
+    permutation = list(ir.DenseI64ArrayAttr(factor.owner.attributes["permutation"]))
+    return permutation == [*range(rank - 2), rank - 1, rank - 2]
 
 
 def _argument(number: ir.Value) -> ir.Value:
@@ -519,44 +463,18 @@ def _is_single(index: ir.AffineExpr) -> bool:
     return isinstance(index, ir.AffineDimExpr) or constant
 
 
-def _fuses(op: ir.Operation, made: Mapping[ir.Value, Layout]) -> Layout | None:
-    """The layout of what fuse-epilogue makes of an op that reads one of `made`, each at its own
-    element; None if it does not take it."""
-    read = [made[each] for each in op.operands if each in made]
-    if not op.results or not read or any(each != read[0] for each in read):
-        return None
-    if any(_is_unread(each) for each in op.operands):
-        return None
-    if _moves(op.results[0]):
-        step = _Step.of(op)
-        turned = any(each.permutation for each in read[0])
-        return None if turned and not step.permutation else (*read[0], step)
-    if op.name == "tensor.extract_slice":  # gate or value
-        strides = list(ir.DenseI64ArrayAttr(op.attributes["static_strides"]))
-        return read[0] if strides[-1] == 2 else None
-    maps = _maps(op)
-    own = [each for each, o in zip(maps, op.operands) if o in made]
-    if not _computes(op) or any(each != maps[-1] for each in own):
-        return None
-    return read[0] if all(_is_grouped(each, maps[-1], read[0]) for each in maps) else None
-
-
-def _is_grouped(read: ir.AffineMap, out: ir.AffineMap, layout: Layout) -> bool:
-    """Whether a tensor is indexed by all or nothing of each dimension that the sums had before they
-    were reshaped: an epilogue has no other indices."""
-    views = [step for step in layout if not step.permutation]
-    if not views:
+def _fuses(op: ir.Operation, sums: set[ir.Value]) -> bool:
+    """Whether fuse-epilogue takes an op that reads one of `sums`, each at its own element."""
+    if not any(operand in sums for operand in op.operands):
+        return False
+    if isinstance(op.opview, tc.RepackOp):  # a launch behind it, see split-launches
         return True
-    place = list(range(len(views[-1].after)))
-    for step in layout[len(views) :]:
-        place = [step.permutation[d] for d in place]
-    loops = {e.position for e in read.results if isinstance(e, ir.AffineDimExpr)}
-    dims = {d for d, e in enumerate(out.results) if e.position in loops}
-    for _, group in groups(views[0].before, views[-1].after):
-        mine = {place[d] for d in group if views[-1].after[d] != 1}
-        if mine & dims not in (set(), mine):
-            return False
-    return True
+    if op.name == "tensor.extract_slice":  # gate or value
+        return list(ir.DenseI64ArrayAttr(op.attributes["static_strides"]))[-1] == 2
+    if not _computes(op) or any(_is_unread(each) for each in op.operands):
+        return False
+    maps = _maps(op)
+    return all(each == maps[-1] for each, o in zip(maps, op.operands) if o in sums)
 
 
 def _is_unread(tensor: ir.Value) -> bool:

@@ -47,7 +47,6 @@ def raise_convolution() -> list[Pass]:
     return [
         FoldLayouts(),
         SplitLayers(),
-        FoldLayouts(),
         FuseEpilogue(),
         RaiseToTc(),
         SplitLaunches(),

@@ -12,25 +12,34 @@ import scipy.special
 
 import tcir
 
-from .breaking import Broken, set_attribute
+from .breaking import Edit, change_text, run_broken, set_attribute
 from .test_layers import Array, convolution, text, whole
 
 BF16, F16 = ml_dtypes.bfloat16, np.float16
 MLP = [(40, 32), (48, 32), (48,), (24, 48), (24,)]
 CHAIN = [(2, 8, 9, 9), (16, 8, 3, 3), (16,), (24, 16, 3, 3), (24,)]
 HEADS = [(2, 3, 20, 16), (2, 3, 24, 16), (2, 3, 24, 16)]
+SDPA = ["0_matmul", "1_maximumf", "2_addf", "3_truncf", "4_matmul"]
 LAUNCHES = {
     "mlp_casts": ["0_matmul", "1_matmul"],
-    "mlp_3d_relu": ["0_batch_matmul", "1_batch_matmul"],
-    "linear_residual": ["0_matmul", "1_batch_matmul"],
-    "sdpa_f16": ["0_batch_matmul", "1_maximumf", "2_addf", "3_truncf", "4_batch_matmul"],
-    "sdpa_bf16": ["0_batch_matmul", "1_maximumf", "2_addf", "3_truncf", "4_batch_matmul"],
-}
-"""Names behind that of the function: nothing is repacked, and no cast is stored."""
+    "mlp_3d_relu": ["0_matmul", "1_matmul"],
+    "linear_residual": ["0_matmul", "1_matmul"],
+    "sdpa_f16": SDPA,
+    "sdpa_bf16": SDPA,
+    "convs_nchw": [
+        "0_conv_repack0", "0_conv_repack1", "0_conv", "1_conv_repack0", "1_conv", "1_conv_repack2",
+    ],
+    "convs_residual": [
+        "0_conv_repack0", "0_conv_repack1", "0_conv", "1_conv_repack0", "1_conv",
+        "2_conv", "2_conv_repack1",
+    ],
+}  # fmt: skip
+"""Names behind that of the function: no cast is stored; of convolutions the input, filters of more
+than one tap and the result are repacked, and nothing between them is."""
 
 
 def pipeline(name: str) -> str:
-    return "conv" if name == "convs_nchw" else "gemm"
+    return "conv" if name.startswith("convs") else "gemm"
 
 
 def run(name: str, inputs: list[Array], shape: tuple[int, ...], dtype: Any) -> Array:
@@ -51,6 +60,7 @@ def given(shapes: list[tuple[int, ...]], dtype: Any = F16) -> list[Array]:
         ("mlp_casts", {"equal"}),
         ("mlp_3d_relu", {"equal"}),
         ("convs_nchw", {"equal"}),
+        ("convs_residual", {"equal"}),
         ("sdpa_f16", {"equal", "within bound"}),
         ("sdpa_bf16", {"equal", "within bound"}),
         ("attention_heads", {"equal", "within bound"}),
@@ -66,7 +76,7 @@ def test_every_level(name: str, verdicts: set[str]) -> None:
 
 @pytest.mark.parametrize("name", LAUNCHES)
 def test_a_launch_for_each_product_and_reduction(name: str) -> None:
-    kernel = tcir.compile(text(name), "gemm")
+    kernel = tcir.compile(text(name), pipeline(name))
     assert [each.name for each in kernel.launches.launches] == [
         f"{name}_{each}" for each in LAUNCHES[name]
     ]
@@ -101,6 +111,18 @@ def test_a_factor_that_is_added_in_another_shape() -> None:
     r = (x.astype(float) @ w1.T.astype(float)).astype(F16) + x
     want = (r.astype(float) @ w2.T.astype(float)).astype(F16)
     assert (run("linear_residual", inputs, want.shape, F16) == want).all()
+
+
+def test_convolutions_and_a_residual() -> None:
+    shapes = [*CHAIN[:3], (24, 16, 3, 3), (24,), (16, 24, 1, 1), (16,)]
+    inputs = [np.clip(each, -1, 1) for each in given(shapes)]
+    x, w1, b1, w2, b2, w3, b3 = inputs
+    h = np.maximum(convolution(x, w1, 1, 1) + b1[:, None, None], 0).astype(F16)
+    g = np.maximum(convolution(h, w2, 1, 1) + b2[:, None, None], 0).astype(F16)
+    y = (convolution(g, w3, 1, 0) + b3[:, None, None]).astype(F16)
+    want = np.maximum(y + h, F16(0))
+    assert len(np.unique(want)) > 50
+    assert (run("convs_residual", inputs, want.shape, F16) == want).all()
 
 
 def attended(q: Array, k: Array, v: Array, dtype: Any) -> tuple[Array, Array]:
@@ -150,13 +172,29 @@ def test_attention_with_projections() -> None:
     assert (np.abs(got - want) < 2.0**-5 * scale).all()
 
 
-def test_a_break_of_the_folding_in_launches() -> None:
-    """The first result repacked with rows and columns exchanged."""
-    passes = list(tcir.named_pipeline("conv").passes)
-    last = max(n for n, each in enumerate(passes) if each.name == "fold-layouts")
-    edit = set_attribute("tc.repack", "permutation", "array<i64: 0, 3, 2, 1>")
-    passes[last] = Broken(passes[last], edit)  # type: ignore[arg-type]
-    report = tcir.validate(text("convs_nchw"), tcir.Pipeline(passes), orders=1)
-    failure = report.first_failure()
-    assert failure is not None and failure.verdict == "different", str(report)
-    assert [line.name for line in report.passes].index("split-layers") + 1 == failure.index
+@pytest.mark.parametrize(
+    ("name", "at", "edit"),
+    [
+        pytest.param(
+            "convs_nchw", "fold-layouts",
+            set_attribute("tc.repack", "permutation", "array<i64: 0, 3, 2, 1>"),
+            id="result repacked with rows and columns exchanged",
+        ),
+        pytest.param(
+            "convs_residual", "fold-layouts",
+            change_text(r"\(d0, d2 \+ d5, d3 \+ d6, d4\)", "(d0, d3 + d6, d2 + d5, d4)"),
+            id="rows and columns exchanged between convolutions",
+        ),
+        pytest.param(
+            "sdpa_f16", "fold-layouts", change_text("arith.divf", "arith.mulf"),
+            id="times the sum of a row",
+        ),
+        pytest.param(
+            "convs_residual", "split-layers", change_text("9, 5, 6, 8, 7>", "9, 5, 2, 8, 7>"),
+            id="bias of another convolution",
+        ),
+    ],
+)  # fmt: skip
+def test_breaks(name: str, at: str, edit: Edit) -> None:
+    caught = run_broken(text(name), tcir.named_pipeline(pipeline(name)), at, edit)
+    assert caught and (caught.at, caught.by) == (at, "difference"), caught

@@ -60,6 +60,68 @@ func.func @nchw(%x: tensor<1x8x9x9xf16>, %w: tensor<16x8x3x3xf16>) -> tensor<1x1
 
 // -----
 
+// Two layers: casts and transposes go into the products, relu between them does not.
+// CHECK-LABEL: func.func @layers(
+// CHECK: %[[C:.*]] = linalg.generic {{.*}}"reduction"]} ins(%arg0, %arg1 : tensor<40x16xf16>, tensor<24x16xf16>)
+// CHECK: %[[H:.*]] = linalg.generic {{.*}}ins(%[[C]] : tensor<40x24xf32>) outs({{.*}}tensor<40x24xf16>)
+// CHECK: arith.truncf
+// CHECK: arith.maximumf
+// CHECK: %[[Y:.*]] = linalg.generic {{.*}}"reduction"]} ins(%[[H]], %arg2 : tensor<40x24xf16>, tensor<32x24xf16>)
+// CHECK-NOT: arith.maximumf
+// CHECK: return %[[Y]]
+func.func @layers(%x: tensor<40x16xf16>, %w: tensor<24x16xf16>, %v: tensor<32x24xf16>) -> tensor<40x32xf32> {
+  %z = arith.constant 0.0 : f32
+  %zeros = arith.constant dense<0.0> : tensor<40x24xf16>
+  %e1 = tensor.empty() : tensor<16x24xf16>
+  %t1 = linalg.transpose ins(%w : tensor<24x16xf16>) outs(%e1 : tensor<16x24xf16>) permutation = [1, 0]
+  %xf = arith.extf %x : tensor<40x16xf16> to tensor<40x16xf32>
+  %wf = arith.extf %t1 : tensor<16x24xf16> to tensor<16x24xf32>
+  %e2 = tensor.empty() : tensor<40x24xf32>
+  %i1 = linalg.fill ins(%z : f32) outs(%e2 : tensor<40x24xf32>) -> tensor<40x24xf32>
+  %c = linalg.matmul ins(%xf, %wf : tensor<40x16xf32>, tensor<16x24xf32>) outs(%i1 : tensor<40x24xf32>) -> tensor<40x24xf32>
+  %r = arith.truncf %c : tensor<40x24xf32> to tensor<40x24xf16>
+  %h = arith.maximumf %r, %zeros : tensor<40x24xf16>
+  %e3 = tensor.empty() : tensor<24x32xf16>
+  %t2 = linalg.transpose ins(%v : tensor<32x24xf16>) outs(%e3 : tensor<24x32xf16>) permutation = [1, 0]
+  %hf = arith.extf %h : tensor<40x24xf16> to tensor<40x24xf32>
+  %vf = arith.extf %t2 : tensor<24x32xf16> to tensor<24x32xf32>
+  %e4 = tensor.empty() : tensor<40x32xf32>
+  %i2 = linalg.fill ins(%z : f32) outs(%e4 : tensor<40x32xf32>) -> tensor<40x32xf32>
+  %y = linalg.matmul ins(%hf, %vf : tensor<40x24xf32>, tensor<24x32xf32>) outs(%i2 : tensor<40x32xf32>) -> tensor<40x32xf32>
+  return %y : tensor<40x32xf32>
+}
+
+// -----
+
+// Two convolutions, channels first: channels last between them, padded as such; the result alone is
+// repacked.
+// CHECK-LABEL: func.func @convolutions(
+// CHECK: %[[H:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<1x9x9x16xf16>)
+// CHECK: tensor.pad %[[H]] low[0, 1, 1, 0] high[0, 1, 1, 0]
+// CHECK: %[[R:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<1x9x9x8xf16>)
+// CHECK: "tc.repack"(%[[R]]) {permutation = array<i64: 0, 3, 1, 2>}
+// CHECK-NOT: tc.repack
+// REMARK: remark: the result is made in the dimensions [0, 2, 3, 1]{{.*}}repacks it, 1296 bytes read and written
+func.func @convolutions(%x: tensor<1x8x11x11xf16>, %w: tensor<16x8x3x3xf16>, %v: tensor<8x16x3x3xf16>) -> tensor<1x8x9x9xf16> {
+  %zero = arith.constant 0.0 : f16
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x16x9x9xf32>
+  %i = linalg.fill ins(%z : f32) outs(%e : tensor<1x16x9x9xf32>) -> tensor<1x16x9x9xf32>
+  %y = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<1x8x11x11xf16>, tensor<16x8x3x3xf16>) outs(%i : tensor<1x16x9x9xf32>) -> tensor<1x16x9x9xf32>
+  %h = arith.truncf %y : tensor<1x16x9x9xf32> to tensor<1x16x9x9xf16>
+  %p = tensor.pad %h low[0, 0, 1, 1] high[0, 0, 1, 1] {
+  ^bb0(%a: index, %b: index, %c: index, %d: index):
+    tensor.yield %zero : f16
+  } : tensor<1x16x9x9xf16> to tensor<1x16x11x11xf16>
+  %f = tensor.empty() : tensor<1x8x9x9xf32>
+  %j = linalg.fill ins(%z : f32) outs(%f : tensor<1x8x9x9xf32>) -> tensor<1x8x9x9xf32>
+  %q = linalg.conv_2d_nchw_fchw ins(%p, %v : tensor<1x16x11x11xf16>, tensor<8x16x3x3xf16>) outs(%j : tensor<1x8x9x9xf32>) -> tensor<1x8x9x9xf32>
+  %g = arith.truncf %q : tensor<1x8x9x9xf32> to tensor<1x8x9x9xf16>
+  return %g : tensor<1x8x9x9xf16>
+}
+
+// -----
+
 // The same between permutes: channels last throughout, nothing is repacked.
 // CHECK-LABEL: func.func @permuted(
 // CHECK: tensor.pad %arg0 low[0, 1, 1, 0] high[0, 1, 1, 0]

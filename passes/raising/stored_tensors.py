@@ -1,0 +1,127 @@
+"""Tensors between contractions: marked, so that upstream's fusion stops at them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tcir._mlir import func, ir
+from tcir.passes.build.reshape import RESHAPES
+from tcir.passes.raising.contraction import is_contraction
+from tcir.passes.raising.moves import WIDENING, is_widening, move_of
+
+CALL, MARK = "func.call", "stored"
+MULTIPLIES = ("arith.mulf", "arith.muli", "linalg.mul")
+
+
+def mark(function: func.FuncOp, products: Sequence[ir.OpView], kept: Sequence[int]) -> None:
+    """Marks what contractions read, and other ops of the function compute.
+
+    The mark is a call of no function: no pass looks through it. A product reads the tensor before
+    reshapes, padding, casts and moves, which fusion gives to its maps and body.
+
+    kept: numbers of products whose moves are not folded
+    """
+    for op in list(function.entry_block):
+        if not is_contraction(op):
+            continue
+        factors = multiplied(op) or list(op.operands)[:-1]
+        if op in products:
+            moves = products.index(op) not in kept
+            factors = [_in_memory(each, moves) for each in factors]
+        for each in factors:
+            if not isinstance(each, ir.BlockArgument) and not is_mark(each.owner):
+                _mark(each)
+
+
+def unmark(function: func.FuncOp) -> None:
+    """Removes the marks."""
+    for op in list(function.entry_block):
+        if is_mark(op.operation):
+            op.results[0].replace_all_uses_with(op.operands[0])
+            op.operation.erase()
+
+
+def is_mark(op: ir.Operation) -> bool:
+    """Whether an op is a mark."""
+    return op.name == CALL and ir.FlatSymbolRefAttr(op.attributes["callee"]).value == MARK
+
+
+def multiplied(op: ir.OpView) -> list[ir.Value]:
+    """The factors of a sum of what an op in front of it multiplies; none for anything else.
+
+    An importer writes a matrix times a vector like this; fusion makes one op of them.
+    """
+    inputs = list(op.operands)[:-1]
+    if len(inputs) != 1 or isinstance(inputs[0], ir.BlockArgument):
+        return []
+    if _combined(op.regions[0].blocks[0]) not in ("arith.addf", "arith.addi"):
+        return []
+    before = inputs[0].owner
+    if len(list(inputs[0].uses)) != 1 or is_contraction(before.opview):
+        return []
+    if before.name in MULTIPLIES:
+        return list(before.operands)[:2]
+    if before.name != "linalg.generic" or len(before.operands) != 3:
+        return []
+    combined = _combined(before.regions[0].blocks[0])
+    return list(before.operands)[:2] if combined in MULTIPLIES else []
+
+
+def _combined(block: ir.Block) -> str:
+    """The op that a body yields of its elements, each perhaps widened; "" for anything else."""
+    (yielded, *_) = list(block)[-1].operands
+    if isinstance(yielded, ir.BlockArgument) or len(yielded.owner.operands) != 2:
+        return ""
+    read = [
+        each.owner.operands[0]
+        if not isinstance(each, ir.BlockArgument) and each.owner.name in WIDENING
+        else each
+        for each in yielded.owner.operands
+    ]
+    return yielded.owner.name if all(isinstance(v, ir.BlockArgument) for v in read) else ""
+
+
+def repeat(function: func.FuncOp) -> None:
+    """Gives each user of what is folded an op of its own: fusion takes no op that several read."""
+    for op in reversed(list(function.entry_block)):
+        if len(op.results) != 1 or not (_folds(op.results[0]) or move_of(op.results[0])):
+            continue
+        for use in list(op.results[0].uses)[1:]:
+            with ir.InsertionPoint(op):
+                use.owner.operands[use.operand_number] = op.operation.clone().results[0]
+
+
+def mark_of(stored: ir.Value) -> ir.Value:
+    """A mark of a tensor."""
+    attributes = {"callee": ir.FlatSymbolRefAttr.get(MARK)}
+    call = ir.Operation.create(
+        CALL, results=[stored.type], operands=[stored], attributes=attributes
+    )
+    return call.result
+
+
+def _mark(stored: ir.Value) -> None:
+    after = stored.owner.opview
+    with ir.InsertionPoint.after(after), after.location:
+        marked = mark_of(stored)
+    stored.replace_all_uses_except(marked, marked.owner.operation)
+
+
+def _in_memory(factor: ir.Value, moves: bool) -> ir.Value:
+    """The tensor that a product multiplies before what is folded into it; an argument through
+    moves in any case: nothing else has stored it."""
+    found = factor
+    while not isinstance(found, ir.BlockArgument) and (
+        _folds(found) or (moves and move_of(found) is not None)
+    ):
+        found = found.owner.operands[0]
+    if isinstance(found, ir.BlockArgument) or moves:
+        return found
+    through = _in_memory(found, True)
+    return through if isinstance(through, ir.BlockArgument) else found
+
+
+def _folds(tensor: ir.Value) -> bool:
+    """Whether what makes a tensor only widens, pads or reshapes."""
+    op = tensor.owner
+    return isinstance(op.opview, RESHAPES) or op.name == "tensor.pad" or is_widening(tensor)
