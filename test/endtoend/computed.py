@@ -128,7 +128,7 @@ class Computed(Layers):
         """Sums of products, dimensions as letters: ``("mk", "kn", "mn")``; start: added to them."""
         extents = dict(zip(maps[0] + maps[1], sizes(self.types[a]) + sizes(self.types[b])))
         element = element_of(self.types[a])
-        total = "i32" if element == "i8" else "f32"
+        total = "i32" if element in ("i8", "i32") else "f32"
         kind = kind_of([extents[d] for d in maps[2]], total)
         sums = start or self.filled(kind, "0" if total == "i32" else "0.0")
         operands = (

@@ -254,6 +254,65 @@ def _graph(draw: Random, p: Computed) -> Built:
     return (sums[-1],), "gemm"
 
 
+# --- beyond what compiles --------------------------------------------------------------------
+
+
+def beyond(seed: int) -> Module:
+    """A module with something that tensor cores, or a function of launches, may not have."""
+    draw = Random(f"beyond {seed}")
+    program = Computed(generator=np.random.default_rng(seed))
+    build = (_with_a_head, _mixed_types, _vector_of_floats, _twice, _argument, _wide_integers)[
+        seed % 6
+    ]
+    results, pipeline = build(draw, program)
+    return Module(program, results, pipeline)
+
+
+def _with_a_head(draw: Random, p: Computed) -> Built:
+    """A convolution, and a product of its result: a classifier."""
+    n, size, k = draw.randint(1, 3), draw.randint(4, 7), _size(draw, 24)
+    x = p.given(kind_of((n, size, size, 8), "f16"))
+    x = p.narrow(p.convolve(x, p.given(kind_of((3, 3, 8, k), "f16")), pad=1), "f16")
+    x = _times(draw, p, p.folded(x), _size(draw, 24))
+    return (x,), draw.choice(["conv", "gemm"])
+
+
+def _mixed_types(draw: Random, p: Computed) -> Built:
+    """f16 times bf16."""
+    m, n, k = (_size(draw, 40) for _ in range(3))
+    a, b = p.given(kind_of((m, k), "f16")), p.given(kind_of((k, n), "bf16"))
+    return (p.contract(a, b, ("mk", "kn", "mn")),), draw.choice(["gemm", "matmul-warp"])
+
+
+def _vector_of_floats(draw: Random, p: Computed) -> Built:
+    """A product of f32 in the pipeline of block-scaled vectors."""
+    m, k = _size(draw, 40), _size(draw, 40)
+    a, b = p.given(kind_of((m, k), "f32")), p.given(kind_of((k,), "f32"))
+    return (p.contract(a, b, ("mk", "k", "m")),), draw.choice(["gemv-simt", "gemv-padded-n"])
+
+
+def _twice(draw: Random, p: Computed) -> Built:
+    """One tensor as two results."""
+    m, n, k = (_size(draw, 40) for _ in range(3))
+    a, b = p.given(kind_of((m, k), "f16")), p.given(kind_of((k, n), "f16"))
+    c = p.contract(a, b, ("mk", "kn", "mn"))
+    return (c, c), "gemm"
+
+
+def _argument(draw: Random, p: Computed) -> Built:
+    """An argument as a result."""
+    m, n, k = (_size(draw, 40) for _ in range(3))
+    a, b = p.given(kind_of((m, k), "f16")), p.given(kind_of((k, n), "f16"))
+    return (p.contract(a, b, ("mk", "kn", "mn")), a), "gemm"
+
+
+def _wide_integers(draw: Random, p: Computed) -> Built:
+    """A product of i32, which no tensor core multiplies."""
+    m, n, k = (_size(draw, 24) for _ in range(3))
+    a, b = p.given(kind_of((m, k), "i32")), p.given(kind_of((k, n), "i32"))
+    return (p.contract(a, b, ("mk", "kn", "mn")),), draw.choice(["gemm", "matmul-warp"])
+
+
 def main(words: list[str]) -> None:
     """Runs the modules of some seeds."""
     first, last = int(words[0]), int(words[-1])
