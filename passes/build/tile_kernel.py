@@ -102,16 +102,25 @@ def needs_columns(result: ir.Value) -> bool:
 
 
 def find_sources(
-    module: ir.Module, kind: type[Op], pass_name: str, epilogues: bool = False
+    module: ir.Module,
+    kind: type[Op],
+    pass_name: str,
+    epilogues: bool = False,
+    others: bool = False,
 ) -> list[Source]:
-    """The `kind` op of every function; any other function is a match failure.
+    """The `kind` op of every function that is not tiled yet; any other is a match failure.
 
     epilogues: whether a ``tc.epilogue`` of the op's result may follow
+    others: whether functions without such an op are left to another pass
     """
     sources = []
     for function in (op for op in module.body.operations if isinstance(op, func.FuncOp)):
+        if "tc.kernel" in function.attributes:
+            continue
         ops = list(function.regions[0].blocks[0]) if function.regions[0].blocks else []
         wanted = [op for op in ops if isinstance(op, kind)]
+        if others and not wanted:
+            continue
         if epilogues and (source := _with_epilogue(function, ops, wanted)):
             sources.append(source)
             continue
@@ -120,7 +129,8 @@ def find_sources(
             raise match_failure(
                 wanted[1] if len(wanted) > 1 else (ops[0] if ops else function),
                 f"{pass_name} expected a function of one {kind.OPERATION_NAME} and func.return, "
-                f"got {names} (run raise-to-tc first, and use the pipeline for this op)",
+                f"got {names} (run raise-to-tc first, and use the pipeline for this op; layers "
+                "takes convolutions and products in one function)",
                 SMALLEST_CONV if kind is tc.Conv2dOp else SMALLEST_MATMUL,
             )
         sources.append(Source(function, wanted[0]))

@@ -8,9 +8,10 @@ from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.build.tile_kernel import Source, find_sources
 
 
-def find_convolutions(module: ir.Module, pass_name: str) -> list[Source]:
-    """The ``tc.conv2d`` of every function, with its ``tc.epilogue`` if any."""
-    sources = find_sources(module, tc.Conv2dOp, pass_name, epilogues=True)
+def find_convolutions(module: ir.Module, pass_name: str, others: bool = False) -> list[Source]:
+    """The ``tc.conv2d`` of every function, with its ``tc.epilogue`` if any; others: whether there
+    may be functions without one."""
+    sources = find_sources(module, tc.Conv2dOp, pass_name, epilogues=True, others=others)
     for source in sources:
         if source.quantise is not None:
             raise match_failure(

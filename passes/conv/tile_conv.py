@@ -24,6 +24,7 @@ class TileConv(Pass):
     """Runs the tiling pass whose program the cost model of `tcir.passes.conv.cost` finds cheapest.
 
     n_tile: output channels per CTA; 0 chooses
+    others: whether functions without a convolution are left to another pass (tile-gemm)
 
     Before::
 
@@ -36,9 +37,10 @@ class TileConv(Pass):
 
     name: ClassVar[str] = "tile-conv"
     n_tile: int = 0
+    others: bool = False
 
     def run(self, module: ir.Module) -> None:
-        for source in find_convolutions(module, self.name):
+        for source in find_convolutions(module, self.name, self.others):
             op = source.op
             ranked = rank(op, self.n_tile)
             best = ranked[0]

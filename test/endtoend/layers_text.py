@@ -109,6 +109,17 @@ class Layers:
         """Over n: `body` makes ``%t`` of ``%s`` and ``%o``."""
         return self._generic(kind, body, "m", ("n",), self.filled(kind, start), read)
 
+    def mean(self, x: str) -> str:
+        """Of height and width of NHWC, in bf16; sums in f32."""
+        n, h, w, c, element = self.types[x].split("x")
+        body = f"%e = arith.extf %s : {element} to f32\n %t = arith.addf %e, %o : f32"
+        zeros = self.filled(f"{n}x{c}xf32", "0.0")
+        sums = self._generic(f"{n}x{c}xf32", body, "nc", ("h", "w"), zeros, (x, "nhwc"))
+        scale = f"%k = arith.constant {1 / (int(h) * int(w))} : f32\n %m = arith.mulf %s, %k : f32"
+        return self.each(
+            f"{n}x{c}xbf16", f"{scale}\n %t = arith.truncf %m : f32 to bf16", (sums, "mn")
+        )
+
     def softmax(self, x: str) -> str:
         """Over the last dimension of a matrix of f32: max, exp, sum, divide."""
         kind = self.types[x]
@@ -232,6 +243,40 @@ def stem(size: int, channels: int) -> str:
     kind = f"1x{half}x{half}x{channels}xbf16"
     h = layers.each(kind, body, (sums, "nhwc"), (b, "c"))
     return layers.text(layers.max_pool(h, f"1x{quarter}x{quarter}x{channels}xbf16"))
+
+
+def classifier(n: int, size: int, channels: int, classes: int) -> str:
+    """The head of a ResNet: 3 x 3, bias, relu, the mean of each channel, and a linear layer."""
+    layers = Layers()
+    x = layers.argument("x", f"{n}x{size}x{size}x{channels}xbf16")
+    w = layers.argument("w", f"3x3x{channels}x{channels}xbf16")
+    b = layers.argument("b", f"{channels}xf32")
+    v = layers.argument("w2", f"{channels}x{classes}xbf16")
+    c = layers.argument("b2", f"{classes}xf32")
+    kind = f"{n}x{size}x{size}x{channels}xbf16"
+    sums = layers.conv(x, w, kind.replace("bf16", "f32"), pad=1)
+    body = "%u = arith.addf %s, %s1 : f32\n %z = arith.constant 0.0 : f32\n"
+    body += " %v = arith.maximumf %u, %z : f32\n %t = arith.truncf %v : f32 to bf16"
+    h = layers.mean(layers.each(kind, body, (sums, "nhwc"), (b, "c")))
+    return layers.text(layers.bias(layers.product(h, v, f"{n}x{classes}xf32"), c))
+
+
+def patches(n: int, size: int, patch: int, channels: int, width: int, out: int) -> str:
+    """A ViT's patch embedding, a convolution whose stride is its size, and a projection."""
+    layers = Layers()
+    x = layers.argument("x", f"{n}x{size}x{size}x{channels}xbf16")
+    w = layers.argument("w", f"{patch}x{patch}x{channels}x{width}xbf16")
+    v = layers.argument("w2", f"{width}x{out}xbf16")
+    side, tokens = size // patch, n * (size // patch) ** 2
+    image, rows = f"{n}x{side}x{side}x{width}xbf16", f"{tokens}x{width}xbf16"
+    sums = layers.conv(x, w, image.replace("bf16", "f32"), stride=patch)
+    narrow = "%t = arith.truncf %s : f32 to bf16"
+    h = layers.each(image, narrow, (sums, "nhwc"))
+    flat = layers.op(
+        f"tensor.collapse_shape %{h} [[0, 1, 2], [3]]", rows,
+        f": tensor<{image}> into tensor<{rows}>",
+    )  # fmt: skip
+    return layers.text(layers.product(flat, v, f"{tokens}x{out}xf32"))
 
 
 def anything(seed: int) -> str:

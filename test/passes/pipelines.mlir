@@ -16,6 +16,8 @@
 // CHECK: options pad-n: int = 16, schedule: str = auto, splits: int = 0, stages: int = 0, kind: str = ""
 // CHECK: gemv-simt: block-scaled product on CUDA cores
 // CHECK: options rows: int = 4, warps: int = 4, reorder: bool = false
+// CHECK: layers: convolutions and matrix products in one function
+// CHECK: options stages: int = 0
 // CHECK: matmul-warp: matrix product of warps
 // CHECK: options block-m: int = 0
 // CHECK: simt-elementwise: elementwise ops, reductions and pooling on CUDA cores

@@ -1,0 +1,36 @@
+"""Pipeline layers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcir.passes.conv.tile_conv import TileConv
+from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
+from tcir.pipelines import gemm
+
+
+@dataclass(frozen=True)
+class LayersOptions:
+    """Options of the pipeline.
+
+    stages: slots of the rings in shared memory; 0 chooses
+    """
+
+    stages: int = 0
+
+
+def build(options: LayersOptions) -> Pipeline:
+    """The passes of gemm, and before its tiling that of the convolutions."""
+    passes = gemm.build(gemm.GemmOptions(stages=options.stages))
+    return passes.insert(TileConv(others=True), before="tile-gemm")
+
+
+register_pipeline(
+    NamedPipeline(
+        name="layers",
+        doc="convolutions and matrix products in one function, each by a schedule of its own.",
+        options=LayersOptions,
+        accepted_forms=("what gemm accepts, and what conv accepts; several of both",),
+        build=build,
+    )
+)

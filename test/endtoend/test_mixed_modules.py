@@ -1,0 +1,94 @@
+"""Convolutions and products in one function: pipeline layers, beside numpy and at every level."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tcir
+from tcir.errors import PassError
+
+from .layers_text import classifier, patches, perceptron, stem
+
+Array = np.ndarray[Any, Any]
+BF16, F32 = ml_dtypes.bfloat16, np.float32
+
+
+def whole(generator: np.random.Generator, *shape: int, dtype: Any = BF16) -> Array:
+    """Whole numbers from -3 to 3, no zeros."""
+    return (generator.integers(1, 4, shape) * generator.choice([-1, 1], shape)).astype(dtype)
+
+
+def convolved(x: Array, w: Array, stride: int, pad: int) -> Array:
+    """NHWC by HWCF, in float64."""
+    image = np.pad(x.astype(float), ((0, 0), (pad, pad), (pad, pad), (0, 0)))
+    windows = np.lib.stride_tricks.sliding_window_view(image, w.shape[:2], (1, 2))
+    return np.einsum("npqcrs,rsck->npqk", windows[:, ::stride, ::stride], w.astype(float))
+
+
+def run(text: str, arrays: list[Array], shape: tuple[int, ...]) -> tuple[Array, list[str]]:
+    """The result from PTX, and the names of the launches."""
+    out = np.full(shape, 7, F32)
+    kernel = tcir.compile(text, "layers")
+    kernel(*arrays, out)
+    return out, [each.name for each in kernel.launches.launches]
+
+
+def test_classifier_beside_numpy() -> None:
+    generator = np.random.default_rng(0)
+    x, w = whole(generator, 2, 8, 8, 16), whole(generator, 3, 3, 16, 16)
+    b = whole(generator, 16, dtype=F32)
+    v, c = whole(generator, 16, 24), whole(generator, 24, dtype=F32)
+    out, names = run(classifier(2, 8, 16, 24), [x, w, b, v, c], (2, 24))
+    assert names == ["f_0_conv_2d_nhwc_hwcf", "f_1_addf", "f_2_truncf", "f_3_matmul"]
+    h = np.maximum(convolved(x, w, 1, 1) + b, 0).astype(F32).astype(BF16)
+    mean = (h.astype(float).sum((1, 2)) / 64).astype(F32).astype(BF16)
+    want = mean.astype(float) @ v.astype(float) + c
+    assert np.allclose(out, want, rtol=2.0**-18, atol=2.0**-12)
+
+
+def test_patch_embedding_beside_numpy() -> None:
+    generator = np.random.default_rng(0)
+    x, w = whole(generator, 2, 16, 16, 8), whole(generator, 4, 4, 8, 32)
+    v = whole(generator, 32, 24)
+    out, names = run(patches(2, 16, 4, 8, 32, 24), [x, w, v], (32, 24))
+    assert names == ["f_0_conv_2d_nhwc_hwcf", "f_1_matmul"]
+    h = convolved(x, w, 4, 0).astype(F32).astype(BF16).reshape(32, 32)
+    want = h.astype(float) @ v.astype(float)
+    assert (want == want.astype(F32)).all(), "sums that f32 has not"
+    assert (out == want).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("inputs", ["integers", "random"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(classifier(2, 8, 16, 24), id="classifier"),
+        pytest.param(patches(2, 16, 4, 8, 32, 24), id="patches"),
+    ],
+)
+def test_every_level(text: str, inputs: Any) -> None:
+    report = tcir.validate(text, "layers", inputs=inputs)
+    assert report.ok, str(report)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", [perceptron(40, [32, 48, 24]), stem(16, 16)])
+def test_one_kind_alone(text: str) -> None:
+    """Products compile as by gemm, convolutions as by conv."""
+    alone = "conv" if "conv_2d" in text else "gemm"
+    names = [
+        [each.name for each in tcir.compile(text, pipeline).launches.launches]
+        for pipeline in ("layers", alone)
+    ]
+    assert names[0] == names[1]
+
+
+@pytest.mark.parametrize("pipeline", ["gemm", "conv"])
+def test_the_others_name_it(pipeline: str) -> None:
+    with pytest.raises(PassError, match="layers takes convolutions and products in one function"):
+        tcir.compile(patches(2, 16, 4, 8, 32, 24), pipeline)
