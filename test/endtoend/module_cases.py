@@ -140,17 +140,26 @@ def attention(rows: int, width: int, element: str) -> Case:
     return Case(f"attention-{rows}x{width}-{element}", "gemm", build)
 
 
-def normalised(rows: int, width: int, words: str) -> Case:
-    """Rows without their means, divided by the largest: a norm as far as there is no root."""
+def normalised(rows: int, width: int, words: str, root: bool) -> Case:
+    """Rows without their means; root: divided by their standard deviation, a layer norm."""
+
+    def mean(p: Computed, x: str) -> str:
+        return p.binary(p.over_rows(x, "sum"), "mul", _constant(p, rows, 1 / width), "a")
 
     def build(p: Computed) -> str:
         x = p.given(kind_of((rows, width), "f32"))
-        mean = p.over_rows(x, "sum")
-        scaled = p.binary(mean, "mul", _constant(p, rows, 1 / width), "a")
-        centred = p.binary(x, "sub", scaled, "a")
-        return behind(p, centred, words)
+        x = p.binary(x, "sub", mean(p, x), "a")
+        if root:
+            variance = p.unary(mean(p, p.binary(x, "mul", x, "ab")), "shift")
+            inverse = p.mapped(
+                f"{rows}xf32", "%t = math.rsqrt %s : f32", p.numbers[variance].rsqrt(),
+                (variance, "a"),
+            )  # fmt: skip
+            x = p.binary(x, "mul", inverse, "a")
+        return behind(p, x, words)
 
-    return Case(f"centred-{rows}x{width}-{words.replace(' ', '-')}", "simt-elementwise", build)
+    name = f"{'layer-norm' if root else 'centred'}-{rows}x{width}-{words.replace(' ', '-')}"
+    return Case(name, "simt-elementwise", build)
 
 
 def _constant(p: Computed, rows: int, number: float) -> str:
@@ -299,7 +308,9 @@ CUDA_CORES = [
     pooling("sum", "f32", 3, 1, 1),
     reduction("sum", (20, 33)),
     reduction("max", (4, 5, 6)),
-    normalised(12, 32, "scale bias"),
-    normalised(6, 64, "relu"),
+    normalised(12, 32, "scale bias", root=False),
+    normalised(6, 64, "relu", root=False),
+    normalised(12, 32, "scale bias", root=True),
+    normalised(9, 16, "scale bias f16", root=True),
 ]
 CASES = [*LINEAR, *BATCHED, *VECTORS, *WARP, *CONVOLUTIONS, *PERCEPTRONS, *CUDA_CORES]

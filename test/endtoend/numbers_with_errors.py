@@ -111,6 +111,14 @@ class Number:
         """Its slope is 1 at most."""
         return Number(np.tanh(self.value), self.error + 2.0**-20).computed()
 
+    def rsqrt(self) -> Number:
+        """Of positive numbers, by ``rsqrt.approx``."""
+        least = self.value - self.error
+        if not (least > 0).all():
+            raise OutOfRange("a number that may be 0")
+        value = self.value**-0.5
+        return Number(value, value * 2.0**-21 + self.error * least**-1.5 / 2).computed()
+
     def silu(self) -> Number:
         """``x / (1 + exp(-x))``: its slope is 1.1 at most; exp beyond f32 makes it 0."""
         with np.errstate(over="ignore"):
