@@ -8,6 +8,7 @@ from tcir.passes.gemm.repack_gemm import RepackGemm
 from tcir.passes.gemv.tile_gemv_padded_n import TileGemvPaddedN
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_block_scaled import RaiseBlockScaled
+from tcir.passes.raising.raise_quantise import RaiseQuantise
 from tcir.passes.raising.reorder_scales import ReorderScales
 from tcir.passes.raising.split_launches import SplitLaunches
 from tcir.passes.simt.convert_codes_to_simt import ConvertCodesToSimt
@@ -46,6 +47,7 @@ def build(options: GemvPaddedNOptions) -> Pipeline:
     )
     return Pipeline(
         [
+            RaiseQuantise(),
             FuseEpilogue(),
             RaiseBlockScaled(),
             ReorderScales(in_place="b"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_block_scaled import RaiseBlockScaled
+from tcir.passes.raising.raise_quantise import RaiseQuantise
 from tcir.passes.raising.reorder_scales import ReorderScales
 from tcir.passes.raising.split_launches import SplitLaunches
 from tcir.passes.simt.convert_block_scaled_to_simt import ConvertBlockScaledToSimt
@@ -36,7 +37,7 @@ def build(options: GemvSimtOptions) -> Pipeline:
     convert = ConvertBlockScaledToSimt(rows=options.rows, warps=options.warps)
     reorder = [ReorderScales()] if options.reorder else []
     layouts = [SplitLaunches(), ConvertScalesToSimt(), ConvertCodesToSimt()]
-    raising = [FuseEpilogue(), RaiseBlockScaled()]
+    raising = [RaiseQuantise(), FuseEpilogue(), RaiseBlockScaled()]
     return Pipeline([*raising, *reorder, *layouts, convert, "cse", *LOWER_TO_LLVM])
 
 

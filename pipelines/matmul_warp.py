@@ -11,6 +11,7 @@ from tcir.passes.nvvm.convert_tc_to_nvvm import ConvertTcToNvvm
 from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
 from tcir.passes.raising.fold_layouts import FoldLayouts
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
+from tcir.passes.raising.raise_quantise import RaiseQuantise
 from tcir.passes.raising.raise_to_tc import RaiseToTc
 from tcir.passes.raising.split_launches import SplitLaunches
 from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
@@ -53,6 +54,7 @@ def build(options: MatmulWarpOptions) -> Pipeline:
     """The passes."""
     return Pipeline(
         [
+            RaiseQuantise(),
             FoldLayouts(),
             FuseEpilogue(),
             RaiseToTc(),

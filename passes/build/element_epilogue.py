@@ -23,14 +23,19 @@ BYTES = {
 
 def check_by_element(source: Source, pass_name: str) -> None:
     """Rejects what follows a product where a kernel makes every result of one sum."""
-    if source.quantise is not None:
+    check_not_quantised(source.quantise, pass_name)
+    if source.after is not None:
+        check_elements(source.after, f"in {pass_name}", INSTEAD)
+
+
+def check_not_quantised(op: tc.QuantiseBlocksOp | None, pass_name: str) -> None:
+    """Rejects block quantisation."""
+    if op is not None:
         raise match_failure(
-            source.quantise,
+            op,
             f"expected results of one tensor in {pass_name}, got tc.quantise_blocks (no thread has "
             f"all columns of a block); {INSTEAD}, or quantise in another kernel",
         )
-    if source.after is not None:
-        check_elements(source.after, f"in {pass_name}", INSTEAD)
 
 
 def check_elements(after: tc.EpilogueOp, where: str, instead: str) -> None:

@@ -16,7 +16,7 @@ from tcir.passes.build.diagnostics import (
     check_whole_rows,
     match_failure,
 )
-from tcir.passes.build.element_epilogue import check_elements, number_at, store
+from tcir.passes.build.element_epilogue import check_elements, check_not_quantised, number_at, store
 from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.simt.decode import dot4, doubled_e2m1, floats, scale_factors, words_of
@@ -62,6 +62,9 @@ class ConvertBlockScaledToSimt(Pass):
         for function in functions:
             ops = list(function.regions[0].blocks[0]) if function.regions[0].blocks else []
             found = [op for op in ops if isinstance(op, tc.BlockScaledMatmulOp)]
+            quantise = next((op for op in ops if isinstance(op, tc.QuantiseBlocksOp)), None)
+            if found:
+                check_not_quantised(quantise, self.name)
             after = next((op for op in ops if isinstance(op, tc.EpilogueOp)), None)
             ours = [] if after is None or [after.sums] != [op.out for op in found] else [after]
             if len(found) != 1 or list(ops[-1].operands) != [[*found, *ours][-1].out]:

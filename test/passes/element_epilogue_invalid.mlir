@@ -2,6 +2,14 @@
 // RUN: %tc-opt --split-input-file --verify-diagnostics --tile-matmul-warp %s
 // RUN: %exits 3 %tc-opt --convert-block-scaled-to-simt %S/Inputs/gated_gemv.mlir 2>&1 | %filecheck --check-prefix=SIMT %s
 // RUN: %exits 3 %tc-opt --tile-gemv-padded-n %S/Inputs/gated_gemv.mlir 2>&1 | %filecheck --check-prefix=PADDED %s
+// RUN: %exits 3 %tc-opt --pipeline=gemv-simt %S/Inputs/quantised_gemv.mlir 2>&1 | %filecheck --check-prefix=QSIMT %s
+// RUN: %exits 3 %tc-opt --pipeline=gemv-padded-n %S/Inputs/quantised_gemv.mlir 2>&1 | %filecheck --check-prefix=QPADDED %s
+// RUN: %exits 3 %tc-opt --pipeline=matmul-warp %S/../../examples/nvfp4_from_linalg.mlir 2>&1 | %filecheck --check-prefix=QWARP %s
+// RUN: %tc-opt --pipeline=gemm %S/Inputs/quantised_gemv.mlir --emit=ptx
+
+// QSIMT: quantised_gemv.mlir:4:12: error: expected results of one tensor in convert-block-scaled-to-simt, got tc.quantise_blocks (no thread has all columns of a block); take pipeline gemm
+// QPADDED: quantised_gemv.mlir:4:12: error: expected results of one tensor in tile-gemv-padded-n, got tc.quantise_blocks
+// QWARP: nvfp4_from_linalg.mlir:84:12: error: expected results of one tensor in tile-matmul-warp, got tc.quantise_blocks {{.*}} take pipeline gemm
 
 // SIMT: gated_gemv.mlir:5:8: error: expected a result for every sum in convert-block-scaled-to-simt, got one for two columns, as of a gated activation; take pipeline gemm, or return the sums
 // PADDED: gated_gemv.mlir:5:8: error: expected a result for every sum in tile-gemv-padded-n, got one for two columns, as of a gated activation; take pipeline gemm, or return the sums
