@@ -75,6 +75,15 @@ class Layers:
             f"outs(%{zeros} : tensor<{kind}>) -> tensor<{kind}>",
         )  # fmt: skip
 
+    def named_conv(self, name: str, x: str, w: str, kind: str) -> str:
+        """A convolution of any kind, in f32."""
+        zeros = self.filled(kind, "0.0")
+        return self._new(
+            f"linalg.{name}", kind,
+            f"ins(%{x}, %{w} : tensor<{self.types[x]}>, tensor<{self.types[w]}>) "
+            f"outs(%{zeros} : tensor<{kind}>) -> tensor<{kind}>",
+        )  # fmt: skip
+
     def padded(self, x: str, pad: int, number: str) -> str:
         """Height and width of NHWC with `pad` more on each side."""
         n, h, w, c, element = self.types[x].split("x")
@@ -277,6 +286,54 @@ def patches(n: int, size: int, patch: int, channels: int, width: int, out: int) 
         f": tensor<{image}> into tensor<{rows}>",
     )  # fmt: skip
     return layers.text(layers.product(flat, v, f"{tokens}x{out}xf32"))
+
+
+BIAS_RELU = """%u = arith.addf %s, %s1 : f32
+ %z = arith.constant 0.0 : f32
+ %v = arith.maximumf %u, %z : f32
+ %t = arith.truncf %v : f32 to bf16"""
+
+
+def separable(size: int, c: int, k: int) -> str:
+    """MobileNet's: 3 x 3 depthwise and 1 x 1, each with bias and relu."""
+    layers = Layers()
+    shape = f"1x{size}x{size}"
+    x, w = layers.argument("x", f"{shape}x{c}xbf16"), layers.argument("w0", f"3x3x{c}xbf16")
+    b, v = layers.argument("b0", f"{c}xf32"), layers.argument("w1", f"1x1x{c}x{k}xbf16")
+    d = layers.argument("b1", f"{k}xf32")
+    sums = layers.named_conv(
+        "depthwise_conv_2d_nhwc_hwc", layers.padded(x, 1, "0.0"), w, f"{shape}x{c}xf32"
+    )
+    h = layers.each(f"{shape}x{c}xbf16", BIAS_RELU, (sums, "nhwc"), (b, "c"))
+    sums = layers.conv(h, v, f"{shape}x{k}xf32")
+    return layers.text(layers.each(f"{shape}x{k}xbf16", BIAS_RELU, (sums, "nhwc"), (d, "c")))
+
+
+def grouped_pair(size: int, c: int, groups: int, each: int) -> str:
+    """ResNeXt's 1 x 1 and grouped 3 x 3, each with bias and relu; `each`: channels of a group."""
+    layers = Layers()
+    wide, shape = groups * each, f"1x{size}x{size}"
+    x, w = layers.argument("x", f"{shape}x{c}xbf16"), layers.argument("w0", f"1x1x{c}x{wide}xbf16")
+    b = layers.argument("b0", f"{wide}xf32")
+    v = layers.argument("w1", f"{groups}x{each}x3x3x{each}xbf16")
+    d = layers.argument("b1", f"{wide}xf32")
+    sums = layers.conv(x, w, f"{shape}x{wide}xf32")
+    h = layers.each(f"{shape}x{wide}xbf16", BIAS_RELU, (sums, "nhwc"), (b, "c"))
+    padded, inner = layers.padded(h, 1, "0.0"), f"1x{size + 2}x{size + 2}"
+    split = f"{inner}x{groups}x{each}xbf16"
+    images = layers.op(
+        "tensor.expand_shape", split,
+        f"%{padded} [[0], [1], [2], [3, 4]] output_shape "
+        f"[1, {size + 2}, {size + 2}, {groups}, {each}] : tensor<{inner}x{wide}xbf16> into "
+        f"tensor<{split}>",
+    )  # fmt: skip
+    sums = layers.named_conv("conv_2d_nhwgc_gfhwc", images, v, f"{shape}x{groups}x{each}xf32")
+    flat = layers.op(
+        "tensor.collapse_shape", f"{shape}x{wide}xf32",
+        f"%{sums} [[0], [1], [2], [3, 4]] : tensor<{shape}x{groups}x{each}xf32> into "
+        f"tensor<{shape}x{wide}xf32>",
+    )  # fmt: skip
+    return layers.text(layers.each(f"{shape}x{wide}xbf16", BIAS_RELU, (flat, "nhwc"), (d, "c")))
 
 
 def anything(seed: int) -> str:

@@ -20,6 +20,7 @@ from tcir._mlir import arith
 
 from .breaking import Edit, change_operand, change_text, run_broken, set_attribute
 from .conv_kinds_text import NAMED, ON_TENSOR_CORES, Named
+from .layers_text import grouped_pair, separable
 
 Array = np.ndarray[Any, Any]
 LAYERS = Path(__file__).parent / "layers"
@@ -166,6 +167,61 @@ def test_named_ops(case: tuple[Named, str]) -> None:
 def test_named_ops_at_every_level(case: tuple[Named, str]) -> None:
     named, element = case
     report = tcir.validate(named.text(element), "conv", orders=1)
+    assert report.ok, str(report)
+
+
+def relu(sums: Array, bias: Array) -> Array:
+    """Rounded to bf16."""
+    return np.maximum(sums.astype(np.float32) + bias, 0).astype(BF16)
+
+
+def windows(x: Array) -> Array:
+    """3 x 3, of the image with zeros around it: taps last."""
+    padded = np.pad(x.astype(np.float64), [(0, 0), (1, 1), (1, 1), *[(0, 0)] * (x.ndim - 3)])
+    return np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (1, 2))
+
+
+def mobilenet(x: Array, w: Array, b: Array, v: Array, d: Array) -> Array:
+    """Depthwise and 1 x 1."""
+    h = relu(np.einsum("nhwcrs,rsc->nhwc", windows(x), w.astype(np.float64)), b)
+    return relu(h.astype(np.float64) @ v[0, 0].astype(np.float64), d)
+
+
+def resnext(x: Array, w: Array, b: Array, v: Array, d: Array) -> Array:
+    """1 x 1 and grouped."""
+    h = relu(x.astype(np.float64) @ w[0, 0].astype(np.float64), b)
+    taps = windows(h.reshape(*h.shape[:3], v.shape[0], -1))
+    sums = np.einsum("nhwgcrs,gkrsc->nhwgk", taps, v.astype(np.float64))
+    return relu(sums.reshape(h.shape), d)
+
+
+BLOCKS: dict[str, tuple[str, list[tuple[int, ...]], Any, bool]] = {
+    "mobilenet": (separable(5, 16, 32), [(3, 3, 16), (16,), (1, 1, 16, 32), (32,)], mobilenet,
+                  False),
+    "resnext": (grouped_pair(5, 16, 2, 16), [(1, 1, 16, 32), (32,), (2, 16, 3, 3, 16), (32,)],
+                resnext, True),
+    "resnext, thin": (grouped_pair(5, 16, 4, 4), [(1, 1, 16, 16), (16,), (4, 4, 3, 3, 4), (16,)],
+                      resnext, False),
+}  # fmt: skip
+"""Text, shapes behind the image, numpy's result; whether all products are on tensor cores."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BLOCKS)
+def test_blocks(name: str) -> None:
+    """Kinds in one function: each launch where it belongs, at every level and against numpy."""
+    program, shapes, oracle, all_on_tensor_cores = BLOCKS[name]
+    inputs = [
+        whole(shape, seed).astype(BF16 if len(shape) > 1 else np.float32)
+        for seed, shape in enumerate([(1, 5, 5, 16), *shapes])
+    ]
+    want = oracle(*inputs)
+    out = np.zeros_like(want)
+    kernel = tcir.compile(program, "conv")
+    assert kernel.ptx.count("tcgen05.alloc") == 1 + all_on_tensor_cores
+    assert not kernel(*inputs, out).findings
+    assert out.tobytes() == want.tobytes()
+    report = tcir.validate(program, "conv", orders=1)
     assert report.ok, str(report)
 
 
