@@ -130,7 +130,9 @@ def _conv(
     if each != [1, len(windows), len(windows)] or not {*taps} <= {*weights}:
         return None
     rest = [len(found) for found in (groups, channels, filters)]
-    if max(rest) > 1 or not (groups or channels) or sorted(named) != list(range(loops)):
+    if max(rest) > 1 or not (groups or (channels and filters)):
+        return None
+    if sorted(named) != list(range(loops)):
         return None
     steps = [
         (x_forms[d][size], x_forms[d][tap])

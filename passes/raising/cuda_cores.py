@@ -6,7 +6,7 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import MMA_K_BYTES
 from tcir.passes.build.limits import MMA_N_STEP
-from tcir.passes.raising.contraction import Conv, is_contraction, recognise
+from tcir.passes.raising.contraction import OPERAND_TYPES, Conv, is_contraction, recognise
 
 FLAT = 2
 """Dimensions of an image in which the tilings place lanes."""
@@ -30,7 +30,9 @@ def no_tensor_core(op: ir.OpView) -> str:
             "which multiply the same channels"
         )
     channels = kind.shape[found.weights[-1]]
-    if found.groups and 2 * channels * tc.element_bytes(kind.element_type) < MMA_K_BYTES:
+    multiplied = str(kind.element_type) in OPERAND_TYPES
+    bytes_ = channels * tc.element_bytes(kind.element_type) if multiplied else MMA_K_BYTES
+    if found.groups and 2 * bytes_ < MMA_K_BYTES:
         return (
             f"a group has {channels} channels, less than half of the {MMA_K_BYTES} bytes that an "
             "mma sums over"

@@ -247,6 +247,14 @@ def test_named_ops_outside(op: str, types: list[str], hint: str, way_out: str) -
         assert said.rstrip().endswith(SMALLEST_CONV)
 
 
+def test_one_filter_without_a_dimension_outside() -> None:
+    loops = "(n, p, q, r, s, c)"
+    maps = [f"{loops} -> (n, p + r, q + s, c)", f"{loops} -> (r, s, c)", f"{loops} -> (n, p, q)"]
+    kinds = ["parallel"] * 3 + ["reduction"] * 3
+    said = refusal(generic(maps, kinds, ["1x6x6x8", "3x3x8", "1x4x4"]))
+    assert "expected the indexing maps of a convolution" in said
+
+
 def test_quantised_convolution_outside() -> None:
     said = refusal(
         "func.func @f(%x: tensor<1x4x4x16xi8>, %w: tensor<1x1x16x16xi8>, %zx: i32, %zw: i32, "
