@@ -110,7 +110,7 @@ WRONG = {
         [PLUGIN, "--test-bug"],
         FUNCTION,
         4,
-        "error: internal: RuntimeError: a bug in a pass",
+        ": RuntimeError: a bug in a pass (TCIR_TRACEBACK=1 shows more) in 'test-bug'",
     ),
     "a crash": ([PLUGIN, "--test-crash"], FUNCTION, 4, "'test-crash' was ended by SIGSEGV"),
 }

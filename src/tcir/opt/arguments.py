@@ -145,7 +145,12 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
             flags.append((name[2:], value if not value or value[0] == "{" else f"{{{value}}}"))
         else:
             rest.append(word)
+    pipelines = [word for word in rest if word.partition("=")[0] == "--pipeline"]
+    if len(pipelines) > 1:
+        raise InputError("expected one --pipeline, got two or more")
     parsed = parser.parse_args(rest)
+    if parsed.orders != 1 and parsed.validate_each is None:
+        raise InputError("--orders: expected --validate-each, which tries them")
     parsed.pass_flags = flags
     parsed.known_flags = sorted(known)
     return parsed

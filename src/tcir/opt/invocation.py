@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -212,9 +213,11 @@ class _ChunkRun(Watcher):
             path = self.arguments.mlir_pass_pipeline_crash_reproducer
             if path and self.checkpoint is not None and not isinstance(error, OSError):
                 save_reproducer(self.arguments, self.pipeline, self.checkpoint, path)
+                loaded = self.arguments.load_pass_plugin
+                plugins = "".join(f"--load-pass-plugin={plugin} " for plugin in loaded)
                 self.saved = (
                     f"note: the program before '{self.checkpoint.name}' was saved: "
-                    f"tc-opt --run-reproducer {path}"
+                    f"tc-opt {plugins}--run-reproducer {path}"
                 )
             raise
 
@@ -277,8 +280,14 @@ def save_reproducer(
 
 
 def internal_error(error: Exception) -> str:
-    """The diagnostic of an internal error."""
-    return f"internal: {type(error).__name__}: {error} (TCIR_TRACEBACK=1 shows where)"
+    """The diagnostic of an internal error; of one in a plugin, with the plugin's line."""
+    own = (Path(__file__).parents[1], Path(sys.prefix), Path(sys.base_prefix))
+    what = f"{type(error).__name__}: {error}"
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        file = Path(frame.filename)
+        if file.is_absolute() and not any(root in file.parents for root in own):
+            return f"{file}:{frame.lineno}: {what} (TCIR_TRACEBACK=1 shows more)"
+    return f"internal: {what} (TCIR_TRACEBACK=1 shows where)"
 
 
 def _settings(arguments: Namespace) -> Settings | None:

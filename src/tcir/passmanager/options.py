@@ -75,7 +75,7 @@ def make_options(cls: type[Any], values: dict[str, Any], owner: str) -> Any:
     for key, value in values.items():
         if key not in fields:
             allowed = ", ".join(_spelling(name) for name in fields) or "none"
-            near = did_you_mean(key, fields) if fields else ""
+            near = did_you_mean(_spelling(key), map(_spelling, fields)) if fields else ""
             near = near if "did you mean" in near else ""
             raise UnknownNameError(
                 f"'{owner}' has no option '{_spelling(key)}'; its options are: {allowed}{near}"

@@ -90,8 +90,8 @@ def _only(module: ir.Module, programs: list[Program]) -> Program:
     names = ", ".join(f"@{program.name}" for program in programs) or "none"
     raise InputError(
         f"{format_location(module.operation.location)}expected one function with a body "
-        f"(func.func, or llvm.func with nvvm.kernel) to execute, got {names}; "
-        "put each program in a file of its own"
+        f"(func.func, or llvm.func with nvvm.kernel) to execute, got {names}"
+        + ("; put each program in a file of its own" if programs else "")
     )
 
 

@@ -172,6 +172,11 @@ def load_module(source: ModuleSource, context: ir.Context) -> ir.Module:
             text, name = read_text(text)
         else:
             name = "<text>"
+    elif not hasattr(source, "operation"):
+        raise InputError(
+            "expected a program as MLIR text, a path or an ir.Module, got "
+            f"{type(source).__name__}; of a PyTorch module: torch_mlir.fx.export_and_import"
+        )
     else:
         asm = source.operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
         text, name = asm, ""

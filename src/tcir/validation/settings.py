@@ -36,6 +36,9 @@ class Settings:
     assumptions: Assumptions | None = None
 
     def __post_init__(self) -> None:
+        for name in ("orders", "seed"):
+            if not hasattr(getattr(self, name), "__index__"):
+                raise InputError(f"{name}: expected an integer, got {getattr(self, name)!r}")
         if self.orders < 1:
             raise InputError(f"expected at least 1 completion order, got {self.orders}")
         if self.seed < 0:

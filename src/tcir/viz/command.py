@@ -7,15 +7,24 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from tcir import __version__
 from tcir.errors import Error, InputError
 from tcir.layout import LayoutError
+from tcir.streams import write_output
 
 from .picture import Picture
 
 FORMATS = ("text", "svg", "html")
+SUFFIXES = {"svg": "svg", "html": "html", "txt": "text", "text": "text", "": "text"}
+WARPS = 32
+"""Of a CTA: 1024 threads."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message} ({self.prog} --help)")
 
 
 def _numbers(words: str) -> tuple[int, ...]:
@@ -35,7 +44,7 @@ def _triple(words: str) -> tuple[int, int, int]:
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="tc-viz", description="Draws layouts, fragments, memories, schedules and reports."
     )
     top.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
@@ -129,10 +138,26 @@ def kernel_picture(view: str, path: str, **options: Any) -> Picture:
     return picture
 
 
+def _check_atoms(arguments: argparse.Namespace) -> None:
+    """LayoutError for more atoms than a CTA has warps, and for those of a copy, which has none."""
+    atoms, tile = getattr(arguments, "atoms", (1, 1, 1)), getattr(arguments, "tile", None)
+    m, n, k = atoms
+    if not 1 <= m * n * k <= WARPS or min(atoms) < 1:
+        raise LayoutError(
+            f"--atoms: expected 1 to {WARPS} in all, the warps of a CTA, got {m * n * k}"
+        )
+    copies = arguments.view == "fragment" and not arguments.atom.startswith("mma.")
+    if copies and (atoms != (1, 1, 1) or tile):
+        raise LayoutError(
+            f"--atoms, --tile: expected an mma, which they tile, got {arguments.atom}"
+        )
+
+
 def picture(arguments: argparse.Namespace) -> Picture:
     """The picture that the command line selects."""
     from . import fragments, layouts, products
 
+    _check_atoms(arguments)
     match arguments.view:
         case "layout":
             return layouts.layout_view(layouts.parse_layout(arguments.layout))
@@ -179,7 +204,12 @@ def render(drawn: Picture, form: str, colour: bool = False) -> str:
 
 def _form(arguments: argparse.Namespace) -> str:
     suffix = Path(arguments.output).suffix.removeprefix(".")
-    return arguments.format or (suffix if suffix in FORMATS else "text")
+    if suffix not in SUFFIXES and arguments.output != "-" and not arguments.format:
+        raise InputError(
+            f"-o {arguments.output}: expected a name that ends in .svg, .html or .txt, got "
+            f".{suffix}; a browser or rsvg-convert makes a bitmap or a PDF of an .svg"
+        )
+    return arguments.format or SUFFIXES.get(suffix, "text")
 
 
 def _result(arguments: argparse.Namespace) -> str:
@@ -195,13 +225,15 @@ def _result(arguments: argparse.Namespace) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status 0, 3 for input that cannot be drawn, else that of the error."""
-    arguments = parser().parse_args(argv)
     try:
+        arguments = parser().parse_args(argv)
         result = _result(arguments)
         if arguments.output == "-":
-            sys.stdout.write(result)
+            write_output(result.encode())
         else:
             Path(arguments.output).write_text(result, encoding="utf-8")
+    except BrokenPipeError:
+        raise
     except (LayoutError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return InputError.exit_code

@@ -19,6 +19,8 @@ from tcir.layout.tmem import lane_column, ld_st
 from .palette import EMPTY, thread
 from .picture import Cell, Grid, Key, Picture
 
+MOST = 1 << 16
+"""Elements of a picture."""
 Owners = dict[tuple[int, int], list[tuple[int, str]]]
 """The thread and register that hold (row, column)."""
 
@@ -104,6 +106,8 @@ def mma_view(
         threads = list(range(mma.size))
     outer, inner = extents
     drawn = (inner, outer) if operand == "B" else (outer, inner)
+    if inner * outer > MOST:
+        raise LayoutError(f"expected at most {MOST} elements to draw, got {inner * outer}")
     if values is not None and tuple(values.shape) != drawn:
         raise LayoutError(f"expected values of shape {drawn} for {operand}, got {values.shape}")
     owners: Owners = {}
@@ -121,10 +125,23 @@ def mma_view(
     return Picture(
         f"{atom.name}, operand {operand}: {drawn[0]} x {drawn[1]}",
         f"Each cell: the thread (T) that holds the element, and its register. {len(threads)} "
-        f"threads x {layout[1].size} values of {bits} bits, {', '.join(_types(atom, operand))}.",
+        f"threads x {layout[1].size} values of {bits} bits, {', '.join(_types(atom, operand))}."
+        + _shared(owners),
         [grid_of(owners, *drawn, axes, (8, 8))],
         legend_of(bits, len(threads)),
         [f"{what} of each thread:", *table_of(lists)],
+    )
+
+
+def _shared(owners: Owners) -> str:
+    """What "T0+1" means, where several threads hold an element."""
+    held = owners[0, 0]
+    if len(held) == 1:
+        return ""
+    threads = ", ".join(f"T{t}" for t, _ in held)
+    return (
+        f" +{len(held) - 1}: as many more threads hold it, too; that at 0, 0 is in {threads} "
+        "(svg and html name them at each cell)."
     )
 
 
