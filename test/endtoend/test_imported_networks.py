@@ -17,7 +17,7 @@ from .test_layers import Array, convolution, text, whole
 
 BF16, F16 = ml_dtypes.bfloat16, np.float16
 MLP = [(40, 32), (48, 32), (48,), (24, 48), (24,)]
-CHAIN = [(2, 8, 9, 9), (16, 8, 3, 3), (16,), (24, 16, 3, 3), (24,)]
+CHAIN = [(2, 8, 6, 6), (16, 8, 3, 3), (16,), (24, 16, 3, 3), (24,)]
 HEADS = [(2, 3, 20, 16), (2, 3, 24, 16), (2, 3, 24, 16)]
 SDPA = ["0_matmul", "1_maximumf", "2_addf", "3_truncf", "4_matmul"]
 LAUNCHES = {
