@@ -51,21 +51,28 @@ def _read(element: tc.ElementOp, groups: Groups) -> tuple[list[int], list[int]]:
     """The shape in which a tensor is read, and the group that indexes each of its dimensions."""
     shape = element.tensor.type.shape
     dims = [d for d, n in zip(element.dims, shape, strict=True) if d is not None and n != 1]
-    sizes, read = list[int](), list[int]()
+    read = groups_of(dims, groups)
+    if read is None:
+        raise match_failure(
+            element,
+            f"expected a tensor indexed by all of a group of dimensions of the result or by "
+            f"none, got dimensions {dims} of groups {[list(g) for g in groups]} (a "
+            "matrix product has one number of a row and one of a column); broadcast it to all",
+        )
+    sizes = [prod(shape[element.dims.index(dim)] for dim in groups[number]) for number in read]
+    return sizes, read
+
+
+def groups_of(dims: Sequence[int], groups: Groups) -> list[int] | None:
+    """The numbers of the groups that `dims` are, one behind the other; None if they are none."""
+    read = list[int]()
     while dims:
         number = next((n for n, group in enumerate(groups) if group[:1] == (dims[0],)), None)
-        group = () if number is None else groups[number]
-        if number is None or tuple(dims[: len(group)]) != group:
-            raise match_failure(
-                element,
-                f"expected a tensor indexed by all of a group of dimensions of the result or by "
-                f"none, got dimensions {dims} of groups {[list(g) for g in groups]} (a "
-                "matrix product has one number of a row and one of a column); broadcast it to all",
-            )
-        sizes.append(prod(shape[element.dims.index(dim)] for dim in group))
+        if number is None or tuple(dims[: len(groups[number])]) != groups[number]:
+            return None
         read.append(number)
-        dims = dims[len(group) :]
-    return sizes, read
+        dims = dims[len(groups[number]) :]
+    return read
 
 
 def _map(dims: Sequence[int], rank: int) -> ir.Attribute:

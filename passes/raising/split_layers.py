@@ -18,6 +18,8 @@ from tcir.passes.build.reshape import RESHAPES
 from tcir.passes.build.tensor_functions import SIMT, functions_with_body, tensor_bytes
 from tcir.passes.raising.contraction import Conv, is_contraction, recognise, value
 from tcir.passes.raising.cuda_cores import no_tensor_core
+from tcir.passes.raising.einsum import Einsum
+from tcir.passes.raising.regroup import Groups, groups_of
 from tcir.passes.raising.scaled_contraction import is_scaled_contraction
 from tcir.passes.raising.softmax import decompose_softmax
 from tcir.passes.raising.stored_scale import check_stored_scales
@@ -186,10 +188,12 @@ class _Layers:
         """
         taken = {op for tail in self.tails.values() for op in tail}
         inside, best = [product], 1
+        found = recognise(product.opview)
+        groups = found.groups if isinstance(found, Einsum) else ()
         for op in self.ops[self.ops.index(product) + 1 :]:
             made = {each.results[0] for each in inside}
             view = views and isinstance(op.opview, RESHAPES) and op.operands[0] in made
-            if op not in taken and (view or _fuses(op, made)):
+            if op not in taken and (view or _fuses(op, made)) and _is_grouped(op, groups):
                 inside.append(op)
                 if len(self._leaving(inside)) == 1:
                     best = len(inside)
@@ -475,6 +479,18 @@ def _fuses(op: ir.Operation, sums: set[ir.Value]) -> bool:
         return False
     maps = _maps(op)
     return all(each == maps[-1] for each, o in zip(maps, op.operands) if o in sums)
+
+
+def _is_grouped(op: ir.Operation, groups: Groups) -> bool:
+    """Whether what an op reads is indexed by all or none of each group of dimensions, of which a
+    product has one."""
+    maps, shape = _maps(op), op.results[0].type.shape
+    if not groups or not maps:
+        return True
+    dims = {e.position: d for d, e in enumerate(maps[-1].results) if shape[d] != 1}
+    read = [[e.position for e in each.results if isinstance(e, ir.AffineDimExpr)] for each in maps]
+    indexed = ([dims[loop] for loop in loops if loop in dims] for loops in read)
+    return all(groups_of(each, groups) is not None for each in indexed)
 
 
 def _is_unread(tensor: ir.Value) -> bool:
