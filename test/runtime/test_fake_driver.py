@@ -241,7 +241,7 @@ def test_without_cuda_python(monkeypatch: pytest.MonkeyPatch) -> None:
 
     driver.bindings.cache_clear()
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(MissingDependencyError, match=r"pip install 'tcir\[gpu\]'"):
+    with pytest.raises(MissingDependencyError, match=r"pip install cuda-python"):
         driver.bindings()
 
 
