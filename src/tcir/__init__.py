@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from tcir.run import run_ptx as run_ptx
     from tcir.session.entry import compile as compile
     from tcir.session.entry import validate as validate
+    from tcir.session.specialise import Specialised as Specialised
+    from tcir.session.specialise import specialise as specialise
     from tcir.validation.report import Report as Report
 
 _EXPORTS = {
@@ -64,6 +66,7 @@ _EXPORTS = {
     "Refusal": "machine.refusal",
     "Report": "validation.report",
     "RunReport": "run",
+    "Specialised": "session.specialise",
     "TensorMap": "machine.tma.tensor_map",
     "UnknownNameError": "errors",
     "VerdictError": "errors",
@@ -72,6 +75,7 @@ _EXPORTS = {
     "register_pass": "passmanager.pipeline",
     "register_pipeline": "passmanager.pipeline",
     "run_ptx": "run",
+    "specialise": "session.specialise",
     "validate": "session.entry",
 }
 

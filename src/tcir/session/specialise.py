@@ -1,0 +1,81 @@
+"""`tcir.specialise`: a kernel for each of several batch sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcir.errors import InputError, LaunchError
+from tcir.kernel import Kernel
+from tcir.program.source import load_module, mlir_context
+from tcir.session.entry import compile
+
+if TYPE_CHECKING:
+    from tcir.passmanager.pipeline import Pass, Pipeline
+    from tcir.program.source import ModuleSource
+
+
+@dataclass(frozen=True)
+class Specialised:
+    """A program compiled for several sizes of its dynamic dimensions.
+
+    dims:    numbers of the arguments with a dynamic dimension, and of that dimension
+    kernels: by size
+    """
+
+    name: str
+    dims: tuple[tuple[int, int], ...]
+    kernels: dict[int, Kernel]
+
+    def __call__(self, *buffers: np.ndarray[Any, Any], **options: Any) -> Any:
+        """Executes the kernel of the buffers' size, see `tcir.Kernel`; LaunchError if none has."""
+        sizes = {
+            np.shape(buffers[number])[dim]: number
+            for number, dim in reversed(self.dims)
+            if number < len(buffers) and dim < np.ndim(buffers[number])
+        }
+        listed = ", ".join(map(str, self.kernels))
+        if len(sizes) != 1 or next(iter(sizes)) not in self.kernels:
+            got = ", ".join(f"{size} in argument {number}" for size, number in sizes.items())
+            raise LaunchError(
+                f"@{self.name}: expected one batch out of {listed} (each is a kernel of its own: "
+                f"tensor maps, tiles and grid are fixed when it is compiled), got {got or 'none'}; "
+                "add it to batch of tcir.specialise"
+            )
+        return self.kernels[next(iter(sizes))](*buffers, **options)
+
+
+def specialise(
+    program: ModuleSource,
+    pipeline: Pipeline | str | Iterable[Pass | str],
+    batch: Iterable[int],
+    **options: Any,
+) -> Specialised:
+    """Compiles `program`, whose arguments have dynamic dimensions of one size, for each of `batch`.
+
+    Pass ``specialise-shapes`` gives the dimensions the size; `options` go to `tcir.compile`, so
+    with ``validate=True`` each kernel is executed after every pass. InputError where nothing is
+    dynamic.
+    """
+    from tcir.passes.build.tensor_functions import functions_with_body
+    from tcir.passes.raising.specialise_shapes import SpecialiseShapes, dynamic_dims
+
+    sizes = sorted(set(batch))
+    texts, dims, name = dict[int, str](), list[tuple[int, int]](), ""
+    for size in sizes:
+        with mlir_context() as context:
+            module = load_module(program, context)
+            for function in functions_with_body(module):
+                dims, name = dynamic_dims(function), function.name.value
+            SpecialiseShapes(size).apply(module)
+            texts[size] = module.operation.get_asm(enable_debug_info=True)
+    if not dims:
+        raise InputError(
+            f"@{name}: expected a dynamic dimension of an argument (tensor<?x16xf16>) and sizes "
+            f"for it, got batch={sizes} and none; compile it with tcir.compile"
+        )
+    kernels = {size: compile(text, pipeline, **options) for size, text in texts.items()}
+    return Specialised(name, tuple(dims), kernels)
