@@ -274,7 +274,7 @@ def _with_a_head(draw: Random, p: Computed) -> Built:
     x = p.given(kind_of((n, size, size, 8), "f16"))
     x = p.narrow(p.convolve(x, p.given(kind_of((3, 3, 8, k), "f16")), pad=1), "f16")
     x = _times(draw, p, p.folded(x), _size(draw, 24))
-    return (x,), draw.choice(["conv", "gemm"])
+    return (x,), draw.choice(["conv", "gemm", "layers"])
 
 
 def _mixed_types(draw: Random, p: Computed) -> Built:

@@ -30,7 +30,7 @@ def test_module(seed: int) -> None:
     assert found in ("equal", "within bound"), found
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(24))
 def test_refused_or_right(seed: int) -> None:
     """At its line, for a reason that is known."""
     found = beyond(seed).run()
