@@ -114,7 +114,7 @@ def test_a_factor_that_is_added_in_another_shape() -> None:
 
 
 def test_convolutions_and_a_residual() -> None:
-    shapes = [*CHAIN[:3], (24, 16, 3, 3), (24,), (16, 24, 1, 1), (16,)]
+    shapes = [(2, 8, 9, 9), *CHAIN[1:3], (24, 16, 3, 3), (24,), (16, 24, 1, 1), (16,)]
     inputs = [np.clip(each, -1, 1) for each in given(shapes)]
     x, w1, b1, w2, b2, w3, b3 = inputs
     h = np.maximum(convolution(x, w1, 1, 1) + b1[:, None, None], 0).astype(F16)
