@@ -14,11 +14,13 @@ import scipy.special
 import tcir
 from tcir._mlir import ir
 from tcir.errors import PassError
+from tcir.passes.gemm.repack_gemm import RepackGemm
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_to_tc import RaiseToTc
 from tcir.passes.raising.split_launches import SplitLaunches
 from tcir.passes.raising.split_layers import SplitLayers
 from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
+from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
 
 from .breaking import Edit, change_text, run_broken, set_attribute
 from .layers_text import GELU, Layers, anything, attention, bottleneck, perceptron, stem
@@ -445,18 +447,26 @@ def buffers(index: int, old: str, new: str) -> Edit:
     return set_attribute("func.func", "tc.args", f"array<i64: {new}>", index)
 
 
-def smaller_workspace(module: Any) -> None:
+def smaller_workspace(index: int = 0) -> Edit:
     """Half of the bytes that its launches read and write."""
-    sizes = list(module.operation.attributes["tc.workspaces"])
-    sizes[0] //= 2
-    module.operation.attributes["tc.workspaces"] = ir.DenseI64ArrayAttr.get(sizes)
+
+    def edit(module: Any) -> None:
+        sizes = list(module.operation.attributes["tc.workspaces"])
+        sizes[index] //= 2
+        module.operation.attributes["tc.workspaces"] = ir.DenseI64ArrayAttr.get(sizes)
+
+    return edit
 
 
 SPLIT, SIMT_PASS = "split-layers", "convert-linalg-to-simt"
+REPACK, LAUNCHES, REPACK_SIMT = "repack-gemm", "split-launches", "convert-repack-to-simt"
 SQUARE = perceptron(32, [32, 32, 32, 32])
 """Three layers of one size: any buffer fits anywhere. Inputs 0 to 6, result 7, workspaces 8, 9."""
 ATTENTION = attention(32, 32, 32)
 """Inputs 0 to 2, result 3; workspaces: scores 4, maxima 5, sums 6, probabilities 7."""
+ODD = perceptron(40, [37, 37, 37])
+"""Two layers of odd rows. Inputs 0 to 4, result 5; workspaces: the first layer 6, then what is
+repacked: 7 and 8 for it, 9 and 10 for the second."""
 BREAKS: list[tuple[str, str, str, Edit]] = [
     ("a workspace read in the place of the other", SQUARE, SPLIT,
      buffers(2, "9, 5, 6, 7", "8, 5, 6, 7")),
@@ -468,7 +478,7 @@ BREAKS: list[tuple[str, str, str, Edit]] = [
     ("the weights of the other layer", SQUARE, SPLIT, buffers(1, "8, 3, 4, 9", "8, 1, 4, 9")),
     ("the input in the place of the first layer's result", SQUARE, SPLIT,
      buffers(1, "8, 3, 4, 9", "0, 3, 4, 9")),
-    ("a workspace that is too small", SQUARE, SPLIT, smaller_workspace),
+    ("a workspace that is too small", SQUARE, SPLIT, smaller_workspace()),
     ("the activation left out", SQUARE, SPLIT,
      change_text(r"arith.maximumf %\w+, %\w+", "arith.maximumf %in, %in")),
     ("maxima and sums exchanged", ATTENTION, SPLIT, buffers(3, "4, 5, 6, 7", "4, 6, 5, 7")),
@@ -478,7 +488,29 @@ BREAKS: list[tuple[str, str, str, Edit]] = [
      change_text(r"(llvm.func @f_3_truncf(?:.|\n)*?constant) 256", r"\1 128")),
     ("one element of a row is summed", ATTENTION, SIMT_PASS,
      change_text(r"(llvm.func @f_2_addf(?:.|\n)*?scf.for \S+ = \S+ to )%c32\w*", r"\1%c1_i32")),
+    ("weights repacked without transposing them", ODD, REPACK,
+     set_attribute("tc.repack", "permutation", "array<i64: 0, 1>", 1)),
+    ("the repacked weights of the other layer", ODD, LAUNCHES,
+     buffers(5, "9, 10, 4, 5", "9, 8, 4, 5")),
+    ("the other layer's weights are repacked", ODD, LAUNCHES, buffers(4, "3, 10", "1, 10")),
+    ("the program's input is repacked for the second layer", ODD, LAUNCHES,
+     buffers(3, "6, 9", "0, 9")),
+    ("a repacking launch is missing", ODD, LAUNCHES, drop(1)),
+    ("repacked behind the product", ODD, LAUNCHES, swap_numbers(1, 2)),
+    ("a workspace of what is repacked that is too small", ODD, LAUNCHES, smaller_workspace(4)),
+    ("padding of NaN", ODD, REPACK_SIMT,
+     change_text(r"(%c0_i16\w* = arith.constant) 0 ", r"\1 32704 ")),
+    ("the last CTA of a repacking launch is missing", ODD, REPACK_SIMT,
+     change_text(r"tc.grid = array<i64: 7,", "tc.grid = array<i64: 6,")),
+    ("repacked rows begin an element too early", ODD, REPACK_SIMT,
+     change_text(r"(%c37_i32\w* = arith.constant) 37 ", r"\1 36 ")),
 ]  # fmt: skip
+"""Of the splitter, of the numbers and sizes of buffers, of repacking, and of CUDA cores."""
+BROKEN = [
+    SplitLayers(), FuseEpilogue(), RaiseToTc(), RepackGemm(), SplitLaunches(),
+    ConvertRepackToSimt(), ConvertLinalgToSimt(),
+]  # fmt: skip
+"""The passes between linalg and tiles."""
 
 
 @pytest.mark.parametrize(
@@ -486,14 +518,14 @@ BREAKS: list[tuple[str, str, str, Edit]] = [
 )
 def test_break(text: str, at: str, edit: Edit) -> None:
     """Caught behind the pass that made it, on the levels up to it."""
-    passes = tcir.Pipeline([SplitLayers(), SplitLaunches(), ConvertLinalgToSimt()])
+    passes = tcir.Pipeline(BROKEN)
     caught = run_broken(text, passes, at, edit)
     assert caught, "nothing noticed the break"
     assert caught.at == at, caught.text
 
 
-@pytest.mark.parametrize("text", [SQUARE, ATTENTION])
+@pytest.mark.parametrize("text", [SQUARE, ATTENTION, ODD])
 def test_without_a_break(text: str) -> None:
-    passes = tcir.Pipeline([SplitLayers(), SplitLaunches(), ConvertLinalgToSimt()])
+    passes = tcir.Pipeline(BROKEN)
     report = tcir.validate(text, passes)
     assert report.ok, str(report)
