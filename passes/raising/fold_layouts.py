@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from tcir._mlir import arith, func, ir, linalg, passmanager, tensor
 from tcir.dialect import tc
+from tcir.passes.build.calls import inline_calls
 from tcir.passes.build.clone import clone
 from tcir.passes.build.diagnostics import is_op
 from tcir.passes.build.emit import i64s
@@ -66,6 +67,7 @@ class FoldLayouts(Pass):
     name: ClassVar[str] = "fold-layouts"
 
     def run(self, module: ir.Module) -> None:
+        inline_calls(module)
         for function in functions_with_body(module):
             if len(function.regions[0].blocks) == 1 and _has_layouts(function):
                 _fold(function)

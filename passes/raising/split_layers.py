@@ -10,6 +10,7 @@ from tcir._mlir import func, ir, linalg, tensor
 from tcir.dialect import tc
 from tcir.dialect.attributes import is_fill_only
 from tcir.dialect.ops.epilogue import SCALAR_OPS
+from tcir.passes.build.calls import inline_calls
 from tcir.passes.build.clone import clone
 from tcir.passes.build.diagnostics import is_op, match_failure
 from tcir.passes.build.emit import i64, i64s
@@ -70,6 +71,7 @@ class SplitLayers(Pass):
     simt: bool = False
 
     def run(self, module: ir.Module) -> None:
+        inline_calls(module)
         functions = functions_with_body(module)
         if len(functions) != 1 or len(functions[0].regions[0].blocks) != 1:
             return  # raise-to-tc says what it expects

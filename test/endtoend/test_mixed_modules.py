@@ -55,7 +55,7 @@ def test_patch_embedding_beside_numpy() -> None:
     x, w = whole(generator, 2, 16, 16, 8), whole(generator, 4, 4, 8, 32)
     v = whole(generator, 32, 24)
     out, names = run(patches(2, 16, 4, 8, 32, 24), [x, w, v], (32, 24))
-    assert names == ["f_0_conv_2d_nhwc_hwcf", "f_1_matmul"]
+    assert names == ["f_0_conv", "f_1_matmul"]
     h = convolved(x, w, 4, 0).astype(F32).astype(BF16).reshape(32, 32)
     want = h.astype(float) @ v.astype(float)
     assert (want == want.astype(F32)).all(), "sums that f32 has not"
@@ -92,3 +92,58 @@ def test_one_kind_alone(text: str) -> None:
 def test_the_others_name_it(pipeline: str) -> None:
     with pytest.raises(PassError, match="layers takes convolutions and products in one function"):
         tcir.compile(patches(2, 16, 4, 8, 32, 24), pipeline)
+
+
+# --- calls -----------------------------------------------------------------------------------
+
+CALLS = """
+func.func private @layer(%x: tensor<40x32xbf16>, %w: tensor<32x32xbf16>, %init: tensor<40x32xf32>) -> tensor<40x32xbf16> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<40x32xbf16>
+  %z = linalg.fill ins(%zero : f32) outs(%init : tensor<40x32xf32>) -> tensor<40x32xf32>
+  %c = linalg.matmul ins(%x, %w : tensor<40x32xbf16>, tensor<32x32xbf16>) outs(%z : tensor<40x32xf32>) -> tensor<40x32xf32>
+  %h = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%c : tensor<40x32xf32>) outs(%e : tensor<40x32xbf16>) {
+  ^bb0(%a: f32, %o: bf16):
+    %t = arith.truncf %a : f32 to bf16
+    linalg.yield %t : bf16
+  } -> tensor<40x32xbf16>
+  return %h : tensor<40x32xbf16>
+}
+func.func @twice(%x: tensor<40x32xbf16>, %w: tensor<32x32xbf16>, %v: tensor<32x32xbf16>, %init: tensor<40x32xf32>) -> tensor<40x32xbf16> {
+  %h = func.call @layer(%x, %w, %init) : (tensor<40x32xbf16>, tensor<32x32xbf16>, tensor<40x32xf32>) -> tensor<40x32xbf16>
+  %y = func.call @layer(%h, %v, %init) : (tensor<40x32xbf16>, tensor<32x32xbf16>, tensor<40x32xf32>) -> tensor<40x32xbf16>
+  return %y : tensor<40x32xbf16>
+}
+"""  # noqa: E501
+"""Two layers by one private function, which is called twice."""
+
+
+def test_calls_beside_numpy() -> None:
+    generator = np.random.default_rng(0)
+    x, w, v = (whole(generator, *shape) for shape in ((40, 32), (32, 32), (32, 32)))
+    out = np.full((40, 32), 7, BF16)
+    kernel = tcir.compile(CALLS, "gemm")
+    kernel(x, w, v, out)
+    assert [each.name for each in kernel.launches.launches] == ["twice_0_matmul", "twice_1_matmul"]
+    h = (x.astype(float) @ w.astype(float)).astype(F32).astype(BF16)
+    want = (h.astype(float) @ v.astype(float)).astype(F32).astype(BF16)
+    assert (out == want).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("inputs", ["integers", "random"])
+def test_calls_at_every_level(inputs: Any) -> None:
+    report = tcir.validate(CALLS, "gemm", inputs=inputs)
+    assert report.ok, str(report)
+
+
+def test_recursion_and_several_programs_are_refused() -> None:
+    call = "func.call @layer(%h, %v, %init) : (tensor<40x32xbf16>, tensor<32x32xbf16>, "
+    call += "tensor<40x32xf32>) -> tensor<40x32xbf16>"
+    inside = call.replace("%h, %v", "%x, %w")
+    recursive = CALLS.replace("linalg.matmul ins(%x, ", "linalg.matmul ins(%r, ")
+    recursive = recursive.replace("  %c =", f"  %r = {inside}\n  %c =")
+    with pytest.raises(PassError, match=r"without recursion, got func\.call @layer"):
+        tcir.compile(recursive, "gemm")
+    with pytest.raises(tcir.InputError, match="got @layer, @twice; make those that it calls priv"):
+        tcir.compile(CALLS.replace("func.func private", "func.func"), "gemm")

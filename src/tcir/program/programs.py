@@ -28,6 +28,12 @@ class Program:
         return str(self.op.operation.attributes["sym_name"].value)
 
     @property
+    def private(self) -> bool:
+        """Whether only functions of its module call it."""
+        visibility = self.attribute("sym_visibility")
+        return visibility is not None and visibility.value == "private"
+
+    @property
     def order(self) -> int | None:
         """Its position in the sequence of launches."""
         order = self.attribute("tc.order")
@@ -91,20 +97,27 @@ def _only(module: ir.Module, programs: list[Program]) -> Program:
     raise InputError(
         f"{format_location(module.operation.location)}expected one function with a body "
         f"(func.func, or llvm.func with nvvm.kernel) to execute, got {names}"
-        + ("; put each program in a file of its own" if programs else "")
+        + (
+            "; make those that it calls private (func.func private @g), and put each program in a "
+            "file of its own"
+            if programs
+            else ""
+        )
     )
 
 
 def _programs(module: ir.Module) -> list[Program]:
     programs: list[Program] = []
+    called: list[Program] = []
     for op in _functions(module.operation):
         name = op.operation.name
         attributes = op.operation.attributes
         if name == "llvm.func" and "nvvm.kernel" in attributes:
             programs.append(Program(op, "thread"))
         elif name == "func.func" and len(op.operation.regions[0].blocks):
-            programs.append(Program(op, "tile" if "tc.kernel" in attributes else "tensor"))
-    return programs
+            program = Program(op, "tile" if "tc.kernel" in attributes else "tensor")
+            (called if program.private else programs).append(program)
+    return programs or called
 
 
 def _functions(operation: ir.Operation) -> list[ir.OpView]:

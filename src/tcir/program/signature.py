@@ -15,6 +15,7 @@ from tcir.dialect.attributes import is_fill_only
 from tcir.errors import InputError, format_location
 from tcir.interp import OutputSpec
 from tcir.interp.types import DTYPES
+from tcir.passes.build.calls import inlined
 from tcir.program.programs import Program, find_program
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def views_of(program: Program) -> dict[int, OutputSpec]:
 
 
 def signature_of(module: Any, entry: str | None = None) -> Signature:
-    """The signature of the program in `module`, from the tensor or the tile level."""
+    """The signature of the program in `module`, at the tensor or the tile level, calls inlined."""
+    module = inlined(module)
     program = find_program(module, entry)
     op, level = program.op, program.level
     if level == "thread":

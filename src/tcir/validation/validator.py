@@ -24,6 +24,7 @@ import numpy as np
 from tcir.errors import Error, IncompleteError
 from tcir.interp import Outcome, OutputSpec, executor_for
 from tcir.interp.types import Array
+from tcir.passes.build.calls import inlined
 from tcir.program.access import product_of, reduction_points
 from tcir.program.capacity import check_arrays
 from tcir.program.execution import (
@@ -86,7 +87,8 @@ class Validator:
         self._executed: Executed | None = None
 
     def start(self, module: ir.Module) -> Line:
-        """Executes the input program: the reference for all later states."""
+        """Executes the input program, calls inlined: the reference for all later states."""
+        module = inlined(module)
         self.signature = signature_of(module)
         check_arrays(self.signature.inputs, self.signature.outputs)
         self._draws = draws = Draws.of(module, self.signature, self.settings)
@@ -118,6 +120,7 @@ class Validator:
     def check(self, module: ir.Module, line: Line) -> Line:
         """Executes `module` under every order and fills in the verdict of `line`."""
         with _laid_to_the_pass(line):
+            module = inlined(module)
             programs = find_programs(module)
             threads = Threads.of(module, programs)
             if threads is not None and self._executed and self._executed.threads == threads:
