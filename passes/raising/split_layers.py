@@ -184,7 +184,8 @@ class _Layers:
     # --- what is fused -------------------------------------------------------------------------
 
     def _tail(self, product: ir.Operation, views: bool = False) -> list[ir.Operation]:
-        """The ops behind a product that its epilogue computes: all up to one tensor that leaves.
+        """The ops behind a product that its epilogue computes: all up to one tensor that leaves; of
+        a single sum, which has no epilogue, its rounding.
 
         views: whether reshapes, too: on CUDA cores an element has a number in every shape
         """
@@ -195,7 +196,9 @@ class _Layers:
         for op in self.ops[self.ops.index(product) + 1 :]:
             made = {each.results[0] for each in inside}
             view = views and isinstance(op.opview, RESHAPES) and op.operands[0] in made
-            if op not in taken and (view or _fuses(op, made)) and _is_grouped(op, groups):
+            alone = product.results[0].type.rank == 0 and _names([op]) != "arith.truncf"
+            fuses = (view or _fuses(op, made)) and _is_grouped(op, groups)
+            if op not in taken and fuses and not alone:
                 inside.append(op)
                 if len(self._leaving(inside)) == 1:
                     best = len(inside)

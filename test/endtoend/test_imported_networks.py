@@ -113,6 +113,28 @@ def test_a_factor_that_is_added_in_another_shape() -> None:
     assert (run("linear_residual", inputs, want.shape, F16) == want).all()
 
 
+DOT = """
+func.func @f(%a: tensor<64xf16>, %b: tensor<64xf16>, %s: tensor<f32>) -> tensor<f16> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<f32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<f32>) -> tensor<f32>
+  %c = linalg.dot ins(%a, %b : tensor<64xf16>, tensor<64xf16>) outs(%i : tensor<f32>) -> tensor<f32>
+  %d = arith.addf %c, %s : tensor<f32>
+  %r = arith.truncf %d : tensor<f32> to tensor<f16>
+  return %r : tensor<f16>
+}
+"""
+
+
+def test_a_single_sum_has_a_launch_behind_it() -> None:
+    a, b = given([(64,), (64,)])
+    out = np.zeros((), F16)
+    kernel = tcir.compile(DOT, "gemm")
+    assert [each.name for each in kernel.launches.launches] == ["f_0_dot", "f_1_truncf"]
+    kernel(a, b, np.array(5, np.float32), out)
+    assert out == a.astype(float) @ b.astype(float) + 5
+
+
 def test_convolutions_and_a_residual() -> None:
     shapes = [(2, 8, 9, 9), *CHAIN[1:3], (24, 16, 3, 3), (24,), (16, 24, 1, 1), (16,)]
     inputs = [np.clip(each, -1, 1) for each in given(shapes)]
