@@ -63,6 +63,8 @@ class Finding:
     second: str = "cp"
     missing: str = "a fence"
     cta: int = 3
+    kind: str = ""
+    place: str = ""
 
 
 @dataclass
