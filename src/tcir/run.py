@@ -287,11 +287,11 @@ def run_ptx(
         repeats,
     )  # fmt: skip
     layout = lay_out(module, function)
-    if block is None and function.reqntid is None:
-        raise LaunchError(f"block: expected its threads, for {function.name} has no .reqntid")
     threads = function.reqntid if block is None else block
+    if threads is None:
+        raise LaunchError(f"block: expected its threads, for {function.name} has no .reqntid")
     ctas = cluster if cluster is not None else function.reqcluster or (1, 1, 1)
-    sizes = launch_sizes(function, layout, grid, threads or 1, ctas, dynamic_smem)
+    sizes = launch_sizes(function, layout, grid, threads, ctas, dynamic_smem)
     check_residency(ctas_per_sm, sizes)
 
     def attempt(options: RunOptions) -> RunReport:

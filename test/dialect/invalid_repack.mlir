@@ -46,7 +46,7 @@ func.func @f(%w: tensor<4x8xf4E2M1FN>) {
 
 // illegal: tc.repack/element
 func.func @f(%w: tensor<8xf4E2M1FN>) {
-  // expected-error @+1 {{got tensor<8xf4E2M1FN> and tensor<9xf4E2M1FN>; a repacking moves bytes}}
+  // expected-error @+1 {{tc.repack: source and result must have the same element type, of whole bytes, or packed in rows of whole bytes that stay innermost, got tensor<8xf4E2M1FN> and tensor<9xf4E2M1FN>; a repacking moves bytes}}
   %0 = "tc.repack"(%w) {permutation = array<i64: 0>} : (tensor<8xf4E2M1FN>) -> tensor<9xf4E2M1FN>
   return
 }

@@ -48,10 +48,11 @@ def test_more_columns_than_sixteen() -> None:
     right_at_every_level(case, "gemv-padded-n{pad_n=32}")
 
 
+@pytest.mark.slow
 def test_more_columns_than_rows_share_a_column_of_tensor_memory() -> None:
+    """The scales of more than 32 columns do not fit beside each other as they are: reordered."""
     case = BlockScaled(m=129, k=256, n=40)
-    with pytest.raises(tcir.PassError, match="at most 32 with row-major scales of B, got 48"):
-        tcir.compile(case.linalg(), pipeline="gemv-padded-n{pad_n=48}")
+    right_at_every_level(case, "gemv-padded-n{pad_n=48}")
 
 
 @pytest.mark.parametrize("answer", [pytest.param("runs", marks=pytest.mark.slow), "illegal"])

@@ -430,7 +430,7 @@ def test_both_ctas_allocate_and_free() -> None:
         yield from agent.tmem.alloc(agent.cta.window + WORD, 32, cta_group=2, site="alloc 32")
         yield from agent.tmem.pair_dealloc(0, 32, site="dealloc")
 
-    with pytest.raises(MachineError, match=r"deadlock.*of the peer CTA"):
+    with pytest.raises(MachineError, match=r"(?s)deadlock.*of the peer CTA"):
         allocate(body, other)
 
     def ends(agent: Agent) -> Any:

@@ -69,10 +69,10 @@ def test_a_compilation_without_execution_imports_neither_numpy_nor_all_ops_of_ll
     tmp_path: Path,
 ) -> None:
     words = [sys.executable, "-X", "importtime", "-m", "tcir.tools.tc_opt"]
-    words += [str(ROOT / "examples" / "matmul.mlir"), "--pipeline=matmul", "--emit=ptx"]
+    words += [str(ROOT / "examples" / "matmul.mlir"), "--pipeline=matmul", "--emit=cubin"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(
-        [*words, "-o", str(tmp_path / "kernel.ptx")],
+        [*words, "-o", str(tmp_path / "kernel.cubin")],
         capture_output=True,
         text=True,
         env=environment,

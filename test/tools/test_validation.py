@@ -292,6 +292,15 @@ def test_poison_is_not_zero() -> None:
 
 
 AFTER = "linalg.{} ins({} : tensor<8x16xf32>) outs(%e : tensor<8x16xf32>) -> tensor<8x16xf32>\n"
+SINE = """linalg.generic {
+    indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+    iterator_types = ["parallel", "parallel"]
+  } ins(%x : tensor<8x16xf32>) outs(%e : tensor<8x16xf32>) {
+    ^bb0(%s: f32, %o: f32):
+      %n = math.sin %s : f32
+      linalg.yield %n : f32
+  } -> tensor<8x16xf32>
+"""
 LARGEST = """%v = linalg.generic {
     indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (i, j)>],
     iterator_types = ["parallel", "parallel", "reduction"]
@@ -312,11 +321,11 @@ PRODUCT = """%w = arith.constant dense<0.5> : tensor<16x16xf32>
     ("after", "why"),
     [
         ("%v = " + AFTER.format("exp", "%r"), "beyond the bound"),
-        ("%v = " + AFTER.format("sqrt", "%r"), "no bound is known"),
+        ("%v = " + SINE.replace("%x", "%r"), "no bound is known"),
         (PRODUCT + AFTER.format("exp", "%u"), "beyond the bound"),
-        (PRODUCT + AFTER.format("sqrt", "%u"), "no bound is known"),
+        (PRODUCT + SINE.replace("%x", "%u"), "no bound is known"),
         (LARGEST, "beyond the bound"),
-        (LARGEST.replace("math.absf", "math.sqrt"), "no bound is known"),
+        (LARGEST.replace("math.absf", "math.sin"), "no bound is known"),
     ],
     ids=[
         "a function of stated accuracy",

@@ -19,9 +19,6 @@ from tcir.opt.containment import Checkpoint, Notes, write_atomic, write_json
 from tcir.opt.printing import IrPrinter, Progress, timing, with_source
 from tcir.passmanager.pipeline import Pass, Pipeline
 from tcir.program.launch import LaunchSequence
-from tcir.program.launch_file import LaunchFile
-from tcir.program.launch_table import Work, launch_table, works_in
-from tcir.program.signature import Signature, signature_of
 from tcir.program.source import (
     Chunk,
     Diagnostic,
@@ -39,6 +36,8 @@ from tcir.validation.settings import Settings
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
+    from tcir.program.launch_table import Work
+    from tcir.program.signature import Signature
 
 # The gravest of several chunks' exit codes counts.
 _GRAVITY = (0, 2, 1, 3, 4)
@@ -132,6 +131,8 @@ class _ChunkRun(Watcher):
         try:
             self.progress.start("(input)")
             if arguments.emit == "launches":
+                from tcir.program.signature import signature_of
+
                 self.signature = signature_of(session.module)
             caller = _caller(session.module) if _launch_path(arguments) else None
             if session.validator is not None:
@@ -151,6 +152,8 @@ class _ChunkRun(Watcher):
                 code = session.generate(emit)
                 data = getattr(code, emit)
                 if caller is not None and report.exit_code == 0:
+                    from tcir.program.launch_file import LaunchFile
+
                     launch = LaunchFile.of(caller, code.launches, report.target)
                     write_atomic(_launch_path(self.arguments), launch.text().encode())
                 result: bytes = data if isinstance(data, bytes) else data.encode()
@@ -168,6 +171,8 @@ class _ChunkRun(Watcher):
 
             return pretty(module).encode()
         if self.signature is not None:
+            from tcir.program.launch_table import launch_table
+
             launches = LaunchSequence.from_module(module)
             return f"{launch_table(launches, self.signature, self.works)}\n".encode()
         return self.printer.text(module).encode()
@@ -182,6 +187,8 @@ class _ChunkRun(Watcher):
     def after_pass(self, index: int, item: Pass, module: ir.Module) -> None:
         self.printer.after(index, item, module)
         if self.signature is not None:
+            from tcir.program.launch_table import works_in
+
             self.works = works_in(module) or self.works
 
     def before_step(self, name: str, module: ir.Module) -> None:
@@ -347,6 +354,8 @@ def _launch_path(arguments: Namespace) -> str:
 
 def _caller(module: ir.Module) -> Signature | None:
     """The arguments of the program; None of kernels of llvm and nvvm ops, which do not say them."""
+    from tcir.program.signature import signature_of  # needs numpy, as other code does not
+
     try:
         return signature_of(module)
     except InputError:
