@@ -344,3 +344,13 @@ def test_a_bound_is_refused_for_other_arithmetic(
     report = run(text, inputs="random")
     assert report.verdict in ("different", "incomplete")
     assert report.verdict == "incomplete" or why in report["mark-tile"].compared
+
+
+def test_what_is_not_known_is_no_bound() -> None:
+    """NaN as a bound or as an expected square: no error is within it, and none is one."""
+    expected, got = [np.ones(3, np.float32)], [np.array([1, 2, 1], np.float32)]
+    unknown = [np.array([0, np.nan, np.nan])]
+    assert compare.first_difference(expected, got, unknown) is not None
+    assert compare.mean_squares(expected, got, unknown) == [np.inf]
+    assert compare.first_difference(expected, expected, unknown) is None
+    assert compare.mean_squares(expected, expected, unknown) == [0]

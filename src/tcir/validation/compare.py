@@ -93,10 +93,11 @@ def largest_ratio(expected: Arrays, got: Arrays, bounds: Arrays) -> tuple[float,
 
 
 def mean_squares(expected: Arrays, got: Arrays, squares: Arrays) -> list[float]:
-    """Of each result the mean of error^2, each as a part of its expected square."""
+    """Of each result the mean of error^2, each as a part of its expected square; of NaN none is."""
     means = []
     for a, b, square in zip(expected, got, squares, strict=True):
         error = errors(a, b) ** 2
         part = np.divide(error, square, out=np.zeros_like(error), where=square > 0)
+        part[np.isnan(square) & (error > 0)] = np.inf
         means.append(float(part.mean()) if part.size else 0.0)
     return means

@@ -88,8 +88,12 @@ class Known:
 def carried(
     function: ir.Operation, inputs: Sequence[Array], how: bounds.Sums, sums: Rounding
 ) -> list[Known]:
-    """The results of a function on tensors that has contractions."""
-    return _Carrier(how, sums).run(function, inputs)
+    """The results of a function on tensors that has contractions.
+
+    An error that is not known, such as infinity times 0, is NaN: nothing is within that bound.
+    """
+    with np.errstate(all="ignore"):
+        return _Carrier(how, sums).run(function, inputs)
 
 
 @dataclass
@@ -142,10 +146,8 @@ class _Carrier:
 
         def run(arrays: Sequence[Array], start: Callable[[Array], Array]) -> Array:
             firsts = [start(each.value) for each in starts]
-            with np.errstate(invalid="ignore", over="ignore"):
-                (result,) = evaluate[op.name](
-                    Interpreter(), op.opview, *arrays, *sizes_of_groups, *firsts
-                )  # fmt: skip
+            rule = evaluate[op.name]
+            (result,) = rule(Interpreter(), op.opview, *arrays, *sizes_of_groups, *firsts)
             return result
 
         values = [each.value for each in factors]
