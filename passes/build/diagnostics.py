@@ -23,6 +23,10 @@ SMALLEST_MATMUL = (
     "outs(%init : tensor<1x8xf32>) -> tensor<1x8xf32> "
     "return %c : tensor<1x8xf32> }"
 )
+SMALLEST_SIMT = (
+    "func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> { "
+    "%y = math.exp %x : tensor<8xf32> return %y : tensor<8xf32> }"
+)
 SMALLEST_BLOCK_SCALED = (
     "#a = affine_map<(m, k) -> (m, k)> #sa = affine_map<(m, k) -> (m, k floordiv 16)> "
     "#b = affine_map<(m, k) -> (k)> #sb = affine_map<(m, k) -> (k floordiv 16)> "

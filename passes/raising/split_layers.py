@@ -12,7 +12,7 @@ from tcir.dialect.attributes import is_fill_only
 from tcir.dialect.ops.epilogue import SCALAR_OPS
 from tcir.passes.build.calls import inline_calls
 from tcir.passes.build.clone import clone
-from tcir.passes.build.diagnostics import is_op, match_failure
+from tcir.passes.build.diagnostics import SMALLEST_CONV, SMALLEST_SIMT, is_op, match_failure
 from tcir.passes.build.emit import i64, i64s
 from tcir.passes.build.functions import NAMES
 from tcir.passes.build.reshape import RESHAPES
@@ -273,7 +273,9 @@ class _Layers:
         for op in self.ops:
             if op.name in WAY_OUT:
                 raise match_failure(
-                    op.opview, f"expected no {op.name} in front of a product; {WAY_OUT[op.name]}"
+                    op.opview,
+                    f"expected no {op.name} in front of a product; {WAY_OUT[op.name]}",
+                    SMALLEST_CONV,
                 )
             kinds = [each.type for each in op.results]
             shaped = [each for each in kinds if isinstance(each, ir.ShapedType)]
@@ -283,7 +285,8 @@ class _Layers:
                     op.opview,
                     "expected ops with results of static shapes where a function is cut into "
                     f"launches (buffers between them are planned when it is compiled), got {got} "
-                    f"of {op.name}; specialise the function to its sizes",
+                    f"of {op.name}; specialise the function: specialise-shapes{{batch=8}}",
+                    SMALLEST_SIMT,
                 )
 
     def _check_results(self) -> None:
@@ -296,6 +299,7 @@ class _Layers:
                     list(self.function.entry_block)[-1],
                     f"expected results that are different tensors, each computed here, got {got} "
                     "(a launch writes each buffer once); return it once",
+                    SMALLEST_SIMT,
                 )
 
     # --- buffers -------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from tcir._mlir import arith, ir, linalg, scf
 from tcir.dialect.ops.epilogue import SCALAR_OPS
 from tcir.passes.build import narrow, simt
-from tcir.passes.build.diagnostics import match_failure
+from tcir.passes.build.diagnostics import SMALLEST_SIMT, match_failure
 from tcir.passes.build.element_epilogue import address
 from tcir.passes.build.fp8 import FP8
 from tcir.passes.build.functions import NAMES, constant_number
@@ -110,7 +110,7 @@ class Elements:
             if op.name in SCALAR_OPS or op.name in NAMES:
                 return narrow.computed(op.opview, [self.element(each, at) for each in op.operands])
         raise match_failure(
-            op.opview, f"{TAKEN}, got {op.name}; {LEFT}; write it with the ops above"
+            op.opview, f"{TAKEN}, got {op.name}; {LEFT}; write it with the ops above", SMALLEST_SIMT
         )
 
     def _load(self, tensor: ir.BlockArgument, at: Index) -> ir.Value:
@@ -218,7 +218,9 @@ class Elements:
             name = each.operation.name
             if name not in (*SCALAR_OPS, *NAMES, *INDEX_OPS, *DIVISIONS):
                 raise match_failure(
-                    each, f"{TAKEN}, got {name} in a body; {LEFT}; write it with the ops above"
+                    each,
+                    f"{TAKEN}, got {name} in a body; {LEFT}; write it with the ops above",
+                    SMALLEST_SIMT,
                 )
             operands = [
                 o if isinstance(o.type, ir.ShapedType)

@@ -162,7 +162,7 @@ def test_named_ops(case: tuple[Named, str]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "case", zip(NAMED, ("f16", "bf16", "f32") * 3), ids=lambda case: f"{case[0]}-{case[1]}"
+    "case", list(zip(NAMED, ("f16", "bf16", "f32") * 3)), ids=lambda case: f"{case[0]}-{case[1]}"
 )
 def test_named_ops_at_every_level(case: tuple[Named, str]) -> None:
     named, element = case

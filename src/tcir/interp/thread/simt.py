@@ -37,35 +37,34 @@ def _fused(speller: Speller, op: ir.Operation) -> None:
     )
 
 
-def _to_float(sign: str) -> Callable[[Speller, ir.Operation], None]:
+def _to_float(kind: ir.Type, old: ir.Type, sign: str) -> str:
+    if bits(old) == 1:
+        raise IncompleteError("no rule for an i1 as a float")
+    return f"cvt.rn.{float_name(kind)}.{sign}{bits(old)}"
+
+
+def _to_integer(kind: ir.Type, old: ir.Type, sign: str) -> str:
+    if bits(kind) == 1:
+        raise IncompleteError("no rule for a float as an i1")
+    return f"cvt.rzi.{sign}{bits(kind)}.{float_name(old)}"
+
+
+def _convert(
+    instruction: Callable[[ir.Type, ir.Type, str], str], sign: str
+) -> Callable[[Speller, ir.Operation], None]:
+    """An instruction by the types of result and operand."""
+
     def convert(speller: Speller, op: ir.Operation) -> None:
         only(op)
         new, old = (scalars(value.type)[0] for value in (op.results[0], op.operands[0]))
-        if bits(old) == 1:
-            raise IncompleteError("no rule for an i1 as a float")
         targets = speller.define(op.results[0])
         for target, source in zip(targets, speller.read(op.operands[0]), strict=True):
-            speller.emit(f"cvt.rn.{float_name(new)}.{sign}{bits(old)} {target}, {source}")
+            speller.emit(f"{instruction(new, old, sign)} {target}, {source}")
 
     return convert
 
 
-spelling("arith.sitofp", "llvm.sitofp")(_to_float("s"))
-spelling("arith.uitofp", "llvm.uitofp")(_to_float("u"))
-
-
-def _to_integer(sign: str) -> Callable[[Speller, ir.Operation], None]:
-    def convert(speller: Speller, op: ir.Operation) -> None:
-        only(op)
-        new, old = (scalars(value.type)[0] for value in (op.results[0], op.operands[0]))
-        if bits(new) == 1:
-            raise IncompleteError("no rule for a float as an i1")
-        targets = speller.define(op.results[0])
-        for target, source in zip(targets, speller.read(op.operands[0]), strict=True):
-            speller.emit(f"cvt.rzi.{sign}{bits(new)}.{float_name(old)} {target}, {source}")
-
-    return convert
-
-
-spelling("arith.fptosi", "llvm.fptosi")(_to_integer("s"))
-spelling("arith.fptoui", "llvm.fptoui")(_to_integer("u"))
+spelling("arith.sitofp", "llvm.sitofp")(_convert(_to_float, "s"))
+spelling("arith.uitofp", "llvm.uitofp")(_convert(_to_float, "u"))
+spelling("arith.fptosi", "llvm.fptosi")(_convert(_to_integer, "s"))
+spelling("arith.fptoui", "llvm.fptoui")(_convert(_to_integer, "u"))
