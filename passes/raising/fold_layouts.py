@@ -246,6 +246,9 @@ def _order_result(function: func.FuncOp, number: int) -> bool:
     op = _products(function)[number]
     end = _end(function, op.results[0])
     found = recognise(op)
+    if end is None and isinstance(found, Conv) and not found.is_channels_last:
+        _reorder(op, list(found.out))  # what reads the sums turns them
+        return True
     if end is None or found is None:
         return False
     user, order = end

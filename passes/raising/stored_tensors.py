@@ -16,19 +16,18 @@ MULTIPLIES = ("arith.mulf", "arith.muli", "linalg.mul")
 def mark(function: func.FuncOp, products: Sequence[ir.OpView], kept: Sequence[int]) -> None:
     """Marks what contractions read, and other ops of the function compute.
 
-    The mark is a call of no function: no pass looks through it. A product reads the tensor before
-    reshapes, padding, casts and moves, which fusion gives to its maps and body.
+    The mark is a call of no function: no pass looks through it. A contraction reads the tensor
+    before reshapes, padding and casts, a product also before moves: fusion gives them to its maps
+    and body.
 
     kept: numbers of products whose moves are not folded
     """
     for op in list(function.entry_block):
         if not is_contraction(op):
             continue
-        factors = multiplied(op) or list(op.operands)[:-1]
-        if op in products:
-            moves = products.index(op) not in kept
-            factors = [_in_memory(each, moves) for each in factors]
-        for each in factors:
+        moves = op in products and products.index(op) not in kept
+        for factor in multiplied(op) or list(op.operands)[:-1]:
+            each = _in_memory(factor, moves)
             if not isinstance(each, ir.BlockArgument) and not is_mark(each.owner):
                 _mark(each)
 
@@ -108,8 +107,8 @@ def _mark(stored: ir.Value) -> None:
 
 
 def _in_memory(factor: ir.Value, moves: bool) -> ir.Value:
-    """The tensor that a product multiplies before what is folded into it; an argument through
-    moves in any case: nothing else has stored it."""
+    """The tensor that a contraction reads before what is folded into it; an argument through moves
+    in any case: nothing else has stored it."""
     found = factor
     while not isinstance(found, ir.BlockArgument) and (
         _folds(found) or (moves and move_of(found) is not None)

@@ -39,7 +39,7 @@ than one tap and the result are repacked, and nothing between them is."""
 
 
 def pipeline(name: str) -> str:
-    return "conv" if name.startswith("convs") else "gemm"
+    return "conv" if name.startswith("conv") else "gemm"
 
 
 def run(name: str, inputs: list[Array], shape: tuple[int, ...], dtype: Any) -> Array:
@@ -133,6 +133,13 @@ def test_a_single_sum_has_a_launch_behind_it() -> None:
     assert [each.name for each in kernel.launches.launches] == ["f_0_dot", "f_1_truncf"]
     kernel(a, b, np.array(5, np.float32), out)
     assert out == a.astype(float) @ b.astype(float) + 5
+
+
+def test_some_channels_of_a_convolution() -> None:
+    """No epilogue stores a part of the sums: they are stored channels last, a kernel takes it."""
+    x, w = inputs = given([(1, 8, 11, 11), (16, 8, 3, 3)])
+    want = convolution(x, w, 1, 0)[:, 4:8]
+    assert (run("conv_part", inputs, want.shape, np.float32) == want).all()
 
 
 def test_convolutions_and_a_residual() -> None:

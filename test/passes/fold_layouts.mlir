@@ -228,3 +228,20 @@ func.func @depthwise(%x: tensor<1x16x9x9xf16>, %w: tensor<16x3x3xf16>) -> tensor
   %y = linalg.depthwise_conv_2d_nchw_chw ins(%x, %w : tensor<1x16x9x9xf16>, tensor<16x3x3xf16>) outs(%z : tensor<1x16x7x7xf32>) -> tensor<1x16x7x7xf32>
   return %y : tensor<1x16x7x7xf32>
 }
+
+// -----
+
+// Part of a convolution, channels first: the sums are channels last, and what reads them turns them.
+// CHECK-LABEL: func.func @part(
+// CHECK: %[[C:.*]] = linalg.generic {{.*}}"reduction"]} {{.*}}outs(%{{.*}} : tensor<1x9x9x16xf32>)
+// CHECK: %[[T:.*]] = linalg.generic {{.*}}ins(%[[C]] : tensor<1x9x9x16xf32>) outs(%{{.*}} : tensor<1x16x9x9xf32>)
+// CHECK: %[[S:.*]] = tensor.extract_slice %[[T]][0, 4, 0, 0]
+// CHECK: return %[[S]]
+func.func @part(%x: tensor<1x8x11x11xf16>, %w: tensor<16x8x3x3xf16>) -> tensor<1x4x9x9xf32> {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1x16x9x9xf32>
+  %i = linalg.fill ins(%z : f32) outs(%e : tensor<1x16x9x9xf32>) -> tensor<1x16x9x9xf32>
+  %y = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<1x8x11x11xf16>, tensor<16x8x3x3xf16>) outs(%i : tensor<1x16x9x9xf32>) -> tensor<1x16x9x9xf32>
+  %s = tensor.extract_slice %y[0, 4, 0, 0] [1, 4, 9, 9] [1, 1, 1, 1] : tensor<1x16x9x9xf32> to tensor<1x4x9x9xf32>
+  return %s : tensor<1x4x9x9xf32>
+}
