@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tcir._mlir import ir
     from tcir.program.launch_table import Work
     from tcir.program.signature import Signature
+    from tcir.validation.estimate import Estimate
 
 # The gravest of several chunks' exit codes counts.
 _GRAVITY = (0, 2, 1, 3, 4)
@@ -194,6 +195,10 @@ class _ChunkRun(Watcher):
     def before_step(self, name: str, module: ir.Module) -> None:
         self.progress.start(name)
         self._note(name, len(self.pipeline))
+
+    def estimated(self, estimate: Estimate) -> None:
+        if estimate.long:
+            self.progress.line(estimate)
 
     def line(self, line: Line) -> None:
         self.progress.line(line)

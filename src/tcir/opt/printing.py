@@ -16,6 +16,7 @@ from tcir.validation.report import Line, Report
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
+    from tcir.validation.estimate import Estimate
 
 
 class IrPrinter:
@@ -82,7 +83,7 @@ class Progress:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
             self._shown = False
 
-    def line(self, line: Line) -> None:
+    def line(self, line: Line | Estimate) -> None:
         self.clear()
         if self.wanted:
             print(line, file=sys.stderr, flush=True)

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 SHADOW = 4
 """Bytes of this process for a byte of a kernel's buffers, at least: what it holds, which of it is
 defined, who wrote and who read it."""
-DRAWN = 32
-"""Bytes of this process for an element of a random input, at least: whole numbers and float64."""
+ELEMENT = 32
+"""Bytes of this process for an element of an input, which is drawn as whole numbers and float64, or
+of a result, which is kept, compared, and whose writers and readers are recorded: at least."""
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -27,6 +28,11 @@ def host_memory() -> int:
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     limit = _CGROUP.read_text().strip() if _CGROUP.exists() else "max"
     return min(machine, int(limit)) if limit.isdigit() else machine
+
+
+def gigabytes(nbytes: int) -> str:
+    """In GB or TB, for people."""
+    return f"{nbytes / 1e12:.3g} TB" if nbytes >= 1e12 else f"{nbytes / 1e9:.3g} GB"
 
 
 def check_host(nbytes: int) -> None:
@@ -38,10 +44,23 @@ def check_host(nbytes: int) -> None:
         )
 
 
-def check_arrays(inputs: Iterable[OutputSpec], outputs: Iterable[OutputSpec]) -> None:
-    """IncompleteError if a program's arrays are too large to draw and to compute."""
-    drawn = sum(prod(spec.shape) for spec in inputs)
-    check_host(DRAWN * drawn + sum(prod(s.shape) * s.dtype.itemsize for s in outputs))
+def check_arrays(
+    inputs: Iterable[OutputSpec], outputs: Iterable[OutputSpec], besides: str = ""
+) -> None:
+    """IncompleteError if a program's arrays are too large to draw and to compute.
+
+    besides: what else speaks against it
+    """
+    elements = sum(prod(spec.shape) for spec in (*inputs, *outputs))
+    if ELEMENT * elements <= (most := host_memory()):
+        return
+    raise IncompleteError(
+        f"expected an execution within this machine's {gigabytes(most)} of memory, got at least "
+        f"{gigabytes(ELEMENT * elements)} for arrays of {elements} elements"
+        + (f" ({besides})" if besides else "")
+        + "; compile without executing (no --validate-each), or execute smaller shapes: here "
+        f"arrays of up to {most // ELEMENT} elements together"
+    )
 
 
 def check_workspaces(workspaces: Mapping[int, int]) -> None:

@@ -24,6 +24,7 @@ from tcir.validation.settings import Settings
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
+    from tcir.validation.estimate import Estimate
     from tcir.validation.validator import Validator
 
 
@@ -38,6 +39,9 @@ class Watcher:
 
     def before_step(self, name: str, module: ir.Module) -> None:
         """Code generation begins the step `name`."""
+
+    def estimated(self, estimate: Estimate) -> None:
+        """What executing all states will take; the first of them is about to be."""
 
     def line(self, line: Line) -> None:
         """A line of the report is complete."""
@@ -106,9 +110,12 @@ class Session:
 
     def _execute_input(self, validator: Validator) -> bool:
         """Executes the input program, the reference; returns whether that succeeded."""
-        line = validator.start(self.module)
+        estimate = validator.foresee(self.module)
         assert validator.signature is not None
         self.report.program = validator.signature.name
+        self.report.estimate = {"seconds": estimate.seconds, "bytes": estimate.nbytes}
+        self.watcher.estimated(estimate)
+        line = validator.start(self.module)
         line.ops = count_ops(self.module)
         self._add(line)
         return line.verdict == "reference"

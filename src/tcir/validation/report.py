@@ -9,6 +9,7 @@ seed, inputs, orders, numerics, ordering, assumptions, max_instructions
             orders per asynchronous level, "exact" or "fast", "silicon" or "isa", the assumptions
             that are not the default by name, the limit of one execution; null without validation
             (max_instructions also where it is in proportion to the level before)
+estimate    null, or seconds and bytes that executing all states was to take
 verdict     "held", "different", "incomplete", "not executed" (without validation), "error" (a pass
             rejected the program, or failed); exit_code: 0, 1, 2, 3 or 4; error: its message, else
             null
@@ -92,6 +93,7 @@ class Report:
     ordering: str | None = None
     assumptions: dict[str, str] | None = None
     max_instructions: int | None = None
+    estimate: dict[str, float] | None = None
     passes: list[Line] = field(default_factory=list)
     code: dict[str, Any] | None = None
     error: str | None = None

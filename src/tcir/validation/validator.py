@@ -26,7 +26,6 @@ from tcir.interp import Outcome, OutputSpec, executor_for
 from tcir.interp.types import Array
 from tcir.passes.build.calls import inlined
 from tcir.program.access import product_of, reduction_points
-from tcir.program.capacity import check_arrays
 from tcir.program.execution import (
     KernelStep,
     as_view,
@@ -43,6 +42,7 @@ from tcir.run_options import RunOptions
 from tcir.target import DEFAULT_TARGET
 from tcir.validation import bounds, compare, propagation
 from tcir.validation.draws import RANDOM, Bound, Draw, Draws
+from tcir.validation.estimate import Estimate
 from tcir.validation.functions import OWN
 from tcir.validation.raised import with_quantisation_raised
 from tcir.validation.report import Line
@@ -86,15 +86,25 @@ class Validator:
         self._points = 0
         self._executed: Executed | None = None
 
+    def foresee(self, module: ir.Module) -> Estimate:
+        """What validating this input program will take; IncompleteError if it is too much."""
+        module = inlined(module)
+        self.signature = signature = signature_of(module)
+        if signature.level == "tensor":
+            self._points = reduction_points(module)
+        estimate = Estimate.of(signature, self._points, self.settings.orders)
+        estimate.check(signature)
+        return estimate
+
     def start(self, module: ir.Module) -> Line:
         """Executes the input program, calls inlined: the reference for all later states."""
         module = inlined(module)
-        self.signature = signature_of(module)
-        check_arrays(self.signature.inputs, self.signature.outputs)
+        if self.signature is None:
+            self.foresee(module)
+        assert self.signature is not None
         self._draws = draws = Draws.of(module, self.signature, self.settings)
         if self.signature.level == "tensor":
             self._algorithm = Algorithm.of(draws.contraction, self.signature.outputs)
-            self._points = reduction_points(module)
         line = Line(0, "(input)")
         programs = find_programs(module)
         for draw in (*draws.more, draws.main):

@@ -1,0 +1,71 @@
+"""What a validation will take, said before it starts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tcir.program.capacity import check_arrays, gigabytes
+from tcir.program.signature import Signature
+
+START = 2.0
+"""Seconds of any validation: loading, compiling."""
+PER_POINT = 9e-9
+"""Seconds for a product of a contraction, all states of a pipeline together."""
+PER_ELEMENT = 1.4e-6
+"""The same for an element of an input or a result."""
+PER_ORDER = 1 / 8
+"""Of one more completion order, relative to the first (docs/lockstep.md)."""
+BASE = 300 << 20
+"""Bytes of a process that has loaded everything."""
+KEPT, PER_PRODUCT = 256 << 20, 1 / 4
+"""Bytes of products that are kept for the next state: at most, and for each."""
+ELEMENT = 110
+"""Bytes for an element of an input or a result: values, records of accesses, copies."""
+WORTH_SAYING = 10.0
+"""Seconds from which on a user wants to know."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Of a validation down to PTX, within a factor of about three.
+
+    Times were measured on one core of a server, exact numerics, hazards on: products f16, elements
+    f32 on CUDA cores.
+    """
+
+    seconds: float
+    nbytes: int
+    points: int
+    elements: int
+
+    @staticmethod
+    def of(signature: Signature, points: int, orders: int) -> Estimate:
+        """points: of the loops of the input's reductions."""
+        elements = sum(math.prod(s.shape) for s in (*signature.inputs, *signature.outputs))
+        once = PER_POINT * points + PER_ELEMENT * elements
+        nbytes = BASE + ELEMENT * elements + min(KEPT, int(PER_PRODUCT * points))
+        return Estimate(START + once * (1 + PER_ORDER * (orders - 1)), nbytes, points, elements)
+
+    def check(self, signature: Signature) -> None:
+        """IncompleteError if this machine's memory cannot hold the program's arrays."""
+        check_arrays(signature.inputs, signature.outputs, f"would take {duration(self.seconds)}")
+
+    @property
+    def long(self) -> bool:
+        """Whether it is worth saying."""
+        return self.seconds >= WORTH_SAYING
+
+    def __str__(self) -> str:
+        return (
+            f"estimate: {duration(self.seconds)} and {gigabytes(self.nbytes)} of memory to execute "
+            f"all states ({self.points:.3g} products, {self.elements:.3g} elements)"
+        )
+
+
+def duration(seconds: float) -> str:
+    """About so long, in the largest unit that is not 0."""
+    for unit, size in (("years", 365 * 86400), ("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * size:
+            return f"about {seconds / size:.0f} {unit}"
+    return f"about {seconds:.0f} s"
