@@ -1,9 +1,10 @@
 """What README, docs/ and the heads of examples/ tell the reader to paste runs in a fresh copy.
 
-Every block of commands and of Python runs in a copy of its own, and where a page shows output, the
-output is compared with what was printed, times left out. Not run: lines with a placeholder
-(``FILE``, ``…``), doctests (`test_docs.py` runs them), and blocks under a comment
-``<!-- not run: REASON -->``; `test_what_is_not_run` lists those. `make test` runs the quick ones.
+Every block of commands and of Python runs in a copy of its own (those of a tale of
+docs/debugging.md in one), and where a page shows output, the output is compared with what was
+printed, times left out. Not run: lines with a placeholder (``FILE``, ``…``), doctests
+(`test_docs.py` runs them), and blocks under a comment ``<!-- not run: REASON -->``;
+`test_what_is_not_run` lists those. `make test` runs the quick ones.
 """
 
 from __future__ import annotations
@@ -41,6 +42,10 @@ STATUS = {
     _MISTAKE.format("unrounded_scale.mlir"): 3,
     "tc-opt examples/nvfp4_gemm.mlir --pipeline='gemm{stages=20}'": 3,
 }
+TALES = "docs/debugging.md"
+"""A page whose blocks go on from each other, up to the next heading."""
+OUTCOMES = {"failed:": 1, "stopped: breakpoint": 2, "stopped: first difference": 1}
+"""The status of a command in a tale, by the first words it is shown to print."""
 _PLACEHOLDER = re.compile(r"…|\bFILE\b|\bDIR\b|\.\.\.")
 _MARK = re.compile(r"<!-- not run: (.+) -->")
 
@@ -107,7 +112,9 @@ BLOCKS = blocks()
 RUN = [
     pytest.param(block, id=str(block), marks=[pytest.mark.slow] if block.slow else [])
     for block in BLOCKS
-    if not block.reason and (block.runs or (block.kind == "python" and ">>>" not in block.text))
+    if block.file != TALES
+    and not block.reason
+    and (block.runs or (block.kind == "python" and ">>>" not in block.text))
 ]
 
 
@@ -151,6 +158,35 @@ def shows(shown: str, printed: str) -> bool:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("block", RUN)
 def test_block(block: Block, copy: Path) -> None:
+    follow(block, copy)
+
+
+def tales() -> list[list[Block]]:
+    """The blocks of each tale, in order."""
+    page = (ROOT / TALES).read_text().splitlines()
+    starts = [number for number, line in enumerate(page, 1) if line.startswith("## ")]
+    found: dict[int, list[Block]] = {}
+    for block in BLOCKS:
+        if block.file == TALES:
+            found.setdefault(max(n for n in starts if n < block.line), []).append(block)
+    return list(found.values())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("tale", tales(), ids=lambda tale: str(tale[0]))
+def test_tale(tale: list[Block], copy: Path) -> None:
+    for block in tale:
+        assert block.runs == block.commands  # none is left out
+        follow(block, copy)
+
+
+def test_there_are_two_tales() -> None:
+    assert [len(tale) > 3 for tale in tales()] == [True, True]
+
+
+def follow(block: Block, copy: Path) -> None:
+    """Runs a block; statuses and outputs are as expected."""
     if block.kind == "python":
         (copy / "pasted.py").write_text(block.text)
         status, output = run(copy, "python pasted.py")
@@ -158,7 +194,8 @@ def test_block(block: Block, copy: Path) -> None:
         return
     for command, shown in block.runs:
         status, output = run(copy, command)
-        assert status == STATUS.get(command, 0), f"{command}\n{output}"
+        told = [code for words, code in OUTCOMES.items() if shown.lstrip().startswith(words)]
+        assert status == STATUS.get(command, told[0] if told else 0), f"{command}\n{output}"
         output = output.replace(f"{copy}/", "")
         assert shows(shown, output), f"{command} shows something else:\n{output}"
 

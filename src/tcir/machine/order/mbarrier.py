@@ -210,7 +210,8 @@ class Mbarrier:
             words.append(f"{self.tx} of the {nbytes} bytes announced at {site}")
         if self.tx < 0:
             words.append(f"an announcement of the {-self.tx} bytes that came")
-        return f"initialised at {self.site}; it lacks {' and '.join(words) or 'nothing'}"
+        where = str(self.site).rstrip(";")
+        return f"initialised at {where}; it lacks {' and '.join(words) or 'nothing'}"
 
     def __str__(self) -> str:
         return (
