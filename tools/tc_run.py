@@ -18,26 +18,24 @@ Exit status: 0 the run was ok, 1 illegal acts or hazards, 2 incomplete, 3 bad in
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable
 
-from tcir.streams import run_command
+from tcir.child import run_in_child
+from tcir.exit_status import exit_status
+from tcir.streams import guard_streams
 
 
 def main() -> int:
     """Entry point; everything it does is in `tcir.ptxrun`."""
-    return run_command(_run, sys.argv[1:])
+    guard_streams()
+    return exit_status(lambda: run_in_child(_load))
 
 
-def _run(words: Sequence[str]) -> int:
-    """Loads the command; an interrupt while numpy is imported would leave it half there."""
-    before = signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+def _load() -> Callable[[], int]:
     from tcir.ptxrun.command import main as command
 
-    signal.signal(signal.SIGINT, before)
-    return command(words)
+    return lambda: command(sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
-from tcir.streams import run_command
-from tcir.viz.command import main as draw
+from tcir.child import run_in_child
+from tcir.exit_status import exit_status
+from tcir.streams import guard_streams
 
 
 def main() -> int:
     """Entry point; the exit status is described in `tcir.viz.command`."""
-    return run_command(draw, sys.argv[1:])
+    guard_streams()
+    return exit_status(lambda: run_in_child(_load))
+
+
+def _load() -> Callable[[], int]:
+    from tcir.viz.command import main as draw
+
+    return lambda: draw(sys.argv[1:])
 
 
 if __name__ == "__main__":

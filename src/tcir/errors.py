@@ -74,7 +74,7 @@ def format_location(location: object | None) -> str:
         text = text[4:-1]
     if not text or text == "unknown":
         return ""
-    return text.replace('"', "") + ": "
+    return text.replace('"', "").removesuffix(":0:0") + ": "
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

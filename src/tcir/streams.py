@@ -1,59 +1,74 @@
-"""Standard output and error of a command line that may be closed or full."""
+"""Standard input, output and error of a command line, which may be closed or full."""
 
 from __future__ import annotations
 
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
+from typing import Any
 
 from tcir.errors import InputError
 
 
-def run_command(command: Callable[[Sequence[str]], int], words: Sequence[str]) -> int:
-    """Runs a command line; its exit status, or 3 when its output could not be written."""
-    open_closed()
+class OutputError(InputError):
+    """Standard output cannot be written."""
+
+
+class _Output(io.FileIO):
+    """Standard output; once it could not be written, the rest goes nowhere."""
+
+    failed = False
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return len(data) if self.failed else super().write(data)
+        except BrokenPipeError:  # the reader of our output went away
+            self.failed = True
+            raise
+        except OSError as error:
+            self.failed = True
+            raise OutputError(f"cannot write standard output: {error.strerror}") from error
+
+
+class _Messages(io.FileIO):
+    """Standard error: what cannot be written goes nowhere."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError:
+            return len(data)
+
+
+def guard_streams() -> None:
+    """Gives a closed stream a file: errors go nowhere, the others fail when they are used."""
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(os.open(os.devnull, os.O_WRONLY))
+    output = os.open(os.devnull, os.O_RDONLY) if sys.stdout is None else sys.stdout.fileno()
+    messages = os.open(os.devnull, os.O_WRONLY) if sys.stderr is None else sys.stderr.fileno()
+    sys.stdout = _text(_Output(output, "w", closefd=False), sys.stdout)
+    sys.stderr = _text(_Messages(messages, "w", closefd=False), sys.stderr)
+    sys.stderr.reconfigure(line_buffering=True)
+
+
+def _text(raw: io.FileIO, before: Any) -> io.TextIOWrapper:
+    """A text stream like the one before, but that an encoding may lack a letter of a message."""
+    encoding = getattr(before, "encoding", "utf-8")
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw), encoding, errors="replace", line_buffering=raw.isatty()
+    )
+
+
+def read_input() -> bytes:
+    """All of standard input; InputError where it cannot be read."""
     try:
-        status = command(words)
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader of our output went away
-        drop_output()
-        return 0
+        return sys.stdin.buffer.read()
     except OSError as error:
-        drop_output()
-        return cannot_write(error)
-    return status
-
-
-def open_closed() -> None:
-    """Gives a closed stream a file: errors go nowhere, output fails when it is written."""
-    if sys.stdout is None:
-        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (lives as long as the process)
-    for stream in (sys.stdout, sys.stderr):  # an encoding may lack a letter of a message
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+        raise InputError(f"cannot read standard input: {error.strerror or error}") from error
 
 
 def write_output(data: bytes) -> None:
-    """Writes to standard output; InputError where that cannot be done."""
-    try:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise InputError(f"cannot write standard output: {error.strerror or error}") from error
-
-
-def drop_output() -> None:
-    """Lets what is buffered go nowhere, so that the end of the process is quiet."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def cannot_write(error: OSError) -> int:
-    """Says that standard output cannot be written; the exit status."""
-    print(f"error: cannot write standard output: {error.strerror or error}", file=sys.stderr)
-    return 3
+    """Writes to standard output."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()

@@ -79,6 +79,8 @@ def ld_st(shape: str, num: int, half_split: int | None = None) -> Layout:
         raise LayoutError(f"expected one of {', '.join(LD_ST_LIMIT)}, got {shape}")
     if num < 1 or num & (num - 1) or num > LD_ST_LIMIT[shape]:
         raise LayoutError(f"expected .x1 to .x{LD_ST_LIMIT[shape]}, a power of two, got .x{num}")
+    if half_split is not None and half_split < 0:
+        raise LayoutError(f"expected a half_split of at least 0 columns, got {half_split}")
     if (half_split is not None) != (shape == "16x32bx2"):
         raise LayoutError(f"half_split exists only for 16x32bx2, got {half_split} for {shape}")
     match shape:

@@ -156,6 +156,11 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     return parsed
 
 
+def plugin_flags(arguments: argparse.Namespace) -> str:
+    """The flags that load this command's plugins, each with a space behind it."""
+    return "".join(f"--load-pass-plugin={plugin} " for plugin in arguments.load_pass_plugin)
+
+
 def chosen_pipeline(arguments: argparse.Namespace, source: str) -> Pipeline:
     """The pipeline the flags ask for; empty when they name none."""
     ways: dict[str, Any] = {

@@ -5,28 +5,25 @@ The child (see `tcir.opt.containment`) turns a crash in native code into an erro
 
 from __future__ import annotations
 
-import os
+import contextlib
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from tcir.errors import Error
-from tcir.opt.arguments import CODE, parse_arguments
+from tcir.opt.arguments import CODE, parse_arguments, plugin_flags
 from tcir.opt.containment import Checkpoint, Notes, run_contained
 from tcir.streams import write_output
 
 
 def main(words: Sequence[str]) -> int:
     """Runs tc-opt with the given command line; returns the exit status."""
-    try:
-        arguments = parse_arguments(words)
-    except Error as error:
-        return _print_error(error)
+    arguments = parse_arguments(words)
     return run_contained(
-        lambda notes: _reporting(lambda: _run(arguments, notes)),
-        lambda checkpoint, path: _reporting(lambda: _save(arguments, checkpoint, path)),
+        lambda notes: _run(arguments, notes),
+        lambda checkpoint, path: _save(arguments, checkpoint, path),
         arguments.mlir_pass_pipeline_crash_reproducer,
         arguments.validate_each,
+        plugin_flags(arguments),
     )
 
 
@@ -70,27 +67,6 @@ def _load_plugins(arguments: Namespace) -> None:
     if arguments.load_pass_plugin:
         from tcir.opt.listing import load_plugin
 
-        for plugin in arguments.load_pass_plugin:
-            load_plugin(plugin)
-
-
-def _reporting(work: Callable[[], int]) -> int:
-    """The exit status of `work`; what it raises is printed."""
-    try:
-        return work()
-    except Error as error:
-        return _print_error(error)
-    except BrokenPipeError:
-        raise
-    except Exception as error:
-        if os.environ.get("TCIR_TRACEBACK"):
-            raise
-        from tcir.opt.invocation import internal_error
-
-        print(f"error: {internal_error(error)}", file=sys.stderr)
-        return 4
-
-
-def _print_error(error: Error) -> int:
-    print(f"error: {error}", file=sys.stderr)
-    return error.exit_code
+        with contextlib.redirect_stdout(sys.stderr):  # standard output is for the result
+            for plugin in arguments.load_pass_plugin:
+                load_plugin(plugin)

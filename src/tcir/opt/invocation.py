@@ -7,15 +7,16 @@ import sys
 import traceback
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcir._mlir import is_mlir_error
 from tcir.errors import Error, IncompleteError, InputError, PassError
-from tcir.opt.arguments import CODE, chosen_pipeline
-from tcir.opt.containment import Checkpoint, Notes, write_atomic, write_json
+from tcir.exit_status import explain as explain_error
+from tcir.files import check_writable, write_atomic, write_json
+from tcir.opt.arguments import CODE, chosen_pipeline, plugin_flags
+from tcir.opt.containment import Checkpoint, Notes
 from tcir.opt.printing import IrPrinter, Progress, timing, with_source
 from tcir.passmanager.pipeline import Pass, Pipeline
 from tcir.program.launch import LaunchSequence
@@ -92,6 +93,8 @@ class Invocation:
             diagnostics = compare_diagnostics(chunk.text, chunk.name, diagnostics)
             status = 1 if diagnostics else (0 if status == 3 else status)
         for diagnostic in diagnostics:
+            if "external resources for 'mlir_reproducer'" in diagnostic.message:
+                continue  # a warning about the pipeline that the file carries
             print(with_source(diagnostic, chunk), file=sys.stderr)
         if run.saved:
             print(run.saved, file=sys.stderr)
@@ -138,7 +141,8 @@ class _ChunkRun(Watcher):
             caller = _caller(session.module) if _launch_path(arguments) else None
             if session.validator is not None:
                 self._note("(input)", 0)
-            with self._reproducer_of_failures():
+            # What a plugin's pass prints is no part of the result.
+            with self._reproducer_of_failures(), redirect_stdout(sys.stderr):
                 session.run_passes()
             return self._finish(session, caller)
         finally:
@@ -225,11 +229,9 @@ class _ChunkRun(Watcher):
             path = self.arguments.mlir_pass_pipeline_crash_reproducer
             if path and self.checkpoint is not None and not isinstance(error, OSError):
                 save_reproducer(self.arguments, self.pipeline, self.checkpoint, path)
-                loaded = self.arguments.load_pass_plugin
-                plugins = "".join(f"--load-pass-plugin={plugin} " for plugin in loaded)
                 self.saved = (
                     f"note: the program before '{self.checkpoint.name}' was saved: "
-                    f"tc-opt {plugins}--run-reproducer {path}"
+                    f"tc-opt {plugin_flags(self.arguments)}--run-reproducer {path}"
                 )
             raise
 
@@ -254,9 +256,10 @@ class _ChunkRun(Watcher):
                 diagnostics.append(Diagnostic("error", self.chunk.name, 0, 0, str(error)))
         else:
             if os.environ.get("TCIR_TRACEBACK"):
-                raise error
+                traceback.print_exception(error)
             during = f" in '{self.checkpoint.name}'" if self.checkpoint is not None else ""
-            diagnostics.append(Diagnostic("error", "", 0, 0, f"{internal_error(error)}{during}"))
+            text, status = explain_error(error)
+            diagnostics.append(Diagnostic("error", "", 0, 0, f"{text}{during}"))
         if self.report is not None:
             errors = [d.message for d in diagnostics if d.severity == "error"]
             self.report.error, self.report.error_code = "\n".join(errors), status
@@ -288,18 +291,8 @@ def save_reproducer(
         ).run_passes()
         program = str(module.operation.get_asm(enable_debug_info=True))
     rest = str(Pipeline(pipeline.passes[checkpoint.done :]))
-    write_atomic(path, checkpoint.reproducer(program, rest).encode())
-
-
-def internal_error(error: Exception) -> str:
-    """The diagnostic of an internal error; of one in a plugin, with the plugin's line."""
-    own = (Path(__file__).parents[1], Path(sys.prefix), Path(sys.base_prefix))
-    what = f"{type(error).__name__}: {error}"
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        file = Path(frame.filename)
-        if file.is_absolute() and not any(root in file.parents for root in own):
-            return f"{file}:{frame.lineno}: {what} (TCIR_TRACEBACK=1 shows more)"
-    return f"internal: {what} (TCIR_TRACEBACK=1 shows where)"
+    text = checkpoint.reproducer(program, rest, plugin_flags(arguments))
+    write_atomic(path, text.encode())
 
 
 def _settings(arguments: Namespace) -> Settings | None:
@@ -337,14 +330,7 @@ def _check_writable(arguments: Namespace) -> None:
     for path in (arguments.output, arguments.validate_each, launch):
         if not path or path == "-":
             continue
-        target = Path(path)
-        if target.is_dir():
-            raise InputError(f"cannot write '{path}': it is a directory")
-        if not target.parent.is_dir():
-            raise InputError(f"cannot write '{path}': there is no directory '{target.parent}'")
-        place = target if target.exists() else target.parent
-        if not os.access(place, os.W_OK):
-            raise InputError(f"cannot write '{path}': permission denied")
+        check_writable(path)
     if arguments.emit == "cubin" and arguments.output == "-" and sys.stdout.isatty():
         raise InputError("a cubin is binary: name a file with -o")
 

@@ -10,6 +10,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from tcir.errors import Error, InputError
+from tcir.exit_status import plugin_line
 from tcir.passmanager.options import describe_options
 from tcir.passmanager.pipeline import registered_passes, registered_pipelines
 from tcir.program.source import mlir_context
@@ -29,9 +30,8 @@ def load_plugin(plugin: str) -> None:
     except Error:
         raise
     except Exception as error:
-        raise InputError(
-            f"cannot load the plugin '{plugin}': {type(error).__name__}: {error}"
-        ) from error
+        what = f"{plugin_line(error)}{type(error).__name__}: {error}"
+        raise InputError(f"cannot load the plugin '{plugin}': {what}") from error
 
 
 def listing(arguments: Namespace) -> str:

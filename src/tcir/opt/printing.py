@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcir.errors import InputError, UnknownNameError, did_you_mean
-from tcir.opt.containment import write_atomic
+from tcir.files import write_atomic
 from tcir.passmanager.pipeline import Pass, Pipeline
 from tcir.program.source import Chunk, Diagnostic
 from tcir.validation.report import Line, Report

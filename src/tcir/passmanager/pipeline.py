@@ -97,6 +97,16 @@ class UpstreamPass(Pass):
             except ValueError as error:
                 raise self._unknown(str(error)) from error
 
+    def exists(self) -> bool:
+        """Whether MLIR has a pass of this name."""
+        try:
+            self.pass_manager()
+        except UnknownNameError:
+            return False
+        except InputError:  # it has one, which wants options or another anchor
+            return True
+        return True
+
     def _unknown(self, message: str) -> InputError:
         if "does not refer to a registered pass" in message:
             near = did_you_mean(self.name, suggested_passes())
@@ -130,6 +140,8 @@ def register_pass(cls: PassType) -> PassType:
         cls.__qualname__,
     ):
         raise InputError(f"expected a new pass name, got '{cls.name}', taken by {known!r}")
+    if not is_own(cls) and UpstreamPass(cls.name).exists():
+        raise InputError(f"expected a new pass name, got '{cls.name}', taken by MLIR")
     if not hasattr(cls, "__dataclass_fields__"):
         raise InputError(f"expected a frozen dataclass, got {cls!r}")
     _PASSES[cls.name] = cls

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tcir.errors import InputError
 from tcir.passmanager.remarks import remarks_to
+from tcir.streams import read_input
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
@@ -44,7 +44,8 @@ class Diagnostic:
     notes: tuple[Diagnostic, ...] = ()
 
     def __str__(self) -> str:
-        where = f"{self.file}:{self.line}:{self.column}: " if self.file else ""
+        place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        where = f"{place}: " if place else ""
         own = f"{where}{self.severity}: {self.message}"
         return "\n".join([own, *map(str, self.notes)])
 
@@ -52,12 +53,13 @@ class Diagnostic:
 def read_text(path: str) -> tuple[str, str]:
     """The text of a file (or of standard input for "-") and its name for messages."""
     if path == "-":
-        data, name = sys.stdin.buffer.read(), STDIN
+        data, name = read_input(), STDIN
     else:
         try:
             data, name = Path(path).read_bytes(), path
-        except OSError as error:
-            raise InputError(f"cannot read '{path}': {error.strerror or error}") from error
+        except (OSError, ValueError) as error:  # ValueError: a zero byte in its name
+            why = getattr(error, "strerror", None) or error
+            raise InputError(f"cannot read '{path}': {why}") from error
     try:
         return data.decode(), name
     except UnicodeDecodeError as error:
@@ -135,9 +137,31 @@ def parse_module(chunk: Chunk, context: Any) -> Any:
     """The module of a chunk, its locations naming the file; MLIRError on malformed text."""
     from tcir._mlir import ir
 
-    module = ir.Module.parse(chunk.text, context)
+    try:
+        module = ir.Module.parse(chunk.text, context)
+    except ir.MLIRError:
+        _name_pretty(chunk, context)
+        raise
     _name_locations(module, chunk.name)
     return module
+
+
+_PRETTY = re.compile(r"^\s*(?:%[^=\n]*= )?(tc\.\w+) ", re.MULTILINE)
+
+
+def _name_pretty(chunk: Chunk, context: Any) -> None:
+    """A diagnostic at the first op in the form of ``--emit=pretty``, which MLIR cannot read."""
+    from tcir._mlir import ir
+
+    found = _PRETTY.search(chunk.text)
+    if found is None:
+        return
+    start = found.start(1)
+    line, column = chunk.text.count("\n", 0, start) + 1, start - chunk.text.rfind("\n", 0, start)
+    ir.Location.file(chunk.name, line, column, context).emit_error(
+        f'expected "{found[1]}"(...) with its operands in parentheses, got the form of '
+        "--emit=pretty, which is for people to read; --emit=mlir writes what can be read back"
+    )
 
 
 def _name_locations(module: Any, name: str) -> None:
@@ -164,6 +188,7 @@ def load_module(source: ModuleSource, context: ir.Context) -> ir.Module:
     A string is a path when it has no line break and no brace and names a file. Raises `InputError`
     for what MLIR refuses, `NativeCrashError` for what ends it.
     """
+    from tcir._mlir import is_mlir_error
     from tcir.codegen.rehearsal import rehearse
 
     if isinstance(source, str | Path):
@@ -185,9 +210,10 @@ def load_module(source: ModuleSource, context: ir.Context) -> ir.Module:
         try:
             return parse_module(Chunk(text, name), context)
         except Exception as error:
-            if not diagnostics:
+            if not (diagnostics or is_mlir_error(error)):
                 raise
-            raise InputError("\n".join(map(str, diagnostics))) from error
+            told = diagnostics or [Diagnostic("error", name, 0, 0, str(error))]
+            raise InputError("\n".join(map(str, told))) from error
 
 
 def count_ops(module: Any) -> int:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 from typing import NoReturn
 
 from tcir import __version__
 from tcir.debug.command import FORMS
 from tcir.errors import LaunchError
+from tcir.files import refusal
 from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS
 from tcir.target import DEFAULT_TARGET
 
@@ -161,9 +161,6 @@ def _check_place(flag: str, path: str, kind: str) -> None:
     place = Path(path)
     if kind != "json" and place.suffix != ".npy":
         raise LaunchError(f"{flag} {path}: expected a file name that ends in .npy")
-    if place.is_dir():
-        raise LaunchError(f"{flag} {path}: it is a directory")
-    if not place.parent.is_dir():
-        raise LaunchError(f"{flag} {path}: there is no directory '{place.parent}'")
-    if not os.access(place if place.exists() else place.parent, os.W_OK):
-        raise LaunchError(f"{flag} {path}: permission denied")
+    why = refusal(place)
+    if why:
+        raise LaunchError(f"{flag} {path}: {why}")

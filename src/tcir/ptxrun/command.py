@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
+import io
 import math
 import sys
 import threading
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tcir.errors import Error
+from tcir.files import write_atomic, write_json
 from tcir.machine import REGISTRY, Assumptions
 from tcir.machine.refusal import Refusal
 from tcir.program.launch_file import LaunchFile
@@ -27,6 +28,7 @@ from tcir.ptxrun.source import read_source
 from tcir.ptxrun.values import argument, array_of
 from tcir.run import LaunchError, PtxSyntaxError, RunReport, entry_name, run_ptx
 from tcir.runtime.bundle import Call, write
+from tcir.streams import OutputError
 from tcir.target import DEFAULT_TARGET
 
 PATIENCE = 60.0
@@ -64,7 +66,7 @@ def main(words: Sequence[str]) -> int:
     except PtxSyntaxError as error:
         print(f"{file}:{error}", file=sys.stderr)
         return 3
-    except BrokenPipeError:
+    except (BrokenPipeError, OutputError):
         raise
     except (LaunchError, Refusal) as error:
         print(f"tc-run: {error}", file=sys.stderr)
@@ -96,11 +98,13 @@ def _run(options: argparse.Namespace) -> int:
         return _bundle_ptx(options, job)
     reports = _execute(options, job)
     for name, array in job.saves:
-        np.save(name, array)
+        contents = io.BytesIO()
+        np.save(contents, array)
+        write_atomic(name, contents.getvalue())
     if options.json:
         texts = [report.as_dict() for report in reports]
         whole = texts[0] if len(job.calls) == 1 else {"schema": 1, "launches": texts}
-        Path(options.json).write_text(json.dumps(whole, indent=2) + "\n")
+        write_json(options.json, whole)
     return max((report.exit_code for report in reports), key=_GRAVITY.index)
 
 

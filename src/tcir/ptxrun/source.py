@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from tcir.codegen.cuda import compile_cuda
 from tcir.run import LaunchError
+from tcir.streams import read_input
 
 
 def read_source(file: str, target: str) -> tuple[Path | None, str]:
@@ -14,7 +14,7 @@ def read_source(file: str, target: str) -> tuple[Path | None, str]:
     path = None if file == "-" else Path(file)
     if path is not None and path.suffix == ".cu":
         return path, compile_cuda(path, target)
-    data = path.read_bytes() if path else sys.stdin.buffer.read()
+    data = path.read_bytes() if path else read_input()
     try:
         text = data.decode()
     except UnicodeDecodeError as error:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from tcir import __version__
 from tcir.errors import Error, InputError
+from tcir.files import check_writable, write_atomic
 from tcir.layout import LayoutError
 from tcir.streams import write_output
 
@@ -120,9 +122,14 @@ def _values(path: str | None) -> Any:
     import numpy as np
 
     try:
-        return np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read '{path}' as a .npy file: {error}") from error
+        found = np.load(path, allow_pickle=False)
+    except OSError as error:
+        raise InputError(f"cannot read '{path}': {error.strerror or error}") from error
+    except (ValueError, EOFError, zipfile.BadZipFile):
+        found = None
+    if not isinstance(found, np.ndarray):
+        raise InputError(f"{path}: expected a .npy file of numbers, got another file")
+    return found
 
 
 def kernel_picture(view: str, path: str, **options: Any) -> Picture:
@@ -227,16 +234,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Exit status 0, 3 for input that cannot be drawn, else that of the error."""
     try:
         arguments = parser().parse_args(argv)
+        if arguments.output != "-":
+            check_writable(arguments.output)
         result = _result(arguments)
         if arguments.output == "-":
             write_output(result.encode())
         else:
-            Path(arguments.output).write_text(result, encoding="utf-8")
-    except BrokenPipeError:
-        raise
-    except (LayoutError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return InputError.exit_code
+            write_atomic(arguments.output, result.encode())
     except Error as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code

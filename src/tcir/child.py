@@ -1,0 +1,109 @@
+"""Commands in a child process, which native code may end; it dies with its parent."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NoReturn
+
+from tcir.errors import Error
+from tcir.exit_status import exit_status, limit
+
+FORWARDED = (signal.SIGINT, signal.SIGTERM)
+"""Signals to this process that its child gets too."""
+_SAID = 64
+"""Added to the status that the child ends with itself: native code ends it with others."""
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class End:
+    """How a child ended: the exit status it gave, or what native code did to it."""
+
+    status: int = Error.exit_code
+    crash: str = ""
+    """Such as ``SIGSEGV``; "" for a child that ended by itself, or because it was told to."""
+
+
+def run_in_child(load: Callable[[], Callable[[], int]]) -> int:
+    """Loads a command in a child and runs it there; its exit status."""
+    end = in_child(lambda: _load(load)())
+    if end.crash:
+        print(f"error: ended by {end.crash} in native code{limit()}", file=sys.stderr)
+    return end.status
+
+
+def _load(load: Callable[[], Callable[[], int]]) -> Callable[[], int]:
+    """An interrupt while numpy is imported would leave it half there: it ends the child."""
+    before = signal.getsignal(signal.SIGINT)
+    if before != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    command = load()
+    signal.signal(signal.SIGINT, before)
+    return command
+
+
+def in_child(work: Callable[[], int]) -> End:
+    """Runs `work` in a child, which gets the signals that ask this process to end."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    parent = os.getpid()
+    kept = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)  # until they can be forwarded
+    child = os.fork()
+    if child == 0:
+        _run_and_exit(work, parent, kept)
+
+    def forward(number: int, _: object) -> None:
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
+            os.kill(child, number)
+
+    heard = [number for number in FORWARDED if signal.getsignal(number) != signal.SIG_IGN]
+    if threading.current_thread() is not threading.main_thread():
+        heard = []  # only the main thread has handlers
+    handlers = [(number, signal.signal(number, forward)) for number in heard]
+    signal.pthread_sigmask(signal.SIG_SETMASK, kept)
+    try:
+        return _end(os.waitpid(child, 0)[1])
+    finally:
+        for number, handler in handlers:
+            signal.signal(number, handler)
+
+
+def _end(wait_status: int) -> End:
+    code = os.waitstatus_to_exitcode(wait_status)
+    if code >= _SAID:
+        return End(code - _SAID)
+    if -code in FORWARDED:
+        print(f"error: ended by {signal.Signals(-code).name}", file=sys.stderr)
+        return End(128 - code)
+    return End(crash=signal.Signals(-code).name if code < 0 else f"exit({code})")
+
+
+def _run_and_exit(
+    work: Callable[[], int], parent: int, mask: set[int | signal.Signals]
+) -> NoReturn:
+    """Runs `work` in the child that this process is, and ends it."""
+    status = Error.exit_code
+    try:
+        _die_with(parent)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        status = exit_status(work)
+        sys.stderr.flush()
+        atexit._run_exitfuncs()
+    finally:
+        os._exit(_SAID + status)
+
+
+def _die_with(parent: int) -> None:
+    """Has Linux kill this process when `parent` ends: nobody is left to read what it makes."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before that
+        os._exit(_SAID + Error.exit_code)

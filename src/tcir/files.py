@@ -1,0 +1,82 @@
+"""Files that commands write: whole or not at all, in places that were looked at before the work."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tcir.errors import InputError
+
+
+def check_writable(path: str | Path) -> None:
+    """InputError for a path that cannot be written."""
+    target = Path(path)
+    why = refusal(target)
+    if why:
+        raise InputError(f"cannot write '{path}': {why}")
+
+
+def refusal(target: Path) -> str:
+    """Why a file cannot be written; "" if it can."""
+    try:
+        if target.is_dir():
+            return "it is a directory"
+        if not target.parent.is_dir():
+            return f"there is no directory '{target.parent}'"
+        place = target if target.exists() else target.parent
+        return "" if os.access(place, os.W_OK) else "permission denied"
+    except OSError as error:  # a name that is too long
+        return error.strerror or str(error)
+    except ValueError as error:  # a name with a zero byte
+        return str(error)
+
+
+def write_json(path: str | Path, data: object) -> None:
+    """Writes a JSON file atomically."""
+    write_atomic(path, (json.dumps(data, indent=2) + "\n").encode())
+
+
+def write_atomic(path: str | Path, data: bytes) -> None:
+    """Writes a file atomically: to a temporary name in the same folder, then renamed."""
+    target = Path(path)
+    try:
+        if target.exists() and not target.is_file():  # /dev/null, a pipe: nothing to rename over
+            target.write_bytes(data)
+            return
+        with _signals_wait():
+            _replace(target, data)
+    except OSError as error:
+        raise InputError(f"cannot write '{path}': {error.strerror or error}") from error
+
+
+def _replace(target: Path, data: bytes) -> None:
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:64]}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _signals_wait() -> Iterator[None]:
+    """What asks this process to end waits for the file: nobody else removes a temporary one."""
+    kept = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, kept)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

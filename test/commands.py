@@ -1,0 +1,164 @@
+"""The commands run from tests as from a shell: a forked process, its streams, limits and signals.
+
+Forking saves the imports, which take longer than most commands.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import resource
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import IO
+
+CLOSED = "closed"
+UNREAD = "unread"
+"""A pipe whose reader has gone."""
+
+
+_LOADED = ("tcir.opt.invocation", "tcir.opt.listing", "tcir.ptxrun.command", "tcir.viz.command",
+           "tcir.debug.command", "tcir.viz.pictures")  # fmt: skip
+"""Before the fork."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended. orphans: processes that it left behind."""
+
+    status: int
+    out: str
+    err: str
+    seconds: float
+    hung: bool
+    orphans: int
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Around a command. A stream is a path, `CLOSED`, or `UNREAD`; None: a file that is read.
+
+    limits: of `resource.setrlimit`. send: a signal, and after how many seconds it comes
+    """
+
+    stdin: str = os.devnull
+    stdout: str | None = None
+    stderr: str | None = None
+    limits: Mapping[int, int] | None = None
+    send: tuple[int, float] | None = None
+    seconds: float = 120
+
+
+def run(words: Sequence[str], folder: Path, setting: Setting = Setting()) -> Ended:
+    """Runs ``tc-opt …``, ``tc-run …`` or ``tc-viz …`` in `folder`, in a session of its own."""
+    for module in _LOADED:
+        import_module(module)
+    main = import_module(f"tcir.tools.{words[0].replace('-', '_')}").main
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        start = time.monotonic()
+        child = os.fork()
+        if child == 0:
+            _become(main, words, folder, setting, (out, err))
+        status, hung = _wait(child, start, setting)
+        seconds = time.monotonic() - start
+        orphans = _orphans(child)
+        texts = []
+        for file in (out, err):
+            file.seek(0)
+            texts.append(file.read().decode(errors="replace"))
+    return Ended(os.waitstatus_to_exitcode(status), *texts, seconds, hung, orphans)
+
+
+def _become(
+    main: Callable[[], int],
+    words: Sequence[str],
+    folder: Path,
+    setting: Setting,
+    files: tuple[IO[bytes], IO[bytes]],
+) -> None:
+    """The command, in the child that this process is."""
+    status = 99
+    try:
+        faulthandler.disable()  # pytest's, which would write into pytest's own streams
+        os.setsid()
+        os.chdir(folder)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(
+                number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+            )
+        _open(0, setting.stdin, None)
+        _open(1, setting.stdout, files[0])
+        _open(2, setting.stderr, files[1])
+        sys.stdin = None if setting.stdin == CLOSED else os.fdopen(0, closefd=False)
+        sys.stdout = None if setting.stdout == CLOSED else os.fdopen(1, "w", closefd=False)
+        sys.stderr = None if setting.stderr == CLOSED else os.fdopen(2, "w", closefd=False)
+        sys.argv = list(words)
+        for name, most in (setting.limits or {}).items():
+            resource.setrlimit(name, (most, most))
+        status = main()
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+    except BaseException:
+        sys.excepthook(*sys.exc_info())  # a traceback is what the tests look for
+    finally:
+        os._exit(status)
+
+
+def _open(number: int, place: str | None, file: IO[bytes] | None) -> None:
+    if place == CLOSED:
+        os.close(number)
+    elif place == UNREAD:
+        reader, writer = os.pipe()
+        os.close(reader)
+        os.dup2(writer, number)
+    elif place is not None:
+        os.dup2(os.open(place, os.O_RDONLY if number == 0 else os.O_WRONLY), number)
+    elif file is not None:
+        os.dup2(file.fileno(), number)
+
+
+def _wait(child: int, start: float, setting: Setting) -> tuple[int, bool]:
+    """The wait status, and whether the command had to be killed."""
+    sent, hung, pause = setting.send is None, False, 0.001
+    while True:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            return status, hung
+        passed = time.monotonic() - start
+        if not sent and setting.send is not None and passed >= setting.send[1]:
+            os.kill(child, setting.send[0])
+            sent = True
+        if passed > setting.seconds and not hung:
+            os.killpg(child, signal.SIGKILL)
+            hung = True
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.02)
+
+
+def _orphans(session: int) -> int:
+    """Processes of a session that go on; they are ended. One that is being killed has a second."""
+    deadline = time.monotonic() + 2
+    while (left := _members(session)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    for each in left:
+        os.kill(each, signal.SIGKILL)
+    return len(left)
+
+
+def _members(session: int) -> list[int]:
+    found = []
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            try:
+                fields = Path(entry.path, "stat").read_text().rpartition(")")[2].split()
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if int(fields[3]) == session and fields[0] not in "ZX":
+                found.append(int(entry.name))
+    return found
