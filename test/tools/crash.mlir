@@ -6,7 +6,7 @@
 // RUN: %filecheck %s --check-prefix=SAVED-REFUSED --input-file=%t.refused.mlir
 
 // CRASH: error: 'test-crash' was ended by SIGSEGV in native code
-// CRASH-NEXT: note: the program before it was saved: tc-opt --run-reproducer
+// CRASH-NEXT: note: the program before it was saved: tc-opt --load-pass-plugin={{.*}}/plugin.py --run-reproducer
 // SAVED: func.func @f
 // SAVED-NOT: arith.addi
 // SAVED: pipeline: "builtin.module(test-crash,cse)"
