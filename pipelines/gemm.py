@@ -9,6 +9,7 @@ from tcir.passes.gemm.repack_gemm import RepackGemm
 from tcir.passes.gemm.split_k import SplitK
 from tcir.passes.gemm.swap_operands import SwapOperands
 from tcir.passes.gemm.tile_gemm import CLC, TileGemm
+from tcir.passes.raising.fold_empty import FoldEmpty
 from tcir.passes.raising.fold_layouts import FoldLayouts
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_quantise import RaiseQuantise
@@ -73,6 +74,7 @@ def build(options: GemmOptions) -> Pipeline:
     """The passes."""
     return Pipeline(
         [
+            FoldEmpty(),
             RaiseQuantise(),
             FoldLayouts(),
             SplitLayers(),

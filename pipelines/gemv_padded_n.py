@@ -6,12 +6,15 @@ from dataclasses import dataclass
 
 from tcir.passes.gemm.repack_gemm import RepackGemm
 from tcir.passes.gemv.tile_gemv_padded_n import TileGemvPaddedN
+from tcir.passes.raising.fold_empty import FoldEmpty
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_block_scaled import RaiseBlockScaled
 from tcir.passes.raising.raise_quantise import RaiseQuantise
 from tcir.passes.raising.reorder_scales import ReorderScales
 from tcir.passes.raising.split_launches import SplitLaunches
+from tcir.passes.raising.split_layers import SplitLayers
 from tcir.passes.simt.convert_codes_to_simt import ConvertCodesToSimt
+from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
 from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
 from tcir.passes.simt.convert_scales_to_simt import ConvertScalesToSimt
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
@@ -47,7 +50,9 @@ def build(options: GemvPaddedNOptions) -> Pipeline:
     )
     return Pipeline(
         [
+            FoldEmpty(),
             RaiseQuantise(),
+            SplitLayers(),
             FuseEpilogue(),
             RaiseBlockScaled(),
             ReorderScales(in_place="b"),
@@ -56,6 +61,7 @@ def build(options: GemvPaddedNOptions) -> Pipeline:
             ConvertRepackToSimt(),
             ConvertScalesToSimt(),
             ConvertCodesToSimt(),
+            ConvertLinalgToSimt(),
             tile,
             *tile_to_llvm(options.stages),
         ]

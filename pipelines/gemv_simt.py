@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
+from tcir.passes.raising.fold_empty import FoldEmpty
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_block_scaled import RaiseBlockScaled
 from tcir.passes.raising.raise_quantise import RaiseQuantise
 from tcir.passes.raising.reorder_scales import ReorderScales
 from tcir.passes.raising.split_launches import SplitLaunches
+from tcir.passes.raising.split_layers import SplitLayers
 from tcir.passes.simt.convert_block_scaled_to_simt import ConvertBlockScaledToSimt
 from tcir.passes.simt.convert_codes_to_simt import ConvertCodesToSimt
+from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
 from tcir.passes.simt.convert_scales_to_simt import ConvertScalesToSimt
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.target import targets_with
@@ -36,8 +39,8 @@ def build(options: GemvSimtOptions) -> Pipeline:
     """The passes."""
     convert = ConvertBlockScaledToSimt(rows=options.rows, warps=options.warps)
     reorder = [ReorderScales()] if options.reorder else []
-    layouts = [SplitLaunches(), ConvertScalesToSimt(), ConvertCodesToSimt()]
-    raising = [RaiseQuantise(), FuseEpilogue(), RaiseBlockScaled()]
+    layouts = [SplitLaunches(), ConvertScalesToSimt(), ConvertCodesToSimt(), ConvertLinalgToSimt()]
+    raising = [FoldEmpty(), RaiseQuantise(), SplitLayers(), FuseEpilogue(), RaiseBlockScaled()]
     return Pipeline([*raising, *reorder, *layouts, convert, "cse", *LOWER_TO_LLVM])
 
 

@@ -9,11 +9,14 @@ from tcir.passes.gemm.collapse_batch import CollapseBatch
 from tcir.passes.gemm.repack_gemm import RepackGemm
 from tcir.passes.nvvm.convert_tc_to_nvvm import ConvertTcToNvvm
 from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
+from tcir.passes.raising.fold_empty import FoldEmpty
 from tcir.passes.raising.fold_layouts import FoldLayouts
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_quantise import RaiseQuantise
 from tcir.passes.raising.raise_to_tc import RaiseToTc
 from tcir.passes.raising.split_launches import SplitLaunches
+from tcir.passes.raising.split_layers import SplitLayers
+from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
 from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
 from tcir.passes.warp.double_buffer_fragments import DoubleBufferFragments
 from tcir.passes.warp.pipeline_cp_async import PipelineCpAsync
@@ -54,14 +57,17 @@ def build(options: MatmulWarpOptions) -> Pipeline:
     """The passes."""
     return Pipeline(
         [
+            FoldEmpty(),
             RaiseQuantise(),
             FoldLayouts(),
+            SplitLayers(),
             FuseEpilogue(),
             RaiseToTc(),
             CollapseBatch(),
             RepackGemm(row_bytes=COPY_BYTES[0]),
             SplitLaunches(),
             ConvertRepackToSimt(),
+            ConvertLinalgToSimt(),
             TileMatmulWarp(
                 block_m=options.block_m,
                 block_n=options.block_n,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
+from tcir.passes.raising.fold_empty import FoldEmpty
 from tcir.passes.raising.split_layers import SplitLayers
 from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
@@ -18,7 +19,9 @@ class SimtElementwiseOptions:
 
 def build(_: SimtElementwiseOptions) -> Pipeline:
     """The passes."""
-    return Pipeline([SplitLayers(simt=True), ConvertLinalgToSimt(), "cse", *LOWER_TO_LLVM])
+    return Pipeline(
+        [FoldEmpty(), SplitLayers(simt=True), ConvertLinalgToSimt(), "cse", *LOWER_TO_LLVM]
+    )
 
 
 register_pipeline(

@@ -31,6 +31,22 @@ def tensor_ops(module: ir.Module) -> list[ir.OpView]:
     return [op for function in functions_with_body(module) for op in function.entry_block]
 
 
+def is_empty(value: ir.Value) -> bool:
+    """Whether a value is a tensor without elements: one of its dimensions has size 0."""
+    kind = value.type
+    return isinstance(kind, ir.RankedTensorType) and any(
+        not kind.is_dynamic_dim(d) and kind.get_dim_size(d) == 0 for d in range(kind.rank)
+    )
+
+
+def erase_unread(function: func.FuncOp) -> None:
+    """Drops the ops of a function's block whose results nobody reads."""
+    for each in reversed(list(function.entry_block)):
+        pure = each.operation.name.partition(".")[0] in ("arith", "linalg", "math", "tensor")
+        if pure and each.results and not any(list(result.uses) for result in each.results):
+            each.operation.erase()
+
+
 def tensor_bytes(kind: ir.RankedTensorType) -> int:
     """Bytes of a tensor in memory; codes of less than a byte are packed, an i1 has a byte."""
     whole = 8 * max(1, tc.element_bytes(kind.element_type))

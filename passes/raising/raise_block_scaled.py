@@ -11,6 +11,8 @@ from tcir.dialect.attributes import defining, is_fill_only
 from tcir.dialect.ops.block_scaled import scales_shape
 from tcir.passes.build.diagnostics import SMALLEST_BLOCK_SCALED, is_op, match_failure
 from tcir.passes.build.emit import i64
+from tcir.passes.build.gpu_module import is_converted
+from tcir.passes.build.tensor_functions import is_simt
 from tcir.passes.raising.arguments import drop_arguments
 from tcir.passes.raising.contraction import value
 from tcir.passes.raising.scaled_contraction import (
@@ -58,6 +60,8 @@ class RaiseBlockScaled(Pass):
     name: ClassVar[str] = "raise-block-scaled"
 
     def run(self, module: ir.Module) -> None:
+        if is_converted(module):
+            return
         functions = list(module.body.operations)
         if not functions:
             raise match_failure(
@@ -71,7 +75,7 @@ class RaiseBlockScaled(Pass):
                 )
             if len(op.regions[0].blocks) != 1:
                 raise match_failure(op, "expected a function of one block, got branches", SMALLEST)
-            if not any(o.operation.name == OP for o in op.entry_block):
+            if not is_simt(op) and not any(o.operation.name == OP for o in op.entry_block):
                 raise_scaled(op)
 
 
@@ -137,7 +141,9 @@ def _check_shapes(op: ir.OpView) -> None:
                 "is compiled); specialise the function to its sizes", SMALLEST,
             )  # fmt: skip
         if 0 in kind.shape:
-            raise match_failure(op, f"expected sizes of at least 1, got {kind}", SMALLEST)
+            raise match_failure(
+                op, f"expected sizes of at least 1, got {kind}; run fold-empty first", SMALLEST
+            )
 
 
 def _scaling(op: ir.OpView) -> tuple[ir.OpView, list[ir.Value]] | None:

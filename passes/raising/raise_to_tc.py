@@ -9,6 +9,7 @@ from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import is_fill_only
 from tcir.passes.build.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL, match_failure
+from tcir.passes.build.gpu_module import is_converted
 from tcir.passes.build.reshape import RESHAPES, reshape
 from tcir.passes.build.tensor_functions import is_simt
 from tcir.passes.raising.arguments import drop_arguments
@@ -72,6 +73,8 @@ class RaiseToTc(Pass):
     name: ClassVar[str] = "raise-to-tc"
 
     def run(self, module: ir.Module) -> None:
+        if is_converted(module):
+            return
         functions = list(module.body.operations)
         if not functions:
             raise match_failure(
@@ -176,7 +179,8 @@ def _check_shapes(op: ir.OpView, smallest: str) -> None:
         if 0 in kind.shape:
             raise match_failure(
                 op,
-                f"expected sizes of at least 1, got {kind} (a tensor map has no size 0)",
+                f"expected sizes of at least 1, got {kind} (a tensor map has no size 0); run "
+                "fold-empty first",
                 smallest,
             )
 

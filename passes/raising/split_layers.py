@@ -15,8 +15,15 @@ from tcir.passes.build.clone import clone
 from tcir.passes.build.diagnostics import SMALLEST_CONV, SMALLEST_SIMT, is_op, match_failure
 from tcir.passes.build.emit import i64, i64s
 from tcir.passes.build.functions import NAMES
+from tcir.passes.build.gpu_module import kernels_block
 from tcir.passes.build.reshape import RESHAPES
-from tcir.passes.build.tensor_functions import SIMT, functions_with_body, tensor_bytes
+from tcir.passes.build.tensor_functions import (
+    SIMT,
+    erase_unread,
+    functions_with_body,
+    is_empty,
+    tensor_bytes,
+)
 from tcir.passes.raising.contraction import Conv, is_contraction, recognise, value
 from tcir.passes.raising.cuda_cores import no_tensor_core
 from tcir.passes.raising.einsum import Einsum
@@ -139,10 +146,7 @@ class _Layers:
     @staticmethod
     def of(function: func.FuncOp, simt: bool) -> _Layers:
         """Decides what is fused, and what is in memory; drops ops whose results nobody reads."""
-        for each in reversed(list(function.entry_block)):
-            pure = each.operation.name.partition(".")[0] in ("arith", "linalg", "math", "tensor")
-            if pure and each.results and not any(list(result.uses) for result in each.results):
-                each.operation.erase()
+        erase_unread(function)
         *ops, end = (each.operation for each in function.entry_block)
         returned = list(end.operands)
         sums = [op for op in ops if is_product(op)]
@@ -161,13 +165,18 @@ class _Layers:
                 layers.stored.update(map(_base, layers._leaving(fused)))
             elif is_reduction(op) and op not in products:
                 layers.stored.update(each for each in op.results if list(each.uses))
-        layers.stored = {each for each in layers.stored if not isinstance(each, ir.BlockArgument)}
+        arguments = {each for each in layers.stored if isinstance(each, ir.BlockArgument)}
+        layers.stored -= arguments | set(filter(is_empty, layers.stored))
         return layers
 
     def split(self, module: ir.Module) -> None:
         """Replaces the function, unless it is one launch already."""
         launches = self._launches()
         fused = [each.root for each in launches if each.product is not None]
+        if not launches and self.returned and all(map(is_empty, self.returned)):
+            kernels_block(module)
+            self.function.operation.erase()
+            return
         if not launches or (
             len(launches) == 1 and fused == [_base(r).owner for r in self.returned]
         ):
@@ -291,7 +300,7 @@ class _Layers:
 
     def _check_results(self) -> None:
         """Rejects results that are arguments, or the same twice: a buffer is written once."""
-        bases = [_base(each) for each in self.returned]
+        bases = [_base(each) for each in self.returned if not is_empty(each)]
         for number, base in enumerate(bases):
             if isinstance(base, ir.BlockArgument) or base in bases[:number]:
                 got = "an argument" if isinstance(base, ir.BlockArgument) else "one of them twice"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcir.passes.raising.fold_empty import FoldEmpty
 from tcir.passes.raising.fold_layouts import FoldLayouts
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_to_tc import RaiseToTc
@@ -45,6 +46,7 @@ class ConvOptions:
 def raise_convolution() -> list[Pass]:
     """From linalg to ``tc.conv2d`` that TMA can encode, and its ``tc.epilogue``."""
     return [
+        FoldEmpty(),
         FoldLayouts(),
         SplitLayers(),
         FuseEpilogue(),

@@ -86,6 +86,35 @@ def test_a_pipeline_through_the_launcher(
     assert launched.cluster == cluster
 
 
+NONE = """
+func.func @f(%a: tensor<ROWSx0xf16>, %b: tensor<0x96xf16>, %c: tensor<ROWSx96xf32>)
+    -> tensor<ROWSx96xf32> {
+  %y = linalg.matmul ins(%a, %b : tensor<ROWSx0xf16>, tensor<0x96xf16>)
+      outs(%c : tensor<ROWSx96xf32>) -> tensor<ROWSx96xf32>
+  return %y : tensor<ROWSx96xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("rows", [0, 40])
+def test_without_elements(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    """No grid is 0, and no allocation of 0 bytes is asked for; the accumulator is the result."""
+    kernel = tcir.compile(NONE.replace("ROWS", str(rows)), "gemm")
+    fake = on_fake_b200(monkeypatch, kernel)
+    asked: list[int] = []
+    allocate = fake._cuMemAlloc
+    monkeypatch.setattr(
+        fake, "_cuMemAlloc", lambda n: asked.append(n) or allocate(n), raising=False
+    )
+    a, b = np.empty((rows, 0), np.float16), np.empty((0, 96), np.float16)
+    c = np.arange(rows * 96, dtype=np.float32).reshape(rows, 96)
+    got = np.full_like(c, 77)
+    kernel.launch(a, b, c, got)
+    assert got.tobytes() == c.tobytes()
+    assert [launched.grid for launched in fake.launches] == [(15, 1, 1)] * (rows > 0)
+    assert 0 not in asked
+
+
 PACK = """
 func.func @f(%c: tensor<2x24xi8>) -> tensor<2x24xf4E2M1FN> {
   %a = "tc.pack_codes"(%c) : (tensor<2x24xi8>) -> tensor<2x24xf4E2M1FN>

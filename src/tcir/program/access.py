@@ -58,9 +58,12 @@ _MAXIMUM = _MAXIMA | {"linalg.yield", "math.absf"}
 
 
 def product_of(op: ir.Operation) -> Product | None:
-    """The sum of products that an op is, by its indexing maps or as an op of tc; else None."""
+    """The sum of products that an op is, by its indexing maps or as an op of tc; else None, as of
+    an op that sums nothing."""
     from tcir._mlir import linalg
 
+    if is_empty(op):
+        return None
     if op.name == "tc.conv2d":
         return _convolution(op)
     if op.name in ("tc.matmul", "tc.block_scaled_matmul"):
@@ -81,6 +84,11 @@ def product_of(op: ir.Operation) -> Product | None:
     loops = frozenset(i[0] for i in results if i is not None)
     taps = taps_of_maps(op, maps, sizes, loops)
     return Product(factors, (op.operands[len(maps) - 1], results), loops, taps)
+
+
+def is_empty(op: ir.Operation) -> bool:
+    """Whether an op has operands without elements, so that it computes none from others."""
+    return any(0 in getattr(each.type, "shape", ()) for each in op.operands)
 
 
 def reduction_points(module: ir.Module) -> int:

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcir.program.access import Array, Dims, Index, Product, is_maximum, product_of
+from tcir.program.access import (
+    Array,
+    Dims,
+    Index,
+    Product,
+    is_empty,
+    is_maximum,
+    product_of,
+)
 from tcir.program.programs import find_program
 from tcir.program.signature import Signature, numpy_type
 from tcir.program.taps import Taps
@@ -215,9 +223,12 @@ def _before(op: ir.Operation) -> list[ir.Operation]:
 
 
 def is_parallel(op: ir.Operation) -> bool:
-    """Whether an op gives each element of its result once: it is no reduction."""
+    """Whether an op gives each element of its result once: it is no reduction, or one of
+    nothing."""
     from tcir._mlir import linalg
 
+    if is_empty(op):
+        return True
     maps = [each.value for each in linalg.get_indexing_maps(op) or ()]
     return not maps or maps[-1].is_permutation
 

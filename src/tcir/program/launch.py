@@ -170,8 +170,8 @@ class LaunchSequence:
         if len(self.launches) != 1:
             names = ", ".join(f"@{launch.name}" for launch in self.launches)
             raise InputError(
-                f"expected a program of one launch, got {len(self.launches)} ({names}); use "
-                "Kernel.launches"
+                f"expected a program of one launch, got {len(self.launches)} "
+                f"({names or 'all results are without elements'}); use Kernel.launches"
             )
         return self.launches[0]
 

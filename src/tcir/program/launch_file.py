@@ -110,8 +110,10 @@ class LaunchFile:
             ) from None
         except (TypeError, ValueError, AttributeError) as error:
             raise InputError(f"{path}: {error}, see docs/launch-file.md") from None
-        if not launches:
-            raise InputError(f"{path}: expected at least one launch, got none")
+        result = next((a for a in arguments if a.access != "read" and 0 not in a.spec.shape), None)
+        if not launches and (result is not None or not arguments):
+            name = "" if result is None else f" that writes {result.name}"
+            raise InputError(f"{path}: expected a launch{name}, got none")
         known = len(arguments) + len(workspaces)
         for launch in launches:
             strange = [n for n in launch.buffers if not 0 <= n < known]

@@ -71,7 +71,9 @@ class LaunchTable:
     @property
     def total(self) -> tuple[int, int, int, int]:
         """Sums of `Row.bytes`."""
-        arguments, loaded, stored, results = map(sum, zip(*(row.bytes for row in self.rows)))
+        nothing = [(0, 0, 0, 0)]  # of a program without launches
+        sums = map(sum, zip(*nothing, *(row.bytes for row in self.rows), strict=True))
+        arguments, loaded, stored, results = sums
         return arguments, loaded, stored, results
 
     def __str__(self) -> str:
@@ -80,7 +82,7 @@ class LaunchTable:
             (row.name, ", ".join(row.work.computes), ", ".join(row.work.fused) or "-")
             for row in self.rows
         ]
-        wide = [max(map(len, column)) for column in zip(head, *words)]
+        wide = [max(map(len, column)) for column in zip(head, *words, ("bytes", "", ""))]
 
         def line(cells: Iterable[str], numbers: Iterable[object]) -> str:
             left = [f"{cell:<{width}}" for cell, width in zip(cells, wide)]

@@ -62,8 +62,11 @@ class Program:
 
 
 def find_programs(module: ir.Module) -> list[Program]:
-    """The programs of `module` in the order of their launches: one, or all with ``tc.order``."""
+    """The programs of `module` in the order of their launches: one, or all with ``tc.order``; none
+    of a ``gpu.module`` without kernels, when all results are without elements."""
     programs = _programs(module)
+    if not programs and [op.operation.name for op in module.body] == ["gpu.module"]:
+        return []
     orders = [program.order for program in programs]
     if len(programs) < 2 or None in orders or len(set(orders)) < len(orders):
         return [_only(module, programs)]

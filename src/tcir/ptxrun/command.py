@@ -105,7 +105,7 @@ def _run(options: argparse.Namespace) -> int:
         texts = [report.as_dict() for report in reports]
         whole = texts[0] if len(job.calls) == 1 else {"schema": 1, "launches": texts}
         write_json(options.json, whole)
-    return max((report.exit_code for report in reports), key=_GRAVITY.index)
+    return max((report.exit_code for report in reports), key=_GRAVITY.index, default=0)
 
 
 def _plain(options: argparse.Namespace, path: Path | None, ptx: str) -> Job:
@@ -148,8 +148,8 @@ def _described(options: argparse.Namespace, ptx: str, file: LaunchFile) -> Job:
         for c, given in found
         if options.entry in (None, c.name)
     ]
-    if not made:
-        names = ", ".join(c.name for c, _ in found)
+    if not made and (found or options.entry):
+        names = ", ".join(c.name for c, _ in found) or "none: nothing is launched"
         raise LaunchError(f"--entry: expected one of {names}, got {options.entry!r}")
     saves = [*_saves(options.save, values), *zip(options.out, results, strict=False)]
     return Job(ptx, made, saves, workspaces)
@@ -176,6 +176,8 @@ def _execute(options: argparse.Namespace, job: Job) -> list[RunReport]:
             names = ", ".join(call.entry for call in job.calls)
             name = flag.replace("_", "-")
             raise LaunchError(f"--{name}: expected --entry with one of {names}")
+    if not job.calls:
+        print("no launch: all results are without elements")
     reports: list[RunReport] = []
     for number, call in enumerate(job.calls):
         if len(job.calls) > 1:

@@ -134,6 +134,11 @@ def write(
     """
     from tcir.codegen.cubin import assemble
 
+    if not calls:
+        raise InputError(
+            f"--bundle {folder}: expected a program with a launch, got one whose results are all "
+            "without elements: there is nothing to run"
+        )
     if folder.exists() and any(folder.iterdir()):
         raise InputError(f"--bundle {folder}: expected a new or empty folder")
     cubin = assemble(ptx, target=target)

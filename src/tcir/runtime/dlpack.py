@@ -82,7 +82,9 @@ class View:
 
     @property
     def contiguous(self) -> bool:
-        """Whether elements lie in C order without gaps."""
+        """Whether elements lie in C order without gaps; without elements they do."""
+        if 0 in self.shape:
+            return True
         expected = 1
         for extent, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
             if extent > 1 and stride != expected:

@@ -37,7 +37,7 @@ def assemble(code: Code, report: Report, *, required: str, sass: bool) -> Line:
         cubin = codegen.assemble(code.ptx, target=report.target)
         line.pass_seconds = time.perf_counter() - started
         code.cubin = cubin.data
-        dynamic = max(launch.dynamic_smem for launch in code.launches.launches)
+        dynamic = max((each.dynamic_smem for each in code.launches.launches), default=0)
         report.code |= {
             "registers": cubin.registers,
             "spill_bytes": cubin.spill_bytes,

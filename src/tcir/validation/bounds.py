@@ -138,6 +138,8 @@ def squares_limit(expected: Array, reference: Array) -> float:
     An element on the other side of a tie is off by a whole unit, whose square is unit / error times
     the expected one.
     """
+    if not expected.size:
+        return 1.0
     relative, absolute = ROUNDING.get(reference.dtype.name, (0.0, 0.0))  # integers are exact
     with np.errstate(invalid="ignore"):  # of infinities
         unit = 2 * (relative * np.abs(reference.astype(np.float64)) + absolute)

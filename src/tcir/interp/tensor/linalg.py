@@ -60,6 +60,8 @@ def structured(interpreter: Interpreter, op: ir.OpView, *operands: Array) -> Seq
     if affine_maps is None:
         raise IncompleteError(f"{op.operation.name}: no indexing maps")
     arrays = [np.asarray(o) for o in operands]
+    if not all(each.size for each in arrays):  # no point in the loops: a sum of nothing adds no +0
+        return [each.copy() for each in arrays[-outputs:]]
     factors = recognise_product(op.operation.regions[0].blocks[0]) if outputs == 1 else None
     if factors is not None:
         block = op.operation.regions[0].blocks[0]

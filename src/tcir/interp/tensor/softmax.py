@@ -22,6 +22,8 @@ def softmax(x: T, count: int, take: Callable[[T, int], T], compute: Callable[...
     take:    element `n` of the `count` along the dimension
     compute: an op by its name, of operands
     """
+    if not count:
+        return x
     most = take(x, 0)
     for number in range(1, count):
         most = compute("arith.maxnumf", take(x, number), most)
