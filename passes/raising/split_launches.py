@@ -8,6 +8,7 @@ from typing import ClassVar
 from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integers
+from tcir.passes.build.calls import CHOOSE
 from tcir.passes.build.clone import clone
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import i64, i64s
@@ -68,7 +69,8 @@ class SplitLaunches(Pass):
             raise match_failure(
                 functions[several.index(True)],
                 f"expected one function in a module with several launches, got {len(functions)} "
-                "(buffers are numbered once for a module); put each into a file of its own",
+                "(buffers are numbered once for a module); "
+                + CHOOSE.format(functions[several.index(True)].name.value),
             )
         if not any(several):
             return

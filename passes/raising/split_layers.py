@@ -10,7 +10,7 @@ from tcir._mlir import func, ir, linalg, tensor
 from tcir.dialect import tc
 from tcir.dialect.attributes import is_fill_only
 from tcir.dialect.ops.epilogue import SCALAR_OPS
-from tcir.passes.build.calls import inline_calls
+from tcir.passes.build.calls import CHOOSE, inline_calls
 from tcir.passes.build.clone import clone
 from tcir.passes.build.diagnostics import SMALLEST_CONV, SMALLEST_SIMT, is_op, match_failure
 from tcir.passes.build.emit import i64, i64s
@@ -80,6 +80,7 @@ class SplitLayers(Pass):
     def run(self, module: ir.Module) -> None:
         inline_calls(module)
         functions = functions_with_body(module)
+        _check_program(functions)
         if len(functions) != 1 or len(functions[0].regions[0].blocks) != 1:
             return  # raise-to-tc says what it expects
         (function,) = functions
@@ -87,6 +88,19 @@ class SplitLayers(Pass):
         if all(isinstance(op, tc.RepackOp) for op in ours) and "tc.args" not in function.attributes:
             decompose_softmax(module)
             _Layers.of(function, self.simt).split(module)
+
+
+def _check_program(functions: list[func.FuncOp]) -> None:
+    """Rejects one of several functions that would be several launches."""
+    for function in functions if len(functions) > 1 else ():
+        launches = [op for op in function.entry_block if is_product(op.operation)]
+        if len(launches) > 1 and "tc.args" not in function.attributes:
+            names = ", ".join(f"@{each.name.value}" for each in functions)
+            raise match_failure(
+                launches[1],
+                "expected one program in a module where one is several launches (their buffers are "
+                f"numbered once for a module), got {names}; " + CHOOSE.format(function.name.value),
+            )
 
 
 @dataclass

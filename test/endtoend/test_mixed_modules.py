@@ -137,7 +137,7 @@ def test_calls_at_every_level(inputs: Any) -> None:
     assert report.ok, str(report)
 
 
-def test_recursion_and_several_programs_are_refused() -> None:
+def test_recursion_is_refused() -> None:
     call = "func.call @layer(%h, %v, %init) : (tensor<40x32xbf16>, tensor<32x32xbf16>, "
     call += "tensor<40x32xf32>) -> tensor<40x32xbf16>"
     inside = call.replace("%h, %v", "%x, %w")
@@ -145,5 +145,3 @@ def test_recursion_and_several_programs_are_refused() -> None:
     recursive = recursive.replace("  %c =", f"  %r = {inside}\n  %c =")
     with pytest.raises(PassError, match=r"without recursion, got func\.call @layer"):
         tcir.compile(recursive, "gemm")
-    with pytest.raises(tcir.InputError, match="got @layer, @twice; make those that it calls priv"):
-        tcir.compile(CALLS.replace("func.func private", "func.func"), "gemm")

@@ -55,6 +55,8 @@ def make_parser() -> argparse.ArgumentParser:
         help="architecture of PTX and cubin",
     )
 
+    add("--entry", metavar="NAME", help="the program, where a module has several public functions")
+
     passes = parser.add_argument_group("passes")
     add = passes.add_argument
     add("--pipeline", metavar="NAME{options}", help="a named pipeline, see --list-pipelines")

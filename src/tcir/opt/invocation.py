@@ -19,6 +19,7 @@ from tcir.opt.arguments import CODE, chosen_pipeline, plugin_flags
 from tcir.opt.containment import Checkpoint, Notes
 from tcir.opt.printing import IrPrinter, Progress, timing, with_source
 from tcir.passmanager.pipeline import Pass, Pipeline
+from tcir.program.entry_function import keep_entry
 from tcir.program.launch import LaunchSequence
 from tcir.program.source import (
     Chunk,
@@ -120,7 +121,7 @@ class _ChunkRun(Watcher):
         """Exit code and result."""
         arguments = self.arguments
         session = Session(
-            parse_module(self.chunk, context),
+            _read(arguments, self.chunk, context),
             self.pipeline,
             target=arguments.target,
             settings=_settings(arguments),
@@ -269,6 +270,14 @@ class _ChunkRun(Watcher):
         return status
 
 
+def _read(arguments: Namespace, chunk: Chunk, context: ir.Context) -> ir.Module:
+    """The module of a chunk; of several public functions the one that ``--entry`` names."""
+    module = parse_module(chunk, context)
+    if arguments.entry is not None:
+        keep_entry(module, arguments.entry)
+    return module
+
+
 def _as_json(reports: Sequence[Report]) -> dict[str, Any]:
     """The JSON object of one report, or of those of several modules."""
     texts = [report.as_dict() for report in reports]
@@ -284,7 +293,7 @@ def save_reproducer(
         mlir_context(allow_unregistered=arguments.allow_unregistered_dialect) as context,
         collect_diagnostics(context, chunk.name),
     ):
-        module = parse_module(chunk, context)
+        module = _read(arguments, chunk, context)
         before = Pipeline(pipeline.passes[: checkpoint.done])
         Session(
             module, before, target=arguments.target, verify_each=False, contained=True

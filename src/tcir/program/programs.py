@@ -96,16 +96,13 @@ def workspace_bytes(module: ir.Module) -> tuple[int, ...]:
 def _only(module: ir.Module, programs: list[Program]) -> Program:
     if len(programs) == 1:
         return programs[0]
+    from tcir.passes.build.calls import CHOOSE
+
     names = ", ".join(f"@{program.name}" for program in programs) or "none"
     raise InputError(
         f"{format_location(module.operation.location)}expected one function with a body "
         f"(func.func, or llvm.func with nvvm.kernel) to execute, got {names}"
-        + (
-            "; make those that it calls private (func.func private @g), and put each program in a "
-            "file of its own"
-            if programs
-            else ""
-        )
+        + (f"; {CHOOSE.format(programs[0].name)}" if programs else "")
     )
 
 

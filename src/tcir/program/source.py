@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tcir.errors import InputError
 from tcir.passmanager.remarks import remarks_to
+from tcir.program.entry_function import keep_entry
 from tcir.streams import read_input
 
 if TYPE_CHECKING:
@@ -182,8 +183,10 @@ def _name_locations(module: Any, name: str) -> None:
     module.operation.walk(visit)
 
 
-def load_module(source: ModuleSource, context: ir.Context) -> ir.Module:
+def load_module(source: ModuleSource, context: ir.Context, entry: str | None = None) -> ir.Module:
     """A private copy of a program given as `ir.Module`, text or path, in `context`.
+
+    entry: which of several public functions is the program (`tcir.program.entry_function`)
 
     A string is a path when it has no line break and no brace and names a file. Raises `InputError`
     for what MLIR refuses, `NativeCrashError` for what ends it.
@@ -208,12 +211,15 @@ def load_module(source: ModuleSource, context: ir.Context) -> ir.Module:
     rehearse(text, f"reading {name or 'a module'}")
     with collect_diagnostics(context, name) as diagnostics:
         try:
-            return parse_module(Chunk(text, name), context)
+            module = parse_module(Chunk(text, name), context)
         except Exception as error:
             if not (diagnostics or is_mlir_error(error)):
                 raise
             told = diagnostics or [Diagnostic("error", name, 0, 0, str(error))]
             raise InputError("\n".join(map(str, told))) from error
+    if entry is not None:
+        keep_entry(module, entry)
+    return module
 
 
 def count_ops(module: Any) -> int:

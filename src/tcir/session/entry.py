@@ -50,6 +50,7 @@ def compile(
     program: ModuleSource,
     pipeline: Pipeline | str | Iterable[Pass | str],
     *,
+    entry: str | None = None,
     target: str = DEFAULT_TARGET.name,
     validate: bool = False,
     seed: int = 0,
@@ -63,14 +64,15 @@ def compile(
 ) -> Kernel:
     """Compiles `program` (an `ir.Module`, MLIR text or a path) with `pipeline` (or its name).
 
-    Keyword options go to a named pipeline. With ``validate=True`` the program is executed after
-    every pass, see `tcir.validate`; look at ``kernel.report``.
+    entry: which public function is the program, where there are several; those that it does not
+    call are dropped. Keyword options go to a named pipeline. With ``validate=True`` the program is
+    executed after every pass, see `tcir.validate`; look at ``kernel.report``.
     """
     steps = as_pipeline(pipeline, **options)
     settings = Settings(seed, inputs, orders, numerics, max_instructions, ordering, assumptions)
     codegen.start()  # while the dialect is loaded
     with mlir_context() as context:
-        module = load_module(program, context)
+        module = load_module(program, context, entry)
         texts = _Texts(module)
         session = Session(
             module, steps, target=target, settings=settings if validate else None, watcher=texts
@@ -88,6 +90,7 @@ def validate(
     program: ModuleSource,
     pipeline: Pipeline | str | Iterable[Pass | str] = (),
     *,
+    entry: str | None = None,
     target: str = DEFAULT_TARGET.name,
     seed: int = 0,
     inputs: Kind = "integers",
@@ -103,18 +106,18 @@ def validate(
 
     If the pipeline ends in llvm and nvvm for `target`, PTX is generated and executed as well.
     `program` is not modified. `on_line` is called with each line of the report as it completes.
-    Keyword options go to a named pipeline. Execution stops at the first pass with a different
-    result; later passes count as not executed. max_instructions: limit of one execution; default:
-    in proportion to the level before, so an endless loop ends soon. ordering: "silicon", or "isa":
-    what only shipping code proves is an error, too. assumptions: other answers to the open
-    questions about the hardware (`tcir.machine.Assumptions`).
+    `entry` and keyword options are those of `tcir.compile`. Execution stops at the first pass with
+    a different result; later passes count as not executed. max_instructions: limit of one
+    execution; default: in proportion to the level before, so an endless loop ends soon. ordering:
+    "silicon", or "isa": what only shipping code proves is an error, too. assumptions: other answers
+    to the open questions about the hardware (`tcir.machine.Assumptions`).
     """
     steps = as_pipeline(pipeline, **options)
     settings = Settings(seed, inputs, orders, numerics, max_instructions, ordering, assumptions)
     watcher = _Lines(on_line) if on_line is not None else None
     codegen.start()  # while the dialect is loaded
     with mlir_context() as context:
-        module = load_module(program, context)
+        module = load_module(program, context, entry)
         session = Session(module, steps, target=target, settings=settings, watcher=watcher)
         try:
             session.run_passes()

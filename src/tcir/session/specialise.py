@@ -52,13 +52,15 @@ def specialise(
     program: ModuleSource,
     pipeline: Pipeline | str | Iterable[Pass | str],
     batch: Iterable[int],
+    *,
+    entry: str | None = None,
     **options: Any,
 ) -> Specialised:
     """Compiles `program`, whose arguments have dynamic dimensions of one size, for each of `batch`.
 
-    Pass ``specialise-shapes`` gives the dimensions the size; `options` go to `tcir.compile`, so
-    with ``validate=True`` each kernel is executed after every pass. InputError where nothing is
-    dynamic.
+    Pass ``specialise-shapes`` gives the dimensions the size; `entry` and `options` are those of
+    `tcir.compile`: with ``validate=True`` each kernel is executed after every pass. InputError
+    where nothing is dynamic.
     """
     from tcir.passes.build.tensor_functions import functions_with_body
     from tcir.passes.raising.specialise_shapes import SpecialiseShapes, dynamic_dims
@@ -67,7 +69,7 @@ def specialise(
     texts, dims, name = dict[int, str](), list[tuple[int, int]](), ""
     for size in sizes:
         with mlir_context() as context:
-            module = load_module(program, context)
+            module = load_module(program, context, entry)
             for function in functions_with_body(module):
                 dims, name = dynamic_dims(function), function.name.value
             SpecialiseShapes(size).apply(module)
