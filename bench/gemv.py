@@ -101,7 +101,7 @@ class Compiled:
     def plan(self, requested: int) -> Plan:
         """With the bytes that the machine counted."""
         ranges = self.ranges
-        partials = sum(self.kernel.launches.workspaces)
+        partials = sum(self.kernel.launches.workspaces.sizes)
         return Plan(
             "gemv-padded-n", requested, 2 * partials, ranges.ctas, len(ranges.shares()),
             self.stages_in_flight * (requested // ranges.total), ranges.balance(),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
 from tcir.passes.raising.fold_empty import FoldEmpty
 from tcir.passes.raising.split_layers import SplitLayers
+from tcir.passes.roles.plan_workspaces import PlanWorkspaces
 from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.target import TARGETS
@@ -20,7 +21,14 @@ class SimtElementwiseOptions:
 def build(_: SimtElementwiseOptions) -> Pipeline:
     """The passes."""
     return Pipeline(
-        [FoldEmpty(), SplitLayers(simt=True), ConvertLinalgToSimt(), "cse", *LOWER_TO_LLVM]
+        [
+            FoldEmpty(),
+            SplitLayers(simt=True),
+            ConvertLinalgToSimt(),
+            PlanWorkspaces(),
+            "cse",
+            *LOWER_TO_LLVM,
+        ]
     )
 
 

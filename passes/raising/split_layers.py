@@ -68,10 +68,9 @@ class SplitLayers(Pass):
     read. A convolution that no tensor core takes (depthwise, thin groups) is computed by CUDA cores
     with what is behind it. In memory are results, factors of products, and what is reduced to;
     elementwise ops between those are computed by every launch that reads them. Reshapes are other
-    shapes of a buffer. ``linalg.softmax`` is decomposed. A workspace is written by one launch and
-    not used again for another tensor. A remark states each launch. A function of one product and
-    its epilogue stays as it is, and so does one with ops of ``tc`` but ``tc.repack`` of results.
-    Preserves every value, bit for bit.
+    shapes of a buffer. ``linalg.softmax`` is decomposed. A workspace is written by one launch. A
+    remark states each launch. A function of one product and its epilogue stays as it is, and so
+    does one with ops of ``tc`` but ``tc.repack`` of results. Preserves every value, bit for bit.
     """
 
     name: ClassVar[str] = "split-layers"

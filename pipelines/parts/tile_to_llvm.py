@@ -9,6 +9,7 @@ from tcir.passes.roles.cluster_launch_control import ClusterLaunchControl
 from tcir.passes.roles.multi_buffer import MultiBuffer
 from tcir.passes.roles.place_barriers import PlaceBarriers
 from tcir.passes.roles.plan_memory import PlanMemory
+from tcir.passes.roles.plan_workspaces import PlanWorkspaces
 from tcir.passes.roles.programmatic_launch import ProgrammaticLaunch
 from tcir.passmanager.pipeline import Pass
 
@@ -33,5 +34,6 @@ def tile_to_llvm(
         *([ClusterLaunchControl()] if takes_over else []),
         *([ProgrammaticLaunch()] if programmatic else []),
         ConvertTcToNvvm(),
+        PlanWorkspaces(),
         *LOWER_TO_LLVM,
     ]

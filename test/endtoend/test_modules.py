@@ -19,6 +19,7 @@ from tcir.passes.raising.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_to_tc import RaiseToTc
 from tcir.passes.raising.split_launches import SplitLaunches
 from tcir.passes.raising.split_layers import SplitLayers
+from tcir.passes.roles.plan_workspaces import PlanWorkspaces
 from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
 from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
 
@@ -458,8 +459,26 @@ def smaller_workspace(index: int = 0) -> Edit:
     return edit
 
 
+def place(index: int, offset: int) -> Edit:
+    """A workspace begins at another byte of the arena."""
+
+    def edit(module: Any) -> None:
+        offsets = list(module.operation.attributes["tc.workspace_offsets"])
+        offsets[index] = offset
+        module.operation.attributes["tc.workspace_offsets"] = ir.DenseI64ArrayAttr.get(offsets)
+
+    return edit
+
+
+def without_offset(module: Any) -> None:
+    """The last workspace has no place."""
+    offsets = list(module.operation.attributes["tc.workspace_offsets"])
+    module.operation.attributes["tc.workspace_offsets"] = ir.DenseI64ArrayAttr.get(offsets[:-1])
+
+
 SPLIT, SIMT_PASS = "split-layers", "convert-linalg-to-simt"
 REPACK, LAUNCHES, REPACK_SIMT = "repack-gemm", "split-launches", "convert-repack-to-simt"
+PLAN = "plan-workspaces"
 SQUARE = perceptron(32, [32, 32, 32, 32])
 """Three layers of one size: any buffer fits anywhere. Inputs 0 to 6, result 7, workspaces 8, 9."""
 ATTENTION = attention(32, 32, 32)
@@ -504,11 +523,21 @@ BREAKS: list[tuple[str, str, str, Edit]] = [
      change_text(r"tc.grid = array<i64: 7,", "tc.grid = array<i64: 6,")),
     ("repacked rows begin an element too early", ODD, REPACK_SIMT,
      change_text(r"(%c37_i32\w* = arith.constant) 37 ", r"\1 36 ")),
+    ("two layers in the same bytes", SQUARE, PLAN, place(1, 0)),
+    ("the end of a layer in the other one's bytes", SQUARE, PLAN, place(1, 2048 - 256)),
+    ("a workspace that is not aligned", SQUARE, PLAN, place(1, 2048 + 2)),
+    ("a workspace in front of the arena", SQUARE, PLAN, place(1, -2048)),
+    ("a workspace behind all memory", SQUARE, PLAN, place(1, 1 << 44)),
+    ("a workspace without a place", SQUARE, PLAN, without_offset),
+    ("maxima in the bytes of the scores, which are read later", ATTENTION, PLAN, place(1, 0)),
+    ("sums in the last bytes of the scores", ATTENTION, PLAN, place(2, 4096 - 256)),
+    ("probabilities in place of the scores that they are made of", ATTENTION, PLAN, place(3, 0)),
+    ("repacked weights in the bytes of the rows that they multiply", ODD, PLAN, place(4, 0)),
 ]  # fmt: skip
-"""Of the splitter, of the numbers and sizes of buffers, of repacking, and of CUDA cores."""
+"""Of the splitter, of the numbers, sizes and places of buffers, of repacking, of CUDA cores."""
 BROKEN = [
     SplitLayers(), FuseEpilogue(), RaiseToTc(), RepackGemm(), SplitLaunches(),
-    ConvertRepackToSimt(), ConvertLinalgToSimt(),
+    ConvertRepackToSimt(), ConvertLinalgToSimt(), PlanWorkspaces(),
 ]  # fmt: skip
 """The passes between linalg and tiles."""
 

@@ -138,7 +138,7 @@ def test_real_size_assembles() -> None:
     names = [launch.name for launch in kernel.launches.launches]
     assert names[:2] == ["f_pack0", "f_scales1"] and names[2] == "f"
     assert kernel.launches.launches[0].grid == (7168 * 16384 // 16 // 256, 1, 1)
-    assert kernel.launches.workspaces[0] == 7168 * 16384 // 2
+    assert kernel.launches.workspaces.sizes[0] == 7168 * 16384 // 2
     assert kernel.cubin[:4] == b"\x7fELF"
 
 

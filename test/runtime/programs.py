@@ -10,6 +10,7 @@ import numpy as np
 from tcir.codegen import assemble
 from tcir.interp import OutputSpec
 from tcir.program.launch import Launch, LaunchSequence
+from tcir.program.workspaces import Workspaces
 
 ADD_ONE = """
 .visible .entry {name}(.param .u64 from, .param .u64 to)
@@ -36,5 +37,6 @@ def counted(
     ptx = head + "".join(ADD_ONE.format(name=name) for name in names)
     return SimpleNamespace(
         name="counted", ptx=ptx, signature=SimpleNamespace(inputs=(spec,), outputs=(spec,)),
-        launches=LaunchSequence(launches, workspaces), cubin=assemble(ptx, target="sm_90").data,
+        launches=LaunchSequence(launches, Workspaces.apart(workspaces)),
+        cubin=assemble(ptx, target="sm_90").data,
     )  # fmt: skip

@@ -11,6 +11,7 @@ from tcir.errors import InputError
 from tcir.interp import OutputSpec
 from tcir.program.execution import run_sequence
 from tcir.program.launch import Launch, LaunchSequence
+from tcir.program.workspaces import Workspaces
 
 KERNEL = """
 .visible .entry {name}(.param .u64 a, .param .u64 b) {{
@@ -41,7 +42,7 @@ def launch(name: str, *buffers: int, threads: int = 32) -> Launch:
 
 
 def run(*launches: Launch, workspaces: tuple[int, ...] = (128,)) -> Any:
-    return run_sequence(PTX, LaunchSequence(launches, workspaces), [X], [OUT])
+    return run_sequence(PTX, LaunchSequence(launches, Workspaces.apart(workspaces)), [X], [OUT])
 
 
 def test_one_after_the_other() -> None:
@@ -83,7 +84,7 @@ SPOILING = KERNEL.replace("ret;", "st.global.f32 [%d2], %f1;\n  ret;").format(na
 
 def spoiled(*launches: Launch) -> Any:
     head, clean = PTX.split(".visible .entry two")[0], launches
-    return run_sequence(head + SPOILING, LaunchSequence(clean, (128,)), [X], [OUT])
+    return run_sequence(head + SPOILING, LaunchSequence(clean, Workspaces.apart([128])), [X], [OUT])
 
 
 def test_a_launch_that_writes_what_it_should_read() -> None:

@@ -63,8 +63,11 @@ def check_arrays(
     )
 
 
-def check_workspaces(workspaces: Mapping[int, int]) -> None:
-    """InputError for sizes that no device has; IncompleteError if this machine has too little."""
+def check_workspaces(workspaces: Mapping[int, int], arena: int = 0) -> None:
+    """InputError for sizes that no device has; IncompleteError if this machine has too little.
+
+    workspaces: sizes by number. arena: bytes of the allocation that they are in
+    """
     most = DEFAULT_TARGET.memory
     for number, size in workspaces.items():
         if not 0 <= size <= most:
@@ -72,4 +75,9 @@ def check_workspaces(workspaces: Mapping[int, int]) -> None:
                 f"expected workspace {number} of 0 to {most} bytes (the memory of "
                 f"{DEFAULT_TARGET.name}), got {size}"
             )
+    if arena > most:
+        raise InputError(
+            f"expected workspaces within {most} bytes (the memory of {DEFAULT_TARGET.name}), got "
+            f"an end at byte {arena}"
+        )
     check_host(SHADOW * sum(workspaces.values()))

@@ -21,6 +21,7 @@ from tcir.program.capacity import check_workspaces
 from tcir.program.inputs import poison
 from tcir.program.launch import Launch, LaunchSequence
 from tcir.program.memory_image import image_spec, in_memory
+from tcir.program.workspaces import Workspaces
 from tcir.run_options import DEFAULT_OPTIONS, RunOptions
 
 Array = np.ndarray[Any, Any]
@@ -44,10 +45,13 @@ def run_in_order(
     steps: Sequence[KernelStep],
     inputs: Sequence[Array],
     outputs: Sequence[OutputSpec],
-    workspaces: Mapping[int, int],
+    spaces: Workspaces,
 ) -> Outcome:
-    """Runs the kernels; `workspaces` are sizes in bytes by number. Counters are sums."""
-    check_workspaces(workspaces)
+    """Runs the kernels. Counters are sums."""
+    first = len(inputs) + len(outputs)
+    workspaces = dict(enumerate(spaces.sizes, first))
+    check_workspaces(workspaces, spaces.arena)
+    spaces.check([(step.name, step.buffers) for step in steps], first)
     known: dict[int, Array] = dict(enumerate(inputs))
     specs = {len(inputs) + n: spec for n, spec in enumerate(outputs)}
     specs |= {n: OutputSpec((size,), np.dtype(np.uint8)) for n, size in workspaces.items()}
@@ -89,7 +93,7 @@ def run_in_order(
     if missing:
         raise InputError(f"expected a kernel that writes result {missing[0]}, got none")
     total.outputs = [known[len(inputs) + n] for n in range(len(outputs))]
-    total.counters = dict(counters) | {"workspaces": sum(workspaces.values())}
+    total.counters = dict(counters) | {"workspaces": spaces.arena}
     total.sites = {n: site for n, site in sites.items() if n < len(outputs)}
     return total
 
@@ -263,7 +267,7 @@ def run_sequence(
 ) -> Outcome:
     """Executes the kernels of PTX text one after the other, each as `run_kernel` does."""
     results = list(outputs)
-    if len(sequence.launches) == 1 and not sequence.workspaces:
+    if len(sequence.launches) == 1 and not sequence.workspaces.sizes:
         only = sequence.only
         return in_memory(results, lambda specs: run_kernel(ptx, only, inputs, specs, options))
     first = len(inputs) + len(results)
@@ -278,5 +282,4 @@ def run_sequence(
         return KernelStep(launch.name, launch.buffers, run)
 
     steps = [step(launch) for launch in sequence.launches]
-    sizes = dict(enumerate(sequence.workspaces, first))
-    return in_memory(results, lambda specs: run_in_order(steps, inputs, specs, sizes))
+    return in_memory(results, lambda specs: run_in_order(steps, inputs, specs, sequence.workspaces))

@@ -7,8 +7,8 @@ caller's buffers: inputs, then results) or ``{kind = "workspace", bytes}``, ``tc
 ``tc.programmatic`` where the launch may start before the one in front of it has ended.
 
 A module may hold several kernels, launched in the order of their attribute ``tc.order``. Buffers
-after the caller's are workspaces between them: ``tc.workspaces`` on the `builtin.module` has their
-sizes in bytes. What a kernel reads and writes: see `tcir.program.execution`.
+after the caller's are workspaces between them (`tcir.program.workspaces`). What a kernel reads and
+writes: see `tcir.program.execution`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from tcir.errors import InputError, format_location
 from tcir.program.capacity import check_workspaces
-from tcir.program.programs import Program, find_program, find_programs, workspace_bytes
+from tcir.program.programs import Program, find_program, find_programs
+from tcir.program.workspaces import NONE, Workspaces
 
 if TYPE_CHECKING:
     import numpy as np
@@ -133,10 +134,10 @@ Call = tuple[Launch, list[Any]]
 
 @dataclass(frozen=True)
 class LaunchSequence:
-    """Launches in order, and the sizes in bytes of the workspaces between them."""
+    """Launches in order, and the workspaces between them."""
 
     launches: tuple[Launch, ...]
-    workspaces: tuple[int, ...] = ()
+    workspaces: Workspaces = NONE
 
     @staticmethod
     def from_module(module: ir.Module) -> LaunchSequence:
@@ -147,7 +148,7 @@ class LaunchSequence:
     def from_programs(module: ir.Module, programs: Sequence[Program]) -> LaunchSequence:
         """Reads the kernels of the programs found in `module`."""
         launches = tuple(Launch.from_program(program) for program in programs)
-        return LaunchSequence(launches, workspace_bytes(module))
+        return LaunchSequence(launches, Workspaces.of(module))
 
     def calls(self, arrays: Sequence[Any], written: Collection[int]) -> Iterator[Call]:
         """Each launch with its arguments. arrays: the caller's arguments, then the workspaces;

@@ -20,6 +20,7 @@ from tcir.errors import InputError
 from tcir.interp import OutputSpec
 from tcir.program.launch import Launch, LaunchSequence
 from tcir.program.signature import Signature
+from tcir.program.workspaces import Workspaces
 
 FORMAT, VERSION = "tcir launch", 1
 ACCESSES = ("read", "write", "read-write")
@@ -73,7 +74,8 @@ class LaunchFile:
                 }
                 for a in self.arguments
             ],
-            "workspaces": list(self.launches.workspaces),
+            "workspaces": list(self.launches.workspaces.sizes),
+            "workspace_offsets": list(self.launches.workspaces.offsets),
             "launches": [
                 {
                     "entry": launch.name,
@@ -103,7 +105,7 @@ class LaunchFile:
         try:
             arguments = tuple(_argument(n, each) for n, each in enumerate(fields["arguments"]))
             launches = tuple(_launch(each) for each in fields["launches"])
-            workspaces = tuple(int(n) for n in fields.get("workspaces", ()))
+            spaces = _workspaces(fields)
         except KeyError as error:
             raise InputError(
                 f"{path}: expected the field {error}, see docs/launch-file.md"
@@ -114,7 +116,7 @@ class LaunchFile:
         if not launches and (result is not None or not arguments):
             name = "" if result is None else f" that writes {result.name}"
             raise InputError(f"{path}: expected a launch{name}, got none")
-        known = len(arguments) + len(workspaces)
+        known = len(arguments) + len(spaces.sizes)
         for launch in launches:
             strange = [n for n in launch.buffers if not 0 <= n < known]
             if strange:
@@ -122,7 +124,16 @@ class LaunchFile:
                     f"{path}: @{launch.name}: expected arguments 0 to {known - 1}, workspaces "
                     f"included, got {strange[0]}"
                 )
-        return LaunchFile(arguments, LaunchSequence(launches, workspaces), fields.get("target", ""))
+        spaces.check([(each.name, each.buffers) for each in launches], len(arguments))
+        return LaunchFile(arguments, LaunchSequence(launches, spaces), fields.get("target", ""))
+
+
+def _workspaces(fields: Mapping[str, Any]) -> Workspaces:
+    sizes = tuple(int(n) for n in fields.get("workspaces", ()))
+    offsets = fields.get("workspace_offsets")
+    if offsets is None:
+        return Workspaces.apart(sizes)
+    return Workspaces(sizes, tuple(int(n) for n in offsets))
 
 
 def _param(param: Mapping[str, Any]) -> dict[str, Any]:

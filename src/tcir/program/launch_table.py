@@ -17,6 +17,7 @@ from tcir.program.memory_image import image_spec
 from tcir.program.programs import programs_on_tensors
 from tcir.program.signature import Signature
 from tcir.program.source import mlir_context
+from tcir.program.workspaces import NONE, Workspaces
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
@@ -67,6 +68,7 @@ class LaunchTable:
     """The launches of a program in order; `str` of it is the table."""
 
     rows: tuple[Row, ...]
+    workspaces: Workspaces = NONE
 
     @property
     def total(self) -> tuple[int, int, int, int]:
@@ -90,12 +92,14 @@ class LaunchTable:
 
         rows = [line(cells, row.bytes) for cells, row in zip(words, self.rows)]
         _, loaded, stored, _ = self.total
+        apart = Workspaces.apart(self.workspaces.sizes).arena
         return "\n".join(
             [
                 line(head, ("arguments", "loaded", "stored", "results")),
                 *rows,
                 line(("bytes", "", ""), self.total),
                 f"between launches: {stored} bytes stored, {loaded} bytes loaded",
+                f"workspaces: {self.workspaces.arena} bytes, {apart} without sharing",
             ]
         )
 
@@ -110,7 +114,7 @@ def launch_table(
     ops were tiled.
     """
     inputs, results = map(_sizes, (signature.inputs, signature.outputs))
-    sizes = [*inputs, *results, *sequence.workspaces]
+    sizes = [*inputs, *results, *sequence.workspaces.sizes]
     first = len(inputs) + len(results)
     known = set(range(len(inputs)))
     rows = []
@@ -124,7 +128,7 @@ def launch_table(
         )
         work = works.get(launch.name, Work(("(added by tiling)",)))
         rows.append(Row(launch.name, work, outside[0], inside[0], inside[1], outside[1]))
-    return LaunchTable(tuple(rows))
+    return LaunchTable(tuple(rows), sequence.workspaces)
 
 
 def works_of(texts: Iterable[str]) -> dict[str, Work]:

@@ -87,12 +87,6 @@ def programs_on_tensors(module: ir.Module) -> list[Program]:
     return programs if all(program.level == "tensor" for program in programs) else []
 
 
-def workspace_bytes(module: ir.Module) -> tuple[int, ...]:
-    """Sizes of the workspaces between the kernels of `module`: its attribute ``tc.workspaces``."""
-    attributes = module.operation.attributes
-    return tuple(attributes["tc.workspaces"]) if "tc.workspaces" in attributes else ()
-
-
 def _only(module: ir.Module, programs: list[Program]) -> Program:
     if len(programs) == 1:
         return programs[0]

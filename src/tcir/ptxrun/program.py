@@ -28,7 +28,7 @@ def bind(file: LaunchFile, given: Sequence[object]) -> list[object]:
 
 def calls(file: LaunchFile, values: Sequence[object]) -> tuple[list[Call], list[np.ndarray]]:
     """The launches with their arguments, and the workspaces between them."""
-    spaces = [np.full(size, 0xCB, np.uint8) for size in file.launches.workspaces]
+    spaces = [np.full(size, 0xCB, np.uint8) for size in file.launches.workspaces.sizes]
     written = [n for n, a in enumerate(file.arguments) if a.access == "write"]
     written += range(len(values), len(values) + len(spaces))
     return list(file.launches.calls([*values, *spaces], written)), spaces

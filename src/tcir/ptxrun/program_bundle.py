@@ -33,7 +33,7 @@ def write_program(
     signature, sequence = kernel.signature, kernel.launches
     arrays = images(make_inputs(signature.inputs, seed, inputs))
     byte = np.dtype(np.uint8)
-    workspaces = [poison(OutputSpec((size,), byte)) for size in sequence.workspaces]
+    workspaces = [poison(OutputSpec((size,), byte)) for size in sequence.workspaces.sizes]
     buffers = [*arrays, *(poison(image_spec(spec)) for spec in signature.outputs), *workspaces]
     calls = [
         Call(

@@ -108,17 +108,19 @@ def launch(kernel: CompiledKernel, *buffers: Any, stream: Any = None) -> None:
 def launch_in_order(
     sequence: LaunchSequence, cubin: bytes, pointers: Sequence[int], on: Device, stream: int = 0
 ) -> None:
-    """Launches on one stream; the workspaces between them are allocated and freed on it."""
-    workspaces: list[int] = []
+    """Launches on one stream; the arena of workspaces is allocated and freed on it."""
+    workspaces = sequence.workspaces
+    arena = 0
+    if workspaces.arena:
+        on.activate()
+        arena = int(call("cuMemAllocAsync", workspaces.arena, stream))
     try:
-        for size in sequence.workspaces:
-            on.activate()
-            workspaces.append(int(call("cuMemAllocAsync", size, stream)))
+        places = [arena + offset for offset in workspaces.offsets]
         for sizes in sequence.launches:
-            launch_pointers(sizes, cubin, [*pointers, *workspaces], on, stream)
+            launch_pointers(sizes, cubin, [*pointers, *places], on, stream)
     finally:
-        for workspace in workspaces:
-            call("cuMemFreeAsync", workspace, stream)
+        if arena:
+            call("cuMemFreeAsync", arena, stream)
 
 
 def launch_pointers(

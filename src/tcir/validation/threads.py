@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from tcir.interp import Outcome, executor_for
 from tcir.program.launch import Launch
-from tcir.program.programs import Program, workspace_bytes
+from tcir.program.programs import Program
+from tcir.program.workspaces import Workspaces
 from tcir.validation.report import Line
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class Threads:
 
     launches: tuple[Launch, ...]
     instructions: tuple[list[str], ...]
-    workspaces: tuple[int, ...]
+    workspaces: Workspaces
     spelled: dict[str, Spelling] = field(compare=False)
 
     @staticmethod
@@ -44,7 +45,7 @@ class Threads:
         return Threads(
             tuple(Launch.from_program(program) for program in programs),
             tuple(each.instructions for each in spelled.values()),
-            tuple(workspace_bytes(module)),
+            Workspaces.of(module),
             spelled,
         )
 

@@ -36,8 +36,9 @@ from tcir.program.execution import (
 )
 from tcir.program.launch import LaunchSequence
 from tcir.program.memory_image import from_memory, images, in_memory
-from tcir.program.programs import Program, find_program, find_programs, workspace_bytes
+from tcir.program.programs import Program, find_program, find_programs
 from tcir.program.signature import Signature, signature_of, views_of
+from tcir.program.workspaces import Workspaces
 from tcir.run_options import RunOptions
 from tcir.target import DEFAULT_TARGET
 from tcir.validation import bounds, compare, propagation
@@ -334,9 +335,9 @@ class Validator:
             return KernelStep(program.name, program.buffers, run, views)
 
         first = len(draw.inputs) + len(outputs)
-        sizes = dict(enumerate(workspace_bytes(module), first))
+        spaces = Workspaces.of(module)
         steps = [step(program) for program in programs]
-        return in_memory(outputs, lambda specs: run_in_order(steps, buffers, specs, sizes))
+        return in_memory(outputs, lambda specs: run_in_order(steps, buffers, specs, spaces))
 
     @property
     def _main(self) -> Draw:

@@ -1,0 +1,120 @@
+"""Workspaces: the memory between launches, planned as one allocation, the arena.
+
+``tc.workspaces`` on the `builtin.module` has their sizes in bytes, and ``tc.workspace_offsets``, of
+plan-workspaces, where each begins in the arena. Without it none shares a byte with another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from tcir.errors import InputError
+
+if TYPE_CHECKING:
+    from tcir._mlir import ir
+
+SIZES, OFFSETS = "tc.workspaces", "tc.workspace_offsets"
+ALIGNMENT = 256
+"""Bytes that divide the address of any allocation (CUDA C++ Programming Guide, device memory
+accesses), and so that of a workspace: more than TMA and vector loads ask for."""
+
+
+def aligned(size: int) -> int:
+    """Bytes up to where the next workspace may begin."""
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def sizes_of(module: ir.Module) -> tuple[int, ...]:
+    """Bytes of each workspace."""
+    attributes = module.operation.attributes
+    return tuple(attributes[SIZES]) if SIZES in attributes else ()
+
+
+@dataclass(frozen=True)
+class Workspaces:
+    """Sizes in bytes, and where each begins in the arena.
+
+    Raises InputError for offsets that are not as many as the sizes, negative, or not aligned.
+    """
+
+    sizes: tuple[int, ...] = ()
+    offsets: tuple[int, ...] = ()
+
+    @staticmethod
+    def of(module: ir.Module) -> Workspaces:
+        """Those between the kernels of `module`."""
+        attributes = module.operation.attributes
+        if OFFSETS not in attributes:
+            return Workspaces.apart(sizes_of(module))
+        return Workspaces(sizes_of(module), tuple(attributes[OFFSETS]))
+
+    @staticmethod
+    def apart(sizes: Iterable[int]) -> Workspaces:
+        """One behind the other, so that none shares a byte with another."""
+        sizes = tuple(sizes)
+        ends = accumulate(map(aligned, sizes), initial=0)
+        return Workspaces(sizes, tuple(ends)[: len(sizes)])
+
+    def __post_init__(self) -> None:
+        if len(self.offsets) != len(self.sizes):
+            raise InputError(
+                f"expected as many {OFFSETS} as {SIZES}, {len(self.sizes)}, got "
+                f"{len(self.offsets)}: {list(self.offsets)}; run plan-workspaces again"
+            )
+        for number, offset in enumerate(self.offsets):
+            if offset < 0 or offset % ALIGNMENT:
+                raise InputError(
+                    f"expected {OFFSETS} that are multiples of {ALIGNMENT} from 0 on (TMA and "
+                    f"vector loads need aligned addresses), got {offset} for workspace {number} "
+                    "of them; run plan-workspaces again"
+                )
+
+    @property
+    def arena(self) -> int:
+        """Bytes of the allocation."""
+        return max((o + size for o, size in zip(self.offsets, self.sizes)), default=0)
+
+    def share(self, one: int, other: int) -> bool:
+        """Whether two of them have a byte in common."""
+        begins = max(self.offsets[one], self.offsets[other])
+        ends = min(self.offsets[n] + self.sizes[n] for n in (one, other))
+        return begins < ends
+
+    def check(self, launches: Sequence[tuple[str, Collection[int]]], first: int) -> None:
+        """Raises InputError where a launch writes bytes that it or a later one reads.
+
+        launches: names and numbers of buffers, in order. first: number of the first workspace. Of
+        its buffers, a launch writes those that no launch before it wrote.
+        """
+        holds: set[int] = set()
+        lost: dict[int, str] = {}
+        for name, buffers in launches:
+            used = [n - first for n in buffers if first <= n < first + len(self.sizes)]
+            for number in used:
+                if number in lost:
+                    raise InputError(
+                        f"@{name}: expected in workspace {first + number} what a launch before "
+                        f"stored there, got bytes of {lost[number]}, which shares memory with it "
+                        f"({OFFSETS}); run plan-workspaces again"
+                    )
+            for number in used:
+                if number in holds:
+                    continue
+                for other in holds.intersection(used) | set(used) - {number}:
+                    if self.share(number, other):
+                        raise InputError(
+                            f"@{name}: expected memory of its own for workspace {first + number}, "
+                            f"which it writes, got bytes of workspace {first + other}, which it "
+                            f"uses, too ({OFFSETS}); run plan-workspaces again"
+                        )
+                for other in [each for each in holds if self.share(number, each)]:
+                    holds.remove(other)
+                    lost[other] = f"workspace {first + number} of @{name}"
+                holds.add(number)
+
+
+NONE = Workspaces()
+"""Of a program of one launch."""
