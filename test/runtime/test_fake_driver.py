@@ -18,7 +18,8 @@ from tcir.errors import InputError, MissingDependencyError
 from tcir.interp import OutputSpec
 from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
 from tcir.program.inputs import make_inputs
-from tcir.program.launch import Launch
+from tcir.program.launch import Launch, LaunchSequence
+from tcir.program.workspaces import Workspaces
 from tcir.runtime import dlpack, driver
 
 from . import fake_driver
@@ -154,6 +155,27 @@ def test_two_launches_with_a_workspace_between(monkeypatch: pytest.MonkeyPatch) 
     assert [launched.stream for launched in fake.launches] == [5, 5]
     assert fake.launches[0].values[1] == fake.launches[1].values[0]
     assert int.from_bytes(fake.launches[0].values[1], "little") in fake.freed
+
+
+def test_workspaces_share_one_allocation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first and the third one are never in use together."""
+    names, chain = ("a", "b", "c", "d"), (0, 2, 3, 4, 1)
+    launches = tuple(
+        Launch(name, (1, 1, 1), (32, 1, 1), 0, (pointer(chain[n]), pointer(chain[n + 1])))
+        for n, name in enumerate(names)
+    )
+    program = counted(names, launches, (128, 128, 128))
+    planned = Workspaces((128, 128, 128), (0, 256, 0))
+    program.launches = LaunchSequence(launches, planned)
+    fake = fake_driver.install(monkeypatch, {n: ([8, 8], program.ptx) for n in names})
+    x, y = np.arange(32, dtype=np.uint32), np.zeros(32, np.uint32)
+    runtime.launch(program, x, y)
+    assert (y == x + 4).all()
+    first, second, third = (
+        int.from_bytes(launched.values[1], "little") for launched in fake.launches[:3]
+    )
+    assert (second - first, third) == (256, first)
+    assert fake.workspaces.count(first) == 1 and first in fake.freed and second not in fake.freed
 
 
 def test_a_workspace_of_one_launch(monkeypatch: pytest.MonkeyPatch) -> None:
