@@ -38,7 +38,7 @@ from tcir.program.launch import LaunchSequence
 from tcir.program.memory_image import from_memory, images, in_memory
 from tcir.program.programs import Program, find_program, find_programs
 from tcir.program.signature import Signature, signature_of, views_of
-from tcir.program.workspaces import Workspaces
+from tcir.program.workspaces import NONE, Workspaces
 from tcir.run_options import RunOptions
 from tcir.target import DEFAULT_TARGET
 from tcir.validation import bounds, compare, propagation
@@ -290,7 +290,7 @@ class Validator:
         assert self.signature is not None
         outputs = self.signature.outputs
         if not programs:
-            return in_memory(outputs, lambda specs: run_in_order([], draw.images, specs, {}))
+            return in_memory(outputs, lambda specs: run_in_order([], draw.images, specs, NONE))
         program = programs[0]
         views = views_of(program)
         plain = program.level == "tensor" and not views
