@@ -12,6 +12,7 @@ from tcir.passes.raising.raise_quantise import RaiseQuantise
 from tcir.passes.raising.reorder_scales import ReorderScales
 from tcir.passes.raising.split_launches import SplitLaunches
 from tcir.passes.raising.split_layers import SplitLayers
+from tcir.passes.roles.plan_workspaces import PlanWorkspaces
 from tcir.passes.simt.convert_block_scaled_to_simt import ConvertBlockScaledToSimt
 from tcir.passes.simt.convert_codes_to_simt import ConvertCodesToSimt
 from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
@@ -41,7 +42,9 @@ def build(options: GemvSimtOptions) -> Pipeline:
     reorder = [ReorderScales()] if options.reorder else []
     layouts = [SplitLaunches(), ConvertScalesToSimt(), ConvertCodesToSimt(), ConvertLinalgToSimt()]
     raising = [FoldEmpty(), RaiseQuantise(), SplitLayers(), FuseEpilogue(), RaiseBlockScaled()]
-    return Pipeline([*raising, *reorder, *layouts, convert, "cse", *LOWER_TO_LLVM])
+    return Pipeline(
+        [*raising, *reorder, *layouts, convert, PlanWorkspaces(), "cse", *LOWER_TO_LLVM]
+    )
 
 
 register_pipeline(

@@ -16,6 +16,7 @@ from tcir.passes.raising.raise_quantise import RaiseQuantise
 from tcir.passes.raising.raise_to_tc import RaiseToTc
 from tcir.passes.raising.split_launches import SplitLaunches
 from tcir.passes.raising.split_layers import SplitLayers
+from tcir.passes.roles.plan_workspaces import PlanWorkspaces
 from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
 from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
 from tcir.passes.warp.double_buffer_fragments import DoubleBufferFragments
@@ -84,6 +85,7 @@ def build(options: MatmulWarpOptions) -> Pipeline:
             DoubleBufferFragments(),
             PlanStaging(),
             ConvertTcToNvvm(),
+            PlanWorkspaces(),
             "loop-invariant-code-motion",
             *LOWER_TO_LLVM,
         ]

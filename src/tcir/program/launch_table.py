@@ -92,14 +92,15 @@ class LaunchTable:
 
         rows = [line(cells, row.bytes) for cells, row in zip(words, self.rows)]
         _, loaded, stored, _ = self.total
-        apart = Workspaces.apart(self.workspaces.sizes).arena
+        spaces, apart = self.workspaces, Workspaces.apart(self.workspaces.sizes)
+        planned = [f"workspaces: {spaces.arena} bytes, {apart.arena} without sharing"]
         return "\n".join(
             [
                 line(head, ("arguments", "loaded", "stored", "results")),
                 *rows,
                 line(("bytes", "", ""), self.total),
                 f"between launches: {stored} bytes stored, {loaded} bytes loaded",
-                f"workspaces: {self.workspaces.arena} bytes, {apart} without sharing",
+                *(planned if spaces.sizes else []),
             ]
         )
 
