@@ -91,6 +91,7 @@ class Kernel:
         max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
         ordering: str = "silicon",
         assumptions: Assumptions | None = None,
+        jobs: int = 1,
     ) -> Outcome:
         """Executes the PTX on the simulated machine: inputs first, then the results, written to.
 
@@ -109,6 +110,7 @@ class Kernel:
             max_instructions,
             assumptions,
             ordering,
+            jobs=jobs,
         )
         specs = (*self.signature.inputs, *self.signature.outputs)
         _check_buffers(self.name, specs, buffers)

@@ -19,6 +19,8 @@ from tcir.interp.ptx.arguments import Buffers, Uninitialized, bind_variables, pa
 from tcir.interp.ptx.calls import inline_calls
 from tcir.interp.ptx.errors import PtxSyntaxError
 from tcir.interp.ptx.interpreter import WarpInterpreter
+from tcir.interp.ptx.jobs.launch import run_in_blocks, why_together
+from tcir.interp.ptx.jobs.part import Part, TogetherError
 from tcir.interp.ptx.launch import LaunchState
 from tcir.interp.ptx.launch_sizes import check_residency, launch_sizes
 from tcir.interp.ptx.layout import lay_out
@@ -71,6 +73,10 @@ class RunReport:
     """Whether a debugger found a result that is not as expected."""
     lockstep: int = 0
     """CTAs that did what another one did, and took its order: `tcir.interp.ptx.lockstep`."""
+    processes: int = 1
+    """That executed blocks of the grid: `tcir.interp.ptx.jobs`."""
+    together: str = ""
+    """Why one process did, although there may be several."""
     options: RunOptions = DEFAULT_OPTIONS
 
     @property
@@ -137,6 +143,8 @@ class RunReport:
             "ordering": self.options.ordering,
             "assumptions": self.options.changed_answers(),
             "max_instructions": self.options.max_instructions,
+            "processes": self.processes,
+            "together": self.together,
         }
 
     def __str__(self) -> str:
@@ -151,6 +159,8 @@ class RunReport:
         seed = self.options.order_seed
         how = ["order as issued" if seed is None else f"order seed {seed}"]
         how += self.options.conditions()
+        how += [f"{self.processes} processes"] if self.processes > 1 else []
+        how += [f"one process ({self.together})"] if self.together else []
         lines = [
             f"{verdict}: {self.instructions} warp instructions in {self.seconds:.2f} s "
             f"({rate / 1000:.0f} k/s), {', '.join(how)}"
@@ -256,6 +266,7 @@ def run_ptx(
     programmatic: bool = False,
     lockstep: bool = True,
     repeats: dict[bytes, Any] | None = None,
+    jobs: int = 1,
 ) -> RunReport:
     """Runs a kernel of a PTX module, a text or the path of a file, on the simulated machine.
 
@@ -273,7 +284,9 @@ def run_ptx(
     the one in front of it has ended (programmatic stream serialization): accesses to the arrays in
     `args` that are not behind a griddepcontrol.wait are races. lockstep: CTAs that do the same as
     the first one are executed together, which changes nothing but the time. repeats: what a launch
-    in lockstep leaves for runs of the same launch under seeds; shared with those.
+    in lockstep leaves for runs of the same launch under seeds; shared with those. jobs: processes
+    that run blocks of the grid, where its CTAs have nothing to do with each other; the report is
+    the same, and says in `together` why one process ran all of it.
 
     Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit). What the
     program does wrong is in the report.
@@ -284,7 +297,7 @@ def run_ptx(
     function = inline_calls(module, _entry(module, entry))
     options = RunOptions(
         order_seed, hazards, numerics, max_instructions, assumptions, ordering, products, lockstep,
-        repeats,
+        repeats, jobs,
     )  # fmt: skip
     layout = lay_out(module, function)
     threads = function.reqntid if block is None else block
@@ -313,7 +326,9 @@ def run_ptx(
         report.incomplete = program.incomplete
         if not program.incomplete:
             launch = LaunchState(machine, sizes, params)
-            if options.lockstep and (observer is None or observer.passive) and eligible(launch):
+            if _execute_in_blocks(program, launch, report, observer):
+                pass
+            elif options.lockstep and (observer is None or observer.passive) and eligible(launch):
                 _execute_together(program, launch, f"{function.name}\0{text}", report, observer)
             else:
                 _execute(program, launch, report, observer)
@@ -379,14 +394,50 @@ def _execute_together(
             repeats[key] = classes or ()
 
 
+def _execute_in_blocks(
+    program: Program, launch: LaunchState, report: RunReport, observer: Observer | None
+) -> bool:
+    """As `_execute`, in several processes; False: nothing was executed, the report says why."""
+    options = launch.machine.options
+    if options.jobs == 1:
+        return False
+
+    def block(part: Part) -> Lockstep | None:
+        own = RunReport()
+        lockstep = Lockstep(program, launch) if options.lockstep and eligible(launch) else None
+        if lockstep is not None:
+            part.join(lockstep)
+        _execute(program, launch, own, None, lockstep, part)
+        if own.errors or own.incomplete:
+            raise TogetherError("what ends the run")
+        part.check()
+        return lockstep
+
+    try:
+        if observer is not None and not observer.passive:
+            raise TogetherError("a debugger follows it")
+        if why := why_together(program, launch):
+            raise TogetherError(why)
+        done = run_in_blocks(launch, block)
+    except TogetherError as why_not:
+        report.together = str(why_not)
+        return False
+    if observer is not None:
+        observer.attach(launch.machine, launch, report)
+    _fill_in(report, launch)
+    report.processes, report.lockstep = len(done), sum(each.followers for each in done)
+    return True
+
+
 def _execute(
     program: Program,
     launch: LaunchState,
     report: RunReport,
     observer: Observer | None = None,
     lockstep: Lockstep | Repetition | None = None,
+    part: Part | None = None,
 ) -> None:
-    """Runs all CTAs; what happened goes to the report."""
+    """Runs all CTAs, or those of a part; what happened goes to the report."""
     machine, threads = launch.machine, launch.sizes.threads
     follow: Callable[[WarpInterpreter], Blocking] = WarpInterpreter.run
     if observer is not None:
@@ -411,7 +462,7 @@ def _execute(
 
     try:
         with np.errstate(all="ignore"):
-            machine.run(start, lockstep)
+            machine.run(start, part or lockstep)
             if lockstep is not None:
                 lockstep.finish()
     except MachineError as error:
@@ -421,6 +472,12 @@ def _execute(
         report.incomplete.append(Incomplete(site.text, site, missing.what))
     except Refusal as refusal:
         report.errors.append(MachineError(refusal.code, str(refusal), site="unknown"))
+    _fill_in(report, launch)
+
+
+def _fill_in(report: RunReport, launch: LaunchState) -> None:
+    """What a launch has printed, found and counted."""
+    machine = launch.machine
     report.output = "".join(launch.output)
     report.findings = machine.findings.counted()
     report.counters = machine.counters.as_dict()

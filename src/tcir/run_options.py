@@ -35,6 +35,7 @@ class RunOptions:
                  but the time
     repeats:     what launches in lockstep leave for the same launches under other orders, which
                  use the same object; None: nothing
+    jobs:        processes that a grid may be cut into blocks for; changes nothing but the time
 
     Raises `tcir.LaunchError` for a value that is not allowed.
     """
@@ -48,11 +49,14 @@ class RunOptions:
     products: Products | None = None
     lockstep: bool = True
     repeats: dict[bytes, Any] | None = None
+    jobs: int = 1
 
     def __post_init__(self) -> None:
         limit, seed = self.max_instructions, self.order_seed
         if not hasattr(limit, "__index__") or limit < 1:
             raise LaunchError(f"max_instructions: expected an integer of at least 1, got {limit!r}")
+        if not hasattr(self.jobs, "__index__") or self.jobs < 1:
+            raise LaunchError(f"jobs: expected an integer of at least 1, got {self.jobs!r}")
         if seed is not None and seed < 0:
             raise LaunchError(f"order_seed: expected an integer of at least 0, got {seed}")
         if self.hazards not in ("report", "off"):

@@ -22,6 +22,7 @@ INTERNAL = {
     "_Stays": "a call that is not inlined",
     "Incomplete": "collected in RunReport.incomplete",
     "Abandoned": "the launch runs again without lockstep",
+    "TogetherError": "the launch runs in one process",
     "NoReplay": "the launch runs without lockstep",
     "Left": "a CTA that runs on the machine, not in lockstep with the leader",
     "Divergence": "a mistake in lockstep: raised in tests, else the launch runs without it",

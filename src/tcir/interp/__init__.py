@@ -52,6 +52,7 @@ class Outcome:
     sites:      optional, per output index: a function from an element's index to words such as
                 "tile (3, 0), lane 17" that a report shows beside the first different element.
     followers:  CTAs that did what another one did, and took its order (docs/lockstep.md).
+    together:   why one process ran all CTAs, where several were allowed (docs/jobs.md).
     """
 
     outputs: list[np.ndarray[Any, Any]]
@@ -61,6 +62,7 @@ class Outcome:
     incomplete: list[str] = field(default_factory=list)
     sites: Mapping[int, Any] = field(default_factory=dict)
     followers: int = 0
+    together: str = ""
 
     @property
     def errors(self) -> list[Any]:

@@ -85,6 +85,8 @@ def make_parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=0, help="of inputs and completion orders (default 0)")
     add("--inputs", choices=["integers", "random"], default="integers", help="kind of inputs")
     add("--orders", type=int, default=1, metavar="N", help="completion orders tried (default 1)")
+    add("--jobs", type=int, default=1, metavar="N",
+        help="processes for blocks of a grid, from the thread level on (default 1)")  # fmt: skip
     add("--numerics", choices=["exact", "fast"], default="exact", help="fast is not bit-exact")
     add(
         "--max-instructions",
@@ -153,6 +155,8 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     parsed = parser.parse_args(rest)
     if parsed.orders != 1 and parsed.validate_each is None:
         raise InputError("--orders: expected --validate-each, which tries them")
+    if parsed.jobs != 1 and parsed.validate_each is None:
+        raise InputError("--jobs: expected --validate-each, which executes the program")
     parsed.pass_flags = flags
     parsed.known_flags = sorted(known)
     return parsed

@@ -320,6 +320,7 @@ def _settings(arguments: Namespace) -> Settings | None:
         arguments.max_instructions,
         arguments.ordering,
         assumptions,
+        arguments.jobs,
     )
 
 

@@ -85,6 +85,7 @@ def run_in_order(
             return total
         counters.update(outcome.counters)
         total.followers += outcome.followers
+        total.together = "; ".join(filter(None, (total.together, outcome.together)))
         for place, number in enumerate(writes):
             known[number] = outcome.outputs[place]
             if place in outcome.sites:
@@ -201,6 +202,7 @@ def run_kernel(
         incomplete=[str(item) for item in report.incomplete],
         sites={n: writers.finder(result) for n, result in enumerate(results)},
         followers=report.lockstep,
+        together=f"@{launch.name}: {report.together}" if report.together else "",
     )
 
 

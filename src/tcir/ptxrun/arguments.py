@@ -88,6 +88,8 @@ def make_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="runs every CTA on its own (same results, slower)",
     )
+    p.add_argument("--jobs", type=_count, default=1, metavar="N",
+        help="processes for blocks of a grid whose CTAs do not meet (1; same results)")  # fmt: skip
     p.add_argument("--numerics", choices=("exact", "fast"), default="exact")
     p.add_argument("--max-instructions", type=_count, default=DEFAULT_MAX_INSTRUCTIONS)
     p.add_argument("--ordering", choices=("silicon", "isa"), default="silicon",
@@ -135,6 +137,8 @@ def check_flags(options: argparse.Namespace) -> None:
     if len(ways) > 1:
         flags = " and ".join(f"--{flag.replace('_', '-')}" for flag in ways)
         raise LaunchError(f"expected one of {flags}")
+    if ways and options.jobs != 1:
+        raise LaunchError(f"--jobs: expected no --{ways[0].replace('_', '-')}, which follows warps")
     if options.interactive and options.file == "-":
         raise LaunchError("--interactive: expected a file: standard input gives the commands")
     mlir, cuda = options.file.endswith(".mlir"), options.file.endswith(".cu")

@@ -208,7 +208,13 @@ def _launch(options: argparse.Namespace, ptx: str, call: Call) -> RunReport:
         return _count(ptx, launch)
     if not (options.break_at or options.interactive):
         with patience(options.max_instructions):
-            return run_ptx(ptx, **launch, lockstep=not options.no_lockstep, progress=progress())
+            return run_ptx(
+                ptx,
+                **launch,
+                lockstep=not options.no_lockstep,
+                jobs=options.jobs,
+                progress=progress(),
+            )
     from tcir import debug
     from tcir.debug.command import break_at
 

@@ -60,6 +60,7 @@ def compile(
     max_instructions: int | None = None,
     ordering: str = "silicon",
     assumptions: Assumptions | None = None,
+    jobs: int = 1,
     **options: Any,
 ) -> Kernel:
     """Compiles `program` (an `ir.Module`, MLIR text or a path) with `pipeline` (or its name).
@@ -69,7 +70,9 @@ def compile(
     executed after every pass, see `tcir.validate`; look at ``kernel.report``.
     """
     steps = as_pipeline(pipeline, **options)
-    settings = Settings(seed, inputs, orders, numerics, max_instructions, ordering, assumptions)
+    settings = Settings(
+        seed, inputs, orders, numerics, max_instructions, ordering, assumptions, jobs
+    )
     codegen.start()  # while the dialect is loaded
     with mlir_context() as context:
         module = load_module(program, context, entry)
@@ -99,6 +102,7 @@ def validate(
     max_instructions: int | None = None,
     ordering: str = "silicon",
     assumptions: Assumptions | None = None,
+    jobs: int = 1,
     on_line: Callable[[Line], None] | None = None,
     **options: Any,
 ) -> Report:
@@ -110,10 +114,13 @@ def validate(
     a different result; later passes count as not executed. max_instructions: limit of one
     execution; default: in proportion to the level before, so an endless loop ends soon. ordering:
     "silicon", or "isa": what only shipping code proves is an error, too. assumptions: other answers
-    to the open questions about the hardware (`tcir.machine.Assumptions`).
+    to the open questions about the hardware (`tcir.machine.Assumptions`). jobs: processes that may
+    run blocks of a grid, from the thread level on.
     """
     steps = as_pipeline(pipeline, **options)
-    settings = Settings(seed, inputs, orders, numerics, max_instructions, ordering, assumptions)
+    settings = Settings(
+        seed, inputs, orders, numerics, max_instructions, ordering, assumptions, jobs
+    )
     watcher = _Lines(on_line) if on_line is not None else None
     codegen.start()  # while the dialect is loaded
     with mlir_context() as context:

@@ -24,6 +24,7 @@ class Settings:
     numerics: "exact" or "fast" (not bit-exact)
     max_instructions: of one execution (at the tile level: turns of loops); None: in proportion to
               the level before, or to the input's arrays (`tcir.validation.work`)
+    jobs:     processes that may run blocks of a grid, from the thread level on
     ordering: "silicon" or "isa", and assumptions: see `tcir.run_options.RunOptions`
     """
 
@@ -34,6 +35,7 @@ class Settings:
     max_instructions: int | None = None
     ordering: str = "silicon"
     assumptions: Assumptions | None = None
+    jobs: int = 1
 
     def __post_init__(self) -> None:
         for name in ("orders", "seed"):
@@ -63,6 +65,7 @@ class Settings:
             max_instructions=budget or self.max_instructions or DEFAULT_MAX_INSTRUCTIONS,
             assumptions=self.assumptions,
             repeats=repeats,
+            jobs=self.jobs,
             ordering=self.ordering,
             products=products,
         )

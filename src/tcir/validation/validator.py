@@ -178,7 +178,8 @@ class Validator:
 
     def _options(self, order: int | None, level: str) -> RunOptions:
         """Of one execution at `level`."""
-        return self.settings.options(order, self._budget(level), self._products, self._repeats)
+        repeats = self._repeats if self.settings.orders > 1 else None
+        return self.settings.options(order, self._budget(level), self._products, repeats)
 
     def _budget(self, level: str) -> int:
         """Instructions that a kernel at `level` may take; an endless loop ends there."""
@@ -234,6 +235,7 @@ class Validator:
                 more = self._algorithm.exceeded(work)
                 line.remarks += [f"same result, more work than the input: {j}" for j in more]
                 self._algorithm = None
+            line.remarks += [f"one process: {outcome.together}"] * bool(outcome.together)
             self._before = work
             self._sites = dict(outcome.sites) or self._sites
             held = self._hold_alone(line, execute, draws.more)

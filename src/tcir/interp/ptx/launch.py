@@ -89,6 +89,11 @@ class LaunchState:
     def report(self, finding: Finding) -> None:
         self.machine.findings.append(finding)
 
+    @property
+    def clocked(self) -> bool:
+        """Whether a warp has read a clock."""
+        return self._clock > 0
+
     # --- special registers --------------------------------------------------------------------
     def special(self, name: str, cta: CtaProtocol, warp: int, tid: np.ndarray) -> Values:
         """A special register (PTX ISA 10); tid: the linear thread numbers of the lanes."""

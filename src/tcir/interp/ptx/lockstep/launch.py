@@ -82,6 +82,10 @@ class Lockstep:
         self._classes: Classes = []
         self._room = -1 if known is None else KEPT
 
+    def leave_out(self, numbers: range) -> None:
+        """These CTAs are executed elsewhere."""
+        self._done[numbers.start : numbers.stop] = bytes([True]) * len(numbers)
+
     # --- the leader ------------------------------------------------------------------------------
 
     def begin(self, cta: Cta) -> None:

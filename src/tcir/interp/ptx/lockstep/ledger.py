@@ -121,6 +121,14 @@ class Ledger:
                 return False
         return not self._read & self._written
 
+    def touched(self, number: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which granules of a buffer, as the machine has them now, are written, and read."""
+        buffer, granule = self.memory.buffers[number], self._granules[number]
+        nothing = np.zeros(buffer.data.size // granule + 1, np.int32)
+        marks = self._threads.get(number, (nothing, nothing))
+        written, read = (np.repeat(mark != 0, granule // buffer.granule) for mark in marks)
+        return written, read | (number in self._read)
+
 
 def perform(buffer: Buffer, one: Writes, chosen: NDArray[np.bool_], ctas: Sequence[Triple]) -> None:
     """Writes what the chosen ones of these CTAs do, and notes who did."""

@@ -1,0 +1,117 @@
+"""A launch in several processes, or why it has to be one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tcir.interp.ptx.jobs.footprint import Footprint, apart, footprints, perform
+from tcir.interp.ptx.jobs.part import Part, TogetherError, blocks, clusters
+from tcir.interp.ptx.jobs.workers import Tell, in_workers
+from tcir.interp.ptx.launch import PRINTED, LaunchState
+from tcir.interp.ptx.lockstep.counts import Counts
+from tcir.interp.ptx.lockstep.launch import Lockstep
+from tcir.interp.ptx.program import Program
+from tcir.machine import Machine
+
+FEWEST = 4
+"""Clusters of a grid that is worth it."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a worker sends of its block.
+
+    group: of its tcgen05 instructions. followers: CTAs that were executed in lockstep.
+    """
+
+    touched: dict[int, Footprint]
+    counts: Counts
+    output: str
+    group: tuple[int, object] | None
+    followers: int
+
+
+def why_together(program: Program, launch: LaunchState) -> str:
+    """Why this launch cannot be cut into blocks, or nothing."""
+    machine = launch.machine
+    options = machine.options
+    control = (op for op in program.code if op.name.startswith("clusterlaunchcontrol"))
+    reasons = {
+        "with hazards off nobody notes what CTAs touch": not machine.checking,
+        "a grid of few CTAs": clusters(machine) < FEWEST,
+        "CTAs share SMs": machine.ctas_per_sm != 1,
+        "a programmatic launch": machine.programmatic,
+        "launch control": any(control),
+        "completion orders share what the first one leaves": options.repeats is not None,
+        "no fork on this system": not hasattr(os, "fork"),
+    }
+    return next((why for why, holds in reasons.items() if holds), "")
+
+
+def run_in_blocks(launch: LaunchState, execute: Callable[[Part], Lockstep | None]) -> list[Done]:
+    """Runs the grid by ``execute(part)`` in workers and performs what they did.
+
+    Raises `TogetherError`, before anything is performed, if one process has to run the launch.
+    """
+    machine = launch.machine
+    count = clusters(machine)
+
+    def block(mine: range) -> Callable[[Tell], Done]:
+        def work(tell: Tell) -> Done:
+            _own_memory(machine)
+            known = len(machine.memory.buffers)
+            machine.progress = lambda done, total: tell(done)
+            lockstep = execute(Part(machine, mine))
+            if len(machine.memory.buffers) != known or launch.clocked:
+                raise TogetherError("what one process has to order: clocks, or a grid's barrier")
+            return Done(
+                footprints(machine.memory, None if lockstep is None else lockstep.ledger),
+                Counts.of(launch),
+                "".join(launch.output),
+                machine.cta_group,
+                0 if lockstep is None else lockstep.followers,
+            )
+
+        return work
+
+    progress = machine.progress
+    works = [block(mine) for mine in blocks(count, machine.options.jobs)]
+    done = in_workers(works, lambda n: None if progress is None else progress(n, _ctas(machine)))
+    _check(launch, done)
+    perform(machine.memory, [each.touched for each in done])
+    for each in done:
+        each.counts.add_to(launch)
+        launch.print(each.output)
+    return done
+
+
+def _check(launch: LaunchState, done: list[Done]) -> None:
+    """`TogetherError` if the blocks are not what one process would have done."""
+    memory = launch.machine.memory
+    if not apart(memory, [each.touched for each in done]):
+        raise TogetherError("CTAs that touch what others write")
+    if sum(each.counts.instructions for each in done) > launch.max_instructions:
+        raise TogetherError("the instruction budget")
+    if len({each.group and each.group[0] for each in done} - {None}) > 1:
+        raise TogetherError("CTAs of different groups of tcgen05")
+    if sum(len(each.output) for each in done) >= PRINTED:
+        raise TogetherError("more output than is kept")
+
+
+def _own_memory(machine: Machine) -> None:
+    """A worker's own copies of arrays that it would share with its parent: mapped files."""
+    for buffer in machine.memory.buffers:
+        owner = buffer.data
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        if not owner.flags.owndata:
+            buffer.data = buffer.data.copy()
+
+
+def _ctas(machine: Machine) -> int:
+    x, y, z = machine.grid
+    return x * y * z

@@ -1,0 +1,188 @@
+"""`jobs`: a grid in several processes; the same results, findings and counters, or one process."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcir
+from tcir.interp.ptx.jobs.part import TogetherError, blocks
+from tcir.interp.ptx.jobs.workers import in_workers
+from tcir.run import Uninitialized, run_ptx
+
+from .conftest import HEADER
+from .test_lockstep import BODIES, START, check_alike, run
+
+FINDINGS, ENDS = "findings", "what ends the run"
+TOUCH = "CTAs that touch what others write"
+STRONG = "atomics or strong accesses of global memory"
+TOGETHER = {
+    "no rule": STRONG,
+    "cross-CTA race": FINDINGS,
+    "reads what others write": FINDINGS,
+    "out of bounds": ENDS,
+    "undefined": FINDINGS,
+}
+"""Why bodies of `BODIES` run in one process; the others do in three."""
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("name", BODIES)
+def test_the_same_as_in_one_process(name: str, together: bool) -> None:
+    body, _ = BODIES[name]
+    one = run(body, together=together)
+    several = run(body, together=together, jobs=3)
+    check_alike(one, several)
+    report = several[0]
+    assert report.together == TOGETHER.get(name, "")
+    assert report.processes == (1 if name in TOGETHER else 3)
+    words = f"one process ({TOGETHER[name]})" if name in TOGETHER else "3 processes"
+    assert words in str(report).splitlines()[0] and "process" not in str(one[0])
+
+
+#: Only CTAs 5 and 6 of 12 meet: in two blocks of six they are in different ones.
+ACROSS = {
+    "both write": (5, "st.global.b32 [%rd5+128], %r6;"),
+    "the later one's loads were stored to": (6, "ld.global.b32 %r6, [%rd5+-128];"),
+    "the earlier one loads what is stored": (5, "ld.global.b32 %r6, [%rd5+128];"),
+}
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("name", ACROSS)
+def test_a_race_of_ctas_in_different_blocks_is_found(name: str, together: bool) -> None:
+    cta, act = ACROSS[name]
+    body = f"mov.u32 %r6, 3; setp.eq.u32 %p1, %r2, {cta}; st.global.b32 [%rd5], %r5; @%p1 {act}"
+    one, several = (run(body, together=together, jobs=jobs) for jobs in (1, 2))
+    check_alike(one, several)
+    assert several[0].together == TOUCH and several[0].processes == 1
+    assert any("(5, 0, 0)" in f"{f} {f.who}" for f in several[0].findings), str(several[0])
+    assert not several[0].ok
+    whole = run(body.replace(f"@%p1 {act}", ""), together=together, jobs=2)
+    assert whole[0].ok and whole[0].processes == 2
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+def test_blocks_under_a_seed(seed: int | None) -> None:
+    body, _ = BODIES["shared memory"]
+    one, several = (run(body, together=False, jobs=jobs, order_seed=seed) for jobs in (1, 4))
+    check_alike(one, several)
+    assert several[0].processes == 4
+
+
+def test_why_one_process() -> None:
+    body, _ = BODIES["copy"]
+    off = run(body, together=True, jobs=2, hazards="off")[0]
+    assert off.together == "with hazards off nobody notes what CTAs touch"
+    shared = run(body, together=True, jobs=2, ctas_per_sm=2)[0]
+    assert shared.together == "CTAs share SMs"
+    programmatic = run(body, together=True, jobs=2, programmatic=True)[0]
+    assert programmatic.together == "a programmatic launch"
+    kept = run(body, together=True, jobs=2, repeats={})[0]
+    assert kept.together == "completion orders share what the first one leaves"
+    clock = run("mov.u32 %r6, %clock; st.global.b32 [%rd5], %r6;", together=True, jobs=2)
+    check_alike(run("mov.u32 %r6, %clock; st.global.b32 [%rd5], %r6;", together=True), clock)
+    assert "clocks" in clock[0].together
+    few = run_ptx(HEADER + START + "ret;\n}\n", grid=3, block=32, jobs=2,
+                  args=(np.zeros(4), np.zeros(4), np.uint32(1)))  # fmt: skip
+    assert few.ok and few.together == "a grid of few CTAs"
+    with pytest.raises(tcir.LaunchError, match="jobs: expected an integer of at least 1, got 0"):
+        run(body, together=True, jobs=0)
+
+
+def test_a_budget_that_no_block_spends_alone() -> None:
+    body, _ = BODIES["loop"]
+    used = run(body, together=True)[0].instructions
+    one, several = (
+        run(body, together=False, jobs=jobs, max_instructions=used - 1) for jobs in (1, 2)
+    )
+    check_alike(one, several)
+    assert several[0].together == "the instruction budget" and several[0].errors
+    assert run(body, together=False, jobs=2, max_instructions=used)[0].ok
+
+
+def test_undefined_results_and_who_wrote_them() -> None:
+    """What nobody stores stays undefined; the record of who stored the rest is there."""
+    from tcir.debug import LastWriters
+
+    texts = []
+    for jobs in (1, 3):
+        y, writers = np.zeros(32 * 13, np.int32), LastWriters()
+        body = "setp.lt.u32 %p1, %r3, 31; @%p1 st.global.b32 [%rd5], %r5;"
+        report = run_ptx(
+            HEADER + START + body + "ret;\n}\n", grid=12, block=32, observer=writers, jobs=jobs,
+            args=(np.zeros(4), Uninitialized(y), np.uint32(1)),
+        )  # fmt: skip
+        assert report.processes == jobs
+        assert writers.unwritten(y) == 4 * (12 + 32)
+        texts.append([writers.finder(y)((n,)) for n in (0, 31, 200, 383, 400)])
+    assert texts[0] == texts[1] and "CTA (6, 0, 0)" in texts[0][2]
+    assert texts[0][1] == "nothing wrote it"
+
+
+def test_bytes_and_halves_share_no_word() -> None:
+    """Accesses of single bytes: CTA n writes bytes n, n + 12, … of an array of words."""
+    body = ("mad.lo.u32 %r6, %r3, 12, %r2; cvt.u64.u32 %rd6, %r6; add.s64 %rd6, %rd6, %rd2; "
+            "st.global.b8 [%rd6], %r6;")  # fmt: skip
+    one, several = (run(body, together=False, jobs=jobs) for jobs in (1, 2))
+    check_alike(one, several)
+    assert several[0].processes == 2 and several[0].ok
+
+
+def test_a_mapped_file_is_written_once(tmp_path: Path) -> None:
+    """CTAs of two blocks meet: no worker has written to the file when the launch runs again."""
+    x = np.arange(1000, dtype=np.int32)
+    _, act = ACROSS["the earlier one loads what is stored"]
+    body = (
+        f"ld.global.b32 %r6, [%rd5]; add.u32 %r6, %r6, 1; setp.eq.u32 %p1, %r2, 5; "
+        f"st.global.b32 [%rd5], %r6; @%p1 {act}"
+    )
+    for jobs in (1, 2):
+        y = np.memmap(tmp_path / f"{jobs}", np.int32, "w+", shape=(32 * 13,))
+        text = HEADER + START + body + "ret;\n}\n"
+        report = run_ptx(text, grid=12, block=32, args=(x, y, np.uint32(0)), jobs=jobs)
+        assert report.together == ("" if jobs == 1 else TOUCH) and report.processes == 1
+        assert (y[: 32 * 12] == 1).all() and (y[32 * 12 :] == 0).all()
+    done = run_ptx(HEADER + START + BODIES["copy"][0] + "ret;\n}\n", grid=12, block=32,
+                   args=(x, y, np.uint32(0)), jobs=2)  # fmt: skip
+    assert done.processes == 2 and (y[: 32 * 12] == x[: 32 * 12]).all()
+
+
+def test_progress_counts_all_blocks() -> None:
+    told: list[tuple[int, int]] = []
+    run(BODIES["copy"][0], together=False, jobs=3, progress=lambda *now: told.append(now))
+    assert told[-1] == (12, 12) and [n for n, _ in told] == sorted(n for n, _ in told)
+
+
+def test_blocks_cover_the_grid() -> None:
+    for count, jobs in ((12, 5), (4, 9), (7, 1)):
+        cut = blocks(count, jobs)
+        assert [n for block in cut for n in block] == list(range(count))
+        assert len(cut) == min(count, jobs)
+        assert {len(block) for block in cut} <= {count // len(cut), -(-count // len(cut))}
+
+
+def test_a_worker_that_raises_or_dies_ends_the_others() -> None:
+    def sleep(tell: Any) -> None:
+        time.sleep(60)
+
+    def fail(tell: Any) -> None:
+        raise ZeroDivisionError("of a rule")
+
+    def die(tell: Any) -> None:
+        os._exit(0)
+
+    started = time.monotonic()
+    with pytest.raises(TogetherError, match="ZeroDivisionError: of a rule"):
+        in_workers([sleep, fail], lambda n: None)
+    with pytest.raises(TogetherError, match="a worker ended early"):
+        in_workers([sleep, die], lambda n: None)
+    assert time.monotonic() - started < 30
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+    assert in_workers([lambda tell: 1, lambda tell: 2], lambda n: None) == [1, 2]
