@@ -203,12 +203,19 @@ _FORMS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 """Ops of the body by operand type: sum, product, extension of a factor."""
 
 
+def _way_out(kinds: list[str]) -> str:
+    """What to do about two types of factors."""
+    if all(kind in ("f16", "bf16", "f32") for kind in kinds):
+        return "widen them to f32 by ops of their own, arith.extf on tensors: both are then tf32"
+    return "convert the inputs first"
+
+
 def _types_problem(kinds: list[str]) -> str:
     both_f8 = all(kind in ("f8E4M3FN", "f8E5M2") for kind in kinds[:2])
     if kinds[0] not in OPERAND_TYPES or (kinds[0] != kinds[1] and not both_f8):
         return (
             f"expected inputs of one type out of {', '.join(OPERAND_TYPES)}, or both f8, got "
-            f"{kinds[0]} and {kinds[1]} (tensor cores multiply those; convert the inputs first)"
+            f"{kinds[0]} and {kinds[1]} (tensor cores multiply those; {_way_out(kinds[:2])})"
         )
     wanted = "i32" if kinds[0] == "i8" else "f32"
     if kinds[2] != wanted:

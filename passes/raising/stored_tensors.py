@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tcir._mlir import func, ir
+from tcir.passes.build.fp8 import FP8
 from tcir.passes.build.reshape import RESHAPES
 from tcir.passes.raising.contraction import is_contraction
 from tcir.passes.raising.moves import WIDENING, is_widening, move_of
@@ -18,7 +19,8 @@ def mark(function: func.FuncOp, products: Sequence[ir.OpView], kept: Sequence[in
 
     The mark is a call of no function: no pass looks through it. A contraction reads the tensor
     before reshapes, padding and casts, a product also before moves: fusion gives them to its maps
-    and body.
+    and body. Factors of types that no tensor core multiplies together are read as they were cast:
+    f16 and f32 both as f32.
 
     kept: numbers of products whose moves are not folded
     """
@@ -26,8 +28,10 @@ def mark(function: func.FuncOp, products: Sequence[ir.OpView], kept: Sequence[in
         if not is_contraction(op):
             continue
         moves = op in products and products.index(op) not in kept
-        for factor in multiplied(op) or list(op.operands)[:-1]:
-            each = _in_memory(factor, moves)
+        factors = multiplied(op) or list(op.operands)[:-1]
+        widened = not _multiply([_in_memory(each, moves) for each in factors])
+        for factor in factors:
+            each = _in_memory(factor, moves, widened)
             if not isinstance(each, ir.BlockArgument) and not is_mark(each.owner):
                 _mark(each)
 
@@ -106,18 +110,29 @@ def _mark(stored: ir.Value) -> None:
     stored.replace_all_uses_except(marked, marked.owner.operation)
 
 
-def _in_memory(factor: ir.Value, moves: bool) -> ir.Value:
+def _in_memory(factor: ir.Value, moves: bool, widened: bool = False) -> ir.Value:
     """The tensor that a contraction reads before what is folded into it; an argument through moves
-    in any case: nothing else has stored it."""
+    in any case: nothing else has stored it.
+
+    widened: whether it is read as it was cast
+    """
     found = factor
     while not isinstance(found, ir.BlockArgument) and (
-        _folds(found) or (moves and move_of(found) is not None)
+        (_folds(found) or (moves and move_of(found) is not None))
+        and not (widened and is_widening(found))
     ):
         found = found.owner.operands[0]
     if isinstance(found, ir.BlockArgument) or moves:
         return found
-    through = _in_memory(found, True)
+    through = _in_memory(found, True, widened)
     return through if isinstance(through, ir.BlockArgument) else found
+
+
+def _multiply(factors: Sequence[ir.Value]) -> bool:
+    """Whether factors have types that a tensor core multiplies together: one, or both of f8."""
+    kinds = [each.type for each in factors if isinstance(each.type, ir.ShapedType)]
+    elements = {str(kind.element_type) for kind in kinds}
+    return len(elements) == 1 or elements <= set(FP8)
 
 
 def _folds(tensor: ir.Value) -> bool:

@@ -90,3 +90,33 @@ def test_scales_behind_k_are_read() -> None:
     )  # fmt: skip
     assert caught, "nothing noticed the break"
     assert caught.at == "tile-gemv-padded-n", caught.text
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "launches"),
+    [pytest.param("gemv-padded-n", 4, marks=pytest.mark.slow), ("gemv-simt", 2)],
+)
+def test_a_private_function_called_twice(pipeline: str, launches: int) -> None:
+    """Calls are inlined, each is a launch of its own; gemv-padded-n reorders scales of each A."""
+    case = BlockScaled(m=40, k=256)
+    layer = case.linalg().replace("func.func @f", "func.func private @layer")
+    kinds = [kind for _, kind, *_ in case.operands()]
+    a, sa, b, sb, out = [*kinds, case.result]
+    call = f"func.call @layer(%A, %S, %b, %t, %i) : ({', '.join([*kinds, out])}) -> {out}"
+    text = f"""{layer}
+    func.func @f(%a: {a}, %s: {sa}, %b: {b}, %t: {sb}, %c: {a}, %u: {sa}) -> ({out}, {out}) {{
+      %i = tensor.empty() : {out}
+      %y = {call.replace("%A", "%a").replace("%S", "%s")}
+      %z = {call.replace("%A", "%c").replace("%S", "%u")}
+      return %y, %z : {out}, {out}
+    }}"""
+    kernel = tcir.compile(text, pipeline, validate=True)
+    assert {line.verdict for line in kernel.report.passes} == {"reference", "equal"}
+    assert len(kernel.launches.launches) == launches
+    first = inputs_of(case)
+    second = {**first, "a": first["a"][::-1].copy(), "sa": first["sa"][::-1].copy()}
+    results = [np.full(40, 77, np.float32) for _ in range(2)]
+    arrays = [first[n] for n in ("a", "sa", "b", "sb")] + [second[n] for n in ("a", "sa")]
+    assert not kernel(*arrays, *results).findings
+    for result, given in zip(results, (first, second)):
+        assert result.tobytes() == product(case, **given).tobytes()

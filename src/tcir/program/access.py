@@ -76,6 +76,8 @@ def product_of(op: ir.Operation) -> Product | None:
     if not maps or len(maps[-1].results) == maps[-1].n_dims or is_maximum(op):
         return None
     operands = list(zip(op.operands, maps[:-1]))
+    if not all(hasattr(each.type, "shape") for each, _ in operands):
+        return None  # numbers, such as zero points
     if len(operands) == 1:
         operands = _multiplied(*operands[0]) or operands
     sizes = _sizes([*operands, (op.operands[len(maps) - 1], maps[-1])])

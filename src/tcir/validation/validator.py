@@ -417,7 +417,7 @@ class Validator:
         ones = [np.ones_like(a) if n else a for a, n in zip(draw.inputs, numbers_, strict=True)]
         counts = self._plain(module, programs, ones)
         factors = [a for a, n in zip(draw.inputs, numbers_, strict=True) if n]
-        how, spread = _sums(module, draw), bounds.spread_of(factors)
+        how, spread = self._sums(module, draw), bounds.spread_of(factors)
         numbers = list(zip(magnitudes, counts, draw.reference, strict=True))
         draw.bound = Bound.of(
             [
@@ -455,9 +455,19 @@ class Validator:
         elif self._draws is None or not self._draws.known:
             sums = propagation.UNKNOWN
         try:
-            return propagation.carried(function, draw.inputs, _sums(module, draw), sums)
+            return propagation.carried(function, draw.inputs, self._sums(module, draw), sums)
         except (propagation.NoBoundError, IncompleteError):
             return None
+
+    def _sums(self, module: ir.Module, draw: Draw) -> bounds.Sums:
+        """How the factors are summed; those of two types are multiplied as f32, but for fp8."""
+        attributes = module.operation.attributes
+        target = attributes["tc.target"].value if "tc.target" in attributes else DEFAULT_TARGET.name
+        contraction = self._draws.contraction if self._draws else None
+        factors = contraction.factors if contraction else ()
+        types = {factor.dtype for factor in factors if not factor.scale}
+        mixed = len(types) > 1 and any(each.itemsize > 1 for each in types)
+        return bounds.sums_of("float32" if mixed else draw.inputs[0].dtype.name, target)
 
     def _plain(
         self, module: ir.Module, programs: Sequence[Program], inputs: list[Array]
@@ -587,12 +597,6 @@ def _asynchronous(program: Program) -> bool:
     """Whether completion orders matter."""
     sequential = program.level == "tile" and "tc.async" not in program.op.operation.attributes
     return program.level != "tensor" and not sequential
-
-
-def _sums(module: ir.Module, draw: Draw) -> bounds.Sums:
-    attributes = module.operation.attributes
-    target = attributes["tc.target"].value if "tc.target" in attributes else DEFAULT_TARGET.name
-    return bounds.sums_of(draw.inputs[0].dtype.name, target)
 
 
 def _op_names(module: Any) -> set[str]:
