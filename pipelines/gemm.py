@@ -9,6 +9,8 @@ from tcir.passes.gemm.repack_gemm import RepackGemm
 from tcir.passes.gemm.split_k import SplitK
 from tcir.passes.gemm.swap_operands import SwapOperands
 from tcir.passes.gemm.tile_gemm import CLC, TileGemm
+from tcir.passes.raising.constants_to_arguments import ConstantsToArguments
+from tcir.passes.raising.fold_constant_launches import FoldConstantLaunches
 from tcir.passes.raising.fold_empty import FoldEmpty
 from tcir.passes.raising.fold_layouts import FoldLayouts
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
@@ -75,6 +77,7 @@ def build(options: GemmOptions) -> Pipeline:
     return Pipeline(
         [
             FoldEmpty(),
+            ConstantsToArguments(),
             RaiseQuantise(),
             FoldLayouts(),
             SplitLayers(),
@@ -86,6 +89,7 @@ def build(options: GemmOptions) -> Pipeline:
             RepackGemm(),
             SplitK(splits=options.split_k),
             SplitLaunches(),
+            FoldConstantLaunches(),
             ConvertRepackToSimt(),
             ConvertScalesToSimt(),
             ConvertCodesToSimt(),

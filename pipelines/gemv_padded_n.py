@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from tcir.passes.gemm.repack_gemm import RepackGemm
 from tcir.passes.gemv.tile_gemv_padded_n import TileGemvPaddedN
+from tcir.passes.raising.constants_to_arguments import ConstantsToArguments
+from tcir.passes.raising.fold_constant_launches import FoldConstantLaunches
 from tcir.passes.raising.fold_empty import FoldEmpty
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_block_scaled import RaiseBlockScaled
@@ -51,6 +53,7 @@ def build(options: GemvPaddedNOptions) -> Pipeline:
     return Pipeline(
         [
             FoldEmpty(),
+            ConstantsToArguments(),
             RaiseQuantise(),
             SplitLayers(),
             FuseEpilogue(),
@@ -58,6 +61,7 @@ def build(options: GemvPaddedNOptions) -> Pipeline:
             ReorderScales(in_place="b"),
             RepackGemm(),
             SplitLaunches(),
+            FoldConstantLaunches(),
             ConvertRepackToSimt(),
             ConvertScalesToSimt(),
             ConvertCodesToSimt(),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
+from tcir.passes.raising.constants_to_arguments import ConstantsToArguments
+from tcir.passes.raising.fold_constant_launches import FoldConstantLaunches
 from tcir.passes.raising.fold_empty import FoldEmpty
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_block_scaled import RaiseBlockScaled
@@ -40,10 +42,11 @@ def build(options: GemvSimtOptions) -> Pipeline:
     """The passes."""
     convert = ConvertBlockScaledToSimt(rows=options.rows, warps=options.warps)
     reorder = [ReorderScales()] if options.reorder else []
-    layouts = [SplitLaunches(), ConvertScalesToSimt(), ConvertCodesToSimt(), ConvertLinalgToSimt()]
-    raising = [FoldEmpty(), RaiseQuantise(), SplitLayers(), FuseEpilogue(), RaiseBlockScaled()]
+    raising = [FoldEmpty(), ConstantsToArguments(), RaiseQuantise(), SplitLayers(), FuseEpilogue()]
+    launches = [RaiseBlockScaled(), *reorder, SplitLaunches(), FoldConstantLaunches()]
+    helpers = [ConvertScalesToSimt(), ConvertCodesToSimt(), ConvertLinalgToSimt()]
     return Pipeline(
-        [*raising, *reorder, *layouts, convert, PlanWorkspaces(), "cse", *LOWER_TO_LLVM]
+        [*raising, *launches, *helpers, convert, PlanWorkspaces(), "cse", *LOWER_TO_LLVM]
     )
 
 

@@ -9,6 +9,8 @@ from tcir.passes.gemm.collapse_batch import CollapseBatch
 from tcir.passes.gemm.repack_gemm import RepackGemm
 from tcir.passes.nvvm.convert_tc_to_nvvm import ConvertTcToNvvm
 from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
+from tcir.passes.raising.constants_to_arguments import ConstantsToArguments
+from tcir.passes.raising.fold_constant_launches import FoldConstantLaunches
 from tcir.passes.raising.fold_empty import FoldEmpty
 from tcir.passes.raising.fold_layouts import FoldLayouts
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
@@ -59,6 +61,7 @@ def build(options: MatmulWarpOptions) -> Pipeline:
     return Pipeline(
         [
             FoldEmpty(),
+            ConstantsToArguments(),
             RaiseQuantise(),
             FoldLayouts(),
             SplitLayers(),
@@ -67,6 +70,7 @@ def build(options: MatmulWarpOptions) -> Pipeline:
             CollapseBatch(),
             RepackGemm(row_bytes=COPY_BYTES[0]),
             SplitLaunches(),
+            FoldConstantLaunches(),
             ConvertRepackToSimt(),
             ConvertLinalgToSimt(),
             TileMatmulWarp(

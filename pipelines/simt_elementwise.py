@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
+from tcir.passes.raising.constants_to_arguments import ConstantsToArguments
+from tcir.passes.raising.fold_constant_launches import FoldConstantLaunches
 from tcir.passes.raising.fold_empty import FoldEmpty
 from tcir.passes.raising.split_layers import SplitLayers
 from tcir.passes.roles.plan_workspaces import PlanWorkspaces
@@ -23,7 +25,9 @@ def build(_: SimtElementwiseOptions) -> Pipeline:
     return Pipeline(
         [
             FoldEmpty(),
+            ConstantsToArguments(),
             SplitLayers(simt=True),
+            FoldConstantLaunches(),
             ConvertLinalgToSimt(),
             PlanWorkspaces(),
             "cse",

@@ -316,7 +316,7 @@ class _Body:
                 raise _NotFused(
                     op,
                     f"expected a constant of one number, got one of {kind}: weights are read from "
-                    "the caller's memory; make it an argument",
+                    "memory; make it an argument, or run constants-to-arguments in front",
                 )
             kind, attribute = kind.element_type, attribute.get_splat_value()
         with op.location:

@@ -318,8 +318,8 @@ def _constant(op: ir.Operation) -> ir.Value:
         if not isinstance(attribute, ir.DenseElementsAttr) or not attribute.is_splat:
             raise match_failure(
                 op.opview,
-                f"expected a constant of one number, got one of {kind}: weights are read from the "
-                "caller's memory; make it an argument",
+                f"expected a constant of one number, got one of {kind}: weights are read from "
+                "memory; make it an argument, or run constants-to-arguments in front",
             )
         kind, attribute = kind.element_type, attribute.get_splat_value()
     return narrow.constant(kind, attribute)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcir.passes.raising.constants_to_arguments import ConstantsToArguments
+from tcir.passes.raising.fold_constant_launches import FoldConstantLaunches
 from tcir.passes.raising.fold_empty import FoldEmpty
 from tcir.passes.raising.fold_layouts import FoldLayouts
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
@@ -47,11 +49,13 @@ def raise_convolution() -> list[Pass]:
     """From linalg to ``tc.conv2d`` that TMA can encode, and its ``tc.epilogue``."""
     return [
         FoldEmpty(),
+        ConstantsToArguments(),
         FoldLayouts(),
         SplitLayers(),
         FuseEpilogue(),
         RaiseToTc(),
         SplitLaunches(),
+        FoldConstantLaunches(),
         ConvertRepackToSimt(),
         ConvertLinalgToSimt(),
     ]

@@ -38,7 +38,8 @@ class Kernel:
     """A compiled kernel.
 
     ir:        the program after each pass by the pass's name ("(input)" first; a pass that runs
-               twice has "name#2" for its second result)
+               twice has "name#2" for its second result); constants of more than 65536 elements
+               are left out
     ptx:       PTX text; `cubin` and `sass` are made from it when first used
     launches:  grid, block, shared memory, parameters of each launch, in order
     signature: shapes and types of inputs and results

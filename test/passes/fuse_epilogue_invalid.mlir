@@ -25,7 +25,7 @@ func.func @reduced(%a: tensor<8x8xf16>, %b: tensor<8x8xf16>, %bias: tensor<8x8xf
 
 func.func @weights(%a: tensor<8x8xf16>, %b: tensor<8x8xf16>) -> tensor<8x8xf32> {
   %acc = arith.constant dense<0.0> : tensor<8x8xf32>
-  // expected-error @+1 {{expected a constant of one number, got one of tensor<8xf32>: weights are read from the caller's memory; make it an argument}}
+  // expected-error @+1 {{expected a constant of one number, got one of tensor<8xf32>: weights are read from memory; make it an argument, or run constants-to-arguments in front}}
   %w = arith.constant dense<[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]> : tensor<8xf32>
   %c = linalg.matmul ins(%a, %b : tensor<8x8xf16>, tensor<8x8xf16>) outs(%acc : tensor<8x8xf32>) -> tensor<8x8xf32>
   %e = tensor.empty() : tensor<8x8xf32>

@@ -158,6 +158,24 @@ def test_a_program_for_hopper(tmp_path: Path) -> None:
     assert architecture(found.cubin) == "sm_90"
 
 
+def test_constants_are_buffers_of_a_bundle(tmp_path: Path) -> None:
+    program, out = tmp_path / "table.mlir", tmp_path / "table"
+    table = np.arange(1, 25, dtype=np.float16)
+    program.write_text(
+        f"""func.func @f(%x: tensor<24xf16>) -> tensor<24xf16> {{
+          %t = arith.constant dense<{table.tolist()}> : tensor<24xf16>
+          %y = arith.addf %x, %t : tensor<24xf16>
+          return %y : tensor<24xf16>
+        }}"""
+    )
+    write_program(out, str(program), "simt-elementwise", target="sm_90")
+    found = Bundle.read(out)
+    values = {before.tobytes(): before.view(np.float16) for before in found.before}
+    assert table.tobytes() in values
+    (x,) = (each for each in found.before[:2] if each.tobytes() != table.tobytes())
+    assert (found.expected[2].view(np.float16) == x.view(np.float16) + table).all()
+
+
 # --- several launches ----------------------------------------------------------------------------
 
 GEMV = """

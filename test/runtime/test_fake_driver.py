@@ -137,6 +137,26 @@ def test_a_packed_result(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (rows == (codes[:, ::2] & 15 | codes[:, 1::2] << 4)).all()
 
 
+TABLE = """
+func.func @f(%x: tensor<2x24xf16>) -> tensor<2x24xf16> {
+  %t = arith.constant dense<VALUES> : tensor<2x24xf16>
+  %y = arith.addf %x, %t : tensor<2x24xf16>
+  return %y : tensor<2x24xf16>
+}
+"""
+
+
+def test_constants_are_brought_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = np.arange(1, 49, dtype=np.float16).reshape(2, 24)
+    kernel = tcir.compile(TABLE.replace("VALUES", str(table.tolist())), "simt-elementwise")
+    on_fake_b200(monkeypatch, kernel)
+    x, y = np.linspace(0, 47, 48, dtype=np.float16).reshape(2, 24), np.zeros((2, 24), np.float16)
+    kernel.launch(x, y)
+    assert (y == x + table).all()
+    with pytest.raises(InputError, match="expected 2 arrays"):
+        kernel.launch(x, table, y)
+
+
 # --- workspaces ----------------------------------------------------------------------------------
 
 

@@ -96,6 +96,52 @@ def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
     assert [m.fields for m in mine[:2]] == [m.fields for m in theirs[:2]]
 
 
+def with_table() -> tuple[tcir.Kernel, np.ndarray]:
+    """What adds a table of the program to its input."""
+    table = np.arange(1, 49, dtype=np.float16).reshape(6, 8)
+    kernel = tcir.compile(
+        f"""func.func @f(%x: tensor<6x8xf16>) -> tensor<6x8xf16> {{
+          %t = arith.constant dense<{table.tolist()}> : tensor<6x8xf16>
+          %y = arith.addf %x, %t : tensor<6x8xf16>
+          return %y : tensor<6x8xf16>
+        }}""",
+        "simt-elementwise",
+    )
+    return kernel, table
+
+
+def test_constants_are_in_the_file(tmp_path: Path, capsys: Any) -> None:
+    kernel, table = with_table()
+    ptx, x = tmp_path / "k.ptx", np.arange(48, dtype=np.float16).reshape(6, 8) / 4
+    ptx.write_text(kernel.ptx)
+    text = LaunchFile.of(kernel.signature, kernel.launches, kernel.target).text()
+    ptx.with_suffix(".json").write_text(text)
+    np.save(tmp_path / "x.npy", x)
+    words = [str(ptx), "--arg", f"{tmp_path}/x.npy"]
+    assert main([*words, "--out", f"{tmp_path}/y.npy"]) == 0, capsys.readouterr()
+    assert (np.load(tmp_path / "y.npy") == x + table).all()
+    assert main([*words, "--arg", f"{tmp_path}/x.npy"]) == 3
+    assert "expected 1 (input0: float16[6, 8]), got 2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"data": "AAAA"}, "constant0: expected 96 bytes of data, got 3"),
+        ({"data": "no base 64"}, "see docs/launch-file.md"),
+        ({"access": "write"}, "expected access read of an argument with data, got 'write'"),
+    ],
+)
+def test_constants_that_are_none(tmp_path: Path, changed: dict[str, str], message: str) -> None:
+    kernel, _ = with_table()
+    fields = json.loads(LaunchFile.of(kernel.signature, kernel.launches, kernel.target).text())
+    fields["arguments"][1] |= changed
+    path = tmp_path / "k.json"
+    path.write_text(json.dumps(fields))
+    with pytest.raises(InputError, match=message):
+        LaunchFile.read(path)
+
+
 SAXPY = Path(ROOT / "examples/saxpy.ptx")
 OWN = {
     "format": "tcir launch",

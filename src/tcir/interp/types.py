@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from typing import Any, TypeAlias
 
 import ml_dtypes
@@ -89,10 +88,22 @@ def constant(attribute: ir.Attribute, type_: ir.Type) -> Array:
     raise IncompleteError(f"constant {attribute}: expected a number or dense elements")
 
 
+def dense(array: Array, type_: ir.Type) -> ir.DenseElementsAttr:
+    """The attribute of a tensor's type that has an array's elements, bit for bit."""
+    bits = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
+    return ir.DenseElementsAttr.get(bits.reshape(array.shape), type=type_)
+
+
 def _dense_text(text: str, dtype: DType) -> Array:
+    """The elements of an attribute as it is printed: all in hexadecimal, or a list of numbers, in
+    which NaN and infinities are bit patterns."""
     body = text.removeprefix("dense<").rpartition("> : ")[0]
     if body.startswith('"0x'):
         return np.frombuffer(bytes.fromhex(body[3:-1]), dtype)
-    if "0x" in body:
-        raise IncompleteError(f"constant {text}: elements written as bit patterns have no rule")
-    return np.array(ast.literal_eval(body), np.float64).astype(dtype)
+    words = body.replace("[", "").replace("]", "").split(", ")
+    values = np.array([0.0 if w.startswith("0x") else float(w) for w in words]).astype(dtype)
+    bits = values.view(f"u{dtype.itemsize}")
+    for place, word in enumerate(words):
+        if word.startswith("0x"):
+            bits[place] = int(word, 16)
+    return values

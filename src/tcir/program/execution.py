@@ -268,7 +268,7 @@ def run_sequence(
     options: RunOptions = DEFAULT_OPTIONS,
 ) -> Outcome:
     """Executes the kernels of PTX text one after the other, each as `run_kernel` does."""
-    results = list(outputs)
+    inputs, results = [*inputs, *sequence.constants], list(outputs)
     if len(sequence.launches) == 1 and not sequence.workspaces.sizes:
         only = sequence.only
         return in_memory(results, lambda specs: run_kernel(ptx, only, inputs, specs, options))

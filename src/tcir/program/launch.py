@@ -7,8 +7,9 @@ caller's buffers: inputs, then results) or ``{kind = "workspace", bytes}``, ``tc
 ``tc.programmatic`` where the launch may start before the one in front of it has ended.
 
 A module may hold several kernels, launched in the order of their attribute ``tc.order``. Buffers
-after the caller's are workspaces between them (`tcir.program.workspaces`). What a kernel reads and
-writes: see `tcir.program.execution`.
+after the caller's are workspaces between them (`tcir.program.workspaces`), buffers between the
+caller's inputs and results are constants (``tc.constants``). What a kernel reads and writes: see
+`tcir.program.execution`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tcir._mlir import ir
+    from tcir.interp.types import Array
     from tcir.machine.tma.tensor_map import TensorMap
 
 # Attributes of a tensor_map parameter that tcir.TensorMap calls otherwise; the rest is passed on.
@@ -134,10 +136,17 @@ Call = tuple[Launch, list[Any]]
 
 @dataclass(frozen=True)
 class LaunchSequence:
-    """Launches in order, and the workspaces between them."""
+    """Launches in order, and the buffers besides the caller's.
+
+    workspaces: those between launches
+    constants:  memory images of those that no caller passes, behind the caller's inputs
+    folded:     names of launches that made some of the constants when the program was compiled
+    """
 
     launches: tuple[Launch, ...]
     workspaces: Workspaces = NONE
+    constants: tuple[Array, ...] = field(default=(), hash=False, compare=False)
+    folded: tuple[str, ...] = ()
 
     @staticmethod
     def from_module(module: ir.Module) -> LaunchSequence:
@@ -147,12 +156,20 @@ class LaunchSequence:
     @staticmethod
     def from_programs(module: ir.Module, programs: Sequence[Program]) -> LaunchSequence:
         """Reads the kernels of the programs found in `module`."""
+        from tcir.passes.build.constants import constant_arrays, folded_launches
+
         launches = tuple(Launch.from_program(program) for program in programs)
-        return LaunchSequence(launches, Workspaces.of(module))
+        sequence = LaunchSequence(launches, Workspaces.of(module))
+        constants = constant_arrays(module)
+        if not constants:
+            return sequence
+        from tcir.program.memory_image import images  # needs numpy
+
+        return replace(sequence, constants=tuple(images(constants)), folded=folded_launches(module))
 
     def calls(self, arrays: Sequence[Any], written: Collection[int]) -> Iterator[Call]:
-        """Each launch with its arguments. arrays: the caller's arguments, then the workspaces;
-        written: numbers of those that hold nothing yet."""
+        """Each launch with its arguments. arrays: the caller's arguments, constants behind the
+        inputs, then the workspaces; written: numbers of those that hold nothing yet."""
         known = set(range(len(arrays))) - set(written)
         for launch in self.launches:
             reads = [n for n in launch.buffers if n in known]

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -19,8 +21,12 @@ import numpy as np
 from tcir.errors import InputError
 from tcir.interp import OutputSpec
 from tcir.program.launch import Launch, LaunchSequence
+from tcir.program.memory_image import image_spec
 from tcir.program.signature import Signature
 from tcir.program.workspaces import Workspaces
+
+if TYPE_CHECKING:
+    from tcir.interp.types import Array
 
 FORMAT, VERSION = "tcir launch", 1
 ACCESSES = ("read", "write", "read-write")
@@ -31,12 +37,17 @@ _MAP_KEYS = {"strides": "strides_bytes"}
 
 @dataclass(frozen=True)
 class Argument:
-    """One of the caller's: an array, or a scalar (no shape). access: what the kernels do to it."""
+    """One of the caller's, or a constant: an array, or a scalar (no shape).
+
+    access: what the kernels do to it
+    data:   of a constant, which no caller passes, its memory image
+    """
 
     name: str
     spec: OutputSpec
     access: str
     scalar: bool = False
+    data: Array | None = field(default=None, compare=False)
 
     @property
     def words(self) -> str:
@@ -55,10 +66,14 @@ class LaunchFile:
 
     @staticmethod
     def of(signature: Signature, launches: LaunchSequence, target: str) -> LaunchFile:
-        """Of a compiled program: its inputs, then its results."""
+        """Of a compiled program: its inputs, its constants, its results."""
         inputs = [Argument(f"input{n}", s, "read") for n, s in enumerate(signature.inputs)]
         results = [Argument(f"result{n}", s, "write") for n, s in enumerate(signature.outputs)]
-        return LaunchFile((*inputs, *results), launches, target)
+        constants = [
+            Argument(f"constant{n}", OutputSpec(each.shape, each.dtype), "read", data=each)
+            for n, each in enumerate(launches.constants)
+        ]
+        return LaunchFile((*inputs, *constants, *results), launches, target)
 
     def text(self) -> str:
         """As JSON."""
@@ -71,6 +86,7 @@ class LaunchFile:
                     "name": a.name,
                     "dtype": a.spec.dtype.name,
                     **({} if a.scalar else {"shape": list(a.spec.shape), "access": a.access}),
+                    **({} if a.data is None else {"data": _encoded(a.data)}),
                 }
                 for a in self.arguments
             ],
@@ -151,7 +167,25 @@ def _argument(number: int, fields: Mapping[str, Any]) -> Argument:
     word, shape = fields["dtype"], fields.get("shape")
     dtype = getattr(ml_dtypes, word, None) or np.dtype(word)
     sizes = tuple(int(n) for n in shape or ())
-    return Argument(name, OutputSpec(sizes, np.dtype(dtype)), access, scalar=shape is None)
+    spec = OutputSpec(sizes, np.dtype(dtype))
+    data = _decoded(name, spec, access, fields["data"]) if "data" in fields else None
+    return Argument(name, spec, access, shape is None, data)
+
+
+def _encoded(array: Array) -> str:
+    return b64encode(np.ascontiguousarray(array).tobytes()).decode()
+
+
+def _decoded(name: str, spec: OutputSpec, access: str, data: object) -> Array:
+    """The image of a constant."""
+    if access != "read":
+        raise ValueError(f"{name}: expected access read of an argument with data, got {access!r}")
+    image = image_spec(spec)
+    nbytes = prod(image.shape) * image.dtype.itemsize
+    raw = b64decode(str(data), validate=True)
+    if len(raw) != nbytes:
+        raise ValueError(f"{name}: expected {nbytes} bytes of data, got {len(raw)}")
+    return np.frombuffer(raw, image.dtype).reshape(image.shape)
 
 
 def _launch(fields: Mapping[str, Any]) -> Launch:

@@ -44,7 +44,7 @@ class Work:
 class Row:
     """One launch.
 
-    arguments: bytes of the caller's inputs that it reads
+    arguments: bytes of the caller's inputs and of constants that it reads
     loaded:    bytes that earlier launches stored
     stored:    bytes for later launches
     results:   bytes of the caller's results
@@ -65,10 +65,16 @@ class Row:
 
 @dataclass(frozen=True)
 class LaunchTable:
-    """The launches of a program in order; `str` of it is the table."""
+    """The launches of a program in order; `str` of it is the table.
+
+    constants: bytes that are part of the program
+    folded:    launches that made some of these when it was compiled
+    """
 
     rows: tuple[Row, ...]
     workspaces: Workspaces = NONE
+    constants: int = 0
+    folded: tuple[str, ...] = ()
 
     @property
     def total(self) -> tuple[int, int, int, int]:
@@ -101,8 +107,13 @@ class LaunchTable:
                 line(("bytes", "", ""), self.total),
                 f"between launches: {stored} bytes stored, {loaded} bytes loaded",
                 *(planned if spaces.sizes else []),
+                *([self._constants()] if self.constants else []),
             ]
         )
+
+    def _constants(self) -> str:
+        made = f"; packed at compile time: {', '.join(f'@{name}' for name in self.folded)}"
+        return f"constants: {self.constants} bytes" + (made if self.folded else "")
 
 
 def launch_table(
@@ -114,7 +125,9 @@ def launch_table(
     (`tcir.program.execution`). works: by launch, see `works_of`; a launch without was added when
     ops were tiled.
     """
+    constants = [each.nbytes for each in sequence.constants]
     inputs, results = map(_sizes, (signature.inputs, signature.outputs))
+    inputs += constants
     sizes = [*inputs, *results, *sequence.workspaces.sizes]
     first = len(inputs) + len(results)
     known = set(range(len(inputs)))
@@ -129,7 +142,7 @@ def launch_table(
         )
         work = works.get(launch.name, Work(("(added by tiling)",)))
         rows.append(Row(launch.name, work, outside[0], inside[0], inside[1], outside[1]))
-    return LaunchTable(tuple(rows), sequence.workspaces)
+    return LaunchTable(tuple(rows), sequence.workspaces, sum(constants), sequence.folded)
 
 
 def works_of(texts: Iterable[str]) -> dict[str, Work]:

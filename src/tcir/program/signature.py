@@ -16,6 +16,7 @@ from tcir.errors import InputError, format_location
 from tcir.interp import OutputSpec
 from tcir.interp.types import DTYPES
 from tcir.passes.build.calls import inlined
+from tcir.passes.build.constants import constants_of
 from tcir.program.programs import Program, find_program
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def signature_of(module: Any, entry: str | None = None) -> Signature:
             f"{format_location(op.operation.location)}expected a program with a result to compare, "
             f"got @{program.name} without"
         )
+    inputs = inputs[: len(inputs) - len(constants_of(module))]
     specs = [_spec(a.type, op) for a in inputs]
     names = {spec.dtype.name for spec in specs}
     body = [each.operation for each in op.operation.regions[0].blocks[0]]

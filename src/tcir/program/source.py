@@ -144,6 +144,11 @@ def parse_module(chunk: Chunk, context: Any) -> Any:
         _name_pretty(chunk, context)
         raise
     _name_locations(module, chunk.name)
+    if "dense_resource<" in chunk.text:
+        from tcir.program.resources import resolve_resources
+
+        with context:
+            resolve_resources(module, chunk.text)
     return module
 
 

@@ -14,16 +14,20 @@ from tcir.run import LaunchError
 
 
 def bind(file: LaunchFile, given: Sequence[object]) -> list[object]:
-    """The values of the arguments, `given` ones in order; results start as poison."""
-    wanted = [a for a in file.arguments if a.access != "write"]
+    """The values of the arguments, `given` ones in order; results start as poison, and constants
+    are in the file."""
+    wanted = [a for a in file.arguments if a.access != "write" and a.data is None]
     if len(given) != len(wanted):
         listed = ", ".join(a.words for a in wanted) or "none"
         raise LaunchError(f"--arg: expected {len(wanted)} ({listed}), got {len(given)}")
     values = iter(given)
-    return [
-        poison(image_spec(a.spec)) if a.access == "write" else _fit(a, next(values))
-        for a in file.arguments
-    ]
+
+    def value(argument: Argument) -> object:
+        if argument.access == "write":
+            return poison(image_spec(argument.spec))
+        return _fit(argument, next(values)) if argument.data is None else argument.data.copy()
+
+    return [value(each) for each in file.arguments]
 
 
 def calls(file: LaunchFile, values: Sequence[object]) -> tuple[list[Call], list[np.ndarray]]:

@@ -31,7 +31,7 @@ def write_program(
     """
     kernel = tcir.compile(program, pipeline, target=target, **options)
     signature, sequence = kernel.signature, kernel.launches
-    arrays = images(make_inputs(signature.inputs, seed, inputs))
+    arrays = [*images(make_inputs(signature.inputs, seed, inputs)), *sequence.constants]
     byte = np.dtype(np.uint8)
     workspaces = [poison(OutputSpec((size,), byte)) for size in sequence.workspaces.sizes]
     buffers = [*arrays, *(poison(image_spec(spec)) for spec in signature.outputs), *workspaces]

@@ -54,7 +54,8 @@ def launch(kernel: CompiledKernel, *buffers: Any, stream: Any = None) -> None:
 
     With device arrays the call returns as soon as the launch is on the stream, and a fault of the
     kernel comes to light in `tcir.runtime.synchronize`. With a numpy array among the buffers it
-    waits, and a fault is reported here; either way with the kernel's name.
+    waits, and a fault is reported here; either way with the kernel's name. It waits, too, for a
+    program with constants, which every call copies to the device.
     """
     specs = (*kernel.signature.inputs, *kernel.signature.outputs)
     if len(buffers) != len(specs):
@@ -94,8 +95,11 @@ def launch(kernel: CompiledKernel, *buffers: Any, stream: Any = None) -> None:
     load(kernel.cubin, on)  # rejects a wrong architecture before anything is copied
     copies = {n: to_device(array, on) for n, array in images.items()}
     addresses = [copies[n].pointer if p is None else p for n, p in enumerate(pointers)]
+    constants = [to_device(array, on) for array in kernel.launches.constants]
+    inputs = len(kernel.signature.inputs)
+    addresses[inputs:inputs] = [each.pointer for each in constants]
     launch_in_order(kernel.launches, kernel.cubin, addresses, on, handle)
-    if copies:
+    if copies or constants:
         synchronize(handle)
     for n in range(len(kernel.signature.inputs), len(buffers)):
         if n in copies:

@@ -21,19 +21,27 @@ if TYPE_CHECKING:
     from tcir.machine.assumptions import Assumptions
     from tcir.program.source import ModuleSource
 
+PRINTED_ELEMENTS = 1 << 16
+"""Constants with more are left out of the texts that a kernel keeps: there is one for each pass."""
+
 
 class _Texts(Watcher):
     """Keeps the program after each pass, by pass name."""
 
     def __init__(self, module: ir.Module) -> None:
-        self.texts = {"(input)": str(module)}
+        self.texts = {"(input)": _text(module)}
 
     def after_pass(self, index: int, item: Pass, module: ir.Module) -> None:
         name, number = item.name, 1
         while name in self.texts:
             number += 1
             name = f"{item.name}#{number}"
-        self.texts[name] = str(module)
+        self.texts[name] = _text(module)
+
+
+def _text(module: ir.Module) -> str:
+    """The module without the elements of large constants."""
+    return str(module.operation.get_asm(large_elements_limit=PRINTED_ELEMENTS))
 
 
 class _Lines(Watcher):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tcir.interp import Outcome, executor_for
+from tcir.passes.build.constants import constants_of
 from tcir.program.launch import Launch
 from tcir.program.programs import Program
 from tcir.program.workspaces import Workspaces
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Threads:
-    """The kernels of a module, in order, and the workspaces between them.
+    """The kernels of a module, in order, the workspaces between them, and the constants.
 
     instructions: of each kernel, as the thread level's executor spells them
     spelled:      by name of the kernel: those and their source locations, which decide nothing
@@ -28,6 +29,7 @@ class Threads:
     launches: tuple[Launch, ...]
     instructions: tuple[list[str], ...]
     workspaces: Workspaces
+    constants: tuple[ir.Attribute, ...]
     spelled: dict[str, Spelling] = field(compare=False)
 
     @staticmethod
@@ -46,6 +48,7 @@ class Threads:
             tuple(Launch.from_program(program) for program in programs),
             tuple(each.instructions for each in spelled.values()),
             Workspaces.of(module),
+            tuple(constants_of(module)),
             spelled,
         )
 

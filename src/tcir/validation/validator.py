@@ -25,6 +25,7 @@ from tcir.errors import Error, IncompleteError
 from tcir.interp import Outcome, OutputSpec, executor_for
 from tcir.interp.types import Array
 from tcir.passes.build.calls import inlined
+from tcir.passes.build.constants import constant_arrays
 from tcir.program.access import product_of, reduction_points
 from tcir.program.execution import (
     KernelStep,
@@ -296,7 +297,8 @@ class Validator:
         program = programs[0]
         views = views_of(program)
         plain = program.level == "tensor" and not views
-        buffers = draw.inputs if plain else draw.images
+        constants = constant_arrays(module)
+        buffers = [*draw.inputs, *constants] if plain else [*draw.images, *images(constants)]
         given = {name: {"spelled": each} for name, each in spelled.items()}
 
         partly = program.level == "tile" and program.attribute("tc.args") is not None
@@ -336,7 +338,7 @@ class Validator:
 
             return KernelStep(program.name, program.buffers, run, views)
 
-        first = len(draw.inputs) + len(outputs)
+        first = len(buffers) + len(outputs)
         spaces = Workspaces.of(module)
         steps = [step(program) for program in programs]
         return in_memory(outputs, lambda specs: run_in_order(steps, buffers, specs, spaces))

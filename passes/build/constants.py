@@ -1,0 +1,46 @@
+"""The constants of a program: buffers behind the caller's inputs, which no caller passes.
+
+``tc.constants``: on the `builtin.module`, their values, in the order of their numbers
+``tc.folded``:    names of the launches that made some of them when the program was compiled
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tcir._mlir import ir
+
+if TYPE_CHECKING:
+    from tcir.interp.types import Array
+
+CONSTANTS, FOLDED = "tc.constants", "tc.folded"
+
+
+def constants_of(module: ir.Module) -> list[ir.DenseElementsAttr]:
+    """The values of the constants of `module`."""
+    attributes = module.operation.attributes
+    return list(attributes[CONSTANTS]) if CONSTANTS in attributes else []
+
+
+def set_constants(module: ir.Module, values: Sequence[ir.Attribute]) -> None:
+    """Gives `module` these constants."""
+    module.operation.attributes[CONSTANTS] = ir.ArrayAttr.get(list(values))
+
+
+def constant_arrays(module: ir.Module) -> list[Array]:
+    """The values of the constants of `module` as arrays of their elements' types."""
+    values = constants_of(module)
+    if not values:
+        return []
+    from tcir.interp.types import constant  # needs numpy
+
+    with module.context:
+        return [constant(each, each.type) for each in values]
+
+
+def folded_launches(module: ir.Module) -> tuple[str, ...]:
+    """Names of the launches that made constants of `module`."""
+    attributes = module.operation.attributes
+    names = attributes.get(FOLDED, ())
+    return tuple(str(each.value) for each in names)
