@@ -1,4 +1,6 @@
 // Four matrix-vector products of 7168 x 2048, NVFP4: fp4 elements, a ue4m3 scale for every 16 along k.
+//
+//   tc-opt examples/nvfp4_gemv_7168x2048x4.mlir --pipeline=gemv-padded-n --emit=launches
 
 #a = affine_map<(l, m, k) -> (l, m, k)>
 #sa = affine_map<(l, m, k) -> (l, m, k floordiv 16)>

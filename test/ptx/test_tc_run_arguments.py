@@ -107,7 +107,9 @@ def test_flags(more: list[str], words: str, files: Path, capsys: Any) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--selftest", "--json", "f.json"], "--selftest: expected no other argument"),
+        (["--selftest", "--seed", "1"], "--selftest: expected no other argument than --json FILE"),
+        (["--selftest", "--json", "no/f.json"], "--json no/f.json: there is no directory 'no'"),
+        (["--list-assumptions", "--json", "f.json"], "assumptions: expected no other argument"),
         ([], "expected a file"),
         (["binary.ptx", *SIZES], "binary.ptx: expected PTX text, got byte 0xd0 at offset 5"),
         (["program.mlir"], "tc-opt program.mlir --pipeline=NAME --emit=ptx -o k.ptx"),

@@ -52,6 +52,8 @@ class FakeDriver:
         self.workspaces: list[int] = []
         self.freed: list[int] = []
         self.fail: dict[str, str] = {}
+        self.old = False  # a driver older than the toolkit of every cubin
+        self.loaded: list[bytes] = []
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("cu") or name[2:3].islower():
@@ -89,14 +91,25 @@ class FakeDriver:
             "COMPUTE_CAPABILITY_MAJOR": self.capability[0],
             "COMPUTE_CAPABILITY_MINOR": self.capability[1],
             "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 232448,
+            "MULTIPROCESSOR_COUNT": 148,
+            "CLOCK_RATE": 1965000,
+            "MEMORY_CLOCK_RATE": 3996000,
         }
         return (values[attribute.name.removeprefix("CU_DEVICE_ATTRIBUTE_")],)
+
+    def _cuDeviceTotalMem(self, handle: int) -> Any:
+        return (180 << 30,)
 
     def _cuGetErrorString(self, status: Any) -> Any:
         return (f"words of {status.name}".encode(),)
 
-    def _cuModuleLoadData(self, cubin: bytes) -> Any:
-        if module.architecture(cubin) != f"sm_{self.capability[0]}{self.capability[1]}":
+    def _cuModuleLoadData(self, image: bytes) -> Any:
+        mine = f"sm_{self.capability[0]}{self.capability[1]}"
+        self.loaded.append(image)
+        if not image.startswith(b"\x7fELF"):
+            assert image.endswith(b"\0") and f".target {mine}".encode() in image
+            return ("module",)
+        if self.old or module.architecture(image) != mine:
             return self.real.CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU
         return ("module",)
 

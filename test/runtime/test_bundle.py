@@ -75,7 +75,7 @@ def test_carries_all_it_imports(folder: Path) -> None:
     """The runner takes no module of tcir from elsewhere, and none but numpy and cuda."""
     code = (
         f"import sys; sys.path.insert(0, {str(folder)!r})\n"
-        "from tcir.runtime import replay, devices, driver, dlpack, memory, module, timing\n"
+        "from tcir.runtime import replay, devices, driver, dlpack, memory, module, timing, visit\n"
         "from tcir.runtime import tensor_map\n"
         "mine = [m.__file__ for n, m in sys.modules.items() if n.split('.')[0] == 'tcir']\n"
         f"assert all(f.startswith({str(folder)!r}) for f in mine), mine\n"
@@ -292,7 +292,7 @@ def test_runs(folder: Path) -> None:
     if done.returncode in (2, 3):
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stdout + done.stderr
-    report = json.loads((folder / "report.json").read_text())
+    (report,) = json.loads((folder / "report.json").read_text())["bundles"]
     assert report["equal"] and report["milliseconds"]["median"] > 0
 
 
@@ -310,5 +310,5 @@ def test_reports_a_difference(folder: Path) -> None:
     if done.returncode in (2, 3):
         pytest.skip(done.stderr.strip())
     assert done.returncode == 1
-    report = json.loads((folder / "report.json").read_text())
+    (report,) = json.loads((folder / "report.json").read_text())["bundles"]
     assert report["buffers"][0]["different"] == 1 and report["buffers"][0]["first"] == 5

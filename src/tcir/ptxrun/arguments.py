@@ -111,14 +111,20 @@ def make_parser() -> argparse.ArgumentParser:
     p.add_argument("--counters", action="store_true",
                    help="prints a table of the counters with units, and the bank conflicts of each "
                    "instruction")  # fmt: skip
-    p.add_argument("--bundle", type=Path, metavar="DIR", help="writes a folder to run on a GPU")
+    p.add_argument("--bundle", type=Path, metavar="DIR",
+                   help="writes a folder to run on a GPU; of a directory: of each MLIR program in "
+                   "it whose head has a command with --pipeline, and the self-test")  # fmt: skip
     p.add_argument(
         "--target",
         help=f"of the bundle's cubin, and of CUDA C++ (default {DEFAULT_TARGET.name})",
     )
     p.add_argument("--pipeline", help="for --bundle of an MLIR program: how to compile it")
     p.add_argument("--input-seed", type=_count, help="of the MLIR program's inputs (0)")
-    p.add_argument("--selftest", action="store_true", help="what a B200 says to the assumptions")
+    p.add_argument(
+        "--selftest",
+        action="store_true",
+        help="what a B200 says to the assumptions; writes selftest.json, or --json FILE",
+    )
     p.add_argument("--list-assumptions", action="store_true", help="open hardware questions")
     return p
 
@@ -128,8 +134,12 @@ def check_flags(options: argparse.Namespace) -> None:
     if options.selftest or options.list_assumptions:
         name = "--selftest" if options.selftest else "--list-assumptions"
         default = make_parser().parse_args([name])
+        if options.selftest:
+            default.json = options.json
+            _check_place("--json", options.json or "selftest.json", "json")
         if vars(options) != vars(default):
-            raise LaunchError(f"{name}: expected no other argument")
+            but = " than --json FILE" if options.selftest else ""
+            raise LaunchError(f"{name}: expected no other argument{but}")
         return
     if not options.file:
         raise LaunchError("expected a file (tc-run --help)")
@@ -142,12 +152,14 @@ def check_flags(options: argparse.Namespace) -> None:
     if options.interactive and options.file == "-":
         raise LaunchError("--interactive: expected a file: standard input gives the commands")
     mlir, cuda = options.file.endswith(".mlir"), options.file.endswith(".cu")
+    kit = bool(options.bundle) and Path(options.file).is_dir()
     if options.dump and not options.break_at:
         raise LaunchError("--dump: expected --break-at, too: it shows the state at a stop")
     if options.target and not (options.bundle or cuda):
         raise LaunchError("--target: expected --bundle DIR, or CUDA C++ to compile")
     for flag in ("pipeline", "input_seed"):
-        if getattr(options, flag) is not None and not (options.bundle and mlir):
+        wanted = options.bundle and (mlir or (kit and flag == "input_seed"))
+        if getattr(options, flag) is not None and not wanted:
             name = flag.replace("_", "-")
             raise LaunchError(f"--{name}: expected --bundle DIR and an MLIR file, too")
     if options.bundle and mlir and not options.pipeline:

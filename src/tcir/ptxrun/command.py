@@ -58,7 +58,7 @@ def main(words: Sequence[str]) -> int:
         if options.selftest:
             from tcir.runtime.selftest import main as selftest
 
-            return selftest()
+            return selftest(Path(options.json or "selftest.json"))
         if options.list_assumptions:
             print(list_assumptions())
             return 0
@@ -90,6 +90,8 @@ def main(words: Sequence[str]) -> int:
 def _run(options: argparse.Namespace) -> int:
     if options.bundle and options.pipeline:
         return _bundle_program(options)
+    if options.bundle and Path(options.file).is_dir():
+        return _bundle_folder(options)
     path, ptx = read_source(options.file, options.target or DEFAULT_TARGET.name)
     beside = None if options.grid or path is None else path.with_suffix(".json")
     file = LaunchFile.read(beside) if beside is not None and beside.exists() else None
@@ -238,6 +240,19 @@ def _bundle_program(options: argparse.Namespace) -> int:
         target=options.target or DEFAULT_TARGET.name,
     )
     print(f"{options.bundle}: python run.py")
+    return 0
+
+
+def _bundle_folder(options: argparse.Namespace) -> int:
+    from tcir.ptxrun.kit import write_kit
+
+    count = write_kit(
+        options.bundle,
+        Path(options.file),
+        seed=options.input_seed or 0,
+        target=options.target or DEFAULT_TARGET.name,
+    )
+    print(f"{options.bundle}: {count} bundles; python run.py")
     return 0
 
 

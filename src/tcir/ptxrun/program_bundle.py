@@ -11,7 +11,7 @@ import tcir
 from tcir.interp import OutputSpec
 from tcir.program.inputs import Kind, make_inputs, poison
 from tcir.program.memory_image import image_spec, images
-from tcir.runtime.bundle import Call, write
+from tcir.runtime.bundle import Call, carry, check_new, pack
 from tcir.target import DEFAULT_TARGET
 
 
@@ -29,6 +29,26 @@ def write_program(
 
     `options` are those of the pipeline. A program of several launches becomes one bundle.
     """
+    check_new(folder)
+    name = Path(program).name
+    pack_program(
+        folder, program, pipeline, seed=seed, inputs=inputs, target=target, name=name, **options
+    )
+    carry(folder)
+
+
+def pack_program(
+    folder: Path,
+    program: str,
+    pipeline: str,
+    *,
+    name: str,
+    seed: int = 0,
+    inputs: Kind = "integers",
+    target: str = DEFAULT_TARGET.name,
+    **options: Any,
+) -> None:
+    """The same without what makes the folder run; program: a path or the text; name: its own."""
     kernel = tcir.compile(program, pipeline, target=target, **options)
     signature, sequence = kernel.signature, kernel.launches
     arrays = [*images(make_inputs(signature.inputs, seed, inputs)), *sequence.constants]
@@ -47,14 +67,14 @@ def write_program(
         )
         for launch, given in sequence.calls(buffers, range(len(arrays), len(buffers)))
     ]
-    write(
+    pack(
         folder,
         kernel.ptx,
         calls,
         workspaces=workspaces,
         target=kernel.target,
         origin={
-            "program": Path(program).name,
+            "program": name,
             "pipeline": pipeline,
             "options": options,
             "inputs": inputs,

@@ -1,15 +1,16 @@
 """Bundles: kernels with inputs and expected results in a folder, to run on another GPU.
 
     bundle/
-      run.py           python run.py: runs the kernels, compares, times, prints a report to send
-                       back
+      README.md        what whoever has the GPU asks
+      run.py           python run.py: runs the kernels, compares, times; a report to send back
+      tcir/            what run.py needs of this package: cuda-python and numpy, nothing else
       launch.json      the launches in order: sizes, parameters; buffers, workspaces between them
                        included; where it all came from; digests of the data
       kernel.cubin  kernel.ptx
       data.npz         each buffer's bytes before the launches, and the bytes expected after them
-      tcir/            what run.py needs of this package: cuda-python and numpy, nothing else
 
-The expected bytes are those of the simulated machine.
+The expected bytes are those of the simulated machine. A kit is a folder with the first three and
+with bundles' folders, which have the rest.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from tcir.errors import Error, IncompleteError, InputError
 from tcir.runtime.cubin import triple
 from tcir.target import DEFAULT_TARGET
 
-SCHEMA = 2
+SCHEMA = 3
 CARRIED = (
     "__init__.py",
     "errors.py",
@@ -37,7 +38,7 @@ CARRIED = (
         f"runtime/{name}.py"
         for name in (
             "__init__", "devices", "dlpack", "driver", "memory", "module", "replay", "tensor_map",
-            "timing",
+            "timing", "visit",
         )
     ),
 )  # fmt: skip
@@ -51,13 +52,13 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from tcir.runtime.replay import main  # noqa: E402
+from tcir.runtime.visit import main  # noqa: E402
 
 sys.exit(main(HERE))
 '''
 
 
-class _Table:
+class Table:
     """The distinct buffers of the kernels' arguments, and the arguments as JSON."""
 
     def __init__(self) -> None:
@@ -126,7 +127,40 @@ def write(
     target: str = DEFAULT_TARGET.name,
     origin: dict[str, Any] | None = None,
 ) -> None:
-    """Executes PTX on the machine, one call after the other, and writes the bundle.
+    """Executes PTX on the machine, one call after the other, and writes a bundle that runs."""
+    check_new(folder)
+    pack(folder, ptx, calls, workspaces=workspaces, target=target, origin=origin)
+    carry(folder)
+
+
+def check_new(folder: Path) -> None:
+    """InputError for a folder with something in it."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"--bundle {folder}: expected a new or empty folder")
+
+
+def carry(folder: Path) -> None:
+    """Writes what a folder with bundles needs to run: README.md, run.py, a part of this package."""
+    folder.mkdir(parents=True, exist_ok=True)
+    package = Path(__file__).resolve().parent.parent
+    for name in CARRIED:
+        target_file = folder / "tcir" / name
+        target_file.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(package / name, target_file)
+    (folder / "run.py").write_text(RUN)
+    shutil.copyfile(package / "runtime" / "KIT.md", folder / "README.md")
+
+
+def pack(
+    folder: Path,
+    ptx: str,
+    calls: Sequence[Call],
+    *,
+    workspaces: Sequence[np.ndarray[Any, Any]] = (),
+    target: str = DEFAULT_TARGET.name,
+    origin: dict[str, Any] | None = None,
+) -> None:
+    """Executes PTX on the machine, one call after the other, and writes the data of a bundle.
 
     `workspaces` are the arguments that one kernel writes entirely for another one to read.
     `origin` goes into launch.json: the program, the pipeline, the seed of the inputs. `Error` when
@@ -139,17 +173,15 @@ def write(
             f"--bundle {folder}: expected a program with a launch, got one whose results are all "
             "without elements: there is nothing to run"
         )
-    if folder.exists() and any(folder.iterdir()):
-        raise InputError(f"--bundle {folder}: expected a new or empty folder")
     cubin = assemble(ptx, target=target)
-    table = _Table()
+    table = Table()
     params = [[table.describe(argument) for argument in call.args] for call in calls]
     before = [array.copy() for array in table.arrays]
     _run(ptx, calls, workspaces)
     data: dict[str, np.ndarray[Any, Any]] = {}
     buffers = []
     for number, (first, last) in enumerate(zip(before, table.arrays, strict=True)):
-        data[f"before{number}"], after = _raw(first), _raw(last)
+        data[f"before{number}"], after = raw(first), raw(last)
         changed = bool((data[f"before{number}"] != after).any())
         if changed:
             data[f"expected{number}"] = after
@@ -167,26 +199,33 @@ def write(
     names = ", ".join(f"@{call.entry}" for call in calls)
     if not any(b["written"] for b in buffers):
         raise InputError(f"{names}: expected a kernel that writes to a buffer, got none changed")
+    launches = [
+        {"kernel": call.entry, **call.sizes(), "params": given}
+        for call, given in zip(calls, params, strict=True)
+    ]
+    save(
+        folder, ptx, cubin.data, data,
+        {"target": target, "launches": launches, "buffers": buffers, "origin": origin or {}},
+    )  # fmt: skip
+
+
+def save(
+    folder: Path,
+    ptx: str,
+    cubin: bytes,
+    data: dict[str, np.ndarray[Any, Any]],
+    description: dict[str, Any],
+) -> None:
+    """Writes the files of a bundle's data, with their digests."""
     folder.mkdir(parents=True, exist_ok=True)
-    package = Path(__file__).resolve().parent.parent
-    for name in CARRIED:
-        target_file = folder / "tcir" / name
-        target_file.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(package / name, target_file)
-    (folder / "run.py").write_text(RUN)
-    (folder / "kernel.ptx").write_text(ptx)
-    (folder / "kernel.cubin").write_bytes(cubin.data)
+    (folder / "kernel.ptx").write_bytes(ptx.encode())
+    (folder / "kernel.cubin").write_bytes(cubin)
     np.savez_compressed(folder / "data.npz", **data)  # type: ignore[arg-type]
     description = {
         "schema": SCHEMA,
-        "target": target,
-        "cubin_sha256": hashlib.sha256(cubin.data).hexdigest(),
-        "launches": [
-            {"kernel": call.entry, **call.sizes(), "params": given}
-            for call, given in zip(calls, params, strict=True)
-        ],
-        "buffers": buffers,
-        "origin": origin or {},
+        "cubin_sha256": hashlib.sha256(cubin).hexdigest(),
+        "ptx_sha256": hashlib.sha256(ptx.encode()).hexdigest(),
+        **description,
     }
     (folder / "launch.json").write_text(json.dumps(description, indent=1) + "\n")
 
@@ -222,5 +261,6 @@ def digest(data: np.ndarray[Any, Any]) -> str:
     return hashlib.sha256(data.tobytes()).hexdigest()
 
 
-def _raw(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def raw(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """An array's bytes."""
     return np.frombuffer(array.tobytes(), np.uint8)

@@ -40,10 +40,9 @@ FILLED:
  mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r7], %r4;
  INSTRUCTION
 WAIT: mov.b32 %r13, 0;
-POLL: mbarrier.test_wait.parity.shared::cta.b64 %p3, [%r7], 0; @%p3 bra DONE;
- nanosleep.u32 10000;
- add.u32 %r13, %r13, 1; setp.lt.u32 %p4, %r13, 200; @%p4 bra POLL;
-DONE:
+SLEEP: nanosleep.u32 10000;
+ add.u32 %r13, %r13, 1; setp.lt.u32 %p4, %r13, 200; @%p4 bra SLEEP;
+ mbarrier.test_wait.parity.shared::cta.b64 %p3, [%r7], 0;
  selp.u32 %r13, 1, 0, %p3; add.u32 %r14, %r6, %r5;
  @%p2 st.shared.b32 [%r14+-4], %r13;
  bar.sync 0;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import re
 import struct
 from collections.abc import Sequence
 from functools import lru_cache
@@ -24,6 +25,10 @@ PORTABLE_CLUSTER = 8
 
 class WrongArchitectureError(InputError):
     """A cubin for another architecture than the device's."""
+
+
+class DriverTooOldError(InputError):
+    """Code for this device, from a newer toolkit than the driver knows."""
 
 
 class LaunchFailedError(Error):
@@ -47,23 +52,50 @@ def architecture(cubin: bytes) -> str:
     return f"sm_{flags >> 8 & 0xFF if cubin[8] >= 8 else flags & 0xFF}"
 
 
-class Module:
-    """A cubin on a device; `close` (or its end of life) unloads it."""
+#: What a driver answers to code that it does not know.
+_REFUSED = tuple(
+    f"CUDA_ERROR_{name}"
+    for name in (
+        "NO_BINARY_FOR_GPU", "INVALID_SOURCE", "INVALID_IMAGE", "INVALID_PTX",
+        "UNSUPPORTED_PTX_VERSION", "JIT_COMPILER_NOT_FOUND",
+    )
+)  # fmt: skip
+#: The first CUDA whose driver compiles a version of PTX (PTX ISA, "Release Notes").
+_PTX_SINCE = {"8.6": "12.7", "8.7": "12.8", "8.8": "12.9", "9.0": "13.0", "9.1": "13.1"}
 
-    def __init__(self, cubin: bytes, on: Device | None = None) -> None:
+
+def _made(image: bytes) -> tuple[str, str]:
+    """The architecture of a cubin or of PTX, and the CUDA that it wants."""
+    version = re.search(rb"^\s*\.version\s+(\S+)", image, re.M)
+    target = re.search(rb"^\s*\.target\s+(sm_\d+)", image, re.M)
+    if image[:4] == b"\x7fELF" or not (version and target):
+        return architecture(image), "13.0" if image[8] >= 8 else "12.0"
+    return target[1].decode(), _PTX_SINCE.get(version[1].decode(), "13.0")
+
+
+class Module:
+    """A cubin (or PTX, ended by a zero) on a device; `close` (or its end of life) unloads it."""
+
+    def __init__(self, image: bytes, on: Device | None = None) -> None:
         self.device = on or device()
         self.handle: Any = None
-        self.architecture = architecture(cubin)
+        self.architecture, since = _made(image)
         self.device.activate()
         try:
-            self.handle = call("cuModuleLoadData", cubin)
+            self.handle = call("cuModuleLoadData", image)
         except CudaError as error:
-            refused = ("CUDA_ERROR_NO_BINARY_FOR_GPU", "CUDA_ERROR_INVALID_SOURCE")
-            if error.code in refused or self.architecture != self.device.architecture:
+            if self.architecture != self.device.architecture:
                 raise WrongArchitectureError(
                     f"expected a cubin for {self.device}, got one for {self.architecture}: machine "
                     "code runs on its own architecture only; compile for this one, or execute the "
                     f"PTX on the simulated machine ({error.code})"
+                ) from None
+            if error.code in _REFUSED:
+                kind = "cubin" if image[:4] == b"\x7fELF" else "PTX"
+                knows = f"{self.device.driver // 1000}.{self.device.driver % 1000 // 10}"
+                raise DriverTooOldError(
+                    f"expected a driver of CUDA {since} or later for this {kind}, got one of CUDA "
+                    f"{knows} (nvidia-smi shows it), which refuses it: {error.code}"
                 ) from None
             raise
         self._functions: dict[str, Function] = {}
@@ -99,6 +131,15 @@ class Module:
 def load(cubin: bytes, on: Device | None = None) -> Module:
     """The module of `cubin`, kept for the next call."""
     return Module(cubin, on)
+
+
+def load_or_compile(cubin: bytes, ptx: str, on: Device) -> tuple[Module, str]:
+    """The module of the cubin, or of the PTX where the driver is older than the cubin's toolkit;
+    and in words which of them it is."""
+    try:
+        return load(cubin, on), "cubin"
+    except DriverTooOldError as error:
+        return load(ptx.encode() + b"\0", on), f"PTX, compiled by the driver ({error})"
 
 
 class Function:

@@ -1,12 +1,10 @@
-"""Runs a bundle (see `tcir.runtime.bundle`) on a GPU and reports the result."""
+"""Runs a bundle (see `tcir.runtime.bundle`) on a GPU, in this process, and tells the result."""
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import statistics
-import sys
 from collections import namedtuple
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tcir.errors import Error, InputError
+from tcir.errors import InputError
 
 _READ = "the folder is damaged: ask for it again"
 
@@ -28,6 +26,7 @@ class Bundle:
     folder: Path
     description: dict[str, Any]
     cubin: bytes
+    ptx: str
     before: list[np.ndarray[Any, Any]]
     expected: dict[int, np.ndarray[Any, Any]]
 
@@ -37,6 +36,7 @@ class Bundle:
         try:
             description = json.loads((folder / "launch.json").read_text())
             cubin = (folder / "kernel.cubin").read_bytes()
+            ptx = (folder / "kernel.ptx").read_text(encoding="utf-8")
             with np.load(folder / "data.npz") as data:
                 before = [data[f"before{n}"] for n in range(len(description["buffers"]))]
                 expected = {
@@ -46,12 +46,15 @@ class Bundle:
                 }
         except (OSError, ValueError, KeyError) as error:
             raise InputError(f"{folder}: {error}; {_READ}") from None
-        bundle = Bundle(folder, description, cubin, before, expected)
+        bundle = Bundle(folder, description, cubin, ptx, before, expected)
         bundle._verify()
         return bundle
 
     def _verify(self) -> None:
-        wanted = [("kernel.cubin", self.cubin, self.description["cubin_sha256"])]
+        wanted = [
+            ("kernel.cubin", self.cubin, self.description["cubin_sha256"]),
+            ("kernel.ptx", self.ptx.encode(), self.description["ptx_sha256"]),
+        ]
         for n, b in enumerate(self.description["buffers"]):
             wanted.append((f"data.npz, before{n}", self.before[n].tobytes(), b["before_sha256"]))
         for n, array in self.expected.items():
@@ -91,25 +94,27 @@ class Bundle:
 
 
 def replay(bundle: Bundle, repeats: int) -> dict[str, Any]:
-    """Runs the bundle's kernels on device 0, one after the other; returns the report."""
+    """Runs the bundle's kernels on device 0, one after the other; returns what happened.
+
+    A question of the self-test (`description["question"]`) is not timed; its report has the digest
+    of what it wrote.
+    """
     from tcir.runtime.devices import device
     from tcir.runtime.memory import to_device
-    from tcir.runtime.module import load, synchronize
+    from tcir.runtime.module import load_or_compile, synchronize
     from tcir.runtime.tensor_map import encode
     from tcir.runtime.timing import measure
 
     d = bundle.description
     gpu = device()
+    module, loaded = load_or_compile(bundle.cubin, bundle.ptx, gpu)
     report: dict[str, Any] = {
-        "schema": 2,
         "kernels": [launch["kernel"] for launch in bundle.launches],
         "target": d["target"],
         "cubin_sha256": d["cubin_sha256"],
         "origin": d["origin"],
-        "device": str(gpu),
-        "driver": gpu.driver,
+        "loaded": loaded,
     }
-    module = load(bundle.cubin, gpu)
     copies = [to_device(array, gpu) for array in bundle.before]
     pointers = [copy.pointer for copy in copies]
     calls = []
@@ -126,6 +131,10 @@ def replay(bundle: Bundle, repeats: int) -> dict[str, Any]:
 
     launch()
     synchronize()
+    if "question" in d:
+        out = copies[d["question"]["buffer"]].numpy()
+        report["written_sha256"] = hashlib.sha256(out.tobytes()).hexdigest()
+        return report
     report["buffers"] = []
     for n, array in bundle.expected.items():
         found = copies[n].numpy()
@@ -156,38 +165,17 @@ def replay(bundle: Bundle, repeats: int) -> dict[str, Any]:
     return report
 
 
-def main(folder: Path, words: Sequence[str] | None = None) -> int:
-    """0 the expected bytes, 1 others or a failed launch, 2 no GPU, 3 a damaged folder."""
-    parser = argparse.ArgumentParser(
-        description="Runs the kernels of this folder on a GPU, compares their results with the "
-        "expected ones, times them, and writes report.json: send that back."
-    )
-    parser.add_argument("--dry-run", action="store_true", help="check the folder only")
-    parser.add_argument("--repeats", type=int, default=20, help="launches to time (20)")
-    options = parser.parse_args(words)
-    try:
-        bundle = Bundle.read(folder)
-        for each in bundle.launches:
-            sizes = [len(v) for v in bundle.parameters(each, [0] * len(bundle.before), _blank)]
-            print(
-                f"@{each['kernel']} for {bundle.description['target']}, grid {each['grid']}, block "
-                f"{each['block']}, {len(sizes)} parameters of {sizes} bytes"
-            )
-        if options.dry_run:
-            print("the folder is sound")
-            return 0
-        report = replay(bundle, options.repeats)
-    except Error as error:
-        print(f"{folder.name}: {error}", file=sys.stderr)
-        return error.exit_code
-    text = json.dumps(report, indent=1)
-    (folder / "report.json").write_text(text + "\n")
-    print(text)
-    verdict = "equal to the expected bits" if report["equal"] else "DIFFERENT from the expected"
-    print(f"{verdict}; please send report.json" + ("" if report["equal"] else " and silicon*.npz"))
-    return 0 if report["equal"] else 1
+def describe_device() -> dict[str, Any]:
+    """Device 0 and its driver, for the report."""
+    from tcir.runtime.devices import device
+    from tcir.runtime.driver import call
 
-
-def _blank(fields: Any, address: int) -> bytes:
-    """A tensor map's place in the parameters, where no driver can encode it."""
-    return bytes(128)
+    gpu = device()
+    return {
+        "device": str(gpu),
+        "driver": gpu.driver,
+        "multiprocessors": gpu.attribute("MULTIPROCESSOR_COUNT"),
+        "clock_kHz": gpu.attribute("CLOCK_RATE"),
+        "memory_clock_kHz": gpu.attribute("MEMORY_CLOCK_RATE"),
+        "memory_bytes": int(call("cuDeviceTotalMem", gpu.handle)),
+    }

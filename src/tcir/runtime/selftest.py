@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
+import json
 import multiprocessing
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from tcir.errors import Error
@@ -31,10 +34,11 @@ class NotModelledError(Error):
 
 def on_machine(kernel: MicroKernel, assumptions: Assumptions) -> bytes:
     """The bytes the machine writes, or `FAULT` if it rejects an instruction."""
-    return b"".join(_launch_on_machine(launch, assumptions) for launch in kernel.launches())
+    return b"".join(launch_on_machine(launch, assumptions) for launch in kernel.launches())
 
 
-def _launch_on_machine(kernel: MicroKernel, assumptions: Assumptions) -> bytes:
+def launch_on_machine(kernel: MicroKernel, assumptions: Assumptions) -> bytes:
+    """The bytes that one launch writes, or `FAULT`."""
     try:
         args, outputs = kernel.make()
         report = run_ptx(kernel.ptx, args=args, assumptions=assumptions, **kernel.sizes)
@@ -118,24 +122,37 @@ def judge(outcomes: dict[Any, bytes], silicon: bytes) -> str:
     return " or ".join(same) if same else "neither: please report this"
 
 
-def main() -> int:
-    """0 every assumption is what the silicon has, 1 one is not, 2 not all could be asked."""
+def main(file: Path) -> int:
+    """0 every assumption that can be asked is what the silicon has, 1 one is not, 2 one that can be
+    asked was not. On a B200 `file` gets the answers, to be sent back."""
     kernels = micro_kernels()
     ready = _blackwell()
     wrong = unasked = 0
+    answers = {}
     for entry in REGISTRY:
-        answer = "not asked"
         if entry.name not in kernels:
-            answer += f": {NOT_ASKED.get(entry.name, 'no kernel written yet')}"
-        elif ready is None:
-            answer = _ask(entry, kernels[entry.name])
-        unasked += answer.startswith("not asked")
-        wrong += not answer.startswith(("not asked", str(entry.default)))
-        print(f"{entry.name}: assumed {entry.default}; silicon: {answer}")
+            answer = f"cannot be asked: {NOT_ASKED.get(entry.name, 'no kernel written yet')}"
+        else:
+            answer = "not asked" if ready is not None else _ask(entry, kernels[entry.name])
+            unasked += answer.startswith("not asked")
+            wrong += not answer.startswith("not asked") and not _agrees(entry, answer)
+        answers[entry.name] = {"assumed": str(entry.default), "silicon": answer}
+        print(f"{entry.name}: assumed {entry.default}; silicon: {answer}", flush=True)
     if ready is not None:
         print(ready, file=sys.stderr)
         return 2
+    from tcir.runtime.replay import describe_device
+
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    report = {"schema": 1, "time": now, "device": describe_device(), "answers": answers}
+    file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    print(f"{file}: please send it")
     return 1 if wrong else 2 if unasked else 0
+
+
+def _agrees(entry: Assumption, answer: str) -> bool:
+    """Whether the assumed alternative is among those that the silicon may have."""
+    return str(entry.default) in answer.split(" or ")
 
 
 def _ask(entry: Assumption, kernel: MicroKernel) -> str:
@@ -162,4 +179,4 @@ def _blackwell() -> str | None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(Path("selftest.json")))
