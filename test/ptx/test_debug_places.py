@@ -13,12 +13,15 @@ import tcir
 from tcir import debug
 from tcir.debug.command import break_at
 from tcir.machine.counters import COUNTED, Counters
+from tcir.program.launch_file import LaunchFile
 from tcir.ptxrun.command import main
+from tcir.ptxrun.program import calls
 from tcir.run import LaunchError, run_ptx
 
 from .conftest import HEADER
 from .test_debug import line_of
 
+ROOT = Path(__file__).resolve().parents[2]
 LOOP = (
     HEADER
     + """
@@ -118,10 +121,132 @@ def test_a_watched_element_stops_after_the_write() -> None:
         ("$L__BB0_2", debug.Breakpoint("$L__BB0_2")),
         ("watch=1[3, 17],hit=2", debug.Watch(1, (3, 17), hit=2)),
         ("watch=0x700000000010", debug.Watch(address=0x7000_0000_0010)),
+        ("watch=smem[0x80],cta=1.2", debug.SharedWatch(0x80, cta=(1, 2, 0))),
+        ("watch=smem:f16[128],cta=3,hit=2", debug.SharedWatch(128, "f16", (3, 0, 0), 2)),
+        # Row 1 of 128 bytes: its chunks of 16 are exchanged with their neighbours.
+        ("watch=smem:f16@0x400,64,128B[1,3]", debug.SharedWatch(0x400 + 128 + 16 + 6, "f16")),
+        ("watch=smem:f16@0x400,64,NONE[1,3]", debug.SharedWatch(0x400 + 128 + 6, "f16")),
+        ("watch=smem:f32@0x200,16,64B[2,5]", debug.SharedWatch(0x200 + 128 + (20 ^ 16), "f32")),
+        ("watch=tmem[3, 17],hit=4", debug.TensorWatch(3, 17, hit=4)),
     ],
 )
 def test_the_words_of_break_at(text: str, meant: Any) -> None:
     assert break_at(text) == meant
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("smem", "expected N[I,J] of argument N, an address 0x"),
+        ("1[2],cta=0", "expected N[I,J] of argument N"),
+        ("smem[0x10],cta=x", "expected N[I,J] of argument N"),
+        ("smem[0x10],cta=1.2.3.4", "expected hit=N and cta=X.Y.Z"),
+        ("smem:f16@0x0,64,99B[1,3]", "expected a swizzle of NONE, 32B, 64B, 128B"),
+        ("smem:f16@0x0,64,128B[1,64]", "expected a column of 0..63, got 64"),
+        ("smem:e2m1[0x10]", "expected a type of u8"),
+    ],
+)
+def test_words_of_a_watch_that_are_none(text: str, words: str) -> None:
+    with pytest.raises(LaunchError) as caught:
+        break_at(f"watch={text}")
+        debug.run(SHARED, break_at=break_at(f"watch={text}"), **shared())
+    assert words in str(caught.value)
+
+
+SHARED = (
+    HEADER
+    + """
+.visible .entry neighbours(.param .u64 out)
+{
+  .shared .align 8 .b8 half[64];
+  .shared .align 8 .b8 full[128];
+  .reg .b32 %r<8>; .reg .b64 %rd<4>; .reg .b16 %h<2>; .reg .f32 %f<2>; .reg .pred %p;
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, %ctaid.x;
+  mad.lo.u32 %r3, %r2, 100, %r1;
+  cvt.rn.f32.u32 %f1, %r3;
+  cvt.rn.f16.f32 %h1, %f1;
+  mov.u32 %r4, half;
+  mad.lo.u32 %r4, %r1, 2, %r4;
+  st.shared.b16 [%r4], %h1;
+  mov.u32 %r5, full;
+  mad.lo.u32 %r5, %r1, 4, %r5;
+  setp.lt.u32 %p, %r1, 16;
+  @%p st.shared.f32 [%r5], %f1;
+  @!%p st.shared.u32 [%r5], 7;
+  bar.sync 0;
+  @%p st.shared.u32 [%r5], 9;
+  ret;
+}
+"""
+)
+
+
+def shared() -> dict[str, Any]:
+    return {"grid": 2, "block": 32, "args": [np.zeros(4, np.float32)]}
+
+
+@pytest.mark.parametrize(
+    ("watched", "words"),
+    [
+        # Halves of one word, 5 and 6, are told apart; so are CTAs.
+        (debug.SharedWatch(10, "f16"), "f16 at 0xa of shared memory of CTA (0, 0, 0): poison beca"
+         "me 5; written at line"),
+        (debug.SharedWatch(12, "f16", (1, 0, 0)), "CTA (1, 0, 0): poison became 106; written at"),
+        (debug.SharedWatch(64 + 12, "f32"), "f32 at 0x4c of shared memory of CTA (0, 0, 0): poison"
+         " became 3; written at line"),
+        (debug.SharedWatch(64 + 12, "u32", hit=2), "became 9; written at line"),
+        (debug.SharedWatch(64 + 80), "became 7; written at line"),
+        (debug.SharedWatch(64 + 80, hit=2), "the end; fewer than 2 write(s) to u32 at 0x90"),
+    ],
+)  # fmt: skip
+def test_watched_shared_memory(watched: debug.SharedWatch, words: str) -> None:
+    stop = debug.run(SHARED, break_at=watched, **shared())
+    assert words in stop.reason, stop.reason
+    if "written" in words:
+        assert f"by warp 0 of CTA {watched.cta}" in stop.reason
+        assert stop.cta.index == watched.cta
+
+
+@pytest.mark.parametrize(
+    ("watched", "words"),
+    [
+        (debug.SharedWatch(3, "f16"), "expected an address of shared memory that is a multiple of"),
+        (debug.SharedWatch(1024), "shared memory, which has 192 bytes, got 0x400"),
+        (debug.SharedWatch(0, cta=(2, 0, 0)), "expected a CTA of 0.0.0 to 1.0.0, got 2.0.0"),
+        (debug.SharedWatch(0, hit=0), "expected hit=1 or more"),
+        (debug.TensorWatch(128, 0), "expected a lane of 0..127"),
+        (debug.TensorWatch(0, 0, cta=(0, 1, 0)), "expected a CTA of 0.0.0 to 1.0.0"),
+    ],
+)
+def test_watched_places_that_are_none(watched: Any, words: str) -> None:
+    with pytest.raises(LaunchError) as caught:
+        debug.run(SHARED, break_at=watched, **shared())
+    assert words in str(caught.value)
+
+
+def test_a_watched_tile_and_tensor_memory() -> None:
+    """Of the GEMM of docs/debugging.md: TMA swizzles A; four mma add to an element of D."""
+    path = ROOT / "examples" / "debugging" / "hang.ptx"
+    file = LaunchFile.read(path.with_suffix(".json"))
+    rng = np.random.default_rng(2)
+    a = rng.integers(-8, 9, (128, 256)).astype(np.float16)
+    b = rng.integers(-8, 9, (64, 256)).astype(np.float16)
+    (call,), _ = calls(file, [a, b, np.zeros((128, 64), np.float32)])
+    launch, args = call
+    sizes = {"grid": launch.grid, "block": launch.block, "dynamic_smem": launch.dynamic_smem}
+
+    def watch(text: str) -> str:
+        return debug.run(path, break_at=break_at(f"watch={text}"), args=args, **sizes).reason
+
+    said = watch("smem:f16@0x4000,64,128B[37,5]")  # slot 1: k from 64 on
+    assert f"poison became {a[37, 69]:g}; written at line" in said and said.endswith(
+        "by TMA of CTA (0, 0, 0)"
+    )
+    sums = np.cumsum(a[37].astype(np.float64) * b[21])
+    said = watch("tmem[37, 21],hit=3")
+    assert f": {sums[31]:g} became {sums[47]:g}; written at line" in said
+    assert "tcgen05.mma" in said and said.endswith("by warp 5 of CTA (0, 0, 0)")
 
 
 def talk(*commands: str) -> tuple[debug.Stop, str]:

@@ -8,7 +8,8 @@
     stop.shared(0x400, 64), stop.tensor_memory(rows=(0, 4), columns=(0, 8)), stop.mbarriers()
 
 `break_at` is a line of the PTX text, "FILE:LINE" of its source, a label, "first-hazard", a `Watch`
-of an element, or a `FirstDifference` from expected results; `interact` asks at each stop.
+of an element (`SharedWatch`, `TensorWatch`: of a CTA's memories), or a `FirstDifference` from
+expected results; `interact` asks at each stop.
 The machine stays as it was when the run stopped.
 """
 
@@ -18,10 +19,11 @@ from tcir.debug.difference import FirstDifference
 from tcir.debug.session import run
 from tcir.debug.stop import Stop
 from tcir.debug.watching import Watch
+from tcir.debug.watching_ctas import SharedWatch, TensorWatch
 from tcir.debug.writers import LastWriters
 from tcir.errors import LaunchError
 
 __all__ = [
-    "Breakpoint", "FirstDifference", "Follower", "LastWriters", "LaunchError", "Stop", "Stopped",
-    "Watch", "interact", "run",
+    "Breakpoint", "FirstDifference", "Follower", "LastWriters", "LaunchError", "SharedWatch",
+    "Stop", "Stopped", "TensorWatch", "Watch", "interact", "run",
 ]  # fmt: skip

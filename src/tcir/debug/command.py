@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from tcir.debug.control import Breakpoint
 from tcir.debug.difference import FirstDifference
-from tcir.debug.watching import Watch, watch
+from tcir.debug.watching import Watched, watch
 from tcir.run import LaunchError
 
 FORMS = (
     "PLACE[,hit=N][,warp=N][,cta=X.Y.Z] with a line, FILE:LINE of the source or a label for PLACE; "
-    "watch=N[I,J][,hit=N] or watch=0xADDRESS; first-hazard; "
+    "watch=N[I,J][,hit=N], watch=0xADDRESS, watch=smem[0xADDRESS][,hit=N][,cta=X.Y.Z] or "
+    "watch=tmem[LANE,COLUMN]; first-hazard; "
     "first-difference=[N=]EXPECTED.npy[,within=T]"
 )
 
 
-def break_at(text: str) -> Breakpoint | FirstDifference | Watch | str:
+def break_at(text: str) -> Breakpoint | FirstDifference | Watched | str:
     """What `tcir.debug.run` takes; raises LaunchError for anything else, and for no such file."""
     try:
         if text == "first-hazard":
@@ -27,8 +26,7 @@ def break_at(text: str) -> Breakpoint | FirstDifference | Watch | str:
         if name == "first-difference":
             return _difference(rest)
         if name == "watch":
-            place, _, hit = rest.partition(",hit=")
-            return replace(watch(place), hit=int(hit or 1))
+            return watch(rest)
         return _breakpoint(text)
     except LaunchError as error:
         raise LaunchError(f"--break-at {text}: {error}") from None

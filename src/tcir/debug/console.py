@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tcir.debug.control import Breakpoint, Follower, Stopped, place_words, starts
 from tcir.debug.places import check_numbers, lines_at
 from tcir.debug.stop import Stop
-from tcir.debug.watching import Watch, watch
+from tcir.debug.watching import Watched, watch
 from tcir.errors import LaunchError
 from tcir.interp.ptx.interpreter import WarpInterpreter
 from tcir.interp.ptx.op import Blocking
@@ -23,7 +22,8 @@ HELP = """\
 step [N]        executes N instructions of this warp (1)
 continue        goes on to the next stop
 break PLACE     stops at a line, FILE:LINE of the source or a label[,warp=N][,cta=X.Y.Z]
-watch PLACE     stops after a write to N[I,J], an element of argument N, or to an address 0x…
+watch PLACE     stops after a write to N[I,J], an element of argument N, to an address 0x…, to
+                smem[0x…] (smem:f16[0x…], smem:f16@0xTILE,64,128B[ROW,COLUMN]), to tmem[LANE,COLUMN]
 delete          forgets all breakpoints and watches
 print NAMES     registers of this warp: %r1,%rd2; another type: f32=%r1; all
 dump PART       registers…, smem[=FROM:TO], tmem[=LANE:LANE,COLUMN:COLUMN], mbarriers
@@ -70,7 +70,7 @@ class Console(Follower):
         super().__init__()
         self.module, self.args, self.read, self.write = module, args, read, write
         self.breakpoints: list[tuple[Breakpoint, frozenset[int]]] = []
-        self.watches: dict[Watch, Access | None] = {}
+        self.watches: dict[Watched, Access | None] = {}
         self._steps = 1
         self._stepping: WarpInterpreter | None = None
         self._last = "step"
@@ -88,10 +88,10 @@ class Console(Follower):
     def _reason(self, interpreter: WarpInterpreter) -> str:
         """Why to stop before the next instruction; "" for not."""
         for watched, known in self.watches.items():
-            access = watched.writer(self.machine, self.args)
-            if access is not known:
+            access = watched.writer(self, self.args)
+            if access is not None and access is not known:
                 self.watches[watched] = access
-                return f"watch of {watched}: {watched.value(self.machine, self.args)} now"
+                return f"watch of {watched}: {watched.value(self, self.args)} now"
         place = interpreter.divergence.pc
         warp = interpreter.warp
         for at, lines in self.breakpoints:
@@ -138,9 +138,10 @@ class Console(Follower):
             case "break":
                 self._add(rest)
             case "watch":
-                watched = replace(watch(rest), hit=1)
+                watched = watch(rest)
                 watched.check(self.args)
-                self.watches[watched] = watched.writer(self.machine, self.args)
+                watched.start(self)
+                self.watches[watched] = watched.writer(self, self.args)
             case "delete":
                 self.breakpoints.clear()
                 self.watches.clear()

@@ -172,7 +172,7 @@ class AtWrite(Follower):
     def poll(self) -> None:
         """Notes a write that was not there before."""
         access = self.find(self.machine)
-        if access is not self._known:
+        if access is not None and access is not self._known:  # None: its CTA is not there
             self._known = access
             self.count += 1
 

@@ -23,12 +23,12 @@ def lanes_of(values: np.ndarray, undefined: int) -> str:
     known = [not undefined >> n & 1 for n in range(32)]
     live = values[np.array(known)]
     if (live == live[0]).all():
-        return f"{_one(live[0])} in {lane_words(_FULL & ~undefined)}" + _rest(undefined)
+        return f"{one(live[0])} in {lane_words(_FULL & ~undefined)}" + _rest(undefined)
     if values.ndim == 1 and values.dtype.kind in "iu" and not undefined:
         steps = np.diff(values.astype(np.int64))
         if (steps == steps[0]).all():
-            return f"{_one(values[0])} + {int(steps[0])} * lane"
-    shown = [_one(v) if k else "poison" for v, k in zip(values, known, strict=True)]
+            return f"{one(values[0])} + {int(steps[0])} * lane"
+    shown = [one(v) if k else "poison" for v, k in zip(values, known, strict=True)]
     width = max(map(len, shown))
     per_line = 8 if width <= 10 else 4
     lines = [
@@ -42,9 +42,10 @@ def _rest(undefined: int) -> str:
     return f"; poison in {lane_words(undefined)}" if undefined else ""
 
 
-def _one(value: np.ndarray | np.generic) -> str:
+def one(value: np.ndarray | np.generic) -> str:
+    """A value, or its halves."""
     if isinstance(value, np.ndarray):
-        return ":".join(_one(half) for half in value)
+        return ":".join(one(half) for half in value)
     if value.dtype.kind == "b":
         return str(int(value))
     if value.dtype.kind in "fV":  # V: of ml_dtypes

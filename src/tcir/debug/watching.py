@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from tcir.debug.control import AtWrite
+from tcir.debug.control import AtWrite, Follower
 from tcir.debug.difference import array_of
+from tcir.debug.watching_ctas import cta_watch
 from tcir.debug.writers import locate, words
 from tcir.errors import LaunchError
 from tcir.interp.ptx.launch import LaunchState
@@ -15,6 +17,17 @@ from tcir.machine import Machine
 from tcir.machine.memory.memories import Buffer
 from tcir.machine.order.clocks import Access
 from tcir.run import RunReport
+
+
+class Watched(Protocol):
+    """A place that is watched: `Watch`, `SharedWatch`, `TensorWatch`."""
+
+    @property
+    def hit(self) -> int: ...
+    def check(self, args: Sequence[object]) -> None: ...
+    def start(self, seen: Follower) -> None: ...
+    def value(self, seen: Follower, args: Sequence[object]) -> str: ...
+    def writer(self, seen: Follower, args: Sequence[object]) -> Access | None: ...
 
 
 @dataclass(frozen=True)
@@ -53,9 +66,12 @@ class Watch:
                 f"{array.dtype.name}{list(array.shape)}, got {list(self.index)}"
             )
 
-    def value(self, machine: Machine, args: Sequence[object]) -> str:
+    def start(self, seen: Follower) -> None:
+        """Nothing is left to be checked when the launch starts."""
+
+    def value(self, seen: Follower, args: Sequence[object]) -> str:
         """What is there: an element, or four bytes."""
-        buffer, place, size = self._place(machine, args)
+        buffer, place, size = self._place(seen.machine, args)
         data = buffer.data[place : place + size]
         if self.address is not None:
             return "0x" + bytes(data[::-1]).hex()
@@ -63,9 +79,9 @@ class Watch:
         assert array is not None
         return str(data.view(array.dtype)[0])
 
-    def writer(self, machine: Machine, args: Sequence[object]) -> Access | None:
+    def writer(self, seen: Follower, args: Sequence[object]) -> Access | None:
         """The last write to it; None: none yet."""
-        buffer, place, size = self._place(machine, args)
+        buffer, place, size = self._place(seen.machine, args)
         if buffer.shadow is None:
             return None
         span = slice(place // buffer.granule, (place + size - 1) // buffer.granule + 1)
@@ -84,37 +100,55 @@ class Watch:
         return *locate(machine, array, self.index), array.itemsize
 
 
-def watch(text: str) -> Watch:
-    """`N[I,J]` or an address in hexadecimal. Raises LaunchError."""
-    element = re.fullmatch(r"(\d+)\[([\d, ]*)\]", text)
+FORMS = (
+    "N[I,J] of argument N, an address 0x…, smem[0xADDRESS], smem:TYPE[0xADDRESS], "
+    "smem:TYPE@0xTILE,COLUMNS,SWIZZLE[ROW,COLUMN] or tmem[LANE,COLUMN]"
+)
+
+
+def watch(text: str) -> Watched:
+    """One of `FORMS`, then `,hit=N` and, of what a CTA has, `,cta=X.Y.Z`. Raises LaunchError."""
+    place, options = text, {}
+    while found := re.fullmatch(r"(.*),(hit|cta)=([\d.]+)", place):
+        place, options[found[2]] = found[1], found[3]
+    hit, of = options.get("hit", "1"), options.get("cta", "0.0.0")
+    if not hit.isdigit() or not re.fullmatch(r"\d+(\.\d+){0,2}", of):
+        raise LaunchError(f"watch: expected hit=N and cta=X.Y.Z, got {text!r}")
+    x, y, z = (*map(int, of.split(".")), 0, 0)[:3]
+    watched = cta_watch(place, (x, y, z), int(hit))
+    if watched is not None:
+        return watched
+    element = re.fullmatch(r"(\d+)\[([\d, ]*)\]", place)
+    address = re.fullmatch(r"0x[0-9a-fA-F]+", place)
+    if "cta" in options or not (element or address):
+        raise LaunchError(f"watch: expected {FORMS}, got {text!r}")
     if element:
         index = tuple(int(n) for n in element[2].replace(",", " ").split())
-        return Watch(int(element[1]), index)
-    if re.fullmatch(r"0x[0-9a-fA-F]+", text):
-        return Watch(address=int(text, 16))
-    raise LaunchError(f"watch: expected N[I,J] of argument N, or an address 0x…, got {text!r}")
+        return Watch(int(element[1]), index, hit=int(hit))
+    return Watch(address=int(place, 16), hit=int(hit))
 
 
 class AtWatch(AtWrite):
     """Stops right after a write to a watched place, and says what it changed."""
 
-    def __init__(self, watch: Watch, args: Sequence[object]) -> None:
-        super().__init__(lambda machine: watch.writer(machine, args), watch.hit)
+    def __init__(self, watch: Watched, args: Sequence[object]) -> None:
+        super().__init__(lambda _: watch.writer(self, args), watch.hit)
         self.watch, self.args = watch, args
         self._before = ""
 
     def attach(self, machine: Machine, launch: LaunchState, report: RunReport) -> None:
         super().attach(machine, launch, report)
-        self._before = self.watch.value(machine, self.args)
+        self.watch.start(self)
+        self._before = self.watch.value(self, self.args)
 
     def poll(self) -> None:
         before = self.count
         super().poll()
         if before != self.count < self.last:
-            self._before = self.watch.value(self.machine, self.args)
+            self._before = self.watch.value(self, self.args)
 
     def reason(self) -> str:
         access = self.find(self.machine)
-        now = self.watch.value(self.machine, self.args)
+        now = self.watch.value(self, self.args)
         by = "" if access is None else f"; written at {words(access)}"
         return f"watch of {self.watch}: {self._before} became {now}{by}"

@@ -10,7 +10,8 @@ import numpy as np
 from tcir.debug.control import Follower
 from tcir.interp.ptx.interpreter import WarpInterpreter
 from tcir.interp.ptx.op import Blocking
-from tcir.machine.order.clocks import Access
+from tcir.machine.order.clocks import EARLIER, Access
+from tcir.machine.order.involved import issuer
 
 
 def locate(machine: Any, array: np.ndarray, index: tuple[int, ...]) -> tuple[Any, int]:
@@ -37,10 +38,10 @@ def last_writer(machine: Any, array: np.ndarray, index: tuple[int, ...]) -> Acce
 
 def words(access: Access) -> str:
     """The instruction of an access, and who executed it where the record tells."""
-    component = access.component
-    owner = component if access.cta is not None else component[1]
-    where = f" by warp {owner[1]} of CTA {owner[0]}" if isinstance(owner, tuple) else ""
-    return f"{access.site}{where}"
+    if access.component == EARLIER:
+        return str(access.site)
+    cta, number = issuer(access.component)
+    return f"{access.site} by {'TMA' if number is None else f'warp {number}'} of CTA {cta}"
 
 
 class LastWriters(Follower):
