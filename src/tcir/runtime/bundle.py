@@ -34,6 +34,7 @@ SCHEMA = 3
 CARRIED = (
     "__init__.py",
     "errors.py",
+    "files.py",
     *(
         f"runtime/{name}.py"
         for name in (

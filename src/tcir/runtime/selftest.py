@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 import multiprocessing
 import sys
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tcir.errors import Error
+from tcir.files import write_json
 from tcir.machine import REGISTRY, Assumption, Assumptions
 from tcir.machine.refusal import Refusal
 from tcir.run import run_ptx
@@ -145,7 +145,7 @@ def main(file: Path) -> int:
 
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     report = {"schema": 1, "time": now, "device": describe_device(), "answers": answers}
-    file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    write_json(file, report)
     print(f"{file}: please send it")
     return 1 if wrong else 2 if unasked else 0
 

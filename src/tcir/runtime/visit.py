@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tcir.errors import Error, IncompleteError, InputError
+from tcir.files import write_atomic, write_json
 from tcir.runtime.replay import Bundle, describe_device, replay
 
 SECONDS = 120
@@ -37,7 +38,7 @@ def main(folder: Path, words: Sequence[str] | None = None) -> int:
     try:
         chosen = [Bundle.read(path) for path in _folders(folder, options.only)]
         if options.child:
-            Path(options.child).write_text(json.dumps(attempt(chosen[0], options.repeats)))
+            write_json(options.child, attempt(chosen[0], options.repeats))
             return 0
         if options.dry_run:
             for bundle in chosen:
@@ -226,7 +227,7 @@ def _host() -> Report:
 
 def _write(folder: Path, report: Report) -> str:
     """Writes both forms of the report; returns the text."""
-    (folder / "report.json").write_text(json.dumps(report, indent=1) + "\n")
+    write_json(folder / "report.json", report)
     lines = [f"{report['started']}, {json.dumps(report['host'])}"]
     lines.append(json.dumps(report.get("device", "no device")))
     width = max((len(each["bundle"]) for each in report["bundles"]), default=0)
@@ -239,5 +240,5 @@ def _write(folder: Path, report: Report) -> str:
     if report.get("interrupted"):
         lines.append("interrupted")
     text = "\n".join(lines)
-    (folder / "report.txt").write_text(text + "\n", encoding="utf-8")
+    write_atomic(folder / "report.txt", f"{text}\n".encode())
     return text
