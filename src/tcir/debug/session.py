@@ -19,8 +19,7 @@ from tcir.debug.control import (
 from tcir.debug.difference import FirstDifference, array_of
 from tcir.debug.places import lines_at
 from tcir.debug.stop import Stop
-from tcir.debug.watching import AtWatch, Watch
-from tcir.debug.watching_ctas import SharedWatch, TensorWatch
+from tcir.debug.watching import AtWatch, Watched
 from tcir.debug.writers import LastWriters, last_writer, locate, words
 from tcir.interp.ptx.registers import S64
 from tcir.interp.ptx.syntax import Address, Reg
@@ -31,7 +30,7 @@ from tcir.run import LaunchError, Uninitialized, parsed, run_ptx
 def run(
     ptx: str | Path,
     *,
-    break_at: int | str | Breakpoint | FirstDifference | Watch | SharedWatch | TensorWatch,
+    break_at: int | str | Breakpoint | FirstDifference | Watched,
     args: Any = (),
     **launch: Any,
 ) -> Stop:
@@ -49,7 +48,7 @@ def run(
         if not records:
             raise LaunchError("break_at: first-hazard needs hazards='report'")
         return _stop(ptx, AtHazard(), args, launch, "the end; no hazard")
-    if isinstance(break_at, Watch | SharedWatch | TensorWatch):
+    if isinstance(break_at, Watched):
         if not records:
             raise LaunchError("watch: needs hazards='report', which records who wrote what")
         break_at.check(args)

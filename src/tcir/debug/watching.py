@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from tcir.debug.control import AtWrite, Follower
 from tcir.debug.difference import array_of
-from tcir.debug.watching_ctas import cta_watch
+from tcir.debug.watching_ctas import SharedWatch, TensorWatch, cta_watch
 from tcir.debug.writers import locate, words
 from tcir.errors import LaunchError
 from tcir.interp.ptx.launch import LaunchState
@@ -17,17 +16,6 @@ from tcir.machine import Machine
 from tcir.machine.memory.memories import Buffer
 from tcir.machine.order.clocks import Access
 from tcir.run import RunReport
-
-
-class Watched(Protocol):
-    """A place that is watched: `Watch`, `SharedWatch`, `TensorWatch`."""
-
-    @property
-    def hit(self) -> int: ...
-    def check(self, args: Sequence[object]) -> None: ...
-    def start(self, seen: Follower) -> None: ...
-    def value(self, seen: Follower, args: Sequence[object]) -> str: ...
-    def writer(self, seen: Follower, args: Sequence[object]) -> Access | None: ...
 
 
 @dataclass(frozen=True)
@@ -100,6 +88,8 @@ class Watch:
         return *locate(machine, array, self.index), array.itemsize
 
 
+Watched = Watch | SharedWatch | TensorWatch
+"""A place that is watched."""
 FORMS = (
     "N[I,J] of argument N, an address 0x…, smem[0xADDRESS], smem:TYPE[0xADDRESS], "
     "smem:TYPE@0xTILE,COLUMNS,SWIZZLE[ROW,COLUMN] or tmem[LANE,COLUMN]"
