@@ -28,6 +28,7 @@ import numpy as np
 
 from tcir.errors import Error, IncompleteError, InputError
 from tcir.runtime.cubin import triple
+from tcir.runtime.micro_kernel import Array
 from tcir.target import DEFAULT_TARGET
 
 SCHEMA = 3
@@ -63,9 +64,9 @@ class Table:
     """The distinct buffers of the kernels' arguments, and the arguments as JSON."""
 
     def __init__(self) -> None:
-        self.arrays: list[np.ndarray[Any, Any]] = []
+        self.arrays: list[Array] = []
 
-    def _place(self, array: np.ndarray[Any, Any]) -> tuple[int, int]:
+    def _place(self, array: Array) -> tuple[int, int]:
         whole = array
         while isinstance(whole.base, np.ndarray):
             whole = whole.base
@@ -124,7 +125,7 @@ def write(
     ptx: str,
     calls: Sequence[Call],
     *,
-    workspaces: Sequence[np.ndarray[Any, Any]] = (),
+    workspaces: Sequence[Array] = (),
     target: str = DEFAULT_TARGET.name,
     origin: dict[str, Any] | None = None,
 ) -> None:
@@ -157,7 +158,7 @@ def pack(
     ptx: str,
     calls: Sequence[Call],
     *,
-    workspaces: Sequence[np.ndarray[Any, Any]] = (),
+    workspaces: Sequence[Array] = (),
     target: str = DEFAULT_TARGET.name,
     origin: dict[str, Any] | None = None,
 ) -> None:
@@ -179,7 +180,7 @@ def pack(
     params = [[table.describe(argument) for argument in call.args] for call in calls]
     before = [array.copy() for array in table.arrays]
     _run(ptx, calls, workspaces)
-    data: dict[str, np.ndarray[Any, Any]] = {}
+    data: dict[str, Array] = {}
     buffers = []
     for number, (first, last) in enumerate(zip(before, table.arrays, strict=True)):
         data[f"before{number}"], after = raw(first), raw(last)
@@ -214,7 +215,7 @@ def save(
     folder: Path,
     ptx: str,
     cubin: bytes,
-    data: dict[str, np.ndarray[Any, Any]],
+    data: dict[str, Array],
     description: dict[str, Any],
 ) -> None:
     """Writes the files of a bundle's data, with their digests."""
@@ -231,7 +232,7 @@ def save(
     (folder / "launch.json").write_text(json.dumps(description, indent=1) + "\n")
 
 
-def _run(ptx: str, calls: Sequence[Call], workspaces: Sequence[np.ndarray[Any, Any]]) -> None:
+def _run(ptx: str, calls: Sequence[Call], workspaces: Sequence[Array]) -> None:
     """Executes the calls; `Error` on any finding or incompletely written workspace."""
     from tcir.debug import LastWriters
     from tcir.run import Uninitialized, run_ptx
@@ -257,11 +258,11 @@ def _run(ptx: str, calls: Sequence[Call], workspaces: Sequence[np.ndarray[Any, A
                 )
 
 
-def digest(data: np.ndarray[Any, Any]) -> str:
+def digest(data: Array) -> str:
     """SHA-256 of an array's bytes."""
     return hashlib.sha256(data.tobytes()).hexdigest()
 
 
-def raw(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def raw(array: Array) -> Array:
     """An array's bytes."""
     return np.frombuffer(array.tobytes(), np.uint8)
