@@ -5,6 +5,7 @@ Forking saves the imports, which take longer than most commands.
 
 from __future__ import annotations
 
+import atexit
 import faulthandler
 import os
 import resource
@@ -13,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import IO
@@ -44,19 +45,22 @@ class Ended:
 class Setting:
     """Around a command. A stream is a path, `CLOSED`, or `UNREAD`; None: a file that is read.
 
-    limits: of `resource.setrlimit`. send: a signal, and after how many seconds it comes
+    limits: of `resource.setrlimit`. headroom: bytes of memory beside those of the imports.
+    send: a signal, and after how many seconds it comes
     """
 
     stdin: str = os.devnull
     stdout: str | None = None
     stderr: str | None = None
-    limits: Mapping[int, int] | None = None
+    limits: Mapping[int, int] = field(default_factory=dict)
+    headroom: int | None = None
     send: tuple[int, float] | None = None
     seconds: float = 120
 
 
-def run(words: Sequence[str], folder: Path, setting: Setting = Setting()) -> Ended:
+def run(words: Sequence[str], folder: Path, setting: Setting | None = None) -> Ended:
     """Runs ``tc-opt …``, ``tc-run …`` or ``tc-viz …`` in `folder`, in a session of its own."""
+    setting = setting or Setting()
     for module in _LOADED:
         import_module(module)
     main = import_module(f"tcir.tools.{words[0].replace('-', '_')}").main
@@ -85,6 +89,7 @@ def _become(
     """The command, in the child that this process is."""
     status = 99
     try:
+        atexit._clear()  # what is to be done when the tests end
         faulthandler.disable()  # pytest's, which would write into pytest's own streams
         os.setsid()
         os.chdir(folder)
@@ -99,11 +104,17 @@ def _become(
         sys.stdout = None if setting.stdout == CLOSED else os.fdopen(1, "w", closefd=False)
         sys.stderr = None if setting.stderr == CLOSED else os.fdopen(2, "w", closefd=False)
         sys.argv = list(words)
-        for name, most in (setting.limits or {}).items():
+        for name, most in setting.limits.items():
             resource.setrlimit(name, (most, most))
+        if setting.headroom is not None:
+            pages = int(Path("/proc/self/statm").read_text().split()[0])
+            most = pages * resource.getpagesize() + setting.headroom
+            resource.setrlimit(resource.RLIMIT_AS, (most, most))
         status = main()
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
+    except KeyboardInterrupt:  # before the command listened
+        status = 130
     except BaseException:
         sys.excepthook(*sys.exc_info())  # a traceback is what the tests look for
     finally:

@@ -51,7 +51,12 @@ def explain(error: Exception) -> tuple[str, int]:
     """Message and exit status of an exception that is none of tcir's."""
     for cause in reversed(list(_causes(error))):
         words = " ".join(str(cause).split())
-        if isinstance(cause, MemoryError) or any(words.find(each) >= 0 for each in _NO_MEMORY):
+        lost = isinstance(cause, SystemError) and limit()  # native code hides that it got none
+        if (
+            isinstance(cause, MemoryError)
+            or lost
+            or any(words.find(each) >= 0 for each in _NO_MEMORY)
+        ):
             said = f"out of memory{': ' if words else ''}{words}{limit()}"
             return said, InputError.exit_code
     if isinstance(error, OSError) and error.errno is not None:

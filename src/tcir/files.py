@@ -9,8 +9,15 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
 from tcir.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+MOST = 1 << 30
+"""Bytes of a text that is read: /dev/zero has no end."""
 
 
 def check_writable(path: str | Path) -> None:
@@ -34,6 +41,54 @@ def refusal(target: Path) -> str:
         return error.strerror or str(error)
     except ValueError as error:  # a name with a zero byte
         return str(error)
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """The bytes of a file; InputError for one that cannot be read or does not end."""
+    try:
+        with open(path, "rb") as file:
+            return read_all(file, str(path))
+    except OSError as error:
+        raise InputError(f"cannot read '{path}': {error.strerror or error}") from error
+    except ValueError as error:  # a zero byte in its name
+        raise InputError(f"cannot read '{path}': {error}") from error
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a file in UTF-8; InputError for anything else."""
+    try:
+        return read_bytes(path).decode()
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path}: expected text in UTF-8, got byte {error.object[error.start]:#04x} at offset "
+            f"{error.start}"
+        ) from None
+
+
+def read_all(file: IO[bytes], name: str) -> bytes:
+    """What is left of a file; InputError for more than `MOST`."""
+    data = file.read(MOST + 1)
+    if len(data) > MOST:
+        raise InputError(f"cannot read '{name}': expected at most {MOST >> 20} MiB, got more")
+    return data
+
+
+def load_array(path: str | Path) -> np.ndarray:
+    """The array of a ``.npy`` file; InputError for anything else."""
+    import numpy as np
+
+    try:
+        found = np.load(path, allow_pickle=False)
+    except OSError as error:
+        raise InputError(f"cannot read '{path}': {error.strerror or error}") from error
+    except MemoryError:
+        raise
+    except Exception:  # numpy's parser of headers raises whatever Python's does
+        raise InputError(f"{path}: expected a .npy file of numbers, got another file") from None
+    if not isinstance(found, np.ndarray):
+        names = ", ".join(found.files)
+        raise InputError(f"{path}: expected one array (.npy), got an archive of {names}")
+    return found
 
 
 def write_json(path: str | Path, data: object) -> None:

@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from tcir.errors import InputError
+from tcir.files import read_all
 
 
 class OutputError(InputError):
@@ -62,7 +63,7 @@ def _text(raw: io.FileIO, before: Any) -> io.TextIOWrapper:
 def read_input() -> bytes:
     """All of standard input; InputError where it cannot be read."""
     try:
-        return sys.stdin.buffer.read()
+        return read_all(sys.stdin.buffer, "standard input")
     except OSError as error:
         raise InputError(f"cannot read standard input: {error.strerror or error}") from error
 

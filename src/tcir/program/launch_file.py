@@ -19,6 +19,7 @@ import ml_dtypes
 import numpy as np
 
 from tcir.errors import InputError
+from tcir.files import read_bytes
 from tcir.interp import OutputSpec
 from tcir.program.launch import Launch, LaunchSequence
 from tcir.program.memory_image import image_spec
@@ -111,8 +112,8 @@ class LaunchFile:
     def read(path: Path) -> LaunchFile | None:
         """The file's contents; None: it is there, and something else. Raises InputError."""
         try:
-            fields = json.loads(path.read_text())
-        except ValueError as error:
+            fields = json.loads(read_bytes(path))
+        except (ValueError, RecursionError) as error:
             raise InputError(f"{path}: {error}; remove it or launch a copy of the PTX") from None
         if not isinstance(fields, dict) or fields.get("format") != FORMAT:
             return None
@@ -126,7 +127,7 @@ class LaunchFile:
             raise InputError(
                 f"{path}: expected the field {error}, see docs/launch-file.md"
             ) from None
-        except (TypeError, ValueError, AttributeError) as error:
+        except (TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InputError(f"{path}: {error}, see docs/launch-file.md") from None
         result = next((a for a in arguments if a.access != "read" and 0 not in a.spec.shape), None)
         if not launches and (result is not None or not arguments):

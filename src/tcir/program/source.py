@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tcir.errors import InputError
+from tcir.files import read_bytes
 from tcir.passmanager.remarks import remarks_to
 from tcir.program.entry_function import keep_entry
 from tcir.streams import read_input
@@ -56,11 +57,7 @@ def read_text(path: str) -> tuple[str, str]:
     if path == "-":
         data, name = read_input(), STDIN
     else:
-        try:
-            data, name = Path(path).read_bytes(), path
-        except (OSError, ValueError) as error:  # ValueError: a zero byte in its name
-            why = getattr(error, "strerror", None) or error
-            raise InputError(f"cannot read '{path}': {why}") from error
+        data, name = read_bytes(path), path
     try:
         return data.decode(), name
     except UnicodeDecodeError as error:

@@ -144,7 +144,12 @@ def _described(options: argparse.Namespace, ptx: str, file: LaunchFile) -> Job:
     results = [value for value in written if isinstance(value, np.ndarray)]
     if len(options.out) > len(results):
         raise LaunchError(f"--out: expected at most {len(results)} results, got {len(options.out)}")
-    found, workspaces = calls(file, values)
+    try:
+        found, workspaces = calls(file, values)
+    except Error:
+        raise
+    except (TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
+        raise LaunchError(f"launch file: {error}, see docs/launch-file.md") from None
     made = [
         Call(c.name, c.grid, c.block, c.cluster, c.dynamic_smem, given, c.programmatic)
         for c, given in found

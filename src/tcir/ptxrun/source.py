@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tcir.codegen.cuda import compile_cuda
+from tcir.files import read_bytes
 from tcir.run import LaunchError
 from tcir.streams import read_input
 
@@ -14,7 +15,7 @@ def read_source(file: str, target: str) -> tuple[Path | None, str]:
     path = None if file == "-" else Path(file)
     if path is not None and path.suffix == ".cu":
         return path, compile_cuda(path, target)
-    data = path.read_bytes() if path else read_input()
+    data = read_bytes(path) if path else read_input()
     try:
         text = data.decode()
     except UnicodeDecodeError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -11,6 +10,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from tcir.errors import InputError
+from tcir.files import load_array
 from tcir.machine import TensorMap
 from tcir.run import LaunchError, Uninitialized
 
@@ -46,15 +47,8 @@ def array_of(value: object) -> object:
 
 
 def load(path: str) -> np.ndarray:
-    """The array of a .npy file. Raises LaunchError for anything else."""
-    try:
-        found = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, zipfile.BadZipFile):
-        raise LaunchError(f"{path}: expected a .npy file of numbers, got another file") from None
-    if not isinstance(found, np.ndarray):
-        names = ", ".join(found.files)
-        raise LaunchError(f"{path}: expected one array (.npy), got an archive of {names}")
-    return np.ascontiguousarray(found)
+    """The array of a .npy file. Raises InputError for anything else."""
+    return np.ascontiguousarray(load_array(path))
 
 
 def argument(text: str, earlier: Sequence[object]) -> Any:
@@ -75,9 +69,7 @@ def argument(text: str, earlier: Sequence[object]) -> Any:
             return _map(json.loads(value), earlier)
         if kind in _DTYPES:
             return _scalar(value, _DTYPES[kind])
-    except LaunchError as error:
-        raise LaunchError(f"--arg {text}: {error}") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (InputError, ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
         raise LaunchError(f"--arg {text}: {error}") from None
     raise LaunchError(
         f"--arg {text}: expected FILE.npy, TYPE=VALUE, zeros=, empty=, bytes=, map= or parts="

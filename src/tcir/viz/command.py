@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from tcir import __version__
 from tcir.errors import Error, InputError
-from tcir.files import check_writable, write_atomic
+from tcir.files import check_writable, load_array, write_atomic
 from tcir.layout import LayoutError
 from tcir.streams import write_output
 
@@ -119,17 +118,7 @@ def parser() -> argparse.ArgumentParser:
 def _values(path: str | None) -> Any:
     if path is None:
         return None
-    import numpy as np
-
-    try:
-        found = np.load(path, allow_pickle=False)
-    except OSError as error:
-        raise InputError(f"cannot read '{path}': {error.strerror or error}") from error
-    except (ValueError, EOFError, zipfile.BadZipFile):
-        found = None
-    if not isinstance(found, np.ndarray):
-        raise InputError(f"{path}: expected a .npy file of numbers, got another file")
-    return found
+    return load_array(path)
 
 
 def kernel_picture(view: str, path: str, **options: Any) -> Picture:
@@ -211,6 +200,10 @@ def render(drawn: Picture, form: str, colour: bool = False) -> str:
 
 def _form(arguments: argparse.Namespace) -> str:
     suffix = Path(arguments.output).suffix.removeprefix(".")
+    if arguments.view == "report":
+        if arguments.output != "-" and suffix != "html":
+            raise InputError(f"-o {arguments.output}: expected a name that ends in .html")
+        return "html"
     if suffix not in SUFFIXES and arguments.output != "-" and not arguments.format:
         raise InputError(
             f"-o {arguments.output}: expected a name that ends in .svg, .html or .txt, got "
@@ -220,6 +213,7 @@ def _form(arguments: argparse.Namespace) -> str:
 
 
 def _result(arguments: argparse.Namespace) -> str:
+    form = _form(arguments)
     if arguments.view == "report":
         from .report import load_report, read_tree, report_html
 
@@ -227,7 +221,7 @@ def _result(arguments: argparse.Namespace) -> str:
         return report_html(load_report(arguments.file), tree)
     terminal = arguments.output == "-" and sys.stdout.isatty() and "NO_COLOR" not in os.environ
     colour = {"auto": terminal, "always": True, "never": False}[arguments.colour]
-    return render(picture(arguments), _form(arguments), colour)
+    return render(picture(arguments), form, colour)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tcir.errors import InputError
+from tcir.files import read_bytes, read_text
 
 from .palette import BLUE, GREEN, GREY, ORANGE, VERMILLION
 from .svg import FONT
@@ -26,10 +27,8 @@ VERDICTS = {
 def load_report(path: str) -> dict[str, Any]:
     """The JSON that ``--validate-each=FILE`` saved."""
     try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read '{path}': {error.strerror or error}") from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        data = json.loads(read_bytes(path))
+    except (ValueError, RecursionError) as error:
         raise InputError(
             f"{path}: expected the JSON of --validate-each=FILE, got {error}"
         ) from error
@@ -48,12 +47,9 @@ def read_tree(folder: str | None, source: str | None) -> dict[int, str]:
         for path in Path(folder).glob("*_*.mlir"):
             number = path.name.split("_")[0]
             if number.isdigit():
-                found[int(number)] = path.read_text(encoding="utf-8")
+                found[int(number)] = read_text(path)
     if source is not None:
-        try:
-            found[0] = Path(source).read_text(encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"cannot read '{source}': {error.strerror or error}") from error
+        found[0] = read_text(source)
     return found
 
 

@@ -5,6 +5,7 @@ Every error is a PtxSyntaxError with line and column. Nothing here recurses on t
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePosixPath
 
 from tcir.interp.ptx.declarations import SPACES, Declarations
@@ -42,6 +43,8 @@ class _Parser(Declarations):
             if token.text == ".version":
                 self.next()
                 module.version = self.next().text
+                if not re.fullmatch(r"\d+\.\d+", module.version, re.ASCII):
+                    raise self.fail(f"a version such as 8.6 (got {module.version})", token)
             elif token.text == ".target":
                 self.next()
                 names = [self.word("a target")]

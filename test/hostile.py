@@ -1,0 +1,465 @@
+"""Inputs that mean harm, drawn from a seed: a command, its files, and what is around it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import re
+import resource
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from commands import CLOSED, UNREAD, Setting, run
+
+ROOT = Path(__file__).parents[1]
+Draw = random.Random
+OLD = b"what was there before"
+
+
+@dataclass
+class Hostile:
+    """A command in a folder of these files. outputs: those it may write, beside what it prints."""
+
+    kind: str
+    words: list[str]
+    files: dict[str, bytes]
+    setting: Setting = field(default_factory=lambda: Setting(seconds=100))
+    outputs: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        around = {k: v for k, v in vars(self.setting).items() if v != getattr(Setting(), k)}
+        return f"{self.kind}: {self.words} {around} {sorted(self.files)}"
+
+
+# --- sound inputs ------------------------------------------------------------------------------
+
+FUNCTION = b"""func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %c = arith.constant 3.0 : f32
+  %s = tensor.splat %c : tensor<4xf32>
+  %r = arith.addf %a, %s : tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+"""
+MATMUL = b"""func.func @mm(%a: tensor<128x64xf16>, %b: tensor<64x64xf16>) -> tensor<128x64xf32> {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<128x64xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<128x64xf32>) -> tensor<128x64xf32>
+  %o = linalg.matmul ins(%a, %b : tensor<128x64xf16>, tensor<64x64xf16>)
+                     outs(%f : tensor<128x64xf32>) -> tensor<128x64xf32>
+  return %o : tensor<128x64xf32>
+}
+"""
+LOWERED = {
+    "tensors.mlir": ["--raise-to-tc"],
+    "tiles.mlir": ["--raise-to-tc", "--tile-gemm"],
+    "planned.mlir": ["--raise-to-tc", "--tile-gemm", "--multi-buffer", "--place-barriers",
+                     "--plan-memory"],
+    "conv.mlir": ["--raise-to-tc", "--tile-conv-shift-reuse"],
+    "threads.mlir": ["--pipeline=gemm"],
+}  # fmt: skip
+"""Programs of every level, made of MATMUL and an example of a convolution."""
+
+
+@cache
+def sound() -> Mapping[str, bytes]:
+    """The files that are changed."""
+    import tempfile
+
+    files = {"f.mlir": FUNCTION, "matmul.mlir": MATMUL}
+    files["saxpy.ptx"] = (ROOT / "examples/saxpy.ptx").read_bytes()
+    files["mma.ptx"] = (ROOT / "examples/mma_m16n8k16.ptx").read_bytes()
+    for name, array in (("x", np.arange(1, 1001, dtype="f4")), ("a", np.ones((16, 16), "f2"))):
+        contents = io.BytesIO()
+        np.save(contents, array)
+        files[f"{name}.npy"] = contents.getvalue()
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        (folder / "matmul.mlir").write_bytes(MATMUL)
+        conv = (ROOT / "examples/resnet50_conv2_3x3.mlir").read_bytes()
+        (folder / "convolution.mlir").write_bytes(conv)
+        for name, passes in LOWERED.items():
+            source = "convolution.mlir" if name == "conv.mlir" else "matmul.mlir"
+            ended = run(["tc-opt", source, *passes, "-o", name], folder)
+            assert ended.status == 0, ended
+            files[name] = (folder / name).read_bytes()
+        words = ["tc-opt", "matmul.mlir", "--raise-to-tc", "--validate-each=report.json"]
+        assert run([*words, "-o", "/dev/null"], folder).status == 0
+        files["report.json"] = (folder / "report.json").read_bytes()
+        words = ["tc-opt", "matmul.mlir", "--pipeline=gemm", "--emit=ptx", "-o", "k.ptx"]
+        assert run(words, folder).status == 0
+        for name in ("k.ptx", "k.json"):
+            files[name] = (folder / name).read_bytes()
+    return files
+
+
+# --- changed bytes -----------------------------------------------------------------------------
+
+NUMBERS = [b"-1", b"0", b"1", b"3", b"2147483648", b"9223372036854775807",
+           b"18446744073709551616", b"1" + b"0" * 40, b"1.5", b"0x7fffffff", b"?",
+           b"nan"]  # fmt: skip
+TYPES = [b"f16", b"f32", b"bf16", b"f64", b"i1", b"i32", b"index", b"f8E4M3FN", b"tensor",
+         b"memref", b"vector", b"none", b"u32", b"b64", b"!tc.smem", b"!llvm.ptr"]  # fmt: skip
+
+
+def _cut(text: bytes, draw: Draw) -> bytes:
+    return text[: draw.randrange(len(text) + 1)]
+
+
+def _flip(text: bytes, draw: Draw) -> bytes:
+    changed = bytearray(text)
+    for _ in range(draw.choice([1, 1, 2, 20])):
+        changed[draw.randrange(len(changed))] ^= 1 << draw.randrange(8)
+    return bytes(changed)
+
+
+def _remove(text: bytes, draw: Draw) -> bytes:
+    at = draw.randrange(len(text))
+    return text[:at] + text[at + draw.choice([1, 2, 10, 200]) :]
+
+
+def _lines(text: bytes, draw: Draw) -> bytes:
+    lines = text.split(b"\n")
+    i, j = draw.randrange(len(lines)), draw.randrange(len(lines))
+    match draw.randrange(4):
+        case 0:
+            del lines[i]
+        case 1:
+            lines.insert(j, lines[i])
+        case 2:
+            lines[i], lines[j] = lines[j], lines[i]
+        case _:
+            lines = [line for k, line in enumerate(lines) if not min(i, j) <= k <= max(i, j)]
+    return b"\n".join(lines)
+
+
+def _replaced(pattern: bytes, new: Callable[[bytes, Draw], bytes]) -> Callable[..., bytes]:
+    def change(text: bytes, draw: Draw) -> bytes:
+        found = list(re.finditer(pattern, text))
+        if not found:
+            return text
+        for each in sorted(draw.sample(found, min(len(found), draw.choice([1, 1, 2, 5]))),
+                           key=lambda m: -m.start()):  # fmt: skip
+            text = text[: each.start()] + new(text, draw) + text[each.end() :]
+        return text
+
+    return change
+
+
+def _a_word(text: bytes, draw: Draw) -> bytes:
+    return draw.choice(re.findall(rb"[%@.\w]+", text) or [b"x"])
+
+
+def _insert(text: bytes, draw: Draw) -> bytes:
+    at = draw.randrange(len(text) + 1)
+    what = draw.choice([
+        b"\xff\xfe", b"\0", b"\xef\xbb\xbf", "\u202e\u00fc\U0001f600".encode(), b"\r", b'"', b"{",
+        b"}", b"(" * 3000, b"x" * 100000, b"/*", b"// -----\n", b"%", b"\\", b"[" * 500,
+        b"module {" * 300,
+    ])  # fmt: skip
+    return text[:at] + what + text[at:]
+
+
+def _whole(text: bytes, draw: Draw) -> bytes:
+    return draw.choice([b"", b"\n", b"\0" * 100, draw.randbytes(300), text * 2, text[::-1], b"\xff",
+                        text.replace(b"\n", b"\r\n"),
+                        text.decode("latin-1").encode("utf-16")])  # fmt: skip
+
+
+CHANGES: list[Callable[[bytes, Draw], bytes]] = [
+    _cut, _flip, _remove, _lines, _lines, _insert,
+    _replaced(rb"\d+", lambda text, draw: draw.choice(NUMBERS)),
+    _replaced(rb"\d+", lambda text, draw: draw.choice(NUMBERS)),
+    _replaced(rb"f16|f32|i32|index|tensor|memref|b32|u64|u32|pred", lambda t, d: d.choice(TYPES)),
+    _replaced(rb"[%@.\w]+", _a_word),
+    _replaced(rb"[%@.\w]+", _a_word),
+]  # fmt: skip
+
+
+def changed(text: bytes, draw: Draw) -> bytes:
+    """`text` with one to three changes."""
+    if draw.random() < 0.05:
+        return _whole(text, draw)
+    for _ in range(draw.choice([1, 1, 2, 3])):
+        text = draw.choice(CHANGES)(text, draw) or b" "
+    return text
+
+
+# --- words of a command ------------------------------------------------------------------------
+
+LONG = "n" * 300
+VALUES = ["", "-1", "0", "1", "2", "99999999999999999999", "1e9", "nan", "0x10", "1,2,3,4,5",
+          "1,1", "a b", "=", "{", "}", "{=}", "{n-tile=-1}", "-", "--", "/", "/no/such/file",
+          "/dev/null", "\u00fc\u202e", os.fsdecode(b"\xff"), "%s%n", "a\nb", LONG, "true",
+          "x.npy", "f.mlir", "all", "\u0663"]  # fmt: skip
+PLACES = ["/no/such/x", "/", "/dev/full", "/dev/null", "/proc/x", "", ".", LONG, "a\nb", "\u00fc",
+          os.fsdecode(b"\xff")]  # fmt: skip
+
+
+def _flags(names: Sequence[str], draw: Draw) -> list[str]:
+    """One to four flags, some twice, with and without values."""
+    words: list[str] = []
+    for _ in range(draw.choice([1, 1, 2, 3, 4])):
+        name = draw.choice(names)
+        name = (
+            name
+            if draw.random() < 0.9
+            else draw.choice([name[:-1], f"{name}x", name.upper(), "--"])
+        )
+        match draw.randrange(4):
+            case 0:
+                words.append(name)
+            case 1:
+                words += [name, draw.choice(VALUES)]
+            case _:
+                words.append(f"{name}={draw.choice(VALUES)}")
+        if draw.random() < 0.1:
+            words.append(words[-1])
+    return words
+
+
+PASSES = ["--canonicalize", "--cse", "--raise-to-tc", "--tile-gemm", "--multi-buffer",
+          "--place-barriers", "--plan-memory", "--assign-roles", "--convert-tc-to-nvvm",
+          "--split-layers", "--fold-layouts", "--fuse-epilogue", "--raise-block-scaled",
+          "--tile-conv-shift-reuse", "--symbol-dce", "--convert-linalg-to-simt", "--emit=pretty",
+          "--emit=launches", "--emit=llvm", "--allow-unregistered-dialect", "--split-input-file",
+          "--verify-diagnostics", "--mlir-print-op-generic", "--mlir-timing"]  # fmt: skip
+OPT_FLAGS = ["-o", "--emit", "--target", "--pipeline", "--pass-pipeline", "--run-reproducer",
+             "--load-pass-plugin", "--validate-each", "--seed", "--inputs", "--orders",
+             "--numerics", "--max-instructions", "--ordering", "--assume", "--split-input-file",
+             "--verify-each", "--mlir-print-ir-before", "--mlir-print-ir-after",
+             "--mlir-print-ir-tree-dir", "--mlir-pass-pipeline-crash-reproducer",
+             *PASSES]  # fmt: skip
+RUN_FLAGS = ["--entry", "--grid", "--block", "--cluster", "--ctas-per-sm", "--programmatic",
+             "--dynamic-smem", "--arg", "--save", "--out", "--hazards", "--seed", "--no-lockstep",
+             "--numerics", "--ordering", "--assume", "--max-findings", "--json", "--break-at",
+             "--dump", "--interactive", "--counters", "--target", "--pipeline", "--input-seed",
+             "--list-assumptions"]  # fmt: skip
+SAXPY = ["--grid", "8", "--block", "128", "--arg", "x.npy", "--arg", "zeros=f32,1000", "--arg",
+         "f32=1.5", "--arg", "u32=1000"]  # fmt: skip
+LITTLE = ["--max-instructions", "20000"]
+ARGUMENTS = ["u32=", "u32=ü", "f32=1e60", "f16=70000",
+          "zeros=f32", "zeros=f32,-1", "zeros=f32,9" + "9" * 30, "zeros=q7,1", "empty=f32,0",
+          "bytes=0", "bytes=zz", "parts=[", "parts=[1]", "map={}", "map=[]",
+          'map={"array":0,"dtype":"f32","dims":[1000],"strides_bytes":[],"box":[9999]}',
+          'map={"array":"x.npy","dtype":"q","dims":[],"strides_bytes":[],"box":[]}',
+          'map={"array":{},"dtype":1,"dims":[1e9],"strides_bytes":null,"box":"x"}', "/", "", "=",
+          "no.npy", os.fsdecode(b"\xff"), "parts=" + "[" * 2000]  # fmt: skip
+VIEWS = {
+    "layout": ["(4,8):(8,1)"], "fragment": ["mma.m16n8k16"], "mma": ["mma.m16n8k16"],
+    "copy": ["ldmatrix.x4", "mma.m16n8k16"], "smem": [], "scale-factors": [], "ld": ["16x256b.x1"],
+    "tmem": ["planned.mlir"], "conv": ["conv.mlir"], "report": ["report.json"],
+}  # fmt: skip
+VIZ_FLAGS = ["-o", "--format", "--colour", "--operand", "--atoms", "--tile", "--values", "--rows",
+             "--columns", "--element-bytes", "--swizzle", "--unit", "--half-split", "--cta",
+             "--filter-row", "--tree", "--input"]  # fmt: skip
+
+
+def _opt_file(draw: Draw) -> Hostile:
+    name = draw.choice(["f.mlir", "matmul.mlir", *LOWERED])
+    words = draw.sample(PASSES, draw.randrange(4))
+    if name in ("f.mlir", "matmul.mlir") and draw.random() < 0.3:
+        words = [w for w in words if w in PASSES[:3]] + ["--validate-each=report.json"]
+        words += ["--max-instructions=20000"]
+    text = changed(sound()[name], draw)
+    words = ["tc-opt", name, *words, "-o", "out.mlir"]
+    return Hostile("file", words, {name: text}, outputs=("out.mlir", "report.json"))
+
+
+def _opt_flags(draw: Draw) -> Hostile:
+    words = ["tc-opt", draw.choice(["f.mlir", "matmul.mlir", "no.mlir", "/", "-"])]
+    words += _flags(OPT_FLAGS, draw)
+    return Hostile("flags", words, dict(sound()))
+
+
+def _run_file(draw: Draw) -> Hostile:
+    name = draw.choice(["saxpy.ptx", "saxpy.ptx", "mma.ptx", "k.ptx", "k.json", "x.npy"])
+    files = {k: sound()[k] for k in ("saxpy.ptx", "x.npy", "k.ptx", "k.json", "a.npy", "mma.ptx")}
+    files[name] = changed(sound()[name], draw)
+    if name in ("saxpy.ptx", "x.npy"):
+        words = ["tc-run", "saxpy.ptx", *SAXPY]
+    elif name == "mma.ptx":
+        words = ["tc-run", name, "--grid", "1", "--block", "32", "--arg", "a.npy", "--arg", "a.npy",
+                 "--arg", "zeros=f32,16x8"]  # fmt: skip
+    else:
+        words = ["tc-run", "k.ptx", "--arg", "zeros=f16,128x64", "--arg", "zeros=f16,64x64"]
+    words += [*LITTLE, "--json", "out.json"] + (["--save", "1=out.npy"] if name[0] in "sx" else [])
+    return Hostile("file", words, files, outputs=("out.json", "out.npy"))
+
+
+def _run_flags(draw: Draw) -> Hostile:
+    words = ["tc-run", draw.choice(["saxpy.ptx", "mma.ptx", "k.ptx", "f.mlir", "no.ptx", "/", "-"])]
+    words += [*(SAXPY if draw.random() < 0.6 else []), *_flags(RUN_FLAGS, draw), *LITTLE]
+    for _ in range(draw.choice([0, 0, 1, 3])):
+        words += ["--arg", draw.choice(ARGUMENTS)]
+    return Hostile("flags", words, dict(sound()))
+
+
+def _viz_file(draw: Draw) -> Hostile:
+    view = draw.choice(["tmem", "conv", "report", "fragment", "layout"])
+    words, files = ["tc-viz", view, *VIEWS[view]], {}
+    if view == "layout":
+        words[2] = changed(b"((4,2),(8,2)):((8,1),(16,64))", draw).decode(errors="surrogateescape")
+        words[2] = words[2].replace("\0", "")[:50000]
+        words.insert(2, "--")
+    elif view == "fragment":
+        files["a.npy"] = changed(sound()["a.npy"], draw)
+        words += ["--values", "a.npy"]
+    else:
+        files[words[2]] = changed(sound()[words[2]], draw)
+    end = draw.choice(["out.svg", "out.html", "out.txt"])
+    words[2:2] = ["-o", end]
+    return Hostile("file", words, files, outputs=(end,))
+
+
+def _viz_flags(draw: Draw) -> Hostile:
+    view = draw.choice(list(VIEWS))
+    words = ["tc-viz", view, *VIEWS[view], *_flags(VIZ_FLAGS, draw)]
+    if draw.random() < 0.2:
+        words[1] = draw.choice(VALUES)
+    return Hostile("flags", words, dict(sound()))
+
+
+def _simple(draw: Draw) -> Hostile:
+    """A command that is right, for what is around it."""
+    commands = [
+        (["tc-opt", "matmul.mlir", "--raise-to-tc", "--tile-gemm", "-o", "out.mlir"],
+         ("out.mlir",)),
+        (["tc-opt", "matmul.mlir", "--pipeline=gemm"], ()),
+        (["tc-opt", "matmul.mlir", "--raise-to-tc", "--validate-each=out.json"], ("out.json",)),
+        (["tc-opt", "matmul.mlir", "--pipeline=gemm", "--emit=ptx", "-o", "out.ptx"],
+         ("out.ptx", "out.json")),
+        (["tc-opt", "-"], ()), (["tc-opt", "--list-passes"], ()), (["tc-opt", "--nothing"], ()),
+        (["tc-run", "saxpy.ptx", *SAXPY, "--save", "1=out.npy", "--json", "out.json"],
+         ("out.npy", "out.json")),
+        (["tc-run", "saxpy.ptx", *SAXPY, "--counters"], ()), (["tc-run", "-", *SAXPY], ()),
+        (["tc-run", "saxpy.ptx"], ()), (["tc-run", "--list-assumptions"], ()),
+        (["tc-viz", "conv", "conv.mlir", "-o", "out.svg"], ("out.svg",)),
+        (["tc-viz", "layout", "(64,64):(64,1)"], ()), (["tc-viz", "smem"], ()),
+        (["tc-viz", "report", "report.json", "-o", "out.html"], ("out.html",)),
+        (["tc-viz", "tmem", "-"], ()),
+    ]  # fmt: skip
+    words, outputs = draw.choice(commands)
+    return Hostile("", list(words), dict(sound()), outputs=outputs)
+
+
+def _streams(draw: Draw) -> Hostile:
+    case = _simple(draw)
+    stream = draw.choice([
+        {"stdin": CLOSED}, {"stdout": CLOSED}, {"stdout": "/dev/full"}, {"stdout": UNREAD},
+        {"stderr": CLOSED}, {"stderr": "/dev/full"}, {"stderr": UNREAD},
+        {"stdout": CLOSED, "stderr": CLOSED}, {"stdin": CLOSED, "stdout": CLOSED, "stderr": CLOSED},
+        {"stdout": "/dev/full", "stderr": "/dev/full"},
+    ])  # fmt: skip
+    case.kind, case.setting = "streams", Setting(**stream, seconds=100)
+    return case
+
+
+def _signals(draw: Draw) -> Hostile:
+    case = _simple(draw)
+    number = draw.choice([signal.SIGTERM, signal.SIGINT, signal.SIGKILL, signal.SIGHUP])
+    case.kind, case.setting = "signals", Setting(send=(number, draw.random() ** 2), seconds=100)
+    return case
+
+
+def _limits(draw: Draw) -> Hostile:
+    case = _simple(draw)
+    setting = draw.choice([
+        Setting(headroom=draw.choice([0, 1, 4, 16, 64, 256]) << 20, seconds=100),
+        Setting(headroom=draw.choice([0, 1, 4, 16, 64, 256]) << 20, seconds=100),
+        Setting(limits={resource.RLIMIT_NOFILE: draw.randrange(3, 20)}, seconds=100),
+        Setting(limits={resource.RLIMIT_FSIZE: draw.choice([0, 1, 100, 5000])}, seconds=100),
+    ])  # fmt: skip
+    case.kind, case.setting = "limits", setting
+    return case
+
+
+def _places(draw: Draw) -> Hostile:
+    place = draw.choice(PLACES)
+    words = draw.choice([
+        ["tc-opt", "f.mlir", "-o", place], ["tc-opt", "f.mlir", f"--validate-each={place}"],
+        ["tc-opt", "f.mlir", "--cse", f"--mlir-print-ir-tree-dir={place}"],
+        ["tc-opt", "f.mlir", "--tile-gemm", f"--mlir-pass-pipeline-crash-reproducer={place}"],
+        ["tc-opt", place], ["tc-opt", "f.mlir", f"--load-pass-plugin={place}"],
+        ["tc-run", "saxpy.ptx", *SAXPY, "--json", place],
+        ["tc-run", "saxpy.ptx", *SAXPY, "--save", f"1={place}"],
+        ["tc-run", "saxpy.ptx", *SAXPY, "--save", f"1={place}.npy"], ["tc-run", place, *SAXPY],
+        ["tc-viz", "smem", "-o", place], ["tc-viz", "smem", "-o", f"{place}.svg"],
+        ["tc-viz", "report", place], ["tc-viz", "report", "report.json", "--tree", place],
+        ["tc-viz", "tmem", place], ["tc-viz", "fragment", "mma.m16n8k16", "--values", place],
+    ])  # fmt: skip
+    return Hostile("places", words, dict(sound()))
+
+
+KINDS = [(_opt_file, 10), (_opt_flags, 6), (_run_file, 10), (_run_flags, 8), (_viz_file, 6),
+         (_viz_flags, 6), (_streams, 4), (_signals, 4), (_limits, 4), (_places, 5)]  # fmt: skip
+
+
+def hostile(seed: int) -> Hostile:
+    """The input of a seed."""
+    draw = random.Random(seed)
+    (kind,) = draw.choices([k for k, _ in KINDS], [n for _, n in KINDS])
+    return kind(draw)
+
+
+# --- what must not happen ----------------------------------------------------------------------
+
+STATUSES = {0, 1, 2, 3, 4, 130, 143}
+KILLED = {-signal.SIGKILL, -signal.SIGHUP, -signal.SIGTERM}
+"""By the signal; SIGTERM, where it came before the command listened."""
+
+
+def complaints(case: Hostile, folder: Path) -> list[str]:
+    """Runs it in a folder; what is wrong with the way it ended."""
+    for name, data in case.files.items():
+        (folder / name).write_bytes(data)
+    for name in case.outputs:
+        (folder / name).write_bytes(OLD)
+    before = set(os.listdir(folder))
+    ended = run(case.words, folder, case.setting)
+    wrong = []
+    said = ended.out + ended.err
+    killed = ended.status in KILLED and case.setting.send is not None
+    if ended.status not in STATUSES and not killed:
+        wrong.append(f"status {ended.status}")
+    if case.words[0] == "tc-viz" and ended.status in (1, 2):
+        wrong.append(f"status {ended.status} of tc-viz")
+    wrong += [
+        word for word in ("Traceback", "internal: ", ":0:0", "most recent call") if word in said
+    ]
+    wrong += ["hangs"] * ended.hung + [f"{ended.orphans} orphans"] * bool(ended.orphans)
+    readable = case.setting.stderr is None and resource.RLIMIT_FSIZE not in case.setting.limits
+    if readable and ended.status and not killed and not said.strip():
+        wrong.append("says nothing")
+    for name in sorted(set(os.listdir(folder)) - before):
+        if re.fullmatch(r"\..*\.\w{8}", name) and not killed:
+            wrong.append(f"leaves {name}")
+    wrong += [f"{name} is half-written" for name in case.outputs if not _is_whole(folder / name)]
+    if wrong:
+        wrong.append(f"status {ended.status}, {ended.seconds:.1f} s: {ended.err[-1500:]!r}")
+    return wrong
+
+
+def _is_whole(path: Path) -> bool:
+    data = path.read_bytes()
+    if data == OLD:
+        return True
+    match path.suffix:
+        case ".json":
+            try:
+                json.loads(data)
+            except ValueError:
+                return False
+            return True
+        case ".npy":
+            return isinstance(np.load(io.BytesIO(data)), np.ndarray)
+        case ".svg":
+            return data.rstrip().endswith(b"</svg>")
+        case ".html":
+            return data.rstrip().endswith(b"</html>")
+    return bool(data) and data.endswith(b"\n")
