@@ -114,7 +114,7 @@ def test_flags(more: list[str], words: str, files: Path, capsys: Any) -> None:
         (["binary.ptx", *SIZES], "binary.ptx: expected PTX text, got byte 0xd0 at offset 5"),
         (["program.mlir"], "tc-opt program.mlir --pipeline=NAME --emit=ptx -o k.ptx"),
         (["program.mlir", "--bundle", "b"], "expected --pipeline NAME, how to compile"),
-        (["absent.ptx", *SIZES], "absent.ptx: No such file or directory"),
+        (["absent.ptx", *SIZES], "cannot read 'absent.ptx': No such file or directory"),
         (["absent.cu", *SIZES], "absent.cu: no such file"),
         (["k.ptx", "--grid", "2"], "expected --block: "),
         (["k.ptx", "--block", "2"], "expected --grid: "),
