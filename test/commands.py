@@ -115,6 +115,7 @@ def _become(
             stream.flush()
     except KeyboardInterrupt:  # before the command listened
         status = 130
+        os.write(2, b"interrupted\n")
     except BaseException:
         sys.excepthook(*sys.exc_info())  # a traceback is what the tests look for
     finally:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from tcir.errors import Error
-from tcir.exit_status import exit_status, limit
+from tcir.exit_status import INTERRUPTED, exit_status, limit
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM)
 """Signals to this process that its child gets too."""
@@ -93,12 +93,18 @@ def _run_and_exit(
     status = Error.exit_code
     try:
         _die_with(parent)
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        status = exit_status(work)
+        status = exit_status(lambda: _listening(work, mask))
         sys.stderr.flush()
         atexit._run_exitfuncs()
+    except KeyboardInterrupt:  # a second one, while the first was told
+        status = INTERRUPTED
     finally:
         os._exit(_SAID + status)
+
+
+def _listening(work: Callable[[], int], mask: set[int | signal.Signals]) -> int:
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    return work()
 
 
 def _die_with(parent: int) -> None:
