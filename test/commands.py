@@ -66,9 +66,11 @@ def run(words: Sequence[str], folder: Path, setting: Setting | None = None) -> E
     main = import_module(f"tcir.tools.{words[0].replace('-', '_')}").main
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         start = time.monotonic()
+        kept = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
         child = os.fork()
         if child == 0:
             _become(main, words, folder, setting, (out, err))
+        signal.pthread_sigmask(signal.SIG_SETMASK, kept)
         status, hung = _wait(child, start, setting)
         seconds = time.monotonic() - start
         orphans = _orphans(child)
@@ -110,6 +112,7 @@ def _become(
             pages = int(Path("/proc/self/statm").read_text().split()[0])
             most = pages * resource.getpagesize() + setting.headroom
             resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
         status = main()
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
