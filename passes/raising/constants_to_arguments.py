@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tcir._mlir import func, ir
+from tcir._mlir import func, ir, tensor
 from tcir.dialect.walk import walk
 from tcir.passes.build.calls import inline_calls
 from tcir.passes.build.constants import constants_of, set_constants
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
 from tcir.passes.build.tensor_functions import functions_with_body
+from tcir.passes.raising.fold_empty import structured
 from tcir.passes.raising.split_layers import is_product
 from tcir.passmanager.pipeline import Pass, register_pass
 
@@ -38,9 +39,9 @@ class ConstantsToArguments(Pass):
         func.func @f(%x, %w) { %y = linalg.matmul ins(%x, %w); return %y }
 
     A constant of one number everywhere stays where it is, in registers, unless a product
-    multiplies it: factors are in memory. So do those that the function returns, and sizes and
-    indices. The same values are there once. Calls are inlined if there is a constant. Preserves
-    every value, bit for bit.
+    multiplies it: factors are in memory. So do indices. Equal constants are one. One that the
+    function returns is copied: results are written by a launch. Calls are inlined if there is a
+    constant. Preserves every value, bit for bit.
     """
 
     name: ClassVar[str] = "constants-to-arguments"
@@ -64,6 +65,7 @@ class ConstantsToArguments(Pass):
                 arguments[value] = function.entry_block.add_argument(result.type, op.location)
             result.replace_all_uses_with(arguments[value])
             op.erase()
+        _copy_returned(function, set(arguments.values()))
         set_constants(module, list(arguments))
         kinds = [each.type for each in function.entry_block.arguments]
         kind = ir.FunctionType.get(kinds, function.type.results)
@@ -89,13 +91,21 @@ def _is_weight(op: ir.Operation) -> bool:
     uses = [(use.owner, use.operand_number) for use in result.uses]
     if str(result.type.element_type) == "index" or not uses:
         return False
-    if any(owner.name == "func.return" for owner, _ in uses):
-        return False  # it would be an argument that is returned
     if all(owner.name == "linalg.fill" and number == 1 for owner, number in uses):
         return False  # whose elements nobody reads
     value = op.attributes["value"]
     is_splat = isinstance(value, ir.DenseElementsAttr) and value.is_splat
     return not is_splat or _is_factor(result)
+
+
+def _copy_returned(function: func.FuncOp, arguments: set[ir.Value]) -> None:
+    """Makes results that are constants tensors of their own."""
+    end = list(function.entry_block)[-1]
+    with ir.InsertionPoint(end), end.location:
+        for number, value in enumerate(end.operands):
+            if value in arguments:
+                empty = tensor.EmptyOp(value.type.shape, value.type.element_type).result
+                end.operands[number] = structured("linalg.copy", value, empty)
 
 
 def _is_factor(tensor: ir.Value) -> bool:

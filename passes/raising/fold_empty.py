@@ -120,15 +120,15 @@ def _initial(output: ir.Value) -> ir.Value:
     if is_op(output, "arith.constant"):
         return output.owner.clone().results[0]
     empty = tensor.EmptyOp(kind.shape, kind.element_type).result
-    return _structured("linalg.copy", output, empty)
+    return structured("linalg.copy", output, empty)
 
 
 def _filled(kind: ir.RankedTensorType, number: ir.Value) -> ir.Value:
     empty = tensor.EmptyOp(kind.shape, kind.element_type).result
-    return _structured("linalg.fill", number, empty)
+    return structured("linalg.fill", number, empty)
 
 
-def _structured(name: str, value: ir.Value, output: ir.Value) -> ir.Value:
+def structured(name: str, value: ir.Value, output: ir.Value) -> ir.Value:
     """A named op of one input, whose elements are the input's."""
     segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1])}
     op = ir.Operation.create(name, [output.type], [value, output], segments, regions=1)

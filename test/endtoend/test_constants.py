@@ -19,6 +19,7 @@ from tcir._mlir import ir
 from tcir.interp.types import constant, dense
 from tcir.passes.build.constants import constant_arrays, constants_of, set_constants
 from tcir.passes.raising import fold_constant_launches
+from tcir.passes.raising.constants_to_arguments import ConstantsToArguments
 from tcir.program.source import mlir_context
 
 from .block_scaled_oracle import inputs_of, product
@@ -68,6 +69,7 @@ def test_weights_and_biases() -> None:
     assert [s.shape for s in kernel.signature.inputs] == [(40, 32)]
     assert sum(each.nbytes for each in kernel.launches.constants) == 2 * 32 * 48 + 4 * 48
     assert f"constants: {2 * 32 * 48 + 4 * 48} bytes" in str(kernel.launch_table)
+    assert f"constants, bytes         {2 * 32 * 48 + 4 * 48}\n" in str(kernel.report)
 
 
 @pytest.mark.slow
@@ -84,6 +86,8 @@ def test_layers_of_odd_rows(pipeline: str, resources: bool) -> None:
         "f_0_matmul_repack0",
         "f_1_matmul_repack0",
     ]
+    assert kernel.launches.folded == ("f_0_matmul_repack1", "f_1_matmul_repack1")
+    assert "packed at compile time: @f_0_matmul_repack1, @f_1_" in str(kernel.launch_table)
     packed = [each.shape for each in kernel.launches.constants if each.ndim == 2]
     assert sorted(packed) == [(37, 40), (37, 40)]
 
@@ -229,6 +233,52 @@ def test_weights_of_any_numbers() -> None:
         assert report.ok, str(report)
         if inputs == "random":
             assert "within bound" in {line.verdict for line in report.passes}
+
+
+def test_of_constants_alone() -> None:
+    """A program without an input has a launch that writes its result; one that is returned, too."""
+    weights = layers(8, [16, 16])[1]
+    text = """
+    func.func @f(%w: tensor<16x16xbf16>, %b: tensor<16xf32>) -> (tensor<16xf32>, tensor<16xf32>) {
+      %z = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<16xf32>
+      %i = linalg.fill ins(%z : f32) outs(%e : tensor<16xf32>) -> tensor<16xf32>
+      %s = linalg.generic {indexing_maps = [affine_map<(m, k) -> (m, k)>,
+                                            affine_map<(m, k) -> (m)>],
+                           iterator_types = ["parallel", "reduction"]}
+          ins(%w : tensor<16x16xbf16>) outs(%i : tensor<16xf32>) {
+      ^bb0(%a: bf16, %o: f32):
+        %c = arith.extf %a : bf16 to f32
+        %d = arith.addf %o, %c : f32
+        linalg.yield %d : f32
+      } -> tensor<16xf32>
+      return %s, %b : tensor<16xf32>, tensor<16xf32>
+    }"""
+    kernel = tcir.compile(
+        with_constants(text, {0: weights[1], 1: weights[2]}), "simt-elementwise", validate=True
+    )
+    assert kernel.report.ok and not kernel.signature.inputs, str(kernel.report)
+    sums, bias = np.zeros(16, F32), np.zeros(16, F32)
+    kernel(sums, bias)
+    assert (sums == weights[1].astype(F32).sum(1)).all() and (bias == weights[2]).all()
+
+
+def test_a_program_whose_constants_are_arguments_already() -> None:
+    """What tc-opt wrote behind the pass is compiled, executed and called as the program itself."""
+    x, weights, want = layers(8, [16, 16])
+    with mlir_context() as context:
+        text = with_constants(perceptron(8, [16, 16]), weights)
+        module = ir.Module.parse(text, context)
+        ConstantsToArguments().apply(module)
+        text = str(module)
+        assert "tc.constants" in text
+    kernel = tcir.compile(text, "matmul-warp", target="sm_90")
+    assert [s.shape for s in kernel.signature.inputs] == [(8, 16)]
+    out = np.zeros_like(want)
+    kernel(x, out)
+    assert (out == want).all()
+    report = tcir.validate(text, ["fold-empty", "split-layers", "fuse-epilogue", "raise-to-tc"])
+    assert report.ok, str(report)
 
 
 def test_the_bound_of_a_signed_constant() -> None:

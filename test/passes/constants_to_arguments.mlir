@@ -70,11 +70,30 @@ func.func private @layer(%x: tensor<2xf32>) -> tensor<2xf32> {
 
 // -----
 
-// What is returned, and a function without constants, stay.
-// CHECK-NOT: tc.constants
-// CHECK: func.func @returned() -> tensor<2xf32> {
-// CHECK-NEXT: arith.constant dense<[1.000000e+00, 2.000000e+00]>
+// What is returned is copied by a launch.
+// CHECK: module attributes {tc.constants = [dense<[1.000000e+00, 2.000000e+00]> : tensor<2xf32>]}
+// CHECK: func.func @returned(%[[B:.*]]: tensor<2xf32>) -> tensor<2xf32> {
+// CHECK-NEXT: %[[E:.*]] = tensor.empty()
+// CHECK-NEXT: %[[C:.*]] = linalg.copy ins(%[[B]] : tensor<2xf32>) outs(%[[E]] :
+// CHECK-NEXT: return %[[C]]
 func.func @returned() -> tensor<2xf32> {
   %b = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
   return %b : tensor<2xf32>
+}
+
+// -----
+
+// Numbers, indices and what is only filled are none of memory.
+// CHECK-NOT: tc.constants
+// CHECK: func.func @none(
+func.func @none(%x: tensor<2xf32>, %n: tensor<2xindex>) -> (tensor<2xf32>, tensor<2xindex>) {
+  %i = arith.constant dense<[1, 2]> : tensor<2xindex>
+  %two = arith.constant dense<2.0> : tensor<2xf32>
+  %o = arith.constant dense<[3.0, 4.0]> : tensor<2xf32>
+  %z = arith.constant 0.0 : f32
+  %f = linalg.fill ins(%z : f32) outs(%o : tensor<2xf32>) -> tensor<2xf32>
+  %p = arith.mulf %x, %two : tensor<2xf32>
+  %y = arith.addf %p, %f : tensor<2xf32>
+  %m = arith.addi %n, %i : tensor<2xindex>
+  return %y, %m : tensor<2xf32>, tensor<2xindex>
 }

@@ -159,6 +159,8 @@ class Session:
             self.validator.check_ptx(code.ptx, launches, line)
         self._add(line)
         report.code = {"ptx_lines": code.ptx.count("\n"), "tmem_columns": tmem_columns(code.ptx)}
+        if launches.constants:
+            report.code["constant_bytes"] = sum(each.nbytes for each in launches.constants)
         if upto in ("cubin", "sass"):
             self.watcher.before_step("ptxas", self.module)
             # Disassemble only for --emit=sass, or for the counts of a validation's table.

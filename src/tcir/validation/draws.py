@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcir.interp.types import Array
+from tcir.passes.build.constants import constants_of
 from tcir.program.chain_inputs import chain_alone, chain_specials
 from tcir.program.chains import Chain, chain_of
 from tcir.program.factors import Contraction, contraction_of, is_elementwise
@@ -88,8 +89,9 @@ class Draws:
     def of(module: ir.Module, signature: Signature, settings: Settings) -> Draws:
         """By `settings` for the program in `module`."""
         bits = ALL_CODES if is_elementwise(module, signature) else whole_bits(signature)
-        contraction = contraction_of(module, signature)
-        sums = contraction or (chain_of(module, signature) if bits else None)
+        free = not constants_of(module)  # factors may be any numbers
+        contraction = contraction_of(module, signature) if free else None
+        sums = contraction or (chain_of(module, signature) if bits and free else None)
 
         def drawn(
             specials: Sequence[Special] | None = None,

@@ -21,8 +21,8 @@ passes      a list with, for each pass: index, name, ops (operations after it), 
             (null, or output, index, site, expected, got, count, total), findings (severity, code,
             text), incomplete (names), counters (of the machine, by name; instructions, loop_turns
             at the tile level, ctas), remarks (words: what the pass made to cost more)
-code        null, or registers, spill_bytes, shared_bytes, tmem_columns, ptx_lines, sass (counts by
-            mnemonic), missing (why a step was not done)
+code        null, or registers, spill_bytes, shared_bytes, tmem_columns, constant_bytes (if any),
+            ptx_lines, sass (counts by mnemonic), missing (why a step was not done)
 """
 
 from __future__ import annotations
@@ -192,6 +192,7 @@ class Report:
             "spill_bytes": "spilled bytes",
             "shared_bytes": "shared memory, bytes",
             "tmem_columns": "TMEM columns",
+            "constant_bytes": "constants, bytes",
         }
         for key, words in names.items():
             if self.code.get(key) is not None:

@@ -457,7 +457,8 @@ class Validator:
         elif self._draws is None or not self._draws.known:
             sums = propagation.UNKNOWN
         try:
-            return propagation.carried(function, draw.inputs, self._sums(module, draw), sums)
+            inputs = [*draw.inputs, *constant_arrays(module)]
+            return propagation.carried(function, inputs, self._sums(module, draw), sums)
         except (propagation.NoBoundError, IncompleteError):
             return None
 
@@ -469,7 +470,8 @@ class Validator:
         factors = contraction.factors if contraction else ()
         types = {factor.dtype for factor in factors if not factor.scale}
         mixed = len(types) > 1 and any(each.itemsize > 1 for each in types)
-        return bounds.sums_of("float32" if mixed else draw.inputs[0].dtype.name, target)
+        first = draw.inputs[0].dtype.name if draw.inputs else "float32"
+        return bounds.sums_of("float32" if mixed else first, target)
 
     def _plain(
         self, module: ir.Module, programs: Sequence[Program], inputs: list[Array]
