@@ -31,6 +31,8 @@ arguments, one per kernel parameter, in order:
        "strides_bytes": [128], "box": [64, 128], "swizzle": "128B"}
                          a tensor map (innermost dimension first); "array" may be the number of
                          another argument
+  desc=x.npy             a tensor descriptor of Triton's: the tensor map that NAME.json describes,
+                         and shape and strides behind it
   parts=["u32=5", "bytes=00ff…", "map={…}", "x.npy"]
                          a struct: parts one behind the other (arrays are pointers); padding is
                          bytes=00…, tensor maps want multiples of 64 bytes

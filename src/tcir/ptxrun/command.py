@@ -25,6 +25,7 @@ from tcir.ptxrun.arguments import check_flags, make_parser
 from tcir.ptxrun.metadata import LaunchMetadata, launch_metadata
 from tcir.ptxrun.program import bind, calls
 from tcir.ptxrun.source import read_source
+from tcir.ptxrun.tensor_descriptors import descriptor
 from tcir.ptxrun.values import argument, array_of
 from tcir.run import LaunchError, PtxSyntaxError, RunReport, entry_name, run_ptx
 from tcir.runtime.bundle import Call, write
@@ -119,14 +120,28 @@ def _plain(options: argparse.Namespace, path: Path | None, ptx: str) -> Job:
             "--save N=FILE.npy names one by its number"
         )
     args: list[Any] = []
+    described = 0
     for text in options.arg:
-        args.append(argument(text, args))
+        if text.startswith("desc="):
+            args += _descriptor(text, described, known, args)
+            described += 1
+        else:
+            args.append(argument(text, args))
     args += known.scratch_arguments(len(args), math.prod(options.grid))
     call = Call(
         entry_name(ptx, options.entry), options.grid, options.block, options.cluster,
-        options.dynamic_smem, args, options.programmatic,
+        options.dynamic_smem, args, options.programmatic or known.programmatic,
     )  # fmt: skip
     return Job(ptx, [call], _saves(options.save, args))
+
+
+def _descriptor(text: str, number: int, known: LaunchMetadata, earlier: list[Any]) -> list[Any]:
+    """The parameters that `desc=ARRAY` stands for."""
+    try:
+        array = array_of(argument(text.removeprefix("desc="), earlier))
+        return list(descriptor(array, number, known.descriptors))
+    except LaunchError as error:
+        raise LaunchError(f"--arg {text}: {error}") from None
 
 
 def _described(options: argparse.Namespace, ptx: str, file: LaunchFile) -> Job:

@@ -1,8 +1,9 @@
 """Launch sizes of a kernel, from files its compiler wrote next to the PTX.
 
 Triton and Gluon: `NAME.json` next to `NAME.ptx` in Triton's cache folder: `name`, `num_warps` and
-`warp_size`, `num_ctas` (CTAs of a cluster), `shared` (dynamic shared memory in bytes), and the
-sizes of the scratch buffers whose pointers are the kernel's last parameters.
+`warp_size` (or `target.warp_size`), `num_ctas` (CTAs of a cluster; older ones also `cluster_dims`),
+`shared` (dynamic shared memory in bytes), `launch_pdl`, `tensordesc_meta` (descriptor arguments),
+and the sizes of the scratch buffers whose pointers are the kernel's last parameters.
 
 CuTe DSL: `cute_dsl_NAME_clean.mlir` next to `NAME.sm_100a.ptx`, both of which it writes when
 `CUTE_DSL_KEEP=ir,ptx` is set: `cuda.launch_cfg.create` with the block, the grid and the dynamic
@@ -16,12 +17,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from tcir.interp.ptx.parser import parse
+from tcir.ptxrun.tensor_descriptors import check_metadata
 from tcir.run import LaunchError, entry_name
 
 Sizes = tuple[int, ...]
@@ -32,6 +35,7 @@ class LaunchMetadata:
     """Launch sizes in CTAs, threads and bytes; None: unknown.
 
     scratch: bytes a CTA of each buffer whose pointer the compiler appended to the parameters.
+    programmatic: as the flag. descriptors: what descriptor arguments are made of.
     parameters: of the entry. unknown: the size the files do not give, and why.
     """
 
@@ -42,6 +46,8 @@ class LaunchMetadata:
     cluster: Sizes | None = None
     dynamic_smem: int | None = None
     scratch: tuple[int, ...] = ()
+    programmatic: bool = False
+    descriptors: tuple[Mapping[str, object], ...] = ()
     parameters: int = 0
     unknown: str | None = None
 
@@ -75,13 +81,23 @@ def _triton(path: Path) -> LaunchMetadata | None:
         return value
 
     pointers = ("global_scratch_size", "profile_scratch_size")
+    target = fields.get("target")
+    lanes = target.get("warp_size", 32) if isinstance(target, dict) else 32
+    ctas = number("num_ctas", 1)
+    dims = fields.get("cluster_dims") or [ctas, 1, 1]
+    if not (isinstance(dims, list) and len(dims) == 3 and all(type(n) is int for n in dims)):
+        raise LaunchError(f"{path}: cluster_dims: expected three numbers, got {dims!r}")
+    if dims == [1, 1, 1]:
+        dims = [ctas, 1, 1]
     return LaunchMetadata(
         sources=(path.name,),
         entry=str(fields["name"]) if "name" in fields else None,
-        block=(number("num_warps", 0) * number("warp_size", 32), 1, 1),
-        cluster=(number("num_ctas", 1), 1, 1),
+        block=(number("num_warps", 0) * number("warp_size", lanes), 1, 1),
+        cluster=tuple(dims),
         dynamic_smem=number("shared", 0),
         scratch=tuple(number(name, 0) for name in pointers if name in fields),
+        programmatic=bool(fields.get("launch_pdl")),
+        descriptors=check_metadata(fields.get("tensordesc_meta") or []),
     )
 
 
@@ -145,6 +161,8 @@ def launch_metadata(path: Path | None, ptx: str, entry: str | None) -> LaunchMet
         cluster=found.cluster or function.reqcluster,
         dynamic_smem=found.dynamic_smem,
         scratch=found.scratch,
+        programmatic=found.programmatic,
+        descriptors=found.descriptors,
         parameters=len(function.params),
         unknown=found.unknown,
     )

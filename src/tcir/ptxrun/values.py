@@ -43,7 +43,8 @@ def _shape(text: str) -> np.ndarray:
 
 
 def array_of(value: object) -> object:
-    return value.array if isinstance(value, Uninitialized) else value
+    """The array behind an argument, or what it is."""
+    return value.array if isinstance(value, Uninitialized | TensorMap) else value
 
 
 def load(path: str) -> np.ndarray:
