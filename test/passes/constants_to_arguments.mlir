@@ -37,6 +37,7 @@ func.func @twice(%x: tensor<2x2xf16>) -> tensor<2x2xf16> {
   return %y : tensor<2x2xf16>
 }
 {-# dialect_resources: { builtin: { w: "0x10000000003C004000420044" } } #-}
+// A comment behind dialect_resources.
 
 // -----
 

@@ -32,7 +32,7 @@ def resolve_resources(module: ir.Module, text: str) -> None:
 
     InputError, at the constant, where its bytes are not there or are not as many as its type has.
     """
-    found = dict(_BYTES.findall(text[text.rfind("dialect_resources") :]))
+    found = dict(_BYTES.findall(text[text.find("{-#") :]))
     for each in nested(module.operation):
         op = each.operation
         if op.name == "arith.constant":
