@@ -5,6 +5,7 @@ The machine gets the text, the launch sizes and the buffers, and nothing else.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,8 @@ from tcir.interp.ptx.calls import inline_calls
 from tcir.interp.ptx.errors import PtxSyntaxError
 from tcir.interp.ptx.interpreter import WarpInterpreter
 from tcir.interp.ptx.jobs.launch import run_in_blocks, why_together
-from tcir.interp.ptx.jobs.part import Part, TogetherError
+from tcir.interp.ptx.jobs.part import Block, Part, TogetherError, clusters
+from tcir.interp.ptx.jobs.sampling import why_whole
 from tcir.interp.ptx.launch import LaunchState
 from tcir.interp.ptx.launch_sizes import check_residency, launch_sizes
 from tcir.interp.ptx.layout import lay_out
@@ -43,6 +45,7 @@ from tcir.machine import (
 )
 from tcir.machine.numerics.products import Products
 from tcir.machine.refusal import Refusal
+from tcir.machine.sample import Sample
 from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS, DEFAULT_OPTIONS, RunOptions
 
 __all__ = ["LaunchError", "PtxSyntaxError", "RunReport", "Uninitialized", "entry_name", "run_ptx"]
@@ -77,6 +80,10 @@ class RunReport:
     """That executed blocks of the grid: `tcir.interp.ptx.jobs`."""
     together: str = ""
     """Why one process did, although there may be several."""
+    executed: int = 0
+    """CTAs of a sample; 0: all were executed."""
+    whole: str = ""
+    """Why all were, although a sample was to be."""
     options: RunOptions = DEFAULT_OPTIONS
 
     @property
@@ -145,6 +152,8 @@ class RunReport:
             "max_instructions": self.options.max_instructions,
             "processes": self.processes,
             "together": self.together,
+            "executed": self.executed,
+            "whole": self.whole,
         }
 
     def __str__(self) -> str:
@@ -159,6 +168,8 @@ class RunReport:
         seed = self.options.order_seed
         how = ["order as issued" if seed is None else f"order seed {seed}"]
         how += self.options.conditions()
+        how += [f"a sample of {self.executed} CTAs"] if self.executed else []
+        how += [f"all CTAs ({self.whole})"] if self.whole else []
         how += [f"{self.processes} processes"] if self.processes > 1 else []
         how += [f"one process ({self.together})"] if self.together else []
         lines = [
@@ -267,6 +278,7 @@ def run_ptx(
     lockstep: bool = True,
     repeats: dict[bytes, Any] | None = None,
     jobs: int = 1,
+    sample: Sample | None = None,
 ) -> RunReport:
     """Runs a kernel of a PTX module, a text or the path of a file, on the simulated machine.
 
@@ -286,7 +298,8 @@ def run_ptx(
     the first one are executed together, which changes nothing but the time. repeats: what a launch
     in lockstep leaves for runs of the same launch under seeds; shared with those. jobs: processes
     that run blocks of the grid, where its CTAs have nothing to do with each other; the report is
-    the same, and says in `together` why one process ran all of it.
+    the same, and says in `together` why one process ran all of it. sample: which CTAs are executed,
+    the others are not; None: all.
 
     Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit). What the
     program does wrong is in the report.
@@ -297,7 +310,7 @@ def run_ptx(
     function = inline_calls(module, _entry(module, entry))
     options = RunOptions(
         order_seed, hazards, numerics, max_instructions, assumptions, ordering, products, lockstep,
-        repeats, jobs,
+        None if sample else repeats, jobs, sample,
     )  # fmt: skip
     layout = lay_out(module, function)
     threads = function.reqntid if block is None else block
@@ -326,12 +339,15 @@ def run_ptx(
         report.incomplete = program.incomplete
         if not program.incomplete:
             launch = LaunchState(machine, sizes, params)
-            if _execute_in_blocks(program, launch, report, observer):
+            part = _part(program, launch, report)
+            if _execute_in_blocks(program, launch, report, observer, part):
                 pass
             elif options.lockstep and (observer is None or observer.passive) and eligible(launch):
-                _execute_together(program, launch, f"{function.name}\0{text}", report, observer)
+                _execute_together(
+                    program, launch, f"{function.name}\0{text}", report, observer, part
+                )
             else:
-                _execute(program, launch, report, observer)
+                _execute(program, launch, report, observer, part=part)
         report.errors += map(_read_only_written, buffers.written())
         return report
 
@@ -362,6 +378,7 @@ def _execute_together(
     text: str,
     report: RunReport,
     observer: Observer | None,
+    part: Part | None,
 ) -> None:
     """As `_execute`, in lockstep; Abandoned: the buffers are as before, run it again.
 
@@ -374,11 +391,13 @@ def _execute_together(
     if repeats is not None and key in repeats and options.order_seed is not None:
         known = repeats[key]
         if not known:
-            return _execute(program, launch, report, observer)
+            return _execute(program, launch, report, observer, part=part)
     lockstep = Repetition(program, launch, known) if known else Lockstep(program, launch)
+    if part is not None and isinstance(lockstep, Lockstep):
+        part.join(lockstep)
     before = [buffer.data.copy() for buffer in buffers]
     try:
-        _execute(program, launch, report, observer, lockstep)
+        _execute(program, launch, report, observer, lockstep, part)
         if lockstep.committed and (report.errors or report.incomplete):
             raise Abandoned("what ends the run", alone=True)
     except Abandoned as reason:
@@ -394,15 +413,35 @@ def _execute_together(
             repeats[key] = classes or ()
 
 
+def _part(program: Program, launch: LaunchState, report: RunReport) -> Part | None:
+    """The CTAs that are executed; None: all, the report says why if a sample was to be."""
+    machine, sample = launch.machine, launch.machine.options.sample
+    if sample is None:
+        return None
+    mine = sample.of(machine.grid, machine.cluster)
+    if len(mine) == clusters(machine):
+        return None
+    if why := why_whole(program, machine):
+        report.whole = why
+        return None
+    report.executed = len(mine) * math.prod(machine.cluster)
+    return Part(machine, mine)
+
+
 def _execute_in_blocks(
-    program: Program, launch: LaunchState, report: RunReport, observer: Observer | None
+    program: Program,
+    launch: LaunchState,
+    report: RunReport,
+    observer: Observer | None,
+    part: Part | None,
 ) -> bool:
     """As `_execute`, in several processes; False: nothing was executed, the report says why."""
     options = launch.machine.options
     if options.jobs == 1:
         return False
+    mine = range(clusters(launch.machine)) if part is None else part.mine
 
-    def block(part: Part) -> Lockstep | None:
+    def execute(part: Block) -> Lockstep | None:
         own = RunReport()
         lockstep = Lockstep(program, launch) if options.lockstep and eligible(launch) else None
         if lockstep is not None:
@@ -416,9 +455,9 @@ def _execute_in_blocks(
     try:
         if observer is not None and not observer.passive:
             raise TogetherError("a debugger follows it")
-        if why := why_together(program, launch):
+        if why := why_together(program, launch, mine):
             raise TogetherError(why)
-        done = run_in_blocks(launch, block)
+        done = run_in_blocks(launch, mine, execute)
     except TogetherError as why_not:
         report.together = str(why_not)
         return False

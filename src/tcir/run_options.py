@@ -10,6 +10,7 @@ from tcir.errors import LaunchError
 if TYPE_CHECKING:
     from tcir.machine.assumptions import Assumptions
     from tcir.machine.numerics.products import Products
+    from tcir.machine.sample import Sample
 
 DEFAULT_MAX_INSTRUCTIONS = 500_000_000
 """Warp instructions before a run is given up."""
@@ -35,6 +36,7 @@ class RunOptions:
                  but the time
     repeats:     what launches in lockstep leave for the same launches under other orders, which
                  use the same object; None: nothing
+    sample:      which CTAs are executed; None: all. Those of kernels that communicate all are
     jobs:        processes that a grid may be cut into blocks for; changes nothing but the time
 
     Raises `tcir.LaunchError` for a value that is not allowed.
@@ -50,6 +52,7 @@ class RunOptions:
     lockstep: bool = True
     repeats: dict[bytes, Any] | None = None
     jobs: int = 1
+    sample: Sample | None = None
 
     def __post_init__(self) -> None:
         limit, seed = self.max_instructions, self.order_seed

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import tcir
-from tcir.opt.command import main as tc_opt
+from tcir.exit_status import exit_status
+from tcir.opt import command
 from tcir.ptxrun.command import main as tc_run
 
 from .linalg_text import Conv, Matmul
@@ -25,6 +26,10 @@ CASES: list[tuple[str, Any, dict[str, Any], bool]] = [
     ("matmul-warp", Matmul(256, 512, 64), {}, True),
 ]
 """Pipeline, case, options, and whether two processes run it."""
+
+
+def tc_opt(words: list[str]) -> int:
+    return exit_status(lambda: command.main(words))
 
 
 def run(kernel: tcir.Kernel, inputs: list[Any], **options: Any) -> tuple[Any, list[Any]]:

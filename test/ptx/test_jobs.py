@@ -161,7 +161,7 @@ def test_progress_counts_all_blocks() -> None:
 
 def test_blocks_cover_the_grid() -> None:
     for count, jobs in ((12, 5), (4, 9), (7, 1)):
-        cut = blocks(count, jobs)
+        cut = blocks(range(count), jobs)
         assert [n for block in cut for n in block] == list(range(count))
         assert len(cut) == min(count, jobs)
         assert {len(block) for block in cut} <= {count // len(cut), -(-count // len(cut))}

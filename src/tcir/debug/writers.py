@@ -59,6 +59,12 @@ class LastWriters(Follower):
         buffer, _ = locate(self.machine, array, (0,) * array.ndim)
         return 0 if buffer.defined is None else int((~buffer.defined).sum())
 
+    def stored(self, array: np.ndarray) -> np.ndarray:
+        """Of an uninitialised argument: which of its bytes something wrote."""
+        buffer, _ = locate(self.machine, array, (0,) * array.ndim)
+        assert buffer.defined is not None
+        return buffer.defined.copy()
+
     def finder(self, array: np.ndarray) -> Callable[[tuple[int, ...]], str]:
         """A function from an element's index to the instruction that wrote it last."""
 

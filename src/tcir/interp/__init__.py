@@ -53,6 +53,9 @@ class Outcome:
                 "tile (3, 0), lane 17" that a report shows beside the first different element.
     followers:  CTAs that did what another one did, and took its order (docs/lockstep.md).
     together:   why one process ran all CTAs, where several were allowed (docs/jobs.md).
+    executed:   CTAs of a sample; 0: all were executed.
+    stored:     of a sample, by output: which elements it stored, as a flat array of bool.
+    whole:      why all were, where a sample was to be.
     """
 
     outputs: list[np.ndarray[Any, Any]]
@@ -63,6 +66,9 @@ class Outcome:
     sites: Mapping[int, Any] = field(default_factory=dict)
     followers: int = 0
     together: str = ""
+    executed: int = 0
+    stored: dict[int, np.ndarray[Any, Any]] = field(default_factory=dict)
+    whole: str = ""
 
     @property
     def errors(self) -> list[Any]:

@@ -23,7 +23,7 @@ flags run in the order given. Reports go to standard error, the result to -o.
 exit status:
   0  all that was asked for held
   1  a pass changed the result, or the program has a hazard (or a diagnostic was not as expected)
-  2  incomplete: something could not be executed, compared or assembled
+  2  incomplete: something could not be executed, compared or assembled; sampled (--budget)
   3  bad input: file, program, option, pass or pipeline
   4  internal error, or a crash of native code (a reproducer is saved)
 """
@@ -87,6 +87,8 @@ def make_parser() -> argparse.ArgumentParser:
     add("--orders", type=int, default=1, metavar="N", help="completion orders tried (default 1)")
     add("--jobs", type=int, default=1, metavar="N",
         help="processes for blocks of a grid, from the thread level on (default 1)")  # fmt: skip
+    add("--budget", type=float, metavar="SECONDS",
+        help="execute a sample of the CTAs if the estimate is longer (default: never)")  # fmt: skip
     add("--numerics", choices=["exact", "fast"], default="exact", help="fast is not bit-exact")
     add(
         "--max-instructions",
@@ -157,6 +159,8 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         raise InputError("--orders: expected --validate-each, which tries them")
     if parsed.jobs != 1 and parsed.validate_each is None:
         raise InputError("--jobs: expected --validate-each, which executes the program")
+    if parsed.budget is not None and parsed.validate_each is None:
+        raise InputError("--budget: expected --validate-each, which executes the program")
     parsed.pass_flags = flags
     parsed.known_flags = sorted(known)
     return parsed

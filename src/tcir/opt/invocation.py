@@ -157,7 +157,8 @@ class _ChunkRun(Watcher):
             if emit in CODE:
                 code = session.generate(emit)
                 data = getattr(code, emit)
-                if caller is not None and report.exit_code == 0:
+                held = report.exit_code == 0 or report.verdict == "sampled"
+                if caller is not None and held:
                     from tcir.program.launch_file import LaunchFile
 
                     launch = LaunchFile.of(caller, code.launches, report.target)
@@ -321,6 +322,7 @@ def _settings(arguments: Namespace) -> Settings | None:
         arguments.ordering,
         assumptions,
         arguments.jobs,
+        arguments.budget,
     )
 
 

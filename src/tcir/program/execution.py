@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,7 @@ def run_in_order(
     total = Outcome([], "none")
     counters: Counter[str] = Counter()
     sites: dict[int, Any] = {}
+    ran, sampled = 0, False
     for step in steps:
         reads = [n for n in step.buffers if n in known]
         writes = [n for n in step.buffers if n not in known]
@@ -86,8 +87,13 @@ def run_in_order(
         counters.update(outcome.counters)
         total.followers += outcome.followers
         total.together = "; ".join(filter(None, (total.together, outcome.together)))
+        total.whole = "; ".join(filter(None, (total.whole, outcome.whole)))
+        ran += outcome.executed or outcome.counters.get("ctas", 0)
+        sampled = sampled or outcome.executed > 0
         for place, number in enumerate(writes):
             known[number] = outcome.outputs[place]
+            if place in outcome.stored:
+                total.stored[number - len(inputs)] = outcome.stored[place]
             if place in outcome.sites:
                 sites[number - len(inputs)] = outcome.sites[place]
     missing = [n for n in range(len(outputs)) if len(inputs) + n not in known]
@@ -95,6 +101,7 @@ def run_in_order(
         raise InputError(f"expected a kernel that writes result {missing[0]}, got none")
     total.outputs = [known[len(inputs) + n] for n in range(len(outputs))]
     total.counters = dict(counters) | {"workspaces": spaces.arena}
+    total.executed = ran if sampled else 0
     total.sites = {n: site for n, site in sites.items() if n < len(outputs)}
     return total
 
@@ -172,6 +179,11 @@ def run_kernel(
     from tcir.debug import LastWriters
     from tcir.run import run_ptx
 
+    if whole and options.sample is not None:
+        options = replace(options, sample=None)
+        others = f"@{launch.name}: another launch reads what it stores"
+    else:
+        others = ""
     writers = LastWriters()
     results = [poison(spec) for spec in outputs]
     copies = [np.array(a, order="C") for a in inputs]
@@ -202,8 +214,19 @@ def run_kernel(
         incomplete=[str(item) for item in report.incomplete],
         sites={n: writers.finder(result) for n, result in enumerate(results)},
         followers=report.lockstep,
+        executed=report.executed,
+        stored=_stored(writers, results) if report.executed else {},
+        whole=f"@{launch.name}: {report.whole}" if report.whole else others,
         together=f"@{launch.name}: {report.together}" if report.together else "",
     )
+
+
+def _stored(writers: Any, results: Sequence[Array]) -> dict[int, Array]:
+    """Which elements of each result were stored to, at least in part."""
+    return {
+        n: writers.stored(result).reshape(-1, result.itemsize).any(axis=1)
+        for n, result in enumerate(results)
+    }
 
 
 def _holes(

@@ -69,6 +69,7 @@ def compile(
     ordering: str = "silicon",
     assumptions: Assumptions | None = None,
     jobs: int = 1,
+    budget: float | None = None,
     **options: Any,
 ) -> Kernel:
     """Compiles `program` (an `ir.Module`, MLIR text or a path) with `pipeline` (or its name).
@@ -79,7 +80,7 @@ def compile(
     """
     steps = as_pipeline(pipeline, **options)
     settings = Settings(
-        seed, inputs, orders, numerics, max_instructions, ordering, assumptions, jobs
+        seed, inputs, orders, numerics, max_instructions, ordering, assumptions, jobs, budget
     )
     codegen.start()  # while the dialect is loaded
     with mlir_context() as context:
@@ -111,6 +112,7 @@ def validate(
     ordering: str = "silicon",
     assumptions: Assumptions | None = None,
     jobs: int = 1,
+    budget: float | None = None,
     on_line: Callable[[Line], None] | None = None,
     **options: Any,
 ) -> Report:
@@ -123,11 +125,12 @@ def validate(
     execution; default: in proportion to the level before, so an endless loop ends soon. ordering:
     "silicon", or "isa": what only shipping code proves is an error, too. assumptions: other answers
     to the open questions about the hardware (`tcir.machine.Assumptions`). jobs: processes that may
-    run blocks of a grid, from the thread level on.
+    run blocks of a grid, from the thread level on. budget: seconds; a validation that is estimated
+    to take longer executes a sample of the CTAs, and its verdict is "sampled".
     """
     steps = as_pipeline(pipeline, **options)
     settings = Settings(
-        seed, inputs, orders, numerics, max_instructions, ordering, assumptions, jobs
+        seed, inputs, orders, numerics, max_instructions, ordering, assumptions, jobs, budget
     )
     watcher = _Lines(on_line) if on_line is not None else None
     codegen.start()  # while the dialect is loaded
@@ -136,7 +139,7 @@ def validate(
         session = Session(module, steps, target=target, settings=settings, watcher=watcher)
         try:
             session.run_passes()
-            if session.report.ok and session.lowered():
+            if session.report.verdict in ("held", "sampled") and session.lowered():
                 session.generate("ptx")
         except Exception as error:
             # What a later pass says of a program that a pass before it broke is no verdict.

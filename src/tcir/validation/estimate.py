@@ -38,14 +38,16 @@ class Estimate:
     nbytes: int
     points: int
     elements: int
+    budget: float | None = None
 
     @staticmethod
-    def of(signature: Signature, points: int, orders: int) -> Estimate:
-        """points: of the loops of the input's reductions."""
+    def of(signature: Signature, points: int, orders: int, budget: float | None = None) -> Estimate:
+        """points: of the loops of the input's reductions; budget: seconds, None: any number."""
         elements = sum(math.prod(s.shape) for s in (*signature.inputs, *signature.outputs))
         once = PER_POINT * points + PER_ELEMENT * elements
         nbytes = BASE + ELEMENT * elements + min(KEPT, int(PER_PRODUCT * points))
-        return Estimate(START + once * (1 + PER_ORDER * (orders - 1)), nbytes, points, elements)
+        seconds = START + once * (1 + PER_ORDER * (orders - 1))
+        return Estimate(seconds, nbytes, points, elements, budget)
 
     def check(self, signature: Signature) -> None:
         """IncompleteError if this machine's memory cannot hold the program's arrays."""
@@ -54,12 +56,18 @@ class Estimate:
     @property
     def long(self) -> bool:
         """Whether it is worth saying."""
-        return self.seconds >= WORTH_SAYING
+        return self.seconds >= WORTH_SAYING or self.share < 1
+
+    @property
+    def share(self) -> float:
+        """Of the CTAs, what there is time for."""
+        return min(1.0, (self.budget or self.seconds) / self.seconds)
 
     def __str__(self) -> str:
         return (
             f"estimate: {duration(self.seconds)} and {gigabytes(self.nbytes)} of memory to execute "
             f"all states ({self.points:.3g} products, {self.elements:.3g} elements)"
+            + (f"; the budget is {self.budget:g} s: a sample of CTAs" if self.share < 1 else "")
         )
 
 

@@ -9,13 +9,14 @@ seed, inputs, orders, numerics, ordering, assumptions, max_instructions
             orders per asynchronous level, "exact" or "fast", "silicon" or "isa", the assumptions
             that are not the default by name, the limit of one execution; null without validation
             (max_instructions also where it is in proportion to the level before)
+budget      seconds beyond which a sample of the CTAs is executed, or null
 estimate    null, or seconds and bytes that executing all states was to take
-verdict     "held", "different", "incomplete", "not executed" (without validation), "error" (a pass
-            rejected the program, or failed); exit_code: 0, 1, 2, 3 or 4; error: its message, else
-            null
+verdict     "held", "sampled" (held in the CTAs that were executed), "different", "incomplete",
+            "not executed" (without validation), "error" (a pass rejected the program, or failed);
+            exit_code: 0, 1, 2, 3 or 4; error: its message, else null
 passes      a list with, for each pass: index, name, ops (operations after it), pass_seconds,
             execute_seconds, level ("tensor", "tile", "thread", "ptx", "" when not executed),
-            verdict ("reference", "equal", "within bound", "different", "incomplete",
+            verdict ("reference", "equal", "within bound", "sampled", "different", "incomplete",
             "not executed", "-" for steps that are counted and not run), compared (words),
             max_error, max_error_over_bound and rms_error_over_bound (numbers or null), difference
             (null, or output, index, site, expected, got, count, total), findings (severity, code,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from tcir.validation.settings import Settings
 
 SCHEMA = "tcir.report/1"
-EXIT_CODES = {"held": 0, "not executed": 0, "different": 1, "incomplete": 2}
+EXIT_CODES = {"held": 0, "sampled": 2, "not executed": 0, "different": 1, "incomplete": 2}
 
 
 @dataclass
@@ -93,6 +94,7 @@ class Report:
     ordering: str | None = None
     assumptions: dict[str, str] | None = None
     max_instructions: int | None = None
+    budget: float | None = None
     estimate: dict[str, float] | None = None
     passes: list[Line] = field(default_factory=list)
     code: dict[str, Any] | None = None
@@ -108,7 +110,7 @@ class Report:
         self.numerics, self.ordering = settings.numerics, settings.ordering
         self.assumptions = options.changed_answers()
         self.max_instructions = settings.max_instructions
-        self.conditions = options.conditions()
+        self.budget, self.conditions = settings.budget, options.conditions()
 
     @property
     def validated(self) -> bool:
@@ -130,7 +132,7 @@ class Report:
             return "not executed"
         if verdicts & {"incomplete", "not executed"} or not verdicts:
             return "incomplete"
-        return "held"
+        return "sampled" if "sampled" in verdicts else "held"
 
     @property
     def ok(self) -> bool:
@@ -178,6 +180,8 @@ class Report:
             compared = [line for line in self.passes if line.verdict != "reference"]
             if self.validated and not compared:
                 return f"{self.verdict}: executed, no pass to compare"
+            if self.verdict == "sampled":
+                return f"sampled: {len(self.passes)} steps, held where CTAs were executed"
             return f"{self.verdict}: {len(self.passes)} steps"
         rest = f": {failure.difference}" if failure.difference else ""
         return f"{self.verdict}: first at pass {failure.index}, {failure.name}{rest}"

@@ -11,6 +11,7 @@ from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS, RunOptions
 if TYPE_CHECKING:
     from tcir.machine.assumptions import Assumptions
     from tcir.machine.numerics.products import Products
+    from tcir.machine.sample import Sample
     from tcir.program.inputs import Kind
 
 
@@ -25,6 +26,7 @@ class Settings:
     max_instructions: of one execution (at the tile level: turns of loops); None: in proportion to
               the level before, or to the input's arrays (`tcir.validation.work`)
     jobs:     processes that may run blocks of a grid, from the thread level on
+    budget:   seconds; a validation that is estimated to take longer executes a sample of the CTAs
     ordering: "silicon" or "isa", and assumptions: see `tcir.run_options.RunOptions`
     """
 
@@ -36,6 +38,7 @@ class Settings:
     ordering: str = "silicon"
     assumptions: Assumptions | None = None
     jobs: int = 1
+    budget: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("orders", "seed"):
@@ -49,6 +52,8 @@ class Settings:
             raise InputError(
                 f"expected max_instructions of at least 1, got {self.max_instructions}"
             )
+        if self.budget is not None and not self.budget > 0:
+            raise InputError(f"budget: expected seconds above 0, got {self.budget!r}")
         self.options()
 
     def options(
@@ -57,6 +62,7 @@ class Settings:
         budget: int | None = None,
         products: Products | None = None,
         repeats: dict[bytes, Any] | None = None,
+        sample: Sample | None = None,
     ) -> RunOptions:
         """Of one execution, in the completion order drawn from `order`."""
         return RunOptions(
@@ -66,6 +72,7 @@ class Settings:
             assumptions=self.assumptions,
             repeats=repeats,
             jobs=self.jobs,
+            sample=sample,
             ordering=self.ordering,
             products=products,
         )

@@ -24,6 +24,7 @@ import numpy as np
 from tcir.errors import Error, IncompleteError
 from tcir.interp import Outcome, OutputSpec, executor_for
 from tcir.interp.types import Array
+from tcir.machine.sample import Sample
 from tcir.passes.build.calls import inlined
 from tcir.passes.build.constants import constant_arrays
 from tcir.program.access import product_of, reduction_points
@@ -36,7 +37,7 @@ from tcir.program.execution import (
     viewed,
 )
 from tcir.program.launch import LaunchSequence
-from tcir.program.memory_image import from_memory, images, in_memory
+from tcir.program.memory_image import PACKED_BITS, from_memory, images, in_memory
 from tcir.program.programs import Program, find_program, find_programs
 from tcir.program.signature import Signature, signature_of, views_of
 from tcir.program.workspaces import NONE, Workspaces
@@ -86,6 +87,8 @@ class Validator:
         self._repeats: dict[bytes, Any] = {}
         self._algorithm: Algorithm | None = None
         self._points = 0
+        self._sample: Sample | None = None
+        self._stored: tuple[int, dict[int, Array]] = 0, {}
         self._executed: Executed | None = None
 
     def foresee(self, module: ir.Module) -> Estimate:
@@ -94,8 +97,12 @@ class Validator:
         self.signature = signature = signature_of(module)
         if signature.level == "tensor":
             self._points = reduction_points(module)
-        estimate = Estimate.of(signature, self._points, self.settings.orders)
+        settings, packed = self.settings, any(s.dtype in PACKED_BITS for s in signature.outputs)
+        budget = None if packed else settings.budget  # CTAs may share bytes of packed results
+        estimate = Estimate.of(signature, self._points, settings.orders, budget)
         estimate.check(signature)
+        if estimate.share < 1:
+            self._sample = Sample(estimate.share, settings.seed)
         return estimate
 
     def start(self, module: ir.Module) -> Line:
@@ -180,7 +187,8 @@ class Validator:
     def _options(self, order: int | None, level: str) -> RunOptions:
         """Of one execution at `level`."""
         repeats = self._repeats if self.settings.orders > 1 else None
-        return self.settings.options(order, self._budget(level), self._products, repeats)
+        budget = self._budget(level)
+        return self.settings.options(order, budget, self._products, repeats, self._sample)
 
     def _budget(self, level: str) -> int:
         """Instructions that a kernel at `level` may take; an endless loop ends there."""
@@ -215,6 +223,8 @@ class Validator:
             outcome = execute(draws.main, order)
             if outcome is None or line.verdict in ("incomplete", "different"):
                 break
+            if outcome.executed:
+                self._stored = self._complete(outcome, draws.main.reference, self._stored)
             self._judge(line, outcome)
             if line.verdict == "different":
                 line.compared += "" if order is None else f", completion order {order}"
@@ -229,13 +239,14 @@ class Validator:
             if followers:
                 line.compared += f" ({ctas - followers} of {ctas} CTAs drew their own)"
             self._previous = outcome.outputs
-            work = Work(levels, line.counters)
+            work = Work(levels, _of_all(outcome))
             if self._before is not None:
                 line.remarks = [f"same result, more work: {j}" for j in self._before.jumps(work)]
             if self._algorithm is not None and "tensor" not in levels:
                 more = self._algorithm.exceeded(work)
                 line.remarks += [f"same result, more work than the input: {j}" for j in more]
                 self._algorithm = None
+            line.remarks += [f"all CTAs: {outcome.whole}"] * bool(outcome.whole)
             line.remarks += [f"one process: {outcome.together}"] * bool(outcome.together)
             self._before = work
             self._sites = dict(outcome.sites) or self._sites
@@ -254,6 +265,8 @@ class Validator:
             if outcome is None:
                 line.compared += f"; inputs with {draw.words}"
                 return False
+            if outcome.executed:
+                self._complete(outcome, draw.reference, self._stored)
             known, why = self._bound(draw)
             bound = known.errors if known else None
             difference = compare.first_difference(draw.reference, outcome.outputs, bound)
@@ -331,6 +344,8 @@ class Validator:
                     named |= {"buffers": numbers, "whole": whole}
                 execute = _executor(program.level)
                 options = self._options(order, program.level)
+                if program.level == "tile" and any(n >= first for n in numbers[len(arrays) :]):
+                    options = dataclasses.replace(options, sample=None)
                 outcome = execute(module, program.name, arrays, wanted, options, **named)
                 if program.level == "tensor":
                     outcome.outputs = images(outcome.outputs)
@@ -348,8 +363,29 @@ class Validator:
         assert self._draws is not None
         return self._draws.main
 
+    def _complete(
+        self, outcome: Outcome, reference: list[Array], before: tuple[int, dict[int, Array]]
+    ) -> tuple[int, dict[int, Array]]:
+        """Of a sample: gives elements that no CTA of it stores the values of the reference, unless
+        the same CTAs did in the state before; how many CTAs there are, and what they store."""
+        stored = dict(outcome.stored)
+        for number, mask in stored.items():
+            known = before[1].get(number) if before[0] == outcome.executed else None
+            compared = mask if known is None else mask | known
+            got, expected = outcome.outputs[number], reference[number]
+            outcome.outputs[number] = np.where(compared.reshape(got.shape), got, expected)
+        return outcome.executed, stored
+
     def _judge(self, line: Line, outcome: Outcome) -> None:
         """Compares the results of one execution; findings were recorded by `_guard`."""
+        self._compare(line, outcome)
+        if outcome.executed and line.verdict in ("equal", "within bound"):
+            how = "" if line.verdict == "equal" else "within bound, "
+            line.verdict = "sampled"
+            total = outcome.counters.get("ctas", 0)
+            line.compared = f"{how}{outcome.executed} of {total} CTAs: {line.compared}"
+
+    def _compare(self, line: Line, outcome: Outcome) -> None:
         got, rules = outcome.outputs, _rules(outcome.level)
         as_before = compare.same_bits(self._previous, got)
         if compare.same_bits(self._main.reference, got):
@@ -573,6 +609,15 @@ def _words(finding: Any) -> str:
     parts = [str(p) for p in (finding.first, finding.second, place, finding.missing) if p]
     cta = "" if finding.cta is None else f" (CTA {finding.cta})"
     return "; ".join(parts) + cta
+
+
+def _of_all(outcome: Outcome) -> Mapping[str, int]:
+    """The counters; of a sample, about those of all CTAs."""
+    if not outcome.executed:
+        return outcome.counters
+    total = outcome.counters.get("ctas", outcome.executed)
+    scaled = {n: count * total // outcome.executed for n, count in outcome.counters.items()}
+    return scaled | {"ctas": total}
 
 
 def _rules(level: str) -> str:

@@ -28,6 +28,7 @@ from tcir.dialect.limits import WARP
 from tcir.dialect.walk import nested
 from tcir.errors import IncompleteError, InputError
 from tcir.interp import Outcome, OutputSpec
+from tcir.interp.ptx.jobs.part import Part, clusters
 from tcir.interp.ptx.lockstep.abandoned import Abandoned
 from tcir.interp.rules import site_of
 from tcir.interp.tensor.func import function_named
@@ -110,12 +111,13 @@ def _run(
     warps = -(-threads // WARP)
     turns = LoopTurns(options.max_instructions)
     program = Program(compiler, step, arguments, warps, roles, turns)
+    part, why = _part(machine, function)
     try:
-        followers = _execute(machine, program, function)
+        followers = _execute(machine, program, function, part)
     except NotModelled as error:
         return Outcome([], "tile", incomplete=[f"{error.site}: {error.what}"])
     results = arrays[len(inputs) :]
-    whole = results if "tc.unwritten" not in function.attributes else []
+    whole = results if "tc.unwritten" not in function.attributes and part is None else []
     findings = [
         *machine.findings,
         *_never_written(writers, whole, len(inputs), site_of(function)),
@@ -137,23 +139,50 @@ def _run(
             for i, result in enumerate(results)
         },
         followers=followers,
+        executed=0 if part is None else len(part.mine) * int(np.prod(cluster)),
+        stored={}
+        if part is None
+        else {i: writers.owner[len(inputs) + i] >= 0 for i in range(len(results))},
+        whole=f"@{name}: {why}" if why else "",
     )
 
 
-def _execute(machine: Machine, program: Program, function: ir.Operation) -> int:
-    """Runs all CTAs, those that do the same in lockstep, and says how many followed another one."""
+def _part(machine: Machine, function: ir.Operation) -> tuple[Part | None, str]:
+    """The CTAs that are executed, None: all; and why, where a sample was to be."""
+    sample = machine.options.sample
+    if sample is None:
+        return None, ""
+    mine = sample.of(machine.grid, machine.cluster)
+    if len(mine) == clusters(machine):
+        return None, ""
+    if machine.programmatic:
+        return None, "a programmatic launch"
+    for op in nested(function):
+        if isinstance(op, tc.LaunchRequestOp) or (
+            isinstance(op, tc.TmaStoreOp) and "reduction" in op.operation.attributes
+        ):
+            return None, f"CTAs may communicate: {op.operation.name}"
+    return Part(machine, mine), ""
+
+
+def _execute(machine: Machine, program: Program, function: ir.Operation, part: Part | None) -> int:
+    """Runs all CTAs, or those of a part, those that do the same in lockstep, and says how many
+    followed another one."""
     options = machine.options
-    repeats = options.repeats
+    repeats = options.repeats if part is None else None
     if not eligible(machine):
-        machine.run(lambda cta: start_cta(cta, program))
+        machine.run(lambda cta: start_cta(cta, program), part)
         return 0
     key = b"" if repeats is None else launch_key(machine, str(function))
     classes, writers = (), program.compiler.writers
     if repeats is not None and options.order_seed is not None:
         classes, known = repeats.get(key, ((), writers))
     lockstep = Repetition(machine, program, classes) if classes else Lockstep(machine, program)
+    if part is not None and isinstance(lockstep, Lockstep):
+        part.join(lockstep)
     try:
-        machine.run(lambda cta: start_cta(cta, program, lockstep.begin(cta)), lockstep)
+        start = lambda cta: start_cta(cta, program, lockstep.begin(cta))  # noqa: E731
+        machine.run(start, part or lockstep)
         lockstep.finish()
     except (MachineError, NotModelled) as error:
         if lockstep.committed:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tcir.interp.ptx.jobs.footprint import Footprint, apart, footprints, perform
-from tcir.interp.ptx.jobs.part import Part, TogetherError, blocks, clusters
+from tcir.interp.ptx.jobs.part import Block, TogetherError, blocks
 from tcir.interp.ptx.jobs.workers import Tell, in_workers
 from tcir.interp.ptx.launch import PRINTED, LaunchState
 from tcir.interp.ptx.lockstep.counts import Counts
@@ -35,14 +35,14 @@ class Done:
     followers: int
 
 
-def why_together(program: Program, launch: LaunchState) -> str:
+def why_together(program: Program, launch: LaunchState, mine: Sequence[int]) -> str:
     """Why this launch cannot be cut into blocks, or nothing."""
     machine = launch.machine
     options = machine.options
     control = (op for op in program.code if op.name.startswith("clusterlaunchcontrol"))
     reasons = {
         "with hazards off nobody notes what CTAs touch": not machine.checking,
-        "a grid of few CTAs": clusters(machine) < FEWEST,
+        "a grid of few CTAs": len(mine) < FEWEST,
         "CTAs share SMs": machine.ctas_per_sm != 1,
         "a programmatic launch": machine.programmatic,
         "launch control": any(control),
@@ -52,20 +52,21 @@ def why_together(program: Program, launch: LaunchState) -> str:
     return next((why for why, holds in reasons.items() if holds), "")
 
 
-def run_in_blocks(launch: LaunchState, execute: Callable[[Part], Lockstep | None]) -> list[Done]:
-    """Runs the grid by ``execute(part)`` in workers and performs what they did.
+def run_in_blocks(
+    launch: LaunchState, mine: Sequence[int], execute: Callable[[Block], Lockstep | None]
+) -> list[Done]:
+    """Runs clusters of the grid by ``execute(block)`` in workers and performs what they did.
 
     Raises `TogetherError`, before anything is performed, if one process has to run the launch.
     """
     machine = launch.machine
-    count = clusters(machine)
 
-    def block(mine: range) -> Callable[[Tell], Done]:
+    def block(mine: Sequence[int]) -> Callable[[Tell], Done]:
         def work(tell: Tell) -> Done:
             _own_memory(machine)
             known = len(machine.memory.buffers)
             machine.progress = lambda done, total: tell(done)
-            lockstep = execute(Part(machine, mine))
+            lockstep = execute(Block(machine, mine))
             if len(machine.memory.buffers) != known or launch.clocked:
                 raise TogetherError("what one process has to order: clocks, or a grid's barrier")
             return Done(
@@ -79,7 +80,7 @@ def run_in_blocks(launch: LaunchState, execute: Callable[[Part], Lockstep | None
         return work
 
     progress = machine.progress
-    works = [block(mine) for mine in blocks(count, machine.options.jobs)]
+    works = [block(mine) for mine in blocks(mine, machine.options.jobs)]
     done = in_workers(works, lambda n: None if progress is None else progress(n, _ctas(machine)))
     _check(launch, done)
     perform(machine.memory, [each.touched for each in done])

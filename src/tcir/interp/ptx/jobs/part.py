@@ -1,11 +1,12 @@
-"""A block of a grid: the clusters that one process executes."""
+"""A part of a grid: the clusters that one process executes."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Container, Sequence
+from typing import Protocol
 
-from tcir.interp.ptx.lockstep.launch import Lockstep
 from tcir.machine import Cta, Machine
 
 
@@ -18,40 +19,58 @@ def clusters(machine: Machine) -> int:
     return math.prod(machine.grid) // math.prod(machine.cluster)
 
 
-def blocks(count: int, jobs: int) -> list[range]:
-    """So many clusters in at most so many blocks, in the order of the grid."""
-    jobs = min(jobs, count)
-    ends = [count * n // jobs for n in range(jobs + 1)]
-    return [range(low, high) for low, high in itertools.pairwise(ends)]
+def blocks(clusters: Sequence[int], jobs: int) -> list[Sequence[int]]:
+    """These clusters in at most so many blocks, in the order of the grid."""
+    count = len(clusters)
+    ends = [count * n // min(jobs, count) for n in range(min(jobs, count) + 1)]
+    return [clusters[low:high] for low, high in itertools.pairwise(ends)]
+
+
+class Together(Protocol):
+    """Executes CTAs beside those that the machine runs, in lockstep."""
+
+    def ended(self, cta: Cta) -> int: ...
+
+    def executed(self, index: tuple[int, ...]) -> bool: ...
+
+    def only(self, numbers: Sequence[int]) -> None: ...
 
 
 class Part:
-    """See `tcir.machine.engine.machine.Followers`: leaves the clusters of other blocks out.
+    """See `tcir.machine.engine.machine.Followers`: leaves other clusters out.
 
-    lockstep: what executes CTAs of this block together, if anything does (`join`)
+    mine: the numbers of the clusters that are executed
+    lockstep: what executes CTAs of them together, if anything does (`join`)
     """
 
-    def __init__(self, machine: Machine, mine: range) -> None:
+    def __init__(self, machine: Machine, mine: Sequence[int]) -> None:
         self.machine, self.mine = machine, mine
-        self.lockstep: Lockstep | None = None
+        self.lockstep: Together | None = None
+        self._mine: Container[int] = mine if isinstance(mine, range) else frozenset(mine)
         self._extents = [g // c for g, c in zip(machine.grid, machine.cluster, strict=True)]
 
-    def join(self, lockstep: Lockstep) -> None:
-        """Has CTAs of this block executed together; a launch in lockstep has clusters of one."""
+    def join(self, lockstep: Together) -> None:
+        """Has CTAs executed together; a launch in lockstep has clusters of one."""
         self.lockstep = lockstep
-        lockstep.leave_out(range(self.mine.start))
-        lockstep.leave_out(range(self.mine.stop, clusters(self.machine)))
+        lockstep.only(self.mine)
 
     def executed(self, index: tuple[int, ...]) -> bool:
-        """Whether a cluster is another block's, or was executed in lockstep."""
+        """Whether a cluster is none of these, or was executed in lockstep."""
         x, y, _ = self._extents
-        if index[0] + x * (index[1] + y * index[2]) not in self.mine:
+        if index[0] + x * (index[1] + y * index[2]) not in self._mine:
             return True
         return self.lockstep is not None and self.lockstep.executed(index)
 
     def ended(self, cta: Cta) -> int:
-        """Called when a CTA has ended; `TogetherError` as soon as it is in vain."""
-        others = 0 if self.lockstep is None else self.lockstep.ended(cta)
+        """Called when a CTA has ended."""
+        return 0 if self.lockstep is None else self.lockstep.ended(cta)
+
+
+class Block(Part):
+    """What a worker executes; `TogetherError` as soon as it is in vain."""
+
+    def ended(self, cta: Cta) -> int:
+        others = super().ended(cta)
         self.check()
         return others
 

@@ -82,9 +82,11 @@ class Lockstep:
         self._classes: Classes = []
         self._room = -1 if known is None else KEPT
 
-    def leave_out(self, numbers: range) -> None:
-        """These CTAs are executed elsewhere."""
-        self._done[numbers.start : numbers.stop] = bytes([True]) * len(numbers)
+    def only(self, numbers: Sequence[int]) -> None:
+        """The other CTAs are executed elsewhere, or not at all."""
+        self._done = bytearray([True]) * self.total
+        for number in numbers:
+            self._done[number] = False
 
     # --- the leader ------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
@@ -56,6 +57,12 @@ class Lockstep:
         self._before = Counts.of(machine)
         self._room = ptx.KEPT
         self._classes: list[Alike] = []
+
+    def only(self, numbers: Sequence[int]) -> None:
+        """The other CTAs are not executed."""
+        self._done = bytearray([True]) * self._total
+        for number in numbers:
+            self._done[number] = False
 
     # --- the leader ------------------------------------------------------------------------------
 

@@ -1,0 +1,26 @@
+"""Launches of which single CTAs can be executed without the others."""
+
+from __future__ import annotations
+
+import re
+
+from tcir.interp.ptx.program import Program
+from tcir.machine import Machine
+
+_COMMUNICATES = re.compile(
+    r"\b(atom|red|multimem|griddepcontrol|clusterlaunchcontrol)\.|\bcp\.reduce\."
+    r"|\b(ld|st)\.(\w+\.)*(acquire|release|relaxed|volatile|mmio)\b"
+)
+
+
+def why_whole(program: Program, machine: Machine) -> str:
+    """What lets a CTA wait for another one, or add to its results, or nothing."""
+    if machine.programmatic:
+        return "a programmatic launch"
+    if machine.ctas_per_sm != 1:
+        return "CTAs share SMs"
+    for op in program.code:
+        text = op.site.text
+        if ".shared" not in text and (found := _COMMUNICATES.search(text)):
+            return f"CTAs may communicate: {found[0]} at line {op.site.line}"
+    return ""
