@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tcir.run_options import DEFAULT_OPTIONS, RunOptions
 
@@ -67,7 +68,7 @@ class Outcome:
     followers: int = 0
     together: str = ""
     executed: int = 0
-    stored: dict[int, np.ndarray[Any, Any]] = field(default_factory=dict)
+    stored: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
     whole: str = ""
 
     @property
