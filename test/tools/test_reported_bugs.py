@@ -286,6 +286,27 @@ TC_VIZ = {
         "tc-viz fragment mma.m16n8k16 --values junk.npy", 3, "junk.npy: expected a .npy file"),
     "a report that is a list": Case("tc-viz report list.json", 3, "expected a report of schema"),
 }  # fmt: skip
+PAGE = "tc-opt matmul.mlir --pipeline=gemm --emit=ptx -o k.ptx --mlir-print-ir-tree-dir=tree "
+
+
+@pytest.mark.slow
+def test_the_report_page_shows_the_ptx(tmp_path: Path) -> None:
+    _files(tmp_path)
+    program = (ROOT / "examples/tf32_one_tile.mlir").read_bytes()
+    (tmp_path / "matmul.mlir").write_bytes(program)
+    ended = run(shlex.split(PAGE + "--validate-each=report.json"), tmp_path)
+    assert ended.status == 0, ended
+    steps = json.loads((tmp_path / "report.json").read_text())["passes"]
+    (number,) = (step["index"] for step in steps if step["name"] == "llvm-to-ptx")
+    ptx = (tmp_path / "k.ptx").read_text()
+    assert (tmp_path / f"tree/{number}_llvm-to-ptx.ptx").read_text() == ptx
+    page = "tc-viz report report.json --tree tree --input matmul.mlir -o page.html"
+    assert run(shlex.split(page), tmp_path).status == 0
+    shown = (tmp_path / "page.html").read_text()
+    section = shown.partition(f'<section id="pass-{number}"')[2].partition("</section>")[0]
+    assert "no IR of this step" not in section and ".visible .entry" in section
+
+
 CASES = {
     f"{tool}: {name}": case
     for tool, cases in (("tc-run", TC_RUN), ("tc-opt", TC_OPT), ("tc-viz", TC_VIZ))

@@ -206,6 +206,9 @@ class _ChunkRun(Watcher):
         if estimate.long:
             self.progress.line(estimate)
 
+    def after_ptx(self, index: int, text: str) -> None:
+        self.printer.save(f"{index}_llvm-to-ptx.ptx", text)
+
     def line(self, line: Line) -> None:
         self.progress.line(line)
 

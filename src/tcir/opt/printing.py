@@ -51,14 +51,19 @@ class IrPrinter:
     def after(self, index: int, item: Pass, module: ir.Module) -> None:
         if self.arguments.mlir_print_ir_after_all or item.name in self._after:
             self._dump("After", item, module)
+        if self.arguments.mlir_print_ir_tree_dir:
+            self.save(f"{index}_{item.name}.mlir", self.text(module))
+
+    def save(self, name: str, text: str) -> None:
+        """Writes a file of --mlir-print-ir-tree-dir, if it is asked for."""
         folder = self.arguments.mlir_print_ir_tree_dir
-        if folder:
-            try:
-                Path(folder).mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise InputError(f"cannot make '{folder}': {error.strerror or error}") from error
-            path = Path(folder, f"{index}_{item.name}.mlir")
-            write_atomic(path, self.text(module).encode())
+        if not folder:
+            return
+        try:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot make '{folder}': {error.strerror or error}") from error
+        write_atomic(Path(folder, name), text.encode())
 
     def _dump(self, when: str, item: Pass, module: ir.Module) -> None:
         title = f"// -----// IR Dump {when} {item.name} ({item}) //----- //"

@@ -40,6 +40,9 @@ class Watcher:
     def before_step(self, name: str, module: ir.Module) -> None:
         """Code generation begins the step `name`."""
 
+    def after_ptx(self, index: int, text: str) -> None:
+        """LLVM made PTX, line number `index` of the report, not yet executed."""
+
     def estimated(self, estimate: Estimate) -> None:
         """What executing all states will take; the first of them is about to be."""
 
@@ -153,6 +156,7 @@ class Session:
         seconds = time.perf_counter() - started
         line = Line(report.next_index, "llvm-to-ptx", pass_seconds=seconds)
         line.ops = sum(1 for text in code.ptx.splitlines() if text.rstrip().endswith(";"))
+        self.watcher.after_ptx(line.index, code.ptx)
         if self.validator is None:
             line.verdict = "-"
         elif report.verdict != "different":

@@ -40,14 +40,15 @@ def load_report(path: str) -> dict[str, Any]:
 
 
 def read_tree(folder: str | None, source: str | None) -> dict[int, str]:
-    """IR after pass n by n (files ``n_pass.mlir`` of --mlir-print-ir-tree-dir); 0: the input."""
+    """IR after pass n by n (files ``n_pass.mlir`` of --mlir-print-ir-tree-dir, and ``n_….ptx``);
+    0: the input."""
     found: dict[int, str] = {}
     if folder is not None:
         if not Path(folder).is_dir():
             raise InputError(f"expected the folder of --mlir-print-ir-tree-dir, got '{folder}'")
-        for path in Path(folder).glob("*_*.mlir"):
+        for path in Path(folder).glob("*_*.*"):
             number = path.name.split("_")[0]
-            if number.isdigit():
+            if number.isdigit() and path.suffix in (".mlir", ".ptx"):
                 found[int(number)] = read_text(path)
     if source is not None:
         found[0] = read_text(source)
