@@ -191,7 +191,7 @@ def test_one_of_ones_own_with_scalars(tmp_path: Path, capsys: Any) -> None:
     ("changed", "words"),
     [
         ({"version": 2}, "expected version 1, got 2"),
-        ({"launches": []}, "at least one launch"),
+        ({"launches": []}, "expected a launch that writes y, got none"),
         ({"launches": [{"entry": "saxpy", "grid": [8]}]}, "expected the field 'params'"),
         ({"arguments": [{"dtype": "float33"}]}, "float33"),
         ({"arguments": [{"dtype": "float32", "shape": [4], "access": "reads"}]}, "expected access"),
