@@ -42,7 +42,8 @@ def check_pad_n(op: ir.OpView, shape: ScaledShape, pad_n: int) -> None:
         raise match_failure(
             op,
             f"expected pad-n of at most 32 with row-major scales of B, got {pad_n}: 32 rows share "
-            'a column of tensor memory; store them with b_scale_layout = "blocked_128x4"',
+            f"a column of tensor memory; take pad-n={-(-shape.n // 16) * 16}, or store them in "
+            'blocks (b_scale_layout = "blocked_128x4")',
         )
     if pad_n % 16:
         remark(

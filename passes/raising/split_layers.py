@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -167,7 +167,8 @@ class _Layers:
         products = [] if simt else [op for op in sums if op not in cores]
         layers = _Layers(function, ops, returned, {}, set(), cores)
         for product in products:
-            layers.tails[product] = layers._tail(product)
+            later = products[products.index(product) + 1 :]
+            layers.tails[product] = layers._tail(product, later=later)
         layers.stored = {_base(each) for each in returned}
         for product, tail in layers.tails.items():
             layers.stored.update(layers._leaving([product, *tail]))
@@ -205,11 +206,14 @@ class _Layers:
 
     # --- what is fused -------------------------------------------------------------------------
 
-    def _tail(self, product: ir.Operation, views: bool = False) -> list[ir.Operation]:
+    def _tail(
+        self, product: ir.Operation, views: bool = False, later: Sequence[ir.Operation] = ()
+    ) -> list[ir.Operation]:
         """The ops behind a product that its epilogue computes: all up to one tensor that leaves; of
         a single sum, which has no epilogue, its rounding.
 
         views: whether reshapes, too: on CUDA cores an element has a number in every shape
+        later: products that get an op which reads theirs as well, if fewer bytes are stored then
         """
         taken = {op for tail in self.tails.values() for op in tail}
         inside, best = [product], 1
@@ -220,11 +224,25 @@ class _Layers:
             view = views and isinstance(op.opview, RESHAPES) and op.operands[0] in made
             alone = product.results[0].type.rank == 0 and _names([op]) != "arith.truncf"
             fuses = (view or _fuses(op, made)) and _is_grouped(op, groups)
-            if op not in taken and fuses and not alone:
+            if op in taken or not fuses or alone:
+                continue
+            if not any(self._stores_less(op, made, each) for each in later):
                 inside.append(op)
                 if len(self._leaving(inside)) == 1:
                     best = len(inside)
         return inside[1:best]
+
+    def _stores_less(self, op: ir.Operation, made: set[ir.Value], product: ir.Operation) -> bool:
+        """Whether an op that reads `made` is better behind another product: what it reads of
+        `made` has fewer bytes than what it reads of that one, whose epilogue can compute it."""
+        rest = [each for each in op.operands if each not in made]
+        if all(isinstance(e, ir.BlockArgument) or e.owner.name in FREE for e in rest):
+            return False
+        ours = [tensor_bytes(each.type) for each in op.operands if each in made]
+        tail = self._tail(product)
+        behind = {each.results[0] for each in (product, *tail) if each != op}
+        theirs = [tensor_bytes(each.type) for each in op.operands if each in behind]
+        return op in tail and bool(theirs) and sum(ours) < sum(theirs)
 
     def _leaving(self, ops: list[ir.Operation]) -> list[ir.Value]:
         """The results of `ops` that others read."""

@@ -75,3 +75,8 @@ def test_n_of_sixteen_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
         report = tcir.validate(BlockScaled(m=3, k=64).linalg(), "gemv-padded-n")
     assert report.ok, str(report)
     assert not [text for text in said if "scaled_n8" in text]
+
+
+def test_padding_to_more_columns_than_share_a_column_of_tensor_memory() -> None:
+    with pytest.raises(tcir.PassError, match=r"at most 32 with row-major .*, got 48: .* pad-n=16"):
+        tcir.compile(BlockScaled(m=24, n=8, k=256).linalg(), "gemv-padded-n", pad_n=48)

@@ -127,3 +127,33 @@ def test_the_stem_runs_in_full_from_ptx(pipeline: str) -> None:
     assert counted["global_load"] == 2 * (x.size + w.size)
     repacked = 2 * (224 * 224 * 8 + 64 * 7 * 7 * 8)
     assert counted["global_store"] == want.nbytes + repacked
+
+
+def shortcut_first(before: str) -> str:
+    """The bottleneck with its shortcut in front of another line of it."""
+    text = (ROOT / "examples" / "resnet50_bottleneck.mlir").read_text()
+    begin, end = text.index("  %shortcut_empty"), text.index("  %y_empty_f16")
+    shortcut, rest = text[begin:end], text[:begin] + text[end:]
+    place = rest.index(before)
+    return rest[:place] + shortcut + rest[place:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("before", ["  %reduce_empty", "  %expand_empty", "  %y_empty_f16"])
+def test_a_shortcut_anywhere_is_stored_narrow(before: str) -> None:
+    """The last convolution adds it, rounded to f16: its own sums are not stored as f32."""
+    table = tcir.compile(shortcut_first(before), "conv").launch_table
+    assert table.total == (3975168, 1806336, 1806336, 802816)
+    assert table.rows[-1].work.fused == ("mulf", "addf", "extf", "maximumf", "truncf")
+    assert all("mulf" in row.work.fused for row in table.rows)
+
+
+@pytest.mark.slow
+def test_a_shortcut_first_is_right_at_every_level() -> None:
+    text = shortcut_first("  %reduce_empty")
+    small = {"56": "12", "58": "14", "28": "6", "128": "32", "256": "64", "512": "128"}
+    text = re.sub(r"(?<=[<x])\d+(?=x)", lambda size: small.get(size[0], size[0]), text)
+    report = tcir.validate(text, "conv")
+    assert report.ok and {line.verdict for line in report.passes} <= {
+        "reference", "equal", "within bound",
+    }, str(report)  # fmt: skip

@@ -219,3 +219,32 @@ func.func @separable(%x: tensor<1x9x9x32xf16>, %w: tensor<3x3x32xf16>, %p: tenso
   %y = linalg.conv_2d_nhwc_hwcf ins(%h, %p : tensor<1x7x7x32xf16>, tensor<1x1x32x32xf16>) outs(%z : tensor<1x7x7x32xf32>) -> tensor<1x7x7x32xf32>
   return %y : tensor<1x7x7x32xf32>
 }
+
+// -----
+
+#mn = affine_map<(m, n) -> (m, n)>
+
+// An op that reads two products is behind the one whose sums would be stored whole: f32, not f16.
+// CHECK: func.func @shortcut_first_0_matmul
+// CHECK: arith.truncf
+// CHECK: return %{{.*}} : tensor<16x32xf16>
+// CHECK: func.func @shortcut_first_1_matmul
+// CHECK: arith.extf
+// CHECK: arith.addf
+// CHECK-NOT: func.func
+func.func @shortcut_first(%x: tensor<16x8xf16>, %w: tensor<8x32xf16>, %v: tensor<8x32xf16>) -> tensor<16x32xf32> {
+  %z = arith.constant dense<0.0> : tensor<16x32xf32>
+  %s = linalg.matmul ins(%x, %w : tensor<16x8xf16>, tensor<8x32xf16>) outs(%z : tensor<16x32xf32>) -> tensor<16x32xf32>
+  // expected-remark @+1 {{launch 1 of 2, @shortcut_first_0_matmul: linalg.matmul, its epilogue arith.truncf; writes workspace 4, 1024 bytes}}
+  %t = arith.truncf %s : tensor<16x32xf32> to tensor<16x32xf16>
+  %c = linalg.matmul ins(%x, %v : tensor<16x8xf16>, tensor<8x32xf16>) outs(%z : tensor<16x32xf32>) -> tensor<16x32xf32>
+  %e = tensor.empty() : tensor<16x32xf32>
+  // expected-remark @+1 {{launch 2 of 2, @shortcut_first_1_matmul: linalg.matmul, its epilogue arith.extf, arith.addf; writes result 3, 2048 bytes}}
+  %y = linalg.generic {indexing_maps = [#mn, #mn, #mn], iterator_types = ["parallel", "parallel"]} ins(%c, %t : tensor<16x32xf32>, tensor<16x32xf16>) outs(%e : tensor<16x32xf32>) {
+  ^bb0(%a: f32, %b: f16, %o: f32):
+    %f = arith.extf %b : f16 to f32
+    %g = arith.addf %a, %f : f32
+    linalg.yield %g : f32
+  } -> tensor<16x32xf32>
+  return %y : tensor<16x32xf32>
+}
