@@ -1,12 +1,16 @@
 """Speed of the simulated machine, from PTX, exact numerics, hazards off and on.
 
     python bench/simulator_speed.py [--size 2048] [--jax-limit 120] [--profile]
+    python bench/simulator_speed.py --simt [--before OTHER/src]
 
-Two kernels: the 56x56x64 -> 56x56x64 convolution (pipeline ``conv-shift-reuse``) and a square f16
-matmul (``matmul``). Beside them, in the same run and where jax is installed in the same environment
-(``pip install jax absl-py``), JAX's Pallas Mosaic GPU interpret mode on the same product, in the
-largest size that ends within ``--jax-limit`` seconds; our machine runs that size too.
-Every result is compared with numpy's, bit for bit (inputs are small integers).
+The 56x56x64 -> 56x56x64 convolution (pipeline ``conv-shift-reuse``), a square f16 matmul
+(``matmul``), and kernels without tensor cores (``simt.cu``, compiled by the bundled nvcc;
+``--simt``: these only). ``--before``: in front of each row the same with the machine of another
+source tree (``git worktree add OTHER REVISION``), behind it the ratio of CPU seconds.
+Beside them, in the same run and where jax is installed in the same environment (``pip install jax
+absl-py``), JAX's Pallas Mosaic GPU interpret mode on the same product, in the largest size that
+ends within ``--jax-limit`` seconds; our machine runs that size too.
+Every result is compared with numpy's, bit for bit (inputs are small integers), a softmax to 2e-6.
 
 Each row is a process of its own: its time starts at PTX text and its memory is the process's peak.
 ``--profile`` prints where the matmul with hazards off spends its time instead of the table.
@@ -113,6 +117,7 @@ class Job:
     launch: Any = field(repr=False)
     inputs: list[Any] = field(repr=False)
     expected: Any = field(repr=False)
+    tolerance: float = 0.0
 
 
 def compiled(
@@ -154,6 +159,47 @@ def matmul(size: int) -> Job:
     return compiled(f"matmul {size}^3 f16 (matmul)", program, "matmul", product, 2.0 * size**3)
 
 
+@dataclass(frozen=True)
+class SimtLaunch:
+    """A kernel of ``simt.cu``, whose last parameter is a size."""
+
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    n: int
+    dynamic_smem: int = 0
+
+    def arguments(self, inputs: list[Any], outputs: list[Any]) -> list[Any]:
+        """Of the kernel."""
+        return [*inputs, *outputs, np.int32(self.n)]
+
+
+def simt() -> list[Job]:
+    """saxpy of 2^22, softmax of 4096 rows, an f32 product."""
+    from tcir.codegen.cuda import compile_cuda
+
+    ptx = compile_cuda(Path(__file__).parent / "simt.cu", "sm_100a")
+    rng = np.random.default_rng(0)
+
+    def numbers(*shape: int) -> Any:
+        return (rng.integers(1, 4, shape) * rng.choice((-1, 1), shape)).astype(np.float32)
+
+    count, rows, columns, size = 1 << 22, 4096, 1024, 512
+    x, y, z = numbers(count), numbers(count), numbers(rows, columns)
+    a, b = numbers(size, size), numbers(size, size)
+    powers = np.exp(z.astype(np.float64) - z.max(axis=1, keepdims=True))
+    shares = powers / powers.sum(axis=1, keepdims=True)
+    tiles = size // 16
+    return [
+        Job("saxpy 2^22 (nvcc)", 2.0 * count, ptx,
+            SimtLaunch("saxpy", (count // 256, 1, 1), (256, 1, 1), count), [x, y], 3 * x + y),
+        Job(f"softmax {rows} x {columns} (nvcc)", 5.0 * rows * columns, ptx,
+            SimtLaunch("softmax", (rows, 1, 1), (256, 1, 1), columns), [z], shares, 2e-6),
+        Job(f"matmul {size}^3 f32, SIMT (nvcc)", 2.0 * size**3, ptx,
+            SimtLaunch("sgemm", (tiles, tiles, 1), (16, 16, 1), size), [a, b], a @ b),
+    ]  # fmt: skip
+
+
 def on_machine(job: Job, hazards: str) -> Result:
     """Runs a kernel on the simulated machine, with a line of progress on a terminal."""
     from tcir.run import run_ptx
@@ -188,7 +234,7 @@ def on_machine(job: Job, hazards: str) -> Result:
     row.instructions = report.instructions
     if not report.ok:
         row.problem = str(report).partition("\n")[2]
-    elif not np.array_equal(output, job.expected):
+    elif not np.allclose(output, job.expected, rtol=job.tolerance, atol=0.0):
         row.problem = "the result is not numpy's"
     return row
 
@@ -240,13 +286,23 @@ def _child(pipe: Any, function: Callable[..., Result], arguments: tuple[Any, ...
 
 
 def alone(
-    function: Callable[..., Result], *arguments: Any, limit: float | None = None
+    function: Callable[..., Result],
+    *arguments: Any,
+    limit: float | None = None,
+    source: Path | None = None,
 ) -> Result | str:
-    """Runs ``function`` in a new process, ended after ``limit`` seconds; or why there is no row."""
+    """Runs ``function`` in a new process, ended after ``limit`` seconds; or why there is no row.
+
+    source: the tree that tcir is imported from
+    """
     spawn = multiprocessing.get_context("spawn")
     receiver, sender = spawn.Pipe(duplex=False)
     process = spawn.Process(target=_child, args=(sender, function, arguments))
+    before = list(sys.path)
+    if source is not None:
+        sys.path.insert(0, str(source))  # what a new process starts with
     process.start()
+    sys.path[:] = before
     sender.close()
     try:
         if not receiver.poll(limit):
@@ -286,7 +342,7 @@ def jax_rows(limit: float) -> list[Result]:
     return [largest, *([checked] if isinstance(checked, Result) else [])]
 
 
-def table(size: int, jax_limit: float) -> int:
+def table(size: int, jax_limit: float, only_simt: bool, before: Path | None) -> int:
     """Prints the rows as they come, then the ratios."""
     print(f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} at the start; ", end="")
     print("CPU s: of all threads. Mthread/s: 32 per warp instruction, active or not.")
@@ -300,14 +356,22 @@ def table(size: int, jax_limit: float) -> int:
     def run(job: Job, targets: bool) -> None:
         nonlocal good
         for hazards, shown in (("off", "off"), ("report", "on")):
+            old = None if before is None else alone(on_machine, job, hazards, source=before)
+            if old is not None:
+                print(f"{old}  before", flush=True)
             row = alone(on_machine, job, hazards)
             if isinstance(row, str):
                 row = Result(job.name, shown, job.flop, seconds=float("nan"), problem=row)
             row.limit = LIMITS[hazards] if targets else None
             good &= not row.problem and (row.limit is None or row.seconds <= row.limit)
             ours[job.name, row.hazards] = row
-            print(row, flush=True)
+            ratio = f"  {old.cpu / row.cpu:.1f} x before" if isinstance(old, Result) else ""
+            print(f"{row}{ratio}", flush=True)
 
+    for job in simt():
+        run(job, False)
+    if only_simt:
+        return 0 if good else 1
     run(convolution(), True)
     job = matmul(size)
     run(job, True)
@@ -351,10 +415,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", type=int, default=2048, help="of the square matmul (2048)")
     parser.add_argument("--jax-limit", type=float, default=120.0, metavar="SECONDS")
+    parser.add_argument("--simt", action="store_true", help="only kernels without tensor cores")
+    parser.add_argument("--before", type=Path, metavar="SRC", help="source tree to compare with")
     parser.add_argument("--profile", action="store_true", help="profile the matmul instead")
     options = parser.parse_args()
     try:
-        return profile(options.size) if options.profile else table(options.size, options.jax_limit)
+        if options.profile:
+            return profile(options.size)
+        return table(options.size, options.jax_limit, options.simt, options.before)
     except KeyboardInterrupt:
         print("\nsimulator_speed: interrupted", file=sys.stderr)
         return 130

@@ -246,6 +246,28 @@ FAULTS: dict[str, tuple[str, str]] = {
 """What CTA n does wrong and no other one (%p1), and what the machine calls it."""
 
 
+@pytest.mark.parametrize("name", ["tail predicate", "shared memory", "data-dependent branch"])
+@pytest.mark.parametrize("memory", [0, 1 << 26])
+def test_the_groups_that_follow_the_first_one(
+    name: str, memory: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are as wide as there is memory; what their CTAs count and store is the same."""
+    monkeypatch.setattr(lockstep, "TOGETHER", 2)
+    monkeypatch.setattr(lockstep, "MEMORY", memory)
+    replay, widths = lockstep.Lockstep._replay, []
+
+    def noted(self: Any, recorder: Any, ctas: Any) -> Any:
+        widths.append(len(ctas) - 1)
+        return replay(self, recorder, ctas)
+
+    monkeypatch.setattr(lockstep.Lockstep, "_replay", noted)
+    body = "mov.u32 %r6, 0; " + BODIES[name][0]
+    without, together = (run(body, together=t) for t in (False, True))
+    check_alike(without, together)
+    if name != "data-dependent branch":
+        assert widths == ([2, 9] if memory else [2, 2, 2, 2, 2, 1])
+
+
 def run_faulty(body: str, culprit: str, **options: Any) -> tuple[Any, ...]:
     x = np.arange(1000, dtype=np.int32)
     x[64 * 9 : 64 * 10] = -1
@@ -270,6 +292,22 @@ def test_what_one_cta_does_wrong_is_found(fault: str, culprit: str) -> None:
         check_alike(without, together)
         report = together[0]
         assert code in {one.code for one in (*report.findings, *report.errors)}, str(report)
+
+
+@pytest.mark.parametrize("culprit", ["7", "11"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_is_wrong_in_a_later_group_is_found(
+    fault: str, culprit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After others have stored."""
+    monkeypatch.setattr(lockstep, "TOGETHER", 2)
+    body, code = FAULTS[fault]
+    picked = f"setp.eq.u32 %p1, %r2, {culprit}; "
+    without = run_faulty(body, picked, lockstep=False)
+    together = run_faulty(body, picked)
+    check_alike(without, together)
+    report = together[0]
+    assert code in {one.code for one in (*report.findings, *report.errors)}, str(report)
 
 
 Break = Callable[[pytest.MonkeyPatch], None]

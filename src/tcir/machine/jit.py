@@ -7,20 +7,29 @@ can be written, numba refuses to cache at all; then each process compiles for it
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def jit(function: F) -> F:
     """Compile `function` without the interpreter lock; cache it where a cache can be written."""
-    compiled: Any
+    return cast(F, _cached(partial(numba.njit, nogil=True), function))
+
+
+def elementwise(function: Callable[..., float]) -> Callable[..., np.ndarray]:
+    """Compile a function of numbers to one of arrays, with numpy's broadcasting."""
+    return cast("Callable[..., np.ndarray]", _cached(numba.vectorize, function))
+
+
+def _cached(compiler: Callable[..., Any], function: Callable[..., Any]) -> Any:
     try:
-        compiled = numba.njit(cache=True, nogil=True)(function)
+        return compiler(cache=True)(function)
     except RuntimeError as error:
         if "cannot cache function" not in str(error):
             raise
-        compiled = numba.njit(nogil=True)(function)
-    return cast(F, compiled)
+        return compiler()(function)

@@ -40,6 +40,16 @@ class Counts:
         plain = {n: c + (int(extra[n][row]) if n in extra else 0) for n, c in self.by_name.items()}
         return Counts(plain, self.by_tensor, self.instructions)
 
+    def of_each(self, extra: Mapping[str, NDArray[np.int64]], rows: NDArray[np.bool_]) -> Counts:
+        """Of these CTAs together, with what each counts beyond this."""
+        times = int(rows.sum())
+        plain = {
+            name: times * count + (int(extra[name][rows].sum()) if name in extra else 0)
+            for name, count in self.by_name.items()
+        }
+        tensors = Counter({tensor: times * count for tensor, count in self.by_tensor.items()})
+        return Counts(plain, tensors, times * self.instructions)
+
     def add_to(self, launch: LaunchState) -> None:
         """Counts it once more."""
         counters = launch.machine.counters

@@ -43,6 +43,28 @@ class Group:
         """By warp: addresses and bytes of its last varying load."""
         self.left = False
         """Whether any has left since `compress`."""
+        self._everyone: dict[int, tuple[Row, Row]] = {}
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes: many accesses share the arrays of `everyone`."""
+        arrays: list[np.ndarray] = [self.smem]
+        if self._tmem is not None:
+            arrays.append(self._tmem)
+        for registers in self.registers:
+            arrays += registers.values()
+        for one in self.accesses:
+            arrays += [one.at, one.row, one.thread]
+            if isinstance(one, Writes):
+                arrays.append(one.data)
+        return sum({id(array): array.nbytes for array in arrays}.values())
+
+    def everyone(self, warp: int) -> tuple[Row, Row]:
+        """Row and thread of each lane of a warp in all CTAs: many accesses share them."""
+        if warp not in self._everyone:
+            thread = np.tile(32 * warp + np.arange(32), self.count)
+            self._everyone[warp] = np.repeat(np.arange(self.count), 32), thread
+        return self._everyone[warp]
 
     def leave(self, rows: NDArray[np.bool_] | np.bool_) -> None:
         """These CTAs do something else, or something that the machine has to look at."""
@@ -75,6 +97,7 @@ class Group:
         self.extra = {name: amounts[kept] for name, amounts in self.extra.items()}
         self.last_loads = {w: (at[kept], data[kept]) for w, (at, data) in self.last_loads.items()}
         self.alive, self.count = np.ones(len(kept), bool), len(kept)
+        self._everyone = {}
 
     @property
     def tmem(self) -> NDArray[np.uint32]:

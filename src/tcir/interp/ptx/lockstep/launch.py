@@ -29,7 +29,11 @@ RAISE = False
 LEAST, MOST = 4, 1 << 20
 """CTAs of a launch that is worth it, and that has room for a byte of each."""
 TOGETHER = 32
-"""Followers of a group: its memory is about a megabyte each."""
+"""Followers of a leader's first group."""
+WIDEST = 1024
+"""Followers of a later one at most."""
+MEMORY = 1 << 26
+"""Bytes that a group may take to have more followers than the first one."""
 KEPT = 1 << 26
 """Bytes of stores that are kept for the same launch under other orders."""
 
@@ -157,8 +161,8 @@ class Lockstep:
         if self.why:
             return 0
         waiting = self._left()
-        first = True
-        while (chunk := list(itertools.islice(waiting, TOGETHER))) or first:
+        first, together = True, TOGETHER
+        while (chunk := list(itertools.islice(waiting, together))) or first:
             try:
                 group = self._replay(recorder, [recorder.cta.index, *chunk])
                 why = self._why_not(group, recorder, len(chunk), first)
@@ -179,9 +183,9 @@ class Lockstep:
                 self._done[self._number(cta)] = True
             found += len(stayed)
             self.followers += len(stayed)
-            for row in np.flatnonzero(follows):
-                own.beyond(group.extra, int(row)).add_to(self.launch)
+            own.of_each(group.extra, follows).add_to(self.launch)
             self._keep(group, own, first)
+            together = max(TOGETHER, min(WIDEST, MEMORY * group.count // group.size))
             first = False
             del group  # before the next one is made
         return found

@@ -55,10 +55,12 @@ class SharedLoad:
 
     def run(self, group: Group) -> None:
         nbytes = self.load.nbytes
-        found = group.smem[:, self.at[:, None] + np.arange(nbytes)]
+        found = _pieces(group.smem, self.at, nbytes)
         lanes = LANE_INDICES[self.active.leader]
-        data = np.zeros((group.count, 32, nbytes), np.uint8)
-        data[:, lanes] = found
+        data = found
+        if len(lanes) < 32:
+            data = np.zeros((group.count, 32, nbytes), np.uint8)
+            data[:, lanes] = found
         _note_last(group, self.active.warp, np.broadcast_to(self.at, (group.count, self.at.size)),
                    found, self.again)  # fmt: skip
         _loaded(group, self.active, self.load, data.reshape(-1, nbytes), self.old)
@@ -154,19 +156,37 @@ class GlobalLoad:
         view = U64 if self.load.place.size == 8 else U32
         at = self.load.place.effective(group.by_cta(self.active.warp, self.address, view))
         at = _inside(group, active, at, nbytes, buffer.base, buffer.data.size)
-        where = at[..., None] + np.arange(nbytes)
         if buffer.defined is not None:
-            group.leave((active & ~buffer.defined[where].all(axis=2)).any(axis=1))
-        data = buffer.data[where]
+            defined = buffer.defined[at[..., None] + np.arange(nbytes)]
+            group.leave((active & ~defined.all(axis=2)).any(axis=1))
+        data = _pieces(buffer.data, at, nbytes)
         data[0] = self.found
-        row, lane = np.nonzero(active)
-        # What is read as constant nobody may write, not even the same thread.
-        thread = np.full(len(lane), ENGINE) if self.load.constant else 32 * self.active.warp + lane
-        group.accesses.append(Reads(self.buffer, at[active], nbytes, row, thread))
+        chosen, row, thread = _chosen(group, self.active.warp, active)
+        if self.load.constant:  # nobody may write it, not even the same thread
+            thread = np.full(len(row), ENGINE)
+        group.accesses.append(Reads(self.buffer, at.reshape(-1)[chosen], nbytes, row, thread))
         group.count_beyond("global_load", nbytes * active.sum(axis=1))
-        shown = np.where(active[..., None], data, 0)
+        shown = data if isinstance(chosen, slice) else np.where(active[..., None], data, 0)
         _note_last(group, self.active.warp, np.where(active, at, -1), shown, self.again)
         _loaded(group, self.active, self.load, data.reshape(-1, nbytes), self.old)
+
+
+def _pieces(memory: Bytes, at: NDArray[np.int64], nbytes: int) -> Bytes:
+    """The bytes [..., nbytes] at places that are multiples of `nbytes`, in the last axis."""
+    whole = memory.shape[-1] // nbytes * nbytes
+    found = memory[..., :whole].view(f"V{nbytes}")[..., at // nbytes]
+    return np.ascontiguousarray(found).view(np.uint8).reshape(*found.shape, nbytes)
+
+
+def _chosen(
+    group: Group, warp: int, active: NDArray[np.bool_]
+) -> tuple[slice | NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Which of the lanes of all CTAs are active, and row and thread of each."""
+    row, thread = group.everyone(warp)
+    if active.all():
+        return slice(None), row, thread
+    chosen = np.flatnonzero(active)
+    return chosen, row[chosen], thread[chosen]
 
 
 def _note_last(group: Group, warp: int, at: NDArray[np.int64], data: Bytes, again: bool) -> None:
@@ -239,12 +259,6 @@ class GlobalStore:
         at = _inside(group, active, at, nbytes, buffer.base, buffer.data.size)
         data = _stored(group, self.active.warp, self.store, self.sources)
         group.count_beyond("global_store", nbytes * active.sum(axis=1))
-        if active.all():
-            row = np.repeat(np.arange(group.count), 32)
-            lane = np.tile(np.arange(32), group.count)
-            at, data = at.reshape(-1), data.reshape(-1, nbytes)
-        else:
-            row, lane = np.nonzero(active)
-            at, data = at[active], data[active]
-        thread = 32 * self.active.warp + lane
+        chosen, row, thread = _chosen(group, self.active.warp, active)
+        at, data = at.reshape(-1)[chosen], data.reshape(-1, nbytes)[chosen]
         group.accesses.append(Writes(self.buffer, at, data, row, thread, self.access))

@@ -125,9 +125,8 @@ class Repetition:
         for other, rows in self._others.pop(id(alike), ()):
             for one in other.writes:
                 perform(buffers[one.buffer], one, rows, other.ctas)
-            for n in np.flatnonzero(rows):
-                own = alike.counts.beyond(other.extra, int(n))
-                Counts(own.by_name, own.by_tensor, spent.instructions).add_to(self.launch)
+            own = replace(alike.counts, instructions=spent.instructions)
+            own.of_each(other.extra, rows).add_to(self.launch)
             count += int(rows.sum())
         self.followers += count
         return count

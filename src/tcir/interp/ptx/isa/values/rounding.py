@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from tcir.interp.ptx.syntax import Type
+from tcir.machine.jit import elementwise
 
 UNSIGNED: dict[str, type[np.unsignedinteger]] = {
     "f64": np.uint64,
@@ -97,20 +98,17 @@ def pass_on_nan(bits: np.ndarray, *operands: np.ndarray) -> np.ndarray:
     return bits
 
 
-def to_odd(total: np.ndarray, error: np.ndarray) -> np.ndarray:
-    """float64 `total` with `error` (the exact rest) folded in as round-to-odd."""
-    bits = total.view(np.int64)
-    adjust = (error != 0) & (bits & 1 == 0) & np.isfinite(total) & np.isfinite(error)
-    up = (error > 0) == (total > 0)
-    # An even total of zero means that the rest is zero too.
-    return np.where(adjust, np.where(up, bits + 1, bits - 1), bits).view(np.float64)
-
-
-def add_odd(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+@elementwise
+def add_odd(a: float, b: float) -> float:
     """a + b in float64, rounded to odd (2Sum gives the exact rest)."""
     total = a + b
     part = total - a
-    return to_odd(total, (a - (total - part)) + (b - part))
+    rest = (a - (total - part)) + (b - part)
+    bits = np.float64(total).view(np.int64)
+    # An even total of zero means that the rest is zero too.
+    if rest != 0 and bits & 1 == 0 and np.isfinite(total) and np.isfinite(rest):
+        bits += 1 if (rest > 0) == (total > 0) else -1
+    return np.int64(bits).view(np.float64)
 
 
 def odd_quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
