@@ -167,7 +167,16 @@ def test_blocks_cover_the_grid() -> None:
         assert {len(block) for block in cut} <= {count // len(cut), -(-count // len(cut))}
 
 
-def test_a_worker_that_raises_or_dies_ends_the_others() -> None:
+def test_a_worker_that_raises_or_dies_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    children: list[int] = []
+    fork = os.fork
+
+    def noted() -> int:
+        children.append(fork())
+        return children[-1]
+
+    monkeypatch.setattr(os, "fork", noted)
+
     def sleep(tell: Any) -> None:
         time.sleep(60)
 
@@ -183,6 +192,8 @@ def test_a_worker_that_raises_or_dies_ends_the_others() -> None:
     with pytest.raises(TogetherError, match="a worker ended early"):
         in_workers([sleep, die], lambda n: None)
     assert time.monotonic() - started < 30
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert len(children) == 4
+    for child in children:
+        with pytest.raises(ChildProcessError):
+            os.waitpid(child, os.WNOHANG)
     assert in_workers([lambda tell: 1, lambda tell: 2], lambda n: None) == [1, 2]
