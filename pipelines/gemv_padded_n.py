@@ -17,6 +17,7 @@ from tcir.passes.raising.split_launches import SplitLaunches
 from tcir.passes.raising.split_layers import SplitLayers
 from tcir.passes.simt.convert_codes_to_simt import ConvertCodesToSimt
 from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
+from tcir.passes.simt.convert_quantise_to_simt import ConvertQuantiseToSimt
 from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
 from tcir.passes.simt.convert_scales_to_simt import ConvertScalesToSimt
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
@@ -60,12 +61,13 @@ def build(options: GemvPaddedNOptions) -> Pipeline:
             RaiseBlockScaled(),
             ReorderScales(in_place="b"),
             RepackGemm(),
-            SplitLaunches(),
+            SplitLaunches(quantise_apart=True),
             FoldConstantLaunches(),
             ConvertRepackToSimt(),
             ConvertScalesToSimt(),
             ConvertCodesToSimt(),
             ConvertLinalgToSimt(),
+            ConvertQuantiseToSimt(),
             tile,
             *tile_to_llvm(options.stages),
         ]

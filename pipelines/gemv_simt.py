@@ -18,6 +18,7 @@ from tcir.passes.roles.plan_workspaces import PlanWorkspaces
 from tcir.passes.simt.convert_block_scaled_to_simt import ConvertBlockScaledToSimt
 from tcir.passes.simt.convert_codes_to_simt import ConvertCodesToSimt
 from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
+from tcir.passes.simt.convert_quantise_to_simt import ConvertQuantiseToSimt
 from tcir.passes.simt.convert_scales_to_simt import ConvertScalesToSimt
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.target import targets_with
@@ -43,10 +44,11 @@ def build(options: GemvSimtOptions) -> Pipeline:
     convert = ConvertBlockScaledToSimt(rows=options.rows, warps=options.warps)
     reorder = [ReorderScales()] if options.reorder else []
     raising = [FoldEmpty(), ConstantsToArguments(), RaiseQuantise(), SplitLayers(), FuseEpilogue()]
-    launches = [RaiseBlockScaled(), *reorder, SplitLaunches(), FoldConstantLaunches()]
-    helpers = [ConvertScalesToSimt(), ConvertCodesToSimt(), ConvertLinalgToSimt()]
+    split = [SplitLaunches(quantise_apart=True), FoldConstantLaunches()]
+    helpers = [ConvertScalesToSimt(), ConvertCodesToSimt()]
+    others = [ConvertLinalgToSimt(), ConvertQuantiseToSimt(), convert, PlanWorkspaces()]
     return Pipeline(
-        [*raising, *launches, *helpers, convert, PlanWorkspaces(), "cse", *LOWER_TO_LLVM]
+        [*raising, RaiseBlockScaled(), *reorder, *split, *helpers, *others, "cse", *LOWER_TO_LLVM]
     )
 
 

@@ -20,6 +20,7 @@ from tcir.passes.raising.split_launches import SplitLaunches
 from tcir.passes.raising.split_layers import SplitLayers
 from tcir.passes.roles.plan_workspaces import PlanWorkspaces
 from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
+from tcir.passes.simt.convert_quantise_to_simt import ConvertQuantiseToSimt
 from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
 from tcir.passes.warp.double_buffer_fragments import DoubleBufferFragments
 from tcir.passes.warp.pipeline_cp_async import PipelineCpAsync
@@ -69,10 +70,11 @@ def build(options: MatmulWarpOptions) -> Pipeline:
             RaiseToTc(),
             CollapseBatch(),
             RepackGemm(row_bytes=COPY_BYTES[0]),
-            SplitLaunches(),
+            SplitLaunches(quantise_apart=True),
             FoldConstantLaunches(),
             ConvertRepackToSimt(),
             ConvertLinalgToSimt(),
+            ConvertQuantiseToSimt(),
             TileMatmulWarp(
                 block_m=options.block_m,
                 block_n=options.block_n,

@@ -8,9 +8,11 @@ from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
 from tcir.passes.raising.constants_to_arguments import ConstantsToArguments
 from tcir.passes.raising.fold_constant_launches import FoldConstantLaunches
 from tcir.passes.raising.fold_empty import FoldEmpty
+from tcir.passes.raising.raise_quantise import RaiseQuantise
 from tcir.passes.raising.split_layers import SplitLayers
 from tcir.passes.roles.plan_workspaces import PlanWorkspaces
 from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
+from tcir.passes.simt.convert_quantise_to_simt import ConvertQuantiseToSimt
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.target import TARGETS
 
@@ -26,9 +28,11 @@ def build(_: SimtElementwiseOptions) -> Pipeline:
         [
             FoldEmpty(),
             ConstantsToArguments(),
+            RaiseQuantise(),
             SplitLayers(simt=True),
             FoldConstantLaunches(),
             ConvertLinalgToSimt(),
+            ConvertQuantiseToSimt(),
             PlanWorkspaces(),
             "cse",
             *LOWER_TO_LLVM,
@@ -46,6 +50,8 @@ register_pipeline(
             "(argmax, too), pooling, softmax; products, too, without tensor cores",
             "arith ops on numbers, functions (exp, log, sqrt, rsqrt, tanh, erf, powers with "
             "constant exponents, …); tensor.pad, concat, extract_slice, reshapes",
+            "block quantisation of an argument to NVFP4, MXFP4 or MXFP8: tc.quantise_blocks, or in "
+            "linalg, arith and math ops",
             "static tensors of f32, f16, bf16, f64, i64, i32, i16, i8, i1, f8E4M3FN, f8E5M2; a "
             "launch for each reduction and result",
         ),

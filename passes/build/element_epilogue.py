@@ -34,7 +34,8 @@ def check_not_quantised(op: tc.QuantiseBlocksOp | None, pass_name: str) -> None:
         raise match_failure(
             op,
             f"expected results of one tensor in {pass_name}, got tc.quantise_blocks (no thread has "
-            f"all columns of a block); {INSTEAD}, or quantise in another kernel",
+            f"all columns of a block); {INSTEAD}, or quantise by a launch of its own, as "
+            "split-launches{quantise-apart=true} makes it",
         )
 
 

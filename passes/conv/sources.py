@@ -17,8 +17,8 @@ def find_convolutions(module: ir.Module, pass_name: str, others: bool = False) -
             raise match_failure(
                 source.quantise,
                 "expected a result of one tensor of a convolution, got a quantised one (a block of "
-                "scales has 128 rows of a matrix, and tiles of pixels are others); quantise in a "
-                "function of its own",
+                "scales has 128 rows of a matrix, and tiles of pixels are others); take pipeline "
+                "conv, where a launch of its own quantises (split-launches{quantise-apart=true})",
                 SMALLEST_CONV,
             )
     return sources

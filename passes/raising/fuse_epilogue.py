@@ -129,8 +129,8 @@ def _quantised(op: tc.QuantiseBlocksOp) -> str:
     up = ", rounded up where an element would saturate," if form.rounding == "rceil" else ""
     layout = "row-major" if op.row_major else "in blocks of 128 x 4"
     return (
-        f"fused: quantised to {form.name}{norm}: blocks of {form.block} {codes.element_type} in a "
-        f"thread's row, their scales {scales.element_type}{up} {layout}"
+        f"quantised to {form.name}{norm}: blocks of {form.block} {codes.element_type} of a row, "
+        f"their scales {scales.element_type}{up} {layout}"
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from tcir._mlir import func, ir
 from tcir.dialect import tc
@@ -16,6 +16,7 @@ from tcir.passes.build.gpu_module import buffer_numbers, launch_order
 from tcir.passes.build.reshape import RESHAPES
 from tcir.passes.build.tensor_functions import functions_with_body, tensor_bytes
 from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.passmanager.remarks import remark
 
 LAYOUT_ONLY = {
     tc.RepackOp: "repack",
@@ -33,6 +34,9 @@ LAUNCHED = (
     *LAYOUT_ONLY,
 )
 """Ops that each become a kernel."""
+SUFFIXES = {**LAYOUT_ONLY, tc.QuantiseBlocksOp: "quantise"}
+"""Of the kernels beside a product's."""
+Kinds: TypeAlias = tuple[type[ir.OpView], ...]
 
 
 @register_pass
@@ -56,14 +60,18 @@ class SplitLaunches(Pass):
     or of the result becomes the shape in which the launch has the buffer. Of functions that are
     launches already (split-layers) each is split by itself; its buffers keep their numbers.
     Preserves every value, bit for bit.
+
+    quantise_apart: whether a ``tc.quantise_blocks`` is a launch, too; else one with its op
     """
 
     name: ClassVar[str] = "split-launches"
+    quantise_apart: bool = False
 
     def run(self, module: ir.Module) -> None:
         functions = functions_with_body(module)
         functions.sort(key=lambda f: launch_order(f) or 0)
-        several = [len(_launched(f)) > 1 or _is_reshaped(f) for f in functions]
+        kinds = (*LAUNCHED, tc.QuantiseBlocksOp) if self.quantise_apart else LAUNCHED
+        several = [len(_launched(f, kinds)) > 1 or _is_reshaped(f, kinds) for f in functions]
         ordered = all(launch_order(f) is not None for f in functions)
         if any(several) and len(functions) > 1 and not ordered:
             raise match_failure(
@@ -77,25 +85,25 @@ class SplitLaunches(Pass):
         order = 0
         for function, is_split in zip(functions, several, strict=True):
             if is_split:
-                order = _split(module, function, order)
+                order = _split(module, function, order, kinds)
             else:
                 function.attributes["tc.order"] = i64(order)
                 order += 1
 
 
-def _launched(function: func.FuncOp) -> list[ir.OpView]:
-    return [op for op in function.entry_block if isinstance(op, LAUNCHED)]
+def _launched(function: func.FuncOp, kinds: Kinds) -> list[ir.OpView]:
+    return [op for op in function.entry_block if isinstance(op, kinds)]
 
 
-def _is_reshaped(function: func.FuncOp) -> bool:
+def _is_reshaped(function: func.FuncOp, kinds: Kinds) -> bool:
     """Whether the function is one launch, and reshapes of its arguments or of its result."""
     reshapes = [op for op in function.entry_block if isinstance(op, RESHAPES)]
-    return bool(reshapes) and len(_launched(function)) == 1
+    return bool(reshapes) and len(_launched(function, kinds)) == 1
 
 
-def _split(module: ir.Module, function: func.FuncOp, first: int) -> int:
+def _split(module: ir.Module, function: func.FuncOp, first: int, kinds: Kinds) -> int:
     """Replaces a function by its launches, of which `first` is the first; the next one's number."""
-    ops, end = _launched(function), list(function.entry_block)[-1]
+    ops, end = _launched(function, kinds), list(function.entry_block)[-1]
     values = [*function.entry_block.arguments, *end.operands]
     numbers = dict(zip(values, buffer_numbers(function, len(values)), strict=True))
     attributes = module.operation.attributes
@@ -107,18 +115,18 @@ def _split(module: ir.Module, function: func.FuncOp, first: int) -> int:
     for op in function.entry_block:
         if isinstance(op, RESHAPES) and op.src in numbers:
             numbers.setdefault(op.result, numbers[op.src])
-        elif isinstance(op, LAUNCHED):
-            for stored in _stored(op):
+        elif isinstance(op, kinds):
+            for stored in _stored(op, kinds):
                 if stored not in numbers:
                     numbers[stored] = free
                     free += 1
                     workspaces.append(tensor_bytes(stored.type))
     attributes["tc.workspaces"] = i64s(workspaces)
-    main = next((op for op in reversed(ops) if type(op) not in LAYOUT_ONLY), ops[-1])
+    main = next((op for op in reversed(ops) if type(op) not in SUFFIXES), ops[-1])
     for place, op in enumerate(ops):
-        what = LAYOUT_ONLY.get(type(op), "part")
+        what = SUFFIXES.get(type(op), "part")
         name = function.name.value + ("" if op == main else f"_{what}{place}")
-        _outline(function, op, name, first + place, numbers)
+        _outline(function, op, name, first + place, numbers, kinds)
     function.operation.erase()
     return first + len(ops)
 
@@ -135,9 +143,14 @@ def _buffers(module: ir.Module, workspaces: int, alone: int) -> int:
 
 
 def _outline(
-    function: func.FuncOp, op: ir.OpView, name: str, order: int, numbers: dict[ir.Value, int]
+    function: func.FuncOp,
+    op: ir.OpView,
+    name: str,
+    order: int,
+    numbers: dict[ir.Value, int],
+    kinds: Kinds,
 ) -> None:
-    after, stored = _after(op), _stored(op)
+    after, stored = _after(op, kinds), _stored(op, kinds)
     read = [value for each in after for value in _read(each)]
     inputs = list(dict.fromkeys([*op.operands, *read]))
     strange = next((value for value in inputs if value not in numbers), None)
@@ -147,7 +160,9 @@ def _outline(
             "expected arguments and results of other launches as operands, got the result of "
             f"{strange.owner.name}; pass the operand in the shape that the op takes",
         )
-    if len(_launched(function)) == 1:  # the only kernel takes the program's inputs in their order
+    if (
+        len(_launched(function, kinds)) == 1
+    ):  # the only kernel takes the program's inputs in their order
         inputs.sort(key=numbers.__getitem__)
     kind = ir.FunctionType.get([value.type for value in inputs], [value.type for value in stored])
     with ir.InsertionPoint(function), op.location:
@@ -158,17 +173,19 @@ def _outline(
         known = dict(zip(inputs, block.arguments, strict=True))
         with ir.InsertionPoint(block):
             copies = [clone(each, known) for each in (op, *after)]
+            if isinstance(op, tc.QuantiseBlocksOp):
+                remark(op, f"quantised by a launch of its own, which reads {op.values.type}")
             func.ReturnOp(copies[-1].operation.results)
 
 
-def _after(op: ir.OpView) -> list[ir.OpView]:
+def _after(op: ir.OpView, kinds: Kinds) -> list[ir.OpView]:
     """The ``tc.epilogue`` of an op's result, and the ``tc.quantise_blocks`` of what that makes: the
-    op's kernel computes them as well."""
+    op's kernel computes them as well, where they are no launches (`kinds`)."""
     found: list[ir.OpView] = []
     for kind in (tc.EpilogueOp, tc.QuantiseBlocksOp):
         result = (found[-1] if found else op).operation.results[0]
         users = [use.owner.opview for use in result.uses]
-        found += [user for user in users if isinstance(user, kind)][:1]
+        found += [user for user in users if kind not in kinds and isinstance(user, kind)][:1]
     return found
 
 
@@ -179,6 +196,6 @@ def _read(after: ir.OpView) -> list[ir.Value]:
     return list(after.operands)[1:]
 
 
-def _stored(op: ir.OpView) -> list[ir.Value]:
+def _stored(op: ir.OpView, kinds: Kinds) -> list[ir.Value]:
     """What the kernel of an op writes."""
-    return list([op, *_after(op)][-1].operation.results)
+    return list([op, *_after(op, kinds)][-1].operation.results)

@@ -9,10 +9,12 @@ from tcir.passes.raising.fold_constant_launches import FoldConstantLaunches
 from tcir.passes.raising.fold_empty import FoldEmpty
 from tcir.passes.raising.fold_layouts import FoldLayouts
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
+from tcir.passes.raising.raise_quantise import RaiseQuantise
 from tcir.passes.raising.raise_to_tc import RaiseToTc
 from tcir.passes.raising.split_launches import SplitLaunches
 from tcir.passes.raising.split_layers import SplitLayers
 from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
+from tcir.passes.simt.convert_quantise_to_simt import ConvertQuantiseToSimt
 from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
 from tcir.passmanager.pipeline import Pass
 
@@ -50,12 +52,14 @@ def raise_convolution() -> list[Pass]:
     return [
         FoldEmpty(),
         ConstantsToArguments(),
+        RaiseQuantise(),
         FoldLayouts(),
         SplitLayers(),
         FuseEpilogue(),
         RaiseToTc(),
-        SplitLaunches(),
+        SplitLaunches(quantise_apart=True),
         FoldConstantLaunches(),
         ConvertRepackToSimt(),
         ConvertLinalgToSimt(),
+        ConvertQuantiseToSimt(),
     ]

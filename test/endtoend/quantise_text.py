@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 LARGEST = {"f4E2M1FN": 6.0, "f8E4M3FN": 448.0, "f8E5M2": 57344.0}
@@ -282,5 +283,38 @@ func.func @f(%a: {a}, %w: {w}, %bias: tensor<{n}xf32>{norm}) -> ({codes}, {scale
     linalg.yield %r : f32
   }} -> {x}{body}
   return %codes, %scales : {codes}, {scales}
+}}
+"""
+
+
+def quantised(
+    alone: str,
+    formats: tuple[str, str],
+    *,
+    blocked: bool = False,
+    norm: bool = False,
+    rounding: str = "",
+) -> str:
+    """A program of one f32 tensor that returns this quantised by ``tc.quantise_blocks``; a norm
+    constant is its last argument."""
+    found = re.search(r"return (%\w+) : tensor<(\w+)xf32>\s*}\s*$", alone)
+    assert found, alone
+    value, sizes = found.groups()
+    *outer, rows, columns = (int(each) for each in sizes.split("x"))
+    block = 16 if formats[1] == "f8E4M3FN" else 32
+    shape = [*outer, rows, columns // block]
+    if blocked:
+        shape = [*outer, -(-rows // 128), -(-columns // block // 4), 512]
+    codes = f"tensor<{sizes}x{formats[0]}>"
+    scales = f"tensor<{'x'.join(map(str, shape))}x{formats[1]}>"
+    head, rest = alone[: found.start()].split(f") -> tensor<{sizes}xf32> {{", 1)
+    number, more = (", %norm", ", tensor<f32>") if norm else ("", "")
+    how = f'scale_rounding = "{rounding}", ' if rounding else ""
+    how += f"operandSegmentSizes = array<i32: 1, {int(norm)}>"
+    argument = ", %norm: tensor<f32>" if norm else ""
+    return f"""{head}{argument}) -> ({codes}, {scales}) {{{rest}
+  %q:2 = "tc.quantise_blocks"({value}{number}) {{{how}}}
+    : (tensor<{sizes}xf32>{more}) -> ({codes}, {scales})
+  return %q#0, %q#1 : {codes}, {scales}
 }}
 """

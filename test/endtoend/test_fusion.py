@@ -5,6 +5,7 @@ The same bits; bytes of global memory are counted: the sums are neither written 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from math import prod
 from typing import Any
@@ -23,6 +24,7 @@ from .fusion_text import Behind
 from .linalg_text import Conv
 from .oracle import integers
 from .product_text import program
+from .quantise_text import quantised
 
 Arrays = list[np.ndarray[Any, Any]]
 
@@ -135,3 +137,39 @@ def test_fused(pipeline: str, part: str) -> None:
 def _by_elements(shape: list[int], beside: Arrays) -> int:
     """Bytes that one thread for each element reads beside the sums."""
     return sum(prod(shape) * each.itemsize for each in beside)
+
+
+QUANTISED = {
+    "product": program(M, 48, K, "f16"),
+    "convolution": replace(CONV, k=48).text(),
+    "scaled": replace(SCALED, n=16).linalg(),
+}
+WIDE = {"product": [M, 48], "convolution": [2, 5, 6, 48], "scaled": [SCALED.m, 16]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pipeline", [p for p in PIPELINES if p != "gemm{store=tma}"])
+def test_quantised(pipeline: str) -> None:
+    """In gemm by the kernel of the product; elsewhere by a launch that reads the stored sums."""
+    kind = PIPELINES[pipeline]
+    text, shape = QUANTISED[kind], WIDE[kind]
+    if kind == "scaled":
+        inputs = list(inputs_of(replace(SCALED, n=16), seed=4).values())
+    else:
+        x, w = ((M, K), (K, 48)) if kind == "product" else replace(CONV, k=48).shapes[:2]
+        inputs = [integers(x, "f16", 1), integers(w, "f16", 2)]
+    sums = np.zeros(shape, np.float32)
+    first = tcir.compile(text, pipeline)(*inputs, sums)
+    of = (ml_dtypes.float4_e2m1fn, ml_dtypes.float8_e4m3fn)
+    shapes = shape, [*shape[:-1], shape[-1] // 16]
+    want, found = ([np.zeros(s, t) for s, t in zip(shapes, of, strict=True)] for _ in range(2))
+    type_ = f"tensor<{'x'.join(map(str, shape))}xf32>"
+    alone = f"func.func @f(%x: {type_}) -> {type_} {{\n  return %x : {type_}\n}}\n"
+    formats = ("f4E2M1FN", "f8E4M3FN")
+    second = tcir.compile(quantised(alone, formats), "simt-elementwise")(sums, *want)
+    both = tcir.compile(quantised(text, formats), pipeline)(*inputs, *found)
+    for ours, theirs in zip(found, want, strict=True):
+        assert ours.tobytes() == theirs.tobytes() and ours.view(np.uint8).any()
+    saved = sums.nbytes if pipeline == "gemm" else 0
+    assert _written(first) + _written(second) - _written(both) == saved
+    assert _read(second) == sums.nbytes and _read(first) + _read(second) - _read(both) == saved

@@ -2,14 +2,13 @@
 // RUN: %tc-opt --split-input-file --verify-diagnostics --tile-matmul-warp %s
 // RUN: %exits 3 %tc-opt --convert-block-scaled-to-simt %S/Inputs/gated_gemv.mlir 2>&1 | %filecheck --check-prefix=SIMT %s
 // RUN: %exits 3 %tc-opt --tile-gemv-padded-n %S/Inputs/gated_gemv.mlir 2>&1 | %filecheck --check-prefix=PADDED %s
-// RUN: %exits 3 %tc-opt --pipeline=gemv-simt %S/Inputs/quantised_gemv.mlir 2>&1 | %filecheck --check-prefix=QSIMT %s
-// RUN: %exits 3 %tc-opt --pipeline=gemv-padded-n %S/Inputs/quantised_gemv.mlir 2>&1 | %filecheck --check-prefix=QPADDED %s
-// RUN: %exits 3 %tc-opt --pipeline=matmul-warp %S/../../examples/nvfp4_from_linalg.mlir 2>&1 | %filecheck --check-prefix=QWARP %s
+// RUN: %exits 3 %tc-opt --convert-block-scaled-to-simt %S/Inputs/quantised_gemv.mlir 2>&1 | %filecheck --check-prefix=QSIMT %s
+// RUN: %exits 3 %tc-opt --tile-gemv-padded-n %S/Inputs/quantised_gemv.mlir 2>&1 | %filecheck --check-prefix=QPADDED %s
+// RUN: %tc-opt --split-launches={quantise-apart=true} --convert-quantise-to-simt --convert-block-scaled-to-simt %S/Inputs/quantised_gemv.mlir
 // RUN: %tc-opt --pipeline=gemm %S/Inputs/quantised_gemv.mlir --emit=ptx
 
-// QSIMT: quantised_gemv.mlir:4:12: error: expected results of one tensor in convert-block-scaled-to-simt, got tc.quantise_blocks (no thread has all columns of a block); take pipeline gemm
+// QSIMT: quantised_gemv.mlir:4:12: error: expected results of one tensor in convert-block-scaled-to-simt, got tc.quantise_blocks (no thread has all columns of a block); take pipeline gemm, or quantise by a launch of its own, as split-launches{quantise-apart=true} makes it
 // QPADDED: quantised_gemv.mlir:4:12: error: expected results of one tensor in tile-gemv-padded-n, got tc.quantise_blocks
-// QWARP: nvfp4_from_linalg.mlir:84:12: error: expected results of one tensor in tile-matmul-warp, got tc.quantise_blocks {{.*}} take pipeline gemm
 
 // SIMT: gated_gemv.mlir:5:8: error: expected a result for every sum in convert-block-scaled-to-simt, got one for two columns, as of a gated activation; take pipeline gemm, or return the sums
 // PADDED: gated_gemv.mlir:5:8: error: expected a result for every sum in tile-gemv-padded-n, got one for two columns, as of a gated activation; take pipeline gemm, or return the sums
@@ -43,7 +42,7 @@ func.func @fp8(%a: tensor<16x16xf16>, %b: tensor<16x32xf16>) -> tensor<16x32xf8E
 
 func.func @quantised(%a: tensor<16x16xf16>, %b: tensor<16x64xf16>) -> (tensor<16x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>) {
   %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"} : (tensor<16x16xf16>, tensor<16x64xf16>) -> tensor<16x64xf32>
-  // expected-error @+1 {{expected results of one tensor in tile-matmul-warp, got tc.quantise_blocks (no thread has all columns of a block); take pipeline gemm, or quantise in another kernel}}
+  // expected-error @+1 {{expected results of one tensor in tile-matmul-warp, got tc.quantise_blocks (no thread has all columns of a block); take pipeline gemm, or quantise by a launch of its own, as split-launches{quantise-apart=true} makes it}}
   %q, %s = "tc.quantise_blocks"(%c) {operandSegmentSizes = array<i32: 1, 0>} : (tensor<16x64xf32>) -> (tensor<16x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>)
   return %q, %s : tensor<16x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>
 }

@@ -116,7 +116,7 @@ func.func @quantised(%a: tensor<40x16xf16>, %b: tensor<16x64xf16>, %bias: tensor
   %wide = linalg.broadcast ins(%bias : tensor<64xf32>) outs(%empty : tensor<40x64xf32>) dimensions = [0]
   // expected-remark @+1 {{fused into the epilogue: arith.addf; reads argument 2 along dimension 1}}
   %y = arith.addf %c, %wide : tensor<40x64xf32>
-  // expected-remark @+1 {{fused: quantised to NVFP4, times argument 3: blocks of 16 f4E2M1FN in a thread's row, their scales f8E4M3FN in blocks of 128 x 4}}
+  // expected-remark @+1 {{quantised to NVFP4, times argument 3: blocks of 16 f4E2M1FN of a row, their scales f8E4M3FN in blocks of 128 x 4}}
   %q:2 = "tc.quantise_blocks"(%y, %norm) {operandSegmentSizes = array<i32: 1, 1>} : (tensor<40x64xf32>, tensor<f32>) -> (tensor<40x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>)
   return %q#0, %q#1 : tensor<40x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>
 }
@@ -132,7 +132,7 @@ func.func @quantised(%a: tensor<40x16xf16>, %b: tensor<16x64xf16>, %bias: tensor
 func.func @plain(%a: tensor<40x16xf16>, %b: tensor<16x128xf16>) -> (tensor<40x128xf8E5M2>, tensor<1x1x512xf8E8M0FNU>) {
   %zero = arith.constant dense<0.0> : tensor<40x128xf32>
   %c = linalg.matmul ins(%a, %b : tensor<40x16xf16>, tensor<16x128xf16>) outs(%zero : tensor<40x128xf32>) -> tensor<40x128xf32>
-  // expected-remark @+1 {{fused: quantised to MXFP8: blocks of 32 f8E5M2 in a thread's row, their scales f8E8M0FNU in blocks of 128 x 4}}
+  // expected-remark @+1 {{quantised to MXFP8: blocks of 32 f8E5M2 of a row, their scales f8E8M0FNU in blocks of 128 x 4}}
   %q:2 = "tc.quantise_blocks"(%c) {operandSegmentSizes = array<i32: 1, 0>} : (tensor<40x128xf32>) -> (tensor<40x128xf8E5M2>, tensor<1x1x512xf8E8M0FNU>)
   return %q#0, %q#1 : tensor<40x128xf8E5M2>, tensor<1x1x512xf8E8M0FNU>
 }
@@ -145,7 +145,7 @@ func.func @plain(%a: tensor<40x16xf16>, %b: tensor<16x128xf16>) -> (tensor<40x12
 func.func @rounded_up(%a: tensor<40x16xf16>, %b: tensor<16x96xf16>) -> (tensor<40x96xf8E5M2>, tensor<1x1x512xf8E8M0FNU>) {
   %zero = arith.constant dense<0.0> : tensor<40x96xf32>
   %c = linalg.matmul ins(%a, %b : tensor<40x16xf16>, tensor<16x96xf16>) outs(%zero : tensor<40x96xf32>) -> tensor<40x96xf32>
-  // expected-remark @+1 {{fused: quantised to MXFP8: blocks of 32 f8E5M2 in a thread's row, their scales f8E8M0FNU, rounded up where an element would saturate, in blocks of 128 x 4}}
+  // expected-remark @+1 {{quantised to MXFP8: blocks of 32 f8E5M2 of a row, their scales f8E8M0FNU, rounded up where an element would saturate, in blocks of 128 x 4}}
   %q:2 = "tc.quantise_blocks"(%c) {scale_rounding = "rceil", operandSegmentSizes = array<i32: 1, 0>} : (tensor<40x96xf32>) -> (tensor<40x96xf8E5M2>, tensor<1x1x512xf8E8M0FNU>)
   return %q#0, %q#1 : tensor<40x96xf8E5M2>, tensor<1x1x512xf8E8M0FNU>
 }

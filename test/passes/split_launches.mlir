@@ -1,5 +1,6 @@
 // RUN: %tc-opt %s --split-input-file --split-launches | %filecheck %s
 // RUN: %tc-opt %s --split-input-file --split-launches --convert-repack-to-simt | %filecheck %s --check-prefix=SIMT
+// RUN: %tc-opt %s --split-input-file --split-launches={quantise-apart=true} | %filecheck %s --check-prefix=APART
 
 // Inputs 0 and 1, result 2, workspaces 3 (the image) and 4 (the filter).
 // CHECK: module attributes {tc.workspaces = array<i64: 4480, 6144>}
@@ -95,4 +96,20 @@ func.func @twice(%a: tensor<40x16xf16>, %b: tensor<64x16xf16>, %norm: tensor<f32
   %q:2 = "tc.quantise_blocks"(%c, %norm) {operandSegmentSizes = array<i32: 1, 1>} : (tensor<40x64xf32>, tensor<f32>) -> (tensor<40x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>)
   %y = "tc.block_scaled_matmul"(%q#0, %q#1, %w, %sw) {block = 16 : i64, a_scale_layout = "blocked_128x4", b_scale_layout = "blocked_128x4", operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (tensor<40x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>, tensor<32x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>) -> tensor<40x32xf32>
   return %y : tensor<40x32xf32>
+}
+
+// -----
+
+// A quantiser is its product's, or a launch that reads the f32 of workspace 4: 16 rows of 64.
+// CHECK-LABEL: func.func @quantised(
+// CHECK-NOT: tc.order
+// CHECK: "tc.quantise_blocks"
+// APART: module attributes {tc.workspaces = array<i64: 4096>}
+// APART: func.func @quantised(%{{.*}}: tensor<16x16xf16>, %{{.*}}: tensor<16x64xf16>) -> tensor<16x64xf32> attributes {tc.args = array<i64: 0, 1, 4>, tc.order = 0 : i64}
+// APART: func.func @quantised_quantise1(%[[Y:.*]]: tensor<16x64xf32>) -> (tensor<16x64xf4E2M1FN>, tensor<16x4xf8E4M3FN>) attributes {tc.args = array<i64: 4, 2, 3>, tc.order = 1 : i64}
+// APART-NEXT: "tc.quantise_blocks"(%[[Y]])
+func.func @quantised(%a: tensor<16x16xf16>, %b: tensor<16x64xf16>) -> (tensor<16x64xf4E2M1FN>, tensor<16x4xf8E4M3FN>) {
+  %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"} : (tensor<16x16xf16>, tensor<16x64xf16>) -> tensor<16x64xf32>
+  %q, %s = "tc.quantise_blocks"(%c) {operandSegmentSizes = array<i32: 1, 0>} : (tensor<16x64xf32>) -> (tensor<16x64xf4E2M1FN>, tensor<16x4xf8E4M3FN>)
+  return %q, %s : tensor<16x64xf4E2M1FN>, tensor<16x4xf8E4M3FN>
 }

@@ -168,8 +168,8 @@ def works_in(module: ir.Module) -> dict[str, Work]:
     for program in programs_on_tensors(module):
         ops = [op.operation for op in program.op.operation.regions[0].blocks[0]]
         behind = [op for op in ops if op.name in _BEHIND]
-        computes = _names(op for op in ops if op not in behind)
-        works[program.name] = Work(computes, _names(behind))
+        first = _names(op for op in ops if op not in behind)
+        works[program.name] = Work(first, _names(behind)) if first else Work(_names(behind))
     return works
 
 
