@@ -46,6 +46,35 @@ def launch_order(function: func.FuncOp) -> int | None:
     return integer(function, "tc.order") if "tc.order" in function.attributes else None
 
 
+def next_buffer(module: ir.Module, alone: int) -> int:
+    """The number of another workspace; `alone`: where the only launch has no numbers."""
+    numbers = [n for each in _launches(module) for n in _buffers(each)]
+    return max([alone, *(n + 1 for n in numbers)])
+
+
+def insert_launch(module: ir.Module, order: int) -> None:
+    """Makes room for a launch at `order`: the launches from there on come one later."""
+    for each in _launches(module):
+        if "tc.order" in each.attributes and integer(each, "tc.order") >= order:
+            kind = each.attributes["tc.order"].type
+            each.attributes["tc.order"] = ir.IntegerAttr.get(kind, integer(each, "tc.order") + 1)
+
+
+def _launches(module: ir.Module) -> list[ir.OpView]:
+    """Functions, and kernels in the ``gpu.module``."""
+    ops = list(module.body.operations)
+    kernels = [op for op in ops if op.operation.name == "gpu.module"]
+    inside = [each for op in kernels for each in op.operation.regions[0].blocks[0]]
+    return [each for each in (*ops, *inside) if each.operation.name in ("func.func", "llvm.func")]
+
+
+def _buffers(launch: ir.OpView) -> list[int]:
+    if "tc.args" in launch.attributes:
+        return integers(launch, "tc.args")
+    entries = launch.attributes.get("tc.params", ())
+    return [int(entry["arg"].value) for entry in entries if "arg" in entry]
+
+
 def target_of(module: ir.Module) -> str:
     """The architecture `module` is compiled for."""
     op = module.operation

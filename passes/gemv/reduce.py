@@ -11,7 +11,7 @@ from tcir.dialect.limits import TMEM_LANES
 from tcir.passes.build import simt
 from tcir.passes.build.element_epilogue import number_at, store
 from tcir.passes.build.emit import i64, i64s
-from tcir.passes.build.gpu_module import buffer_numbers, launch_order
+from tcir.passes.build.gpu_module import buffer_numbers, insert_launch, launch_order, next_buffer
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.scaled_shape import ScaledShape
 from tcir.passes.build.tile_kernel import Source
@@ -43,7 +43,8 @@ class Partials:
         *inputs, result = buffer_numbers(function, len(function.type.inputs) + 1)
         order = launch_order(function) or 0
         sizes = integers(op, WORKSPACES) if WORKSPACES in op.attributes else []
-        workspace = result + 1 + len(sizes)
+        workspace = next_buffer(module, result + 1)
+        insert_launch(module, order + 1)
         sizes.append(4 * self.ranges.segments * TMEM_LANES * self.shape.n)
         op.attributes[WORKSPACES] = i64s(sizes)
         function.attributes["tc.order"] = i64(order)

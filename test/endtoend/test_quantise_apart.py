@@ -237,6 +237,6 @@ PASS = "convert-quantise-to-simt"
     ],
 )
 def test_a_broken_kernel_is_caught_at_its_pass(edit: Edit) -> None:
-    text = quantised(argument(40, 64), NVFP4, blocked=True)
+    text = quantised(argument(264, 160), MXFP4, blocked=True)
     caught = run_broken(text, tcir.named_pipeline("simt-elementwise"), PASS, edit)
     assert caught and caught.at == PASS, caught
