@@ -143,5 +143,5 @@ def test_recursion_is_refused() -> None:
     inside = call.replace("%h, %v", "%x, %w")
     recursive = CALLS.replace("linalg.matmul ins(%x, ", "linalg.matmul ins(%r, ")
     recursive = recursive.replace("  %c =", f"  %r = {inside}\n  %c =")
-    with pytest.raises(PassError, match=r"without recursion, got func\.call @layer"):
+    with pytest.raises(PassError, match=r"ops of tc or recursion, got func\.call @layer"):
         tcir.compile(recursive, "gemm")
