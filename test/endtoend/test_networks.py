@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tcir
+from tcir.program.workspaces import Workspaces
 
 from .layers_text import GELU, perceptron
 
@@ -100,13 +101,18 @@ def test_table(name: str) -> None:
     assert results == sum(2 * np.prod(each.shape) for each in kernel.signature.outputs) * (
         2 if name == "mlp_bf16" else 1
     )
-    head, *lines, total, between = str(table).splitlines()
+    spaces, rows = kernel.launches.workspaces, str(table).splitlines()
+    if spaces.sizes:
+        apart = Workspaces.apart(spaces.sizes).arena
+        assert rows.pop() == f"workspaces: {spaces.arena} bytes, {apart} without sharing"
+    head, *lines, total, between = rows
     assert head.split()[-4:] == ["arguments", "loaded", "stored", "results"]
     for line, row in zip(lines, table.rows, strict=True):
         assert line.startswith(row.name) and line.split()[-4:] == list(map(str, row.bytes))
     assert total.split()[3:] == [str(stored), str(results)]
     loaded = sum(numbers[1] for *_, numbers in want)
     assert between == f"between launches: {stored} bytes stored, {loaded} bytes loaded"
+    assert spaces.arena <= stored
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ def test_nobody_reaches_into_the_privates_of_another_object(folder: str) -> None
         f"{path.relative_to(SOURCES)}: {access}"
         for path in (SOURCES / folder).rglob("*.py")
         for access in private_accesses(path.read_text())
-        if access != "sys._getframe"
+        if access not in ("sys._getframe", "os._exit")
     }
     assert not found
 

@@ -199,7 +199,7 @@ TC_RUN = {
     "--dump alone": Case(U + "--dump mbarriers", 3, "--dump: expected --break-at, too"),
     "--target of PTX": Case(U + "--target sm_999", 3, "--target: expected --bundle DIR"),
     "--pipeline of PTX": Case(U + "--pipeline conv", 3, "--pipeline: expected --bundle DIR"),
-    "--selftest with more": Case("tc-run --selftest --json F", 3, "expected no other argument"),
+    "--selftest with more": Case("tc-run --selftest --seed 1", 3, "expected no other argument"),
     "--save to a text file": Case(U + "--save 1=o.txt", 3, "a file name that ends in .npy"),
     "hit=0": Case(U + "--break-at 40,hit=0", 3, "expected hit=1 or more, got 0"),
     "a warp too many": Case(U + "--break-at 40,warp=9", 3, r"expected warp 0..3, got 9"),

@@ -55,7 +55,7 @@ class Workspaces:
     def apart(sizes: Iterable[int]) -> Workspaces:
         """One behind the other, so that none shares a byte with another."""
         sizes = tuple(sizes)
-        ends = accumulate(map(aligned, sizes), initial=0)
+        ends = accumulate((aligned(max(0, size)) for size in sizes), initial=0)
         return Workspaces(sizes, tuple(ends)[: len(sizes)])
 
     def __post_init__(self) -> None:

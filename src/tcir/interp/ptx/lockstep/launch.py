@@ -185,7 +185,7 @@ class Lockstep:
             self.followers += len(stayed)
             own.of_each(group.extra, follows).add_to(self.launch)
             self._keep(group, own, first)
-            together = max(TOGETHER, min(WIDEST, MEMORY * group.count // group.size))
+            together = max(TOGETHER, min(WIDEST, MEMORY * group.count // max(1, group.size)))
             first = False
             del group  # before the next one is made
         return found
