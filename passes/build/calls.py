@@ -27,9 +27,9 @@ def inline_calls(module: ir.Module) -> None:
         raise match_failure(
             call,
             "expected calls of functions with a body, without ops of tc or recursion, got "
-            f"func.call {call.attributes['callee']} (a kernel calls no functions: upstream's inline inlines "
-            "them); give it a body of one block of linalg, tensor, arith and math ops, or put its "
-            "ops where it is called",
+            f"func.call {call.attributes['callee']} (a kernel calls no functions: "
+            "upstream's inline inlines them); give it a body of one block of linalg, tensor, arith "
+            "and math ops, or put its ops where it is called",
         )
 
 
