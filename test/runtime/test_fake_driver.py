@@ -149,10 +149,16 @@ func.func @f(%x: tensor<2x24xf16>) -> tensor<2x24xf16> {
 def test_constants_are_brought_along(monkeypatch: pytest.MonkeyPatch) -> None:
     table = np.arange(1, 49, dtype=np.float16).reshape(2, 24)
     kernel = tcir.compile(TABLE.replace("VALUES", str(table.tolist())), "simt-elementwise")
-    on_fake_b200(monkeypatch, kernel)
+    fake = on_fake_b200(monkeypatch, kernel)
     x, y = np.linspace(0, 47, 48, dtype=np.float16).reshape(2, 24), np.zeros((2, 24), np.float16)
     kernel.launch(x, y)
     assert (y == x + table).all()
+    y[:] = 0
+    kernel.launch(x, y)
+    assert (y == x + table).all()
+    tables = {int.from_bytes(launched.values[1], "little") for launched in fake.launches}
+    assert len(tables) == 1 and not tables & set(fake.freed), "copied once"
+    assert not kernel.launches.constants[0].flags.writeable
     with pytest.raises(InputError, match="expected 2 arrays"):
         kernel.launch(x, table, y)
 

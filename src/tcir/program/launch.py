@@ -165,7 +165,10 @@ class LaunchSequence:
             return sequence
         from tcir.program.memory_image import images  # needs numpy
 
-        return replace(sequence, constants=tuple(images(constants)), folded=folded_launches(module))
+        arrays = tuple(images(constants))
+        for array in arrays:
+            array.flags.writeable = False  # copies of it stay on devices
+        return replace(sequence, constants=arrays, folded=folded_launches(module))
 
     def calls(self, arrays: Sequence[Any], written: Collection[int]) -> Iterator[Call]:
         """Each launch with its arguments. arrays: the caller's arguments, constants behind the

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -13,8 +14,8 @@ from tcir.program.memory_image import PACKED_BITS, from_memory, image_spec, is_i
 from tcir.runtime import dlpack
 from tcir.runtime.devices import Device, device
 from tcir.runtime.driver import call
-from tcir.runtime.memory import to_device
-from tcir.runtime.module import load, synchronize
+from tcir.runtime.memory import DeviceArray, to_device
+from tcir.runtime.module import Module, load, synchronize
 from tcir.runtime.tensor_map import encode
 
 if TYPE_CHECKING:
@@ -54,8 +55,8 @@ def launch(kernel: CompiledKernel, *buffers: Any, stream: Any = None) -> None:
 
     With device arrays the call returns as soon as the launch is on the stream, and a fault of the
     kernel comes to light in `tcir.runtime.synchronize`. With a numpy array among the buffers it
-    waits, and a fault is reported here; either way with the kernel's name. It waits, too, for a
-    program with constants, which every call copies to the device.
+    waits, and a fault is reported here; either way with the kernel's name. Constants of the program
+    are copied to the device by the first call and stay there as long as the loaded code does.
     """
     specs = (*kernel.signature.inputs, *kernel.signature.outputs)
     if len(buffers) != len(specs):
@@ -92,14 +93,13 @@ def launch(kernel: CompiledKernel, *buffers: Any, stream: Any = None) -> None:
     on = device(devices.pop() if devices else 0)
     if not kernel.launches.launches:  # all results are without elements
         return
-    load(kernel.cubin, on)  # rejects a wrong architecture before anything is copied
+    module = load(kernel.cubin, on)  # rejects a wrong architecture before anything is copied
     copies = {n: to_device(array, on) for n, array in images.items()}
     addresses = [copies[n].pointer if p is None else p for n, p in enumerate(pointers)]
-    constants = [to_device(array, on) for array in kernel.launches.constants]
     inputs = len(kernel.signature.inputs)
-    addresses[inputs:inputs] = [each.pointer for each in constants]
+    addresses[inputs:inputs] = [resident(each, module) for each in kernel.launches.constants]
     launch_in_order(kernel.launches, kernel.cubin, addresses, on, handle)
-    if copies or constants:
+    if copies:
         synchronize(handle)
     for n in range(len(kernel.signature.inputs), len(buffers)):
         if n in copies:
@@ -107,6 +107,20 @@ def launch(kernel: CompiledKernel, *buffers: Any, stream: Any = None) -> None:
             buffers[n][...] = (
                 result if is_image(buffers[n], specs[n]) else from_memory(result, specs[n])
             )
+
+
+_RESIDENT: WeakKeyDictionary[Module, dict[int, tuple[np.ndarray[Any, Any], DeviceArray]]] = (
+    WeakKeyDictionary()
+)
+"""By loaded code, the arrays that stay on its device, and their copies there, by `id`."""
+
+
+def resident(array: np.ndarray[Any, Any], module: Module) -> int:
+    """The address of a copy of a read-only array on the module's device, made once."""
+    copies = _RESIDENT.setdefault(module, {})
+    if id(array) not in copies:
+        copies[id(array)] = array, to_device(array, module.device)
+    return copies[id(array)][1].pointer
 
 
 def launch_in_order(
