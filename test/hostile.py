@@ -197,8 +197,8 @@ VALUES = ["", "-1", "0", "1", "2", "99999999999999999999", "1e9", "nan", "0x10",
           "1,1", "a b", "=", "{", "}", "{=}", "{n-tile=-1}", "-", "--", "/", "/proc/no/such/file",
           "/dev/null", "\u00fc\u202e", os.fsdecode(b"\xff"), "%s%n", "a\nb", LONG, "true",
           "x.npy", "f.mlir", "all", "\u0663"]  # fmt: skip
-PLACES = ["/proc/no/such/x", "/", "/dev/full", "/dev/null", "/proc/x", "", ".", LONG, "a\nb", "\u00fc",
-          os.fsdecode(b"\xff")]  # fmt: skip
+PLACES = ["/proc/no/such/x", "/", "/dev/full", "/dev/null", "/proc/x", "", ".", LONG, "a\nb",
+          "\u00fc", os.fsdecode(b"\xff")]  # fmt: skip
 
 
 def _flags(names: Sequence[str], draw: Draw) -> list[str]:
