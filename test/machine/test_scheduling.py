@@ -172,6 +172,25 @@ def test_forgotten_accesses_change_nothing(kind: type[Shadow]) -> None:
     assert len(shadow.accesses) <= 2 * COMPACT < len(plain.accesses)
 
 
+def test_what_ctas_did_together_is_named_after_others_are_forgotten() -> None:
+    """The record has one access of a warp for all of them, until somebody asks for one's own."""
+    shadow, count = LastShadow(64, "memory"), 2 * COMPACT
+    ctas = [(x, 1, 2) for x in range(count)]
+    for number in (1, 2):
+        first = Access(((0, 1, 2), "warp 3"), number, "generic", "line 7", lanes=5)
+        shadow.record_writes(np.arange(64), np.arange(64) + number, [(first, c) for c in ctas])
+    shadow.record_writes(np.array([9]), np.array([0]), [Access("other", 1, "generic", "line 8")])
+    for granule in range(64):
+        (found,) = shadow.writers_at(slice(granule, granule + 1))
+        if granule == 9:
+            assert found.site == "line 8"
+            continue
+        assert found.cta == (granule + 2, 1, 2) and found.component[1] == "warp 3"
+        assert (found.number, found.site, found.lanes) == (2, "line 7", 5)
+        assert shadow.writers_at(slice(granule, granule + 1))[0] is found
+    assert len(shadow.accesses) < 100
+
+
 def test_clocks_do_not_grow_with_the_number_of_steps() -> None:
     def sizes(steps: int) -> list[int]:
         bench, found = Bench(), []

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tcir.machine.errors import MachineError
 from tcir.machine.memory.undefined import Tracked
-from tcir.machine.order.shadow import Shadow
+from tcir.machine.order.shadow import LastShadow, Shadow
 from tcir.target import DEFAULT_TARGET
 
 GLOBAL_BASE = 0x7000_0000_0000
@@ -48,7 +48,7 @@ class Buffer(Tracked):
     defined: NDArray[np.bool_] | None
     granule: int = 4
     """Bytes that accesses are told apart by: an element of the array, at most 4."""
-    shadow: Shadow | None = None
+    shadow: LastShadow | None = None
     result: bool = True
     name: str = "a buffer"
     array: NDArray[Any] | None = None

@@ -8,12 +8,15 @@ from typing import NamedTuple, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from tcir.machine.order.accesses import Accesses, Twin
 from tcir.machine.order.clocks import Access, Component
 from tcir.machine.order.lane_shadow import Granules, LaneShadow
 from tcir.machine.order.lanes import LaneNumbers
 
 COMPACT = 8192
 """Recorded accesses after which those that no granule names any more are dropped."""
+SHARE = 64
+"""In a record of so many granules for each of them, whose every number is looked at then, later."""
 PART = 1 << 18
 """Granules that are renumbered at a time."""
 FEW = 64
@@ -54,7 +57,7 @@ class Shadow:
         self.space = space
         self.writer = np.zeros(shape, np.int32)
         self.readers = np.zeros(shape, np.int32)
-        self.accesses: list[Access] = []
+        self.accesses: list[Access] | Accesses = []
         self.sets: list[frozenset[int]] = [frozenset()]
         self._set_ids: dict[frozenset[int], int] = {frozenset(): 0}
         self._room = COMPACT
@@ -135,17 +138,6 @@ class Shadow:
     def record_write(self, where: Granules, access: Access) -> None:
         """The new last writer."""
         self.writer[where] = self._add(access)
-        self.readers[where] = 0
-
-    def record_writes(
-        self, where: NDArray[np.int64], which: NDArray[np.int64], accesses: Sequence[Access]
-    ) -> None:
-        """As `record_write` of several: `which` is the access of each granule."""
-        if len(self.accesses) + len(accesses) >= self._room:
-            self._compact()
-        first = len(self.accesses) + 1
-        self.accesses += accesses
-        self.writer[where] = first + which
         self.readers[where] = 0
 
     def record_constant(self, where: Granules, access: Access) -> None:
@@ -276,6 +268,16 @@ class Shadow:
 class LastShadow(Shadow):
     """For global memory, whose readers are many: of each granule only the last one is kept."""
 
+    accesses: Accesses
+
+    def __init__(self, shape: int, space: str) -> None:
+        super().__init__(shape, space)
+        self.accesses = Accesses()
+        self._leave_room()
+
+    def _leave_room(self) -> None:
+        self._room = len(self.accesses) + max(COMPACT, self.writer.size // SHARE)
+
     def _members(self, readers: int) -> frozenset[int]:
         return frozenset({readers} - {0})
 
@@ -285,6 +287,20 @@ class LastShadow(Shadow):
             self._lanes_read(where, access, by, current, _distinct(current))
         self.readers[where] = self._add(access)
 
+    def record_writes(
+        self,
+        where: NDArray[np.int64],
+        which: NDArray[np.int64],
+        accesses: Sequence[Access] | Sequence[Twin],
+    ) -> None:
+        """As `record_write` of several: `which` is the access of each granule."""
+        if len(self.accesses) + len(accesses) >= self._room:
+            self._compact()
+        first = len(self.accesses) + 1
+        self.accesses.extend(accesses)
+        self.writer[where] = first + which
+        self.readers[where] = 0
+
     def _compact(self) -> None:
         named = np.zeros(len(self.accesses) + 1, bool)
         for part in self._records():
@@ -293,8 +309,8 @@ class LastShadow(Shadow):
         renamed = np.cumsum(named, dtype=np.int32) - 1
         for part in self._records():
             part[...] = renamed[part]
-        self.accesses = [a for a, keep in zip(self.accesses, named[1:], strict=True) if keep]
-        self._room = len(self.accesses) + COMPACT
+        self.accesses.keep(named[1:].tolist())
+        self._leave_room()
 
     def _records(self) -> Iterator[NDArray[np.int32]]:
         """All that names accesses, in parts: it is as large as the memory."""

@@ -141,19 +141,8 @@ def perform(buffer: Buffer, one: Writes, chosen: NDArray[np.bool_], ctas: Sequen
     if buffer.shadow is not None:
         granules = where[:, :: buffer.granule] // buffer.granule
         which = np.repeat(row, granules.shape[1])
-        accesses = [_of_cta(one.access, cta) for cta in ctas]
-        buffer.shadow.record_writes(granules.reshape(-1), which, accesses)
-
-
-def _of_cta(access: Access, cta: Triple) -> Access:
-    """The same access by another CTA."""
-    first, second = access.component
-    if access.cta is None:  # the TMA engine's, of an agent
-        assert isinstance(second, tuple)
-        second = (cta, second[1])
-    component = (first, second) if access.cta is None else (cta, second)
-    return Access(component, access.number, access.kind, access.site, access.proxy,
-                  lanes=access.lanes)  # fmt: skip
+        twins = [(one.access, cta) for cta in ctas]
+        buffer.shadow.record_writes(granules.reshape(-1), which, twins)
 
 
 def performed(buffer: Buffer, one: Writes, chosen: NDArray[np.bool_]) -> bool:
