@@ -1,0 +1,95 @@
+"""Peak rates of tensor cores by kind, from what each multiplies in a cycle.
+
+The documents' table of Blackwell gives a tensor core's M x N x K of one cycle; an SM has four. The
+rates of tensor cores before are vendor data. Modelled at a stated clock, never measured here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcir.time.constants import Constants, target_of
+
+TENSOR_CORES = 4
+"""Of an SM."""
+
+
+@dataclass(frozen=True)
+class Rate:
+    """What one tensor core multiplies in a cycle: m * n * k products.
+
+    block: elements that share a scale, and the scale's types; 0 without scales
+    """
+
+    kind: str
+    m: int
+    n: int
+    k: int
+    block: int = 0
+    scales: str = ""
+    ocp: bool = False
+
+    @property
+    def flop_per_cycle(self) -> int:
+        """Of one SM; a product and its addition are two."""
+        return 2 * self.m * self.n * self.k * TENSOR_CORES
+
+
+def _rates(m: int, **depth: int) -> dict[str, Rate]:
+    return {kind: Rate(kind, m, 4 if m == 8 else 8, k) for kind, k in depth.items()}
+
+
+RATES_BY_KIND: dict[str, dict[str, Rate]] = {
+    "sm_80": _rates(8, tf32=4, f16=8, i8=16),
+    "sm_90": _rates(8, tf32=8, f16=16, f8f6f4=32, i8=32),
+    "sm_100a": {
+        rate.kind: rate
+        for rate in (
+            Rate("tf32", 8, 8, 8),
+            Rate("f16", 8, 8, 16),
+            Rate("i8", 8, 8, 32),
+            Rate("f8f6f4", 8, 8, 32),
+            Rate("mxf8f6f4", 8, 8, 32, 32, "ue8m0", True),
+            Rate("mxf4", 8, 8, 64, 32, "ue8m0", True),
+            Rate("mxf4nvf4", 8, 8, 64, 16, "ue4m3"),
+        )
+    },
+}
+"""By target and kind (of ``tcgen05.mma``; f16 has bf16, on sm_90 f8f6f4 is fp8 alone)."""
+
+_BEFORE = {"mxf8f6f4": "f8f6f4", "mxf4": "f8f6f4", "mxf4nvf4": "f8f6f4"}
+"""What Hopper takes for a kind it lacks."""
+
+
+def pflops(kind: str, target: str, clock_ghz: float | None = None) -> float:
+    """Dense peak in PFLOP/s (or POP/s), all SMs, at the default clock unless another is given."""
+    clock = clock_ghz or Constants(target)["clock"]
+    chip = target_of(target)
+    return RATES_BY_KIND[chip.name][kind].flop_per_cycle * chip.sms * clock / 1e6
+
+
+def ratio_to_hopper(kind: str, target: str) -> float:
+    """Per SM and cycle, relative to the widest kind of Hopper that can hold the type."""
+    here = RATES_BY_KIND[target_of(target).name][kind]
+    return here.flop_per_cycle / RATES_BY_KIND["sm_90"][_BEFORE.get(kind, kind)].flop_per_cycle
+
+
+def rate_table() -> str:
+    """Markdown: every kind of every target, with the ratio to Hopper."""
+    lines = [
+        "| target | kind | per tensor core and cycle | FLOP per SM and cycle | PFLOP/s | at GHz "
+        "| to Hopper | scales |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for target, rates in RATES_BY_KIND.items():
+        clock = Constants(target)["clock"]
+        for rate in rates.values():
+            shape = f"{rate.m}x{rate.n}x{rate.k}"
+            ocp = " (OCP)" if rate.ocp else ""
+            scales = f"{rate.scales}, one per {rate.block}{ocp}" if rate.block else "none"
+            lines.append(
+                f"| {target} | {rate.kind} | {shape} | {rate.flop_per_cycle} | "
+                f"{pflops(rate.kind, target):.2f} | {clock:g} | "
+                f"{ratio_to_hopper(rate.kind, target):g} | {scales} |"
+            )
+    return "\n".join(lines)
