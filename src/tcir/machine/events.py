@@ -1,0 +1,72 @@
+"""What a run of the machine did, operation by operation: what a model of time needs to know.
+
+An event is one operation of one warp, as it was executed; of asynchronous operations, their issue.
+Between two of them lie plain instructions, counted. What waits names what it waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+Triple = tuple[int, int, int]
+
+OPS = frozenset(
+    {
+        "tcgen05.mma", "tcgen05.cp", "tcgen05.ld", "tcgen05.st", "tcgen05.shift",
+        "tcgen05.commit", "tcgen05.wait",
+        "tma.load", "tma.store", "bulk.load", "bulk.store", "cp.async",
+        "ld.global", "st.global", "ld.shared", "st.shared", "ldmatrix", "stmatrix",
+        "mma.sync", "wgmma", "mbarrier.arrive", "mbarrier.wait", "bar.sync", "fence",
+        "alu", "sfu", "exit",
+    }
+)  # fmt: skip
+"""The resource classes, in PTX's terms. ``alu`` is a run of plain instructions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One operation of one warp of one CTA, as the machine executed it.
+
+    cta, warp: linear; the order of events with equal (cta, warp) is program order
+    op:        its class, one of `OPS`
+    detail:    what its time depends on: bytes, m, n, k, kind, cta_group, a_in (``smem`` or
+               ``tmem``), columns, rows, inner_bytes, lanes, wavefronts, count, barrier (address)
+    after:     indices of the events whose completion it waited for: the arrivals and the bytes that
+               completed the phase of an mbarrier; the mma of a commit; the loads of a
+               ``tcgen05.wait``; the other warps' arrivals at a ``bar.sync``
+    line:      of the PTX
+    """
+
+    cta: int
+    warp: int
+    op: str
+    detail: Mapping[str, int | str]
+    after: tuple[int, ...]
+    line: int
+
+
+class EventStream(list[Event]):
+    """The events of the recorded CTAs of one launch, in the order in which they were executed.
+
+    block, registers, shared_bytes: threads of a CTA, registers of a thread, bytes of shared memory
+    of a CTA: how many CTAs an SM holds; registers 0: not known (PTX alone does not say).
+    ctas: linear indices of those recorded.
+    """
+
+    def __init__(
+        self,
+        events: Iterable[Event] = (),
+        *,
+        kernel: str = "",
+        grid: Triple = (1, 1, 1),
+        cluster: Triple = (1, 1, 1),
+        block: Triple = (1, 1, 1),
+        ctas: tuple[int, ...] = (0,),
+        registers: int = 0,
+        shared_bytes: int = 0,
+    ) -> None:
+        super().__init__(events)
+        self.kernel = kernel
+        self.grid, self.cluster, self.block = grid, cluster, block
+        self.ctas, self.registers, self.shared_bytes = ctas, registers, shared_bytes
