@@ -23,6 +23,9 @@ class Effect(Protocol):
     def varies(self, shared: NDArray[np.bool_]) -> None:
         """Notes which 4-byte words of shared memory may differ between the CTAs."""
 
+    def then(self, other: Effect) -> Effect | None:
+        """This operation and, right after it, another one, as one; None: they stay two."""
+
     def apply(self, smem: SharedBytes, tmem: TensorWords) -> NDArray[np.bool_] | None:
         """Does it in every CTA of the leading axis; False: the machine would report something."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tcir.machine.memory.effects import SharedBytes, TensorWords
+from tcir.machine.memory.effects import Effect, SharedBytes, TensorWords
 from tcir.machine.tensor_core.narrow import decompressed
 
 
@@ -35,6 +35,9 @@ class CpEffect:
     def varies(self, shared: NDArray[np.bool_]) -> None:
         pass
 
+    def then(self, other: Effect) -> None:
+        pass
+
     def apply(self, smem: SharedBytes, tmem: TensorWords) -> None:
         words = self.words(smem)
         for lanes in self.lanes:
@@ -49,6 +52,9 @@ class ShiftEffect:
     columns: slice
 
     def varies(self, shared: NDArray[np.bool_]) -> None:
+        pass
+
+    def then(self, other: Effect) -> None:
         pass
 
     def apply(self, smem: SharedBytes, tmem: TensorWords) -> None:

@@ -9,6 +9,7 @@ from tcir.machine.errors import MachineError
 from tcir.machine.memory.tensor_memory import LANES
 from tcir.machine.numerics.fused import FusedParams, fast_mma, fused_mma, integer_mma, scaled_d
 from tcir.machine.numerics.products import product_form
+from tcir.machine.numerics.types import MmaTypes
 from tcir.machine.tensor_core.d_lanes import Words
 from tcir.machine.tensor_core.instruction_descriptor import (
     InstructionDescriptor,
@@ -16,7 +17,7 @@ from tcir.machine.tensor_core.instruction_descriptor import (
     legal_n,
 )
 from tcir.machine.tensor_core.issued_mma import LostWords
-from tcir.machine.tensor_core.mma_effect import Arithmetic
+from tcir.machine.tensor_core.mma_effect import Arithmetic, Fused
 from tcir.machine.tensor_core.mma_operands import Codes, Source
 from tcir.machine.tensor_core.mma_step import MmaOptions, MmaStep
 from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc, TmemAddr
@@ -69,8 +70,19 @@ class Mma:
             and self.machine.options.numerics == "exact"
             and self.machine.options.products is None
         )
-        arithmetic = Arithmetic(multiply, reads, None if chosen else dense, together=together)
+        arithmetic = Arithmetic(
+            multiply, reads, None if chosen else dense, together=together,
+            fused=self._fused(i, options),
+        )  # fmt: skip
         self.step.issue(d_taddr, a, b, i, options, arithmetic, site=site)
+
+    def _fused(self, i: InstructionDescriptor, options: MmaOptions) -> Fused | None:
+        """What `add_exactly` can do."""
+        exact = self.machine.options.numerics == "exact" and i.d_type == "f32"
+        if not exact or options.metadata is not None or options.scale_input_d:
+            return None
+        types = MmaTypes(i.a_type, i.b_type, i.d_type, i.negate_a, i.negate_b)
+        return Fused(types, fused_params(self.machine.assumptions, i.d_type))
 
     def _check_form(
         self,

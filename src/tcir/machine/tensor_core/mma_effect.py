@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tcir.machine.memory.effects import SharedBytes, TensorWords
-from tcir.machine.memory.tensor_memory import UNSPECIFIED_HALF, Lanes
+from tcir.machine.memory.effects import Effect, SharedBytes, TensorWords
+from tcir.machine.memory.tensor_memory import LANES, UNSPECIFIED_HALF, Lanes
+from tcir.machine.numerics.exact_f32 import add_exactly
+from tcir.machine.numerics.fused import FusedParams
+from tcir.machine.numerics.types import MmaTypes
 from tcir.machine.tensor_core.d_lanes import Words, join_columns, stack_columns
 from tcir.machine.tensor_core.issued_mma import LostWords
 from tcir.machine.tensor_core.mma_operands import Codes, Source
 from tcir.machine.tensor_core.pipe import Places
 
+EVERY_LANE = np.arange(LANES)
+LONGEST, BLOCK = 8, 16
+"""Parts of a chain and CTAs whose operands are in memory together."""
 Operands = tuple[tuple[Codes, ...], NDArray[np.bool_]]
+
+
+@dataclass(frozen=True)
+class Fused:
+    """A fused sum into f32: its types and constants."""
+
+    types: MmaTypes
+    params: FusedParams
 
 
 @dataclass(frozen=True)
@@ -27,7 +41,7 @@ class Arithmetic:
     operations. multiply: the same without checks, ``(A, B, D or None, *operands)``; None: there is
     none. operands: the further ones in tensor memory, codes [..., …] each, and whether those of
     each CTA are such that the machine reports nothing. together: whether A, B and D of `multiply`
-    may have a leading axis.
+    may have a leading axis. fused: what `multiply` is, if `add_exactly` can do the same.
     """
 
     checked: Callable[[Codes, Codes, Words | None, int, LostWords], Words]
@@ -35,6 +49,7 @@ class Arithmetic:
     multiply: Callable[..., Words] | None = None
     operands: Callable[[TensorWords], Operands] | None = None
     together: bool = False
+    fused: Fused | None = None
 
 
 @dataclass(frozen=True)
@@ -50,6 +65,16 @@ class Accumulator:
     parts: int
     enabled: NDArray[np.bool_] | None
     d_type: str
+
+    def whole_lanes(self) -> NDArray[np.int64] | None:
+        """The lane of each row; None: they are not whole, or not all written."""
+        return None if self.parts > 1 or self.enabled is not None else EVERY_LANE[self.every]
+
+    def over(self, other: Accumulator) -> bool:
+        """Whether both are the same words, of whole lanes."""
+        own, lanes = self.whole_lanes(), other.whole_lanes()
+        same = own is not None and lanes is not None and np.array_equal(own, lanes)
+        return same and self.columns == other.columns
 
     def read(self, words: TensorWords) -> Words:
         """D of one CTA, [rows, n]."""
@@ -94,11 +119,45 @@ class MmaEffect:
     def varies(self, shared: NDArray[np.bool_]) -> None:
         self._same_b = not shared[self.b.where].any()
 
+    def then(self, other: Effect) -> Effect | None:
+        return MmaChain((self,)).then(other)
+
     def apply(self, smem: SharedBytes, tmem: TensorWords) -> NDArray[np.bool_] | None:
+        if self.arithmetic.fused is None:
+            return self.multiply(smem, tmem)
+        add_together((self,), smem, tmem)
+        return None
+
+    def shift(self, tmem: TensorWords) -> None:
+        """Moves the columns of A that it shifts."""
+        if self.shifts is not None:
+            source, moved = self.shifts
+            tmem[:, :, moved] = tmem[:, source, moved]
+
+    def codes(self, smem: SharedBytes, tmem: TensorWords) -> tuple[Codes, Codes]:
+        """A and B [CTAs, rows, K]; one B if it is that of all."""
+        assert self.a.codes is not None and self.b.codes is not None
+        b = self.b.codes(smem[:1] if self._same_b else smem, tmem)
+        return self.a.codes(smem, tmem), b
+
+    def joins(self, other: MmaEffect) -> bool:
+        """Whether it can be added to D together with what `other` adds, right after it."""
+        return (
+            self.adds
+            and self.shifts is None
+            and other.shifts is None
+            and self.a.elements is not None  # D is no operand
+            and self.arithmetic.fused is not None
+            and self.arithmetic.fused == other.arithmetic.fused
+            and self._same_b == other._same_b
+            and self.d.over(other.d)
+        )
+
+    def multiply(self, smem: SharedBytes, tmem: TensorWords) -> NDArray[np.bool_] | None:
+        """`apply`, by the rules of `Arithmetic`."""
         multiply = self.arithmetic.multiply
-        assert self.a.codes is not None and self.b.codes is not None and multiply is not None
-        bv = self.b.codes(smem[:1] if self._same_b else smem, tmem)
-        av = self.a.codes(smem, tmem)
+        assert multiply is not None
+        av, bv = self.codes(smem, tmem)
         of = self.arithmetic.operands
         more, well = of(tmem) if of is not None else ((), None)
         before = self.d.read_all(tmem) if self.adds else None
@@ -119,7 +178,50 @@ class MmaEffect:
             ])  # fmt: skip
         for words, product in zip(tmem, products, strict=True):
             self.d.write(words, product)
-        if self.shifts is not None:
-            source, moved = self.shifts
-            tmem[:, :, moved] = tmem[:, source, moved]
+        self.shift(tmem)
         return well
+
+
+class MmaChain:
+    """Several mma in a row that add to one D. See `tcir.machine.memory.effects.Effect`."""
+
+    def __init__(self, parts: Sequence[MmaEffect]) -> None:
+        self.parts = parts
+
+    def varies(self, shared: NDArray[np.bool_]) -> None:
+        pass  # each part has been told
+
+    def then(self, other: Effect) -> Effect | None:
+        if (
+            len(self.parts) < LONGEST
+            and isinstance(other, MmaEffect)
+            and other.joins(self.parts[0])
+        ):
+            return MmaChain((*self.parts, other))
+        return None
+
+    def apply(self, smem: SharedBytes, tmem: TensorWords) -> None:
+        add_together(self.parts, smem, tmem)
+
+
+def add_together(parts: Sequence[MmaEffect], smem: SharedBytes, tmem: TensorWords) -> None:
+    """Does these mma to one D, in a block of CTAs at once where nothing is rounded or truncated."""
+    for start in range(0, len(tmem), BLOCK):
+        block = slice(start, start + BLOCK)
+        if not _exactly(parts, smem[block], tmem[block]):
+            for part in parts:
+                part.multiply(smem[block], tmem[block])
+
+
+def _exactly(parts: Sequence[MmaEffect], smem: SharedBytes, tmem: TensorWords) -> bool:
+    first = parts[0]
+    fused, lanes = first.arithmetic.fused, first.d.whole_lanes()
+    if fused is None or lanes is None:
+        return False
+    codes = [part.codes(smem, tmem) for part in parts]
+    a, b = (np.concatenate(of, axis=-1) for of in zip(*codes, strict=True))
+    column, types, params = first.d.columns.start, fused.types, fused.params
+    if not add_exactly(a, b, tmem, lanes, column, types, params, first.adds):
+        return False
+    parts[-1].shift(tmem)
+    return True

@@ -87,6 +87,11 @@ class Recorder:
             self.why = self.why or "an operation of the tensor core without an effect on arrays"
         else:
             effect.varies(self.shared)
+            if self.steps and isinstance(last := self.steps[-1], OnMemories):
+                both = last.effect.then(effect)
+                if both is not None:
+                    self.steps[-1] = OnMemories(both)
+                    return
             self.steps.append(OnMemories(effect))
 
     # --- one instruction -------------------------------------------------------------------------
