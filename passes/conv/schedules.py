@@ -10,11 +10,12 @@ from tcir._mlir import ir
 from tcir.dialect.limits import SMEM_BYTES
 from tcir.errors import PassError
 from tcir.passes.build.limits import BARRIER_BYTES, MMA_N, MMA_N_STEP, ceil_div, round_up
-from tcir.passes.conv.cost import SCHEDULES, Cost, Work
+from tcir.passes.conv.cost import DEFAULT, PRICED, SCHEDULES, Cost, Work
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.tile_conv_implicit_gemm import TileConvImplicitGemm
 from tcir.passes.conv.tile_conv_shift_reuse import TileConvShiftReuse
 from tcir.passes.conv.tile_conv_smem_offset import TileConvSmemOffset
+from tcir.time.constants import CONSTANTS, Constants, alternatives
 
 TilingPass = TileConvImplicitGemm | TileConvShiftReuse | TileConvSmemOffset
 
@@ -26,42 +27,86 @@ class Candidate:
     schedule: str
     work: Work | None
     reason: str = ""
+    constants: Constants = DEFAULT
+
+    @property
+    def cost(self) -> Cost | None:
+        """The modelled cost; None for a schedule that is not legal."""
+        return Cost.of(self.work, self.constants) if self.work and not self.reason else None
 
     @property
     def microseconds(self) -> float:
         """The modelled time; infinite for a schedule that is not legal."""
-        return Cost.of(self.work).microseconds if self.work and not self.reason else inf
+        return self.cost.microseconds if self.cost else inf
+
+    def __str__(self) -> str:
+        return f"{self.schedule}, n-tile {self.work.n_tile if self.work else '-'}"
 
 
-def rank(op: ir.OpView, n_tile: int = 0) -> list[Candidate]:
-    """Each schedule of `op`, a ``tc.conv2d``, with its cheapest tile width: cheapest first, illegal
-    ones last."""
-    shape = ConvShape.of(op)
-    widths = [n_tile] if n_tile else _n_tiles(shape)
-    return sorted((_best(op, shape, name, widths) for name in SCHEDULES),
-                  key=lambda each: each.microseconds)  # fmt: skip
+class Schedules:
+    """The schedules of `op`, a ``tc.conv2d``, with every tile width or just `n_tile`."""
 
+    def __init__(self, op: ir.OpView, n_tile: int = 0) -> None:
+        shape = ConvShape.of(op)
+        self.op = op
+        self.widths = [n_tile] if n_tile else _n_tiles(shape)
+        self._works = {
+            name: [work for width in self.widths if (work := works(shape, width))]
+            for name, works in SCHEDULES.items()
+        }
+        self._reasons: dict[tuple[str, int], str] = {}
 
-def candidate(op: ir.OpView, schedule: str, n_tile: int) -> Candidate:
-    """One schedule, a key of `SCHEDULES`, with one width."""
-    return _best(op, ConvShape.of(op), schedule, [n_tile])
+    def ranked(self, constants: Constants = DEFAULT) -> list[Candidate]:
+        """Each schedule with its cheapest tile width: cheapest first, illegal ones last."""
+        best = (self.best(name, constants) for name in SCHEDULES)
+        return sorted(best, key=lambda each: each.microseconds)
 
+    def best(self, schedule: str, constants: Constants = DEFAULT) -> Candidate:
+        """One schedule, a key of `SCHEDULES`, with its cheapest width."""
+        room = SMEM_BYTES - BARRIER_BYTES
+        works = self._works[schedule]
+        fitting = [work for work in works if work.stage_bytes <= room]
+        if works and not fitting:
+            least = min(work.stage_bytes for work in works)
+            return Candidate(
+                schedule,
+                None,
+                f"expected at most {room} bytes of shared memory a stage, got {least}",
+                constants,
+            )
+        work = min(fitting, key=lambda w: Cost.of(w, constants).microseconds, default=None)
+        reason = self._reason(schedule, work.n_tile if work else self.widths[0])
+        return Candidate(schedule, work, reason, constants)
 
-def _best(op: ir.OpView, shape: ConvShape, schedule: str, widths: list[int]) -> Candidate:
-    room = SMEM_BYTES - BARRIER_BYTES
-    works = [work for width in widths if (work := SCHEDULES[schedule](shape, width))]
-    fitting = [work for work in works if work.stage_bytes <= room]
-    if works and not fitting:
-        least = min(work.stage_bytes for work in works)
-        return Candidate(
-            schedule, None, f"expected at most {room} bytes of shared memory a stage, got {least}"
-        )
-    work = min(fitting, key=lambda w: Cost.of(w).microseconds, default=None)
-    try:
-        tiling_pass(schedule, work.n_tile if work else widths[0]).check(op)
-    except PassError as error:
-        return Candidate(schedule, work, str(error).splitlines()[0])
-    return Candidate(schedule, work)
+    def _reason(self, schedule: str, n_tile: int) -> str:
+        """Why the tiling pass refuses; empty if it does not."""
+        if (schedule, n_tile) not in self._reasons:
+            reason = ""
+            try:
+                tiling_pass(schedule, n_tile).check(self.op)
+            except PassError as error:
+                reason = str(error).splitlines()[0]
+            self._reasons[schedule, n_tile] = reason
+        return self._reasons[schedule, n_tile]
+
+    def choices(self) -> dict[str, Candidate]:
+        """The cheapest under each other answer to a constant on which sources disagree."""
+        others = (each for each in alternatives(DEFAULT.target) if each.choices)
+        return {
+            f"{name}={answer} ({each[name]:g} {CONSTANTS[name].unit})": self.ranked(each)[0]
+            for each in others
+            for name, answer in each.choices.items()
+            if name in PRICED
+        }
+
+    def disputes(self) -> str:
+        """What is chosen under each of these answers, in words."""
+        chosen = str(self.ranked()[0])
+        choices = {answer: str(each) for answer, each in self.choices().items()}
+        lines = ["where sources disagree on a constant (docs/roofline.md), the choice under"]
+        lines += [f"  {answer}: {each}" for answer, each in choices.items() if each != chosen]
+        same = [answer.partition(" ")[0] for answer, each in choices.items() if each == chosen]
+        return "\n".join([*lines, f"  {', '.join(same)}: the same"] if same else lines)
 
 
 def _n_tiles(shape: ConvShape) -> list[int]:
@@ -97,7 +142,7 @@ def _rows(candidates: list[Candidate]) -> Iterator[str]:
         if each.work is None:
             yield f"{each.schedule:<32}  not legal: {each.reason}"
             continue
-        work, cost = each.work, Cost.of(each.work)
+        work, cost = each.work, Cost.of(each.work, each.constants)
         loaded = (work.activations + work.filters) / 1e6
         tail = f"  not legal: {each.reason}" if each.reason else ""
         yield (

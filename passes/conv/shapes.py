@@ -23,7 +23,7 @@ from tcir.passes.build.tile_kernel import choose_n_tile
 class ConvShape:
     """N, H, W of the input; R, S, C of the filter; P, Q, K of the sums; and the rest.
 
-    epilogue_bytes: of the output, and of what a ``tc.epilogue`` reads beside the sums
+    stored_bytes: of the output; epilogue_reads: of what a ``tc.epilogue`` reads beside the sums
     groups: of C channels of the input, and of the K channels of the sums
     """
 
@@ -44,7 +44,8 @@ class ConvShape:
     pad_right: int
     filter: str
     element: ir.Type
-    epilogue_bytes: int
+    stored_bytes: int
+    epilogue_reads: int
     w_element: ir.Type | None = None
     unsigned: tuple[int, int] = (0, 0)
     groups: int = 1
@@ -63,7 +64,7 @@ class ConvShape:
         dh, dw = integers(op, "dilations")
         return ConvShape(
             n, h, w, channels // groups, r, s, p, q, k, (sh, sw), (dh, dw), top, bottom, left,
-            right, layout, op.x.type.element_type, _epilogue_bytes(op.out),
+            right, layout, op.x.type.element_type, *_epilogue_bytes(op.out),
             op.w.type.element_type, unsigned_operands(op), groups,
         )  # fmt: skip
 
@@ -133,7 +134,9 @@ class ConvShape:
         return int(kind(n_tile, kc, self.element).nbytes)
 
 
-def _epilogue_bytes(sums: ir.Value) -> int:
+def _epilogue_bytes(sums: ir.Value) -> tuple[int, int]:
+    """Stored and read behind the sums."""
     after = [use.owner.opview for use in sums.uses if isinstance(use.owner.opview, tc.EpilogueOp)]
-    moved = [each.type for op in after for each in (op.out, *(e.tensor for e in op.elements))]
-    return sum(map(tensor_bytes, moved or [sums.type]))
+    stored = [op.out.type for op in after] or [sums.type]
+    read = [each.tensor.type for op in after for each in op.elements]
+    return sum(map(tensor_bytes, stored)), sum(map(tensor_bytes, read))

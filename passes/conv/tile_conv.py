@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from tcir._mlir import func, ir
 from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.conv.schedules import rank, table, tiling_pass
+from tcir.passes.conv.schedules import Schedules, table, tiling_pass
 from tcir.passes.conv.sources import find_convolutions
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
@@ -42,12 +42,13 @@ class TileConv(Pass):
     def run(self, module: ir.Module) -> None:
         for source in find_convolutions(module, self.name, self.others):
             op = source.op
-            ranked = rank(op, self.n_tile)
+            schedules = Schedules(op, self.n_tile)
+            ranked = schedules.ranked()
             best = ranked[0]
             if best.work is None or best.reason:
                 words = "\n".join(f"{each.schedule}: {each.reason}" for each in ranked)
                 raise match_failure(op, words)
-            table_ = f"{table(ranked)}\n{UNSETTLED}"
+            table_ = f"{table(ranked)}\n{UNSETTLED}\n{schedules.disputes()}"
             remark(op, f"chose {best.schedule} (modelled, not measured)\n{table_}")
             _alone(module, source.function, tiling_pass(best.schedule, best.work.n_tile))
 

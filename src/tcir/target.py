@@ -1,4 +1,4 @@
-"""The architectures that kernels are compiled for: limits, instructions, rates.
+"""The architectures that kernels are compiled for: limits and instructions.
 
 Plain data without imports, for the compiler and the simulated machine alike. This is the only file
 that names them: a new one is an entry of `TARGETS`.
@@ -79,25 +79,6 @@ def targets_with(*features: str) -> list[str]:
     return [name for name, t in TARGETS.items() if all(getattr(t, f) for f in features)]
 
 
-@dataclass(frozen=True)
-class Rates:
-    """How fast a GPU is, for cost models.
-
-    clock_ghz:            under tensor load
-    hbm_bytes_per_ns:     achieved by TMA loads
-    l2_bytes_per_cycle:   from L2 to one SM
-    smem_bytes_per_cycle: shared memory of one SM
-    """
-
-    clock_ghz: float
-    hbm_bytes_per_ns: int
-    l2_bytes_per_cycle: int
-    smem_bytes_per_cycle: int
-
-
-RATES = {
-    # Clock: public reports, 1.85 to 1.965. HBM and shared memory: SemiAnalysisAI's
-    # microbench-blackwell. L2: assumed, Hopper's figure.
-    "sm_100a": Rates(1.85, 7260, 64, 128),
-}
-"""By target."""
+SMEM_BYTES_PER_CYCLE = 128
+"""What the shared memory of one SM reads or writes, on every target (CUDA C++ Programming Guide: 32
+banks of 4 bytes). All other rates are in `tcir.time.constants`."""

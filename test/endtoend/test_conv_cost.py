@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import tcir
-from tcir.passes.conv.cost import SCHEDULES, Cost, Work
-from tcir.passes.conv.schedules import rank
+from tcir.passes.conv.cost import PRICED, SCHEDULES, Cost, Work, mma_cycles
+from tcir.passes.conv.schedules import Schedules
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.tile_conv import TileConv
 from tcir.passes.raising.raise_to_tc import RaiseToTc
 from tcir.passes.roles.multi_buffer import BARRIER_BYTES
 from tcir.passmanager.remarks import remarks_to
 from tcir.program.source import load_module, mlir_context
+from tcir.time.constants import Constants, disputed
 
 from .linalg_text import Conv
 from .oracle import convolution, integers
 
+PAGE = Path(__file__).parents[2] / "docs" / "convolution.md"
 SAME = (1, 1, 1, 1)
 LAYERS = [
     Conv(1, 14, 14, 64, 64, 3, 3, SAME),
@@ -99,7 +103,7 @@ def test_the_cheapest_legal_schedule_is_chosen(layer: Conv) -> None:
         module = load_module(layer.text(), context)
         RaiseToTc().apply(module)
         op = next(iter(module.body.operations[0].regions[0].blocks[0]))
-        ranked = rank(op)
+        ranked = Schedules(op).ranked()
         with remarks_to(lambda location, text: said.append(text)):
             TileConv().apply(module)
     legal = [each for each in ranked if not each.reason]
@@ -137,3 +141,100 @@ def test_conv_shift_reuse_is_obeyed_with_a_remark_when_it_loses() -> None:
     assert text.startswith("conv-shift-reuse{tiling=rows} with n-tile=64 was asked for: ")
     assert "modelled, not measured" in text and "conv-implicit-gemm" in text
     assert len(said) == 1, "the second is the cheapest: no remark"
+
+
+def tap_cycles(n: int, taps: int, *, a_in_tmem: bool) -> tuple[int, int, int]:
+    """Of `taps` mma of 128 x `n`: tensor cycles with copies that hold up the pipe, without, and
+    those of the longest of pipe, shared memory and copy; shifts left out."""
+    constants = Constants("sm_100a")
+    mma = taps * mma_cycles(n, a_in_tmem=a_in_tmem)
+    slab = 128 * 32 if a_in_tmem else 0
+    copy = int(slab / constants["cp-rate"])
+    port = (taps * 32 * (n + (0 if a_in_tmem else 128)) + slab) / constants["shared-port"]
+    return mma + copy, mma, int(max(mma, copy, port))
+
+
+def test_three_taps_gain_no_tensor_cycles_from_64_columns_on() -> None:
+    """The table of docs/convolution.md, from the table of constants."""
+    cells = [line.strip("| ").split(" | ") for line in PAGE.read_text().splitlines()]
+    rows = {row[0]: row[1:] for row in cells if row[0].startswith(("tensor cycles, A", "speed-up"))}
+    lanes = 32 / 30  # V
+    shared, copied, hidden, added = [], [], [], []
+    for n in (32, 64, 96, 128):
+        here, there = (tap_cycles(n, 3, a_in_tmem=each) for each in (False, True))
+        shared.append(str(here[0]))
+        copied.append(str(there[0]))
+        hidden.append(f"{here[2] / there[2] / lanes:.2f}")
+        added.append(f"{here[0] / there[0] / lanes:.2f}")
+    assert list(rows.values()) == [shared, copied, hidden, added]
+    gains = {n: int(a) - int(b) for n, a, b in zip((32, 64, 96, 128), shared, copied, strict=True)}
+    assert gains[32] > 0 and all(gains[n] < 0 for n in (64, 96, 128))
+    # Nine taps for a copy win: 352 against 432 cycles, 208 against 360.
+    assert [tap_cycles(n, 9, a_in_tmem=True)[0] for n in (64, 32)] == [352, 208]
+    assert [tap_cycles(n, 9, a_in_tmem=False)[0] for n in (64, 32)] == [432, 360]
+
+
+def test_the_whole_layer_of_the_page() -> None:
+    layer = Conv(1, 56, 56, 64, 64, 3, 3, SAME)
+    reuse = work_of(layer, "conv-shift-reuse{tiling=rows}", 64)
+    gemm = work_of(layer, "conv-implicit-gemm", 64)
+    assert reuse is not None and gemm is not None
+    cycles = [
+        Cost.of(each, Constants("sm_100a", choices)).tensor * each.ctas
+        for each, choices in ((gemm, {}), (reuse, {"cp-blocks-mma": "overlap"}), (reuse, {}))
+    ]
+    words = (
+        f"turn this into {cycles[0] / cycles[1]:.2f} if copies overlap and "
+        f"{cycles[0] / cycles[2]:.2f} if they do not"
+    )
+    assert words in " ".join(PAGE.read_text().split())
+    assert reuse.activations < 0.4 * gemm.activations, "the advantage in bytes"
+
+
+def test_each_constant_costs_what_it_says() -> None:
+    """One wave of two CTAs, by hand: 36 mma of 32 cycles, 12 copies of 4 KB, 24 shifts a CTA."""
+    work = Work(
+        ctas=2, n_tile=64, lanes=256, outputs=240, mma=72, a_in_tmem=True, activations=98304,
+        filters=147456, to_tmem=98304, stored=61440, epilogue_reads=0, unique_bytes=10,
+        stage_bytes=0,
+    )  # fmt: skip
+
+    def cost(**choices: str) -> Cost:
+        return Cost.of(
+            work, Constants("sm_100a", {k.replace("_", "-"): v for k, v in choices.items()})
+        )
+
+    read: set[str] = set()
+
+    class Reading(Constants):
+        def __getitem__(self, name: str) -> float:
+            read.add(name)
+            return super().__getitem__(name)
+
+    usual = Cost.of(work, Reading("sm_100a"))
+    assert usual == cost() and read <= set(PRICED) <= read | {"sector"}
+    assert usual.tensor == 36 * 32 + 12 * 64 + 24 and usual.copies == 12 * 64
+    assert cost(shift="4-banks").tensor == usual.tensor + 24
+    assert cost(cp_rate="port").tensor == usual.tensor - 12 * 32
+    assert cost(cp_blocks_mma="overlap").tensor == usual.tensor - 12 * 64
+    assert usual.epilogue == 64 * 2 + 130 + 30 * 52  # 30 KB stored
+    assert cost(ld_column="port").epilogue == usual.epilogue - 64
+    assert usual.l2 == 122880 // 64 and cost(l2_port="best").l2 == -(-122880 // 81)
+    assert usual.cycles == usual.tensor + usual.epilogue + 1000
+    assert cost(cta_latency="loaded").cycles == usual.cycles + 660
+
+
+def test_the_remark_has_the_choice_under_every_other_answer() -> None:
+    said: list[str] = []
+    with remarks_to(lambda location, text: said.append(text)), mlir_context() as context:
+        module = load_module(Conv(1, 28, 28, 256, 128, 1, 1).text(), context)
+        for each in (RaiseToTc(), TileConv()):
+            each.apply(module)
+    answers = [
+        f"{name}={answer}"
+        for name, constant in disputed("sm_100a").items()
+        for answer in list(constant.figures["sm_100a"])[1:]
+    ]
+    after = said[0].partition("where sources disagree")[2]
+    for answer in answers:
+        assert (answer in after) == (answer.partition("=")[0] in PRICED)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tcir
+from tcir.passes.conv.cost import Cost
 from tcir.passes.conv.schedules import Candidate
 from tcir.passes.conv.tile_conv import TileConv
 from tcir.passes.raising.raise_to_tc import RaiseToTc
@@ -29,6 +30,7 @@ BENCH = runpy.run_path(str(ROOT / "bench" / "conv_schedules.py"))
 CHUNKS = split_chunks(EXAMPLES.read_text(), EXAMPLES.name)
 NAMES = [re.findall(r"@(\w+)\(", chunk.text)[0] for chunk in CHUNKS]
 QUICK = {"conv2_3x3"}
+BATCHES = (1, 8, 32)
 STEM = Conv(1, 224, 224, 3, 64, 7, 7, (3, 3, 3, 3), strides=(2, 2))
 
 
@@ -42,24 +44,14 @@ def chosen(text: str) -> str:
     return said[-1].split()[1]
 
 
-def page() -> dict[tuple[str, str], list[str]]:
-    """Cells of docs/convolution.md's table by layer and batch size."""
-    text = (ROOT / "docs" / "convolution.md").read_text()
-    rows = [[c.strip() for c in line.strip("| ").split("|")] for line in text.splitlines()]
-    return {(row[0], row[1]): row for row in rows if row[0] in NAMES and len(row) > 10}
-
-
-PAGE = page()
-
-
-def short(each: Candidate) -> str:
-    """A schedule as the page names it: ``shift-reuse rows``."""
-    name, _, tiling = each.schedule.removeprefix("conv-").rstrip("}").partition("{tiling=")
-    return f"{name} {tiling}".strip()
+LINES = (ROOT / "docs" / "convolution.md").read_text().splitlines()
+CELLS = {line: [cell.strip() for cell in line.strip("| ").split("|")] for line in LINES}
+PAGE = {(c[0], c[1]): line for line, c in CELLS.items() if c[0] in NAMES and len(c) > 10}
+"""Rows of docs/convolution.md by layer and batch size."""
 
 
 def test_the_page_has_all_rows() -> None:
-    assert set(PAGE) == {(name, batch) for name in NAMES for batch in ("1", "8")}
+    assert set(PAGE) == {(name, batch) for name in NAMES for batch in map(str, BATCHES)}
 
 
 def test_the_file_has_all_distinct_convolutions() -> None:
@@ -82,7 +74,7 @@ def layer_of(place: int, batch: int) -> Any:
 
 
 @places
-@pytest.mark.parametrize("batch", [1, 8])
+@pytest.mark.parametrize("batch", BATCHES)
 def test_no_schedule_is_chosen_that_the_model_finds_slower(place: int, batch: int) -> None:
     layer = layer_of(place, batch)
     print("\n" + "\n".join(BENCH["rows"](layer)))
@@ -93,21 +85,33 @@ def test_no_schedule_is_chosen_that_the_model_finds_slower(place: int, batch: in
 
 
 @places
-@pytest.mark.parametrize("batch", [1, 8])
+@pytest.mark.parametrize("batch", BATCHES)
 def test_the_row_of_the_page(place: int, batch: int) -> None:
     """docs/convolution.md has what `python bench/conv_schedules.py` prints for the layer."""
     layer = layer_of(place, batch)
-    legal = [each for each in layer.ranked if not each.reason]  # cheapest first
-    cells = [layer.name, str(batch)]
-    for name in ("shift-reuse", "smem-offset", "implicit-gemm"):
-        each = next(each for each in legal if each.schedule.startswith(f"conv-{name}"))
-        if name == "shift-reuse":
-            cells.append(f"{short(each).split()[1]}, {each.work.n_tile}")
-        megabytes = (each.work.activations + each.work.filters) / 1e6
-        cells += [
-            f"{each.microseconds:.2f}", f"{megabytes:.1f}", f"{each.work.lane_efficiency:.2f}"
-        ]  # fmt: skip
-    assert PAGE[layer.name, str(batch)] == [*cells, short(legal[0])]
+    assert PAGE[layer.name, str(batch)] == BENCH["markdown"](layer)
+
+
+@places
+@pytest.mark.parametrize("batch", BATCHES)
+def test_the_choice_under_another_answer_is_its_cheapest(place: int, batch: int) -> None:
+    """And the page's table of answers names the layer where, and only where, it is another."""
+    layer = layer_of(place, batch)
+    assert len(layer.choices) >= 10
+    for answer, chosen in layer.choices.items():
+        times = [Cost.of(each.work, chosen.constants).microseconds
+                 for each in layer.ranked if each.work and not each.reason]  # fmt: skip
+        assert chosen.microseconds <= min(times)
+        (row,) = (cells for cells in CELLS.values() if cells[0] == answer)
+        assert (f"{layer.name} ({batch})" in row[2]) == (answer in layer.changed())
+
+
+@pytest.mark.slow
+def test_the_table_of_answers() -> None:
+    layers = [layer_of(place, batch) for place in range(len(NAMES)) for batch in BATCHES]
+    table = BENCH["dispute_table"](layers).splitlines()
+    start = LINES.index(table[0])
+    assert LINES[start : start + len(table)] == table
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ def shape(**sizes: Any) -> ConvShape:
     """A convolution with some sizes set."""
     base: dict[str, Any] = dict.fromkeys("nhwcrspqk", 1)
     base |= {"strides": (1, 1), "dilations": (1, 1), "filter": "hwcf", "element": None}
-    base["epilogue_bytes"] = 4
+    base |= {"stored_bytes": 4, "epilogue_reads": 0}
     base |= {f"pad_{side}": 0 for side in ("top", "bottom", "left", "right")}
     return ConvShape(**(base | sizes))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tcir.errors import LaunchError
-from tcir.target import RATES, TARGETS
+from tcir.target import TARGETS
 from tcir.time import (
     CONSTANTS,
     RATES_BY_KIND,
@@ -69,13 +69,6 @@ def test_alternatives_differ_from_the_default_in_one_constant() -> None:
     for other in others:
         (name,) = other.choices
         assert other[name] != default[name]
-
-
-def test_cost_models_and_the_table_have_the_same_rates() -> None:
-    ours, rates = Constants("sm_100a"), RATES["sm_100a"]
-    assert ours["clock"] == rates.clock_ghz and ours["hbm"] == rates.hbm_bytes_per_ns
-    assert ours["l2-port"] == rates.l2_bytes_per_cycle
-    assert ours["shared-port"] == rates.smem_bytes_per_cycle
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tcir.errors import LaunchError, did_you_mean
-from tcir.target import TARGETS, Target
+from tcir.target import SMEM_BYTES_PER_CYCLE, TARGETS, Target
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,7 @@ _CONSTANTS = (
             },
             sm_100a={
                 "hopper": _assumed(64, "the figure of sm_90"),
+                "wide": Figure(62, "SA: a CUTLASS main loop of 128x256", "calculated"),
                 "best": Figure(81, "SA: a CUTLASS main loop of 128x128", "calculated"),
             },
         ),
@@ -149,9 +150,9 @@ _CONSTANTS = (
         "B/clk",
         "shared memory of one SM",
         _by(
-            sm_80=Figure(128, "CUDA C++ Programming Guide", "vendor"),
-            sm_90=Figure(128, "GH: 124 to 127"),
-            sm_100a=Figure(128, "SA; B3: 37 TB/s"),
+            sm_80=Figure(SMEM_BYTES_PER_CYCLE, "CUDA C++ Programming Guide", "vendor"),
+            sm_90=Figure(SMEM_BYTES_PER_CYCLE, "GH: 124 to 127"),
+            sm_100a=Figure(SMEM_BYTES_PER_CYCLE, "SA; B3: 37 TB/s"),
         ),
     ),
     Constant(
@@ -436,6 +437,18 @@ _CONSTANTS = (
             sm_80=_assumed(1000, "as sm_100a"),
             sm_90=_assumed(1000, "as sm_100a"),
             sm_100a=_assumed(1000, "no public figure"),
+        ),
+    ),
+    Constant(
+        "cta-latency",
+        "cycles",
+        "of a CTA before its first mma and after its last, which nothing of its own hides",
+        _by(
+            sm_100a={
+                "between": _assumed(1000, "between light and loaded"),
+                "light": Figure(720, "NV: TMA 460, SA: mma 260", "calculated"),
+                "loaded": Figure(1660, "SA: TMA about 1400, mma 260", "calculated"),
+            }
         ),
     ),
     Constant(

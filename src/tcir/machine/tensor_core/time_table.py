@@ -10,10 +10,7 @@ does not matter.
 from __future__ import annotations
 
 from tcir.machine.refusal import TmemError
-from tcir.target import DEFAULT_TARGET, RATES
-
-SMEM_BYTES_PER_CYCLE = RATES[DEFAULT_TARGET.name].smem_bytes_per_cycle
-"""Shared-memory read rate of one SM (SemiAnalysisAI/microbench-blackwell)."""
+from tcir.target import SMEM_BYTES_PER_CYCLE
 
 K_BYTES = 32
 """Bytes of K per row of A (and column of B) in one dense instruction."""
