@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcir.errors import InputError
+from tcir.errors import InputError, UnknownNameError
 from tcir.machine import Assumptions
 from tcir.passmanager.pipeline import named_pipeline
 from tcir.ptxrun.command import main as tc_run
 from tcir.ptxrun.kit import programs, write_kit
+from tcir.ptxrun.program_bundle import pack_program
 from tcir.runtime import bundle as bundles
 from tcir.runtime import selftest, timing, visit
 from tcir.runtime.bundle import Call
@@ -125,6 +126,57 @@ def test_a_fault_has_a_report(gpu: Install, tmp_path: Path) -> None:
     found = visit.attempt(bundle, 3)
     assert found["outcome"] == "fault"
     assert "kernel @saxpy failed: CUDA_ERROR_ILLEGAL_ADDRESS" in found["message"]
+
+
+# --- approximate functions -----------------------------------------------------------------------
+
+RSQRT = """
+func.func @f(%a: tensor<128xf32>) -> tensor<128x{type}> {{
+  %e = tensor.empty() : tensor<128x{type}>
+  %r = linalg.generic {{indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>],
+      iterator_types = ["parallel"]}}
+      ins(%a : tensor<128xf32>) outs(%e : tensor<128x{type}>) {{
+  ^bb0(%x: f32, %o: {type}):
+    %m = math.absf %x : f32
+    %y = math.rsqrt %m : f32
+    {last}
+  }} -> tensor<128x{type}>
+  return %r : tensor<128x{type}>
+}}
+"""
+F32 = RSQRT.format(type="f32", last="linalg.yield %y : f32")
+BF16 = RSQRT.format(
+    type="bf16", last="%z = arith.truncf %y : f32 to bf16 linalg.yield %z : bf16"
+).replace("bf16 linalg", "bf16\n    linalg")
+
+
+@pytest.mark.parametrize(
+    ("units", "outcome"),
+    [(0.0, "equal"), (1.0, "within bound"), (64.0, "different"), (np.nan, "different")],
+)
+@pytest.mark.parametrize(("program", "width", "digits"), [(F32, 4, 23), (BF16, 2, 7)])
+def test_results_of_approximate_functions_have_a_bound(
+    gpu: Install, tmp_path: Path, program: str, width: int, digits: int, units: float, outcome: str
+) -> None:
+    """units: how far the reference of an element whose bits differ is from what the GPU gives."""
+    pack_program(tmp_path, program, "simt-elementwise", name="f", target="sm_90")
+    bundle = Bundle.read(tmp_path)
+    (number,) = bundle.near
+    gpu(bundle)
+    bits = bundle.expected[number].view(f"u{width}").copy()
+    reference, errors = bundle.near[number]
+    at = int(np.flatnonzero(np.isfinite(reference))[5])
+    bits[at] ^= units != 0
+    reference[at] *= 1 + units * 2.0**-digits
+    near = {number: (reference, errors)}
+    found = visit.attempt(replace(bundle, expected={number: bits.view(np.uint8)}, near=near), 3)
+    assert found["outcome"] == outcome, found
+
+
+def test_a_type_whose_error_is_not_bounded(tmp_path: Path) -> None:
+    program = BF16.replace("bf16", "f8E4M3FN")
+    with pytest.raises(InputError, match="expected f32, f16 or bf16 results of approximate"):
+        pack_program(tmp_path, program, "simt-elementwise", name="f", target="sm_90")
 
 
 # --- a visit -------------------------------------------------------------------------------------
@@ -292,6 +344,12 @@ def test_a_folder_without_programs(tmp_path: Path) -> None:
     (tmp_path / "k.mlir").write_text("func.func @f() { return }\n")
     with pytest.raises(InputError, match=r"head has a command with --pipeline=NAME, got none"):
         write_kit(tmp_path / "kit", tmp_path)
+    assert not (tmp_path / "kit").exists()
+
+
+def test_an_unknown_target_is_refused_once(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match=r"expected a target out of .*, got 'sm_91'"):
+        write_kit(tmp_path / "kit", ROOT / "examples", target="sm_91")
     assert not (tmp_path / "kit").exists()
 
 

@@ -12,6 +12,7 @@ from tcir.ptxrun.program_bundle import pack_program
 from tcir.runtime.bundle import carry, check_new
 from tcir.runtime.micro_kernels import micro_kernels
 from tcir.runtime.questions import write_questions
+from tcir.session.session import check_name
 from tcir.target import DEFAULT_TARGET
 
 _PIPELINE = re.compile(r"--pipeline[= ](?:'([^']+)'|(\S+))")
@@ -47,6 +48,7 @@ def write_kit(
     A program that cannot be bundled is left out and named. The questions are for B200s only.
     """
     check_new(folder)
+    check_name(target)
     found = list(programs(source))
     if not found:
         raise InputError(

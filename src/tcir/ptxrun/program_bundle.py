@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,11 @@ import tcir
 from tcir.interp import OutputSpec
 from tcir.program.inputs import Kind, make_inputs, poison
 from tcir.program.memory_image import image_spec, images
-from tcir.runtime.bundle import Call, carry, check_new, pack
+from tcir.program.source import load_module, mlir_context
+from tcir.runtime.bundle import Call, Near, carry, check_new, pack
 from tcir.target import DEFAULT_TARGET
+from tcir.validation.reference import Reference, reference_of
+from tcir.validation.settings import Settings
 
 
 def write_program(
@@ -48,13 +52,22 @@ def pack_program(
     target: str = DEFAULT_TARGET.name,
     **options: Any,
 ) -> None:
-    """The same without what makes the folder run; program: a path or the text; name: its own."""
+    """The same without what makes the folder run; program: a path or the text; name: its own.
+
+    Results that approximate functions contribute to have a bound, InputError if none is known.
+    """
     kernel = tcir.compile(program, pipeline, target=target, **options)
     signature, sequence = kernel.signature, kernel.launches
-    arrays = [*images(make_inputs(signature.inputs, seed, inputs)), *sequence.constants]
+    known: Reference | None = None
+    if re.search(r"^\s*[^/]*\.approx\b", kernel.ptx, re.MULTILINE):
+        with mlir_context() as context:
+            known = reference_of(load_module(program, context), Settings(seed, inputs))
+    given = known.inputs if known else images(make_inputs(signature.inputs, seed, inputs))
+    arrays = [*given, *sequence.constants]
     byte = np.dtype(np.uint8)
     workspaces = [poison(OutputSpec((size,), byte)) for size in sequence.workspaces.sizes]
-    buffers = [*arrays, *(poison(image_spec(spec)) for spec in signature.outputs), *workspaces]
+    results = [poison(image_spec(spec)) for spec in signature.outputs]
+    buffers = [*arrays, *results, *workspaces]
     calls = [
         Call(
             launch.name,
@@ -62,16 +75,17 @@ def pack_program(
             launch.block,
             launch.cluster,
             launch.dynamic_smem,
-            given,
+            passed,
             launch.programmatic,
         )
-        for launch, given in sequence.calls(buffers, range(len(arrays), len(buffers)))
+        for launch, passed in sequence.calls(buffers, range(len(arrays), len(buffers)))
     ]
     pack(
         folder,
         kernel.ptx,
         calls,
         workspaces=workspaces,
+        near=list(map(Near, results, known.results, known.errors)) if known else [],
         target=kernel.target,
         origin={
             "program": name,

@@ -9,7 +9,9 @@
       kernel.cubin  kernel.ptx
       data.npz         each buffer's bytes before the launches, and the bytes expected after them
 
-The expected bytes are those of the simulated machine. A kit is a folder with the first three and
+The expected bytes are those of the simulated machine. Approximate functions (`ex2.approx`,
+`rsqrt.approx`) give other bits on silicon: where a program has them, its results have a reference
+and a bound instead (`Near`). A kit is a folder with the first three and
 with bundles' folders, which have the rest.
 """
 
@@ -31,7 +33,7 @@ from tcir.runtime.cubin import triple
 from tcir.runtime.micro_kernel import Array
 from tcir.target import DEFAULT_TARGET
 
-SCHEMA = 3
+SCHEMA = 4
 CARRIED = (
     "__init__.py",
     "errors.py",
@@ -120,6 +122,23 @@ class Call:
         }
 
 
+@dataclass(frozen=True)
+class Near:
+    """A result that approximate functions contribute to.
+
+    reference: what the program as it came in gives
+    errors:    of each element the most that it may be off, float64
+    """
+
+    array: Array
+    reference: Array
+    errors: Array
+
+    def fields(self) -> dict[str, Array]:
+        """As they lie in data.npz, by their names there; an element as float64 is exact."""
+        return {"reference": self.reference.astype(np.float64), "errors": self.errors}
+
+
 def write(
     folder: Path,
     ptx: str,
@@ -159,12 +178,14 @@ def pack(
     calls: Sequence[Call],
     *,
     workspaces: Sequence[Array] = (),
+    near: Sequence[Near] = (),
     target: str = DEFAULT_TARGET.name,
     origin: dict[str, Any] | None = None,
 ) -> None:
     """Executes PTX on the machine, one call after the other, and writes the data of a bundle.
 
-    `workspaces` are the arguments that one kernel writes entirely for another one to read.
+    `workspaces` are the arguments that one kernel writes entirely for another one to read. `near`
+    are the results that have a bound; if there are any, workspaces are not compared.
     `origin` goes into launch.json: the program, the pipeline, the seed of the inputs. `Error` when
     the machine finds anything wrong: what it expects is worth nothing then.
     """
@@ -187,6 +208,10 @@ def pack(
         changed = bool((data[f"before{number}"] != after).any())
         if changed:
             data[f"expected{number}"] = after
+        bound = next((each for each in near if np.may_share_memory(last, each.array)), None)
+        if bound is not None:
+            _check_bound(bound, after)
+            data |= {f"{name}{number}": array for name, array in bound.fields().items()}
         buffers.append(
             {
                 "dtype": first.dtype.name,
@@ -195,6 +220,7 @@ def pack(
                 "before_sha256": digest(data[f"before{number}"]),
                 "expected_sha256": digest(after),
                 "written": changed,
+                "bounded": bound and bound.array.dtype.name,
                 "workspace": any(np.may_share_memory(last, array) for array in workspaces),
             }
         )
@@ -209,6 +235,20 @@ def pack(
         folder, ptx, cubin.data, data,
         {"target": target, "launches": launches, "buffers": buffers, "origin": origin or {}},
     )  # fmt: skip
+
+
+def _check_bound(near: Near, after: Array) -> None:
+    from tcir.runtime.replay import excess
+
+    dtype = near.array.dtype.name
+    if dtype not in ("float32", "float16", "bfloat16"):
+        raise InputError(
+            f"--bundle: expected f32, f16 or bf16 results of approximate functions, got {dtype}, "
+            "whose error is not bounded element by element"
+        )
+    ratio = excess(after, dtype, **near.fields())
+    if not ratio <= 1:
+        raise Error(f"no bundle of a kernel whose results are {ratio:.2g} of their bound")
 
 
 def save(

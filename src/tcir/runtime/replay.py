@@ -29,6 +29,8 @@ class Bundle:
     ptx: str
     before: list[np.ndarray[Any, Any]]
     expected: dict[int, np.ndarray[Any, Any]]
+    near: dict[int, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]
+    """Of results with a bound: the reference, and how far each element may be off."""
 
     @staticmethod
     def read(folder: Path) -> Bundle:
@@ -44,9 +46,14 @@ class Bundle:
                     for n, b in enumerate(description["buffers"])
                     if b["written"]
                 }
+                near = {
+                    n: (data[f"reference{n}"], data[f"errors{n}"])
+                    for n, b in enumerate(description["buffers"])
+                    if b.get("bounded")
+                }
         except (OSError, ValueError, KeyError) as error:
             raise InputError(f"{folder}: {error}; {_READ}") from None
-        bundle = Bundle(folder, description, cubin, ptx, before, expected)
+        bundle = Bundle(folder, description, cubin, ptx, before, expected, near)
         bundle._verify()
         return bundle
 
@@ -146,6 +153,13 @@ def replay(bundle: Bundle, repeats: int) -> dict[str, Any]:
                 for each in bundle.launches
                 if any(param.get("buffer") == n for param in each["params"])
             ]
+        if where.size and n in bundle.near:
+            entry["error_over_bound"] = ratio = excess(
+                found, d["buffers"][n]["bounded"], *bundle.near[n]
+            )
+            entry["within"] = ratio <= 1
+        elif bundle.near and "workspace_of" in entry:
+            entry["within"] = True  # what it does to the results is in their bound
         if where.size:
             first = int(where[0])
             entry["first"] = first
@@ -154,6 +168,7 @@ def replay(bundle: Bundle, repeats: int) -> dict[str, Any]:
             np.savez_compressed(bundle.folder / f"silicon{n}.npz", found=found)
         report["buffers"].append(entry)
     report["equal"] = all(b["different"] == 0 for b in report["buffers"])
+    report["within"] = all(b.get("within", not b["different"]) for b in report["buffers"])
     # Timed last, all launches together: a kernel may use what it wrote.
     times = measure(launch, repeats=repeats)
     report["milliseconds"] = {
@@ -163,6 +178,25 @@ def replay(bundle: Bundle, repeats: int) -> dict[str, Any]:
         "launches": repeats,
     }
     return report
+
+
+def excess(
+    found: np.ndarray[Any, Any],
+    dtype: str,
+    reference: np.ndarray[Any, Any],
+    errors: np.ndarray[Any, Any],
+) -> float:
+    """The largest error of a buffer's bytes as a part of its bound; infinite for a stray NaN."""
+    if dtype == "bfloat16":  # numpy has none: the upper half of an f32
+        values = (found.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    else:
+        values = found.view(dtype)
+    values = values.astype(np.float64).reshape(reference.shape)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        off = np.abs(values - reference)
+        off[(values == reference) | (np.isnan(values) & np.isnan(reference))] = 0
+        parts = np.where(off == 0, 0.0, off / errors)
+    return float(np.nan_to_num(parts, nan=np.inf).max(initial=0.0))
 
 
 def describe_device() -> dict[str, Any]:

@@ -112,8 +112,15 @@ def attempt(bundle: Bundle, repeats: int) -> Report:
     except (InputError, CudaError) as error:
         found.update(outcome="refused", message=str(error), exit_code=error.exit_code)
     else:
-        found["outcome"] = "equal" if found.get("equal", True) else "different"
+        found["outcome"] = _outcome(found)
     return found
+
+
+def _outcome(found: Report) -> str:
+    """Of a bundle that ran; a question, which compares nothing, is equal for now."""
+    if found.get("equal", True):
+        return "equal"
+    return "within bound" if found["within"] else "different"
 
 
 # --- the visit -----------------------------------------------------------------------------------
@@ -121,7 +128,7 @@ def attempt(bundle: Bundle, repeats: int) -> Report:
 
 def _visit(folder: Path, chosen: Sequence[Bundle], repeats: int, seconds: float) -> int:
     report: Report = {
-        "schema": 3,
+        "schema": 4,
         "started": _now(),
         "host": _host(),
         "bundles": [],

@@ -69,8 +69,7 @@ class Session:
         verify_each: bool = True,
         contained: bool = False,
     ) -> None:
-        if target not in TARGETS:
-            raise UnknownNameError(f"expected a target out of {', '.join(TARGETS)}, got '{target}'")
+        check_name(target)
         self.module, self.pipeline = module, pipeline
         self.watcher = watcher or Watcher()
         self.verify_each = verify_each
@@ -175,6 +174,12 @@ class Session:
     def _add(self, line: Line) -> None:
         self.report.passes.append(line)
         self.watcher.line(line)
+
+
+def check_name(target: str) -> None:
+    """UnknownNameError for what is no target."""
+    if target not in TARGETS:
+        raise UnknownNameError(f"expected a target out of {', '.join(TARGETS)}, got '{target}'")
 
 
 def set_target(module: ir.Module, target: str) -> None:

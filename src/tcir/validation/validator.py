@@ -359,7 +359,8 @@ class Validator:
         return in_memory(outputs, lambda specs: run_in_order(steps, buffers, specs, spaces))
 
     @property
-    def _main(self) -> Draw:
+    def main(self) -> Draw:
+        """The inputs that are executed in every order."""
         assert self._draws is not None
         return self._draws.main
 
@@ -388,21 +389,21 @@ class Validator:
     def _compare(self, line: Line, outcome: Outcome) -> None:
         got, rules = outcome.outputs, _rules(outcome.level)
         as_before = compare.same_bits(self._previous, got)
-        if compare.same_bits(self._main.reference, got):
+        if compare.same_bits(self.main.reference, got):
             line.verdict = "equal"
             line.compared = f"{rules}, bit for bit with the input" + (
                 "" if as_before else "; the result before was within bound only"
             )
             return
-        bound, why = self._bound(self._main)
+        bound, why = self._bound(self.main)
         errors = bound.errors if bound else None
-        difference = compare.first_difference(self._main.reference, got, errors)
+        difference = compare.first_difference(self.main.reference, got, errors)
         before = "bit for bit as before the pass" if as_before else "not bit for bit as before"
         if bound is not None:
-            error, ratio = compare.largest_ratio(self._main.reference, got, bound.errors)
+            error, ratio = compare.largest_ratio(self.main.reference, got, bound.errors)
             line.max_error, line.max_error_over_bound = error, ratio
             if difference is None and (excess := self._excess(line, got, bound)):
-                why, difference = excess, compare.first_difference(self._main.reference, got)
+                why, difference = excess, compare.first_difference(self.main.reference, got)
         if difference is None:
             line.verdict = "within bound"
             line.compared = (
@@ -417,7 +418,7 @@ class Validator:
 
     def _excess(self, line: Line, got: Sequence[Array], bound: Bound) -> str:
         """How far the rms error is beyond its bound, or nothing; fills in the line's ratio."""
-        means = compare.mean_squares(self._main.reference, got, bound.squares)
+        means = compare.mean_squares(self.main.reference, got, bound.squares)
         ratios = [math.sqrt(mean / limit) for mean, limit in zip(means, bound.limits, strict=True)]
         line.rms_error_over_bound = max(ratios, default=0.0)
         if line.rms_error_over_bound <= 1:

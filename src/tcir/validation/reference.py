@@ -1,0 +1,36 @@
+"""What a program gives before any pass, and how far a kernel's results may be off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tcir.errors import InputError
+from tcir.interp.types import Array
+from tcir.validation.settings import Settings
+from tcir.validation.validator import Validator
+
+if TYPE_CHECKING:
+    from tcir._mlir import ir
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Inputs as kernels receive them, the results of the program as it came in, and the bound of
+    each result: of each element, the most that it may be off.
+    """
+
+    inputs: list[Array]
+    results: list[Array]
+    errors: list[Array]
+
+
+def reference_of(module: ir.Module, settings: Settings) -> Reference:
+    """Executes the program of `module`; InputError if its results have no bound."""
+    validator = Validator(settings)
+    line = validator.start(module)
+    draw = validator.main
+    if line.verdict != "reference" or draw.bound is None:
+        why = str(line.difference or draw.no_bound or line.compared)
+        raise InputError(f"expected results with a bound on their rounding, got none: {why}")
+    return Reference(draw.images, draw.reference, draw.bound.errors)
