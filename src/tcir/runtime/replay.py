@@ -16,6 +16,7 @@ import numpy as np
 
 from tcir.errors import InputError
 
+Array = np.ndarray[Any, Any]
 _READ = "the folder is damaged: ask for it again"
 
 
@@ -27,9 +28,9 @@ class Bundle:
     description: dict[str, Any]
     cubin: bytes
     ptx: str
-    before: list[np.ndarray[Any, Any]]
-    expected: dict[int, np.ndarray[Any, Any]]
-    near: dict[int, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]
+    before: list[Array]
+    expected: dict[int, Array]
+    near: dict[int, tuple[Array, Array]]
     """Of results with a bound: the reference, and how far each element may be off."""
 
     @staticmethod
@@ -181,10 +182,10 @@ def replay(bundle: Bundle, repeats: int) -> dict[str, Any]:
 
 
 def excess(
-    found: np.ndarray[Any, Any],
+    found: Array,
     dtype: str,
-    reference: np.ndarray[Any, Any],
-    errors: np.ndarray[Any, Any],
+    reference: Array,
+    errors: Array,
 ) -> float:
     """The largest error of a buffer's bytes as a part of its bound; infinite for a stray NaN."""
     if dtype == "bfloat16":  # numpy has none: the upper half of an f32
