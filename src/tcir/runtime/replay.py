@@ -189,10 +189,9 @@ def excess(
 ) -> float:
     """The largest error of a buffer's bytes as a part of its bound; infinite for a stray NaN."""
     if dtype == "bfloat16":  # numpy has none: the upper half of an f32
-        values = (found.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
-    else:
-        values = found.view(dtype)
-    values = values.astype(np.float64).reshape(reference.shape)
+        found = (found.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    values = found.view("f4" if dtype == "bfloat16" else dtype).astype("f8")
+    values = values.reshape(reference.shape)
     with np.errstate(invalid="ignore", divide="ignore"):
         off = np.abs(values - reference)
         off[(values == reference) | (np.isnan(values) & np.isnan(reference))] = 0
