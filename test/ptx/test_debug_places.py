@@ -279,6 +279,44 @@ def test_a_conversation() -> None:
     assert "a command may be shortened" in said.lower()
 
 
+def test_several_registers_as_another_type() -> None:
+    """After the second add %f2 is 3; half the warp has left, and never wrote %f3."""
+    commands = [
+        "print f32=%f1..%f3", "print f16x2=%f1 %f2", "print f16x2=all", "print f32", "print",
+        "print %f0..%f1", "print f64=all", "print s32=%r1..%r0", "print s32=%r9", "print %q1",
+    ]  # fmt: skip
+    text = LOOP.replace("AGAIN:\n", "AGAIN:\n setp.gt.u32 %p1, %r1, 19; @%p1 ret;\n")
+    text = text.replace(" .loc 1 6 1", " mov.f32 %f3, %f2;\n .loc 1 6 1")
+    line = line_of(text, "mov.f32 %f3, %f2;")
+    said: dict[str, str] = {}
+    at: list[str] = []
+    left = iter([f"break {line}", "c", "c", *commands])
+
+    def read(prompt: str) -> str:
+        at.append(next(left, "quit"))
+        return at[-1]
+
+    def write(text: str) -> None:
+        said[at[-1] if at else ""] = text
+
+    debug.interact(text, read=read, write=write, **launch())
+    first = [" ".join(line.split()) for line in said["print f32=%f1..%f3"].splitlines()]
+    assert first[1] == "%f1 .f32 1.5 in all lanes"
+    assert first[-1] == "%f3 .f32 1.5 in lanes 0 to 19; poison in lanes 20 to 31"
+    assert " ".join(first[2:-1]).split() == ["%f2", ".f32", *["3"] * 20, *["0"] * 12]
+    halves = np.array([1.5, 3], np.float32).view(np.float16).reshape(2, 2)
+    assert f"{halves[0, 0]:g}:{halves[0, 1]:.9g} in all lanes" in said["print f16x2=%f1 %f2"]
+    every = said["print f16x2=all"]
+    assert "%f1" in every and "%r2" in every and "%rd1" not in every and "%p1" not in every
+    assert "poison in lanes 20 to 31" in every
+    assert said["print f32"].count(".f32") == 2 and "%f3" in said["print"]
+    assert "%f1" in said["print %f0..%f1"] and "%f2" not in said["print %f0..%f1"]
+    assert said["print f64=all"].count(".f64") == 2
+    assert "expected a range such as" in said["print s32=%r1..%r0"]
+    assert "%r9 does not occur; %r1 to %r2 do" in said["print s32=%r9"]
+    assert "%q1 does not occur" in said["print %q1"]
+
+
 def test_a_conversation_that_ends_early() -> None:
     for commands in (("break AGAIN", "c", "quit"), ("break AGAIN", "c")):
         stop, _ = talk(*commands)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tcir.interp.ptx.layout import lay_out
 from tcir.interp.ptx.parser import parse
 from tcir.interp.ptx.program import decode
+from tcir.run import run_ptx
 
 from .conftest import HEADER
 
@@ -28,6 +30,59 @@ OTHERS = {
     "guarded": f"L: @%p1 {WAIT} %p0, [bar], 0; @!%p0 bra L;",
     "sleeps": f"L: {WAIT} %p0, [bar], 0; nanosleep.u32 20; @!%p0 bra L;",
 }
+
+
+GIVING_UP = {"counts", "two"}
+
+
+@pytest.mark.parametrize("name", [*LOOPS, *OTHERS])
+def test_a_loop_with_another_end(name: str) -> None:
+    assert bool(waiting("gives_up", (LOOPS | OTHERS)[name])) == (name in GIVING_UP)
+
+
+COUNTS = f"""L: {WAIT} %p0, [bar], 0; @%p0 bra D; add.u32 %r0, %r0, 1;
+ setp.lt.u32 %p1, %r0, POLLS; @%p1 bra L; D:"""
+WHOLE = f"""L: {WAIT} %p0, [bar], 0; not.pred %p0, %p0; add.u32 %r0, %r0, 1;
+ setp.lt.and.u32 %p1, %r0, POLLS, %p0; @%p1 bra L;"""
+EXPIRES = """{header}.visible .entry k(.param .u64 out)
+{{
+ .reg .pred %p<4>; .reg .b32 %r<4>; .reg .b64 %rd<4>; .shared .align 8 .b64 bar;
+ mov.u32 %r1, %tid.x; setp.eq.u32 %p2, %r1, 0; mov.b32 %r0, 0;
+ @%p2 mbarrier.init.shared.b64 [bar], 2;
+ bar.sync 0;
+ {loop}
+ ld.param.u64 %rd1, [out]; mad.wide.u32 %rd2, %r1, 4, %rd1; st.global.u32 [%rd2], %r0;
+ bar.sync 0;
+ {again}
+ ret;
+}}
+"""
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2])
+@pytest.mark.parametrize("loop", [COUNTS, WHOLE])
+def test_a_loop_that_counts_its_polls_ends(loop: str, seed: int | None) -> None:
+    """Nobody arrives: it gives up after as many polls as it says, in each of 3 warps."""
+    for polls in (1, 2, 3000):
+        text = EXPIRES.format(header=HEADER, loop=loop.replace("POLLS", str(polls)), again="")
+        out = np.zeros(96, np.uint32)
+        report = run_ptx(text, grid=1, block=96, args=[out], order_seed=seed)
+        assert report.exit_code == 0, report
+        assert (out == polls).all()
+
+
+def test_what_comes_behind_a_loop_that_gave_up_is_a_deadlock() -> None:
+    loop = COUNTS.replace("POLLS", "5")
+    text = EXPIRES.format(header=HEADER, loop=loop, again=f"M: {WAIT} %p0, [bar], 0; @!%p0 bra M;")
+    (error,) = run_ptx(text, grid=1, block=96, args=[np.zeros(96, np.uint32)]).errors
+    assert error.code == "deadlock" and "it lacks 2 of 2 arrivals" in str(error)
+
+
+def test_a_loop_that_counts_without_a_bound_is_a_deadlock() -> None:
+    loop = f"L: {WAIT} %p0, [bar], 0; add.u32 %r0, %r0, 1; @!%p0 bra L;"
+    text = EXPIRES.format(header=HEADER, loop=loop, again="")
+    (error,) = run_ptx(text, grid=1, block=96, args=[np.zeros(96, np.uint32)]).errors
+    assert error.code == "deadlock"
 
 
 LOAD = "ld.volatile.shared.b32 %r0, [%r1];"
@@ -56,11 +111,16 @@ LOOKS = {
 
 def idle(loop: str) -> list[int]:
     """Places of the instructions that may sleep."""
+    return waiting("idle", loop)
+
+
+def waiting(what: str, loop: str) -> list[int]:
+    """Places of the instructions that are `idle` or `gives_up`."""
     registers = ".reg .pred %p<2>; .reg .b32 %r<4>; .shared .b64 bar;"
     module = parse(f"{HEADER}.visible .entry k() {{ {registers}\n mov.b32 %r0, 0;\n {loop} ret; }}")
     (function,) = module.functions.values()
     program = decode(module, function, lay_out(module, function), {})
-    return [at for at, op in enumerate(program.code) if op.idle]
+    return [at for at, op in enumerate(program.code) if getattr(op, what)]
 
 
 @pytest.mark.parametrize("name", LOOPS)

@@ -68,6 +68,46 @@ def test_lanes_element_and_count() -> None:
     assert (found["between"], found["count"]) == ("between warps", 1)
 
 
+STORES = (
+    HEADER
+    + """
+.visible .entry k(.param .u64 out)
+{
+ .reg .b32 %r<8>; .reg .b64 %rd<8>; .shared .align 4 .b8 buffer[256];
+ mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x;
+ mad.lo.u32 %r4, %r2, %r3, %r1; mov.u32 %r5, buffer;
+ shr.u32 %r6, %r4, 1; and.b32 %r6, %r6, 31; WHERE
+ shl.b32 %r7, %r6, 2; add.u32 %r5, %r5, %r7;
+ ld.param.u64 %rd1, [out]; mad.wide.u32 %rd2, %r4, 4, %rd1;
+ st.shared.u32 [%r5], %r4;
+ cvt.u64.u32 %rd3, %r7; add.u64 %rd2, %rd1, %rd3; mad.wide.u32 %rd2, %r2, 256, %rd2;
+ st.global.u32 [%rd2], %r4;
+ ret;
+}
+"""
+)
+
+
+@pytest.mark.parametrize("grid", [1, 64])
+def test_two_lanes_of_one_store_are_named_with_their_element(grid: int) -> None:
+    """Lanes 2 and 3 of each warp write element 1, with 4 and 5 and so on behind them; the second
+    warp writes elements of its own, and 64 CTAs are executed in lockstep."""
+    text = STORES.replace("WHERE", "")
+    out = np.zeros((grid, 8, 8), np.uint32)
+    report = run_ptx(text, grid=grid, block=64, args=[out])
+    shared, stored = report.findings
+    for finding in (shared, stored):
+        assert finding.kind == "between lanes" and finding.count == 2 * grid
+        assert finding.who == "warp 0, lane 0 and warp 0, lane 1 of CTA (0, 0, 0)"
+        assert "PTX ISA 8.7.1" in finding.missing and "0x" not in finding.first + finding.second
+    assert shared.place == "bytes 0x0..0x3 of shared memory"
+    assert stored.place == "bytes 0x0..0x3 of argument 0 (out): [0, 0, 0]"
+    one = STORES.replace("WHERE", "setp.lt.u32 %p1, %r1, 37; @%p1 mov.u32 %r6, %r1;")
+    one = one.replace(".reg .b32 %r<8>;", ".reg .b32 %r<8>; .reg .pred %p1;")
+    later = run_ptx(one, grid=grid, block=64, args=[np.zeros((grid, 8, 8), np.uint32)])
+    assert any("warp 1, lane 6 and warp 1, lane 7" in f.who for f in later.findings), later
+
+
 def test_the_same_in_every_cta_is_one_finding_with_a_count() -> None:
     bins = np.tile(np.arange(32), 2)
     bins = np.concatenate([bins + 32 * n for n in range(6)])

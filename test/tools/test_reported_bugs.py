@@ -85,6 +85,7 @@ COUNT = """.version 8.8
  ret;
 }
 """
+TYPO = COUNT.replace(" ret;", " tcgen05.comit.cta_group::1.mbarrier::arrive::one.b64 [%rd1]; ret;")
 MAP = {
     "array": "m.npy", "mode": "tiled", "dtype": "f16", "dims": [64, 128],
     "strides_bytes": [128], "box": [64, 128], "swizzle": "128B",
@@ -110,9 +111,12 @@ def _made() -> dict[str, bytes]:
         "reqntid.ptx": saxpy.replace(")\n{", ")\n.reqntid 128\n{"),
         "dead.ptx": DEAD,
         "count.ptx": COUNT,
+        "lanes.ptx": COUNT.replace("add.u32 %r1, %r1, 1", "mov.u32 %r1, %tid.x"),
+        "poison.ptx": COUNT.replace(" ld.param.u64 %rd1, [out];\n", ""),
         "sm_90.ptx": ALLOC.format(version="8.8", target="sm_90"),
         "sm_100.ptx": ALLOC.format(version="8.8", target="sm_100"),
         "old.ptx": ALLOC.format(version="7.0", target="sm_100a"),
+        "typo.ptx": TYPO,
         "junk.bin": "\u00e4",
         "list.json": "[]",
     }
@@ -214,6 +218,14 @@ TC_RUN = {
     "CTAs race, not warps": Case(
         "tc-run count.ptx --grid 2 --block 64 --arg zeros=u32,1", 1,
         out=r"(?s)between two CTAs of a launch.*summary: \d+ errors"),
+    "an instruction that is misspelt": Case(
+        "tc-run typo.ptx --grid 1 --block 32 --arg zeros=u32,1", 2,
+        out="no rule for it; did you mean 'tcgen05.commit'"),
+    "lanes of one store": Case(
+        "tc-run lanes.ptx --grid 1 --block 32 --arg zeros=u32,2x4", 1,
+        out=r"warp 0, lane 0 and warp 0, lane 1 of CTA .* of argument 0 \(out\): \[0, 0\]"),
+    "a load of nothing": Case(
+        "tc-run poison.ptx --grid 1 --block 32 --arg zeros=u32,1", 1, out="got poison"),
     "an MLIR program": Case("tc-run matmul.mlir --grid 1 --block 32", 3, "got MLIR; compile it"),
     "a bundle of what": Case("tc-run matmul.mlir --bundle D", 3, "expected --pipeline NAME"),
     "bytes": Case("tc-run junk.bin --grid 1 --block 1", 3, "junk.bin: expected PTX text, got"),

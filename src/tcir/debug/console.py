@@ -8,7 +8,7 @@ from typing import Any
 
 from tcir.debug.control import Breakpoint, Follower, Stopped, place_words, starts
 from tcir.debug.places import check_numbers, lines_at
-from tcir.debug.stop import Stop
+from tcir.debug.stop import SEEN_AS, Stop
 from tcir.debug.watching import Watched, watch
 from tcir.errors import LaunchError
 from tcir.interp.ptx.interpreter import WarpInterpreter
@@ -25,7 +25,7 @@ break PLACE     stops at a line, FILE:LINE of the source or a label[,warp=N][,ct
 watch PLACE     stops after a write to N[I,J], an element of argument N, to an address 0x…, to
                 smem[0x…] (smem:f16[0x…], smem:f16@0xTILE,64,128B[ROW,COLUMN]), to tmem[LANE,COLUMN]
 delete          forgets all breakpoints and watches
-print NAMES     registers of this warp: %r1,%rd2; another type: f32=%r1; all
+print NAMES     registers of this warp: %r1,%d0..%d7; all; as another type: f32=%r1, f16x2=all
 dump PART       registers…, smem[=FROM:TO], tmem[=LANE:LANE,COLUMN:COLUMN], mbarriers
 where           where every warp of this CTA is
 quit            ends the run
@@ -125,8 +125,8 @@ class Console(Follower):
     def _obey(self, word: str, rest: str, stop: Stop) -> bool:
         """Whether the kernel goes on."""
         names = ("step", "continue", "break", "watch", "delete", "print", "dump", "where", "quit")
-        chosen = [name for name in names if word and name.startswith(word)]
-        match chosen[0] if chosen else "":
+        meant = [name for name in names if word and name.startswith(word)]
+        match meant[0] if meant else "":
             case "step":
                 self._steps = int(rest or 1)
                 if self._steps < 1:
@@ -146,9 +146,8 @@ class Console(Follower):
                 self.breakpoints.clear()
                 self.watches.clear()
             case "print":
-                kind, equals, _ = rest.partition("=")
-                self.write(stop.dump([f"registers:{rest}" if equals and kind else
-                                      f"registers={rest}" if rest else "registers"]))  # fmt: skip
+                kind, _, listed = rest.rpartition("=") if rest not in SEEN_AS else (rest, "", "")
+                self.write(stop.dump([f"registers{':' * bool(kind)}{kind}={listed}"]))
             case "dump":
                 self.write(stop.dump([rest] if rest else []))
             case "where":

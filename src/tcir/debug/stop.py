@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from tcir.debug.control import Follower, Group, groups
+from tcir.debug.names import named
 from tcir.debug.show import lanes_of, ranges, rows_of_bytes, rows_of_words
 from tcir.interp.ptx.interpreter import WarpInterpreter
 from tcir.interp.ptx.registers import VIEW_DTYPES, view
@@ -42,13 +43,19 @@ class Register:
     values: np.ma.MaskedArray
     undefined: int
 
+    def fits(self, kind: str) -> bool:
+        """Whether its bits may be seen as that type."""
+        bits = np.ma.getdata(self.values).dtype
+        dtype, halves = SEEN_AS.get(kind, bits), 2 if kind.endswith("x2") else 1
+        return bits.kind != "b" and dtype.itemsize * halves == bits.itemsize
+
     def seen_as(self, kind: str) -> Register:
         """The same bits as another type: "f32", "s32", "f16x2", … of `SEEN_AS`."""
         bits = np.ma.getdata(self.values)
         if kind not in SEEN_AS or bits.dtype.kind == "b":
             raise LaunchError(
-                f"register {self.name}: expected one of {', '.join(SEEN_AS)} to show it as, and no "
-                f"predicate, got {kind!r}"
+                f"register {self.name}: expected a register that is no predicate, and one of "
+                f"{', '.join(SEEN_AS)} to show it as, got {kind!r}"
             )
         dtype, halves = SEEN_AS[kind], 2 if kind.endswith("x2") else 1
         if dtype.itemsize * halves != bits.dtype.itemsize:
@@ -120,17 +127,15 @@ class Stop:
     def registers(
         self, names: Iterable[str] | None = None, *, warp: int | None = None
     ) -> list[Register]:
-        """Registers of a warp by name; by default those of `instruction`."""
+        """Registers of a warp by name, or "%d0..%d31"; by default those of `instruction`."""
         chosen = self._find(warp)
         function = chosen.program.function
         if names is None:
             instruction = self.instruction() if chosen is self._follower.at else None
             found = _registers(instruction) if instruction else []
         else:
-            wanted = list(names)
-            known = {r.name for r in function.registers}
-            if missing := [n for n in wanted if n not in known]:
-                raise LaunchError(f"register: {missing[0]} does not occur in {function.name}")
+            known = [r.name for r in function.registers]
+            wanted = [name for words in names for name in named(words, known)]
             found = [r for n in wanted for r in function.registers if r.name == n]
         return [_register(chosen.warp, reg) for reg in found]
 
@@ -204,8 +209,9 @@ class Stop:
     def dump(self, specs: Iterable[str] = ()) -> str:
         """Parts of the state as text.
 
-        specs: "registers", "registers=%r1,%rd2", "registers=all" (each optionally with a warp:
-        "registers@3=all", and as another type: "registers:f32=%r1"), "smem=0x400:0x480" (bytes),
+        specs: "registers", "registers=%r1,%d0..%d7", "registers=all" (each optionally with a warp:
+        "registers@3=all", and as another type, which with "all" leaves out those of another size:
+        "registers:f32=%r1"), "smem=0x400:0x480" (bytes),
         "tmem=0:4,0:16" (lanes, columns), "mbarriers". None: the registers of the instruction, the
         mbarriers, and some of what was written to the memories.
         """
@@ -244,9 +250,9 @@ class Stop:
         if value == "all":
             found = self.all_registers(warp=index)
         else:
-            found = self.registers(value.split(",") if value else None, warp=index)
+            found = self.registers([value] if value else None, warp=index)
         if kind:
-            found = [r.seen_as(kind) for r in found]
+            found = [r.seen_as(kind) for r in found if value != "all" or r.fits(kind)]
         return [f"registers of warp {index}:", *(f"  {r}" for r in found)]
 
     def _shared_text(self, value: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tcir.interp.ptx.op import BRANCH, TRY_WAIT, Op
+from tcir.interp.ptx.op import BRANCH, EXIT, PLAIN, TRY_WAIT, Op
 from tcir.interp.ptx.syntax import Address, Imm, Instruction, Not, Operand, Reg
 
 _COMPUTES = ("mov.", "setp.", "not.", "and.", "or.")
@@ -22,6 +22,38 @@ def idle_waits(code: Sequence[Op], body: Sequence[Instruction]) -> Iterator[int]
             waits = [at for at in loop if code[at].kind == TRY_WAIT]
             if len(waits) == 1 and _same_every_time(code, body, loop):
                 yield waits[0]
+
+
+def waits_that_give_up(code: Sequence[Op], body: Sequence[Instruction]) -> Iterator[int]:
+    """Places of waits whose loop has another end than that they hold: one that counts, say."""
+    loops = [range(op.target, end + 1) for end, op in enumerate(code)
+             if op.kind == BRANCH and 0 <= op.target <= end]  # fmt: skip
+    for at, op in enumerate(code):
+        around = [loop for loop in loops if at in loop]
+        if op.kind == TRY_WAIT and around and _gives_up(code, body, min(around, key=len), at):
+            yield at
+
+
+def _gives_up(code: Sequence[Op], body: Sequence[Instruction], loop: range, wait: int) -> bool:
+    """Whether a guard other than what follows from the wait leaves the loop."""
+    written = {body[at].operands[0] for at in loop if code[at].kind == PLAIN and body[at].operands}
+    follows: set[Operand] = set()
+    for at in (*loop[wait - loop[0] :], *loop[: wait - loop[0]]):
+        op, operands, guard = code[at], body[at].operands, _register(body[at].guard)
+        if at == wait:
+            follows.add(operands[0])
+        elif op.kind in (BRANCH, EXIT):
+            leaves = op.kind == EXIT or op.target not in loop or at == loop[-1]
+            if guard is not None and leaves and guard not in follows:
+                return True
+        elif op.kind == PLAIN and operands:
+            registers = [s for s in operands[1:] if isinstance(s, Reg)]
+            known = all(s in follows or s not in written for s in registers)
+            if known and any(s in follows for s in registers):
+                follows.add(operands[0])
+            else:
+                follows.discard(operands[0])
+    return False
 
 
 def polled_loads(code: Sequence[Op], body: Sequence[Instruction]) -> Iterator[int]:

@@ -20,6 +20,9 @@ _QUANTUM = 512
 _POLLING_LOOP = 16
 """Instructions of a loop that does nothing but wait."""
 
+_POLLS = 100_000
+"""How often a loop that may give up polls when nobody else can go on; then it is a deadlock."""
+
 
 class WarpInterpreter:
     """Runs a program on one warp.
@@ -205,7 +208,11 @@ class WarpInterpreter:
         self.divergence.pc += 1
         if not phases:
             self._waits = {}
+            self.warp.agent.alone = False
             return self._after_wait() if active else None
+        if op.gives_up and self.warp.agent.alone:
+            self.warp.agent.progress += self._polled[2] < _POLLS  # towards the loop's end
+            may_block = False
         self._waits = {
             phase: polled.get(phase) or mbarrier.watch(phase[0], site=op.site) for phase in phases
         }
@@ -251,10 +258,11 @@ class WarpInterpreter:
 
     def _block_on(self, op: Op, active: int, phase: tuple[int, int]) -> Blocking:
         mbarrier = self.warp.agent.mbarrier
-        yield from mbarrier.sleep(phase[0], self._waits[phase], site=op.site)
+        yield from mbarrier.sleep(phase[0], self._waits[phase], gives_up=op.gives_up, site=op.site)
         mbarrier.remembered = self._waits
-        op.run(self.warp, active)
-        mbarrier.remembered = self._waits = {}
+        if not op.run(self.warp, active):
+            self._waits = {}
+        mbarrier.remembered = {}
 
     def _yield_to_warps(self) -> Blocking:
         """No group is ready: those that yielded run again after other warps."""

@@ -73,7 +73,8 @@ class Op:
     of the guard predicate, -1 for none; negate: `@!%p`. target: of a BRANCH; targets: all that a
     jump may reach. aligned: all live lanes of the warp have to execute it together. members: the
     slot of the member mask of a MEMBERS. idle: a wait whose loop does nothing else, or a
-    load that is polled (`tcir.interp.ptx.idle`). results: the slots it writes, if it only computes:
+    load that is polled; gives_up: one whose loop may end though it never holds
+    (`tcir.interp.ptx.idle`). results: the slots it writes, if it only computes:
     an undefined guard makes them undefined and is no error.
 
     What `tcir.interp.ptx.lockstep` goes by: the registered name; the slots that it reads and writes
@@ -90,6 +91,7 @@ class Op:
     aligned: bool = False
     members: int = -1
     idle: bool = False
+    gives_up: bool = False
     results: tuple[int, ...] | None = None
     name: str = ""
     reads: tuple[int, ...] = ()

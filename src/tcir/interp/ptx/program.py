@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from tcir.interp.ptx import isa, requirements  # noqa: F401  (isa registers the instructions)
 from tcir.interp.ptx.decode import Decode
-from tcir.interp.ptx.idle import idle_waits, polled_loads
+from tcir.interp.ptx.idle import idle_waits, polled_loads, waits_that_give_up
 from tcir.interp.ptx.layout import Layout, align_up
 from tcir.interp.ptx.op import BRANCH, EXIT, INDEXED, PLAIN, Incomplete, Op, no_effect
 from tcir.interp.ptx.registers import Slots, WarpStorage
-from tcir.interp.ptx.registry import DECODERS, REFUSED, find
+from tcir.interp.ptx.registry import DECODERS, REFUSED, find, nearest
 from tcir.interp.ptx.syntax import Function, Instruction, Module, Site
 from tcir.interp.ptx.threads import FAMILIES, in_threads
 
@@ -77,6 +77,8 @@ def decode(module: Module, function: Function, layout: Layout, globals_: dict[st
             code.append(Op(PLAIN, no_effect, instruction.site))
     for at in (*idle_waits(code, function.body or ()), *polled_loads(code, function.body or ())):
         code[at].idle = True
+    for at in waits_that_give_up(code, function.body or ()):
+        code[at].gives_up = True
     last = code[-1].site if code else Site(function.line, function.name)
     code.append(Op(EXIT, no_effect, last))
     reached = _reachable(code)
@@ -95,6 +97,8 @@ def _decode_one(
     name = find(instruction.mnemonic)
     if name not in DECODERS:
         why = "no rule for it" if name is None else REFUSED[name]
+        if name is None and (meant := nearest(instruction.mnemonic)):
+            why += f"; did you mean '{meant}'?"
         raise Incomplete(instruction.mnemonic, instruction.site, why)
     requirements.check(instruction, symbols.module)
     target = symbols.module.target

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.op import Op
@@ -51,6 +52,17 @@ def instruction(*names: str) -> Callable[[Decoder], Decoder]:
         return function
 
     return register
+
+
+def nearest(mnemonic: str) -> str:
+    """The executed instruction that was probably meant; "" if none is near."""
+    words = mnemonic.split(".")
+    for length in range(len(words), 0, -1):
+        alike = [n for n in DECODERS if n.count(".") == length - 1 and n[0] == mnemonic[0]]
+        found = get_close_matches(".".join(words[:length]), alike, n=1, cutoff=0.8)
+        if found:
+            return found[0]
+    return ""
 
 
 def find(mnemonic: str) -> str | None:

@@ -149,7 +149,8 @@ def compare_floats(predicate: int, a: Array, b: Array) -> Array:
         return ~unordered
     if name == "uno":
         return unordered
-    test = _TESTS[name[1:]](a, b)
+    with np.errstate(invalid="ignore"):
+        test = _TESTS[name[1:]](a, b)
     return (test & ~unordered) if name[0] == "o" else (test | unordered)
 
 

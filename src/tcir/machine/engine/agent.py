@@ -141,6 +141,8 @@ class Agent:
         """The condition it tests again and again without doing anything else."""
         self._polled: dict[tuple[object, str], Pending] = {}
         """What its lanes have found not to hold since it last did something else."""
+        self.alone = False
+        """Since nobody else could go on while it was blocked in a loop that may give up."""
         self.ended = False
         self.progress = 0
         """Grows with everything it does except polling."""
@@ -211,6 +213,12 @@ class Agent:
         """Gives way to the other agents (a polling loop)."""
         yield None
 
+    def poll_again(self) -> bool:
+        """Wakes it from a wait in a loop that may give up; whether it is in one."""
+        wakes = not self.ended and self.waiting is not None and self.waiting.gives_up
+        self.alone |= wakes
+        return wakes
+
     def tick(self, count: int) -> None:
         """Notes ``count`` instructions done; those of a polling loop are no progress."""
         if not self.polls:
@@ -221,10 +229,11 @@ class Agent:
         ready: Callable[[], bool],
         describe: Callable[[], str],
         barrier: Mbarrier | None = None,
+        gives_up: bool = False,
     ) -> Blocking:
         """Blocks until ``ready()``."""
         while not ready():
-            yield Waiting(ready, describe, barrier)
+            yield Waiting(ready, describe, barrier, gives_up)
 
     def proceed(self, site: object) -> None:
         """Notes that the agent executes ``site``, and so is not polling."""

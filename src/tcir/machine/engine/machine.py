@@ -203,4 +203,6 @@ def _resume(parked: list[Residents], spin_limit: int) -> list[Residents]:
                 left.append(group)
         if len(left) < len(parked) or sum(group.progress for group in parked) != before:
             return left
+    if sum(group.poll_again() for group in parked):
+        return parked
     raise parked[0].deadlock()

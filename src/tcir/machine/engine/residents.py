@@ -42,7 +42,7 @@ class Residents:
                     moved = True
                 else:
                     moved |= cluster.step()
-            if not moved:
+            if not moved and not self.poll_again():
                 raise self.deadlock()
             before, progress = progress, self.progress
             flying = any(cluster.in_flight for cluster in self._going)
@@ -51,6 +51,10 @@ class Residents:
             if self._going and polled > (limit or PATIENCE * agents):
                 return False
         return True
+
+    def poll_again(self) -> bool:
+        """Wakes agents that wait in loops which may give up; whether there are any."""
+        return sum(a.poll_again() for cluster in self._going for a in cluster.agents) > 0
 
     def forget(self) -> None:
         for cluster in self.clusters:

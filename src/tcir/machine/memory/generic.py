@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from tcir.machine.memory.memories import POISON, RANK_SHIFT, Buffer, SharedMemor
 from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
 from tcir.machine.memory.undefined import Origin, Undefined
 from tcir.machine.order.clocks import EARLIER, EARLIER_LAUNCH, Access
+from tcir.machine.order.involved import LANES, Involved, actors
 from tcir.machine.order.lanes import EACH
 from tcir.machine.order.shadow import LastShadow
 from tcir.machine.order.strong import Strong
@@ -152,7 +154,7 @@ class Memory:
             memory.written(where, undefined, site)
         if self.machine.checking:
             if lanes is not None and len(lanes) > 1:
-                lanes = self._shared_places(addresses, data, lanes, strong, site)
+                lanes = self._shared_places(memory, where, data, lanes, strong, site)
             access = self.agent.own_access(kind, site, strong, by_lane=lanes is not None)
             granules = memory.granules(where, aligned=lanes is not None)
             if _exchanges(strong, addresses):
@@ -161,7 +163,8 @@ class Memory:
 
     def _shared_places(
         self,
-        addresses: Addresses,
+        memory: Buffer | SharedMemory,
+        where: Addresses,
         data: Bytes,
         lanes: Addresses,
         strong: Strong | None,
@@ -169,25 +172,27 @@ class Memory:
     ) -> Addresses:
         """`EACH` for the lanes of one store that name the same place. Weak stores of different
         values there are a finding: which of them stays is not defined (PTX ISA 8.7.1)."""
-        listed = addresses.tolist()
+        listed = where[:, 0].tolist()
         if len(set(listed)) == len(listed):
             return lanes
         first: dict[int, int] = {}
         shared = [(n, first.setdefault(a, n)) for n, a in enumerate(listed)]
         self.agent.lanes.touch(lanes)
-        lanes = lanes.copy()
+        named, lanes = lanes.tolist(), lanes.copy()
         for n, known in shared:
             if n == known:
                 continue
             if strong is None and (data[n] != data[known]).any():
+                two = [(f"{self.agent.name}, lane {named[i]}", self.cta.index) for i in (known, n)]
+                span = listed[n], listed[n] + data.shape[1]
                 self.cta.report(
-                    "error", "race", f"{site} (lane {lanes[known]} writes {addresses[n]:#x})",
-                    f"{site} (lane {lanes[n]} writes another value there)",
+                    "error", "race", site, "another lane's value in the same place",
                     "one writer: which of the lanes' values stays is not defined (PTX ISA 8.7.1)",
+                    Involved(LANES, partial(_meeting, two, memory, span)),
                 )  # fmt: skip
                 break
         again = [n for n, known in shared if n != known]
-        lanes[again + [first[a] for a in addresses[again].tolist()]] = EACH
+        lanes[again + [first[listed[n]] for n in again]] = EACH
         return lanes
 
     def discard(self, address: int, nbytes: int, *, site: object) -> None:
@@ -264,6 +269,13 @@ class Memory:
                     f"instructions only (mbarrier.inval frees its memory), got it {verb}",
                     site=site,
                 )
+
+
+def _meeting(
+    two: Sequence[tuple[str, Hashable]], memory: Buffer | SharedMemory, span: tuple[int, int]
+) -> tuple[str, str]:
+    """Two lanes that write the same bytes, in words."""
+    return actors(*two), memory.words(*span)
 
 
 def extent(addresses: Addresses) -> tuple[int, int]:

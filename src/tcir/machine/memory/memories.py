@@ -35,6 +35,10 @@ def address_words(address: int) -> str:
     return f"{address:#x}"
 
 
+def _span(low: int, high: int) -> str:
+    return f"byte {low:#x}" if high == low + 1 else f"bytes {low:#x}..{high - 1:#x}"
+
+
 @dataclass
 class Buffer(Tracked):
     """One bound array: its bytes, and which of them are defined (None: all).
@@ -55,8 +59,7 @@ class Buffer(Tracked):
 
     def words(self, low: int, high: int) -> str:
         """Bytes ``low`` to ``high`` (exclusive) of it, and the elements that they are."""
-        span = f"byte {low:#x}" if high == low + 1 else f"bytes {low:#x}..{high - 1:#x}"
-        where = f"{span} of {self.name}"
+        where = f"{_span(low, high)} of {self.name}"
         array = self.array
         if array is None or not array.ndim or not 0 <= low < high <= array.nbytes:
             return where
@@ -174,6 +177,10 @@ class SharedMemory(Tracked):
             self.shadow.split()
             return where // 4, where % 4
         return (where[:, ::4] if aligned else where) // 4
+
+    def words(self, low: int, high: int) -> str:
+        """Bytes ``low`` to ``high`` (exclusive) of it."""
+        return f"{_span(low, high)} of shared memory"
 
     def view(self, dtype: np.dtype[Any]) -> NDArray[Any]:
         """The memory as elements of ``dtype``."""

@@ -36,15 +36,17 @@ class Operation:
 
 class Waiting:
     """What a blocked agent waits for: it can run again once ``ready()``. barrier: the mbarrier, if
-    it is one."""
+    it is one; gives_up: whether it could also go on if that never comes, and so is not stuck."""
 
     def __init__(
         self,
         ready: Callable[[], bool],
         describe: Callable[[], str],
         barrier: Mbarrier | None = None,
+        gives_up: bool = False,
     ) -> None:
         self.ready, self.describe, self.barrier = ready, describe, barrier
+        self.gives_up = gives_up
 
 
 class Pending(NamedTuple):

@@ -189,14 +189,18 @@ class Mbarriers:
         """A wait for the open phase, which `remembered` or `sleep` take."""
         return self._own(address, site).watch()
 
-    def sleep(self, address: int, wait: PhaseWait, *, site: object) -> Blocking:
-        """Until the phase of a wait is complete, or the mbarrier invalid. Acquires nothing."""
-        self.agent.proceed(site)
-        barrier = self._own(address, site)
-        yield from self.agent.wait(
-            lambda: wait.released is not None or not barrier.live,
+    def sleep(
+        self, address: int, wait: PhaseWait, *, gives_up: bool = False, site: object
+    ) -> Blocking:
+        """Until the phase of a wait is complete, or the mbarrier invalid; in a loop that gives up,
+        until nobody else can go on. Acquires nothing."""
+        agent, barrier = self.agent, self._own(address, site)
+        agent.proceed(site)
+        yield from agent.wait(
+            lambda: wait.released is not None or not barrier.live or (gives_up and agent.alone),
             lambda: f"parity {barrier.phase & 1} of {barrier} at {site}",
             barrier,
+            gives_up,
         )
         barrier.check_live(site)
 
