@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tcir.machine.refusal import TensorMapError
 from tcir.machine.tma.im2col_walk import im2col_elements
 from tcir.machine.tma.tensor_map import DecodedMap, TensorMap, decode
-from tcir.machine.tma.tensor_walk import OUTSIDE, tile_elements
+from tcir.machine.tma.tensor_walk import OUTSIDE, tile_elements, whole_boxes
 
 BASE = 0x70000
 A = np.zeros((2, 5, 6, 8), np.float16)
@@ -95,9 +95,14 @@ def test_boxes(data):
     )
     d = decode(m.encode(BASE))
     addresses, offsets = tile_elements(d, coords)
-    np.testing.assert_array_equal(gather(x, addresses), tile_by_definition(x, box, steps, coords))
+    defined = tile_by_definition(x, box, steps, coords)
+    np.testing.assert_array_equal(gather(x, addresses), defined)
     np.testing.assert_array_equal(offsets, 2 * np.arange(len(addresses)))
     assert d.fields.box_bytes == 2 * len(addresses)
+    first, inside = whole_boxes(d, np.array([coords, coords]))
+    assert inside.tolist() == [(defined != 0).all()] * 2
+    assert not inside[0] or first[1] == addresses[0]
+    assert not whole_boxes(d, np.array([[coords[0] + 4, *coords[1:]]]))[1].any()  # 8 bytes on
 
 
 def test_box_is_a_slice_of_the_padded_array():

@@ -34,3 +34,26 @@ def elements(smem: SharedBytes, size: int) -> NDArray[np.unsignedinteger]:
     """Shared memory as unsigned elements of ``size`` bytes."""
     whole = smem.shape[-1] // size * size
     return smem[..., :whole].view(f"u{size}")
+
+
+PIECE = 16
+"""Bytes that a swizzle keeps together."""
+
+
+def pieces(where: NDArray[np.int64], size: int) -> NDArray[np.int64] | None:
+    """Which pieces of memory elements of ``size`` bytes make up, in the order of the last axis;
+    None: they do not."""
+    each = PIECE // size
+    if not where.size or where.shape[-1] % each:
+        return None
+    runs = where.reshape(*where.shape[:-1], -1, each)
+    whole = runs[..., :1] % each == 0
+    if not (whole & (runs == runs[..., :1] + np.arange(each))).all():
+        return None
+    return runs[..., 0] // each
+
+
+def by_piece(memory: NDArray[np.uint8]) -> NDArray[np.void]:
+    """Memory [..., bytes] as pieces."""
+    whole = memory.shape[-1] // PIECE * PIECE
+    return memory[..., :whole].view(f"V{PIECE}")

@@ -109,7 +109,8 @@ class MmaEffect:
         """adds: whether D is added. shifts: what each lane of these columns holds afterwards."""
         self.a, self.b, self.d, self.arithmetic = a, b, d, arithmetic
         self.adds, self.shifts = adds, shifts
-        self._same_b = False
+        self.same_b = False
+        """Whether B is the same in all CTAs."""
 
     def of_one_cta(self, cta_group: int, zeros: bool) -> MmaEffect | None:
         """Itself, unless it is more than `apply` does: an mma of a pair or with zero columns."""
@@ -117,7 +118,7 @@ class MmaEffect:
         return self if whole and cta_group == 1 and not zeros else None
 
     def varies(self, shared: NDArray[np.bool_]) -> None:
-        self._same_b = not shared[self.b.where].any()
+        self.same_b = not shared[self.b.where].any()
 
     def then(self, other: Effect) -> Effect | None:
         return MmaChain((self,)).then(other)
@@ -137,7 +138,7 @@ class MmaEffect:
     def codes(self, smem: SharedBytes, tmem: TensorWords) -> tuple[Codes, Codes]:
         """A and B [CTAs, rows, K]; one B if it is that of all."""
         assert self.a.codes is not None and self.b.codes is not None
-        b = self.b.codes(smem[:1] if self._same_b else smem, tmem)
+        b = self.b.codes(smem[:1] if self.same_b else smem, tmem)
         return self.a.codes(smem, tmem), b
 
     def joins(self, other: MmaEffect) -> bool:
@@ -149,7 +150,7 @@ class MmaEffect:
             and self.a.elements is not None  # D is no operand
             and self.arithmetic.fused is not None
             and self.arithmetic.fused == other.arithmetic.fused
-            and self._same_b == other._same_b
+            and self.same_b == other.same_b
             and self.d.over(other.d)
         )
 
@@ -161,17 +162,17 @@ class MmaEffect:
         of = self.arithmetic.operands
         more, well = of(tmem) if of is not None else ((), None)
         before = self.d.read_all(tmem) if self.adds else None
-        if self._same_b and not more:
+        if self.same_b and not more:
             # All CTAs multiply by one B: their rows of A are those of one product.
             flat = None if before is None else before.reshape(-1, before.shape[-1])
             product = multiply(av.reshape(-1, av.shape[-1]), bv[0], flat)
             products = product.reshape(*av.shape[:2], -1)
-        elif self.arithmetic.together and not self._same_b:
+        elif self.arithmetic.together and not self.same_b:
             products = multiply(av, bv, before)
         else:
             products = np.stack([
                 multiply(
-                    a, bv[0 if self._same_b else n], None if before is None else before[n],
+                    a, bv[0 if self.same_b else n], None if before is None else before[n],
                     *(operand[n] for operand in more),
                 )
                 for n, a in enumerate(av)

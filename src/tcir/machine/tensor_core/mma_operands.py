@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tcir.machine.assumptions import Assumptions
 from tcir.machine.errors import MachineError
-from tcir.machine.memory.effects import SharedBytes, TensorWords, elements
+from tcir.machine.memory.effects import SharedBytes, TensorWords, by_piece, elements, pieces
 from tcir.machine.memory.memories import ALL_DEFINED
 from tcir.machine.memory.protocols import CtaProtocol
 from tcir.machine.memory.tensor_memory import LANES
@@ -205,9 +205,14 @@ class MmaOperands:
         smem = cta.smem
         smem.check(base + footprint.low, base + footprint.high, site)
         where = footprint.elements + base // size
+        whole = pieces(where, size)
 
         def codes(smem: SharedBytes, tmem: TensorWords) -> Codes:
-            found: Codes = elements(smem, size)[..., where]
+            found: Codes
+            if whole is None:
+                found = elements(smem, size)[..., where]
+            else:
+                found = by_piece(smem).take(whole, axis=-1).view(f"u{size}")
             if form == "padded":
                 return unpack_stream(found, bits)
             return unpack_pairs(found) if form == "pairs" else found

@@ -67,6 +67,11 @@ class Box:
         """Global addresses of the words inside; `outside` itself if no word is out of bounds."""
         return self.outside if self.inside.all() else self.outside[self.inside]
 
+    @property
+    def size(self) -> int:
+        """Bytes inside the tensor."""
+        return self.addresses.size * self.fields.piece_bytes
+
     def filled(self, words: Words) -> Words:
         """What a load writes: the words at `addresses`, as they are in global memory, and the fill
         around them."""

@@ -130,6 +130,22 @@ def tile_elements(decoded: DecodedMap, coords: Sequence[int]) -> tuple[Index, In
     return words(units, unit), shared_offsets(f, units.size // f.counts[0])
 
 
+def whole_boxes(decoded: DecodedMap, coords: Index) -> tuple[Index, NDArray[np.bool_]]:
+    """Of boxes in tile mode, coords [boxes, rank]: the address of the first element, and whether
+    the box is legal and inside the tensor: then the others follow from that one.
+
+    None is said to be so in an interleaved tensor, and where elements are packed.
+    """
+    f = decoded.fields
+    pitches = np.array((f.unit.global_bytes, *f.strides_bytes))
+    first = coords @ pitches + decoded.address
+    if f.mode != "tiled" or f.interleaved or f.unit.elements > 1:
+        return first, np.zeros(len(coords), bool)
+    reach = np.array(_steps(f)) * (np.array(f.counts) - 1)
+    inside = (coords >= 0) & (coords + reach < np.array(f.dims))
+    return first, inside.all(axis=1) & (coords[:, 0] * f.unit.global_bytes % ALIGNMENT == 0)
+
+
 def row_elements(decoded: DecodedMap, coords: Sequence[int]) -> tuple[Index, Index]:
     """As `tile_elements`, of the four rows of `.tile::gather4` and `.tile::scatter4`.
 

@@ -223,8 +223,7 @@ def tensor_copy(recorder: Recorder, traced: Traced, op: Op, active: Active) -> N
         recorder.readable(where, always=True)
     recorder.steps.append(step)
     if form.load:
-        words = np.unique(where // 4)
-        recorder.shared[words] = not traced.varying.isdisjoint(tensor.coordinates)
+        recorder.shared[where // 4] = not traced.varying.isdisjoint(tensor.coordinates)
 
 
 def tmem_access(recorder: Recorder, traced: Traced, op: Op, active: Active) -> None:

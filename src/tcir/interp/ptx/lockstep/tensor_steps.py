@@ -14,9 +14,10 @@ from tcir.interp.ptx.lockstep.ledger import ENGINE, Writes
 from tcir.interp.ptx.registers import S32, U32
 from tcir.interp.ptx.syntax import Site
 from tcir.machine import Assumptions, DecodedMap, MachineError, TensorOperand
-from tcir.machine.memory.effects import elements
+from tcir.machine.memory.effects import PIECE, by_piece, elements, pieces
 from tcir.machine.order.clocks import Access
 from tcir.machine.tma.box import Box, load_box, store_box
+from tcir.machine.tma.tensor_walk import whole_boxes
 
 Index = NDArray[np.int64]
 
@@ -42,19 +43,21 @@ class TensorMove:
         columns = [
             group.by_cta(self.warp, operand, S32)[:, self.lane] for operand in self.coordinates
         ]
-        known: dict[tuple[int, ...], list[int]] = {}
-        for row, coords in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
-            if group.alive[row]:
-                known.setdefault(coords, []).append(row)
         first: Box | None = None
-        moved_bytes = np.zeros(group.count, np.int64)
+        whole, moved_bytes = np.zeros(group.count, bool), np.zeros(group.count, np.int64)
+        if self.copy.load and self.copy.mode == "tile":
+            first, whole = self._whole_boxes(group, np.stack(columns, axis=1).astype(np.int64))
+            moved_bytes[whole] = 0 if first is None else first.size
+        known: dict[tuple[int, ...], list[int]] = {}
+        for row in np.flatnonzero(group.alive & ~whole).tolist():
+            known.setdefault(tuple(int(c[row]) for c in columns), []).append(row)
         for coords, rows in known.items():
             box = self.box(group.machine.assumptions, coords)
             if box is None or first is not None and box.nbytes != first.nbytes:
                 group.leave(np.isin(np.arange(group.count), rows))
                 continue
             first = first or box
-            moved_bytes[rows] = box.addresses.size * box.fields.piece_bytes
+            moved_bytes[rows] = box.size
             if self.copy.load:
                 moved = self._move_in(group, box, rows)
             else:
@@ -72,6 +75,36 @@ class TensorMove:
             return make(tensor, self.shared, assumptions, self.site)
         except MachineError:
             return None
+
+    def _whole_boxes(self, group: Group, coords: Index) -> tuple[Box | None, NDArray[np.bool_]]:
+        """Moves the boxes that are inside the tensor, if they consist of pieces: one of these
+        boxes, and in which CTAs that is done."""
+        starts, whole = whole_boxes(self.tensor_map, coords)
+        whole &= group.alive
+        done = np.zeros(group.count, bool)
+        if not whole.any():
+            return None, done
+        one = int(np.argmax(whole))
+        box = self.box(group.machine.assumptions, tuple(coords[one].tolist()))
+        found = None if box is None else self._words(group, box)
+        if box is None or found is None:
+            return None, done
+        (number, at), eb = found, box.fields.piece_bytes
+        source, target = pieces(at // eb, eb), pieces(box.shared // eb, eb)
+        if source is None or target is None:
+            return None, done
+        buffer, far = group.machine.memory.buffers[number], starts - starts[one]
+        inside = (far + at.min() >= 0) & (far + at.max() + eb <= buffer.data.size)
+        rows = np.flatnonzero(whole & inside & (far % PIECE == 0))
+        read = source + far[rows, None] // PIECE
+        if buffer.defined is not None:
+            known = by_piece(buffer.defined.view(np.uint8)).take(read).view(np.uint8).all(axis=1)
+            rows, read = rows[known], read[known]
+        group.reads.add(number)
+        words = by_piece(buffer.data).take(read).view(f"u{eb}")
+        by_piece(group.smem)[rows[:, None], target] = box.filled(words).view(f"V{PIECE}")
+        done[rows] = True
+        return box, done
 
     def _words(self, group: Group, box: Box) -> tuple[int, Index] | None:
         """The buffer of the words inside the tensor, and their bytes in it."""
