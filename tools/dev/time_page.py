@@ -1,4 +1,4 @@
-"""docs/time.md: the time model's rates, constants and validation, from `tcir.time`.
+"""docs/time.md: the time model's rates, rules, validation and constants, from `tcir.time`.
 
 python -m tcir.tools.dev.time_page [--check]
 """
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tcir.time import CONSTANTS, rate_table
+from tcir.time.validate import report
 from tcir.tools.dev.generated_page import write_or_check
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,6 +42,51 @@ this repository's ([matmul-warp.md](matmul-warp.md), [gemv.md](gemv.md)). UT, B3
 second-class: one person, repository unnamed. A name in the column *answer* means that sources
 disagree: the first is the default, `Constants(target, {name: answer})` asks under another.
 """
+_MODEL = """
+## The model
+
+`simulate(stream, target)` takes the events of one CTA (or cluster), as the machine records them or
+as `tcir.time.build` writes them, and gives each operation a start and an end. Three things delay an
+operation: its warp, which executes in order; what it waited for, which the event names; and its
+resource, which serves in order of request:
+
+| resource | occupied by | for |
+|---|---|---|
+| tensor pipe | tcgen05.mma | N/2 cycles, or its operands' bytes in shared memory / 128 if longer |
+| | tcgen05.cp, shift | bytes / 64; added to the mma (`cp-blocks-mma`) |
+| TMEM port, by sub-partition | tcgen05.ld, st | 2 cycles, 0.6 cycles a column |
+| TMA | every TMA or bulk operation | 30 cycles |
+| L2 to SM | loads | bytes / 64; rows of a box below 32 bytes as 32 |
+| SM to L2 | stores of TMA and of threads | 52 cycles a KB |
+| HBM | the share of loads that L2 does not have | this SM's share of the bandwidth |
+| shared port | ld, st, ldmatrix, stmatrix | wavefronts, or bytes / 128 |
+| issue slot, special function, mma.sync: by sub-partition | warp instructions | 1, 8, by rate |
+
+An mma is complete when its A has been read and its columns are done; its commit then arrives, and a
+waiting thread continues `mbarrier` cycles later. Several sources measured the
+whole chain; the parts are calculated from it. A load of an SM that is alone is a *light* one of NV;
+beside other SMs its bytes take the port's rate. This rule, not a number, was chosen after the first
+comparison with the ladders: a load that ends before its last byte has passed the port cannot be.
+
+`modelled_time(stream, target, ctas, unique_bytes=...)` adds the rest: CTAs per SM from threads,
+registers and shared memory; waves over the SMs, the last with fewer CTAs; global memory shared by
+the active SMs; the start of a kernel. `str()` of the result says "modelled".
+
+Not modelled: power and the clock it leaves, caches beyond hit or miss, the two dies, contention of
+ld and mma in tensor memory, of TMA and mma in shared memory (0.3 % on a GH200), register
+dependences within a run of arithmetic, multicast, and `.ws` forms.
+"""
+_VALIDATION = """
+## Validation
+
+Rows called *fit* fixed constants: their error says how well one number describes its source.
+Everything else is held out, and all times of whole kernels are. Streams of micro-benchmarks and of
+the kernels of three public ladders are written by hand from their authors' descriptions
+(`tcir.time.kernels`). An error is relative to the measurement; above 10 % it is a **miss**. TFLOP/s
+are at 1.85 GHz, cycles and TB/s at SA's 1.965. Sources of whole kernels: gau-nernst/learn-cuda
+02e, NVIDIA/cutlass tour_to_sol_gemm, jax-ml/jax docs/pallas/gpu/blackwell_matmul.md (its per cent
+of peak are taken at 1.85 GHz).
+"""
 
 
 def _constants() -> str:
@@ -59,7 +105,9 @@ def _constants() -> str:
 
 def document() -> str:
     """The text of docs/time.md."""
-    return "\n".join([_INTRO, rate_table(), _CONSTANTS, _constants()])
+    return "\n".join(
+        [_INTRO, rate_table(), _MODEL, _VALIDATION, report(), _CONSTANTS, _constants()]
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,19 +1,26 @@
 """A model of when: events of the machine, constants with sources, timelines. Never measured."""
 
 from tcir.time.constants import CONSTANTS, Constants, alternatives, disputed
+from tcir.time.engine import Surroundings, simulate
 from tcir.time.rates import RATES_BY_KIND, pflops, rate_table, ratio_to_hopper
 from tcir.time.timeline import Flow, Span, Timeline
+from tcir.time.waves import ModelledTime, ctas_per_sm, modelled_time
 
 __all__ = [
     "CONSTANTS",
     "RATES_BY_KIND",
     "Constants",
     "Flow",
+    "ModelledTime",
     "Span",
+    "Surroundings",
     "Timeline",
     "alternatives",
+    "ctas_per_sm",
     "disputed",
+    "modelled_time",
     "pflops",
     "rate_table",
     "ratio_to_hopper",
+    "simulate",
 ]

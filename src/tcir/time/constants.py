@@ -101,13 +101,13 @@ _CONSTANTS = (
     Constant(
         "hbm-latency",
         "cycles",
-        "of a load from global memory that misses L2, first bytes",
+        "of a load that misses L2, beyond one that hits",
         _by(
-            sm_80=_assumed(570, "public micro-benchmarks"),
-            sm_90=Figure(630, "GH, large working set"),
+            sm_80=_assumed(310, "public micro-benchmarks: 570 less 260"),
+            sm_90=Figure(342, "GH: 630 less 288, by working set", "calculated"),
             sm_100a={
-                "tma-loaded": Figure(1372, "SA: 1 KB, all SMs, 1413, less its transfer"),
-                "ldgsts": Figure(1100, "SA: typical LDGSTS, 1085 to 1200"),
+                "tma": Figure(937, "SA: 1 KB, all SMs, 1413 less a light load", "calculated"),
+                "ldgsts": Figure(762, "SA: typical LDGSTS, 1085 to 1200, less 380", "calculated"),
             },
         ),
     ),
@@ -188,9 +188,9 @@ _CONSTANTS = (
     Constant(
         "tma-cycles-per-kb",
         "cycles",
-        "and per 1024 bytes",
+        "and per 1024 bytes, of an SM that loads alone; beside others, the port's rate",
         _by(
-            sm_90=Figure(16, "the port's 64 B/clk", "calculated"),
+            sm_90=Figure(16, "GH: as the port", "calculated"),
             sm_100a=Figure(6, "NV, light load"),
         ),
     ),
@@ -218,8 +218,12 @@ _CONSTANTS = (
     Constant(
         "tma-store-cycles-per-kb",
         "cycles",
-        "and per 1024 bytes: about 20 B/clk",
-        _by(sm_90=_assumed(52, "as sm_100a"), sm_100a=Figure(52, "NV")),
+        "per 1024 bytes from one SM to L2, of TMA and of threads: about 20 B/clk",
+        _by(
+            sm_80=_assumed(52, "as sm_100a"),
+            sm_90=Figure(52, "GH: st.global 3.8 TB/s of all SMs is 47; NV, sm_100a", "calculated"),
+            sm_100a=Figure(52, "NV, TMA stores"),
+        ),
     ),
     # Tensor cores.
     Constant(
@@ -236,10 +240,10 @@ _CONSTANTS = (
         "cycles",
         "last column until a waiter of its commit continues (sm_90: wgmma.wait_group)",
         _by(
-            sm_90=Figure(48, "GH: one chain, 36 + 0.62 N, less N/2 at N = 96", "calculated"),
+            sm_90=Figure(44, "GH: one chain, 36 + 0.62 N, less issue and N/2", "calculated"),
             sm_100a={
-                "sa": Figure(104, "SA: TS, M = 128: 136, 168, 232 are 104 + N/2", "calculated"),
-                "th": Figure(194, "TH: mma alone 354 at N = 256, less A and N/2", "calculated"),
+                "sa": Figure(100, "SA: TS, M = 128: 136, 168, 232, less issue, N/2", "calculated"),
+                "th": Figure(190, "TH: mma alone 354, less issue, A and N/2", "calculated"),
             },
         ),
     ),
@@ -260,14 +264,6 @@ _CONSTANTS = (
         "cycles",
         "of the issuing thread, per tcgen05 instruction or wgmma",
         _same(_assumed(4, "descriptors and a predicate: four instructions")),
-    ),
-    Constant(
-        "commit",
-        "cycles",
-        "tcgen05.commit: last operation until its arrival",
-        _by(
-            sm_100a=Figure(16, "SA's 104 less UT's 88.5 of a round trip", "calculated"),
-        ),
     ),
     Constant(
         "mma-sync",
@@ -430,14 +426,20 @@ _CONSTANTS = (
     ),
     # Around a kernel.
     Constant(
+        "kernel-start",
+        "cycles",
+        "of a kernel's first CTAs, until their barriers and tensor memory are ready",
+        _by(
+            sm_80=_assumed(1000, "less than sm_90: no barriers"),
+            sm_90=Figure(2300, "GH: the setup of a CUTLASS kernel"),
+            sm_100a=_assumed(2300, "as sm_90"),
+        ),
+    ),
+    Constant(
         "cta-start",
         "cycles",
-        "launch of a CTA until its first instruction's result",
-        _by(
-            sm_80=_assumed(1000, "as sm_100a"),
-            sm_90=_assumed(1000, "as sm_100a"),
-            sm_100a=_assumed(1000, "no public figure"),
-        ),
+        "of a CTA that follows another on its SM, the same",
+        _same(_assumed(500, "no public figure")),
     ),
     Constant(
         "cta-latency",
@@ -522,6 +524,10 @@ class Constants:
                 f"that have: {', '.join(CONSTANTS[name].figures)}"
             )
         return figures[self.choices.get(name, next(iter(figures)))]
+
+    def values(self) -> dict[str, float]:
+        """The numbers in force of all constants that the target has."""
+        return {name: self[name] for name, c in CONSTANTS.items() if self.target in c.figures}
 
     def __getitem__(self, name: str) -> float:
         return self.figure(name).value

@@ -1,0 +1,61 @@
+"""The parts of an SM that operations occupy, each serving one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SUB_PARTITIONS = 4
+"""Of an SM: each has a scheduler, a quarter of the tensor core and of tensor memory."""
+
+
+@dataclass
+class Resource:
+    """Serves in order of request; `busy` sums what it did."""
+
+    name: str
+    free: float = 0.0
+    busy: float = 0.0
+
+    def take(self, at: float, cycles: float) -> tuple[float, float]:
+        """When a request made at `at` starts and ends."""
+        start = max(at, self.free)
+        self.free = start + cycles
+        self.busy += cycles
+        return start, self.free
+
+
+def _quarters(name: str) -> list[Resource]:
+    return [Resource(f"{name} {number}") for number in range(SUB_PARTITIONS)]
+
+
+class Sm:
+    """The resources of one SM; `prefix` is before their names where several SMs are modelled.
+
+    tensor:  the pipe of tcgen05.mma, cp and shift, or wgmma
+    copies:  tcgen05.cp, if it does not hold up the tensor pipe
+    shared:  shared memory, for loads and stores of threads
+    l2:      from L2; l2_out: to L2; hbm: this SM's share of global memory
+    tma:     the engine that takes bulk operations
+    tmem, issue, sfu, mma_sync: of a sub-partition
+    """
+
+    def __init__(self, prefix: str = "") -> None:
+        self.tensor = Resource(f"{prefix}tensor pipe")
+        self.copies = Resource(f"{prefix}TMEM copies")
+        self.shared = Resource(f"{prefix}shared port")
+        self.l2 = Resource(f"{prefix}L2 to SM")
+        self.l2_out = Resource(f"{prefix}SM to L2")
+        self.hbm = Resource(f"{prefix}HBM")
+        self.tma = Resource(f"{prefix}TMA")
+        self.tmem = _quarters(f"{prefix}TMEM port")
+        self.issue = _quarters(f"{prefix}issue slot")
+        self.sfu = _quarters(f"{prefix}special function")
+        self.mma_sync = _quarters(f"{prefix}mma.sync")
+
+    def limits(self, cycles: float) -> dict[str, float]:
+        """The share of `cycles` in which each was busy; of four, the busiest."""
+        single = (self.tensor, self.copies, self.shared, self.l2, self.l2_out, self.hbm, self.tma)
+        busy = {resource.name: resource.busy for resource in single}
+        for four in (self.tmem, self.issue, self.sfu, self.mma_sync):
+            busy[four[0].name.removesuffix(" 0")] = max(resource.busy for resource in four)
+        return {name: value / cycles for name, value in busy.items() if value and cycles}

@@ -1,0 +1,129 @@
+"""From the events of one CTA to the time of a launch: CTAs per SM, waves, shared global memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tcir.errors import LaunchError
+from tcir.target import Target
+from tcir.time.constants import Constants, target_of
+from tcir.time.engine import Surroundings, simulate
+from tcir.time.timeline import Timeline
+
+if TYPE_CHECKING:
+    from tcir.machine.events import EventStream
+
+WARP_THREADS = 32
+THREADS_PER_SM = 2048
+CTAS_PER_SM = 32
+REGISTER_UNIT = 256
+"""Registers are given to a warp in units of so many (CUDA occupancy calculator)."""
+LOADS = ("tma.load", "bulk.load", "cp.async", "ld.global")
+
+
+@dataclass(frozen=True)
+class ModelledTime:
+    """The time of a launch, modelled, never measured.
+
+    cycles:    of the SM that is busy longest, without `launch_us`
+    residents: CTAs on an SM at a time, or clusters on as many SMs as one has CTAs
+    waves:     how many of those one after the other, the last possibly with fewer
+    launch_us: what a launch takes beside its kernel
+    limits:    of a full wave, the share of time in which each resource was busy
+    """
+
+    cycles: float
+    clock_ghz: float
+    target: str
+    residents: int
+    waves: int
+    launch_us: float
+    limits: Mapping[str, float]
+    bound: str
+
+    @property
+    def microseconds(self) -> float:
+        """Of the kernel, at `clock_ghz`."""
+        return self.cycles / self.clock_ghz / 1000
+
+    def __str__(self) -> str:
+        waves = "1 wave" if self.waves == 1 else f"{self.waves} waves"
+        return (
+            f"modelled: {self.microseconds:.2f} us ({self.cycles:.0f} cycles at "
+            f"{self.clock_ghz:g} GHz) on {self.target}, {waves}, limited by {self.bound}"
+        )
+
+
+def ctas_per_sm(threads: int, registers: int, shared_bytes: int, target: str | Target) -> int:
+    """CTAs that an SM holds at a time; LaunchError if it cannot hold one.
+
+    registers: of a thread
+    """
+    chip = target_of(target) if isinstance(target, str) else target
+    warps = -(-threads // WARP_THREADS)
+    per_warp = -(-registers * WARP_THREADS // REGISTER_UNIT) * REGISTER_UNIT
+    shared = shared_bytes + chip.smem_reserved
+    fits = min(
+        CTAS_PER_SM,
+        THREADS_PER_SM // (warps * WARP_THREADS),
+        chip.registers // max(1, warps * per_warp),
+        chip.smem_per_sm // shared,
+    )
+    if fits < 1:
+        raise LaunchError(
+            f"time model: expected a CTA that fits on an SM of {chip.name} ({THREADS_PER_SM} "
+            f"threads, {chip.registers} registers, {chip.smem_per_cta} bytes of shared memory), "
+            f"got {threads} threads with {registers} registers and {shared_bytes} bytes"
+        )
+    return fits
+
+
+def loaded_bytes(stream: EventStream) -> int:
+    """Bytes that the recorded CTAs load from global memory or L2."""
+    return sum(int(e.detail["bytes"]) for e in stream if e.op in LOADS)
+
+
+def modelled_time(
+    stream: EventStream,
+    target: str | Constants,
+    ctas: int,
+    *,
+    unique_bytes: int | None = None,
+) -> ModelledTime:
+    """The modelled time of a launch of `ctas` CTAs that all do what those of `stream` do.
+
+    target:       a name, or `Constants` with choices; the clock is its constant ``clock``
+    unique_bytes: that the launch reads from global memory and writes to it, each once; without it,
+                  all loads hit L2
+    """
+    constants = target if isinstance(target, Constants) else Constants(target)
+    chip = target_of(constants.target)
+    threads = stream.block[0] * stream.block[1] * stream.block[2]
+    residents = ctas_per_sm(threads, stream.registers, stream.shared_bytes, chip)
+    cluster = len({event.cta for event in stream}) or 1
+    clusters, slots = -(-ctas // cluster), chip.sms // cluster
+    loaded = loaded_bytes(stream) * clusters
+    missed = min(1.0, (unique_bytes or 0) / loaded) if loaded else 0.0
+
+    def wave(per_slot: int, active: int) -> Timeline:
+        return simulate(stream, constants, Surroundings(active * cluster, missed, per_slot))
+
+    full, rest = divmod(clusters, slots * residents)
+    cycles, lines = 0.0, list[Timeline]()
+    if full:
+        lines.append(wave(residents, slots))
+        cycles += full * lines[-1].cycles
+    if rest:
+        lines.append(wave(-(-rest // slots), min(rest, slots)))
+        cycles += lines[-1].cycles
+    waves = full + (rest > 0)
+    cycles += constants["kernel-start"] + (waves - 1) * constants["cta-start"]
+    clock, bound = constants["clock"], lines[0].bound if lines else "latency"
+    if (at_least := (unique_bytes or 0) / constants["hbm"] * clock) > cycles:
+        cycles, bound = at_least, "HBM"
+    limits = lines[0].limits if lines else {}
+    return ModelledTime(
+        cycles, clock, constants.target, residents, waves, constants["launch"], limits, bound
+    )
