@@ -48,6 +48,7 @@ docs: $(STAMP) ## write the generated pages and pictures of docs/
 	"$(BIN)/python" -m tcir.tools.dev.ptx_coverage
 	"$(BIN)/python" -m tcir.tools.dev.assumptions
 	"$(BIN)/python" -m tcir.tools.dev.time_page
+	"$(BIN)/python" -m tcir.tools.dev.roofline_page
 
 peers: $(STAMP) ## kernels of other compilers and libraries on the simulated machine (those that are installed)
 	"$(BIN)/python" -m peers.run --jobs $(JOBS) --write docs/peers.md

@@ -22,12 +22,12 @@ from tcir.passes.gemv.ranges import SMS, Ranges
 from tcir.program.execution import run_sequence
 from tcir.run_options import RunOptions
 from tcir.target import DEFAULT_TARGET
+from tcir.time.constants import Constants
 
 SHAPES = ("7168x16384x1", "4096x7168x8", "7168x2048x4")
-PEAK = 7.67e12
-"""Bytes per second of HBM: 7680 bits at 3.996 GHz, double data rate (device query)."""
-ACHIEVED = 7.26e12
-"""What TMA loads reached (SemiAnalysisAI/microbench-blackwell)."""
+CONSTANTS = Constants(DEFAULT_TARGET.name)
+PEAK, ACHIEVED = CONSTANTS["hbm-peak"] * 1e9, CONSTANTS["hbm"] * 1e9
+"""Bytes per second of HBM, by its pins, and what loads reached."""
 LATENCY = 1.0e-6
 """Assumed: seconds from a load to its arrival under load."""
 SM_BYTES, CTA_BYTES = DEFAULT_TARGET.smem_per_sm, DEFAULT_TARGET.smem_reserved

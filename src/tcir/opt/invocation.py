@@ -169,7 +169,7 @@ class _ChunkRun(Watcher):
         finally:
             self.progress.clear()
             if session.validator is not None:
-                print("\n".join([*report.code_lines(), report.summary()]), file=sys.stderr)
+                print("\n".join(report.below()), file=sys.stderr)
         return report.exit_code, result
 
     def _text(self, module: ir.Module, emit: str) -> bytes:

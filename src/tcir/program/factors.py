@@ -252,7 +252,7 @@ def contraction_from(
     arguments = inputs_of(block)
     factors = []
     for value, access in product.factors:
-        source, dims, dtype = _source(value, access.dims)
+        source, dims, dtype = source_of(value, access.dims)
         number = arguments.index(source) if source in arguments else made(source)
         if number is None:
             return None
@@ -266,7 +266,7 @@ def contraction_from(
         return None
     start = None
     if product.start is not None:
-        source, dims, dtype = _source(*product.start)
+        source, dims, dtype = source_of(*product.start)
         if source in arguments and source.type.rank:
             shape = tuple(source.type.shape)
             start = Factor(arguments.index(source), dtype, shape, dims, None, False)
@@ -274,7 +274,7 @@ def contraction_from(
     return contraction if contraction.products <= MOST_PRODUCTS else None
 
 
-def _source(value: ir.Value, dims: Dims) -> tuple[ir.Value, Dims, np.dtype[Any]]:
+def source_of(value: ir.Value, dims: Dims) -> tuple[ir.Value, Dims, np.dtype[Any]]:
     """`value` before casts, padding, moves and reshapes; its indices, and its element type.
 
     Codes are of the type they are packed to.

@@ -86,10 +86,15 @@ def compile(
     with mlir_context() as context:
         module = load_module(program, context, entry)
         texts = _Texts(module)
-        session = Session(
-            module, steps, target=target, settings=settings if validate else None, watcher=texts
-        )
         signature = signature_of(module)
+        session = Session(
+            module,
+            steps,
+            target=target,
+            signature=signature,
+            settings=settings if validate else None,
+            watcher=texts,
+        )
         session.report.program = signature.name
         session.run_passes()
         code = session.generate("ptx")

@@ -16,6 +16,7 @@ from tcir.passmanager.pipeline import Pass, Pipeline, registered_pipelines
 from tcir.program.launch import LaunchSequence
 from tcir.program.programs import Program, find_programs
 from tcir.program.source import count_ops
+from tcir.session import roofline
 from tcir.session.code import Code, assemble, tmem_columns
 from tcir.session.rehearsal import Rehearsal
 from tcir.target import DEFAULT_TARGET, TARGETS
@@ -24,6 +25,7 @@ from tcir.validation.settings import Settings
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
+    from tcir.program.signature import Signature
     from tcir.validation.estimate import Estimate
     from tcir.validation.validator import Validator
 
@@ -53,6 +55,7 @@ class Watcher:
 class Session:
     """The compilation of a module by `pipeline` to code for `target`, and its report.
 
+    signature:   of the program, for its roofline; a validation reads it itself
     settings:    how the program is executed after every pass; None: not executed
     verify_each: whether MLIR verifies the module after every pass
     contained:   a crash of native code is dealt with outside, and none has to be kept away
@@ -64,6 +67,7 @@ class Session:
         pipeline: Pipeline,
         *,
         target: str = DEFAULT_TARGET.name,
+        signature: Signature | None = None,
         settings: Settings | None = None,
         watcher: Watcher | None = None,
         verify_each: bool = True,
@@ -75,6 +79,7 @@ class Session:
         self.verify_each = verify_each
         self.rehearsal = None if contained else Rehearsal()
         self.report = Report(pipeline=str(pipeline), target=target)
+        self.signature = signature
         self.validator: Validator | None = None
         if settings is not None:
             from tcir.validation.validator import Validator
@@ -90,6 +95,10 @@ class Session:
         execution stops there. Raises the `PassError` of a pass that rejects the module.
         """
         executing = self.validator is not None and self._execute_input(self.validator)
+        if self.signature is not None:
+            self.report.roofline = roofline.of_input(
+                self.module, self.signature, self.report.target
+            )
         for index, item in enumerate(self.pipeline, start=1):
             self.watcher.before_pass(index, item, self.module)
             if self.rehearsal is not None:
@@ -114,6 +123,7 @@ class Session:
         """Executes the input program, the reference; returns whether that succeeded."""
         estimate = validator.foresee(self.module)
         assert validator.signature is not None
+        self.signature = validator.signature
         self.report.program = validator.signature.name
         self.report.estimate = {"seconds": estimate.seconds, "bytes": estimate.nbytes}
         self.watcher.estimated(estimate)
@@ -161,6 +171,9 @@ class Session:
         elif report.verdict != "different":
             self.validator.check_ptx(code.ptx, launches, line)
         self._add(line)
+        if report.roofline is not None and self.signature is not None:
+            roof = roofline.of_launches(report.roofline, launches, self.signature)
+            report.roofline = roofline.as_executed(roof, launches, line)
         report.code = {"ptx_lines": code.ptx.count("\n"), "tmem_columns": tmem_columns(code.ptx)}
         if launches.constants:
             report.code["constant_bytes"] = sum(each.nbytes for each in launches.constants)

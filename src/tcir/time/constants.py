@@ -99,6 +99,16 @@ _CONSTANTS = (
         ),
     ),
     Constant(
+        "hbm-peak",
+        "B/ns",
+        "bandwidth of global memory by its pins",
+        _by(
+            sm_80=Figure(2039, "A100 data sheet, 80 GB", "vendor"),
+            sm_90=Figure(4800, "H200 data sheet", "vendor"),
+            sm_100a=Figure(7670, "device query: 7680 bits at 3.996 GHz, twice a clock", "vendor"),
+        ),
+    ),
+    Constant(
         "hbm-latency",
         "cycles",
         "of a load that misses L2, beyond one that hits",
@@ -405,6 +415,16 @@ _CONSTANTS = (
         "cycles",
         "of a sub-partition's scheduler, per warp instruction",
         _same(Figure(1, "CUDA C++ Programming Guide", "vendor")),
+    ),
+    Constant(
+        "cuda-cores",
+        "FLOP/clk",
+        "f32 fma of the CUDA cores of one SM",
+        _by(
+            sm_80=Figure(128, "CUDA C++ Programming Guide: 64 results a clock", "vendor"),
+            sm_90=Figure(256, "CUDA C++ Programming Guide: 128 results a clock", "vendor"),
+            sm_100a=Figure(256, "CUDA C++ Programming Guide: 128 results a clock", "vendor"),
+        ),
     ),
     Constant(
         "alu",

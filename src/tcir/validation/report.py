@@ -24,6 +24,11 @@ passes      a list with, for each pass: index, name, ops (operations after it), 
             at the tile level, ctas), remarks (words: what the pass made to cost more)
 code        null, or registers, spill_bytes, shared_bytes, tmem_columns, constant_bytes (if any),
             ptx_lines, sass (counts by mnemonic), missing (why a step was not done)
+roofline    null (a program below tensors), or, modelled, never measured: flops (by kind), hbm_bytes
+            (of inputs, constants and results, once), moved_bytes (by its launches), flop_per_byte,
+            limits_us (by resource: the least time of the program), bound (the longest
+            of them), executed_limits_us (the same of the kernels as executed, or {}), share (of the
+            bound in the longest of these, or null)
 """
 
 from __future__ import annotations
@@ -37,6 +42,7 @@ from tcir.errors import VerdictError
 from tcir.target import DEFAULT_TARGET
 
 if TYPE_CHECKING:
+    from tcir.time.roofline import Roofline
     from tcir.validation.compare import Difference
     from tcir.validation.settings import Settings
 
@@ -100,6 +106,7 @@ class Report:
     code: dict[str, Any] | None = None
     error: str | None = None
     error_code: int = 0
+    roofline: Roofline | None = None
     conditions: list[str] = field(default_factory=list)
     """What of the conditions of the executions is not the default, in words."""
 
@@ -206,6 +213,12 @@ class Report:
         lines += [f"not done: {reason}" for reason in self.code.get("missing", [])]
         return lines
 
+    def below(self) -> list[str]:
+        """The lines under the table: code, roofline, summary."""
+        found = "roofline, modelled"
+        roofline = [f"{found:<24} {self.roofline}"] if self.roofline is not None else []
+        return [*self.code_lines(), *roofline, self.summary()]
+
     @property
     def header(self) -> str:
         """The first line of the table, with the conditions that are not the default."""
@@ -217,12 +230,13 @@ class Report:
         return self.passes[-1].index + 1 if self.passes else 1
 
     def __str__(self) -> str:
-        return "\n".join([self.header, *map(str, self.passes), *self.code_lines(), self.summary()])
+        return "\n".join([self.header, *map(str, self.passes), *self.below()])
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON object described above."""
         own = dataclasses.asdict(self)
         del own["error_code"], own["conditions"]
+        own["roofline"] = self.roofline.as_dict() if self.roofline is not None else None
         for line in own["passes"]:
             line["counters"] = {key: int(value) for key, value in line["counters"].items()}
         return {

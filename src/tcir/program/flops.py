@@ -1,0 +1,67 @@
+"""Floating-point operations of a program on tensors: the products of its sums, by kind.
+
+A kind is that of ``tcgen05.mma`` that multiplies the types.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcir.program.access import Product, product_of
+from tcir.program.factors import source_of
+from tcir.program.memory_image import PACKED_BITS
+from tcir.program.programs import programs_on_tensors
+
+if TYPE_CHECKING:
+    from tcir._mlir import ir
+
+POWERS = "float8_e8m0fnu"
+"""Scales that are powers of two."""
+OTHER = "other"
+"""What no tensor core multiplies."""
+
+
+def flops_in(module: ir.Module) -> list[tuple[str, int]]:
+    """Kind and count of each sum of products in a module of functions on tensors."""
+    found = []
+    for program in programs_on_tensors(module):
+        for op in (each.operation for each in program.op.operation.regions[0].blocks[0]):
+            product = product_of(op)
+            if product is not None and len(product.factors) > 1:
+                results = prod(op.results[0].type.shape)
+                found.append((_kind(product), 2 * results * _length(product)))
+    return found
+
+
+def _length(product: Product) -> int:
+    """Products in a sum."""
+    extents: dict[int, int] = {}
+    for _, access in product.factors:
+        for n, index in zip(access.shape, access.dims, strict=True):
+            if index is not None and index[0] not in product.parallel:
+                extents[index[0]] = max(n * index[1], extents.get(index[0], 1))
+    return prod(extents.values())
+
+
+def _kind(product: Product) -> str:
+    types = [source_of(value, access.dims)[2] for value, access in product.factors]
+    scales = len(types) > 2  # wider than what they scale, or powers of two
+    powers = [each for each in types if each.name == POWERS]
+    operands = sorted((t for t in types if t not in powers), key=_bits)[:2] if scales else types
+    widest = max(map(_bits, operands))
+    if all(each.kind in "iu" for each in operands):
+        return "i8" if widest == 8 else OTHER
+    if widest == 16 and len(set(operands)) == 1:
+        return "f16"
+    if widest > 8:
+        return "tf32" if widest <= 32 else OTHER
+    if not scales:
+        return "f8f6f4"
+    return "mxf8f6f4" if widest > 4 else "mxf4" if powers else "mxf4nvf4"
+
+
+def _bits(dtype: np.dtype[Any]) -> int:
+    return PACKED_BITS.get(dtype, 8 * dtype.itemsize)
