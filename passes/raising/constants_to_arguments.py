@@ -8,12 +8,12 @@ from typing import ClassVar
 from tcir._mlir import func, ir, tensor
 from tcir.dialect.walk import walk
 from tcir.passes.build.calls import inline_calls
-from tcir.passes.build.constants import constants_of, set_constants
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
 from tcir.passes.build.tensor_functions import functions_with_body
 from tcir.passes.raising.fold_empty import structured
 from tcir.passes.raising.split_layers import is_product
 from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.program.constants import CONSTANTS, constants_of
 
 _MOVES = (
     "linalg.transpose", "linalg.broadcast", "tensor.collapse_shape", "tensor.expand_shape",
@@ -66,7 +66,7 @@ class ConstantsToArguments(Pass):
             result.replace_all_uses_with(arguments[value])
             op.erase()
         _copy_returned(function, set(arguments.values()))
-        set_constants(module, list(arguments))
+        module.operation.attributes[CONSTANTS] = ir.ArrayAttr.get(list(arguments))
         kinds = [each.type for each in function.entry_block.arguments]
         kind = ir.FunctionType.get(kinds, function.type.results)
         function.attributes["function_type"] = ir.TypeAttr.get(kind)

@@ -8,12 +8,12 @@ from typing import ClassVar
 
 from tcir._mlir import func, ir
 from tcir.dialect.attributes import integers
-from tcir.passes.build.constants import FOLDED, constants_of, folded_launches, set_constants
 from tcir.passes.build.emit import i64, i64s
 from tcir.passes.build.gpu_module import launch_order
 from tcir.passes.build.tensor_functions import functions_with_body
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
+from tcir.program.constants import CONSTANTS, FOLDED, constants_of, folded_launches
 
 
 @register_pass
@@ -115,7 +115,7 @@ class _Buffers:
             function.attributes["tc.order"] = i64(place)
             numbers = integers(function, "tc.args")
             function.attributes["tc.args"] = i64s([new[n] for n in numbers])
-        set_constants(module, [self.constants[n] for n in kept])
+        module.operation.attributes[CONSTANTS] = ir.ArrayAttr.get([self.constants[n] for n in kept])
         attributes = module.operation.attributes
         attributes["tc.workspaces"] = i64s([self.sizes[n] for n in spaces])
         names = [*folded_launches(module), *self.folded]

@@ -66,7 +66,10 @@ class SpecialiseShapes(Pass):
             for use in uses:
                 use.owner.operands[use.operand_number] = cast
         _set_type(function)
-        passmanager.PassManager.parse("func.func(canonicalize)").run(function.operation)
+        canonicalize = passmanager.PassManager.parse("func.func(canonicalize)")
+        canonicalize.run(function.operation)
+        while sum(map(_through, list(block))):
+            canonicalize.run(function.operation)
         end = list(block)[-1]
         for number, each in enumerate(end.operands):
             if is_op(each, "tensor.cast"):
@@ -77,7 +80,7 @@ class SpecialiseShapes(Pass):
                 op.operation.erase()
         for op in function.entry_block:
             for each in op.results:
-                if isinstance(each.type, ir.ShapedType) and not each.type.has_static_shape:
+                if not _is_static(each.type):
                     raise match_failure(
                         op,
                         "expected sizes that follow from those of the arguments (tensor maps, "
@@ -85,6 +88,34 @@ class SpecialiseShapes(Pass):
                         f"{op.operation.name}; take sizes from tensor.dim of an argument",
                         SMALLEST,
                     )
+
+
+def _through(op: ir.OpView) -> bool:
+    """Takes casts through an elementwise op on tensors, which ``canonicalize`` leaves as it is;
+    whether there was one."""
+    name, results = op.operation.name, list(op.results)
+    if not name.startswith(("arith.", "math.")) or _is_static(results[0].type):
+        return False
+    sources = [v.owner.operands[0] if is_op(v, "tensor.cast") else v for v in op.operands]
+    if not all(_is_static(source.type) for source in sources):
+        return False
+    for number, source in enumerate(sources):
+        op.operands[number] = source
+    kind = results[0].type
+    shape = next(v.type.shape for v in sources if isinstance(v.type, ir.ShapedType))
+    static = ir.RankedTensorType.get(shape, kind.element_type)
+    uses = list(results[0].uses)
+    results[0].set_type(static)
+    after = list(op.operation.block)[list(op.operation.block).index(op) + 1]
+    with ir.InsertionPoint(after), op.location:
+        cast = tensor.CastOp(kind, results[0]).result
+    for use in uses:
+        use.owner.operands[use.operand_number] = cast
+    return True
+
+
+def _is_static(kind: ir.Type) -> bool:
+    return not isinstance(kind, ir.ShapedType) or kind.has_static_shape
 
 
 def _set_type(function: func.FuncOp) -> None:

@@ -32,3 +32,28 @@ func.func @rows(%x: tensor<?x5x32xf16>) -> tensor<?x32xf16> {
 func.func @static(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %x : tensor<4xf32>
 }
+
+// -----
+
+// Elementwise ops on tensors themselves, in front of linalg and behind it.
+// CHECK-LABEL: func.func @elementwise(%arg0: tensor<8x16xf32>, %arg1: tensor<8x16xi1>) -> tensor<8x16xf32>
+// CHECK-NOT: ?
+// CHECK-NOT: tensor.cast
+// CHECK: math.sqrt %arg0 : tensor<8x16xf32>
+// CHECK: arith.addf {{.*}} : tensor<8x16xf32>
+// CHECK: linalg.exp
+// CHECK: arith.cmpf {{.*}} : tensor<8x16xf32>
+// CHECK: arith.select {{.*}} : tensor<8x16xi1>, tensor<8x16xf32>
+// CHECK-NEXT: return
+func.func @elementwise(%x: tensor<?x16xf32>, %b: tensor<?x16xi1>) -> tensor<?x16xf32> {
+  %s = math.sqrt %x : tensor<?x16xf32>
+  %t = arith.addf %s, %x : tensor<?x16xf32>
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %t, %c0 : tensor<?x16xf32>
+  %e = tensor.empty(%n) : tensor<?x16xf32>
+  %z = linalg.exp ins(%t : tensor<?x16xf32>) outs(%e : tensor<?x16xf32>) -> tensor<?x16xf32>
+  %m = arith.cmpf ogt, %z, %x : tensor<?x16xf32>
+  %k = arith.andi %m, %b : tensor<?x16xi1>
+  %q = arith.select %k, %z, %x : tensor<?x16xi1>, tensor<?x16xf32>
+  return %q : tensor<?x16xf32>
+}

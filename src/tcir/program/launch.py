@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcir.errors import InputError, format_location
 from tcir.program.capacity import check_workspaces
+from tcir.program.constants import constant_arrays, folded_launches
 from tcir.program.programs import Program, find_program, find_programs
 from tcir.program.workspaces import NONE, Workspaces
 
@@ -156,8 +157,6 @@ class LaunchSequence:
     @staticmethod
     def from_programs(module: ir.Module, programs: Sequence[Program]) -> LaunchSequence:
         """Reads the kernels of the programs found in `module`."""
-        from tcir.passes.build.constants import constant_arrays, folded_launches
-
         launches = tuple(Launch.from_program(program) for program in programs)
         sequence = LaunchSequence(launches, Workspaces.of(module))
         constants = constant_arrays(module)

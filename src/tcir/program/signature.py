@@ -16,7 +16,7 @@ from tcir.errors import InputError, format_location
 from tcir.interp import OutputSpec
 from tcir.interp.types import DTYPES
 from tcir.passes.build.calls import inlined
-from tcir.passes.build.constants import constants_of
+from tcir.program.constants import constants_of
 from tcir.program.programs import Program, find_program
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcir.interp.types import Array
-from tcir.passes.build.constants import constants_of
 from tcir.program.chain_inputs import chain_alone, chain_specials
 from tcir.program.chains import Chain, chain_of
+from tcir.program.constants import constants_of
 from tcir.program.factors import Contraction, contraction_of, is_elementwise
 from tcir.program.inputs import ALL_CODES, Kind, make_inputs, whole_bits
 from tcir.program.memory_image import images

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tcir.interp import Outcome, executor_for
-from tcir.passes.build.constants import constants_of
+from tcir.program.constants import constants_of
 from tcir.program.launch import Launch
 from tcir.program.programs import Program
 from tcir.program.workspaces import Workspaces

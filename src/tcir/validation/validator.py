@@ -26,8 +26,8 @@ from tcir.interp import Outcome, OutputSpec, executor_for
 from tcir.interp.types import Array
 from tcir.machine.sample import Sample
 from tcir.passes.build.calls import inlined
-from tcir.passes.build.constants import constant_arrays
 from tcir.program.access import product_of, reduction_points
+from tcir.program.constants import constant_arrays
 from tcir.program.execution import (
     KernelStep,
     as_view,

@@ -6,12 +6,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tcir._mlir import ir
-
 if TYPE_CHECKING:
+    from tcir._mlir import ir
     from tcir.interp.types import Array
 
 CONSTANTS, FOLDED = "tc.constants", "tc.folded"
@@ -21,11 +19,6 @@ def constants_of(module: ir.Module) -> list[ir.DenseElementsAttr]:
     """The values of the constants of `module`."""
     attributes = module.operation.attributes
     return list(attributes[CONSTANTS]) if CONSTANTS in attributes else []
-
-
-def set_constants(module: ir.Module, values: Sequence[ir.Attribute]) -> None:
-    """Gives `module` these constants."""
-    module.operation.attributes[CONSTANTS] = ir.ArrayAttr.get(list(values))
 
 
 def constant_arrays(module: ir.Module) -> list[Array]:
