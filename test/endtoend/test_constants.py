@@ -17,9 +17,9 @@ import pytest
 import tcir
 from tcir._mlir import ir
 from tcir.interp.types import constant, dense
-from tcir.passes.build.constants import constant_arrays, constants_of, set_constants
 from tcir.passes.raising import fold_constant_launches
 from tcir.passes.raising.constants_to_arguments import ConstantsToArguments
+from tcir.program.constants import CONSTANTS, constant_arrays, constants_of
 from tcir.program.source import mlir_context
 
 from .block_scaled_oracle import inputs_of, product
@@ -346,7 +346,9 @@ def test_a_byte_of_a_constant_is_changed(after: str) -> None:
             changed = array.copy()
             changed.view(np.uint8)[3, 5] ^= 1
             with module.context:
-                set_constants(module, [dense(changed, constants_of(module)[0].type)])
+                module.operation.attributes[CONSTANTS] = ir.ArrayAttr.get(
+                    [dense(changed, constants_of(module)[0].type)]
+                )
 
     table = np.arange(1, 49, dtype=np.float16).reshape(6, 8)
     text = f"""func.func @f(%x: tensor<6x8xf16>) -> tensor<6x8xf16> {{
