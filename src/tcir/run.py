@@ -32,6 +32,7 @@ from tcir.interp.ptx.lockstep.repeat import Repetition, launch_key
 from tcir.interp.ptx.op import Blocking, Incomplete
 from tcir.interp.ptx.parser import parse
 from tcir.interp.ptx.program import Program, decode
+from tcir.interp.ptx.recording import record, recorded, until_exit
 from tcir.interp.ptx.syntax import Function, Module, Site
 from tcir.interp.ptx.warp import Warp
 from tcir.machine import (
@@ -43,7 +44,9 @@ from tcir.machine import (
     MachineError,
     NotModelled,
 )
+from tcir.machine.events import EventStream, Recording
 from tcir.machine.numerics.products import Products
+from tcir.machine.recorder import Recorder
 from tcir.machine.refusal import Refusal
 from tcir.machine.sample import Sample
 from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS, DEFAULT_OPTIONS, RunOptions
@@ -84,6 +87,8 @@ class RunReport:
     """CTAs of a sample; 0: all were executed."""
     whole: str = ""
     """Why all were, although a sample was to be."""
+    events: EventStream | None = None
+    """What the recorded CTAs did; None: nothing was recorded."""
     options: RunOptions = DEFAULT_OPTIONS
 
     @property
@@ -279,6 +284,7 @@ def run_ptx(
     repeats: dict[bytes, Any] | None = None,
     jobs: int = 1,
     sample: Sample | None = None,
+    events: Recording | None = None,
 ) -> RunReport:
     """Runs a kernel of a PTX module, a text or the path of a file, on the simulated machine.
 
@@ -299,7 +305,7 @@ def run_ptx(
     in lockstep leaves for runs of the same launch under seeds; shared with those. jobs: processes
     that run blocks of the grid, where its CTAs have nothing to do with each other; the report is
     the same, and says in `together` why one process ran all of it. sample: which CTAs are executed,
-    the others are not; None: all.
+    the others are not; None: all. events: records what some CTAs do, for `tcir.time`.
 
     Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit). What the
     program does wrong is in the report.
@@ -310,7 +316,7 @@ def run_ptx(
     function = inline_calls(module, _entry(module, entry))
     options = RunOptions(
         order_seed, hazards, numerics, max_instructions, assumptions, ordering, products, lockstep,
-        None if sample else repeats, jobs, sample,
+        None if sample or events else repeats, jobs, sample, events,
     )  # fmt: skip
     layout = lay_out(module, function)
     threads = function.reqntid if block is None else block
@@ -332,6 +338,8 @@ def run_ptx(
             progress=progress,
         )
         machine.programmatic = programmatic
+        if events is not None:
+            machine.recorder = Recorder(events, sizes.grid, sizes.cluster)
         report = RunReport(options=options)
         buffers = Buffers(machine, args)
         params = parameters(function, layout, args, buffers)
@@ -349,6 +357,8 @@ def run_ptx(
             else:
                 _execute(program, launch, report, observer, part=part)
         report.errors += map(_read_only_written, buffers.written())
+        if machine.recorder is not None:
+            report.events = machine.recorder.stream(function.name, sizes.block, sizes.total_smem)
         return report
 
     way = options
@@ -360,6 +370,8 @@ def run_ptx(
         else:
             report.options = options
             report.seconds = time.perf_counter() - started
+            if events is not None and report.events is not None:
+                events.streams.append(report.events)
             return report
 
 
@@ -453,6 +465,8 @@ def _execute_in_blocks(
         return lockstep
 
     try:
+        if options.events is not None:
+            raise TogetherError("events are recorded")
         if observer is not None and not observer.passive:
             raise TogetherError("a debugger follows it")
         if why := why_together(program, launch, mine):
@@ -485,9 +499,17 @@ def _execute(
     if lockstep is not None:
         follow = lockstep.follow
 
+    recorder = machine.recorder
+    told = program if recorder is None else recorded(program)
+
     def body(n: int) -> Callable[[Agent], Blocking]:
         def run(agent: Agent) -> Blocking:
-            return follow(WarpInterpreter(program, Warp(program.storage, launch, agent, n)))
+            warp = Warp(program.storage, launch, agent, n)
+            if recorder is None or not recorder.wants(agent.cta.index):
+                return follow(WarpInterpreter(program, warp))
+            interpreter = WarpInterpreter(told, warp)
+            record(recorder, interpreter)
+            return until_exit(agent, follow(interpreter))
 
         return run
 

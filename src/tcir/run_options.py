@@ -9,6 +9,7 @@ from tcir.errors import LaunchError
 
 if TYPE_CHECKING:
     from tcir.machine.assumptions import Assumptions
+    from tcir.machine.events import Recording
     from tcir.machine.numerics.products import Products
     from tcir.machine.sample import Sample
 
@@ -37,6 +38,7 @@ class RunOptions:
     repeats:     what launches in lockstep leave for the same launches under other orders, which
                  use the same object; None: nothing
     sample:      which CTAs are executed; None: all. Those of kernels that communicate all are
+    events:      takes the events of some CTAs; None: nothing is recorded
     jobs:        processes that a grid may be cut into blocks for; changes nothing but the time
 
     Raises `tcir.LaunchError` for a value that is not allowed.
@@ -53,6 +55,7 @@ class RunOptions:
     repeats: dict[bytes, Any] | None = None
     jobs: int = 1
     sample: Sample | None = None
+    events: Recording | None = None
 
     def __post_init__(self) -> None:
         limit, seed = self.max_instructions, self.order_seed

@@ -7,7 +7,7 @@ Between two of them lie plain instructions, counted. What waits names what it wa
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 Triple = tuple[int, int, int]
 
@@ -18,10 +18,11 @@ OPS = frozenset(
         "tma.load", "tma.store", "bulk.load", "bulk.store", "cp.async",
         "ld.global", "st.global", "ld.shared", "st.shared", "ldmatrix", "stmatrix",
         "mma.sync", "wgmma", "mbarrier.arrive", "mbarrier.wait", "bar.sync", "fence",
-        "alu", "sfu", "exit",
+        "cp.async.wait", "bulk.wait", "alu", "sfu", "exit",
     }
 )  # fmt: skip
-"""The resource classes, in PTX's terms. ``alu`` is a run of plain instructions."""
+"""The resource classes, in PTX's terms. ``alu`` is a run of plain instructions; ``cp.async.wait``
+and ``bulk.wait`` wait for groups; a ``bar.sync`` is any named or cluster barrier, or its arrive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Event:
                ``tmem``), columns, rows, inner_bytes, lanes, wavefronts, count, barrier (address)
     after:     indices of the events whose completion it waited for: the arrivals and the bytes that
                completed the phase of an mbarrier; the mma of a commit; the loads of a
-               ``tcgen05.wait``; the other warps' arrivals at a ``bar.sync``
+               ``tcgen05.wait``; the other warps' arrivals at a ``bar.sync``, later ones, too
     line:      of the PTX
     """
 
@@ -70,3 +71,14 @@ class EventStream(list[Event]):
         self.kernel = kernel
         self.grid, self.cluster, self.block = grid, cluster, block
         self.ctas, self.registers, self.shared_bytes = ctas, registers, shared_bytes
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Asks a run for the events of some CTAs; each launch appends a stream.
+
+    ctas: linear indices, whose whole clusters are recorded; none: the first cluster
+    """
+
+    ctas: tuple[int, ...] = ()
+    streams: list[EventStream] = field(default_factory=list)

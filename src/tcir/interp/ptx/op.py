@@ -65,6 +65,13 @@ class Compute:
     divisor: int = -1
 
 
+@dataclass(frozen=True)
+class PendingGroups:
+    """A wait for all but the last groups of copies; None: for all copies."""
+
+    pending: int | None
+
+
 @dataclass(slots=True)
 class Op:
     """One decoded instruction.

@@ -73,6 +73,7 @@ from tcir.machine.order.ordering import (
 from tcir.machine.order.shadow import ByLane, Shadow
 from tcir.machine.order.strong import Strong, merged
 from tcir.machine.order.tensor_thread import TensorThread
+from tcir.machine.recorder import WarpEvents
 from tcir.machine.sync.barriers import Barriers
 from tcir.machine.sync.cluster_barrier import ClusterBarrier
 from tcir.machine.sync.mbarriers import Mbarriers
@@ -144,6 +145,8 @@ class Agent:
         self.alone = False
         """Since nobody else could go on while it was blocked in a loop that may give up."""
         self.ended = False
+        self.events: WarpEvents | None = None
+        """Takes what it does, if somebody asked for that."""
         self.progress = 0
         """Grows with everything it does except polling."""
         self.turns = 0

@@ -76,6 +76,8 @@ class Cluster:
             operation.run()
             operation.done = True
         else:
+            if self.machine.recorder is not None:
+                self.machine.recorder.bind(operation)
             self.in_flight.append(operation)
 
     def complete(self, operation: Operation) -> None:

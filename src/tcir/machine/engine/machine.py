@@ -22,6 +22,7 @@ from tcir.machine.memory.memories import GlobalMemory
 from tcir.machine.memory.protocols import AgentProtocol, Triple
 from tcir.machine.memory.tensor_memory import Sm
 from tcir.machine.order.strong import Place, Writes
+from tcir.machine.recorder import Recorder
 from tcir.run_options import DEFAULT_OPTIONS, RunOptions
 from tcir.target import DEFAULT_TARGET
 
@@ -76,6 +77,7 @@ class Machine:
         """Takes what operations of the tensor core do to the memories; None: one that is no
         function of arrays."""
         self.findings = Findings()
+        self.recorder: Recorder | None = None
         self.running: AgentProtocol | None = None
         """The agent whose turn it is."""
         self.spin_limit = 2_000

@@ -30,6 +30,7 @@ from tcir.machine.order.rounds import BarrierRound, ClusterRound
 from tcir.machine.order.shadow import Shadow
 from tcir.machine.order.strong import Place, Strong, Writes
 from tcir.machine.order.tensor_thread import TensorThread
+from tcir.machine.recorder import Recorder, WarpEvents
 from tcir.run_options import RunOptions
 
 Triple = tuple[int, int, int]
@@ -45,6 +46,7 @@ class MachineProtocol(Protocol):
     counters: Counters
     effects: Callable[[Effect | None], None] | None
     findings: Findings
+    recorder: Recorder | None
     running: AgentProtocol | None
     memory: GlobalMemory
     strong: dict[Place, Writes]
@@ -156,6 +158,7 @@ class AgentProtocol(Protocol):
     site: object
     ended: bool
     alone: bool
+    events: WarpEvents | None
 
     @property
     def cta(self) -> CtaProtocol: ...

@@ -16,6 +16,8 @@ class BarrierRound:
     arrived: int = 0
     done: bool = False
     clock: Clock = field(default_factory=dict)
+    events: list[int] = field(default_factory=list)
+    """The arrivals, where events are recorded."""
 
 
 @dataclass(eq=False)
@@ -28,3 +30,5 @@ class ClusterRound:
     met: Clock = field(default_factory=dict)
     """What was done before the arrivals, relaxed ones included: who waits runs after it."""
     done: bool = False
+    events: list[int] = field(default_factory=list)
+    """The arrivals, where events are recorded."""

@@ -27,6 +27,8 @@ class Barriers:
             ),
         )
         join(self.agent.clock, this.clock)
+        if self.agent.events is not None:
+            self.agent.events.wait_for(this.events)
 
     def arrive(self, number: int, threads: int, *, site: object) -> None:
         """bar.arrive: counts the warp, which does not learn what the others did."""
@@ -56,6 +58,8 @@ class Barriers:
             )
         join(this.clock, agent.release())
         this.arrived += _whole_warps(agent.threads)
+        if agent.events is not None:
+            this.events.append(agent.events.last)
         if threads is not None and this.arrived > threads:
             raise MachineError(
                 "barrier-over-arrival",

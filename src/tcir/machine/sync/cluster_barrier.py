@@ -36,6 +36,8 @@ class ClusterBarrier:
             cluster.round = ClusterRound()
         self._entered = cluster.round
         self._entered.arrived.add(self.agent)
+        if self.agent.events is not None:
+            self._entered.events.append(self.agent.events.last)
         agent = self.agent
         fenced, done = agent.lanes.fenced(agent.scope("cluster").reach), agent.release()
         join(self._entered.clock, fenced if relaxed else done)
@@ -65,6 +67,8 @@ class ClusterBarrier:
     def _acquire(self, this: ClusterRound) -> None:
         join(self.agent.clock, this.clock)
         join(self.agent.met, this.met)
+        if self.agent.events is not None:
+            self.agent.events.wait_for(this.events)
 
     def _own_round(self, site: object) -> ClusterRound:
         if self._entered is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from tcir.machine.errors import MachineError
 from tcir.machine.findings import Unpromised
@@ -44,7 +45,9 @@ class Mbarriers:
                     site=site,
                 )
         tma = ("tma", self.cta.index, len(self.cta.all_mbarriers))
-        barrier = Mbarrier(address, count, site, tma)
+        events = self.agent.events
+        make = Mbarrier if events is None else partial(events.mbarrier, self.cta.window)
+        barrier = make(address, count, site, tma)
         self.cta.mbarriers[address] = barrier
         self.cta.all_mbarriers.append(barrier)
         smem.data[address : address + 8] = 0
@@ -183,6 +186,8 @@ class Mbarriers:
             self._overtaken(address, site)
         self.agent.proceed(site)
         self._acquire(released, order)
+        if self.agent.events is not None:
+            self.agent.events.ended(barrier, parity)
         return True
 
     def watch(self, address: int, *, site: object) -> PhaseWait:

@@ -124,6 +124,11 @@ class MmaStep:
         loaded = operand_bytes(m, n, a_in_tmem=in_tmem, cta_group=cta_group)
         counters.shared_to_tensor += loaded * cta_group + (K_BYTES * n if i.sparse else 0)
 
+        if self.agent.events is not None:
+            self.agent.events.note(
+                m=m, n=n, k=i.k, kind=i.kind, cta_group=cta_group,
+                a_in="tmem" if in_tmem else "smem",
+            )  # fmt: skip
         d = Place(rows, n, parts, every, columns, d_type, zeros)
         issued = IssuedMma(self.pipe, d, found, sources, arithmetic.checked, site)
         issued.add_d = options.enable_input_d

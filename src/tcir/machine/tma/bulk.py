@@ -130,6 +130,8 @@ class Bulk:
         counters = agent.machine.counters
         counters.global_to_shared += nbytes * len(copies)
         counters.global_to_shared_read += nbytes
+        if agent.events is not None:
+            agent.events.note(bytes=nbytes, inner_bytes=nbytes)
         first, last = ignore[0], max(ignore[0], nbytes - ignore[1])
         origin, where = None, np.empty((1, 0), np.int64)
         if last > first:
@@ -197,6 +199,8 @@ class Bulk:
         for what, value in (("target", target), ("source", source), ("size", nbytes)):
             _check(what, value, site)
         agent.machine.counters.shared_to_global += nbytes
+        if agent.events is not None:
+            agent.events.note(bytes=nbytes)
         if not nbytes:
             return
         source -= agent.cta_of(source, site, own=True).window

@@ -57,6 +57,9 @@ class Tma:
         counters.global_to_shared += box.nbytes * len(copies)
         counters.global_to_shared_by_tensor[tensor.tensor_map.address] += box.nbytes * len(copies)
         counters.global_to_shared_read += source.size * eb
+        if self.agent.events is not None:
+            inner = box.fields.counts[0] * box.fields.unit.shared_bytes
+            self.agent.events.note(bytes=box.nbytes, inner_bytes=inner)
         signals = []
         for cta, barrier in copies:
             cta.smem.check(box.low, box.high, site)
@@ -102,6 +105,8 @@ class Tma:
         counters = self.machine.counters
         counters.tma_stores += 1
         counters.shared_to_global += box.addresses.size * fields.piece_bytes  # clipped
+        if self.agent.events is not None:
+            self.agent.events.note(bytes=box.nbytes)
         addresses = box.addresses
         if self.machine.checking:
             kind = "TMA reduce" if reduction else "TMA store"

@@ -10,7 +10,7 @@ from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.mbarrier import shared_operand
 from tcir.interp.ptx.isa.memory import HINTS, Place, addresses, check_aligned
 from tcir.interp.ptx.lanes import LANE_INDICES, LANE_MASK
-from tcir.interp.ptx.op import Blocking, Op
+from tcir.interp.ptx.op import Blocking, Op, PendingGroups
 from tcir.interp.ptx.registers import U32
 from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Imm, Not, Reg
@@ -101,7 +101,9 @@ def wait_group(d: Decode) -> Op:
     def run(w: Warp, m: int) -> Blocking:
         yield from w.agent.cp_async.wait(m, pending, site=site)
 
-    return d.blocking(run)
+    op = d.blocking(run)
+    op.form = PendingGroups(pending)
+    return op
 
 
 @instruction("cp.async.mbarrier.arrive")

@@ -11,7 +11,7 @@ from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.mbarrier import MULTICAST, shared_addresses
 from tcir.interp.ptx.isa.memory import Place, load, split
 from tcir.interp.ptx.lanes import LANE_INDICES
-from tcir.interp.ptx.op import Blocking, Op, no_effect
+from tcir.interp.ptx.op import Blocking, Op, PendingGroups, no_effect
 from tcir.interp.ptx.registers import S32, U64
 from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Address, Operand, Site, Vector
@@ -244,7 +244,9 @@ def bulk_wait(d: Decode) -> Op:
     def run(w: Warp, m: int) -> Blocking:
         yield from w.agent.bulk.wait(pending, read=read, site=site)
 
-    return d.blocking(run)
+    op = d.blocking(run)
+    op.form = PendingGroups(pending)
+    return op
 
 
 @instruction("prefetch.tensormap", "prefetch.const.tensormap", "prefetch.param.tensormap")

@@ -181,6 +181,8 @@ class Lockstep:
             self.committed |= bool(stayed)
             for cta in stayed:
                 self._done[self._number(cta)] = True
+            if self.machine.recorder is not None:
+                self.machine.recorder.follow(recorder.cta.index, stayed)
             found += len(stayed)
             self.followers += len(stayed)
             own.of_each(group.extra, follows).add_to(self.launch)

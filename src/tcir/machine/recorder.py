@@ -1,0 +1,296 @@
+"""Records the events of a launch: see `tcir.machine.events`.
+
+A `Recorder` is there only if somebody asks for events. The agents of the CTAs that are recorded
+have `WarpEvents`, to which instructions and units say what they do; all others have None.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+from tcir.machine.events import Event, EventStream, Recording, Triple
+from tcir.machine.order.clocks import Component
+from tcir.machine.order.mbarrier import Mbarrier
+from tcir.machine.order.operation import Operation
+
+
+class _Draft:
+    """An event that may still learn what it waited for."""
+
+    __slots__ = ("after", "cta", "detail", "line", "op", "warp")
+
+    def __init__(self, cta: int, warp: int, op: str, line: int) -> None:
+        self.cta, self.warp, self.op, self.line = cta, warp, op, line
+        self.detail: dict[str, int | str] = {}
+        self.after: list[int] = []
+
+
+class Recorder:
+    """The events of one launch.
+
+    current: the event that is being executed, or whose effect takes place
+    """
+
+    def __init__(self, recording: Recording, grid: Triple, cluster: Triple) -> None:
+        self.recording, self.grid, self.cluster = recording, grid, cluster
+        self.drafts: list[_Draft] = []
+        self.current = -1
+        self._chosen = self._clusters(recording.ctas or (0,))
+        self._like: dict[int, int] = {}
+        """The recorded CTA whose events those of a chosen one are."""
+
+    def _clusters(self, ctas: Iterable[int]) -> set[int]:
+        """The CTAs in the clusters of some."""
+        total = math.prod(self.grid)
+        x, y, _ = self.grid
+        found: set[int] = set()
+        for cta in ctas:
+            if not 0 <= cta < total:
+                continue
+            at = cta % x, cta // x % y, cta // (x * y)
+            first = [a // c * c for a, c in zip(at, self.cluster, strict=True)]
+            found |= {
+                self.linear((first[0] + i, first[1] + j, first[2] + k))
+                for k in range(self.cluster[2])
+                for j in range(self.cluster[1])
+                for i in range(self.cluster[0])
+            }
+        return found
+
+    def linear(self, index: tuple[int, ...]) -> int:
+        """The number of a CTA in the grid."""
+        x, y, _ = self.grid
+        return index[0] + x * (index[1] + y * index[2])
+
+    def wants(self, index: tuple[int, ...]) -> bool:
+        """Whether the machine records a CTA: a chosen one, or one that others may follow."""
+        return self.linear(index) in self._chosen or bool(self._chosen - self._like.keys())
+
+    def begin(self, index: tuple[int, ...]) -> None:
+        """Notes that a CTA is recorded."""
+        self._like[self.linear(index)] = self.linear(index)
+
+    def follow(self, leader: tuple[int, ...], followers: Iterable[tuple[int, ...]]) -> None:
+        """CTAs have done what a recorded one did."""
+        for index in followers:
+            if (cta := self.linear(index)) in self._chosen:
+                self._like[cta] = self.linear(leader)
+
+    def bind(self, operation: Operation) -> None:
+        """What an operation does later is done by the event that issues it now."""
+        event, run = self.current, operation.run
+
+        def as_event() -> None:
+            self.current = event
+            run()
+
+        operation.run = as_event
+
+    def stream(self, kernel: str, block: Triple, shared_bytes: int) -> EventStream:
+        """The events of the chosen CTAs that were executed."""
+        ctas = sorted(cta for cta in self._chosen if cta in self._like)
+        apart: dict[int, list[int]] = {}
+        for index, draft in enumerate(self.drafts):
+            apart.setdefault(draft.cta, []).append(index)
+        events: list[Event] = []
+        own = [cta for cta in ctas if self._like[cta] == cta]
+        indices = sorted(index for cta in own for index in apart.get(cta, ()))
+        self._append(events, indices, None)
+        for cta in ctas:
+            if self._like[cta] != cta:
+                self._append(events, apart.get(self._like[cta], []), cta)
+        return EventStream(
+            events, kernel=kernel, grid=self.grid, cluster=self.cluster, block=block,
+            ctas=tuple(ctas), shared_bytes=shared_bytes,
+        )  # fmt: skip
+
+    def _append(self, events: list[Event], indices: Sequence[int], cta: int | None) -> None:
+        """Appends the events of these drafts; of another CTA that did the same."""
+        place = {index: len(events) + n for n, index in enumerate(indices)}
+        for index in indices:
+            draft = self.drafts[index]
+            after = dict.fromkeys(place[i] for i in draft.after if i in place and i != index)
+            events.append(
+                Event(
+                    draft.cta if cta is None else cta,
+                    draft.warp,
+                    draft.op,
+                    draft.detail,
+                    tuple(after),
+                    draft.line,
+                )
+            )
+
+
+class RecordedMbarrier(Mbarrier):
+    """An mbarrier that knows which events completed each of its phases."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        window: int,
+        address: int,
+        count: int,
+        site: object,
+        tma: Component,
+    ) -> None:
+        super().__init__(address, count, site, tma)
+        self.recorder, self.place = recorder, window + address
+        self.ended: list[tuple[int, ...]] = []
+        self._open: list[int] = []
+
+    def _advance(self) -> None:
+        event = self.recorder.current
+        self._open.append(event)
+        self.recorder.drafts[event].detail.setdefault("barrier", self.place)
+        phase = self.phase
+        super()._advance()
+        if self.phase != phase:
+            self.ended.append(tuple(self._open))
+            self._open = []
+
+    def last(self, parity: int) -> tuple[int, ...]:
+        """What completed the last phase of a parity; none before the first."""
+        phase = len(self.ended) - 1
+        phase -= (phase ^ parity) & 1
+        return self.ended[phase] if phase >= 0 else ()
+
+
+class WarpEvents:
+    """The events of one warp.
+
+    executed: the number of warp instructions executed, the running one included
+    """
+
+    def __init__(
+        self, recorder: Recorder, cta: tuple[int, ...], warp: int, executed: Callable[[], int]
+    ) -> None:
+        self.recorder, self._executed = recorder, executed
+        self._cta, self._warp = recorder.linear(cta), warp
+        self.last = -1
+        """Its event that is being executed, or was last."""
+        self._counted = 0
+        self._missed = (0, 0)
+        """Line of the wait that failed last, and the instructions before it failed first."""
+        self._found: tuple[int, list[int]] | None = None
+        """Address of the mbarrier, and the events, that ended the wait that succeeds now."""
+        self._pipe: list[int] = []
+        """Operations of the tensor core since the last commit, or, after it, those before it."""
+        self._committed = False
+        self._loads: dict[str, list[int]] = {"ld": [], "st": []}
+        self._groups: dict[str, list[list[int]]] = {"cp.async": [[]], "bulk": [[]]}
+        """Copies by group, the open one last; those that have been waited for are dropped."""
+
+    # --- instructions ----------------------------------------------------------------------------
+
+    def begin(self, op: str, line: int) -> None:
+        """An instruction starts; the plain ones before it become an event of their own."""
+        before, self._missed = self._executed() - 1, (0, 0)
+        self._add(op, line, before)
+
+    def exit(self) -> None:
+        """The warp has ended, with an instruction that is no plain one."""
+        drafts = self.recorder.drafts
+        self.begin("exit", drafts[self.last].line if self.last >= 0 else 0)
+
+    def _add(self, op: str, line: int, before: int) -> None:
+        drafts = self.recorder.drafts
+        plain = before - self._counted
+        self._counted = self._executed()
+        if plain > 0:
+            alu = _Draft(self._cta, self._warp, "alu", line)
+            alu.detail["count"] = plain
+            drafts.append(alu)
+        elif op == "sfu" and self.last >= 0 and drafts[self.last].op == op:
+            drafts[self.last].detail["count"] = int(drafts[self.last].detail["count"]) + 1
+            return
+        self.last = self.recorder.current = len(drafts)
+        drafts.append(_Draft(self._cta, self._warp, op, line))
+        if op == "sfu":
+            drafts[self.last].detail["count"] = 1
+
+    def note(self, **detail: int | str) -> None:
+        """Details of the running instruction; bytes of several copies add up."""
+        known = self.recorder.drafts[self.last].detail
+        if "bytes" in detail and "bytes" in known:
+            detail["bytes"] = int(detail["bytes"]) + int(known["bytes"])
+        known.update(detail)
+
+    def wait_for(self, events: Iterable[int]) -> None:
+        """The running instruction waits for these."""
+        self.recorder.drafts[self.last].after += events
+
+    # --- mbarriers -------------------------------------------------------------------------------
+
+    def mbarrier(
+        self, window: int, address: int, count: int, site: object, tma: Component
+    ) -> Mbarrier:
+        """A new one."""
+        return RecordedMbarrier(self.recorder, window, address, count, site, tma)
+
+    def ended(self, barrier: Mbarrier, parity: int) -> None:
+        """A wait finds a phase complete."""
+        if isinstance(barrier, RecordedMbarrier):
+            place, events = self._found or (barrier.place, [])
+            self._found = place, [*events, *barrier.last(parity)]
+
+    def waited(self, op: str, line: int, *, over: bool) -> None:
+        """A wait was tried. Polls that fail are no events, nor the loop around them."""
+        before, found = self._executed() - 1, self._found
+        self._found = None
+        if self._missed[0] == line:
+            before = self._missed[1]
+        if not over:
+            self._missed = line, before
+            return
+        self._missed = 0, 0
+        self._add(op, line, before)
+        if found is not None:
+            self.note(barrier=found[0])
+            self.wait_for(found[1])
+
+    # --- asynchronous operations -----------------------------------------------------------------
+
+    def issued(self) -> None:
+        """The running instruction is an operation of the tensor core."""
+        if self._committed:
+            self._pipe, self._committed = [], False
+        self._pipe.append(self.last)
+
+    def commit(self) -> None:
+        """The running instruction tracks the operations before it."""
+        self.wait_for(self._pipe)
+        self._committed = True
+
+    def access(self, which: str) -> None:
+        """The running instruction is a tcgen05.ld or st."""
+        self._loads[which].append(self.last)
+
+    def wait_tmem(self, which: str) -> None:
+        """The running instruction is a tcgen05.wait."""
+        self.wait_for(self._loads[which])
+        self._loads[which] = []
+
+    def copy(self, which: str) -> None:
+        """The running instruction is a copy in the open group: "cp.async" or "bulk"."""
+        self._groups[which][-1].append(self.last)
+
+    def copies(self, which: str) -> list[int]:
+        """Those that were not waited for."""
+        return [event for group in self._groups[which] for event in group]
+
+    def close(self, which: str) -> None:
+        """commit_group."""
+        self._groups[which].append([])
+
+    def wait_groups(self, which: str, pending: int | None) -> None:
+        """The running instruction waits for all but the last groups; None: for all copies."""
+        groups = self._groups[which]
+        if pending is None:
+            self.wait_for(self.copies(which))
+            self._groups[which] = [[]]
+            return
+        done = max(0, len(groups) - 1 - pending)
+        self.wait_for(event for group in groups[:done] for event in group)
+        del groups[:done]
