@@ -162,6 +162,10 @@ class _Run:
             if (missing := self._missing(event, base)) is not None:
                 blocked.setdefault(missing, []).append(number)
                 continue
+            if (loaded := self._operands(lane, event)) > lane.time:
+                lane.time = loaded
+                heappush(ready, (loaded, number))
+                continue
             if event.op == "alu" and self._slice(lane, event):
                 heappush(ready, (lane.time, number))
                 continue
@@ -190,6 +194,14 @@ class _Run:
             elif self.complete[key] is None:
                 return key
         return None
+
+    def _operands(self, lane: _Lane, event: Event) -> float:
+        """When the loads that an event may use are there: its warp stalls until then."""
+        if event.op == "mma.sync":  # fragments are loaded one step ahead
+            return 0.0 if lane.in_mma else lane.before_mma
+        if event.op == "alu":
+            return lane.loads if int(event.detail.get("count", 1)) > HOISTED else 0.0
+        return lane.loads if event.op in ("st.global", "st.shared", "sfu") else 0.0
 
     def _execute(self, lane: _Lane, key: int, event: Event) -> None:
         start = self.arrived[key] or 0.0
@@ -274,8 +286,7 @@ class _Run:
         d = event.detail
         flop = 2 * int(d["m"]) * int(d["n"]) * int(d["k"]) * int(d.get("count", 1))
         rate = self.c["mma-sync"] / SUB_PARTITIONS * MMA_SYNC_FACTOR.get(str(d.get("kind")), 1)
-        if not lane.in_mma:  # fragments are loaded one step ahead
-            at = max(at, lane.before_mma)
+        if not lane.in_mma:
             lane.before_mma, lane.in_mma = lane.loads, True
         start, end = self._use(lane.sm.mma_sync[lane.quarter], key, at, flop / rate)
         self.complete[key] = end + self.c["mma-sync-latency"]
@@ -345,7 +356,6 @@ class _Run:
         return at + self.c["issue"]
 
     def _store(self, lane: _Lane, key: int, event: Event, at: float) -> float:
-        at = max(at, lane.loads)
         self.complete[key] = self._sent(lane, key, at, int(event.detail["bytes"]))
         return at + self.c["issue"]
 
@@ -376,7 +386,7 @@ class _Run:
         return max(at, last) + self.c["bar-sync"]
 
     def _fence(self, lane: _Lane, key: int, event: Event, at: float) -> float:
-        proxy = event.detail.get("kind", "proxy.async") == "proxy.async"
+        proxy = str(event.detail.get("kind", "")).startswith("proxy.async")
         return at + (self.c["fence"] if proxy else self.c["issue"])
 
     # Arithmetic.
@@ -389,23 +399,20 @@ class _Run:
         left = int(event.detail.get("count", 1)) - lane.issued
         if left <= SLICE:
             return False
-        lane.time = self._arithmetic(lane, event, lane.time, SLICE)
+        lane.time = self._arithmetic(lane, lane.time, SLICE)
         lane.issued += SLICE
         return True
 
-    def _arithmetic(self, lane: _Lane, event: Event, at: float, count: int) -> float:
-        if int(event.detail.get("count", 1)) > HOISTED:
-            at = max(at, lane.loads)
+    def _arithmetic(self, lane: _Lane, at: float, count: int) -> float:
         _, issued = lane.sm.issue[lane.quarter].take(at, count * self.c["issue"])
         return max(issued, at + count * self.c["alu"])
 
     def _alu(self, lane: _Lane, key: int, event: Event, at: float) -> float:
         left, lane.issued = int(event.detail.get("count", 1)) - lane.issued, 0
-        return self._arithmetic(lane, event, lane.time, left)
+        return self._arithmetic(lane, at, left)
 
     def _sfu(self, lane: _Lane, key: int, event: Event, at: float) -> float:
         count = int(event.detail.get("count", 1))
-        at = max(at, lane.loads)
         _, end = self._use(lane.sm.sfu[lane.quarter], key, at, count * self.c["sfu"])
         return end
 
