@@ -9,7 +9,12 @@ from typing import ClassVar, TypeAlias
 from tcir._mlir import arith, func, ir, linalg
 from tcir.dialect import tc
 from tcir.dialect.ops.epilogue import SCALAR_OPS
-from tcir.passes.build.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL, match_failure
+from tcir.passes.build.diagnostics import (
+    SMALLEST_BLOCK_SCALED,
+    SMALLEST_CONV,
+    SMALLEST_MATMUL,
+    match_failure,
+)
 from tcir.passes.build.reshape import RESHAPES
 from tcir.passes.build.tensor_functions import functions_with_body, is_simt
 from tcir.passes.raising.contraction import (
@@ -70,7 +75,8 @@ class FuseEpilogue(Pass):
     ``tc.repack`` of what is returned. Fused are ``linalg`` ops
     without reductions (elementwise ones, broadcasts, transposes of other operands) and ``arith``
     and ``math`` ops on tensors; an accumulator that does not start at zero is added to the sum. A
-    remark says what was fused and what it reads. A lone rounding to f16 or bf16 is left to
+    remark says what was fused and what it reads. A ``tc.block_scaled_matmul`` with a
+    result in f32 is a contraction, too. A lone rounding to f16 or bf16 is left to
     raise-to-tc. Block quantisation that divides by a scale before it is rounded for storing is
     refused. Preserves the value of every element, up to the order of the f32 sums.
     """
@@ -86,7 +92,7 @@ class FuseEpilogue(Pass):
 
 def _fuse(function: func.FuncOp) -> None:
     ops = list(function.entry_block)
-    contractions = [op for op in ops if is_contraction(op)]
+    contractions = [op for op in ops if is_contraction(op) or _is_raised(op)]
     end, returned = ops[-1], list(ops[-1].operands)
     quantise = ops[-2] if len(ops) > 1 else None
     if isinstance(quantise, tc.QuantiseBlocksOp) and returned == list(quantise.results):
@@ -99,7 +105,9 @@ def _fuse(function: func.FuncOp) -> None:
         return  # raise-to-tc says what it expects
     (contraction,), (result,) = contractions, returned
     static = _is_static(contraction.results[0]) and _is_static(result)
-    if not static or contraction.results[0].type.rank == 0 or unaccepted(contraction):
+    if not static or contraction.results[0].type.rank == 0:
+        return
+    if not _is_raised(contraction) and unaccepted(contraction):
         return
     if isinstance(end, tc.QuantiseBlocksOp):
         remark(end, _quantised(end))
@@ -110,7 +118,11 @@ def _fuse(function: func.FuncOp) -> None:
         except _NotFused as problem:
             body.epilogue.operation.erase()
             smallest = (
-                SMALLEST_CONV if isinstance(recognise(contraction), Conv) else SMALLEST_MATMUL
+                SMALLEST_BLOCK_SCALED
+                if _is_raised(contraction)
+                else SMALLEST_CONV
+                if isinstance(recognise(contraction), Conv)
+                else SMALLEST_MATMUL
             )
             raise match_failure(problem.op.opview, problem.words, smallest) from None
     if not fused:
@@ -120,6 +132,15 @@ def _fuse(function: func.FuncOp) -> None:
     end.operation.operands[0] = body.epilogue.out
     _drop_dead(ops)
     remark(body.epilogue, body.summary())
+
+
+def _is_raised(op: ir.OpView) -> bool:
+    """Whether a block-scaled product came in as an op, and gives sums in f32, rows outermost."""
+    return (
+        isinstance(op, tc.BlockScaledMatmulOp)
+        and str(op.out.type.element_type) == "f32"
+        and not {"out_layout", "k_part"} & set(op.attributes)
+    )
 
 
 def _quantised(op: tc.QuantiseBlocksOp) -> str:
@@ -205,7 +226,7 @@ class _Body:
                 for first, argument in enumerate(self.block.arguments):
                     alternate = Alternate(identity[-1], first)
                     self.known[sums, (*identity[:-1], alternate)] = argument
-            if not starts_from_zeros(start):
+            if not _is_raised(self.contraction) and not starts_from_zeros(start):
                 if gated:
                     raise _NotFused(
                         self.contraction.operation,

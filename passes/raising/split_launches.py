@@ -122,6 +122,7 @@ def _split(module: ir.Module, function: func.FuncOp, first: int, kinds: Kinds) -
                     free += 1
                     workspaces.append(tensor_bytes(stored.type))
     attributes["tc.workspaces"] = i64s(workspaces)
+    _check_returned(function, end, ops, kinds)
     main = next((op for op in reversed(ops) if type(op) not in SUFFIXES), ops[-1])
     for place, op in enumerate(ops):
         what = SUFFIXES.get(type(op), "part")
@@ -129,6 +130,29 @@ def _split(module: ir.Module, function: func.FuncOp, first: int, kinds: Kinds) -
         _outline(function, op, name, first + place, numbers, kinds)
     function.operation.erase()
     return first + len(ops)
+
+
+def _check_returned(
+    function: func.FuncOp, end: ir.OpView, ops: list[ir.OpView], kinds: Kinds
+) -> None:
+    """Rejects a result that no launch writes: what is behind an op would be dropped."""
+    written = {value for op in ops for value in _stored(op, kinds)}
+    for value in end.operands:
+        source = value
+        while _is_made(source) and isinstance(source.owner.opview, RESHAPES):
+            source = source.owner.opview.src
+        if _is_made(source) and source not in written:
+            raise match_failure(
+                value.owner.opview,
+                f"expected @{function.name.value} to return what one of its launches writes, got "
+                f"the result of {value.owner.name} behind them: an epilogue is fused with sums in "
+                "f32 only; let the op before it return f32, or put this one into a function of its "
+                "own",
+            )
+
+
+def _is_made(value: ir.Value) -> bool:
+    return not isinstance(value, ir.BlockArgument)
 
 
 def _buffers(module: ir.Module, workspaces: int, alone: int) -> int:

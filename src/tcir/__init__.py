@@ -13,6 +13,10 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from tcir import formats as formats
+    from tcir.arrays.block_scaled import block_scaled_matmul as block_scaled_matmul
+    from tcir.arrays.conv2d import conv2d as conv2d
+    from tcir.arrays.kernel import ArrayKernel as ArrayKernel
+    from tcir.arrays.matmul import matmul as matmul
     from tcir.errors import Error as Error
     from tcir.errors import IncompleteError as IncompleteError
     from tcir.errors import InputError as InputError
@@ -46,6 +50,7 @@ if TYPE_CHECKING:
     from tcir.validation.report import Report as Report
 
 _EXPORTS = {
+    "ArrayKernel": "arrays.kernel",
     "Deadlock": "machine.errors",
     "Error": "errors",
     "HazardError": "kernel",
@@ -70,7 +75,10 @@ _EXPORTS = {
     "TensorMap": "machine.tma.tensor_map",
     "UnknownNameError": "errors",
     "VerdictError": "errors",
+    "block_scaled_matmul": "arrays.block_scaled",
     "compile": "session.entry",
+    "conv2d": "arrays.conv2d",
+    "matmul": "arrays.matmul",
     "named_pipeline": "passmanager.pipeline",
     "register_pass": "passmanager.pipeline",
     "register_pipeline": "passmanager.pipeline",

@@ -199,3 +199,27 @@ func.func @block(%x: tensor<1x4x4x8xf16>, %w: tensor<1x1x8x16xf16>, %bias: tenso
   %y = arith.maximumf %sum, %zeros : tensor<1x4x4x16xf32>
   return %y : tensor<1x4x4x16xf32>
 }
+
+// -----
+
+// A block-scaled product that came in as an op.
+// CHECK-LABEL: func.func @scaled(
+// CHECK: %[[C:.*]] = "tc.block_scaled_matmul"
+// CHECK-NEXT: "tc.epilogue"(%[[C]]) ({
+// CHECK: arith.addf
+// CHECK: }) : (tensor<128x64xf32>) -> tensor<128x64xf16>
+// TC-LABEL: func.func @scaled(
+// TC: "tc.epilogue"
+func.func @scaled(%a: tensor<128x256xf4E2M1FN>, %sa: tensor<128x16xf8E4M3FN>, %b: tensor<64x256xf4E2M1FN>, %sb: tensor<64x16xf8E4M3FN>, %bias: tensor<64xf32>) -> tensor<128x64xf16> {
+  %c = "tc.block_scaled_matmul"(%a, %sa, %b, %sb) {block = 16 : i64, a_scale_layout = "row_major", b_scale_layout = "row_major", operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (tensor<128x256xf4E2M1FN>, tensor<128x16xf8E4M3FN>, tensor<64x256xf4E2M1FN>, tensor<64x16xf8E4M3FN>) -> tensor<128x64xf32>
+  %empty = tensor.empty() : tensor<128x64xf16>
+  // expected-remark @below {{fused into the epilogue: arith.addf, arith.truncf; reads argument 4 along dimension 1}}
+  %y = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]}
+      ins(%c, %bias : tensor<128x64xf32>, tensor<64xf32>) outs(%empty : tensor<128x64xf16>) {
+  ^bb0(%s: f32, %t: f32, %o: f16):
+    %u = arith.addf %s, %t : f32
+    %r = arith.truncf %u : f32 to f16
+    linalg.yield %r : f16
+  } -> tensor<128x64xf16>
+  return %y : tensor<128x64xf16>
+}

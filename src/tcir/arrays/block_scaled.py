@@ -1,0 +1,108 @@
+"""`block_scaled_matmul`: a product of block-scaled matrices from their codes and scales."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from tcir import formats
+from tcir.arrays.epilogue import RESULTS, finish
+from tcir.arrays.kernel import ArrayKernel, build
+from tcir.arrays.text import Function, Value, element_of
+from tcir.errors import InputError
+from tcir.target import DEFAULT_TARGET
+
+Scaled: TypeAlias = "formats.BlockScaled | tuple[NDArray[Any], NDArray[Any]]"
+"""What `tcir.formats.quantise` gives, or elements and scales as arrays of ml_dtypes."""
+CODES = {
+    "e2m1": ml_dtypes.float4_e2m1fn,
+    "e2m3": ml_dtypes.float6_e2m3fn,
+    "e3m2": ml_dtypes.float6_e3m2fn,
+    "e4m3": ml_dtypes.float8_e4m3fn,
+    "e5m2": ml_dtypes.float8_e5m2,
+    "ue4m3": ml_dtypes.float8_e4m3fn,
+    "ue8m0": ml_dtypes.float8_e8m0fnu,
+}
+"""The types of ml_dtypes, by the names of `tcir.formats`."""
+
+
+def block_scaled_matmul(
+    a: Scaled,
+    b: Scaled,
+    *,
+    global_scales: tuple[float, float] | None = None,
+    bias: NDArray[Any] | None = None,
+    residual: NDArray[Any] | None = None,
+    activation: str | None = None,
+    out: DTypeLike | str | None = None,
+    pipeline: str | None = None,
+    target: str = DEFAULT_TARGET.name,
+    **options: Any,
+) -> ArrayKernel:
+    """act(dequantise(a) @ dequantise(b).T + bias + residual) as one kernel.
+
+    a: [M, K] or [L, M, K]; b: [N, K] or [L, N, K], or a vector [K], [L, K]; both as
+    `tcir.formats.quantise` gives them, or as a pair of arrays: elements of float4_e2m1fn, float6 or
+    float8, and scales, row-major, one for 16 (float8_e4m3fn: NVFP4) or 32 elements
+    (float8_e8m0fnu: MX) of a row. global_scales: of a and b, by default those of `quantise`. out,
+    bias, residual, activation: as of `tcir.matmul`. pipeline: gemm for matrices, gemv-padded-n for
+    a vector. InputError for anything else.
+    """
+    function = Function("block_scaled_matmul")
+    left, left_scales = _operand(function, "a", a)
+    right, right_scales = _operand(function, "b", b)
+    vector = len(right.shape) < len(left.shape)
+    operands = [left, left_scales, right, right_scales]
+    factors = global_scales or _global_scales(a, b)
+    if factors is not None:
+        for name, factor in zip("ab", factors, strict=True):
+            operands.append(function.argument(f"{name}_global", np.float32(factor)))
+    some = int(factors is not None)
+    element = element_of("block_scaled_matmul", out or "f32", RESULTS)
+    follows = bias is not None or residual is not None or activation is not None
+    rows = left.shape[:-1] if vector else (*left.shape[:-1], *right.shape[-2:-1])
+    sums = function.op(
+        f'"tc.block_scaled_matmul"({", ".join(map(str, operands))})\n'
+        f"      {{block = {left.shape[-1] // left_scales.shape[-1]} : i64,\n"
+        '      a_scale_layout = "row_major", b_scale_layout = "row_major",\n'
+        f"      operandSegmentSizes = array<i32: 1, 1, 1, 1, {some}, {some}>}}\n"
+        f"      : ({', '.join(each.type for each in operands)}) -> {{type}}",
+        rows,
+        "f32" if follows else element,
+    )
+    result = finish(function, sums, element, bias, residual, activation) if follows else sums
+    chosen = pipeline or ("gemv-padded-n" if vector else "gemm")
+    return build(function, (result,), chosen, target, options)
+
+
+def _operand(function: Function, name: str, given: Scaled) -> tuple[Value, Value]:
+    if isinstance(given, formats.BlockScaled):
+        codes = given.codes.view(CODES[given.format.element])
+        scales = given.scales.view(CODES[given.format.scale])
+    elif isinstance(given, tuple | list) and len(given) == 2:
+        codes, scales = given
+    else:
+        raise InputError(
+            f"block_scaled_matmul: {name}: expected what tcir.formats.quantise gives, or a pair of "
+            f"arrays (elements, scales), got {type(given).__name__}"
+        )
+    values = function.argument(name, codes), function.argument(f"{name}_scales", scales)
+    if not all(value.shape and value.shape[-1] for value in values):
+        raise InputError(
+            f"block_scaled_matmul: {name}: expected elements of [..., K] and scales of "
+            f"[..., K / block], got {list(values[0].shape)} and {list(values[1].shape)}"
+        )
+    return values
+
+
+def _global_scales(a: Scaled, b: Scaled) -> tuple[float, float] | None:
+    """Those of operands whose format has one."""
+    both = [x for x in (a, b) if isinstance(x, formats.BlockScaled) and x.format.has_global_scale]
+    return (_global_scale(a), _global_scale(b)) if both else None
+
+
+def _global_scale(operand: Scaled) -> float:
+    return float(operand.global_scale) if isinstance(operand, formats.BlockScaled) else 1.0

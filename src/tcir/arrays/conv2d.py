@@ -1,0 +1,114 @@
+"""`conv2d`: a 2-D convolution from two arrays."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from numpy.typing import DTypeLike, NDArray
+
+from tcir.arrays.epilogue import RESULTS, finish
+from tcir.arrays.kernel import ArrayKernel, build
+from tcir.arrays.text import Function, Value, element_of
+from tcir.errors import InputError
+from tcir.target import DEFAULT_TARGET
+
+OPERANDS = ("f16", "bf16", "f32")
+Pair: TypeAlias = int | tuple[int, int]
+
+
+def conv2d(
+    x: NDArray[Any],
+    w: NDArray[Any],
+    *,
+    stride: Pair = 1,
+    padding: Pair | tuple[tuple[int, int], tuple[int, int]] = 0,
+    dilation: Pair = 1,
+    bias: NDArray[Any] | None = None,
+    residual: NDArray[Any] | None = None,
+    activation: str | None = None,
+    out: DTypeLike | str | None = None,
+    pipeline: str = "conv",
+    target: str = DEFAULT_TARGET.name,
+    **options: Any,
+) -> ArrayKernel:
+    """act(conv(x, w) + bias + residual) as one kernel; sums in f32, rounded once.
+
+    x: [N, H, W, C]; w: [R, S, C, K] (torch's, with ``w.permute(2, 3, 1, 0)``); both of one type:
+    f16, bf16, f32 (multiplied as tf32). stride, dilation: a number, or one each for rows and
+    columns; padding: zeros on all sides, or (rows, columns), or ((top, bottom), (left, right)).
+    The result is [N, P, Q, K] of `out`: f32 by default, or f16, bf16. bias: [K]; residual: as the
+    result. activation: relu, gelu, silu, sigmoid, tanh. pipeline and its options, as for
+    `tcir.compile`: conv chooses the schedule. InputError for anything else.
+    """
+    function = Function("conv2d")
+    image, taps = function.argument("x", x, (4,)), function.argument("w", w, (4,))
+    if image.element not in OPERANDS or image.element != taps.element:
+        raise InputError(
+            f"conv2d: expected x and w of one type out of {', '.join(OPERANDS)}, got "
+            f"{image.element} and {taps.element}: what the schedules multiply"
+        )
+    if image.shape[3] != taps.shape[2]:
+        raise InputError(
+            f"conv2d: expected x of [N, H, W, C] and w of [R, S, C, K] with one C, got "
+            f"{list(image.shape)} and {list(taps.shape)}; groups are convolutions of their own"
+        )
+    strides, steps = _pair("stride", stride, 1), _pair("dilation", dilation, 1)
+    rows, columns = _sides(padding)
+    padded = _padded(function, image, rows, columns)
+    reach = [step * (size - 1) + 1 for step, size in zip(steps, taps.shape, strict=False)]
+    sizes = [
+        (size - need) // step + 1
+        for size, need, step in zip(padded.shape[1:3], reach, strides, strict=True)
+    ]
+    if min(sizes) < 1:
+        raise InputError(
+            f"conv2d: expected an image of at least {reach[0]} x {reach[1]} with its padding, got "
+            f"{padded.shape[1]} x {padded.shape[2]}: no output pixel is left"
+        )
+    attributes = (
+        f"{{dilations = dense<[{steps[0]}, {steps[1]}]> : tensor<2xi64>, "
+        f"strides = dense<[{strides[0]}, {strides[1]}]> : tensor<2xi64>}} "
+    )
+    start = function.zeros((image.shape[0], *sizes, taps.shape[3]), "f32")
+    sums = function.linalg("conv_2d_nhwc_hwcf", (padded, taps), start, attributes)
+    element = element_of("conv2d", out or "f32", RESULTS)
+    result = finish(function, sums, element, bias, residual, activation)
+    return build(function, (result,), pipeline, target, options)
+
+
+def _pair(name: str, value: Any, least: int) -> tuple[int, int]:
+    pair = (value, value) if isinstance(value, int) else tuple(value)
+    if len(pair) != 2 or not all(isinstance(v, int) and v >= least for v in pair):
+        raise InputError(
+            f"conv2d: {name}: expected an integer of at least {least}, or two, got {value!r}"
+        )
+    return pair
+
+
+def _sides(padding: Any) -> tuple[tuple[int, int], tuple[int, int]]:
+    if isinstance(padding, int):
+        return _pair("padding", padding, 0), _pair("padding", padding, 0)
+    sides = tuple(padding) if isinstance(padding, tuple | list) else ()
+    if len(sides) != 2:
+        raise InputError(
+            "conv2d: padding: expected an integer, (rows, columns) or ((top, bottom), (left, "
+            f"right)), got {padding!r}"
+        )
+    return _pair("padding", sides[0], 0), _pair("padding", sides[1], 0)
+
+
+def _padded(
+    function: Function, image: Value, rows: tuple[int, int], columns: tuple[int, int]
+) -> Value:
+    """`image` with zeros around it."""
+    if not any((*rows, *columns)):
+        return image
+    n, h, w, c = image.shape
+    zero = function.constant(0.0, image.element)
+    text = (
+        f"tensor.pad {image} low[0, {rows[0]}, {columns[0]}, 0] "
+        f"high[0, {rows[1]}, {columns[1]}, 0] {{\n"
+        "  ^bb0(%i0: index, %i1: index, %i2: index, %i3: index):\n"
+        f"    tensor.yield {zero} : {image.element}\n  }} : {image.type} to {{type}}"
+    )
+    return function.op(text, (n, h + sum(rows), w + sum(columns), c), image.element)

@@ -1,0 +1,59 @@
+"""A compiled kernel together with the arrays that it was made for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.arrays.text import Function, Value
+from tcir.kernel import Kernel
+from tcir.session.entry import compile as compile_program
+from tcir.session.entry import validate as validate_program
+from tcir.validation.report import Report
+
+
+@dataclass
+class ArrayKernel(Kernel):
+    """A `Kernel` made from arrays.
+
+    mlir:     the program, as text that tc-opt takes
+    pipeline: what compiled it, with its options
+    arrays:   the inputs that it was made for
+    """
+
+    mlir: str
+    pipeline: str
+    arrays: tuple[NDArray[Any], ...]
+
+    def run(self, *inputs: NDArray[Any], **options: Any) -> Any:
+        """The result for `inputs`, by default those the kernel was made for; a tuple if several.
+
+        Executes the PTX on the simulated machine; options and errors are those of calling a
+        `Kernel`. The shapes and types are fixed.
+        """
+        results = [np.zeros(spec.shape, spec.dtype) for spec in self.signature.outputs]
+        self(*(inputs or self.arrays), *results, **options)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def validate(self, **settings: Any) -> Report:
+        """Executes the program after every pass, on inputs made for it; see `tcir.validate`."""
+        return validate_program(self.mlir, self.pipeline, target=self.target, **settings)
+
+
+def build(
+    function: Function,
+    results: tuple[Value, ...],
+    pipeline: str,
+    target: str,
+    options: dict[str, Any],
+) -> ArrayKernel:
+    """Compiles `function`, which returns `results`."""
+    text = function.module(*results)
+    kernel = compile_program(text, pipeline, target=target, **options)
+    made = {each.name: getattr(kernel, each.name) for each in fields(kernel)}
+    return ArrayKernel(
+        **made, mlir=text, pipeline=kernel.report.pipeline, arrays=tuple(function.arrays)
+    )

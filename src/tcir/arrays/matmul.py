@@ -1,0 +1,59 @@
+"""`matmul`: a matrix product from two arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import DTypeLike, NDArray
+
+from tcir.arrays.epilogue import RESULTS, finish
+from tcir.arrays.kernel import ArrayKernel, build
+from tcir.arrays.text import Function, element_of
+from tcir.errors import InputError
+from tcir.target import DEFAULT_TARGET
+
+OPERANDS = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8")
+
+
+def matmul(
+    a: NDArray[Any],
+    b: NDArray[Any],
+    *,
+    bias: NDArray[Any] | None = None,
+    residual: NDArray[Any] | None = None,
+    activation: str | None = None,
+    out: DTypeLike | str | None = None,
+    pipeline: str = "gemm",
+    target: str = DEFAULT_TARGET.name,
+    **options: Any,
+) -> ArrayKernel:
+    """act(a @ b + bias + residual) as one kernel; sums in f32 (of i8 in i32), rounded once.
+
+    a: [M, K] or [L, M, K], b: [K, N] or [L, K, N], both of one type: f16, bf16, f32 (multiplied as
+    tf32: 10 bits behind the point), fp8 e4m3 or e5m2 (of ml_dtypes), int8. bias: [N]; residual:
+    as the result; of f32, f16 or bf16. activation: relu, gelu, silu, sigmoid, tanh. out: the
+    result's type, f32 (i32) by default, or f16, bf16. pipeline and its options, as for
+    `tcir.compile`: gemm, matmul-warp. InputError for anything else.
+    """
+    function = Function("matmul")
+    left = function.argument("a", a, (2, 3))
+    right = function.argument("b", b, (2, 3))
+    if left.element not in OPERANDS or left.element != right.element:
+        raise InputError(
+            f"matmul: expected a and b of one type out of {', '.join(OPERANDS)}, got "
+            f"{left.element} and {right.element}: what the tensor core multiplies"
+        )
+    if left.shape[:-2] != right.shape[:-2] or left.shape[-1] != right.shape[-2]:
+        raise InputError(
+            f"matmul: expected a of [M, K] and b of [K, N], or [L, M, K] and [L, K, N], got "
+            f"{list(left.shape)} and {list(right.shape)}"
+        )
+    whole = left.element == "i8"
+    element = element_of(
+        "matmul", out or ("i32" if whole else "f32"), ("i32",) if whole else RESULTS
+    )
+    start = function.zeros((*left.shape[:-1], right.shape[-1]), "i32" if whole else "f32")
+    name = "matmul" if len(left.shape) == 2 else "batch_matmul"
+    sums = function.linalg(name, (left, right), start)
+    result = finish(function, sums, element, bias, residual, activation)
+    return build(function, (result,), pipeline, target, options)

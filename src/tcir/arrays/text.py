@@ -1,0 +1,119 @@
+"""A function of `linalg` text, written op by op."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from tcir.errors import InputError
+from tcir.interp.types import DTYPES
+
+NAMES = {np.dtype(dtype): name for name, dtype in reversed(DTYPES.items())}
+"""MLIR element types by numpy type."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor of the function."""
+
+    name: str
+    shape: tuple[int, ...]
+    element: str
+
+    @property
+    def type(self) -> str:
+        """As MLIR spells it."""
+        return f"tensor<{''.join(f'{size}x' for size in self.shape)}{self.element}>"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass
+class Function:
+    """The text so far, and the arrays of its arguments."""
+
+    name: str
+    arguments: list[Value] = field(default_factory=list)
+    arrays: list[NDArray[Any]] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    _numbers: itertools.count[int] = field(default_factory=itertools.count)
+
+    def argument(self, name: str, array: object, rank: Sequence[int] = ()) -> Value:
+        """A new argument; InputError for what is no array of a known type and of these ranks."""
+        if not isinstance(array, np.ndarray | np.generic):
+            raise InputError(
+                f"{self.name}: {name}: expected a numpy array, got {type(array).__name__}; "
+                "np.asarray makes one"
+            )
+        array = np.asarray(array)
+        if array.dtype not in NAMES:
+            raise InputError(
+                f"{self.name}: {name}: expected elements of {', '.join(map(str, NAMES))}, "
+                f"got {array.dtype}"
+            )
+        if rank and array.ndim not in rank:
+            raise InputError(
+                f"{self.name}: {name}: expected {' or '.join(map(str, rank))} dimensions, "
+                f"got shape {list(array.shape)}"
+            )
+        value = Value(f"%{name}", array.shape, NAMES[array.dtype])
+        self.arguments.append(value)
+        self.arrays.append(array)
+        return value
+
+    def op(self, text: str, shape: Sequence[int], element: str) -> Value:
+        """A line; in `text`, ``{type}`` stands for the result's type."""
+        result = Value(f"%{next(self._numbers)}", tuple(shape), element)
+        self.lines.append(f"{result} = {text.replace('{type}', result.type)}")
+        return result
+
+    def constant(self, number: float, element: str) -> str:
+        """The name of a scalar."""
+        name = f"%c{next(self._numbers)}"
+        spelled = f"{int(number)}" if element.startswith("i") else f"{number!r}"
+        self.lines.append(f"{name} = arith.constant {spelled} : {element}")
+        return name
+
+    def empty(self, shape: Sequence[int], element: str) -> Value:
+        """A tensor to be written."""
+        return self.op("tensor.empty() : {type}", shape, element)
+
+    def zeros(self, shape: Sequence[int], element: str) -> Value:
+        """A tensor of zeros."""
+        zero, empty = self.constant(0.0, element), self.empty(shape, element)
+        text = f"linalg.fill ins({zero} : {element}) outs({empty} : {empty.type}) -> {{type}}"
+        return self.op(text, shape, element)
+
+    def linalg(self, name: str, ins: Sequence[Value], out: Value, attributes: str = "") -> Value:
+        """A named op of `linalg` that adds to `out`."""
+        operands = f"{', '.join(map(str, ins))} : {', '.join(each.type for each in ins)}"
+        text = f"linalg.{name} {attributes}ins({operands}) outs({out} : {out.type}) -> {{type}}"
+        return self.op(text, out.shape, out.element)
+
+    def module(self, *results: Value) -> str:
+        """The whole text, which returns `results`."""
+        types = ", ".join(each.type for each in results)
+        given = ", ".join(f"{each}: {each.type}" for each in self.arguments)
+        body = "\n".join(f"  {line}" for line in self.lines)
+        names = ", ".join(map(str, results))
+        return (
+            f"func.func @{self.name}({given}) -> ({types}) {{\n{body}\n"
+            f"  return {names} : {types}\n}}\n"
+        )
+
+
+def element_of(function: str, out: DTypeLike | str, legal: Sequence[str]) -> str:
+    """The MLIR name of a result's type; InputError if it is none of `legal`."""
+    try:
+        name = NAMES[np.dtype(DTYPES.get(str(out), out))]
+    except (TypeError, KeyError):
+        name = str(out)
+    if name not in legal:
+        raise InputError(f"{function}: out: expected one of {', '.join(legal)}, got {name}")
+    return name
