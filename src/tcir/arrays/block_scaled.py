@@ -6,16 +6,17 @@ from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from tcir import formats
 from tcir.arrays.epilogue import RESULTS, finish
 from tcir.arrays.kernel import ArrayKernel, build
 from tcir.arrays.text import Function, Value, element_of
 from tcir.errors import InputError
+from tcir.interp.types import Array
 from tcir.target import DEFAULT_TARGET
 
-Scaled: TypeAlias = "formats.BlockScaled | tuple[NDArray[Any], NDArray[Any]]"
+Scaled: TypeAlias = "formats.BlockScaled | tuple[Array, Array]"
 """What `tcir.formats.quantise` gives, or elements and scales as arrays of ml_dtypes."""
 CODES = {
     "e2m1": ml_dtypes.float4_e2m1fn,
@@ -34,8 +35,8 @@ def block_scaled_matmul(
     b: Scaled,
     *,
     global_scales: tuple[float, float] | None = None,
-    bias: NDArray[Any] | None = None,
-    residual: NDArray[Any] | None = None,
+    bias: Array | None = None,
+    residual: Array | None = None,
     activation: str | None = None,
     out: DTypeLike | str | None = None,
     pipeline: str | None = None,

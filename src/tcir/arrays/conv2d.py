@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from tcir.arrays.epilogue import RESULTS, finish
 from tcir.arrays.kernel import ArrayKernel, build
 from tcir.arrays.text import Function, Value, element_of
 from tcir.errors import InputError
+from tcir.interp.types import Array
 from tcir.target import DEFAULT_TARGET
 
 OPERANDS = ("f16", "bf16", "f32")
@@ -17,14 +18,14 @@ Pair: TypeAlias = int | tuple[int, int]
 
 
 def conv2d(
-    x: NDArray[Any],
-    w: NDArray[Any],
+    x: Array,
+    w: Array,
     *,
     stride: Pair = 1,
     padding: Pair | tuple[tuple[int, int], tuple[int, int]] = 0,
     dilation: Pair = 1,
-    bias: NDArray[Any] | None = None,
-    residual: NDArray[Any] | None = None,
+    bias: Array | None = None,
+    residual: Array | None = None,
     activation: str | None = None,
     out: DTypeLike | str | None = None,
     pipeline: str = "conv",
@@ -76,16 +77,17 @@ def conv2d(
     return build(function, (result,), pipeline, target, options)
 
 
-def _pair(name: str, value: Any, least: int) -> tuple[int, int]:
-    pair = (value, value) if isinstance(value, int) else tuple(value)
-    if len(pair) != 2 or not all(isinstance(v, int) and v >= least for v in pair):
+def _pair(name: str, value: object, least: int) -> tuple[int, int]:
+    given = list(value) if isinstance(value, tuple | list) else [value, value]
+    pair = [v for v in given if isinstance(v, int)]
+    if len(pair) != 2 or pair != given or min(pair) < least:
         raise InputError(
             f"conv2d: {name}: expected an integer of at least {least}, or two, got {value!r}"
         )
-    return pair
+    return pair[0], pair[1]
 
 
-def _sides(padding: Any) -> tuple[tuple[int, int], tuple[int, int]]:
+def _sides(padding: object) -> tuple[tuple[int, int], tuple[int, int]]:
     if isinstance(padding, int):
         return _pair("padding", padding, 0), _pair("padding", padding, 0)
     sides = tuple(padding) if isinstance(padding, tuple | list) else ()

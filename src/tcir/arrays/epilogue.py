@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
-
-from numpy.typing import NDArray
 
 from tcir.arrays.text import Function, Value
 from tcir.errors import InputError
+from tcir.interp.types import Array
 
 # Lines on %x in f32, whose result is %y; constants stand in braces.
 ACTIVATIONS: dict[str, tuple[str, ...]] = {
@@ -42,8 +40,8 @@ def finish(
     function: Function,
     sums: Value,
     out: str,
-    bias: NDArray[Any] | None,
-    residual: NDArray[Any] | None,
+    bias: Array | None,
+    residual: Array | None,
     activation: str | None,
 ) -> Value:
     """act(sums + bias + residual), rounded once to the element type `out`.

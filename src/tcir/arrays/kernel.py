@@ -6,9 +6,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tcir.arrays.text import Function, Value
+from tcir.interp.types import Array
 from tcir.kernel import Kernel
 from tcir.session.entry import compile as compile_program
 from tcir.session.entry import validate as validate_program
@@ -26,9 +26,9 @@ class ArrayKernel(Kernel):
 
     mlir: str
     pipeline: str
-    arrays: tuple[NDArray[Any], ...]
+    arrays: tuple[Array, ...]
 
-    def run(self, *inputs: NDArray[Any], **options: Any) -> Any:
+    def run(self, *inputs: Array, **options: Any) -> Any:
         """The result for `inputs`, by default those the kernel was made for; a tuple if several.
 
         Executes the PTX on the simulated machine; options and errors are those of calling a

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from tcir.arrays.epilogue import RESULTS, finish
 from tcir.arrays.kernel import ArrayKernel, build
 from tcir.arrays.text import Function, element_of
 from tcir.errors import InputError
+from tcir.interp.types import Array
 from tcir.target import DEFAULT_TARGET
 
 OPERANDS = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8")
 
 
 def matmul(
-    a: NDArray[Any],
-    b: NDArray[Any],
+    a: Array,
+    b: Array,
     *,
-    bias: NDArray[Any] | None = None,
-    residual: NDArray[Any] | None = None,
+    bias: Array | None = None,
+    residual: Array | None = None,
     activation: str | None = None,
     out: DTypeLike | str | None = None,
     pipeline: str = "gemm",

@@ -5,13 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from tcir.errors import InputError
-from tcir.interp.types import DTYPES
+from tcir.interp.types import DTYPES, Array
 
 NAMES = {np.dtype(dtype): name for name, dtype in reversed(DTYPES.items())}
 """MLIR element types by numpy type."""
@@ -40,7 +39,7 @@ class Function:
 
     name: str
     arguments: list[Value] = field(default_factory=list)
-    arrays: list[NDArray[Any]] = field(default_factory=list)
+    arrays: list[Array] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
