@@ -8,7 +8,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tcir.machine.jit import jit
 from tcir.machine.numerics.fused import FusedParams, integer_mma
 from tcir.machine.refusal import FormatError
 
@@ -383,9 +382,3 @@ def test_wrong_operands_are_refused():
         fused_mma(a, b[:, :8], None, **types)
     with pytest.raises(FormatError, match="D type: expected f32 or f16, got bf16"):
         fused_mma(a, b, None, d_type="bf16", **types)
-
-
-def test_compiles_without_a_cache():
-    scope = {}
-    exec("def plus_one(x):\n    return x + 1", scope)  # no source file: numba cannot cache it
-    assert jit(scope["plus_one"])(41) == 42

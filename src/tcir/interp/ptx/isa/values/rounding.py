@@ -9,9 +9,10 @@ does, docs/hopper.md).
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tcir.interp.ptx.syntax import Type
-from tcir.machine.jit import elementwise
+from tcir.machine.jit import jit
 
 UNSIGNED: dict[str, type[np.unsignedinteger]] = {
     "f64": np.uint64,
@@ -98,17 +99,27 @@ def pass_on_nan(bits: np.ndarray, *operands: np.ndarray) -> np.ndarray:
     return bits
 
 
-@elementwise
-def add_odd(a: float, b: float) -> float:
-    """a + b in float64, rounded to odd (2Sum gives the exact rest)."""
-    total = a + b
-    part = total - a
-    rest = (a - (total - part)) + (b - part)
-    bits = np.float64(total).view(np.int64)
-    # An even total of zero means that the rest is zero too.
-    if rest != 0 and bits & 1 == 0 and np.isfinite(total) and np.isfinite(rest):
-        bits += 1 if (rest > 0) == (total > 0) else -1
-    return np.int64(bits).view(np.float64)
+def add_odd(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a + b in float64, rounded to odd."""
+    total = np.asarray(np.add(a, b, order="C"))
+    a, b = (np.ascontiguousarray(np.broadcast_to(x, total.shape)) for x in (a, b))
+    _make_odd(a.reshape(-1), b.reshape(-1), total.reshape(-1))
+    return total
+
+
+@jit
+def _make_odd(
+    terms: NDArray[np.float64], others: NDArray[np.float64], totals: NDArray[np.float64]
+) -> None:
+    """Moves sums that are not exact to the neighbour that is odd (2Sum gives the exact rest)."""
+    codes = totals.view(np.int64)
+    for n in range(totals.size):
+        a, b, total = terms[n], others[n], totals[n]
+        part = total - a
+        rest = (a - (total - part)) + (b - part)
+        # An even total of zero means that the rest is zero too.
+        if rest != 0 and codes[n] & 1 == 0 and np.isfinite(total) and np.isfinite(rest):
+            codes[n] += 1 if (rest > 0) == (total > 0) else -1
 
 
 def odd_quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
