@@ -29,6 +29,7 @@ from tcir.interp.ptx.layout import lay_out
 from tcir.interp.ptx.lockstep.abandoned import Abandoned
 from tcir.interp.ptx.lockstep.launch import Lockstep, eligible
 from tcir.interp.ptx.lockstep.repeat import Repetition, launch_key
+from tcir.interp.ptx.lockstep.saved import Saved
 from tcir.interp.ptx.op import Blocking, Incomplete
 from tcir.interp.ptx.parser import parse
 from tcir.interp.ptx.program import Program, decode
@@ -407,7 +408,7 @@ def _execute_together(
     lockstep = Repetition(program, launch, known) if known else Lockstep(program, launch)
     if part is not None and isinstance(lockstep, Lockstep):
         part.join(lockstep)
-    before = [buffer.data.copy() for buffer in buffers]
+    before = [Saved(buffer.data) for buffer in buffers]
     try:
         _execute(program, launch, report, observer, lockstep, part)
         if lockstep.committed and (report.errors or report.incomplete):
@@ -415,8 +416,8 @@ def _execute_together(
     except Abandoned as reason:
         if repeats is not None and reason.alone:
             repeats[key] = ()
-        for buffer, data in zip(buffers, before, strict=False):
-            buffer.data[...] = data
+        for buffer, saved in zip(buffers, before, strict=False):
+            saved.restore(buffer.data)
         raise
     report.lockstep = lockstep.followers
     if repeats is not None and isinstance(lockstep, Lockstep):

@@ -299,7 +299,8 @@ class LastShadow(Shadow):
         first = len(self.accesses) + 1
         self.accesses.extend(accesses)
         self.writer[where] = first + which
-        self.readers[where] = 0
+        if self.readers[where].any():  # else its pages stay as they are: none
+            self.readers[where] = 0
 
     def _compact(self) -> None:
         named = np.zeros(len(self.accesses) + 1, bool)

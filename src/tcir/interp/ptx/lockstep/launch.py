@@ -35,7 +35,7 @@ WIDEST = 1024
 MEMORY = 1 << 26
 """Bytes that a group may take to have more followers than the first one."""
 KEPT = 1 << 26
-"""Bytes of stores that are kept for the same launch under other orders."""
+"""Bytes of stores that are kept where the same launch may follow under other orders."""
 
 
 class Divergence(Exception):
@@ -84,7 +84,7 @@ class Lockstep:
         self._stream = Stream(self._polling)
         self._before = Counts.of(launch)
         self._classes: Classes = []
-        self._room = -1 if known is None else KEPT
+        self._room = -1 if known is None or self.machine.options.repeats is None else KEPT
 
     def only(self, numbers: Sequence[int]) -> None:
         """The other CTAs are executed elsewhere, or not at all."""
@@ -243,14 +243,16 @@ class Lockstep:
 
     def _keep(self, group: Group, own: Counts, first: bool) -> None:
         """Notes what the CTAs of a group store; first: of this leader."""
+        if self._room < 0:
+            return
         if first:
             self._classes.append(Alike(self._stream.digest(), own))
         rows = group.alive.copy()
         rows[0] &= first
+        self._classes[-1].parts.append(Part(group.ctas, rows, group.writes, group.extra))
         self._room -= sum(one.size for one in group.writes)
-        if self._room >= 0:
-            part = Part(group.ctas, rows, group.writes, group.extra)
-            self._classes[-1].parts.append(part)
+        if self._room < 0:
+            self._classes.clear()
 
     def classes(self) -> Classes | None:
         """All CTAs, by what they do; None: not known, or what they do may depend on the order."""

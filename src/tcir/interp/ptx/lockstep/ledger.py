@@ -60,7 +60,7 @@ class Writes:
 
 @jit
 def _mark(
-    writer: NDArray[np.int32],
+    written: NDArray[np.uint8],
     reader: NDArray[np.int32],
     granule: int,
     at: NDArray[np.int64],
@@ -70,19 +70,21 @@ def _mark(
 ) -> bool:
     """Notes accesses, or stops at the first that meets one that it must not.
 
-    A granule is written once, and read by no other thread and not later. who: below 0 is ignored.
+    A granule is written once, and read by no other thread and not later. written: a bit each. who:
+    below 0 is ignored.
     """
     for n in range(at.size):
         if who[n] < 0:
             continue
         me = np.int32(who[n])
         for g in range(at[n] // granule, (at[n] + nbytes - 1) // granule + 1):
-            if writer[g] != 0:
+            bit = np.uint8(1 << (g & 7))
+            if written[g >> 3] & bit:
                 return False
             if write:
                 if reader[g] != 0 and reader[g] != me:
                     return False
-                writer[g] = me
+                written[g >> 3] |= bit
             elif reader[g] == 0:
                 reader[g] = me
             elif reader[g] != me:
@@ -91,13 +93,13 @@ def _mark(
 
 
 class Ledger:
-    """Writer and reader of each granule of a buffer, and which buffers are read anywhere."""
+    """Which granules of a buffer are written, who reads them, and which buffers are read at all."""
 
     def __init__(self, memory: GlobalMemory) -> None:
         self.memory = memory
         # The coarsest that the machine tells accesses apart by during the launch.
         self._granules = [buffer.granule for buffer in memory.buffers]
-        self._threads: dict[int, tuple[NDArray[np.int32], NDArray[np.int32]]] = {}
+        self._threads: dict[int, tuple[NDArray[np.uint8], NDArray[np.int32]]] = {}
         self._written: set[int] = set()
         self._read: set[int] = set()
 
@@ -110,7 +112,8 @@ class Ledger:
         for one in accesses:
             if one.buffer not in self._threads:
                 count = self.memory.buffers[one.buffer].data.size // self._granules[one.buffer] + 1
-                self._threads[one.buffer] = np.zeros(count, np.int32), np.zeros(count, np.int32)
+                bits = np.zeros(count // 8 + 1, np.uint8)
+                self._threads[one.buffer] = bits, np.zeros(count, np.int32)
             number = numbers[one.row]
             who = np.where(number > 0, THREADS * number + one.thread, -1)
             write = isinstance(one, Writes)
@@ -124,8 +127,10 @@ class Ledger:
     def touched(self, number: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Which granules of a buffer, as the machine has them now, are written, and read."""
         buffer, granule = self.memory.buffers[number], self._granules[number]
-        nothing = np.zeros(buffer.data.size // granule + 1, np.int32)
-        marks = self._threads.get(number, (nothing, nothing))
+        count = buffer.data.size // granule + 1
+        nothing = np.zeros(count // 8 + 1, np.uint8), np.zeros(count, np.int32)
+        bits, reader = self._threads.get(number, nothing)
+        marks = np.unpackbits(bits, count=count, bitorder="little"), reader
         written, read = (np.repeat(mark != 0, granule // buffer.granule) for mark in marks)
         return written, read | (number in self._read)
 

@@ -1,0 +1,30 @@
+"""What buffers held before a launch, for the case that it runs again from the beginning."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+PART = 1 << 20
+"""Bytes that are saved together, or as one word if they repeat it."""
+
+
+class Saved:
+    """The bytes of a buffer; outputs mostly hold one number everywhere, which takes no room."""
+
+    def __init__(self, data: NDArray[np.uint8]) -> None:
+        self._parts = [_saved(data[at : at + PART]) for at in range(0, data.size, PART)]
+
+    def restore(self, data: NDArray[np.uint8]) -> None:
+        """Puts them back."""
+        for n, part in enumerate(self._parts):
+            own = data[n * PART : (n + 1) * PART]
+            own.view(part.dtype)[...] = part
+
+
+def _saved(part: NDArray[np.uint8]) -> NDArray[np.uint8] | NDArray[np.uint64]:
+    if part.size % 8 == 0:
+        words = part.view(np.uint64)
+        if (words[:8] == words[0]).all() and (words == words[0]).all():
+            return words[:1].copy()
+    return part.copy()
