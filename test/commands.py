@@ -25,7 +25,7 @@ UNREAD = "unread"
 
 
 _LOADED = ("tcir.opt.invocation", "tcir.opt.listing", "tcir.ptxrun.command", "tcir.viz.command",
-           "tcir.debug.command", "tcir.viz.pictures")  # fmt: skip
+           "tcir.debug.command", "tcir.viz.pictures", "tcir.sweep.command")  # fmt: skip
 """Before the fork."""
 
 
@@ -73,12 +73,12 @@ def run(words: Sequence[str], folder: Path, setting: Setting | None = None) -> E
         signal.pthread_sigmask(signal.SIG_SETMASK, kept)
         status, hung = _wait(child, start, setting)
         seconds = time.monotonic() - start
-        orphans = _orphans(child)
+        left = orphans(child)
         texts = []
         for file in (out, err):
             file.seek(0)
             texts.append(file.read().decode(errors="replace"))
-    return Ended(os.waitstatus_to_exitcode(status), *texts, seconds, hung, orphans)
+    return Ended(os.waitstatus_to_exitcode(status), *texts, seconds, hung, left)
 
 
 def _become(
@@ -156,7 +156,7 @@ def _wait(child: int, start: float, setting: Setting) -> tuple[int, bool]:
         pause = min(pause * 1.5, 0.02)
 
 
-def _orphans(session: int) -> int:
+def orphans(session: int) -> int:
     """Processes of a session that go on; they are ended. One that is being killed has a second."""
     deadline = time.monotonic() + 2
     while (left := _members(session)) and time.monotonic() < deadline:

@@ -92,7 +92,7 @@ def _run_and_exit(
     """Runs `work` in the child that this process is, and ends it."""
     status = Error.exit_code
     try:
-        _die_with(parent)
+        die_with(parent)
         status = exit_status(lambda: _listening(work, mask))
         sys.stderr.flush()
         atexit._run_exitfuncs()
@@ -107,7 +107,7 @@ def _listening(work: Callable[[], int], mask: set[int | signal.Signals]) -> int:
     return work()
 
 
-def _die_with(parent: int) -> None:
+def die_with(parent: int) -> None:
     """Has Linux kill this process when `parent` ends: nobody is left to read what it makes."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -103,7 +103,7 @@ def write_atomic(path: str | Path, data: bytes) -> None:
         if target.exists() and not target.is_file():  # /dev/null, a pipe: nothing to rename over
             target.write_bytes(data)
             return
-        with _signals_wait():
+        with signals_wait():
             _replace(target, data)
     except OSError as error:
         raise InputError(f"cannot write '{path}': {error.strerror or error}") from error
@@ -122,7 +122,7 @@ def _replace(target: Path, data: bytes) -> None:
 
 
 @contextmanager
-def _signals_wait() -> Iterator[None]:
+def signals_wait() -> Iterator[None]:
     """What asks this process to end waits for the file: nobody else removes a temporary one."""
     kept = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
     try:

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = ("tc-opt", "tc-run", "tc-viz", "python", "make", "git", "pip", ".ci")
+PROGRAMS = ("tc-bench", "tc-opt", "tc-run", "tc-viz", "python", "make", "git", "pip", ".ci")
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
     *(page for page in sorted((ROOT / "docs").glob("*.md")) if page.name != "extending.md"),
@@ -31,7 +31,8 @@ EXAMPLES = sorted(
 )
 INSTALLS = ("make", "git", "pip", ".ci")
 """Commands that clone or install: continuous integration is what runs them."""
-SLOW = ("resnet50", "conv_5x5", "more_convs", "warp_matmul.py", "nvfp4", "attention", "bench/")
+SLOW = ("resnet50", "conv_5x5", "more_convs", "warp_matmul.py", "nvfp4", "attention", "bench/",
+        "tc-bench")  # fmt: skip
 """Words in blocks that take more than a few seconds."""
 _MISTAKE = "tc-opt examples/mistakes/{} --pipeline=gemm"
 STATUS = {

@@ -193,9 +193,6 @@ def load_module(source: ModuleSource, context: ir.Context, entry: str | None = N
     A string is a path when it has no line break and no brace and names a file. Raises `InputError`
     for what MLIR refuses, `NativeCrashError` for what ends it.
     """
-    from tcir._mlir import is_mlir_error
-    from tcir.codegen.rehearsal import rehearse
-
     if isinstance(source, str | Path):
         text = str(source)
         if isinstance(source, Path) or not any(c in text for c in "\n{}"):
@@ -210,6 +207,14 @@ def load_module(source: ModuleSource, context: ir.Context, entry: str | None = N
     else:
         asm = source.operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
         text, name = asm, ""
+    return load_text(text, name, context, entry)
+
+
+def load_text(text: str, name: str, context: ir.Context, entry: str | None = None) -> ir.Module:
+    """The module of a text, as `load_module`; name: of its file."""
+    from tcir._mlir import is_mlir_error
+    from tcir.codegen.rehearsal import rehearse
+
     rehearse(text, f"reading {name or 'a module'}")
     with collect_diagnostics(context, name) as diagnostics:
         try:

@@ -1,0 +1,1 @@
+"""Many compilations of one program: combinations, executors, results, tables, pictures."""

@@ -1,0 +1,113 @@
+"""The flags of tc-bench."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import NoReturn
+
+from tcir import __version__
+from tcir.errors import InputError
+from tcir.files import check_writable
+from tcir.target import DEFAULT_TARGET, TARGETS
+
+_EPILOG = """\
+Times are modelled, not measured: docs/tc-bench.md says how.
+
+examples
+  tc-bench compare examples/matmul.mlir
+  tc-bench sweep examples/matmul.mlir --pipeline=gemm --over 'n-tile=64,128,256 stages=2..6'
+  tc-bench sweep conv.mlir --pipeline=conv-shift-reuse --over 'n-tile=16..128:16 stages=1..4' \\
+           --validate=3 --results conv.jsonl --csv conv.csv --plot conv.svg
+  tc-bench sweep conv.mlir … --scheduler tcp://127.0.0.1:8786
+
+exit status:
+  0  all that was asked for held; combinations that are not legal are rows
+  1  a validated combination has another result, or a hazard
+  2  incomplete: a combination failed, or could not be validated
+  3  bad input: file, pipeline, option, value; or no combination is legal
+  4  internal error
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message} ({self.prog} --help)")
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or len(text) > 6:
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to 999999, got {text!r}")
+    return int(text)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """All flags."""
+    top = _Parser(
+        prog="tc-bench",
+        description="Compiles a program with many schedules, and compares their modelled times.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    top.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    ways = top.add_subparsers(dest="way", required=True, metavar="{compare,sweep}")
+    _way(ways, "compare", "every schedule that accepts the program, in one table")
+    sweep = _way(ways, "sweep", "every combination of values of a pipeline's options")
+    add = sweep.add_argument
+    add("--pipeline", required=True, metavar="NAME{options}",
+        help="the pipeline, with options that stay (tc-opt --list-pipelines)")  # fmt: skip
+    add("--over", required=True, metavar="'NAME=VALUES …'",
+        help="options that vary: 64,128 or 2..6 or 16..256:16")  # fmt: skip
+    add("--plot", metavar="FILE.svg", help="a picture: a cell for each combination")
+    return top
+
+
+def _way(ways: argparse._SubParsersAction, name: str, words: str) -> argparse.ArgumentParser:
+    sub: argparse.ArgumentParser = ways.add_parser(
+        name, help=words, description=words, epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
+    )  # fmt: skip
+    add = sub.add_argument
+    add("file", metavar="FILE", help="MLIR text; - is standard input")
+    add("--entry", metavar="NAME", help="the program, where a module has several public functions")
+    add("--target", default=DEFAULT_TARGET.name, metavar="{" + ",".join(TARGETS) + "}",
+        help="architecture (default %(default)s)")  # fmt: skip
+    add("--validate", type=_count, default=0, metavar="K",
+        help="execute the K fastest after every pass (default 0)")  # fmt: skip
+    add("--results", metavar="FILE.jsonl",
+        help="a line for each row as it completes; what is in it is not done again")  # fmt: skip
+    add("--json", metavar="FILE", help="the table as JSON, in the order of the combinations")
+    add("--csv", metavar="FILE", help="the same as CSV")
+    add("--jobs", type=_count, metavar="N", help="processes (default: one for each core)")
+    add("--scheduler", metavar="tcp://HOST:PORT",
+        help="have the workers of a dask cluster do it (pip install 'tcir[cluster]')")  # fmt: skip
+    return sub
+
+
+def check_flags(options: argparse.Namespace) -> None:
+    """InputError for flags that exclude each other, and for outputs that cannot be written."""
+    if options.jobs is not None and options.scheduler is not None:
+        raise InputError("expected one of --jobs, processes here, and --scheduler, got both")
+    if options.jobs == 0:
+        raise InputError("--jobs: expected at least 1, got 0")
+    if options.jobs is None:
+        options.jobs = len(os.sched_getaffinity(0))
+    if options.target not in TARGETS:
+        raise InputError(f"--target: expected one of {', '.join(TARGETS)}, got '{options.target}'")
+    plot = getattr(options, "plot", None)
+    if plot is not None and Path(plot).suffix != ".svg":
+        raise InputError(f"--plot {plot}: expected a name that ends in .svg")
+    given = {f"--{name}": getattr(options, name) for name in ("results", "json", "csv")}
+    places: dict[str, str] = {}
+    for flag, path in [*given.items(), ("--plot", plot)]:
+        if path is None:
+            continue
+        check_writable(path)
+        same = os.path.realpath(path)
+        if same in places:
+            raise InputError(
+                f"{flag} {path}: expected a file of its own, got that of {places[same]}"
+            )
+        places[same] = flag

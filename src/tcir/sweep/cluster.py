@@ -1,0 +1,90 @@
+"""Workers of a dask cluster (package ``distributed``), on any number of machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tcir.errors import InputError, MissingDependencyError
+from tcir.sweep.executor import WorkersError
+from tcir.sweep.keys import digest
+from tcir.sweep.work import Job, Program, Row, work
+
+if TYPE_CHECKING:
+    import distributed
+
+TIMEOUT = 15
+"""Seconds until a scheduler has to answer."""
+
+
+@dataclass(frozen=True)
+class DaskCluster:
+    """The workers of the scheduler at an address such as ``tcp://10.0.0.1:8786``."""
+
+    scheduler: str
+
+    def run(self, program: Program, jobs: Sequence[Job]) -> Iterator[tuple[Job, Row]]:
+        """See `tcir.sweep.executor.Executor`."""
+        _check_package()
+        from distributed import as_completed
+
+        with _client(self.scheduler) as client:
+            # A task, not scattered data: a scheduler makes what died with a worker again.
+            held = client.submit(_itself, program, key=f"tcir-program-{digest(program)}")
+            futures = {
+                client.submit(
+                    work, held, job, key=f"tcir-{job.kind}-{job.key}-{number}",
+                    pure=False,
+                ): job
+                for number, job in enumerate(jobs)
+            }  # fmt: skip
+            try:
+                for future in as_completed(list(futures)):
+                    job = futures.pop(future)
+                    yield job, _row(future, job, self)
+            finally:
+                client.cancel(list(futures))
+
+
+def _itself(program: Program) -> Program:
+    return program
+
+
+def _row(future: distributed.Future, job: Job, cluster: DaskCluster) -> Row:
+    from distributed import KilledWorker
+
+    if future.status == "finished":
+        found: Row = future.result()
+        return found
+    error = future.exception() if future.status == "error" else None
+    if isinstance(error, KilledWorker):
+        return Row(str(job.combination), "failed", f"workers died at it: {error}")
+    if error is None:
+        raise WorkersError(
+            f"the scheduler at {cluster.scheduler} went away; the rows that were done are kept: "
+            "run the same command again, with the same --results"
+        )
+    return Row(str(job.combination), "failed", f"on a worker: {type(error).__name__}: {error}")
+
+
+def _check_package() -> None:
+    try:
+        import distributed  # noqa: F401
+    except ImportError:
+        raise MissingDependencyError(
+            "--scheduler: expected the package distributed, got none; pip install 'tcir[cluster]'"
+        ) from None
+
+
+def _client(address: str) -> distributed.Client:
+    from distributed import Client
+
+    try:
+        return Client(address, timeout=TIMEOUT)
+    except (OSError, TimeoutError, ValueError) as error:
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(
+            f"--scheduler={address}: expected the address of a dask scheduler, such as "
+            f"tcp://127.0.0.1:8786, got no answer ({why}); `dask scheduler` starts one"
+        ) from None

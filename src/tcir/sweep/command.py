@@ -1,0 +1,83 @@
+"""The command tc-bench: dispatch, progress, outputs, exit status."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from tcir.errors import InputError
+from tcir.files import write_atomic
+from tcir.program.source import load_text, mlir_context, read_text
+from tcir.streams import write_output
+from tcir.sweep import table
+from tcir.sweep.arguments import check_flags, make_parser
+from tcir.sweep.cluster import DaskCluster
+from tcir.sweep.engine import Sweep, legal
+from tcir.sweep.executor import Executor
+from tcir.sweep.local import LocalProcesses
+from tcir.sweep.results import results_in
+from tcir.sweep.schedules import schedules
+from tcir.sweep.space import combinations
+from tcir.sweep.work import Program, Row
+
+SHOWN = 20
+"""Rows of a sweep that are printed; files have all."""
+
+
+def main(words: Sequence[str]) -> int:
+    """Runs tc-bench with the given command line; returns the exit status."""
+    options = make_parser().parse_args(words)
+    check_flags(options)
+    compares = options.way == "compare"
+    program = _program(options)
+    every = schedules() if compares else combinations(options.pipeline, options.over)
+    executor: Executor = LocalProcesses(options.jobs)
+    if options.scheduler is not None:
+        executor = DaskCluster(options.scheduler)
+    sweep = Sweep(program, every, executor, options.validate)
+    with results_in(options.results) as results:
+        rows = sweep.run(results, _tell)
+    _write(options, sweep, rows)
+    write_output(f"{table.text(rows, None if compares else SHOWN)}\n".encode())
+    return _status(rows)
+
+
+def _program(options: argparse.Namespace) -> Program:
+    """The program, read once: what no worker could read is refused here."""
+    text, name = read_text(options.file)
+    program = Program(text, name, options.entry, options.target)
+    with mlir_context() as context:
+        load_text(text, name, context, options.entry)
+    return program
+
+
+def _tell(done: int, total: int, row: Row) -> None:
+    words = row.verdict or row.status
+    if row.status == "ok" and not row.verdict and row.microseconds is not None:
+        words = f"{row.microseconds:.2f} us"
+    elif row.message:
+        words += f": {row.message.splitlines()[0]}"
+    print(f"{done:>6}/{total}  {row.combination}  {words}", file=sys.stderr, flush=True)
+
+
+def _write(options: argparse.Namespace, sweep: Sweep, rows: Sequence[Row]) -> None:
+    if options.csv is not None:
+        write_atomic(options.csv, table.as_csv(rows))
+    if options.json is not None:
+        write_atomic(options.json, table.as_json(sweep.program, rows))
+    if getattr(options, "plot", None) is not None:
+        from tcir.sweep.plot import picture
+        from tcir.viz.svg import svg
+
+        drawn = picture(sweep.program.name, sweep.combinations, rows)
+        write_atomic(options.plot, svg(drawn).encode())
+
+
+def _status(rows: Sequence[Row]) -> int:
+    verdicts = {row.verdict for row in rows}
+    if "different" in verdicts:
+        return 1
+    if any(row.status == "failed" for row in rows) or verdicts - {"", "held"}:
+        return 2
+    return 0 if legal(rows) else InputError.exit_code

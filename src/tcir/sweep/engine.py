@@ -1,0 +1,63 @@
+"""A sweep: jobs for an executor, rows that are known already, the best of them validated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from tcir.sweep.executor import Executor
+from tcir.sweep.keys import key_of
+from tcir.sweep.results import Results
+from tcir.sweep.space import Combination
+from tcir.sweep.work import Job, Kind, Program, Row
+
+Tell = Callable[[int, int, Row], None]
+"""Told after each job: how many are done, of how many, and the row."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A program, its combinations, and who does the work.
+
+    validate: so many of the best are executed after every pass
+    """
+
+    program: Program
+    combinations: Sequence[Combination]
+    executor: Executor
+    validate: int = 0
+
+    def run(self, results: Results, tell: Tell) -> list[Row]:
+        """The rows in the order of the combinations."""
+        keys = [key_of(self.program, each) for each in self.combinations]
+        measured = self._do("measure", range(len(keys)), keys, results, tell)
+        rows = [measured[number] for number in range(len(keys))]
+        best = sorted(legal(rows), key=lambda number: order(rows[number]))[: self.validate]
+        for number, row in self._do("validate", best, keys, results, tell).items():
+            rows[number] = rows[number].validated(row)
+        return rows
+
+    def _do(
+        self, kind: Kind, numbers: Sequence[int], keys: Sequence[str], results: Results, tell: Tell
+    ) -> dict[int, Row]:
+        """The rows of the combinations with these numbers, those that are known among them."""
+        jobs = {Job(keys[number], kind, self.combinations[number]): number for number in numbers}
+        found = {number: row for job, number in jobs.items() if (row := results.find(job))}
+        missing = [job for job, number in jobs.items() if number not in found]
+        for job, row in self.executor.run(self.program, missing) if missing else ():
+            results.keep(job, row)
+            found[jobs[job]] = row
+            tell(len(found), len(jobs), row)
+        return found
+
+
+def legal(rows: Sequence[Row]) -> list[int]:
+    """Numbers of the rows that have code."""
+    return [number for number, row in enumerate(rows) if row.status == "ok"]
+
+
+def order(row: Row) -> tuple[float, ...]:
+    """Sorts rows: the least modelled time first, then the fewest registers, and bytes."""
+    time = inf if row.microseconds is None else row.microseconds
+    return (time, row.registers or 0, row.shared_bytes or 0)

@@ -1,0 +1,105 @@
+"""The results of a sweep in a file: a line of JSON for each job, by the key of its contents.
+
+Lines are only appended, each whole: what asks the process to end waits for it. What a crash of the
+system leaves of a last line is dropped when the file is opened again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tcir.errors import InputError
+from tcir.files import check_writable, read_bytes, signals_wait
+from tcir.sweep.work import Job, Row
+
+SCHEMA = "tcir.sweep/1"
+
+
+class Results:
+    """Rows by job; `keep` adds one. Without a file they are kept in memory alone."""
+
+    def __init__(self, handle: int | None = None) -> None:
+        self._handle = handle
+        self._rows: dict[tuple[str, str], Row] = {}
+
+    def find(self, job: Job) -> Row | None:
+        """The row of a job that was done before; what failed is to be tried again."""
+        row = self._rows.get((job.key, job.kind))
+        return None if row is not None and row.status == "failed" else row
+
+    def keep(self, job: Job, row: Row) -> None:
+        """Adds the row of a job."""
+        self._rows[job.key, job.kind] = row
+        if self._handle is not None:
+            line = {"schema": SCHEMA, "key": job.key, "kind": job.kind, "row": row.as_dict()}
+            _append(self._handle, (json.dumps(line) + "\n").encode())
+
+    def read(self, lines: list[bytes], name: str) -> None:
+        """Takes the rows of a file."""
+        for number, line in enumerate(lines, 1):
+            try:
+                found = json.loads(line)
+                if found["schema"] != SCHEMA:
+                    raise ValueError(found["schema"])
+                self._rows[found["key"], found["kind"]] = Row(**found["row"])
+            except (ValueError, KeyError, TypeError):
+                raise InputError(
+                    f"{name}:{number}: expected a line of {SCHEMA} as tc-bench writes it, got "
+                    f"{line[:60]!r}; name another file"
+                ) from None
+
+
+@contextmanager
+def results_in(path: str | Path | None) -> Iterator[Results]:
+    """The results in a file, which need not exist; no other process may write it meanwhile."""
+    if path is None:
+        yield Results()
+        return
+    check_writable(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise InputError(f"cannot write '{path}': expected a file that lines can be appended to")
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+    except OSError as error:
+        raise InputError(f"cannot write '{path}': {error.strerror or error}") from error
+    try:
+        _lock(handle, path)
+        results = Results(handle)
+        data = read_bytes(path)
+        whole = data.rfind(b"\n") + 1
+        results.read(data[:whole].splitlines(), str(path))
+        if whole < len(data):
+            os.ftruncate(handle, whole)
+        yield results
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int, path: str | Path) -> None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InputError(
+            f"{path}: expected results that nobody writes, got another tc-bench at work on them"
+        ) from None
+    except OSError:  # a file system without locks
+        return
+
+
+def _append(handle: int, line: bytes) -> None:
+    with signals_wait():
+        start = os.fstat(handle).st_size
+        try:
+            rest = memoryview(line)
+            while rest:
+                rest = rest[os.write(handle, rest) :]
+        except OSError as error:  # the disk is full
+            os.ftruncate(handle, start)
+            raise InputError(
+                f"cannot write the results: {error.strerror or error}; the lines before are whole"
+            ) from error

@@ -1,0 +1,40 @@
+"""The schedules that `tc-bench compare` tries."""
+
+from __future__ import annotations
+
+from tcir.sweep.space import Combination
+
+_CONVOLUTIONS = (
+    "conv-implicit-gemm",
+    "conv-smem-offset",
+    "conv-shift-reuse{tiling=rows}",
+    "conv-shift-reuse{tiling=packed}",
+    "conv-shift-reuse{tiling=linear}",
+    "conv-shift-reuse{halo=refresh}",
+)
+_PRODUCTS = (
+    "gemm",
+    "gemm{swap=always}",
+    "gemm{store=tma}",
+    "gemm{persistent=true}",
+    "gemm{persistent=true store=tma}",
+    "gemm{persistent=true scheduler=clc}",
+    "gemm{cluster=2x1}",
+    "gemm{cta-group=2}",
+    "gemm{cta-group=2 persistent=true store=tma}",
+    "gemm{split-k=2}",
+    "gemm{split-k=4}",
+    "matmul-warp{copy=tma}",
+    "matmul-warp{copy=cp.async}",
+    "gemv-padded-n{schedule=single}",
+    "gemv-padded-n{schedule=split-k}",
+    "gemv-padded-n{schedule=stream-k}",
+    "gemv-simt",
+    "simt-elementwise",
+)
+"""By pipelines and those of their options that choose another program, not another size."""
+
+
+def schedules() -> list[Combination]:
+    """All of them: a program that one does not accept is a row that says so."""
+    return [Combination.parse(text) for text in (*_CONVOLUTIONS, *_PRODUCTS)]

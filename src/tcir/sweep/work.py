@@ -1,0 +1,158 @@
+"""What a worker does with one combination: compiles, models and counts it, or validates it."""
+
+from __future__ import annotations
+
+import re
+import threading
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from tcir.errors import Error, InputError, MissingDependencyError
+from tcir.exit_status import explain
+from tcir.machine.errors import MachineError
+from tcir.passmanager.pipeline import named_pipeline
+from tcir.program.entry_function import keep_entry
+from tcir.program.signature import signature_of
+from tcir.program.source import Chunk, collect_diagnostics, mlir_context, parse_module
+from tcir.session.session import Session
+from tcir.sweep.modelled import modelled_time
+from tcir.sweep.space import Combination
+from tcir.validation.settings import Settings
+
+if TYPE_CHECKING:
+    from tcir._mlir import ir
+
+_ONE_AT_A_TIME = threading.Lock()
+"""Workers of a cluster may have several threads."""
+_OPCODE = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?\w+\s+)?([A-Z][A-Z0-9_]*)", re.MULTILINE)
+_MMA = ("UTCHMMA", "UTCQMMA", "UTCIMMA", "UTCOMMA", "HMMA", "QMMA", "IMMA", "OMMA")
+"""SASS instructions that multiply matrices: tcgen05.mma, then mma.sync."""
+
+
+Kind = Literal["measure", "validate"]
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is compiled: MLIR text with the name of its file, the public function, the target."""
+
+    text: str
+    name: str
+    entry: str | None
+    target: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """One thing to do with a combination. key: of program, passes and versions together."""
+
+    key: str
+    kind: Kind
+    combination: Combination
+
+
+@dataclass(frozen=True)
+class Row:
+    """The line of a combination.
+
+    status:       "ok"; "not legal": a pass refused it; "failed": anything else went wrong
+    message:      of a refusal or failure
+    microseconds: modelled; None where the target has no rates
+    bound:        what limits the modelled time
+    bytes:        moved between global memory and the SMs by all CTAs
+    registers, spill_bytes: of the kernel with the most, by ptxas; shared_bytes, tmem_columns: of a
+                  CTA
+    sass_per_mma: SASS instructions for each that multiplies matrices; None without any
+    verdict:      of the validation; "" if it was not executed
+    """
+
+    combination: str
+    status: Literal["ok", "not legal", "failed"] = "ok"
+    message: str = ""
+    microseconds: float | None = None
+    bound: str = ""
+    bytes: int | None = None
+    launches: int = 0
+    ctas: int = 0
+    registers: int | None = None
+    spill_bytes: int | None = None
+    shared_bytes: int | None = None
+    tmem_columns: int | None = None
+    sass_per_mma: float | None = None
+    verdict: str = ""
+
+    def as_dict(self) -> dict[str, object]:
+        """JSON-ready."""
+        return asdict(self)
+
+    def validated(self, other: Row) -> Row:
+        """This row with the verdict of another, or with what stopped it."""
+        return replace(self, verdict=other.verdict or other.status, message=other.message)
+
+
+def work(program: Program, job: Job) -> Row:
+    """The row of a job; whatever goes wrong is a row, too."""
+    name = str(job.combination)
+    try:
+        with _ONE_AT_A_TIME:
+            return (_measured if job.kind == "measure" else _validated)(program, name)
+    except (MachineError, MissingDependencyError) as error:
+        return Row(name, "failed", str(error))
+    except InputError as error:
+        return Row(name, "not legal", str(error))
+    except Error as error:
+        return Row(name, "failed", str(error))
+    except Exception as error:
+        return Row(name, "failed", explain(error)[0])
+
+
+def _session(
+    program: Program, context: ir.Context, name: str, settings: Settings | None
+) -> Session:
+    passes = named_pipeline(name)
+    with collect_diagnostics(context, program.name):
+        module = parse_module(Chunk(program.text, program.name), context)
+    if program.entry is not None:
+        keep_entry(module, program.entry)
+    return Session(module, passes, target=program.target, settings=settings)
+
+
+def _measured(program: Program, name: str) -> Row:
+    with mlir_context() as context:
+        session = _session(program, context, name, None)
+        signature = signature_of(session.module)
+        session.run_passes()
+        code = session.generate("sass")
+    launches = code.launches.launches
+    counted = session.report.code or {}
+    modelled = modelled_time(code.ptx, code.launches, signature, program.target)
+    return Row(
+        name,
+        microseconds=round(modelled.microseconds, 3) if modelled else None,
+        bound=modelled.bound if modelled else "",
+        bytes=modelled.bytes if modelled else None,
+        launches=len(launches),
+        ctas=sum(x * y * z for x, y, z in (launch.grid for launch in launches)),
+        registers=counted.get("registers"),
+        spill_bytes=counted.get("spill_bytes"),
+        shared_bytes=counted.get("shared_bytes"),
+        tmem_columns=counted.get("tmem_columns"),
+        sass_per_mma=sass_per_mma(code.sass),
+    )
+
+
+def sass_per_mma(sass: str) -> float | None:
+    """SASS instructions for each that multiplies matrices, as they stand in the text."""
+    opcodes = _OPCODE.findall(sass)
+    multiplying = sum(opcode in _MMA for opcode in opcodes)
+    return round(len(opcodes) / multiplying, 1) if multiplying else None
+
+
+def _validated(program: Program, name: str) -> Row:
+    with mlir_context() as context:
+        session = _session(program, context, name, Settings())
+        session.run_passes()
+        if session.report.verdict in ("held", "sampled") and session.lowered():
+            session.generate("ptx")
+    report = session.report
+    return Row(name, message="" if report.ok else report.summary(), verdict=report.verdict)

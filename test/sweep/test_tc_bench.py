@@ -1,0 +1,126 @@
+"""tc-bench: tables, files, statuses, signals."""
+
+from __future__ import annotations
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tcir
+from tcir import codegen
+from tcir.program.source import load_module, mlir_context
+
+from .programs import GEMM
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from commands import Ended, orphans, run
+
+CONV = Path(__file__).parents[2] / "examples" / "resnet50_conv2_3x3.mlir"
+SWEEP = ["tc-bench", "sweep", "product.mlir", "--pipeline=gemm", "--jobs=2"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "product.mlir").write_text(GEMM)
+    return tmp_path
+
+
+def sweep(folder: Path, over: str, *flags: str) -> Ended:
+    return run([*SWEEP, "--over", over, *flags], folder)
+
+
+def test_a_sweep_and_its_files(folder: Path) -> None:
+    outputs = ("--csv=rows.csv", "--json=rows.json", "--plot=rows.svg", "--results=rows.jsonl")
+    first = sweep(folder, "n-tile=96,40 stages=2,3", "--validate=1", *outputs)
+    assert (first.status, first.orphans) == (0, 0), first.err
+    head, best, second, *others = first.out.splitlines()
+    assert head.startswith("modelled, not measured")
+    assert best.startswith("gemm{n-tile=96 stages=2}") and best.endswith("held")
+    assert second.startswith("gemm{n-tile=96 stages=3}") and second.endswith("-")
+    assert all("not legal: product.mlir:5:8: expected n-tile to be a multiple of 16" in line
+               for line in others)  # fmt: skip
+    rows = json.loads((folder / "rows.json").read_text())["rows"]
+    assert [row["combination"] for row in rows] == [
+        f"gemm{{n-tile={n} stages={stages}}}" for n in (96, 40) for stages in (2, 3)
+    ]
+    listed = list(csv.DictReader((folder / "rows.csv").open()))
+    assert [row["message"] for row in listed] == [row["message"] for row in rows]
+    drawn = (folder / "rows.svg").read_text()
+    assert drawn.count('data-mark="hatch"') == 2 and drawn.count('data-mark="ring"') == 1
+    # What ptxas says of the same program, compiled another way.
+    cubin = codegen.assemble(tcir.compile(GEMM, "gemm", n_tile=96, stages=3).ptx)
+    assert (rows[1]["registers"], rows[1]["spill_bytes"]) == (cubin.registers, cubin.spill_bytes)
+    # Nothing is done twice.
+    before = (folder / "rows.jsonl").read_bytes()
+    again = sweep(folder, "n-tile=96,40 stages=2,3", "--validate=1", "--results=rows.jsonl")
+    assert (again.status, again.out, again.err) == (0, first.out, "")
+    assert (folder / "rows.jsonl").read_bytes() == before
+
+
+def test_time_of_a_convolution_is_that_of_its_choice() -> None:
+    """The counts of the machine give what the shapes give where the schedule is chosen."""
+    from tcir.passes.conv.schedules import candidate
+    from tcir.passes.conv.sources import find_convolutions
+    from tcir.sweep.modelled import modelled_time
+
+    kernel = tcir.compile(CONV, "conv-shift-reuse", n_tile=64)
+    found = modelled_time(kernel.ptx, kernel.launches, kernel.signature, "sm_100a")
+    with mlir_context() as context:
+        module = load_module(kernel.ir["convert-quantise-to-simt"], context)
+        (source,) = find_convolutions(module, "", False)
+        chosen = candidate(source.op, "conv-shift-reuse{tiling=rows}", 64)
+    assert found is not None
+    assert found.microseconds == pytest.approx(chosen.microseconds, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--over", "n-tile=16", "--jobs=0"], "--jobs: expected at least 1, got 0"),
+        (["--over", "n-tile=16", "--jobs=-1"], "expected a number from 0 to 999999, got '-1'"),
+        (["--over", "n-tile=16", "--plot=x.png"], "expected a name that ends in .svg"),
+        (["--over", "n-tile=16", "--csv=no/x.csv"], "there is no directory 'no'"),
+        (["--over", "n-tile=16", "--csv=x", "--json=x"], "expected a file of its own, got that of"),
+        (["--over", "n-tile=16", "--scheduler=tcp://x:1"], "--jobs, processes here, and --sched"),
+        (["--over", "n-tile=16", "--target=sm_70"], "expected one of sm_80, sm_90, sm_100a, got"),
+        (["--over", "n-tile=16", "--entry=f"], "'f'"),
+        ([], "the following arguments are required: --over (tc-bench sweep --help)"),
+        (["--over", "n-tile=3", ], "not legal"),
+    ],
+)  # fmt: skip
+def test_refusals(folder: Path, flags: list[str], words: str) -> None:
+    ended = run([*SWEEP, *flags], folder)
+    assert ended.status == 3
+    assert words in ended.out + ended.err and "Traceback" not in ended.err
+    assert sorted(path.name for path in folder.iterdir()) == ["product.mlir"]
+
+
+def test_a_program_that_cannot_be_read_is_refused_once(folder: Path) -> None:
+    (folder / "product.mlir").write_text(GEMM.replace("linalg.matmul", "linalg.matmull"))
+    ended = sweep(folder, "stages=2..4")
+    assert (ended.status, ended.out) == (3, "")
+    assert ended.err.count("product.mlir:5:8: error") == 1
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_leaves_whole_lines(folder: Path, number: int, status: int) -> None:
+    words = [*SWEEP[1:], "--over", "n-tile=16..96:16 stages=1..20", "--results=rows.jsonl"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "tcir.tools.tc_bench", *words],
+        cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    ) as running:  # fmt: skip
+        assert running.stderr is not None
+        first = running.stderr.readline()
+        running.send_signal(number)
+        rest = running.stderr.read()
+    assert (running.returncode, "Traceback" in rest) == (status, False), rest
+    assert first.split()[0] == "1/120"
+    lines = (folder / "rows.jsonl").read_text().split("\n")
+    assert 1 < len(lines) < 120 and lines[-1] == ""
+    assert {json.loads(line)["kind"] for line in lines[:-1]} == {"measure"}
+    assert orphans(running.pid) == 0
