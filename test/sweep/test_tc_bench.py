@@ -7,20 +7,22 @@ import json
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import tcir
 from tcir import codegen
-from tcir.program.source import load_module, mlir_context
+from tcir.sweep.space import Combination
+from tcir.sweep.work import Job, work
+from tcir.time import Constants
 
-from .programs import GEMM
+from .programs import GEMM, PROGRAM
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from commands import Ended, orphans, run
 
-CONV = Path(__file__).parents[2] / "examples" / "resnet50_conv2_3x3.mlir"
 SWEEP = ["tc-bench", "sweep", "product.mlir", "--pipeline=gemm", "--jobs=2"]
 
 
@@ -62,20 +64,29 @@ def test_a_sweep_and_its_files(folder: Path) -> None:
     assert (folder / "rows.jsonl").read_bytes() == before
 
 
-def test_time_of_a_convolution_is_that_of_its_choice() -> None:
-    """The counts of the machine give what the shapes give where the schedule is chosen."""
-    from tcir.passes.conv.schedules import candidate
-    from tcir.passes.conv.sources import find_convolutions
-    from tcir.sweep.modelled import modelled_time
+@pytest.mark.parametrize(("n_tile", "reads_of_a"), [(96, 1), (64, 2), (32, 3)])
+def test_bytes_are_those_of_the_tiles(n_tile: int, reads_of_a: int) -> None:
+    row = work(PROGRAM, Job("", "measure", Combination.parse(f"gemm{{n-tile={n_tile}}}")))
+    assert row.ctas == reads_of_a
+    assert row.bytes == reads_of_a * 128 * 72 * 2 + 72 * 96 * 2 + 128 * 96 * 4
 
-    kernel = tcir.compile(CONV, "conv-shift-reuse", n_tile=64)
-    found = modelled_time(kernel.ptx, kernel.launches, kernel.signature, "sm_100a")
-    with mlir_context() as context:
-        module = load_module(kernel.ir["convert-quantise-to-simt"], context)
-        (source,) = find_convolutions(module, "", False)
-        chosen = candidate(source.op, "conv-shift-reuse{tiling=rows}", 64)
-    assert found is not None
-    assert found.microseconds == pytest.approx(chosen.microseconds, rel=0.02)
+
+def test_loads_ahead_of_use_take_less_time() -> None:
+    long = replace(PROGRAM, text=GEMM.replace("72x", "1024x").replace("x72", "x1024"))
+    pipelines = [Combination.parse(f"gemm{{stages={stages}}}") for stages in (1, 2, 4)]
+    times = [work(long, Job("", "measure", each)).microseconds for each in pipelines]
+    assert None not in times and times == sorted(set(times), reverse=True)  # type: ignore[type-var]
+    assert times[0] > 1.5 * times[-1]  # type: ignore[operator]
+
+
+def test_launches_come_one_after_the_other() -> None:
+    one, two = (
+        work(PROGRAM, Job("", "measure", Combination.parse(f"gemm{{split-k={splits}}}")))
+        for splits in (1, 2)
+    )
+    assert (one.launches, two.launches) == (1, 2)
+    launch = Constants("sm_100a")["launch"]
+    assert one.microseconds and two.microseconds and two.microseconds > one.microseconds + launch
 
 
 @pytest.mark.parametrize(

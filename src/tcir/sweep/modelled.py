@@ -1,46 +1,39 @@
-"""Modelled time of a compiled program: the cost by which schedules of convolutions are chosen,
-applied to what the machine counts.
+"""Modelled time of a compiled program; nothing was measured on a GPU.
 
-The rules are those of `tcir.passes.conv.cost`, which gets its counts from shapes. Here a sample of
-each launch's CTAs is executed and the counters are scaled to the grid, so any kernel has a time.
-Nothing was measured on a GPU. Depth of pipelines is not seen: of two kernels that differ in it
-alone, the times are equal.
+A sample of each launch's CTAs is executed, and the time model (`tcir.time`) is given the events of
+the first cluster, and how many CTAs there are.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from tcir.errors import IncompleteError
-from tcir.interp import OutputSpec
+from tcir.interp.types import Array
+from tcir.machine.events import EventStream, Recording
 from tcir.machine.sample import Sample
-from tcir.passes.build.limits import ceil_div
-from tcir.passes.conv.cost import CTA_LATENCY, TMEM_COLUMNS_PER_CYCLE
 from tcir.program.inputs import poison
-from tcir.program.launch import Launch, LaunchSequence
+from tcir.program.launch import Call, LaunchSequence
 from tcir.program.launch_table import launch_table
 from tcir.program.memory_image import image_spec
 from tcir.program.signature import Signature
 from tcir.run import run_ptx
-from tcir.run_options import RunOptions
-from tcir.target import RATES, TARGETS
+from tcir.time import ModelledTime, modelled_time
 
-_LANES = 4 * 32
-_REGISTER = 4
-_SIMT_PRODUCTS = 128
-"""Multiplications of an SM's CUDA cores in a cycle (CUDA C++ Programming Guide)."""
+MOVED = ("global_to_shared_read", "global_load", "shared_to_global", "global_store")
+"""The machine's counters of bytes between global memory and the SMs."""
 
 
 @dataclass(frozen=True)
 class Modelled:
     """Of a program.
 
-    microseconds: of all launches, one after the other; bound: what limits the longest
-    bytes: that all CTAs move between global memory and the SMs
+    microseconds: of all launches, and of what there is between two of them
+    bound:        what limits the longest
+    bytes:        that all CTAs move between global memory and the SMs
     """
 
     microseconds: float
@@ -48,81 +41,56 @@ class Modelled:
     bytes: int
 
 
-def modelled_time(
-    ptx: str, launches: LaunchSequence, signature: Signature, target: str
-) -> Modelled | None:
-    """None where a target has no rates."""
-    if target not in RATES:
-        return None
+def modelled(
+    ptx: str, launches: LaunchSequence, signature: Signature, target: str, registers: int
+) -> Modelled:
+    """registers: of a thread, by ptxas."""
+    inputs = [np.zeros(s.shape, s.dtype) for s in map(image_spec, signature.inputs)]
+    results = [poison(image_spec(spec)) for spec in signature.outputs]
+    spaces = [np.zeros(size, np.uint8) for size in launches.workspaces.sizes]
+    arrays: list[Array] = [*inputs, *launches.constants, *results, *spaces]
+    first = len(inputs) + len(launches.constants)
     rows = launch_table(launches, signature, {}).rows
-    counted = _counted(ptx, launches, signature)
-    each = [
-        _launch(counts, launch, sum(row.bytes), target)
-        for launch, row, counts in zip(launches.launches, rows, counted, strict=True)
-    ]
-    longest = max(each, key=lambda one: one.microseconds, default=Modelled(0.0, "", 0))
+    times: list[ModelledTime] = []
+    moved = 0.0
+    for row, call in zip(rows, launches.calls(arrays, range(first, len(arrays))), strict=True):
+        stream, nbytes = _executed(ptx, call)
+        stream.registers = registers
+        ctas = math.prod(call[0].grid)
+        times.append(modelled_time(stream, target, ctas, unique_bytes=sum(row.bytes)))
+        moved += nbytes
+    between = sum(time.launch_us for time in times[1:])
+    longest = max(times, key=lambda time: time.microseconds, default=None)
     return Modelled(
-        sum(one.microseconds for one in each), longest.bound, sum(one.bytes for one in each)
+        sum(time.microseconds for time in times) + between,
+        longest.bound if longest else "",
+        round(moved),
     )
 
 
-def _counted(ptx: str, launches: LaunchSequence, signature: Signature) -> list[Mapping[str, float]]:
-    """The machine's counters of each launch, scaled from the CTAs that were executed."""
-    inputs = [_zeros(spec) for spec in signature.inputs]
-    results = [poison(image_spec(spec)) for spec in signature.outputs]
-    spaces = [np.zeros(size, np.uint8) for size in launches.workspaces.sizes]
-    first = len(inputs) + len(launches.constants)
-    arrays = [*inputs, *launches.constants, *results, *spaces]
-    options = RunOptions(hazards="off", numerics="fast", sample=Sample(0.0, 0))
-    found: list[Mapping[str, float]] = []
-    for launch, arguments in launches.calls(arrays, range(first, len(arrays))):
-        report = run_ptx(
-            ptx,
-            entry=launch.name,
-            grid=launch.grid,
-            block=launch.block,
-            cluster=launch.cluster,
-            dynamic_smem=launch.dynamic_smem,
-            programmatic=launch.programmatic,
-            args=arguments,
-            **vars(options),
-        )
-        if report.incomplete:
-            raise IncompleteError(f"@{launch.name}: without a rule: {report.incomplete[0]}")
-        if report.errors:
-            raise report.errors[0]
-        ctas = math.prod(launch.grid)
-        share = ctas / (report.executed or ctas)
-        found.append({name: count * share for name, count in report.counters.items()})
-    return found
-
-
-def _zeros(spec: OutputSpec) -> np.ndarray:
-    image = image_spec(spec)
-    return np.zeros(image.shape, image.dtype)
-
-
-def _launch(
-    counts: Mapping[str, float], launch: Launch, unique_bytes: int, target: str
-) -> Modelled:
-    """The parts of `tcir.passes.conv.cost.Cost`, each CTA with its share of the counts."""
-    rates, ctas = RATES[target], math.prod(launch.grid)
-    part = {name: count / ctas for name, count in counts.items()}
-    loaded = part["global_to_shared_read"] + part["global_load"]
-    stored = part["shared_to_global"] + part["global_store"]
-    port = part["shared_to_tensor"] + part["shared_to_tmem"] + part["global_to_shared"]
-    main = {
-        "tensor": part["tensor_cycles"] + part["shared_to_tmem"] / rates.smem_bytes_per_cycle,
-        "shared": (port + part["shared_load"] + part["shared_store"]) / rates.smem_bytes_per_cycle,
-        "l2": loaded / rates.l2_bytes_per_cycle,
-        "cuda cores": part["simt_products"] / _SIMT_PRODUCTS,
-    }
-    tmem = (part["tmem_load"] + part["tmem_store"]) / (_LANES * _REGISTER * TMEM_COLUMNS_PER_CYCLE)
-    behind = tmem + stored / rates.l2_bytes_per_cycle + CTA_LATENCY
-    bound = max(main, key=lambda name: main[name])
-    waves = ceil_div(ctas, TARGETS[target].sms)
-    busy = waves * (main[bound] + behind) / (rates.clock_ghz * 1000)
-    hbm = unique_bytes / rates.hbm_bytes_per_ns / 1000
-    if main[bound] <= behind:
-        bound = "latency"
-    return Modelled(max(busy, hbm), "hbm" if hbm > busy else bound, round(ctas * (loaded + stored)))
+def _executed(ptx: str, call: Call) -> tuple[EventStream, float]:
+    """The events of a launch's first cluster, and the bytes that all its CTAs move."""
+    launch, arguments = call
+    recording = Recording()
+    report = run_ptx(
+        ptx,
+        entry=launch.name,
+        grid=launch.grid,
+        block=launch.block,
+        cluster=launch.cluster,
+        dynamic_smem=launch.dynamic_smem,
+        programmatic=launch.programmatic,
+        args=arguments,
+        hazards="off",
+        numerics="fast",
+        sample=Sample(0.0, 0),
+        events=recording,
+    )
+    if report.incomplete:
+        raise IncompleteError(f"@{launch.name}: without a rule: {report.incomplete[0]}")
+    if report.errors:
+        raise report.errors[0]
+    ctas = math.prod(launch.grid)
+    (stream,) = recording.streams
+    counted = sum(report.counters[name] for name in MOVED)
+    return stream, counted * ctas / (report.executed or ctas)

@@ -15,7 +15,7 @@ from tcir.program.entry_function import keep_entry
 from tcir.program.signature import signature_of
 from tcir.program.source import Chunk, collect_diagnostics, mlir_context, parse_module
 from tcir.session.session import Session
-from tcir.sweep.modelled import modelled_time
+from tcir.sweep.modelled import modelled
 from tcir.sweep.space import Combination
 from tcir.validation.settings import Settings
 
@@ -57,7 +57,7 @@ class Row:
 
     status:       "ok"; "not legal": a pass refused it; "failed": anything else went wrong
     message:      of a refusal or failure
-    microseconds: modelled; None where the target has no rates
+    microseconds: modelled
     bound:        what limits the modelled time
     bytes:        moved between global memory and the SMs by all CTAs
     registers, spill_bytes: of the kernel with the most, by ptxas; shared_bytes, tmem_columns: of a
@@ -125,15 +125,16 @@ def _measured(program: Program, name: str) -> Row:
         code = session.generate("sass")
     launches = code.launches.launches
     counted = session.report.code or {}
-    modelled = modelled_time(code.ptx, code.launches, signature, program.target)
+    registers = counted.get("registers", 0)
+    time = modelled(code.ptx, code.launches, signature, program.target, registers)
     return Row(
         name,
-        microseconds=round(modelled.microseconds, 3) if modelled else None,
-        bound=modelled.bound if modelled else "",
-        bytes=modelled.bytes if modelled else None,
+        microseconds=round(time.microseconds, 3),
+        bound=time.bound,
+        bytes=time.bytes,
         launches=len(launches),
         ctas=sum(x * y * z for x, y, z in (launch.grid for launch in launches)),
-        registers=counted.get("registers"),
+        registers=registers,
         spill_bytes=counted.get("spill_bytes"),
         shared_bytes=counted.get("shared_bytes"),
         tmem_columns=counted.get("tmem_columns"),
