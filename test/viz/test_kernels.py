@@ -13,8 +13,10 @@ from tcir.program.source import load_module, mlir_context
 from tcir.viz.conv_schedule import QUARTER, read_schedule
 from tcir.viz.conv_steps import conv_view
 from tcir.viz.pictures import CONVOLUTION
+from tcir.viz.svg import svg
 from tcir.viz.text import text
 from tcir.viz.tmem_map import tmem_view
+from tcir.viz.traversal import Map
 
 TILE = "raise-to-tc,tile-conv-shift-reuse"
 PLANNED = f"{TILE},multi-buffer,place-barriers,plan-memory"
@@ -194,18 +196,98 @@ def test_the_picture_marks_stale_outside_and_masked_lanes() -> None:
     assert "112 of 128 lanes are stored" in text(picture)
 
 
+OTHERS = {
+    "packed": "tiling=packed",
+    "refresh": "halo=refresh",
+    "shift": "halo=refresh shift=shift",
+    "shift all": "halo=refresh shift=shift shift_quarters=all",
+    "packed refresh": "tiling=packed halo=refresh",
+    "w128": "tiling=packed halo=refresh halo_load=w128",
+    "w128 shift": "tiling=packed halo=refresh halo_load=w128 shift=shift",
+}
+"""Tilings and halos other than rows and linear with masked lanes."""
+
+
+@pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ("tiling=packed", "tiling=packed"),
-        ("halo=refresh", "halo=refresh"),
-    ],
+    "case", [CASES[0], *(pytest.param(CASES[i], marks=pytest.mark.slow) for i in (2, 4, 6))]
 )
-def test_other_tilings_and_halos_are_refused_by_name(options: str, named: str) -> None:
-    program = lowered(conv(*CASES[0]), f"tile-conv-shift-reuse{{{options}}}")
-    with pytest.raises(InputError, match="with tiling=rows or linear and halo=mask") as refused:
-        with_module(program, conv_view)
-    assert named in str(refused.value).split(", got ")[1]
+def test_packed_lanes_and_refreshed_halos(case, name: str) -> None:
+    """In every CTA a stored lane has its pixel at each tap, and every output is stored once. Only
+    without a refresh are lanes stale; with one the lanes 31 get the pixel that comes next."""
+    n, h, w, _, r, s, pad, _, stride, dilation = (*case, 1, 1)[:10]
+    p, q = outputs(h, w, r, s, pad, stride, dilation)
+    program = lowered(conv(*case), f"tile-conv-shift-reuse{{{OTHERS[name]}}}")
+    ctas = int(re.search(r"tc.grid = array<i64: (\d+)", program)[1])
+    refreshed, seen, of_halo = "refresh" in OTHERS[name], [], 0
+    with mlir_context() as context:
+        module = load_module(program, context)
+        schedules = [read_schedule(module, (cta, 0, 0)) for cta in range(ctas)]
+    for schedule in schedules:
+        assert {(t.row, t.column) for t in schedule.taps} == {
+            (i, j) for i in range(r) for j in range(s)
+        }
+        stored = [lane for lane, place in enumerate(schedule.stores) if place is not None]
+        seen += [schedule.stores[lane] for lane in stored]
+        for tap in schedule.taps:
+            by = "tcgen05.shift" if "shift=shift" in OTHERS[name] else ".ashift"
+            assert tap.shift in ("", by) and bool(tap.refresh) == (refreshed and tap.shift != "")
+            assert not refreshed or not any(lane.stale for lane in tap.lanes)
+            for lane in stored:
+                image, y, x = schedule.stores[lane]
+                held = tap.lanes[lane]
+                want = (
+                    stride * x + dilation * tap.column - pad[1],
+                    stride * y + dilation * tap.row - pad[0],
+                    image,
+                )
+                assert not held.stale and held.pixel.coordinates == want
+                assert held.pixel.outside != (0 <= want[0] < w and 0 <= want[1] < h)
+                of_halo += held.halo
+    assert sorted(seen) == [(a, b, c) for a in range(n) for b in range(p) for c in range(q)]
+    assert not of_halo or refreshed
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_pictures_of_packed_lanes_and_refreshed_halos(name: str) -> None:
+    """56 columns, two quarters a row: with a refresh lane 31 holds the pixel of the halo."""
+    program = lowered(conv(*CASES[1]), f"tile-conv-shift-reuse{{{OTHERS[name]}}}")
+    picture = with_module(program, conv_view)
+    refreshed = "refresh" in OTHERS[name]
+    assert ("lanes 31, 63, 95, 127 get one of the halo" in picture.about) == refreshed
+    assert any("halo" in key.text for key in picture.legend) == refreshed
+    assert any("stale" in key.text for key in picture.legend) == (not refreshed)
+    assert ("tcgen05.shift moves" in picture.about) == ("shift=shift" in OTHERS[name])
+    shown = text(picture)
+    assert "WRONG" not in shown and svg(picture).startswith("<svg")
+    line = picture.table[1 + 31].split()
+    whole = next(row.split() for row in picture.table[1:] if int(row.split()[0]) == 31)
+    assert line == whole
+    if refreshed:  # output q = 31 reads columns 30, 31, 32: the last comes twice from the halo
+        n, y, x = map(int, line[1].split("."))
+        assert line[2:] == [f"{n}.{y}.{x - 1 + tap}" for tap in range(3)]
+        cells = [cell.about for row in picture.grids[0].rows[:3] for cell in row[30:]]
+        assert ["halo" in about for about in cells] == [False, False, False, True, True, True]
+
+
+@pytest.mark.parametrize("name", ["refresh", "packed refresh", "w128"])
+def test_a_wrong_row_of_the_halo_is_seen(name: str) -> None:
+    """The check above fails where a refresh takes another row."""
+    program = lowered(conv(*CASES[1]), f"tile-conv-shift-reuse{{{OTHERS[name]}}}")
+    first, second = dict.fromkeys(re.findall(r"(?<=[{ ])row = \d+ : i64, slice", program))
+    wrong = program.replace(second, first)
+    right, other = (with_module(each, read_schedule) for each in (program, wrong))
+    assert right.stores == other.stores and right.taps != other.taps
+
+
+def test_an_im2col_traversal() -> None:
+    """PTX ISA 5.5.4: a box of 7 pixels of an image of 4 x 3 with a border, from its last column
+    on, by strides of 2 along W; the filter tap moves each by (1, 2)."""
+    walked = Map("im2col", (8, 4, 3, 2), (8, 7), (1, 2, 1, 1), (-1, -1, 0, -1), (4, 3, 2))
+    found = [pixel.coordinates for pixel in walked.pixels([3, 0, 0], [1, 2])]
+    assert found == [(4, 2, 0), (0, 3, 0), (2, 3, 0), (4, 3, 0), (0, 1, 1), (2, 1, 1), (4, 1, 1)]
+    outside = [pixel.outside for pixel in walked.pixels([3, 0, 0], [1, 2])]
+    assert outside == [True, True, True, True, False, False, True]
 
 
 EXAMPLE = CONVOLUTION.parent / "conv_9x9_two_images.mlir"
@@ -319,16 +401,68 @@ def test_tmem_map_of_other_schedules(tile: str) -> None:
     assert [label.split(" x")[0] for label in reads] == ["ld columns 0 to 15"]
 
 
-@pytest.mark.parametrize(
-    ("options", "op"), [("tiling=linear", "tc.tmem_st"), ("halo=refresh", "tc.refresh")]
-)
-def test_tmem_map_refuses_by_name(options: str, op: str) -> None:
-    program = lowered(
-        conv(*CASES[0]),
-        f"tile-conv-shift-reuse{{{options}}},multi-buffer,place-barriers,plan-memory",
+def uses(picture) -> dict[str, set[int]]:
+    """By step and R or W: the first columns of the cells that have it."""
+    (grid,) = picture.grids
+    found: dict[str, set[int]] = {}
+    for label, row in zip(grid.row_labels, grid.rows):
+        for column, cell in zip(grid.column_labels, row):
+            for kind in "".join(cell.lines):
+                found.setdefault(f"{label.partition(' x')[0]} {kind}", set()).add(int(column))
+    return found
+
+
+def test_tmem_map_of_linear_tiling() -> None:
+    """D has the 16 columns from 0 on and is set to zero; A three slots of 8 behind it."""
+    passes = "tile-conv-shift-reuse{tiling=linear},multi-buffer,place-barriers,plan-memory"
+    found = uses(with_module(lowered(conv(*CASES[0]), passes), tmem_view))
+    assert found.pop("st columns 0 to 15 W") == found.pop("ld columns 0 to 15 R") == {0, 8}
+    assert found == {
+        f"i={i}: {op} {kind}": slot if op == "cp" else slot | {0, 8}
+        for i, slot in enumerate(({16}, {24}, {32}))
+        for op, kind in (("cp", "W"), ("mma", "R"), ("mma", "W"))
+    }
+
+
+@pytest.mark.parametrize("name", ["refresh", "shift", "packed refresh", "w128 shift"])
+def test_tmem_map_of_refreshed_halos(name: str) -> None:
+    """A slot of A has 64 channels, the 32 columns behind D's 16; all of them are refreshed."""
+    passes = f"tile-conv-shift-reuse{{{OTHERS[name]}}},multi-buffer,place-barriers,plan-memory"
+    found = uses(with_module(lowered(conv(*CASES[0]), passes), tmem_view))
+    for i, first in enumerate((16, 48, 80)):
+        slot = set(range(first, first + 32, 8))
+        assert found[f"i={i}: cp W"] == found[f"i={i}: refresh W"] == slot
+        assert found[f"i={i}: mma R"] == {0, 8} | slot
+        assert found[f"i={i}: mma W"] == ({0, 8} if "shift" in name else {0, 8} | slot)
+        shifts = [found.get(f"i={i}: shift {kind}") for kind in "RW"]
+        assert shifts == ([slot] * 2 if "shift" in name else [None] * 2)
+
+
+GEMV = CONVOLUTION.parent / "nvfp4_gemv_7168x2048x4.mlir"
+
+
+def test_tmem_map_of_a_gemv() -> None:
+    """Two slots of D of 16 columns, then eight of 8 for the scales of A (4 a step, two steps of 64
+    in a slot) and eight for those of B: 2048 / 128 = 16 slots in all are taken in turn."""
+    passes = (
+        "raise-block-scaled,reorder-scales{in-place=b},repack-gemm,split-launches,"
+        "convert-repack-to-simt,convert-scales-to-simt,tile-gemv-padded-n,multi-buffer,"
+        "place-barriers,plan-memory"
     )
-    with pytest.raises(InputError, match=f"{op} uses tensor memory in a way"):
-        with_module(program, tmem_view)
+    picture = with_module(lowered(GEMV.read_text(), passes), tmem_view)
+    found = uses(picture)
+    scales = set(range(32, 160, 8))
+    for i, d in enumerate(({0, 8}, {16, 24})):
+        assert found[f"i={i}: cp scales W"] == scales
+        assert found[f"i={i}: mma R"] == scales | d and found[f"i={i}: mma W"] == d
+    assert found["ld columns 0 to 1 R"] == {0, 16}
+    (grid,) = picture.grids
+    steps = {label.split(" x")[0]: int(label.split(" x")[1]) for label in grid.row_labels
+             if " x" in label}  # fmt: skip
+    assert steps["i=0: mma"] == 2048 // 64 and steps["i=0: cp scales"] == 16 * 3
+    assert picture.table == ["128x16 f32, 2 slots: columns 0 to 31",
+                             "128x32 i8, 8 slots: columns 32 to 95",
+                             "128x32 i8, 8 slots: columns 96 to 159"]  # fmt: skip
 
 
 def test_tmem_map_needs_a_plan() -> None:

@@ -1,67 +1,55 @@
 """The shift-reuse steps of a convolution, read from the tile program itself.
 
-`read_schedule` follows a CTA's program (the result of ``tile-conv-shift-reuse`` with tiling rows
-or linear and halo mask; others are rejected): which pixel each TMA box puts on which row, which
-rows each copy puts on which lanes, what every ``.ashift`` moves, which lanes each mma disables, and
-which lanes the epilogue stores.
+`read_schedule` follows a CTA's program (the result of ``tile-conv-shift-reuse``): which pixel each
+TMA load puts on which row, which rows each copy puts on which lanes, what every ``.ashift`` and
+``tcgen05.shift`` moves, which lanes a refresh brings from the halo, which lanes each mma disables,
+and which lanes the epilogue stores.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from math import prod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tcir.errors import InputError
 from tcir.layout.tmem import LANES
 
-from .walk import Object, Step, Walk, kernel_of
+from .traversal import Map, Pixel
+from .walk import Object, Step, Walk, kernel_of, nested
 
 QUARTER = LANES // 4
 _TILES = {"tc.smem_tile", "tc.tmem_tile", "tc.lane_masks", "tc.tmem_st", "tc.load_rows"}
 """Tiles made or set to zero, and what an epilogue reads: no pixels of the input."""
 
-DRAWN = (
-    "expected the result of tile-conv-shift-reuse with tiling=rows or linear and halo=mask (drawn: "
-    "the pixel on each lane at each tap of a filter row, and the lanes that are stored)"
-)
-# Any op without a handler is an error; these messages name the pass option that brought it, which
-# only the pass knows.
-_OPTION_OF = {
-    "tc.refresh": "halo=refresh",
-    "tc.shift": "shift=shift",
-}
-
-
-@dataclass(frozen=True)
-class Pixel:
-    """Coordinates in the input, from the last (W) to the first (N); outside: zeros were loaded."""
-
-    coordinates: tuple[int, ...]
-    outside: bool
-
 
 @dataclass(frozen=True)
 class Lane:
-    """The pixel a lane holds; stale: a shift left old data there."""
+    """The pixel a lane holds; stale: a shift left old data there; halo: a refresh brought it."""
 
     pixel: Pixel | None
     stale: bool = False
+    halo: bool = False
 
 
 @dataclass(frozen=True)
 class Tap:
-    """One mma: the filter tap it multiplies by, and what its lanes hold."""
+    """One mma: the filter tap it multiplies by, and what its lanes hold.
+
+    shift: what then moves every pixel one lane down, ".ashift" or "tcgen05.shift"; "": nothing.
+    refresh: lanes that then get a pixel of the halo.
+    """
 
     row: int
     column: int
     channel: int
     k_slice: int
-    shift: bool
+    shift: str
     lanes: tuple[Lane, ...]
     copy: int  # which copy to tensor memory it multiplies; a stride of 2 has two
     enabled: tuple[bool, ...] = (True,) * LANES  # False: disable-output-lane keeps the lane's sum
+    refresh: tuple[int, ...] = ()
 
 
 @dataclass
@@ -83,35 +71,30 @@ class Schedule:
         return [t for t in taps if (t.k_slice, t.channel) == (first.k_slice, first.channel)]
 
 
-@dataclass(frozen=True)
-class _Map:
-    dims: tuple[int, ...]
-    box: tuple[int, ...]
-    steps: tuple[int, ...]  # of the box, in elements: the strides of the convolution
-    shape: tuple[int, ...]  # of the tensor, from the last dimension but channels to the first
-
-    def pixel(self, point: list[int]) -> Pixel:
-        """The pixel at a position of the map: by coordinates, or counted through all of them."""
-        outside = any(not 0 <= c < n for c, n in zip(point, self.dims[1:]))
-        if len(point) == 1 < len(self.shape):
-            rest, point = point[0], []
-            for extent in self.shape[:-1]:
-                point.append(rest % extent)
-                rest //= extent
-            point.append(rest)
-        return Pixel(tuple(point), outside)
-
-
 def _extents(memory: Object) -> tuple[int, ...]:
     """The shape of a memref."""
     return tuple(int(n) for n in re.findall(r"(\d+)x", memory.type.split("<")[1].split(",")[0]))
 
 
+@dataclass(frozen=True)
+class _Load:
+    row: int
+    map: Map
+    start: list[int]
+    offsets: list[int]
+    halo: int
+
+    def pixels(self) -> list[Pixel]:
+        return self.map.pixels(self.start[1:], self.offsets, self.halo)
+
+
 @dataclass
 class _Reader:
     schedule: Schedule
-    maps: dict[int, _Map] = field(default_factory=dict)
-    loads: dict[int, list[tuple[int, _Map, list[int]]]] = field(default_factory=dict)
+    shifted: tuple[int, ...]
+    """The sub-partitions that the kernel's tcgen05.shift name; one alone stands for all."""
+    maps: dict[int, Map] = field(default_factory=dict)
+    loads: dict[int, list[_Load]] = field(default_factory=dict)
     tensor: dict[tuple[int, int], tuple[Lane, ...]] = field(default_factory=dict)
     masks: dict[tuple[int, int, int], tuple[int, ...]] = field(default_factory=dict)
     enabled: dict[int, tuple[bool, ...]] = field(default_factory=dict)
@@ -125,11 +108,10 @@ class _Reader:
             "tc.mma": self._mma, "tc.tmem_ld": self._read, "tc.store_rows": self._store,
             "tc.store_lanes": self._store_lanes, "tc.write_lane_mask": self._write_mask,
             "tc.enable_lanes": self._enable, "tc.lane_index": self._lane_index,
+            "tc.shift": self._shift, "tc.refresh": self._refresh,
         }.get(name)  # fmt: skip
         if handler is not None:
             return handler(step)
-        if name in _OPTION_OF:
-            raise InputError(f"{DRAWN}, got {name}, which belongs to {_OPTION_OF[name]}")
         if name.startswith("tc.") and name not in _TILES:
             raise InputError(
                 f"{name} is not part of a sequential tile program; give the result of "
@@ -138,14 +120,13 @@ class _Reader:
         return None
 
     def _map(self, step: Step) -> Object:
-        mode = str(step.operation.attributes["mode"].value)
-        if mode != "tiled":
-            raise InputError(f"{DRAWN}, got a tensor map of mode {mode}, which tiling=packed uses")
         key = 2_000_000 + len(self.maps)
-        self.maps[key] = _Map(
+        self.maps[key] = Map(
+            str(step.operation.attributes["mode"].value),
             tuple(step.integers("dims")),
             tuple(step.integers("box")),
             tuple(step.integers("element_strides")),
+            tuple(step.integers("corners")),
             _extents(step.operands[0])[-2::-1],
         )
         return Object("map", key, "")
@@ -153,32 +134,27 @@ class _Reader:
     def _load(self, step: Step) -> None:
         segments = step.integers("operandSegmentSizes")
         described = self.maps[step.operands[0].key]
-        coordinates = step.operands[1 : 1 + segments[1]]
+        at = 1 + segments[1]
+        coordinates, offsets = step.operands[1:at], step.operands[at : at + segments[2]]
         tile = next(o for o in step.operands if isinstance(o, Object) and "!tc.smem" in o.type)
-        self.loads.setdefault(tile.key, []).append((step.integer("row"), described, coordinates))
+        load = _Load(step.integer("row"), described, coordinates, offsets, step.integer("halo"))
+        self.loads.setdefault(tile.key, []).append(load)
 
     def _pixels(self, key: int) -> dict[int, Pixel]:
         """The pixel on each row of a tile; later loads replace earlier ones."""
         rows: dict[int, Pixel] = {}
-        for row, described, start in self.loads.get(key, []):
-            steps = described.steps[1:]
-            extents = [-(-size // step) for size, step in zip(described.box[1:], steps)]
-            for r in range(prod(extents)):
-                rest, point = r, []
-                for extent, step, first in zip(extents, steps, start[1:]):
-                    point.append(first + rest % extent * step)
-                    rest //= extent
-                rows[row + r] = described.pixel(point)
+        for load in self.loads.get(key, []):
+            rows |= enumerate(load.pixels(), load.row)
         return rows
 
     def _filter(self, tile: Object) -> tuple[int, int, int]:
         """Filter row, filter column and channel of a tile of the filter."""
         loads = self.loads.get(tile.key)
-        if not loads or len(loads[0][2]) != 4:
+        if not loads or len(loads[0].start) != 4:
             raise InputError(
                 "an mma reads a filter tile that was not filled by a TMA load of four coordinates"
             )
-        at = loads[0][2]
+        at = loads[0].start
         # hwcf is contiguous along K: coordinates K, C, S, R; fhwc: C, S, R, K.
         return (at[3], at[2], at[1]) if '"MN"' in tile.type else (at[2], at[1], at[0])
 
@@ -198,16 +174,37 @@ class _Reader:
                 "expected an mma whose A was copied to tensor memory, got another one: this "
                 "program does not reuse its input by shifts"
             )
-        lanes, shift = self.tensor[at], step.flag("ashift")
+        lanes, shift = self.tensor[at], ".ashift" if step.flag("ashift") else ""
         row, column, channel = self._filter(b)
         enabled = self.enabled.get(step.operands[0].key, (True,) * LANES)
         self.schedule.taps.append(Tap(row, column, channel, at[1], shift, lanes, a.key, enabled))
         if shift:
-            # PTX ISA 9.7.16.10.9: after the product; lane 31 of a sub-partition keeps its value.
-            self.tensor[at] = tuple(
-                Lane(lanes[i].pixel, True) if i % QUARTER == QUARTER - 1 else lanes[i + 1]
-                for i in range(LANES)
-            )
+            self.tensor[at] = _moved(lanes, range(LANES // QUARTER))  # after the product
+
+    def _shift(self, step: Step) -> None:
+        (tile,) = step.operands
+        at, quarter = (tile.key, step.integer("slice")), step.integer("quarter")
+        quarters = [quarter] if len(self.shifted) > 1 else range(LANES // QUARTER)
+        self.tensor[at] = _moved(self.tensor[at], quarters)
+        self._then(at, shift="tcgen05.shift")
+
+    def _refresh(self, step: Step) -> None:
+        source, target = step.operands
+        at, row = (target.key, step.integer("slice")), step.integer("row")
+        rows, lanes = self._pixels(source.key), list(self.tensor[at])
+        fresh = range(QUARTER - 1, LANES, QUARTER)
+        for i, lane in enumerate(fresh):
+            lanes[lane] = Lane(rows.get(row + i), halo=True)
+        self.tensor[at] = tuple(lanes)
+        self._then(at, refresh=tuple(fresh))
+
+    def _then(self, at: tuple[int, int], shift: str = "", refresh: tuple[int, ...] = ()) -> None:
+        """What follows the last mma that read this slice."""
+        taps = self.schedule.taps
+        last = max(i for i, tap in enumerate(taps) if (tap.copy, tap.k_slice) == at)
+        taps[last] = replace(
+            taps[last], shift=shift or taps[last].shift, refresh=refresh or taps[last].refresh
+        )
 
     def _read(self, step: Step) -> None:
         self.quarter = step.operands[1]
@@ -252,11 +249,23 @@ class _Reader:
             self.schedule.stores[self.quarter * QUARTER + lane] = tuple(place[:-1])
 
 
+def _moved(lanes: Sequence[Lane], quarters: Iterable[int]) -> tuple[Lane, ...]:
+    """After a shift: lane 31 of a sub-partition keeps its value (PTX ISA 9.7.16.10.9)."""
+    found = list(lanes)
+    for quarter in quarters:
+        first, last = quarter * QUARTER, (quarter + 1) * QUARTER - 1
+        found[first:last] = lanes[first + 1 : last + 1]
+        found[last] = Lane(lanes[last].pixel, True)
+    return tuple(found)
+
+
 def read_schedule(module: Any, cta: tuple[int, int, int] = (0, 0, 0)) -> Schedule:
     """The schedule of one CTA; InputError for programs that do not shift their input."""
     kernel = kernel_of(module)
     schedule = Schedule(str(kernel.attributes["sym_name"].value))
-    Walk(_Reader(schedule).visit, dict(zip("xyz", cta))).function(kernel)
+    named = {int(op.attributes["quarter"].value) for op in nested(kernel)
+             if op.name == "tc.shift"}  # fmt: skip
+    Walk(_Reader(schedule, tuple(named)).visit, dict(zip("xyz", cta))).function(kernel)
     if not schedule.taps:
         raise InputError(
             "expected a convolution of tile-conv-shift-reuse, got a kernel without mma"

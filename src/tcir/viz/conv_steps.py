@@ -7,10 +7,10 @@ from typing import Any
 from tcir.layout.tmem import LANES
 
 from .conv_schedule import QUARTER, Lane, Schedule, Tap, read_schedule
-from .palette import EMPTY, GREY, PURPLE, light, mix, viridis
+from .palette import EMPTY, GREEN, GREY, PURPLE, light, mix, viridis
 from .picture import Cell, Grid, Key, Picture
 
-OUTSIDE, STALE = mix(GREY, "#FFFFFF", 0.3), light(PURPLE)
+OUTSIDE, STALE, FRESH = mix(GREY, "#FFFFFF", 0.3), light(PURPLE), light(GREEN)
 
 
 def conv_view(
@@ -24,20 +24,22 @@ def conv_view(
     columns = [lane.pixel.coordinates[0] for tap in taps for lane in tap.lanes if lane.pixel]
     span = min(columns, default=0), max(columns, default=1)
     grids = [_quarter(schedule, taps, q, span) for q in range(LANES // QUARTER)]
-    shifts = sum(tap.shift for tap in taps)
+    fresh = any(lane.halo for tap in taps for lane in tap.lanes)
+    stale = any(lane.stale for tap in taps for lane in tap.lanes)
     stored = sum(place is not None for place in schedule.stores)
     masked = [] if all(all(tap.enabled) for tap in taps) else [
         Key(OUTSIDE, "disabled output lane: its sum stays as it is", "ring")
     ]  # fmt: skip
     return Picture(
         f"Shift reuse in {schedule.function}: filter row r={row}, CTA {cta[0]},{cta[1]}",
-        f"{_copies(taps)} {len(taps)} taps; after {shifts} of them .ashift moves "
-        f"every pixel one lane down. Cells: w of the input pixel on the lane{_or_all(taps)}. "
+        f"{_copies(taps)} {len(taps)} taps; {_shifts(taps)}. "
+        f"Cells: w of the input pixel on the lane{_or_all(taps)}. "
         f"{stored} of {LANES} lanes are stored.",
         grids,
         [Key(viridis(0.15), "pixel, small w"), Key(viridis(0.9), "pixel, large w"),
          Key(OUTSIDE, "outside the image: zeros loaded", "cross"),
-         Key(STALE, "stale: left behind by a shift", "hatch"), *masked,
+         *([Key(STALE, "stale: left behind by a shift", "hatch")] if stale else []),
+         *([Key(FRESH, "pixel of the halo: brought by a refresh")] if fresh else []), *masked,
          Key(EMPTY, "stored output q"), Key(OUTSIDE, "masked: not stored", "hatch")],
         lane_table(schedule, taps),
     )  # fmt: skip
@@ -77,6 +79,16 @@ def _or_all(taps: list[Tap]) -> str:
     quarters = [range(q, q + QUARTER) for q in range(0, LANES, QUARTER)]
     alike = all(_height([tap.lanes[i] for i in lanes]) for tap in taps for lanes in quarters)
     return "" if alike else ", n.h.w where a quarter has several rows"
+
+
+def _shifts(taps: list[Tap]) -> str:
+    by = {tap.shift for tap in taps if tap.shift}
+    if not by:
+        return "none is shifted"
+    count = sum(bool(tap.shift) for tap in taps)
+    words = f"after {count} of them {by.pop()} moves every pixel one lane down"
+    fresh = ", ".join(map(str, next((tap.refresh for tap in taps if tap.refresh), ())))
+    return f"{words}, and lanes {fresh} get one of the halo" if fresh else words
 
 
 def _copies(taps: list[Tap]) -> str:
@@ -133,6 +145,8 @@ def _cell(lane: Lane, span: tuple[int, int], whole: bool, enabled: bool) -> Cell
         return Cell(words, STALE, "hatch", f"stale: {about}")
     if lane.pixel.outside:
         return Cell(words, OUTSIDE, "cross", f"outside the image, 0: {about}")
+    if lane.halo:
+        return Cell(words, FRESH, about=f"of the halo: {about}")
     low, high = span
     part = (w - low) / max(high - low, 1)
     return Cell(words, viridis(0.12 + 0.85 * part), about=about)

@@ -13,6 +13,8 @@ from .walk import Object, Step, Walk, kernel_of, ring_slots, tile_shape, tmem_co
 
 UNIT = 8
 """Columns of a cell: 8 columns are the 32 bytes of one K slice."""
+SCALES = 4
+"""Columns of the scales of one mma."""
 READ, WRITE = "R", "W"
 
 
@@ -37,36 +39,82 @@ class _Collector:
     rows: list[_Row] = field(default_factory=list)
 
     def visit(self, step: Step) -> Any:
-        name = step.name
-        if name == "tc.tmem_alloc":
-            self.allocated += step.integer("columns")
-            self._row(step, f"alloc {step.integer('columns')} columns")
-        elif name == "tc.tmem_dealloc":
-            self._row(step, "dealloc")
-        elif name == "tc.tmem_tile":
-            return self._tile(step)
-        elif name == "tc.cp":
-            _, target = step.operands[:2]
-            self._use(self._row(step, "cp"), target, WRITE, step.integer("slice"))
-        elif name == "tc.mma":
-            row = self._row(step, "mma")
-            d, a, accumulate = step.operands[0], step.operands[1], step.operands[3]
-            if a.type.startswith(("!tc.tmem", "!tc.ring")) and a.key in self.tiles:
-                self._use(row, a, READ, step.integer("a_slice"))
-                if step.flag("ashift"):
-                    self._use(row, a, WRITE, step.integer("a_slice"))
-            self._use(row, d, WRITE)
-            if accumulate:
-                self._use(row, d, READ)
-        elif name == "tc.tmem_ld":
-            tile, _, column = step.operands
-            width = int(str(step.operation.results[0].type).split("x")[1].split("x")[0])
-            row = self._row(step, f"ld columns {column} to {column + width - 1}")
-            first = self.tiles[tile.key].column + column
-            self._mark(row, range(first, first + width), READ)
-        elif name != "tc.slot" and self._touched(step):
-            raise InputError(f"{name} uses tensor memory in a way this picture cannot show")
+        handler = {
+            "tc.tmem_alloc": self._alloc, "tc.tmem_dealloc": self._dealloc,
+            "tc.tmem_tile": self._tile, "tc.enable_lanes": self._enable, "tc.cp": self._copy,
+            "tc.cp_scales": self._copy_scales, "tc.mma": self._mma,
+            "tc.mma_block_scale": self._scaled_mma, "tc.shift": self._shift,
+            "tc.refresh": self._refresh, "tc.tmem_ld": self._load, "tc.tmem_st": self._store,
+        }.get(step.name)  # fmt: skip
+        if handler is not None:
+            return handler(step)
+        if step.name != "tc.slot" and self._touched(step):
+            raise InputError(f"{step.name} uses tensor memory in a way this picture cannot show")
         return None
+
+    def _alloc(self, step: Step) -> None:
+        self.allocated += step.integer("columns")
+        self._row(step, f"alloc {step.integer('columns')} columns")
+
+    def _dealloc(self, step: Step) -> None:
+        self._row(step, "dealloc")
+
+    def _enable(self, step: Step) -> Object:
+        tile: Object = step.operands[0]
+        return tile
+
+    def _copy(self, step: Step) -> None:
+        _, target = step.operands[:2]
+        self._use(self._row(step, "cp"), target, WRITE, step.integer("slice"))
+
+    def _copy_scales(self, step: Step) -> None:
+        _, tile, column = step.operands
+        self._part(self._row(step, "cp scales"), tile, WRITE, column, SCALES)
+
+    def _mma(self, step: Step) -> None:
+        row = self._row(step, "mma")
+        d, a, accumulate = step.operands[0], step.operands[1], step.operands[3]
+        if a.type.startswith(("!tc.tmem", "!tc.ring")) and a.key in self.tiles:
+            self._use(row, a, READ, step.integer("a_slice"))
+            if step.flag("ashift"):
+                self._use(row, a, WRITE, step.integer("a_slice"))
+        self._accumulate(row, d, accumulate)
+
+    def _scaled_mma(self, step: Step) -> None:
+        row = self._row(step, "mma")
+        d, _, _, *scales, accumulate = step.operands
+        for which, tile in zip("ab", scales, strict=True):
+            self._part(row, tile, READ, step.integer(f"sf{which}_column"), SCALES)
+        self._accumulate(row, d, accumulate)
+
+    def _accumulate(self, row: _Row, d: Object, accumulate: int) -> None:
+        for kind in (WRITE, READ) if accumulate else (WRITE,):
+            self._use(row, d, kind)
+
+    def _shift(self, step: Step) -> None:
+        row = self._row(step, "shift")
+        for kind in (READ, WRITE):
+            self._use(row, step.operands[0], kind, step.integer("slice"))
+
+    def _refresh(self, step: Step) -> None:
+        _, target = step.operands
+        self._use(self._row(step, "refresh"), target, WRITE, step.integer("slice"))
+
+    def _load(self, step: Step) -> None:
+        tile, _, column = step.operands
+        self._moved(step, "ld", tile, column, str(step.operation.results[0].type), READ)
+
+    def _store(self, step: Step) -> None:
+        values, tile, _, column = step.operands
+        self._moved(step, "st", tile, column, values.type, WRITE)
+
+    def _moved(
+        self, step: Step, what: str, tile: Object, column: int, vector: str, kind: str
+    ) -> None:
+        """A tcgen05.ld or st of a vector of 32 lanes."""
+        width = int(vector.split("x")[1].split("x")[0])
+        row = self._row(step, f"{what} columns {column} to {column + width - 1}")
+        self._part(row, tile, kind, column, width)
 
     def _touched(self, step: Step) -> bool:
         return any(isinstance(o, Object) and o.key in self.tiles for o in step.operands)
@@ -87,7 +135,7 @@ class _Collector:
 
     def _row(self, step: Step, what: str) -> _Row:
         at = f" i={step.iteration[0]}" if step.iteration and "column" not in what else ""
-        label = f"{step.role}{at}: {what}".removeprefix(": ")
+        label = f"{step.role}{at}: {what}".removeprefix(": ").strip()
         if not self.rows or self.rows[-1].label != label:
             same = [row for row in self.rows if row.label == label]
             if not same:
@@ -106,6 +154,12 @@ class _Collector:
         if k_slice is not None:
             columns = range(first + UNIT * k_slice, first + UNIT * (k_slice + 1))
         self._mark(row, columns, kind)
+
+    def _part(self, row: _Row, tile: Object, kind: str, column: int, width: int) -> None:
+        """Some columns of a tile."""
+        planned = self.tiles[tile.key]
+        first = planned.column + (tile.slot or 0) * tmem_columns(planned.type) + column
+        self._mark(row, range(first, first + width), kind)
 
     def _mark(self, row: _Row, columns: range, kind: str) -> None:
         for column in columns:

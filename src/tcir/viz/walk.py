@@ -7,7 +7,7 @@ another); every other op is passed to the callback.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -216,6 +216,15 @@ class Walk:
             else:
                 result = Object(name, self.count, str(operation.results[0].type))
         self._set(operation, [result])
+
+
+def nested(operation: Any) -> Iterator[Any]:
+    """Every op inside the regions of an op, in program order."""
+    for region in operation.regions:
+        for block in region:
+            for op in block:
+                yield op.operation
+                yield from nested(op.operation)
 
 
 def kernel_of(module: Any) -> Any:
