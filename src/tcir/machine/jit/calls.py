@@ -1,4 +1,4 @@
-"""Functions as native code: called with what numba's calling convention wants."""
+"""Functions as native code, called through ctypes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import CodeType, FunctionType
 
 import numpy as np
 
-from tcir.machine.jit.kinds import RESULTS, Kind, flatten
+from tcir.machine.jit.kinds import RESULTS, Key, Kind, flatten
 from tcir.machine.jit.native import address, code_key, link
 
 _SUCCESS = (0, -2)
@@ -30,12 +30,14 @@ class Compiled:
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         returned = function.__annotations__["return"]
         self.returned: str = getattr(returned, "__name__", str(returned))
-        self._entries: dict[tuple[Kind, ...], Entry] = {}
+        self._entries: dict[tuple[Key, ...], Entry] = {}
 
     def __call__(self, *args: object) -> bool | int | float | None:
-        values: list[int | float | None] = []
-        kinds = tuple([flatten(arg, values) for arg in args])
-        entry = self._entries.get(kinds) or self._link(kinds)
+        values: list[int | float] = []
+        keys = tuple([flatten(arg, values) for arg in args])
+        entry = self._entries.get(keys)
+        if entry is None:
+            entry = self._entries[keys] = self._link([Kind(*key) for key in keys])
         result, error = RESULTS[self.returned](), ctypes.c_void_p()
         status = entry(ctypes.byref(result), ctypes.byref(error), *values)
         if status not in _SUCCESS:
@@ -50,7 +52,7 @@ class Compiled:
 
         return type_of(self.function, self.fma)
 
-    def _link(self, kinds: tuple[Kind, ...]) -> Entry:
+    def _link(self, kinds: list[Kind]) -> Entry:
         name = f"{self.__name__}-{code_key(*_contents(self), kinds)}"
 
         def make() -> bytes:
@@ -61,8 +63,7 @@ class Compiled:
         link(Path(self.function.__code__.co_filename), name, make)
         flat = [one for kind in kinds for one in kind.flat]
         called = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *flat)
-        self._entries[kinds] = called(address(name))
-        return self._entries[kinds]
+        return called(address(name))
 
 
 def _contents(compiled: Compiled) -> Iterator[str]:

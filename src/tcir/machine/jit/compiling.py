@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from types import FunctionType
 from typing import Any
@@ -11,6 +12,7 @@ import numba
 import numpy as np
 from numba import types
 
+from tcir.machine.jit.entry import entry
 from tcir.machine.jit.kinds import ALIGNED, C_CONTIGUOUS, Kind
 from tcir.machine.jit.native import target_machine
 from tcir.machine.jit.runtime import RUNTIME
@@ -25,7 +27,7 @@ def type_of(function: FunctionType, fma: bool) -> types.Type:
 
 
 def object_code(
-    function: FunctionType, fma: bool, kinds: tuple[Kind, ...], returned: str, symbol: str
+    function: FunctionType, fma: bool, kinds: Sequence[Kind], returned: str, symbol: str
 ) -> bytes:
     """Object code for arguments of these kinds, which defines `symbol` only."""
     dispatcher = _dispatcher(function, fma)
@@ -37,11 +39,10 @@ def object_code(
         raise TypeError(f"{function.__name__}: annotated as {returned}, is {found}")
     module = llvm.parse_assembly(dispatcher.inspect_llvm(signature))
     module.link_in(llvm.parse_assembly(RUNTIME))
-    name = compiled.fndesc.llvm_func_name
+    module.link_in(llvm.parse_assembly(entry(symbol, compiled.fndesc.llvm_func_name, kinds)))
     for one in module.functions:
-        if not one.is_declaration and one.name != name:
+        if not one.is_declaration and one.name != symbol:
             one.linkage = "internal"
-    module.get_function(name).name = symbol
     passes = llvm.create_new_module_pass_manager()
     passes.add_global_dead_code_eliminate_pass()
     options = llvm.create_pipeline_tuning_options(speed_level=3)

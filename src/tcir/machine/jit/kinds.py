@@ -16,6 +16,10 @@ RESULTS: dict[str, Any] = {**NUMBERS, "None": ctypes.c_void_p}
 """By annotation."""
 
 
+Key = tuple[str] | tuple[str, int] | tuple[str, int, int]
+"""The fields of a `Kind`."""
+
+
 class Kind(NamedTuple):
     """type: of a number, or the letter of a numpy dtype. dimensions: of an array; below 0: of a
     tuple of as many integers; None: of a number."""
@@ -26,27 +30,22 @@ class Kind(NamedTuple):
 
     @property
     def flat(self) -> list[Any]:
-        """What it is passed as."""
+        """What it is passed as: an array as the address of the object."""
         if self.dimensions is None:
             return [NUMBERS[self.type]]
-        if self.dimensions < 0:
-            return [LONG] * -self.dimensions
-        # memory's owner, array's owner, elements, bytes of one, data, shape, strides
-        pointer = ctypes.c_void_p
-        return [pointer, pointer, LONG, LONG, pointer, *[LONG] * (2 * self.dimensions)]
+        return [LONG] * -self.dimensions if self.dimensions < 0 else [ctypes.c_void_p]
 
 
-def flatten(arg: object, values: list[int | float | None]) -> Kind:
+def flatten(arg: object, values: list[int | float]) -> Key:
     """Appends what `arg` is passed as."""
     if isinstance(arg, np.ndarray):
-        data = arg.__array_interface__["data"][0]
-        values += (None, None, arg.size, arg.itemsize, data, *arg.shape, *arg.strides)
-        return Kind(arg.dtype.char, arg.ndim, arg.flags.num & (C_CONTIGUOUS | ALIGNED))
+        values.append(id(arg))
+        return arg.dtype.char, arg.ndim, arg.flags.num & (C_CONTIGUOUS | ALIGNED)
     if isinstance(arg, tuple):
         values += arg
-        return Kind("int", -len(arg))
+        return "int", -len(arg)
     number = arg.item() if isinstance(arg, np.generic) else arg
     if not isinstance(number, int | float):
         raise TypeError(f"native code takes arrays, numbers and tuples of integers, got {arg!r}")
     values.append(number)
-    return Kind(type(number).__name__)
+    return (type(number).__name__,)

@@ -35,7 +35,8 @@ def target_machine() -> llvm.TargetMachine:
 
 def code_key(*of: object) -> str:
     """Names the object code that is made of this by these versions for this processor."""
-    made = "\0".join(map(str, (*of, llvmlite.__version__, *_processor())))
+    versions = llvmlite.__version__, object.__basicsize__
+    made = "\0".join(map(str, (*of, *versions, *_processor())))
     return hashlib.sha256(made.encode()).hexdigest()[:24]
 
 
