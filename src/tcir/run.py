@@ -261,6 +261,11 @@ def entry_name(ptx: str, name: str | None = None) -> str:
     return _entry(_parsed(ptx), name).name
 
 
+def ptx_target(ptx: str) -> str:
+    """The architecture that PTX is for, without options. Raises PtxSyntaxError."""
+    return _parsed(ptx).target.partition(",")[0].strip()
+
+
 def run_ptx(
     ptx: str | Path,
     *,
@@ -317,7 +322,7 @@ def run_ptx(
     function = inline_calls(module, _entry(module, entry))
     options = RunOptions(
         order_seed, hazards, numerics, max_instructions, assumptions, ordering, products, lockstep,
-        None if sample or events else repeats, jobs, sample, events,
+        None if sample or events and order_seed is not None else repeats, jobs, sample, events,
     )  # fmt: skip
     layout = lay_out(module, function)
     threads = function.reqntid if block is None else block

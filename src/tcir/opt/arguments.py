@@ -96,6 +96,9 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="N",
         help="of one execution (default: 20 times the level before, and 100000)",
     )
+    add("--trace", metavar="FILE",
+        help="a trace of the PTX for ui.perfetto.dev: what each warp of the first cluster does "
+        "when, in cycles that are modelled; needs the package perfetto")  # fmt: skip
     add("--ordering", choices=["silicon", "isa"], default="silicon",
         help="isa: what only shipping code proves is an error, too")  # fmt: skip
     add("--assume", action="append", default=[], metavar="NAME=ANSWER",
@@ -161,6 +164,11 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         raise InputError("--jobs: expected --validate-each, which executes the program")
     if parsed.budget is not None and parsed.validate_each is None:
         raise InputError("--budget: expected --validate-each, which executes the program")
+    if parsed.trace is not None and (parsed.validate_each is None or parsed.emit not in CODE[1:]):
+        raise InputError(
+            "--trace: expected --validate-each and --emit=ptx, cubin or sass: it is of the run of "
+            "the PTX"
+        )
     parsed.pass_flags = flags
     parsed.known_flags = sorted(known)
     return parsed

@@ -38,6 +38,7 @@ from tcir.validation.settings import Settings
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
+    from tcir.machine.events import Recording
     from tcir.program.launch_table import Work
     from tcir.program.signature import Signature
     from tcir.validation.estimate import Estimate
@@ -54,11 +55,13 @@ class Invocation:
         self.notes = notes
         self.printer = IrPrinter(arguments)
         self.reports: list[Report] = []
+        self.recording: Recording | None = None
 
     def run(self) -> int:
         """Runs the invocation; returns the exit status."""
         arguments = self.arguments
         _check_writable(arguments)
+        self.recording = _recording(arguments)
         text, name = read_text(arguments.input)
         self.pipeline = chosen_pipeline(arguments, text)
         self.printer.check(self.pipeline)
@@ -69,6 +72,8 @@ class Invocation:
             statuses.append(status)
             if result is not None:
                 results.append(result)
+        if self.recording is not None:
+            _write_trace(arguments, self.recording)
         if arguments.validate_each:
             write_json(arguments.validate_each, _as_json(self.reports))
         if results and (len(results) == len(chunks) or arguments.split_input_file):
@@ -108,7 +113,7 @@ class _ChunkRun(Watcher):
     def __init__(self, invocation: Invocation, chunk: Chunk) -> None:
         self.arguments, self.notes = invocation.arguments, invocation.notes
         self.printer, self.pipeline = invocation.printer, invocation.pipeline
-        self.reports = invocation.reports
+        self.reports, self.recording = invocation.reports, invocation.recording
         self.chunk = chunk
         self.progress = Progress(self.arguments.validate_each is not None)
         self.report: Report | None = None
@@ -124,7 +129,7 @@ class _ChunkRun(Watcher):
             _read(arguments, self.chunk, context),
             self.pipeline,
             target=arguments.target,
-            settings=_settings(arguments),
+            settings=_settings(arguments, self.recording),
             watcher=self,
             verify_each=arguments.verify_each in ("true", "1"),
             contained=True,
@@ -308,7 +313,7 @@ def save_reproducer(
     write_atomic(path, text.encode())
 
 
-def _settings(arguments: Namespace) -> Settings | None:
+def _settings(arguments: Namespace, recording: Recording | None) -> Settings | None:
     assumptions = None
     if arguments.assume:
         from tcir.machine.assumptions import Assumptions
@@ -326,7 +331,32 @@ def _settings(arguments: Namespace) -> Settings | None:
         assumptions,
         arguments.jobs,
         arguments.budget,
+        recording,
     )
+
+
+def _recording(arguments: Namespace) -> Recording | None:
+    """What takes the events of a trace; refused before the run if it cannot be written."""
+    if arguments.trace is None:
+        return None
+    from tcir.machine.events import Recording
+    from tcir.time.constants import target_of
+    from tcir.time.trace import check_perfetto
+
+    check_perfetto()
+    target_of(arguments.target)
+    return Recording()
+
+
+def _write_trace(arguments: Namespace, recording: Recording) -> None:
+    """The trace of the launches of all modules whose PTX was executed."""
+    from tcir.time.trace import trace
+
+    if not recording.streams:
+        message = f"note: --trace: {arguments.trace} is not written: no PTX was executed"
+        print(message, file=sys.stderr)
+        return
+    write_atomic(arguments.trace, trace(recording.streams, arguments.target))
 
 
 def _from_pass_error(error: PassError, chunk: Chunk) -> Diagnostic:
@@ -342,7 +372,7 @@ def _check_writable(arguments: Namespace) -> None:
     launch = _launch_path(arguments)
     if launch and launch == arguments.validate_each:
         raise InputError(f"--validate-each={launch}: the launch file beside the PTX has this name")
-    for path in (arguments.output, arguments.validate_each, launch):
+    for path in (arguments.output, arguments.validate_each, arguments.trace, launch):
         if not path or path == "-":
             continue
         check_writable(path)

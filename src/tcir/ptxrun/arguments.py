@@ -102,6 +102,10 @@ def make_parser() -> argparse.ArgumentParser:
     p.add_argument("--max-findings", type=_count, default=50, metavar="N",
                    help="findings that are printed (%(default)s); --json has all")  # fmt: skip
     p.add_argument("--json", metavar="FILE", help="writes the report as JSON")
+    p.add_argument("--trace", metavar="FILE",
+                   help="writes a trace of the first cluster for ui.perfetto.dev: what each warp "
+                   "does when, in cycles that are modelled; needs the package "
+                   "perfetto")  # fmt: skip
     p.add_argument("--break-at", metavar="WHERE", help=f"stops and shows the state: {FORMS}")
     p.add_argument("--dump", action="append", default=[], metavar="PART",
                    help="what --break-at shows: registers[@WARP][:TYPE][=NAMES|all], "
@@ -145,12 +149,7 @@ def check_flags(options: argparse.Namespace) -> None:
         return
     if not options.file:
         raise LaunchError("expected a file (tc-run --help)")
-    ways = [f for f in ("break_at", "interactive", "counters") if getattr(options, f)]
-    if len(ways) > 1:
-        flags = " and ".join(f"--{flag.replace('_', '-')}" for flag in ways)
-        raise LaunchError(f"expected one of {flags}")
-    if ways and options.jobs != 1:
-        raise LaunchError(f"--jobs: expected no --{ways[0].replace('_', '-')}, which follows warps")
+    _check_ways(options)
     if options.interactive and options.file == "-":
         raise LaunchError("--interactive: expected a file: standard input gives the commands")
     mlir, cuda = options.file.endswith(".mlir"), options.file.endswith(".cu")
@@ -168,16 +167,29 @@ def check_flags(options: argparse.Namespace) -> None:
         raise LaunchError(
             f"--bundle of {options.file}: expected --pipeline NAME, how to compile it"
         )
-    for flag in ("json", "save", "out"):
+    for flag in ("json", "trace", "save", "out"):
         given = getattr(options, flag)
         for text in given if isinstance(given, list) else [given] if given else []:
             _check_place(f"--{flag}", text.partition("=")[2] if flag == "save" else text, flag)
 
 
+def _check_ways(options: argparse.Namespace) -> None:
+    """Of following a run one at most, and nothing beside it that needs the whole run."""
+    ways = [f for f in ("break_at", "interactive", "counters") if getattr(options, f)]
+    if len(ways) > 1:
+        flags = " and ".join(f"--{flag.replace('_', '-')}" for flag in ways)
+        raise LaunchError(f"expected one of {flags}")
+    if options.trace and (ways or options.bundle):
+        other = ways[0].replace("_", "-") if ways else "bundle"
+        raise LaunchError(f"--trace: expected no --{other}, which runs no launch to its end")
+    if ways and options.jobs != 1:
+        raise LaunchError(f"--jobs: expected no --{ways[0].replace('_', '-')}, which follows warps")
+
+
 def _check_place(flag: str, path: str, kind: str) -> None:
     """A file that is to be written when the run is over."""
     place = Path(path)
-    if kind != "json" and place.suffix != ".npy":
+    if kind in ("save", "out") and place.suffix != ".npy":
         raise LaunchError(f"{flag} {path}: expected a file name that ends in .npy")
     why = refusal(place)
     if why:

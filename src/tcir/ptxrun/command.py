@@ -19,6 +19,7 @@ import numpy as np
 from tcir.errors import Error
 from tcir.files import write_atomic, write_json
 from tcir.machine import REGISTRY, Assumptions
+from tcir.machine.events import Recording
 from tcir.machine.refusal import Refusal
 from tcir.program.launch_file import LaunchFile
 from tcir.ptxrun.arguments import check_flags, make_parser
@@ -27,7 +28,7 @@ from tcir.ptxrun.program import bind, calls
 from tcir.ptxrun.source import read_source
 from tcir.ptxrun.tensor_descriptors import descriptor
 from tcir.ptxrun.values import argument, array_of
-from tcir.run import LaunchError, PtxSyntaxError, RunReport, entry_name, run_ptx
+from tcir.run import LaunchError, PtxSyntaxError, RunReport, entry_name, ptx_target, run_ptx
 from tcir.runtime.bundle import Call, write
 from tcir.streams import OutputError
 from tcir.target import DEFAULT_TARGET
@@ -99,7 +100,10 @@ def _run(options: argparse.Namespace) -> int:
     job = _plain(options, path, ptx) if file is None else _described(options, ptx, file)
     if options.bundle:
         return _bundle_ptx(options, job)
-    reports = _execute(options, job)
+    recording = _recording(options, job)
+    reports = _execute(options, job, recording)
+    if recording is not None:
+        _write_trace(options.trace, job.ptx, reports)
     for name, array in job.saves:
         contents = io.BytesIO()
         np.save(contents, array)
@@ -191,7 +195,30 @@ def _saves(texts: Sequence[str], args: Sequence[object]) -> Saves:
     return saves
 
 
-def _execute(options: argparse.Namespace, job: Job) -> list[RunReport]:
+def _recording(options: argparse.Namespace, job: Job) -> Recording | None:
+    """What takes the events of a trace; refused before the run if it cannot be written."""
+    if not options.trace:
+        return None
+    from tcir.time.constants import target_of
+    from tcir.time.trace import check_perfetto
+
+    check_perfetto()
+    target_of(ptx_target(job.ptx))
+    return Recording()
+
+
+def _write_trace(path: str, ptx: str, reports: Sequence[RunReport]) -> None:
+    """The trace of launches that came to their ends."""
+    from tcir.time.trace import trace
+
+    if any(report.errors or report.incomplete for report in reports):
+        print(f"tc-run: --trace: {path} is not written: the run did not end", file=sys.stderr)
+        return
+    streams = [report.events for report in reports if report.events is not None]
+    write_atomic(path, trace(streams, ptx_target(ptx)))
+
+
+def _execute(options: argparse.Namespace, job: Job, recording: Recording | None) -> list[RunReport]:
     """Runs the launches in order and prints their reports; one that is not ok ends it."""
     for flag in ("break_at", "interactive"):
         if getattr(options, flag) and len(job.calls) > 1:
@@ -204,7 +231,7 @@ def _execute(options: argparse.Namespace, job: Job) -> list[RunReport]:
     for number, call in enumerate(job.calls):
         if len(job.calls) > 1:
             print(f"launch {number + 1} of {len(job.calls)}: {call.entry}")
-        report = _launch(options, job.ptx, call)
+        report = _launch(options, job.ptx, call, recording)
         print(report.output, end="")
         print(report.text(options.max_findings))
         reports.append(report)
@@ -213,7 +240,9 @@ def _execute(options: argparse.Namespace, job: Job) -> list[RunReport]:
     return reports
 
 
-def _launch(options: argparse.Namespace, ptx: str, call: Call) -> RunReport:
+def _launch(
+    options: argparse.Namespace, ptx: str, call: Call, recording: Recording | None
+) -> RunReport:
     launch: dict[str, Any] = {
         "entry": call.entry,
         "ctas_per_sm": options.ctas_per_sm,
@@ -236,6 +265,7 @@ def _launch(options: argparse.Namespace, ptx: str, call: Call) -> RunReport:
                 lockstep=not options.no_lockstep,
                 jobs=options.jobs,
                 progress=progress(),
+                events=recording,
             )
     from tcir import debug
     from tcir.debug.command import break_at

@@ -24,6 +24,7 @@ OPERAND_ROW_BYTES = 32
 """Bytes of K of one row of A or B in a dense tcgen05.mma or wgmma."""
 MMA_SYNC_FACTOR = {"tf32": 0.5, "f64": 0.0625, "s8": 2, "u8": 2, "e4m3": 2, "e5m2": 2}
 """Rate of mma.sync relative to f16, by type of A."""
+WAITS = ("mbarrier.wait", "bar.sync", "tcgen05.wait", "cp.async.wait", "bulk.wait")
 HOISTED = 8
 """Arithmetic instructions in a row that a compiler has moved above the wait for a load (assumed):
 only a longer run waits for the loads before it."""
@@ -88,7 +89,8 @@ class _Run:
         several = len(ctas) > 1
         self.sms = {cta: Sm(f"CTA {cta} " if several else "") for cta in ctas}
         self.spans: list[Span] = []
-        self.flows: list[Flow] = []
+        self.waits: list[tuple[int, int]] = []
+        """What ended each wait, and the wait's span."""
         self.hbm_share = self.c["hbm"] / self.c["clock"] / around.active_sms
         self.lanes = list(self._lanes())
         total = len(stream) * around.residents
@@ -222,11 +224,12 @@ class _Run:
         if self.span_of[key] < 0:
             self.span_of[key] = len(self.spans)
         self.spans.append(Span(lane.track, event.op, start, lane.time, key))
-        if event.after and event.op in ("mbarrier.wait", "bar.sync", "tcgen05.wait"):
+        if event.after and event.op in WAITS:
             base = lane.resident * len(self.stream)
-            last = max((base + i for i in event.after), key=lambda k: self.complete[k] or 0.0)
-            if self.span_of[last] >= 0:
-                self.flows.append(Flow(self.span_of[last], len(self.spans) - 1))
+            times = self.arrived if event.op == "bar.sync" else self.complete
+            last = max((base + i for i in event.after), key=lambda k: times[k] or 0.0)
+            if event.op != "bar.sync" or (times[last] or 0.0) > start:
+                self.waits.append((last, len(self.spans) - 1))
 
     def _use(self, resource: Resource, key: int, at: float, cycles: float) -> tuple[float, float]:
         """Take a resource, and draw it."""
@@ -373,7 +376,7 @@ class _Run:
     # Barriers.
 
     def _arrive(self, lane: _Lane, key: int, event: Event, at: float) -> float:
-        self.complete[key] = at
+        self.complete[key] = max(at, self._after(lane, event))
         return at + self.c["arrive"]
 
     def _mbarrier_wait(self, lane: _Lane, key: int, event: Event, at: float) -> float:
@@ -426,6 +429,5 @@ class _Run:
         limits: dict[str, float] = {}
         for sm in self.sms.values():
             limits |= sm.limits(cycles)
-        return Timeline(
-            tuple(self.spans), tuple(self.flows), cycles, self.target, self.c["clock"], limits
-        )
+        flows = tuple(Flow(self.span_of[last], wait) for last, wait in self.waits)
+        return Timeline(tuple(self.spans), flows, cycles, self.target, self.c["clock"], limits)

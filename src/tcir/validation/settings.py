@@ -10,6 +10,7 @@ from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS, RunOptions
 
 if TYPE_CHECKING:
     from tcir.machine.assumptions import Assumptions
+    from tcir.machine.events import Recording
     from tcir.machine.numerics.products import Products
     from tcir.machine.sample import Sample
     from tcir.program.inputs import Kind
@@ -26,6 +27,7 @@ class Settings:
     max_instructions: of one execution (at the tile level: turns of loops); None: in proportion to
               the level before, or to the input's arrays (`tcir.validation.work`)
     jobs:     processes that may run blocks of a grid, from the thread level on
+    events:   takes what some CTAs do, at the PTX level, in the order of issue
     budget:   seconds; a validation that is estimated to take longer executes a sample of the CTAs
     ordering: "silicon" or "isa", and assumptions: see `tcir.run_options.RunOptions`
     """
@@ -39,6 +41,7 @@ class Settings:
     assumptions: Assumptions | None = None
     jobs: int = 1
     budget: float | None = None
+    events: Recording | None = None
 
     def __post_init__(self) -> None:
         for name in ("orders", "seed"):

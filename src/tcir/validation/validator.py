@@ -166,8 +166,13 @@ class Validator:
     def check_ptx(self, ptx: str, launches: LaunchSequence, line: Line) -> Line:
         """Executes PTX text under every order and fills in the verdict of `line`."""
 
+        events = self.settings.events
+
         def execute(draw: Draw, order: int | None) -> Outcome | None:
+            nonlocal events
             assert self.signature is not None
+            options = dataclasses.replace(self._options(order, "thread"), events=events)
+            events = None  # of the first run, which is in the order of issue
             return _guard(
                 line,
                 lambda: run_sequence(
@@ -175,7 +180,7 @@ class Validator:
                     launches,
                     draw.images,
                     self.signature.outputs if self.signature else (),
-                    self._options(order, "thread"),
+                    options,
                 ),
             )
 

@@ -1,0 +1,37 @@
+"""What the warps of a recorded CTA are for, by what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tcir.machine.events import EventStream
+
+ROLES = (
+    ("mma", ("tcgen05.mma", "wgmma")),
+    ("producer", ("tma.load", "bulk.load")),
+    ("epilogue", ("tcgen05.ld",)),
+    ("mma.sync", ("mma.sync",)),
+    ("store", ("tma.store", "bulk.store", "st.global")),
+)
+"""A warp has the first role one of whose operations it issues."""
+
+
+def role(ops: Iterable[str]) -> str:
+    """The role of a warp with these operations; "" for none."""
+    done = set(ops)
+    return next((name for name, kinds in ROLES if not done.isdisjoint(kinds)), "")
+
+
+def roles(stream: EventStream) -> dict[tuple[int, int], str]:
+    """The role of each warp, by CTA and warp."""
+    ops: dict[tuple[int, int], set[str]] = {}
+    for event in stream:
+        ops.setdefault((event.cta, event.warp), set()).add(event.op)
+    return {warp: role(done) for warp, done in sorted(ops.items())}
+
+
+def track_of(cta: int, warp: int) -> str:
+    """The track of a warp in a `tcir.time.Timeline`."""
+    return f"CTA {cta} warp {warp}"
