@@ -17,6 +17,7 @@ def test_microseconds_are_at_the_stated_clock() -> None:
 def test_the_busiest_resource_is_the_bound() -> None:
     assert _timeline(**{"tensor pipe": 0.8, "TMA": 0.6}).bound == "tensor pipe"
     assert _timeline(**{"tensor pipe": 0.4}).bound == "latency"
+    assert _timeline(**{"CTA 1 tensor pipe": 0.9, "CTA 0 TMA": 0.8}).bound == "tensor pipe"
     assert _timeline().bound == "latency"
 
 

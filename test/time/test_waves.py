@@ -63,9 +63,14 @@ def test_ctas_of_an_sm_share_it() -> None:
 def test_no_launch_is_faster_than_its_bytes() -> None:
     stream = EventStream(block=(32, 1, 1), registers=32)
     warp = Warp(stream, 0)
-    warp.wait(warp.load(1024))
-    time = modelled_time(stream, C, 148, unique_bytes=726_000_000)
-    assert time.microseconds == pytest.approx(100) and time.bound == "HBM"
+    warp.wait(*[warp.load(64 << 10) for _ in range(16)])
+    loaded = 16 * 148 * 64 << 10
+    time = modelled_time(stream, Constants("sm_100a", {"l2-port": "best"}), 148)
+    from_hbm = modelled_time(stream, C, 148, unique_bytes=loaded)
+    assert time.bound == "L2 to SM" and from_hbm.bound == "HBM"
+    assert from_hbm.microseconds >= loaded / 7260 / 1000
+    # an array larger than what the launch moves is not moved as a whole
+    assert modelled_time(stream, C, 148, unique_bytes=100 * loaded) == from_hbm
 
 
 def test_pairs_take_two_sms() -> None:

@@ -5,6 +5,7 @@ Modelled, never measured. Cycles are those of one SM's clock.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -56,7 +57,7 @@ class Timeline:
     def bound(self) -> str:
         """The busiest resource; ``latency`` if none was busy for half of the time."""
         name = max(self.limits, key=lambda key: self.limits[key], default="latency")
-        return name if self.limits.get(name, 0) >= 0.5 else "latency"
+        return re.sub(r"^CTA \d+ ", "", name) if self.limits.get(name, 0) >= 0.5 else "latency"
 
     def __str__(self) -> str:
         return (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ CTAS_PER_SM = 32
 REGISTER_UNIT = 256
 """Registers are given to a warp in units of so many (CUDA occupancy calculator)."""
 LOADS = ("tma.load", "bulk.load", "cp.async", "ld.global")
+STORES = ("tma.store", "bulk.store", "st.global")
 
 
 @dataclass(frozen=True)
@@ -80,9 +81,9 @@ def ctas_per_sm(threads: int, registers: int, shared_bytes: int, target: str | T
     return fits
 
 
-def loaded_bytes(stream: EventStream) -> int:
-    """Bytes that the recorded CTAs load from global memory or L2."""
-    return sum(int(e.detail["bytes"]) for e in stream if e.op in LOADS)
+def moved_bytes(stream: EventStream, ops: Collection[str] = LOADS) -> int:
+    """Bytes that the recorded CTAs load from global memory or L2, or store there."""
+    return sum(int(e.detail["bytes"]) for e in stream if e.op in ops)
 
 
 def modelled_time(
@@ -95,8 +96,8 @@ def modelled_time(
     """The modelled time of a launch of `ctas` CTAs that all do what those of `stream` do.
 
     target:       a name, or `Constants` with choices; the clock is its constant ``clock``
-    unique_bytes: that the launch reads from global memory and writes to it, each once; without it,
-                  all loads hit L2
+    unique_bytes: of the arrays that the launch reads and writes, each once, of which it moves no
+                  more than its loads and stores; without it, all loads hit L2
     """
     constants = target if isinstance(target, Constants) else Constants(target)
     chip = target_of(constants.target)
@@ -104,8 +105,9 @@ def modelled_time(
     residents = ctas_per_sm(threads, stream.registers, stream.shared_bytes, chip)
     cluster = len({event.cta for event in stream}) or 1
     clusters, slots = -(-ctas // cluster), chip.sms // cluster
-    loaded = loaded_bytes(stream) * clusters
-    missed = min(1.0, (unique_bytes or 0) / loaded) if loaded else 0.0
+    loaded, stored = (moved_bytes(stream, ops) * clusters for ops in (LOADS, STORES))
+    unique = min(unique_bytes or 0, loaded + stored)
+    missed = min(1.0, unique / loaded) if loaded else 0.0
 
     def wave(per_slot: int, active: int) -> Timeline:
         return simulate(stream, constants, Surroundings(active * cluster, missed, per_slot))
@@ -121,7 +123,7 @@ def modelled_time(
     waves = full + (rest > 0)
     cycles += constants["kernel-start"] + (waves - 1) * constants["cta-start"]
     clock, bound = constants["clock"], lines[0].bound if lines else "latency"
-    if (at_least := (unique_bytes or 0) / constants["hbm"] * clock) > cycles:
+    if (at_least := unique / constants["hbm"] * clock) > cycles:
         cycles, bound = at_least, "HBM"
     limits = lines[0].limits if lines else {}
     return ModelledTime(
