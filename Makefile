@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all check format docs peers clean
+.PHONY: help venv demo test test-all test-modes check format docs peers clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,12 @@ test: $(STAMP) ## the tests but the slow ones, at most 10 minutes on 2 cores
 
 test-all: $(STAMP) ## all tests
 	"$(BIN)/python" -m tcir.tools.dev.run_tests -j $(JOBS) --all
+
+test-modes: $(STAMP) ## the machine's quick tests in every mode: no lockstep, no compiled code, two processes
+	for mode in apart together interpreted jobs; do \
+	    "$(BIN)/python" -m pytest -q -m "not slow" --mode=$$mode \
+	        test/corpus test/machine test/ptx test/hopper || exit 1; \
+	done
 
 check: $(STAMP) ## format, lint, types, who imports whom, sizes
 	"$(BIN)/ruff" format --check .

@@ -1,9 +1,13 @@
 """Settings of all tests."""
 
 import os
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+sys.path.append(str(Path(__file__).parent))  # modes.py
 
 # No deadline: the first example pays for imports and compiled code. In CI always the same examples.
 settings.register_profile("tcir", deadline=None, derandomize=bool(os.environ.get("CI")))
@@ -12,7 +16,9 @@ settings.load_profile("tcir")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--no-lockstep", action="store_true", help="runs every CTA on its own: all has to be equal"
+        "--mode",
+        choices=["apart", "together", "interpreted", "jobs"],
+        help="how the machine executes programs (test/modes.py): all has to be equal",
     )
 
 
@@ -20,14 +26,17 @@ def pytest_configure(config: pytest.Config) -> None:
     import tcir.interp.ptx.lockstep.launch as lockstep
 
     lockstep.RAISE = True
-    if config.getoption("--no-lockstep"):
-        lockstep.LEAST = 1 << 60
+    if mode := config.getoption("--mode"):
+        from modes import MODES
+
+        MODES[mode](pytest.MonkeyPatch())
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The tests of lockstep compare both ways themselves."""
-    if config.getoption("--no-lockstep"):
-        skip = pytest.mark.skip(reason="--no-lockstep")
+    if mode := config.getoption("--mode"):
+        from modes import OWN
+
+        skip = pytest.mark.skip(reason=f"--mode={mode}: compares both ways itself")
         for item in items:
-            if item.path.name == "test_lockstep.py":
+            if item.path.name in OWN[mode] | {"test_modes.py"}:
                 item.add_marker(skip)

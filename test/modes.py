@@ -1,0 +1,52 @@
+"""The modes in which the machine's tests run: how it executes a program may change nothing but the
+time that it takes (`pytest --mode`, `make test-modes`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import tcir.interp.ptx.jobs.launch as several
+import tcir.interp.ptx.lockstep.launch as lockstep
+from tcir.machine.jit.calls import Compiled
+from tcir.run import run_ptx
+
+Mode = Callable[[pytest.MonkeyPatch], None]
+
+
+def apart(patch: pytest.MonkeyPatch) -> None:
+    """Every CTA runs on its own: no lockstep."""
+    patch.setattr(lockstep, "LEAST", 1 << 60)
+
+
+def together(patch: pytest.MonkeyPatch) -> None:
+    """Lockstep in small grids, too."""
+    patch.setattr(lockstep, "LEAST", 2)
+
+
+def interpreted(patch: pytest.MonkeyPatch) -> None:
+    """No compiled code: Python runs what is compiled else."""
+
+    def call(self: Compiled, *args: object) -> object:
+        with np.errstate(all="ignore"):  # as compiled code does
+            return self.function(*args)
+
+    patch.setattr(Compiled, "__call__", call)
+
+
+def jobs(patch: pytest.MonkeyPatch) -> None:
+    """Blocks of each grid in two processes, of small ones, too."""
+    patch.setattr(several, "FEWEST", 2)
+    patch.setitem(run_ptx.__kwdefaults__, "jobs", 2)
+
+
+MODES: dict[str, Mode] = {mode.__name__: mode for mode in (apart, together, interpreted, jobs)}
+OWN: dict[str, set[str]] = {
+    "apart": {"test_lockstep.py"},
+    "together": {"test_lockstep.py"},
+    "interpreted": set(),
+    "jobs": {"test_jobs.py"},
+}
+"""Files that are left out in a mode: they compare both ways themselves."""
