@@ -1,12 +1,13 @@
 """Speed of the simulated machine, from PTX, exact numerics, hazards off and on.
 
     python bench/simulator_speed.py [--size 2048] [--jax-limit 120] [--profile]
-    python bench/simulator_speed.py --simt [--before OTHER/src]
+    python bench/simulator_speed.py --simt | --matmul | --memory [--before OTHER/src]
 
 The 56x56x64 -> 56x56x64 convolution (pipeline ``conv-shift-reuse``), a square f16 matmul
-(``matmul``), and kernels without tensor cores (``simt.cu``, compiled by the bundled nvcc;
-``--simt``: these only). ``--before``: in front of each row the same with the machine of another
-source tree (``git worktree add OTHER REVISION``), behind it the ratio of CPU seconds.
+(``matmul``; ``--matmul``: 1024^3, 2048^3 and 4096^3 only), and kernels without tensor cores
+(``simt.cu``, compiled by the bundled nvcc; ``--simt``: these only). ``--before``: in front of each
+row the same with the machine of another source tree (``git worktree add OTHER REVISION``), behind
+it the ratio of CPU seconds. ``--memory``: the peak of 64 CTAs of a product and of all 4096.
 Beside them, in the same run and where jax is installed in the same environment (``pip install jax
 absl-py``), JAX's Pallas Mosaic GPU interpret mode on the same product, in the largest size that
 ends within ``--jax-limit`` seconds; our machine runs that size too.
@@ -22,6 +23,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import cProfile
+import dataclasses
 import importlib
 import importlib.metadata
 import importlib.util
@@ -40,17 +42,23 @@ import numpy as np
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "resnet50_conv2_3x3.mlir"
 MATMUL = """
-func.func @matmul(%a: tensor<SxSxf16>, %b: tensor<SxSxf16>) -> tensor<SxSxf32> {
+func.func @matmul(%a: tensor<MxKxf16>, %b: tensor<KxNxf16>) -> tensor<MxNxf32> {
   %f0 = arith.constant 0.0 : f32
-  %empty = tensor.empty() : tensor<SxSxf32>
-  %init = linalg.fill ins(%f0 : f32) outs(%empty : tensor<SxSxf32>) -> tensor<SxSxf32>
-  %out = linalg.matmul ins(%a, %b : tensor<SxSxf16>, tensor<SxSxf16>)
-      outs(%init : tensor<SxSxf32>) -> tensor<SxSxf32>
-  return %out : tensor<SxSxf32>
+  %empty = tensor.empty() : tensor<MxNxf32>
+  %init = linalg.fill ins(%f0 : f32) outs(%empty : tensor<MxNxf32>) -> tensor<MxNxf32>
+  %out = linalg.matmul ins(%a, %b : tensor<MxKxf16>, tensor<KxNxf16>)
+      outs(%init : tensor<MxNxf32>) -> tensor<MxNxf32>
+  return %out : tensor<MxNxf32>
 }
 """
-LIMITS = {"off": 60.0, "report": 300.0}
-"""Seconds that a run with hazards off and on may take (targets of this project, on 2 cores)."""
+TARGETS = {
+    1024: {"off": 0.4, "report": 0.8},
+    2048: {"off": 3.0, "report": 5.0},
+    4096: {"off": 30.0},
+}
+"""Seconds that a product of a size may take, by hazards (targets of this project, 2 idle cores)."""
+FLAT = 1.1
+"""Target: the peak memory of 4096 CTAs is at most that of 64, with the same arrays, times this."""
 JAX_RATIO = 10.0
 """Target: at least so many times the mma FLOP/s of JAX's interpreter."""
 JAX_SIZES = (512, 1024, 2048)
@@ -91,14 +99,14 @@ class Result:
             "-" if self.instructions is None else f"{32e-6 * self.instructions / self.seconds:.2f}"
         )
         text = (
-            f"{self.name:<38} {self.hazards:<8} {self.seconds:8.1f} {self.cpu:8.1f} {rate:>9} "
+            f"{self.name:<38} {self.hazards:<8} {self.seconds:8.2f} {self.cpu:8.2f} {rate:>9} "
             f"{self.flops / 1e6:9.1f} {self.peak_mib:8.0f}"
         )
         if self.problem:
             return f"{text}  FAILED: {self.problem}"
         if self.limit is None:
             return text
-        return f"{text}  {'met' if self.seconds <= self.limit else 'MISSED'}: {self.limit:.0f} s"
+        return f"{text}  {'met' if self.seconds <= self.limit else 'MISSED'}: {self.limit:g} s"
 
 
 HEADER = (
@@ -153,10 +161,28 @@ def product(a: Any, b: Any) -> Any:
     return a.astype(np.float32) @ b.astype(np.float32)
 
 
-def matmul(size: int) -> Job:
-    """A square product."""
-    program = MATMUL.replace("SxS", f"{size}x{size}")
-    return compiled(f"matmul {size}^3 f16 (matmul)", program, "matmul", product, 2.0 * size**3)
+def matmul(size: int, depth: int | None = None) -> Job:
+    """A product of square size; depth: its K, if another one."""
+    depth = depth or size
+    program = MATMUL
+    for name, shape in ("MxK", (size, depth)), ("KxN", (depth, size)), ("MxN", (size, size)):
+        program = program.replace(name, "x".join(map(str, shape)))
+    name = f"matmul {size}^3 f16 (matmul)" if depth == size else f"matmul {size}^2 x {depth} f16"
+    return compiled(name, program, "matmul", product, 2.0 * size * size * depth)
+
+
+def part(job: Job, ctas: int) -> Job:
+    """Of a product of 4096 CTAs those of the first columns."""
+    x, y, z = job.launch.grid
+    if x * y * z != 4096 or ctas % x:
+        raise SystemExit(f"expected a grid of 4096 CTAs, got {job.launch.grid}")
+    rows = ctas // x
+    expected = job.expected.copy()
+    expected[:, expected.shape[1] * rows // y :] = np.nan
+    return dataclasses.replace(
+        job, name=f"{job.name}, {ctas} CTAs", flop=job.flop * ctas / 4096, expected=expected,
+        launch=dataclasses.replace(job.launch, grid=(x, rows, z)),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -234,7 +260,7 @@ def on_machine(job: Job, hazards: str) -> Result:
     row.instructions = report.instructions
     if not report.ok:
         row.problem = str(report).partition("\n")[2]
-    elif not np.allclose(output, job.expected, rtol=job.tolerance, atol=0.0):
+    elif not np.allclose(output, job.expected, rtol=job.tolerance, atol=0.0, equal_nan=True):
         row.problem = "the result is not numpy's"
     return row
 
@@ -342,8 +368,30 @@ def jax_rows(limit: float) -> list[Result]:
     return [largest, *([checked] if isinstance(checked, Result) else [])]
 
 
-def table(size: int, jax_limit: float, only_simt: bool, before: Path | None) -> int:
-    """Prints the rows as they come, then the ratios."""
+def memory(before: Path | None) -> int:
+    """Prints the peak of few and of many CTAs with the same arrays."""
+    print(HEADER)
+    job, good = matmul(8192, 128), True
+    for source in (None,) if before is None else (before, None):
+        for hazards in ("off", "report"):
+            peaks = []
+            for ctas in (64, 4096):
+                row = alone(on_machine, part(job, ctas), hazards, source=source)
+                print(f"{row}{'  before' * (source is not None)}", flush=True)
+                if isinstance(row, str) or row.problem:
+                    return 1
+                peaks.append(row.peak_mib)
+            ratio = peaks[1] / peaks[0]
+            good &= source is not None or ratio <= FLAT
+            verdict = "met" if ratio <= FLAT else "MISSED"
+            print(f"peak memory, 4096 CTAs / 64 CTAs = {ratio:.2f}  {verdict}: {FLAT}")
+    return 0 if good else 1
+
+
+def table(
+    sizes: list[int], jax_limit: float, before: Path | None, *, simt_rows: bool, others: bool
+) -> int:
+    """Prints the rows as they come, then the ratios; others: what is no product, and JAX."""
     print(f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} at the start; ", end="")
     print("CPU s: of all threads. Mthread/s: 32 per warp instruction, active or not.")
     if importlib.util.find_spec("jax"):
@@ -353,7 +401,7 @@ def table(size: int, jax_limit: float, only_simt: bool, before: Path | None) -> 
     good = True
     ours: dict[tuple[str, str], Result] = {}
 
-    def run(job: Job, targets: bool) -> None:
+    def run(job: Job, targets: dict[str, float]) -> None:
         nonlocal good
         for hazards, shown in (("off", "off"), ("report", "on")):
             old = None if before is None else alone(on_machine, job, hazards, source=before)
@@ -362,19 +410,21 @@ def table(size: int, jax_limit: float, only_simt: bool, before: Path | None) -> 
             row = alone(on_machine, job, hazards)
             if isinstance(row, str):
                 row = Result(job.name, shown, job.flop, seconds=float("nan"), problem=row)
-            row.limit = LIMITS[hazards] if targets else None
+            row.limit = targets.get(hazards)
             good &= not row.problem and (row.limit is None or row.seconds <= row.limit)
             ours[job.name, row.hazards] = row
             ratio = f"  {old.cpu / row.cpu:.1f} x before" if isinstance(old, Result) else ""
             print(f"{row}{ratio}", flush=True)
 
-    for job in simt():
-        run(job, False)
-    if only_simt:
+    for job in simt() if simt_rows else ():
+        run(job, {})
+    if others:
+        run(convolution(), {})
+    for size in sizes:
+        job = matmul(size)
+        run(job, TARGETS.get(size, {}))
+    if not others:
         return 0 if good else 1
-    run(convolution(), True)
-    job = matmul(size)
-    run(job, True)
     theirs: list[Result] = []
     if importlib.util.find_spec("jax"):
         theirs = jax_rows(jax_limit)
@@ -384,7 +434,7 @@ def table(size: int, jax_limit: float, only_simt: bool, before: Path | None) -> 
     pairs = [(job.name, row) for row in theirs]
     if theirs and theirs[0].flop != job.flop:
         same = matmul(round((theirs[0].flop / 2) ** (1 / 3)))
-        run(same, False)
+        run(same, {})
         pairs += [(same.name, row) for row in theirs]
     for name, row in pairs:
         mine = ours[name, row.hazards]
@@ -415,14 +465,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", type=int, default=2048, help="of the square matmul (2048)")
     parser.add_argument("--jax-limit", type=float, default=120.0, metavar="SECONDS")
-    parser.add_argument("--simt", action="store_true", help="only kernels without tensor cores")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--simt", action="store_true", help="only kernels without tensor cores")
+    only.add_argument("--matmul", action="store_true", help="only products, in three sizes")
+    only.add_argument("--memory", action="store_true", help="only the memory of many CTAs")
     parser.add_argument("--before", type=Path, metavar="SRC", help="source tree to compare with")
     parser.add_argument("--profile", action="store_true", help="profile the matmul instead")
     options = parser.parse_args()
     try:
         if options.profile:
             return profile(options.size)
-        return table(options.size, options.jax_limit, options.simt, options.before)
+        if options.memory:
+            return memory(options.before)
+        sizes = [*TARGETS] if options.matmul else [] if options.simt else [options.size]
+        every = not (options.matmul or options.simt)
+        return table(
+            sizes, options.jax_limit, options.before,
+            simt_rows=not options.matmul, others=every,
+        )  # fmt: skip
     except KeyboardInterrupt:
         print("\nsimulator_speed: interrupted", file=sys.stderr)
         return 130
