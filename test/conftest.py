@@ -9,6 +9,9 @@ from hypothesis import settings
 
 sys.path.append(str(Path(__file__).parent))  # modes.py
 
+# A test compiles what it tests: nothing comes from the user's cache, and nothing is left there.
+os.environ["TCIR_CACHE_DIR"] = ""
+
 # No deadline: the first example pays for imports and compiled code. In CI always the same examples.
 settings.register_profile("tcir", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("tcir")

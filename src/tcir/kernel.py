@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from tcir.cache import NO_STORE, Store, digest, versions
 from tcir.errors import Error, IncompleteError, InputError, LaunchError
 from tcir.interp import Outcome, OutputSpec
 from tcir.program.execution import run_sequence
@@ -44,6 +45,7 @@ class Kernel:
     launches:  grid, block, shared memory, parameters of each launch, in order
     signature: shapes and types of inputs and results
     report:    times per pass, and verdicts when compiled with ``validate=True``
+    store:     where the cubin is kept
     """
 
     signature: Signature
@@ -53,6 +55,7 @@ class Kernel:
     llvm: str
     report: Report
     ir: dict[str, str] = field(repr=False)
+    store: Store = field(default=NO_STORE, repr=False, compare=False, kw_only=True)
 
     @property
     def name(self) -> str:
@@ -74,7 +77,12 @@ class Kernel:
         """The assembled kernel; raises `MissingDependencyError` where there is no ptxas."""
         from tcir import codegen
 
-        return codegen.assemble(self.ptx, target=self.target).data
+        key = digest("cubin", self.ptx, self.target, versions()) if self.store.folder else ""
+        found = self.store.get(key)
+        if found is None:
+            found = codegen.assemble(self.ptx, target=self.target).data
+            self.store.put(key, found)
+        return found
 
     @cached_property
     def sass(self) -> str:

@@ -118,7 +118,9 @@ def test_a_program_that_cannot_be_read_is_refused_once(folder: Path) -> None:
     assert ended.err.count("product.mlir:5:8: error") == 1
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "status"), [
+    (signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow),
+])  # fmt: skip
 def test_an_interrupt_leaves_whole_lines(folder: Path, number: int, status: int) -> None:
     words = [*SWEEP[1:], "--over", "n-tile=16..96:16 stages=1..20", "--results=rows.jsonl"]
     with subprocess.Popen(

@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from tcir import codegen
+from tcir.cache import NO_STORE, user_store
 from tcir.kernel import Kernel
 from tcir.passmanager.pipeline import Pass, Pipeline, as_pipeline
 from tcir.program.inputs import Kind
 from tcir.program.signature import signature_of
 from tcir.program.source import load_module, mlir_context
+from tcir.session.kept import find_kernel, is_ours, keep_kernel, kernel_key
 from tcir.session.session import Session, Watcher
+from tcir.session.tuning import tuned_pipeline
 from tcir.target import DEFAULT_TARGET
 from tcir.validation.report import Line, Report
 from tcir.validation.settings import Settings
@@ -70,21 +73,36 @@ def compile(
     assumptions: Assumptions | None = None,
     jobs: int = 1,
     budget: float | None = None,
+    cache: bool = True,
+    tune: bool = False,
     **options: Any,
 ) -> Kernel:
     """Compiles `program` (an `ir.Module`, MLIR text or a path) with `pipeline` (or its name).
 
     entry: which public function is the program, where there are several; those that it does not
     call are dropped. Keyword options go to a named pipeline. With ``validate=True`` the program is
-    executed after every pass, see `tcir.validate`; look at ``kernel.report``.
+    executed after every pass, see `tcir.validate`; look at ``kernel.report``. Otherwise a kernel
+    that was compiled before is taken from the user's cache, unless ``cache=False``. With
+    ``tune=True`` the options that are left out are those that ``tc-bench sweep`` found fastest for
+    this program, pipeline and target; `report.notes` say which, or that there was no sweep.
     """
     steps = as_pipeline(pipeline, **options)
+    store = user_store()
     settings = Settings(
         seed, inputs, orders, numerics, max_instructions, ordering, assumptions, jobs, budget
     )
     codegen.start()  # while the dialect is loaded
     with mlir_context() as context:
         module = load_module(program, context, entry)
+        notes = []
+        if tune:
+            steps, note = tuned_pipeline(store, module, pipeline, target, options)
+            notes.append(note)
+        keeps = cache and not validate and store.folder is not None and is_ours(steps)
+        key = kernel_key(module, steps, target) if keeps else ""
+        if keeps and (kept := find_kernel(store, key)) is not None:
+            kept.report.notes += notes
+            return kept
         texts = _Texts(module)
         signature = signature_of(module)
         session = Session(
@@ -98,9 +116,14 @@ def compile(
         session.report.program = signature.name
         session.run_passes()
         code = session.generate("ptx")
-    return Kernel(
-        signature, code.launches, target, code.ptx, code.llvm, session.report, texts.texts
-    )
+    kernel = Kernel(
+        signature, code.launches, target, code.ptx, code.llvm, session.report, texts.texts,
+        store=store if cache else NO_STORE,
+    )  # fmt: skip
+    if keeps:
+        keep_kernel(store, key, kernel)
+    kernel.report.notes += notes
+    return kernel
 
 
 def validate(

@@ -80,6 +80,8 @@ def _way(ways: argparse._SubParsersAction, name: str, words: str) -> argparse.Ar
         help="a line for each row as it completes; what is in it is not done again")  # fmt: skip
     add("--json", metavar="FILE", help="the table as JSON, in the order of the combinations")
     add("--csv", metavar="FILE", help="the same as CSV")
+    add("--no-cache", action="store_true",
+        help="do all again, and leave nothing in TCIR_CACHE_DIR")  # fmt: skip
     add("--jobs", type=_count, metavar="N", help="processes (default: one for each core)")
     add("--scheduler", metavar="tcp://HOST:PORT",
         help="have the workers of a dask cluster do it (pip install 'tcir[cluster]')")  # fmt: skip

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tcir.cache import digest
 from tcir.errors import InputError, MissingDependencyError
 from tcir.sweep.executor import WorkersError
-from tcir.sweep.keys import digest
 from tcir.sweep.work import Job, Program, Row, work
 
 if TYPE_CHECKING:

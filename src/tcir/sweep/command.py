@@ -6,6 +6,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from tcir.cache import NO_STORE, user_store, versions
+from tcir.cache.tuned import Tuned, tuned_key
 from tcir.errors import InputError
 from tcir.files import write_atomic
 from tcir.program.source import load_text, mlir_context, read_text
@@ -13,12 +15,12 @@ from tcir.streams import write_output
 from tcir.sweep import table
 from tcir.sweep.arguments import check_flags, make_parser
 from tcir.sweep.cluster import DaskCluster
-from tcir.sweep.engine import Sweep, legal
+from tcir.sweep.engine import Sweep, fastest, legal
 from tcir.sweep.executor import Executor
 from tcir.sweep.local import LocalProcesses
 from tcir.sweep.results import results_in
 from tcir.sweep.schedules import schedules
-from tcir.sweep.space import combinations
+from tcir.sweep.space import Combination, combinations
 from tcir.sweep.work import Program, Row
 
 SHOWN = 20
@@ -30,26 +32,40 @@ def main(words: Sequence[str]) -> int:
     options = make_parser().parse_args(words)
     check_flags(options)
     compares = options.way == "compare"
-    program = _program(options)
+    store = NO_STORE if options.no_cache else user_store()
     every = schedules() if compares else combinations(options.pipeline, options.over)
+    program, tuned = _program(options)
     executor: Executor = LocalProcesses(options.jobs)
     if options.scheduler is not None:
         executor = DaskCluster(options.scheduler)
     sweep = Sweep(program, every, executor, options.validate)
-    with results_in(options.results) as results:
+    with results_in(options.results, store) as results:
         rows = sweep.run(results, _tell)
+    best = fastest(every, rows)
+    if best is not None and tuned is not None:
+        known = Tuned.find(store, tuned)
+        swept = [dict(each.options) for each in every]
+        if known is None or known.options in swept or best.microseconds < known.microseconds:
+            best.keep(store, tuned)  # else an earlier sweep, of others, found a faster one
     _write(options, sweep, rows)
     write_output(f"{table.text(rows, None if compares else SHOWN)}\n".encode())
     return _status(rows)
 
 
-def _program(options: argparse.Namespace) -> Program:
-    """The program, read once: what no worker could read is refused here."""
+def _program(options: argparse.Namespace) -> tuple[Program, str | None]:
+    """The program, and the key under which a sweep's choice is kept.
+
+    It is read once: what no worker could read is refused here.
+    """
     text, name = read_text(options.file)
-    program = Program(text, name, options.entry, options.target)
+    program = Program(text, name, options.entry, options.target, versions())
     with mlir_context() as context:
-        load_text(text, name, context, options.entry)
-    return program
+        module = load_text(text, name, context, options.entry)
+        if options.way == "compare":
+            return program, None
+        return program, tuned_key(
+            module, Combination.parse(options.pipeline).canonical(), options.target
+        )
 
 
 def _tell(done: int, total: int, row: Row) -> None:

@@ -6,11 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 
+from tcir.cache import digest
+from tcir.cache.tuned import Tuned
+from tcir.errors import InputError
 from tcir.sweep.executor import Executor
-from tcir.sweep.keys import key_of
 from tcir.sweep.results import Results
 from tcir.sweep.space import Combination
 from tcir.sweep.work import Job, Kind, Program, Row
+from tcir.target import TARGETS
 
 Tell = Callable[[int, int, Row], None]
 """Told after each job: how many are done, of how many, and the row."""
@@ -52,6 +55,16 @@ class Sweep:
         return found
 
 
+def key_of(program: Program, combination: Combination) -> str:
+    """Of module, passes with their options, target and versions."""
+    try:
+        passes = combination.passes()
+    except InputError as error:  # a value that a pass refuses: the row says so
+        passes = f"{combination}: {error}"
+    target = TARGETS.get(program.target)
+    return digest(program.text, program.entry, combination, passes, target, program.versions)
+
+
 def legal(rows: Sequence[Row]) -> list[int]:
     """Numbers of the rows that have code."""
     return [number for number, row in enumerate(rows) if row.status == "ok"]
@@ -61,3 +74,14 @@ def order(row: Row) -> tuple[float, ...]:
     """Sorts rows: the least modelled time first, then the fewest registers, and bytes."""
     time = inf if row.microseconds is None else row.microseconds
     return (time, row.registers or 0, row.shared_bytes or 0)
+
+
+def fastest(combinations: Sequence[Combination], rows: Sequence[Row]) -> Tuned | None:
+    """The first in `order` of those that hold as far as they were executed."""
+    kept = [number for number in legal(rows) if rows[number].verdict in ("", "held")]
+    if not kept:
+        return None
+    best = min(kept, key=lambda number: order(rows[number]))
+    time = rows[best].microseconds
+    assert time is not None
+    return Tuned(dict(combinations[best].options), time, len(kept), rows[best].verdict)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tcir.cache import NO_STORE, Store, digest
 from tcir.errors import InputError
 from tcir.files import check_writable, read_bytes, signals_wait
 from tcir.sweep.work import Job, Row
@@ -21,15 +22,21 @@ SCHEMA = "tcir.sweep/1"
 
 
 class Results:
-    """Rows by job; `keep` adds one. Without a file they are kept in memory alone."""
+    """Rows by job; `keep` adds one.
 
-    def __init__(self, handle: int | None = None) -> None:
-        self._handle = handle
+    handle: of a file; without one they are kept in memory, and in `store`
+    """
+
+    def __init__(self, handle: int | None = None, store: Store = NO_STORE) -> None:
+        self._handle, self._store = handle, store
         self._rows: dict[tuple[str, str], Row] = {}
 
     def find(self, job: Job) -> Row | None:
         """The row of a job that was done before; what failed is to be tried again."""
         row = self._rows.get((job.key, job.kind))
+        if row is None and (kept := self._store.get(_entry(job))) is not None:
+            row = Row(**json.loads(kept))
+            self.keep(job, row)
         return None if row is not None and row.status == "failed" else row
 
     def keep(self, job: Job, row: Row) -> None:
@@ -38,6 +45,8 @@ class Results:
         if self._handle is not None:
             line = {"schema": SCHEMA, "key": job.key, "kind": job.kind, "row": row.as_dict()}
             _append(self._handle, (json.dumps(line) + "\n").encode())
+        if row.status != "failed":
+            self._store.put(_entry(job), json.dumps(row.as_dict()).encode())
 
     def read(self, lines: list[bytes], name: str) -> None:
         """Takes the rows of a file."""
@@ -54,11 +63,15 @@ class Results:
                 ) from None
 
 
+def _entry(job: Job) -> str:
+    return digest("row", job.key, job.kind)
+
+
 @contextmanager
-def results_in(path: str | Path | None) -> Iterator[Results]:
+def results_in(path: str | Path | None, store: Store = NO_STORE) -> Iterator[Results]:
     """The results in a file, which need not exist; no other process may write it meanwhile."""
     if path is None:
-        yield Results()
+        yield Results(store=store)
         return
     check_writable(path)
     if os.path.exists(path) and not os.path.isfile(path):
@@ -69,7 +82,7 @@ def results_in(path: str | Path | None) -> Iterator[Results]:
         raise InputError(f"cannot write '{path}': {error.strerror or error}") from error
     try:
         _lock(handle, path)
-        results = Results(handle)
+        results = Results(handle, store)
         data = read_bytes(path)
         whole = data.rfind(b"\n") + 1
         results.read(data[:whole].splitlines(), str(path))

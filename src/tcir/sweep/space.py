@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tcir.cache.tuned import canonical
 from tcir.errors import InputError, UnknownNameError, did_you_mean
 from tcir.passmanager.options import make_options, split_options
 from tcir.passmanager.pipeline import find_pipeline, named_pipeline, registered_pipelines
@@ -41,6 +42,12 @@ class Combination:
         make_options(known.options, dict(options), name)
         spelled = tuple((key.replace("_", "-"), value) for key, value in options.items())
         return Combination(known.name, spelled)
+
+    def canonical(self) -> str:
+        """See `tcir.cache.tuned.canonical`."""
+        known = find_pipeline(self.pipeline)
+        assert known is not None
+        return canonical(known, {key.replace("-", "_"): value for key, value in self.options})
 
     def passes(self) -> str:
         """The passes as text; raises `InputError` for values that a pass refuses."""

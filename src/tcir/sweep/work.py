@@ -7,6 +7,7 @@ import threading
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from tcir.cache import versions
 from tcir.errors import Error, InputError, MissingDependencyError
 from tcir.exit_status import explain
 from tcir.machine.errors import MachineError
@@ -34,12 +35,16 @@ Kind = Literal["measure", "validate"]
 
 @dataclass(frozen=True)
 class Program:
-    """What is compiled: MLIR text with the name of its file, the public function, the target."""
+    """What is compiled: MLIR text with the name of its file, the public function, the target.
+
+    versions: of what compiles it; workers with others would make another table
+    """
 
     text: str
     name: str
     entry: str | None
     target: str
+    versions: str
 
 
 @dataclass(frozen=True)
@@ -93,6 +98,8 @@ class Row:
 def work(program: Program, job: Job) -> Row:
     """The row of a job; whatever goes wrong is a row, too."""
     name = str(job.combination)
+    if program.versions != versions():
+        return Row(name, "failed", f"expected a worker with {program.versions}, got {versions()}")
     try:
         with _ONE_AT_A_TIME:
             return (_measured if job.kind == "measure" else _validated)(program, name)

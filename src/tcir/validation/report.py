@@ -22,6 +22,7 @@ passes      a list with, for each pass: index, name, ops (operations after it), 
             (null, or output, index, site, expected, got, count, total), findings (severity, code,
             text), incomplete (names), counters (of the machine, by name; instructions, loop_turns
             at the tile level, ctas), remarks (words: what the pass made to cost more)
+notes       words: where a kernel came from, other than this compilation
 code        null, or registers, spill_bytes, shared_bytes, tmem_columns, constant_bytes (if any),
             ptx_lines, sass (counts by mnemonic), missing (why a step was not done)
 roofline    null (a program below tensors), or, modelled, never measured: flops (by kind), hbm_bytes
@@ -107,6 +108,7 @@ class Report:
     error: str | None = None
     error_code: int = 0
     roofline: Roofline | None = None
+    notes: list[str] = field(default_factory=list)
     conditions: list[str] = field(default_factory=list)
     """What of the conditions of the executions is not the default, in words."""
 
@@ -217,7 +219,7 @@ class Report:
         """The lines under the table: code, roofline, summary."""
         found = "roofline, modelled"
         roofline = [f"{found:<24} {self.roofline}"] if self.roofline is not None else []
-        return [*self.code_lines(), *roofline, self.summary()]
+        return [*self.code_lines(), *roofline, *self.notes, self.summary()]
 
     @property
     def header(self) -> str:

@@ -1,4 +1,4 @@
-"""Keys of results: what a row depends on, as a digest."""
+"""Keys: a digest of all that an entry depends on."""
 
 from __future__ import annotations
 
@@ -9,33 +9,19 @@ from functools import cache
 from pathlib import Path
 
 import tcir
-from tcir.errors import InputError
-from tcir.sweep.space import Combination
-from tcir.sweep.work import Program
-from tcir.target import TARGETS
 
 _PACKAGES = ("torch-mlir", "llvmlite", "nvidia-cuda-nvcc", "nvidia-cuda-nvdisasm")
-"""Those that make code, and count it."""
+"""Those that make code, and count it: MLIR, LLVM, ptxas, nvdisasm."""
 
 
 def digest(*parts: object) -> str:
     """Of texts, or of what prints as all that it is."""
-    return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:32]
-
-
-def key_of(program: Program, combination: Combination) -> str:
-    """Of module, passes with their options, target and versions."""
-    try:
-        passes = combination.passes()
-    except InputError as error:  # a value that a pass refuses: the row says so
-        passes = f"{combination}: {error}"
-    target = TARGETS.get(program.target)
-    return digest(program.text, program.entry, combination, passes, target, versions())
+    return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:40]
 
 
 @cache
 def versions() -> str:
-    """Of tcir with its source, of LLVM, and of ptxas."""
+    """Of tcir with its source, of MLIR, LLVM and ptxas."""
     return " ".join([f"tcir {tcir.__version__} {_source()}", *map(_version, _PACKAGES)])
 
 
@@ -55,4 +41,4 @@ def _source() -> str:
         for file in sorted(file for file in files if file.endswith(".py")):
             path = Path(folder, file)
             whole.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
-    return whole.hexdigest()[:32]
+    return whole.hexdigest()[:40]

@@ -1,0 +1,57 @@
+"""Kernels kept on disk: which may be, under which key, and how."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from typing import TYPE_CHECKING
+
+from tcir.cache import Store, digest, versions
+from tcir.dialect.base import DIALECTS
+from tcir.kernel import Kernel
+from tcir.passmanager.pipeline import Pipeline, UpstreamPass, is_own
+from tcir.target import TARGETS
+
+if TYPE_CHECKING:
+    from tcir._mlir import ir
+
+_FIELDS = ("signature", "launches", "target", "ptx", "llvm", "report", "ir")
+_CONVERTER = "tcir.passes.nvvm.converter"
+
+
+def kernel_key(module: ir.Module, steps: Pipeline, target: str) -> str:
+    """Of the program with its locations, the passes with their options, target and versions."""
+    text = module.operation.get_asm(enable_debug_info=True)
+    return digest("kernel", text, steps, TARGETS.get(target), versions())
+
+
+def is_ours(steps: Pipeline) -> bool:
+    """Whether all code that compiles is of this package, whose source is part of the key."""
+    passes = all(isinstance(item, UpstreamPass) or is_own(type(item)) for item in steps)
+    converter = sys.modules.get(_CONVERTER)
+    rules = converter.RULES.values() if converter is not None else ()
+    return passes and set(DIALECTS) <= {"tc"} and all(_own(rule.__module__) for rule in rules)
+
+
+def _own(module: str) -> bool:
+    return module.startswith("tcir.")
+
+
+def find_kernel(store: Store, key: str) -> Kernel | None:
+    """The kernel under a key. Its report tells of the compilation that made it."""
+    found = store.get(key)
+    if found is None:
+        return None
+    try:
+        kernel = Kernel(**dict(zip(_FIELDS, pickle.loads(found), strict=True)), store=store)
+    except Exception:  # whatever a class that has changed makes of it
+        return None
+    for array in kernel.launches.constants:
+        array.flags.writeable = False  # copies of it stay on devices
+    kernel.report.notes.append("from the cache: the passes ran in an earlier compilation")
+    return kernel
+
+
+def keep_kernel(store: Store, key: str, kernel: Kernel) -> None:
+    """Keeps a kernel that was just compiled."""
+    store.put(key, pickle.dumps([getattr(kernel, name) for name in _FIELDS]))
