@@ -8,10 +8,8 @@ import os
 from functools import cache
 from pathlib import Path
 
-import tcir
-
-_PACKAGES = ("torch-mlir", "llvmlite", "nvidia-cuda-nvcc", "nvidia-cuda-nvdisasm")
-"""Those that make code, and count it: MLIR, LLVM, ptxas, nvdisasm."""
+_PACKAGES = ("tcir", "torch-mlir", "llvmlite", "nvidia-cuda-nvcc", "nvidia-cuda-nvdisasm")
+"""Those that make code, and count it: ours, MLIR, LLVM, ptxas, nvdisasm."""
 
 
 def digest(*parts: object) -> str:
@@ -22,7 +20,7 @@ def digest(*parts: object) -> str:
 @cache
 def versions() -> str:
     """Of tcir with its source, of MLIR, LLVM and ptxas."""
-    return " ".join([f"tcir {tcir.__version__} {_source()}", *map(_version, _PACKAGES)])
+    return " ".join([*map(_version, _PACKAGES), f"source {_source()}"])
 
 
 def _version(package: str) -> str:
@@ -34,7 +32,7 @@ def _version(package: str) -> str:
 
 def _source() -> str:
     """A digest of the package's files: a version that is worked on has one number for many."""
-    root = Path(tcir.__file__).parent
+    root = Path(__file__).parents[1]
     whole = hashlib.sha256()
     for folder, folders, files in os.walk(root, followlinks=True):
         folders.sort()
