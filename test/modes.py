@@ -44,9 +44,9 @@ def jobs(patch: pytest.MonkeyPatch) -> None:
 
 MODES: dict[str, Mode] = {mode.__name__: mode for mode in (apart, together, interpreted, jobs)}
 OWN: dict[str, set[str]] = {
-    "apart": {"test_lockstep.py"},
-    "together": {"test_lockstep.py"},
+    "apart": {"test_lockstep.py", "test_lockstep_tma.py"},
+    "together": {"test_lockstep.py", "test_lockstep_tma.py"},
     "interpreted": set(),
-    "jobs": {"test_jobs.py"},
+    "jobs": {"test_jobs.py", "test_lockstep_tma.py"},
 }
 """Files that are left out in a mode: they compare both ways themselves."""
