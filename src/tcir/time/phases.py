@@ -10,6 +10,9 @@ from tcir.time.timeline import Timeline
 if TYPE_CHECKING:
     from tcir.machine.events import EventStream
 
+OFFSET = 0xFFFFFF
+"""Of an address in shared memory: the rest is the rank of its CTA."""
+
 
 @dataclass(frozen=True)
 class Phase:
@@ -23,6 +26,8 @@ class Phase:
     number: int
     start: float
     end: float
+    by: str
+    """What completes it: copies, mma or arrivals."""
 
     @property
     def track(self) -> str:
@@ -36,23 +41,23 @@ def phases(stream: EventStream, timeline: Timeline) -> list[Phase]:
     for span in timeline.spans:
         start[span.event] = min(span.start, start.get(span.event, span.start))
         end[span.event] = max(span.end, end.get(span.event, span.end))
-    found: dict[tuple[int, int], dict[tuple[int, ...], tuple[float, float]]] = {}
+    found: dict[tuple[int, int], dict[tuple[int, ...], float]] = {}
     for index, event in enumerate(stream):
-        if event.op != "mbarrier.wait" or not event.after or "barrier" not in event.detail:
-            continue
-        place = event.cta, int(event.detail["barrier"])
-        began = min(start[cause] for cause in event.after)
-        known = found.setdefault(place, {})
-        first = min(end[index], known.get(event.after, (began, end[index]))[1])
-        known[event.after] = began, first
-    return [
-        Phase(cta, barrier, number, max(began, before), over)
-        for (cta, barrier), known in sorted(found.items())
-        for number, (before, (began, over)) in enumerate(_in_turn(list(known.values())))
-    ]
+        if event.op == "mbarrier.wait" and event.after and "barrier" in event.detail:
+            known = found.setdefault((event.cta, int(event.detail["barrier"]) & OFFSET), {})
+            known[event.after] = min(end[index], known.get(event.after, end[index]))
+    listed = []
+    for (cta, barrier), ends in sorted(found.items()):
+        before = 0.0
+        for number, (after, over) in enumerate(sorted(ends.items(), key=lambda item: item[1])):
+            began = min(start[cause] for cause in after)
+            by = _by({stream[cause].op for cause in after})
+            listed.append(Phase(cta, barrier, number, max(began, before), over, by))
+            before = over
+    return listed
 
 
-def _in_turn(spans: list[tuple[float, float]]) -> list[tuple[float, tuple[float, float]]]:
-    """Each with the end of the one before."""
-    ends = [0.0, *(end for _, end in sorted(spans))]
-    return list(zip(ends, sorted(spans)))
+def _by(ops: set[str]) -> str:
+    if not ops.isdisjoint(("tma.load", "bulk.load")):
+        return "copies"
+    return "mma" if "tcgen05.commit" in ops else "arrivals"

@@ -133,5 +133,5 @@ def _by_track(stream: EventStream, timeline: Timeline, flows: int) -> dict[str, 
         slices[flow.sink].ends.append(number)
     for phase in phases(stream, timeline):
         one = _Slice(round(phase.start), round(phase.end), f"phase {phase.number}")
-        tracks.setdefault(phase.track, []).append(one)
+        tracks.setdefault(f"{phase.track}, by {phase.by}", []).append(one)
     return tracks

@@ -14,6 +14,7 @@ from tcir.errors import Error, InputError
 from tcir.files import check_writable, load_array, write_atomic
 from tcir.layout import LayoutError
 from tcir.streams import write_output
+from tcir.target import DEFAULT_TARGET, TARGETS
 
 from .picture import Picture
 
@@ -33,6 +34,13 @@ def _numbers(words: str) -> tuple[int, ...]:
         return tuple(int(part) for part in words.split(","))
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected numbers such as 2,2,1, got {words}") from None
+
+
+def _cycles(words: str) -> tuple[int, int]:
+    found = _numbers(words)
+    if len(found) != 2 or not 0 <= found[0] < found[1]:
+        raise argparse.ArgumentTypeError(f"expected two cycles such as 0,2000, got {words}")
+    return found[0], found[1]
 
 
 def _triple(words: str) -> tuple[int, int, int]:
@@ -108,6 +116,15 @@ def parser() -> argparse.ArgumentParser:
         if name == "conv":
             sub.add_argument("--filter-row", type=int, metavar="R", help="default: the middle one")
 
+    line = view("timeline", "when each warp and resource does what, modelled, and what overlaps")
+    line.add_argument("file", help="MLIR text; - is standard input")
+    line.add_argument("--pipeline", required=True, metavar="NAME{options}")
+    line.add_argument("--target", default=DEFAULT_TARGET.name, choices=tuple(TARGETS))
+    line.add_argument("--entry", metavar="NAME", help="the launch, of several")
+    line.add_argument(
+        "--cycles", type=_cycles, metavar="FROM,TO", help="default: from the first to the last"
+    )
+
     report = view("report", "the page of a --validate-each report")
     report.add_argument("file", help="the JSON of tc-opt --validate-each=FILE")
     report.add_argument("--tree", metavar="DIR", help="IR of --mlir-print-ir-tree-dir")
@@ -132,6 +149,22 @@ def kernel_picture(view: str, path: str, **options: Any) -> Picture:
     with mlir_context() as context:
         picture: Picture = draw(load_module(path, context), **options)
     return picture
+
+
+def timeline_picture(
+    path: str,
+    pipeline: str,
+    target: str = DEFAULT_TARGET.name,
+    entry: str | None = None,
+    cycles: tuple[int, int] | None = None,
+) -> Picture:
+    """The view ``timeline`` of the launches of a program."""
+    from tcir.program.source import read_text
+    from tcir.session.timeline import timelines
+
+    from .timeline import timeline_view
+
+    return timeline_view(timelines(read_text(path)[0], pipeline, target, entry), cycles)
 
 
 def _check_atoms(arguments: argparse.Namespace) -> None:
@@ -182,6 +215,11 @@ def picture(arguments: argparse.Namespace) -> Picture:
             return layouts.scale_factor_view()
         case "ld":
             return fragments.ld_view(arguments.shape, arguments.half_split)
+        case "timeline":
+            return timeline_picture(
+                arguments.file, arguments.pipeline, arguments.target, arguments.entry,
+                arguments.cycles,
+            )  # fmt: skip
         case "tmem":
             return kernel_picture("tmem", arguments.file, cta=arguments.cta)
     return kernel_picture(

@@ -39,6 +39,50 @@ class Grid:
 
 
 @dataclass(frozen=True)
+class Bar:
+    """Something that lasts from `start` to `end`; ``text`` is written if there is room, and its
+    first letter stands for it in terminal text."""
+
+    start: float
+    end: float
+    text: str
+    fill: str
+    mark: str = ""
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """Bars of one chart, none over another; thin: half as high, for what is less important."""
+
+    label: str
+    bars: list[Bar]
+    thin: bool = False
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """From a row at one time to a row at another."""
+
+    source: int
+    start: float
+    sink: int
+    end: float
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Rows of bars over one axis, from `start` to `end`."""
+
+    rows: list[Row]
+    arrows: list[Arrow]
+    start: float
+    end: float
+    axis: str
+    title: str = ""
+
+
+@dataclass(frozen=True)
 class Key:
     """One entry of the legend."""
 
@@ -49,10 +93,12 @@ class Key:
 
 @dataclass(frozen=True)
 class Picture:
-    """Grids, one below the other, with a title, a description, a legend and a table of text."""
+    """Grids and charts, one below the other, with a title, a description, a legend and a table of
+    text."""
 
     title: str
     about: str
     grids: list[Grid]
     legend: list[Key]
     table: list[str] = field(default_factory=list)
+    charts: list[Chart] = field(default_factory=list)

@@ -13,10 +13,13 @@ from pathlib import Path
 from . import fragments, layouts, products
 from .picture import Picture
 from .svg import svg
+from .timeline import timeline_view
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "docs" / "pictures"
-CONVOLUTION = ROOT / "examples" / "resnet50_conv2_3x3.mlir"
+EXAMPLES = ROOT / "examples"
+CONVOLUTION = EXAMPLES / "resnet50_conv2_3x3.mlir"
+GEMV = EXAMPLES / "nvfp4_gemv_7168x2048x4.mlir"
 
 
 def _kernel(view: str, passes: str) -> Picture:
@@ -33,6 +36,13 @@ def _kernel(view: str, passes: str) -> Picture:
         return conv_view(module) if view == "conv" else tmem_view(module)
 
 
+def _timeline(program: Path, pipeline: str, entry: str) -> Picture:
+    """The timeline of one launch."""
+    from tcir.session.timeline import timelines
+
+    return timeline_view(timelines(program, pipeline, entry=entry))
+
+
 PICTURES: dict[str, Callable[[], Picture]] = {
     "fragment_mma_m16n8k16_a.svg": lambda: fragments.mma_view("mma.m16n8k16", "A"),
     "mma_m16n8k16.svg": lambda: products.product_view("mma.m16n8k16"),
@@ -45,6 +55,12 @@ PICTURES: dict[str, Callable[[], Picture]] = {
         "raise-to-tc,tile-conv-shift-reuse,multi-buffer,place-barriers,plan-memory,assign-roles",
     ),
     "conv_shift_reuse.svg": lambda: _kernel("conv", "raise-to-tc,tile-conv-shift-reuse"),
+    "timeline_gemm.svg": lambda: _timeline(EXAMPLES / "matmul.mlir", "gemm", "matmul"),
+    "timeline_conv.svg": lambda: _timeline(CONVOLUTION, "conv-shift-reuse", "conv"),
+    "timeline_conv_3_stages.svg": lambda: _timeline(
+        CONVOLUTION, "conv-shift-reuse{stages=3}", "conv"
+    ),
+    "timeline_gemv.svg": lambda: _timeline(GEMV, "gemv-padded-n", "gemv"),
 }
 
 

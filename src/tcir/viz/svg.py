@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from html import escape
 
 from .palette import INK, PAPER, ink_on
-from .picture import BLANK, Cell, Grid, Key, Picture
+from .picture import BLANK, Arrow, Bar, Cell, Chart, Grid, Key, Picture
 
 CHAR, LINE, SIZE = 7.2, 14, 12
 PAD, GAP, MARGIN = 6, 10, 16
@@ -109,6 +111,83 @@ def _grid(grid: Grid, width: float, top: float, index: int) -> tuple[str, float,
     return "".join(out), wide + MARGIN, y + GAP
 
 
+PLOT, BAR, THIN = 960, 22, 11
+"""Width of a chart's axis, heights of its rows."""
+TIP = (
+    '<marker id="tip" viewBox="0 0 6 6" refX="5" refY="3" markerWidth="6" markerHeight="6" '
+    'orient="auto"><path d="M0 0L6 3L0 6z" fill="#000"/></marker>'
+)
+"""Of an arrow."""
+
+
+def ticks(start: float, end: float) -> list[float]:
+    """About eight round numbers between two."""
+    step = 10.0 ** math.floor(math.log10(max(end - start, 1) / 8))
+    step *= next(factor for factor in (1, 2, 5, 10) if (end - start) / (step * factor) <= 8)
+    return [n * step for n in range(math.ceil(start / step), math.floor(end / step) + 1)]
+
+
+def _bar(bar: Bar, x: float, width: float, y: float, height: float) -> str:
+    label = ""
+    if len(bar.text) * CHAR < width and height > LINE and not bar.mark:
+        middle = y + height / 2 + SIZE / 2 - 2
+        label = _text(x + width / 2, middle, bar.text, "middle", f' fill="{ink_on(bar.fill)}"')
+    box = _box(x, y, max(width, 0.4), height, bar.fill, bar.mark if width > 3 else "")
+    return f'<g class="bar"><title>{escape(bar.about)}</title>{box}{label}</g>'
+
+
+def _arrow(arrow: Arrow, x: Callable[[float], float], places: list[tuple[float, float]]) -> str:
+    (top, height), (low, deep) = places[arrow.source], places[arrow.sink]
+    down = low > top
+    first, last = (top + height, low) if down else (top, low + deep)
+    line = f"M{_number(x(arrow.start))} {_number(first)}L{_number(x(arrow.end))} {_number(last)}"
+    return (
+        f'<path class="flow" d="{line}" fill="none" stroke="{INK}" stroke-width="0.9" '
+        'stroke-opacity="0.55" marker-end="url(#tip)"/>'
+    )
+
+
+def _chart(chart: Chart, top: float) -> tuple[str, float, float]:
+    """The chart, its right edge, and where it ends."""
+    left = MARGIN + _widest([row.label for row in chart.rows]) + PAD
+    scale = PLOT / (chart.end - chart.start)
+
+    def x(time: float) -> float:
+        return left + (min(max(time, chart.start), chart.end) - chart.start) * scale
+
+    out, y = [], top
+    if chart.title:
+        out.append(_text(MARGIN, y + SIZE, chart.title, extra=' class="title"'))
+        y += LINE + PAD
+    out.append(_text(left, y + SIZE, chart.axis, extra=' class="axis"'))
+    y += LINE
+    begin = y + LINE + 3
+    places: list[tuple[float, float]] = []
+    low = begin
+    for row in chart.rows:
+        height = float(THIN if row.thin else BAR)
+        places.append((low, height))
+        low += height + (2 if row.thin else PAD)
+    for tick in ticks(chart.start, chart.end):
+        at = x(tick)
+        out.append(
+            f'<path d="M{_number(at)} {_number(begin - 3)}V{_number(low)}" stroke="#ddd"/>'
+            + _text(at, y + SIZE, f"{tick:.0f}", "middle", ' class="label"')
+        )
+    for row, (at, height) in zip(chart.rows, places, strict=True):
+        middle = at + height / 2 + SIZE / 2 - 2
+        out.append(_text(left - PAD, middle, row.label, "end", ' class="label"'))
+        out += [
+            _bar(bar, x(bar.start), x(bar.end) - x(bar.start), at, height)
+            for bar in row.bars
+            if bar.end > chart.start and bar.start < chart.end
+        ]
+    for arrow in chart.arrows:
+        if chart.start <= arrow.end <= chart.end and arrow.start >= chart.start:
+            out.append(_arrow(arrow, x, places))
+    return "".join(out), left + PLOT + 2 * MARGIN, low + GAP
+
+
 def _legend(keys: list[Key], top: float, limit: float) -> tuple[str, float]:
     out, x, y = [], float(MARGIN), top
     for key in keys:
@@ -138,6 +217,7 @@ def svg(picture: Picture) -> str:
     """The picture as an SVG document."""
     cell = max((_cell_width(grid) for grid in picture.grids), default=0)
     sizes = [_grid(grid, cell, 0, 0)[1] for grid in picture.grids]
+    sizes += [_chart(chart, 0)[1] for chart in picture.charts]
     width = max([640.0, *sizes])
     y = float(MARGIN)
     parts = [_text(MARGIN, y + SIZE + 3, picture.title, extra=' class="head"')]
@@ -152,6 +232,10 @@ def svg(picture: Picture) -> str:
         drawn, _, y = _grid(grid, cell, y, index)
         parts.append(f'<g class="grid">{drawn}</g>')
         y += GAP
+    for chart in picture.charts:
+        drawn, _, y = _chart(chart, y)
+        parts.append(f'<g class="chart">{drawn}</g>')
+        y += GAP
     size = f'width="{_number(width)}" height="{_number(y)}"'
     box = f"0 0 {_number(width)} {_number(y)}"
     return (
@@ -164,7 +248,7 @@ def svg(picture: Picture) -> str:
         'patternTransform="rotate(45)"><rect width="2" height="6" fill="#000" '
         'fill-opacity="0.45"/></pattern><pattern id="cross" width="7" height="7" '
         'patternUnits="userSpaceOnUse"><path d="M0 0L7 7M7 0L0 7" stroke="#000" '
-        'stroke-opacity="0.4" stroke-width="1"/></pattern></defs>\n'
+        f'stroke-opacity="0.4" stroke-width="1"/></pattern>{TIP if picture.charts else ""}</defs>\n'
         f'<rect width="100%" height="100%" fill="{PAPER}"/>\n' + "\n".join(parts) + "\n</svg>\n"
     )
 

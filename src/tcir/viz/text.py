@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .palette import ink_on
-from .picture import MARKS, Cell, Grid, Picture
+from .picture import MARKS, Bar, Cell, Chart, Grid, Picture
 
 
 def _paint(words: str, fill: str, colour: bool) -> str:
@@ -50,14 +50,44 @@ def _grid(grid: Grid, colour: bool) -> list[str]:
     return [*out, *grid.caption.split("\n")] if grid.caption else out
 
 
+COLUMNS = 100
+"""Of a chart."""
+
+
+def _chart(chart: Chart, colour: bool) -> list[str]:
+    """A character for each hundredth of the time: the first letter of what took most of it."""
+    left = max(len(row.label) for row in chart.rows)
+    step = (chart.end - chart.start) / COLUMNS
+    out = [chart.title] if chart.title else []
+    out.append(f"{'':>{left}} {chart.axis}: {chart.start:.0f} to {chart.end:.0f}")
+    for row in chart.rows:
+        most: list[tuple[float, Bar | None]] = [(0.0, None)] * COLUMNS
+        for bar in row.bars:
+            first = max(0, int((bar.start - chart.start) / step))
+            last = min(COLUMNS - 1, int((bar.end - chart.start) / step))
+            for place in range(first, last + 1):
+                begin = chart.start + place * step
+                part = min(bar.end, begin + step) - max(bar.start, begin)
+                if part > most[place][0]:
+                    most[place] = part, bar
+        drawn = [("." if bar is None else bar.text[0], bar) for _, bar in most]
+        cells = "".join(_paint(c, bar.fill if bar else "", colour) for c, bar in drawn)
+        out.append(f"{row.label:>{left}} {cells}")
+    return out
+
+
 def text(picture: Picture, colour: bool = False) -> str:
     """Title, table, grids and legend as lines of text."""
     out = [picture.title, picture.about, ""]
     out += [*picture.table, ""] if picture.table else []
     for grid in picture.grids:
         out += [*_grid(grid, colour), ""]
+    for chart in picture.charts:
+        out += [*_chart(chart, colour), ""]
     for key in picture.legend:
-        if key.mark:
+        if picture.charts:
+            out.append(f"{_paint(key.text[0], key.fill, colour)}  {key.text}")
+        elif key.mark:
             out.append(f"{MARKS[key.mark]}  {key.text}")
         elif colour:
             out.append(f"{_paint('  ', key.fill, colour)} {key.text}")

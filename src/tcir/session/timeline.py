@@ -1,0 +1,66 @@
+"""Modelled timelines of the launches of a program: compiled, executed from PTX, and simulated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tcir.errors import InputError
+from tcir.machine.events import EventStream, Recording
+from tcir.machine.sample import Sample
+from tcir.program.memory_image import image_spec
+from tcir.run import run_ptx
+from tcir.session.entry import compile
+from tcir.target import DEFAULT_TARGET
+from tcir.time import Timeline, simulate
+
+FIRST = Sample(0.0, 0)
+"""The fewest CTAs, with the first one."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What the first cluster of a launch did, and when, modelled."""
+
+    stream: EventStream
+    timeline: Timeline
+
+
+def timelines(
+    program: str | Path, pipeline: str, target: str = DEFAULT_TARGET.name, entry: str | None = None
+) -> list[Recorded]:
+    """Of each launch in order, or of the one called `entry`. Inputs are zeros: what a kernel does
+    with them may depend on their values, when it does it seldom does."""
+    kernel = compile(program, pipeline=pipeline, target=target)
+    inputs, outputs = (
+        [np.zeros(image.shape, image.dtype) for image in map(image_spec, specs)]
+        for specs in (kernel.signature.inputs, kernel.signature.outputs)
+    )
+    sequence = kernel.launches
+    names = [launch.name for launch in sequence.launches]
+    if entry is not None and entry not in names:
+        raise InputError(f"--entry: expected one of {', '.join(names)}, got {entry!r}")
+    arrays = [*inputs, *sequence.constants, *outputs]
+    arrays += [np.zeros(size, np.uint8) for size in sequence.workspaces.sizes]
+    found = []
+    for launch, args in sequence.calls(arrays, ()):
+        if entry in (None, launch.name):
+            report = run_ptx(
+                kernel.ptx,
+                entry=launch.name,
+                grid=launch.grid,
+                block=launch.block,
+                cluster=launch.cluster,
+                dynamic_smem=launch.dynamic_smem,
+                programmatic=launch.programmatic,
+                args=args,
+                hazards="off",
+                numerics="fast",
+                sample=FIRST,
+                events=Recording(),
+            ).check()
+            assert report.events is not None
+            found.append(Recorded(report.events, simulate(report.events, target)))
+    return found
