@@ -7,13 +7,17 @@ import json
 import signal
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 import tcir
 from tcir import codegen
+from tcir._mlir import ir
+from tcir.dialect.walk import walk
+from tcir.pipelines.gemm import GemmOptions
 from tcir.sweep.space import Combination
 from tcir.sweep.work import Job, work
 from tcir.time import Constants
@@ -109,6 +113,55 @@ def test_refusals(folder: Path, flags: list[str], words: str) -> None:
     assert ended.status == 3
     assert words in ended.out + ended.err and "Traceback" not in ended.err
     assert sorted(path.name for path in folder.iterdir()) == ["product.mlir"]
+
+
+@tcir.register_pass
+@dataclass(frozen=True)
+class ChangesTheEpilogue(tcir.Pass):
+    """A wrong pass: what is multiplied by two is multiplied by three."""
+
+    name: ClassVar[str] = "changes-the-epilogue"
+
+    def run(self, module: ir.Module) -> None:
+        """Replaces the constant."""
+        for op in walk(module.operation):
+            if op.operation.name == "arith.constant" and "2.0" in str(op.attributes["value"]):
+                kind = op.results[0].type
+                three = ir.FloatAttr.get(kind.element_type, 3.0)
+                op.attributes["value"] = ir.DenseElementsAttr.get_splat(kind, three)
+
+
+def broken(options: GemmOptions) -> tcir.Pipeline:
+    """The pipeline gemm with that pass."""
+    passes = tcir.named_pipeline("gemm", n_tile=options.n_tile)
+    return (
+        passes.insert(ChangesTheEpilogue(), after="fold-empty") if options.n_tile < 96 else passes
+    )
+
+
+tcir.register_pipeline(
+    tcir.NamedPipeline("gemm-broken", "wrong below 96.", GemmOptions, ("what gemm takes",), broken)
+)
+
+
+@pytest.mark.slow
+def test_a_wrong_combination_is_found_and_never_tuned(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TCIR_CACHE_DIR", str(folder / "cache"))
+    doubled = GEMM.replace("  return %r", """  %c = arith.constant dense<2.0> : tensor<128x96xf32>
+  %d = arith.mulf %r, %c : tensor<128x96xf32>
+  return %d""")  # fmt: skip
+    (folder / "product.mlir").write_text(doubled)
+    words = ["tc-bench", "sweep", "product.mlir", "--pipeline=gemm-broken", "--over"]
+    ended = run([*words, "n-tile=32,96", "--validate=2"], folder)
+    assert ended.status == 1, ended.err
+    _, wrong, held, why = ended.out.splitlines()
+    assert wrong.startswith("gemm-broken{n-tile=32}") and wrong.endswith("different")
+    assert held.startswith("gemm-broken{n-tile=96}") and held.endswith("held")
+    assert "first at pass 2, changes-the-epilogue" in why
+    note = tcir.compile(doubled, "gemm-broken", tune=True).report.notes[-1]
+    assert note.startswith("tuned: n-tile=96, ") and "after every pass: held there" in note
 
 
 def test_a_program_that_cannot_be_read_is_refused_once(folder: Path) -> None:
