@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tcir
+from tcir.machine.events import Recording
 from tcir.opt.command import main
 from tcir.passes.build.calls import inlined
+from tcir.program.execution import run_sequence
 from tcir.program.flops import flops_in
 from tcir.program.source import load_module, mlir_context
+from tcir.run_options import RunOptions
 from tcir.target import TARGETS
-from tcir.time.roofline import CUDA_CORES, Executed, Roofline, by_kind, scaled
+from tcir.time import modelled_time
+from tcir.time.roofline import CUDA_CORES, Executed, Modelled, Roofline, by_kind, scaled
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CHIP = 148 * 1.85  # SM cycles a nanosecond
@@ -50,6 +56,9 @@ def test_what_was_executed_runs_where_its_ctas_are() -> None:
     assert roof.executed_limits["L2 to SM"] == pytest.approx(2 * 100 / 1850)
     assert roof.share == pytest.approx(10**9 / 8192 / CHIP / 1000 / (4000 / 1850))
     assert "as executed at least 2.16 us (tensor pipe, 75 SMs): at most 21 % of" in str(roof)
+    timed = replace(roof, modelled=Modelled(10.0, "latency"))
+    assert timed.share == pytest.approx(roof.microseconds / 10)
+    assert str(timed).endswith("; takes 10 us (latency), 4 % of the roofline")
     padded = Executed(ctas=1, tensor_cycles=0, products=8192 * 500, to_sms=0)
     alone = Roofline("sm_100a", {"f16": 10}, 10, executed=padded)
     assert alone.executed_limits["tensor pipe"] == pytest.approx(1000 / 1850), "no cycles counted"
@@ -122,7 +131,7 @@ def test_every_report_has_the_line(capfd, tmp_path: Path) -> None:
     assert [each.startswith(line) for each in str(kernel.report).splitlines()].count(True) == 1
     report = tcir.validate(small, "gemm")
     (found,) = (each for each in str(report).splitlines() if each.startswith(line))
-    assert "as executed at least" in found and "of the roofline" in found
+    assert "us (latency), " in found and found.endswith("% of the roofline")
     json_path = tmp_path / "report.json"
     words = [str(small), "--pipeline=gemm", f"--validate-each={json_path}", "--emit=ptx"]
     assert main([*words, "-o", str(tmp_path / "out.ptx")]) == 0
@@ -131,6 +140,9 @@ def test_every_report_has_the_line(capfd, tmp_path: Path) -> None:
     assert said["flops"] == {"f16": 8192} and said["hbm_bytes"] == nbytes
     assert said["bound"] == "HBM" and 0 < said["share"] < 1
     assert report.roofline is not None and said["limits_us"] == report.roofline.limits
+    assert report.roofline.modelled is not None
+    assert said["modelled_us"] == report.roofline.modelled.microseconds > 1
+    assert said["limited_by"] == "latency" and set(said["executed_limits_us"]) >= {"L2 to SM"}
 
 
 def test_what_the_machine_counted_is_what_was_executed() -> None:
@@ -142,6 +154,31 @@ def test_what_the_machine_counted_is_what_was_executed() -> None:
     assert done.tensor_cycles == counted["tensor_cycles"] > 0
     assert done.to_sms == counted["global_to_shared_read"] + counted["global_load"] > 0
     assert done.ctas == counted["ctas"]
+
+
+def test_the_modelled_time_is_that_of_the_events() -> None:
+    """As `run_ptx(events=…)` and `modelled_time` give it: two launches, and what lies between."""
+    kernel = tcir.compile(EXAMPLES / "mlp_bf16.mlir", "gemm", validate=True)
+    recording = Recording()
+    inputs = [np.zeros(spec.shape, spec.dtype) for spec in kernel.signature.inputs]
+    options = RunOptions(events=recording)
+    run_sequence(kernel.ptx, kernel.launches, inputs, kernel.signature.outputs, options)
+    times = [
+        modelled_time(stream, "sm_100a", prod(launch.grid), unique_bytes=sum(row.bytes))
+        for stream, launch, row in zip(
+            recording.streams, kernel.launches.launches, kernel.launch_table.rows, strict=True
+        )
+    ]
+    assert len(times) == 2 and kernel.report.roofline is not None
+    modelled = kernel.report.roofline.modelled
+    both = sum(time.microseconds for time in times) + times[1].launch_us
+    assert modelled is not None and modelled.microseconds == pytest.approx(both)
+
+
+def test_in_several_processes_the_line_has_bounds_only() -> None:
+    report = tcir.validate(EXAMPLES / "tf32_one_tile.mlir", "gemm", jobs=2)
+    assert report.ok and report.roofline is not None and report.roofline.modelled is None
+    assert "as executed at least" in str(report.roofline)
 
 
 def test_workspaces_are_moved_but_not_compulsory() -> None:

@@ -183,7 +183,7 @@ def _table(left: str, right: str, rows: Iterable[tuple[str, str]]) -> str:
 
 _LINE = (
     "roofline, modelled       231 MFLOP (f16), 1.28 MB of HBM, 181 FLOP/B: at least 0.176 us (HBM)"
-    "; as executed at least 0.994 us (L2 to SM, 28 SMs): at most 18 % of the roofline"
+    "; takes 4.73 us (latency), 4 % of the roofline"
 )
 """Of README's first command."""
 _PARTS = [
@@ -193,8 +193,10 @@ _PARTS = [
      "(workspaces, repacking), that stands behind it"),
     ("at least, and by what", "the longer of HBM's time and the tensor cores', all SMs at work "
      "without a pause"),
-    ("as executed", "what the machine counted: mma with their padding, bytes into SMs with what is "
-     "loaded again, on SMs that have a CTA"),
+    ("takes, and what limits it", "the [event-driven model](time.md) of what the first CTAs of "
+     "each launch did, for the whole grid, with the start of kernels and launches; *latency* where no "
+     "resource is busy for half of the time"),
+    ("share", "the first time divided by the second"),
 ]  # fmt: skip
 
 
@@ -220,8 +222,10 @@ Every report of a program on tensors has it (`tc-opt --validate-each`, `kernel.r
 
 {_table("part", "where it is from", _PARTS)}
 
-Both are bounds, not predictions: nothing waits in them, no launch takes time. What an SM loads
-again is charged to its port from L2, not to HBM. Products on CUDA cores count at the rate of the
+A compilation that executes nothing ends at the bound. The JSON report also has the least times of
+what was executed, padding and reloads included, on the SMs that have a CTA: of the tensor pipe, of
+HBM and of an SM's port from L2, to which what is loaded again is charged. They stand in the line
+with `--jobs`, and where the target has no constants for an operation. Products on CUDA cores count at the rate of the
 kind that could multiply them; a kind that the target's tensor cores do not have counts as f32 fma.
 Additions, functions and comparisons are not counted.
 

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import ceil, prod
 from typing import TYPE_CHECKING
 
+from tcir.errors import LaunchError
 from tcir.passes.build.calls import inlined
 from tcir.program.launch_table import launch_table
 from tcir.program.memory_image import image_spec
 from tcir.target import TARGETS
-from tcir.time.constants import CONSTANTS
-from tcir.time.roofline import Executed, Roofline, by_kind
+from tcir.time import CONSTANTS, in_sequence, modelled_time
+from tcir.time.roofline import Executed, Modelled, Roofline, by_kind
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
     from tcir.interp import OutputSpec
+    from tcir.machine.events import EventStream
     from tcir.program.launch import LaunchSequence
     from tcir.program.signature import Signature
     from tcir.validation.report import Line
 
-_HELD = ("equal", "within bound")
+_RAN = ("equal", "within bound", "sampled")
 
 
 def of_input(module: ir.Module, signature: Signature, target: str) -> Roofline | None:
@@ -42,19 +45,35 @@ def of_launches(roofline: Roofline, launches: LaunchSequence, signature: Signatu
     return replace(roofline, hbm_bytes=unique, moved=sum(table.total))
 
 
-def as_executed(roofline: Roofline, launches: LaunchSequence, line: Line) -> Roofline:
-    """With what the machine counted; as it was unless all CTAs were executed and held."""
-    if line.verdict not in _HELD or not launches.launches:
+def after_run(
+    roofline: Roofline,
+    launches: LaunchSequence,
+    signature: Signature,
+    line: Line,
+    streams: Sequence[EventStream],
+) -> Roofline:
+    """With what the machine counted, if it executed all CTAs, and the modelled time of the events
+    that it recorded; as it was unless the result held."""
+    if line.verdict not in _RAN or len(streams) != len(launches.launches) or not streams:
         return roofline
     sms, counted = TARGETS[roofline.target].sms, line.counters
-    grids = (prod(launch.grid) for launch in launches.launches)
+    grids = [prod(launch.grid) for launch in launches.launches]
     done = Executed(
         ctas=max(grids, key=lambda ctas: ctas / ceil(ctas / sms)),
         tensor_cycles=counted.get("tensor_cycles", 0),
         products=counted.get("products", 0),
         to_sms=counted.get("global_to_shared_read", 0) + counted.get("global_load", 0),
     )
-    return replace(roofline, executed=done)
+    unique = [sum(row.bytes) for row in launch_table(launches, signature, {}).rows]
+    modelled = None
+    with suppress(LaunchError):  # an operation for which the target has no constants
+        times = [
+            modelled_time(stream, roofline.target, ctas, unique_bytes=nbytes)
+            for stream, ctas, nbytes in zip(streams, grids, unique, strict=True)
+        ]
+        modelled = Modelled(*in_sequence(times))
+    executed = done if line.verdict != "sampled" else None
+    return replace(roofline, executed=executed, modelled=modelled)
 
 
 def _nbytes(specs: Iterable[OutputSpec]) -> int:

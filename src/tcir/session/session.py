@@ -173,7 +173,10 @@ class Session:
         self._add(line)
         if report.roofline is not None and self.signature is not None:
             roof = roofline.of_launches(report.roofline, launches, self.signature)
-            report.roofline = roofline.as_executed(roof, launches, line)
+            if self.validator is not None:
+                streams = self.validator.streams
+                roof = roofline.after_run(roof, launches, self.signature, line, streams)
+            report.roofline = roof
         report.code = {"ptx_lines": code.ptx.count("\n"), "tmem_columns": tmem_columns(code.ptx)}
         if launches.constants:
             report.code["constant_bytes"] = sum(each.nbytes for each in launches.constants)

@@ -21,7 +21,7 @@ from tcir.program.launch_table import launch_table
 from tcir.program.memory_image import image_spec
 from tcir.program.signature import Signature
 from tcir.run import run_ptx
-from tcir.time import ModelledTime, modelled_time
+from tcir.time import ModelledTime, in_sequence, modelled_time
 
 MOVED = ("global_to_shared_read", "global_load", "shared_to_global", "global_store")
 """The machine's counters of bytes between global memory and the SMs."""
@@ -59,13 +59,8 @@ def modelled(
         ctas = math.prod(call[0].grid)
         times.append(modelled_time(stream, target, ctas, unique_bytes=sum(row.bytes)))
         moved += nbytes
-    between = sum(time.launch_us for time in times[1:])
-    longest = max(times, key=lambda time: time.microseconds, default=None)
-    return Modelled(
-        sum(time.microseconds for time in times) + between,
-        longest.bound if longest else "",
-        round(moved),
-    )
+    microseconds, bound = in_sequence(times)
+    return Modelled(microseconds, bound, round(moved))
 
 
 def _executed(ptx: str, call: Call) -> tuple[EventStream, float]:

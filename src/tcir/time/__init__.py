@@ -4,7 +4,7 @@ from tcir.time.constants import CONSTANTS, Constants, alternatives, disputed
 from tcir.time.engine import Surroundings, simulate
 from tcir.time.rates import RATES_BY_KIND, pflops, rate_table, ratio_to_hopper
 from tcir.time.timeline import Flow, Span, Timeline
-from tcir.time.waves import ModelledTime, ctas_per_sm, modelled_time
+from tcir.time.waves import ModelledTime, ctas_per_sm, in_sequence, modelled_time
 
 __all__ = [
     "CONSTANTS",
@@ -18,6 +18,7 @@ __all__ = [
     "alternatives",
     "ctas_per_sm",
     "disputed",
+    "in_sequence",
     "modelled_time",
     "pflops",
     "rate_table",

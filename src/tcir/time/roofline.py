@@ -35,6 +35,14 @@ class Executed:
 
 
 @dataclass(frozen=True)
+class Modelled:
+    """The time of a program by the event-driven model, and what limits its longest launch."""
+
+    microseconds: float
+    bound: str
+
+
+@dataclass(frozen=True)
 class Roofline:
     """A program's FLOPs and bytes, and what they take at least.
 
@@ -42,6 +50,7 @@ class Roofline:
     hbm_bytes: that have to cross between HBM and the chip: each input, constant and result once
     moved:     bytes of the buffers that launches read and write, workspaces, too; 0: not known
     executed:  None: not executed, or not by kernels
+    modelled:  None: not executed, or by operations without constants
     """
 
     target: str
@@ -49,6 +58,7 @@ class Roofline:
     hbm_bytes: int
     moved: int = 0
     executed: Executed | None = None
+    modelled: Modelled | None = None
     choices: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -112,9 +122,10 @@ class Roofline:
 
     @property
     def share(self) -> float | None:
-        """The bound divided by the least time of what was executed."""
-        limits = self.executed_limits
-        longest = max(limits.values(), default=0)
+        """The bound divided by the modelled time, or by the least time of what was executed."""
+        if self.modelled is not None:
+            return self.microseconds / self.modelled.microseconds
+        longest = max(self.executed_limits.values(), default=0)
         return self.microseconds / longest if longest else None
 
     def __str__(self) -> str:
@@ -128,10 +139,14 @@ class Roofline:
         )
         if self.share is None:
             return text
+        share = f"{100 * self.share:.0f} % of the roofline"
+        if self.modelled is not None:
+            took = self.modelled
+            return f"{text}; takes {took.microseconds:.3g} us ({took.bound}), {share}"
         limits = self.executed_limits
         return (
             f"{text}; as executed at least {max(limits.values()):.3g} us ({_longest(limits)}, "
-            f"{self.concurrent_sms:.0f} SMs): at most {100 * self.share:.0f} % of the roofline"
+            f"{self.concurrent_sms:.0f} SMs): at most {share}"
         )
 
     def as_dict(self) -> dict[str, object]:
@@ -144,6 +159,8 @@ class Roofline:
             "limits_us": self.limits,
             "bound": self.bound,
             "executed_limits_us": self.executed_limits,
+            "modelled_us": self.modelled and self.modelled.microseconds,
+            "limited_by": self.modelled and self.modelled.bound,
             "share": self.share,
         }
 

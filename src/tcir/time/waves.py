@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -129,3 +129,12 @@ def modelled_time(
     return ModelledTime(
         cycles, clock, constants.target, residents, waves, constants["launch"], limits, bound
     )
+
+
+def in_sequence(times: Sequence[ModelledTime]) -> tuple[float, str]:
+    """Microseconds of launches one after the other, and of what there is between two of them; what
+    limits the longest."""
+    longest = max(times, key=lambda time: time.microseconds, default=None)
+    between = sum(time.launch_us for time in times[1:])
+    kernels = sum(time.microseconds for time in times)
+    return kernels + between, longest.bound if longest else ""

@@ -27,9 +27,10 @@ code        null, or registers, spill_bytes, shared_bytes, tmem_columns, constan
             ptx_lines, sass (counts by mnemonic), missing (why a step was not done)
 roofline    null (a program below tensors), or, modelled, never measured: flops (by kind), hbm_bytes
             (of inputs, constants and results, once), moved_bytes (by its launches), flop_per_byte,
-            limits_us (by resource: the least time of the program), bound (the longest
-            of them), executed_limits_us (the same of the kernels as executed, or {}), share (of the
-            bound in the longest of these, or null)
+            limits_us (by resource: the least time of the program), bound (the longest of them),
+            executed_limits_us (the same of the kernels as executed, or {}), modelled_us and
+            limited_by (of the launches, by the event-driven model, or null), share (of the bound
+            in the modelled time, or in the longest executed limit, or null)
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ import numpy as np
 from tcir.errors import Error, IncompleteError
 from tcir.interp import Outcome, OutputSpec, executor_for
 from tcir.interp.types import Array
+from tcir.machine.events import EventStream, Recording
 from tcir.machine.sample import Sample
 from tcir.passes.build.calls import inlined
 from tcir.program.access import product_of, reduction_points
@@ -72,7 +73,10 @@ _SUM_OF_PRODUCTS = {
 
 
 class Validator:
-    """Executes the states of one program and fills in a report line for each."""
+    """Executes the states of one program and fills in a report line for each.
+
+    streams: the events of each launch of PTX, in the order of issue
+    """
 
     def __init__(self, settings: Settings | None = None) -> None:
         from tcir.machine.numerics.products import Products
@@ -90,6 +94,7 @@ class Validator:
         self._sample: Sample | None = None
         self._stored: tuple[int, dict[int, Array]] = 0, {}
         self._executed: Executed | None = None
+        self.streams: Sequence[EventStream] = ()
 
     def foresee(self, module: ir.Module) -> Estimate:
         """What validating this input program will take; IncompleteError if it is too much."""
@@ -167,6 +172,9 @@ class Validator:
         """Executes PTX text under every order and fills in the verdict of `line`."""
 
         events = self.settings.events
+        if events is None and self.settings.jobs == 1:  # whose events are those of one process
+            events = Recording()
+        self.streams = events.streams if events is not None else ()
 
         def execute(draw: Draw, order: int | None) -> Outcome | None:
             nonlocal events
