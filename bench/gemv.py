@@ -46,10 +46,10 @@ class Plan:
     in_flight: int
     balance: float
 
-    def seconds(self) -> float:
+    def seconds(self, achieved: float = ACHIEVED) -> float:
         """Modelled: the slowest SM's bytes at the rate that the bytes in flight allow."""
-        rate = min(ACHIEVED, self.in_flight * self.busy / LATENCY)
-        share = max(self.balance, 1.0) if rate == ACHIEVED else 1.0
+        rate = min(achieved, self.in_flight * self.busy / LATENCY)
+        share = max(self.balance, 1.0) if rate == achieved else 1.0
         return (self.requested * share + self.partials) / rate
 
 
@@ -70,24 +70,40 @@ def program(m: int, k: int, batch: int) -> str:
 
 @dataclass(frozen=True)
 class Compiled:
-    """Our kernel, and what its text tells before it runs."""
+    """Our kernel, and what its text tells before it runs.
+
+    options: of the pipeline
+    """
 
     m: int
     k: int
     batch: int
+    options: str = ""
 
     @cached_property
     def kernel(self) -> tcir.Kernel:
-        """Compiled with the default options."""
-        return tcir.compile(program(self.m, self.k, self.batch), pipeline="gemv-padded-n")
+        """The compiled program."""
+        pipeline = f"gemv-padded-n{{{self.options}}}"
+        return tcir.compile(program(self.m, self.k, self.batch), pipeline)
 
     @property
     def ranges(self) -> Ranges:
         """The work of each CTA: the grid, and the stages of a tile by the width of A's box."""
-        tiled = self.kernel.ir["tile-gemv-padded-n"]
-        box = int(re.search(r"box = array<i64: (\d+), 128, 1>", tiled)[1])  # type: ignore[index]
         ctas = int(np.prod(self.kernel.launches.launches[0].grid))
-        return Ranges(-(-self.m // 128) * self.batch, -(-self.k // (2 * box)), ctas)
+        return Ranges(-(-self.m // 128) * self.batch, -(-self.k // (2 * self.box)), ctas)
+
+    @cached_property
+    def box(self) -> int:
+        """Bytes of a row of A in a stage."""
+        tiled = self.kernel.ir["tile-gemv-padded-n"]
+        return int(re.search(r"box = array<i64: (\d+), 128, 1>", tiled)[1])  # type: ignore[index]
+
+    @property
+    def requested(self) -> int:
+        """Bytes that all stages read: 128 rows of A and one of b; 512 bytes of scales for 4 of each
+        row of A, 16 for those of b."""
+        blocks = self.box // 32
+        return self.ranges.total * (129 * self.box + blocks * (512 + 16))
 
     @property
     def stages_in_flight(self) -> int:

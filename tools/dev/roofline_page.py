@@ -194,8 +194,8 @@ _PARTS = [
     ("at least, and by what", "the longer of HBM's time and the tensor cores', all SMs at work "
      "without a pause"),
     ("takes, and what limits it", "the [event-driven model](time.md) of what the first CTAs of "
-     "each launch did, for the whole grid, with the start of kernels and launches; *latency* where no "
-     "resource is busy for half of the time"),
+     "each launch did, for the whole grid, with the start of kernels and launches; *latency* where "
+     "no resource is busy for half of the time"),
     ("share", "the first time divided by the second"),
 ]  # fmt: skip
 
@@ -225,9 +225,9 @@ Every report of a program on tensors has it (`tc-opt --validate-each`, `kernel.r
 A compilation that executes nothing ends at the bound. The JSON report also has the least times of
 what was executed, padding and reloads included, on the SMs that have a CTA: of the tensor pipe, of
 HBM and of an SM's port from L2, to which what is loaded again is charged. They stand in the line
-with `--jobs`, and where the target has no constants for an operation. Products on CUDA cores count at the rate of the
-kind that could multiply them; a kind that the target's tensor cores do not have counts as f32 fma.
-Additions, functions and comparisons are not counted.
+with `--jobs`, and where the target has no constants for an operation. Products on CUDA cores count
+at the rate of the kind that could multiply them; a kind that the target's tensor cores do not have
+counts as f32 fma. Additions, functions and comparisons are not counted.
 
 ## Ridges of a B200
 

@@ -53,8 +53,8 @@ def after_run(
     streams: Sequence[EventStream],
 ) -> Roofline:
     """With what the machine counted, if it executed all CTAs, and the modelled time of the events
-    that it recorded; as it was unless the result held."""
-    if line.verdict not in _RAN or len(streams) != len(launches.launches) or not streams:
+    that it recorded, if it did; as it was unless the result held."""
+    if line.verdict not in _RAN or not launches.launches:
         return roofline
     sms, counted = TARGETS[roofline.target].sms, line.counters
     grids = [prod(launch.grid) for launch in launches.launches]
@@ -66,12 +66,13 @@ def after_run(
     )
     unique = [sum(row.bytes) for row in launch_table(launches, signature, {}).rows]
     modelled = None
-    with suppress(LaunchError):  # an operation for which the target has no constants
-        times = [
-            modelled_time(stream, roofline.target, ctas, unique_bytes=nbytes)
-            for stream, ctas, nbytes in zip(streams, grids, unique, strict=True)
-        ]
-        modelled = Modelled(*in_sequence(times))
+    if len(streams) == len(grids):
+        with suppress(LaunchError):  # an operation for which the target has no constants
+            times = [
+                modelled_time(stream, roofline.target, ctas, unique_bytes=nbytes)
+                for stream, ctas, nbytes in zip(streams, grids, unique, strict=True)
+            ]
+            modelled = Modelled(*in_sequence(times))
     executed = done if line.verdict != "sampled" else None
     return replace(roofline, executed=executed, modelled=modelled)
 

@@ -16,7 +16,6 @@ from tcir.passmanager.pipeline import Pass, Pipeline, registered_pipelines
 from tcir.program.launch import LaunchSequence
 from tcir.program.programs import Program, find_programs
 from tcir.program.source import count_ops
-from tcir.session import roofline
 from tcir.session.code import Code, assemble, tmem_columns
 from tcir.session.rehearsal import Rehearsal
 from tcir.target import DEFAULT_TARGET, TARGETS
@@ -96,6 +95,8 @@ class Session:
         """
         executing = self.validator is not None and self._execute_input(self.validator)
         if self.signature is not None:
+            from tcir.session import roofline  # needs numpy, as other code does not
+
             self.report.roofline = roofline.of_input(
                 self.module, self.signature, self.report.target
             )
@@ -172,6 +173,8 @@ class Session:
             self.validator.check_ptx(code.ptx, launches, line)
         self._add(line)
         if report.roofline is not None and self.signature is not None:
+            from tcir.session import roofline
+
             roof = roofline.of_launches(report.roofline, launches, self.signature)
             if self.validator is not None:
                 streams = self.validator.streams

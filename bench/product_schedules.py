@@ -1,0 +1,211 @@
+"""What each schedule of NVFP4 products costs: ``python bench/product_schedules.py [--top 6]``.
+
+GEMM: every legal width of a tile, and 1 to 8 parts of K, by the counts that a test compares with
+the simulated machine's and the cost model of convolutions (`tcir.passes.conv.cost`). GEMV: the
+schedules of ``gemv-padded-n`` by the model of ``bench/gemv.py``. Behind each stands what would be
+chosen under another answer to a constant on which sources disagree. Modelled; nothing was measured
+on a B200.
+"""
+
+from __future__ import annotations
+
+import argparse
+import runpy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from math import inf
+from pathlib import Path
+
+import tcir
+from tcir.passes.conv.cost import DEFAULT, PRICED, Cost, Work
+from tcir.time.constants import CONSTANTS, Constants, alternatives
+
+GEMM_SHAPES = ((128, 7168, 16384), (128, 4096, 7168), (128, 7168, 2048))
+GEMV_SHAPES = ((7168, 16384, 1), (4096, 7168, 8), (7168, 2048, 4))
+PARTS = range(1, 9)
+ROWS, STAGE_K, MMA_K, SCALE_BLOCK = 128, 256, 64, 512
+GEMV = runpy.run_path(str(Path(__file__).with_name("gemv.py")))
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A schedule's name, its modelled microseconds under constants, and why it is not legal."""
+
+    name: str
+    cost: Callable[[Constants], float]
+    reason: str = ""
+    default: bool = False
+
+    def microseconds(self, constants: Constants = DEFAULT) -> float:
+        """Modelled."""
+        return self.cost(constants)
+
+
+def program(m: int, n: int, k: int) -> str:
+    """An NVFP4 GEMM, both scales blocked, f16 result."""
+    blocks = -(-k // MMA_K)
+    a, sa = f"tensor<{m}x{k}xf4E2M1FN>", f"tensor<{-(-m // 128)}x{blocks}x512xf8E4M3FN>"
+    b, sb = f"tensor<{n}x{k}xf4E2M1FN>", f"tensor<{-(-n // 128)}x{blocks}x512xf8E4M3FN>"
+    c = f"tensor<{m}x{n}xf16>"
+    return f"""func.func @gemm(%a: {a}, %sa: {sa}, %b: {b}, %sb: {sb}) -> {c} {{
+  %c = "tc.block_scaled_matmul"(%a, %sa, %b, %sb) {{block = 16 : i64,
+    a_scale_layout = "blocked_128x4", b_scale_layout = "blocked_128x4",
+    operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>}} : ({a}, {sa}, {b}, {sb}) -> {c}
+  return %c : {c}
+}}"""
+
+
+def gemm_work(m: int, n: int, k: int, n_tile: int, parts: int) -> Work:
+    """Of the launch that multiplies; with parts of K it stores f32 sums of each."""
+    tiles, columns, stages = -(-m // ROWS), -(-n // n_tile), -(-k // STAGE_K)
+    ctas, each = tiles * columns * parts, tiles * columns * stages
+    blocks = STAGE_K // MMA_K * SCALE_BLOCK
+    b_blocks = -(-n_tile // ROWS) * blocks
+    stored = m * n * (2 if parts == 1 else 4 * parts)
+    unique = (m + n) * (k // 2 + k // 16) + stored
+    return Work(
+        ctas=ctas, n_tile=n_tile, lanes=tiles * ROWS, outputs=m,
+        mma=each * STAGE_K // MMA_K, a_in_tmem=False,
+        activations=each * (ROWS * STAGE_K // 2 + blocks),
+        filters=each * (n_tile * STAGE_K // 2 + b_blocks),
+        to_tmem=each * (blocks + b_blocks), stored=stored, epilogue_reads=0,
+        unique_bytes=unique, stage_bytes=0,
+    )  # fmt: skip
+
+
+def gemm_microseconds(
+    m: int, n: int, k: int, n_tile: int, parts: int, constants: Constants
+) -> float:
+    """Of all launches: behind parts of K a second kernel starts, reads the sums and adds them."""
+    first = Cost.of(gemm_work(m, n, k, n_tile, parts), constants).microseconds
+    if parts == 1:
+        return first
+    start = constants["kernel-start"] / constants["clock"] / 1000
+    return first + start + m * n * (4 * parts + 2) / constants["hbm"] / 1000
+
+
+@cache
+def built(m: int, n: int, k: int, n_tile: int, parts: int) -> tuple[str, str]:
+    """PTX of a GEMM with these options, and why the pipeline refuses it."""
+    try:
+        kernel = tcir.compile(program(m, n, k), "gemm", n_tile=n_tile, split_k=parts)
+    except tcir.Error as error:
+        return "", str(error).splitlines()[0]
+    return kernel.ptx, ""
+
+
+def gemm_schedules(m: int, n: int, k: int) -> list[Schedule]:
+    """Every width, and parts of K in whole stages."""
+    usual, _ = built(m, n, k, 0, 1)
+    found = []
+    for n_tile in range(16, 257, 16):
+        for parts in (p for p in PARTS if -(-k // STAGE_K) % p == 0):
+            sizes = (m, n, k, n_tile, parts)
+            ptx, reason = built(*sizes)
+            name = f"n-tile {n_tile}, split-k {parts}"
+            found.append(Schedule(name, partial(gemm_microseconds, *sizes), reason, ptx == usual))
+    return found
+
+
+def gemv_schedules(m: int, k: int, batch: int) -> list[Schedule]:
+    """``single``, ``split-k`` in 2 to 8 parts, ``stream-k``."""
+    options = ["single", *(f"split-k splits={p}" for p in PARTS if p > 1), "stream-k"]
+    usual = GEMV["Compiled"](m, k, batch)
+    found = []
+    for option in options:
+        compiled = replace(usual, options=f"schedule={option}")
+        try:
+            plan = compiled.plan(compiled.requested)
+        except tcir.Error as error:
+            found.append(Schedule(option, lambda _: inf, str(error).splitlines()[0]))
+            continue
+        same = compiled.kernel.ptx == usual.kernel.ptx
+        found.append(Schedule(option, partial(gemv_microseconds, plan.seconds), "", same))
+    return found
+
+
+def gemv_microseconds(seconds: Callable[[float], float], constants: Constants) -> float:
+    """Of a plan, whose time depends on the bandwidth that loads reach."""
+    return seconds(constants["hbm"] * 1e9) * 1e6
+
+
+@dataclass(frozen=True)
+class Product:
+    """A problem, and its schedules."""
+
+    name: str
+    schedules: list[Schedule]
+
+    def ranked(self, constants: Constants = DEFAULT) -> list[Schedule]:
+        """The legal ones, cheapest first."""
+        legal = [each for each in self.schedules if not each.reason]
+        return sorted(legal, key=lambda each: each.microseconds(constants))
+
+    def choices(self) -> dict[str, Schedule]:
+        """The cheapest under each other answer to a disputed constant."""
+        return {
+            f"{name}={answer} ({each[name]:g} {CONSTANTS[name].unit})": self.ranked(each)[0]
+            for each in alternatives(DEFAULT.target)
+            for name, answer in each.choices.items()
+            if name in PRICED
+        }
+
+
+def products() -> Iterator[Product]:
+    """The three GEMM and the three GEMV shapes."""
+    for shape in GEMM_SHAPES:
+        yield Product(f"GEMM (M, N, K) = {shape}", gemm_schedules(*shape))
+    for shape in GEMV_SHAPES:
+        yield Product(f"GEMV (M, K, L) = {shape}", gemv_schedules(*shape))
+
+
+def rows(product: Product, top: int) -> Iterator[str]:
+    """Markdown rows: the cheapest, the default, and choices under other constants."""
+    ranked = product.ranked()
+    changed: dict[str, list[str]] = {}
+    for answer, each in product.choices().items():
+        if each is not ranked[0]:
+            changed.setdefault(each.name, []).append(answer)
+    words = "; ".join(f"{name} under {', '.join(answers)}" for name, answers in changed.items())
+    for place, each in enumerate(ranked):
+        if place >= top and not each.default:
+            continue
+        marks = ["least"] * (place == 0) + ["default"] * each.default
+        head = f"| {product.name if not place else ''} | {each.name} "
+        tail = words or "the same" if not place else ""
+        yield f"{head}| {each.microseconds():.2f} | {', '.join(marks)} | {tail} |"
+
+
+def table(found: list[Product], top: int) -> str:
+    """The tables of docs/gemm.md and docs/gemv.md."""
+    lines = [
+        "| problem, NVFP4 | schedule | us, modelled | | under other answers |",
+        "|---|---|---|---|---|",
+    ]
+    return "\n".join([*lines, *(row for product in found for row in rows(product, top))])
+
+
+def illegal(product: Product) -> Iterator[str]:
+    """What is not legal, and why; one line for each reason but for its last clause."""
+    reasons: dict[str, list[str]] = {}
+    for each in product.schedules:
+        if each.reason:
+            reason = each.reason.rpartition(", got ")[0] or each.reason
+            reasons.setdefault(reason.partition(": ")[2] or reason, []).append(each.name)
+    for reason, names in reasons.items():
+        yield f"{product.name}: {reason}: not legal: {'; '.join(names)}"
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--top", type=int, default=3, help="schedules of each problem")
+    arguments = parser.parse_args()
+    found = list(products())
+    print(table(found, arguments.top), "", *(line for each in found for line in illegal(each)),
+          sep="\n")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
