@@ -191,6 +191,9 @@ def compare(got, a, b, d, sa, sb, name, select=None, **more):
             assert got[m, n] == want, (m, n, hex(got[m, n]), hex(want))
 
 
+MX8 = "mxf8f6f4", 1, "ue8m0", "e4m3"
+
+
 @pytest.mark.parametrize("flavour", FLAVOURS)
 @pytest.mark.parametrize(("kind", "count", "name"), FORMS)
 def test_fp4_equals_exact_integer_arithmetic(kind, count, name, flavour):
@@ -200,6 +203,25 @@ def test_fp4_equals_exact_integer_arithmetic(kind, count, name, flavour):
     compare(got, a, b, d, sa, sb, name)
     got = block_scaled_mma(a[:3], b[:3], None, sa[:3], sb[:3], kind=kind, scale_type=name)
     compare(got, a[:3], b[:3], 0 * d, sa[:3], sb[:3], name)
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "name", "element"), [(*form, "e2m1") for form in FORMS] + [MX8]
+)
+def test_several_products_are_those_of_each(kind, count, name, element):
+    rng = np.random.default_rng([count, 4])
+    types = {"kind": kind, "scale_type": name, "a_type": element, "b_type": element}
+    flavours = ("spanning", "near", "subnormal")
+    each = [draw(rng, kind, count, name, flavour, 12, 13, 64) for flavour in flavours]
+    if kind == "mxf8f6f4":
+        each = [(a, b, d, sa[:, :1], sb[:, :1]) for a, b, d, sa, sb in each]
+    together = [np.stack(of) for of in zip(*each)]
+    for adds in (True, False):
+        want = [block_scaled_mma(a, b, d if adds else None, *s, **types) for a, b, d, *s in each]
+        a, b, d, *scales = together
+        got = block_scaled_mma(a, b, d if adds else None, *scales, **types)
+        np.testing.assert_array_equal(got, np.stack(want))
+        assert len({one.tobytes() for one in want}) == 3
 
 
 @pytest.mark.parametrize(("kind", "count", "name"), FORMS)

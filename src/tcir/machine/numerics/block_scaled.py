@@ -43,7 +43,7 @@ from tcir.machine.numerics.fused import (
     expanded,
     fast_sum,
     fused_sum,
-    rounded,
+    rounded_all,
 )
 from tcir.machine.numerics.types import ScaledTypes
 from tcir.machine.refusal import FormatError
@@ -202,13 +202,44 @@ def _fp4_sums(
             out[m, n] = value
 
 
+@jit
+def _fp4_sums_each(
+    a: NDArray[np.float32],
+    xa: NDArray[np.int32],
+    b: NDArray[np.float32],
+    xb: NDArray[np.int32],
+    select: NDArray[np.int32],
+    scale_a: NDArray[np.float64],
+    scale_xa: NDArray[np.int32],
+    scale_b: NDArray[np.float64],
+    scale_xb: NDArray[np.int32],
+    d: NDArray[np.float32],
+    merge: int,
+    fine: int,
+    product_window: int,
+    scale_window: int,
+    d_window: int,
+    subnormal_floor: int,
+    by_group: bool,
+    zero: int,
+    out: NDArray[np.float64],
+) -> None:
+    """`_fp4_sums` of every product of the first axis."""
+    for n in range(a.shape[0]):
+        _fp4_sums(
+            a[n], xa[n], b[n], xb[n], select, scale_a[n], scale_xa[n], scale_b[n], scale_xb[n],
+            d[n], merge, fine, product_window, scale_window, d_window, subnormal_floor, by_group,
+            zero, out[n],
+        )  # fmt: skip
+
+
 def _scales(
     codes: NDArray[np.uint8], name: str, positions: int, merge: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-    """Values and raw exponents, one per `merge` of `positions`: [rows, positions / merge]."""
+    """Values and raw exponents, one per `merge` of `positions`: [..., rows, positions / merge]."""
     values, exponents = decode_scale(codes, name)
-    repeat = positions // merge // codes.shape[1]
-    return np.repeat(values, repeat, axis=1), np.repeat(exponents, repeat, axis=1)
+    repeat = positions // merge // codes.shape[-1]
+    return np.repeat(values, repeat, axis=-1), np.repeat(exponents, repeat, axis=-1)
 
 
 def _check_scales(
@@ -226,14 +257,15 @@ def _check_scales(
         raise FormatError(
             "scale type", "ue4m3", "ue8m0", "ue4m3 is for mxf4nvf4 with scale_vec::4X only"
         )
-    for name, scales, rows in (("SFA", scale_a, len(a)), ("SFB", scale_b, len(b))):
-        if scales.shape not in [(rows, count) for count in counts[kind]]:
-            allowed = " or ".join(f"({rows}, {count})" for count in counts[kind])
+    for name, scales, of in (("SFA", scale_a, a), ("SFB", scale_b, b)):
+        shapes = [(*of.shape[:-1], count) for count in counts[kind]]
+        if scales.shape not in shapes:
+            allowed = " or ".join(map(str, shapes))
             raise FormatError(
                 f"kind {kind}: {name}", scales.shape, allowed, "one per row and block"
             )
-    if scale_a.shape[1] != scale_b.shape[1]:
-        raise FormatError("SFB", scale_b.shape, f"{scale_a.shape[1]} a row", "as many as SFA")
+    if scale_a.shape[-1] != scale_b.shape[-1]:
+        raise FormatError("SFB", scale_b.shape, f"{scale_a.shape[-1]} a row", "as many as SFA")
 
 
 def block_scaled_mma(
@@ -252,6 +284,8 @@ def block_scaled_mma(
     `a` codes [M, K], `b` codes [N, K], `scales` of A [M, G] and of B [N, G]: G scales per row, each
     for K/G neighbours; G = 1 for mxf8f6f4 (scale_vec::1X), 2 or 4 for the fp4 kinds. `d`, `select`
     as in `fused_mma`. `exact` False: plain float32 (`fast_mma`).
+
+    Dense operands and their scales may have a leading axis of products, with `exact`.
     """
     kind, scale_type, fp4 = types.kind, types.scale_type, constants
     scale_a, scale_b = scales
@@ -260,7 +294,7 @@ def block_scaled_mma(
     (av, ax), (bv, bx) = decode(a, types.a_type), decode(b, types.b_type)
     if types.negate_a != types.negate_b:
         av = -av
-    k = b.shape[1]
+    k = b.shape[-1]
     if not exact:
         sa, _ = _scales(scale_a, scale_type, k, 1)
         sb, _ = _scales(scale_b, scale_type, k, 1)
@@ -284,18 +318,24 @@ def block_scaled_mma(
     (sa, sxa), (sb, sxb) = (_scales(s, scale_type, k, merge) for s in (scale_a, scale_b))
     simple = fp4.rule == "scales"
     by_group = scale_type == "ue8m0"
-    out = np.empty((a.shape[0], b.shape[0]), np.float64)
-    _fp4_sums(
+    before = d_as_f32(d, "f32")
+    if d is None:
+        before = np.empty((*a.shape[:-2], 0, 0), np.float32)
+    out = np.empty((*a.shape[:-1], b.shape[-2]), np.float64)
+    values = (
         contiguous(av, np.float32),
         contiguous(ax),
-        contiguous(bv.T, np.float32),
-        contiguous(bx.T),
-        contiguous(all_terms(*a.shape) if select is None else select, np.int32),
+        contiguous(bv.swapaxes(-1, -2), np.float32),
+        contiguous(bx.swapaxes(-1, -2)),
+        contiguous(all_terms(*a.shape[-2:]) if select is None else select, np.int32),
         contiguous(sa),
         contiguous(sxa),
-        contiguous(sb.T),
-        contiguous(sxb.T),
-        d_as_f32(d, "f32"),
+        contiguous(sb.swapaxes(-1, -2)),
+        contiguous(sxb.swapaxes(-1, -2)),
+        before,
+    )
+    (_fp4_sums_each if a.ndim == 3 else _fp4_sums)(
+        *values,
         merge,
         merge if by_group or simple else fp4.ue4m3_group,
         fp4.product_window,
@@ -306,4 +346,4 @@ def block_scaled_mma(
         fp4.zero_exponent if simple else NO_EXPONENT,
         out,
     )
-    return rounded(out, "f32")
+    return rounded_all(out, "f32")

@@ -137,7 +137,10 @@ class BlockScale:
             for cta, source in zip(ctas, scales_of, strict=True)
         ]
         reads += [(source.shadow, source.where) for source in chosen]
-        arithmetic = Arithmetic(multiply, reads, None if chosen else scaled, scales)
+        together = exact and kept is None
+        arithmetic = Arithmetic(
+            multiply, reads, None if chosen else scaled, scales, together=together
+        )
         self.step.issue(d_taddr, a, b, i, options, arithmetic, site=site)
 
     def _scales(

@@ -125,7 +125,9 @@ class MmaEffect:
 
     def apply(self, smem: SharedBytes, tmem: TensorWords) -> NDArray[np.bool_] | None:
         if self.arithmetic.fused is None:
-            return self.multiply(smem, tmem)
+            blocks = [slice(n, n + BLOCK) for n in range(0, len(tmem), BLOCK)]
+            well = [self.multiply(smem[block], tmem[block]) for block in blocks]
+            return None if well[0] is None else np.concatenate([x for x in well if x is not None])
         add_together((self,), smem, tmem)
         return None
 
@@ -167,8 +169,8 @@ class MmaEffect:
             flat = None if before is None else before.reshape(-1, before.shape[-1])
             product = multiply(av.reshape(-1, av.shape[-1]), bv[0], flat)
             products = product.reshape(*av.shape[:2], -1)
-        elif self.arithmetic.together and not self.same_b:
-            products = multiply(av, bv, before)
+        elif self.arithmetic.together:
+            products = multiply(av, np.broadcast_to(bv, (len(av), *bv.shape[1:])), before, *more)
         else:
             products = np.stack([
                 multiply(
