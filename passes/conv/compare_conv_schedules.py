@@ -46,7 +46,7 @@ class CompareConvSchedules(Pass):
                 continue
             remark(
                 op,
-                f"{schedule} with n-tile={n_tile} was asked for: {own.microseconds:.2f} us; "
+                f"{schedule} with n-tile={n_tile} is built: {own.microseconds:.2f} us; "
                 f"{best.schedule} with n-tile={best.work.n_tile} takes {best.microseconds:.2f} us "
                 "(modelled, not measured); pipeline conv takes the cheapest\n"
                 f"{table(ranked)}",

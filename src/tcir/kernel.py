@@ -164,6 +164,10 @@ def _check_buffers(name: str, specs: Iterable[OutputSpec], buffers: tuple[Any, .
                 if isinstance(buffer, np.ndarray)
                 else type(buffer).__name__
             )
+            if isinstance(buffer, np.ndarray) and not buffer.dtype.isnative:
+                got += (
+                    f" in another byte order ({buffer.dtype.str}); a.astype('{buffer.dtype.name}')"
+                )
             raise InputError(
                 f"@{name}: argument {number}: expected an array "
                 f"{spec.dtype.name}{list(spec.shape)}, got {got}"

@@ -130,7 +130,7 @@ def test_conv_shift_reuse_is_obeyed_with_a_remark_when_it_loses() -> None:
     said: list[str] = []
 
     def listen(location: object, text: str) -> None:
-        if "was asked for" in text:
+        if "is built" in text:
             said.append(text)
 
     with remarks_to(listen):
@@ -138,7 +138,7 @@ def test_conv_shift_reuse_is_obeyed_with_a_remark_when_it_loses() -> None:
         assert "ashift" not in slow.ptx  # one tap shifts nothing
         (text,) = said
         tcir.compile(LAYERS[0].text(), "conv-shift-reuse", n_tile=16)
-    assert text.startswith("conv-shift-reuse{tiling=rows} with n-tile=64 was asked for: ")
+    assert text.startswith("conv-shift-reuse{tiling=rows} with n-tile=64 is built: ")
     assert "modelled, not measured" in text and "conv-implicit-gemm" in text
     assert len(said) == 1, "the second is the cheapest: no remark"
 

@@ -2,7 +2,7 @@
 // RUN: %tc-opt %s --compare-conv-schedules 2>&1 | %filecheck %s
 // RUN: %exits 3 %tc-opt %s --compare-conv-schedules="{n-tile=20}" | %filecheck %s --check-prefix=N20
 
-// CHECK: remark: conv-shift-reuse{tiling=rows} with n-tile=64 was asked for: {{.*}} us; conv-{{.*}} with n-tile=16 takes
+// CHECK: remark: conv-shift-reuse{tiling=rows} with n-tile=64 is built: {{.*}} us; conv-{{.*}} with n-tile=16 takes
 // CHECK-SAME: (modelled, not measured); pipeline conv takes the cheapest
 // CHECK: conv-implicit-gemm
 // CHECK: "tc.conv2d"

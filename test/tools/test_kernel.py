@@ -62,7 +62,7 @@ def test_call(kernel: tcir.Kernel) -> None:
     assert outcome.counters["mma"] > 0
 
 
-@pytest.mark.parametrize("change", ["count", "shape", "dtype", "list"])
+@pytest.mark.parametrize("change", ["count", "shape", "dtype", "byte order", "list"])
 def test_wrong_arrays(kernel: tcir.Kernel, change: str) -> None:
     arrays = [
         np.zeros((40, 48), ml_dtypes.bfloat16),
@@ -79,6 +79,9 @@ def test_wrong_arrays(kernel: tcir.Kernel, change: str) -> None:
     elif change == "dtype":
         arrays[1] = arrays[1].astype(np.float16)
         message += "float16\\[48, 24\\]"
+    elif change == "byte order":
+        arrays[2] = arrays[2].astype(">f4")
+        message = "argument 2: expected an array float32\\[40, 24\\], got .* byte order \\(>f4\\)"
     else:
         arrays[1] = [[0]]
         message += "list"

@@ -85,6 +85,20 @@ COUNT = """.version 8.8
  ret;
 }
 """
+DYNAMIC = """.version 8.8
+.target sm_100a
+.address_size 64
+.extern .shared .align 16 .b8 buffer[];
+.visible .entry k()
+{
+ .reg .b32 %r<4>;
+ mov.u32 %r1, buffer;
+ st.shared.u32 [%r1], %r1;
+ ret;
+}
+"""
+LARGE = (ROOT / "examples/matmul.mlir").read_text()
+LARGE = re.sub(r"tensor<\d+x\d+x", "tensor<100000x100000x", LARGE)
 TYPO = COUNT.replace(" ret;", " tcgen05.comit.cta_group::1.mbarrier::arrive::one.b64 [%rd1]; ret;")
 MAP = {
     "array": "m.npy", "mode": "tiled", "dtype": "f16", "dims": [64, 128],
@@ -117,6 +131,9 @@ def _made() -> dict[str, bytes]:
         "sm_100.ptx": ALLOC.format(version="8.8", target="sm_100"),
         "old.ptx": ALLOC.format(version="7.0", target="sm_100a"),
         "typo.ptx": TYPO,
+        "dynamic.ptx": DYNAMIC,
+        "large.mlir": LARGE,
+        "conv.mlir": (ROOT / "examples/resnet50_conv2_3x3.mlir").read_text(),
         "junk.bin": "\u00e4",
         "list.json": "[]",
     }
@@ -214,6 +231,8 @@ TC_RUN = {
     "a dump of nothing": Case(U + "--break-at 40 --dump x", 3, "dump: expected registers"),
     "no shared memory": Case(
         "tc-run dead.ptx --grid 1 --block 32 --dynamic-smem x", 3, "expected a number from 0"),
+    "shared memory without its flag": Case(
+        "tc-run dynamic.ptx --grid 1 --block 1", 1, out="the launch gives no dynamic_smem"),
     "the block is known": Case("tc-run reqntid.ptx", 3, "expected --grid: no file next to"),
     "CTAs race, not warps": Case(
         "tc-run count.ptx --grid 2 --block 64 --arg zeros=u32,1", 1,
@@ -270,6 +289,11 @@ TC_OPT = {
     "orders of nothing": Case("tc-opt f.mlir --orders=5", 3, "--orders: expected --validate-each"),
     "a generalized fill": Case(
         "tc-opt matmul.mlir --linalg-generalize-named-ops --raise-to-tc", 0, out=r'"tc.matmul"'),
+    "a billion elements": Case(
+        "tc-opt large.mlir --pipeline=gemm --validate-each", 2, "expected an execution within"),
+    "a schedule that is not the cheapest": Case(
+        "tc-opt conv.mlir --pipeline=conv-shift-reuse", 0,
+        r"with n-tile=64 is built: .* us; .* n-tile=16 takes .* \(modelled, not measured\)"),
     "a negative seed": Case("tc-opt f.mlir --seed=-1 --validate-each", 3, "a seed of at least 0"),
     "20,000 modules": Case("tc-opt deep.mlir", 4, "ended by SIGSEGV before the first pass"),
     "the version": Case("tc-opt --version", 0, out=r"tc-opt \d"),
