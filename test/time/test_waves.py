@@ -35,6 +35,11 @@ def test_a_cta_that_fits_on_no_sm_is_refused() -> None:
         ctas_per_sm(128, 64, 228 << 10, "sm_100a")
 
 
+def test_a_launch_without_ctas_is_refused() -> None:
+    with pytest.raises(LaunchError, match="at least one CTA, got 0"):
+        modelled_time(_arithmetic(), C, 0)
+
+
 def _arithmetic(shared: int = 200 << 10) -> EventStream:
     stream = EventStream(block=(32, 1, 1), registers=32, shared_bytes=shared)
     Warp(stream, 0).op("alu", count=5000)
@@ -81,3 +86,18 @@ def test_pairs_take_two_sms() -> None:
 def test_it_says_that_it_is_modelled_and_at_which_clock() -> None:
     text = str(modelled_time(_arithmetic(), Constants("sm_100a", {"clock": "power"}), 148))
     assert text.startswith("modelled: 8.20 us (12300 cycles at 1.5 GHz) on sm_100a, 1 wave")
+
+
+def test_a_cta_that_ends_makes_room_for_the_next() -> None:
+    """Of one long and many short CTAs on an SM, the short ones do not wait for a wave's end."""
+    stream = EventStream(block=(32, 1, 1), registers=32, shared_bytes=100 << 10)  # two on an SM
+    warp = Warp(stream, 0)
+    warp.op("alu", count=4)
+    warp.wait(warp.load(16 << 10))
+    times = {n: modelled_time(stream, C, 148 * n).cycles for n in (1, 2, 3, 4, 6, 8, 40)}
+    one, pair = times[1] - C["kernel-start"], times[2] - C["kernel-start"]
+    assert one < pair < one + 16384 / 64 + 50  # only the port is shared
+    assert times[3] < times[4] < times[2] + pair + C["cta-start"] + 50
+    steady = (times[8] - times[6]) / 2
+    assert (times[40] - times[8]) / 32 == pytest.approx(steady, rel=0.02)
+    assert steady >= 16384 / 64

@@ -38,24 +38,31 @@ class Surroundings:
 
     active_sms:   SMs that share global memory
     hbm_fraction: share of the bytes loaded that L2 does not have
-    residents:    CTAs (or clusters) like the recorded ones on each SM
+    residents:    CTAs (or clusters) like the recorded ones that an SM holds at a time
+    ctas:         that it executes in all: one that ends makes room for the next
     """
 
     active_sms: int = 1
     hbm_fraction: float = 0.0
     residents: int = 1
+    ctas: int = 0
+
+    @property
+    def count(self) -> int:
+        """CTAs in all, at least those that are there at first."""
+        return max(self.ctas, self.residents)
 
 
 @dataclass
 class _Lane:
-    """A warp of one resident.
+    """A warp of one CTA of those that the SM executes.
 
     next, issued: its event, and of a run of arithmetic the instructions that have been issued
     loads:        when the last of its loads is there; before_mma: of those before its last mma.sync
     """
 
     events: list[int]
-    resident: int
+    instance: int
     sm: Sm
     quarter: int
     track: str
@@ -93,7 +100,7 @@ class _Run:
         """What ended each wait, and the wait's span."""
         self.hbm_share = self.c["hbm"] / self.c["clock"] / around.active_sms
         self.lanes = list(self._lanes())
-        total = len(stream) * around.residents
+        total = len(stream) * around.count
         self.complete: list[float | None] = [None] * total
         self.arrived: list[float | None] = [None] * total
         self.span_of = [-1] * total
@@ -127,33 +134,38 @@ class _Run:
         }
 
     def _lanes(self) -> list[_Lane]:
-        """Every warp of every resident, with the indices of its events."""
+        """Every warp of every CTA, with the indices of its events."""
         programs: dict[tuple[int, int], list[int]] = {}
         for index, event in enumerate(self.stream):
             programs.setdefault((event.cta, event.warp), []).append(index)
         width = 1 + max((warp for _, warp in programs), default=0)
-        several = self.around.residents > 1
+        several = self.around.count > 1
         return [
             _Lane(
                 events,
-                resident,
+                instance,
                 self.sms[cta],
-                (warp + resident * width) % SUB_PARTITIONS,
-                f"{f'resident {resident} ' if several else ''}CTA {cta} warp {warp}",
+                (warp + instance * width) % SUB_PARTITIONS,
+                f"{f'number {instance} ' if several else ''}CTA {cta} warp {warp}",
             )
-            for resident in range(self.around.residents)
+            for instance in range(self.around.count)
             for (cta, warp), events in programs.items()
         ]
 
     def timeline(self) -> Timeline:
         """Executes all events in order of time."""
-        ready: list[tuple[float, int]] = [(0.0, number) for number in range(len(self.lanes))]
+        ready: list[tuple[float, int]] = []
+        width = len(self.lanes) // self.around.count
+        running, ended = [width] * self.around.count, [0.0] * self.around.count
+        started = self.around.residents
+        for number in range(width * started):
+            heappush(ready, (0.0, number))
         blocked: dict[int, list[int]] = {}
         left = sum(len(lane.events) for lane in self.lanes)
         while ready:
             _, number = heappop(ready)
             lane = self.lanes[number]
-            base = lane.resident * len(self.stream)
+            base = lane.instance * len(self.stream)
             index = lane.events[lane.next]
             event = self.stream[index]
             key = base + index
@@ -178,6 +190,14 @@ class _Run:
             lane.next += 1
             if lane.next < len(lane.events):
                 heappush(ready, (lane.time, number))
+                continue
+            running[lane.instance] -= 1
+            ended[lane.instance] = max(ended[lane.instance], lane.time)
+            if not running[lane.instance] and started < self.around.count:
+                for following in range(width * started, width * (started + 1)):
+                    self.lanes[following].time = ended[lane.instance] + self.c["cta-start"]
+                    heappush(ready, (self.lanes[following].time, following))
+                started += 1
         if left:
             stuck = next(lane for lane in self.lanes if lane.next < len(lane.events))
             raise LaunchError(
@@ -225,7 +245,7 @@ class _Run:
             self.span_of[key] = len(self.spans)
         self.spans.append(Span(lane.track, event.op, start, lane.time, key))
         if event.after and event.op in WAITS:
-            base = lane.resident * len(self.stream)
+            base = lane.instance * len(self.stream)
             times = self.arrived if event.op == "bar.sync" else self.complete
             last = max((base + i for i in event.after), key=lambda k: times[k] or 0.0)
             if event.op != "bar.sync" or (times[last] or 0.0) > start:
@@ -241,7 +261,7 @@ class _Run:
 
     def _after(self, lane: _Lane, event: Event) -> float:
         """When all that this event waited for is complete."""
-        base = lane.resident * len(self.stream)
+        base = lane.instance * len(self.stream)
         return max((self.complete[base + index] or 0.0 for index in event.after), default=0.0)
 
     # Tensor core.
@@ -384,7 +404,7 @@ class _Run:
         return max(at + self.c["wait-ready"], ended)
 
     def _bar_sync(self, lane: _Lane, key: int, event: Event, at: float) -> float:
-        base = lane.resident * len(self.stream)
+        base = lane.instance * len(self.stream)
         last = max((self.arrived[base + index] or 0.0 for index in event.after), default=at)
         return max(at, last) + self.c["bar-sync"]
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 WARP_THREADS = 32
 THREADS_PER_SM = 2048
 CTAS_PER_SM = 32
+STEADY = 3
+"""Waves after which CTAs of an SM follow one another at a constant rate."""
 REGISTER_UNIT = 256
 """Registers are given to a warp in units of so many (CUDA occupancy calculator)."""
 LOADS = ("tma.load", "bulk.load", "cp.async", "ld.global")
@@ -30,9 +32,10 @@ class ModelledTime:
 
     cycles:    of the SM that is busy longest, without `launch_us`
     residents: CTAs on an SM at a time, or clusters on as many SMs as one has CTAs
-    waves:     how many of those one after the other, the last possibly with fewer
+    waves:     how many of those one after the other, the last possibly with fewer; where an SM
+               holds several, one that ends makes room for the next, and waves blur
     launch_us: what a launch takes beside its kernel
-    limits:    of a full wave, the share of time in which each resource was busy
+    limits:    of the first waves, the share of time in which each resource was busy
     """
 
     cycles: float
@@ -99,6 +102,8 @@ def modelled_time(
     unique_bytes: of the arrays that the launch reads and writes, each once, of which it moves no
                   more than its loads and stores; without it, all loads hit L2
     """
+    if ctas < 1:
+        raise LaunchError(f"time model: expected a launch of at least one CTA, got {ctas}")
     constants = target if isinstance(target, Constants) else Constants(target)
     chip = target_of(constants.target)
     threads = stream.block[0] * stream.block[1] * stream.block[2]
@@ -109,25 +114,35 @@ def modelled_time(
     unique = min(unique_bytes or 0, loaded + stored)
     missed = min(1.0, unique / loaded) if loaded else 0.0
 
-    def wave(per_slot: int, active: int) -> Timeline:
-        return simulate(stream, constants, Surroundings(active * cluster, missed, per_slot))
+    most = -(-clusters // slots)  # of the SM that has the most of them
 
-    full, rest = divmod(clusters, slots * residents)
-    cycles, lines = 0.0, list[Timeline]()
-    if full:
-        lines.append(wave(residents, slots))
-        cycles += full * lines[-1].cycles
-    if rest:
-        lines.append(wave(-(-rest // slots), min(rest, slots)))
-        cycles += lines[-1].cycles
-    waves = full + (rest > 0)
-    cycles += constants["kernel-start"] + (waves - 1) * constants["cta-start"]
-    clock, bound = constants["clock"], lines[0].bound if lines else "latency"
+    def line(active: int, at_a_time: int, ctas: int) -> Timeline:
+        around = Surroundings(active * cluster, missed, at_a_time, ctas)
+        return simulate(stream, constants, around)
+
+    if most <= residents:
+        first = line(min(clusters, slots), most, most)
+        cycles = first.cycles
+    elif residents > 1:  # one that ends makes room for the next, so waves blur
+        some = min(most, STEADY * residents)
+        first = line(slots, residents, some)
+        cycles = first.cycles
+        if most > some:
+            before = line(slots, residents, some - residents).cycles
+            cycles += (most - some) * (cycles - before) / residents
+    else:
+        rest = clusters % slots
+        first = line(slots, 1, 1)
+        last = line(rest, 1, 1) if rest else first
+        cycles = (most - 1) * (first.cycles + constants["cta-start"]) + last.cycles
+    waves = -(-most // residents)
+    cycles += constants["kernel-start"]
+    clock, bound = constants["clock"], first.bound
     if (at_least := unique / constants["hbm"] * clock) > cycles:
         cycles, bound = at_least, "HBM"
-    limits = lines[0].limits if lines else {}
+    launch = constants["launch"]
     return ModelledTime(
-        cycles, clock, constants.target, residents, waves, constants["launch"], limits, bound
+        cycles, clock, constants.target, residents, waves, launch, first.limits, bound
     )
 
 
