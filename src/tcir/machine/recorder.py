@@ -7,12 +7,15 @@ have `WarpEvents`, to which instructions and units say what they do; all others 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tcir.machine.events import Event, EventStream, Recording, Triple
 from tcir.machine.order.clocks import Component
 from tcir.machine.order.mbarrier import Mbarrier
 from tcir.machine.order.operation import Operation
+
+NOTHING: Mapping[str, int | str] = {}
+NO_MISS = (0, 0)
 
 
 class _Draft:
@@ -171,7 +174,7 @@ class WarpEvents:
         self.last = -1
         """Its event that is being executed, or was last."""
         self._counted = 0
-        self._missed = (0, 0)
+        self._missed = NO_MISS
         """Line of the wait that failed last, and the instructions before it failed first."""
         self._found: tuple[int, list[int]] | None = None
         """Address of the mbarrier, and the events, that ended the wait that succeeds now."""
@@ -184,20 +187,28 @@ class WarpEvents:
 
     # --- instructions ----------------------------------------------------------------------------
 
-    def begin(self, op: str, line: int) -> None:
+    def begin(self, op: str, line: int, details: Mapping[str, int | str] = NOTHING) -> None:
         """An instruction starts; the plain ones before it become an event of their own."""
-        before, self._missed = self._executed() - 1, (0, 0)
-        self._add(op, line, before)
+        self._missed = NO_MISS
+        executed = self._executed()
+        self._add(op, line, executed - 1, executed, details)
 
     def exit(self) -> None:
         """The warp has ended, with an instruction that is no plain one."""
         drafts = self.recorder.drafts
         self.begin("exit", drafts[self.last].line if self.last >= 0 else 0)
 
-    def _add(self, op: str, line: int, before: int) -> None:
+    def _add(
+        self,
+        op: str,
+        line: int,
+        before: int,
+        executed: int,
+        details: Mapping[str, int | str] = NOTHING,
+    ) -> None:
         drafts = self.recorder.drafts
         plain = before - self._counted
-        self._counted = self._executed()
+        self._counted = executed
         if plain > 0:
             alu = _Draft(self._cta, self._warp, "alu", line)
             alu.detail["count"] = plain
@@ -206,9 +217,11 @@ class WarpEvents:
             drafts[self.last].detail["count"] = int(drafts[self.last].detail["count"]) + 1
             return
         self.last = self.recorder.current = len(drafts)
-        drafts.append(_Draft(self._cta, self._warp, op, line))
+        drafts.append(draft := _Draft(self._cta, self._warp, op, line))
+        if details:
+            draft.detail.update(details)
         if op == "sfu":
-            drafts[self.last].detail["count"] = 1
+            draft.detail["count"] = 1
 
     def note(self, **detail: int | str) -> None:
         """Details of the running instruction; bytes of several copies add up."""
@@ -237,15 +250,15 @@ class WarpEvents:
 
     def waited(self, op: str, line: int, *, over: bool) -> None:
         """A wait was tried. Polls that fail are no events, nor the loop around them."""
-        before, found = self._executed() - 1, self._found
-        self._found = None
+        executed, found = self._executed(), self._found
+        before, self._found = executed - 1, None
         if self._missed[0] == line:
             before = self._missed[1]
         if not over:
             self._missed = line, before
             return
-        self._missed = 0, 0
-        self._add(op, line, before)
+        self._missed = NO_MISS
+        self._add(op, line, before, executed)
         if found is not None:
             self.note(barrier=found[0])
             self.wait_for(found[1])

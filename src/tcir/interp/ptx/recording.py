@@ -136,9 +136,7 @@ def _plain(op: Op, kind: str) -> Run:
         events = w.agent.events
         if events is None:
             return inner(w, m)
-        events.begin(kind, line)
-        if details:
-            events.note(**details)
+        events.begin(kind, line, details)
         if told is not None:
             told(events)
         if counter is None:
