@@ -240,6 +240,7 @@ def test_what_cannot_be_written_is_refused_before_the_run(
 ) -> None:
     said = refused(capsys, "--trace=nowhere/t.pftrace")
     assert "--trace nowhere/t.pftrace: there is no directory 'nowhere'" in said
+    assert "--trace: expected a file name" in refused(capsys, "--trace=")
     said = refused(capsys, "--trace=t.pftrace", "--interactive")
     assert "--trace: expected no --interactive" in said
     Path("k.ptx").write_text(KERNEL.replace("BODY", "").replace("sm_100a", "sm_89"))

@@ -164,6 +164,8 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         raise InputError("--jobs: expected --validate-each, which executes the program")
     if parsed.budget is not None and parsed.validate_each is None:
         raise InputError("--budget: expected --validate-each, which executes the program")
+    if parsed.trace == "":
+        raise InputError("--trace: expected a file name")
     if parsed.trace is not None and (parsed.validate_each is None or parsed.emit not in CODE[1:]):
         raise InputError(
             "--trace: expected --validate-each and --emit=ptx, cubin or sass: it is of the run of "

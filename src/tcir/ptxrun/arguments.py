@@ -179,6 +179,8 @@ def _check_ways(options: argparse.Namespace) -> None:
     if len(ways) > 1:
         flags = " and ".join(f"--{flag.replace('_', '-')}" for flag in ways)
         raise LaunchError(f"expected one of {flags}")
+    if options.trace == "":
+        raise LaunchError("--trace: expected a file name")
     if options.trace and (ways or options.bundle):
         other = ways[0].replace("_", "-") if ways else "bundle"
         raise LaunchError(f"--trace: expected no --{other}, which runs no launch to its end")

@@ -164,7 +164,8 @@ def timeline_picture(
 
     from .timeline import timeline_view
 
-    return timeline_view(timelines(read_text(path)[0], pipeline, target, entry), cycles)
+    program = read_text(path)[0] if path == "-" else Path(path)
+    return timeline_view(timelines(program, pipeline, target, entry), cycles)
 
 
 def _check_atoms(arguments: argparse.Namespace) -> None:
