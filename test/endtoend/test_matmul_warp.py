@@ -275,8 +275,6 @@ def test_double_buffered_tf32_tile() -> None:
     run_tf32(128)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
 def test_double_buffered_tf32_2048() -> None:
     run_tf32(2048)
 

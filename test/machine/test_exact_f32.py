@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tcir.machine.numerics.exact_f32 import add_exactly
+from tcir.machine.numerics.exact_f32 import add_exactly, exact_products
 from tcir.machine.numerics.fused import FusedParams
 from tcir.machine.numerics.types import MmaTypes
 
@@ -70,6 +70,25 @@ def test_sums(name: str, adds: bool, one_b: bool) -> None:
     done, found = add(a, b, d, name, adds=adds)
     assert done
     np.testing.assert_array_equal(found, a @ b.swapaxes(1, 2) + (d if adds else 0))
+
+
+@pytest.mark.parametrize("adds", [True, False])
+@pytest.mark.parametrize("several", [True, False])
+def test_products(several: bool, adds: bool) -> None:
+    """One, or several with a leading axis; D-in stays as it is."""
+    a, b, d = operands() if several else (x[0] for x in operands())
+    words = d.astype(np.float32).view(np.uint32)
+    before = words.copy()
+    given = codes(a, "f16"), codes(b, "f16"), words if adds else None
+    found = exact_products(*given, MmaTypes("f16", "f16"), FusedParams())
+    assert found is not None
+    expected = a @ b.swapaxes(-1, -2) + (d if adds else 0)
+    np.testing.assert_array_equal(found.view(np.float32), expected)
+    np.testing.assert_array_equal(words, before)
+    assert exact_products(*given, MmaTypes("f16", "f16", "f16"), FusedParams()) is None
+    d.reshape(-1)[-1] = 2.0**24
+    given = *given[:2], d.astype(np.float32).view(np.uint32)
+    assert exact_products(*given, MmaTypes("f16", "f16"), FusedParams()) is None
 
 
 def test_signs_and_zeros() -> None:

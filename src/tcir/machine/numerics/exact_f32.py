@@ -59,6 +59,23 @@ def add_exactly(
     return bool(_add_exactly(av, bv, d, lanes, column, adds, limits))
 
 
+def exact_products(
+    a: Codes, b: Codes, d: NDArray[np.uint32] | None, types: ProductTypes, params: FusedParams
+) -> NDArray[np.uint32] | None:
+    """D = A · Bᵀ (+ D) for codes A [..., M, K], B [..., N, K] and D [..., M, N], of any number of
+    instructions along K; None: there may be something to round or to truncate, or D is not f32.
+    """
+    if types.d_type != "f32":
+        return None
+    shape = (*a.shape[:-1], b.shape[-2])
+    words = np.zeros(shape, np.uint32) if d is None else d.astype(np.uint32, order="C")
+    each = words.reshape(-1, *shape[-2:])
+    left, right = a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:])
+    rows = np.arange(shape[-2])
+    done = add_exactly(left, right, each, rows, 0, types, params, d is not None)
+    return words if done else None
+
+
 @cache
 def _table(name: str) -> Values:
     codes = np.arange(1 << FLOATS[name].bits, dtype=np.int64)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.errors import NotModelled
+from tcir.machine.numerics.exact_f32 import exact_products
 from tcir.machine.numerics.formats import ELEMENT_BITS, INTEGERS, decode
 from tcir.machine.numerics.fused import NAN, FusedParams, fused_mma, integer_mma
 from tcir.machine.numerics.types import MmaTypes
@@ -88,6 +89,9 @@ def warp_mma(
         return _through_f16(a, b, c, a_type=a_type, b_type=b_type, d_type=d_type, part=part)
     length = 8 * part.operand_bytes // bits
     params, types = part.params(d_type), MmaTypes(a_type, b_type, d_type)
+    exact = exact_products(a, b, c, types, params)
+    if exact is not None:
+        return exact
     for k in range(0, a.shape[-1], length):
         span = slice(k, k + length)
         c = fused_mma(

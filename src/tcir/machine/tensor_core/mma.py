@@ -7,6 +7,7 @@ from functools import cache
 from tcir.machine.assumptions import Assumptions
 from tcir.machine.errors import MachineError
 from tcir.machine.memory.tensor_memory import LANES
+from tcir.machine.numerics.exact_f32 import exact_products
 from tcir.machine.numerics.fused import FusedParams, fast_mma, fused_mma, integer_mma, scaled_d
 from tcir.machine.numerics.products import product_form
 from tcir.machine.numerics.types import MmaTypes
@@ -139,6 +140,10 @@ class Mma:
         params = fused_params(self.machine.assumptions, i.d_type)
 
         def multiply() -> Words:
+            if select is None and not scale:
+                exact = exact_products(a, b, d, i, params)
+                if exact is not None:
+                    return exact
             return fused_mma(a, b, d, i, select=select, scale_input_d=scale, params=params)
 
         products = self.machine.options.products
