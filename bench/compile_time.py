@@ -50,6 +50,7 @@ class Case:
                 **os.environ,
                 "TRITON_CACHE_DIR": f"{folder}/triton",
                 "CUTE_DSL_CACHE_DIR": f"{folder}/cute",
+                "TCIR_CACHE_DIR": f"{folder}/tcir",
                 "TMPDIR": folder,
             }
             environment.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages have byte code
