@@ -66,8 +66,12 @@ resource, which serves in order of request:
 An mma is complete when its A has been read and its columns are done; its commit then arrives, and a
 waiting thread continues `mbarrier` cycles later. Several sources measured the
 whole chain; the parts are calculated from it. A load of an SM that is alone is a *light* one of NV;
-beside other SMs its bytes take the port's rate. This rule, not a number, was chosen after the first
-comparison with the ladders: a load that ends before its last byte has passed the port cannot be.
+beside other SMs its bytes take the port's rate.
+
+No number was fitted to whole kernels, but rules were corrected with them in view: after the first
+comparison with the ladders, that a load cannot end before its last byte has passed the port, and
+that stores of threads take the rate measured of TMA's; with matmul-warp and gemv-simt on an H200,
+that a warp that stalls holds no scheduler, and that a CTA that ends makes room for the next.
 
 `modelled_time(stream, target, ctas, unique_bytes=...)` adds the rest: CTAs per SM from threads,
 registers and shared memory; waves over the SMs, the last with fewer CTAs, where an SM holds several
