@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tcir.machine.refusal import TensorMapError
 from tcir.machine.tma.im2col_walk import im2col_elements
+from tcir.machine.tma.tensor_encoding import replace as replace_field
 from tcir.machine.tma.tensor_map import DecodedMap, TensorMap, decode
 from tcir.machine.tma.tensor_walk import OUTSIDE, tile_elements, whole_boxes
 
@@ -423,3 +424,35 @@ def test_global_address_must_be_aligned():
         TensorMapError, match="global address: expected a multiple of 16, got 0x70008"
     ):
         tiled().encode(BASE + 8)
+
+
+# --- from zeros, field by field ------------------------------------------------------------------
+
+
+def from_zeros(left_out: str = "") -> bytes:
+    """As Triton's kernels make a map: every field of tensormap.replace, on 128 bytes of zeros."""
+    written = [("global_address", BASE, 0), ("rank", 1, 0), ("elemtype", 6, 0)]
+    written += [("interleave_layout", 0, 0), ("swizzle_mode", 3, 0), ("fill_mode", 0, 0)]
+    written += [("box_dim", size, n) for n, size in enumerate((64, 16))]
+    written += [("global_dim", size, n) for n, size in enumerate((128, 40))]
+    written += [("global_stride", 256, 0), *[("element_stride", 1, n) for n in (0, 1)]]
+    raw = bytes(128)
+    for field, value, ordinal in written:
+        if field != left_out:
+            raw = replace_field(raw, field, value, ordinal)
+    return raw
+
+
+def test_a_map_made_from_zeros() -> None:
+    whole = np.zeros((40, 128), np.float16)
+    want = TensorMap.tiled(
+        whole, dtype="f16", dims=[128, 40], strides_bytes=[256], box=[64, 16], swizzle="128B"
+    )
+    assert decode(from_zeros()).fields == want.fields
+    assert decode(from_zeros()).address == BASE
+
+
+@pytest.mark.parametrize("field", ["box_dim", "element_stride"])
+def test_a_field_that_stays_zero_is_refused_where_it_must_not_be(field: str) -> None:
+    with pytest.raises(TensorMapError, match=r"expected"):
+        decode(from_zeros(field))

@@ -76,11 +76,17 @@ def launch(
 
 @pytest.mark.parametrize(
     ("publish", "acquire"),
-    [(COPY_RELEASE, ACQUIRE), (BY_HAND + RELEASE, ACQUIRE)],
+    [
+        (COPY_RELEASE, ACQUIRE),
+        (BY_HAND + RELEASE, ACQUIRE),
+        (f"{COPY_RELEASE} {ACQUIRE}", ""),
+        (f"{BY_HAND}{RELEASE} {ACQUIRE}", ""),
+    ],
 )
 def test_a_replaced_map_is_used(
     publish: str, acquire: str, assemble: Callable[[str], bytes]
 ) -> None:
+    """Acquired by the warp that uses it, or by its writer before the barrier."""
     report, data, want = launch(publish, acquire, assemble)
     assert report.ok and not report.findings, str(report)
     np.testing.assert_array_equal(data, want)
@@ -93,6 +99,7 @@ def test_a_replaced_map_is_used(
         (BY_HAND, ACQUIRE, "generic.release (or tensormap.cp_fenceproxy) by the writer"),
         (BY_HAND, "", "generic.release (or tensormap.cp_fenceproxy) by the writer"),
         (RELEASE + BY_HAND, ACQUIRE, "generic.release (or tensormap.cp_fenceproxy) by the writer"),
+        (f"{ACQUIRE} {COPY_RELEASE}", "", "generic.acquire on the map by its user"),
     ],
 )
 def test_a_missing_fence_is_named(

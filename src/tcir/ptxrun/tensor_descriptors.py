@@ -23,12 +23,20 @@ def check_metadata(entries: object) -> tuple[Mapping[str, object], ...]:
 
 
 def descriptor(
-    array: object, number: int, entries: Sequence[Mapping[str, object]]
+    array: object,
+    number: int,
+    entries: Sequence[Mapping[str, object]],
+    *,
+    shape: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+    oob_fill: str = "zero",
+    tf32: bool = False,
 ) -> list[TensorMap | np.int32 | np.int64]:
     """What a kernel gets for its descriptor `number`: a tensor map, the shape, the strides.
 
-    The numbers of `elem_type` are those of tensormap.replace; `block_size` has the outermost
-    dimension first; 4-bit elements (`fp4_padded`) come two in a byte. Raises LaunchError.
+    shape, strides: in elements; None: those of `array`. tf32: whether TMA rounds f32 to it. The
+    numbers of `elem_type` are those of tensormap.replace; `block_size` has the outermost dimension
+    first; 4-bit elements (`fp4_padded`) come two in a byte. Raises LaunchError.
     """
     if number >= len(entries):
         raise LaunchError(
@@ -45,26 +53,26 @@ def descriptor(
     swizzle, size, kind, block = (_numbers(meta[name], name) for name in FIELDS[:4])
     if not isinstance(array, np.ndarray):
         raise LaunchError("expected an array, got a scalar or bytes")
-    if array.itemsize != size[0] or array.ndim != len(block):
+    dims = list(array.shape if shape is None else shape)
+    steps = [n // array.itemsize for n in array.strides] if strides is None else list(strides)
+    if array.itemsize != size[0] or len(dims) != len(block):
         raise LaunchError(
             f"expected an array of {len(block)} dimensions and {size[0]} bytes an element, got "
-            f"{array.dtype.name}{list(array.shape)}"
+            f"{array.dtype.name}{dims}"
         )
     if swizzle[0] >= len(SWIZZLES) or kind[0] >= len(TYPES):
         raise LaunchError(f"tensordesc_meta[{number}]: unknown swizzle or elem_type in {meta}")
-    dims = list(array.shape)
-    if meta["fp4_padded"]:
-        dims[-1] *= 2
+    last = dims[-1] * (2 if meta["fp4_padded"] else 1)
     tensor_map = TensorMap.tiled(
         array,
-        dtype=list(TYPES)[kind[0]],
-        dims=dims[::-1],
-        strides_bytes=array.strides[-2::-1] if array.ndim > 1 else [],
+        dtype="tf32" if tf32 else list(TYPES)[kind[0]],
+        dims=[last, *dims[:-1][::-1]],
+        strides_bytes=[step * array.itemsize for step in steps[:-1][::-1]],
         box=block[::-1],
         swizzle=SWIZZLES[swizzle[0]],
+        oob_fill=oob_fill,
     )
-    strides = [np.int64(n // array.itemsize) for n in array.strides]
-    return [tensor_map, *map(np.int32, array.shape), *strides]
+    return [tensor_map, *map(np.int32, dims), *map(np.int64, steps)]
 
 
 def _numbers(value: object, name: str) -> list[int]:

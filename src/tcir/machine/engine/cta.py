@@ -51,6 +51,7 @@ class Cta:
         self.barriers: dict[int, BarrierRound] = {}
         self.agents: list[Agent] = []
         self.remote_accesses: dict[Component, Access] = {}
+        self.acquired_maps: dict[int, dict[Component, tuple[int, Clock]]] = {}
         """The last access of each component of another CTA to this one's memories."""
         self.collectors: dict[str, Collected] = {}
         """The tensor core's buffers for operands: "a", "b0" to "b3"; of a pair at its even CTA."""

@@ -109,6 +109,8 @@ class CtaProtocol(Protocol):
     all_mbarriers: list[Mbarrier]
     barriers: dict[int, BarrierRound]
     remote_accesses: dict[Component, Access]
+    acquired_maps: dict[int, dict[Component, tuple[int, Clock]]]
+    """Of tensor maps in global memory: the last acquire of each agent, and what it knew then."""
     collectors: dict[str, Collected]
 
     @property

@@ -112,6 +112,12 @@ def _open(raw: bytes) -> list[int]:
     return list(_LAYOUT.unpack_from(raw))
 
 
+def _blank() -> list[int]:
+    values = list(_LAYOUT.unpack_from(bytes(MAP_BYTES)))
+    values[0], values[_CODES["mode"]] = _MAGIC, _MODES.index("tiled")
+    return values
+
+
 @lru_cache(maxsize=256)
 def decode(raw: bytes) -> DecodedMap:
     """Inverse of `encode`; TensorMapError on bytes that `encode` or `replace` did not produce."""
@@ -150,10 +156,12 @@ def decode(raw: bytes) -> DecodedMap:
 def replace(raw: bytes, field: str, value: int, ordinal: int = 0) -> bytes:
     """The map with one field changed, as tensormap.replace.tile does it.
 
+    128 bytes of zeros are a tiled map whose fields are all zeros: Triton's kernels make their maps
+    from them, field by field. What they leave at zero and must not be is refused when it is used.
     `rank` takes the rank minus one; dimensions, boxes and strides are in the driver's units. An
     enumerated field takes PTX's number. TensorMapError names a value out of range.
     """
-    values = _open(raw)
+    values = _blank() if raw == bytes(MAP_BYTES) else _open(raw)
     mode = _MODES[values[_CODES["mode"]]]
     require(mode == "tiled", "mode of the map", mode, "tiled", "tensormap.replace is .tile only")
     position, count, low, high = FIELDS[field]

@@ -4,13 +4,17 @@ TMA reads tensor maps through their own proxy. Between a write of the 128 bytes 
 tensormap.replace, both generic proxy) and a use, three things are required:
 `fence.proxy.tensormap::generic.release` by the writer (or `tensormap.cp_fenceproxy`, which copies
 and releases), synchronisation, and `fence.proxy.tensormap::generic.acquire` on the map's address by
-the user.
+the user, or by another thread of its CTA that it synchronises with afterwards: the fence has to lie
+on the way from the one to the other (PTX ISA 8.9, proxy-preserved base causality order, which takes
+accesses of one thread block together). Triton's kernels acquire in one warp and use the map in two.
 
 Sources: PTX ISA 9.7.9.28 (tensormap.replace), 9.7.13.16 (tensormap.cp_fenceproxy), 9.7.13.4
 (membar, fence).
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +29,8 @@ from tcir.machine.tma.tensor_encoding import MAP_BYTES, replace
 
 RELEASED = "tensormap"
 """Marks accesses that were released to the tensormap proxy."""
+ACQUIRED = "acquired tensor map"
+"""Marks how many acquires of a map, by address, an agent has executed."""
 
 
 class TensorMaps:
@@ -33,8 +39,6 @@ class TensorMaps:
     def __init__(self, agent: AgentProtocol, memory: Memory) -> None:
         self.agent, self.memory = agent, memory
         self.cta, self.machine = agent.cta, agent.machine
-        self._acquired: dict[int, Clock] = {}
-        """Global address of a map -> the clock at its last acquire."""
 
     def replace(
         self, space: str, address: int, field: str, value: int, ordinal: int = 0, *, site: object
@@ -57,7 +61,12 @@ class TensorMaps:
         """fence.proxy.tensormap::generic.acquire [address], 128."""
         self.agent.proceed(site)
         self._map_address(address, site)
-        self._acquired[address] = {**self.agent.clock, **self.agent.lanes.done()}
+        mark = (ACQUIRED, address, self.agent.me)
+        number = self.agent.clock.get(mark, 0) + 1
+        known = {**self.agent.clock, **self.agent.lanes.done()}
+        self.cta.acquired_maps.setdefault(address, {})[self.agent.me] = number, known
+        self.agent.clock[mark] = number
+        self.agent.lanes.step()
 
     def copy_release(self, target: int, source: int, *, site: object) -> None:
         """tensormap.cp_fenceproxy: copies a map from shared to global memory and releases it."""
@@ -95,12 +104,11 @@ class TensorMaps:
             return
         start = address - buffer.base
         where = slice(start // buffer.granule, (start + MAP_BYTES) // buffer.granule)
-        known = self._acquired.get(address, {})
+        acquires = list(self._acquires(address))
         for other in buffer.shadow.writers_at(where):
             if not self.agent.has_observed(buffer.shadow, where, other):
                 continue  # a race, reported by note_read below
-            released = marked(known, RELEASED, other)
-            if released and (observed(known, other) or observed_of(known, other, other.lanes)):
+            if any(_covers(known, other) for known in acquires):
                 continue
             missing = (
                 "fence.proxy.tensormap::generic.acquire on the map by its user, after the "
@@ -115,3 +123,15 @@ class TensorMaps:
             )  # fmt: skip
         mine = Access(access.component, access.number, access.kind, access.site, "tensormap")
         self.agent.note_read(buffer.shadow, where, mine)
+
+    def _acquires(self, address: int) -> Iterator[Clock]:
+        """What the CTA's agents knew at their last acquires of a map that this agent knows of."""
+        for agent, (number, known) in self.cta.acquired_maps.get(address, {}).items():
+            if self.agent.clock.get((ACQUIRED, address, agent), 0) >= number:
+                yield known
+
+
+def _covers(known: Clock, write: Access) -> bool:
+    """Whether a write was released and synchronised with before an acquire."""
+    seen = observed(known, write) or observed_of(known, write, write.lanes)
+    return marked(known, RELEASED, write) and seen

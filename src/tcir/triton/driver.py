@@ -1,0 +1,202 @@
+"""A driver for Triton's ``driver.active`` whose GPU is the simulated machine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from triton.backends.compiler import GPUTarget
+from triton.backends.driver import DriverBase
+from triton.compiler import compiler
+
+from tcir.errors import VerdictError
+from tcir.run import RunReport, Uninitialized, run_ptx
+from tcir.target import DEFAULT_TARGET
+from tcir.triton.tensors import arguments
+
+PROPERTIES = {
+    "max_shared_mem": DEFAULT_TARGET.smem_per_cta,
+    "max_num_regs": DEFAULT_TARGET.registers,
+    "multiprocessor_count": DEFAULT_TARGET.sms,
+    "warpSize": 32,
+    "sm_clock_rate": 1_965_000,
+    "mem_clock_rate": 3_996_000,
+    "mem_bus_width": 8192,
+}
+"""Of a B200; clocks in kHz."""
+
+
+@dataclass
+class Launches:
+    """What was executed so far, and how launches are executed.
+
+    options: keyword arguments of `tcir.run_ptx`. at_most: findings of a launch that are printed.
+    warnings: whether those are printed that shipping code shows to be harmless, too.
+    """
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    at_most: int = 5
+    warnings: bool = False
+    launches: int = 0
+    wrong: int = 0
+    seconds: float = 0.0
+    said: set[str] = field(default_factory=set)
+
+    def add(self, name: str, report: RunReport) -> None:
+        """Prints what was found; VerdictError for what ends a launch."""
+        self.launches += 1
+        self.seconds += report.seconds
+        sys.stdout.write(report.output)
+        bad = [each for each in report.findings if each.severity == "error"]
+        self.wrong += bool(bad)
+        shown = report.findings if self.warnings else bad
+        for finding in shown[: self.at_most]:
+            self.say(f"{name}: {finding}")
+        if len(shown) > self.at_most:
+            self.say(f"{name}: {len(shown) - self.at_most} more (--max-findings)")
+        if len(report.findings) > len(shown):
+            self.say(
+                f"{name}: {len(report.findings) - len(shown)} warnings (--warnings shows them)"
+            )
+        if report.errors or report.incomplete:
+            said = [*map(str, report.errors), *map(str, report.incomplete)]
+            raise VerdictError(f"{name}: " + "; ".join(said), report.exit_code)
+
+    def say(self, words: str) -> None:
+        """One line on standard error, once."""
+        if words not in self.said:
+            self.said.add(words)
+            print(f"tcir: {words}", file=sys.stderr)
+
+
+class Utils:
+    """What Triton asks a driver's C part for."""
+
+    def load_binary(
+        self, name: str, kernel: bytes, shared: int, device: int
+    ) -> tuple[bytes, tuple[str, bytes], int, int, int]:
+        """Module, function, registers, spills, most threads."""
+        return kernel, (name, kernel), 255, 0, 1024
+
+    def unload_module(self, module: bytes) -> None:
+        """Nothing was loaded."""
+
+    def get_device_properties(self, device: int) -> dict[str, int]:
+        """Of a B200."""
+        return PROPERTIES
+
+
+class Launcher:
+    """Of one kernel, as Triton makes and calls it."""
+
+    launches: Launches
+    ptx: dict[bytes, str]
+
+    def __init__(self, src: Any, metadata: Any) -> None:
+        self.signature, self.metadata = tuple(src.signature.values()), metadata
+        self.descriptors = tuple(getattr(metadata, "tensordesc_meta", None) or ())
+
+    def __call__(
+        self, x: int, y: int, z: int, stream: int, function: tuple[str, bytes],
+        packed: Any, said: Any, enter: Callable[[Any], None] | None,
+        leave: Callable[[Any], None] | None, *values: Any,
+    ) -> None:  # fmt: skip
+        """Executes the kernel; `values` are its arguments, constants included."""
+        name, cubin = function
+        meta, ctas = self.metadata, self.metadata.num_ctas
+        given = arguments(self.signature, values, self.descriptors)
+        for size in (meta.global_scratch_size, meta.profile_scratch_size):
+            room = np.zeros(size * x * y * z * ctas, np.uint8)
+            given.append(Uninitialized(room) if size else np.uint64(0))
+        if enter is not None:
+            enter(said)
+        if x and y and z:
+            report = run_ptx(
+                self.ptx[cubin], entry=name, grid=(x * ctas, y, z), cluster=(ctas, 1, 1),
+                dynamic_smem=meta.shared, args=given, programmatic=bool(meta.launch_pdl),
+                **self.launches.options,
+            )  # fmt: skip
+            self.launches.add(name, report)
+        if leave is not None:
+            leave(said)
+
+
+class SimulatedDriver(DriverBase):
+    """A B200 that is the simulated machine; its memory is the CPU's."""
+
+    def __init__(self, launches: Launches, autotune: str = "first") -> None:
+        super().__init__()
+        self.utils, self.autotune, self.launches = Utils(), autotune, launches
+        texts: dict[bytes, str] = {}
+        self.launcher_cls = type("Launcher", (Launcher,), {"launches": launches, "ptx": texts})
+        initialise = compiler.CompiledKernel.__init__
+
+        def keep(kernel: Any, *given: Any, **named: Any) -> None:
+            initialise(kernel, *given, **named)  # a launcher gets the cubin only
+            texts[kernel.asm["cubin"]] = kernel.asm["ptx"]
+
+        compiler.CompiledKernel.__init__ = keep
+
+    @classmethod
+    def is_active(cls) -> bool:
+        """Whether Triton may choose it: when asked to only."""
+        return False
+
+    def map_python_to_cpp_type(self, kind: str) -> str:
+        """No launcher in C is made."""
+        return kind
+
+    def get_current_target(self) -> GPUTarget:
+        """Compute capability 10.0."""
+        return GPUTarget("cuda", 100, 32)
+
+    def get_active_torch_device(self) -> torch.device:
+        """Where tensors are."""
+        return torch.device("cpu")
+
+    def get_benchmarker(self) -> Callable[..., list[float]]:
+        """For autotuners: times that are all the same, so the first configuration is taken.
+
+        With ``autotune="all"`` each is executed, and checked.
+        """
+
+        def measure(call: Callable[[], object], **_: Any) -> list[float]:
+            self.launches.say(
+                "autotuning: nothing is timed here; the first configuration is taken"
+                + (", all are executed" if self.autotune == "all" else "")
+            )
+            if self.autotune == "all":
+                call()
+            return [0.0, 0.0, 0.0]
+
+        return measure
+
+    def get_current_device(self) -> int:
+        """The only one."""
+        return 0
+
+    def set_current_device(self, device: int) -> None:
+        """There is only one."""
+
+    def get_device_capability(self, device: int = 0) -> tuple[int, int]:
+        """Of a B200."""
+        return 10, 0
+
+    def get_current_stream(self, device: int) -> int:
+        """Launches are done when they return."""
+        return 0
+
+    def get_device_interface(self) -> Any:
+        """torch's, as `tcir.triton.cuda` leaves it."""
+        return torch.cuda
+
+    def get_empty_cache_for_benchmark(self) -> torch.Tensor:
+        """Nothing is timed."""
+        return torch.empty(1)
+
+    def clear_cache(self, cache: torch.Tensor) -> None:
+        """Nothing is timed."""

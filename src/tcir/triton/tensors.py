@@ -1,0 +1,105 @@
+"""Arguments of a Triton kernel as `tcir.run_ptx` takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import ml_dtypes
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from tcir.errors import LaunchError
+from tcir.ptxrun.tensor_descriptors import descriptor
+
+Array: TypeAlias = NDArray[Any]
+FLOATS = {
+    torch.bfloat16: ml_dtypes.bfloat16,
+    torch.float8_e4m3fn: ml_dtypes.float8_e4m3fn,
+    torch.float8_e5m2: ml_dtypes.float8_e5m2,
+}
+"""Types that torch does not hand to numpy."""
+SCALARS = {
+    "i1": np.int8, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
+    "u1": np.uint8, "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
+    "fp16": np.float16, "fp32": np.float32, "f32": np.float32, "fp64": np.float64,
+}  # fmt: skip
+"""By the names of Triton's signatures."""
+
+
+class Storages:
+    """The memory of a launch's tensors, an array of bytes for each storage, shared with torch."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[int, Array] = {}
+
+    def array(self, tensor: torch.Tensor) -> Array:
+        """The elements as they lie in memory.
+
+        A contiguous tensor that is all of its storage keeps its shape, for findings that name an
+        element; of another it is everything from its first element on: a kernel may reach it.
+        """
+        if tensor.device.type != "cpu":
+            raise LaunchError(f"expected tensors of the CPU, got one on {tensor.device}")
+        tensor, storage = tensor.detach(), tensor.untyped_storage()
+        if storage.data_ptr() not in self._arrays:
+            raw = torch.empty(0, dtype=torch.uint8).set_(storage)
+            self._arrays[storage.data_ptr()] = raw.numpy()
+        data = self._arrays[storage.data_ptr()]
+        kind = np.dtype(
+            FLOATS.get(tensor.dtype) or torch.empty(0, dtype=tensor.dtype).numpy().dtype
+        )
+        if tensor.is_contiguous() and tensor.nbytes == data.nbytes:
+            return data.view(kind).reshape(tensor.shape)
+        data = data[tensor.storage_offset() * kind.itemsize :]
+        return data[: data.size // kind.itemsize * kind.itemsize].view(kind)
+
+
+def arguments(
+    signature: Sequence[Any], values: Sequence[Any], metadata: Sequence[Mapping[str, object]]
+) -> list[Any]:
+    """What a kernel gets for `values`, whose kinds the signature has; constants are in its code.
+
+    metadata: of the tensor maps, in order; empty: the kernel makes its descriptors
+    """
+    return list(_Arguments(metadata).made(tuple(signature), tuple(values)))
+
+
+class _Arguments:
+    def __init__(self, metadata: Sequence[Mapping[str, object]]) -> None:
+        self.metadata, self.descriptors, self.storages = metadata, 0, Storages()
+
+    def made(self, kind: Any, value: Any) -> Iterator[Any]:
+        """The parameters that an argument becomes."""
+        if isinstance(kind, tuple):
+            for each, inner in zip(kind, value, strict=True):
+                yield from self.made(each, inner)
+        elif kind == "constexpr":
+            return
+        elif kind.startswith("tensordesc"):
+            yield from self._descriptor(value)
+        elif kind.startswith("*"):
+            yield np.uint64(0) if value is None else self.storages.array(value)
+        elif kind in SCALARS:
+            yield SCALARS[kind](value)
+        else:
+            raise LaunchError(
+                f"expected arguments of {', '.join(SCALARS)}, pointers or descriptors, got {kind}"
+            )
+
+    def _descriptor(self, value: Any) -> Iterator[Any]:
+        base, shape, strides = self.storages.array(value.base), value.shape, value.strides
+        if self.metadata:
+            fill = "nan" if value.padding == "nan" else "zero"
+            yield from descriptor(
+                base, self.descriptors, self.metadata,
+                shape=shape, strides=strides, oob_fill=fill, tf32=value.round_f32_to_tf32,
+            )  # fmt: skip
+            self.descriptors += 1
+            return
+        yield base
+        yield from map(np.int64, [*shape, *strides])
+        yield from map(np.int8, [value.padding == "nan", value.round_f32_to_tf32])
+        yield from map(np.int32, shape)
+        yield from map(np.int64, strides)

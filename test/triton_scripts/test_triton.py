@@ -1,0 +1,90 @@
+"""Scripts of Triton kernels, unmodified, by ``python -m tcir.triton``."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).parent / "scripts"
+missing = [name for name in ("triton", "torch") if importlib.util.find_spec(name) is None]
+needs_triton = pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}")
+
+
+def run(*given: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tcir.triton", *map(str, given)],
+        capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, "TRITON_DEFAULT_FP_FUSION": "1"},
+    )  # fmt: skip
+
+
+@needs_triton
+@pytest.mark.parametrize(("autotune", "launches"), [("first", 1), ("all", 3)])
+def test_a_script_that_names_cuda(autotune: str, launches: int) -> None:
+    ended = run("--autotune", autotune, SCRIPTS / "vector_add.py")
+    assert (ended.returncode, ended.stdout) == (0, "right\n"), ended.stderr
+    assert f"tcir: {launches} launches executed" in ended.stderr
+    assert "the first configuration is taken" in ended.stderr
+
+
+@needs_triton
+@pytest.mark.parametrize("order", [[], ["--order-seed", "3"]])
+def test_pointers_and_descriptors(order: list[str]) -> None:
+    ended = run(*order, SCRIPTS / "matmul.py")
+    assert (ended.returncode, ended.stdout) == (0, "right\n"), ended.stderr
+    assert "3 launches executed" in ended.stderr and ", 0 with a result" in ended.stderr
+
+
+@needs_triton
+def test_a_race_is_found_at_the_script_s_line() -> None:
+    ended = run(SCRIPTS / "race.py")
+    assert ended.returncode == 1
+    assert "tcir: halves: race: " in ended.stderr and "(race.py:9)" in ended.stderr
+    assert ", 1 with a result that depends on timing" in ended.stderr
+
+
+@needs_triton
+def test_an_illegal_act_ends_the_script_at_the_launch() -> None:
+    ended = run(SCRIPTS / "outside.py")
+    assert ended.returncode == 1
+    assert "outside.py:12: error: fill: out-of-bounds" in ended.stderr
+    assert "(outside.py:8)" in ended.stderr and "Traceback" not in ended.stderr
+
+
+@needs_triton
+def test_what_the_script_raises_is_told_as_python_does(tmp_path: Path) -> None:
+    script = tmp_path / "s.py"
+    script.write_text("def f():\n    raise ValueError('mine')\n\n\nf()\n")
+    ended = run(script)
+    assert ended.returncode == 1
+    assert "runpy" not in ended.stderr and "tcir/" not in ended.stderr
+    assert ended.stderr.rstrip().splitlines()[-2:] == [
+        "ValueError: mine",
+        "tcir: 0 launches executed in 0.0 s, 0 with a result that depends on timing",
+    ]
+
+
+@needs_triton
+def test_arguments_and_exit_status_are_the_script_s(tmp_path: Path) -> None:
+    script = tmp_path / "s.py"
+    script.write_text("import sys\nprint(sys.argv[1:])\nsys.exit(7)\n")
+    ended = run(script, "--n", "3")
+    assert (ended.returncode, ended.stdout) == (7, "['--n', '3']\n")
+
+
+def test_a_script_that_is_not_there() -> None:
+    ended = run("nowhere.py")
+    assert ended.returncode == 3
+    assert "nowhere.py: expected the path of a Python script, got no such file" in ended.stderr
+
+
+@pytest.mark.skipif(not missing, reason="Triton is installed")
+def test_without_triton_the_extra_is_named() -> None:
+    ended = run(SCRIPTS / "race.py")
+    assert ended.returncode != 0
+    assert "install tcir[triton]" in ended.stderr and "Traceback" not in ended.stderr
