@@ -100,24 +100,24 @@ class Launcher:
         self.signature, self.metadata = tuple(src.signature.values()), metadata
         self.descriptors = tuple(getattr(metadata, "tensordesc_meta", None) or ())
 
-    def __call__(
-        self, x: int, y: int, z: int, stream: int, function: tuple[str, bytes],
-        packed: Any, said: Any, enter: Callable[[Any], None] | None,
-        leave: Callable[[Any], None] | None, *values: Any,
-    ) -> None:  # fmt: skip
-        """Executes the kernel; `values` are its arguments, constants included."""
-        name, cubin = function
+    def __call__(self, *given: Any) -> None:
+        """Executes the kernel.
+
+        given: as Triton passes it: the grid, stream, function, metadata for the kernel and for the
+        hooks, the hooks, and the kernel's arguments, constants included
+        """
+        x, y, z, _stream, (name, cubin), _packed, said, enter, leave, *values = given
         meta, ctas = self.metadata, self.metadata.num_ctas
-        given = arguments(self.signature, values, self.descriptors)
+        args = arguments(self.signature, values, self.descriptors)
         for size in (meta.global_scratch_size, meta.profile_scratch_size):
             room = np.zeros(size * x * y * z * ctas, np.uint8)
-            given.append(Uninitialized(room) if size else np.uint64(0))
+            args.append(Uninitialized(room) if size else np.uint64(0))
         if enter is not None:
             enter(said)
         if x and y and z:
             report = run_ptx(
                 self.ptx[cubin], entry=name, grid=(x * ctas, y, z), cluster=(ctas, 1, 1),
-                dynamic_smem=meta.shared, args=given, programmatic=bool(meta.launch_pdl),
+                dynamic_smem=meta.shared, args=args, programmatic=bool(meta.launch_pdl),
                 **self.launches.options,
             )  # fmt: skip
             self.launches.add(name, report)
