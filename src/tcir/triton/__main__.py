@@ -36,8 +36,7 @@ def main(argv: list[str] | None = None) -> int:
         raise MissingDependencyError(
             f"python -m tcir.triton needs Triton and torch ({error}); install tcir[triton]"
         ) from None
-    options = {"order_seed": given.order_seed, "numerics": given.numerics}
-    launches = Launches(options, given.max_findings, given.warnings)
+    launches = Launches(given.order_seed, given.numerics, given.max_findings, given.warnings)
     driver.set_active(SimulatedDriver(launches, given.autotune))
     sys.argv = [str(given.script), *given.arguments]
     sys.path.insert(0, str(given.script.resolve().parent))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
-from typing import Any
 from unittest.mock import patch
 
 import torch
@@ -21,11 +20,11 @@ class OnTheCpu(TorchFunctionMode):
 
     def __torch_function__(
         self,
-        func: Callable[..., Any],
+        func: Callable[..., object],
         types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:
         """As torch calls it for each of its functions."""
         if getattr(func, "__self__", None) is torch.Tensor.is_cuda:
             return True
@@ -34,7 +33,7 @@ class OnTheCpu(TorchFunctionMode):
         return func(*map(_moved, args), **{k: _moved(v) for k, v in (kwargs or {}).items()})
 
 
-def _moved(value: Any) -> Any:
+def _moved(value: object) -> object:
     """The CPU for any "cuda"; a generator of one for one of the other."""
     if isinstance(value, str) and value.split(":")[0] == "cuda":
         return "cpu"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from types import ModuleType
+from typing import Protocol, cast
 
 import numpy as np
 import torch
@@ -34,11 +35,12 @@ PROPERTIES = {
 class Launches:
     """What was executed so far, and how launches are executed.
 
-    options: keyword arguments of `tcir.run_ptx`. at_most: findings of a launch that are printed.
+    order_seed, numerics: as of `tcir.run_ptx`. at_most: findings of a launch that are printed.
     warnings: whether those are printed that shipping code shows to be harmless, too.
     """
 
-    options: Mapping[str, Any] = field(default_factory=dict)
+    order_seed: int | None = None
+    numerics: str = "exact"
     at_most: int = 5
     warnings: bool = False
     launches: int = 0
@@ -90,25 +92,38 @@ class Utils:
         return PROPERTIES
 
 
+class Metadata(Protocol):
+    """Of a compiled kernel."""
+
+    shared: int
+    num_ctas: int
+    global_scratch_size: int
+    profile_scratch_size: int
+    launch_pdl: bool
+
+
 class Launcher:
     """Of one kernel, as Triton makes and calls it."""
 
     launches: Launches
     ptx: dict[bytes, str]
 
-    def __init__(self, src: Any, metadata: Any) -> None:
+    def __init__(self, src: compiler.ASTSource, metadata: Metadata) -> None:
         self.signature, self.metadata = tuple(src.signature.values()), metadata
         self.descriptors = tuple(getattr(metadata, "tensordesc_meta", None) or ())
 
-    def __call__(self, *given: Any) -> None:
+    def __call__(self, *given: object) -> None:
         """Executes the kernel.
 
         given: as Triton passes it: the grid, stream, function, metadata for the kernel and for the
         hooks, the hooks, and the kernel's arguments, constants included
         """
-        x, y, z, _stream, (name, cubin), _packed, said, enter, leave, *values = given
+        x, y, z = cast("tuple[int, int, int]", given[:3])
+        name, cubin = cast("tuple[str, bytes]", given[4])
+        said, *hooks = given[6:9]
+        enter, leave = cast("list[Callable[[object], None] | None]", hooks)
         meta, ctas = self.metadata, self.metadata.num_ctas
-        args = arguments(self.signature, values, self.descriptors)
+        args = arguments(self.signature, given[9:], self.descriptors)
         for size in (meta.global_scratch_size, meta.profile_scratch_size):
             room = np.zeros(size * x * y * z * ctas, np.uint8)
             args.append(Uninitialized(room) if size else np.uint64(0))
@@ -118,7 +133,7 @@ class Launcher:
             report = run_ptx(
                 self.ptx[cubin], entry=name, grid=(x * ctas, y, z), cluster=(ctas, 1, 1),
                 dynamic_smem=meta.shared, args=args, programmatic=bool(meta.launch_pdl),
-                **self.launches.options,
+                order_seed=self.launches.order_seed, numerics=self.launches.numerics,
             )  # fmt: skip
             self.launches.add(name, report)
         if leave is not None:
@@ -135,7 +150,7 @@ class SimulatedDriver(DriverBase):
         self.launcher_cls = type("Launcher", (Launcher,), {"launches": launches, "ptx": texts})
         initialise = compiler.CompiledKernel.__init__
 
-        def keep(kernel: Any, *given: Any, **named: Any) -> None:
+        def keep(kernel: compiler.CompiledKernel, *given: object, **named: object) -> None:
             initialise(kernel, *given, **named)  # a launcher gets the cubin only
             texts[kernel.asm["cubin"]] = kernel.asm["ptx"]
 
@@ -164,7 +179,7 @@ class SimulatedDriver(DriverBase):
         With ``autotune="all"`` each is executed, and checked.
         """
 
-        def measure(call: Callable[[], object], **_: Any) -> list[float]:
+        def measure(call: Callable[[], object], **_: object) -> list[float]:
             self.launches.say(
                 "autotuning: nothing is timed here; the first configuration is taken"
                 + (", all are executed" if self.autotune == "all" else "")
@@ -190,7 +205,7 @@ class SimulatedDriver(DriverBase):
         """Launches are done when they return."""
         return 0
 
-    def get_device_interface(self) -> Any:
+    def get_device_interface(self) -> ModuleType:
         """torch's, as `tcir.triton.cuda` leaves it."""
         return torch.cuda
 

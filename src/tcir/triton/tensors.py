@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Protocol, TypeAlias, cast
 
 import ml_dtypes
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from tcir.errors import LaunchError
+from tcir.machine import TensorMap
 from tcir.ptxrun.tensor_descriptors import descriptor
+from tcir.run import Uninitialized
 
-Array: TypeAlias = NDArray[Any]
+Argument: TypeAlias = "np.ndarray | np.generic | TensorMap | Uninitialized"
+Kind: TypeAlias = "str | tuple[Kind, ...]"
+"""Of Triton's signatures."""
 FLOATS = {
     torch.bfloat16: ml_dtypes.bfloat16,
     torch.float8_e4m3fn: ml_dtypes.float8_e4m3fn,
     torch.float8_e5m2: ml_dtypes.float8_e5m2,
 }
 """Types that torch does not hand to numpy."""
-SCALARS = {
+SCALARS: dict[str, Callable[[float], np.generic]] = {
     "i1": np.int8, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
     "u1": np.uint8, "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
     "fp16": np.float16, "fp32": np.float32, "f32": np.float32, "fp64": np.float64,
@@ -28,13 +31,23 @@ SCALARS = {
 """By the names of Triton's signatures."""
 
 
+class Descriptor(Protocol):
+    """A tensor descriptor of the host, Triton's or Gluon's."""
+
+    base: torch.Tensor
+    shape: Sequence[int]
+    strides: Sequence[int]
+    padding: str
+    round_f32_to_tf32: bool
+
+
 class Storages:
     """The memory of a launch's tensors, an array of bytes for each storage, shared with torch."""
 
     def __init__(self) -> None:
-        self._arrays: dict[int, Array] = {}
+        self._arrays: dict[int, np.ndarray] = {}
 
-    def array(self, tensor: torch.Tensor) -> Array:
+    def array(self, tensor: torch.Tensor) -> np.ndarray:
         """The elements as they lie in memory.
 
         A contiguous tensor that is all of its storage keeps its shape, for findings that name an
@@ -57,8 +70,8 @@ class Storages:
 
 
 def arguments(
-    signature: Sequence[Any], values: Sequence[Any], metadata: Sequence[Mapping[str, object]]
-) -> list[Any]:
+    signature: Sequence[Kind], values: Sequence[object], metadata: Sequence[Mapping[str, object]]
+) -> list[Argument]:
     """What a kernel gets for `values`, whose kinds the signature has; constants are in its code.
 
     metadata: of the tensor maps, in order; empty: the kernel makes its descriptors
@@ -70,25 +83,27 @@ class _Arguments:
     def __init__(self, metadata: Sequence[Mapping[str, object]]) -> None:
         self.metadata, self.descriptors, self.storages = metadata, 0, Storages()
 
-    def made(self, kind: Any, value: Any) -> Iterator[Any]:
+    def made(self, kind: Kind, value: object) -> Iterator[Argument]:
         """The parameters that an argument becomes."""
         if isinstance(kind, tuple):
-            for each, inner in zip(kind, value, strict=True):
+            for each, inner in zip(kind, cast("tuple[object, ...]", value), strict=True):
                 yield from self.made(each, inner)
         elif kind == "constexpr":
             return
         elif kind.startswith("tensordesc"):
-            yield from self._descriptor(value)
+            yield from self._descriptor(cast("Descriptor", value))
         elif kind.startswith("*"):
-            yield np.uint64(0) if value is None else self.storages.array(value)
+            yield (
+                np.uint64(0) if value is None else self.storages.array(cast("torch.Tensor", value))
+            )
         elif kind in SCALARS:
-            yield SCALARS[kind](value)
+            yield SCALARS[kind](cast("float", value))
         else:
             raise LaunchError(
                 f"expected arguments of {', '.join(SCALARS)}, pointers or descriptors, got {kind}"
             )
 
-    def _descriptor(self, value: Any) -> Iterator[Any]:
+    def _descriptor(self, value: Descriptor) -> Iterator[Argument]:
         base, shape, strides = self.storages.array(value.base), value.shape, value.strides
         if self.metadata:
             fill = "nan" if value.padding == "nan" else "zero"
