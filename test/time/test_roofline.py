@@ -175,6 +175,18 @@ def test_the_modelled_time_is_that_of_the_events() -> None:
     assert modelled is not None and modelled.microseconds == pytest.approx(both)
 
 
+def test_a_recorded_run_leaves_what_runs_in_other_orders_find() -> None:
+    kernel = tcir.compile(EXAMPLES / "matmul.mlir", "gemm")
+    inputs = [np.zeros(spec.shape, spec.dtype) for spec in kernel.signature.inputs]
+    repeats: dict[bytes, object] = {}
+    for options in (
+        RunOptions(repeats=repeats, events=Recording()),
+        RunOptions(repeats=repeats, order_seed=1),
+    ):
+        run_sequence(kernel.ptx, kernel.launches, inputs, kernel.signature.outputs, options)
+    assert len(repeats) == 1
+
+
 def test_in_several_processes_the_line_has_bounds_only() -> None:
     report = tcir.validate(EXAMPLES / "tf32_one_tile.mlir", "gemm", jobs=2)
     assert report.ok and report.roofline is not None and report.roofline.modelled is None

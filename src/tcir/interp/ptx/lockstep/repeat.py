@@ -59,7 +59,7 @@ Classes = list[Alike]
 def launch_key(launch: LaunchState, text: str) -> bytes:
     """Of all that a launch depends on but the order; text: of the program, and its entry."""
     machine = launch.machine
-    options = replace(machine.options, order_seed=None, products=None, repeats=None)
+    options = replace(machine.options, order_seed=None, products=None, repeats=None, events=None)
     found = hashlib.sha256(f"{text}\0{launch.sizes}\0{options}\0".encode())
     found.update(launch.params.tobytes())
     for buffer in machine.memory.buffers:
