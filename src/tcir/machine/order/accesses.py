@@ -40,6 +40,10 @@ class Accesses:
         """Some more."""
         self._known += accesses
 
+    def raw(self, positions: Iterable[int]) -> list[Access | Twin]:
+        """What `extend` was given."""
+        return [self._known[position] for position in positions]
+
     def keep(self, chosen: Iterable[bool]) -> None:
         """Forgets the others; chosen: one for each."""
         self._known = list(compress(self._known, chosen))

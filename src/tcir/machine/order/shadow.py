@@ -290,8 +290,8 @@ class LastShadow(Shadow):
     def record_writes(
         self,
         where: NDArray[np.int64],
-        which: NDArray[np.int64],
-        accesses: Sequence[Access] | Sequence[Twin],
+        which: NDArray[np.signedinteger],
+        accesses: Sequence[Access | Twin],
     ) -> None:
         """As `record_write` of several: `which` is the access of each granule."""
         if len(self.accesses) + len(accesses) >= self._room:

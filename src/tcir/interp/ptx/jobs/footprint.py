@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from tcir.interp.ptx.jobs.part import TogetherError
 from tcir.interp.ptx.lockstep.ledger import Ledger
 from tcir.machine.memory.memories import Buffer, GlobalMemory
+from tcir.machine.order.accesses import Twin
 from tcir.machine.order.clocks import Access
 from tcir.machine.order.shadow import LastShadow
 
 Mask = NDArray[np.bool_]
+Bytes = NDArray[np.unsignedinteger]
 
 
 @dataclass(frozen=True)
@@ -22,16 +24,16 @@ class Footprint:
     """Of one block in one buffer.
 
     granule: bytes that accesses are told apart by; written, read: a bit for each granule. data,
-    defined: the bytes of the written ones; which: who wrote each, of `accesses`.
+    defined: an element for each of the written ones; which: who wrote each, of `accesses`.
     """
 
     granule: int
     written: NDArray[np.uint8]
     read: NDArray[np.uint8]
-    data: NDArray[np.uint8]
-    defined: Mask | None
-    which: NDArray[np.int64]
-    accesses: list[Access]
+    data: Bytes
+    defined: Bytes | None
+    which: NDArray[np.int32]
+    accesses: list[Access | Twin]
 
     def masks(self, granule: int, count: int) -> tuple[Mask, Mask]:
         """Which granules of this size were written, and read."""
@@ -67,18 +69,25 @@ def footprints(memory: GlobalMemory, ledger: Ledger | None) -> dict[int, Footpri
 
 
 def _footprint(buffer: Buffer, written: Mask, read: Mask) -> Footprint:
-    accesses: list[Access] = []
-    which: NDArray[np.int64] = np.zeros(0, np.int64)
+    accesses: list[Access | Twin] = []
+    which = np.zeros(0, np.int32)
     if buffer.shadow is not None:
         writers = buffer.shadow.writer[: written.size][written]
-        named, which = np.unique(writers, return_inverse=True)
-        accesses = [buffer.shadow.accesses[n - 1] for n in named.tolist()]
-    rows = buffer.data.reshape(-1, buffer.granule)[written]
-    defined = buffer.defined
-    if defined is not None:
-        defined = defined.reshape(-1, buffer.granule)[written]
+        named = np.zeros(len(buffer.shadow.accesses) + 1, bool)
+        named[writers] = True
+        which = (np.cumsum(named, dtype=np.int32) - 1)[writers]
+        accesses = buffer.shadow.accesses.raw((np.flatnonzero(named) - 1).tolist())
+    data = _granules(buffer.data, buffer.granule)[written]
+    defined = None
+    if buffer.defined is not None:
+        defined = _granules(buffer.defined, buffer.granule)[written]
     packed = np.packbits(written), np.packbits(read)
-    return Footprint(buffer.granule, *packed, rows, defined, which, accesses)
+    return Footprint(buffer.granule, *packed, data, defined, which, accesses)
+
+
+def _granules(array: Bytes | Mask, granule: int) -> Bytes:
+    """Bytes, or whether they are defined, one element for each granule."""
+    return array.view(f"u{granule}")
 
 
 def apart(memory: GlobalMemory, blocks: Sequence[dict[int, Footprint]]) -> bool:
@@ -110,10 +119,10 @@ def perform(memory: GlobalMemory, blocks: Sequence[dict[int, Footprint]]) -> Non
         shadow = buffer.shadow = LastShadow(count + 1, "global memory")
         for one in mine:
             written, _ = one.masks(granule, count)
-            buffer.data.reshape(-1, granule)[written] = one.data.reshape(-1, granule)
+            _granules(buffer.data, granule)[written] = _granules(one.data, granule)
             if one.defined is not None:
                 if buffer.defined is None:
                     buffer.defined = np.ones(buffer.data.size, bool)
-                buffer.defined.reshape(-1, granule)[written] = one.defined.reshape(-1, granule)
+                _granules(buffer.defined, granule)[written] = _granules(one.defined, granule)
             which = np.repeat(one.which, one.granule // granule)
             shadow.record_writes(np.flatnonzero(written), which, one.accesses)

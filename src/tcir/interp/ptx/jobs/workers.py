@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import mmap
 import os
+import pickle
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, Pipe, wait
-from typing import TypeVar, cast
+from typing import IO, TypeVar, cast
+
+import numpy as np
 
 from tcir.interp.ptx.jobs.part import TogetherError
 
@@ -27,14 +32,16 @@ def in_workers(works: Sequence[Callable[[Tell], Result]], tell: Tell) -> list[Re
     """
     workers: dict[Connection, tuple[int, int]] = {}
     results: dict[int, Result] = {}
+    arrays: list[IO[bytes]] = []
     done = [0] * len(works)
     parent = os.getpid()
     try:
         for number, work in enumerate(works):
             here, there = Pipe(duplex=False)
+            arrays.append(_file())
             pid = os.fork()
             if not pid:
-                _work(work, there, parent)
+                _work(work, there, arrays[number], parent)
             there.close()
             workers[here] = number, pid
         left = set(workers)
@@ -42,7 +49,7 @@ def in_workers(works: Sequence[Callable[[Tell], Result]], tell: Tell) -> list[Re
             for here in cast("list[Connection]", wait(left)):
                 number, _ = workers[here]
                 try:
-                    what, value = here.recv()
+                    what, value, sizes = here.recv()
                 except EOFError:
                     raise TogetherError("a worker ended early") from None
                 if what == "raised":
@@ -51,10 +58,12 @@ def in_workers(works: Sequence[Callable[[Tell], Result]], tell: Tell) -> list[Re
                     done[number] = value
                     tell(sum(done))
                 else:
-                    results[number] = value
+                    results[number] = pickle.loads(value, buffers=_parts(arrays[number], sizes))
                     left.remove(here)
         return [results[number] for number in range(len(works))]
     finally:
+        for file in arrays:
+            file.close()
         for here, (_, pid) in workers.items():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -62,7 +71,25 @@ def in_workers(works: Sequence[Callable[[Tell], Result]], tell: Tell) -> list[Re
             here.close()
 
 
-def _work(work: Callable[[Tell], Result], there: Connection, parent: int) -> None:
+def _file() -> IO[bytes]:
+    """Without a name, in memory where the system has such files."""
+    if hasattr(os, "memfd_create"):
+        return open(os.memfd_create("tcir"), "w+b")
+    return cast("IO[bytes]", tempfile.TemporaryFile())
+
+
+def _parts(file: IO[bytes], sizes: Sequence[int]) -> list[memoryview]:
+    """The arrays of these sizes in a file, mapped."""
+    if not sum(sizes):
+        return [memoryview(b"") for _ in sizes]
+    whole = memoryview(mmap.mmap(file.fileno(), sum(sizes)))
+    ends = np.cumsum(sizes).tolist()
+    return [whole[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+
+
+def _work(
+    work: Callable[[Tell], Result], there: Connection, arrays: IO[bytes], parent: int
+) -> None:
     """The life of a worker, which dies with its parent."""
     status = 1
     try:
@@ -71,16 +98,25 @@ def _work(work: Callable[[Tell], Result], there: Connection, parent: int) -> Non
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() == parent:
-            there.send(_outcome(work, lambda done: there.send(("told", done))))
+            there.send(_outcome(work, lambda done: there.send(("told", done, ())), arrays))
             status = 0
     finally:
         os._exit(status)
 
 
-def _outcome(work: Callable[[Tell], Result], tell: Tell) -> tuple[str, object]:
+def _outcome(
+    work: Callable[[Tell], Result], tell: Tell, arrays: IO[bytes]
+) -> tuple[str, object, Sequence[int]]:
+    """What is sent, and the sizes of the arrays that are in the file."""
+    buffers: list[pickle.PickleBuffer] = []
     try:
-        return "is", work(tell)
+        value = pickle.dumps(work(tell), protocol=5, buffer_callback=buffers.append)
+        parts = [buffer.raw() for buffer in buffers]
+        for part in parts:
+            arrays.write(part)
+        arrays.flush()
+        return "is", value, [part.nbytes for part in parts]
     except TogetherError as why:
-        return "raised", str(why)
+        return "raised", str(why), ()
     except Exception as error:  # a mistake: one process will show it
-        return "raised", f"{type(error).__name__}: {error}"
+        return "raised", f"{type(error).__name__}: {error}", ()
