@@ -143,12 +143,12 @@ class RecordedMbarrier(Mbarrier):
         self.ended: list[tuple[int, ...]] = []
         self._open: list[int] = []
 
-    def _advance(self) -> None:
+    def advance(self) -> None:
         event = self.recorder.current
         self._open.append(event)
         self.recorder.drafts[event].detail.setdefault("barrier", self.place)
         phase = self.phase
-        super()._advance()
+        super().advance()
         if self.phase != phase:
             self.ended.append(tuple(self._open))
             self._open = []

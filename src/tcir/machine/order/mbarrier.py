@@ -124,7 +124,7 @@ class Mbarrier:
             )
         self.pending -= count
         join(self.collected.far if far else self.collected.near, clock)
-        self._advance()
+        self.advance()
 
     def drop(self, count: int, site: object) -> None:
         """arrive_drop: the phases after this one expect ``count`` arrivals less."""
@@ -150,13 +150,13 @@ class Mbarrier:
         self.check_live(site)
         self.landed.add(number)
         self._move(-nbytes, site)
-        self._advance()
+        self.advance()
 
     def count_bytes(self, nbytes: int, site: object) -> None:
         """mbarrier.complete_tx: bytes that no operation brought. Releases nothing."""
         self.check_live(site)
         self._move(-nbytes, site)
-        self._advance()
+        self.advance()
 
     def check_live(self, site: object) -> None:
         """MachineError once it has been invalidated."""
@@ -177,7 +177,8 @@ class Mbarrier:
                 site=site,
             )
 
-    def _advance(self) -> None:
+    def advance(self) -> None:
+        """Ends the phase if no arrival and no bytes are pending."""
         if self.pending or self.tx:
             return
         self.phase += 1
