@@ -1,16 +1,19 @@
 """Speed of the simulated machine, from PTX, exact numerics, hazards off and on.
 
     python bench/simulator_speed.py [--size 2048] [--jax-limit 120] [--profile]
-    python bench/simulator_speed.py --simt | --matmul | --memory [--before OTHER/src]
+    python bench/simulator_speed.py --simt | --matmul | --memory | --growth [--before OTHER/src]
 
 The 56x56x64 -> 56x56x64 convolution (pipeline ``conv-shift-reuse``), a square f16 matmul
 (``matmul``; ``--matmul``: 1024^3, 2048^3 and 4096^3 only), and kernels without tensor cores
 (``simt.cu``, compiled by the bundled nvcc; ``--simt``: these only). ``--before``: in front of each
 row the same with the machine of another source tree (``git worktree add OTHER REVISION``), behind
 it the ratio of CPU seconds. ``--memory``: the peak of 64 CTAs of a product and of all 4096.
+``--growth``: time by CTAs of that product, hazards on, and by processes (``jobs``) of all of them.
 Beside them, in the same run and where jax is installed in the same environment (``pip install jax
 absl-py``), JAX's Pallas Mosaic GPU interpret mode on the same product, in the largest size that
-ends within ``--jax-limit`` seconds; our machine runs that size too.
+ends within ``--jax-limit`` seconds; our machine runs that size too. Where triton is installed, its
+interpreter (``TRITON_INTERPRET=1``: numpy, tile by tile, no tensor core, no hazards) on the product
+of 1024^3 (``triton_product.py``). What is not installed is said.
 Every result is compared with numpy's, bit for bit (inputs are small integers), a softmax to 2e-6.
 
 Each row is a process of its own: its time starts at PTX text and its memory is the process's peak.
@@ -226,7 +229,7 @@ def simt() -> list[Job]:
     ]  # fmt: skip
 
 
-def on_machine(job: Job, hazards: str) -> Result:
+def on_machine(job: Job, hazards: str, jobs: int = 1) -> Result:
     """Runs a kernel on the simulated machine, with a line of progress on a terminal."""
     from tcir.run import run_ptx
 
@@ -255,6 +258,7 @@ def on_machine(job: Job, hazards: str) -> Result:
             args=job.launch.arguments(job.inputs, [output]),
             hazards=hazards,
             progress=progress,
+            jobs=jobs,
         )
     )
     row.instructions = report.instructions
@@ -299,6 +303,19 @@ def on_jax(size: int, races: bool) -> Result:
             return np.asarray(out)
 
     if not np.array_equal(row.measure(run), product(a, b)):
+        row.problem = "the result is not numpy's"
+    return row
+
+
+def on_triton(size: int) -> Result:
+    """The product in Triton's interpreter, which calls the kernel once for each tile of it."""
+    os.environ["TRITON_INTERPRET"] = "1"
+    multiply = importlib.import_module("triton_product").multiply
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(1, 4, (size, size)) * rng.choice((-1, 1), (size, size)) for _ in "ab")
+    a, b = a.astype(np.float16), b.astype(np.float16)
+    row = Result(f"Triton interpret, matmul {size}^3 f16", "off", 2.0 * size**3)
+    if not np.array_equal(row.measure(lambda: multiply(a, b)), product(a, b)):
         row.problem = "the result is not numpy's"
     return row
 
@@ -366,6 +383,33 @@ def jax_rows(limit: float) -> list[Result]:
     checked = alone(on_jax, reached, True, limit=limit)
     print(checked if isinstance(checked, Result) else f"(JAX interpret, races: {checked})")
     return [largest, *([checked] if isinstance(checked, Result) else [])]
+
+
+def triton_row() -> Result | None:
+    """Of the size that `triton_product` is tried with."""
+    row = alone(on_triton, 1024)
+    print(row if isinstance(row, Result) else f"(Triton interpret: {row})", flush=True)
+    return row if isinstance(row, Result) else None
+
+
+def growth() -> int:
+    """Prints seconds by CTAs of a grid, then by processes."""
+    print(HEADER)
+    job, first = matmul(8192, 128), 0.0
+    sizes = [(ctas, 1) for ctas in (64, 256, 1024, 4096)]
+    sizes += [(4096, jobs) for jobs in (2, 4, 8, 16) if jobs <= (os.cpu_count() or 1)]
+    whole = 0.0
+    for ctas, jobs in sizes:
+        row = alone(on_machine, part(job, ctas), "report", jobs)
+        if isinstance(row, str) or row.problem:
+            print(row)
+            return 1
+        first, whole = first or row.seconds / ctas, row.seconds if jobs == 1 else whole
+        words = f"{1000 * row.seconds / ctas:.2f} ms a CTA, {first * ctas / row.seconds:.1f} x 64's"
+        if jobs > 1:
+            words = f"{jobs} processes: {whole / row.seconds:.2f} x one"
+        print(f"{row}  {words}", flush=True)
+    return 0
 
 
 def memory(before: Path | None) -> int:
@@ -447,6 +491,17 @@ def table(
                 f"FLOP/s, hazards {row.hazards:<3}: {name} / {row.name} ({size_words}) = "
                 f"{ratio:.1f}  {verdict}: {JAX_RATIO:.0f}"
             )
+    if not importlib.util.find_spec("triton"):
+        print("no comparison: triton is not installed")
+    elif triton := triton_row():
+        good &= not triton.problem
+        name = "matmul 1024^3 f16 (matmul)"
+        if (name, "off") not in ours:
+            run(matmul(1024), TARGETS[1024])
+        mine = ours[name, "off"]
+        if triton.flops and mine.flops:
+            ratio = mine.flops / triton.flops
+            print(f"FLOP/s, hazards off: {name} / {triton.name} (same size) = {ratio:.1f}")
     return 0 if good else 1
 
 
@@ -469,6 +524,7 @@ def main() -> int:
     only.add_argument("--simt", action="store_true", help="only kernels without tensor cores")
     only.add_argument("--matmul", action="store_true", help="only products, in three sizes")
     only.add_argument("--memory", action="store_true", help="only the memory of many CTAs")
+    only.add_argument("--growth", action="store_true", help="only time by CTAs and by processes")
     parser.add_argument("--before", type=Path, metavar="SRC", help="source tree to compare with")
     parser.add_argument("--profile", action="store_true", help="profile the matmul instead")
     options = parser.parse_args()
@@ -477,6 +533,8 @@ def main() -> int:
             return profile(options.size)
         if options.memory:
             return memory(options.before)
+        if options.growth:
+            return growth()
         sizes = [*TARGETS] if options.matmul else [] if options.simt else [options.size]
         every = not (options.matmul or options.simt)
         return table(
