@@ -10,6 +10,7 @@ import pytest
 from tcir.errors import InputError
 from tcir.passmanager.pipeline import Pipeline
 from tcir.program.source import load_module, mlir_context
+from tcir.viz.accesses import accesses_view
 from tcir.viz.conv_schedule import QUARTER, read_schedule
 from tcir.viz.conv_steps import conv_view
 from tcir.viz.pictures import CONVOLUTION
@@ -463,6 +464,48 @@ def test_tmem_map_of_a_gemv() -> None:
     assert picture.table == ["128x16 f32, 2 slots: columns 0 to 31",
                              "128x32 i8, 8 slots: columns 32 to 95",
                              "128x32 i8, 8 slots: columns 96 to 159"]  # fmt: skip
+
+
+SIMT = "raise-block-scaled,split-launches,convert-scales-to-simt,convert-block-scaled-to-simt"
+
+
+@pytest.mark.parametrize(
+    ("cta", "warp"),
+    [((3, 0, 2), 1), *(pytest.param(*p, marks=pytest.mark.slow)
+                       for p in (((0, 0, 0), 0), ((447, 0, 3), 3)))],
+)  # fmt: skip
+def test_accesses_of_a_gemv_on_cuda_cores(cta: tuple[int, int, int], warp: int) -> None:
+    """Four products of 7168 x 2048, NVFP4: rows of A have 1024 bytes and 128 scales. A warp has
+    four rows; a lane takes 16 bytes of each, which have two scales, and 512 bytes on the next."""
+    program = lowered(GEMV.read_text(), SIMT)
+    picture = with_module(program, partial(accesses_view, cta=cta, warp=warp))
+    (grid,) = picture.grids
+    x, _, z = cta
+    rows = [7168 * z + 4 * (4 * x + warp) + n for n in range(4)]
+    want = []
+    for i in (0, 1):
+        for argument, first in [(2, z), *((0, row) for row in rows)]:
+            want.append(f"load arg {argument} +{1024 * first + 512 * i}")
+            want.append(f"load arg {argument + 1} +{128 * first + 64 * i}")
+    assert grid.row_labels == [*want, f"store arg 4 +{4 * rows[0]}"]
+    for label, row in zip(grid.row_labels[:-1], grid.rows):
+        size = 16 if label[9] in "02" else 2
+        assert [cell.lines for cell in row] == [(str(size * lane),) for lane in range(32)]
+    stored = [cell.lines[0] for cell in grid.rows[-1]]
+    assert stored == ["0", "4", "8", "12", *["-"] * 28]
+    assert picture.table[0] == (
+        f"load of 16 bytes, argument 2: from byte {1024 * z}, 16 a lane; lanes 0 to 31; "
+        "4 lines of 128"
+    )
+    assert picture.table[-1].endswith("4 a lane; lanes 0 to 3; 1 line of 128")
+    assert picture.table[2] in text(picture) and svg(picture).startswith("<svg")
+
+
+def test_accesses_of_other_programs_are_refused() -> None:
+    with pytest.raises(InputError, match="expected a kernel of threads"):
+        with_module(lowered(CONVOLUTION.read_text(), TILE), accesses_view)
+    with pytest.raises(InputError, match=r"expected a warp of 0\.\.3, got 4"):
+        with_module(lowered(GEMV.read_text(), SIMT), partial(accesses_view, warp=4))
 
 
 def test_tmem_map_needs_a_plan() -> None:

@@ -109,12 +109,15 @@ def parser() -> argparse.ArgumentParser:
     for name, words in (
         ("tmem", "tensor memory over a kernel (IR after plan-memory)"),
         ("conv", "shift-reuse steps of a convolution (IR after tile-conv-shift-reuse)"),
+        ("accesses", "what a warp of a kernel on CUDA cores loads and stores (IR of threads)"),
     ):
         sub = view(name, words)
         sub.add_argument("file", help="MLIR text; - is standard input")
         sub.add_argument("--cta", type=_triple, default=(0, 0, 0), metavar="X,Y,Z")
         if name == "conv":
             sub.add_argument("--filter-row", type=int, metavar="R", help="default: the middle one")
+        if name == "accesses":
+            sub.add_argument("--warp", type=int, default=0, metavar="W")
 
     line = view("timeline", "when each warp and resource does what, modelled, and what overlaps")
     line.add_argument("file", help="MLIR text; - is standard input")
@@ -139,13 +142,14 @@ def _values(path: str | None) -> Any:
 
 
 def kernel_picture(view: str, path: str, **options: Any) -> Picture:
-    """The view ``tmem`` or ``conv`` of a file."""
+    """The view ``tmem``, ``conv`` or ``accesses`` of a file."""
     from tcir.program.source import load_module, mlir_context
 
+    from .accesses import accesses_view
     from .conv_steps import conv_view
     from .tmem_map import tmem_view
 
-    draw: Any = {"tmem": tmem_view, "conv": conv_view}[view]
+    draw: Any = {"tmem": tmem_view, "conv": conv_view, "accesses": accesses_view}[view]
     with mlir_context() as context:
         picture: Picture = draw(load_module(path, context), **options)
     return picture
@@ -223,6 +227,10 @@ def picture(arguments: argparse.Namespace) -> Picture:
             )  # fmt: skip
         case "tmem":
             return kernel_picture("tmem", arguments.file, cta=arguments.cta)
+        case "accesses":
+            return kernel_picture(
+                "accesses", arguments.file, cta=arguments.cta, warp=arguments.warp
+            )
     return kernel_picture(
         "conv", arguments.file, cta=arguments.cta, filter_row=arguments.filter_row
     )
