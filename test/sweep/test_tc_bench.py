@@ -75,6 +75,7 @@ def test_bytes_are_those_of_the_tiles(n_tile: int, reads_of_a: int) -> None:
     assert row.bytes == reads_of_a * 128 * 72 * 2 + 72 * 96 * 2 + 128 * 96 * 4
 
 
+@pytest.mark.slow
 def test_loads_ahead_of_use_take_less_time() -> None:
     long = replace(PROGRAM, text=GEMM.replace("72x", "1024x").replace("x72", "x1024"))
     pipelines = [Combination.parse(f"gemm{{stages={stages}}}") for stages in (1, 2, 4)]
