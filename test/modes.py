@@ -49,4 +49,5 @@ OWN: dict[str, set[str]] = {
     "interpreted": set(),
     "jobs": {"test_jobs.py", "test_lockstep_tma.py"},
 }
-"""Files that are left out in a mode: they compare both ways themselves."""
+"""Files that are left out in a mode: they compare both ways themselves, or (a debugger) need one
+process."""
