@@ -47,7 +47,7 @@ OWN: dict[str, set[str]] = {
     "apart": {"test_lockstep.py", "test_lockstep_tma.py"},
     "together": {"test_lockstep.py", "test_lockstep_tma.py"},
     "interpreted": set(),
-    "jobs": {"test_jobs.py", "test_lockstep_tma.py"},
+    "jobs": {"test_jobs.py", "test_debug.py", "test_lockstep_tma.py"},
 }
 """Files that are left out in a mode: they compare both ways themselves, or (a debugger) need one
 process."""
