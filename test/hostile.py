@@ -233,13 +233,14 @@ OPT_FLAGS = ["-o", "--emit", "--target", "--pipeline", "--pass-pipeline", "--run
              "--load-pass-plugin", "--validate-each", "--seed", "--inputs", "--orders",
              "--numerics", "--max-instructions", "--ordering", "--assume", "--split-input-file",
              "--verify-each", "--mlir-print-ir-before", "--mlir-print-ir-after",
-             "--mlir-print-ir-tree-dir", "--mlir-pass-pipeline-crash-reproducer",
-             *PASSES]  # fmt: skip
+             "--mlir-print-ir-tree-dir", "--mlir-pass-pipeline-crash-reproducer", "--jobs",
+             "--budget", "--entry", "--trace", "--show-dialects", *PASSES]  # fmt: skip
 RUN_FLAGS = ["--entry", "--grid", "--block", "--cluster", "--ctas-per-sm", "--programmatic",
              "--dynamic-smem", "--arg", "--save", "--out", "--hazards", "--seed", "--no-lockstep",
              "--numerics", "--ordering", "--assume", "--max-findings", "--json", "--break-at",
              "--dump", "--interactive", "--counters", "--target", "--pipeline", "--input-seed",
-             "--list-assumptions"]  # fmt: skip
+             "--list-assumptions", "--jobs", "--trace", "--emit", "--bundle",
+             "--selftest"]  # fmt: skip
 SAXPY = ["--grid", "8", "--block", "128", "--arg", "x.npy", "--arg", "zeros=f32,1000", "--arg",
          "f32=1.5", "--arg", "u32=1000"]  # fmt: skip
 LITTLE = ["--max-instructions", "20000"]
@@ -254,10 +255,24 @@ VIEWS = {
     "layout": ["(4,8):(8,1)"], "fragment": ["mma.m16n8k16"], "mma": ["mma.m16n8k16"],
     "copy": ["ldmatrix.x4", "mma.m16n8k16"], "smem": [], "scale-factors": [], "ld": ["16x256b.x1"],
     "tmem": ["planned.mlir"], "conv": ["conv.mlir"], "report": ["report.json"],
+    "accesses": ["threads.mlir"], "timeline": ["matmul.mlir", "--pipeline=gemm"],
 }  # fmt: skip
 VIZ_FLAGS = ["-o", "--format", "--colour", "--operand", "--atoms", "--tile", "--values", "--rows",
              "--columns", "--element-bytes", "--swizzle", "--unit", "--half-split", "--cta",
-             "--filter-row", "--tree", "--input"]  # fmt: skip
+             "--filter-row", "--tree", "--input", "--warp", "--pipeline", "--target", "--entry",
+             "--cycles"]  # fmt: skip
+
+
+BENCH = {
+    "compare": [],
+    "sweep": ["--pipeline=gemm", "--over", "n-tile=32,64"],
+}
+BENCH_FLAGS = ["--entry", "--target", "--validate", "--results", "--json", "--csv", "--plot",
+               "--jobs", "--scheduler", "--over", "--pipeline"]  # fmt: skip
+RANGES = ["", "n-tile", "n-tile=", "n-tile=1..", "n-tile=..2", "n-tile=1..0", "n-tile=64..32",
+          "n-tile=1..9999999999", "n-tile=1..9:0", "n-tile=a..b", "n-tile=64 n-tile=64",
+          "no-such=1", "stages=2..3 n-tile=64", "stages=-1", "=", "n-tile=64,,32",
+          "\u00fc=1"]  # fmt: skip
 
 
 def _opt_file(draw: Draw) -> Hostile:
@@ -325,6 +340,27 @@ def _viz_flags(draw: Draw) -> Hostile:
     return Hostile("flags", words, dict(sound()))
 
 
+def _bench_file(draw: Draw) -> Hostile:
+    name = draw.choice(list(BENCH))
+    words = ["tc-bench", name, "matmul.mlir", *BENCH[name], "--jobs=1", "--json=out.json"]
+    words += ["--csv=out.csv", "--results=kept.jsonl"] if draw.random() < 0.5 else []
+    files = {"matmul.mlir": sound()["matmul.mlir"]}
+    if draw.random() < 0.3 and len(words) > 6:
+        files["kept.jsonl"] = changed(b'{"key": "x", "row": {}}\n' * 3, draw)
+    else:
+        files["matmul.mlir"] = changed(sound()["matmul.mlir"], draw)
+    return Hostile("file", words, files, outputs=("out.json",))
+
+
+def _bench_flags(draw: Draw) -> Hostile:
+    name = draw.choice([*BENCH, *BENCH, draw.choice(VALUES)])
+    words = ["tc-bench", name, "matmul.mlir", *BENCH.get(name, [])]
+    words += _flags(BENCH_FLAGS, draw)
+    if name == "sweep" and draw.random() < 0.5:
+        words += ["--over", draw.choice(RANGES)]
+    return Hostile("flags", words, dict(sound()))
+
+
 def _simple(draw: Draw) -> Hostile:
     """A command that is right, for what is around it."""
     commands = [
@@ -343,6 +379,14 @@ def _simple(draw: Draw) -> Hostile:
         (["tc-viz", "layout", "(64,64):(64,1)"], ()), (["tc-viz", "smem"], ()),
         (["tc-viz", "report", "report.json", "-o", "out.html"], ("out.html",)),
         (["tc-viz", "tmem", "-"], ()),
+        (["tc-viz", "timeline", "matmul.mlir", "--pipeline=gemm", "-o", "out.html"], ("out.html",)),
+        (["tc-viz", "accesses", "threads.mlir"], ()),
+        (["tc-run", "saxpy.ptx", *SAXPY, "--trace", "out.trace", "--jobs", "2"], ()),
+        (["tc-opt", "matmul.mlir", "--pipeline=gemm", "--validate-each=out.json", "--jobs=2"],
+         ("out.json",)),
+        (["tc-bench", "compare", "matmul.mlir", "--jobs=2", "--json=out.json"], ("out.json",)),
+        (["tc-bench", "sweep", "matmul.mlir", *BENCH["sweep"], "--jobs=2", "--plot=out.svg"],
+         ("out.svg",)),
     ]  # fmt: skip
     words, outputs = draw.choice(commands)
     return Hostile("", list(words), dict(sound()), outputs=outputs)
@@ -391,13 +435,20 @@ def _places(draw: Draw) -> Hostile:
         ["tc-run", "saxpy.ptx", *SAXPY, "--save", f"1={place}.npy"], ["tc-run", place, *SAXPY],
         ["tc-viz", "smem", "-o", place], ["tc-viz", "smem", "-o", f"{place}.svg"],
         ["tc-viz", "report", place], ["tc-viz", "report", "report.json", "--tree", place],
+        ["tc-run", "saxpy.ptx", *SAXPY, "--trace", place],
+        ["tc-viz", "timeline", "matmul.mlir", "--pipeline=gemm", "-o", place],
+        ["tc-bench", "compare", place], ["tc-bench", "compare", "matmul.mlir", "--json", place],
+        ["tc-bench", "compare", "matmul.mlir", "--csv", place],
+        ["tc-bench", "compare", "matmul.mlir", "--results", place],
+        ["tc-bench", "sweep", "matmul.mlir", *BENCH["sweep"], "--plot", place],
         ["tc-viz", "tmem", place], ["tc-viz", "fragment", "mma.m16n8k16", "--values", place],
     ])  # fmt: skip
     return Hostile("places", words, dict(sound()))
 
 
 KINDS = [(_opt_file, 10), (_opt_flags, 6), (_run_file, 10), (_run_flags, 8), (_viz_file, 6),
-         (_viz_flags, 6), (_streams, 4), (_signals, 4), (_limits, 4), (_places, 5)]  # fmt: skip
+         (_viz_flags, 6), (_bench_file, 3), (_bench_flags, 3), (_streams, 4),
+         (_signals, 4), (_limits, 4), (_places, 5)]  # fmt: skip
 
 
 def hostile(seed: int) -> Hostile:

@@ -92,7 +92,11 @@ class FuseEpilogue(Pass):
 
 def _fuse(function: func.FuncOp) -> None:
     ops = list(function.entry_block)
-    contractions = [op for op in ops if is_contraction(op) or _is_raised(op)]
+    if any(isinstance(op, tc.EpilogueOp) for op in ops):
+        return  # the program came in with its epilogues
+    contractions = [
+        op for op in ops if is_contraction(op) or isinstance(op, tc.BlockScaledMatmulOp)
+    ]
     end, returned = ops[-1], list(ops[-1].operands)
     quantise = ops[-2] if len(ops) > 1 else None
     if isinstance(quantise, tc.QuantiseBlocksOp) and returned == list(quantise.results):
@@ -107,7 +111,8 @@ def _fuse(function: func.FuncOp) -> None:
     static = _is_static(contraction.results[0]) and _is_static(result)
     if not static or contraction.results[0].type.rank == 0:
         return
-    if not _is_raised(contraction) and unaccepted(contraction):
+    raised = isinstance(contraction, tc.BlockScaledMatmulOp)
+    if not _has_sums(contraction) if raised else unaccepted(contraction):
         return
     if isinstance(end, tc.QuantiseBlocksOp):
         remark(end, _quantised(end))
@@ -119,7 +124,7 @@ def _fuse(function: func.FuncOp) -> None:
             body.epilogue.operation.erase()
             smallest = (
                 SMALLEST_BLOCK_SCALED
-                if _is_raised(contraction)
+                if raised
                 else SMALLEST_CONV
                 if isinstance(recognise(contraction), Conv)
                 else SMALLEST_MATMUL
@@ -134,13 +139,10 @@ def _fuse(function: func.FuncOp) -> None:
     remark(body.epilogue, body.summary())
 
 
-def _is_raised(op: ir.OpView) -> bool:
-    """Whether a block-scaled product came in as an op, and gives sums in f32, rows outermost."""
-    return (
-        isinstance(op, tc.BlockScaledMatmulOp)
-        and str(op.out.type.element_type) == "f32"
-        and not {"out_layout", "k_part"} & set(op.attributes)
-    )
+def _has_sums(op: tc.BlockScaledMatmulOp) -> bool:
+    """Whether a product that came in as an op gives sums in f32, rows outermost."""
+    plain = not {"out_layout", "k_part"} & set(op.attributes)
+    return plain and str(op.out.type.element_type) == "f32"
 
 
 def _quantised(op: tc.QuantiseBlocksOp) -> str:
@@ -226,7 +228,8 @@ class _Body:
                 for first, argument in enumerate(self.block.arguments):
                     alternate = Alternate(identity[-1], first)
                     self.known[sums, (*identity[:-1], alternate)] = argument
-            if not _is_raised(self.contraction) and not starts_from_zeros(start):
+            raised = isinstance(self.contraction, tc.BlockScaledMatmulOp)
+            if not raised and not starts_from_zeros(start):
                 if gated:
                     raise _NotFused(
                         self.contraction.operation,

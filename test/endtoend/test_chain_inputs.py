@@ -302,12 +302,12 @@ def test_a_largest_element_is_off_by_what_the_elements_are() -> None:
         module = load_module(text, context)
         validator = Validator(Settings(inputs="random"))
         validator.start(module)
-    draw = validator._main
+    draw = validator.main
     assert draw.bound is not None and (draw.bound.errors[0] > 0).all()
     with mlir_context() as context:
         module = load_module(GATED, context)
         each = Validator(Settings(inputs="random"))
         each.start(module)
-    assert each._main.bound is not None
-    ratio = draw.bound.errors[0] / each._main.bound.errors[0].max(axis=1)
+    assert each.main.bound is not None
+    ratio = draw.bound.errors[0] / each.main.bound.errors[0].max(axis=1)
     assert (ratio >= 1).all() and (ratio < 1.01).all()

@@ -152,7 +152,7 @@ def test_what_orders_lanes(name: str) -> None:
 
 def test_lanes_that_store_to_one_word() -> None:
     report, _ = run("st.shared.b32 [sm], %r0;")
-    assert codes(report) == {"race"} and "another value" in str(report), str(report)
+    assert codes(report) == {"race"} and "another lane's value" in str(report), str(report)
     report, _ = run("mov.u32 %r7, 5; st.shared.b32 [sm], %r7;")
     assert not report.findings, str(report)
     report, _ = run("st.relaxed.cta.shared.b32 [sm], %r0;")

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -180,6 +181,7 @@ def test_an_interrupt_leaves_whole_lines(folder: Path, number: int, status: int)
     with subprocess.Popen(
         [sys.executable, "-m", "tcir.tools.tc_bench", *words],
         cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # shells may ignore it
     ) as running:  # fmt: skip
         assert running.stderr is not None
         first = running.stderr.readline()

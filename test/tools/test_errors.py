@@ -29,13 +29,21 @@ INTERNAL = {
 }
 """Control flow: never leaves the function that catches it."""
 
+EXTRAS = {"torch", "triton"}
+"""What modules behind an extra import."""
+
 
 def exceptions() -> Iterator[type[BaseException]]:
     """Every exception class that a module of the package defines."""
     for found in pkgutil.walk_packages(tcir.__path__, "tcir."):
         if ".dev" in found.name or found.name.endswith("._mlir_dialects.linalg"):
             continue
-        module = importlib.import_module(found.name)
+        try:
+            module = importlib.import_module(found.name)
+        except ModuleNotFoundError as missing:
+            if missing.name not in EXTRAS:
+                raise
+            continue
         for value in vars(module).values():
             own = inspect.isclass(value) and value.__module__ == found.name
             if own and issubclass(value, BaseException):

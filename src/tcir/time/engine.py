@@ -13,6 +13,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from tcir.errors import LaunchError
+from tcir.target import DEFAULT_TARGET
 from tcir.time.constants import Constants
 from tcir.time.resources import SUB_PARTITIONS, Resource, Sm
 from tcir.time.timeline import Flow, Span, Timeline
@@ -75,7 +76,9 @@ class _Lane:
 
 
 def simulate(
-    stream: EventStream, target: str | Constants = "sm_100a", around: Surroundings | None = None
+    stream: EventStream,
+    target: str | Constants = DEFAULT_TARGET.name,
+    around: Surroundings | None = None,
 ) -> Timeline:
     """The modelled timeline of the CTAs of `stream`, of one wave, side by side.
 

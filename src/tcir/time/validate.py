@@ -9,10 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import mean, median
 
+from tcir.target import DEFAULT_TARGET
 from tcir.time.constants import Constants, alternatives
 from tcir.time.rows import ROWS, Row
 
-TARGET = "sm_100a"
+TARGET = DEFAULT_TARGET.name
 MISS = 0.10
 """A relative error above this is a miss, and explained."""
 WHOLE = ("ladder", "end points")
