@@ -268,6 +268,29 @@ def test_the_groups_that_follow_the_first_one(
         assert widths == ([2, 9] if memory else [2, 2, 2, 2, 2, 1])
 
 
+def test_a_leader_is_not_followed_by_those_that_left_another_one_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Loops of 6, 6, 4 and 2 rounds in turn: where a CTA leaves the first leader tells it."""
+    monkeypatch.setattr(lockstep, "COMPILED", False, raising=False)
+    replay, tried = lockstep.Lockstep._replay, []
+
+    def noted(self: Any, recorder: Any, ctas: Any) -> Any:
+        tried.append([x for x, _, _ in ctas])
+        return replay(self, recorder, ctas)
+
+    monkeypatch.setattr(lockstep.Lockstep, "_replay", noted)
+    body = (
+        "and.b32 %r6, %r2, 3; max.u32 %r6, %r6, 1; shl.b32 %r6, %r6, 1; sub.u32 %r6, 8, %r6; "
+        "mov.u32 %r7, 0; L: add.u32 %r7, %r7, %r5; sub.u32 %r6, %r6, 1; "
+        "setp.ne.u32 %p1, %r6, 0; @%p1 bra L; st.global.b32 [%rd5], %r7;"
+    )
+    without, together = (run(body, together=t) for t in (False, True))
+    check_alike(without, together)
+    assert tried == [list(range(12)), [2, 6, 10], [3, 7, 11]]
+    assert together[0].lockstep == 9
+
+
 def run_faulty(body: str, culprit: str, **options: Any) -> tuple[Any, ...]:
     x = np.arange(1000, dtype=np.int32)
     x[64 * 9 : 64 * 10] = -1

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.jit import jit
-from tcir.machine.numerics.formats import NO_EXPONENT, decode, decode_scale
+from tcir.machine.numerics.formats import NO_EXPONENT, check_codes, decode, decode_scale
 from tcir.machine.numerics.fused import (
     DEFAULT,
     FusedParams,
@@ -85,13 +85,43 @@ DEFAULT_FP4 = Fp4Params()
 POW2 = np.ldexp(1.0, np.arange(-1022, 1024))
 """2^e at index e + 1022."""
 
+_e2m1 = decode(np.arange(16), "e2m1")
+E2M1, E2M1_EXPONENTS = _e2m1[0].astype(np.float32), _e2m1[1].copy()
+"""By code."""
+
+
+@jit
+def _columns(
+    b: NDArray[np.uint8], sign: float, at: NDArray[np.int64]
+) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+    """Columns of B, codes [N, K], that are not all zeros: values times sign, and raw exponents.
+
+    at: where each is; those of zeros, all but one in a GEMV, share the number behind the last one.
+    """
+    columns, positions = b.shape
+    count = 0
+    for n in range(columns):
+        live = False
+        for s in range(positions):
+            live |= E2M1[b[n, s]] != 0
+        at[n] = count if live else columns
+        count += live
+    values = np.empty((positions, count), np.float32)
+    exponents = np.empty((positions, count), np.int32)
+    for n in range(columns):
+        at[n] = min(at[n], count)
+        if at[n] < count:
+            for s in range(positions):
+                values[s, at[n]] = sign * E2M1[b[n, s]]
+                exponents[s, at[n]] = E2M1_EXPONENTS[b[n, s]]
+    return values, exponents
+
 
 @jit
 def _fp4_sums(
-    a: NDArray[np.float32],
-    xa: NDArray[np.int32],
-    b: NDArray[np.float32],
-    xb: NDArray[np.int32],
+    a: NDArray[np.uint8],
+    b: NDArray[np.uint8],
+    sign: float,
     select: NDArray[np.int32],
     scale_a: NDArray[np.float64],
     scale_xa: NDArray[np.int32],
@@ -110,49 +140,50 @@ def _fp4_sums(
 ) -> None:
     """Exact sums before rounding.
 
-    a, xa, select [M, K]; b, xb [K', N]; scales [M, G] and [G, N]: one per `merge` positions of K'.
-    `fine` divides `merge`. by_group: case 3b, otherwise 3a. subnormal_floor, zero: NO_EXPONENT
-    means none; a `zero` means rule="scales".
+    Codes a, select [M, K] and b [N, K']; sign: of all products. Scales [M, G] and [N, G]: one per
+    `merge` positions of K'. `fine` divides `merge`. by_group: case 3b, otherwise 3a.
+    subnormal_floor, zero: NO_EXPONENT means none; a `zero` means rule="scales".
     """
     rows, depth = a.shape
-    columns = b.shape[1]
+    columns, positions = b.shape
     groups = scale_a.shape[1]
     ratio = merge // fine
-    sums = np.empty((groups * ratio, columns), np.float32)
-    tops = np.empty((groups, columns), np.int32)
+    at = np.empty(columns, np.int64)
+    right, xb = _columns(b, sign, at)
+    count = right.shape[1]
+    part_of, group_of = np.arange(positions) // fine, np.arange(positions) // merge
+    sums = np.empty((groups * ratio, count + 1), np.float32)
+    tops = np.empty((groups, count + 1), np.int32)
     none = np.int64(-2048)
     d_bits = d.view(np.int32)
-    terms = np.empty(groups, np.float64)
-    x_pair = np.empty(groups, np.int64)
+    terms, x_pair = np.empty(groups, np.float64), np.empty(groups, np.int64)
     for m in range(rows):
         sums[:] = np.float32(0)
         tops[:] = NO_EXPONENT
         for k in range(depth):
             s = select[m, k]
-            v = a[m, k]
-            x = xa[m, k]
-            sum_row, top_row = sums[s // fine], tops[s // merge]
-            for n in range(columns):
-                sum_row[n] += v * b[s, n]
-                top_row[n] = max(top_row[n], x + xb[s, n])
+            v, x = E2M1[a[m, k]], E2M1_EXPONENTS[a[m, k]]
+            sum_row, top_row = sums[part_of[s]], tops[group_of[s]]
+            for j in range(count):
+                sum_row[j] += v * right[s, j]
+                top_row[j] = max(top_row[j], x + xb[s, j])
         for n in range(columns):
-            c = 0.0
-            xc = np.int64(NO_EXPONENT)
+            j = at[n]
+            c, xc = 0.0, np.int64(NO_EXPONENT)
             if d.shape[0] > 0:
                 c = np.float64(d[m, n])
                 if c != 0.0:
                     xc = max(np.int64((d_bits[m, n] >> 23) & 0xFF) - 127, np.int64(-126))
             special = c
-            largest = np.int64(NO_EXPONENT)
-            pair = np.int64(NO_EXPONENT)
+            largest, pair = np.int64(NO_EXPONENT), np.int64(NO_EXPONENT)
             for g in range(groups):
-                scale = scale_a[m, g] * scale_b[g, n]
+                scale = scale_a[m, g] * scale_b[n, g]
                 special += scale - scale
                 x_pair[g] = NO_EXPONENT
-                if tops[g, n] > none and scale != 0.0:
-                    x_pair[g] = np.int64(scale_xa[m, g]) + scale_xb[g, n]
+                if tops[g, j] > none and scale != 0.0:
+                    x_pair[g] = np.int64(scale_xa[m, g]) + scale_xb[n, g]
                     pair = max(pair, x_pair[g])
-                    largest = max(largest, tops[g, n] + x_pair[g])
+                    largest = max(largest, tops[g, j] + x_pair[g])
             if special - special != 0.0:
                 out[m, n] = special
                 continue
@@ -175,18 +206,18 @@ def _fp4_sums(
             total = np.trunc(c * unit)
             if zero < none and xc < largest and not by_group:
                 for g in range(groups):
-                    scale = scale_a[m, g] * scale_b[g, n] * unit
+                    scale = scale_a[m, g] * scale_b[n, g] * unit
                     for f in range(g * ratio, (g + 1) * ratio):
-                        total += np.trunc(sums[f, n] * scale)
+                        total += np.trunc(sums[f, j] * scale)
                 out[m, n] = total * POW2[1022 + q]
                 continue
             for g in range(groups):
                 group = 0.0
                 for f in range(g * ratio, (g + 1) * ratio):
-                    group += sums[f, n]
-                group *= scale_a[m, g] * scale_b[g, n]
+                    group += sums[f, j]
+                group *= scale_a[m, g] * scale_b[n, g]
                 own = q
-                if zero < none and x_pair[g] > none and xc >= tops[g, n] + x_pair[g]:
+                if zero < none and x_pair[g] > none and xc >= tops[g, j] + x_pair[g]:
                     own = max(q, xc - d_window)
                 terms[g] = np.trunc(group * POW2[1022 - own]) * POW2[1022 + own - q]
                 total += terms[g]
@@ -204,10 +235,9 @@ def _fp4_sums(
 
 @jit
 def _fp4_sums_each(
-    a: NDArray[np.float32],
-    xa: NDArray[np.int32],
-    b: NDArray[np.float32],
-    xb: NDArray[np.int32],
+    a: NDArray[np.uint8],
+    b: NDArray[np.uint8],
+    sign: float,
     select: NDArray[np.int32],
     scale_a: NDArray[np.float64],
     scale_xa: NDArray[np.int32],
@@ -227,9 +257,9 @@ def _fp4_sums_each(
     """`_fp4_sums` of every product of the first axis."""
     for n in range(a.shape[0]):
         _fp4_sums(
-            a[n], xa[n], b[n], xb[n], select, scale_a[n], scale_xa[n], scale_b[n], scale_xb[n],
-            d[n], merge, fine, product_window, scale_window, d_window, subnormal_floor, by_group,
-            zero, out[n],
+            a[n], b[n], sign, select, scale_a[n], scale_xa[n], scale_b[n],
+            scale_xb[n], d[n], merge, fine, product_window, scale_window, d_window,
+            subnormal_floor, by_group, zero, out[n],
         )  # fmt: skip
 
 
@@ -287,63 +317,75 @@ def block_scaled_mma(
 
     Dense operands and their scales may have a leading axis of products, with `exact`.
     """
-    kind, scale_type, fp4 = types.kind, types.scale_type, constants
+    kind, scale_type = types.kind, types.scale_type
     scale_a, scale_b = scales
     check_shapes(a, b, d, select)
     _check_scales(a, b, scale_a, scale_b, kind, scale_type)
+    if exact and kind in FP4_KINDS:
+        return _fp4_mma(a, b, d, scales, types, select, constants)
     (av, ax), (bv, bx) = decode(a, types.a_type), decode(b, types.b_type)
     if types.negate_a != types.negate_b:
         av = -av
-    k = b.shape[-1]
     if not exact:
+        k = b.shape[-1]
         sa, _ = _scales(scale_a, scale_type, k, 1)
         sb, _ = _scales(scale_b, scale_type, k, 1)
         return fast_sum(expanded(av, select) * sa, bv * sb, d, d_type="f32")
-    if kind not in FP4_KINDS:
-        (sa, sxa), (sb, sxb) = decode_scale(scale_a, scale_type), decode_scale(scale_b, scale_type)
-        return fused_sum(
-            (av * sa, ax + sxa),
-            (bv * sb, bx + sxb),
-            d,
-            d_type="f32",
-            select=select,
-            params=constants.fused,
-        )
+    (sa, sxa), (sb, sxb) = decode_scale(scale_a, scale_type), decode_scale(scale_b, scale_type)
+    return fused_sum(
+        (av * sa, ax + sxa),
+        (bv * sb, bx + sxb),
+        d,
+        d_type="f32",
+        select=select,
+        params=constants.fused,
+    )
+
+
+def _fp4_mma(
+    a: NDArray[np.unsignedinteger],
+    b: NDArray[np.unsignedinteger],
+    d: NDArray[np.uint32] | None,
+    scales: tuple[NDArray[np.uint8], NDArray[np.uint8]],
+    types: ScaledTypes,
+    select: NDArray[np.int32] | None,
+    constants: Fp4Params,
+) -> NDArray[np.uint32]:
+    """`block_scaled_mma` of the fp4 kinds, exact."""
     if (types.a_type, types.b_type) != ("e2m1", "e2m1"):
         raise FormatError(
-            f"kind {kind}: element types", (types.a_type, types.b_type), "e2m1", "fp4 kinds"
+            f"kind {types.kind}: element types", (types.a_type, types.b_type), "e2m1", "fp4 kinds"
         )
+    for codes in (a, b):
+        check_codes(codes, "e2m1")
     # A sparse instruction has twice the K; 16 stored elements span twice as many positions.
     merge = 16 if select is None else 32
-    (sa, sxa), (sb, sxb) = (_scales(s, scale_type, k, merge) for s in (scale_a, scale_b))
-    simple = fp4.rule == "scales"
-    by_group = scale_type == "ue8m0"
+    (sa, sxa), (sb, sxb) = (_scales(s, types.scale_type, b.shape[-1], merge) for s in scales)
+    simple = constants.rule == "scales"
+    by_group = types.scale_type == "ue8m0"
+    floor = constants.subnormal_floor
     before = d_as_f32(d, "f32")
     if d is None:
         before = np.empty((*a.shape[:-2], 0, 0), np.float32)
     out = np.empty((*a.shape[:-1], b.shape[-2]), np.float64)
-    values = (
-        contiguous(av, np.float32),
-        contiguous(ax),
-        contiguous(bv.swapaxes(-1, -2), np.float32),
-        contiguous(bx.swapaxes(-1, -2)),
+    (_fp4_sums_each if a.ndim == 3 else _fp4_sums)(
+        contiguous(a, np.uint8),
+        contiguous(b, np.uint8),
+        -1.0 if types.negate_a != types.negate_b else 1.0,
         contiguous(all_terms(*a.shape[-2:]) if select is None else select, np.int32),
         contiguous(sa),
         contiguous(sxa),
-        contiguous(sb.swapaxes(-1, -2)),
-        contiguous(sxb.swapaxes(-1, -2)),
+        contiguous(sb),
+        contiguous(sxb),
         before,
-    )
-    (_fp4_sums_each if a.ndim == 3 else _fp4_sums)(
-        *values,
         merge,
-        merge if by_group or simple else fp4.ue4m3_group,
-        fp4.product_window,
-        fp4.scale_window,
-        fp4.d_window,
-        NO_EXPONENT if fp4.subnormal_floor is None or not by_group else fp4.subnormal_floor,
+        merge if by_group or simple else constants.ue4m3_group,
+        constants.product_window,
+        constants.scale_window,
+        constants.d_window,
+        NO_EXPONENT if floor is None or not by_group else floor,
         by_group,
-        fp4.zero_exponent if simple else NO_EXPONENT,
+        constants.zero_exponent if simple else NO_EXPONENT,
         out,
     )
     return rounded_all(out, "f32")

@@ -121,15 +121,19 @@ def decode(codes: NDArray[Any], name: str) -> tuple[NDArray[np.float64], NDArray
     f = float_format(name)
     if f.bits > 16:
         return _decode(codes.astype(np.int64) & 0xFFFFFFFF, f)
+    check_codes(codes, name)
     values, exponents = _table(name)
-    if codes.dtype.itemsize * 8 > f.bits and codes.size and int(codes.max()) >= len(values):
-        raise FormatError(
-            f"{name} code",
-            hex(int(codes.max())),
-            f"below {hex(len(values))}",
-            f"{name} has {f.bits} bits",
-        )
     return values.take(codes), exponents.take(codes)
+
+
+def check_codes(codes: NDArray[np.unsignedinteger], name: str) -> None:
+    """FormatError if bits above the width of a format of at most 16 bits are set."""
+    bits = FLOATS[name].bits
+    if codes.dtype.itemsize * 8 > bits and codes.size and int(codes.max()) >> bits:
+        raise FormatError(
+            f"{name} code", hex(int(codes.max())), f"below {hex(1 << bits)}",
+            f"{name} has {bits} bits",
+        )  # fmt: skip
 
 
 NO_BIT = 1 << 14

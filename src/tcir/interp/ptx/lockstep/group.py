@@ -24,9 +24,10 @@ Operand = int | np.ndarray
 class Group:
     """Row 0 is the leader again, for comparison with what it did on the machine.
 
-    ctas: the index of each. alive: those that have done as the leader did so far. registers: by
-    warp, the varying ones by slot. accesses: to global memory, in order of time. extra: what each
-    CTA counts beyond the leader, by counter.
+    ctas: the index of each. alive: those that have done as the leader did so far. step: of the
+    trace, now; gone: those that have left, and at which step. registers: by warp, the varying ones
+    by slot. accesses: to global memory, in order of time. extra: what each CTA counts beyond the
+    leader, by counter.
     """
 
     def __init__(self, machine: Machine, ctas: Sequence[Triple], warps: int, smem: int) -> None:
@@ -41,6 +42,8 @@ class Group:
         self.extra: dict[str, NDArray[np.int64]] = {}
         self.last_loads: dict[int, tuple[Row, Row]] = {}
         """By warp: addresses and bytes of its last varying load."""
+        self.step = 0
+        self.gone: list[tuple[int, Triple]] = []
         self.left = False
         """Whether any has left since `compress`."""
         self._everyone: dict[int, tuple[Row, Row]] = {}
@@ -69,6 +72,8 @@ class Group:
     def leave(self, rows: NDArray[np.bool_] | np.bool_) -> None:
         """These CTAs do something else, or something that the machine has to look at."""
         if np.any(rows):
+            leaving = np.flatnonzero(self.alive & rows)
+            self.gone += [(self.step, self.ctas[n]) for n in leaving]
             self.alive &= ~rows
             self.left = True
 

@@ -76,8 +76,10 @@ class Lockstep:
         """Why there are no more groups."""
         self._done = bytearray(self.total)
         """By number in the grid: CTAs that were executed."""
-        self._first = 0
-        """The first that was not."""
+        self._parted = np.zeros(self.total, np.int32)
+        """By number: where it has left a leader; those that left at one place may do the same."""
+        self._places: dict[tuple[int, int], int] = {}
+        """Numbers of these places: a leader and a step of its trace."""
         self._recorder: Recorder | None = None
         known = polling(program)
         self._polling = known or frozenset()
@@ -141,14 +143,13 @@ class Lockstep:
 
     # --- the others ------------------------------------------------------------------------------
 
-    def _left(self) -> Iterator[Triple]:
-        """CTAs that have not been executed, in the order of the grid."""
-        while self._first < self.total and self._done[self._first]:
-            self._first += 1
+    def _candidates(self, leader: int) -> Iterator[Triple]:
+        """CTAs that have not been executed, in the order of the grid, without those that do
+        something else than the leader: of the two, one has left where the other one stayed."""
+        alike = self._parted == self._parted[leader]
         x, y, _ = self.machine.grid
-        for number in range(self._first, self.total):
-            if not self._done[number]:
-                yield number % x, number // x % y, number // (x * y)
+        for number in np.flatnonzero(alike & (np.frombuffer(self._done, np.uint8) == 0)).tolist():
+            yield number % x, number // x % y, number // (x * y)
 
     def _follow_up(self, recorder: Recorder) -> int:
         found = 0
@@ -160,7 +161,8 @@ class Lockstep:
             self._stop("the instruction budget")
         if self.why:
             return 0
-        waiting = self._left()
+        leader = self._number(recorder.cta.index)
+        waiting = self._candidates(leader)
         first, together = True, TOGETHER
         while (chunk := list(itertools.islice(waiting, together))) or first:
             try:
@@ -173,6 +175,9 @@ class Lockstep:
             if why:
                 self._stop(why)
                 return found
+            for step, cta in group.gone:
+                place = self._places.setdefault((leader, step), 1 + len(self._places))
+                self._parted[self._number(cta)] = place
             follows = group.alive.copy()
             follows[0] = False
             for one in group.writes:
@@ -197,7 +202,7 @@ class Lockstep:
         group.reads |= recorder.reads
         for traced in recorder.warps:
             self._special(group, traced)
-        for step in recorder.steps:
+        for group.step, step in enumerate(recorder.steps):
             step.run(group)
             if group.left:
                 if not group.alive[0]:
