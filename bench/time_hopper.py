@@ -10,7 +10,9 @@ microseconds at 1.98 GHz. ``--run`` measures microseconds of a launch among many
 copy that hides launching, with inputs that rotate through more than the level-2 cache; and the
 clock right after them, by a kernel that counts. An error is that of the predicted cycles at that
 clock. Results of kernels are not compared here (`gemv_simt.py`, `matmul_warp.py`), those of copies
-are. Exit status: 0, 1 if predictions and their hash disagree or a copy is wrong.
+are. ``--probes`` beside any of them: the smaller kernels of `time_probes.py`, which ask why
+predictions missed, and bench/probes_sm90.json. Exit status: 0, 1 if predictions and their hash
+disagree or a copy is wrong.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent
 sys.path[:0] = [str(ROOT)]
 PREDICTIONS = ROOT / "predictions_sm90.json"
-HASH = PREDICTIONS.with_suffix(".sha256")
+PROBES = ROOT / "probes_sm90.json"
 TARGET = "sm_90"
 SMS = 132
 CLOCK = "boost"
@@ -64,9 +66,14 @@ BOXES = 64
 """That a CTA copies."""
 
 
-def copy_ptx(what: str, box: int, stages: int) -> str:
-    """One thread of a CTA loads `BOXES` boxes through a ring, and stores them if it is a copy."""
-    pending = stages // 2
+def copy_ptx(what: str, box: int, stages: int, shared: bool = False) -> str:
+    """One thread of a CTA loads `BOXES` boxes through a ring, and stores them if it is a copy.
+
+    what:   ``load``, ``copy``, or ``store``: the first boxes are loaded once and stored in turn
+    shared: all CTAs load the same boxes
+    """
+    pending = stages - 1 if what == "store" else stages // 2
+    loads = stages if what == "store" else BOXES
 
     def load(number: int) -> str:
         stage = number % stages
@@ -79,16 +86,16 @@ def copy_ptx(what: str, box: int, stages: int) -> str:
         stage, parity = number % stages, number // stages % 2
         text = f"""
 W{number}: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r1+{8 * stage}], {parity};
- @!%p1 bra W{number};"""
+ @!%p1 bra W{number};""" * (number < loads)
         free = number
-        if what == "copy":
+        if what != "load":
             text += f"""
  cp.async.bulk.global.shared::cta.bulk_group [%d2+{number * box}], [%r2+{stage * box}], {box};
  cp.async.bulk.commit_group;
  cp.async.bulk.wait_group {pending};"""
             free = number - pending
         following = free + stages
-        return text + (load(following) if free >= 0 and following < BOXES else "")
+        return text + (load(following) if free >= 0 and following < loads else "")
 
     init = "".join(f"\n mbarrier.init.shared::cta.b64 [%r1+{8 * s}], 1;" for s in range(stages))
     first = "".join(load(number) for number in range(stages))
@@ -104,7 +111,7 @@ W{number}: mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r1+{8 * stage}], {par
  mov.u32 %r3, %tid.x; setp.ne.u32 %p2, %r3, 0; @%p2 bra END;
  ld.param.u64 %d1, [source]; ld.param.u64 %d2, [target];
  mov.u32 %r4, %ctaid.x; mul.wide.u32 %d3, %r4, {BOXES * box};
- add.s64 %d1, %d1, %d3; add.s64 %d2, %d2, %d3;
+ {"" if shared else "add.s64 %d1, %d1, %d3; "}add.s64 %d2, %d2, %d3;
  mov.u32 %r1, full; mov.u32 %r2, ring;{init}
  fence.mbarrier_init.release.cluster;
  fence.proxy.async.shared::cta;{first}{steps}
@@ -133,13 +140,19 @@ SPIN: mov.u64 %d4, %clock64; sub.s64 %d5, %d4, %d3;
 
 @dataclass(frozen=True)
 class Case:
-    """One kernel with its launch and buffers: shape and dtype by name, inputs first."""
+    """One kernel with its launch and buffers: shape and dtype by name, inputs first.
+
+    unique:  bytes that cross global memory; None: those of all buffers
+    rotates: through more buffers than the level-2 cache holds
+    """
 
     name: str
     ptx: str
     launch: Any
     buffers: tuple[tuple[tuple[int, ...], str], ...]
     outputs: int
+    unique: int | None = None
+    rotates: bool = True
 
     @property
     def nbytes(self) -> int:
@@ -151,7 +164,8 @@ class Case:
         return [np.zeros(shape, np.dtype(dtype)) for shape, dtype in self.buffers]
 
 
-def _compiled(name: str, text: str, pipeline: str, options: dict[str, Any]) -> Case:
+def compiled(name: str, text: str, pipeline: str, options: dict[str, Any]) -> Case:
+    """A program's one kernel for `TARGET`."""
     import tcir
     from tcir.program.memory_image import image_spec
 
@@ -166,29 +180,43 @@ def _compiled(name: str, text: str, pipeline: str, options: dict[str, Any]) -> C
     return Case(name, kernel.ptx, kernel.launch_config, tuple(buffers), outputs)
 
 
+def copy_case(what: str, kib: int, stages: int, *, sms: int = SMS, in_l2: bool = False) -> Case:
+    """Of one CTA on each of `sms`; in_l2: all load the same boxes, again and again."""
+    from tcir.program.launch import Launch
+
+    box = kib << 10
+    pointers = tuple({"kind": "pointer", "arg": number} for number in range(2))
+    launch = Launch("copy", (sms, 1, 1), (32, 1, 1), box * stages, pointers)
+    buffer = ((sms * BOXES * box,), "|u1")
+    where = f"{', one SM' if sms == 1 else ''}{', in L2' if in_l2 else ''}"
+    nbytes = sms * BOXES * box
+    return Case(
+        f"TMA {what}, {kib} KiB x {stages}{where}",
+        copy_ptx(what, box, stages, in_l2),
+        launch,
+        (buffer, buffer),
+        1,
+        unique=0 if in_l2 else nbytes * (1 + (what == "copy")),
+        rotates=not in_l2,
+    )
+
+
 def all_cases() -> Iterator[Case]:
     """Compiled for `TARGET`."""
     import gemv_simt
     import matmul_warp
-
-    from tcir.program.launch import Launch
 
     def said(options: dict[str, Any]) -> str:
         return "".join(f" {key}={value}" for key, value in options.items())
 
     for n, out, options in MATMULS:
         text = matmul_warp.program(n, out)
-        yield _compiled(f"matmul-warp {n} {out}{said(options)}", text, "matmul-warp", options)
+        yield compiled(f"matmul-warp {n} {out}{said(options)}", text, "matmul-warp", options)
     for shape, options in GEMVS:
         name = f"gemv-simt {'x'.join(map(str, shape))}{said(options)}"
-        yield _compiled(name, gemv_simt.program(*shape), "gemv-simt", options)
-    pointers = tuple({"kind": "pointer", "arg": number} for number in range(2))
+        yield compiled(name, gemv_simt.program(*shape), "gemv-simt", options)
     for what, kib, stages in COPIES:
-        box = kib << 10
-        launch = Launch("copy", (SMS, 1, 1), (32, 1, 1), box * stages, pointers)
-        buffer = ((SMS * BOXES * box,), "|u1")
-        yield Case(f"TMA {what}, {kib} KiB x {stages}", copy_ptx(what, box, stages), launch,
-                   (buffer, buffer), 1)  # fmt: skip
+        yield copy_case(what, kib, stages)
 
 
 def predict(case: Case, registers: int) -> dict[str, Any]:
@@ -215,7 +243,7 @@ def predict(case: Case, registers: int) -> dict[str, Any]:
     assert report.events is not None and not report.errors and not report.incomplete, report
     stream = report.events
     stream.registers = registers
-    unique = case.nbytes // 2 if "load" in case.name else case.nbytes
+    unique = case.nbytes if case.unique is None else case.unique
     ctas = launch.grid[0] * launch.grid[1] * launch.grid[2]
 
     def modelled(choices: dict[str, str]) -> ModelledTime:
@@ -239,32 +267,43 @@ def predict(case: Case, registers: int) -> dict[str, Any]:
     }
 
 
-def write_predictions() -> int:
+def cases_of(file: Path) -> Iterator[Case]:
+    """Those that a file of predictions has."""
+    if file == PREDICTIONS:
+        return all_cases()
+    import time_probes
+
+    return time_probes.all_cases()
+
+
+def write_predictions(file: Path) -> int:
     """All cases, the constants they came from, and the hash of the file."""
     from tcir.codegen import assemble
     from tcir.time import Constants
 
     rows = []
-    for case in all_cases():
+    for case in cases_of(file):
         rows.append(predict(case, assemble(case.ptx, target=TARGET).registers))
         print(rows[-1], flush=True)
     constants = Constants(TARGET, {"clock": CLOCK}).values()
     document = {"modelled": True, "target": TARGET, "constants": constants, "kernels": rows}
-    PREDICTIONS.write_text(json.dumps(document, indent=1) + "\n")
-    HASH.write_text(f"{sha256(PREDICTIONS.read_bytes()).hexdigest()}  {PREDICTIONS.name}\n")
+    file.write_text(json.dumps(document, indent=1) + "\n")
+    digest = sha256(file.read_bytes()).hexdigest()
+    file.with_suffix(".sha256").write_text(f"{digest}  {file.name}\n")
     return 0
 
 
-def prepare(folder: Path) -> int:
+def prepare(folder: Path, file: Path) -> int:
     """Cubins and launches."""
     from tcir.codegen import assemble
 
     folder.mkdir(parents=True, exist_ok=True)
     cases = []
-    for number, case in enumerate(all_cases()):
+    for number, case in enumerate(cases_of(file)):
         (folder / f"{number}.cubin").write_bytes(assemble(case.ptx, target=TARGET).data)
         cases.append({"name": case.name, "cubin": f"{number}.cubin", "buffers": case.buffers,
-                      "outputs": case.outputs, "launch": asdict(case.launch)})  # fmt: skip
+                      "outputs": case.outputs, "rotates": case.rotates,
+                      "launch": asdict(case.launch)})  # fmt: skip
     (folder / "clock.cubin").write_bytes(assemble(CLOCK_PTX, target=TARGET).data)
     (folder / "cases.json").write_text(json.dumps(cases, indent=1) + "\n")
     return 0
@@ -319,17 +358,18 @@ def _filled(shape: Sequence[int], dtype: str, rng: np.random.Generator) -> np.nd
     return rng.integers(0x30, 0x40, tuple(shape), np.uint8).view(dtype)
 
 
-def run(folder: Path, repeats: int) -> int:
+def run(folder: Path, file: Path, repeats: int) -> int:
     """Every case, beside its prediction."""
     from tcir.program.launch import Launch
     from tcir.runtime.launching import launch_pointers
 
-    if sha256(PREDICTIONS.read_bytes()).hexdigest() != HASH.read_text().split()[0]:
-        print(f"{PREDICTIONS.name} is not the file that {HASH.name} names")
+    frozen = file.with_suffix(".sha256").read_text().split()[0]
+    if sha256(file.read_bytes()).hexdigest() != frozen:
+        print(f"{file.name} is not the file that {file.stem}.sha256 names")
         return 1
-    predicted = {k["name"]: k for k in json.loads(PREDICTIONS.read_text())["kernels"]}
+    predicted = {k["name"]: k for k in json.loads(file.read_text())["kernels"]}
     gpu, errors, rows, wrong = Gpu(folder, repeats), [], [], 0
-    print(f"{gpu.on}, driver {gpu.on.driver}; predictions {HASH.read_text().split()[0][:16]}")
+    print(f"{gpu.on}, driver {gpu.on.driver}; predictions {frozen[:16]}")
     print("| kernel | predicted cycles | measured us | GHz | measured cycles | error |")
     print("|---|---|---|---|---|---|")
     for case in json.loads((folder / "cases.json").read_text()):
@@ -339,7 +379,7 @@ def run(folder: Path, repeats: int) -> int:
         total = sum(array.nbytes for array in arrays)
         sets = [
             [gpu.runtime.to_device(array) for array in arrays]
-            for _ in range(max(2, -(-IN_FLIGHT // total)))
+            for _ in range(max(2, -(-IN_FLIGHT // total)) if case["rotates"] else 1)
         ]
         cubin = (folder / case["cubin"]).read_bytes()
         launches = [
@@ -369,14 +409,16 @@ def main() -> int:
     parser.add_argument("--predict", action="store_true")
     parser.add_argument("--prepare", type=Path, metavar="DIR")
     parser.add_argument("--run", type=Path, metavar="DIR")
+    parser.add_argument("--probes", action="store_true")
     parser.add_argument("--repeats", type=int, default=20)
     options = parser.parse_args()
+    file = PROBES if options.probes else PREDICTIONS
     if options.predict:
-        return write_predictions()
+        return write_predictions(file)
     if options.prepare:
-        return prepare(options.prepare)
+        return prepare(options.prepare, file)
     if options.run:
-        return run(options.run, options.repeats)
+        return run(options.run, file, options.repeats)
     parser.error("expected --predict, --prepare DIR or --run DIR")
 
 

@@ -15,9 +15,13 @@ BENCH = Path(__file__).parents[2] / "bench"
 FILE = BENCH / "predictions_sm90.json"
 
 
-def test_the_file_is_the_one_that_its_hash_names() -> None:
-    said, name = FILE.with_suffix(".sha256").read_text().split()
-    assert name == FILE.name and said == sha256(FILE.read_bytes()).hexdigest()
+PROBES = BENCH / "probes_sm90.json"
+
+
+@pytest.mark.parametrize("file", [FILE, PROBES], ids=lambda file: file.stem)
+def test_the_file_is_the_one_that_its_hash_names(file: Path) -> None:
+    said, name = file.with_suffix(".sha256").read_text().split()
+    assert name == file.name and said == sha256(file.read_bytes()).hexdigest()
 
 
 def test_there_are_enough_kernels_and_they_are_modelled() -> None:
@@ -38,12 +42,40 @@ def test_the_copies_copy() -> None:
 
     from tcir import run_ptx
 
-    for what, kib, stages in (("load", 1, 4), ("copy", 1, 4), ("copy", 1, 5)):
+    for what, kib, stages in (("load", 1, 4), ("copy", 1, 4), ("copy", 1, 5), ("store", 1, 4)):
         ptx, box = time_hopper.copy_ptx(what, kib << 10, stages), kib << 10
         source = np.random.default_rng(0).integers(0, 256, time_hopper.BOXES * box, np.uint8)
         target = np.zeros_like(source)
         report = run_ptx(ptx, grid=1, block=32, dynamic_smem=box * stages, args=[source, target])
         assert report.ok, report
-        assert np.array_equal(target, source if what == "copy" else np.zeros_like(source))
+        boxes = source.reshape(-1, box)
+        in_turn = np.resize(boxes[:stages], boxes.shape).ravel()
+        want = {"load": np.zeros_like(source), "copy": source, "store": in_turn}
+        assert np.array_equal(target, want[what])
     assemble(time_hopper.copy_ptx("copy", 8192, 4), target="sm_90")
     assemble(time_hopper.CLOCK_PTX, target="sm_90")
+
+
+def test_the_probes_store_every_element_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two CTAs, by pieces and by rows; ptxas takes both; little K is that of the program."""
+    sys.path.insert(0, str(BENCH))
+    import numpy as np
+    import time_probes
+
+    from tcir import run_ptx
+
+    monkeypatch.setattr(time_probes, "TILES", 1)
+    shape = (time_probes.N, time_probes.N)
+    for itemsize in (4, 2):
+        for pieces in (True, False):
+            out = np.full(shape, 777, f"<u{itemsize}")
+            ptx = time_probes.store_ptx(itemsize, pieces)
+            report = run_ptx(ptx, grid=2, block=256, args=[out])
+            assert report.ok, report
+            stored = out != 777
+            assert stored[:128, :512].all() and stored.sum() == 128 * 512
+            assert report.counters["global_store"] == stored.sum() * itemsize
+            assemble(ptx, target="sm_90")
+    text = time_probes.matmul(256, "f16")
+    assert "%a: tensor<2048x256xf16>, %b: tensor<256x2048xf16>" in text
+    assert "ins(%a, %b : tensor<2048x256xf16>, tensor<256x2048xf16>)" in text

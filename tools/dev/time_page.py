@@ -130,8 +130,29 @@ but could be seen; among them are 9 of these 20 kernels. The copies by TMA had n
 """
 
 
-def _predictions() -> str:
-    document = json.loads((ROOT / "bench/predictions_sm90.json").read_text())
+_PROBES = """
+### Probes, predicted and not yet measured
+
+`bench/time_probes.py` has a kernel for each hypothesis; `bench/probes_sm90.json` was frozen before
+any ran, from the same model: where a hypothesis is right, the model is wrong by about what is said
+here. `bench/time_hopper.py --probes --run DIR` runs them.
+
+- *Latency grows as memory saturates*: one box at a time on one SM takes what the model says; on all
+  SMs, 1 to 8 boxes bend as 4 KiB x 4 and 8 KiB x 4 do, and loads that L2 has do not.
+- *Writes have a bandwidth of their own*: GH's bulk stores reach 2.6 of 4.0 TB/s, its loads 3.8.
+  Here that would be 3120 B/ns: 88 thousand cycles for `TMA store, 16 KiB x 8`, not 60. Then reading
+  and writing in turn take 3705 B/ns, which is the device copy's 3685. If stores alone reach more,
+  it is the change between reads and writes that costs.
+- *A store of short pieces costs by its pieces*: 8 x 16 bytes takes as long as 8 x 32, and both
+  longer than rows; the same in `matmul-warp` with little K, f16 and f32.
+- *What does not grow with K*: the cycles at K = 256 and 1024 differ by 12 steps.
+- *Overlap in GEMV*: with its data in L2, is arithmetic alone predicted right?
+
+"""
+
+
+def _predictions(name: str) -> str:
+    document = json.loads((ROOT / "bench" / name).read_text())
     lines = ["| kernel | CTAs | at a time on an SM | cycles | us | limited by |", "|" + "---|" * 6]
     lines += [
         f"| {k['name']} | {k['ctas']} | {k['ctas_per_sm']} | {k['cycles']} | {k['us']:.1f} | "
@@ -165,8 +186,9 @@ def document() -> str:
             _KERNELS,
             _VALIDATION,
             report(),
-            _HOPPER + _predictions(),
+            _HOPPER + _predictions("predictions_sm90.json"),
             time_measured.section(),
+            _PROBES + _predictions("probes_sm90.json"),
             _CONSTANTS,
             _constants(),
         ]
