@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tcir import workers
 from tcir.sweep import local
 from tcir.sweep.local import LocalProcesses
 from tcir.sweep.work import Job, Program, Row
@@ -22,7 +23,7 @@ Work = Callable[[Program, Job], Row]
 def rows_of(monkeypatch: pytest.MonkeyPatch, work: Work, count: int, processes: int) -> list[Row]:
     monkeypatch.setattr(local, "work", work)
     asked = jobs(count)
-    found = list(LocalProcesses(processes).run(PROGRAM, asked))
+    found = list(LocalProcesses(processes).run([PROGRAM], asked))
     assert sorted(job.key for job, _ in found) == sorted(job.key for job in asked)
     by_job = dict(found)
     return [by_job[job] for job in asked]
@@ -65,7 +66,7 @@ def test_a_job_that_kills_workers_is_a_row(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_workers_are_replaced_in_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(local, "JOBS_OF_A_WORKER", 2)
+    monkeypatch.setattr(workers, "JOBS_OF_A_WORKER", 2)
 
     def noted(program: Program, job: Job) -> Row:
         (tmp_path / str(os.getpid())).touch()
@@ -82,7 +83,7 @@ def test_workers_end_with_who_stops_listening(monkeypatch: pytest.MonkeyPatch) -
         return Row("a", registers=os.getpid())
 
     monkeypatch.setattr(local, "work", slow)
-    running = LocalProcesses(2).run(PROGRAM, jobs(4))
+    running = LocalProcesses(2).run([PROGRAM], jobs(4))
     _, row = next(running)
     start = time.monotonic()
     running.close()  # type: ignore[attr-defined]

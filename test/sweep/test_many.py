@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tcir.sweep import local, table
+from tcir import workers
+from tcir.sweep import table
 from tcir.sweep.cluster import DaskCluster
 from tcir.sweep.engine import Sweep, Tell
 from tcir.sweep.executor import Executor
@@ -64,18 +65,18 @@ class Killer:
 @pytest.mark.timeout(3000)
 def test_two_processes_one_of_which_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[int] = []
-    start = local._start
+    start = workers._start
 
-    def noted(program: object, workers: dict) -> None:
-        start(program, workers)  # type: ignore[arg-type]
-        begun.append(list(workers.values())[-1].pid)
+    def noted(work: Callable, forks: dict) -> None:
+        start(work, forks)
+        begun.append(list(forks.values())[-1].pid)
 
     first = expected()
     lines = first.decode().splitlines()
     statuses = [line.partition("},")[2].partition(",")[0] for line in lines if "gemm{" in line]
     assert (len(statuses), statuses.count("failed")) == (COUNT, 0)
     assert 90 < statuses.count("ok") < 112
-    monkeypatch.setattr(local, "_start", noted)
+    monkeypatch.setattr(workers, "_start", noted)
     killer = Killer(COUNT // 2, lambda: begun[0])
     assert table_of(LocalProcesses(2), killer) == first
     assert killer.killed == begun[0] and len(begun) == 3

@@ -86,7 +86,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--inputs", choices=["integers", "random"], default="integers", help="kind of inputs")
     add("--orders", type=int, default=1, metavar="N", help="completion orders tried (default 1)")
     add("--jobs", type=int, default=1, metavar="N",
-        help="processes for blocks of a grid, from the thread level on (default 1)")  # fmt: skip
+        help="processes for completion orders, or for blocks of a grid (default 1)")  # fmt: skip
     add("--budget", type=float, metavar="SECONDS",
         help="execute a sample of the CTAs if the estimate is longer (default: never)")  # fmt: skip
     add("--numerics", choices=["exact", "fast"], default="exact", help="fast is not bit-exact")

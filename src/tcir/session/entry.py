@@ -153,8 +153,9 @@ def validate(
     execution; default: in proportion to the level before, so an endless loop ends soon. ordering:
     "silicon", or "isa": what only shipping code proves is an error, too. assumptions: other answers
     to the open questions about the hardware (`tcir.machine.Assumptions`). jobs: processes that may
-    run blocks of a grid, from the thread level on. budget: seconds; a validation that is estimated
-    to take longer executes a sample of the CTAs, and its verdict is "sampled".
+    run blocks of a grid, from the thread level on; of several orders, the orders. budget: seconds;
+    a validation that is estimated to take longer executes a sample of the CTAs, and its verdict is
+    "sampled".
     """
     steps = as_pipeline(pipeline, **options)
     settings = Settings(

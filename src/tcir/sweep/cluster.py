@@ -24,17 +24,20 @@ class DaskCluster:
 
     scheduler: str
 
-    def run(self, program: Program, jobs: Sequence[Job]) -> Iterator[tuple[Job, Row]]:
+    def run(self, programs: Sequence[Program], jobs: Sequence[Job]) -> Iterator[tuple[Job, Row]]:
         """See `tcir.sweep.executor.Executor`."""
         _check_package()
         from distributed import as_completed
 
         with _client(self.scheduler) as client:
             # A task, not scattered data: a scheduler makes what died with a worker again.
-            held = client.submit(_itself, program, key=f"tcir-program-{digest(program)}")
+            held = [
+                client.submit(_itself, program, key=f"tcir-program-{digest(program)}")
+                for program in programs
+            ]
             futures = {
                 client.submit(
-                    work, held, job, key=f"tcir-{job.kind}-{job.key}-{number}",
+                    work, held[job.program], job, key=f"tcir-{job.kind}-{job.key}-{number}",
                     pure=False,
                 ): job
                 for number, job in enumerate(jobs)

@@ -48,7 +48,7 @@ class Sweep:
         jobs = {Job(keys[number], kind, self.combinations[number]): number for number in numbers}
         found = {number: row for job, number in jobs.items() if (row := results.find(job))}
         missing = [job for job, number in jobs.items() if number not in found]
-        for job, row in self.executor.run(self.program, missing) if missing else ():
+        for job, row in self.executor.run([self.program], missing) if missing else ():
             results.keep(job, row)
             found[jobs[job]] = row
             tell(len(found), len(jobs), row)

@@ -7,9 +7,7 @@ from typing import Protocol
 
 from tcir.errors import Error
 from tcir.sweep.work import Job, Program, Row
-
-ATTEMPTS = 3
-"""Workers that may die at the same job before it is given up: it may be the job that kills them."""
+from tcir.workers import ATTEMPTS
 
 
 class WorkersError(Error):
@@ -21,7 +19,7 @@ class WorkersError(Error):
 class Executor(Protocol):
     """Processes, here or elsewhere."""
 
-    def run(self, program: Program, jobs: Sequence[Job]) -> Iterator[tuple[Job, Row]]:
+    def run(self, programs: Sequence[Program], jobs: Sequence[Job]) -> Iterator[tuple[Job, Row]]:
         """Each job with its row, as they complete. A worker that dies loses nothing: another one
         does its job again."""
 

@@ -49,11 +49,15 @@ class Program:
 
 @dataclass(frozen=True)
 class Job:
-    """One thing to do with a combination. key: of program, passes and versions together."""
+    """One thing to do with a combination and a program, of which it has the number.
+
+    key: of program, passes and versions together
+    """
 
     key: str
     kind: Kind
     combination: Combination
+    program: int = 0
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ passes      a list with, for each pass: index, name, ops (operations after it), 
             max_error, max_error_over_bound and rms_error_over_bound (numbers or null), difference
             (null, or output, index, site, expected, got, count, total), findings (severity, code,
             text), incomplete (names), counters (of the machine, by name; instructions, loop_turns
-            at the tile level, ctas), remarks (words: what the pass made to cost more)
+            at the tile level, ctas), remarks (words: what the pass made to cost more), orders
+            (completion orders tried), drawn and drawn_of (CTAs that drew one of their own; in all)
 notes       words: where a kernel came from, other than this compilation
 code        null, or registers, spill_bytes, shared_bytes, tmem_columns, constant_bytes (if any),
             ptx_lines, sass (counts by mnemonic), missing (why a step was not done)
@@ -72,6 +73,33 @@ class Line:
     incomplete: list[str] = field(default_factory=list)
     counters: Mapping[str, int] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
+    orders: int = 1
+    drawn: int = 0
+    drawn_of: int = 0
+
+    @property
+    def held(self) -> bool:
+        """Whether nothing is wrong, and nothing missing, as far as it was executed."""
+        return self.verdict in ("equal", "within bound", "sampled")
+
+    def take(self, other: Line) -> None:
+        """Adds what one more execution of this state showed: its findings, and its verdict unless
+        the one so far has the larger error."""
+        self.findings += [each for each in other.findings if each not in self.findings]
+        self.level, self.counters = other.level or self.level, other.counters or self.counters
+        if other.held and (self.max_error_over_bound or 0) > (other.max_error_over_bound or 0):
+            return
+        self.verdict, self.compared = other.verdict, other.compared
+        self.difference, self.incomplete = other.difference, other.incomplete
+        self.max_error, self.max_error_over_bound = other.max_error, other.max_error_over_bound
+        self.rms_error_over_bound = other.rms_error_over_bound
+
+    def in_orders(self) -> str:
+        """How many completion orders held, and which CTAs had one of their own, in words."""
+        words = f", {self.orders} completion orders" if self.orders > 1 else ""
+        if self.drawn < self.drawn_of:
+            words += f" ({self.drawn} of {self.drawn_of} CTAs drew their own)"
+        return words
 
     def __str__(self) -> str:
         seconds = self.pass_seconds + self.execute_seconds

@@ -26,7 +26,9 @@ class Settings:
     numerics: "exact" or "fast" (not bit-exact)
     max_instructions: of one execution (at the tile level: turns of loops); None: in proportion to
               the level before, or to the input's arrays (`tcir.validation.work`)
-    jobs:     processes that may run blocks of a grid, from the thread level on
+    jobs:     processes that may run blocks of a grid, from the thread level on; of several orders,
+              the orders, at every level
+    skip:     completion orders after that of issue that others try
     events:   takes what some CTAs do, at the PTX level, in the order of issue
     budget:   seconds; a validation that is estimated to take longer executes a sample of the CTAs
     ordering: "silicon" or "isa", and assumptions: see `tcir.run_options.RunOptions`
@@ -42,6 +44,7 @@ class Settings:
     jobs: int = 1
     budget: float | None = None
     events: Recording | None = None
+    skip: int = 0
 
     def __post_init__(self) -> None:
         for name in ("orders", "seed"):

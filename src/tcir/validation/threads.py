@@ -55,7 +55,7 @@ class Threads:
 
 @dataclass(frozen=True)
 class Executed:
-    """A state whose every execution held, without a finding: its line and its last outcome."""
+    """A state whose every execution held, without a finding: its line and outcome, as issued."""
 
     threads: Threads
     line: Line

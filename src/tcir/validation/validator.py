@@ -16,7 +16,7 @@ import os
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,6 +48,7 @@ from tcir.validation import bounds, compare, propagation
 from tcir.validation.draws import RANDOM, Bound, Draw, Draws
 from tcir.validation.estimate import Estimate
 from tcir.validation.functions import OWN
+from tcir.validation.orders import Tried, tried
 from tcir.validation.raised import with_quantisation_raised
 from tcir.validation.report import Line
 from tcir.validation.settings import Settings
@@ -70,6 +71,11 @@ _SUM_OF_PRODUCTS = {
     "tc.conv2d", "tc.grouped_matmul", "tc.matmul", "tensor.collapse_shape", "tensor.empty",
     "tensor.pad", "tensor.yield",
 }  # fmt: skip
+
+
+Execute = Callable[[Draw, int | None, Line], Outcome | None]
+"""Executes a state on inputs, in an order (None: that of issue), and notes in the line what went
+wrong."""
 
 
 class Validator:
@@ -154,7 +160,9 @@ class Validator:
             outcome = self._compare_orders(
                 line,
                 orders,
-                lambda draw, order: self._execute(module, programs, draw, order, line, threads),
+                lambda draw, order, line: self._execute(
+                    module, programs, draw, order, line, threads
+                ),
                 _levels(programs),
             )
             self._executed = None
@@ -172,11 +180,11 @@ class Validator:
         """Executes PTX text under every order and fills in the verdict of `line`."""
 
         events = self.settings.events
-        if events is None and self.settings.jobs == 1:  # whose events are those of one process
-            events = Recording()
+        if events is None and (self.settings.jobs == 1 or self.settings.orders > 1):
+            events = Recording()  # of one process, which runs the order of issue
         self.streams = events.streams if events is not None else ()
 
-        def execute(draw: Draw, order: int | None) -> Outcome | None:
+        def execute(draw: Draw, order: int | None, line: Line) -> Outcome | None:
             nonlocal events
             assert self.signature is not None
             options = dataclasses.replace(self._options(order, "thread"), events=events)
@@ -214,13 +222,9 @@ class Validator:
         return before.budget(level, nbytes, self._points)
 
     def _compare_orders(
-        self,
-        line: Line,
-        orders: int,
-        execute: Callable[[Draw, int | None], Outcome | None],
-        levels: tuple[str, ...],
+        self, line: Line, orders: int, execute: Execute, levels: tuple[str, ...]
     ) -> Outcome | None:
-        """Fills in `line`; returns the last outcome if every order's holds."""
+        """Fills in `line`; returns the outcome in the order of issue if every order's holds."""
         draws = self._draws
         if draws is None or not draws.main.reference:
             line.verdict = "incomplete"
@@ -228,31 +232,14 @@ class Validator:
             return None
         started = time.perf_counter()
         self._repeats = {}  # of this state, under its orders
-        outcome: Outcome | None = None
-        held = False
-        ctas = followers = 0
-        for number in range(orders):
-            order = None if number == 0 else self.settings.seed + number
-            outcome = execute(draws.main, order)
-            if outcome is None or line.verdict in ("incomplete", "different"):
-                break
-            if outcome.executed:
-                self._stored = self._complete(outcome, draws.main.reference, self._stored)
-            self._judge(line, outcome)
-            if line.verdict == "different":
-                line.compared += "" if order is None else f", completion order {order}"
-                break
-            if order is not None:
-                ctas += outcome.counters.get("ctas", 0)
-                followers += outcome.followers
-        else:
-            assert outcome is not None
-            if orders > 1:
-                line.compared += f", {orders} completion orders"
-            if followers:
-                line.compared += f" ({ctas - followers} of {ctas} CTAs drew their own)"
+        last, outcome = self._attempt(execute, None, line)
+        if outcome is not None and line.held:
+            last = self._try_others(line, orders, execute, last)
+        held = outcome is not None and line.held
+        if outcome is not None and held:
+            line.compared += line.in_orders()
             self._previous = outcome.outputs
-            work = Work(levels, _of_all(outcome))
+            work = Work(levels, last.work)
             if self._before is not None:
                 line.remarks = [f"same result, more work: {j}" for j in self._before.jumps(work)]
             if self._algorithm is not None and "tensor" not in levels:
@@ -260,20 +247,54 @@ class Validator:
                 line.remarks += [f"same result, more work than the input: {j}" for j in more]
                 self._algorithm = None
             line.remarks += [f"all CTAs: {outcome.whole}"] * bool(outcome.whole)
-            line.remarks += [f"one process: {outcome.together}"] * bool(outcome.together)
+            if outcome.together and orders == 1:  # else the processes are for the orders
+                line.remarks.append(f"one process: {outcome.together}")
             self._before = work
             self._sites = dict(outcome.sites) or self._sites
             held = self._hold_alone(line, execute, draws.more)
         line.execute_seconds = time.perf_counter() - started
         return outcome if held else None
 
-    def _hold_alone(
-        self, line: Line, execute: Callable[[Draw, int | None], Outcome | None], draws: list[Draw]
-    ) -> bool:
+    def _try_others(self, line: Line, orders: int, execute: Execute, issued: Tried) -> Tried:
+        """Adds the orders after that of issue to `line`; the last one tried."""
+        first = self.settings.seed + self.settings.skip + 1
+        last, name = issued, (line.index, line.name)
+
+        def attempt(order: int) -> Tried:
+            return self._attempt(execute, order, Line(*name))[0]
+
+        seeds = range(first, first + orders - 1)
+        with closing(tried(seeds, self.settings.jobs, attempt)) as others:
+            for last in others:
+                line.take(last.line)
+                if not line.held:
+                    break
+                line.orders += 1
+                line.drawn += last.ctas - last.followers
+                line.drawn_of += last.ctas
+        return last
+
+    def _attempt(
+        self, execute: Execute, order: int | None, line: Line
+    ) -> tuple[Tried, Outcome | None]:
+        """Executes and judges one order; fills in `line`."""
+        outcome = execute(self.main, order, line)
+        if outcome is None:
+            return Tried(line, {}), None
+        if outcome.executed:
+            stored = self._complete(outcome, self.main.reference, self._stored)
+            self._stored = stored if order is None else self._stored
+        self._judge(line, outcome)
+        if line.verdict == "different" and order is not None:
+            line.compared += f", completion order {order}"
+        ctas = outcome.counters.get("ctas", 0)
+        return Tried(line, dict(_of_all(outcome)), ctas, outcome.followers), outcome
+
+    def _hold_alone(self, line: Line, execute: Execute, draws: list[Draw]) -> bool:
         """Whether the results on each of `draws` are those of the input program."""
         counters = line.counters
         for draw in draws:
-            outcome = execute(draw, None)
+            outcome = execute(draw, None, line)
             line.counters = counters
             if outcome is None:
                 line.compared += f"; inputs with {draw.words}"
