@@ -18,24 +18,12 @@ import numpy as np
 
 from tcir.run import RunReport, run_ptx
 
+from .float_inputs import FLAVOURS, LAYOUT, Array, accumulator, exponents, operand
+
 HERE = Path(__file__).resolve().parent
-Array = np.ndarray[Any, Any]
 STEPS, WARPS = 4, 32
 """Chain length; chains of one flavour."""
-#: type -> exponent bits, mantissa bits, bias, low bits that the instruction does not read
-LAYOUT = {
-    "f16": (5, 10, 15, 0),
-    "bf16": (8, 7, 127, 0),
-    "tf32": (8, 10, 127, 13),
-    "f32": (8, 23, 127, 0),
-    "e5m2": (5, 2, 15, 0),
-    "e4m3": (4, 3, 7, 0),
-}
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e5m2": 8, "e4m3": 8, "s8": 8, "u8": 8}
-FLAVOURS = (
-    "spanning", "near", "cancelling", "subnormal", "bottom", "overflow", "special", "sparse",
-    "ties",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -151,92 +139,6 @@ def ptx(target: str = "sm_90") -> str:
 # --- the inputs ----------------------------------------------------------------------------------
 
 
-def _finite(rng: Any, name: str, shape: Any, low: Any, high: Any) -> Array:
-    """Codes with the exponent field in [low, high), within the type's, mantissa and sign random."""
-    e, m, _, ignored = LAYOUT[name]
-    top = (1 << e) - (name != "e4m3")
-    low = np.clip(low, 0, top - 1)
-    field = rng.integers(low, np.clip(high, low + 1, top), shape)
-    codes = field << (m + ignored) | rng.integers(0, 1 << (m + ignored), shape)
-    if name == "e4m3":
-        codes[codes == 0x7F] = 0x7E
-    return codes | rng.integers(0, 2, shape) << (e + m + ignored)
-
-
-def _exponents(rng: Any, form: Form, flavour: str) -> tuple[Any, Any, int]:
-    """Exponents of A and of B, one for each chain, and how far elements lie from them."""
-    wide = LAYOUT[form.a][0] == 8
-    bias_a, bias_b, bias_d = (LAYOUT[name][2] for name in (form.a, form.b, form.d))
-    nothing = np.zeros(WARPS, np.int64)
-    if flavour == "spanning":  # products anywhere in D's range, and somewhat below
-        product = rng.integers(-bias_d - 10, bias_d - 4, WARPS)
-        a = product // 2 + rng.integers(-(bias_a // 3), bias_a // 3 + 1, WARPS)
-        return a, product - a, 12 if wide else 3
-    if flavour == "overflow":  # sums near the end of D's range, where products reach that far
-        product = bias_d - 2 - form.k.bit_length() // 2
-        return nothing + product // 2, nothing + product - product // 2, 2
-    if flavour == "subnormal":
-        return nothing - bias_a, nothing - bias_b, 1
-    if flavour == "bottom":
-        return (nothing - 72, nothing - 72, 4) if wide else (nothing - bias_a, nothing - bias_b, 2)
-    return nothing, nothing, {"special": 4, "sparse": 60 if wide else 15}.get(flavour, 3)
-
-
-def _powers(rng: Any, name: str, shape: tuple[int, ...]) -> Array:
-    """Zeros and ±2^x: their few products end around D's smallest number, and far below."""
-    e, m, bias, ignored = LAYOUT[name]
-    smallest = 1 - bias - m
-    x = rng.integers(-84, -65, shape) if e == 8 else rng.integers(smallest, smallest + 15, shape)
-    normal = (x + bias) << m
-    codes = np.where(x + bias > 0, normal, 1 << np.clip(x - smallest, 0, m)) << ignored
-    codes |= rng.integers(0, 2, shape) << (e + m + ignored)
-    return np.where(rng.random(shape) < 0.6, 0, codes)
-
-
-def _operand(
-    rng: Any, name: str, shape: tuple[int, ...], x: Array, spread: int, flavour: str
-) -> Array:
-    e, m, bias, ignored = LAYOUT[name]
-    if flavour == "ties":
-        return _powers(rng, name, shape)
-    field = bias + x.reshape(-1, 1, 1, 1)
-    codes = _finite(rng, name, shape, field - spread, field + spread + 1)
-    zeros = {"subnormal": 0.3, "bottom": 0.5, "sparse": 0.9}.get(flavour, 0.0)
-    codes[rng.random(shape) < zeros] = 0
-    if flavour == "special":
-        sign = 1 << (e + m + ignored)
-        infinity = ((1 << e) - 1) << (m + ignored)
-        values = (
-            [0x7F, 0xFF, 0, sign]
-            if name == "e4m3"
-            else [infinity, infinity | sign, infinity | 1 << ignored, 0, sign]
-        )
-        rare = rng.random(shape) < 0.1 / shape[-1]
-        codes[rare] = rng.choice(np.array(values), int(rare.sum()))
-    return codes
-
-
-def _accumulator(rng: Any, form: Form, shape: tuple[int, ...], x: Array, flavour: str) -> Array:
-    """C near the products' exponents; some zeros, some at the bottom of D's range; specials."""
-    e, m, bias, _ = LAYOUT[form.d]
-    top = 1 << e
-    spread = 40 if flavour == "spanning" else 14
-    field = bias + x.reshape(-1, 1, 1)
-    codes = _finite(rng, form.d, shape, field - spread, field + spread)
-    kind = rng.integers(0, 16, shape) if flavour != "ties" else rng.integers(0, 2, shape)
-    codes = np.where(kind == 0, 0, np.where(kind == 1, 1 << (e + m), codes))
-    if flavour in ("bottom", "subnormal", "sparse"):
-        codes = np.where(kind >= 8, _finite(rng, form.d, shape, 0, 4), codes)
-    if flavour == "sparse":
-        anywhere = _finite(rng, form.d, shape, 0, top)
-        codes = np.where((kind >= 4) & (kind < 8), anywhere, codes)
-    if flavour == "special":
-        infinity, sign = (top - 1) << m, 1 << (e + m)
-        values = np.array([infinity, infinity | sign, infinity | 3, infinity | sign | sign >> e])
-        codes = np.where(kind == 2, rng.choice(values, shape), codes)
-    return codes
-
-
 def _fragments(codes: Array, bits: int) -> Array:
     """Matrices [..., rows, k] as registers [..., r, 32] (PTX ISA 9.7.14.5).
 
@@ -258,15 +160,15 @@ def _fragments(codes: Array, bits: int) -> Array:
 
 
 def _floats(rng: Any, form: Form, flavour: str) -> tuple[Array, Array, Array]:
-    xa, xb, spread = _exponents(rng, form, flavour)
-    a = _operand(rng, form.a, (WARPS, STEPS, 16, form.k), xa, spread, flavour)
-    b = _operand(rng, form.b, (WARPS, STEPS, 8, form.k), xb, spread, flavour)
+    xa, xb, spread = exponents(rng, form, flavour, WARPS)
+    a = operand(rng, form.a, (WARPS, STEPS, 16, form.k), xa, spread, flavour)
+    b = operand(rng, form.b, (WARPS, STEPS, 8, form.k), xb, spread, flavour)
     if flavour == "cancelling":  # neighbours in k cancel but for a bit, sometimes
         e, m, _, ignored = LAYOUT[form.a]
         odd = rng.random(a[..., 1::2].shape) < 0.3
         a[..., 1::2] = a[..., 0::2] ^ 1 << (e + m + ignored) ^ odd.astype(np.int64) << ignored
         b[..., 1::2] = b[..., 0::2]
-    c = _accumulator(rng, form, (WARPS, 16, 8), xa + xb, flavour)
+    c = accumulator(rng, form, (WARPS, 16, 8), xa + xb, flavour)
     lane = np.arange(32)
     g, column = lane // 4, lane % 4 * 2
     parts = np.stack([c[:, g + 8 * (n // 2), column + n % 2] for n in range(4)], axis=1)
