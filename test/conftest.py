@@ -41,5 +41,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
         skip = pytest.mark.skip(reason=f"--mode={mode}: left out (test/modes.py)")
         for item in items:
-            if item.path.name in OWN[mode] | {"test_modes.py"}:
+            names = {item.path.name, item.name.partition("[")[0]}
+            if names & (OWN[mode] | {"test_modes.py"}):
                 item.add_marker(skip)

@@ -44,10 +44,15 @@ def jobs(patch: pytest.MonkeyPatch) -> None:
 
 MODES: dict[str, Mode] = {mode.__name__: mode for mode in (apart, together, interpreted, jobs)}
 OWN: dict[str, set[str]] = {
-    "apart": {"test_lockstep.py", "test_lockstep_tma.py"},
+    "apart": {
+        "test_lockstep.py",
+        "test_lockstep_tma.py",
+        "test_ctas_in_lockstep_have_the_events_that_they_have_alone",
+        "test_memory_grows_with_the_ctas_in_flight_not_with_the_grid",
+    },
     "together": {"test_lockstep.py", "test_lockstep_tma.py"},
     "interpreted": set(),
     "jobs": {"test_jobs.py", "test_debug.py", "test_lockstep_tma.py"},
 }
-"""Files that are left out in a mode: they compare both ways themselves, or (a debugger) need one
-process."""
+"""Files and tests that are left out in a mode: they compare both ways themselves, need what the mode
+turns off, or (a debugger) need one process."""

@@ -58,6 +58,13 @@ BODIES: dict[str, tuple[str, int]] = {
                              "add.u32 %r6, %r6, 1; st.global.b32 [%rd5], %r6;", 0),
     "out of bounds": ("mul.wide.u32 %rd6, %r5, 8; add.s64 %rd6, %rd6, %rd2; "
                       "st.global.b32 [%rd6], %r5;", 0),
+    "stores beyond shared memory": (
+        "shl.b32 %r8, %r3, 2; add.u32 %r8, %r8, 300000; st.shared.b32 [%r8], %r5; "
+        "st.global.b32 [%rd5], %r5;", 0),
+    "copies beyond shared memory": (
+        "shl.b32 %r8, %r3, 2; add.u32 %r8, %r8, 300000; "
+        "cp.async.ca.shared.global [%r8], [%rd4], 4; cp.async.wait_all; "
+        "st.global.b32 [%rd5], %r5;", 0),
     "undefined": ("setp.lt.u32 %p1, %r2, 6; @%p1 mov.u32 %r6, 1; st.global.b32 [%rd5], %r6;", -1),
 }  # fmt: skip
 

@@ -205,12 +205,22 @@ class Recorder:
             if slot in traced.varying:
                 self.steps.append(SameValue(traced.warp.index, slot, lanes))
 
+    def written(self, where: np.ndarray, varying: bool) -> None:
+        """Notes whether these bytes of shared memory vary from now on."""
+        self._inside(where)
+        self.shared[where // 4] = varying
+
+    def _inside(self, where: np.ndarray) -> None:
+        if where.size and (where.min() < 0 or where.max() >= self.cta.smem.size):
+            raise NoReplay("an address outside the shared memory of the CTA")
+
     def readable(self, where: np.ndarray, always: bool = False) -> bool:
         """Whether bytes of shared memory, which have to be defined, vary; those that do not are
         filled in: not every one of them was written by a step.
 
         always: even if none varies
         """
+        self._inside(where)
         smem = self.cta.smem
         if not smem.defined[where].all():
             raise NoReplay("undefined bytes of shared memory")

@@ -170,11 +170,8 @@ def store(recorder: Recorder, traced: Traced, op: Op, active: Active) -> None:
         if varying and len(set(at.tolist())) < at.size:
             raise NoReplay("varying stores of several lanes to one place")
         recorder.steps.append(SharedStore(active, form, at, sources))
-        words = (at[:, None] + np.arange(form.nbytes)) // 4
-        if varying:
-            recorder.shared[words] = True
-        elif form.nbytes % 4 == 0:
-            recorder.shared[words] = False
+        if varying or form.nbytes % 4 == 0:
+            recorder.written(at[:, None] + np.arange(form.nbytes), varying)
     elif space == "global":
         if form.place.slot not in traced.varying:
             raise NoReplay("a store of all CTAs to one place")
@@ -223,7 +220,7 @@ def tensor_copy(recorder: Recorder, traced: Traced, op: Op, active: Active) -> N
         recorder.readable(where, always=True)
     recorder.steps.append(step)
     if form.load:
-        recorder.shared[where // 4] = not traced.varying.isdisjoint(tensor.coordinates)
+        recorder.written(where, not traced.varying.isdisjoint(tensor.coordinates))
 
 
 def tmem_access(recorder: Recorder, traced: Traced, op: Op, active: Active) -> None:
@@ -298,7 +295,7 @@ def async_copy(recorder: Recorder, traced: Traced, op: Op, active: Active) -> No
     number, found = _copied(recorder, source, read, form.nbytes)
     shared = at[:, None] + np.arange(form.nbytes)
     varying = not traced.varying.isdisjoint([form.source.slot, *slots])
-    recorder.shared[shared // 4] = varying
+    recorder.written(shared, varying)
     if not varying:
         if number is not None:
             recorder.reads.add(number)
