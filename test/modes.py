@@ -51,8 +51,8 @@ OWN: dict[str, set[str]] = {
         "test_memory_grows_with_the_ctas_in_flight_not_with_the_grid",
     },
     "together": {"test_lockstep.py", "test_lockstep_tma.py"},
-    "interpreted": set(),
+    "interpreted": {"test_wrong_annotation_is_refused"},
     "jobs": {"test_jobs.py", "test_debug.py", "test_lockstep_tma.py"},
 }
-"""Files and tests that are left out in a mode: they compare both ways themselves, need what the mode
-turns off, or (a debugger) need one process."""
+"""Files and tests that are left out in a mode: they compare both ways themselves, need what the
+mode turns off, or (a debugger) need one process."""
