@@ -105,7 +105,7 @@ def test_a_wait_names_the_arrivals_and_bytes_that_end_it() -> None:
     (special,) = (e for e in consumer if e.op == "sfu")
     assert special.detail == {"count": 2}
     (store,) = (e for e in consumer if e.op == "st.global")
-    assert store.detail == {"bytes": 128, "lanes": 32}
+    assert store.detail == {"bytes": 128, "lanes": 32, "sectors": 8}
     assert [events[-1].op for events in (consumer, producer)] == ["exit", "exit"]
 
 
@@ -180,3 +180,56 @@ def test_copies_of_threads_and_their_groups() -> None:
     waits = [e.after for e in stream if e.op == "cp.async.wait"]
     assert waits == [(copies[0],), (copies[1], copies[2])]
     assert [stream[i].detail["bytes"] for i in copies] == [512, 512, 512]
+
+
+@pytest.mark.parametrize(
+    ("address", "words", "guard", "sectors"),
+    [
+        ("shl.b32 %r2, %r1, 2;", "b32", "", 4),  # neighbours: 128 bytes
+        ("shl.b32 %r2, %r1, 2; add.u32 %r2, %r2, 16;", "b32", "", 5),  # and not aligned
+        ("shl.b32 %r2, %r1, 3;", "b32", "", 8),  # every second word
+        ("shl.b32 %r2, %r1, 5;", "b32", "", 32),  # a sector each
+        ("shl.b32 %r2, %r1, 7;", "v4.b32", "", 32),  # half a sector of a row each
+        ("shl.b32 %r2, %r1, 4;", "v4.b32", "", 16),  # 512 bytes
+        ("mov.u32 %r2, 0;", "b32", "", 1),  # all the same word
+        ("shl.b32 %r2, %r1, 5;", "b32", "@%p1", 3),  # three lanes
+    ],
+)
+@pytest.mark.parametrize("which", ["ld", "st"])
+def test_an_access_of_global_memory_says_its_sectors(
+    which: str, address: str, words: str, guard: str, sectors: int
+) -> None:
+    values = "{%r4, %r5, %r6, %r7}" if "v4" in words else "%r4"
+    operands = f"{values}, [%rd3]" if which == "ld" else f"[%rd3], {values}"
+    assert _sectors(f"{address} cvt.u64.u32 %rd2, %r2; add.s64 %rd3, %rd1, %rd2; "
+                    f"{guard} {which}.global.{words} {operands};") == [sectors]  # fmt: skip
+
+
+def test_sectors_are_those_of_the_address_that_a_load_overwrites() -> None:
+    assert _sectors("mul.wide.u32 %rd2, %r1, 16; add.s64 %rd3, %rd1, %rd2; "
+                    "ld.global.b64 %rd3, [%rd3];") == [16]  # fmt: skip
+
+
+def _sectors(body: str) -> list[int]:
+    """Of each access that a warp makes."""
+    ptx = (
+        HEADER
+        + f"""
+.visible .entry k(.param .u64 x)
+{{
+ .reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<6>;
+ ld.param.b64 %rd1, [x]; mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 3;
+ mov.b32 %r4, 7; mov.b32 %r5, 7; mov.b32 %r6, 7; mov.b32 %r7, 7;
+ {body}
+ ret;
+}}
+"""
+    )
+    recording = Recording()
+    report = run_ptx(
+        ptx, grid=1, block=32, args=(np.arange(1024, dtype=np.uint32),), hazards="off",
+        events=recording,
+    )  # fmt: skip
+    assert not report.errors and not report.incomplete
+    accesses = [e for e in recording.streams[0] if e.op in ("ld.global", "st.global")]
+    return [int(event.detail["sectors"]) for event in accesses]

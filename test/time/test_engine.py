@@ -11,6 +11,7 @@ from tcir.machine.events import Event, EventStream
 from tcir.time import Constants, Surroundings, Timeline, simulate
 from tcir.time.build import Warp
 from tcir.time.kernels import Gemm
+from tcir.time.waves import loads_and_stores
 
 C = Constants("sm_100a")
 ISSUE, LATENCY = C["mma-issue"], C["mma-latency"]
@@ -206,3 +207,17 @@ def test_without_its_dependence_a_wait_does_not_wait() -> None:
     stream = _mma(8)
     cut = EventStream([*stream[:-1], Event(0, 0, "mbarrier.wait", {}, (), 0)])
     assert simulate(cut, C).cycles < simulate(stream, C).cycles
+
+
+def test_loads_of_threads_take_whole_sectors_from_l2() -> None:
+    """32 lanes with a word each: together 4 sectors, apart 32, the same word 1."""
+    cycles = {}
+    for sectors in (1, 4, 32):
+        stream = EventStream(block=(32, 1, 1))
+        warp = Warp(stream, 0)
+        for _ in range(100):
+            warp.op("ld.global", bytes=128, lanes=32, sectors=sectors)
+        line = simulate(stream, C, Surroundings(148))
+        cycles[sectors] = line.limits["L2 to SM"] * line.cycles
+        assert loads_and_stores(stream, C["sector"]) == (100 * 32 * sectors, 0)
+    assert cycles == pytest.approx({n: 100 * 32 * n / C["l2-port"] for n in cycles})

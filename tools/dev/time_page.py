@@ -60,6 +60,7 @@ resource, which serves in order of request:
 | TMEM port, by sub-partition | tcgen05.ld, st | 2 cycles, 0.6 cycles a column |
 | TMA | every TMA or bulk operation | 30 cycles |
 | L2 to SM | loads | bytes / 64; rows of a box below 32 bytes as 32 |
+| | loads of threads | the sectors of 32 bytes that a warp's addresses touch / 64 |
 | SM to L2 | stores of TMA and of threads | 52 cycles a KB |
 | HBM | the share of loads that L2 does not have | this SM's share of the bandwidth |
 | shared port | ld, st, ldmatrix, stmatrix | wavefronts, or bytes / 128 |
@@ -81,9 +82,10 @@ a CTA that ends makes room for the next; global memory shared by the active SMs;
 kernel. `str()` of the result says "modelled". For 46,000 events it takes 0.3 CPU seconds, recording
 them 4.
 
-Not modelled: power and the clock it leaves, caches beyond hit or miss, the two dies, contention of
-ld and mma in tensor memory, of TMA and mma in shared memory (0.3 % on a GH200), register
-dependences within a run of arithmetic, multicast, and `.ws` forms.
+Not modelled: power and the clock it leaves, caches beyond hit or miss (so not L1), the two dies,
+parts of a sector in stores of threads (they count their bytes), contention of ld and mma in tensor
+memory, of TMA and mma in shared memory (0.3 % on a GH200), register dependences within a run of
+arithmetic, multicast, and `.ws` forms.
 """
 _KERNELS = """
 ## Our kernels

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+SECTOR = 32
+"""Bytes of global memory that cross together; an access is aligned, so a lane's lies in one."""
 Triple = tuple[int, int, int]
 
 OPS = frozenset(
@@ -32,7 +34,8 @@ class Event:
     cta, warp: linear; the order of events with equal (cta, warp) is program order
     op:        its class, one of `OPS`
     detail:    what its time depends on: bytes, m, n, k, kind, cta_group, a_in (``smem`` or
-               ``tmem``), columns, rows, inner_bytes, lanes, wavefronts, count, barrier (address)
+               ``tmem``), columns, rows, inner_bytes, lanes, wavefronts, count, barrier (address);
+               sectors: `SECTOR` bytes each, that the lanes of an ld or st of global memory touch
     after:     indices of the events whose completion it waited for: the arrivals and the bytes that
                completed the phase of an mbarrier; the mma of a commit; the loads of a
                ``tcgen05.wait``; the other warps' arrivals at a ``bar.sync``, later ones, too

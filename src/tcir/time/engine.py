@@ -33,6 +33,12 @@ SLICE = 16
 """Arithmetic instructions that a scheduler issues of one warp before it looks at the others."""
 
 
+def loaded_bytes(event: Event, sector: float) -> float:
+    """Bytes that a load takes from L2: of threads, whole sectors, each once."""
+    sectors = event.detail.get("sectors")
+    return int(event.detail["bytes"]) if sectors is None else int(sectors) * sector
+
+
 @dataclass(frozen=True)
 class Surroundings:
     """What one SM's events do not say of the rest of the GPU.
@@ -375,7 +381,7 @@ class _Run:
         )[1]
 
     def _load(self, lane: _Lane, key: int, event: Event, at: float) -> float:
-        nbytes = int(event.detail["bytes"])
+        nbytes = loaded_bytes(event, self.c["sector"])
         self.complete[key] = there = self._arrival(lane, key, at, nbytes, self.c["l2-latency"])
         if event.op == "ld.global":
             lane.loads = max(lane.loads, there)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tcir.errors import LaunchError
 from tcir.target import Target
 from tcir.time.constants import Constants, target_of
-from tcir.time.engine import Surroundings, simulate
+from tcir.time.engine import Surroundings, loaded_bytes, simulate
 from tcir.time.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -84,9 +84,10 @@ def ctas_per_sm(threads: int, registers: int, shared_bytes: int, target: str | T
     return fits
 
 
-def moved_bytes(stream: EventStream, ops: Collection[str] = LOADS) -> int:
-    """Bytes that the recorded CTAs load from global memory or L2, or store there."""
-    return sum(int(e.detail["bytes"]) for e in stream if e.op in ops)
+def loads_and_stores(stream: EventStream, sector: float) -> tuple[float, int]:
+    """Bytes that the recorded CTAs load from global memory or L2, and that they store there."""
+    loaded = sum(loaded_bytes(event, sector) for event in stream if event.op in LOADS)
+    return loaded, sum(int(event.detail["bytes"]) for event in stream if event.op in STORES)
 
 
 def modelled_time(
@@ -110,7 +111,8 @@ def modelled_time(
     residents = ctas_per_sm(threads, stream.registers, stream.shared_bytes, chip)
     cluster = len({event.cta for event in stream}) or 1
     clusters, slots = -(-ctas // cluster), chip.sms // cluster
-    loaded, stored = (moved_bytes(stream, ops) * clusters for ops in (LOADS, STORES))
+    moved = loads_and_stores(stream, constants["sector"])
+    loaded, stored = (nbytes * clusters for nbytes in moved)
     unique = min(unique_bytes or 0, loaded + stored)
     missed = min(1.0, unique / loaded) if loaded else 0.0
 

@@ -9,12 +9,17 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+
 from tcir.interp.ptx.interpreter import WarpInterpreter
 from tcir.interp.ptx.isa.memory import Load, Store
+from tcir.interp.ptx.lanes import LANE_INDICES
 from tcir.interp.ptx.op import BLOCKING, TRY_WAIT, WAIT, Blocking, Op, PendingGroups, Run
 from tcir.interp.ptx.program import Program
+from tcir.interp.ptx.registers import unsigned_view
 from tcir.interp.ptx.warp import Warp
 from tcir.machine import Agent
+from tcir.machine.events import SECTOR
 from tcir.machine.recorder import Recorder, WarpEvents
 
 _SFU = frozenset(("rcp", "sqrt", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh"))
@@ -70,13 +75,12 @@ def _wrapped(op: Op) -> Op:
     kind = _class(op)
     if not kind:
         return op
-    line = op.site.line
     if op.kind in (TRY_WAIT, WAIT):
         return replace(op, run=_trying(op, kind))
     if op.kind == BLOCKING:
         return replace(op, run=_blocking(op, kind))
     if kind in ("ld", "st"):
-        return replace(op, run=_access(op.run, kind, line))
+        return replace(op, run=_access(op, kind))
     return replace(op, run=_plain(op, kind))
 
 
@@ -153,8 +157,10 @@ def _plain(op: Op, kind: str) -> Run:
     return run
 
 
-def _access(inner: Run, kind: str, line: int) -> Run:
+def _access(op: Op, kind: str) -> Run:
     """An access whose memory only its addresses tell."""
+    inner, line, form = op.run, op.site.line, op.form
+    place = form.place if isinstance(form, Load | Store) else None
     way = "load" if kind == "ld" else "store"
     shared, anywhere = f"shared_{way}", f"global_{way}"
 
@@ -164,11 +170,18 @@ def _access(inner: Run, kind: str, line: int) -> Run:
             return inner(w, m)
         before, others = getattr(counters, shared), getattr(counters, anywhere)
         events.begin(f"{kind}.shared", line)
+        # Read before a load may overwrite its own address.
+        at = None
+        if place is not None:
+            value = w.v[unsigned_view(place.size)][place.slot]
+            at = place.effective(value[LANE_INDICES[m]])
         result = inner(w, m)
         nbytes = getattr(counters, shared) - before
         beyond = getattr(counters, anywhere) - others
         if beyond:
             events.recorder.drafts[events.last].op = f"{kind}.global"
+            if at is not None:
+                events.note(sectors=len(np.unique(at // SECTOR)))
         events.note(bytes=beyond or nbytes, lanes=m.bit_count())
         return result
 
