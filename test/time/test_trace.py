@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,10 @@ KERNELS = {
     "gemm": (PRODUCT, "gemm"),
     "gemm of pairs": (MATMUL.replace("Mx", "256x"), "gemm{cta-group=2}"),
     "gemm, stored by TMA": (PRODUCT, "gemm{store=tma}"),
+    "gemm, persistent": (MATMUL.replace("Mx", "256x"), "gemm{persistent=true}"),
+    "gemm, parts of K": (PRODUCT, "gemm{split-k=2}"),
     "warps": (PRODUCT, "matmul-warp"),
+    "warps, cp.async": (PRODUCT, "matmul-warp{copy=cp.async}"),
     "convolution, shift-reuse": (EXAMPLES / "resnet50_conv2_3x3.mlir", "conv-shift-reuse"),
     "convolution, smem-offset": (EXAMPLES / "resnet50_conv2_3x3.mlir", "conv-smem-offset"),
     "convolution, implicit GEMM": (EXAMPLES / "resnet50_conv2_3x3.mlir", "conv-implicit-gemm"),
@@ -178,6 +181,25 @@ def test_the_check_sees_a_flow_from_elsewhere() -> None:
     found = read(trace([changed], "sm_100a"))
     with pytest.raises(AssertionError):
         check_flows(stream, list(found.flows.values()))
+
+
+def test_the_check_sees_a_role_that_overlaps_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The producer's last operation is said to begin before the one in front of it ends."""
+    (stream,) = recorded(*KERNELS["gemm"])
+    line = simulate(stream, "sm_100a")
+    track = next(
+        span.track for span in line.spans if span.name == "tma.load" and "warp" in span.track
+    )
+    *_, before, last = (n for n, span in enumerate(line.spans) if span.track == track)
+    spans = list(line.spans)
+    start = (spans[before].start + spans[before].end) / 2
+    assert round(start) < round(spans[before].end)
+    spans[last] = replace(spans[last], start=start)
+    read(trace([stream], "sm_100a"))
+    overlapping = replace(line, spans=tuple(spans))
+    monkeypatch.setattr("tcir.time.trace.simulate", lambda stream, target: overlapping)
+    with pytest.raises(AssertionError, match="overlaps itself"):
+        read(trace([stream], "sm_100a"))
 
 
 def test_launches_follow_one_another() -> None:
