@@ -26,6 +26,8 @@ TOGETHER = {
     "cross-CTA race": FINDINGS,
     "reads what others write": FINDINGS,
     "out of bounds": ENDS,
+    "stores beyond shared memory": ENDS,
+    "copies beyond shared memory": ENDS,
     "undefined": FINDINGS,
 }
 """Why bodies of `BODIES` run in one process; the others do in three."""
