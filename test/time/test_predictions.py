@@ -56,6 +56,25 @@ def test_the_copies_copy() -> None:
     assemble(time_hopper.CLOCK_PTX, target="sm_90")
 
 
+def test_the_buffers_on_the_gpu_are_those_of_the_prediction() -> None:
+    """A smaller one is written beyond its end, which the machine finds and the H200 did."""
+    sys.path.insert(0, str(BENCH))
+    import numpy as np
+    import time_hopper
+    import time_probes
+
+    from tcir import run_ptx
+
+    rng = np.random.default_rng(0)
+    for dtype in ("|u1", "<u2", "<u4", "<f2", "<f4"):
+        filled = time_hopper._filled((3, 8), dtype, rng)
+        assert (filled.shape, filled.dtype) == ((3, 8), np.dtype(dtype)) and filled.all()
+        assert filled.flags.c_contiguous
+    short = np.zeros((time_probes.ROWS // 2, time_probes.N), "<u4")
+    report = run_ptx(time_probes.store_ptx(4, False), grid=1, block=256, args=[short])
+    assert [error.kind for error in report.errors] == ["out-of-bounds"]
+
+
 def test_the_probes_store_every_element_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two CTAs, by pieces and by rows; ptxas takes both; little K is that of the program."""
     sys.path.insert(0, str(BENCH))
