@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import time
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -14,9 +16,10 @@ import pytest
 import tcir
 from tcir.kernel import Kernel
 from tcir.program.source import load_module, mlir_context
+from tcir.sweep.validation import joined
 from tcir.validation import orders
 from tcir.validation.orders import Tried, tried
-from tcir.validation.report import Line
+from tcir.validation.report import Line, Report
 from tcir.validation.settings import Settings
 from tcir.validation.validator import Validator
 
@@ -85,6 +88,32 @@ def test_what_only_some_orders_show(always: None) -> None:
     assert checked(impatient(), 3, 4, skip=3).verdict == "equal"
     alone = checked(impatient(), 1, 2, skip=6)
     assert (alone.verdict, alone.findings) == ("different", one.findings)
+
+
+@pytest.mark.parametrize("text", [kernel, impatient])
+def test_orders_in_several_jobs(text: Callable[[], str | Kernel]) -> None:
+    ptx = kernel().ptx if text is kernel else impatient()
+    whole = Report(passes=[checked(ptx, 1, 7, skip=3)], seed=0, orders=7)
+    parts = [checked(ptx, 1, 4, skip=3), checked(ptx, 1, 4, skip=6)]
+    texts = [json.dumps(Report(passes=[part], seed=0, orders=4).as_dict()) for part in parts]
+    assert whole.ok == (text is kernel)
+    assert json.loads(json.dumps(joined(texts).as_dict())) == json.loads(
+        json.dumps(whole.as_dict())
+    )
+
+
+def test_states_after_a_broken_one_were_not_executed() -> None:
+    """One job finds at the third state what another one finds at the second."""
+
+    def report(*verdicts: str) -> str:
+        lines = [Line(n, f"p{n}", verdict=each) for n, each in enumerate(verdicts)]
+        return json.dumps(Report(passes=lines, seed=0, orders=2).as_dict())
+
+    late = report("reference", "equal", "different", "not executed")
+    early = report("reference", "different", "not executed", "not executed")
+    for order in ([late, early], [early, late]):
+        lines = joined(order).passes
+        assert [line.verdict for line in lines] == ["reference", "different", *["not executed"] * 2]
 
 
 @pytest.mark.slow

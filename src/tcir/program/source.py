@@ -212,10 +212,16 @@ def load_module(source: ModuleSource, context: ir.Context, entry: str | None = N
 
 def load_text(text: str, name: str, context: ir.Context, entry: str | None = None) -> ir.Module:
     """The module of a text, as `load_module`; name: of its file."""
-    from tcir._mlir import is_mlir_error
     from tcir.codegen.rehearsal import rehearse
 
     rehearse(text, f"reading {name or 'a module'}")
+    return read_module(text, name, context, entry)
+
+
+def read_module(text: str, name: str, context: ir.Context, entry: str | None = None) -> ir.Module:
+    """As `load_text`, where a crash of native code is dealt with outside."""
+    from tcir._mlir import is_mlir_error
+
     with collect_diagnostics(context, name) as diagnostics:
         try:
             module = parse_module(Chunk(text, name), context)

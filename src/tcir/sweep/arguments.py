@@ -21,11 +21,12 @@ examples
   tc-bench sweep conv.mlir --pipeline=conv-shift-reuse --over 'n-tile=16..128:16 stages=1..4' \\
            --validate=3 --results conv.jsonl --csv conv.csv --plot conv.svg
   tc-bench sweep conv.mlir … --scheduler tcp://127.0.0.1:8786
+  tc-bench validate layers/*.mlir --pipeline=gemm --orders=10 --results layers.jsonl
 
 exit status:
   0  all that was asked for held; combinations that are not legal are rows
-  1  a validated combination has another result, or a hazard
-  2  incomplete: a combination failed, or could not be validated
+  1  what was validated has another result, or a hazard
+  2  incomplete: a combination or a file failed, or could not be validated
   3  bad input: file, pipeline, option, value; or no combination is legal
   4  internal error
 """
@@ -46,15 +47,21 @@ def make_parser() -> argparse.ArgumentParser:
     """All flags."""
     top = _Parser(
         prog="tc-bench",
-        description="Compiles a program with many schedules, and compares their modelled times.",
+        description="Compiles a program with many schedules, and compares their modelled times; "
+        "validates many programs.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     top.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    ways = top.add_subparsers(dest="way", required=True, metavar="{compare,sweep}")
-    _way(ways, "compare", "every schedule that accepts the program, in one table")
+    ways = top.add_subparsers(dest="way", required=True, metavar="{compare,sweep,validate}")
+    compare = _way(ways, "compare", "every schedule that accepts the program, in one table")
     sweep = _way(ways, "sweep", "every combination of values of a pipeline's options")
+    for each in (compare, sweep):
+        each.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
+        each.add_argument("--validate", type=_count, default=0, metavar="K",
+            help="execute the K fastest after every pass (default 0)")  # fmt: skip
+    _validate(_way(ways, "validate", "many modules, each executed after every pass, in one table"))
     add = sweep.add_argument
     add("--pipeline", required=True, metavar="NAME{options}",
         help="the pipeline, with options that stay (tc-opt --list-pipelines)")  # fmt: skip
@@ -70,15 +77,16 @@ def _way(ways: argparse._SubParsersAction, name: str, words: str) -> argparse.Ar
         formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
     )  # fmt: skip
     add = sub.add_argument
-    add("file", metavar="FILE", help="MLIR text; - is standard input")
     add("--entry", metavar="NAME", help="the program, where a module has several public functions")
     add("--target", default=DEFAULT_TARGET.name, metavar="{" + ",".join(TARGETS) + "}",
         help="architecture (default %(default)s)")  # fmt: skip
-    add("--validate", type=_count, default=0, metavar="K",
-        help="execute the K fastest after every pass (default 0)")  # fmt: skip
     add("--results", metavar="FILE.jsonl",
         help="a line for each row as it completes; what is in it is not done again")  # fmt: skip
-    add("--json", metavar="FILE", help="the table as JSON, in the order of the combinations")
+    add(
+        "--json",
+        metavar="FILE",
+        help="the table as JSON, in the order of the combinations, or files",
+    )
     add("--csv", metavar="FILE", help="the same as CSV")
     add("--no-cache", action="store_true",
         help="do all again, and leave nothing in TCIR_CACHE_DIR")  # fmt: skip
@@ -86,6 +94,16 @@ def _way(ways: argparse._SubParsersAction, name: str, words: str) -> argparse.Ar
     add("--scheduler", metavar="tcp://HOST:PORT",
         help="have the workers of a dask cluster do it (pip install 'tcir[cluster]')")  # fmt: skip
     return sub
+
+
+def _validate(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("files", nargs="+", metavar="FILE", help="MLIR text; - is standard input")
+    add("--pipeline", required=True, metavar="NAME{options}",
+        help="what they go through (tc-opt --list-pipelines)")  # fmt: skip
+    add("--inputs", choices=["integers", "random"], default="integers", help="kind of inputs")
+    add("--seed", type=_count, default=0, help="of inputs and completion orders (default 0)")
+    add("--orders", type=_count, default=1, metavar="N", help="completion orders (default 1)")
 
 
 def check_flags(options: argparse.Namespace) -> None:

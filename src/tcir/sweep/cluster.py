@@ -62,13 +62,13 @@ def _row(future: distributed.Future, job: Job, cluster: DaskCluster) -> Row:
         return found
     error = future.exception() if future.status == "error" else None
     if isinstance(error, KilledWorker):
-        return Row(str(job.combination), "failed", f"workers died at it: {error}")
+        return Row(str(job), "failed", f"workers died at it: {error}")
     if error is None:
         raise WorkersError(
             f"the scheduler at {cluster.scheduler} went away; the rows that were done are kept: "
             "run the same command again, with the same --results"
         )
-    return Row(str(job.combination), "failed", f"on a worker: {type(error).__name__}: {error}")
+    return Row(str(job), "failed", f"on a worker: {type(error).__name__}: {error}")
 
 
 def _check_package() -> None:

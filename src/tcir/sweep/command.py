@@ -12,7 +12,7 @@ from tcir.errors import InputError
 from tcir.files import write_atomic
 from tcir.program.source import load_text, mlir_context, read_text
 from tcir.streams import write_output
-from tcir.sweep import table
+from tcir.sweep import table, verdicts
 from tcir.sweep.arguments import check_flags, make_parser
 from tcir.sweep.cluster import DaskCluster
 from tcir.sweep.engine import Sweep, fastest, legal
@@ -21,7 +21,9 @@ from tcir.sweep.local import LocalProcesses
 from tcir.sweep.results import results_in
 from tcir.sweep.schedules import schedules
 from tcir.sweep.space import Combination, combinations
+from tcir.sweep.validation import Validation
 from tcir.sweep.work import Program, Row
+from tcir.validation.settings import Settings
 
 SHOWN = 20
 """Rows of a sweep that are printed; files have all."""
@@ -31,14 +33,13 @@ def main(words: Sequence[str]) -> int:
     """Runs tc-bench with the given command line; returns the exit status."""
     options = make_parser().parse_args(words)
     check_flags(options)
+    if options.way == "validate":
+        return validate(options)
     compares = options.way == "compare"
     store = NO_STORE if options.no_cache else user_store()
     every = schedules() if compares else combinations(options.pipeline, options.over)
     program, tuned = _program(options)
-    executor: Executor = LocalProcesses(options.jobs)
-    if options.scheduler is not None:
-        executor = DaskCluster(options.scheduler)
-    sweep = Sweep(program, every, executor, options.validate)
+    sweep = Sweep(program, every, _executor(options), options.validate)
     with results_in(options.results, store) as results:
         rows = sweep.run(results, _tell)
     best = fastest(every, rows)
@@ -50,6 +51,37 @@ def main(words: Sequence[str]) -> int:
     _write(options, sweep, rows)
     write_output(f"{table.text(rows, None if compares else SHOWN)}\n".encode())
     return _status(rows)
+
+
+def validate(options: argparse.Namespace) -> int:
+    """tc-bench validate."""
+    settings = Settings(options.seed, options.inputs, options.orders)
+    pipeline = Combination.parse(options.pipeline)
+    store = NO_STORE if options.no_cache else user_store()
+    modules = [_module(file, options) for file in options.files]
+    validation = Validation(modules, pipeline, settings, _executor(options))
+    with results_in(options.results, store) as results:
+        rows = validation.run(results, _tell)
+    if options.csv is not None:
+        write_atomic(options.csv, verdicts.as_csv(rows))
+    if options.json is not None:
+        write_atomic(options.json, verdicts.as_json(validation, options.target, rows))
+    write_output(f"{verdicts.text(rows)}\n".encode())
+    return verdicts.status(rows)
+
+
+def _module(file: str, options: argparse.Namespace) -> Program | Row:
+    try:
+        text, name = read_text(file)
+    except InputError as error:
+        return Row(file, "not legal", str(error))
+    return Program(text, name, options.entry, options.target, versions())
+
+
+def _executor(options: argparse.Namespace) -> Executor:
+    if options.scheduler is not None:
+        return DaskCluster(options.scheduler)
+    return LocalProcesses(options.jobs)
 
 
 def _program(options: argparse.Namespace) -> tuple[Program, str | None]:

@@ -46,23 +46,36 @@ class Sweep:
     ) -> dict[int, Row]:
         """The rows of the combinations with these numbers, those that are known among them."""
         jobs = {Job(keys[number], kind, self.combinations[number]): number for number in numbers}
-        found = {number: row for job, number in jobs.items() if (row := results.find(job))}
-        missing = [job for job, number in jobs.items() if number not in found]
-        for job, row in self.executor.run([self.program], missing) if missing else ():
-            results.keep(job, row)
-            found[jobs[job]] = row
-            tell(len(found), len(jobs), row)
-        return found
+        found = perform(self.executor, [self.program], list(jobs), results, tell)
+        return {jobs[job]: row for job, row in found.items()}
 
 
-def key_of(program: Program, combination: Combination) -> str:
-    """Of module, passes with their options, target and versions."""
+def perform(
+    executor: Executor,
+    programs: Sequence[Program],
+    jobs: Sequence[Job],
+    results: Results,
+    tell: Tell,
+) -> dict[Job, Row]:
+    """The rows of jobs; those that are known are not done again."""
+    found = {job: row for job in jobs if (row := results.find(job))}
+    missing = [job for job in jobs if job not in found]
+    for job, row in executor.run(programs, missing) if missing else ():
+        results.keep(job, row)
+        found[job] = row
+        tell(len(found), len(jobs), row)
+    return found
+
+
+def key_of(program: Program, combination: Combination, more: object = None) -> str:
+    """Of module, passes with their options, target and versions, and whatever else counts."""
     try:
         passes = combination.passes()
     except InputError as error:  # a value that a pass refuses: the row says so
         passes = f"{combination}: {error}"
     target = TARGETS.get(program.target)
-    return digest(program.text, program.entry, combination, passes, target, program.versions)
+    what = (program.text, program.entry, combination, passes, target, program.versions)
+    return digest(*what) if more is None else digest(*what, more)
 
 
 def legal(rows: Sequence[Row]) -> list[int]:

@@ -27,4 +27,4 @@ class Executor(Protocol):
 def lost(job: Job, how: str) -> Row:
     """The row of a job at which workers died."""
     why = f"{ATTEMPTS} workers died at it{how}; the others went on"
-    return Row(str(job.combination), "failed", why)
+    return Row(str(job), "failed", why)

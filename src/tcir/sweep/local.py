@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tcir.sweep.executor import lost
 from tcir.sweep.work import Job, Program, Row, work
@@ -19,7 +19,12 @@ class LocalProcesses:
     def run(self, programs: Sequence[Program], jobs: Sequence[Job]) -> Iterator[tuple[Job, Row]]:
         """See `tcir.sweep.executor.Executor`."""
 
+        spare = self.count // max(len(jobs), 1)
+
         def row(job: Job) -> Row:
+            if spare > 1 and job.settings.orders > 1:  # whose report is that of one process
+                own = replace(job, settings=replace(job.settings, jobs=spare))
+                return work(programs[job.program], own)
             return work(programs[job.program], job)
 
         for job, found in Forks(self.count).run(row, jobs):

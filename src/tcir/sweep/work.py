@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from tcir.cache import versions
@@ -12,12 +13,12 @@ from tcir.errors import Error, InputError, MissingDependencyError
 from tcir.exit_status import explain
 from tcir.machine.errors import MachineError
 from tcir.passmanager.pipeline import named_pipeline
-from tcir.program.entry_function import keep_entry
 from tcir.program.signature import signature_of
-from tcir.program.source import Chunk, collect_diagnostics, mlir_context, parse_module
+from tcir.program.source import mlir_context, read_module
 from tcir.session.session import Session
 from tcir.sweep.modelled import modelled
 from tcir.sweep.space import Combination
+from tcir.validation.report import Report
 from tcir.validation.settings import Settings
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ _MMA = ("UTCHMMA", "UTCQMMA", "UTCIMMA", "UTCOMMA", "HMMA", "QMMA", "IMMA", "OMM
 """SASS instructions that multiply matrices: tcgen05.mma, then mma.sync."""
 
 
-Kind = Literal["measure", "validate"]
+Kind = Literal["measure", "validate", "report"]
+"""What is to be known of a combination: its time, its verdict, or all of its report."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +53,19 @@ class Program:
 class Job:
     """One thing to do with a combination and a program, of which it has the number.
 
-    key: of program, passes and versions together
+    key: of program, passes and versions together. name: of the row; "": the combination.
+    settings: of a validation
     """
 
     key: str
     kind: Kind
     combination: Combination
     program: int = 0
+    name: str = ""
+    settings: Settings = field(default_factory=Settings)
+
+    def __str__(self) -> str:
+        return self.name or str(self.combination)
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,7 @@ class Row:
     registers, spill_bytes: of the kernel with the most, by ptxas; shared_bytes, tmem_columns: of a
                   CTA
     sass_per_mma: SASS instructions for each that multiplies matrices; None without any
-    verdict:      of the validation; "" if it was not executed
+    verdict:      of the validation; "" if it was not executed. report: all of it, as JSON text
     """
 
     combination: str
@@ -89,6 +97,18 @@ class Row:
     tmem_columns: int | None = None
     sass_per_mma: float | None = None
     verdict: str = ""
+    report: str = ""
+
+    @staticmethod
+    def of(name: str, report: Report, whole: str = "") -> Row:
+        """Of a validation; whole: its report as JSON text, if it is wanted."""
+        message = ""
+        if not report.ok:
+            failure = report.first_failure()
+            noted = failure.findings if failure is not None else []
+            words = (f"{each['severity']} {each['code']}: {each['text']}" for each in noted)
+            message = "\n".join([report.summary(), *words])
+        return Row(name, message=message, verdict=report.verdict, report=whole)
 
     def as_dict(self) -> dict[str, object]:
         """JSON-ready."""
@@ -101,12 +121,12 @@ class Row:
 
 def work(program: Program, job: Job) -> Row:
     """The row of a job; whatever goes wrong is a row, too."""
-    name = str(job.combination)
+    name = str(job)
     if program.versions != versions():
         return Row(name, "failed", f"expected a worker with {program.versions}, got {versions()}")
     try:
         with _ONE_AT_A_TIME:
-            return (_measured if job.kind == "measure" else _validated)(program, name)
+            return (_measured if job.kind == "measure" else _validated)(program, job)
     except (MachineError, MissingDependencyError) as error:
         return Row(name, "failed", str(error))
     except InputError as error:
@@ -117,20 +137,15 @@ def work(program: Program, job: Job) -> Row:
         return Row(name, "failed", explain(error)[0])
 
 
-def _session(
-    program: Program, context: ir.Context, name: str, settings: Settings | None
-) -> Session:
-    passes = named_pipeline(name)
-    with collect_diagnostics(context, program.name):
-        module = parse_module(Chunk(program.text, program.name), context)
-    if program.entry is not None:
-        keep_entry(module, program.entry)
+def _session(program: Program, context: ir.Context, job: Job, settings: Settings | None) -> Session:
+    passes = named_pipeline(str(job.combination))
+    module = read_module(program.text, program.name, context, program.entry)
     return Session(module, passes, target=program.target, settings=settings)
 
 
-def _measured(program: Program, name: str) -> Row:
+def _measured(program: Program, job: Job) -> Row:
     with mlir_context() as context:
-        session = _session(program, context, name, None)
+        session = _session(program, context, job, None)
         signature = signature_of(session.module)
         session.run_passes()
         code = session.generate("sass")
@@ -139,7 +154,7 @@ def _measured(program: Program, name: str) -> Row:
     registers = counted.get("registers", 0)
     time = modelled(code.ptx, code.launches, signature, program.target, registers)
     return Row(
-        name,
+        str(job),
         microseconds=round(time.microseconds, 3),
         bound=time.bound,
         bytes=time.bytes,
@@ -160,9 +175,9 @@ def sass_per_mma(sass: str) -> float | None:
     return round(len(opcodes) / multiplying, 1) if multiplying else None
 
 
-def _validated(program: Program, name: str) -> Row:
+def _validated(program: Program, job: Job) -> Row:
     with mlir_context() as context:
-        session = _session(program, context, name, Settings())
+        session = _session(program, context, job, job.settings)
         report = session.report
         try:
             session.run_passes()
@@ -172,4 +187,4 @@ def _validated(program: Program, name: str) -> Row:
             # What a later pass says of a program that a pass before it broke is no verdict.
             if report.verdict != "different":
                 raise
-    return Row(name, message="" if report.ok else report.summary(), verdict=report.verdict)
+    return Row.of(str(job), report, json.dumps(report.as_dict()) if job.kind == "report" else "")

@@ -1,0 +1,113 @@
+"""Many modules through one pipeline, each executed after every pass: jobs, and rows.
+
+Many completion orders of a module are several jobs. Each of them executes the order of issue, too,
+which makes the others cheap; what they found is put together as one process would have found it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import zip_longest
+
+from tcir.sweep.engine import Tell, key_of, perform
+from tcir.sweep.executor import Executor
+from tcir.sweep.results import Results
+from tcir.sweep.space import Combination
+from tcir.sweep.work import Job, Program, Row
+from tcir.validation.compare import Difference
+from tcir.validation.report import Line, Report
+from tcir.validation.settings import Settings
+
+ORDERS_OF_A_JOB = 16
+"""Completion orders after that of issue: each job compiles the module again."""
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Modules, what they go through, how they are executed, and who does it.
+
+    modules: a row of one that cannot be read
+    """
+
+    modules: Sequence[Program | Row]
+    pipeline: Combination
+    settings: Settings
+    executor: Executor
+
+    def run(self, results: Results, tell: Tell) -> list[Row]:
+        """The rows in the order of the modules."""
+        programs = [module for module in self.modules if isinstance(module, Program)]
+        parts = [self._jobs(number, program) for number, program in enumerate(programs)]
+        jobs = [job for each in parts for job in each]
+        found = perform(self.executor, programs, jobs, results, tell)
+        rows = iter([together([found[job] for job in each]) for each in parts])
+        return [next(rows) if isinstance(module, Program) else module for module in self.modules]
+
+    def _jobs(self, number: int, program: Program) -> list[Job]:
+        jobs, drawn = [], self.settings.orders - 1
+        for skip in range(0, max(drawn, 1), ORDERS_OF_A_JOB):
+            orders = 1 + min(drawn - skip, ORDERS_OF_A_JOB)
+            settings = replace(self.settings, orders=orders, skip=skip)
+            key = key_of(program, self.pipeline, (program.name, settings))
+            jobs.append(Job(key, "report", self.pipeline, number, program.name, settings))
+        return jobs
+
+
+def together(rows: Sequence[Row]) -> Row:
+    """The row of a module whose completion orders several jobs tried, in the order of the jobs."""
+    reports = [row.report for row in rows if row.report]
+    different = any(row.verdict == "different" for row in rows)
+    stopped = next((row for row in rows if not row.report), None)
+    if stopped is not None and not different:
+        return stopped
+    report = joined(reports)
+    whole = {**report.as_dict(), "roofline": json.loads(reports[0])["roofline"]}
+    return Row.of(rows[0].combination, report, json.dumps(whole))
+
+
+def joined(reports: Sequence[str]) -> Report:
+    """The report of all completion orders, from those of jobs that tried some of them each.
+
+    As in one process, a state is not executed any more in orders after one that does not hold, nor
+    are the states after one that is different.
+    """
+    lines: list[Line] = []
+    for states in zip_longest(*map(_lines, reports)):
+        known = [line for line in states if line is not None]
+        first = known[0]
+        if not any(line.verdict == "different" for line in lines):
+            lines.append(_of_all(known))
+        elif first.level != "ptx":  # there is none of a broken program
+            lines.append(Line(first.index, first.name, first.ops, first.pass_seconds))
+    wholes = [json.loads(text) for text in reports]
+    names = {field.name for field in fields(Report)} & wholes[0].keys() - {"passes", "roofline"}
+    report = Report(**{name: wholes[0][name] for name in names}, passes=lines)
+    report.orders = 1 + sum(whole["orders"] - 1 for whole in wholes)
+    return report
+
+
+def _of_all(states: Sequence[Line]) -> Line:
+    """The line of a state from those of jobs that tried some of its orders each."""
+    line, *others = states
+    line.compared = line.compared.removesuffix(line.in_orders())
+    for other in others:
+        if line.verdict in ("different", "incomplete"):
+            break
+        other.compared = other.compared.removesuffix(other.in_orders())
+        line.take(other)
+        line.orders += other.orders - 1
+        line.drawn, line.drawn_of = line.drawn + other.drawn, line.drawn_of + other.drawn_of
+        line.pass_seconds += other.pass_seconds
+        line.execute_seconds += other.execute_seconds
+    line.compared += line.in_orders() if line.held else ""
+    return line
+
+
+def _lines(report: str) -> list[Line]:
+    lines = [Line(**state) for state in json.loads(report)["passes"]]
+    for line in lines:
+        found = vars(line)["difference"]
+        line.difference = None if found is None else Difference(**found)
+    return lines
