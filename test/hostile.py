@@ -266,9 +266,11 @@ VIZ_FLAGS = ["-o", "--format", "--colour", "--operand", "--atoms", "--tile", "--
 BENCH = {
     "compare": [],
     "sweep": ["--pipeline=gemm", "--over", "n-tile=32,64"],
+    "validate": ["saxpy.ptx", "--pipeline=gemm"],
 }
 BENCH_FLAGS = ["--entry", "--target", "--validate", "--results", "--json", "--csv", "--plot",
-               "--jobs", "--scheduler", "--over", "--pipeline"]  # fmt: skip
+               "--jobs", "--scheduler", "--over", "--pipeline", "--inputs", "--seed",
+               "--orders"]  # fmt: skip
 RANGES = ["", "n-tile", "n-tile=", "n-tile=1..", "n-tile=..2", "n-tile=1..0", "n-tile=64..32",
           "n-tile=1..9999999999", "n-tile=1..9:0", "n-tile=a..b", "n-tile=64 n-tile=64",
           "no-such=1", "stages=2..3 n-tile=64", "stages=-1", "=", "n-tile=64,,32",
@@ -387,6 +389,8 @@ def _simple(draw: Draw) -> Hostile:
         (["tc-bench", "compare", "matmul.mlir", "--jobs=2", "--json=out.json"], ("out.json",)),
         (["tc-bench", "sweep", "matmul.mlir", *BENCH["sweep"], "--jobs=2", "--plot=out.svg"],
          ("out.svg",)),
+        (["tc-bench", "validate", "matmul.mlir", *BENCH["validate"], "--json=out.json"],
+         ("out.json",)),
     ]  # fmt: skip
     words, outputs = draw.choice(commands)
     return Hostile("", list(words), dict(sound()), outputs=outputs)
@@ -441,6 +445,7 @@ def _places(draw: Draw) -> Hostile:
         ["tc-bench", "compare", "matmul.mlir", "--csv", place],
         ["tc-bench", "compare", "matmul.mlir", "--results", place],
         ["tc-bench", "sweep", "matmul.mlir", *BENCH["sweep"], "--plot", place],
+        ["tc-bench", "validate", "saxpy.ptx", place, "--pipeline=gemm", "--csv=out.csv"],
         ["tc-viz", "tmem", place], ["tc-viz", "fragment", "mma.m16n8k16", "--values", place],
     ])  # fmt: skip
     return Hostile("places", words, dict(sound()))

@@ -97,6 +97,21 @@ def test_every_file_is_a_row(tmp_path: Path) -> None:
     assert validate(tmp_path, "good.mlir", "dies.mlir", *flags).status == 2
 
 
+def test_names_that_are_not_text(tmp_path: Path) -> None:
+    here, gone = os.fsdecode(b"\xff.mlir"), os.fsdecode(b"a\n\xff")
+    (tmp_path / here).write_text(GEMM[:200])
+    ended = validate(tmp_path, here, gone, "--pipeline=gemm", "--csv=v.csv")
+    assert ended.status == 3
+    lines = ended.out.splitlines()
+    assert [line.split() for line in lines[1:3]] == [
+        ["?.mlir", "refused", "-", "-", "-"],
+        ["a", "?", "refused", "-", "-", "-"],
+    ]
+    assert lines[3].startswith("?.mlir:4:31: error:")
+    rows = [row["file"] for row in csv.DictReader((tmp_path / "v.csv").open(newline=""))]
+    assert rows == ["?.mlir", "a\n?"]
+
+
 @pytest.mark.parametrize(("words", "said"), [
     (["--pipeline=gemm"], "the following arguments are required: FILE"),
     (["a.mlir"], "the following arguments are required: --pipeline"),

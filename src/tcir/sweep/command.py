@@ -66,7 +66,7 @@ def validate(options: argparse.Namespace) -> int:
         write_atomic(options.csv, verdicts.as_csv(rows))
     if options.json is not None:
         write_atomic(options.json, verdicts.as_json(validation, options.target, rows))
-    write_output(f"{verdicts.text(rows)}\n".encode())
+    write_output(f"{verdicts.text(rows)}\n".encode(errors="replace"))
     return verdicts.status(rows)
 
 

@@ -52,7 +52,7 @@ def text(rows: Sequence[Row]) -> str:
 def _cells(row: Row) -> tuple[str, ...]:
     file, verdict, ratio, findings, seconds, _ = columns(row).values()
     return (
-        str(file),
+        " ".join(str(file).splitlines()),
         str(verdict),
         "-" if ratio is None else format(ratio, ".3g"),
         "-" if findings is None else str(findings),
@@ -71,7 +71,7 @@ def as_csv(rows: Sequence[Row]) -> bytes:
     writer = csv.DictWriter(file, list(columns(Row(""))), lineterminator="\n")
     writer.writeheader()
     writer.writerows(columns(row) for row in rows)
-    return file.getvalue().encode()
+    return file.getvalue().encode(errors="replace")  # of a file's name that is not text
 
 
 def as_json(validation: Validation, target: str, rows: Sequence[Row]) -> bytes:
