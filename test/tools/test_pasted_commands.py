@@ -42,6 +42,8 @@ STATUS = {
     _MISTAKE.format("scale_per_128_rows.mlir"): 3,
     _MISTAKE.format("unrounded_scale.mlir"): 3,
     "tc-opt examples/nvfp4_gemm.mlir --pipeline='gemm{stages=20}'": 3,
+    "tc-bench validate examples/tf32_one_tile.mlir examples/reduce.cu examples/conv_5x5_bf16.mlir "
+    "--pipeline=gemm": 3,
 }
 TALES = "docs/debugging.md"
 """A page whose blocks go on from each other, up to the next heading."""
