@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tcir.tools.dev import time_measured
-from tcir.tools.dev.time_measured import SEEN, measured, per_step, section
+from tcir.tools.dev.time_measured import SEEN, measured, per_step, probes, section
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/time.md").read_text(encoding="utf-8")
@@ -87,3 +87,33 @@ def test_another_file_of_predictions_and_a_miss_without_reason_are_refused(
     )
     with pytest.raises(ValueError, match="the hash of predictions"):
         section()
+
+
+def test_what_the_page_says_of_the_probes() -> None:
+    frozen = (ROOT / "bench/probes_sm90.sha256").read_text().split()[0]
+    assert frozen == sha256((ROOT / "bench/probes_sm90.json").read_bytes()).hexdigest()
+    _, rows = measured("probes_sm90.json", "probes_measured_sm90.json")
+    assert len(rows) == 31 and probes().strip() in PAGE
+    took = {row.name: row.measured[0] for row in rows}
+    modelled = {row.name: row.predicted for row in rows}
+
+    def box(name: str, cycles: dict[str, float], count: int = 1) -> int:
+        return round((cycles[name] - 2300) / 64 * count)
+
+    load, one, cached = (f"TMA load, 8 KiB x 1{where}" for where in ("", ", one SM", ", in L2"))
+    several = [box(f"TMA load, 8 KiB x {count}", took, count) for count in (2, 3)]
+    assert [box(one, took), box(load, took), *several] == [1007, 1168, 1482, 1859]
+    assert [box(one, modelled), box(load, modelled), box(cached, took)] == [1382, 1720, 474]
+    store = "TMA store, 8 KiB x 1, one SM"
+    assert [box(store, took), box(store, modelled)] == [336, 1413]
+    pieces, rows_of_it = took["store, 8 x 32 bytes"], took["store, 1 x 256 bytes"]
+    assert pieces / rows_of_it == pytest.approx(1.4, abs=0.05)
+    short, narrow = took["store, 8 x 16 bytes"], took["store, 1 x 128 bytes"]
+    assert short / narrow == pytest.approx(3.8, abs=0.05)
+    assert short / pieces == pytest.approx(1.5, abs=0.05)
+    for out, want in (("f32", (1850, 1726, 18.0, 13.8)), ("f16", (1830, 1850, 21.9, 8.4))):
+        low, high = (f"matmul-warp 2048x2048x{k} {out} copy=tma" for k in (256, 1024))
+        found = [(cycles[high] - cycles[low]) / 12 for cycles in (took, modelled)]
+        rest = [cycles[low] - 4 * each for cycles, each in zip((took, modelled), found)]
+        assert found == pytest.approx(list(want[:2]), abs=5)
+        assert [round(x / 1000, 1) for x in rest] == list(want[2:])

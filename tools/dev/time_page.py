@@ -118,6 +118,12 @@ the kernels of three public ladders are written by hand from their authors' desc
 are at 1.85 GHz, cycles and TB/s at SA's 1.965. Sources of whole kernels: gau-nernst/learn-cuda
 02e, NVIDIA/cutlass tour_to_sol_gemm, jax-ml/jax docs/pallas/gpu/blackwell_matmul.md (its per cent
 of peak are taken at 1.85 GHz).
+
+None of these sources says at which clock its kernels ran, so their rows judge the clock as much as
+the model. `clock=power`, an assumed 1.5 GHz for all of them, halves the median (*Under other
+answers*). A clock for each row could only be taken from its own TFLOP/s, which would be a fit: no
+rule of power with a source of its own is known for a B200, and none is applied. Where the clock was
+measured beside the kernel, [on an H200](#measured), errors are in cycles.
 """
 _HOPPER = """
 ## Predictions for an H200
@@ -128,27 +134,6 @@ The same engine with the constants of sm_90, before an H200 ran these kernels fo
 Microseconds are at 1.98 GHz. Known when the predictions were made: the peak of `mma.sync`, which is
 a constant, and the times in [matmul-warp.md](matmul-warp.md) and [gemv.md](gemv.md), which are none
 but could be seen; among them are 9 of these 20 kernels. The copies by TMA had not been measured.
-
-"""
-
-
-_PROBES = """
-### Probes, predicted and not yet measured
-
-`bench/time_probes.py` has a kernel for each hypothesis; `bench/probes_sm90.json` was frozen before
-any ran, from the same model: where a hypothesis is right, the model is wrong by about what is said
-here. `bench/time_hopper.py --probes --run DIR` runs them.
-
-- *Latency grows as memory saturates*: one box at a time on one SM takes what the model says; on all
-  SMs, 1 to 8 boxes bend as 4 KiB x 4 and 8 KiB x 4 do, and loads that L2 has do not.
-- *Writes have a bandwidth of their own*: GH's bulk stores reach 2.6 of 4.0 TB/s, its loads 3.8.
-  Here that would be 3120 B/ns: 88 thousand cycles for `TMA store, 16 KiB x 8`, not 60. Then reading
-  and writing in turn take 3705 B/ns, which is the device copy's 3685. If stores alone reach more,
-  it is the change between reads and writes that costs.
-- *A store of short pieces costs by its pieces*: 8 x 16 bytes takes as long as 8 x 32, and both
-  longer than rows; the same in `matmul-warp` with little K, f16 and f32.
-- *What does not grow with K*: the cycles at K = 256 and 1024 differ by 12 steps.
-- *Overlap in GEMV*: with its data in L2, is arithmetic alone predicted right?
 
 """
 
@@ -190,7 +175,7 @@ def document() -> str:
             report(),
             _HOPPER + _predictions("predictions_sm90.json"),
             time_measured.section(),
-            _PROBES + _predictions("probes_sm90.json"),
+            time_measured.probes(),
             _CONSTANTS,
             _constants(),
         ]
