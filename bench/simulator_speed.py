@@ -258,7 +258,7 @@ def on_machine(job: Job, hazards: str, jobs: int = 1) -> Result:
             args=job.launch.arguments(job.inputs, [output]),
             hazards=hazards,
             progress=progress,
-            jobs=jobs,
+            **({"jobs": jobs} if jobs > 1 else {}),  # which a tree from before may not have
         )
     )
     row.instructions = report.instructions

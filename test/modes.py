@@ -27,13 +27,14 @@ def together(patch: pytest.MonkeyPatch) -> None:
 
 
 def interpreted(patch: pytest.MonkeyPatch) -> None:
-    """No compiled code: Python runs what is compiled else."""
+    """No compiled code: Python runs what is compiled else, and numpy replays traces."""
 
     def call(self: Compiled, *args: object) -> object:
         with np.errstate(all="ignore"):  # as compiled code does
             return self.function(*args)
 
     patch.setattr(Compiled, "__call__", call)
+    patch.setattr(lockstep, "COMPILED", False)
 
 
 def jobs(patch: pytest.MonkeyPatch) -> None:
@@ -46,13 +47,14 @@ MODES: dict[str, Mode] = {mode.__name__: mode for mode in (apart, together, inte
 OWN: dict[str, set[str]] = {
     "apart": {
         "test_lockstep.py",
+        "test_lockstep_kernels.py",
         "test_lockstep_tma.py",
         "test_ctas_in_lockstep_have_the_events_that_they_have_alone",
         "test_memory_grows_with_the_ctas_in_flight_not_with_the_grid",
     },
     "together": {"test_lockstep.py", "test_lockstep_tma.py"},
-    "interpreted": {"test_wrong_annotation_is_refused"},
-    "jobs": {"test_jobs.py", "test_debug.py", "test_lockstep_tma.py"},
+    "interpreted": {"test_wrong_annotation_is_refused", "test_lockstep_kernels.py"},
+    "jobs": {"test_jobs.py", "test_debug.py", "test_lockstep_kernels.py", "test_lockstep_tma.py"},
 }
 """Files and tests that are left out in a mode: they compare both ways themselves, need what the
 mode turns off, or (a debugger) need one process."""

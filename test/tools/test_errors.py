@@ -25,7 +25,8 @@ INTERNAL = {
     "TogetherError": "the launch runs in one process",
     "NoReplay": "the launch runs without lockstep",
     "Left": "a CTA that runs on the machine, not in lockstep with the leader",
-    "Divergence": "a mistake in lockstep: raised in tests, else the launch runs without it",
+    "Divergence": "a mistake in lockstep: a warning, and the launch runs without it",
+    "NotNative": "numpy replays what a CTA did, not compiled kernels",
 }
 """Control flow: never leaves the function that catches it."""
 

@@ -275,6 +275,7 @@ class Decode:
             guard = self.instruction.guard.index
         return Op(
             kind, run, self.site, guard, negate, aligned=aligned, members=members, name=self.name,
+            spelling=self.instruction.mnemonic,
             reads=tuple(self._read), writes=tuple(self._written),
         )  # fmt: skip
 

@@ -84,7 +84,8 @@ class Op:
     (`tcir.interp.ptx.idle`). results: the slots it writes, if it only computes:
     an undefined guard makes them undefined and is no error.
 
-    What `tcir.interp.ptx.lockstep` goes by: the registered name; the slots that it reads and writes
+    What `tcir.interp.ptx.lockstep` goes by: the registered name; the spelling of it all but for the
+    operands; the slots that it reads and writes
     as operands; compute: what it does, if it only computes; form: its operands, if it moves data.
     """
 
@@ -101,6 +102,7 @@ class Op:
     gives_up: bool = False
     results: tuple[int, ...] | None = None
     name: str = ""
+    spelling: str = ""
     reads: tuple[int, ...] = ()
     writes: tuple[int, ...] = ()
     compute: Compute | None = None

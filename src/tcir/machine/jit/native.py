@@ -54,6 +54,13 @@ def link(source: Path, name: str, make: Callable[[], bytes]) -> None:
         _engine().finalize_object()
 
 
+def assembled(text: str) -> bytes:
+    """Object code of LLVM IR."""
+    module = llvm.parse_assembly(text)
+    module.verify()
+    return bytes(target_machine().emit_object(module))
+
+
 def address(symbol: str) -> int:
     """Of what has been linked."""
     return int(_engine().get_function_address(symbol))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 
 class Abandoned(Exception):
     """The launch has to run again in another way; alone: every CTA on its own."""
@@ -9,3 +11,19 @@ class Abandoned(Exception):
     def __init__(self, why: str, alone: bool = False) -> None:
         super().__init__(why)
         self.alone = alone
+
+
+class Divergence(RuntimeWarning):
+    """The leader's row of a group is not what the leader did: a mistake in a rule, which costs time
+    and changes no result. Users are warned, tests fail (test/conftest.py)."""
+
+
+def warn(mistake: Divergence) -> str:
+    """Says so; returns why there is no more lockstep."""
+    warnings.warn(
+        f"{mistake}; lockstep is given up, which costs time and changes no result. Please report "
+        "this as a mistake in tcir",
+        Divergence,
+        stacklevel=2,
+    )
+    return f"a mistake in a rule: {mistake}"

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tcir.interp.ptx.interpreter import WarpInterpreter
 from tcir.interp.ptx.launch import LaunchState, Triple
-from tcir.interp.ptx.lockstep.abandoned import Abandoned
+from tcir.interp.ptx.lockstep.abandoned import Abandoned, Divergence, warn
 from tcir.interp.ptx.lockstep.counts import Counts
 from tcir.interp.ptx.lockstep.group import Group
 from tcir.interp.ptx.lockstep.ledger import Ledger, perform, performed
+from tcir.interp.ptx.lockstep.native.execution import Native, NotNative
 from tcir.interp.ptx.lockstep.recorder import Recorder, Traced
 from tcir.interp.ptx.lockstep.repeat import Alike, Classes, Part
 from tcir.interp.ptx.lockstep.rules import RULES
@@ -24,8 +26,8 @@ from tcir.interp.ptx.program import Program
 from tcir.interp.ptx.registers import unsigned_view
 from tcir.machine import Cta
 
-RAISE = False
-"""Whether a mistake in a rule is raised, for tests."""
+COMPILED = True
+"""Whether traces are replayed by compiled kernels where these have all that is needed."""
 LEAST, MOST = 4, 1 << 20
 """CTAs of a launch that is worth it, and that has room for a byte of each."""
 TOGETHER = 32
@@ -36,10 +38,6 @@ MEMORY = 1 << 26
 """Bytes that a group may take to have more followers than the first one."""
 KEPT = 1 << 26
 """Bytes of stores that are kept where the same launch may follow under other orders."""
-
-
-class Divergence(Exception):
-    """The leader's row of a group is not what the leader did: a mistake in a rule."""
 
 
 def eligible(launch: LaunchState) -> bool:
@@ -85,6 +83,7 @@ class Lockstep:
         self._polling = known or frozenset()
         self._stream = Stream(self._polling)
         self._before = Counts.of(launch)
+        self._native: Native | None = None
         self._classes: Classes = []
         self._room = -1 if known is None or self.machine.options.repeats is None else KEPT
 
@@ -153,6 +152,7 @@ class Lockstep:
 
     def _follow_up(self, recorder: Recorder) -> int:
         found = 0
+        self._native = self._compiled(recorder)
         own = Counts.of(self.launch) - self._before
         left = self._done.count(0)
         if left < LEAST - 1 and not self.committed:
@@ -168,10 +168,10 @@ class Lockstep:
             try:
                 group = self._replay(recorder, [recorder.cta.index, *chunk])
                 why = self._why_not(group, recorder, len(chunk), first)
-            except Exception as mistake:  # in a rule: it costs time, no result
-                if RAISE:
-                    raise
-                why = f"{type(mistake).__name__}: {mistake}"
+            except Divergence as mistake:
+                why = warn(mistake)
+            except MemoryError:
+                why = "no memory for a group"
             if why:
                 self._stop(why)
                 return found
@@ -197,11 +197,30 @@ class Lockstep:
             del group  # before the next one is made
         return found
 
+    def _compiled(self, recorder: Recorder) -> Native | None:
+        """The trace as compiled kernels; None: numpy replays it."""
+        if not COMPILED:
+            return None
+        specials = {slot: number for number, slot in enumerate(self._telling())}
+        smem = -(-recorder.cta.smem.size // 16) * 16
+        try:
+            return Native(recorder.steps, specials, smem, self.machine.memory.buffers)
+        except NotNative:
+            return None
+
     def _replay(self, recorder: Recorder, ctas: Sequence[Triple]) -> Group:
-        group = Group(self.machine, ctas, len(recorder.warps), recorder.cta.smem.size)
-        group.reads |= recorder.reads
+        telling = self._telling()
+        values = np.array([[at(cta) for cta in ctas] for at in telling.values()], np.uint32)
+        if self._native is not None:
+            group = self._group(recorder, ctas)
+            if self._native.run(group, values):
+                return group
+            self._native = None
+        group = self._group(recorder, ctas)
         for traced in recorder.warps:
-            self._special(group, traced)
+            for slot, row in zip(telling, values, strict=True):
+                dtype = f"u{self.program.storage.slots.sizes[slot]}"
+                group.registers[traced.warp.index][slot] = np.repeat(row, 32).astype(dtype)
         for group.step, step in enumerate(recorder.steps):
             step.run(group)
             if group.left:
@@ -212,16 +231,19 @@ class Lockstep:
                 group.compress()
         return group
 
-    def _special(self, group: Group, traced: Traced) -> None:
-        """%ctaid and what else tells the CTAs apart."""
-        slots = self.program.storage.slots
-        for slot, name in slots.specials.items():
+    def _group(self, recorder: Recorder, ctas: Sequence[Triple]) -> Group:
+        group = Group(self.machine, ctas, len(recorder.warps), recorder.cta.smem.size)
+        group.reads |= recorder.reads
+        return group
+
+    def _telling(self) -> dict[int, Callable[[Triple], int]]:
+        """The slots of %ctaid and what else tells the CTAs apart, and what each holds."""
+        found: dict[int, Callable[[Triple], int]] = {}
+        for slot, name in self.program.storage.slots.specials.items():
             base, _, axis = name.partition(".")
             if base in ("%ctaid", "%clusterid"):
-                values = [0 if axis == "w" else cta["xyz".index(axis)] for cta in group.ctas]
-                dtype = f"u{slots.sizes[slot]}"
-                row = np.repeat(np.array(values), 32).astype(dtype)
-                group.registers[traced.warp.index][slot] = row
+                found[slot] = (lambda cta: 0) if axis == "w" else itemgetter("xyz".index(axis))
+        return found
 
     def _few(self, group: Group, asked: int) -> bool:
         """Whether it is not worth it: a leader and its group take the time of some CTAs.

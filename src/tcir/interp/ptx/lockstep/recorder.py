@@ -152,7 +152,7 @@ class Recorder:
         active = self.masked(traced, active, sources, results)
         operands = tuple(self.operand(traced, slot, view) for slot, view in compute.sources)
         old = tuple(self.old(traced, slot, view, active) for slot, view in compute.results)
-        self.steps.append(Computing(active, compute, operands, old))
+        self.steps.append(Computing(active, compute, operands, old, op.spelling))
         varying.update(results)
 
     def _whole_warp(self, traced: Traced, op: Op, active: Active) -> None:

@@ -21,12 +21,14 @@ class Step(Protocol):
 
 @dataclass(frozen=True)
 class Computing:
-    """An instruction that only computes; old: what its results held, for lanes that do not."""
+    """An instruction that only computes; old: what its results held, for lanes that do not.
+    spelling: as PTX has it, without operands."""
 
     active: Active
     compute: Compute
     operands: tuple[Operand, ...]
     old: tuple[Operand | None, ...]
+    spelling: str
 
     def run(self, group: Group) -> None:
         active, compute, warp = self.active, self.compute, self.active.warp

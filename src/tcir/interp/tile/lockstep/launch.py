@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 
 from tcir.interp.ptx.lockstep import launch as ptx
-from tcir.interp.ptx.lockstep.abandoned import Abandoned
+from tcir.interp.ptx.lockstep.abandoned import Abandoned, Divergence, warn
 from tcir.interp.ptx.lockstep.ledger import Ledger
 from tcir.interp.tile.kernel import Program
 from tcir.interp.tile.lockstep.counts import Counts
@@ -99,12 +99,8 @@ class Lockstep:
             return 0
         try:
             return self._follow(trace)
-        except (Abandoned, MachineError):
-            raise
-        except Exception as mistake:  # in the replay: it costs time, no result
-            if ptx.RAISE:
-                raise
-            self._stop(f"{type(mistake).__name__}: {mistake}")
+        except Divergence as mistake:
+            self._stop(warn(mistake))
             return 0
 
     def _number(self, index: tuple[int, ...]) -> int:
@@ -127,10 +123,7 @@ class Lockstep:
         memories = Memories(trace.cta.smem.size)
         again = self._replay(trace, trace.cta.index, memories)
         if again is None or not again.performed(self.machine):
-            if ptx.RAISE:
-                raise ptx.Divergence(f"CTA {trace.cta.index}")
-            self._stop("the leader's replay differs")
-            return 0
+            raise Divergence(f"CTA {trace.cta.index} does something else in its own replay")
         self._ledger = self._ledger or Ledger(self.machine.memory)
         if not self._note(again):
             return 0

@@ -1,0 +1,133 @@
+"""A trace as steps of kernels, whose places are not known yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = np.ndarray
+
+ROW, POOL, SHARED, LEFT, PLACES, DATA, COUNTED, SPECIAL, GIVEN = range(9)
+"""Where an operand is: a row of 32 lanes; a constant; shared memory; the flags of the CTAs that
+have left; places of an access to global memory; what one stores; a counter; a special register; an
+address."""
+
+
+class Operand(NamedTuple):
+    """kind: where it is. at: the number of a row, or a place. stride: bytes of a CTA; 0: all have
+    one."""
+
+    kind: int
+    at: int
+    stride: int
+
+
+NOTHING = Operand(GIVEN, 0, 0)
+
+
+class Called(NamedTuple):
+    """A kernel with operands d, a, b, c; lead: the one that the leader executes instead."""
+
+    kernel: str
+    d: Operand
+    a: Operand
+    b: Operand
+    c: Operand
+    imm: int
+    lead: str
+
+
+@dataclass(frozen=True)
+class Aside:
+    """Between the steps before `step` and those from there on numpy executes this: sources, results
+    and what lanes each holds."""
+
+    step: int
+    fn: Callable[..., Array | tuple[Array, ...]]
+    sources: tuple[tuple[Operand, np.dtype], ...]
+    results: tuple[tuple[Operand, np.dtype], ...]
+
+
+@dataclass
+class Emitted:
+    """rows: the bytes of a lane of each. pool: the constants."""
+
+    called: list[Called] = field(default_factory=list)
+    asides: list[Aside] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+    pool: bytearray = field(default_factory=bytearray)
+    _constants: dict[bytes, int] = field(default_factory=dict)
+    _used: list[list[int]] = field(default_factory=list)
+    """Rows, by step."""
+
+    def row(self, size: int) -> Operand:
+        """A new one, of lanes of `size` bytes."""
+        self.rows.append(size)
+        return Operand(ROW, len(self.rows) - 1, 32 * size)
+
+    def constant(self, values: Array) -> Operand:
+        """The same for all CTAs, which nothing writes."""
+        content = np.ascontiguousarray(values).tobytes()
+        if content not in self._constants:
+            self._constants[content] = self.kept(len(content)).at
+            at = self._constants[content]
+            self.pool[at : at + len(content)] = content
+        return Operand(POOL, self._constants[content], 0)
+
+    def kept(self, nbytes: int) -> Operand:
+        """Bytes that the leader writes and the others read."""
+        at = len(self.pool)
+        self.pool += bytes(-(-nbytes // 64) * 64)
+        return Operand(POOL, at, 0)
+
+    def call(
+        self,
+        kernel: str,
+        d: Operand = NOTHING,
+        a: Operand = NOTHING,
+        b: Operand = NOTHING,
+        c: Operand = NOTHING,
+        imm: int = 0,
+        lead: str = "",
+    ) -> None:
+        """One more step."""
+        self.called.append(Called(kernel, d, a, b, c, imm, lead or kernel))
+        self._used.append([one.at for one in (d, a, b, c) if one.kind == ROW])
+
+    def aside(
+        self,
+        fn: Callable[..., Array | tuple[Array, ...]],
+        sources: Sequence[tuple[Operand, np.dtype]],
+        results: Sequence[tuple[Operand, np.dtype]],
+    ) -> None:
+        """A function of arrays of whole warps."""
+        self.asides.append(Aside(len(self.called), fn, tuple(sources), tuple(results)))
+        self._used.append([one.at for one, _ in (*sources, *results) if one.kind == ROW])
+
+    def offsets(self, reuse: bool) -> tuple[NDArray[np.int64], int]:
+        """Where each row begins, then one more, and the bytes of all. reuse: a row takes the place
+        of one that nothing reads any more."""
+        found = np.zeros(len(self.rows) + 1, np.int64)
+        if not reuse:
+            np.cumsum([32 * size for size in self.rows], out=found[1:])
+            return found, int(found[-1])
+        last = {row: event for event, rows in enumerate(self._used) for row in rows}
+        free: dict[int, list[int]] = {size: [] for size in self.rows}
+        total, known = 0, set()
+        for event, rows in enumerate(self._used):
+            for row in rows:
+                if row not in known:
+                    known.add(row)
+                    size = self.rows[row]
+                    if free[size]:
+                        found[row] = free[size].pop()
+                    else:
+                        found[row], total = total, total + 32 * size
+            for row in {*rows}:
+                if last[row] == event:
+                    free[self.rows[row]].append(int(found[row]))
+        return found, total

@@ -1,0 +1,28 @@
+"""The kernels as machine code of this computer."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from tcir.interp.ptx.lockstep.native.kernels import TEXT
+from tcir.interp.ptx.lockstep.native.template import PREFIX
+from tcir.machine.jit import native
+
+
+@cache
+def address(kernel: str) -> int:
+    """Of a kernel's code."""
+    native.link(Path(__file__), f"replay-{native.code_key(TEXT)}", lambda: native.assembled(TEXT))
+    found = native.address(PREFIX + kernel)
+    if not found:
+        raise KeyError(f"expected a kernel, got {kernel}")
+    return found
+
+
+@cache
+def runner() -> Callable[[int, int, int, int, int], None]:
+    """Runs steps: address and number of them, first CTA, the one behind the last, CTAs at once."""
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 5)(address("run"))

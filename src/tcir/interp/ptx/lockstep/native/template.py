@@ -1,0 +1,66 @@
+"""The form of a kernel, as LLVM IR: one thing for the 32 lanes of a warp, in `n` CTAs.
+
+All have one signature, so that one loop calls them by their addresses: a destination `d`, sources
+`a`, `b`, `c`, each with the bytes from one CTA to the next, and a number `imm`. Integers and floats
+are vectors of 32; predicates are bytes, 0 or 1.
+"""
+
+from __future__ import annotations
+
+PREFIX = "replay_"
+"""Of the name of each, among all code of the process."""
+
+_HEAD = """
+define void @{prefix}{name}(ptr %d0, i64 %sd, ptr %a0, i64 %sa, ptr %b0, i64 %sb, ptr %c0, i64 %sc,
+                    i64 %imm, i64 %n) {{
+entry:
+  br label %body
+body:
+  %i = phi i64 [0, %entry], [%next, %latch]
+  %od = mul i64 %i, %sd
+  %d = getelementptr i8, ptr %d0, i64 %od
+  %oa = mul i64 %i, %sa
+  %a = getelementptr i8, ptr %a0, i64 %oa
+  %ob = mul i64 %i, %sb
+  %b = getelementptr i8, ptr %b0, i64 %ob
+  %oc = mul i64 %i, %sc
+  %c = getelementptr i8, ptr %c0, i64 %oc
+{body}
+  br label %latch
+latch:
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, %n
+  br i1 %more, label %body, label %exit
+exit:
+  ret void
+}}
+"""
+
+_LANE_HEAD = """  br label %lanes
+lanes:
+  %l = phi i64 [0, %body], [%l1, %on]
+"""
+_LANE_TAIL = """  br label %on
+on:
+  %l1 = add i64 %l, 1
+  %again = icmp ult i64 %l1, 32
+  br i1 %again, label %lanes, label %done
+done:"""
+
+
+def kernel(name: str, body: str) -> str:
+    return _HEAD.format(prefix=PREFIX, name=name, body=body)
+
+
+def vector(name: str, out: str, sources: tuple[str, ...], steps: str) -> str:
+    """`steps` take %x, %y, %z, vectors of these types, and leave %r."""
+    loads = "".join(
+        f"  %{value} = load <32 x {kind}>, ptr %{place}, align 1\n"
+        for value, place, kind in zip("xyz", "abc", sources, strict=False)
+    )
+    return kernel(name, f"{loads}{steps}\n  store <32 x {out}> %r, ptr %d, align 1")
+
+
+def lanes(name: str, steps: str) -> str:
+    """`steps` do one lane, %l."""
+    return kernel(name, _LANE_HEAD + steps + _LANE_TAIL)
