@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -411,14 +410,16 @@ def _no_such_place(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("plant", [_no_such_register, _no_such_place])
-def test_an_exception_that_nobody_expects_is_not_swallowed(
+def test_an_exception_that_nobody_expects_is_seen_and_changes_nothing(
     plant: Break, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    body = BODIES["copy"][0]
+    without = run(body, together=False)
     plant(monkeypatch)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with pytest.raises((KeyError, IndexError), match="no such"):
-            run(BODIES["copy"][0], together=True)
+    with pytest.raises(Divergence, match=r"Error: .*no such"):
+        run(body, together=True)
+    with pytest.warns(Divergence, match="lockstep is given up"):
+        check_alike(without, run(body, together=True))
 
 
 def test_without_memory_for_a_group_each_cta_runs_on_its_own(

@@ -14,16 +14,18 @@ class Abandoned(Exception):
 
 
 class Divergence(RuntimeWarning):
-    """The leader's row of a group is not what the leader did: a mistake in a rule, which costs time
-    and changes no result. Users are warned, tests fail (test/conftest.py)."""
+    """The leader's row of a group is not what the leader did, or a rule raised: a mistake, which
+    costs time and changes no result. Users are warned, tests fail (test/conftest.py)."""
 
 
-def warn(mistake: Divergence) -> str:
+def warn(mistake: Exception) -> str:
     """Says so; returns why there is no more lockstep."""
+    raised = "" if isinstance(mistake, Divergence) else f"{type(mistake).__name__}: "
+    what = f"{raised}{mistake}"
     warnings.warn(
-        f"{mistake}; lockstep is given up, which costs time and changes no result. Please report "
+        f"{what}; lockstep is given up, which costs time and changes no result. Please report "
         "this as a mistake in tcir",
         Divergence,
         stacklevel=2,
     )
-    return f"a mistake in a rule: {mistake}"
+    return f"a mistake in a rule: {what}"

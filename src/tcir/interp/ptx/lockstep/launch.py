@@ -152,7 +152,6 @@ class Lockstep:
 
     def _follow_up(self, recorder: Recorder) -> int:
         found = 0
-        self._native = self._compiled(recorder)
         own = Counts.of(self.launch) - self._before
         left = self._done.count(0)
         if left < LEAST - 1 and not self.committed:
@@ -166,12 +165,14 @@ class Lockstep:
         first, together = True, TOGETHER
         while (chunk := list(itertools.islice(waiting, together))) or first:
             try:
+                if first:
+                    self._native = self._compiled(recorder)
                 group = self._replay(recorder, [recorder.cta.index, *chunk])
                 why = self._why_not(group, recorder, len(chunk), first)
-            except Divergence as mistake:
-                why = warn(mistake)
             except MemoryError:
                 why = "no memory for a group"
+            except Exception as mistake:  # in a rule
+                why = warn(mistake)
             if why:
                 self._stop(why)
                 return found
