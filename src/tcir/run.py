@@ -291,6 +291,7 @@ def run_ptx(
     jobs: int = 1,
     sample: Sample | None = None,
     events: Recording | None = None,
+    addressed: Sequence[np.ndarray] = (),
 ) -> RunReport:
     """Runs a kernel of a PTX module, a text or the path of a file, on the simulated machine.
 
@@ -311,7 +312,8 @@ def run_ptx(
     in lockstep leaves for runs of the same launch under seeds; shared with those. jobs: processes
     that run blocks of the grid, where its CTAs have nothing to do with each other; the report is
     the same, and says in `together` why one process ran all of it. sample: which CTAs are executed,
-    the others are not; None: all. events: records what some CTAs do, for `tcir.time`.
+    the others are not; None: all. events: records what some CTAs do, for `tcir.time`. addressed:
+    arrays that the kernel reaches by addresses in its data: each is where the CPU has it.
 
     Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit). What the
     program does wrong is in the report.
@@ -324,10 +326,7 @@ def run_ptx(
         order_seed, hazards, numerics, max_instructions, assumptions, ordering, products, lockstep,
         None if sample or events and order_seed is not None else repeats, jobs, sample, events,
     )  # fmt: skip
-    layout = lay_out(module, function)
-    threads = function.reqntid if block is None else block
-    if threads is None:
-        raise LaunchError(f"block: expected its threads, for {function.name} has no .reqntid")
+    layout, threads = lay_out(module, function), _threads(function, block)
     ctas = cluster if cluster is not None else function.reqcluster or (1, 1, 1)
     sizes = launch_sizes(function, layout, grid, threads, ctas, dynamic_smem)
     check_residency(ctas_per_sm, sizes)
@@ -347,7 +346,7 @@ def run_ptx(
         if events is not None:
             machine.recorder = Recorder(events, sizes.grid, sizes.cluster)
         report = RunReport(options=options)
-        buffers = Buffers(machine, args)
+        buffers = Buffers(machine, args, addressed)
         params = parameters(function, layout, args, buffers)
         program = decode(module, function, layout, bind_variables(module, machine))
         report.incomplete = program.incomplete
@@ -379,6 +378,14 @@ def run_ptx(
             if events is not None and report.events is not None:
                 events.streams.append(report.events)
             return report
+
+
+def _threads(function: Function, block: Sequence[int] | int | None) -> Sequence[int] | int:
+    """Of a CTA: what the caller says, else what the kernel does."""
+    threads = function.reqntid if block is None else block
+    if threads is None:
+        raise LaunchError(f"block: expected its threads, for {function.name} has no .reqntid")
+    return threads
 
 
 def _read_only_written(written: tuple[str, int]) -> MachineError:

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from types import SimpleNamespace
+from typing import cast
 from unittest.mock import patch
 
 import torch
-import triton.testing
 from torch.overrides import TorchFunctionMode
+from triton._C.libtriton import nvidia
 
 from tcir.target import DEFAULT_TARGET
-from tcir.triton.driver import Launches
+from tcir.triton.addresses import Addresses
+from tcir.triton.benchmarks import VIEWER, stand_ins, viewer
+from tcir.triton.cublas import CublasLt
+from tcir.triton.launches import Launches
 
 
 class OnTheCpu(TorchFunctionMode):
     """Tensors for "cuda" are made on the CPU, and say that they are on a GPU when asked."""
+
+    def __init__(self, addresses: Addresses) -> None:
+        super().__init__()
+        self.addresses = addresses
 
     def __torch_function__(
         self,
@@ -30,11 +40,14 @@ class OnTheCpu(TorchFunctionMode):
             return True
         if func is torch.Tensor.cuda:
             return args[0]
-        return func(*map(_moved, args), **{k: _moved(v) for k, v in (kwargs or {}).items()})
+        made = func(*map(_moved, args), **{k: _moved(v) for k, v in (kwargs or {}).items()})
+        if func is torch.Tensor.data_ptr:
+            self.addresses.taken(cast("torch.Tensor", args[0]))
+        return made
 
 
 def _moved(value: object) -> object:
-    """The CPU for any "cuda"; a generator of one for one of the other."""
+    """The CPU for any "cuda"."""
     if isinstance(value, str) and value.split(":")[0] == "cuda":
         return "cpu"
     if isinstance(value, torch.device) and value.type == "cuda":
@@ -44,22 +57,16 @@ def _moved(value: object) -> object:
 
 @contextmanager
 def simulated(launches: Launches) -> Iterator[None]:
-    """`torch.cuda` as of one B200 whose work is always done; no benchmark of Triton runs."""
-
-    def skipped(*_: object, **__: object) -> None:
-        launches.say("benchmarks are left out: nothing is timed here")
-
-    def untimed(*_: object, **__: object) -> float:
-        skipped()
-        return float("nan")
-
+    """`torch.cuda` as of one B200 whose work is always done; times of benchmarks are modelled."""
     with ExitStack() as stack:
-        stack.enter_context(OnTheCpu())
+        stack.enter_context(OnTheCpu(launches.addresses))
         for name, value in _CUDA.items():
             stack.enter_context(patch.object(torch.cuda, name, value))
-        for name in ("do_bench", "do_bench_cudagraph"):
-            stack.enter_context(patch.object(triton.testing, name, untimed))
-        stack.enter_context(patch.object(triton.testing.Mark, "run", skipped))
+        stack.enter_context(patch.object(nvidia.cublas, "CublasLt", partial(CublasLt, launches)))
+        for owner, name, value in stand_ins(launches):
+            stack.enter_context(patch.object(owner, name, value))
+        sys.modules[VIEWER] = viewer()
+        stack.callback(sys.modules.pop, VIEWER, None)
         yield
 
 

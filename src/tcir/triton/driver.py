@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Protocol, cast
 
-import numpy as np
 import torch
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 from triton.compiler import compiler
 
-from tcir.errors import VerdictError
-from tcir.run import RunReport, Uninitialized, run_ptx
 from tcir.target import DEFAULT_TARGET
-from tcir.triton.tensors import arguments
+from tcir.triton.launches import Launch, Launches, scratch
+from tcir.triton.tensors import Storages, arguments
 
 PROPERTIES = {
     "max_shared_mem": DEFAULT_TARGET.smem_per_cta,
@@ -29,50 +25,6 @@ PROPERTIES = {
     "mem_bus_width": 8192,
 }
 """Of a B200; clocks in kHz."""
-
-
-@dataclass
-class Launches:
-    """What was executed so far, and how launches are executed.
-
-    order_seed, numerics: as of `tcir.run_ptx`. at_most: findings of a launch that are printed.
-    warnings: whether those are printed that shipping code shows to be harmless, too.
-    """
-
-    order_seed: int | None = None
-    numerics: str = "exact"
-    at_most: int = 5
-    warnings: bool = False
-    launches: int = 0
-    wrong: int = 0
-    seconds: float = 0.0
-    said: set[str] = field(default_factory=set)
-
-    def add(self, name: str, report: RunReport) -> None:
-        """Prints what was found; VerdictError for what ends a launch."""
-        self.launches += 1
-        self.seconds += report.seconds
-        sys.stdout.write(report.output)
-        bad = [each for each in report.findings if each.severity == "error"]
-        self.wrong += bool(bad)
-        shown = report.findings if self.warnings else bad
-        for finding in shown[: self.at_most]:
-            self.say(f"{name}: {finding}")
-        if len(shown) > self.at_most:
-            self.say(f"{name}: {len(shown) - self.at_most} more (--max-findings)")
-        if len(report.findings) > len(shown):
-            self.say(
-                f"{name}: {len(report.findings) - len(shown)} warnings (--warnings shows them)"
-            )
-        if report.errors or report.incomplete:
-            said = [*map(str, report.errors), *map(str, report.incomplete)]
-            raise VerdictError(f"{name}: " + "; ".join(said), report.exit_code)
-
-    def say(self, words: str) -> None:
-        """One line on standard error, once."""
-        if words not in self.said:
-            self.said.add(words)
-            print(f"tcir: {words}", file=sys.stderr)
 
 
 class Utils:
@@ -123,19 +75,20 @@ class Launcher:
         said, *hooks = given[6:9]
         enter, leave = cast("list[Callable[[object], None] | None]", hooks)
         meta, ctas = self.metadata, self.metadata.num_ctas
-        args = arguments(self.signature, given[9:], self.descriptors)
+        storages = Storages()
+        args = arguments(self.signature, given[9:], self.descriptors, storages)
+        addressed = self.launches.addresses.reached(args)
         for size in (meta.global_scratch_size, meta.profile_scratch_size):
-            room = np.zeros(size * x * y * z * ctas, np.uint8)
-            args.append(Uninitialized(room) if size else np.uint64(0))
+            args.append(scratch(size * x * y * z * ctas))
         if enter is not None:
             enter(said)
         if x and y and z:
-            report = run_ptx(
-                self.ptx[cubin], entry=name, grid=(x * ctas, y, z), cluster=(ctas, 1, 1),
-                dynamic_smem=meta.shared, args=args, programmatic=bool(meta.launch_pdl),
-                order_seed=self.launches.order_seed, numerics=self.launches.numerics,
+            memory = {array.ctypes.data: array for array in (*storages.arrays(), *addressed)}
+            launch = Launch(
+                self.ptx[cubin], name, (x, y, z), ctas, meta.shared, bool(meta.launch_pdl),
+                args, list(memory.values()), addressed,
             )  # fmt: skip
-            self.launches.add(name, report)
+            self.launches.execute(launch)
         if leave is not None:
             leave(said)
 

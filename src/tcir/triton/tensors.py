@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeAlias, cast
 
 import ml_dtypes
@@ -41,11 +41,20 @@ class Descriptor(Protocol):
     round_f32_to_tf32: bool
 
 
+def dtype_of(tensor: torch.Tensor) -> np.dtype:
+    """numpy's type of the elements."""
+    return np.dtype(FLOATS.get(tensor.dtype) or torch.empty(0, dtype=tensor.dtype).numpy().dtype)
+
+
 class Storages:
     """The memory of a launch's tensors, an array of bytes for each storage, shared with torch."""
 
     def __init__(self) -> None:
         self._arrays: dict[int, np.ndarray] = {}
+
+    def arrays(self) -> Iterable[np.ndarray]:
+        """The bytes of each."""
+        return self._arrays.values()
 
     def array(self, tensor: torch.Tensor) -> np.ndarray:
         """The elements as they lie in memory.
@@ -60,9 +69,7 @@ class Storages:
             raw = torch.empty(0, dtype=torch.uint8).set_(storage)
             self._arrays[storage.data_ptr()] = raw.numpy()
         data = self._arrays[storage.data_ptr()]
-        kind = np.dtype(
-            FLOATS.get(tensor.dtype) or torch.empty(0, dtype=tensor.dtype).numpy().dtype
-        )
+        kind = dtype_of(tensor)
         if tensor.is_contiguous() and tensor.nbytes == data.nbytes:
             return data.view(kind).reshape(tensor.shape)
         data = data[tensor.storage_offset() * kind.itemsize :]
@@ -70,18 +77,22 @@ class Storages:
 
 
 def arguments(
-    signature: Sequence[Kind], values: Sequence[object], metadata: Sequence[Mapping[str, object]]
+    signature: Sequence[Kind],
+    values: Sequence[object],
+    metadata: Sequence[Mapping[str, object]],
+    storages: Storages,
 ) -> list[Argument]:
     """What a kernel gets for `values`, whose kinds the signature has; constants are in its code.
 
     metadata: of the tensor maps, in order; empty: the kernel makes its descriptors
+    storages: where the memory of the tensors is entered
     """
-    return list(_Arguments(metadata).made(tuple(signature), tuple(values)))
+    return list(_Arguments(metadata, storages).made(tuple(signature), tuple(values)))
 
 
 class _Arguments:
-    def __init__(self, metadata: Sequence[Mapping[str, object]]) -> None:
-        self.metadata, self.descriptors, self.storages = metadata, 0, Storages()
+    def __init__(self, metadata: Sequence[Mapping[str, object]], storages: Storages) -> None:
+        self.metadata, self.descriptors, self.storages = metadata, 0, storages
 
     def made(self, kind: Kind, value: object) -> Iterator[Argument]:
         """The parameters that an argument becomes."""

@@ -28,9 +28,14 @@ class Uninitialized:
 
 
 class Buffers:
-    """Binds the caller's arrays; overlapping ones through the array they are views of."""
+    """Binds the caller's arrays; overlapping ones through the array they are views of.
 
-    def __init__(self, machine: Any, args: Sequence[Any]) -> None:
+    addressed: arrays that are where the CPU has them.
+    """
+
+    def __init__(
+        self, machine: Any, args: Sequence[Any], addressed: Sequence[np.ndarray] = ()
+    ) -> None:
         self.machine = machine
         self.bound: list[tuple[np.ndarray, int]] = []
         self.read_only: list[tuple[np.ndarray, np.ndarray, str]] = []
@@ -42,6 +47,10 @@ class Buffers:
             for a in parts
             if isinstance(a, Uninitialized) or isinstance(a, TensorMap) and a.uninitialized
         ]
+        for array in addressed:
+            at = array.__array_interface__["data"][0]
+            machine.memory.bind(array, name=f"the array at {at:#x}", at=at)
+            self.bound.append((array, at))
 
     def address(self, array: np.ndarray, name: str) -> int:
         """The address of an argument; name: what reports call its buffer."""

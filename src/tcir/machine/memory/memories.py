@@ -105,9 +105,11 @@ class GlobalMemory:
         initialized: bool = True,
         result: bool = True,
         name: str = "a buffer",
+        at: int | None = None,
     ) -> int:
         """Gives ``array`` (C-contiguous, written in place) an address, a multiple of 256.
 
+        at: the address that it has to have; None: the next one.
         result: whether the caller reads it afterwards, so that it must not hold undefined bits.
         name: what a report calls it.
         """
@@ -115,13 +117,15 @@ class GlobalMemory:
             raise ValueError(f"expected a C-contiguous array, got strides {array.strides}")
         data = array.reshape(-1).view(np.uint8)
         defined = None if initialized else np.zeros(data.size, bool)
-        base = self._next
+        base = self._next if at is None else at
         granule = min(4, array.itemsize)
-        self.buffers.append(
-            Buffer(base, data, defined, granule, result=result, name=name, array=array)
+        place = bisect_right(self._bases, base)
+        self.buffers.insert(
+            place, Buffer(base, data, defined, granule, result=result, name=name, array=array)
         )
-        self._bases.append(base)
-        self._next = (base + data.size + GUARD + 255) // 256 * 256
+        self._bases.insert(place, base)
+        if at is None:
+            self._next = (base + data.size + GUARD + 255) // 256 * 256
         return base
 
     def find(self, low: int, high: int, site: object) -> Buffer:

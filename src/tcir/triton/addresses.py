@@ -1,0 +1,60 @@
+"""Tensors whose addresses a script takes: a kernel may reach them through tables of pointers."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from tcir.triton.tensors import Argument, dtype_of
+
+LONGEST_TABLE = 1 << 20
+"""Elements of a tensor that are looked through for addresses."""
+
+
+class Addresses:
+    """Of the memory of tensors whose `data_ptr` was called, as long as it is there."""
+
+    def __init__(self) -> None:
+        self._storages: dict[int, tuple[StorageWeakRef, np.dtype]] = {}
+
+    def taken(self, tensor: torch.Tensor) -> None:
+        """Remembers that somebody has the address."""
+        storage = tensor.untyped_storage()
+        self._storages[storage.data_ptr()] = StorageWeakRef(storage), dtype_of(tensor)
+
+    def reached(self, args: Sequence[Argument]) -> list[np.ndarray]:
+        """The memory of those whose address is a 64-bit integer of `args`, or in an array of them.
+
+        Each is all of a storage; the machine has to place it where the CPU has it.
+        """
+        numbers = [
+            np.asarray(arg).reshape(-1).astype(np.int64)
+            for arg in args
+            if isinstance(arg, np.ndarray | np.generic)
+            and arg.dtype in (np.int64, np.uint64)
+            and 0 < arg.size <= LONGEST_TABLE
+        ]
+        if not numbers:
+            return []
+        found: dict[int, np.ndarray] = {}
+        spans = sorted(self._spans(), key=lambda span: span[0])
+        starts = [start for start, _ in spans]
+        for number in map(int, np.unique(np.concatenate(numbers))):
+            n = bisect_right(starts, number) - 1
+            if n >= 0 and number < starts[n] + spans[n][1].nbytes:
+                found[starts[n]] = spans[n][1]
+        return list(found.values())
+
+    def _spans(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Where the memory is that is still there, and its elements."""
+        for start, (reference, kind) in list(self._storages.items()):
+            storage = torch.UntypedStorage._new_with_weak_ptr(reference.cdata)
+            if storage is None:
+                del self._storages[start]
+            elif start:
+                raw = torch.empty(0, dtype=torch.uint8).set_(storage).numpy()
+                yield start, raw if raw.size % kind.itemsize else raw.view(kind)

@@ -1,0 +1,51 @@
+"""Benchmarks of Triton's scripts: modelled times in place of measured ones, and no profiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import ModuleType
+
+import triton.profiler
+import triton.testing
+
+from tcir.triton.launches import Launches
+
+StandIn = tuple[object, str, Callable[..., object]]
+"""An object, its attribute, and what takes the attribute's place."""
+VIEWER = "triton.profiler.viewer"
+
+
+def stand_ins(launches: Launches) -> Iterator[StandIn]:
+    """For `triton.testing` and the profiler."""
+
+    def modelled(
+        call: Callable[[], object],
+        *_: object,
+        quantiles: list[float] | None = None,
+        return_mode: str = "mean",
+        **__: object,
+    ) -> float | list[float]:
+        launches.say("do_bench: times are modelled, of a sample of each launch; none is measured")
+        time = launches.modelled_ms(call)
+        if quantiles is not None:
+            return [time] * len(quantiles)
+        return [time] if return_mode == "all" else time
+
+    def no_report(*_: object, **__: object) -> None:
+        launches.say("perf_report: left out, as its sizes are those of a GPU")
+
+    def no_profile(*_: object, **__: object) -> None:
+        launches.say("triton.profiler: left out, as nothing is timed")
+
+    for name in ("do_bench", "do_bench_cudagraph", "do_bench_proton", "do_bench_cudagraph_proton"):
+        yield triton.testing, name, modelled
+    yield triton.testing.Mark, "run", no_report
+    for name in ("start", "activate", "deactivate", "finalize"):
+        yield triton.profiler, name, no_profile
+
+
+def viewer() -> ModuleType:
+    """In place of Triton's, which needs a profile, and packages to read it."""
+    module = ModuleType(VIEWER)
+    module.__dict__.update(parse=lambda *_: (None, None), print_tree=lambda *_: None)
+    return module

@@ -1,0 +1,197 @@
+"""What is done with each launch of a script: executed, in several orders, recorded, timed."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from tcir.errors import LaunchError, VerdictError
+from tcir.files import write_atomic
+from tcir.machine.events import EventStream, Recording
+from tcir.machine.numerics.products import Products
+from tcir.machine.sample import Sample
+from tcir.run import RunReport, Uninitialized, ptx_target, run_ptx
+from tcir.time import ModelledTime, in_sequence, modelled_time
+from tcir.time.trace import trace
+from tcir.triton.addresses import Addresses
+from tcir.triton.tensors import Argument
+
+Triple = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch. memory: every storage that it may reach; addressed: see `tcir.run_ptx`."""
+
+    ptx: str
+    name: str
+    grid: Triple
+    ctas: int
+    shared: int
+    programmatic: bool
+    args: Sequence[Argument]
+    memory: Sequence[np.ndarray]
+    addressed: Sequence[np.ndarray] = ()
+
+
+@dataclass
+class Launches:
+    """What was executed so far, and how launches are executed.
+
+    order_seed, numerics, jobs: as of `tcir.run_ptx`. orders: in so many more orders, whose results
+    have to be the same. at_most: findings of a launch that are printed. warnings: whether those are
+    printed that shipping code shows to be harmless, too. trace: a file for the recorded launches.
+    """
+
+    order_seed: int | None = None
+    orders: int = 0
+    numerics: str = "exact"
+    jobs: int = 1
+    at_most: int = 5
+    warnings: bool = False
+    trace: Path | None = None
+    launches: int = 0
+    wrong: int = 0
+    seconds: float = 0.0
+    said: set[str] = field(default_factory=set)
+    streams: list[EventStream] = field(default_factory=list)
+    addresses: Addresses = field(default_factory=Addresses)
+    _times: list[ModelledTime | None] | None = None
+
+    def execute(self, launch: Launch) -> None:
+        """Prints what was found; VerdictError for what ends a launch."""
+        if self._times is not None:
+            self._times.append(self._modelled(launch))
+            return
+        self.launches += 1
+        before = _contents(launch) if self.orders else []
+        events = Recording() if self.trace is not None else None
+        products = Products() if self.orders else None
+        report = self._run(launch, self.order_seed, products, events)
+        if events is not None:
+            self.streams += events.streams
+        sys.stdout.write(report.output)
+        wrong = self._say_findings(launch.name, report)
+        after = _contents(launch) if self.orders else []
+        for seed in range(1, self.orders + 1):
+            _restore(launch, before)
+            wrong |= self._say_findings(launch.name, self._run(launch, seed, products))
+            if _contents(launch) != after:
+                self.say(f"{launch.name}: the result is another one with --order-seed {seed}")
+                wrong = True
+        _restore(launch, after)
+        self.wrong += wrong
+
+    def _run(
+        self,
+        launch: Launch,
+        seed: int | None,
+        products: Products | None,
+        events: Recording | None = None,
+    ) -> RunReport:
+        report = run_ptx(
+            launch.ptx, entry=launch.name, grid=_grid(launch), cluster=(launch.ctas, 1, 1),
+            dynamic_smem=launch.shared, args=launch.args, programmatic=launch.programmatic,
+            order_seed=seed, numerics=self.numerics, jobs=self.jobs, events=events,
+            products=products, addressed=launch.addressed,
+        )  # fmt: skip
+        self.seconds += report.seconds
+        return report
+
+    def _say_findings(self, name: str, report: RunReport) -> bool:
+        """Whether there is a hazard."""
+        bad = [each for each in report.findings if each.severity == "error"]
+        shown = report.findings if self.warnings else bad
+        for finding in shown[: self.at_most]:
+            self.say(f"{name}: {finding}")
+        if len(shown) > self.at_most:
+            self.say(f"{name}: {len(shown) - self.at_most} more (--max-findings)")
+        if len(report.findings) > len(shown):
+            self.say(
+                f"{name}: {len(report.findings) - len(shown)} warnings (--warnings shows them)"
+            )
+        if report.errors or report.incomplete:
+            said = [*map(str, report.errors), *map(str, report.incomplete)]
+            raise VerdictError(f"{name}: " + "; ".join(said), report.exit_code)
+        return bool(bad)
+
+    def modelled_ms(self, call: Callable[[], object]) -> float:
+        """The modelled milliseconds of the launches in `call`, of which samples are executed.
+
+        Not a number where the model lacks something, or nothing is launched.
+        """
+        with self._timed() as times:
+            call()
+        known = [time for time in times if time is not None]
+        return in_sequence(known)[0] / 1000 if known and len(known) == len(times) else math.nan
+
+    @contextmanager
+    def _timed(self) -> Iterator[list[ModelledTime | None]]:
+        outer, self._times = self._times, []
+        try:
+            yield self._times
+        finally:
+            self._times = outer
+
+    def _modelled(self, launch: Launch) -> ModelledTime | None:
+        """Of a launch, from the events of its first cluster; tensors stay as they are."""
+        before = _contents(launch)
+        events = Recording()
+        report = run_ptx(
+            launch.ptx, entry=launch.name, grid=_grid(launch), cluster=(launch.ctas, 1, 1),
+            dynamic_smem=launch.shared, args=launch.args, programmatic=launch.programmatic,
+            hazards="off", numerics="fast", sample=Sample(0.0, 0), events=events,
+            addressed=launch.addressed,
+        )  # fmt: skip
+        self.seconds += report.seconds
+        self._say_findings(launch.name, report)
+        _restore(launch, before)
+        moved = sum(array.nbytes for array in launch.memory)
+        target, ctas = ptx_target(launch.ptx), math.prod(_grid(launch))
+        try:
+            return modelled_time(events.streams[0], target, ctas, unique_bytes=moved)
+        except LaunchError as error:
+            self.say(f"{launch.name}: no modelled time: {error}")
+            return None
+
+    def close(self) -> None:
+        """Says what there was, and writes the trace."""
+        print(
+            f"tcir: {self.launches} launches executed in {self.seconds:.1f} s, "
+            f"{self.wrong} with a result that depends on timing",
+            file=sys.stderr,
+        )
+        if self.trace is not None:
+            write_atomic(self.trace, trace(self.streams, "sm_100a"))
+
+    def say(self, words: str) -> None:
+        """One line on standard error, once."""
+        if words not in self.said:
+            self.said.add(words)
+            print(f"tcir: {words}", file=sys.stderr)
+
+
+def _contents(launch: Launch) -> list[bytes]:
+    """Of the memory that it may reach."""
+    return [array.tobytes() for array in launch.memory]
+
+
+def _restore(launch: Launch, contents: Sequence[bytes]) -> None:
+    for array, data in zip(launch.memory, contents, strict=False):
+        array.reshape(-1).view(np.uint8)[...] = np.frombuffer(data, np.uint8)
+
+
+def _grid(launch: Launch) -> Triple:
+    x, y, z = launch.grid
+    return x * launch.ctas, y, z
+
+
+def scratch(size: int) -> Argument:
+    """Memory of a launch for itself, that nothing wrote; none: a null pointer."""
+    return Uninitialized(np.zeros(size, np.uint8)) if size else np.uint64(0)

@@ -1,0 +1,68 @@
+"""The script of ``python -m tcir.triton``, executed as Python does."""
+
+from __future__ import annotations
+
+import ast
+import os
+import runpy
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+
+from tcir.errors import InputError
+
+
+def run_script(path: Path, arguments: list[str], sizes: Mapping[int, int]) -> None:
+    """Runs a file as ``__main__``.
+
+    sizes: integers of the script that are others in this run, but in its kernels. InputError for
+    one that the script does not have.
+    """
+    try:
+        source = path.read_bytes()
+        tree = ast.parse(source, str(path))
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    resize = _Resize(sizes)
+    code = compile(resize.visit(tree), str(path), "exec", dont_inherit=True)
+    if unused := sizes.keys() - resize.met:
+        raise InputError(
+            f"--size: expected integers that {path} has outside its kernels, got "
+            f"{', '.join(map(str, sorted(unused)))}"
+        )
+    module = ModuleType("__main__")
+    module.__file__ = str(path)
+    module.__builtins__ = __builtins__  # type: ignore[attr-defined]
+    sys.argv = [str(path), *arguments]
+    sys.path.insert(0, str(path.resolve().parent))
+    sys.modules["__main__"] = module  # for good, as what the script leaves behind may use it
+    exec(code, module.__dict__)
+
+
+def run_module(name: str, arguments: list[str]) -> None:
+    """Runs a module as ``python -m`` does."""
+    sys.argv = [name, *arguments]
+    sys.path.insert(0, os.getcwd())
+    runpy.run_module(name, run_name="__main__", alter_sys=True)
+
+
+class _Resize(ast.NodeTransformer):
+    """Other integers in place of some; kernels, and what decorates them, stay as they are."""
+
+    def __init__(self, sizes: Mapping[int, int]) -> None:
+        self.sizes, self.met = sizes, set[int]()
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return node if any(map(_is_jit, node.decorator_list)) else self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        if type(node.value) is not int or node.value not in self.sizes:
+            return node
+        self.met.add(node.value)
+        return ast.copy_location(ast.Constant(self.sizes[node.value]), node)
+
+
+def _is_jit(decorator: ast.expr) -> bool:
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return getattr(called, "attr", getattr(called, "id", "")) == "jit"
