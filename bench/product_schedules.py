@@ -1,10 +1,10 @@
 """What each schedule of NVFP4 products costs: ``python bench/product_schedules.py [--top 6]``.
 
-GEMM: every legal width of a tile, and 1 to 8 parts of K, by the counts that a test compares with
-the simulated machine's and the cost model of convolutions (`tcir.passes.conv.cost`). GEMV: the
-schedules of ``gemv-padded-n`` by the model of ``bench/gemv.py``. Behind each stands what would be
-chosen under another answer to a constant on which sources disagree. Modelled; nothing was measured
-on a B200.
+GEMM: equal tiles of every legal width, and 1 to 8 parts of K, by the cost model that the pipeline
+asks (`tcir.passes.build.cost`), whose counts a test compares with the simulated machine's. GEMV:
+the schedules of ``gemv-padded-n`` by the model of ``bench/gemv.py``. Behind each stands what would
+be chosen under another answer to a constant on which sources disagree. Modelled; nothing was
+measured on a B200.
 """
 
 from __future__ import annotations
@@ -13,18 +13,23 @@ import argparse
 import runpy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from math import inf
 from pathlib import Path
 
 import tcir
-from tcir.passes.conv.cost import DEFAULT, PRICED, Cost, Work
-from tcir.time.constants import CONSTANTS, Constants, alternatives
+from tcir.dialect.tc import BlockScaledMatmulOp
+from tcir.passes.build.cost import DEFAULT, launch_behind, under_other_answers
+from tcir.passes.build.tensor_functions import tensor_ops
+from tcir.passes.gemm.schedules import Candidate, Schedules
+from tcir.passes.gemm.split_k import SplitK
+from tcir.program.source import load_module, mlir_context
+from tcir.time.constants import Constants
 
 GEMM_SHAPES = ((128, 7168, 16384), (128, 4096, 7168), (128, 7168, 2048))
 GEMV_SHAPES = ((7168, 16384, 1), (4096, 7168, 8), (7168, 2048, 4))
 PARTS = range(1, 9)
-ROWS, STAGE_K, MMA_K, SCALE_BLOCK = 128, 256, 64, 512
+STAGE_K, MMA_K = 256, 64
 GEMV = runpy.run_path(str(Path(__file__).with_name("gemv.py")))
 
 
@@ -56,56 +61,26 @@ def program(m: int, n: int, k: int) -> str:
 }}"""
 
 
-def gemm_work(m: int, n: int, k: int, n_tile: int, parts: int) -> Work:
-    """Of the launch that multiplies; with parts of K it stores f32 sums of each."""
-    tiles, columns, stages = -(-m // ROWS), -(-n // n_tile), -(-k // STAGE_K)
-    ctas, each = tiles * columns * parts, tiles * columns * stages
-    blocks = STAGE_K // MMA_K * SCALE_BLOCK
-    b_blocks = -(-n_tile // ROWS) * blocks
-    stored = m * n * (2 if parts == 1 else 4 * parts)
-    unique = (m + n) * (k // 2 + k // 16) + stored
-    return Work(
-        ctas=ctas, n_tile=n_tile, lanes=tiles * ROWS, outputs=m,
-        mma=each * STAGE_K // MMA_K, a_in_tmem=False,
-        activations=each * (ROWS * STAGE_K // 2 + blocks),
-        filters=each * (n_tile * STAGE_K // 2 + b_blocks),
-        to_tmem=each * (blocks + b_blocks), stored=stored, epilogue_reads=0,
-        unique_bytes=unique, stage_bytes=0,
-    )  # fmt: skip
-
-
-def gemm_microseconds(
-    m: int, n: int, k: int, n_tile: int, parts: int, constants: Constants
-) -> float:
-    """Of all launches: behind parts of K a second kernel starts, reads the sums and adds them."""
-    first = Cost.of(gemm_work(m, n, k, n_tile, parts), constants).microseconds
-    if parts == 1:
-        return first
-    start = constants["kernel-start"] / constants["clock"] / 1000
-    return first + start + m * n * (4 * parts + 2) / constants["hbm"] / 1000
-
-
-@cache
-def built(m: int, n: int, k: int, n_tile: int, parts: int) -> tuple[str, str]:
-    """PTX of a GEMM with these options, and why the pipeline refuses it."""
-    try:
-        kernel = tcir.compile(program(m, n, k), "gemm", n_tile=n_tile, split_k=parts)
-    except tcir.Error as error:
-        return "", str(error).splitlines()[0]
-    return kernel.ptx, ""
-
-
 def gemm_schedules(m: int, n: int, k: int) -> list[Schedule]:
-    """Every width, and parts of K in whole stages."""
-    usual, _ = built(m, n, k, 0, 1)
+    """Equal tiles of every legal width, and parts of K in whole stages."""
     found = []
-    for n_tile in range(16, 257, 16):
-        for parts in (p for p in PARTS if -(-k // STAGE_K) % p == 0):
-            sizes = (m, n, k, n_tile, parts)
-            ptx, reason = built(*sizes)
-            name = f"n-tile {n_tile}, split-k {parts}"
-            found.append(Schedule(name, partial(gemm_microseconds, *sizes), reason, ptx == usual))
+    for parts in (p for p in PARTS if -(-k // STAGE_K) % p == 0):
+        with mlir_context() as context:
+            module = load_module(program(m, n, k), context)
+            SplitK(splits=parts).apply(module)
+            (op,) = (each for each in tensor_ops(module) if isinstance(each, BlockScaledMatmulOp))
+            ranked = Schedules(op).ranked()
+        for each in ranked:
+            name = f"n-tile {each.work.n_tile}, split-k {parts}"
+            cost = partial(gemm_microseconds, m * n, parts, each)
+            found.append(Schedule(name, cost, default=parts == 1 and each is ranked[0]))
     return found
+
+
+def gemm_microseconds(outputs: int, parts: int, first: Candidate, constants: Constants) -> float:
+    """Of all launches: behind parts of K a second one reads the sums and adds them."""
+    behind = launch_behind(outputs * (4 * parts + 2), constants) if parts > 1 else 0.0
+    return first.microseconds(constants) + behind
 
 
 def gemv_schedules(m: int, k: int, batch: int) -> list[Schedule]:
@@ -144,12 +119,7 @@ class Product:
 
     def choices(self) -> dict[str, Schedule]:
         """The cheapest under each other answer to a disputed constant."""
-        return {
-            f"{name}={answer} ({each[name]:g} {CONSTANTS[name].unit})": self.ranked(each)[0]
-            for each in alternatives(DEFAULT.target)
-            for name, answer in each.choices.items()
-            if name in PRICED
-        }
+        return under_other_answers(lambda constants: self.ranked(constants)[0])
 
 
 def products() -> Iterator[Product]:
@@ -171,7 +141,7 @@ def rows(product: Product, top: int) -> Iterator[str]:
     for place, each in enumerate(ranked):
         if place >= top and not each.default:
             continue
-        marks = ["least"] * (place == 0) + ["default"] * each.default
+        marks = ["least"] * (place == 0) + ["chosen"] * each.default
         head = f"| {product.name if not place else ''} | {each.name} "
         tail = words or "the same" if not place else ""
         yield f"{head}| {each.microseconds():.2f} | {', '.join(marks)} | {tail} |"

@@ -22,7 +22,7 @@ from tcir.time import Constants  # noqa: E402
 EXAMPLES = ROOT.parent / "examples"
 SIZE = 4096
 GEMMS = (
-    "gemm",
+    "gemm{n-tile=128}",
     "gemm{cta-group=2}",
     "gemm{persistent=true}",
     "gemm{cta-group=2 persistent=true}",

@@ -33,7 +33,7 @@ from tcir.pipelines.parts.tile_to_llvm import tile_to_llvm
 class GemmOptions:
     """Options of the pipeline.
 
-    n_tile: output columns per CTA, a multiple of 16 up to 256; 0 chooses
+    n_tile: output columns per CTA, a multiple of 16 up to 256; 0 takes the fastest by the model
     stages: slots of the ring in shared memory; 0 chooses
     persistent: no more CTAs than SMs, each of which computes several tiles one after another
     ctas: CTAs of a persistent kernel; 0: one per SM

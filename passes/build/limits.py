@@ -27,6 +27,14 @@ def round_up(a: int, step: int) -> int:
     return ceil_div(a, step) * step
 
 
+def equal_widths(extent: int, step: int = MMA_N_STEP) -> list[int]:
+    """Multiples of `step`, widths of an mma, that cut `extent` into equal tiles: widest first."""
+    widths = {
+        round_up(ceil_div(extent, tiles), step) for tiles in range(1, ceil_div(extent, step) + 1)
+    }
+    return sorted((width for width in widths if width in MMA_N), reverse=True)
+
+
 def tmem_allocation(columns: int) -> int:
     """The smallest allocation of tensor memory that holds `columns` (at most 512)."""
     return min(size for size in TMEM_ALLOCATION.values if size >= columns)

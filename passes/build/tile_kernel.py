@@ -21,7 +21,7 @@ from tcir.passes.build.epilogue import Epilogue, Staged, fused, rounded
 from tcir.passes.build.index import Index, constant
 from tcir.passes.build.lanes import Lanes
 from tcir.passes.build.limits import MMA_N, MMA_N_PAIR, ceil_div, round_up
-from tcir.passes.build.quantise import QUANTISED_COLUMNS, Quantiser
+from tcir.passes.build.quantise import QUANTISED_COLUMNS, Quantiser, padded_columns
 from tcir.target import DEFAULT_TARGET
 
 Places: TypeAlias = "Callable[[Index], Callable[[Index], list[Index]]]"
@@ -60,6 +60,14 @@ class Source:
     def column(self, sums: Index) -> Index:
         """The column of the output, from that of the sums."""
         return index.div(sums, 2) if self.after is not None and self.after.gated else sums
+
+    @property
+    def quantised_columns(self) -> int:
+        """Columns of the sums that are quantised, also those whose scales are padding; else 0."""
+        if self.quantise is None:
+            return 0
+        sums = 2 if self.after is not None and self.after.gated else 1
+        return sums * padded_columns(self.quantise)
 
     def indices(self, places: Places) -> Places:
         """The indices in the output, from those of the sums."""

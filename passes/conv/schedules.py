@@ -9,13 +9,14 @@ from math import inf
 from tcir._mlir import ir
 from tcir.dialect.limits import SMEM_BYTES
 from tcir.errors import PassError
-from tcir.passes.build.limits import BARRIER_BYTES, MMA_N, MMA_N_STEP, ceil_div, round_up
-from tcir.passes.conv.cost import DEFAULT, PRICED, SCHEDULES, Cost, Work
+from tcir.passes.build.cost import DEFAULT, Cost, Work, under_other_answers
+from tcir.passes.build.limits import BARRIER_BYTES, equal_widths
+from tcir.passes.conv.cost import SCHEDULES
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.tile_conv_implicit_gemm import TileConvImplicitGemm
 from tcir.passes.conv.tile_conv_shift_reuse import TileConvShiftReuse
 from tcir.passes.conv.tile_conv_smem_offset import TileConvSmemOffset
-from tcir.time.constants import CONSTANTS, Constants, alternatives
+from tcir.time.constants import Constants
 
 TilingPass = TileConvImplicitGemm | TileConvShiftReuse | TileConvSmemOffset
 
@@ -91,13 +92,7 @@ class Schedules:
 
     def choices(self) -> dict[str, Candidate]:
         """The cheapest under each other answer to a constant on which sources disagree."""
-        others = (each for each in alternatives(DEFAULT.target) if each.choices)
-        return {
-            f"{name}={answer} ({each[name]:g} {CONSTANTS[name].unit})": self.ranked(each)[0]
-            for each in others
-            for name, answer in each.choices.items()
-            if name in PRICED
-        }
+        return under_other_answers(lambda constants: self.ranked(constants)[0])
 
     def disputes(self) -> str:
         """What is chosen under each of these answers, in words."""
@@ -112,10 +107,9 @@ class Schedules:
 def _n_tiles(shape: ConvShape) -> list[int]:
     """Widths that cut the output channels into equal tiles, each of one group."""
     k = shape.group_k
-    most = ceil_div(k, MMA_N_STEP)
-    widths = {round_up(ceil_div(k, tiles), MMA_N_STEP) for tiles in range(1, most + 1)}
-    fitting = {width for width in widths if shape.groups == 1 or k % width == 0}
-    return sorted(width for width in fitting or widths if width in MMA_N)
+    widths = equal_widths(k)
+    fitting = [width for width in widths if shape.groups == 1 or k % width == 0]
+    return sorted(fitting or widths)
 
 
 def tiling_pass(schedule: str, n_tile: int) -> TilingPass:

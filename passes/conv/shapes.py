@@ -11,11 +11,11 @@ from tcir.dialect.attributes import integers, string, unsigned_operands
 from tcir.dialect.limits import MMA_K_BYTES, SWIZZLE_SPANS
 from tcir.dialect.ops.highlevel import conv_groups
 from tcir.passes.build import index
+from tcir.passes.build.cost import epilogue_bytes
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.index import Index
 from tcir.passes.build.limits import MMA_N, MMA_N_STEP
 from tcir.passes.build.operand_tiles import TiledOperand, k_major, k_step, mn_major
-from tcir.passes.build.tensor_functions import tensor_bytes
 from tcir.passes.build.tile_kernel import choose_n_tile
 
 
@@ -64,7 +64,7 @@ class ConvShape:
         dh, dw = integers(op, "dilations")
         return ConvShape(
             n, h, w, channels // groups, r, s, p, q, k, (sh, sw), (dh, dw), top, bottom, left,
-            right, layout, op.x.type.element_type, *_epilogue_bytes(op.out),
+            right, layout, op.x.type.element_type, *epilogue_bytes(op.out),
             op.w.type.element_type, unsigned_operands(op), groups,
         )  # fmt: skip
 
@@ -132,11 +132,3 @@ class ConvShape:
         """Shared memory of that operand's tile."""
         kind = mn_major if self.filter == "hwcf" else k_major
         return int(kind(n_tile, kc, self.element).nbytes)
-
-
-def _epilogue_bytes(sums: ir.Value) -> tuple[int, int]:
-    """Stored and read behind the sums."""
-    after = [use.owner.opview for use in sums.uses if isinstance(use.owner.opview, tc.EpilogueOp)]
-    stored = [op.out.type for op in after] or [sums.type]
-    read = [each.tensor.type for op in after for each in op.elements]
-    return sum(map(tensor_bytes, stored)), sum(map(tensor_bytes, read))

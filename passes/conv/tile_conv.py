@@ -21,7 +21,7 @@ UNSETTLED = (
 @register_pass
 @dataclass(frozen=True)
 class TileConv(Pass):
-    """Runs the tiling pass whose program the cost model of `tcir.passes.conv.cost` finds cheapest.
+    """Runs the tiling pass whose program the cost model of `tcir.passes.build.cost` finds cheapest.
 
     n_tile: output channels per CTA; 0 chooses
     others: whether functions without a convolution are left to another pass (tile-gemm)

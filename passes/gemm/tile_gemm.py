@@ -20,7 +20,7 @@ from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import i64
 from tcir.passes.build.kernel_ops import CTAS_PER_SM
 from tcir.passes.build.limits import MMA_N, ceil_div, round_up
-from tcir.passes.build.quantise import QUANTISED_COLUMNS, check_quantised, padded_columns
+from tcir.passes.build.quantise import QUANTISED_COLUMNS, check_quantised
 from tcir.passes.build.scaled_shape import ScaledShape
 from tcir.passes.build.staged_load import staged_elements
 from tcir.passes.build.staged_store import StagedStore
@@ -46,6 +46,7 @@ from tcir.passes.gemm.dense import DenseProduct, check_dense, check_rows, column
 from tcir.passes.gemm.grouped import tile_grouped
 from tcir.passes.gemm.output_tiles import OutputTiles
 from tcir.passes.gemm.place import Place, Product
+from tcir.passes.gemm.schedules import Schedules
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import DEFAULT_TARGET
 
@@ -60,7 +61,9 @@ STORES = ("direct", BY_TMA)
 class TileGemm(Pass):
     """Turns ``tc.matmul`` or ``tc.block_scaled_matmul`` into the sequential program of one CTA.
 
-    n_tile: columns of an output tile, N of the mma; 0 chooses
+    n_tile: columns of an output tile, N of the mma; 0 takes what the cost model of
+            `tcir.passes.build.cost` finds fastest, with `persistent`, `cta_group` or `cluster`
+            equal tiles of at most 128 columns for each CTA
     persistent: no more CTAs than SMs, each of which computes several tiles one after another
     ctas: CTAs of a persistent kernel, at most one per tile; 0: one per SM
     scheduler: which tiles a persistent CTA has: every ctas-th (static), or those of CTAs that are
@@ -199,8 +202,9 @@ class TileGemm(Pass):
         self._check_no_kind(op)
         check_dense(op)
         columns = op.out.type.shape[out_layout(op).index("n") - 2]
-        n_tile = choose_n_tile(op, self.n_tile, columns, self.cta_group)
-        n_tile = _whole_blocks(source, self.n_tile, n_tile)
+        option = self._option(source)
+        n_tile = choose_n_tile(op, option, columns, self.cta_group)
+        n_tile = _whole_blocks(source, option, n_tile)
         cluster = self._cluster(op)
         check_rows(op, cluster)
         n_tile = self._in_parts(op, n_tile, cluster, columns_step(op))
@@ -261,8 +265,9 @@ class TileGemm(Pass):
     def _tile_scaled(self, source: Source) -> None:
         op, shape = source.op, ScaledShape.of(source.op, self.kind)
         check_block_scaled(op, shape)
-        n_tile = choose_scaled_n_tile(op, self.n_tile, shape, self.cta_group, self.persistent)
-        n_tile = _whole_blocks(source, self.n_tile, n_tile)
+        option = self._option(source)
+        n_tile = choose_scaled_n_tile(op, option, shape, self.cta_group, self.persistent)
+        n_tile = _whole_blocks(source, option, n_tile)
         cluster = self._cluster(op)
         n_tile = self._in_parts(op, n_tile, cluster, SWIZZLE_ATOM_ROWS)
         _tile(
@@ -274,6 +279,12 @@ class TileGemm(Pass):
             self._output_tiles(source, n_tile),
             self._staging,
         )
+
+    def _option(self, source: Source) -> int:
+        """Columns of a tile: what the options say, or the cost model of a CTA a tile; 0: a rule."""
+        if self.n_tile or self.persistent or self.cta_group == PAIR or self.cluster != str(ALONE):
+            return self.n_tile
+        return Schedules(source.op, self.kind, source.quantised_columns).choose().work.n_tile
 
     @property
     def _staging(self) -> int | None:
@@ -306,9 +317,7 @@ class TileGemm(Pass):
         *batch, m, n = source.op.out.type.shape
         if out_layout(source.op) == "nm":
             m, n = n, m
-        if source.quantise is not None:  # scales of padding are zeros: stored, too
-            sums = 2 if source.after is not None and source.after.gated else 1
-            n = sums * padded_columns(source.quantise)
+        n = source.quantised_columns or n  # scales of padding are zeros: stored, too
         tiles = OutputTiles(
             ceil_div(m, TMEM_LANES),
             ceil_div(n, n_tile),

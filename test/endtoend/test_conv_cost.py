@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import tcir
-from tcir.passes.conv.cost import PRICED, SCHEDULES, Cost, Work, mma_cycles
+from tcir.passes.build.cost import PRICED, Cost, Work, mma_cycles
+from tcir.passes.conv.cost import SCHEDULES
 from tcir.passes.conv.schedules import Schedules
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.tile_conv import TileConv

@@ -47,7 +47,7 @@ REFUSED = {
          r"divide by arith\.extf of the truncated scale, or take tc\.quantise_blocks"),
     ),
     "20 stages": (
-        EXAMPLES / "nvfp4_gemm.mlir", "--pipeline=gemm{stages=20}",
+        EXAMPLES / "nvfp4_gemm.mlir", "--pipeline=gemm{n-tile=128 stages=20}",
         (r"expected stages of at most 6, got 20: 20 x 36864 = 737280, a CTA has 232448 bytes of "
          r"shared memory, 227 KB, where TMA puts operands", r"take stages=6"),
     ),

@@ -27,7 +27,7 @@ func.func @matmul(%a: tensor<256x320xf16>, %b: tensor<320x256xf16>) -> tensor<25
 """
 
 CASES = {
-    "gemm": (MATMUL, "gemm"),
+    "gemm": (MATMUL, "gemm{n-tile=128}"),
     "gemm of pairs": (MATMUL, "gemm{cta-group=2}"),
     "gemm of a cluster": (MATMUL, "gemm{cluster=2x1}"),
     "gemm, persistent": (MATMUL, "gemm{persistent=true}"),

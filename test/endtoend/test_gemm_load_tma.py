@@ -164,7 +164,7 @@ BREAKS: dict[str, tuple[str, Edit, tuple[str, ...]]] = {
 
 @cache
 def _pipeline(until: str) -> tcir.Pipeline:
-    whole = as_pipeline("gemm", **OPTIONS)
+    whole = as_pipeline("gemm", n_tile=128, **OPTIONS)
     return tcir.Pipeline(whole.passes[: whole.index(until) + 1])
 
 

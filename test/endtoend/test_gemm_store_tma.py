@@ -124,7 +124,7 @@ BREAKS: dict[str, tuple[str, Edit, tuple[str, ...]]] = {
 
 @cache
 def _pipeline(until: str, **options: Any) -> tcir.Pipeline:
-    whole = as_pipeline("gemm", **OPTIONS, **options)
+    whole = as_pipeline("gemm", **{"n_tile": 64, **OPTIONS, **options})
     return tcir.Pipeline(whole.passes[: whole.index(until) + 1])
 
 

@@ -69,7 +69,7 @@ def test_every_pass_is_executed_with_jobs(tmp_path: Path, capfd: Any) -> None:
     assert tc_opt([*words, "--jobs=2", "--orders=2"]) == 0  # the processes are for the orders
     lines = capfd.readouterr().err
     assert "2 completion orders" in lines and "one process" not in lines
-    file.write_text(Matmul(128, 128, 64).text())
+    file.write_text(Matmul(128, 16, 64).text())
     assert tc_opt([*words, "--jobs=2"]) == 0
     assert "one process: @matmul: a grid of few CTAs" in capfd.readouterr().err
 

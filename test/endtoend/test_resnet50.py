@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tcir
-from tcir.passes.conv.cost import Cost
+from tcir.passes.build.cost import Cost
 from tcir.passes.conv.schedules import Candidate
 from tcir.passes.conv.tile_conv import TileConv
 from tcir.passes.raising.raise_to_tc import RaiseToTc

@@ -54,7 +54,7 @@ def test_seeds_draw_others_and_clusters_stay_together() -> None:
 
 @pytest.fixture(scope="module")
 def kernel() -> tcir.Kernel:
-    return tcir.compile(CASE.text(), "gemm")
+    return tcir.compile(CASE.text(), "gemm", n_tile=128)
 
 
 def sampled(kernel: tcir.Kernel) -> list[int]:
@@ -129,7 +129,7 @@ def test_every_pass(tmp_path: Path, capfd: Any) -> None:
     """All levels are sampled, the PTX too; the status is that of something not executed."""
     file = tmp_path / "m.mlir"
     file.write_text(CASE.text())
-    words = [str(file), "--pipeline=gemm", "--emit=ptx", "-o", str(tmp_path / "k.ptx")]
+    words = [str(file), "--pipeline=gemm{n-tile=128}", "--emit=ptx", "-o", str(tmp_path / "k.ptx")]
     report = tmp_path / "r.json"
     assert tc_opt([*words, f"--validate-each={report}", f"--budget={BUDGET}"]) == 2
     said = capfd.readouterr().err.splitlines()

@@ -1,4 +1,4 @@
-// RUN: %tc-opt %s --split-input-file --tile-gemm | %filecheck %s
+// RUN: %tc-opt %s --split-input-file --tile-gemm="{n-tile=128}" | %filecheck %s
 // RUN: %tc-opt %s --split-input-file --tile-gemm="{n-tile=192}" | %filecheck %s --check-prefix=N192
 // RUN: %exits 3 %tc-opt %s --split-input-file --tile-gemm="{n-tile=80}" | %filecheck %s --check-prefix=N80
 

@@ -1,5 +1,5 @@
 // A matrix that TMA cannot read: its rows are no multiple of 16 bytes, those of the result are.
-// RUN: %tc-opt --verify-diagnostics --tile-gemm="{store=tma}" %s
+// RUN: %tc-opt --verify-diagnostics --tile-gemm="{n-tile=48 store=tma}" %s
 
 func.func @f(%a: tensor<40x24xf16>, %b: tensor<36x24xf16>, %c: tensor<40x36xf16>) -> tensor<40x36xf32> {
   %s = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "nk"} : (tensor<40x24xf16>, tensor<36x24xf16>) -> tensor<40x36xf32>

@@ -1,5 +1,5 @@
 // Results that TMA cannot store, each with a way out.
-// RUN: %tc-opt --split-input-file --verify-diagnostics --tile-gemm="{store=tma}" %s
+// RUN: %tc-opt --split-input-file --verify-diagnostics --tile-gemm="{n-tile=64 store=tma}" %s
 
 func.func @pitch(%a: tensor<8x24xf16>, %b: tensor<20x24xf16>) -> tensor<8x20xf16> {
   // expected-error @+1 {{expected rows of the output of a multiple of 16 in [16, 1099511627760] bytes with store=tma, got 20 x 2 = 40 (strides of a tensor map, }}

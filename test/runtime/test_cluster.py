@@ -35,7 +35,7 @@ class SetCluster(Pass):
 
 
 def pipeline(x: int) -> Pipeline:
-    passes = list(as_pipeline("matmul").passes)
+    passes = list(as_pipeline("matmul", n_tile=128).passes)
     at = next(n for n, item in enumerate(passes) if item.name == "tile-gemm")
     return Pipeline([*passes[: at + 1], SetCluster(x), *passes[at + 1 :]])
 
@@ -47,7 +47,7 @@ def test_every_level_runs_in_clusters() -> None:
     assert kernel.launch_config.cluster == (2, 1, 1)
     assert ".reqnctapercluster 2" in kernel.ptx.replace("\t", " ")
     assert kernel.cubin
-    plain = tcir.compile(TEXT, "matmul")
+    plain = tcir.compile(TEXT, "matmul", n_tile=128)
     assert plain.launch_config.cluster == (1, 1, 1) and "cluster 2" not in plain.ptx
 
 

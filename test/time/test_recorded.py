@@ -90,7 +90,9 @@ def test_every_wait_ends_by_the_arrival_that_its_flow_names() -> None:
 def test_a_deeper_k_takes_the_cycles_of_its_stages() -> None:
     """Beside other SMs a stage of 128 x 128 x 64 is bound by its 32 KiB from L2, alone too."""
     short, long = (
-        simulate(_recorded(_matmul(128, 128, k), "gemm")[0], C, Surroundings(148)).cycles
+        simulate(
+            _recorded(_matmul(128, 128, k), "gemm{n-tile=128}")[0], C, Surroundings(148)
+        ).cycles
         for k in (1024, 2048)
     )
     assert long - short == pytest.approx(16 * 32768 / 64, rel=0.02)
@@ -106,7 +108,7 @@ def test_the_modelled_order_of_schedules_is_that_of_public_ladders() -> None:
     from time_events import modelled, streams, unique_bytes
 
     times = []
-    for pipeline in ("gemm", "gemm{cta-group=2}", "gemm{cta-group=2 persistent=true}"):
+    for pipeline in ("gemm{n-tile=128}", "gemm{cta-group=2}", "gemm{cta-group=2 persistent=true}"):
         kernel = tcir.compile(_matmul(4096, 4096, 4096), pipeline=pipeline)
         (stream,) = streams(kernel)
         times.append(modelled(stream, C, unique_bytes(kernel)).microseconds)

@@ -26,7 +26,7 @@ GEMM = str(EXAMPLES / "matmul.mlir")
 
 @pytest.fixture(scope="module")
 def gemm() -> Recorded:
-    (found,) = timelines(GEMM, "gemm")
+    (found,) = timelines(GEMM, "gemm{n-tile=128}")
     return found
 
 

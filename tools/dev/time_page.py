@@ -95,7 +95,7 @@ prints, all **modelled**:
 
 | problem | pipeline | waves | us at 1.85 GHz | TFLOP/s | limited by |
 |---|---|---|---|---|---|
-| 4096³, f16 | `gemm` | 4 | 132.6 | 1036 | L2 to SM |
+| 4096³, f16 | `gemm{n-tile=128}` | 4 | 132.6 | 1036 | L2 to SM |
 | 4096³, f16 | `gemm{cta-group=2}` | 2 | 82.4 | 1669 | tensor pipe |
 | 4096³, f16 | `gemm{persistent=true}` | 1 | 127.8 | 1075 | L2 to SM |
 | 4096³, f16 | `gemm{cta-group=2 persistent=true}` | 1 | 76.7 | 1792 | tensor pipe |

@@ -1,0 +1,67 @@
+"""The schedules of a matrix product: equal tiles of each legal width, and their modelled times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.ops.block_scale import ROWS_PER_COLUMN
+from tcir.passes.build.cost import DEFAULT, Cost, Work, under_other_answers
+from tcir.passes.build.limits import MMA_N, MMA_N_STEP, equal_widths, round_up
+from tcir.passes.build.quantise import QUANTISED_COLUMNS
+from tcir.passes.gemm.cost import ProductShape
+from tcir.passmanager.remarks import remark
+from tcir.time.constants import Constants
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A launch with tiles of one width."""
+
+    work: Work
+
+    def microseconds(self, constants: Constants = DEFAULT) -> float:
+        """Modelled."""
+        return Cost.of(self.work, constants).microseconds
+
+    def __str__(self) -> str:
+        return f"n-tile={self.work.n_tile}"
+
+
+class Schedules:
+    """Those of `op`, a ``tc.matmul`` or ``tc.block_scaled_matmul``.
+
+    kind: of the instruction, as in `ScaledShape`; quantised: columns of sums that are quantised
+    """
+
+    def __init__(self, op: ir.OpView, kind: str = "", quantised: int = 0) -> None:
+        shape = ProductShape.of(op, kind)
+        step = whole = MMA_N_STEP
+        if quantised:
+            shape, step, whole = replace(shape, columns=quantised), *2 * (QUANTISED_COLUMNS,)
+        elif isinstance(op, tc.BlockScaledMatmulOp):
+            step = ROWS_PER_COLUMN
+        widths = {width for width in equal_widths(shape.columns, step) if width < shape.columns}
+        widths |= {round_up(shape.columns, whole)} & set(MMA_N.values)
+        self.op = op
+        self.candidates = [Candidate(shape.work(n)) for n in sorted(widths, reverse=True)]
+
+    def ranked(self, constants: Constants = DEFAULT) -> list[Candidate]:
+        """The fastest first; of those that take as long the widest."""
+        return sorted(self.candidates, key=lambda each: each.microseconds(constants))
+
+    def choose(self) -> Candidate:
+        """The fastest; a remark says what is next, and what would be it under other answers."""
+        best, *others = self.ranked()
+        if others:
+            times = [f"{each}: {each.microseconds():.2f} us" for each in (best, others[0])]
+            words = f"{'; next '.join(times)} (modelled, not measured)"
+            remark(self.op, f"chose {words}; {self._disputes(best)}")
+        return best
+
+    def _disputes(self, best: Candidate) -> str:
+        found = under_other_answers(lambda constants: self.ranked(constants)[0])
+        other = [f"{each} under {answer}" for answer, each in found.items() if each != best]
+        same = "the same under other answers to constants on which sources disagree"
+        return ", ".join(other) or same
