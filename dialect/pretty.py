@@ -30,29 +30,35 @@ _ELIDED = 16
 
 def pretty(module: Any) -> str:
     """The short form of ``module`` (an `ir.Module`, or an operation)."""
+    return "".join(f"{line}\n" for line, _ in pretty_lines(module))
+
+
+def pretty_lines(module: Any) -> list[tuple[str, Op | None]]:
+    """The lines of `pretty`, each with the op of ours that begins on it."""
     operation = getattr(module, "operation", module)
     lines = operation.get_asm(large_elements_limit=_ELIDED).splitlines()
     ours = re.compile(rf'^(\s*)((?:%\S+ = )?)"((?:{"|".join(DIALECTS)})\.\w+)"\(([^()]*)\)')
     ops = _tc_ops(operation)
-    out: list[str] = []
+    out: list[tuple[str, Op | None]] = []
     roles: list[str] = []  # indentation of the roles (and epilogues) that are open
     for line in lines:
-        if roles and line.startswith(f"{roles[-1]}^bb0(") and out[-1].endswith("{"):
+        op = None
+        if roles and line.startswith(f"{roles[-1]}^bb0(") and out[-1][0].endswith("{"):
             names = ", ".join(re.findall(r"(%\w+): ", line))
-            out[-1] = out[-1].removesuffix("{") + f"({names}) {{"
+            out[-1] = (out[-1][0].removesuffix("{") + f"({names}) {{", out[-1][1])
             continue
         if roles and line.startswith(roles[-1] + "})"):
             line = roles.pop() + "}"
         elif match := ours.match(line):
             op = next(ops, None)
             if op is None or op.OPERATION_NAME != match[3]:
-                return "\n".join(lines) + "\n"  # text we do not understand: as MLIR prints it
+                return [(each, None) for each in lines]  # not understood: as MLIR prints it
             if as_declared(op):
                 line = match[1] + match[2] + _short(op, match[4])
                 if match[3] in ("tc.role", "tc.epilogue", "tc.fragment_epilogue"):
                     roles.append(match[1])
-        out.append(_types(line))
-    return "\n".join(out) + "\n"
+        out.append((_types(line), op))
+    return out
 
 
 def _tc_ops(operation: Any) -> Iterator[Op]:

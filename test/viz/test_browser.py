@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tcir.program.state import State
 from tcir.viz.palette import GREY, category, mix, thread
 from tcir.viz.pictures import FOLDER, PICTURES
 from tcir.viz.report import report_html
@@ -141,7 +142,7 @@ REPORT = {
         line(3, "late", "not executed"),
     ],
 }  # fmt: skip
-TREE = {0: "a\nb<1>\nc", 1: "a\nB<1>\nc", 2: "a\nB<1>\nc\nd & e"}
+TREE = {0: State("a\nb<1>\nc"), 1: State("a\nB<1>\nc"), 2: State("a\nB<1>\nc\nd & e")}
 
 PRESS = """
 const state=()=>{const s=document.querySelector('section:not([hidden])');
@@ -174,7 +175,7 @@ def test_report_by_keyboard(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert states[0][2].splitlines()[1:] == ["  a", "  B<1>", "  c", "+ d & e"]
     assert states[1][2].splitlines()[1:] == ["  a", "- b<1>", "+ B<1>", "  c"]
-    assert states[2][2] == TREE[0] and states[3][2] == TREE[1]
+    assert states[2][2] == TREE[0].text and states[3][2] == TREE[1].text
     assert states[6][2].startswith("no IR of this step")
 
 

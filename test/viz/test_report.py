@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import tcir
 from tcir.validation.report import SCHEMA as REPORT_SCHEMA
 from tcir.viz.command import main
 from tcir.viz.report import SCHEMA, VERDICTS, read_tree
@@ -93,6 +95,92 @@ def test_what_tc_opt_writes(tmp_path: Path) -> None:
     assert re.search(r"<ins>\+ .*tc\.matmul", page) and re.search("<del>- .*linalg.matmul", page)
     assert "no IR of this step" in page  # before the input there is nothing
     assert page.count("no IR of this step") == 1
+
+
+def page_of(*words: str, status: int, folder: Path) -> str:
+    """The page that tc-opt writes."""
+    out = folder / "page.html"
+    command = [sys.executable, "-m", "tcir.tools.tc_opt", *words, f"--report={out}"]
+    done = subprocess.run([*command, "-o", os.devnull], capture_output=True, text=True, cwd=folder)
+    assert done.returncode == status, done.stderr
+    return out.read_text(encoding="utf-8")
+
+
+def test_the_page_of_one_flag(tmp_path: Path) -> None:
+    """IR in its short form, PTX, roofline and timeline; what is in the JSON beside it."""
+    (tmp_path / "f.mlir").write_text(PROGRAM, encoding="utf-8")
+    words = ["f.mlir", "--pipeline=gemm", "--emit=ptx", "--validate-each=r.json"]
+    page = page_of(*words, status=0, folder=tmp_path)
+    lines = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["passes"]
+    assert page.count('<section id="pass-') == len(lines)
+    assert "no IR of this step" not in page.split('<section id="pass-1"')[1]
+    assert re.search(r"<ins>\+ +tc\.mma %\d+", page) and ".visible .entry f(" in page
+    assert "Roofline, modelled and never measured" in page
+    assert page.count("<svg") == 1 and "tensor pipe" in page.split("<svg")[1]
+    same = re.findall(r'data-pass="(\d+)" data-same="1"', page)
+    assert "1" in same and "7" not in same  # fold-empty, raise-to-tc
+
+
+BROKEN = """
+from tcir.dialect.walk import nested
+from tcir.passes.roles.place_barriers import PlaceBarriers
+
+def broken(self, module, run=PlaceBarriers.run):
+    run(self, module)
+    waits = [op for op in nested(module.operation) if op.operation.name == "tc.mbarrier_wait"]
+    waits[-1].operation.erase()
+
+PlaceBarriers.run = broken
+"""
+
+
+def test_a_finding_leads_to_its_ops(tmp_path: Path) -> None:
+    (tmp_path / "f.mlir").write_text(PROGRAM, encoding="utf-8")
+    (tmp_path / "broken.py").write_text(BROKEN, encoding="utf-8")
+    words = ["f.mlir", "--pipeline=gemm", "--load-pass-plugin=broken.py"]
+    page = page_of(*words, status=1, folder=tmp_path)
+    failed = re.search(r'<section id="pass-(\d+)" hidden><h2>\d+ place-barriers</h2>.*', page)
+    assert failed is not None
+    found = re.findall(
+        rf'data-pass="{failed[1]}" data-line="(\d+)">line \1</a> <code>(tc\.\w+)[^<]*</code>', page
+    )
+    assert {name for _, name in found} & {"tc.tmem_ld", "tc.mma"}
+    after = re.search(r'data-kind="after"><pre>(.*?)</pre>', page[failed.start() :], re.S)
+    assert after is not None
+    shown = after[1].splitlines()
+    assert all(name in shown[int(line) - 1] for line, name in found)
+
+
+def test_the_page_of_a_crash(tmp_path: Path) -> None:
+    (tmp_path / "f.mlir").write_text(PROGRAM, encoding="utf-8")
+    crash = "import ctypes\nfrom tcir.passes.roles.multi_buffer import MultiBuffer\n"
+    crash += "MultiBuffer.run = lambda self, module: ctypes.string_at(0)\n"
+    (tmp_path / "crash.py").write_text(crash, encoding="utf-8")
+    words = ["f.mlir", "--pipeline=gemm", "--load-pass-plugin=crash.py"]
+    page = page_of(*words, status=4, folder=tmp_path)
+    assert "multi-buffer&#x27; was ended by SIGSEGV" in page and "tile-gemm" in page
+
+
+@pytest.mark.parametrize("words", [["--report=x.pdf"], ["--report=x.html", "--split-input-file"]])
+def test_names_that_are_no_page(words: list[str], tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tcir.tools.tc_opt", *words]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert (
+        done.returncode == 3 and "expected a name that ends in .html, and one module" in done.stderr
+    )
+    assert not list(tmp_path.iterdir())
+
+
+def test_report_of_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    report = tcir.validate(PROGRAM, "gemm")
+    report.open()
+    (file,) = tmp_path.iterdir()
+    assert opened == [file.as_uri()] and file.suffix == ".html"
+    assert file.read_text(encoding="utf-8") == report.page()
+    assert report.states[len(report.passes) - 1].ptx and "states" not in report.as_dict()
 
 
 def test_schema_is_that_of_the_writer() -> None:

@@ -11,9 +11,10 @@ from xml.etree import ElementTree
 import pytest
 
 from tcir.machine.events import EventStream
-from tcir.session.timeline import Recorded, timelines
+from tcir.session.timeline import timelines
 from tcir.time import simulate
 from tcir.time.phases import phases
+from tcir.time.recorded import Recorded
 from tcir.time.roles import roles
 from tcir.viz.command import main
 from tcir.viz.svg import svg, ticks

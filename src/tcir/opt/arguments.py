@@ -82,6 +82,9 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="=REPORT.json",
         help="execute after every pass and compare; optionally save the report",
     )
+    add("--report", metavar="FILE.html",
+        help="execute after every pass, and write a page for a browser: verdicts, the IR before "
+        "and after each pass, PTX, roofline, modelled timeline")  # fmt: skip
     add("--seed", type=int, default=0, help="of inputs and completion orders (default 0)")
     add("--inputs", choices=["integers", "random"], default="integers", help="kind of inputs")
     add("--orders", type=int, default=1, metavar="N", help="completion orders tried (default 1)")
@@ -158,6 +161,14 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     if len(pipelines) > 1:
         raise InputError("expected one --pipeline, got two or more")
     parsed = parser.parse_args(rest)
+    if parsed.report is not None:
+        if not parsed.report.endswith(".html") or parsed.split_input_file:
+            got = "--split-input-file" if parsed.split_input_file else repr(parsed.report)
+            raise InputError(
+                f"--report: expected a name that ends in .html, and one module, got {got}"
+            )
+        if parsed.validate_each is None:
+            parsed.validate_each = ""
     if parsed.orders != 1 and parsed.validate_each is None:
         raise InputError("--orders: expected --validate-each, which tries them")
     if parsed.jobs != 1 and parsed.validate_each is None:

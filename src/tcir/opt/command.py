@@ -22,7 +22,7 @@ def main(words: Sequence[str]) -> int:
         lambda notes: _run(arguments, notes),
         lambda checkpoint, path: _save(arguments, checkpoint, path),
         arguments.mlir_pass_pipeline_crash_reproducer,
-        arguments.validate_each,
+        {"json": arguments.validate_each, "html": arguments.report},
         plugin_flags(arguments),
     )
 

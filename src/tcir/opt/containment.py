@@ -10,14 +10,14 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tcir.child import End, in_child
 from tcir.errors import InputError
 from tcir.exit_status import limit
-from tcir.files import write_json
+from tcir.files import write_atomic, write_json
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def run_contained(
     work: Callable[[Notes], int],
     save: Callable[[Checkpoint, str], int],
     reproducer: str | None,
-    report: str | None = None,
+    reports: Mapping[str, str | None] | None = None,
     flags: str = "",
 ) -> int:
     """Runs `work` in a child and returns its exit status; 4 if a signal killed it, or 1 if a pass
@@ -86,7 +86,7 @@ def run_contained(
 
     save:       writes the program before the crash to a file, in a child too; its exit status
     reproducer: that file; None: among the system's temporary files
-    report:     the file for the JSON report, which names the pass; None: there is none
+    reports:    files for the report, which names the pass, by their form: json, html
     flags:      what the reproducer's command needs besides: plugins
     """
     notes = Notes()
@@ -99,8 +99,10 @@ def run_contained(
         return 4
     why = f"'{checkpoint.name}' was ended by {end.crash} in native code{limit()}"
     print(f"{checkpoint.source}: error: {why}", file=sys.stderr)
-    if report and checkpoint.report is not None:
-        _save_report(report, checkpoint.report, why)
+    if checkpoint.report is not None:
+        for form, path in (reports or {}).items():
+            if path:
+                _save_report(form, path, checkpoint.report, why)
     print(f"note: {_saved(checkpoint, save, reproducer, flags)}", file=sys.stderr)
     if checkpoint.broken:
         print(checkpoint.broken, file=sys.stderr)
@@ -123,10 +125,15 @@ def _saved(
     return "the program before it could not be saved"
 
 
-def _save_report(path: str, whole: dict[str, Any], why: str) -> None:
+def _save_report(form: str, path: str, whole: dict[str, Any], why: str) -> None:
     """Writes the report of a run whose last step failed, of its last module if it has several."""
     whole.get("reports", [whole])[-1]["error"] = why
     try:
-        write_json(path, whole)
+        if form == "json":
+            write_json(path, whole)
+        elif whole["passes"]:
+            from tcir.viz.report import report_html
+
+            write_atomic(path, report_html(whole, {}).encode())
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -76,6 +76,8 @@ class Invocation:
             _write_trace(arguments, self.recording)
         if arguments.validate_each:
             write_json(arguments.validate_each, _as_json(self.reports))
+        if arguments.report and self.reports and self.reports[0].passes:
+            self.reports[0].save(arguments.report)
         if results and (len(results) == len(chunks) or arguments.split_input_file):
             _emit(arguments.output, b"// -----\n".join(results))
         return max(statuses, key=_GRAVITY.index)
@@ -133,6 +135,7 @@ class _ChunkRun(Watcher):
             watcher=self,
             verify_each=arguments.verify_each in ("true", "1"),
             contained=True,
+            states=arguments.report is not None,
         )
         self.report = session.report
         self.reports.append(session.report)
@@ -224,7 +227,7 @@ class _ChunkRun(Watcher):
         different = report is not None and report.verdict == "different"
         broken = report.summary() if report is not None and different else ""
         failed = None
-        if self.arguments.validate_each and report is not None:
+        if (self.arguments.validate_each or self.arguments.report) and report is not None:
             now = replace(report, error="", error_code=Error.exit_code)
             failed = _as_json([*self.reports[:-1], now])
         self.checkpoint = Checkpoint(name, done, self.chunk.text, self.chunk.name, broken, failed)
@@ -372,7 +375,13 @@ def _check_writable(arguments: Namespace) -> None:
     launch = _launch_path(arguments)
     if launch and launch == arguments.validate_each:
         raise InputError(f"--validate-each={launch}: the launch file beside the PTX has this name")
-    for path in (arguments.output, arguments.validate_each, arguments.trace, launch):
+    for path in (
+        arguments.output,
+        arguments.validate_each,
+        arguments.report,
+        arguments.trace,
+        launch,
+    ):
         if not path or path == "-":
             continue
         check_writable(path)

@@ -112,6 +112,7 @@ def compile(
             signature=signature,
             settings=settings if validate else None,
             watcher=texts,
+            states=validate,
         )
         session.report.program = signature.name
         session.run_passes()
@@ -165,7 +166,9 @@ def validate(
     codegen.start()  # while the dialect is loaded
     with mlir_context() as context:
         module = load_module(program, context, entry)
-        session = Session(module, steps, target=target, settings=settings, watcher=watcher)
+        session = Session(
+            module, steps, target=target, settings=settings, watcher=watcher, states=True
+        )
         try:
             session.run_passes()
             if session.report.verdict in ("held", "sampled") and session.lowered():

@@ -16,6 +16,7 @@ from tcir.passmanager.pipeline import Pass, Pipeline, registered_pipelines
 from tcir.program.launch import LaunchSequence
 from tcir.program.programs import Program, find_programs
 from tcir.program.source import count_ops
+from tcir.program.state import State
 from tcir.session.code import Code, assemble, tmem_columns
 from tcir.session.rehearsal import Rehearsal
 from tcir.target import DEFAULT_TARGET, TARGETS
@@ -58,6 +59,7 @@ class Session:
     settings:    how the program is executed after every pass; None: not executed
     verify_each: whether MLIR verifies the module after every pass
     contained:   a crash of native code is dealt with outside, and none has to be kept away
+    states:      whether the report keeps the program after each step, for its page
     """
 
     def __init__(
@@ -71,11 +73,12 @@ class Session:
         watcher: Watcher | None = None,
         verify_each: bool = True,
         contained: bool = False,
+        states: bool = False,
     ) -> None:
         check_name(target)
         self.module, self.pipeline = module, pipeline
         self.watcher = watcher or Watcher()
-        self.verify_each = verify_each
+        self.verify_each, self.states = verify_each, states
         self.rehearsal = None if contained else Rehearsal()
         self.report = Report(pipeline=str(pipeline), target=target)
         self.signature = signature
@@ -93,6 +96,7 @@ class Session:
         All passes run, even after one that changed the result, so the code can be inspected; only
         execution stops there. Raises the `PassError` of a pass that rejects the module.
         """
+        self._keep(0)
         executing = self.validator is not None and self._execute_input(self.validator)
         if self.signature is not None:
             from tcir.session import roofline  # needs numpy, as other code does not
@@ -112,6 +116,7 @@ class Session:
                 verify(self.module, item.name)
             line = Line(index, item.name, pass_seconds=time.perf_counter() - started)
             line.ops = count_ops(self.module)
+            self._keep(index)
             self.watcher.after_pass(index, item, self.module)
             if self.validator is None:
                 line.verdict = "-"
@@ -166,11 +171,14 @@ class Session:
         seconds = time.perf_counter() - started
         line = Line(report.next_index, "llvm-to-ptx", pass_seconds=seconds)
         line.ops = sum(1 for text in code.ptx.splitlines() if text.rstrip().endswith(";"))
+        if self.states:
+            report.states[line.index] = State(code.ptx, ptx=True)
         self.watcher.after_ptx(line.index, code.ptx)
         if self.validator is None:
             line.verdict = "-"
         elif report.verdict != "different":
             self.validator.check_ptx(code.ptx, launches, line)
+            report.streams = self.validator.streams
         self._add(line)
         if report.roofline is not None and self.signature is not None:
             from tcir.session import roofline
@@ -189,6 +197,10 @@ class Session:
             sass = upto == "sass" or self.validator is not None
             self._add(assemble(code, report, required=upto, sass=sass))
         return code
+
+    def _keep(self, index: int) -> None:
+        if self.states:
+            self.report.states[index] = State.of(self.module)
 
     def _add(self, line: Line) -> None:
         self.report.passes.append(line)

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from tcir.errors import InputError
-from tcir.machine.events import EventStream, Recording
+from tcir.machine.events import Recording
 from tcir.machine.sample import Sample
 from tcir.program.memory_image import image_spec
 from tcir.run import run_ptx
 from tcir.session.entry import compile
 from tcir.target import DEFAULT_TARGET
-from tcir.time import Timeline, simulate
+from tcir.time.recorded import Recorded
 
 FIRST = Sample(0.0, 0)
 """The fewest CTAs, with the first one."""
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """What the first cluster of a launch did, and when, modelled."""
-
-    stream: EventStream
-    timeline: Timeline
 
 
 def timelines(
@@ -44,7 +35,7 @@ def timelines(
         raise InputError(f"--entry: expected one of {', '.join(names)}, got {entry!r}")
     arrays = [*inputs, *sequence.constants, *outputs]
     arrays += [np.zeros(size, np.uint8) for size in sequence.workspaces.sizes]
-    found = []
+    streams = []
     for launch, args in sequence.calls(arrays, ()):
         if entry in (None, launch.name):
             report = run_ptx(
@@ -62,5 +53,5 @@ def timelines(
                 events=Recording(),
             ).check()
             assert report.events is not None
-            found.append(Recorded(report.events, simulate(report.events, target)))
-    return found
+            streams.append(report.events)
+    return Recorded.all(streams, target)

@@ -37,14 +37,21 @@ roofline    null (a program below tensors), or, modelled, never measured: flops 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import os
+import tempfile
+import webbrowser
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcir.errors import VerdictError
+from tcir.files import write_atomic
 from tcir.target import DEFAULT_TARGET
 
 if TYPE_CHECKING:
+    from tcir.machine.events import EventStream
+    from tcir.program.state import State
     from tcir.time.roofline import Roofline
     from tcir.validation.compare import Difference
     from tcir.validation.settings import Settings
@@ -140,6 +147,10 @@ class Report:
     notes: list[str] = field(default_factory=list)
     conditions: list[str] = field(default_factory=list)
     """What of the conditions of the executions is not the default, in words."""
+    states: dict[int, State] = field(default_factory=dict, repr=False)
+    """The program after each step, by the index of its line; 0: the input. Not in the JSON."""
+    streams: Sequence[EventStream] = field(default=(), repr=False)
+    """The events of each launch of the PTX that was executed. Not in the JSON."""
 
     def executed_by(self, settings: Settings) -> None:
         """Notes how the program is executed."""
@@ -265,8 +276,9 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON object described above."""
-        own = dataclasses.asdict(self)
-        del own["error_code"], own["conditions"]
+        own = dataclasses.asdict(dataclasses.replace(self, states={}, streams=()))
+        for name in ("error_code", "conditions", "states", "streams"):
+            del own[name]
         own["roofline"] = self.roofline.as_dict() if self.roofline is not None else None
         for line in own["passes"]:
             line["counters"] = {key: int(value) for key, value in line["counters"].items()}
@@ -276,3 +288,32 @@ class Report:
             "verdict": self.verdict,
             "exit_code": self.exit_code,
         }
+
+    def page(self) -> str:
+        """The report as an HTML page that needs nothing but a browser: verdicts, the IR before and
+        after each pass, the roofline, and the modelled timeline of the launches."""
+        from tcir.viz.report import report_html
+
+        return report_html(self.as_dict(), self.states, self._timeline())
+
+    def save(self, path: str | Path) -> None:
+        """Writes `page` to a file."""
+        write_atomic(path, self.page().encode())
+
+    def open(self) -> None:
+        """Shows `page` in a browser, from a temporary file."""
+        handle, name = tempfile.mkstemp(prefix="tcir-", suffix=".html")
+        os.close(handle)
+        self.save(name)
+        webbrowser.open(Path(name).as_uri())
+
+    def _timeline(self) -> str:
+        """The chart as SVG; "" if no PTX was executed, or there are no constants of the target."""
+        from tcir.time import CONSTANTS
+        from tcir.time.recorded import Recorded
+        from tcir.viz.svg import svg
+        from tcir.viz.timeline import timeline_view
+
+        if not self.streams or self.target not in CONSTANTS["hbm"].figures:
+            return ""
+        return svg(timeline_view(Recorded.all(self.streams, self.target)))

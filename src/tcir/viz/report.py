@@ -1,15 +1,19 @@
-"""The HTML page of a ``--validate-each`` report: verdicts, and the IR around each pass."""
+"""The HTML page of a validation: verdicts, IR around each pass, roofline, modelled timeline."""
 
 from __future__ import annotations
 
 import difflib
 import json
+import re
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from tcir.errors import InputError
 from tcir.files import read_bytes, read_text
+from tcir.program.state import State
+from tcir.time.roofline import scaled
 
 from .palette import BLUE, GREEN, GREY, ORANGE, VERMILLION
 from .svg import FONT
@@ -23,6 +27,7 @@ VERDICTS = {
     "sampled": ("◐", ORANGE),
 }  # fmt: skip
 """A symbol and a colour for every verdict of `tcir.validation.report`."""
+_FAILING = ("different", "incomplete", "not executed")
 
 
 def load_report(path: str) -> dict[str, Any]:
@@ -39,19 +44,19 @@ def load_report(path: str) -> dict[str, Any]:
     return data
 
 
-def read_tree(folder: str | None, source: str | None) -> dict[int, str]:
+def read_tree(folder: str | None, source: str | None) -> dict[int, State]:
     """IR after pass n by n (files ``n_pass.mlir`` of --mlir-print-ir-tree-dir, and ``n_….ptx``);
     0: the input."""
-    found: dict[int, str] = {}
+    found: dict[int, State] = {}
     if folder is not None:
         if not Path(folder).is_dir():
             raise InputError(f"expected the folder of --mlir-print-ir-tree-dir, got '{folder}'")
         for path in Path(folder).glob("*_*.*"):
             number = path.name.split("_")[0]
             if number.isdigit() and path.suffix in (".mlir", ".ptx"):
-                found[int(number)] = read_text(path)
+                found[int(number)] = State(read_text(path), ptx=path.suffix == ".ptx")
     if source is not None:
-        found[0] = read_text(source)
+        found[0] = State(read_text(source))
     return found
 
 
@@ -75,7 +80,39 @@ def _pane(kind: str, body: str | None, missing: str) -> str:
     return f'<div class="pane" data-kind="{kind}">{shown}</div>'
 
 
-def _facts(line: dict[str, Any]) -> str:
+_AT = re.compile(r"\S+?:\d+:\d+: \w+\.[\w.]+")
+_PTX_LINE = re.compile(r"\bline (\d+)\b")
+_SHOWN = 6
+"""Lines of the program that a finding lists."""
+
+
+def _lines_of(words: str, state: State) -> list[int]:
+    """The lines of the program that a finding names, in its order."""
+    found: list[int] = []
+    if state.ptx:
+        found += [int(number) for number in _PTX_LINE.findall(words)]
+    for name in _AT.findall(words):
+        found += state.ops.get(name, ())
+    return list(dict.fromkeys(found))
+
+
+def _sites(words: str, number: int, state: State | None) -> str:
+    """A list of the lines that a finding names, each a link to where it stands."""
+    if state is None:
+        return ""
+    text, lines = state.text.splitlines(), _lines_of(words, state)
+    items = [
+        f'<li><a href="#pass-{number}" data-pass="{number}" data-line="{line}">line {line}</a> '
+        f"<code>{escape(text[line - 1].strip())}</code></li>"
+        for line in lines[:_SHOWN]
+        if line <= len(text)
+    ]
+    if len(lines) > _SHOWN:
+        items.append(f"<li>{len(lines) - _SHOWN} more</li>")
+    return f"<ul class=sites>{''.join(items)}</ul>" if items else ""
+
+
+def _facts(line: dict[str, Any], state: State | None) -> str:
     facts = []
     if line.get("compared"):
         facts.append(f"<p>{escape(str(line['compared']))}</p>")
@@ -85,6 +122,7 @@ def _facts(line: dict[str, Any]) -> str:
             f"{key} {value}" for key, value in difference.items() if value is not None
         )
         facts.append(f'<p class="bad">first difference: {escape(words)}</p>')
+        facts.append(_sites(str(difference.get("site")), line["index"], state))
     facts += [
         f'<p class="bad">without a rule: {escape(str(name))}</p>'
         for name in line.get("incomplete", [])
@@ -92,6 +130,8 @@ def _facts(line: dict[str, Any]) -> str:
     for finding in line.get("findings", []):
         words = "{severity} {code}: {text}".format(**finding)
         facts.append(f'<p class="bad">{escape(words)}</p>')
+        facts.append(_sites(finding["text"], line["index"], state))
+    facts += [f"<p>remark: {escape(str(remark))}</p>" for remark in line.get("remarks", [])]
     counters = line.get("counters") or {}
     if counters:
         items = "".join(f"<li>{escape(str(k))}: {escape(str(v))}</li>" for k, v in counters.items())
@@ -104,9 +144,12 @@ def _verdict(verdict: str) -> str:
     return f'<b class="sign" style="background:{colour}">{sign}</b> {escape(verdict)}'
 
 
-def _section(line: dict[str, Any], before: str | None, after: str | None) -> str:
+def _section(line: dict[str, Any], states: Mapping[int, State]) -> str:
     number, name = line["index"], str(line["name"])
-    missing = "no IR of this step was given (tc-viz report --tree DIR --input FILE)"
+    state = states.get(number)
+    before = states[number - 1].text if number - 1 in states else None
+    after = state.text if state is not None else None
+    missing = "no IR of this step was given (tc-opt --report=FILE.html keeps it)"
     changes = None
     if after is not None and number == 0:
         changes = escape(after)
@@ -119,17 +162,60 @@ def _section(line: dict[str, Any], before: str | None, after: str | None) -> str
     )
     return (
         f'<section id="pass-{number}" hidden><h2>{number} {escape(name)}</h2>'
-        f"<p>{_verdict(str(line['verdict']))}</p>{_facts(line)}{panes}</section>\n"
+        f"<p>{_verdict(str(line['verdict']))}</p>{_facts(line, state)}{panes}</section>\n"
     )
 
 
-def _row(line: dict[str, Any]) -> str:
+def _row(line: dict[str, Any], states: Mapping[int, State]) -> str:
+    number = line["index"]
     seconds = float(line.get("pass_seconds") or 0) + float(line.get("execute_seconds") or 0)
+    marks = ' data-bad="1"' if line["verdict"] in _FAILING else ""
+    if number in states and number - 1 in states and states[number].text == states[number - 1].text:
+        marks += ' data-same="1"'
     return (
-        f'<tr data-pass="{line["index"]}" tabindex="-1"><td>{line["index"]}</td>'
+        f'<tr data-pass="{number}"{marks} tabindex="-1"><td>{number}</td>'
         f"<td>{escape(str(line['name']))}</td><td>{line.get('ops') or '-'}</td>"
         f"<td>{seconds:.2f}</td><td>{_verdict(str(line['verdict']))}</td></tr>\n"
     )
+
+
+def _roofline(numbers: dict[str, Any] | None) -> str:
+    """The numbers of the program's roofline, as tables."""
+    if not numbers:
+        return ""
+    limits = numbers["limits_us"]
+    longest = max([*limits.values(), numbers.get("modelled_us") or 0.0]) or 1.0
+    bars = [(f"{name}, at least", value, GREY) for name, value in limits.items()]
+    if numbers.get("modelled_us"):
+        name = f"modelled time, limited by {numbers['limited_by']}"
+        bars.append((name, numbers["modelled_us"], ORANGE))
+    rows = "".join(
+        f"<tr><td>{escape(name)}</td><td>{value:.3g} us</td><td class=bar>"
+        f'<i style="width:{100 * value / longest:.1f}%;background:{colour}"></i></td></tr>'
+        for name, value, colour in bars
+    )
+    work = [f"{scaled(value, 'FLOP')} ({kind})" for kind, value in numbers["flops"].items()]
+    work.append(f"{scaled(numbers['hbm_bytes'], 'B')} of HBM")
+    work.append(f"{numbers['flop_per_byte']:.3g} FLOP/B; bound by {numbers['bound']}")
+    if numbers.get("share") is not None:
+        work.append(f"{numbers['share']:.0%} of it reached")
+    return (
+        f"<h2>Roofline, modelled and never measured</h2><p>{escape(', '.join(work))}</p>"
+        f"<table>{rows}</table>"
+    )
+
+
+def _code(code: dict[str, Any] | None) -> str:
+    if not code:
+        return ""
+    shown = {name: value for name, value in code.items() if not isinstance(value, dict | list)}
+    shown |= {f"SASS {name}": count for name, count in (code.get("sass") or {}).items()}
+    rows = "".join(
+        f"<tr><td>{escape(name.replace('_', ' '))}</td><td>{escape(str(value))}</td></tr>"
+        for name, value in shown.items()
+        if value is not None
+    )
+    return f"<h2>Code</h2><table>{rows}</table>"
 
 
 _STYLE = f"""
@@ -146,69 +232,123 @@ pre{{font:12px/1.35 {FONT};overflow:auto;border:1px solid #ccc;padding:.5rem;mar
 pre span,pre ins,pre del{{text-decoration:none}}
 ins{{background:#DCEBFA;box-shadow:-3px 0 {BLUE}}}del{{background:#FCE6D8;box-shadow:-3px 0
 {VERMILLION}}}.at{{color:#555;font-style:italic}}
+.hit{{background:#FFF3B0}}.at-line{{background:{ORANGE};color:#000}}.sites{{margin:.2rem 0}}
+td.bar{{width:40%}}.bar i{{display:block;height:.8em}}aside{{border-top:1px solid #bbb;
+margin-top:1rem;padding-top:.5rem}}aside svg{{max-width:100%;height:auto}}
+[hidden]{{display:none!important}}#find{{width:16rem}}
 button[aria-pressed=true]{{outline:2px solid {BLUE}}}kbd{{border:1px solid #999;
 border-radius:3px;padding:0 .3em}}
 """
 _SCRIPT = """
 const rows=[...document.querySelectorAll('tr[data-pass]')];
 const buttons=[...document.querySelectorAll('button[data-kind]')];
+const find=document.getElementById('find'),hide=document.getElementById('hide');
 let at=0,kind='changes';
+const section=row=>document.getElementById('pass-'+row.dataset.pass);
+function pane(){return section(rows[at]).querySelector('.pane:not([hidden]) pre');}
 function show(){
-  rows.forEach((row,i)=>{row.setAttribute('aria-selected',i===at);
-    document.getElementById('pass-'+row.dataset.pass).hidden=i!==at;});
-  document.querySelectorAll('.pane').forEach(p=>{p.hidden=p.dataset.kind!==kind;});
+  rows.forEach((row,i)=>{row.setAttribute('aria-selected',i===at);section(row).hidden=i!==at;});
+  document.querySelectorAll('section .pane').forEach(p=>{p.hidden=p.dataset.kind!==kind;});
   buttons.forEach(b=>b.setAttribute('aria-pressed',b.dataset.kind===kind));
   rows[at].scrollIntoView({block:'nearest'});
+  mark();
 }
-function go(i){at=Math.min(Math.max(i,0),rows.length-1);show();}
+function lines(pre){
+  if(!pre.dataset.split&&!pre.children.length){
+    const text=pre.textContent.replace(/\\n$/,'').split('\\n');
+    pre.replaceChildren(...text.flatMap(line=>{const s=document.createElement('span');
+      s.textContent=line;return [s,document.createTextNode('\\n')];}));
+  }
+  pre.dataset.split=1;
+  return [...pre.children];
+}
+function mark(){
+  const pre=pane(),word=find.value.toLowerCase();
+  if(!pre)return;
+  let first=null;
+  lines(pre).forEach(line=>{const hit=word!==''&&line.textContent.toLowerCase().includes(word);
+    line.classList.toggle('hit',hit);if(hit&&!first)first=line;});
+  if(first)first.scrollIntoView({block:'center'});
+}
+function shown(i){return i>=0&&i<rows.length&&!rows[i].hidden;}
+function go(i,step){
+  while(step&&i>=0&&i<rows.length&&!shown(i))i+=step;
+  if(shown(i)){at=i;show();}
+}
+function filter(){
+  const word=find.value.toLowerCase();
+  rows.forEach((row,i)=>{
+    const has=word===''||row.textContent.toLowerCase().includes(word)||
+      section(row).textContent.toLowerCase().includes(word);
+    row.hidden=!has||(hide.checked&&row.dataset.same==='1'&&!row.dataset.bad);});
+  const near=[...rows.keys()].filter(shown);
+  document.getElementById('nothing').hidden=near.length>0;
+  if(near.length&&!shown(at))at=near.reduce((a,b)=>Math.abs(b-at)<Math.abs(a-at)?b:a);
+  show();
+}
 function bad(){const i=rows.findIndex(r=>r.dataset.bad);return i<0?at:i;}
-rows.forEach((row,i)=>row.addEventListener('click',()=>go(i)));
+rows.forEach((row,i)=>row.addEventListener('click',()=>go(i,0)));
 buttons.forEach(b=>b.addEventListener('click',()=>{kind=b.dataset.kind;show();}));
+find.addEventListener('input',filter);
+hide.addEventListener('change',filter);
+document.querySelectorAll('a[data-line]').forEach(a=>a.addEventListener('click',e=>{
+  e.preventDefault();kind='after';at=rows.findIndex(r=>r.dataset.pass===a.dataset.pass);show();
+  const line=lines(pane())[a.dataset.line-1];
+  document.querySelectorAll('.at-line').forEach(l=>l.classList.remove('at-line'));
+  line.classList.add('at-line');line.scrollIntoView({block:'center'});
+}));
 document.addEventListener('keydown',e=>{
-  if(e.ctrlKey||e.metaKey||e.altKey)return;
-  const keys={ArrowDown:()=>go(at+1),j:()=>go(at+1),ArrowUp:()=>go(at-1),k:()=>go(at-1),
-    Home:()=>go(0),End:()=>go(rows.length-1),f:()=>go(bad()),
+  if(e.target===find&&e.key==='Escape'){find.value='';filter();find.blur();return;}
+  if(e.ctrlKey||e.metaKey||e.altKey||e.target===find)return;
+  const keys={ArrowDown:()=>go(at+1,1),j:()=>go(at+1,1),ArrowUp:()=>go(at-1,-1),k:()=>go(at-1,-1),
+    Home:()=>go(0,1),End:()=>go(rows.length-1,-1),f:()=>go(bad(),0),'/':()=>find.focus(),
     c:()=>{kind='changes';show();},b:()=>{kind='before';show();},a:()=>{kind='after';show();}};
   if(keys[e.key]){keys[e.key]();e.preventDefault();}
 });
-go(bad());
+at=bad();show();
 """
 
 
-def report_html(report: dict[str, Any], tree: dict[int, str]) -> str:
-    """The page; ``tree`` is what `read_tree` gave. It needs nothing but a browser."""
+def _conditions(report: Mapping[str, Any]) -> str:
+    """How the program was executed, in words."""
+    names = ("target", "inputs", "seed", "orders", "numerics", "ordering")
+    how = [f"{name} {report[name]}" for name in names if report.get(name) is not None]
+    changed = report.get("assumptions") or {}
+    how += [f"assumption {name}={answer}" for name, answer in changed.items()]
+    if report.get("max_instructions") is not None:
+        how.append(f"at most {report['max_instructions']} instructions")
+    return ", ".join(how)
+
+
+def report_html(report: Mapping[str, Any], states: Mapping[int, State], timeline: str = "") -> str:
+    """The page, which needs nothing but a browser.
+
+    states:   the program after the steps, by their numbers, as `read_tree` gives them
+    timeline: SVG of what the launches do when
+    """
     lines = report.get("passes") or []
     if not lines:
         raise InputError("expected a report with passes, got one without")
-    verdict = str(report.get("verdict"))
-    title = f"{report.get('program') or 'program'}: {verdict}"
-    rows = []
-    for line in lines:
-        failing = line["verdict"] in ("different", "incomplete", "not executed")
-        row = _row(line)
-        rows.append(row.replace("<tr ", '<tr data-bad="1" ', 1) if failing else row)
-    sections = [
-        _section(line, tree.get(line["index"] - 1), tree.get(line["index"])) for line in lines
-    ]
-    how = ", ".join(
-        f"{key} {report[key]}"
-        for key in ("target", "inputs", "seed", "orders", "numerics", "ordering")
-        if report.get(key) is not None
-    )
-    changed = report.get("assumptions") or {}
-    how += "".join(f", assumption {name}={answer}" for name, answer in changed.items())
-    if report.get("max_instructions") is not None:
-        how += f", at most {report['max_instructions']} instructions"
+    verdict, program = str(report.get("verdict")), str(report.get("program") or "program")
     error = f'<p class="bad">{escape(str(report["error"]))}</p>' if report.get("error") else ""
     tabs = "".join(
         f'<button data-kind="{kind}">{kind}</button> ' for kind in ("changes", "before", "after")
     )
+    below = _roofline(report.get("roofline")) + _code(report.get("code"))
+    if timeline:
+        below += f"<h2>Timeline, modelled and never measured</h2>{timeline}"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>\n"
-        f"<nav><h1>{escape(str(report.get('program') or 'program'))}: {_verdict(verdict)}</h1>"
-        f"<p>{escape(how)}</p>{error}<table><tr><th>#<th>pass<th>ops<th>s<th>verdict</tr>\n"
-        f"{''.join(rows)}</table><p><kbd>j</kbd> <kbd>k</kbd> next, previous pass; <kbd>c</kbd> "
-        "changes, <kbd>b</kbd> before, <kbd>a</kbd> after; <kbd>f</kbd> first failure</p></nav>\n"
-        f"<main><p>{tabs}</p>\n{''.join(sections)}</main>\n<script>{_SCRIPT}</script></body></html>\n"
+        f"<title>{escape(f'{program}: {verdict}')}</title><style>{_STYLE}</style></head><body>\n"
+        f"<nav><h1>{escape(program)}: {_verdict(verdict)}</h1>"
+        f"<p>{escape(_conditions(report))}</p>{error}"
+        '<p><input id="find" type="search" placeholder="search passes and IR" aria-label="search"> '
+        '<label><input id="hide" type="checkbox"> hide passes that change nothing</label></p>'
+        "<table><tr><th>#<th>pass<th>ops<th>s<th>verdict</tr>\n"
+        f"{''.join(_row(line, states) for line in lines)}</table>"
+        '<p id="nothing" hidden>nothing has this</p>'
+        "<p><kbd>j</kbd> <kbd>k</kbd> next, previous pass; <kbd>c</kbd> changes, <kbd>b</kbd> "
+        "before, <kbd>a</kbd> after; <kbd>f</kbd> first failure; <kbd>/</kbd> search</p></nav>\n"
+        f"<main><p>{tabs}</p>\n{''.join(_section(line, states) for line in lines)}"
+        f"<aside>{below}</aside></main>\n<script>{_SCRIPT}</script></body></html>\n"
     )

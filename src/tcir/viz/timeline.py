@@ -14,8 +14,8 @@ from .palette import BLUE, EMPTY, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION, 
 from .picture import Arrow, Bar, Chart, Key, Picture, Row
 
 if TYPE_CHECKING:
-    from tcir.session.timeline import Recorded
     from tcir.time import Span
+    from tcir.time.recorded import Recorded
 
 KINDS: dict[str, tuple[str, str, str]] = {
     "tcgen05.mma": ("mma", ORANGE, ""), "wgmma": ("mma", ORANGE, ""),
