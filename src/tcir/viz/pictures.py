@@ -55,7 +55,7 @@ PICTURES: dict[str, Callable[[], Picture]] = {
         "raise-to-tc,tile-conv-shift-reuse,multi-buffer,place-barriers,plan-memory,assign-roles",
     ),
     "conv_shift_reuse.svg": lambda: _kernel("conv", "raise-to-tc,tile-conv-shift-reuse"),
-    "timeline_gemm.svg": lambda: _timeline(EXAMPLES / "matmul.mlir", "gemm{n-tile=128}", "matmul"),
+    "timeline_gemm.svg": lambda: _timeline(EXAMPLES / "matmul.mlir", "gemm{n-tile=80}", "matmul"),
     "timeline_conv.svg": lambda: _timeline(CONVOLUTION, "conv-shift-reuse", "conv"),
     "timeline_conv_3_stages.svg": lambda: _timeline(
         CONVOLUTION, "conv-shift-reuse{stages=3}", "conv"
