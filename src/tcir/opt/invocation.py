@@ -135,8 +135,9 @@ class _ChunkRun(Watcher):
             watcher=self,
             verify_each=arguments.verify_each in ("true", "1"),
             contained=True,
-            states=arguments.report is not None,
         )
+        if arguments.report is not None:
+            session.keep_states()
         self.report = session.report
         self.reports.append(session.report)
         if session.validator is not None:

@@ -112,8 +112,9 @@ def compile(
             signature=signature,
             settings=settings if validate else None,
             watcher=texts,
-            states=validate,
         )
+        if validate:
+            session.keep_states()
         session.report.program = signature.name
         session.run_passes()
         code = session.generate("ptx")
@@ -166,9 +167,8 @@ def validate(
     codegen.start()  # while the dialect is loaded
     with mlir_context() as context:
         module = load_module(program, context, entry)
-        session = Session(
-            module, steps, target=target, settings=settings, watcher=watcher, states=True
-        )
+        session = Session(module, steps, target=target, settings=settings, watcher=watcher)
+        session.keep_states()
         try:
             session.run_passes()
             if session.report.verdict in ("held", "sampled") and session.lowered():

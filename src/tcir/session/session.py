@@ -59,7 +59,6 @@ class Session:
     settings:    how the program is executed after every pass; None: not executed
     verify_each: whether MLIR verifies the module after every pass
     contained:   a crash of native code is dealt with outside, and none has to be kept away
-    states:      whether the report keeps the program after each step, for its page
     """
 
     def __init__(
@@ -73,12 +72,12 @@ class Session:
         watcher: Watcher | None = None,
         verify_each: bool = True,
         contained: bool = False,
-        states: bool = False,
     ) -> None:
         check_name(target)
         self.module, self.pipeline = module, pipeline
         self.watcher = watcher or Watcher()
-        self.verify_each, self.states = verify_each, states
+        self.verify_each = verify_each
+        self.states = False
         self.rehearsal = None if contained else Rehearsal()
         self.report = Report(pipeline=str(pipeline), target=target)
         self.signature = signature
@@ -90,13 +89,17 @@ class Session:
             self.report.executed_by(settings)
         set_target(module, target)
 
+    def keep_states(self) -> None:
+        """From now on the report keeps the program after each step, for its page."""
+        self.states = True
+        self._keep(0)
+
     def run_passes(self) -> None:
         """Runs the pipeline over the module in place, with a line of the report for each pass.
 
         All passes run, even after one that changed the result, so the code can be inspected; only
         execution stops there. Raises the `PassError` of a pass that rejects the module.
         """
-        self._keep(0)
         executing = self.validator is not None and self._execute_input(self.validator)
         if self.signature is not None:
             from tcir.session import roofline  # needs numpy, as other code does not
