@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from tcir.errors import InputError
 from tcir.files import read_bytes, read_text
@@ -17,6 +17,9 @@ from tcir.time.roofline import scaled
 
 from .palette import BLUE, GREEN, GREY, ORANGE, VERMILLION
 from .svg import FONT
+
+Json: TypeAlias = Mapping[str, Any]
+"""A JSON object."""
 
 SCHEMA = "tcir.report/1"
 CONTEXT = 3
@@ -30,7 +33,7 @@ VERDICTS = {
 _FAILING = ("different", "incomplete", "not executed")
 
 
-def load_report(path: str) -> dict[str, Any]:
+def load_report(path: str) -> Json:
     """The JSON that ``--validate-each=FILE`` saved."""
     try:
         data = json.loads(read_bytes(path))
@@ -112,7 +115,7 @@ def _sites(words: str, number: int, state: State | None) -> str:
     return f"<ul class=sites>{''.join(items)}</ul>" if items else ""
 
 
-def _facts(line: dict[str, Any], state: State | None) -> str:
+def _facts(line: Json, state: State | None) -> str:
     facts = []
     if line.get("compared"):
         facts.append(f"<p>{escape(str(line['compared']))}</p>")
@@ -144,7 +147,7 @@ def _verdict(verdict: str) -> str:
     return f'<b class="sign" style="background:{colour}">{sign}</b> {escape(verdict)}'
 
 
-def _section(line: dict[str, Any], states: Mapping[int, State]) -> str:
+def _section(line: Json, states: Mapping[int, State]) -> str:
     number, name = line["index"], str(line["name"])
     state = states.get(number)
     before = states[number - 1].text if number - 1 in states else None
@@ -166,7 +169,7 @@ def _section(line: dict[str, Any], states: Mapping[int, State]) -> str:
     )
 
 
-def _row(line: dict[str, Any], states: Mapping[int, State]) -> str:
+def _row(line: Json, states: Mapping[int, State]) -> str:
     number = line["index"]
     seconds = float(line.get("pass_seconds") or 0) + float(line.get("execute_seconds") or 0)
     marks = ' data-bad="1"' if line["verdict"] in _FAILING else ""
@@ -179,7 +182,7 @@ def _row(line: dict[str, Any], states: Mapping[int, State]) -> str:
     )
 
 
-def _roofline(numbers: dict[str, Any] | None) -> str:
+def _roofline(numbers: Json | None) -> str:
     """The numbers of the program's roofline, as tables."""
     if not numbers:
         return ""
@@ -205,7 +208,7 @@ def _roofline(numbers: dict[str, Any] | None) -> str:
     )
 
 
-def _code(code: dict[str, Any] | None) -> str:
+def _code(code: Json | None) -> str:
     if not code:
         return ""
     shown = {name: value for name, value in code.items() if not isinstance(value, dict | list)}
@@ -309,7 +312,7 @@ at=bad();show();
 """
 
 
-def _conditions(report: Mapping[str, Any]) -> str:
+def _conditions(report: Json) -> str:
     """How the program was executed, in words."""
     names = ("target", "inputs", "seed", "orders", "numerics", "ordering")
     how = [f"{name} {report[name]}" for name in names if report.get(name) is not None]
@@ -320,7 +323,7 @@ def _conditions(report: Mapping[str, Any]) -> str:
     return ", ".join(how)
 
 
-def report_html(report: Mapping[str, Any], states: Mapping[int, State], timeline: str = "") -> str:
+def report_html(report: Json, states: Mapping[int, State], timeline: str = "") -> str:
     """The page, which needs nothing but a browser.
 
     states:   the program after the steps, by their numbers, as `read_tree` gives them
