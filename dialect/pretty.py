@@ -33,7 +33,7 @@ def pretty(module: Any) -> str:
     return "".join(f"{line}\n" for line, _ in pretty_lines(module))
 
 
-def pretty_lines(module: Any) -> list[tuple[str, Op | None]]:
+def pretty_lines(module: ir.Module | ir.Operation) -> list[tuple[str, Op | None]]:
     """The lines of `pretty`, each with the op of ours that begins on it."""
     operation = getattr(module, "operation", module)
     lines = operation.get_asm(large_elements_limit=_ELIDED).splitlines()
