@@ -25,6 +25,7 @@ def test_pointers_and_descriptors(order: list[str]) -> None:
     ended = run(*order, SCRIPTS / "matmul.py")
     assert (ended.returncode, ended.stdout) == (0, "right\n"), ended.stderr
     assert "3 launches executed" in ended.stderr and ", 0 with a result" in ended.stderr
+    assert ended.stderr.count(" warnings (--warnings shows them)") == 1
 
 
 @needs_triton

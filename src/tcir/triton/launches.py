@@ -58,6 +58,7 @@ class Launches:
     trace: Path | None = None
     launches: int = 0
     wrong: int = 0
+    hidden: int = 0
     seconds: float = 0.0
     said: set[str] = field(default_factory=set)
     streams: list[EventStream] = field(default_factory=list)
@@ -112,10 +113,7 @@ class Launches:
             self.say(f"{name}: {finding}")
         if len(shown) > self.at_most:
             self.say(f"{name}: {len(shown) - self.at_most} more (--max-findings)")
-        if len(report.findings) > len(shown):
-            self.say(
-                f"{name}: {len(report.findings) - len(shown)} warnings (--warnings shows them)"
-            )
+        self.hidden += len(report.findings) - len(shown)
         if report.errors or report.incomplete:
             said = [*map(str, report.errors), *map(str, report.incomplete)]
             raise VerdictError(f"{name}: " + "; ".join(said), report.exit_code)
@@ -162,6 +160,8 @@ class Launches:
 
     def close(self) -> None:
         """Says what there was, and writes the trace."""
+        if self.hidden:
+            self.say(f"{self.hidden} warnings (--warnings shows them)")
         print(
             f"tcir: {self.launches} launches executed in {self.seconds:.1f} s, "
             f"{self.wrong} with a result that depends on timing",
