@@ -52,6 +52,13 @@ def guard_streams() -> None:
     sys.stderr.reconfigure(line_buffering=True)
 
 
+def kept_messages() -> io.TextIOWrapper:
+    """Standard error as it is now, whatever takes its place later."""
+    kept = _text(_Messages(os.dup(sys.stderr.fileno()), "w"), sys.stderr)
+    kept.reconfigure(line_buffering=True)
+    return kept
+
+
 def _text(raw: io.FileIO, before: Any) -> io.TextIOWrapper:
     """A text stream like the one before, but that an encoding may lack a letter of a message."""
     encoding = getattr(before, "encoding", "utf-8")

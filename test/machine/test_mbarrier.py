@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import hypothesis.strategies as st
@@ -196,6 +197,38 @@ def test_inval_before_the_load_has_landed(seed):
     with pytest.raises(MachineError, match=r"live.*load"):
         run.agents(body)
     assert ("error", "race") in run.codes
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("waits", [True, False])
+def test_inval_by_another_warp_than_that_of_the_load(seed: int, waits: bool) -> None:
+    """A load is over once its bytes are there: its warp did nothing else to wait for."""
+    run = Run(seed)
+
+    def loads(agent: Agent) -> Any:
+        agent.mbarrier.init(FULL, 1, site="init")
+        yield from agent.barrier.sync(0, None, site="meet")
+        agent.mbarrier.arrive(FULL, expect_tx=A_BYTES, site="expect")
+        yield from agent.barrier.sync(0, None, site="meet again")
+        agent.tma.load(A_AT, TensorOperand(run.map_a, (0, 0)), FULL, site="load")
+        yield from agent.pause()
+
+    def ends(agent: Agent) -> Any:
+        yield from agent.barrier.sync(0, None, site="meet")
+        yield from agent.barrier.sync(0, None, site="meet again")
+        if waits:
+            yield from agent.mbarrier.wait(FULL, 0, site="wait")
+        else:
+            yield from agent.pause()
+        agent.mbarrier.inval(FULL, site="inval")
+
+    if waits:
+        run.agents(loads, ends)
+        assert not [f for f in run.findings if f.severity == "error"]
+    else:
+        with contextlib.suppress(MachineError):  # the load finds no mbarrier, or it ends too late
+            run.agents(loads, ends)
+            assert ("error", "race") in run.codes
 
 
 def test_a_fresh_mbarrier_passes_parity_1_and_holds_parity_0():

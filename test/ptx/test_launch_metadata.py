@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tcir.machine import TensorMap
 from tcir.ptxrun.command import main
 from tcir.ptxrun.metadata import LaunchMetadata, launch_metadata
-from tcir.ptxrun.tensor_descriptors import descriptor
+from tcir.ptxrun.tensor_descriptors import Pixels, descriptor
 from tcir.run import LaunchError
 
 from .conftest import HEADER
@@ -225,6 +226,26 @@ def test_the_fields_of_a_map() -> None:
     assert fields.box == (128, 16, 1)
     assert rest == [3, 40, 64, 2560, 64, 1]
     assert [type(n).__name__ for n in rest] == ["int32"] * 3 + ["int64"] * 3
+
+
+def test_the_fields_of_a_map_of_pixels() -> None:
+    """Triton has the outermost dimension first: N, H, W, C, and H, W of corners."""
+    x = np.zeros((2, 9, 11, 64), np.float16)
+    meta = {"swizzle": 3, "elem_size": 2, "elem_type": 6, "block_size": [32, 64],
+            "fp4_padded": False, "is_im2col": True}  # fmt: skip
+    pixels = Pixels([-1, -2], [-3, -4], [1, 2, 3, 1])
+    tensor_map, *rest = descriptor(x, 0, [meta], pixels=pixels)
+    want = TensorMap.im2col(
+        x, dtype="f16", dims=[64, 11, 9, 2], strides_bytes=[128, 128 * 11, 128 * 99],
+        lower_corner=[-2, -1], upper_corner=[-4, -3], channels_per_pixel=64, pixels_per_column=32,
+        element_strides=[1, 3, 2, 1], swizzle="128B",
+    )  # fmt: skip
+    assert tensor_map.fields == want.fields  # type: ignore[union-attr]
+    assert rest == [2, 9, 11, 64, 64 * 99, 64 * 11, 64, 1]
+    with pytest.raises(LaunchError, match="expected an array of 4 dimensions and 2 bytes"):
+        descriptor(x[0], 0, [meta], pixels=pixels)
+    with pytest.raises(LaunchError, match="has is_im2col: expected a tile"):
+        descriptor(x, 0, [meta])
 
 
 def test_what_newer_and_older_files_say(kernel: Path) -> None:

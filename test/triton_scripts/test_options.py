@@ -53,11 +53,13 @@ def test_other_sizes() -> None:
 def test_a_module_that_runs_scripts(tmp_path: Path) -> None:
     source = (SCRIPTS / "sizes.py").read_text().replace("n = 1024 * 1000", "n = 1000")
     head, tail = source.split("\nn = ")
+    tail += "triton.testing.do_bench(lambda: None)\n"
     body = "".join(f"    {line}\n" for line in f"n = {tail}".splitlines())
     (tmp_path / "test_it.py").write_text(f"{head}\ndef test_fill():\n{body}")
     ended = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py", cwd=tmp_path)
     assert ended.returncode == 0 and "1 passed" in ended.stdout, ended.stdout + ended.stderr
     assert "tcir: 1 launches executed" in ended.stderr
+    assert "tcir: do_bench: times are modelled" in ended.stderr  # pytest captures the script's own
     ended = run("-m", "no_such_module")
     assert ended.returncode == 1 and "No module named no_such_module" in ended.stderr
 

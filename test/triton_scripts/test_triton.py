@@ -76,3 +76,10 @@ def test_without_triton_the_extra_is_named() -> None:
     ended = run(SCRIPTS / "race.py")
     assert ended.returncode != 0
     assert "install tcir[triton]" in ended.stderr and "Traceback" not in ended.stderr
+
+
+@needs_triton
+def test_gluon_and_a_map_of_pixels() -> None:
+    ended = run(SCRIPTS / "im2col.py")
+    assert (ended.returncode, ended.stdout) == (0, "right\n"), ended.stderr
+    assert "3 launches executed" in ended.stderr and ", 0 with a result" in ended.stderr

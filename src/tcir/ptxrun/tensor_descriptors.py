@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +14,16 @@ from tcir.run import LaunchError
 SWIZZLES = ("NONE", "32B", "64B", "128B")
 """By number, as CUtensorMapSwizzle has them."""
 FIELDS = ("swizzle", "elem_size", "elem_type", "block_size", "fp4_padded")
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """Of an im2col descriptor, the outermost dimension first: the corners of the box of pixels, in
+    D, H and W; element_strides: of all dimensions, None: 1."""
+
+    lower: Sequence[int]
+    upper: Sequence[int]
+    element_strides: Sequence[int] | None = None
 
 
 def check_metadata(entries: object) -> tuple[Mapping[str, object], ...]:
@@ -31,12 +42,14 @@ def descriptor(
     strides: Sequence[int] | None = None,
     oob_fill: str = "zero",
     tf32: bool = False,
+    pixels: Pixels | None = None,
 ) -> list[TensorMap | np.int32 | np.int64]:
     """What a kernel gets for its descriptor `number`: a tensor map, the shape, the strides.
 
     shape, strides: in elements; None: those of `array`. tf32: whether TMA rounds f32 to it. The
     numbers of `elem_type` are those of tensormap.replace; `block_size` has the outermost dimension
-    first; 4-bit elements (`fp4_padded`) come two in a byte. Raises LaunchError.
+    first, of im2col (`pixels`) the pixels; 4-bit elements (`fp4_padded`) come two in a byte. Raises
+    LaunchError.
     """
     if number >= len(entries):
         raise LaunchError(
@@ -44,7 +57,7 @@ def descriptor(
         )
     meta = entries[number]
     missing = [name for name in FIELDS if name not in meta]
-    if missing or meta.get("is_im2col"):
+    if missing or meta.get("is_im2col") and pixels is None:
         what = f"no {missing[0]}" if missing else "is_im2col"
         raise LaunchError(
             f"tensordesc_meta[{number}] has {what}: expected a tile; give map= and the shape and "
@@ -55,23 +68,31 @@ def descriptor(
         raise LaunchError("expected an array, got a scalar or bytes")
     dims = list(array.shape if shape is None else shape)
     steps = [n // array.itemsize for n in array.strides] if strides is None else list(strides)
-    if array.itemsize != size[0] or len(dims) != len(block):
+    rank = len(block) if pixels is None else len(pixels.lower) + 2
+    if array.itemsize != size[0] or len(dims) != rank:
         raise LaunchError(
-            f"expected an array of {len(block)} dimensions and {size[0]} bytes an element, got "
+            f"expected an array of {rank} dimensions and {size[0]} bytes an element, got "
             f"{array.dtype.name}{dims}"
         )
     if swizzle[0] >= len(SWIZZLES) or kind[0] >= len(TYPES):
         raise LaunchError(f"tensordesc_meta[{number}]: unknown swizzle or elem_type in {meta}")
     last = dims[-1] * (2 if meta["fp4_padded"] else 1)
-    tensor_map = TensorMap.tiled(
-        array,
-        dtype="tf32" if tf32 else list(TYPES)[kind[0]],
-        dims=[last, *dims[:-1][::-1]],
-        strides_bytes=[step * array.itemsize for step in steps[:-1][::-1]],
-        box=block[::-1],
-        swizzle=SWIZZLES[swizzle[0]],
-        oob_fill=oob_fill,
-    )
+    dtype, kept = "tf32" if tf32 else list(TYPES)[kind[0]], SWIZZLES[swizzle[0]]
+    extents = [last, *dims[:-1][::-1]]
+    steps_bytes = [step * array.itemsize for step in steps[:-1][::-1]]
+    if pixels is None:
+        tensor_map = TensorMap.tiled(
+            array, dtype=dtype, dims=extents, strides_bytes=steps_bytes, box=block[::-1],
+            swizzle=kept, oob_fill=oob_fill,
+        )  # fmt: skip
+    else:
+        tensor_map = TensorMap.im2col(
+            array, dtype=dtype, dims=extents, strides_bytes=steps_bytes,
+            lower_corner=pixels.lower[::-1], upper_corner=pixels.upper[::-1],
+            channels_per_pixel=block[1], pixels_per_column=block[0],
+            element_strides=pixels.element_strides and pixels.element_strides[::-1],
+            swizzle=kept, oob_fill=oob_fill,
+        )  # fmt: skip
     return [tensor_map, *map(np.int32, dims), *map(np.int64, steps)]
 
 

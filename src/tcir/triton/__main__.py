@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tcir.errors import Error, InputError, MissingDependencyError
 from tcir.exit_status import exit_status
-from tcir.streams import guard_streams
+from tcir.streams import guard_streams, kept_messages
 from tcir.time.trace import check_perfetto
 from tcir.triton.script import run_module, run_script
 
@@ -51,6 +51,7 @@ def main(argv: list[str] | None = None) -> int:
     launches = Launches(
         given.order_seed, given.order_seeds, given.numerics, given.jobs,
         at_most=given.max_findings, warnings=given.warnings, trace=given.trace,
+        messages=kept_messages(),
     )  # fmt: skip
     driver.set_active(SimulatedDriver(launches, given.autotune))
     try:

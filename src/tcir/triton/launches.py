@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 
@@ -47,6 +48,7 @@ class Launches:
     order_seed, numerics, jobs: as of `tcir.run_ptx`. orders: in so many more orders, whose results
     have to be the same. at_most: findings of a launch that are printed. warnings: whether those are
     printed that shipping code shows to be harmless, too. trace: a file for the recorded launches.
+    messages: where all of this is printed.
     """
 
     order_seed: int | None = None
@@ -56,6 +58,7 @@ class Launches:
     at_most: int = 5
     warnings: bool = False
     trace: Path | None = None
+    messages: TextIO = field(default_factory=lambda: sys.stderr)
     launches: int = 0
     wrong: int = 0
     hidden: int = 0
@@ -165,16 +168,16 @@ class Launches:
         print(
             f"tcir: {self.launches} launches executed in {self.seconds:.1f} s, "
             f"{self.wrong} with a result that depends on timing",
-            file=sys.stderr,
+            file=self.messages,
         )
         if self.trace is not None:
             write_atomic(self.trace, trace(self.streams, "sm_100a"))
 
     def say(self, words: str) -> None:
-        """One line on standard error, once."""
+        """One line, once."""
         if words not in self.said:
             self.said.add(words)
-            print(f"tcir: {words}", file=sys.stderr)
+            print(f"tcir: {words}", file=self.messages)
 
 
 def _contents(launch: Launch) -> list[bytes]:

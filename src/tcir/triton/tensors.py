@@ -11,7 +11,7 @@ import torch
 
 from tcir.errors import LaunchError
 from tcir.machine import TensorMap
-from tcir.ptxrun.tensor_descriptors import descriptor
+from tcir.ptxrun.tensor_descriptors import Pixels, descriptor
 from tcir.run import Uninitialized
 
 Argument: TypeAlias = "np.ndarray | np.generic | TensorMap | Uninitialized"
@@ -121,6 +121,7 @@ class _Arguments:
             yield from descriptor(
                 base, self.descriptors, self.metadata,
                 shape=shape, strides=strides, oob_fill=fill, tf32=value.round_f32_to_tf32,
+                pixels=_pixels(value),
             )  # fmt: skip
             self.descriptors += 1
             return
@@ -129,3 +130,12 @@ class _Arguments:
         yield from map(np.int8, [value.padding == "nan", value.round_f32_to_tf32])
         yield from map(np.int32, shape)
         yield from map(np.int64, strides)
+
+
+def _pixels(value: Descriptor) -> Pixels | None:
+    """Of Gluon's `TensorDescriptorIm2Col`; None: `value` is a tile's."""
+    lower, upper, strides = (
+        getattr(value, name, None)
+        for name in ("pixel_box_lower_corner", "pixel_box_upper_corner", "element_strides")
+    )
+    return None if lower is None or upper is None else Pixels(lower, upper, strides)

@@ -96,9 +96,10 @@ class Mbarriers:
         shadow = cta.smem.shadow
         if shadow is None:
             return barrier
-        if cta is not self.cta and proxy == "generic":  # loads, commits: their own
-            cta.remote_accesses[self.agent.me] = self.agent.own_access(MBARRIER_OPERATION, site)
-        barrier.users[self.agent.me] = (self.agent.lanes.number, site)
+        if proxy == "generic":  # loads, commits: their own
+            if cta is not self.cta:
+                cta.remote_accesses[self.agent.me] = self.agent.own_access(MBARRIER_OPERATION, site)
+            barrier.users[self.agent.me] = (self.agent.lanes.number, site)
         meet = "a CTA barrier" if cta is self.cta else "a cluster barrier"
         for other in shadow.writers_at(_words(address)):
             fenced = proxy == "generic" or other.component == self.agent.me
