@@ -136,6 +136,25 @@ def test_bytes_and_halves_share_no_word() -> None:
     assert several[0].processes == 2 and several[0].ok
 
 
+@pytest.mark.parametrize("words", [33, 40])
+def test_a_block_of_words_beside_one_of_bytes(words: int) -> None:
+    """CTA 0 of 4 writes words from word 0 on, CTA 3 bytes from word 32 on, of a small array."""
+    text = (
+        HEADER + START + "setp.eq.u32 %p1, %r2, 0; @%p1 st.global.b32 [%rd5], %r5; "
+        "setp.eq.u32 %p1, %r2, 3; setp.lt.and.u32 %p1, %r3, 4, %p1; cvt.u64.u32 %rd6, %r3; "
+        "add.s64 %rd6, %rd6, %rd2; @%p1 st.global.b8 [%rd6+128], %r3; ret;\n}\n"
+    )
+    found = []
+    for jobs in (1, 2):
+        y = np.full(words, -1, np.int32)
+        report = run_ptx(text, grid=4, block=32, args=(np.zeros(4), y, np.uint32(1)), jobs=jobs)
+        assert report.ok and report.processes == jobs, str(report)
+        found.append(y.tolist())
+    assert (
+        found[0] == found[1] and found[0][32] == 0x03020100 and found[0][33:] == [-1] * (words - 33)
+    )
+
+
 def test_a_mapped_file_is_written_once(tmp_path: Path) -> None:
     """CTAs of two blocks meet: no worker has written to the file when the launch runs again."""
     x = np.arange(1000, dtype=np.int32)

@@ -296,11 +296,15 @@ class LastShadow(Shadow):
         """As `record_write` of several: `which` is the access of each granule."""
         if len(self.accesses) + len(accesses) >= self._room:
             self._compact()
-        first = len(self.accesses) + 1
-        self.accesses.extend(accesses)
-        self.writer[where] = first + which
+        self.writer[where] = self.admit(accesses) + which
         if self.readers[where].any():  # else its pages stay as they are: none
             self.readers[where] = 0
+
+    def admit(self, accesses: Sequence[Access | Twin]) -> np.int32:
+        """The number of the first of further accesses, which `writer` names from now on."""
+        first = len(self.accesses) + 1
+        self.accesses.extend(accesses)
+        return np.int32(first)
 
     def _compact(self) -> None:
         named = np.zeros(len(self.accesses) + 1, bool)

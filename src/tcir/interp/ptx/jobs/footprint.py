@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tcir.interp.ptx.jobs.granules import Bits, gather, mark, renumber, scatter
 from tcir.interp.ptx.jobs.part import TogetherError
 from tcir.interp.ptx.lockstep.ledger import Ledger
 from tcir.machine.memory.memories import Buffer, GlobalMemory
@@ -15,8 +16,8 @@ from tcir.machine.order.accesses import Twin
 from tcir.machine.order.clocks import Access
 from tcir.machine.order.shadow import LastShadow
 
-Mask = NDArray[np.bool_]
 Bytes = NDArray[np.unsignedinteger]
+NOTHING = np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True)
@@ -28,19 +29,36 @@ class Footprint:
     """
 
     granule: int
-    written: NDArray[np.uint8]
-    read: NDArray[np.uint8]
+    written: Bits
+    read: Bits
     data: Bytes
     defined: Bytes | None
     which: NDArray[np.int32]
     accesses: list[Access | Twin]
 
-    def masks(self, granule: int, count: int) -> tuple[Mask, Mask]:
-        """Which granules of this size were written, and read."""
-        packed = (np.unpackbits(bits).view(bool) for bits in (self.written, self.read))
-        finer = self.granule // granule
-        written, read = (np.repeat(mask, finer)[:count] for mask in packed)
-        return written, read
+    def by(self, granule: int, size: int) -> Footprint:
+        """With granules of so many bytes, which divide its own; size: bytes of the buffer."""
+        if granule == self.granule:
+            return self
+        times, room = self.granule // granule, _room(size, granule)
+        return replace(
+            self,
+            granule=granule,
+            written=_finer(self.written, times)[:room],
+            read=_finer(self.read, times)[:room],
+            data=_granules(self.data, granule),
+            defined=None if self.defined is None else _granules(self.defined, granule),
+            which=np.repeat(self.which, times),
+        )
+
+
+def _room(size: int, granule: int) -> int:
+    """Bytes that have a bit for each granule."""
+    return -(-size // (8 * granule))
+
+
+def _finer(bits: Bits, times: int) -> Bits:
+    return np.packbits(np.repeat(np.unpackbits(bits, bitorder="little"), times), bitorder="little")
 
 
 def footprints(memory: GlobalMemory, ledger: Ledger | None) -> dict[int, Footprint]:
@@ -50,42 +68,56 @@ def footprints(memory: GlobalMemory, ledger: Ledger | None) -> dict[int, Footpri
     """
     found = {}
     for number, buffer in enumerate(memory.buffers):
-        count = -(-buffer.data.size // buffer.granule)
-        written, read = np.zeros(count, bool), np.zeros(count, bool)
-        shadow = buffer.shadow
+        size, shadow = buffer.data.size, buffer.shadow
+        records: list[NDArray[np.int32] | None] = [None] * 3
         if shadow is not None:
-            written |= shadow.writer[:count] != 0
-            read |= shadow.readers[:count] != 0
-            if shadow.constant is not None:
-                read |= shadow.constant[:count] != 0
+            records = [shadow.writer, shadow.readers, shadow.constant]
+        stored, loaded, granule = np.zeros(0, np.uint8), NOTHING, buffer.granule
         if ledger is not None:
-            noted, loaded = ledger.touched(number)
-            read |= loaded[:count]
-            if (noted[:count] & ~written).any():
-                raise TogetherError("stores that no record names")
-        if written.any() or read.any():
-            found[number] = _footprint(buffer, written, read)
+            stored, loaded, granule = ledger.marks(number)
+        writer, readers, constant = (
+            NOTHING if one is None else one[: size // buffer.granule] for one in records
+        )
+        written, read = np.zeros((2, _room(size, buffer.granule)), np.uint8)
+        count = mark(
+            writer, readers, constant, stored, loaded, (granule // buffer.granule).bit_length() - 1,
+            written, read,
+        )  # fmt: skip
+        if count < 0:
+            raise TogetherError("stores that no record names")
+        if ledger is not None and ledger.reads(number):
+            read[:] = 0xFF
+        if count or read.any():
+            found[number] = _footprint(buffer, count, written, read)
     return found
 
 
-def _footprint(buffer: Buffer, written: Mask, read: Mask) -> Footprint:
+def _footprint(buffer: Buffer, count: int, written: Bits, read: Bits) -> Footprint:
     accesses: list[Access | Twin] = []
-    which = np.zeros(0, np.int32)
-    if buffer.shadow is not None:
-        writers = buffer.shadow.writer[: written.size][written]
-        named = np.zeros(len(buffer.shadow.accesses) + 1, bool)
-        named[writers] = True
-        which = (np.cumsum(named, dtype=np.int32) - 1)[writers]
-        accesses = buffer.shadow.accesses.raw((np.flatnonzero(named) - 1).tolist())
-    data = _granules(buffer.data, buffer.granule)[written]
-    defined = None
-    if buffer.defined is not None:
-        defined = _granules(buffer.defined, buffer.granule)[written]
-    packed = np.packbits(written), np.packbits(read)
-    return Footprint(buffer.granule, *packed, data, defined, which, accesses)
+    which = np.zeros(count, np.int32)
+    if buffer.shadow is not None and count:
+        gather(written, buffer.shadow.writer, which)
+        new = np.zeros(len(buffer.shadow.accesses) + 1, np.int32)
+        named = np.zeros(renumber(which, new), np.int64)
+        numbers = np.flatnonzero(new)
+        named[new[numbers] - 1] = numbers - 1
+        accesses = buffer.shadow.accesses.raw(named.tolist())
+    return Footprint(
+        buffer.granule, written, read, _taken(buffer.data, buffer.granule, count, written),
+        None if buffer.defined is None
+        else _taken(buffer.defined, buffer.granule, count, written),
+        which, accesses,
+    )  # fmt: skip
 
 
-def _granules(array: Bytes | Mask, granule: int) -> Bytes:
+def _taken(array: NDArray[np.generic], granule: int, count: int, written: Bits) -> Bytes:
+    whole = _granules(array, granule)
+    taken = np.empty(count, whole.dtype)
+    gather(written, whole, taken)
+    return taken
+
+
+def _granules(array: NDArray[np.generic], granule: int) -> Bytes:
     """Bytes, or whether they are defined, one element for each granule."""
     return array.view(f"u{granule}")
 
@@ -93,36 +125,40 @@ def _granules(array: Bytes | Mask, granule: int) -> Bytes:
 def apart(memory: GlobalMemory, blocks: Sequence[dict[int, Footprint]]) -> bool:
     """Whether no block touches what another one wrote."""
     for number, buffer in enumerate(memory.buffers):
-        mine = [block[number] for block in blocks if number in block]
+        mine = _alike(number, buffer, blocks)
         if len(mine) < 2 or not any(one.data.size for one in mine):
             continue
-        granule = min(one.granule for one in mine)
-        count = -(-buffer.data.size // granule)
-        all_written, all_read = np.zeros(count, bool), np.zeros(count, bool)
+        all_written, all_read = np.zeros_like(mine[0].written), np.zeros_like(mine[0].read)
         for one in mine:
-            written, read = one.masks(granule, count)
-            if (written & (all_written | all_read)).any() or (read & all_written).any():
+            met = one.written & (all_written | all_read) | one.read & all_written
+            if met.any():
                 return False
-            all_written |= written
-            all_read |= read
+            all_written |= one.written
+            all_read |= one.read
     return True
+
+
+def _alike(number: int, buffer: Buffer, blocks: Sequence[dict[int, Footprint]]) -> list[Footprint]:
+    """Of a buffer, by the finest granules of any."""
+    mine = [block[number] for block in blocks if number in block]
+    finest = min((one.granule for one in mine), default=1)
+    return [one.by(finest, buffer.data.size) for one in mine]
 
 
 def perform(memory: GlobalMemory, blocks: Sequence[dict[int, Footprint]]) -> None:
     """Writes what blocks wrote that are `apart`, and notes who did."""
     for number, buffer in enumerate(memory.buffers):
-        mine = [block[number] for block in blocks if number in block and block[number].data.size]
+        mine = [one for one in _alike(number, buffer, blocks) if one.data.size]
         if not mine:
             continue
-        buffer.granule = granule = min(one.granule for one in mine)
+        buffer.granule = granule = mine[0].granule
         count = -(-buffer.data.size // granule)
         shadow = buffer.shadow = LastShadow(count + 1, "global memory")
         for one in mine:
-            written, _ = one.masks(granule, count)
-            _granules(buffer.data, granule)[written] = _granules(one.data, granule)
+            scatter(one.written, one.data, _granules(buffer.data, granule))
             if one.defined is not None:
                 if buffer.defined is None:
                     buffer.defined = np.ones(buffer.data.size, bool)
-                _granules(buffer.defined, granule)[written] = _granules(one.defined, granule)
-            which = np.repeat(one.which, one.granule // granule)
-            shadow.record_writes(np.flatnonzero(written), which, one.accesses)
+                scatter(one.written, one.defined, _granules(buffer.defined, granule))
+            one.which[...] += shadow.admit(one.accesses)
+            scatter(one.written, one.which, shadow.writer)

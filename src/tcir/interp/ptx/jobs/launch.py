@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +21,8 @@ from tcir.machine import Machine
 
 FEWEST = 4
 """Clusters of a grid that is worth it."""
+PAUSE = 0.05
+"""Seconds between two words of a worker about how far it has come."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +64,15 @@ def run_in_blocks(
     Raises `TogetherError`, before anything is performed, if one process has to run the launch.
     """
     machine = launch.machine
+    progress = machine.progress
 
     def block(mine: Sequence[int]) -> Callable[[Tell], Done]:
         def work(tell: Tell) -> Done:
             _own_memory(machine)
             known = len(machine.memory.buffers)
-            machine.progress = lambda done, total: tell(done)
+            machine.progress = None if progress is None else _now_and_then(tell)
             lockstep = execute(Block(machine, mine))
+            tell(len(mine) * math.prod(machine.cluster))
             if len(machine.memory.buffers) != known or launch.clocked:
                 raise TogetherError("what one process has to order: clocks, or a grid's barrier")
             return Done(
@@ -79,7 +85,6 @@ def run_in_blocks(
 
         return work
 
-    progress = machine.progress
     works = [block(mine) for mine in blocks(mine, machine.options.jobs)]
     done = in_workers(works, lambda n: None if progress is None else progress(n, _ctas(machine)))
     _check(launch, done)
@@ -104,13 +109,26 @@ def _check(launch: LaunchState, done: list[Done]) -> None:
 
 
 def _own_memory(machine: Machine) -> None:
-    """A worker's own copies of arrays that it would share with its parent: mapped files."""
+    """A worker's own copies of arrays that it may share with its parent: mapped files."""
     for buffer in machine.memory.buffers:
         owner = buffer.data
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
-        if not owner.flags.owndata:
+        if not owner.flags.owndata and not isinstance(owner.base, bytes):
             buffer.data = buffer.data.copy()
+
+
+def _now_and_then(tell: Tell) -> Callable[[int, int], None]:
+    """The machine's progress, which has news with every CTA, told with pauses."""
+    last = time.monotonic()
+
+    def progress(done: int, total: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= PAUSE:
+            tell(done)
+            last = time.monotonic()
+
+    return progress
 
 
 def _ctas(machine: Machine) -> int:

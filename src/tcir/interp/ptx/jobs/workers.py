@@ -19,6 +19,8 @@ import numpy as np
 from tcir.interp.ptx.jobs.part import TogetherError
 
 _PR_SET_PDEATHSIG = 1
+_ALL_PAGES: int = getattr(mmap, "MAP_POPULATE", 0)
+"""At once, as all are read."""
 
 Result = TypeVar("Result")
 Tell = Callable[[int], None]
@@ -82,7 +84,7 @@ def _parts(file: IO[bytes], sizes: Sequence[int]) -> list[memoryview]:
     """The arrays of these sizes in a file, mapped."""
     if not sum(sizes):
         return [memoryview(b"") for _ in sizes]
-    whole = memoryview(mmap.mmap(file.fileno(), sum(sizes)))
+    whole = memoryview(mmap.mmap(file.fileno(), sum(sizes), mmap.MAP_SHARED | _ALL_PAGES))
     ends = np.cumsum(sizes).tolist()
     return [whole[end - size : end] for size, end in zip(sizes, ends, strict=True)]
 

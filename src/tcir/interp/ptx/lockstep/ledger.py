@@ -124,15 +124,14 @@ class Ledger:
                 return False
         return not self._read & self._written
 
-    def touched(self, number: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which granules of a buffer, as the machine has them now, are written, and read."""
-        buffer, granule = self.memory.buffers[number], self._granules[number]
-        count = buffer.data.size // granule + 1
-        nothing = np.zeros(count // 8 + 1, np.uint8), np.zeros(count, np.int32)
-        bits, reader = self._threads.get(number, nothing)
-        marks = np.unpackbits(bits, count=count, bitorder="little"), reader
-        written, read = (np.repeat(mark != 0, granule // buffer.granule) for mark in marks)
-        return written, read | (number in self._read)
+    def marks(self, number: int) -> tuple[NDArray[np.uint8], NDArray[np.int32], int]:
+        """Of a buffer: a bit for each granule that is written, who reads each, and its bytes."""
+        nothing = np.zeros(0, np.uint8), np.zeros(0, np.int32)
+        return *self._threads.get(number, nothing), self._granules[number]
+
+    def reads(self, number: int) -> bool:
+        """Whether all of a buffer may be read."""
+        return number in self._read
 
 
 def perform(buffer: Buffer, one: Writes, chosen: NDArray[np.bool_], ctas: Sequence[Triple]) -> None:

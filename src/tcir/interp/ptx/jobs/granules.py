@@ -1,0 +1,84 @@
+"""What is noted of each granule of a buffer, as a bit for each, in one pass over them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.jit import jit
+
+Bits = NDArray[np.uint8]
+"""A bit for each granule, the lowest of a byte first."""
+Words = NDArray[np.unsignedinteger] | NDArray[np.int32]
+
+
+@jit
+def mark(
+    writer: NDArray[np.int32],
+    readers: NDArray[np.int32],
+    constant: NDArray[np.int32],
+    stored: Bits,
+    loaded: NDArray[np.int32],
+    shift: int,
+    written: Bits,
+    read: Bits,
+) -> int:
+    """How many granules the record says were written; -1: the ledger knows another one.
+
+    writer, readers, constant: of the record; stored, loaded: of the ledger, whose granules are
+    ``1 << shift`` of these. Those that are empty say nothing.
+    """
+    found = 0
+    for byte in range(len(written)):
+        wrote = reads = 0
+        for n in range(8):
+            g = 8 * byte + n
+            own = g < len(writer) and writer[g] != 0
+            wide = g >> shift
+            if not own and wide >> 3 < len(stored) and stored[wide >> 3] >> (wide & 7) & 1:
+                return -1
+            loads = g < len(readers) and readers[g] != 0
+            loads |= g < len(constant) and constant[g] != 0
+            loads |= wide < len(loaded) and loaded[wide] != 0
+            wrote |= own << n
+            reads |= loads << n
+            found += own
+        written[byte], read[byte] = wrote, reads
+    return found
+
+
+@jit
+def gather(bits: Bits, whole: Words, packed: Words) -> None:
+    """Takes the elements of the granules whose bit is set."""
+    at = 0
+    for byte in range(len(bits)):
+        if bits[byte]:
+            for n in range(8):
+                if bits[byte] >> n & 1:
+                    packed[at] = whole[8 * byte + n]
+                    at += 1
+
+
+@jit
+def scatter(bits: Bits, packed: Words, whole: Words) -> None:
+    """Puts them back: the reverse of `gather`."""
+    at = 0
+    for byte in range(len(bits)):
+        if bits[byte]:
+            for n in range(8):
+                if bits[byte] >> n & 1:
+                    whole[8 * byte + n] = packed[at]
+                    at += 1
+
+
+@jit
+def renumber(numbers: NDArray[np.int32], new: NDArray[np.int32]) -> int:
+    """Numbers from 0 on in the order in which they come, and how many there are; new: what each
+    has become, and 1."""
+    count = 0
+    for n in range(len(numbers)):
+        if new[numbers[n]] == 0:
+            count += 1
+            new[numbers[n]] = count
+        numbers[n] = new[numbers[n]] - 1
+    return count
