@@ -54,7 +54,17 @@ OWN: dict[str, set[str]] = {
     },
     "together": {"test_lockstep.py", "test_lockstep_tma.py"},
     "interpreted": {"test_wrong_annotation_is_refused", "test_lockstep_kernels.py"},
-    "jobs": {"test_jobs.py", "test_debug.py", "test_lockstep_kernels.py", "test_lockstep_tma.py"},
+    "jobs": {
+        "test_jobs.py",
+        "test_debug.py",
+        "test_lockstep_kernels.py",
+        "test_lockstep_tma.py",
+        "test_the_groups_that_follow_the_first_one",
+        "test_a_leader_is_not_followed_by_those_that_left_another_one_elsewhere",
+        "test_many_lanes_compute_as_few_do",
+        "test_memory_grows_with_the_ctas_in_flight_not_with_the_grid",
+    },
 }
 """Files and tests that are left out in a mode: they compare both ways themselves, need what the
-mode turns off, or (a debugger) need one process."""
+mode turns off, or need one process: a debugger, and what looks into lockstep or at the memory of
+this process, where nothing is executed if others do it."""

@@ -13,10 +13,11 @@ import pytest
 import tcir
 from tcir.interp.ptx.jobs.part import TogetherError, blocks
 from tcir.interp.ptx.jobs.workers import in_workers
+from tcir.interp.ptx.lockstep.abandoned import Divergence
 from tcir.run import Uninitialized, run_ptx
 
 from .conftest import HEADER
-from .test_lockstep import BODIES, START, check_alike, run
+from .test_lockstep import BODIES, START, _no_such_place, check_alike, run
 
 FINDINGS, ENDS = "findings", "what ends the run"
 TOUCH = "CTAs that touch what others write"
@@ -178,6 +179,18 @@ def test_progress_counts_all_blocks() -> None:
     told: list[tuple[int, int]] = []
     run(BODIES["copy"][0], together=False, jobs=3, progress=lambda *now: told.append(now))
     assert told[-1] == (12, 12) and [n for n, _ in told] == sorted(n for n, _ in told)
+
+
+def test_a_mistake_in_lockstep_is_warned_of_by_this_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    body = BODIES["copy"][0]
+    one = run(body, together=False)
+    _no_such_place(monkeypatch)
+    with pytest.warns(Divergence, match="no such place"):
+        several = run(body, together=True, jobs=2)
+    check_alike(one, several)
+    assert several[0].processes == 1 and "no such place" in several[0].together
 
 
 def test_blocks_cover_the_grid() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from tcir.interp.ptx.jobs.footprint import Footprint, apart, footprints, perform
 from tcir.interp.ptx.jobs.part import Block, TogetherError, blocks
 from tcir.interp.ptx.jobs.workers import Tell, in_workers
 from tcir.interp.ptx.launch import PRINTED, LaunchState
+from tcir.interp.ptx.lockstep.abandoned import Divergence
 from tcir.interp.ptx.lockstep.counts import Counts
 from tcir.interp.ptx.lockstep.launch import Lockstep
 from tcir.interp.ptx.program import Program
@@ -68,6 +70,7 @@ def run_in_blocks(
 
     def block(mine: Sequence[int]) -> Callable[[Tell], Done]:
         def work(tell: Tell) -> Done:
+            warnings.simplefilter("error", Divergence)  # one process will say so
             _own_memory(machine)
             known = len(machine.memory.buffers)
             machine.progress = None if progress is None else _now_and_then(tell)
