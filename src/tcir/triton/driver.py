@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from types import ModuleType
 from typing import Protocol, cast
@@ -11,6 +12,7 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 from triton.compiler import compiler
 
+from tcir.interp.ptx.launch_sizes import checked_grid
 from tcir.target import DEFAULT_TARGET
 from tcir.triton.launches import Launch, Launches, scratch
 from tcir.triton.tensors import Storages, arguments
@@ -78,14 +80,15 @@ class Launcher:
         storages = Storages()
         args = arguments(self.signature, given[9:], self.descriptors, storages)
         addressed = self.launches.addresses.reached(args)
+        grid = None if 0 in (x, y, z) else checked_grid((x * ctas, y, z))
         for size in (meta.global_scratch_size, meta.profile_scratch_size):
-            args.append(scratch(size * x * y * z * ctas))
+            args.append(scratch(size * math.prod(grid or (0,))))
         if enter is not None:
             enter(said)
-        if x and y and z:
+        if grid is not None:
             memory = {array.ctypes.data: array for array in (*storages.arrays(), *addressed)}
             launch = Launch(
-                self.ptx[cubin], name, (x, y, z), ctas, meta.shared, bool(meta.launch_pdl),
+                self.ptx[cubin], name, grid, ctas, meta.shared, bool(meta.launch_pdl),
                 args, list(memory.values()), addressed,
             )  # fmt: skip
             self.launches.execute(launch)

@@ -28,7 +28,8 @@ Triple = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch. memory: every storage that it may reach; addressed: see `tcir.run_ptx`."""
+    """One launch. grid: its CTAs; ctas: of a cluster; memory: every storage that it may reach;
+    addressed: see `tcir.run_ptx`."""
 
     ptx: str
     name: str
@@ -100,7 +101,7 @@ class Launches:
         events: Recording | None = None,
     ) -> RunReport:
         report = run_ptx(
-            launch.ptx, entry=launch.name, grid=_grid(launch), cluster=(launch.ctas, 1, 1),
+            launch.ptx, entry=launch.name, grid=launch.grid, cluster=(launch.ctas, 1, 1),
             dynamic_smem=launch.shared, args=launch.args, programmatic=launch.programmatic,
             order_seed=seed, numerics=self.numerics, jobs=self.jobs, events=events,
             products=products, addressed=launch.addressed,
@@ -145,7 +146,7 @@ class Launches:
         before = _contents(launch)
         events = Recording()
         report = run_ptx(
-            launch.ptx, entry=launch.name, grid=_grid(launch), cluster=(launch.ctas, 1, 1),
+            launch.ptx, entry=launch.name, grid=launch.grid, cluster=(launch.ctas, 1, 1),
             dynamic_smem=launch.shared, args=launch.args, programmatic=launch.programmatic,
             hazards="off", numerics="fast", sample=Sample(0.0, 0), events=events,
             addressed=launch.addressed,
@@ -154,7 +155,7 @@ class Launches:
         self._say_findings(launch.name, report)
         _restore(launch, before)
         moved = sum(array.nbytes for array in launch.memory)
-        target, ctas = ptx_target(launch.ptx), math.prod(_grid(launch))
+        target, ctas = ptx_target(launch.ptx), math.prod(launch.grid)
         try:
             return modelled_time(events.streams[0], target, ctas, unique_bytes=moved)
         except LaunchError as error:
@@ -188,11 +189,6 @@ def _contents(launch: Launch) -> list[bytes]:
 def _restore(launch: Launch, contents: Sequence[bytes]) -> None:
     for array, data in zip(launch.memory, contents, strict=False):
         array.reshape(-1).view(np.uint8)[...] = np.frombuffer(data, np.uint8)
-
-
-def _grid(launch: Launch) -> Triple:
-    x, y, z = launch.grid
-    return x * launch.ctas, y, z
 
 
 def scratch(size: int) -> Argument:

@@ -34,7 +34,7 @@ def launch_sizes(
     if not isinstance(dynamic_smem, int | np.integer):
         raise LaunchError(f"dynamic_smem: expected a number of bytes, got {dynamic_smem!r}")
     sizes = LaunchSizes(
-        _triple(grid, "grid", MAX_GRID),
+        checked_grid(grid),
         _triple(block, "block", MAX_BLOCK),
         _triple(cluster, "cluster", (MAX_CLUSTER,) * 3),
         dynamic_smem,
@@ -43,6 +43,16 @@ def launch_sizes(
     _check_sizes(function, sizes)
     _check_memory(layout, sizes)
     return sizes
+
+
+def checked_grid(grid: Size) -> tuple[int, int, int]:
+    """A grid as a triple. Raises LaunchError for one that no launch has, or that is too large."""
+    x, y, z = _triple(grid, "grid", MAX_GRID)
+    if x * y * z > MAX_CTAS:
+        raise LaunchError(
+            f"grid: expected at most {MAX_CTAS} CTAs on this machine, got {x * y * z}"
+        )
+    return x, y, z
 
 
 def _triple(
@@ -59,16 +69,13 @@ def _triple(
 
 
 def _check_sizes(function: Function, sizes: LaunchSizes) -> None:
-    grid, block, cluster, threads = sizes.grid, sizes.block, sizes.cluster, sizes.threads
+    block, cluster, threads = sizes.block, sizes.cluster, sizes.threads
     if threads > MAX_THREADS:
         raise LaunchError(f"block: expected at most {MAX_THREADS} threads, got {threads}")
     if function.reqntid is not None and block != function.reqntid:
         raise LaunchError(f"block: expected .reqntid {function.reqntid}, got {block}")
     if function.maxntid is not None and threads > function.maxntid:
         raise LaunchError(f"block: expected at most .maxntid {function.maxntid}, got {threads}")
-    ctas = grid[0] * grid[1] * grid[2]
-    if ctas > MAX_CTAS:
-        raise LaunchError(f"grid: expected at most {MAX_CTAS} CTAs on this machine, got {ctas}")
     if cluster[0] * cluster[1] * cluster[2] > MAX_CLUSTER:
         raise LaunchError(f"cluster: expected at most {MAX_CLUSTER} CTAs, got {cluster}")
     if function.reqcluster is not None and cluster != function.reqcluster:
