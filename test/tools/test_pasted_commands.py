@@ -20,7 +20,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = ("tc-bench", "tc-opt", "tc-run", "tc-viz", "python", "make", "git", "pip", ".ci")
+PROGRAMS = ("tc-bench", "tc-opt", "tc-reduce", "tc-run", "tc-viz", "python", "make", "git",
+            "pip", ".ci")  # fmt: skip
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
     *(page for page in sorted((ROOT / "docs").glob("*.md")) if page.name != "extending.md"),

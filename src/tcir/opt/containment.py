@@ -41,15 +41,22 @@ class Checkpoint:
         program, pipeline: as the pass found it, and the passes still to run
         flags:             what tc-opt needs besides: plugins
         """
-        pipeline = pipeline.replace("\\", "\\\\").replace('"', '\\"')
         return (
             f"// Stopped in '{self.name}', from {self.source}.\n"
             f"// Again: tc-opt {flags}--run-reproducer FILE\n"
-            f"{program.rstrip()}\n\n"
-            "{-#\n  external_resources: {\n    mlir_reproducer: {\n"
-            f'      pipeline: "{pipeline}",\n'
-            "      disable_threading: true,\n      verify_each: true\n    }\n  }\n#-}\n"
+            f"{carrying(program, pipeline)}"
         )
+
+
+def carrying(program: str, pipeline: str) -> str:
+    """The text of a program that carries its pipeline, as `Checkpoint.reproducer` describes it."""
+    pipeline = pipeline.replace("\\", "\\\\").replace('"', '\\"')
+    return (
+        f"{program.rstrip()}\n\n"
+        "{-#\n  external_resources: {\n    mlir_reproducer: {\n"
+        f'      pipeline: "{pipeline}",\n'
+        "      disable_threading: true,\n      verify_each: true\n    }\n  }\n#-}\n"
+    )
 
 
 class Notes:

@@ -1,0 +1,105 @@
+"""The command tc-reduce: what is reduced, by which command's failure, and what is said of it."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+
+from tcir.errors import InputError
+from tcir.files import check_writable, write_atomic
+from tcir.opt.arguments import chosen_pipeline, parse_arguments, plugin_flags
+from tcir.opt.listing import load_plugin
+from tcir.program.source import read_text
+from tcir.reduce import mlir
+from tcir.reduce.arguments import make_parser
+from tcir.reduce.attempt import Attempts, of_script, of_tc_opt, of_tc_run
+from tcir.reduce.failure import Failure
+from tcir.reduce.program import Mlir, Program, Ptx, reduced_mlir, reduced_ptx
+from tcir.streams import write_output
+
+
+def main(words: Sequence[str]) -> int:
+    """Runs tc-reduce with the given command line; returns the exit status."""
+    options = make_parser().parse_args(words)
+    file = Path(options.file)
+    if file.suffix not in (".mlir", ".ptx"):
+        raise InputError(f"expected a file NAME.mlir or NAME.ptx, got '{options.file}'")
+    if options.test is not None and options.flags:
+        raise InputError("--test: expected no flags behind the file, the command has its own")
+    out = Path(options.output or file.with_suffix(f".reduced{file.suffix}"))
+    check_writable(out)
+    text, _ = read_text(options.file)
+    return (_reduce_mlir if file.suffix == ".mlir" else _reduce_ptx)(options, file, text, out)
+
+
+def _reduce_mlir(options: Namespace, file: Path, text: str, out: Path) -> int:
+    flags = "--run-reproducer"
+    if options.test is not None:
+        attempts, pipeline, unregistered = of_script(options.test, file.suffix), None, True
+    else:
+        arguments = parse_arguments([options.file, *options.flags, "--validate-each"])
+        for plugin in arguments.load_pass_plugin:
+            load_plugin(plugin)
+        attempts, pipeline = of_tc_opt(arguments), chosen_pipeline(arguments, text)
+        unregistered = arguments.allow_unregistered_dialect
+        flags = f"{plugin_flags(arguments)}--validate-each --run-reproducer"
+    module = mlir.canonical(text, unregistered)
+    if module is None:  # tc-opt says why
+        raise InputError(f"{file}: expected one module that verifies; try tc-opt {file}")
+    program = Mlir(module, pipeline, unregistered)
+    search = _Search(attempts, program, out)
+    found = reduced_mlir(program, search.fails, search.failure.place)
+    again = f"{options.test} {out}" if pipeline is None else f"tc-opt {flags} {out}"
+    return search.end(found, again)
+
+
+def _reduce_ptx(options: Namespace, file: Path, text: str, out: Path) -> int:
+    program = Ptx(text)
+    if options.test is not None:
+        attempts, again = of_script(options.test, file.suffix), f"{options.test} {out}"
+    else:
+        attempts = of_tc_run(file, options.flags)
+        again = " ".join(["tc-run", str(out), *options.flags])
+    search = _Search(attempts, program, out)
+    if not search.failure.place:
+        raise InputError(f"expected a program that fails when it runs, got {search.failure}")
+    found = reduced_ptx(program, search.fails)
+    if attempts.beside is not None:
+        write_atomic(out.with_suffix(".json"), attempts.beside.read_bytes())
+    return search.end(found, again)
+
+
+class _Search:
+    """Programs that fail as the first one does; the smallest so far is in the file `out`."""
+
+    def __init__(self, attempts: Attempts, program: Program, out: Path) -> None:
+        self.attempts, self.out, self.first = attempts, out, program
+        found = attempts.failure(program.text)
+        if found is None:
+            raise InputError("expected a program that fails, got one of which everything holds")
+        self.failure: Failure = found
+        print(f"{found}; {_words(program)}", file=sys.stderr, flush=True)
+
+    def fails(self, program: Program) -> bool:
+        """Whether it fails so; then it is written, and said."""
+        if self.attempts.failure(program.text) != self.failure:
+            return False
+        write_atomic(self.out, program.text.encode())
+        print(f"{self.attempts.count:>5}  {_words(program)}", file=sys.stderr, flush=True)
+        return True
+
+    def end(self, found: Program, again: str) -> int:
+        """Writes the smallest program, and says what became smaller."""
+        write_atomic(self.out, found.text.encode())
+        lines = [f"{self.failure}, after {self.attempts.count} attempts"]
+        lines += [
+            f"  {name:<12} {self.first.size[name]:>10} -> {now}" for name, now in found.size.items()
+        ]
+        write_output("\n".join([*lines, f"again: {again}", ""]).encode())
+        return 0
+
+
+def _words(program: Program) -> str:
+    return ", ".join(f"{count} {name}" for name, count in program.size.items())

@@ -1,0 +1,67 @@
+"""In which way a program fails."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+HELD = ("reference", "equal", "within bound")
+RUN = "the run"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Two programs fail in the same way if these are equal.
+
+    place: the pass, or "the run" of PTX; "" for a refusal of the input
+    what:  the verdict and the code of its first finding; or the error, without names and numbers
+    said:  the error in full
+    """
+
+    place: str
+    what: str
+    said: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        said = self.said or self.what
+        return f"{said} at {self.place}" if self.place else said
+
+
+def of_validation(report: Mapping[str, Any]) -> Failure | None:
+    """Of a report of tc-opt ``--validate-each``; None if everything held."""
+    for line in report["passes"]:
+        if line["verdict"] not in HELD:
+            return Failure(line["name"], _verdict(line))
+    return None
+
+
+def of_run(report: Mapping[str, Any]) -> Failure | None:
+    """Of a report of tc-run; None if it is ok."""
+    if report["ok"]:
+        return None
+    if report["incomplete"]:
+        return Failure(RUN, f"incomplete: {report['incomplete'][0]['instruction']}")
+    bad = [each for each in report["findings"] if each["severity"] == "error"]
+    return Failure(RUN, [*report["errors"], *bad][0]["code"])
+
+
+def of_error(text: str, place: str = "") -> Failure:
+    """Of an error: what it says, up to what differs between programs of one mistake."""
+    first = next((line for line in text.splitlines() if "error:" in line), text)
+    first = (first.partition("error:")[2] or first).strip()
+    return Failure(place, _words(first), first)
+
+
+def _verdict(line: Mapping[str, Any]) -> str:
+    """The verdict, with the first finding, or what ended the execution."""
+    codes = [each["code"] for each in line["findings"] if each["severity"] == "error"]
+    if line["difference"] is None and not codes:  # illegal use of the machine: deadlock: …
+        codes = [":".join(_words(line["compared"]).split(":")[:2])]
+    return f"{line['verdict']}: {codes[0]}" if codes else line["verdict"]
+
+
+def _words(text: str) -> str:
+    """Without what differs between programs that make one mistake: names, numbers."""
+    return " ".join(re.sub(r"'[^']*'|\"[^\"]*\"|%\w+|\d[\w.]*", "…", text).split())

@@ -1,0 +1,210 @@
+"""Moves on MLIR text: fewer ops, results and arguments, smaller shapes.
+
+What is no program any more, by the verifier's rules, is no candidate: `None`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import combinations
+from math import prod
+
+from tcir._mlir import func, ir
+from tcir.errors import Error
+from tcir.program.source import mlir_context
+
+TYPE = re.compile(r"(?:tensor|memref|vector)<((?:\d+x)+)")
+Move = Callable[[str, bool], Iterator[str]]
+"""From a module's text, and whether it may have unknown ops, to smaller ones."""
+WITH_BODY = ("linalg.generic", "linalg.map", "linalg.reduce")
+"""Ops of linalg that say what they compute."""
+TOGETHER = 3
+"""So many extents change at once: a convolution's input, output and filter."""
+
+
+def canonical(text: str, unregistered: bool) -> str | None:
+    """The module as MLIR prints it; None if it is none."""
+    return _edited(text, unregistered, lambda module: True)
+
+
+def count_ops(text: str, unregistered: bool) -> int:
+    """The ops in it that can be left out."""
+    with mlir_context(allow_unregistered=unregistered) as context:
+        module = ir.Module.parse(text, context)  # whose ops end with it
+        return len(_removable(module))
+
+
+def count_elements(text: str, unregistered: bool) -> int:
+    """The elements of all arguments of functions."""
+    with mlir_context(allow_unregistered=unregistered) as context:
+        module = ir.Module.parse(text, context)
+        functions = _functions(module)
+        kinds = [str(value.type) for each in functions for value in each.entry_block.arguments]
+    shapes = [found[1].split("x")[:-1] for kind in kinds if (found := TYPE.match(kind))]
+    return sum(prod(map(int, shape)) for shape in shapes)
+
+
+def with_ops(text: str, unregistered: bool, kept: Sequence[int]) -> str | None:
+    """The program with these ops only, of those that can be left out.
+
+    A result of an op that is left out is its first operand of that type, or, in a function of
+    tensors, one more argument.
+    """
+
+    def edit(module: ir.Module) -> bool:
+        ops = _removable(module)
+        return all(_left_out(ops[n]) for n in reversed(range(len(ops))) if n not in set(kept))
+
+    return _edited(text, unregistered, edit)
+
+
+def returning_less(text: str, unregistered: bool) -> Iterator[str]:
+    """Programs that return an operand of what made a result, instead of it, or one result less."""
+    for number in range(_most_results(text, unregistered)):
+        for operand in (None, 0, 1, 2):
+            found = _edited(text, unregistered, partial(_returned, number=number, operand=operand))
+            if found is not None:
+                yield found
+
+
+def without_arguments(text: str, unregistered: bool) -> Iterator[str]:
+    """The program without arguments that nobody uses."""
+    found = _edited(text, unregistered, _drop_arguments)
+    if found is not None:
+        yield found
+
+
+def smaller(text: str, unregistered: bool) -> Iterator[str]:
+    """Programs whose shapes have one, two or three extents halved, or less by the same number."""
+    sizes = sorted({int(n) for m in TYPE.finditer(text) for n in m[1].split("x")[:-1]})
+    sizes = [size for size in reversed(sizes) if size > 1]
+    for count in range(1, TOGETHER + 1):
+        for chosen in combinations(sizes, count):
+            for by in (0, *(1 << k for k in reversed(range(min(chosen).bit_length())))):
+                to = {size: size // 2 if by == 0 else size - by for size in chosen}
+                if min(to.values()) < 1:
+                    continue
+                found = canonical(_with_extents(text, to), unregistered)
+                if found is not None:
+                    yield found
+
+
+def _with_extents(text: str, to: dict[int, int]) -> str:
+    def shape(match: re.Match[str]) -> str:
+        extents = (int(n) for n in match[1].split("x")[:-1])
+        new = "".join(f"{to.get(n, n)}x" for n in extents)
+        return match[0].replace(match[1], new)
+
+    return TYPE.sub(shape, text)
+
+
+def _edited(text: str, unregistered: bool, edit: Callable[[ir.Module], bool]) -> str | None:
+    """The module after `edit`; None if it refuses, or what is left is none."""
+    with mlir_context(allow_unregistered=unregistered) as context:
+        context.emit_error_diagnostics = True
+        handler = context.attach_diagnostic_handler(lambda _: True)
+        try:
+            module = ir.Module.parse(text, context)
+            with module.context, ir.Location.unknown():
+                if not edit(module):
+                    return None
+            return str(module) if module.operation.verify() else None
+        except (ir.MLIRError, Error, ValueError):
+            return None
+        finally:
+            handler.detach()
+
+
+def _removable(module: ir.Module) -> list[ir.Operation]:
+    """All ops but those that end a block, and those that a named op of linalg implies."""
+    return list(_inside(module.operation))
+
+
+def _inside(op: ir.Operation) -> Iterator[ir.Operation]:
+    for region in op.regions:
+        for block in region:
+            ops = [each.operation for each in block]
+            for each in ops if op.name == "builtin.module" else ops[:-1]:
+                yield each
+                if not each.name.startswith("linalg.") or each.name in WITH_BODY:
+                    yield from _inside(each)
+
+
+def _left_out(op: ir.Operation) -> bool:
+    """Erases an op, if something can take the place of its results."""
+    for result in op.results:
+        if not list(result.uses):
+            continue
+        same = [each for each in op.operands if each.type == result.type]
+        instead = same[0] if same else _argument(op, result.type)
+        if instead is None:
+            return False
+        result.replace_all_uses_with(instead)
+    op.erase()
+    return True
+
+
+def _argument(op: ir.Operation, kind: ir.Type) -> ir.Value | None:
+    """One more argument of the function; None where its callers would be memory or threads."""
+    function = op.parent.opview
+    if not isinstance(function, func.FuncOp) or not isinstance(kind, ir.RankedTensorType):
+        return None
+    value = function.entry_block.add_argument(kind, op.location)
+    _retype(function, function.type.results)
+    return value
+
+
+def _retype(function: func.FuncOp, results: Sequence[ir.Type]) -> None:
+    kinds = [each.type for each in function.entry_block.arguments]
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(kinds, results))
+    for name in ("arg_attrs", "res_attrs"):
+        if name in function.attributes:
+            del function.attributes[name]
+
+
+def _functions(module: ir.Module) -> list[func.FuncOp]:
+    found = [op for op in module.body if isinstance(op, func.FuncOp)]
+    return [each for each in found if not each.is_external]
+
+
+def _most_results(text: str, unregistered: bool) -> int:
+    with mlir_context(allow_unregistered=unregistered) as context:
+        module = ir.Module.parse(text, context)
+        return max((len(each.type.results) for each in _functions(module)), default=0)
+
+
+def _returned(module: ir.Module, number: int, operand: int | None) -> bool:
+    for function in _functions(module):
+        end = list(function.entry_block)[-1].operation
+        values = list(end.operands)
+        if number >= len(values):
+            continue
+        if operand is None:
+            del values[number]
+        else:
+            made = values[number].owner
+            if isinstance(made, ir.Block) or operand >= len(made.operands):
+                return False
+            values[number] = made.operands[operand]
+            if isinstance(values[number].owner, ir.Block):
+                return False  # an argument: no program
+        with ir.InsertionPoint(end):
+            func.ReturnOp(values, loc=end.location)
+        end.erase()
+        _retype(function, [value.type for value in values])
+        return True
+    return False
+
+
+def _drop_arguments(module: ir.Module) -> bool:
+    dropped = False
+    for function in _functions(module):
+        block = function.entry_block
+        for number in reversed(range(len(block.arguments))):
+            if not list(block.arguments[number].uses):
+                block.erase_argument(number)
+                dropped = True
+        _retype(function, function.type.results)
+    return dropped

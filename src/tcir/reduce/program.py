@@ -1,0 +1,139 @@
+"""Programs that are reduced, and how: the moves in their order, until none makes one smaller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol, TypeVar
+
+from tcir.opt.containment import carrying
+from tcir.passmanager.pipeline import Pipeline
+from tcir.reduce import mlir, passes, ptx
+from tcir.reduce.ddmin import ddmin
+
+
+class Program(Protocol):
+    """What can be written to a file, and reduced."""
+
+    @property
+    def text(self) -> str:
+        """Of the file."""
+
+    @property
+    def size(self) -> dict[str, int]:
+        """What was counted, by its name."""
+
+
+Own = TypeVar("Own", bound=Program)
+Fails = Callable[[Own], bool]
+
+
+@dataclass(frozen=True)
+class Mlir:
+    """A module and the pipeline that it goes through; None: a script has its own."""
+
+    module: str
+    pipeline: Pipeline | None
+    unregistered: bool = False
+
+    @property
+    def text(self) -> str:
+        if self.pipeline is None:
+            return self.module
+        return carrying(self.module, str(self.pipeline))
+
+    @cached_property
+    def size(self) -> dict[str, int]:
+        counted = {
+            "ops": mlir.count_ops(self.module, self.unregistered),
+            "elements": mlir.count_elements(self.module, self.unregistered),
+        }
+        return counted | ({} if self.pipeline is None else {"passes": len(self.pipeline)})
+
+    def with_module(self, module: str | None) -> Mlir | None:
+        """This pipeline of another module."""
+        return None if module is None else replace(self, module=module)
+
+
+@dataclass(frozen=True)
+class Ptx:
+    """PTX text."""
+
+    text: str
+
+    @cached_property
+    def size(self) -> dict[str, int]:
+        return {"statements": len(ptx.statements(self.text))}
+
+
+def reduced_mlir(program: Mlir, fails: Fails[Mlir], place: str) -> Mlir:
+    """The smallest program that fails. place: the pass at which it does."""
+    if program.pipeline is not None:
+        shorter = replace(program, pipeline=passes.up_to(program.pipeline, place))
+        program = shorter if shorter != program and fails(shorter) else program
+    before = None
+    while program != before:
+        before = program
+        program = _fewer_ops(program, fails)
+        for move in (mlir.returning_less, mlir.without_arguments, mlir.smaller):
+            program = _as_often_as_possible(program, fails, move)
+        program = _fewer_passes(program, fails)
+    return program
+
+
+def reduced_ptx(program: Ptx, fails: Fails[Ptx]) -> Ptx:
+    """The smallest program that fails."""
+    text = program.text
+    kept = ddmin(
+        range(len(ptx.statements(text))), lambda some: fails(Ptx(ptx.with_statements(text, some)))
+    )
+    least = Ptx(ptx.with_statements(text, kept))
+    plain = Ptx(ptx.without_debug(least.text))
+    return plain if fails(plain) else least
+
+
+def _fewer_ops(program: Mlir, fails: Fails[Mlir]) -> Mlir:
+    def candidate(kept: list[int]) -> Mlir | None:
+        found = mlir.with_ops(program.module, program.unregistered, kept)
+        return program.with_module(found)
+
+    def still(kept: list[int]) -> bool:
+        smaller = candidate(kept)
+        return smaller is not None and fails(smaller)
+
+    count = program.size["ops"]
+    kept = ddmin(range(count), still)
+    return program if len(kept) == count else candidate(kept) or program
+
+
+def _as_often_as_possible(program: Mlir, fails: Fails[Mlir], move: mlir.Move) -> Mlir:
+    """The move's first candidate that fails, again and again."""
+    while True:
+        candidates = (
+            program.with_module(each) for each in move(program.module, program.unregistered)
+        )
+        found = next((each for each in candidates if each is not None and fails(each)), None)
+        if found is None:
+            return program
+        program = found
+
+
+def _fewer_passes(program: Mlir, fails: Fails[Mlir]) -> Mlir:
+    if program.pipeline is None:
+        return program
+    items = list(program.pipeline)
+
+    def of(kept: list[int]) -> Mlir:
+        return replace(program, pipeline=Pipeline(items[each] for each in kept))
+
+    program = of(ddmin(range(len(items)), lambda kept: fails(of(kept))))
+    while True:
+        assert program.pipeline is not None
+        simpler = (
+            replace(program, pipeline=each) for each in passes.with_defaults(program.pipeline)
+        )
+        found = next((each for each in simpler if fails(each)), None)
+        if found is None:
+            return program
+        program = found
