@@ -87,7 +87,7 @@ def test_ptx_with_a_race(tmp_path: Path) -> None:
     ended = tc_reduce(tmp_path, "-o", "small.ptx", *words)
     assert ended.status == 0, ended.err
     assert ended.out.startswith("race at the run"), ended.out
-    assert sizes(ended.out)["statements"][0] == 13
+    assert sizes(ended.out)["statements"][0] == 17
     left = (tmp_path / "small.ptx").read_text()
     assert "st.shared" in left and "st.global" not in left
     same = run(["tc-run", "small.ptx", *words[1:]], tmp_path, Setting())
