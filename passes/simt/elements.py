@@ -260,7 +260,8 @@ def _needed(block: ir.Block, wanted: Collection[int]) -> tuple[list[ir.OpView], 
     reached = {last.operation.operands[number] for number in wanted}
     kept: list[ir.OpView] = []
     for op in reversed(ops):
-        if op.operation.results[0] in reached:
+        results = op.operation.results
+        if not len(results) or results[0] in reached:  # what has none, such as an assert, acts
             kept.insert(0, op)
             reached.update(op.operation.operands)
     return kept, [n for n, argument in enumerate(block.arguments) if argument in reached]

@@ -1,0 +1,24 @@
+"""PyTorch models on tcir's kernels: exported, lowered by pipelines, and the rest run by PyTorch.
+
+    model = tcir.torch.compile(module.eval(), (x,))
+    print(model.table)      # which ops became launches, which PyTorch runs, and why
+    y = model(x)            # on the simulated machine
+    model.validate()        # every lowered part, executed after every pass
+
+Or ``torch.compile(module, backend="tcir")`` after ``import tcir.torch``. Needs the extra ``torch``.
+"""
+
+import importlib.util
+
+from tcir.errors import MissingDependencyError
+
+if importlib.util.find_spec("torch") is None:
+    raise MissingDependencyError(
+        "tcir.torch: expected PyTorch, got none installed: pip install 'tcir[torch]'"
+    )
+
+from tcir.torch.backend import backend
+from tcir.torch.compiled import Compiled, Part
+from tcir.torch.entry import compile
+
+__all__ = ["Compiled", "Part", "backend", "compile"]

@@ -1,0 +1,113 @@
+"""A module some of whose parts are kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch.utils._pytree import TreeSpec, tree_unflatten
+
+from tcir.errors import InputError
+from tcir.kernel import Kernel
+from tcir.program.inputs import Kind
+from tcir.session.entry import validate as validate_program
+from tcir.torch.tensors import array_of, tensor_of
+from tcir.validation.report import Report
+
+
+@dataclass(frozen=True)
+class Part:
+    """A run of ops. kernel: None where PyTorch runs them, for `reason`; mlir: of the kernel."""
+
+    ops: tuple[str, ...]
+    kernel: Kernel | None = None
+    mlir: str = ""
+    pipeline: str = ""
+    reason: str = ""
+
+    def __str__(self) -> str:
+        ops = ", ".join(self.ops)
+        if self.kernel is None:
+            return f"{ops}: left to PyTorch: {self.reason}"
+        launches = len(self.kernel.launches.launches)
+        return f"{ops}: {self.pipeline}, {launches} launch{'es' * (launches > 1)}"
+
+
+class Table(tuple[Part, ...]):
+    """What became of each op; a line for each part as text."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self))
+
+
+class KernelModule(torch.nn.Module):
+    """A part, run by its kernel on the simulated machine."""
+
+    def __init__(self, kernel: Kernel, several: bool) -> None:
+        super().__init__()
+        self.kernel, self.several = kernel, several
+
+    def forward(self, *inputs: torch.Tensor) -> object:
+        results = [np.zeros(spec.shape, spec.dtype) for spec in self.kernel.signature.outputs]
+        self.kernel(*map(array_of, inputs), *results)
+        tensors = tuple(map(tensor_of, results))
+        return tensors if self.several else tensors[0]
+
+
+class Compiled(torch.nn.Module):
+    """The module: call it as the one that it was made from, with tensors of the same shapes.
+
+    table: what became of each op; kernels: those of the lowered parts, in their order
+    """
+
+    def __init__(
+        self,
+        graph: torch.fx.GraphModule,
+        parts: Sequence[Part],
+        inputs: Sequence[torch.Tensor],
+        weights: Mapping[str, torch.Tensor],
+        results: TreeSpec,
+        target: str,
+    ) -> None:
+        super().__init__()
+        self.graph, self.table, self.target = graph, Table(parts), target
+        self.kernels = [part.kernel for part in parts if part.kernel is not None]
+        self._results = results
+        self._weights = list(weights.values())
+        self._shapes = [(tuple(each.shape), each.dtype) for each in inputs]
+
+    def forward(self, *inputs: torch.Tensor) -> object:
+        """The module's results. `tcir.HazardError` of a kernel with a hazard, InputError for
+        tensors of other shapes or types."""
+        got = [(tuple(each.shape), each.dtype) for each in inputs]
+        if got != self._shapes:
+            raise InputError(
+                f"expected tensors {_words(self._shapes)}, those of the example inputs, got "
+                f"{_words(got)}: shapes are fixed in a kernel; compile again for others"
+            )
+        with torch.no_grad():
+            flat = self.graph(*inputs, *self._weights)
+        return tree_unflatten(flat, self._results)
+
+    def validate(
+        self, *, seed: int = 0, inputs: Kind = "integers", orders: int = 1
+    ) -> list[Report]:
+        """Executes the program of each kernel after every pass, see `tcir.validate`."""
+        return [
+            validate_program(
+                part.mlir,
+                part.pipeline,
+                target=self.target,
+                seed=seed,
+                inputs=inputs,
+                orders=orders,
+            )
+            for part in self.table
+            if part.kernel is not None
+        ]
+
+
+def _words(shapes: Sequence[tuple[tuple[int, ...], torch.dtype]]) -> str:
+    return ", ".join(f"{list(shape)} of {str(kind)[6:]}" for shape, kind in shapes) or "none"
