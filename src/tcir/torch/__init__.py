@@ -10,12 +10,8 @@ Or ``torch.compile(module, backend="tcir")`` after ``import tcir.torch``. Needs 
 
 import importlib.util
 
-from tcir.errors import MissingDependencyError
-
 if importlib.util.find_spec("torch") is None:
-    raise MissingDependencyError(
-        "tcir.torch: expected PyTorch, got none installed: pip install 'tcir[torch]'"
-    )
+    raise ModuleNotFoundError("tcir.torch needs PyTorch: pip install 'tcir[torch]'", name="torch")
 
 from tcir.torch.backend import backend
 from tcir.torch.compiled import Compiled, Part
