@@ -110,8 +110,9 @@ def _parser() -> argparse.ArgumentParser:
         help="NEW in place of each integer OLD of the script, but in kernels; may be repeated",
     )  # fmt: skip
     parser.add_argument(
-        "--autotune", choices=("first", "all"), default="first",
-        help="of an autotuner's configurations, execute the first, or all (the first is taken)",
+        "--autotune", choices=("first", "all", "modelled"), default="first",
+        help="of an autotuner's configurations, take the first; the first, but execute all; the "
+        "one with the least modelled time",
     )  # fmt: skip
     parser.add_argument(
         "--order-seed", type=_count, metavar="N", help="vary completion and warp order"
