@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all test-modes check format docs peers clean
+.PHONY: help venv demo test test-all test-modes check format docs site peers clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -55,6 +55,10 @@ docs: $(STAMP) ## write the generated pages and pictures of docs/
 	"$(BIN)/python" -m tcir.tools.dev.assumptions
 	"$(BIN)/python" -m tcir.tools.dev.time_page
 	"$(BIN)/python" -m tcir.tools.dev.roofline_page
+
+site: $(STAMP) ## the documentation as a site, in build/site (extra docs)
+	"$(BIN)/python" -m pip install --quiet -e '.[docs]'
+	"$(BIN)/python" -m mkdocs build --strict
 
 peers: $(STAMP) ## kernels of other compilers and libraries on the simulated machine (those that are installed)
 	"$(BIN)/python" -m peers.run --jobs $(JOBS) --write docs/peers.md
