@@ -463,6 +463,95 @@ def hostile(seed: int) -> Hostile:
     return kind(draw)
 
 
+# --- newer doors: a page of the report, tc-reduce; with seeds of their own, so that the others stay
+
+RACING = b""".version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+  .reg .b32 %r<9>; .reg .b64 %rd<4>; .shared .align 4 .b32 tile[64];
+  mov.u32 %r1, %tid.x;
+  shl.b32 %r2, %r1, 2;
+  mov.u32 %r3, tile;
+  add.u32 %r4, %r3, %r2;
+  st.shared.u32 [%r4], %r1;
+  xor.b32 %r5, %r2, 128;
+  add.u32 %r6, %r3, %r5;
+  ld.shared.u32 %r7, [%r6];
+  ld.param.u64 %rd1, [out];
+  cvta.to.global.u64 %rd2, %rd1;
+  mul.wide.u32 %rd3, %r1, 4;
+  add.u64 %rd1, %rd2, %rd3;
+  st.global.u32 [%rd1], %r7;
+  ret;
+}
+"""
+RACE = ["--grid=1", "--block=64", "--arg=x.npy"]
+REDUCE_FLAGS = ["-o", "--test", "--validate-each", "--emit", "--pipeline", "--grid", "--block",
+                "--arg", "--load-pass-plugin", "--report", "--help", "--version"]  # fmt: skip
+
+
+def _reduced() -> dict[str, bytes]:
+    return {**sound(), "race.ptx": RACING}
+
+
+def _reduce_file(draw: Draw) -> Hostile:
+    files = _reduced()
+    if draw.random() < 0.7:
+        files["race.ptx"] = changed(RACING, draw)
+        words = ["tc-reduce", "-o", "out.ptx", "race.ptx", *RACE]
+        return Hostile("file", words, files, outputs=("out.ptx",))
+    files["f.mlir"] = changed(files["f.mlir"], draw)
+    words = ["tc-reduce", "-o", "out.mlir", "f.mlir", "--raise-to-tc", "--tile-gemm"]
+    return Hostile("file", words, files, outputs=("out.mlir",))
+
+
+def _reduce_flags(draw: Draw) -> Hostile:
+    first = draw.choice([["race.ptx", *RACE], ["f.mlir", "--cse"], ["f.mlir"], [], ["race.ptx"]])
+    return Hostile("flags", ["tc-reduce", *first, *_flags(REDUCE_FLAGS, draw)], _reduced())
+
+
+def _reduce_places(draw: Draw) -> Hostile:
+    place = draw.choice(PLACES)
+    words = draw.choice([
+        ["tc-reduce", "-o", place, "race.ptx", *RACE], ["tc-reduce", place, *RACE],
+        ["tc-reduce", f"--test={place}", "f.mlir"],
+        ["tc-reduce", "f.mlir", f"--load-pass-plugin={place}"],
+    ])  # fmt: skip
+    return Hostile("places", words, _reduced())
+
+
+def _page(draw: Draw) -> Hostile:
+    place = draw.choice([*PLACES, "out.html", "out.html", f"{draw.choice(PLACES)}.html"])
+    files = _reduced()
+    if draw.random() < 0.5:
+        files["matmul.mlir"] = changed(files["matmul.mlir"], draw)
+    words = ["tc-opt", "matmul.mlir", "--pipeline=gemm", f"--report={place}", "-o", "out.mlir"]
+    words += draw.choice([[], ["--emit=ptx"], ["--split-input-file"], _flags(OPT_FLAGS, draw)])
+    outputs = ("out.html",) if place == "out.html" else ()
+    return Hostile("page", words, files, outputs=outputs)
+
+
+def _around(draw: Draw) -> Hostile:
+    """The two commands as they are, with streams, signals and limits that are not."""
+    case = draw.choice([_streams, _signals, _limits])(draw)
+    case.words, case.outputs = draw.choice([
+        (["tc-reduce", "-o", "out.ptx", "race.ptx", *RACE], ("out.ptx",)),
+        (["tc-opt", "matmul.mlir", "--pipeline=gemm", "--report=out.html", "-o", "out.mlir"],
+         ("out.html", "out.mlir")),
+    ])  # fmt: skip
+    case.files = _reduced()
+    return case
+
+
+def hostile_door(seed: int) -> Hostile:
+    """The input of a seed for the newer doors."""
+    draw = random.Random(seed)
+    kinds = [_reduce_file, _reduce_flags, _reduce_flags, _reduce_places, _page, _page, _around]
+    return draw.choice(kinds)(draw)
+
+
 # --- what must not happen ----------------------------------------------------------------------
 
 STATUSES = {0, 1, 2, 3, 4, 130, 143}

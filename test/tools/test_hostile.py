@@ -34,15 +34,15 @@ import tcir.tools.tc_viz
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from commands import Setting
-from hostile import Hostile, complaints, hostile
+from hostile import Hostile, complaints, hostile, hostile_door
 
 COUNT, QUICK, BATCH = 1500, 40, 73
 
 
-def _wrong(seeds: range) -> list[str]:
+def _wrong(seeds: range, drawn: Callable[[int], Hostile] = hostile) -> list[str]:
     found = []
     for seed in seeds:
-        case = hostile(seed)
+        case = drawn(seed)
         with tempfile.TemporaryDirectory() as folder:
             wrong = complaints(case, Path(folder))
         found += [f"seed {seed}: {case}: {'; '.join(wrong)}"] if wrong else []
@@ -59,6 +59,19 @@ def test_some_hostile_inputs() -> None:
 @pytest.mark.parametrize("first", range(QUICK, COUNT, BATCH))
 def test_hostile_inputs(first: int) -> None:
     found = _wrong(range(first, first + BATCH))
+    assert not found, "\n".join(found)
+
+
+def test_some_hostile_inputs_of_newer_doors() -> None:
+    found = _wrong(range(6), hostile_door)
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3000)
+@pytest.mark.parametrize("first", range(6, 300, 49))
+def test_hostile_inputs_of_newer_doors(first: int) -> None:
+    found = _wrong(range(first, first + 49), hostile_door)
     assert not found, "\n".join(found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
@@ -97,7 +98,7 @@ class _Search:
         lines += [
             f"  {name:<12} {self.first.size[name]:>10} -> {now}" for name, now in found.size.items()
         ]
-        write_output("\n".join([*lines, f"again: {again}", ""]).encode())
+        write_output(os.fsencode("\n".join([*lines, f"again: {again}", ""])))
         return 0
 
 
