@@ -178,8 +178,8 @@ def test_what_ctas_did_together_is_named_after_others_are_forgotten() -> None:
     ctas = [(x, 1, 2) for x in range(count)]
     for number in (1, 2):
         first = Access(((0, 1, 2), "warp 3"), number, "generic", "line 7", lanes=5)
-        shadow.record_writes(np.arange(64), np.arange(64) + number, [(first, c) for c in ctas])
-    shadow.record_writes(np.array([9]), np.array([0]), [Access("other", 1, "generic", "line 8")])
+        shadow.record_writes(np.arange(64), 1, np.arange(64) + number, [(first, c) for c in ctas])
+    shadow.record_writes(np.array([9]), 1, np.array([0]), [Access("other", 1, "generic", "line 8")])
     for granule in range(64):
         (found,) = shadow.writers_at(slice(granule, granule + 1))
         if granule == 9:

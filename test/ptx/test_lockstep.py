@@ -10,8 +10,11 @@ import pytest
 
 import tcir.interp.ptx.lockstep.launch as lockstep
 from tcir.interp.ptx.lockstep.abandoned import Divergence
-from tcir.interp.ptx.lockstep.ledger import Ledger
+from tcir.interp.ptx.lockstep.ledger import Ledger, Writes, perform
 from tcir.interp.ptx.lockstep.native import lowering
+from tcir.machine.memory.memories import GlobalMemory
+from tcir.machine.order.clocks import Access
+from tcir.machine.order.shadow import LastShadow
 from tcir.run import RunReport, Uninitialized, run_ptx
 
 from .conftest import HEADER
@@ -209,6 +212,28 @@ def test_without_hazards_a_seed_runs_every_cta_on_its_own() -> None:
     """An operation that completes late may change a result, and nobody would say so."""
     report = run(BODIES["copy"][0], together=True, hazards="off", order_seed=1)[0]
     assert report.ok and report.lockstep == 0
+
+
+def test_what_followers_write_is_defined_and_has_their_names() -> None:
+    memory = GlobalMemory()
+    memory.bind(np.zeros(16, np.uint32), initialized=False)
+    (buffer,) = memory.buffers
+    buffer.shadow = LastShadow(17, "global memory")
+    buffer.shadow.readers[...] = 3
+    ctas = [(0, 0, 0), (4, 0, 0), (6, 0, 0)]
+    at, row, data = np.array([0, 40, 16]), np.arange(3), np.arange(1, 25, dtype=np.uint8)
+    access = Access(((0, 0, 0), "warp 0"), 1, "generic", "line 7")
+    store = Writes(0, at, data.reshape(3, 8), row, row, access)
+    perform(buffer, store, np.array([False, True, True]), ctas)
+    want = np.zeros(64, np.uint8)
+    want[40:48], want[16:24] = np.arange(9, 17), np.arange(17, 25)
+    np.testing.assert_array_equal(buffer.data, want)
+    np.testing.assert_array_equal(buffer.defined, want != 0)
+    np.testing.assert_array_equal(buffer.shadow.readers[:16] == 0, want[::4] != 0)
+    for granule, cta in ((10, 4), (11, 4), (4, 6), (5, 6)):
+        (found,) = buffer.shadow.writers_at(slice(granule, granule + 1))
+        assert found.cta == (cta, 0, 0) and found.site == "line 7"
+    assert np.count_nonzero(buffer.shadow.writer) == 4
 
 
 def test_budget_is_spent_by_followers_too() -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from tcir.machine.jit import jit
 from tcir.machine.order.accesses import Accesses, Twin
 from tcir.machine.order.clocks import Access, Component
 from tcir.machine.order.lane_shadow import Granules, LaneShadow
@@ -290,15 +291,14 @@ class LastShadow(Shadow):
     def record_writes(
         self,
         where: NDArray[np.int64],
+        count: int,
         which: NDArray[np.signedinteger],
         accesses: Sequence[Access | Twin],
     ) -> None:
-        """As `record_write` of several: `which` is the access of each granule."""
+        """As `record_write` of several: `which` is the access of each run of `count` granules."""
         if len(self.accesses) + len(accesses) >= self._room:
             self._compact()
-        self.writer[where] = self.admit(accesses) + which
-        if self.readers[where].any():  # else its pages stay as they are: none
-            self.readers[where] = 0
+        _record_runs(where, count, which + self.admit(accesses), self.writer, self.readers)
 
     def admit(self, accesses: Sequence[Access | Twin]) -> np.int32:
         """The number of the first of further accesses, which `writer` names from now on."""
@@ -322,6 +322,21 @@ class LastShadow(Shadow):
         for record in (self.writer, self.readers, self.constant):
             if record is not None:
                 yield from (record[at : at + PART] for at in range(0, len(record), PART))
+
+
+@jit
+def _record_runs(
+    where: NDArray[np.int64],
+    count: int,
+    access: NDArray[np.signedinteger],
+    writer: NDArray[np.int32],
+    readers: NDArray[np.int32],
+) -> None:
+    for n in range(where.size):
+        for granule in range(where[n], where[n] + count):
+            writer[granule] = access[n]
+            if readers[granule] != 0:  # else its pages stay as they are: none
+                readers[granule] = 0
 
 
 def _same_line(a: Access, b: Access) -> bool:

@@ -136,17 +136,33 @@ class Ledger:
 
 def perform(buffer: Buffer, one: Writes, chosen: NDArray[np.bool_], ctas: Sequence[Triple]) -> None:
     """Writes what the chosen ones of these CTAs do, and notes who did."""
-    mine = chosen[one.row]
-    at, data, row = one.at[mine], one.data[mine], one.row[mine]
-    where = at[:, None] + np.arange(data.shape[1])
-    buffer.data[where] = data
-    if buffer.defined is not None:
-        buffer.written(where, None, None)
+    defined = np.zeros(0, bool) if buffer.defined is None else buffer.defined
+    _store(one.at, one.data, one.row, chosen, buffer.data, defined)
     if buffer.shadow is not None:
-        granules = where[:, :: buffer.granule] // buffer.granule
-        which = np.repeat(row, granules.shape[1])
-        twins = [(one.access, cta) for cta in ctas]
-        buffer.shadow.record_writes(granules.reshape(-1), which, twins)
+        mine = chosen[one.row]
+        buffer.shadow.record_writes(
+            one.at[mine] // buffer.granule, -(-one.nbytes // buffer.granule), one.row[mine],
+            [(one.access, cta) for cta in ctas],
+        )  # fmt: skip
+
+
+@jit
+def _store(
+    at: Index,
+    data: NDArray[np.uint8],
+    row: Index,
+    chosen: NDArray[np.bool_],
+    memory: NDArray[np.uint8],
+    defined: NDArray[np.bool_],
+) -> None:
+    """Of the chosen rows; defined: of the memory, empty if all is."""
+    for n in range(at.size):
+        if chosen[row[n]]:
+            for byte in range(data.shape[1]):
+                memory[at[n] + byte] = data[n, byte]
+            if defined.size:
+                for byte in range(data.shape[1]):
+                    defined[at[n] + byte] = True
 
 
 def performed(buffer: Buffer, one: Writes, chosen: NDArray[np.bool_]) -> bool:
