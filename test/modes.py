@@ -62,6 +62,7 @@ OWN: dict[str, set[str]] = {
         "test_the_groups_that_follow_the_first_one",
         "test_a_leader_is_not_followed_by_those_that_left_another_one_elsewhere",
         "test_many_lanes_compute_as_few_do",
+        "test_jobs_and_lockstep_execute_the_same_sample",
         "test_memory_grows_with_the_ctas_in_flight_not_with_the_grid",
     },
 }
