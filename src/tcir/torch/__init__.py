@@ -5,7 +5,8 @@
     y = model(x)            # on the simulated machine
     model.validate()        # every lowered part, executed after every pass
 
-Or ``torch.compile(module, backend="tcir")`` after ``import tcir.torch``. Needs the extra ``torch``.
+Or ``torch.compile(module, backend="tcir")`` after ``import tcir.torch``; or layer by layer, with
+`Linear` or ``torch.ops.tcir.linear``. Needs the extra ``torch``.
 """
 
 import importlib.util
@@ -16,5 +17,6 @@ if importlib.util.find_spec("torch") is None:
 from tcir.torch.backend import backend
 from tcir.torch.compiled import Compiled, Part
 from tcir.torch.entry import compile
+from tcir.torch.linear import Linear, linear
 
-__all__ = ["Compiled", "Part", "backend", "compile"]
+__all__ = ["Compiled", "Linear", "Part", "backend", "compile", "linear"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch.fx.passes.split_module import split_module
@@ -11,6 +11,9 @@ from torch.utils._pytree import TreeSpec
 
 from tcir._mlir import import_bindings
 from tcir.errors import InputError
+
+DECOMPOSITIONS: dict[torch._ops.OperatorBase, Callable[..., torch.Tensor]] = {}
+"""tcir's own ops as ATen's: each file that defines one adds it."""
 
 
 class _Functional(torch.nn.Module):
@@ -39,7 +42,7 @@ def exported(
     given = (*inputs, *(value.detach() for value in weights.values()))
     try:
         program = torch.export.export(_Functional(module, list(weights)), given, strict=False)
-        program = program.run_decompositions({})  # none: it replaces what is done in place
+        program = program.run_decompositions(DECOMPOSITIONS)  # and replaces what is done in place
     except Exception as error:
         raise InputError(
             f"torch.compile: expected a module that torch.export takes, got {_first(error)}"

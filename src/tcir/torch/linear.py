@@ -1,0 +1,137 @@
+"""`torch.ops.tcir.linear` and `Linear`: a linear layer with its activation as one op of PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import torch
+from torch.nn import functional
+
+from tcir.errors import InputError
+from tcir.torch.compiled import Compiled
+from tcir.torch.entry import compile
+from tcir.torch.exported import DECOMPOSITIONS
+
+ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "none": lambda x: x,
+    "relu": functional.relu,
+    "gelu": functional.gelu,
+    "silu": functional.silu,
+    "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
+}
+
+
+def in_aten(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    activation: str = "none",
+) -> torch.Tensor:
+    """The op in PyTorch's: what `tcir.torch.compile` puts in its place, to fuse it with others."""
+    return ACTIVATIONS[activation](functional.linear(x, weight, bias))
+
+
+class _Layer(torch.nn.Module):
+    """The op as a module."""
+
+    def __init__(self, activation: str) -> None:
+        super().__init__()
+        self.activation = activation
+
+    def forward(
+        self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """What the op computes."""
+        return in_aten(x, weight, bias, self.activation)
+
+
+@torch.library.custom_op("tcir::linear", mutates_args=(), device_types="cpu")
+def linear(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    activation: str = "none",
+) -> torch.Tensor:
+    """act(x @ weight.T + bias) on the simulated machine; compiled once for all x of a shape.
+
+    x: [..., K], weight: [N, K], bias: [N], all of f16, bf16 or f32 (multiplied as tf32).
+    InputError for what `layers` does not lower.
+    """
+    given = tuple(each for each in (x, weight, bias) if each is not None)
+    if activation not in ACTIVATIONS:
+        raise InputError(
+            f"tcir.linear: activation: expected {', '.join(ACTIVATIONS)}, got {activation!r}"
+        )
+    if x.ndim < 2 or weight.ndim != 2 or x.shape[-1] != weight.shape[1]:
+        raise InputError(
+            "tcir.linear: expected x of [..., K] and weight of [N, K] (as torch.nn.Linear has it), "
+            f"got {list(x.shape)} and {list(weight.shape)}"
+        )
+    if bias is not None and bias.shape != weight.shape[:1]:
+        raise InputError(
+            f"tcir.linear: bias: expected [{weight.shape[0]}], an element for each row of the "
+            f"weight, got {list(bias.shape)}"
+        )
+    if x.dtype not in (torch.float16, torch.bfloat16, torch.float32) or any(
+        each.dtype != x.dtype for each in given
+    ):
+        kinds = ", ".join(str(each.dtype)[6:] for each in given)
+        raise InputError(
+            "tcir.linear: expected tensors of one type out of float16, bfloat16, float32: what the "
+            f"tensor core multiplies, got {kinds}"
+        )
+    result = _compiled(tuple((tuple(each.shape), each.dtype) for each in given), activation)(*given)
+    assert isinstance(result, torch.Tensor)
+    return result
+
+
+@linear.register_fake
+def _(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    activation: str = "none",
+) -> torch.Tensor:
+    return x.new_empty((*x.shape[:-1], weight.shape[0]))
+
+
+DECOMPOSITIONS[torch.ops.tcir.linear.default] = in_aten
+
+
+@lru_cache(maxsize=64)
+def _compiled(given: tuple[tuple[tuple[int, ...], torch.dtype], ...], activation: str) -> Compiled:
+    """The kernel for arguments of these shapes and types."""
+    examples = [torch.zeros(shape, dtype=kind) for shape, kind in given]
+    compiled = compile(_Layer(activation).eval(), examples)
+    left = [part for part in compiled.table if part.kernel is None]
+    if left:
+        raise InputError(f"tcir.linear: expected a layer that `layers` lowers, got {left[0]}")
+    return compiled
+
+
+class Linear(torch.nn.Linear):
+    """`torch.nn.Linear` followed by an activation, as one kernel on the simulated machine.
+
+    Its state is that of `torch.nn.Linear`: `load_state_dict` takes the same names. It has no
+    gradients.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        *,
+        activation: str = "none",
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(in_features, out_features, bias, dtype=dtype)
+        self.activation = activation
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """act(x @ weight.T + bias)."""
+        result = torch.ops.tcir.linear(x, self.weight, self.bias, self.activation)
+        assert isinstance(result, torch.Tensor)
+        return result
