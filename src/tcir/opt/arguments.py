@@ -7,10 +7,10 @@ import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from tcir import __version__
 from tcir.errors import InputError, UnknownNameError, did_you_mean
 from tcir.passmanager.pipeline import Pipeline, make_pass, named_pipeline, suggested_passes
 from tcir.target import DEFAULT_TARGET, TARGETS
+from tcir.version import Version
 
 CODE = ("llvm", "ptx", "cubin", "sass")
 """Values of ``--emit`` that are generated code."""
@@ -44,7 +44,7 @@ def make_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("--version", action="version", version=f"%(prog)s {__version__}")
+    add("--version", action=Version)
     add("input", nargs="?", default="-", metavar="FILE", help="MLIR text; - is standard input")
     add("-o", dest="output", default="-", metavar="FILE", help="result; - is standard output")
     add("--emit", choices=_EMITS, default="mlir", help="form of the result (default mlir)")
@@ -126,6 +126,12 @@ def make_parser() -> argparse.ArgumentParser:
     add("--mlir-print-ir-after", action="append", default=[], metavar="PASS,...", help="")
     add("--mlir-print-ir-before-all", action="store_true", help="IR to standard error")
     add("--mlir-print-ir-after-all", action="store_true", help="IR to standard error")
+    add("--mlir-print-ir-after-change", action="store_true",
+        help="with -after, -after-all: only after passes that changed the program")  # fmt: skip
+    add("--mlir-print-ir-after-failure", action="store_true",
+        help="IR to standard error after a pass that fails")  # fmt: skip
+    add("--mlir-elide-elementsattrs-if-larger", type=int, metavar="N",
+        help="leave out the elements of constants with more than N")  # fmt: skip
     add("--mlir-print-ir-tree-dir", metavar="DIR", help="IR after each pass to files in DIR")
     add("--mlir-timing", action="store_true", help="seconds of each pass to standard error")
     add(

@@ -121,6 +121,7 @@ class _ChunkRun(Watcher):
         self.report: Report | None = None
         self.checkpoint: Checkpoint | None = None
         self.saved = ""
+        self.running: tuple[Pass, ir.Module] | None = None
         self.signature: Signature | None = None
         self.works: dict[str, Work] = {}
 
@@ -197,10 +198,12 @@ class _ChunkRun(Watcher):
 
     def before_pass(self, index: int, item: Pass, module: ir.Module) -> None:
         self.progress.start(item.name)
+        self.running = (item, module)
         self._note(item.name, index - 1)
         self.printer.before(item, module)
 
     def after_pass(self, index: int, item: Pass, module: ir.Module) -> None:
+        self.running = None
         self.printer.after(index, item, module)
         if self.signature is not None:
             from tcir.program.launch_table import works_in
@@ -236,10 +239,12 @@ class _ChunkRun(Watcher):
 
     @contextmanager
     def _reproducer_of_failures(self) -> Iterator[None]:
-        """Saves a reproducer of a pass that raised, if requested by the flag."""
+        """Saves a reproducer of a pass that raised, and prints what it left, where flags say so."""
         try:
             yield
         except Exception as error:
+            if self.running is not None:
+                self.printer.failed(*self.running)
             path = self.arguments.mlir_pass_pipeline_crash_reproducer
             if path and self.checkpoint is not None and not isinstance(error, OSError):
                 save_reproducer(self.arguments, self.pipeline, self.checkpoint, path)

@@ -26,6 +26,7 @@ class IrPrinter:
         self.arguments = arguments
         self._before = _names(arguments.mlir_print_ir_before)
         self._after = _names(arguments.mlir_print_ir_after)
+        self._last = ""  # with --mlir-print-ir-after-change: the program before the pass
 
     def check(self, pipeline: Pipeline) -> None:
         """Rejects names of passes that do not run: their dump would silently never appear."""
@@ -41,18 +42,27 @@ class IrPrinter:
         text = module.operation.get_asm(
             enable_debug_info=self.arguments.mlir_print_debuginfo,
             print_generic_op_form=self.arguments.mlir_print_op_generic,
+            large_elements_limit=self.arguments.mlir_elide_elementsattrs_if_larger,
         )
         return str(text).rstrip("\n") + "\n"
 
     def before(self, item: Pass, module: ir.Module) -> None:
+        if self.arguments.mlir_print_ir_after_change:
+            self._last = self.text(module)
         if self.arguments.mlir_print_ir_before_all or item.name in self._before:
             self._dump("Before", item, module)
 
     def after(self, index: int, item: Pass, module: ir.Module) -> None:
-        if self.arguments.mlir_print_ir_after_all or item.name in self._after:
+        wanted = self.arguments.mlir_print_ir_after_all or item.name in self._after
+        if wanted and self._last != self.text(module):
             self._dump("After", item, module)
         if self.arguments.mlir_print_ir_tree_dir:
             self.save(f"{index}_{item.name}.mlir", self.text(module))
+
+    def failed(self, item: Pass, module: ir.Module) -> None:
+        """What a pass that failed has left."""
+        if self.arguments.mlir_print_ir_after_failure:
+            self._dump("After Failed", item, module)
 
     def save(self, name: str, text: str) -> None:
         """Writes a file of --mlir-print-ir-tree-dir, if it is asked for."""

@@ -6,12 +6,12 @@ import argparse
 from pathlib import Path
 from typing import NoReturn
 
-from tcir import __version__
 from tcir.debug.command import FORMS
 from tcir.errors import LaunchError
 from tcir.files import refusal
 from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS
 from tcir.target import DEFAULT_TARGET
+from tcir.version import Version
 
 _EPILOG = """\
 missing sizes are taken from the files that the compiler wrote next to the PTX
@@ -66,7 +66,7 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    p.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    p.add_argument("--version", action=Version)
     p.add_argument("file", nargs="?", help="PTX text, CUDA C++ (.cu), or - for standard input")
     p.add_argument("--entry", help="entry function, if the module has more than one")
     p.add_argument("--grid", type=_sizes, metavar="X[,Y,Z]", help="CTAs")

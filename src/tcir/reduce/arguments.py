@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import NoReturn
 
-from tcir import __version__
 from tcir.errors import InputError
+from tcir.version import Version
 
 _EPILOG = """\
 examples:
@@ -42,7 +42,7 @@ def make_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("--version", action="version", version=f"%(prog)s {__version__}")
+    add("--version", action=Version)
     add("-o", dest="output", metavar="FILE", help="default: NAME.reduced.mlir or .ptx")
     add(
         "--test",

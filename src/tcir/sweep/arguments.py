@@ -7,10 +7,10 @@ import os
 from pathlib import Path
 from typing import NoReturn
 
-from tcir import __version__
 from tcir.errors import InputError
 from tcir.files import check_writable
 from tcir.target import DEFAULT_TARGET, TARGETS
+from tcir.version import Version
 
 _EPILOG = """\
 Times are modelled, not measured: docs/tc-bench.md says how.
@@ -53,7 +53,7 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    top.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    top.add_argument("--version", action=Version)
     ways = top.add_subparsers(dest="way", required=True, metavar="{compare,sweep,validate}")
     compare = _way(ways, "compare", "every schedule that accepts the program, in one table")
     sweep = _way(ways, "sweep", "every combination of values of a pipeline's options")

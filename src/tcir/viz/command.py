@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tcir import __version__
 from tcir.errors import Error, InputError
 from tcir.files import check_writable, load_array, write_atomic
 from tcir.layout import LayoutError
 from tcir.streams import write_output
 from tcir.target import DEFAULT_TARGET, TARGETS
+from tcir.version import Version
 
 from .picture import Picture
 
@@ -56,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
     top = _Parser(
         prog="tc-viz", description="Draws layouts, fragments, memories, schedules and reports."
     )
-    top.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    top.add_argument("--version", action=Version)
     views = top.add_subparsers(dest="view", required=True)
 
     def view(name: str, words: str) -> argparse.ArgumentParser:

@@ -1,0 +1,42 @@
+"""``--version`` of the commands: tcir, and what it makes code with."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import platform
+from collections.abc import Sequence
+
+from tcir import __version__
+from tcir.streams import write_output
+
+TOOLS = {
+    "torch-mlir": "MLIR",
+    "llvmlite": "LLVM",
+    "nvidia-cuda-nvcc": "ptxas",
+    "nvidia-cuda-nvdisasm": "nvdisasm",
+    "numba": "compiled parts of the machine",
+}
+"""Packages, and what of them is used."""
+
+
+class Version(argparse.Action):
+    """Prints the versions, and ends the command."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, help="versions, also of MLIR, LLVM, ptxas")
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        write_output(text(parser.prog).encode())
+        parser.exit()
+
+
+def text(program: str) -> str:
+    """The versions, a line each."""
+    lines = [f"{program} {__version__} (Python {platform.python_version()})"]
+    for package, role in TOOLS.items():
+        try:
+            lines.append(f"  {package} {importlib.metadata.version(package)}: {role}")
+        except importlib.metadata.PackageNotFoundError:
+            lines.append(f"  {package} is not installed: {role}")
+    return "\n".join([*lines, ""])
