@@ -18,6 +18,7 @@ from tcir.machine.events import EventStream, Recording
 from tcir.machine.numerics.products import Products
 from tcir.machine.sample import Sample
 from tcir.run import RunReport, Uninitialized, ptx_target, run_ptx
+from tcir.target import DEFAULT_TARGET
 from tcir.time import ModelledTime, in_sequence, modelled_time
 from tcir.time.trace import trace
 from tcir.triton.addresses import Addresses
@@ -172,7 +173,7 @@ class Launches:
             file=self.messages,
         )
         if self.trace is not None:
-            write_atomic(self.trace, trace(self.streams, "sm_100a"))
+            write_atomic(self.trace, trace(self.streams, DEFAULT_TARGET.name))
 
     def say(self, words: str) -> None:
         """One line, once."""
