@@ -173,7 +173,7 @@ that depends on it:
 
 {_table("answer", "a shift of 32 bytes of columns by one lane", answers)}
 
-Of ResNet-50's convolutions [no choice of schedule](convolution.md#choosing---pipelineconv) depends
+Of ResNet-50's convolutions [no choice of schedule](convolution.md#choosing-a-schedule) depends
 on it."""
 
 
