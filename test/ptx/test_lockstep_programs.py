@@ -251,7 +251,7 @@ def check(count: int, *, same: bool = False) -> Counter[str]:
 def test_random_programs() -> None:
     found = check(60, same=True)
     assert found["compiled"] > found["with numpy between"] > 5 and found["wrong"] > 5, found
-    assert found["together"] > 20, found
+    assert found["together"] > 10, found  # of several processes, each has fewer alike
 
 
 @pytest.mark.slow
