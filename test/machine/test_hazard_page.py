@@ -51,7 +51,7 @@ def known_tests() -> set[str]:
     names = {str(missing) for missing in OMISSIONS}
     for module in (test_pairs, test_mistakes, test_clusters):
         names |= set(module.PAIRS)
-    for folder in ("machine", "ptx", "corpus"):
+    for folder in ("machine", "ptx", "corpus", "hopper"):
         for path in (ROOT / "test" / folder).glob("test_*.py"):
             names |= set(re.findall(r"^def (test_\w+)", path.read_text(), re.M))
     return names

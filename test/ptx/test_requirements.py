@@ -42,6 +42,7 @@ FORMS = [
     ("barrier.cluster.arrive;", "7.8", "sm_90", "sm_80"),
     ("elect.sync %r1|%p1, 0xffffffff;", "8.0", "sm_90", "sm_80"),
     ("setmaxnreg.inc.sync.aligned.u32 128;", "8.0", "sm_90a", "sm_90"),
+    ("wgmma.fence.sync.aligned;", "8.0", "sm_90a", "sm_100a"),
     ("redux.sync.add.s32 %r1, %r2, 0xffffffff;", "7.0", "sm_80", "sm_75"),
     ("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r2], {%r1};", "7.8", "sm_90", "sm_80"),
     ("fma.rn.f32x2 %rd1, %rd2, %rd3, %rd4;", "8.6", "sm_100", "sm_90"),

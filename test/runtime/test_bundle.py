@@ -116,7 +116,7 @@ def test_a_changed_expectation_is_noticed(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ("wgmma.fence.sync.aligned;", "no expected result"),
+        ("vmin.s32.s32.s32 %r0, %r0, %r0;", "no expected result"),
         ("add.f32 %f3, %f3, %f0; st.global.u32 [%d2+4096], %r0;", "the machine objects to"),
     ],
 )

@@ -13,6 +13,7 @@ from tcir.interp.ptx.registers import Slots, WarpStorage
 from tcir.interp.ptx.registry import DECODERS, REFUSED, find, nearest
 from tcir.interp.ptx.syntax import Function, Instruction, Module, Site
 from tcir.interp.ptx.threads import FAMILIES, in_threads
+from tcir.interp.ptx.wgmma_watch import watch
 
 #: What alloca can hand out to one thread, far above what kernels declare.
 STACK, STACK_ALIGNMENT = 16 << 10, 256
@@ -81,6 +82,7 @@ def decode(module: Module, function: Function, layout: Layout, globals_: dict[st
         code[at].gives_up = True
     last = code[-1].site if code else Site(function.line, function.name)
     code.append(Op(EXIT, no_effect, last))
+    watch(code)
     reached = _reachable(code)
     return Program(
         function,

@@ -11,6 +11,7 @@ from tcir.interp.ptx.lanes import FULL, LANE_MASK
 from tcir.interp.ptx.launch import LaunchState
 from tcir.interp.ptx.registers import LocalMemory, WarpStorage, unsigned_view
 from tcir.interp.ptx.syntax import Frame, Site
+from tcir.interp.ptx.wgmma_registers import WgmmaRegisters
 from tcir.machine import Agent, Finding, MachineError
 from tcir.machine.memory.undefined import Origin, Undefined
 from tcir.machine.order.involved import lane_words
@@ -46,6 +47,7 @@ class Warp:
         "unknown",
         "v",
         "waiting",
+        "wgmma",
     )  # fmt: skip
 
     def __init__(self, storage: WarpStorage, launch: LaunchState, agent: Agent, index: int) -> None:
@@ -66,6 +68,7 @@ class Warp:
         self.p: list[int] = [0] * len(self.names)
         self.undef: list[int] = [FULL] * len(self.names)
         self.unknown: dict[int, Unknown] = {}
+        self.wgmma = WgmmaRegisters()
         self._initialise(storage)
 
     def _initialise(self, storage: WarpStorage) -> None:

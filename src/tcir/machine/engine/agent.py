@@ -82,6 +82,7 @@ from tcir.machine.tma.bulk import Bulk
 from tcir.machine.tma.tensormap import TensorMaps
 from tcir.machine.tma.unit import Tma
 from tcir.machine.tmem.unit import Tmem
+from tcir.machine.wgmma.unit import Wgmma
 
 Body = Callable[[Any], Generator[Any, Any, None]]
 """What an agent runs: a generator that is given the agent."""
@@ -116,7 +117,7 @@ class Agent:
     """The units: `memory` (ld, st), `strong` (what those with a scope release and acquire),
     `cp_async`, `st_async`, `barrier`, `cluster_barrier`, `mbarrier`, `bulk` (cp.async.bulk and its
     groups), `tma` (cp.async.bulk.tensor), `tensormap`, `tmem` (tcgen05.alloc, ld, st, wait),
-    `tensor_core` (tcgen05.mma, cp, shift, commit), `launch_control` and `grid_control`."""
+    `tensor_core` (tcgen05.mma, cp, shift, commit), `wgmma`, `launch_control` and `grid_control`."""
 
     def __init__(self, cta: CtaProtocol, name: str, warp: int, threads: int, body: Body) -> None:
         self.cta, self.name, self.warp, self.threads = cta, name, warp, threads
@@ -167,6 +168,7 @@ class Agent:
         self.tma = Tma(self, self.memory, self.bulk, self.tensormap)
         self.tmem = Tmem(self, self.memory)
         self.tensor_core = TensorCore(self)
+        self.wgmma = Wgmma(self, self.memory)
         self.launch_control = LaunchControl(self, self.memory)
         self.grid_control = GridControl(self)
 
@@ -175,7 +177,7 @@ class Agent:
         self.tensor_threads.clear()
         del self.memory, self.strong, self.cp_async, self.st_async, self.barrier
         del self.cluster_barrier, self.mbarrier, self.bulk, self.tensormap, self.tma, self.tmem
-        del self.tensor_core, self.launch_control, self.grid_control
+        del self.tensor_core, self.wgmma, self.launch_control, self.grid_control
 
     # --- scheduling ------------------------------------------------------------------------------
 

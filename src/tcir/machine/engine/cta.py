@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from tcir.machine.engine.agent import Agent, Body
 from tcir.machine.findings import Finding, Unpromised
 from tcir.machine.memory.memories import RANK_SHIFT, SharedMemory
@@ -55,6 +57,7 @@ class Cta:
         """The last access of each component of another CTA to this one's memories."""
         self.collectors: dict[str, Collected] = {}
         """The tensor core's buffers for operands: "a", "b0" to "b3"; of a pair at its even CTA."""
+        self.warpgroups: dict[int, dict[int, tuple[tuple[Hashable, ...], object]]] = {}
 
     def agent(
         self,
@@ -159,6 +162,19 @@ class Cta:
                     ),
                     "never-awaited", agent.bulk.last, end,
                     "cp.async.bulk.commit_group and wait_group.read",
+                )  # fmt: skip
+            if agent.wgmma.complete < agent.wgmma.issued:
+                self.report(
+                    "error", "never-awaited", agent.wgmma.last, end,
+                    "wgmma.commit_group and wait_group",
+                )  # fmt: skip
+            if not agent.wgmma.issued:
+                continue
+            group = [a.wgmma.issued for a in self.agents if a.warp // 4 == agent.warp // 4]
+            if len(set(group)) > 1 and agent.wgmma.issued == max(group):
+                self.report(
+                    "error", "warpgroup", agent.wgmma.last, end,
+                    f"the other warps of the warpgroup: they issued {group} wgmma",
                 )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ The classes themselves are in `tcir.machine.engine`, above the units.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -112,6 +112,8 @@ class CtaProtocol(Protocol):
     acquired_maps: dict[int, dict[Component, tuple[int, Clock]]]
     """Of tensor maps in global memory: the last acquire of each agent, and what it knew then."""
     collectors: dict[str, Collected]
+    warpgroups: dict[int, dict[int, tuple[tuple[Hashable, ...], object]]]
+    """What the n-th wgmma of a warpgroup is, by the first of its warps."""
 
     @property
     def machine(self) -> MachineProtocol: ...

@@ -140,6 +140,8 @@ def missing_edge(first: Access, second: Access, same_thread: bool, one_cluster: 
             return f"tcgen05.commit after the {first.kind}{by}, and a wait on its mbarrier"
         case "TMA load":
             return "a wait on the mbarrier that the TMA load signals"
+        case "wgmma":
+            return "wgmma.commit_group and wait_group, then a barrier or an arrival"
         case "cp.async":
             return "cp.async.wait_group (or an arrival that tracks it), then a barrier"
         case "TMA store":

@@ -1,0 +1,107 @@
+"""Registers that wgmma reads and writes behind the program's back (PTX ISA 9.7.15.7).
+
+A register of D or A may be touched by anything else only after a wait for the wgmma, and a wgmma
+may take what something else touched only behind wgmma.fence. So in a kernel with wgmma the
+instructions that name such registers tell here what they touch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from tcir.interp.ptx.registers import U32
+from tcir.interp.ptx.syntax import Site
+from tcir.machine import Agent
+from tcir.machine.wgmma.unit import Flight
+
+POISON = np.uint32(0xCBCBCBCB)
+Put = Callable[[np.ndarray], None]
+"""Writes a result [16, n] to the registers of D."""
+
+
+class RegisterFile(Protocol):
+    """Of a warp."""
+
+    agent: Agent
+    v: list[dict[int, np.ndarray]]
+    undef: list[int]
+    names: list[str]
+
+
+class WgmmaRegisters:
+    """Those of one warp. in_flight: slot -> the last wgmma that has it."""
+
+    def __init__(self) -> None:
+        self.in_flight: dict[int, Flight] = {}
+        self.accumulators: dict[tuple[int, ...], tuple[Flight, Put]] = {}
+        self.fenced = False
+        self.touched: dict[int, Site] = {}
+        """Since the last wgmma.fence, by anything but a wgmma on the same accumulator."""
+        self.shapes: dict[int, tuple[int, ...]] = {}
+        """The accumulator that a register was last part of since the last wgmma.fence."""
+
+    def fence(self) -> None:
+        """wgmma.fence."""
+        self.fenced = True
+        self.touched.clear()
+        self.shapes.clear()
+
+    def touch(self, w: RegisterFile, slots: tuple[int, ...], site: Site) -> None:
+        """Another instruction reads or writes registers."""
+        for slot in slots:
+            self.touched[slot] = site
+            if slot in self.in_flight:
+                self._early(w, self.in_flight[slot], slot, site)
+
+    def take(
+        self, w: RegisterFile, d: tuple[int, ...], a: tuple[int, ...], site: Site
+    ) -> Flight | None:
+        """Checks the registers of a wgmma; the one in flight that leaves its D."""
+        for slot in (*d, *a):
+            other = self.shapes.get(slot)
+            if not self.fenced or slot in self.touched or other is not None and other != d:
+                where = self.touched.get(slot, "the start of the kernel")
+                w.agent.cta.report(
+                    "error", "missing-wgmma-fence", where, site,
+                    "wgmma.fence between another access to a register of D or A "
+                    f"({w.names[slot]}) and the wgmma (PTX ISA 9.7.15.7)",
+                )  # fmt: skip
+                break
+        before = self.accumulators.get(d)
+        results = {slot for other in self.accumulators for slot in other}
+        for slots, clashes in ((d, set(self.in_flight) if before is None else set()), (a, results)):
+            for slot in slots:
+                if slot in clashes:
+                    self._early(w, self.in_flight[slot], slot, site)
+                    break
+        return before[0] if before is not None else None
+
+    def fly(
+        self, w: RegisterFile, d: tuple[int, ...], a: tuple[int, ...], flight: Flight, put: Put
+    ) -> None:
+        """A wgmma is issued: what D holds until the wait is nobody's."""
+        self.accumulators[d] = flight, put
+        for slot in (*d, *a):
+            self.in_flight[slot] = flight
+        for slot in d:
+            self.shapes[slot] = d
+            w.v[U32][slot][:] = POISON
+            w.undef[slot] = 0
+
+    def land(self, complete: int) -> None:
+        """A wait covers the operations up to that number."""
+        for d, (flight, put) in list(self.accumulators.items()):
+            if flight.number <= complete and flight.result is not None:
+                put(flight.result)
+                del self.accumulators[d]
+        self.in_flight = {s: f for s, f in self.in_flight.items() if f.number > complete}
+
+    def _early(self, w: RegisterFile, flight: Flight, slot: int, site: Site) -> None:
+        w.agent.cta.report(
+            "error", "wgmma-in-flight", flight.site, site,
+            f"wgmma.commit_group and wait_group in front of an access to {w.names[slot]}, which "
+            "the wgmma reads or writes until then (PTX ISA 9.7.15.7)",
+        )  # fmt: skip

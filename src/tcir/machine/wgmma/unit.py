@@ -1,0 +1,202 @@
+"""wgmma.mma_async, commit_group and wait_group, as one warp of a warpgroup takes part in them.
+
+A warp's share is the 16 rows of D that its registers hold; the whole of A and B counts as read. Its
+operations complete in order. What reads shared memory is ordered for others by wait_group, then
+a barrier or an arrival (PTX ISA 9.7.15.7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.errors import MachineError
+from tcir.machine.memory.generic import Memory
+from tcir.machine.memory.protocols import AgentProtocol
+from tcir.machine.numerics.types import MmaTypes
+from tcir.machine.numerics.wgmma import Product, wgmma_product
+from tcir.machine.order.clocks import Access, Component
+from tcir.machine.order.operation import Blocking, Operation
+from tcir.machine.refusal import Refusal
+from tcir.machine.tensor_core.descriptor import element_table
+from tcir.machine.wgmma.descriptor import decode_matrix
+
+Codes = np.ndarray
+WARPS = 4
+ROWS = 64
+
+
+@dataclass(frozen=True)
+class WgmmaForm:
+    """One instruction. major: "K" or "MN", of A and of B."""
+
+    n: int
+    k: int
+    bits: int
+    types: MmaTypes
+    major: tuple[str, str] = ("K", "K")
+    saturate: bool = False
+
+
+@dataclass(eq=False)
+class Flight:
+    """An issued wgmma. d: D before, or the operation that leaves it; result: D after, once done."""
+
+    form: WgmmaForm
+    number: int
+    site: object
+    d: NDArray[np.uint32] | Flight | None
+    result: NDArray[np.uint32] | None = None
+
+
+class Wgmma:
+    """The wgmma of one warp: how many it issued, and where its groups end."""
+
+    def __init__(self, agent: AgentProtocol, memory: Memory) -> None:
+        self.agent, self.memory, self.cta = agent, memory, agent.cta
+        self.component: Component = ("wgmma", agent.me)
+        self.issued = 0
+        self._committed: list[int] = []
+        self._flying: list[Operation] = []
+        """Those that no wait has covered, the last one issued last."""
+        self.last: object = None
+        """Site of the last one."""
+
+    @property
+    def quarter(self) -> int:
+        """Which 16 rows of D its registers hold."""
+        return self.agent.warp % WARPS
+
+    def issue(
+        self,
+        form: WgmmaForm,
+        a: int | Codes,
+        b: int,
+        d: NDArray[np.uint32] | Flight | None,
+        *,
+        site: object,
+    ) -> Flight:
+        """a: descriptor, or codes [16, K] from registers; d: [16, n], None: scale-d is false."""
+        agent = self.agent
+        agent.proceed(site)
+        agent.lanes.learn()
+        self._together((form, a if isinstance(a, int) else "registers", b, d is not None), site)
+        self.issued += 1
+        self.last = site
+        flight = Flight(form, self.issued, site, d)
+        rows = slice(16 * self.quarter, 16 * self.quarter + 16)
+        access = Access(self.component, self.issued, "wgmma", site, "async")
+        of_b = self._shared(b, form.n, form, 1, access)
+        registers, of_a = np.empty(0), None
+        if isinstance(a, int):
+            of_a = self._shared(a, ROWS, form, 0, access)
+        else:
+            registers = a
+        counters = agent.machine.counters
+        if self.quarter == 0:
+            counters.mma += 1
+            counters.mma_untimed += 1
+            counters.products += ROWS * form.n * form.k
+            counters.shared_to_tensor += 32 * (form.n + (ROWS if of_a is not None else 0))
+
+        def run() -> None:
+            codes_b = self._codes(of_b, form, site)
+            codes_a = registers if of_a is None else self._codes(of_a[rows], form, site)
+            before = flight.d.result if isinstance(flight.d, Flight) else flight.d
+            product = Product(form.types, form.saturate)
+            flight.result = wgmma_product(codes_a, codes_b, before, product)
+            flight.d = None
+
+        operation = Operation(site, run, tuple(self._flying[-1:]))
+        self._flying.append(operation)
+        agent.cta.launch(operation)
+        return flight
+
+    def commit(self, *, site: object) -> None:
+        """wgmma.commit_group."""
+        self.agent.proceed(site)
+        self._committed.append(self.issued)
+
+    def wait(self, pending: int, *, site: object) -> Blocking:
+        """wgmma.wait_group: all but the last `pending` groups are complete."""
+        agent = self.agent
+        agent.proceed(site)
+        groups = self._committed[: len(self._committed) - pending]
+        last = groups[-1] if groups else 0
+        covered = len(self._flying) - (self.issued - last)
+        if covered > 0:
+            needed = self._flying[covered - 1]
+            yield from agent.wait(lambda: needed.done, lambda: f"wgmma groups at {site}")
+            del self._flying[:covered]
+        agent.lanes.learn()
+        agent.clock[self.component] = max(self.complete, last)
+
+    @property
+    def complete(self) -> int:
+        """The last operation that a wait covers."""
+        return self.agent.clock.get(self.component, 0)
+
+    # --- operands --------------------------------------------------------------------------------
+
+    def _shared(
+        self, bits: int, rows: int, form: WgmmaForm, which: int, access: Access
+    ) -> NDArray[np.int64]:
+        """Addresses of the elements [rows, k] of an operand, whose read is recorded."""
+        size = max(8, form.bits)
+        try:
+            base, table = element_table(
+                decode_matrix(bits), rows, 256 // size, size, form.major[which]
+            )
+        except Refusal as refusal:
+            raise MachineError.of(refusal, access.site) from None
+        at = base + table
+        smem = self.cta.smem
+        smem.check(int(at.min()), int(at.max()) + size // 8, access.site)
+        if smem.shadow is not None:
+            self.agent.note_read(smem.shadow, np.unique(at // 4), access)
+        return at
+
+    def _codes(self, at: NDArray[np.int64], form: WgmmaForm, site: object) -> Codes:
+        """What the elements hold; undefined ones are reported."""
+        size = max(8, form.bits) // 8
+        smem = self.cta.smem
+        missing = smem.missing(
+            at[..., None] + np.arange(size), self.memory.origin("shared memory", site)
+        )
+        if missing is not None:
+            self.cta.report_undefined(missing.origin, site)
+        codes: Codes = smem.view(np.dtype(f"u{size}"))[at // size]
+        if form.bits == 1:
+            return np.unpackbits(codes, axis=-1, bitorder="little")
+        return codes
+
+    # --- the warpgroup ---------------------------------------------------------------------------
+
+    def _together(self, what: tuple[Hashable, ...], site: object) -> None:
+        """All four warps execute the same instruction, with the same descriptors."""
+        cta, group = self.cta, self.agent.warp // WARPS
+        if len(cta.agents) < WARPS * (group + 1):
+            raise MachineError(
+                "warpgroup",
+                f"expected four warps, the first a multiple of four (PTX ISA 9.7.15), got a CTA of "
+                f"{len(cta.agents)}: launch a multiple of 128 threads",
+                site=site,
+            )
+        rounds = cta.warpgroups.setdefault(group, {})
+        first = rounds.setdefault(self.issued, (what, site))
+        if first != (what, site):
+            raise MachineError(
+                "warpgroup",
+                f"expected the same wgmma with the same operands in all four warps, as at "
+                f"{first[1]}: {_words(first[0])}; got {_words(what)} in warp {self.agent.warp}",
+                site=site,
+            )
+
+
+def _words(what: tuple[Hashable, ...]) -> str:
+    _, a, b, accumulates = what
+    named = [hex(x) if isinstance(x, int) else str(x) for x in (a, b)]
+    return f"A {named[0]}, B {named[1]}, scale-d {'true' if accumulates else 'false'}"
