@@ -90,7 +90,7 @@ def test_gemm_that_stores_by_tma(drop: str) -> None:
     with context, ir.Location.unknown():
         module = ir.Module.parse(SOURCE)
         RaiseToTc().run(module)
-        TileGemm().run(module)
+        TileGemm(n_tile=64).run(module)
         module = by_tma(module)
         for each in (None, MultiBuffer(stages=2), PlaceBarriers(), PlanMemory(), AssignRoles()):
             if each is not None:

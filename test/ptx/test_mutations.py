@@ -130,7 +130,7 @@ def own() -> list[Subject]:
     return [
         _compiled("shift-reuse", CONV, "conv-shift-reuse", stages=2),
         _compiled("implicit-gemm", CONV, "conv-implicit-gemm", stages=3),
-        _compiled("matmul", MATMUL, "matmul", stages=2),
+        _compiled("matmul", MATMUL, "matmul", stages=2, n_tile=80),
     ]
 
 

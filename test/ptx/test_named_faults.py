@@ -23,7 +23,7 @@ BLOCKED = "blocked_128x4"
 CONV = Conv(1, 9, 9, 8, 16, 3, 3)
 MAKERS: dict[str, Callable[[], tcir.Kernel]] = {
     # Five steps of K through a ring of four slots; two CTAs.
-    "matmul": lambda: tcir.compile(Matmul(256, 64, 320).text(), "gemm"),
+    "matmul": lambda: tcir.compile(Matmul(256, 64, 320).text(), "gemm", n_tile=64),
     "block-scaled": lambda: tcir.compile(
         BlockScaled(m=128, n=64, k=512).op(BLOCKED, BLOCKED), "gemv-padded-n", pad_n=64,
         schedule="single",
