@@ -97,6 +97,6 @@ BREAKS: dict[str, tuple[str, Edit]] = {
      for what, each in BREAKS.items()],
 )  # fmt: skip
 def test_break(at: str, edit: Edit) -> None:
-    pipeline = tcir.named_pipeline("gemm", swap="always")
+    pipeline = tcir.named_pipeline("gemm", swap="always", n_tile=48)
     caught = run_broken(SQUARE.linalg(), pipeline, at, edit, orders=1)
     assert caught.at == at and caught.by in SEEN, caught.text
