@@ -13,10 +13,10 @@ help: ## this list
 
 venv: $(STAMP) ## .venv with tcir (editable) and what the tests need
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv "$(VENV)"
 	"$(BIN)/python" -m pip install --quiet --upgrade pip
-	"$(BIN)/python" -m pip install --quiet -e '.[test]'
+	"$(BIN)/python" -m pip install --quiet -c constraints.txt -e '.[test]'
 	@touch "$(STAMP)"
 
 demo: $(STAMP) ## a ResNet-50 layer and an NVFP4 GEMV from linalg to cubin, executed
@@ -57,7 +57,7 @@ docs: $(STAMP) ## write the generated pages and pictures of docs/
 	"$(BIN)/python" -m tcir.tools.dev.roofline_page
 
 site: $(STAMP) ## the documentation as a site, in build/site (extra docs)
-	"$(BIN)/python" -m pip install --quiet -e '.[docs]'
+	"$(BIN)/python" -m pip install --quiet -c constraints.txt -e '.[docs]'
 	"$(BIN)/python" -m mkdocs build --strict
 
 peers: $(STAMP) ## kernels of other compilers and libraries on the simulated machine (those that are installed)

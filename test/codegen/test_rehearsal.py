@@ -30,7 +30,8 @@ PRODUCT = """func.func @f(%a: tensor<32x64xf16>, %b: tensor<64x16xf16>, %c: tens
   return %0 : tensor<32x16xf32>
 }
 """
-DIVIDES_BY_ZERO = "linalg-block-pack-matmul{block-factors=0,0,0}"
+READS_BEYOND = "linalg-block-pack-matmul{block-factors=16,16,16 mnk-order=7,8,9}"
+"""There are loops 0, 1 and 2."""
 
 
 def extract(position: int) -> str:
@@ -106,10 +107,10 @@ def test_a_pass_from_outside_that_crashes_the_verifier_is_named() -> None:
 
 @pytest.mark.parametrize("before", [[], [AddsFunction(1)], [AddsFunction(1), FuseEpilogue()]])
 def test_an_upstream_pass_that_crashes_on_ir_from_outside_is_named(before: list[tcir.Pass]) -> None:
-    message = crash_of(lambda: tcir.compile(PRODUCT, [*before, DIVIDES_BY_ZERO]))
+    message = crash_of(lambda: tcir.compile(PRODUCT, [*before, READS_BEYOND]))
     assert message.startswith("pass 'linalg-block-pack-matmul': the native library died")
     with pytest.raises(tcir.InputError, match="expected a program lowered"):
-        tcir.compile(PRODUCT, [*before, DIVIDES_BY_ZERO.replace("0,0,0", "16,16,16")])
+        tcir.compile(PRODUCT, [*before, READS_BEYOND.replace("7,8,9", "0,1,2")])
 
 
 def test_a_lowering_of_ours_asks_the_child_only_to_read_and_to_generate(

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+SCRIPTS = ("tc-bench", "tc-opt", "tc-reduce", "tc-run", "tc-viz")
 FOLDERS = ("dialect", "passes", "pipelines", "tools")
 """At the top of the repository; `src/tcir` links to them."""
 
@@ -26,6 +33,25 @@ def test_every_folder_with_code_is_a_package() -> None:
 def test_the_links_lead_to_the_folders_at_the_top() -> None:
     for folder in FOLDERS:
         assert (ROOT / "src" / "tcir" / folder).resolve() == ROOT / folder
+
+
+def bounds() -> list[Requirement]:
+    """Of every dependency, and of the extras, `peers` aside."""
+    extras = PROJECT["optional-dependencies"]
+    lines = sum((extras[name] for name in extras.keys() - {"peers"}), PROJECT["dependencies"])
+    return [Requirement(line) for line in lines]
+
+
+def test_constraints_are_within_the_bounds() -> None:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    versions = dict(line.split("==") for line in lines if not line.startswith("#"))
+    for bound in bounds():
+        name = bound.name.lower().replace("_", "-")
+        assert bound.specifier.contains(versions[name]), bound
+
+
+def test_every_command_is_known() -> None:
+    assert tuple(sorted(PROJECT["scripts"])) == SCRIPTS
 
 
 def clone(parent: Path) -> Path:
@@ -61,20 +87,25 @@ def check_archive(names: list[str]) -> None:
     assert any(name.endswith("tcir/py.typed") for name in names)
 
 
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    parent = tmp_path_factory.mktemp("wheel")
+    words = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", parent / "out"]
+    subprocess.run([*words, clone(parent / "a folder")], check=True)
+    (built,) = (parent / "out").glob("tcir-*.whl")
+    return built
+
+
 @pytest.mark.slow
-def test_the_wheel_holds_the_package_and_no_developer_tools(tmp_path: Path) -> None:
-    source = clone(tmp_path / "a folder")
-    wheel = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path / "out"]
-    subprocess.run([*wheel, source], check=True)
-    (built,) = (tmp_path / "out").glob("tcir-*.whl")
-    check_archive(zipfile.ZipFile(built).namelist())
+def test_the_wheel_holds_the_package_and_no_developer_tools(wheel: Path) -> None:
+    check_archive(zipfile.ZipFile(wheel).namelist())
 
 
 SDIST = "from setuptools import build_meta; import sys; build_meta.build_sdist(sys.argv[1])"
 
 
 @pytest.mark.slow
-def test_the_source_archive_builds_the_same(tmp_path: Path) -> None:
+def test_the_source_archive_builds_the_same(wheel: Path, tmp_path: Path) -> None:
     source = clone(tmp_path / "a folder")
     environment = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", environment], check=True)
@@ -85,10 +116,10 @@ def test_the_source_archive_builds_the_same(tmp_path: Path) -> None:
     (archive,) = (tmp_path / "out").glob("tcir-*.tar.gz")
     with tarfile.open(archive) as tar:
         check_archive(tar.getnames())
-    wheel = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path / "wheel"]
-    subprocess.run([*wheel, archive], check=True)
+    words = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path / "wheel"]
+    subprocess.run([*words, archive], check=True)
     (built,) = (tmp_path / "wheel").glob("tcir-*.whl")
-    check_archive(zipfile.ZipFile(built).namelist())
+    assert zipfile.ZipFile(built).namelist() == zipfile.ZipFile(wheel).namelist()
 
 
 SCRIPT = """
@@ -124,5 +155,65 @@ def test_installed_and_found_in_above_and_beside_the_clone(tmp_path: Path, edita
             assert done.returncode == 0, (folder, done.stderr)
             at = Path(done.stdout.strip())
             assert at.is_relative_to(source / "src" if editable else environment), folder
-    for command in ("tc-opt", "tc-run", "tc-viz"):
+    for command in SCRIPTS:
         assert (environment / "bin" / command).exists()
+
+
+def pythons() -> list[str]:
+    """Interpreters of the versions that pyproject.toml names, those that are on this machine."""
+    named = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
+    kept = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    found = []
+    for version in named:
+        here = sorted(str(path) for path in kept.glob(f"{version}.*/bin/python"))
+        if f"{sys.version_info[0]}.{sys.version_info[1]}" == version:
+            here = [sys.executable]
+        found += here[-1:] or filter(None, [shutil.which(f"python{version}")])
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("python", pythons())
+def test_a_fresh_environment_compiles_and_executes(
+    python: str, wheel: Path, tmp_path: Path
+) -> None:
+    """The wheel with its dependencies, and nothing else: no checkout, no path."""
+    environment = {name: os.environ[name] for name in os.environ if not name.startswith("PYTHON")}
+    subprocess.run([python, "-m", "venv", tmp_path / "environment"], check=True, env=environment)
+    bin_ = tmp_path / "environment" / "bin"
+    constraints = ["-c", ROOT / "constraints.txt"]
+    install = [bin_ / "python", "-m", "pip", "install", "-q", *constraints, wheel]
+    subprocess.run(install, check=True, env=environment)
+    program = tmp_path / "one_tile.mlir"
+    shutil.copy(ROOT / "examples" / "tf32_one_tile.mlir", program)
+
+    def run(*words: str) -> str:
+        done = subprocess.run(
+            [bin_ / words[0], *words[1:]], cwd=tmp_path, env=environment, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        assert done.returncode == 0, (words, done.stdout)
+        return done.stdout
+
+    for script in SCRIPTS:
+        assert "ptxas" in run(script, "--version")
+    report = run(
+        "tc-opt", program.name, "--pipeline=gemm", "--emit=cubin", "-o", "k.cubin",
+        "--validate-each",
+    )  # fmt: skip
+    assert re.search(r"^held: \d+ steps$", report, re.M), report
+    assert (tmp_path / "k.cubin").read_bytes().startswith(b"\x7fELF")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("constrained", [False, True])
+def test_the_extras_resolve_together(wheel: Path, constrained: bool) -> None:
+    words = [sys.executable, "-m", "pip", "install", "-q", "--dry-run", "--ignore-installed"]
+    if constrained:
+        words += ["-c", str(ROOT / "constraints.txt")]
+    words += ["--report", "-", f"{wheel}[torch,triton]"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = {each["metadata"]["name"].lower() for each in json.loads(done.stdout)["install"]}
+    assert found >= {"tcir", "torch", "triton"}
