@@ -1,5 +1,7 @@
 """What README, docs/ and the heads of examples/ tell the reader to paste runs in a fresh copy.
 
+So do the examples that the commands' ``--help`` ends with.
+
 Every block of commands and of Python runs in a copy of its own (those of a tale of
 docs/debugging.md in one), and where a page shows output, the output is compared with what was
 printed, times left out. Not run: lines with a placeholder (``FILE``, ``…``), doctests
@@ -14,10 +16,18 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
+from argparse import ArgumentParser
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+import tcir.opt.arguments as opt
+import tcir.ptxrun.arguments as ptxrun
+import tcir.reduce.arguments as reduce
+import tcir.sweep.arguments as sweep
+import tcir.viz.command as viz
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ("tc-bench", "tc-opt", "tc-reduce", "tc-run", "tc-viz", "python", "make", "git",
@@ -30,10 +40,12 @@ PAGES = [
 EXAMPLES = sorted(
     path for path in (ROOT / "examples").rglob("*.*") if path.suffix not in (".py", ".pyc")
 )
+PARSERS = [opt.make_parser(), ptxrun.make_parser(), sweep.make_parser(), reduce.make_parser(),
+           viz.parser()]  # fmt: skip
 INSTALLS = ("make", "git", "pip", ".ci")
 """Commands that clone or install: continuous integration is what runs them."""
 SLOW = ("resnet50", "conv_5x5", "more_convs", "warp_matmul.py", "nvfp4", "attention", "bench/",
-        "tc-bench")  # fmt: skip
+        "tc-bench", "tc-reduce")  # fmt: skip
 """Words in blocks that take more than a few seconds."""
 _MISTAKE = "tc-opt examples/mistakes/{} --pipeline=gemm"
 STATUS = {
@@ -60,7 +72,7 @@ class Block:
 
     file: str
     line: int
-    kind: str  # of the fence; "head" of an example
+    kind: str  # of the fence; "head" of an example, "help" of a command
     text: str
     reason: str = ""  # why it is not run
 
@@ -93,6 +105,12 @@ class Block:
         return any(word in self.text for word in SLOW)
 
 
+def examples(parser: ArgumentParser) -> str:
+    """The lines of a command's help below `examples:`."""
+    assert parser.epilog is not None
+    return textwrap.dedent(parser.epilog.partition("examples:\n")[2].partition("\n\n")[0])
+
+
 def blocks() -> list[Block]:
     """Every block with something to run, or marked as not to be run."""
     found = []
@@ -109,6 +127,7 @@ def blocks() -> list[Block]:
         text = re.sub(r"^// ?", "", head[0], flags=re.M) if head else ""
         text = re.sub(r"^  ", "", text, flags=re.M)
         found.append(Block(str(path.relative_to(ROOT)), 1, "head", text))
+    found += [Block(f"{each.prog} --help", 1, "help", examples(each)) for each in PARSERS]
     return [block for block in found if block.reason or block.kind == "python" or block.commands]
 
 
@@ -229,5 +248,6 @@ def test_what_is_not_run() -> None:
 
 def test_the_blocks_are_found() -> None:
     files = {block.values[0].file for block in RUN}
+    assert files >= {f"{parser.prog} --help" for parser in PARSERS}
     assert files >= {"README.md", "docs/tc-run.md", "docs/gemv.md", "examples/matmul.mlir"}
     assert len(RUN) >= 12

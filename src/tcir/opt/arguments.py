@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
+from tcir.commandline import Parser
 from tcir.errors import InputError, UnknownNameError, did_you_mean
 from tcir.passmanager.pipeline import Pipeline, make_pass, named_pipeline, suggested_passes
 from tcir.target import DEFAULT_TARGET, TARGETS
-from tcir.version import Version
 
 CODE = ("llvm", "ptx", "cubin", "sass")
 """Values of ``--emit`` that are generated code."""
@@ -19,6 +19,12 @@ _EMITS = ("mlir", "pretty", "launches", *CODE)
 _EPILOG = """\
 Every pass of tcir is a flag, --NAME or --NAME={option=value}, and so is every pass of MLIR;
 flags run in the order given. Reports go to standard error, the result to -o.
+
+examples:
+  tc-opt examples/matmul.mlir --pipeline=gemm --emit=ptx -o matmul.ptx
+  tc-opt examples/tf32_one_tile.mlir --pipeline='gemm{stages=2}' --validate-each --report=gemm.html
+  tc-opt examples/matmul.mlir --raise-to-tc --canonicalize --mlir-print-ir-after-change
+  tc-opt --list-pipelines
 
 exit status:
   0  all that was asked for held
@@ -29,22 +35,16 @@ exit status:
 """
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise InputError(f"{message} (tc-opt --help)")
-
-
 def make_parser() -> argparse.ArgumentParser:
     """All flags with fixed names; `parse_arguments` handles flags that name passes."""
-    parser = _Parser(
+    parser = Parser(
         prog="tc-opt",
+        usage="tc-opt [FLAG | --PASS[={option=value}] ...] [FILE]",
         description="Runs passes over MLIR and, when asked, executes the program after each.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
-    add = parser.add_argument
-    add("--version", action=Version)
+    parser.add_general()
+    add = parser.add_argument_group("program and result").add_argument
     add("input", nargs="?", default="-", metavar="FILE", help="MLIR text; - is standard input")
     add("-o", dest="output", default="-", metavar="FILE", help="result; - is standard output")
     add("--emit", choices=_EMITS, default="mlir", help="form of the result (default mlir)")
@@ -54,7 +54,6 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="{" + ",".join(TARGETS) + "}",  # a plugin may add one
         help="architecture of PTX and cubin",
     )
-
     add("--entry", metavar="NAME", help="the program, where a module has several public functions")
 
     passes = parser.add_argument_group("passes")
@@ -85,7 +84,13 @@ def make_parser() -> argparse.ArgumentParser:
     add("--report", metavar="FILE.html",
         help="execute after every pass, and write a page for a browser: verdicts, the IR before "
         "and after each pass, PTX, roofline, modelled timeline")  # fmt: skip
-    add("--seed", type=int, default=0, help="of inputs and completion orders (default 0)")
+    add(
+        "--seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="of inputs and completion orders (default 0)",
+    )
     add("--inputs", choices=["integers", "random"], default="integers", help="kind of inputs")
     add("--orders", type=int, default=1, metavar="N", help="completion orders tried (default 1)")
     add("--jobs", type=int, default=1, metavar="N",
@@ -122,10 +127,12 @@ def make_parser() -> argparse.ArgumentParser:
     add("--allow-unregistered-dialect", action="store_true", help="accept unknown ops")
     add("--mlir-print-op-generic", action="store_true", help="print the generic form")
     add("--mlir-print-debuginfo", action="store_true", help="print locations")
-    add("--mlir-print-ir-before", action="append", default=[], metavar="PASS,...", help="")
-    add("--mlir-print-ir-after", action="append", default=[], metavar="PASS,...", help="")
-    add("--mlir-print-ir-before-all", action="store_true", help="IR to standard error")
-    add("--mlir-print-ir-after-all", action="store_true", help="IR to standard error")
+    add("--mlir-print-ir-before", action="append", default=[], metavar="PASS,...",
+        help="IR to standard error before these passes")  # fmt: skip
+    add("--mlir-print-ir-after", action="append", default=[], metavar="PASS,...",
+        help="IR to standard error after these passes")  # fmt: skip
+    add("--mlir-print-ir-before-all", action="store_true", help="before every pass")
+    add("--mlir-print-ir-after-all", action="store_true", help="after every pass")
     add("--mlir-print-ir-after-change", action="store_true",
         help="with -after, -after-all: only after passes that changed the program")  # fmt: skip
     add("--mlir-print-ir-after-failure", action="store_true",

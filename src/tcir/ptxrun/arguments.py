@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import NoReturn
 
+from tcir.commandline import Parser
 from tcir.debug.command import FORMS
 from tcir.errors import LaunchError
 from tcir.files import refusal
 from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS
 from tcir.target import DEFAULT_TARGET
-from tcir.version import Version
 
 _EPILOG = """\
 missing sizes are taken from the files that the compiler wrote next to the PTX
@@ -36,12 +35,22 @@ arguments, one per kernel parameter, in order:
   parts=["u32=5", "bytes=00ff…", "map={…}", "x.npy"]
                          a struct: parts one behind the other (arrays are pointers); padding is
                          bytes=00…, tensor maps want multiples of 64 bytes
+
+examples:
+  tc-run examples/saxpy.ptx --grid 8 --block 128 --arg zeros=f32,1000 --arg zeros=f32,1000 \\
+         --arg f32=1.5 --arg u32=1000 --save 1=out.npy --counters
+  tc-run examples/reduce.cu --grid 20 --block 256 --arg zeros=f32,5000 --arg zeros=f32,1 \\
+         --arg s32=5000
+  tc-run examples/tf32_one_tile.mlir --pipeline=gemm --bundle one_tile
+  tc-run --list-assumptions
+
+exit status:
+  0  the run was ok
+  1  illegal acts or hazards
+  2  incomplete: something has no rule
+  3  bad input
+  4  internal error
 """
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise LaunchError(f"{message} (tc-run --help)")
 
 
 def _sizes(text: str) -> tuple[int, ...]:
@@ -59,80 +68,95 @@ def _count(text: str) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     """All flags."""
-    p = _Parser(
+    parser = Parser(
         "tc-run",
+        usage="tc-run [FLAG ...] FILE",
         description="Executes a PTX kernel on the simulated machine.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        error=LaunchError,
     )
-    p.add_argument("--version", action=Version)
-    p.add_argument("file", nargs="?", help="PTX text, CUDA C++ (.cu), or - for standard input")
-    p.add_argument("--entry", help="entry function, if the module has more than one")
-    p.add_argument("--grid", type=_sizes, metavar="X[,Y,Z]", help="CTAs")
-    p.add_argument("--block", type=_sizes, metavar="X[,Y,Z]", help="threads of a CTA")
-    p.add_argument("--cluster", type=_sizes, metavar="X[,Y,Z]", help="CTAs of a cluster (1)")
-    p.add_argument("--ctas-per-sm", type=_count, default=1, metavar="N",
-                   help="CTAs that share tensor memory, and run side by side (1)")  # fmt: skip
-    p.add_argument("--programmatic", action="store_true",
-                   help="the launch may start before the one in front of it has ended: what is not "
-                   "behind griddepcontrol.wait is a race with it")  # fmt: skip
-    p.add_argument("--dynamic-smem", type=_count, metavar="BYTES", help="(0)")
-    p.add_argument("--arg", action="append", default=[], metavar="VALUE", help="see below")
-    p.add_argument("--save", action="append", default=[], metavar="N=FILE.npy",
-                   help="writes argument N (from 0) after the run")  # fmt: skip
-    p.add_argument("--out", action="append", default=[], metavar="FILE.npy",
-                   help="writes the results in order: with a launch file")  # fmt: skip
-    p.add_argument("--hazards", choices=("report", "off"), default="report")
-    p.add_argument("--seed", type=_count, help="varies the order of completions and warps")
-    p.add_argument(
-        "--no-lockstep",
-        action="store_true",
-        help="runs every CTA on its own (same results, slower)",
-    )
-    p.add_argument("--jobs", type=_count, default=1, metavar="N",
+    parser.add_general()
+    for group in (_launch, _execution, _results, _debugging, _on_a_gpu):
+        group(parser)
+    return parser
+
+
+def _launch(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("launch").add_argument
+    add("file", nargs="?", metavar="FILE",
+        help="PTX text, CUDA C++ (.cu), or - for standard input")  # fmt: skip
+    add("--entry", metavar="NAME", help="entry function, if the module has more than one")
+    add("--grid", type=_sizes, metavar="X[,Y,Z]", help="CTAs")
+    add("--block", type=_sizes, metavar="X[,Y,Z]", help="threads of a CTA")
+    add("--cluster", type=_sizes, metavar="X[,Y,Z]", help="CTAs of a cluster (1)")
+    add("--dynamic-smem", type=_count, metavar="BYTES", help="dynamic shared memory (0)")
+    add("--arg", action="append", default=[], metavar="VALUE", help="see below; may be repeated")
+    add("--ctas-per-sm", type=_count, default=1, metavar="N",
+        help="CTAs that share tensor memory, and run side by side (1)")  # fmt: skip
+    add("--programmatic", action="store_true",
+        help="the launch may start before the one in front of it has ended: what is not "
+        "behind griddepcontrol.wait is a race with it")  # fmt: skip
+
+
+def _execution(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("execution").add_argument
+    add("--hazards", choices=("report", "off"), default="report", help="(report)")
+    add("--seed", type=_count, metavar="N", help="varies the order of completions and warps")
+    add("--no-lockstep", action="store_true",
+        help="runs every CTA on its own (same results, slower)")  # fmt: skip
+    add("--jobs", type=_count, default=1, metavar="N",
         help="processes for blocks of a grid whose CTAs do not meet (1; same results)")  # fmt: skip
-    p.add_argument("--numerics", choices=("exact", "fast"), default="exact")
-    p.add_argument("--max-instructions", type=_count, default=DEFAULT_MAX_INSTRUCTIONS)
-    p.add_argument("--ordering", choices=("silicon", "isa"), default="silicon",
-                   help="isa: what only shipping code proves is an error, too")  # fmt: skip
-    p.add_argument("--assume", action="append", default=[], metavar="NAME=ANSWER",
-                   help="another answer to an open hardware question, see "
-                   "--list-assumptions")  # fmt: skip
-    p.add_argument("--max-findings", type=_count, default=50, metavar="N",
-                   help="findings that are printed (%(default)s); --json has all")  # fmt: skip
-    p.add_argument("--json", metavar="FILE", help="writes the report as JSON")
-    p.add_argument("--trace", metavar="FILE",
-                   help="writes a trace of the first cluster for ui.perfetto.dev: what each warp "
-                   "does when, in cycles that are modelled; needs the package "
-                   "perfetto")  # fmt: skip
-    p.add_argument("--break-at", metavar="WHERE", help=f"stops and shows the state: {FORMS}")
-    p.add_argument("--dump", action="append", default=[], metavar="PART",
-                   help="what --break-at shows: registers[@WARP][:TYPE][=NAMES|all], "
-                   "smem[=FROM:TO], tmem[=LANE:LANE,COLUMN:COLUMN], mbarriers; "
-                   "may be repeated")  # fmt: skip
-    p.add_argument("--interactive", action="store_true",
-                   help="asks at the first instruction and at each stop: step, continue, break, "
-                   "watch, print, dump, where, quit")  # fmt: skip
-    p.add_argument("--counters", action="store_true",
-                   help="prints a table of the counters with units, and the bank conflicts of each "
-                   "instruction")  # fmt: skip
-    p.add_argument("--bundle", type=Path, metavar="DIR",
-                   help="writes a folder to run on a GPU; of a directory: of each MLIR program in "
-                   "it whose head has a command with --pipeline, and the self-test")  # fmt: skip
-    p.add_argument(
-        "--target",
-        help=f"of the bundle's cubin, and of CUDA C++ (default {DEFAULT_TARGET.name})",
-    )
-    p.add_argument("--pipeline", help="for --bundle of an MLIR program: how to compile it")
-    p.add_argument("--input-seed", type=_count, help="of the MLIR program's inputs (0)")
-    p.add_argument(
-        "--selftest",
-        action="store_true",
-        help="what a B200 says to the assumptions; writes selftest.json, or --json FILE",
-    )
-    p.add_argument("--list-assumptions", action="store_true", help="open hardware questions")
-    return p
+    add("--numerics", choices=("exact", "fast"), default="exact", help="fast is not bit-exact")
+    add("--max-instructions", type=_count, default=DEFAULT_MAX_INSTRUCTIONS, metavar="N",
+        help="where a run is given up (%(default)s)")  # fmt: skip
+    add("--ordering", choices=("silicon", "isa"), default="silicon",
+        help="isa: what only shipping code proves is an error, too")  # fmt: skip
+    add("--assume", action="append", default=[], metavar="NAME=ANSWER",
+        help="another answer to an open hardware question, see --list-assumptions")  # fmt: skip
+    add("--list-assumptions", action="store_true", help="open hardware questions")
+
+
+def _results(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("results").add_argument
+    add("--save", action="append", default=[], metavar="N=FILE.npy",
+        help="writes argument N (from 0) after the run")  # fmt: skip
+    add("--out", action="append", default=[], metavar="FILE.npy",
+        help="writes the results in order: with a launch file")  # fmt: skip
+    add("--max-findings", type=_count, default=50, metavar="N",
+        help="findings that are printed (%(default)s); --json has all")  # fmt: skip
+    add("--counters", action="store_true",
+        help="prints a table of the counters with units, and the bank conflicts of each "
+        "instruction")  # fmt: skip
+    add("--json", metavar="FILE", help="writes the report as JSON")
+    add("--trace", metavar="FILE",
+        help="writes a trace of the first cluster for ui.perfetto.dev: what each warp does when, "
+        "in cycles that are modelled; needs the package perfetto")  # fmt: skip
+
+
+def _debugging(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("debugging").add_argument
+    add("--break-at", metavar="WHERE", help=f"stops and shows the state: {FORMS}")
+    add("--dump", action="append", default=[], metavar="PART",
+        help="what --break-at shows: registers[@WARP][:TYPE][=NAMES|all], smem[=FROM:TO], "
+        "tmem[=LANE:LANE,COLUMN:COLUMN], mbarriers; may be repeated")  # fmt: skip
+    add("--interactive", action="store_true",
+        help="asks at the first instruction and at each stop: step, continue, break, watch, "
+        "print, dump, where, quit")  # fmt: skip
+
+
+def _on_a_gpu(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("on a GPU").add_argument
+    add("--bundle", type=Path, metavar="DIR",
+        help="writes a folder to run on a GPU; of a directory: of each MLIR program in it whose "
+        "head has a command with --pipeline, and the self-test")  # fmt: skip
+    add("--pipeline", metavar="NAME{options}",
+        help="for --bundle of an MLIR program: how to compile it")  # fmt: skip
+    add("--input-seed", type=_count, metavar="N", help="of the MLIR program's inputs (0)")
+    add("--target", metavar="NAME",
+        help=f"of the bundle's cubin, and of CUDA C++ (default {DEFAULT_TARGET.name})")  # fmt: skip
+    add("--selftest", action="store_true",
+        help="what a B200 says to the assumptions; writes selftest.json, "
+        "or --json FILE")  # fmt: skip
 
 
 def check_flags(options: argparse.Namespace) -> None:

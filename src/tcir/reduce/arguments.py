@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from typing import NoReturn
 
-from tcir.errors import InputError
-from tcir.version import Version
+from tcir.commandline import Parser
 
 _EPILOG = """\
 examples:
-  tc-reduce broken.mlir --pipeline=gemm --load-pass-plugin=my_passes.py
-  tc-reduce -o small.mlir broken.mlir --pass-pipeline='builtin.module(raise-to-tc,my-pass)'
-  tc-reduce k.ptx                        (k.json, the launch file, beside it)
-  tc-reduce k.ptx --grid=8 --block=32 --arg=a.npy --arg=empty=f32,1024
-  tc-reduce --test='./crashes.sh' broken.mlir
+  tc-reduce -o small.mlir examples/mistakes/producer_without_empty_wait.mlir \\
+            --pass-pipeline='builtin.module(verify-tc-kernel)'
+  tc-reduce -o small.ptx examples/saxpy.ptx --grid 8 --block 128 --arg zeros=f32,900 \\
+            --arg zeros=f32,1000 --arg f32=1.5 --arg u32=1000
+  tc-reduce -o small.mlir --test='! grep -q linalg.matmul' examples/mlp_bf16.mlir
 
 The program of an MLIR file carries the passes that are left: tc-opt --run-reproducer FILE.
 What is smallest so far is written at once: an interrupt loses nothing.
@@ -25,31 +23,25 @@ exit status:
 """
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise InputError(f"{message} (tc-reduce --help)")
-
-
 def make_parser() -> argparse.ArgumentParser:
     """All flags; those behind the file are of tc-opt or of tc-run."""
-    parser = _Parser(
+    parser = Parser(
         prog="tc-reduce",
-        usage="tc-reduce [-h] [--version] [-o FILE] [--test COMMAND] FILE [FLAG ...]",
+        usage="tc-reduce [-h] [-o FILE] [--test COMMAND] FILE [FLAG ...]",
         description="Shrinks a program that fails to the smallest one that fails in the same way: "
         "same pass, same verdict, same finding.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
-    add = parser.add_argument
-    add("--version", action=Version)
+    parser.add_general()
+    add = parser.add_argument_group("program and result").add_argument
+    add("file", metavar="FILE", help="NAME.mlir or NAME.ptx")
+    add("flags", nargs=argparse.REMAINDER, metavar="FLAG",
+        help="of tc-opt for MLIR (executed after every pass), of tc-run for PTX")  # fmt: skip
     add("-o", dest="output", metavar="FILE", help="default: NAME.reduced.mlir or .ptx")
+    add = parser.add_argument_group("failure").add_argument
     add(
         "--test",
         metavar="COMMAND",
         help="as in mlir-reduce: gets each candidate's file; exit status 1 if it is of interest",
     )
-    add("file", metavar="FILE", help="NAME.mlir or NAME.ptx")
-    add("flags", nargs=argparse.REMAINDER, metavar="FLAG",
-        help="of tc-opt for MLIR (executed after every pass), of tc-run for PTX")  # fmt: skip
     return parser

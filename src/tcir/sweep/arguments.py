@@ -5,23 +5,20 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import NoReturn
 
+from tcir.commandline import Parser
 from tcir.errors import InputError
 from tcir.files import check_writable
 from tcir.target import DEFAULT_TARGET, TARGETS
-from tcir.version import Version
 
 _EPILOG = """\
 Times are modelled, not measured: docs/tc-bench.md says how.
 
-examples
+examples:
   tc-bench compare examples/matmul.mlir
-  tc-bench sweep examples/matmul.mlir --pipeline=gemm --over 'n-tile=64,128,256 stages=2..6'
-  tc-bench sweep conv.mlir --pipeline=conv-shift-reuse --over 'n-tile=16..128:16 stages=1..4' \\
-           --validate=3 --results conv.jsonl --csv conv.csv --plot conv.svg
-  tc-bench sweep conv.mlir … --scheduler tcp://127.0.0.1:8786
-  tc-bench validate layers/*.mlir --pipeline=gemm --orders=10 --results layers.jsonl
+  tc-bench sweep examples/matmul.mlir --pipeline=gemm --over 'n-tile=32,64 stages=2..3' \\
+           --validate=1 --results rows.jsonl --csv rows.csv --plot rows.svg
+  tc-bench validate examples/tf32_one_tile.mlir examples/matmul.mlir --pipeline=gemm --jobs=2
 
 exit status:
   0  all that was asked for held; combinations that are not legal are rows
@@ -32,11 +29,6 @@ exit status:
 """
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise InputError(f"{message} ({self.prog} --help)")
-
-
 def _count(text: str) -> int:
     if not text.isdigit() or len(text) > 6:
         raise argparse.ArgumentTypeError(f"expected a number from 0 to 999999, got {text!r}")
@@ -45,65 +37,94 @@ def _count(text: str) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     """All flags."""
-    top = _Parser(
+    top = Parser(
         prog="tc-bench",
         description="Compiles a program with many schedules, and compares their modelled times; "
         "validates many programs.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
-    top.add_argument("--version", action=Version)
+    top.add_general()
     ways = top.add_subparsers(dest="way", required=True, metavar="{compare,sweep,validate}")
-    compare = _way(ways, "compare", "every schedule that accepts the program, in one table")
-    sweep = _way(ways, "sweep", "every combination of values of a pipeline's options")
-    for each in (compare, sweep):
-        each.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
-        each.add_argument("--validate", type=_count, default=0, metavar="K",
-            help="execute the K fastest after every pass (default 0)")  # fmt: skip
-    _validate(_way(ways, "validate", "many modules, each executed after every pass, in one table"))
-    add = sweep.add_argument
+
+    def way(name: str, text: str) -> argparse.ArgumentParser:
+        return ways.add_parser(name, help=text, description=text, epilog=_EPILOG)
+
+    _compare(way("compare", "every schedule that accepts the program, in one table"))
+    _sweep(way("sweep", "every combination of values of a pipeline's options"))
+    _validate(way("validate", "many modules, each executed after every pass, in one table"))
+    return top
+
+
+def _compare(way: argparse.ArgumentParser) -> None:
+    program = _program(way)
+    program.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
+    _fastest(way)
+    _results(way)
+    _work(way)
+
+
+def _sweep(way: argparse.ArgumentParser) -> None:
+    program = _program(way)
+    program.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
+    add = way.add_argument_group("schedules").add_argument
     add("--pipeline", required=True, metavar="NAME{options}",
         help="the pipeline, with options that stay (tc-opt --list-pipelines)")  # fmt: skip
     add("--over", required=True, metavar="'NAME=VALUES …'",
         help="options that vary: 64,128 or 2..6 or 16..256:16")  # fmt: skip
-    add("--plot", metavar="FILE.svg", help="a picture: a cell for each combination")
-    return top
-
-
-def _way(ways: argparse._SubParsersAction, name: str, words: str) -> argparse.ArgumentParser:
-    sub: argparse.ArgumentParser = ways.add_parser(
-        name, help=words, description=words, epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
-    )  # fmt: skip
-    add = sub.add_argument
-    add("--entry", metavar="NAME", help="the program, where a module has several public functions")
-    add("--target", default=DEFAULT_TARGET.name, metavar="{" + ",".join(TARGETS) + "}",
-        help="architecture (default %(default)s)")  # fmt: skip
-    add("--results", metavar="FILE.jsonl",
-        help="a line for each row as it completes; what is in it is not done again")  # fmt: skip
-    add(
-        "--json",
-        metavar="FILE",
-        help="the table as JSON, in the order of the combinations, or files",
+    _fastest(way)
+    results = _results(way)
+    results.add_argument(
+        "--plot", metavar="FILE.svg", help="a picture: a cell for each combination"
     )
-    add("--csv", metavar="FILE", help="the same as CSV")
-    add("--no-cache", action="store_true",
-        help="do all again, and leave nothing in TCIR_CACHE_DIR")  # fmt: skip
-    add("--jobs", type=_count, metavar="N", help="processes (default: one for each core)")
-    add("--scheduler", metavar="tcp://HOST:PORT",
-        help="have the workers of a dask cluster do it (pip install 'tcir[cluster]')")  # fmt: skip
-    return sub
+    _work(way)
 
 
-def _validate(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("files", nargs="+", metavar="FILE", help="MLIR text; - is standard input")
-    add("--pipeline", required=True, metavar="NAME{options}",
+def _validate(way: argparse.ArgumentParser) -> None:
+    program = _program(way)
+    program.add_argument("files", nargs="+", metavar="FILE", help="MLIR text; - is standard input")
+    program.add_argument("--pipeline", required=True, metavar="NAME{options}",
         help="what they go through (tc-opt --list-pipelines)")  # fmt: skip
+    add = way.add_argument_group("execution after every pass").add_argument
     add("--inputs", choices=["integers", "random"], default="integers", help="kind of inputs")
     add("--seed", type=_count, default=0, help="of inputs and completion orders (default 0)")
     add("--orders", type=_count, default=1, metavar="N", help="completion orders (default 1)")
+    _results(way)
+    _work(way)
+
+
+def _program(way: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    group = way.add_argument_group("program")
+    add = group.add_argument
+    add("--entry", metavar="NAME", help="the program, where a module has several public functions")
+    add("--target", default=DEFAULT_TARGET.name, metavar="{" + ",".join(TARGETS) + "}",
+        help="architecture (default %(default)s)")  # fmt: skip
+    return group
+
+
+def _fastest(way: argparse.ArgumentParser) -> None:
+    add = way.add_argument_group("execution after every pass").add_argument
+    add("--validate", type=_count, default=0, metavar="K",
+        help="execute the K fastest after every pass (default 0)")  # fmt: skip
+
+
+def _results(way: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    group = way.add_argument_group("results")
+    add = group.add_argument
+    add("--results", metavar="FILE.jsonl",
+        help="a line for each row as it completes; what is in it is not done again")  # fmt: skip
+    add("--json", metavar="FILE",
+        help="the table as JSON, in the order of the combinations, or files")  # fmt: skip
+    add("--csv", metavar="FILE", help="the same as CSV")
+    return group
+
+
+def _work(way: argparse.ArgumentParser) -> None:
+    add = way.add_argument_group("processes").add_argument
+    add("--jobs", type=_count, metavar="N", help="processes (default: one for each core)")
+    add("--scheduler", metavar="tcp://HOST:PORT",
+        help="have the workers of a dask cluster do it (pip install 'tcir[cluster]')")  # fmt: skip
+    add("--no-cache", action="store_true",
+        help="do all again, and leave nothing in TCIR_CACHE_DIR")  # fmt: skip
 
 
 def check_flags(options: argparse.Namespace) -> None:

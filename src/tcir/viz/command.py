@@ -7,14 +7,14 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
+from tcir.commandline import Parser
 from tcir.errors import Error, InputError
 from tcir.files import check_writable, load_array, write_atomic
 from tcir.layout import LayoutError
 from tcir.streams import write_output
 from tcir.target import DEFAULT_TARGET, TARGETS
-from tcir.version import Version
 
 from .picture import Picture
 
@@ -22,11 +22,6 @@ FORMATS = ("text", "svg", "html")
 SUFFIXES = {"svg": "svg", "html": "html", "txt": "text", "text": "text", "": "text"}
 WARPS = 32
 """Of a CTA: 1024 threads."""
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise InputError(f"{message} ({self.prog} --help)")
 
 
 def _numbers(words: str) -> tuple[int, ...]:
@@ -51,25 +46,33 @@ def _triple(words: str) -> tuple[int, int, int]:
     return a, b, c
 
 
+_EPILOG = """\
+examples:
+  tc-viz fragment mma.m16n8k16 --operand A
+  tc-viz smem --columns 64 --swizzle 128B -o smem.svg
+  tc-viz timeline examples/tf32_one_tile.mlir --pipeline=gemm -o timeline.html
+
+exit status:
+  0  drawn
+  3  bad input: file, layout, atom, view
+"""
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    top = _Parser(
-        prog="tc-viz", description="Draws layouts, fragments, memories, schedules and reports."
+    top = Parser(
+        prog="tc-viz",
+        description="Draws layouts, fragments, memories, schedules and reports.",
+        epilog=_EPILOG,
     )
-    top.add_argument("--version", action=Version)
-    views = top.add_subparsers(dest="view", required=True)
+    top.add_general()
+    views = top.add_subparsers(dest="view", required=True, metavar="view")
 
-    def view(name: str, words: str) -> argparse.ArgumentParser:
-        sub = views.add_parser(name, help=words, description=words)
-        sub.add_argument(
-            "-o", metavar="FILE", dest="output", default="-", help="- is standard output"
-        )
-        if name != "report":
-            sub.add_argument(
-                "--format", choices=FORMATS, help="default: by the name of FILE, else text"
-            )
-            sub.add_argument("--colour", choices=("auto", "always", "never"), default="auto")
-        return sub
+    def view(name: str, words: str) -> argparse._ArgumentGroup:
+        sub = views.add_parser(name, help=words, description=words, epilog=_EPILOG)
+        shown: argparse._ArgumentGroup = sub.add_argument_group("what is shown")
+        _add_picture(sub.add_argument_group("picture"), name == "report")
+        return shown
 
     view("layout", "a shape:stride layout").add_argument("layout", help="e.g. '(4,8):(8,1)'")
 
@@ -81,7 +84,7 @@ def parser() -> argparse.ArgumentParser:
     copied.add_argument("copy", help="e.g. ldmatrix.x4, ldmatrix.x2.trans, stmatrix.x2, copy.b32")
     copied.add_argument("atom", help="the mma, e.g. mma.m16n8k16")
     for sub in (fragment, copied):
-        sub.add_argument("--operand", choices=("A", "B", "C", "D"), default="A")
+        sub.add_argument("--operand", choices=("A", "B", "C", "D"), default="A", help="(A)")
     for sub in (fragment, product, copied):
         sub.add_argument(
             "--atoms", type=_triple, default=(1, 1, 1), metavar="M,N,K", help="atoms over threads"
@@ -92,13 +95,15 @@ def parser() -> argparse.ArgumentParser:
     )
 
     smem = view("smem", "a tile in shared memory: swizzle, banks, conflicts of ldmatrix")
-    smem.add_argument("--rows", type=int, default=16)
-    smem.add_argument("--columns", type=int, default=64)
-    smem.add_argument("--element-bytes", type=int, choices=(1, 2, 4), default=2)
+    smem.add_argument("--rows", type=int, default=16, metavar="N", help="(16)")
+    smem.add_argument("--columns", type=int, default=64, metavar="N", help="(64)")
+    smem.add_argument("--element-bytes", type=int, choices=(1, 2, 4), default=2, help="(2)")
     smem.add_argument(
         "--swizzle", default="128B", metavar="MODE", help="NONE, 32B, 64B, 128B, 128B_ATOM_32B"
     )
-    smem.add_argument("--unit", type=int, default=0, help="16 bytes of each row that are read")
+    smem.add_argument(
+        "--unit", type=int, default=0, metavar="N", help="16 bytes of each row that are read"
+    )
 
     view("scale-factors", "the 512-byte block of scale factors")
 
@@ -113,16 +118,22 @@ def parser() -> argparse.ArgumentParser:
     ):
         sub = view(name, words)
         sub.add_argument("file", help="MLIR text; - is standard input")
-        sub.add_argument("--cta", type=_triple, default=(0, 0, 0), metavar="X,Y,Z")
+        sub.add_argument(
+            "--cta", type=_triple, default=(0, 0, 0), metavar="X,Y,Z", help="of the grid (0,0,0)"
+        )
         if name == "conv":
             sub.add_argument("--filter-row", type=int, metavar="R", help="default: the middle one")
         if name == "accesses":
-            sub.add_argument("--warp", type=int, default=0, metavar="W")
+            sub.add_argument("--warp", type=int, default=0, metavar="W", help="of the CTA (0)")
 
     line = view("timeline", "when each warp and resource does what, modelled, and what overlaps")
     line.add_argument("file", help="MLIR text; - is standard input")
-    line.add_argument("--pipeline", required=True, metavar="NAME{options}")
-    line.add_argument("--target", default=DEFAULT_TARGET.name, choices=tuple(TARGETS))
+    line.add_argument(
+        "--pipeline", required=True, metavar="NAME{options}", help="how it is compiled"
+    )
+    line.add_argument(
+        "--target", default=DEFAULT_TARGET.name, choices=tuple(TARGETS), help="(%(default)s)"
+    )
     line.add_argument("--entry", metavar="NAME", help="the launch, of several")
     line.add_argument(
         "--cycles", type=_cycles, metavar="FROM,TO", help="default: from the first to the last"
@@ -133,6 +144,20 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("--tree", metavar="DIR", help="IR of --mlir-print-ir-tree-dir")
     report.add_argument("--input", metavar="FILE", help="the program as it came in")
     return top
+
+
+def _add_picture(group: argparse._ArgumentGroup, report: bool) -> None:
+    group.add_argument(
+        "-o", metavar="FILE", dest="output", default="-", help="- is standard output"
+    )
+    if not report:
+        group.add_argument(
+            "--format", choices=FORMATS, help="default: by the name of FILE, else text"
+        )
+        group.add_argument(
+            "--colour", choices=("auto", "always", "never"), default="auto",
+            help="of text: auto, on a terminal",
+        )  # fmt: skip
 
 
 def _values(path: str | None) -> Any:
