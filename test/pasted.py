@@ -189,8 +189,8 @@ def tales() -> list[list[Block]]:
 def follow(block: Block, copy: Path, variables: Mapping[str, str] = HERE) -> list[str]:
     """Runs a block; statuses and outputs are as expected. What each command printed."""
     if block.kind == "python":
-        (copy / "pasted.py").write_text(block.text)
-        status, output = run(copy, "python pasted.py", variables)
+        (copy / "pasted_block.py").write_text(block.text)
+        status, output = run(copy, "python pasted_block.py", variables)
         assert status == 0, output
         return [output]
     printed = []
