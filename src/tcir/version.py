@@ -31,12 +31,20 @@ class Version(argparse.Action):
         parser.exit()
 
 
+def _of_llvm() -> str:
+    """LLVM's own number, which llvmlite's does not tell."""
+    import llvmlite.binding
+
+    return ".".join(map(str, llvmlite.binding.llvm_version_info))
+
+
 def text(program: str) -> str:
     """The versions, a line each."""
     lines = [f"{program} {__version__} (Python {platform.python_version()})"]
     for package, role in TOOLS.items():
         try:
-            lines.append(f"  {package} {importlib.metadata.version(package)}: {role}")
+            number = f" {_of_llvm()}" if package == "llvmlite" else ""
+            lines.append(f"  {package} {importlib.metadata.version(package)}: {role}{number}")
         except importlib.metadata.PackageNotFoundError:
             lines.append(f"  {package} is not installed: {role}")
     return "\n".join([*lines, ""])

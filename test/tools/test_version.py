@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -17,6 +18,7 @@ def test_versions(name: str) -> None:
     first, *others = done.stdout.splitlines()
     assert (done.returncode, done.stderr) == (0, "")
     assert first.startswith(f"{name.replace('_', '-')} {tcir.__version__} (Python 3.")
+    assert re.search(r"^  llvmlite [\d.]+: LLVM \d+\.\d+\.\d+$", done.stdout, re.M)
     assert [line.split()[0] for line in others] == [
         "torch-mlir", "llvmlite", "nvidia-cuda-nvcc", "nvidia-cuda-nvdisasm", "numba"
     ]  # fmt: skip
