@@ -241,5 +241,11 @@ def launch_registers(threads: int) -> int:
 
 FP8 = ("f8E4M3FN", "f8E5M2")
 """8-bit float operands; mma.sync has them from sm_89 on (PTX ISA 9.7.14.5, target notes)."""
+WGMMA_M = 64
+"""Rows of A that a warpgroup multiplies at once (PTX ISA 9.7.15.2)."""
+WGMMA_N = Legal(range(8, 257, 8), "columns", "PTX ISA 9.7.15.2")
+"""N of ``wgmma`` for floats; integers have fewer above 32."""
+WGMMA_PENDING = Legal(range(8), "groups", "PTX ISA 9.7.15.7.3")
+"""Groups that ``wgmma.wait_group`` can leave pending."""
 COPY_BYTES = (4, 8, 16)
 """Sizes of cp.async (PTX ISA 9.7.9.25.3)."""

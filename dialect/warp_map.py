@@ -16,7 +16,7 @@ from tcir.errors import PassError
 WARP_MAP = "tc.warp_map"
 """Attribute of a kernel: the name of its map."""
 
-PRODUCER, MMA, EPILOGUE = "producer", "mma", "epilogue"
+PRODUCER, MMA, EPILOGUE, CONSUMER = "producer", "mma", "epilogue", "consumer"
 EPILOGUE_LOAD = "epilogue_load"
 """Roles used by the maps; ops name theirs in their traits."""
 
@@ -42,7 +42,7 @@ class Role:
 class WarpMap:
     """The roles of a kernel, in the order in which assign-roles emits them.
 
-    allocates: the role whose first warp allocates and frees tensor memory
+    allocates: the role whose first warp allocates and frees tensor memory; "": no role does
 
     Warp w accesses lanes 32 * (w mod 4) and up of tensor memory (PTX ISA 9.7.16.8), so the epilogue
     is whole warpgroups: warps 4n to 4n + 3. Several of them split the columns.
@@ -52,16 +52,17 @@ class WarpMap:
     """
 
     roles: tuple[Role, ...]
-    allocates: str
+    allocates: str = ""
 
     def __post_init__(self) -> None:
         taken = [warp for role in self.roles for warp in role.warps]
         if len(set(taken)) != len(taken):
             raise ValueError(f"expected one role per warp, got warps {taken}")
-        epilogue = self[EPILOGUE].warps
+        epilogue = self[EPILOGUE if self.allocates else CONSUMER].warps
         if epilogue[0] % QUARTERS or len(epilogue) % QUARTERS:
             raise ValueError(
-                f"expected an epilogue of whole warpgroups (warps 4n to 4n + 3), got {epilogue}"
+                "expected an epilogue or consumers of whole warpgroups (warps 4n to 4n + 3), got "
+                f"{epilogue}"
             )
         if any(role.registers is not None for role in self.roles):
             self._check_shares()
@@ -121,6 +122,8 @@ class WarpMap:
 TCGEN05 = "tcgen05"
 TCGEN05_EPILOGUE_LOAD = "tcgen05-epilogue-load"
 """A warp of its own loads matrices for the epilogue, the producer operands only."""
+WGMMA = "wgmma"
+"""Hopper: two warpgroups multiply 64 rows each, and store them; a third one's first warp loads."""
 TCGEN05_EPILOGUE8 = "tcgen05-epilogue8"
 """Two warpgroups drain D, each half of its columns, with most of the registers."""
 WARP_MAPS = {
@@ -140,6 +143,12 @@ WARP_MAPS = {
             Role(EPILOGUE, (0, 1, 2, 3), "warp"),
         ),
         allocates=MMA,
+    ),
+    WGMMA: WarpMap(
+        (
+            Role(PRODUCER, (8,), "one", registers=40),
+            Role(CONSUMER, tuple(range(8)), "warp", registers=232),
+        )
     ),
     TCGEN05_EPILOGUE8: WarpMap(
         (

@@ -27,6 +27,7 @@ from tcir.passes.simt.convert_sums_to_simt import ConvertSumsToSimt
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.parts.products import PRODUCT_FORMS
 from tcir.pipelines.parts.tile_to_llvm import tile_to_llvm
+from tcir.target import targets_with
 
 
 @dataclass(frozen=True)
@@ -140,5 +141,6 @@ register_pipeline(
         ),
         build=build,
         also=("matmul",),
+        targets=tuple(targets_with("tcgen05") + targets_with("wgmma")),
     )
 )

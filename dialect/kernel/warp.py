@@ -10,6 +10,8 @@ from tcir.dialect.limits import FP8, WARP
 from tcir.dialect.ops.sync import MbarrierExpectTxOp
 from tcir.dialect.ops.tma import TmaLoadOp
 from tcir.dialect.ops.warp import MmaSyncOp
+from tcir.dialect.ops.wgmma import WgmmaOp, WgmmaWaitOp
+from tcir.dialect.warp_map import CONSUMER, warp_map_of
 from tcir.target import TARGETS, targets_with
 
 
@@ -17,7 +19,7 @@ from tcir.target import TARGETS, targets_with
     "warps",
     "tc",
     "a kernel with fragments needs tc.warps = array<i64: m, n> with m * n the {want} warps of "
-    "tc.block, got {got}: it says which warp has which part of a fragment",
+    "tc.block, or of the consumers, got {got}: it says which warp has which part of a fragment",
 )
 def _(kernel: KernelView) -> Found:
     block = triple(kernel, "tc.block")
@@ -25,11 +27,11 @@ def _(kernel: KernelView) -> Found:
         return
     got = kernel.func.attributes.get("tc.warps", None)
     is_pair = isinstance(got, ir.DenseI64ArrayAttr) and len(got) == 2
-    if not is_pair or prod(list(got)) != prod(block) // WARP:
-        yield (
-            kernel.func,
-            {"want": prod(block) // WARP, "got": attribute_of(kernel, "tc.warps")},
-        )
+    roles = warp_map_of(kernel.func)
+    consumes = CONSUMER in roles.kinds
+    want = len(roles[CONSUMER].warps) if consumes else prod(block) // WARP
+    if not is_pair or prod(list(got)) != want:
+        yield kernel.func, {"want": want, "got": attribute_of(kernel, "tc.warps")}
 
 
 @verify_in_kernel(
@@ -40,6 +42,8 @@ def _(kernel: KernelView) -> Found:
 )
 def _(kernel: KernelView) -> Found:
     if not kernel.asynchronous or kernel.roles or not kernel.has_fragments:
+        return
+    if kernel.of(WgmmaOp):  # roles come later
         return
     for op in kernel.of(MbarrierExpectTxOp, TmaLoadOp):
         if op.operation.parent.name != "tc.one_thread":
@@ -61,3 +65,49 @@ def _(kernel: KernelView) -> Found:
         legal = targets_with("fp8") if fp8 else list(TARGETS)
         if got not in legal:
             yield op, {"legal": ", ".join(legal), "element": element, "got": got or "none"}
+
+
+@verify_in_kernel(
+    "wgmma-target",
+    "PTX ISA 9.7.15, target notes",
+    "tc.target must be {legal} for wgmma, got {got}: other architectures have other tensor cores",
+)
+def _(kernel: KernelView) -> Found:
+    name = kernel.func.attributes.get("tc.target", None)
+    got = name.value if isinstance(name, ir.StringAttr) else None
+    legal = targets_with("wgmma")
+    for op in kernel.of(WgmmaOp):
+        if got not in legal:
+            yield op, {"legal": " or ".join(legal), "got": got or "none"}
+
+
+@verify_in_kernel(
+    "wgmma-warps",
+    "PTX ISA 9.7.15.2",
+    "tc.warps must give each warp 16 rows and all columns of a product of wgmma, got {got} for "
+    "{rows} rows: a warpgroup has 64 of them",
+)
+def _(kernel: KernelView) -> Found:
+    warps = kernel.func.attributes.get("tc.warps", None)
+    for op in kernel.of(WgmmaOp):
+        rows = op.c.type.shape[0]
+        if not isinstance(warps, ir.DenseI64ArrayAttr) or list(warps) != [rows // 16, 1]:
+            yield op, {"got": attribute_of(kernel, "tc.warps"), "rows": rows}
+
+
+@verify_in_kernel(
+    "wgmma-wait",
+    "PTX ISA 9.7.15.7.3",
+    "no tc.wgmma_wait follows this tc.wgmma in its role: nothing tells when it is complete",
+)
+def _(kernel: KernelView) -> Found:
+    if not kernel.asynchronous:
+        return
+    last: dict[ir.Operation | None, ir.OpView] = {}
+    for site in kernel.sites:
+        role = site.role.operation if site.role else None
+        if isinstance(site.op, WgmmaOp):
+            last[role] = site.op
+        elif isinstance(site.op, WgmmaWaitOp):
+            last.pop(role, None)
+    yield from ((op, {}) for op in last.values())

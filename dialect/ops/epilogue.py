@@ -81,7 +81,9 @@ class EpilogueOp(Op, name="epilogue", traits=[ir.NoTerminatorTrait]):
         return [op for op in self.body.blocks[0] if isinstance(op, ElementOp)]
 
 
-class FragmentEpilogueOp(Op, name="fragment_epilogue", traits=[ir.NoTerminatorTrait]):
+class FragmentEpilogueOp(
+    Op, name="fragment_epilogue", role="consumer", traits=[ir.NoTerminatorTrait]
+):
     """What a kernel of warps makes of an accumulator before it stores it, element by element.
 
     The body is that of ``tc.epilogue``: it takes the element of ``sums``, reads those of other

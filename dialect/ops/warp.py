@@ -78,7 +78,7 @@ class CpAsyncWaitOp(Op, name="cp_async_wait"):
     pending: ir.IntegerAttr
 
 
-class ZeroFragmentOp(Op, name="zero_fragment"):
+class ZeroFragmentOp(Op, name="zero_fragment", role="consumer"):
     """An accumulator of zeros, distributed over threads for mma.sync (PTX ISA 9.7.14.5)."""
 
     example = """
@@ -139,7 +139,7 @@ class MmaSyncOp(Op, name="mma_sync"):
     d: ext.Result[FragmentType]
 
 
-class StoreFragmentOp(Op, name="store_fragment", stores="tensor"):
+class StoreFragmentOp(Op, name="store_fragment", role="consumer", stores="tensor"):
     """Stores an accumulator to ``tensor``, rounded once (RNE) to its element type.
 
     The indices are those of the tile's first element; ``tails`` as in `tc.cp_async`: elements

@@ -133,6 +133,24 @@ class DenseProduct:
         """`epilogue` of the sums."""
         return epilogue
 
+    def load(
+        self,
+        place: Place,
+        step: Index,
+        column: Index | None = None,
+        shares: tuple[Share | None, Share | None] = (None, None),
+    ) -> tuple[ir.Value, ir.Value]:
+        """The tiles of A and B of a step at `place`, of B from `column` (None: the place's) on."""
+        if place.part is not None:
+            step = index.add(index.mul(place.part, self.steps), step)
+        k0 = index.mul(step, self.k)
+        a, b = tc.SmemTileOp(self.a.type).tile, tc.SmemTileOp(self.b.type).tile
+        batch: dict[str, Index] = {} if place.batch is None else {"batch": place.batch}
+        first = place.column if column is None else column
+        self.a.load(a, {"mn": place.row, "k": k0, **batch}, shares[0])
+        self.b.load(b, {"mn": first, "k": k0, **batch}, shares[1])
+        return a, b
+
     def _multiply(
         self,
         place: Place,
@@ -142,13 +160,7 @@ class DenseProduct:
         step: Index,
         accumulate: Accumulate,
     ) -> None:
-        if place.part is not None:
-            step = index.add(index.mul(place.part, self.steps), step)
-        k0 = index.mul(step, self.k)
-        a, b = tc.SmemTileOp(self.a.type).tile, tc.SmemTileOp(self.b.type).tile
-        batch: dict[str, Index] = {} if place.batch is None else {"batch": place.batch}
-        self.a.load(a, {"mn": place.row, "k": k0, **batch}, shares[0])
-        self.b.load(b, {"mn": column, "k": k0, **batch}, shares[1])
+        a, b = self.load(place, step, column, shares)
         bytes_ = tc.element_bytes(self.a.type.element)
         for j in range(self.k * bytes_ // MMA_K_BYTES):
             op = mma(d, a, b, accumulate.take(), j, unsigned=self.unsigned)

@@ -13,11 +13,13 @@ from tcir.dialect.ops.highlevel import out_layout
 from tcir.errors import InputError
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import i64s
+from tcir.passes.build.gpu_module import target_of
 from tcir.passes.build.limits import MMA_N_STEP, round_up
 from tcir.passes.build.tensor_functions import tensor_ops
 from tcir.passes.build.tile_kernel import needs_columns
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
+from tcir.target import TARGETS
 
 CHOICES = ("auto", "always", "never")
 
@@ -60,6 +62,8 @@ class SwapOperands(Pass):
             )
 
     def run(self, module: ir.Module) -> None:
+        if not TARGETS[target_of(module)].tcgen05 and self.swap == "auto":
+            return  # threads of wgmma have elements of several rows and columns either way
         for op in tensor_ops(module):
             if isinstance(op, tc.MatmulOp | tc.BlockScaledMatmulOp):
                 self._visit(op)

@@ -18,6 +18,7 @@ from tcir.passes.build.cluster import ALONE, Cluster
 from tcir.passes.build.cta_pair import check_cta_group
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import i64
+from tcir.passes.build.gpu_module import target_of
 from tcir.passes.build.kernel_ops import CTAS_PER_SM
 from tcir.passes.build.limits import MMA_N, ceil_div, round_up
 from tcir.passes.build.quantise import QUANTISED_COLUMNS, check_quantised
@@ -47,8 +48,9 @@ from tcir.passes.gemm.grouped import tile_grouped
 from tcir.passes.gemm.output_tiles import OutputTiles
 from tcir.passes.gemm.place import Place, Product
 from tcir.passes.gemm.schedules import Schedules
+from tcir.passes.gemm.wgmma import WarpgroupSchedule
 from tcir.passmanager.pipeline import Pass, register_pass
-from tcir.target import DEFAULT_TARGET
+from tcir.target import DEFAULT_TARGET, TARGETS
 
 CLC = "clc"
 SCHEDULERS = ("static", CLC)
@@ -188,6 +190,12 @@ class TileGemm(Pass):
             )
 
     def run(self, module: ir.Module) -> None:
+        target = target_of(module)
+        if TARGETS[target].wgmma:
+            for source in find_sources(module, tc.MatmulOp, self.name, epilogues=True):
+                self._check_warpgroups(source.op, target)
+                WarpgroupSchedule(self.n_tile, self.persistent, self.ctas).tile(source, target)
+            return
         if any(isinstance(op, tc.GroupedMatmulOp) for op in tensor_ops(module)):
             for source in find_sources(module, tc.GroupedMatmulOp, self.name, epilogues=True):
                 self._tile_groups(source)
@@ -196,6 +204,18 @@ class TileGemm(Pass):
         kind = tc.BlockScaledMatmulOp if scaled else tc.MatmulOp
         for source in find_sources(module, kind, self.name, epilogues=True):
             (self._tile_scaled if scaled else self._tile_dense)(source)
+
+    def _check_warpgroups(self, op: ir.OpView, target: str) -> None:
+        """Rejects options of tcgen05."""
+        for name, default in _OF_TCGEN05.items():
+            got = getattr(self, name)
+            if got != default:
+                option = name.replace("_", "-")
+                raise match_failure(
+                    op,
+                    f"expected {option}={default or 'none'} for {target}, got {got} (it is of "
+                    "kernels of tcgen05); leave it out, or take target sm_100a",
+                )
 
     def _tile_dense(self, source: Source) -> None:
         op = source.op
@@ -332,6 +352,12 @@ class TileGemm(Pass):
         group = tiles.cluster.ctas
         most = DEFAULT_TARGET.sms // group * group
         return replace(tiles, ctas=min(tiles.count, self.ctas or most))
+
+
+_OF_TCGEN05 = {
+    "scheduler": "static", "store": "direct", "kind": "", "cta_group": 1, "cluster": "1x1",
+}  # fmt: skip
+"""Options that kernels of wgmma do not have, and their defaults."""
 
 
 def _whole_blocks(source: Source, option: int, n_tile: int) -> int:

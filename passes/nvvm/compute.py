@@ -49,7 +49,9 @@ def tile_descriptor(converter: Converter, tile: SmemTile) -> ir.Value:
         step = arith.MulIOp(tile.slot, converter.constant(tile.stride >> 4)).result
         units = arith.AddIOp(units, step).result
     wide = arith.ExtUIOp(ir.IntegerType.get_signless(64), units).result
-    bits = operand_tile(tile.type).constant_bits() + (tile.address.offset >> 4)
+    static = operand_tile(tile.type)
+    constant = static.wgmma_bits() if converter.of_warps else static.constant_bits()
+    bits = constant + (tile.address.offset >> 4)
     signed = bits - (1 << 64) if bits >> 63 else bits
     made = arith.AddIOp(wide, converter.constant(signed, 64)).result
     tile.descriptors.append((block, made))

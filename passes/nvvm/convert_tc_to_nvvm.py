@@ -187,7 +187,7 @@ def _converter(kernel: func.FuncOp, parameters: _Parameters, entry: ir.Block) ->
         warps_m, warps_n = ir.DenseI64ArrayAttr(kernel.attributes["tc.warps"])
         converter.of_warps = True
         converter.warps = warps_m, warps_n
-        converter.threads = _threads(kernel)
+        converter.threads = warps_m * warps_n * WARP
     return converter
 
 

@@ -9,6 +9,9 @@ from tcir.dialect.limits import ATOM_32B, MMA_K_BYTES, MN_MAJOR_GROUP, SWIZZLE_A
 SWIZZLE_CODE = {"NONE": 0, ATOM_32B: 1, "128B": 2, "64B": 4, "32B": 6}
 """Bits 63..61 of a matrix descriptor (PTX ISA 9.7.16.4.1)."""
 
+WGMMA_SWIZZLE_CODE = {"NONE": 0, "128B": 1, "64B": 2, "32B": 3}
+"""Bits 63..62 of one of wgmma."""
+
 ELEMENT_CODE = {"f16": 0, "bf16": 1, "f32": 2, "f8E4M3FN": 0, "f8E5M2": 1, "i8": 1, "u8": 0}
 """A and B type in an instruction descriptor; the kinds f16, tf32, f8f6f4 and i8 each have their own
 (PTX ISA 9.7.16.4.2, table 42); u8 is unsigned i8."""
@@ -52,6 +55,14 @@ class OperandTile:
             | _field(self.stride_offset >> 4, 32, 14)
             | 1 << 46
             | SWIZZLE_CODE[self.swizzle] << 61
+        )
+
+    def wgmma_bits(self) -> int:
+        """The same of a descriptor of wgmma, which has other codes (PTX ISA 9.7.15.5.1.2.2)."""
+        return (
+            _field(self.leading_offset >> 4, 16, 14)
+            | _field(self.stride_offset >> 4, 32, 14)
+            | WGMMA_SWIZZLE_CODE[self.swizzle] << 62
         )
 
     def slice_offset(self, index: int) -> int:

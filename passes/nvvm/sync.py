@@ -10,6 +10,7 @@ from tcir.errors import PassError
 from tcir.passes.build.gpu_module import pointer_type
 
 from .converter import Converter, Mbarrier, i32, lower, require_role
+from .structure import is_equal, only_if
 
 
 @lower(tc.MbarrierWaitOp)
@@ -41,8 +42,17 @@ def convert_expect_tx(converter: Converter, op: tc.MbarrierExpectTxOp) -> None:
 
 @lower(tc.MbarrierArriveOp)
 def convert_arrive(converter: Converter, op: tc.MbarrierArriveOp) -> None:
-    """``mbarrier.arrive`` of every thread, in a pair on the leader's barrier."""
+    """``mbarrier.arrive`` of every thread, or of the first one of each warp; in a pair on the
+    leader's barrier."""
     require_role(converter, op)
+    if "once" in op.attributes:
+        with only_if(is_equal(converter, converter.lane, 0)):
+            _arrive(converter, op)
+    else:
+        _arrive(converter, op)
+
+
+def _arrive(converter: Converter, op: tc.MbarrierArriveOp) -> None:
     pointer = converter.shared(converter.record(op.bar, Mbarrier).address)
     if cta_group_of(op) == PAIR:
         pointer = nvvm.mapa(pointer, _leader(converter), pointer_type(7))

@@ -64,6 +64,7 @@ class AssignRoles(Pass):
     becomes one sub-partition per epilogue warp. Of several epilogue warpgroups, each takes every
     n-th iteration of the loops over columns. ``tc.warpgroup_registers`` precedes the roles of a map
     that shares registers out. A role of ops that are all the ``leader``'s of a CTA pair is its own.
+    A value that a loop carries is in the role that makes it.
     Preserves the order of ops within a role; between
     roles only the order that the barriers enforce.
     """
@@ -87,7 +88,8 @@ def _split(kernel: func.FuncOp, warp_map: WarpMap) -> None:
     span = ops[owned[0] : owned[-1] + 1]
     for op in span:
         for inner in walk(op):
-            _check_op(inner, warp_map.kinds)
+            if not isinstance(inner.operation.parent.opview, tc.FragmentEpilogueOp):
+                _check_op(inner, warp_map.kinds)
     behind = ops[owned[-1] + 1]
     if warp_map.register_shares:
         with ir.InsertionPoint(behind), span[0].location:
@@ -126,8 +128,10 @@ def _check_op(op: ir.OpView, known: tuple[str, ...]) -> None:
         )  # fmt: skip
     if role is not None and role not in known:
         raise match_failure(op, f"expected {ROLE} to be one of {', '.join(known)}, got {role}")
-    if isinstance(op, scf.ForOp) and len(op.results):
-        raise match_failure(op, "expected loops without loop-carried values, got iter_args")
+    if isinstance(op, scf.ForOp) and not all(map(_role_of, op.initArgs)):
+        raise match_failure(
+            op, "expected loop-carried values that a role makes, got one that several could"
+        )
     if isinstance(op, scf.IfOp) and (len(op.results) or len(op.regions[1].blocks)):
         raise match_failure(op, "expected branches without results and without else, got one with")
 
@@ -142,6 +146,18 @@ def _own_role(op: ir.OpView) -> str | None:
     if ROLE in op.operation.attributes:
         return string(op, ROLE)
     return traits_of(op).role or None
+
+
+def _role_of(value: ir.Value) -> str | None:
+    """The role that makes a value; of one carried through a loop, that of what it starts as."""
+    if isinstance(value, ir.BlockArgument):
+        around = value.owner.owner.opview
+        carried = isinstance(around, scf.ForOp) and value.arg_number > 0
+        return _role_of(around.initArgs[value.arg_number - 1]) if carried else None
+    op = value.owner.opview
+    if isinstance(op, scf.ForOp):
+        return _role_of(op.initArgs[ir.OpResult(value).result_number])
+    return _own_role(op)
 
 
 def _roles_in(op: ir.OpView) -> set[str]:
@@ -195,18 +211,25 @@ class _Copier:
         if is_quarter_loop(op) and len(self.role.warps) > 1:
             self._share_quarters(op)
             return
+        carried = [i for i, v in enumerate(op.initArgs) if _role_of(v) == self.role.kind]
         lower, upper, step = (self._mapped(op, v) for v in (op.lowerBound, op.upperBound, op.step))
         with op.location:
             if self.warpgroup is not None and _is_column_loop(op):
                 lower = index.value(index.add(lower, index.mul(step, self.warpgroup)))
                 step = index.value(index.mul(step, self._warpgroups))
-            loop = scf.ForOp(lower, upper, step)
+            loop = scf.ForOp(
+                lower, upper, step, [self._mapped(op, op.initArgs[i]) for i in carried]
+            )
         for name in op.attributes:
             loop.attributes[name] = op.attributes[name]
         self.new[op.induction_variable] = loop.induction_variable
+        self.new.update(zip([op.inner_iter_args[i] for i in carried], loop.inner_iter_args))
         with ir.InsertionPoint(loop.body):
             self._copy_body(op.body)
-            scf.YieldOp([], loc=op.location)
+            last = op.body.operations[len(op.body.operations) - 1]
+            handed = [self._mapped(last, last.operands[i]) for i in carried]
+            scf.YieldOp(handed, loc=op.location)
+        self.new.update(zip([op.results[i] for i in carried], loop.results))
 
     def _copy_branch(self, op: scf.IfOp) -> None:
         if self.role.kind not in _roles_in(op):
@@ -278,5 +301,11 @@ def _drop_dead(block: ir.Block) -> None:
             for inner in region:
                 _drop_dead(inner)
         results = list(op.operation.results)
-        if _is_pure(op) and results and not any(list(result.uses) for result in results):
+        carries = isinstance(op, scf.ForOp)
+        if (
+            _is_pure(op)
+            and not carries
+            and results
+            and not any(list(result.uses) for result in results)
+        ):
             op.operation.erase()

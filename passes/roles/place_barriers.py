@@ -15,7 +15,7 @@ from tcir.dialect.operation import traits_of
 from tcir.dialect.ops.smem_part import whole_tile
 from tcir.dialect.ops.tma import halo_of
 from tcir.dialect.walk import walk
-from tcir.dialect.warp_map import EPILOGUE, EPILOGUE_LOAD, MMA, PRODUCER, warp_map_of
+from tcir.dialect.warp_map import CONSUMER, EPILOGUE, EPILOGUE_LOAD, MMA, PRODUCER, warp_map_of
 from tcir.passes.build import index
 from tcir.passes.build.cluster import multicast
 from tcir.passes.build.diagnostics import match_failure
@@ -41,6 +41,8 @@ ROLE = "tc.for_role"
 """Attribute of a synchronisation op: the role that will run it (see assign-roles)."""
 
 COMMIT = tc.CommitOp.OPERATION_NAME
+COMPLETIONS = (COMMIT, tc.WgmmaWaitOp.OPERATION_NAME)
+"""What tells that the readers of a ring are done."""
 
 
 @register_pass
@@ -150,7 +152,11 @@ class _Placer:
     @property
     def setup(self) -> ir.OpView:
         """The op that tiles and barriers are made in front of."""
-        return self.loops[0] if self.clearing is None else self.clearing
+        if self.clearing is not None:
+            return self.clearing
+        ops = body(self.kernel)
+        before = ops[: ops.index(self.loops[0])]
+        return next((op for op in before if traits_of(op).role), self.loops[0])
 
     def run(self) -> None:
         for ring in self.rings:
@@ -221,6 +227,9 @@ class _Placer:
         readers = frees[0].bit_count() if frees else 1
         if by_epilogue:
             readers = warp_map_of(self.kernel).threads(EPILOGUE)
+        by_warpgroups = isinstance(consumers[0], tc.WgmmaOp)
+        if by_warpgroups:
+            readers *= len(warp_map_of(self.kernel)[CONSUMER].warps)
         empty = self._init(location, count, readers)
         with ir.InsertionPoint(loads[0]), location:
             phase = _phase(loop, count)
@@ -241,6 +250,9 @@ class _Placer:
         if by_epilogue:
             self._guard_staged(consumers, tiles, full_slot, empty_slot, phase)
             return
+        if by_warpgroups:
+            self._guard_warpgroups(consumers, full_slot, empty_slot, phase)
+            return
         with ir.InsertionPoint(consumers[0]), consumers[0].location:
             _tag(tc.MbarrierWaitOp(full_slot, phase), MMA)
             _tag(fence("tcgen05.after"), MMA)
@@ -249,6 +261,24 @@ class _Placer:
         _tag(commit, MMA)
         if frees:
             multicast(commit, frees)
+
+    def _guard_warpgroups(
+        self, consumers: list[ir.OpView], full: ir.Value, empty: ir.Value, phase: ir.Value
+    ) -> None:
+        """A wait before the product; behind it one for its group, then an arrival of each warp."""
+        if len(consumers) != 1:
+            raise match_failure(
+                consumers[1], f"expected one tc.wgmma to read a slot, got {len(consumers)}"
+            )
+        (product,) = consumers
+        with ir.InsertionPoint(product), product.location:
+            _tag(tc.MbarrierWaitOp(full, phase), CONSUMER)
+        with ir.InsertionPoint.after(product), product.location:
+            wait = tc.WgmmaWaitOp(product.d, i64(0), product.d.type)
+            product.d.replace_all_uses_except(wait.e, wait.operation)
+            arrive = tc.MbarrierArriveOp(empty)
+        arrive.attributes["once"] = ir.UnitAttr.get()
+        _tag(arrive, CONSUMER)
 
     def _guard_staged(
         self,
@@ -405,8 +435,10 @@ class _Placer:
             following = list(read.operation.block)
             with ir.InsertionPoint(following[following.index(read) + 1]), read.location:
                 tc.TmemWaitOp(ir.StringAttr.get("ld"))
-        with ir.InsertionPoint(body(self.kernel)[-1]), reads[-1].location:
-            _tag(fence("tcgen05.before"), EPILOGUE)
+        last = reads[-1].location if reads else self.loops[-1].location
+        with ir.InsertionPoint(body(self.kernel)[-1]), last:
+            if reads:
+                _tag(fence("tcgen05.before"), EPILOGUE)
             self._barrier()
 
 
@@ -514,7 +546,7 @@ def _consumers(
             if user in loads or isinstance(user, tc.SmemPartOp):
                 continue
             traits = traits_of(user)
-            known = traits.completed_by == ("" if by_epilogue else COMMIT)
+            known = traits.completed_by == "" if by_epilogue else traits.completed_by in COMPLETIONS
             if not (traits.reads_shared and known):
                 raise match_failure(
                     user, f"expected cp and mma as readers of a ring, got {user.operation.name} "

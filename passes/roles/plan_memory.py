@@ -106,6 +106,8 @@ def _place_shared(kernel: func.FuncOp) -> int:
 
 def _place_columns(kernel: func.FuncOp, address: int, barriers: list[ir.OpView]) -> None:
     tiles = [op for op in walk_body(kernel) if isinstance(op, tc.TmemTileOp)]
+    if not tiles and not warp_map_of(kernel).allocates:
+        return
     if not tiles:
         raise match_failure(kernel, "expected a kernel with tiles in tensor memory, got none")
     sizes = [tensor_columns(tile.tile.type) for tile in tiles]

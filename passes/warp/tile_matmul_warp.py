@@ -15,11 +15,11 @@ from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, check_whole_rows, match_failure
 from tcir.passes.build.element_epilogue import check_by_element
 from tcir.passes.build.emit import i64s
+from tcir.passes.build.fragment_epilogue import fragment_epilogue
 from tcir.passes.build.gpu_module import target_of
 from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.tile_kernel import Source, argument, block_id, find_sources, kernel
-from tcir.passes.warp.loops import clone_all
 from tcir.passes.warp.operands import Matrix, Operand, tails, tma_obstacle
 from tcir.passes.warp.tiling import Tiling, TilingOptions, choose_tiling
 from tcir.passmanager.pipeline import Pass, register_pass
@@ -193,27 +193,8 @@ def _tile(
         place = [*at, *index.values([m0, n0])]
         past = ir.StringAttr.get(tails(m % tiling.m != 0, n % tiling.n != 0))
         if source.after is not None:
-            total = _epilogue(source.after, arguments, total, place, past)
+            total = fragment_epilogue(source.after, arguments, total, place, past)
         tc.StoreFragmentOp(total, arguments[-1], place, past)
-
-
-def _epilogue(
-    after: tc.EpilogueOp, arguments: list[ir.Value], sums: ir.Value, place: list[ir.Value],
-    past: ir.StringAttr,
-) -> ir.Value:  # fmt: skip
-    """`sums` with the body of `after` around every element; the tile begins at `place`."""
-    kind = sums.type
-    out = tc.FragmentType.build(kind.shape, after.out.type.element_type, "C", kind.atom)
-    with after.location:
-        made = tc.FragmentEpilogueOp(sums, place, past, out)
-        block = made.body.blocks.append(kind.element, arg_locs=[after.location])
-        (total,), (argument_,) = block.arguments, after.body.blocks[0].arguments
-        mapping = {each.tensor: argument(arguments, each.tensor) for each in after.elements}
-        with ir.InsertionPoint(block):
-            narrow = kind.element != argument_.type
-            mapping[argument_] = arith.truncf(argument_.type, total) if narrow else total
-            clone_all(after.body.blocks[0], mapping)
-    return made.out
 
 
 def _rasterise(tiles_m: int, tiles_n: int, group_m: int) -> tuple[Index, Index]:

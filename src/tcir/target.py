@@ -22,6 +22,7 @@ class Target:
     fp8:          mma.sync multiplies e4m3 and e5m2, and cvt converts them
     tma:          tensor memory accelerator, mbarrier transactions, clusters
     tma_atoms:    its swizzles with atoms of 32 and 64 bytes
+    wgmma:        warpgroup-level tensor core, registers shared out between warpgroups
     tcgen05:      fifth-generation tensor core and tensor memory
 
     Sizes are from the CUDA C++ Programming Guide, "Technical Specifications per Compute
@@ -38,6 +39,7 @@ class Target:
     fp8: bool = False
     tma: bool = False
     tma_atoms: bool = False
+    wgmma: bool = False
     tcgen05: bool = False
 
     @property
@@ -53,6 +55,10 @@ TARGETS = {
         Target("sm_80", "8.0", 163 << 10, 164 << 10, 80 << 30, 108),
         # H100 SXM; PTX 8.4 has fp8 mma.sync.
         Target("sm_90", "8.4", 227 << 10, 228 << 10, 80 << 30, 132, fp8=True, tma=True),
+        # The same with what Hopper alone has.
+        Target(
+            "sm_90a", "8.4", 227 << 10, 228 << 10, 80 << 30, 132, fp8=True, tma=True, wgmma=True
+        ),
         # B200; PTX 8.8 has tcgen05 with .blockN.
         Target(
             "sm_100a",

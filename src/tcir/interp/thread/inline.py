@@ -7,7 +7,7 @@ import re
 from tcir._mlir import ir
 from tcir.errors import IncompleteError
 from tcir.interp.rules import site_of
-from tcir.interp.thread.speller import Registers, Speller, only, spelling
+from tcir.interp.thread.speller import CONSTANTS, Registers, Speller, only, register_class, spelling
 from tcir.machine import MachineError
 
 _REGISTER_CONSTRAINT = {"r", "l", "h", "f", "d", "c", "b"}
@@ -44,8 +44,10 @@ def _inline_asm(speller: Speller, op: ir.Operation) -> None:
                     f"'{constraint}'",
                     site=site_of(op),
                 )
-            if output in named or len(outputs) + position in named:
+            if len(outputs) + position in named:
                 raise IncompleteError("no rule for a text that names a tied operand")
+            if output in named:
+                register = _own(speller, operands[position], results[output], register)
             results[output] = register
         elif constraint not in _REGISTER_CONSTRAINT:
             raise IncompleteError(f"no rule for the constraint {constraint}")
@@ -54,6 +56,17 @@ def _inline_asm(speller: Speller, op: ir.Operation) -> None:
     if any(number >= len(results) + len(given) for number in named):
         raise _no_operand(op, f"${max(named)}", len(results) + len(given))
     _emit(speller, _fill(text, r"\$(?:\$|\{(\d+)\}|(\d+))", tuple(results + given)))
+
+
+def _own(speller: Speller, operand: ir.Value, result: str, register: str) -> str:
+    """A register with the value of `operand` that the text may write: its own after its last use,
+    so that it stays where an asynchronous instruction has it; else the result's, after a copy."""
+    owner = operand.owner
+    constant = not isinstance(owner, ir.Block) and owner.name in CONSTANTS
+    if not constant and len(list(operand.uses)) == 1:
+        return register
+    speller.emit(f"mov.{register_class(operand.type)} {result}, {register}")
+    return result
 
 
 def _no_operand(op: ir.Operation, got: str, operands: int) -> MachineError:

@@ -12,6 +12,8 @@ from tcir.interp.tile.compiler import Compiler, Frame, Step, execute, sequence
 from tcir.interp.tile.loads import gather
 from tcir.interp.tile.movement import segments
 from tcir.interp.tile.values import MemRef
+from tcir.interp.tile.warp import held_by
+from tcir.interp.tile.wgmma import settled
 from tcir.interp.types import Array, dtype_of
 
 TAILS = {-2: "outer", -1: "inner"}
@@ -29,8 +31,10 @@ def fragment_epilogue(compiler: Compiler, op: tc.FragmentEpilogueOp) -> Step:
          for each in block.operations]
     )  # fmt: skip
 
+    site = compiler.site(op)
+
     def compute(frame: Frame) -> None:
-        frame.values[total] = frame.values[sums_].view(dtype)
+        frame.values[total] = settled(frame, sums_, site).view(dtype)
         body(frame)
 
     return compute
@@ -55,11 +59,12 @@ def element(compiler: Compiler, op: tc.ElementOp) -> Step:
     (source_,), result, site = compiler.operands(op), compiler.result(op), compiler.site(op)
     around = op.operation.parent.opview
     indices_, tails = [compiler.slot(index) for index in around.indices], string(around, "tails")
-    shape, dims = tuple(around.sums.type.shape), op.dims
+    part, dims = held_by(compiler, around.sums.type), op.dims
 
     def load(frame: Frame) -> None:
         source: MemRef = frame.values[source_]
-        at = _places([frame.values[slot] for slot in indices_], shape)
+        mine = part(frame)
+        at = _places(mine.moved([frame.values[slot] for slot in indices_]), mine.shape)
         zero = np.zeros((1, 1), np.int64)
         for dim, extent in zip(dims, source.shape, strict=True):
             past = dim is not None and bool((at[dim] >= extent).any())
@@ -88,9 +93,9 @@ def _places(first: list[int], shape: tuple[int, ...]) -> list[Array]:
 def yield_(compiler: Compiler, op: tc.YieldOp) -> Step:
     """The fragment that the op around makes."""
     (value_,), around = compiler.operands(op), op.operation.parent.opview
-    result, shape = compiler.slot(around.out), tuple(around.sums.type.shape)
+    result, part = compiler.slot(around.out), held_by(compiler, around.sums.type)
 
     def make(frame: Frame) -> None:
-        frame.values[result] = np.broadcast_to(frame.values[value_], shape).copy()
+        frame.values[result] = np.broadcast_to(frame.values[value_], part(frame).shape).copy()
 
     return make

@@ -42,14 +42,16 @@ def mbarrier_expect_tx(compiler: Compiler, op: tc.MbarrierExpectTxOp) -> Step:
 def mbarrier_arrive(compiler: Compiler, op: tc.MbarrierArriveOp) -> Step:
     """The whole CTA as one agent arrives for all warps of a sub-partition, in a loop over those.
 
-    In a pair on the leader's barrier.
+    With ``once``, for all consumers. In a pair on the leader's barrier.
     """
     (bar,) = compiler.operands(op)
     site, warps, pair = compiler.site(op), compiler.warps_of_quarter, cta_group_of(op) == PAIR
-    order = _order(op)
+    order, once, consumers = _order(op), "once" in op.attributes, compiler.consumers
 
     def arrive(frame: Frame) -> None:
         count = frame.threads if frame.in_role else WARP * warps
+        if once:
+            count = 1 if frame.in_role else consumers
         address = frame.values[bar].address
         if pair:
             address = in_leader(address)

@@ -1,22 +1,28 @@
 """Rules of the warp level: cp.async, fragments as whole matrices, mma.sync, stores.
 
-At this level a fragment is the whole matrix; its distribution over threads matters only below. One
-agent represents all threads of the CTA, so its copies are one thread's, in order of groups.
+At this level a fragment is a matrix; its distribution over threads matters only below. Without
+roles one agent represents all threads of the CTA and has all of it, so its copies are one thread's,
+in order of groups; a warp of a role has its part.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, string, unsigned_operands
+from tcir.dialect.fragments import share, warp_origin
 from tcir.errors import IncompleteError
 from tcir.interp.tensor.arith import convert
 from tcir.interp.tile.addresses import TileLayout
 from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute
 from tcir.interp.tile.movement import segments
 from tcir.interp.tile.values import MemRef, Site, SmemTile, StagedTile, Stored
+from tcir.interp.tile.wgmma import settled
 from tcir.interp.types import Array, dtype_of
 from tcir.machine.memory.cp_async import ALL_LANES
 from tcir.machine.numerics.warp_mma import generation, warp_mma
@@ -101,12 +107,40 @@ def cp_async_wait(compiler: Compiler, op: tc.CpAsyncWaitOp) -> Step:
     return wait
 
 
+@dataclass(frozen=True)
+class Part:
+    """What an agent has of an accumulator, and from which row and column on."""
+
+    shape: tuple[int, int]
+    origin: tuple[int, int] = (0, 0)
+
+    def moved(self, first: list[int]) -> list[int]:
+        """The indices of the part's first element, from those of the accumulator's."""
+        *batch, row, column = first
+        return [*batch, row + self.origin[0], column + self.origin[1]]
+
+
+def held_by(compiler: Compiler, kind: tc.FragmentType) -> Callable[[Frame], Part]:
+    """All of a fragment of C, or the part of a warp of a role."""
+    everything = Part(tuple(kind.shape))
+    if "tc.warps" not in compiler.attributes:
+        return lambda frame: everything
+    warps_m, warps_n = ir.DenseI64ArrayAttr(compiler.attributes["tc.warps"])
+    warps = (warps_m, warps_n)
+    mine = share(kind.atom, "C", kind.shape, warps)
+    parts = [
+        Part((mine.rows, mine.columns), warp_origin("C", mine, warps, warp))
+        for warp in range(warps_m * warps_n)
+    ]
+    return lambda frame: parts[frame.warp] if frame.in_role else everything
+
+
 @execute(tc.ZeroFragmentOp)
 def zero_fragment(compiler: Compiler, op: tc.ZeroFragmentOp) -> Step:
-    result, shape = compiler.result(op), op.operation.results[0].type.shape
+    result, part = compiler.result(op), held_by(compiler, op.fragment.type)
 
     def zero(frame: Frame) -> None:
-        frame.values[result] = np.zeros(shape, np.uint32)
+        frame.values[result] = np.zeros(part(frame).shape, np.uint32)
 
     return zero
 
@@ -161,12 +195,13 @@ def store_fragment(compiler: Compiler, op: tc.StoreFragmentOp) -> Step:
     (fragment_,), (tensor_,), indices_ = segments(compiler, op)
     tails, site, writers = string(op, "tails"), compiler.site(op), compiler.writers
     dtype = dtype_of(op.fragment.type.element)
+    part = held_by(compiler, op.fragment.type)
 
     def store(frame: Frame) -> None:
         v = frame.values
         target: MemRef = v[tensor_]
-        total = v[fragment_].view(dtype)
-        at = [v[i] for i in indices_]
+        total = settled(frame, fragment_, site).view(dtype)
+        at = part(frame).moved([v[i] for i in indices_])
         addresses, inside = _box(frame, target, at, total.shape, tails, site)
         data = np.ascontiguousarray(convert(total, target.dtype)[inside])
         size = target.dtype.itemsize

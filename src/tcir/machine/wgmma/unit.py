@@ -22,9 +22,12 @@ from tcir.machine.order.clocks import Access, Component
 from tcir.machine.order.operation import Blocking, Operation
 from tcir.machine.refusal import Refusal
 from tcir.machine.tensor_core.descriptor import element_table
+from tcir.machine.tensor_core.operands import ElementAddresses
 from tcir.machine.wgmma.descriptor import decode_matrix
 
 Codes = np.ndarray
+Operand = int | ElementAddresses
+"""A descriptor, or where each element [rows, K] is."""
 WARPS = 4
 ROWS = 64
 
@@ -73,17 +76,17 @@ class Wgmma:
     def issue(
         self,
         form: WgmmaForm,
-        a: int | Codes,
-        b: int,
+        a: Operand | Codes,
+        b: Operand,
         d: NDArray[np.uint32] | Flight | None,
         *,
         site: object,
     ) -> Flight:
-        """a: descriptor, or codes [16, K] from registers; d: [16, n], None: scale-d is false."""
+        """a: 64 rows, or codes [16, K] from registers; d: [16, n], None: scale-d is false."""
         agent = self.agent
         agent.proceed(site)
         agent.lanes.learn()
-        self._together((form, a if isinstance(a, int) else "registers", b, d is not None), site)
+        self._together((form, _name(a), _name(b), d is not None), site)
         self.issued += 1
         self.last = site
         flight = Flight(form, self.issued, site, d)
@@ -91,10 +94,10 @@ class Wgmma:
         access = Access(self.component, self.issued, "wgmma", site, "async")
         of_b = self._shared(b, form.n, form, 1, access)
         registers, of_a = np.empty(0), None
-        if isinstance(a, int):
-            of_a = self._shared(a, ROWS, form, 0, access)
-        else:
+        if isinstance(a, np.ndarray):
             registers = a
+        else:
+            of_a = self._shared(a, ROWS, form, 0, access)
         counters = agent.machine.counters
         if self.quarter == 0:
             counters.mma += 1
@@ -114,6 +117,31 @@ class Wgmma:
         self._flying.append(operation)
         agent.cta.launch(operation)
         return flight
+
+    def whole(
+        self,
+        form: WgmmaForm,
+        a: ElementAddresses,
+        b: ElementAddresses,
+        d: NDArray[np.uint32],
+        *,
+        site: object,
+    ) -> NDArray[np.uint32]:
+        """The product of all rows of A, complete at once: by one agent that is the whole CTA."""
+        agent = self.agent
+        agent.proceed(site)
+        self.issued += 1
+        access = Access(self.component, self.issued, "wgmma", site, "async")
+        of_a = self._shared(a, len(d), form, 0, access)
+        of_b = self._shared(b, form.n, form, 1, access)
+        agent.machine.counters.products += len(d) * form.n * form.k
+        product = Product(form.types, form.saturate)
+        codes = (self._codes(at, form, site) for at in (of_a, of_b))
+        result = wgmma_product(*codes, d, product)
+        agent.lanes.learn()
+        agent.clock[self.component] = self.issued
+        self._committed.append(self.issued)
+        return result
 
     def commit(self, *, site: object) -> None:
         """wgmma.commit_group."""
@@ -142,17 +170,20 @@ class Wgmma:
     # --- operands --------------------------------------------------------------------------------
 
     def _shared(
-        self, bits: int, rows: int, form: WgmmaForm, which: int, access: Access
+        self, operand: Operand, rows: int, form: WgmmaForm, which: int, access: Access
     ) -> NDArray[np.int64]:
         """Addresses of the elements [rows, k] of an operand, whose read is recorded."""
         size = max(8, form.bits)
-        try:
-            base, table = element_table(
-                decode_matrix(bits), rows, 256 // size, size, form.major[which]
-            )
-        except Refusal as refusal:
-            raise MachineError.of(refusal, access.site) from None
-        at = base + table
+        if isinstance(operand, ElementAddresses):
+            at = operand.base + operand.addresses
+        else:
+            try:
+                base, table = element_table(
+                    decode_matrix(operand), rows, 256 // size, size, form.major[which]
+                )
+            except Refusal as refusal:
+                raise MachineError.of(refusal, access.site) from None
+            at = base + table
         smem = self.cta.smem
         smem.check(int(at.min()), int(at.max()) + size // 8, access.site)
         if smem.shadow is not None:
@@ -194,6 +225,12 @@ class Wgmma:
                 f"{first[1]}: {_words(first[0])}; got {_words(what)} in warp {self.agent.warp}",
                 site=site,
             )
+
+
+def _name(operand: Operand | Codes) -> Hashable:
+    if isinstance(operand, ElementAddresses):
+        return int(operand.base + operand.addresses[0, 0])
+    return operand if isinstance(operand, int) else "registers"
 
 
 def _words(what: tuple[Hashable, ...]) -> str:

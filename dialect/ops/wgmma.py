@@ -1,0 +1,162 @@
+"""Products of warpgroups.
+
+The tensor core of Hopper: a warpgroup multiplies tiles in shared memory, sums stay in registers.
+
+A fragment of C is that of mma.sync: with ``tc.warps = array<i64: 4 * g, 1>`` a warp has 16 rows of
+the 64 of its warpgroup, in the registers in which wgmma leaves them (PTX ISA 9.7.15.5.1.1).
+"""
+
+from tcir._mlir import ext, ir
+from tcir.dialect.attributes import integer
+from tcir.dialect.fragments import accumulator_type
+from tcir.dialect.limits import MMA_K_BYTES, WGMMA_M, WGMMA_N, WGMMA_PENDING
+from tcir.dialect.operation import Op
+from tcir.dialect.rules import Broken, unsigned_problem, verify
+from tcir.dialect.types import SmemType, element_bytes
+from tcir.dialect.warp_types import FragmentType
+
+_TRANSPOSED_BYTES = 2
+
+
+class WgmmaOp(
+    Op,
+    name="wgmma",
+    issued_by="warp",
+    role="consumer",
+    reads_shared=("a", "b"),
+    completed_by="tc.wgmma_wait",
+):
+    """``wgmma.mma_async``: ``d = a * b^T + c`` of whole tiles; each warpgroup has 64 rows of A.
+
+    One group: ``wgmma.fence``, an instruction for every 32 bytes of K, ``commit_group``. In a
+    ``tc.async`` kernel the registers of C are the hardware's until a ``tc.wgmma_wait`` gives them
+    back, and so are the tiles (PTX ISA 9.7.15). i8 is signed, or with ``unsigned``
+    (``array<i64: a, b>``, 0 or 1 each) not. Numerics: `docs/numerics.md`.
+    """
+
+    example = """
+    !a = !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+    !b = !tc.smem<array<i64: 256, 64>, f16, "MN", "128B">
+    !c = !tc.fragment<array<i64: 128, 256>, f32, "C", "mma.m16n8k16.f16">
+    func.func @example(%a: !a, %b: !b, %c: !c) {
+      %d = "tc.wgmma"(%a, %b, %c) : (!a, !b, !c) -> !c
+      return
+    }
+    """
+
+    a: ext.Operand[SmemType]
+    b: ext.Operand[SmemType]
+    c: ext.Operand[FragmentType]
+    d: ext.Result[FragmentType]
+
+
+class WgmmaWaitOp(Op, name="wgmma_wait", issued_by="warp", role="consumer", async_only=True):
+    """``wgmma.wait_group``: all but the last ``pending`` groups of the warpgroup are complete.
+
+    Its result is the accumulator, which may be read if no group is pending; the tiles that the
+    complete groups read may be overwritten (PTX ISA 9.7.15.7.3).
+    """
+
+    example = """
+    !c = !tc.fragment<array<i64: 128, 256>, f32, "C", "mma.m16n8k16.f16">
+    func.func @example(%d: !c) {
+      %e = "tc.wgmma_wait"(%d) {pending = 0 : i64} : (!c) -> !c
+      return
+    }
+    """
+
+    d: ext.Operand[FragmentType]
+    pending: ir.IntegerAttr
+    e: ext.Result[FragmentType]
+
+
+@verify(
+    WgmmaOp,
+    "operands",
+    "PTX ISA 9.7.15.5",
+    "expected a fragment of C and a result like it, got {c} and {d}: wgmma adds to the registers "
+    "that it reads",
+)
+def _(op: WgmmaOp) -> Broken:
+    if op.c.type.operand == "C" and op.c.type == op.d.type:
+        return None
+    return {"c": op.c.type, "d": op.d.type}
+
+
+@verify(
+    WgmmaOp,
+    "shapes",
+    "PTX ISA 9.7.15.2",
+    "expected A [m, k], B [n, k] and C [m, n] with m a multiple of {m} (a warpgroup's rows), n "
+    "{n}, and k of whole instructions of {k} elements (32 bytes), got {got}",
+)
+def _(op: WgmmaOp) -> Broken:
+    a, b, c = (v.type.shape for v in (op.a, op.b, op.c))
+    step = MMA_K_BYTES // element_bytes(op.a.type.element)
+    fits = a[1] == b[1] and c == [a[0], b[0]] and a[1] % step == 0
+    if fits and a[0] % WGMMA_M == 0 and b[0] in WGMMA_N:
+        return None
+    return {"m": WGMMA_M, "n": WGMMA_N, "k": step, "got": f"{a}, {b} and {c}"}
+
+
+@verify(
+    WgmmaOp,
+    "types",
+    "PTX ISA 9.7.15.2",
+    "expected element types of wgmma with an accumulator of {want}, got {a} x {b} -> {c}: f16, "
+    "bf16, f32 (as tf32) and i8 are not mixed, e4m3 and e5m2 are",
+)
+def _(op: WgmmaOp) -> Broken:
+    a, b, c = (str(v.type.element) for v in (op.a, op.b, op.c))
+    want = accumulator_type(a)
+    mixed = a == b or (a.startswith("f8") and b.startswith("f8"))
+    if mixed and c == want:
+        return None
+    return {"want": want, "a": a, "b": b, "c": c}
+
+
+@verify(
+    WgmmaOp,
+    "major",
+    "PTX ISA 9.7.15.5.1.2",
+    "expected K-major tiles of {element}, got {got}: wgmma transposes elements of 16 bits only; "
+    "store the operand with K innermost",
+)
+def _(op: WgmmaOp) -> Broken:
+    element, got = op.a.type.element, [v.type.major for v in (op.a, op.b)]
+    if got == ["K", "K"] or element_bytes(element) == _TRANSPOSED_BYTES:
+        return None
+    return {"element": element, "got": " and ".join(got)}
+
+
+@verify(
+    WgmmaOp,
+    "unsigned",
+    "PTX ISA 9.7.15.2",
+    "unsigned must be array<i64: a, b> of 0 or 1 on i8 operands, got {got} on {element}: only "
+    "integers come unsigned",
+)
+def _(op: WgmmaOp) -> Broken:
+    return unsigned_problem(op, str(op.a.type.element))
+
+
+@verify(
+    WgmmaWaitOp,
+    "pending",
+    "PTX ISA 9.7.15.7.3",
+    "pending must be {legal}, got {got}: it is the number of groups that may be incomplete",
+)
+def _(op: WgmmaWaitOp) -> Broken:
+    got = integer(op, "pending")
+    return None if got in WGMMA_PENDING else {"legal": WGMMA_PENDING, "got": got}
+
+
+@verify(
+    WgmmaWaitOp,
+    "operands",
+    "PTX ISA 9.7.15.7.3",
+    "expected a result like the fragment waited for, got {d} and {e}",
+)
+def _(op: WgmmaWaitOp) -> Broken:
+    d, e = op.d.type, op.e.type
+    return None if d == e else {"d": d, "e": e}

@@ -1,0 +1,114 @@
+"""A dense matrix product for warpgroups: sums in registers, operands in shared memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tcir._mlir import ir, scf
+from tcir.dialect import tc
+from tcir.dialect.attributes import UNSIGNED
+from tcir.dialect.fragments import DEFAULT_ATOM
+from tcir.dialect.limits import TMEM_LANES, WGMMA_N
+from tcir.dialect.warp_map import CONSUMER, WARP_MAP, WARP_MAPS, WGMMA
+from tcir.passes.build import index
+from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
+from tcir.passes.build.element_epilogue import check_by_element
+from tcir.passes.build.emit import i64, i64s
+from tcir.passes.build.fragment_epilogue import fragment_epilogue
+from tcir.passes.build.kernel_ops import CTAS_PER_SM
+from tcir.passes.build.limits import ceil_div, round_up
+from tcir.passes.build.tile_kernel import Source, kernel
+from tcir.passes.gemm.dense import DenseProduct, check_dense
+from tcir.passes.gemm.output_tiles import OutputTiles
+from tcir.passes.gemm.place import Place
+from tcir.passes.warp.operands import tails
+from tcir.target import TARGETS
+
+M_TILE = TMEM_LANES
+"""Rows of an output tile: 64 for each of two warpgroups."""
+N_TILES = (256, 192, 128, 96, 64, 32, 16)
+"""Columns of an output tile, of which the default is one; 64 and more keep the tensor core busy
+(a warpgroup reads 64 rows of A and N of B from shared memory for every instruction)."""
+FIXED_COLUMNS = 24
+"""What starting and storing a tile costs, in columns' worth of a main loop."""
+
+
+@dataclass(frozen=True)
+class WarpgroupSchedule:
+    """n_tile: columns of an output tile, 0 chooses; ctas: of a persistent kernel, 0: one per SM."""
+
+    n_tile: int
+    persistent: bool
+    ctas: int
+
+    def tile(self, source: Source, target: str) -> None:
+        """Replaces the source function by its kernel."""
+        op = source.op
+        check_dense(op)
+        check_by_element(source, "tile-gemm")
+        _check_operands(op)
+        *batch, m, n = op.out.type.shape
+        sms = TARGETS[target].sms
+        n_tile = self.n_tile or _fastest(ceil_div(m, M_TILE) * (batch[0] if batch else 1), n, sms)
+        if n_tile not in WGMMA_N:
+            raise match_failure(
+                op,
+                f"expected n-tile to be {WGMMA_N}, got {n_tile} (N of wgmma, {WGMMA_N.source}); "
+                f"take {WGMMA_N.nearest(n_tile)}, or 0 to choose; smallest accepted: n-tile=8",
+                SMALLEST_MATMUL,
+            )
+        tiles = OutputTiles(ceil_div(m, M_TILE), ceil_div(n, n_tile), batch[0] if batch else None)
+        if self.persistent:
+            tiles = replace(tiles, ctas=min(tiles.count, self.ctas or sms))
+        source.function.attributes[WARP_MAP] = ir.StringAttr.get(WGMMA)
+        source.function.attributes[CTAS_PER_SM] = i64(1)
+        with kernel(source, tiles.grid, target=target) as arguments:
+            warps = len(WARP_MAPS[WGMMA][CONSUMER].warps)
+            function = ir.InsertionPoint.current.block.owner
+            function.attributes["tc.warps"] = i64s([warps, 1])
+            product = DenseProduct.create(op, arguments, n_tile)
+            past = ir.StringAttr.get(tails(m % M_TILE != 0, n % n_tile != 0))
+            with tiles.each() as (x, y, z):
+                place = Place.of(x, y, z, n_tile)
+                total = _main_loop(op, product, place, n_tile)
+                at = index.values([*place.outer, place.row, place.column])
+                if source.after is not None:
+                    total = fragment_epilogue(source.after, arguments, total, at, past)
+                tc.StoreFragmentOp(total, arguments[-1], at, past)
+
+
+def _check_operands(op: tc.MatmulOp) -> None:
+    """Raises a match failure for what wgmma does not multiply."""
+    if "out_layout" in op.attributes or "k_part" in op.attributes:
+        raise match_failure(
+            op,
+            "expected a product as it is on sm_90a, got one whose operands were exchanged or whose "
+            "K was split; leave swap and split-k out",
+            SMALLEST_MATMUL,
+        )
+
+
+def _fastest(row_tiles: int, columns: int, sms: int) -> int:
+    """The width with the least columns of main loop on the SM that has most tiles."""
+
+    def cost(n_tile: int) -> int:
+        waves = ceil_div(row_tiles * ceil_div(columns, n_tile), sms)
+        return waves * (max(n_tile, 64) + FIXED_COLUMNS)
+
+    fitting = [each for each in N_TILES if each <= round_up(columns, N_TILES[-1])]
+    return min(fitting, key=cost)
+
+
+def _main_loop(op: tc.MatmulOp, product: DenseProduct, place: Place, n_tile: int) -> ir.Value:
+    """The sums of the tile at `place`."""
+    atom = DEFAULT_ATOM[str(product.a.type.element)]
+    kind = tc.FragmentType.build([M_TILE, n_tile], product.sums, "C", atom)
+    zero = tc.ZeroFragmentOp(kind).fragment
+    loop = scf.ForOp(index.value(0), index.value(product.steps), index.value(1), [zero])
+    with ir.InsertionPoint(loop.body):
+        a, b = product.load(place, loop.induction_variable)
+        made = tc.WgmmaOp(a, b, loop.inner_iter_args[0], kind)
+        if UNSIGNED in op.attributes:
+            made.attributes[UNSIGNED] = op.attributes[UNSIGNED]
+        scf.YieldOp([made.d])
+    return loop.results[0]
