@@ -244,7 +244,9 @@ FP8 = ("f8E4M3FN", "f8E5M2")
 WGMMA_M = 64
 """Rows of A that a warpgroup multiplies at once (PTX ISA 9.7.15.2)."""
 WGMMA_N = Legal(range(8, 257, 8), "columns", "PTX ISA 9.7.15.2")
-"""N of ``wgmma`` for floats; integers have fewer above 32."""
+"""N of ``wgmma`` for floats."""
+WGMMA_N_INTEGERS = Legal((8, 16, 24, *range(32, 257, 16)), "columns", "PTX ISA 9.7.15.2")
+"""N of ``wgmma`` for integers."""
 WGMMA_PENDING = Legal(range(8), "groups", "PTX ISA 9.7.15.7.3")
 """Groups that ``wgmma.wait_group`` can leave pending."""
 COPY_BYTES = (4, 8, 16)

@@ -123,8 +123,8 @@ TCGEN05 = "tcgen05"
 TCGEN05_EPILOGUE_LOAD = "tcgen05-epilogue-load"
 """A warp of its own loads matrices for the epilogue, the producer operands only."""
 WGMMA = "wgmma"
-"""Hopper: two warpgroups multiply 64 rows each, and store them; one more warp loads. Its 288 threads
-have 224 registers each, so that there is nothing to share out."""
+"""Hopper: two warpgroups multiply 64 rows each, and store them; one more warp loads. The 288
+threads have 224 registers each, so that there is nothing to share out."""
 TCGEN05_EPILOGUE8 = "tcgen05-epilogue8"
 """Two warpgroups drain D, each half of its columns, with most of the registers."""
 WARP_MAPS = {

@@ -9,13 +9,25 @@ the 64 of its warpgroup, in the registers in which wgmma leaves them (PTX ISA 9.
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import integer
 from tcir.dialect.fragments import accumulator_type
-from tcir.dialect.limits import MMA_K_BYTES, WGMMA_M, WGMMA_N, WGMMA_PENDING
+from tcir.dialect.limits import (
+    MMA_K_BYTES,
+    WGMMA_M,
+    WGMMA_N,
+    WGMMA_N_INTEGERS,
+    WGMMA_PENDING,
+    Legal,
+)
 from tcir.dialect.operation import Op
 from tcir.dialect.rules import Broken, unsigned_problem, verify
 from tcir.dialect.types import SmemType, element_bytes
 from tcir.dialect.warp_types import FragmentType
 
 _TRANSPOSED_BYTES = 2
+
+
+def columns_of(element: ir.Type) -> Legal:
+    """N of an instruction on elements of a type."""
+    return WGMMA_N_INTEGERS if str(element) == "i8" else WGMMA_N
 
 
 class WgmmaOp(
@@ -94,9 +106,10 @@ def _(op: WgmmaOp) -> Broken:
     a, b, c = (v.type.shape for v in (op.a, op.b, op.c))
     step = MMA_K_BYTES // element_bytes(op.a.type.element)
     fits = a[1] == b[1] and c == [a[0], b[0]] and a[1] % step == 0
-    if fits and a[0] % WGMMA_M == 0 and b[0] in WGMMA_N:
+    legal = columns_of(op.a.type.element)
+    if fits and a[0] % WGMMA_M == 0 and b[0] in legal:
         return None
-    return {"m": WGMMA_M, "n": WGMMA_N, "k": step, "got": f"{a}, {b} and {c}"}
+    return {"m": WGMMA_M, "n": legal, "k": step, "got": f"{a}, {b} and {c}"}
 
 
 @verify(

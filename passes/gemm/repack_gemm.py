@@ -11,6 +11,7 @@ from tcir.dialect.limits import COPY_BYTES, TMA_STRIDE
 from tcir.dialect.ops.block_scaled import ZERO_PADDING
 from tcir.errors import InputError
 from tcir.passes.build.emit import i64s
+from tcir.passes.build.gpu_module import target_of
 from tcir.passes.build.limits import round_up
 from tcir.passes.build.repack import repacked
 from tcir.passes.build.scaled_checks import loadable_k
@@ -19,6 +20,7 @@ from tcir.passes.build.tensor_functions import tensor_ops
 from tcir.passes.gemm.dense import operands_of
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
+from tcir.target import TARGETS
 
 
 @register_pass
@@ -26,7 +28,8 @@ from tcir.passmanager.remarks import remark
 class RepackGemm(Pass):
     """Inserts ``tc.repack`` before a ``tc.matmul`` whose operands cannot be loaded as they are.
 
-    That is an operand whose rows are no multiple of `row_bytes`. K is padded with zeros, in both
+    That is an operand whose rows are no multiple of `row_bytes`, and for wgmma one of 8 or 32 bits
+    without K innermost. K is padded with zeros, in both
     operands. So it is before a ``tc.block_scaled_matmul``, also for elements that TMA pads to bytes
     128 at a time, if the scales are in blocks that end in zeros (``zero_padding``): those of the
     longer rows are the same. Others the tiling refuses.
@@ -56,7 +59,8 @@ class RepackGemm(Pass):
     def run(self, module: ir.Module) -> None:
         for op in tensor_ops(module):
             if isinstance(op, tc.MatmulOp | tc.GroupedMatmulOp):
-                _repack(op, self.row_bytes)
+                by_wgmma = TARGETS[target_of(module)].wgmma and self.row_bytes != COPY_BYTES[0]
+                _repack(op, self.row_bytes, by_wgmma)
             elif isinstance(op, tc.BlockScaledMatmulOp) and ZERO_PADDING in op.attributes:
                 _pad(op)
 
@@ -67,22 +71,25 @@ _NEEDS = {
 }
 
 
-def _repack(op: tc.MatmulOp | tc.GroupedMatmulOp, row_bytes: int) -> None:
+_ACROSS = "wgmma transposes elements of 16 bits only (PTX ISA 9.7.15.5.1.2)"
+
+
+def _repack(op: tc.MatmulOp | tc.GroupedMatmulOp, row_bytes: int, by_wgmma: bool) -> None:
     operands = operands_of(op)
-    unit = max(1, row_bytes // tc.element_bytes(op.a.type.element_type))
+    bytes_ = tc.element_bytes(op.a.type.element_type)
+    unit = max(1, row_bytes // bytes_)
     unaligned = [value.type.shape[-1] % unit != 0 for value, _ in operands]
-    if not any(unaligned):
+    across = [by_wgmma and bytes_ != 2 and not layout.endswith("k") for _, layout in operands]
+    if not any(unaligned + across):
         return
     a, layout = operands[0]
     k = a.type.shape[layout.index("k") - 2]
     padded = round_up(k, unit)
     for number, (value, layout) in enumerate(operands):
-        if unaligned[number] or padded != k:
+        if unaligned[number] or across[number] or padded != k:
             _repack_operand(op, number, value, layout, padded)
-    remark(
-        op,
-        f"{_NEEDS[row_bytes]}: kernels of their own repack the operands, K = {padded} last",
-    )
+    why = _NEEDS[row_bytes] if any(unaligned) else _ACROSS
+    remark(op, f"{why}: kernels of their own repack the operands, K = {padded} last")
 
 
 def _pad(op: tc.BlockScaledMatmulOp) -> None:

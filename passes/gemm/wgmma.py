@@ -8,7 +8,8 @@ from tcir._mlir import ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import UNSIGNED
 from tcir.dialect.fragments import DEFAULT_ATOM
-from tcir.dialect.limits import TMEM_LANES, WGMMA_N
+from tcir.dialect.limits import FP8, TMEM_LANES
+from tcir.dialect.ops.wgmma import columns_of
 from tcir.dialect.warp_map import CONSUMER, WARP_MAP, WARP_MAPS, WGMMA
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
@@ -50,11 +51,12 @@ class WarpgroupSchedule:
         *batch, m, n = op.out.type.shape
         sms = TARGETS[target].sms
         n_tile = self.n_tile or _fastest(ceil_div(m, M_TILE) * (batch[0] if batch else 1), n, sms)
-        if n_tile not in WGMMA_N:
+        legal = columns_of(op.a.type.element_type)
+        if n_tile not in legal:
             raise match_failure(
                 op,
-                f"expected n-tile to be {WGMMA_N}, got {n_tile} (N of wgmma, {WGMMA_N.source}); "
-                f"take {WGMMA_N.nearest(n_tile)}, or 0 to choose; smallest accepted: n-tile=8",
+                f"expected n-tile to be {legal}, got {n_tile} (N of wgmma, {legal.source}); "
+                f"take {legal.nearest(n_tile)}, or 0 to choose; smallest accepted: n-tile=8",
                 SMALLEST_MATMUL,
             )
         tiles = OutputTiles(ceil_div(m, M_TILE), ceil_div(n, n_tile), batch[0] if batch else None)
@@ -78,7 +80,16 @@ class WarpgroupSchedule:
 
 
 def _check_operands(op: tc.MatmulOp) -> None:
-    """Raises a match failure for what wgmma does not multiply."""
+    """Raises a match failure for what kernels of wgmma do not multiply."""
+    for value in (op.a, op.b):
+        if str(value.type.element_type) in FP8:
+            raise match_failure(
+                op,
+                f"expected operands of f16, bf16, f32 or i8, got {value.type.element_type} (wgmma "
+                "keeps 13 bits of the sums of e4m3 and e5m2, which a long K wears out; they are "
+                "not promoted to f32 yet); take pipeline matmul-warp, or widen the operands to f16",
+                SMALLEST_MATMUL,
+            )
     if "out_layout" in op.attributes or "k_part" in op.attributes:
         raise match_failure(
             op,

@@ -206,6 +206,8 @@ def store_fragment(compiler: Compiler, op: tc.StoreFragmentOp) -> Step:
         data = np.ascontiguousarray(convert(total, target.dtype)[inside])
         size = target.dtype.itemsize
         places = addresses[inside]
+        if not places.size:  # all of a warp's part may be outside
+            return
         frame.agent.memory.store("global", places, data.view(np.uint8).reshape(-1, size), site=site)
         owner = writers.owner.get(target.buffer)
         if owner is None:
