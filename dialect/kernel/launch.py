@@ -25,6 +25,7 @@ from tcir.dialect.limits import (
 )
 from tcir.dialect.ops.registers import WarpgroupRegistersOp
 from tcir.dialect.ops.warp import MmaSyncOp
+from tcir.dialect.ops.wgmma import WgmmaOp
 from tcir.target import DEFAULT_TARGET, targets_with
 
 
@@ -107,7 +108,7 @@ def _(kernel: KernelView) -> Found:
 def _(kernel: KernelView) -> Found:
     got = attribute_of(kernel, "tc.target")
     legal = [f'"{name}"' for name in targets_with("tcgen05")]
-    if str(got) not in legal and not kernel.of(MmaSyncOp):  # those have a rule of their own
+    if str(got) not in legal and not kernel.of(MmaSyncOp, WgmmaOp):  # own rules
         yield kernel.func, {"legal": " or ".join(legal), "got": got}
 
 

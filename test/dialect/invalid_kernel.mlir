@@ -955,7 +955,7 @@ func.func @f(%x: memref<32x32xf16>)
 !z = !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">
 !a = !tc.fragment<array<i64: 32, 16>, f16, "A", "mma.m16n8k16.f16">
 !b = !tc.fragment<array<i64: 32, 16>, f16, "B", "mma.m16n8k16.f16">
-// expected-error @+1 {{tc.kernel: a kernel with fragments needs tc.warps = array<i64: m, n> with m * n the 2 warps of tc.block, got array<i64: 2, 2>: it says which warp has which part of a fragment}}
+// expected-error @+1 {{tc.kernel: a kernel with fragments needs tc.warps = array<i64: m, n> with m * n the 2 warps of tc.block, or of the consumers, got array<i64: 2, 2>: it says which warp has which part of a fragment}}
 func.func @f(%x: memref<32x32xf16>)
     attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 64, 1, 1>,
         tc.warps = array<i64: 2, 2>, tc.target = "sm_80"} {
@@ -999,7 +999,7 @@ func.func @f(%x: memref<32x32xf8E4M3FN>)
   %z = "tc.zero_fragment"() : () -> !z
   %a = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!t) -> !a
   %b = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!t) -> !b
-  // expected-error @+1 {{tc.kernel: tc.target must be one of sm_90, sm_100a for mma.sync of f8E4M3FN, got sm_80: cp.async needs sm_80, e4m3 and e5m2 need sm_89}}
+  // expected-error @+1 {{tc.kernel: tc.target must be one of sm_90, sm_90a, sm_100a for mma.sync of f8E4M3FN, got sm_80: cp.async needs sm_80, e4m3 and e5m2 need sm_89}}
   %d = "tc.mma_sync"(%a, %b, %z) : (!a, !b, !z) -> !z
   return
 }

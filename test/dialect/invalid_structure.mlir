@@ -15,7 +15,7 @@ func.func @f() {
 
 // illegal: tc.role/kind
 func.func @f() {
-  // expected-error @+1 {{tc.role: kind must be one of "producer", "mma", "epilogue", "epilogue_load", got "loader"}}
+  // expected-error @+1 {{tc.role: kind must be one of "producer", "mma", "epilogue", "epilogue_load", "consumer", got "loader"}}
   "tc.role"() ({
   ^bb0(%w: index):
     "tc.fence"() {kind = "tcgen05.after"} : () -> ()
