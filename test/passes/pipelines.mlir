@@ -21,4 +21,4 @@
 // CHECK: matmul-warp: matrix product of warps
 // CHECK: options block-m: int = 0
 // CHECK: simt-elementwise: elementwise ops, reductions and pooling on CUDA cores
-// CHECK: targets sm_80, sm_90, sm_100a
+// CHECK: targets sm_80, sm_90, sm_90a, sm_100a

@@ -34,7 +34,7 @@ def test_only_tables_name_a_target() -> None:
 def test_what_targets_have() -> None:
     assert targets_with() == list(TARGETS)
     assert targets_with("tcgen05") == [DEFAULT_TARGET.name]
-    assert targets_with("fp8", "tma") == ["sm_90", "sm_100a"]
+    assert targets_with("fp8", "tma") == ["sm_90", "sm_90a", "sm_100a"]
     assert all(name == target.name for name, target in TARGETS.items())
     assert all(target.smem_reserved == 1024 for target in TARGETS.values())
 
@@ -55,4 +55,4 @@ def test_a_plugin_adds_a_target_that_the_command_knows(tmp_path: Path) -> None:
     assert ".target sm_86\n" in done.stdout
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 3
-    assert "expected a target out of sm_80, sm_90, sm_100a, got 'sm_86'" in done.stderr
+    assert "expected a target out of sm_80, sm_90, sm_90a, sm_100a, got 'sm_86'" in done.stderr

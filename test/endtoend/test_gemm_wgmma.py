@@ -1,0 +1,115 @@
+"""gemm for sm_90a: every type, order and tail is executed after every pass; breaks are seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import tcir
+from endtoend.product_text import program
+from endtoend.test_matmul_warp_breaks import Break, erase, number
+
+TARGET = "sm_90a"
+
+
+def slow(*values: Any) -> Any:
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+CASES = [
+    pytest.param(program(72, 40, 104, "f16", "km", "nk"), {}, id="f16 km nk"),
+    pytest.param(program(136, 72, 100, "f32"), {}, id="tf32, B repacked"),
+    pytest.param(program(37, 51, 29, "f16"), {}, id="no extent a multiple of 8"),
+    slow(program(200, 328, 136, "f16", out="f16"), {}),
+    slow(program(200, 328, 136, "f16", "mk", "nk", out="f16"), {}),
+    slow(program(200, 328, 136, "bf16", "km", "kn", out="bf16"), {}),
+    slow(program(200, 328, 136, "bf16", "km", "nk"), {}),
+    slow(program(136, 72, 104, "f32", "km", "nk"), {}),
+    slow(program(136, 72, 208, "i8"), {}),
+    slow(program(136, 72, 80, "f16", batch=3), {}),
+    slow(program(136, 72, 80, "bf16", batch=2), {"persistent": True, "ctas": 3}),
+    slow(program(1, 8, 8, "f16"), {}),
+    slow(program(64, 8, 16, "f16", out="f16"), {}),
+    slow(program(520, 264, 200, "bf16"), {"persistent": True, "ctas": 3}),
+    slow(program(264, 520, 200, "f16"), {"n_tile": 136, "stages": 2}),
+    slow(program(512, 512, 512, "f16", out="f16"), {"n_tile": 256}),
+    slow(program(1024, 1024, 256, "bf16", out="bf16"), {"persistent": True, "n_tile": 192}),
+]
+
+
+@pytest.mark.parametrize(("text", "options"), CASES)
+def test_every_pass_is_executed_and_holds(text: str, options: dict[str, Any]) -> None:
+    kernel = tcir.compile(text, "gemm", target=TARGET, validate=True, orders=2, **options)
+    assert kernel.report.ok, str(kernel.report)
+    assert [line.name for line in kernel.report.lines][-1] == "llvm-to-ptx"
+    assert "wgmma.mma_async" in kernel.ptx
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("example", "options"),
+    [
+        ("mlp_bf16", {}),
+        ("attention_projections", {}),
+        ("matmul", {"persistent": True}),
+        ("tf32_matmul", {}),
+    ],
+)
+def test_the_examples_with_their_epilogues(example: str, options: dict[str, Any]) -> None:
+    text = f"examples/{example}.mlir"
+    kernel = tcir.compile(text, "gemm", target=TARGET, validate=True, **options)
+    assert kernel.report.ok, str(kernel.report)
+
+
+def no_wait(op: Any) -> None:
+    """The registers are used as if nothing had to be waited for."""
+    op.results[0].replace_all_uses_with(op.operands[0])
+    op.erase()
+
+
+# Behind which pass, what, and the pass whose verdict it is.
+BREAKS = {
+    "registers read before the wait": ("place-barriers", Break("tc.wgmma_wait", no_wait)),
+    "a slot freed before it was read": (
+        "place-barriers", Break("tc.wgmma_wait", number("pending", 1)),
+    ),
+    "no wait for the tiles": ("place-barriers", Break("tc.mbarrier_wait", erase)),
+    "slots never freed": ("place-barriers", Break("tc.mbarrier_arrive", erase)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_a_break_is_seen_where_roles_are_apart(name: str) -> None:
+    after, broken = BREAKS[name]
+    pipeline = tcir.named_pipeline("gemm", n_tile=16, stages=2).insert(broken, after=after)
+    text = program(136, 16, 256, "f16")
+    kernel = tcir.compile(text, pipeline, target=TARGET, validate=True, orders=3)
+    failure = kernel.report.first_failure()
+    assert failure is not None, str(kernel.report)
+    assert failure.verdict in ("different", "incomplete")
+    assert failure.name in ("break", "assign-roles"), str(failure)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        (program(64, 64, 64, "f16"), {"n_tile": 12}, "a multiple of 8 in .*, got 12 .*take 8 or 16"),
+        (program(64, 64, 64, "i8"), {"n_tile": 40}, "n-tile to be one of 8, .*got 40"),
+        (program(64, 64, 64, "f8E4M3FN"), {}, "got f8E4M3FN .*keeps 13 bits.*matmul-warp"),
+        (program(64, 64, 64, "f16"), {"store": "tma"}, "store=direct for sm_90a, got tma"),
+        (program(64, 64, 64, "f16"), {"cluster": "2x1"}, "cluster=1x1 for sm_90a, got 2x1"),
+        (program(64, 64, 64, "f16"), {"swap": "always"}, "operands were exchanged"),
+        (program(64, 64, 256, "f16"), {"split_k": 2}, "K was split"),
+    ],
+)  # fmt: skip
+def test_what_wgmma_does_not_have_is_refused(
+    text: str, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(tcir.Error, match=message):
+        tcir.compile(text, "gemm", target=TARGET, **options)
+
+
+def test_fp8_is_multiplied_by_the_warps() -> None:
+    """What the refusal names works."""
+    tcir.compile(program(64, 64, 64, "f8E4M3FN"), "matmul-warp", target=TARGET)
