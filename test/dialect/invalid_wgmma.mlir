@@ -1,4 +1,4 @@
-// RUN: %tc-opt --split-input-file --verify-diagnostics %s
+// RUN: %tc-opt --verify-tc-kernel --split-input-file --verify-diagnostics %s
 
 // Each rule next to a legal twin; test_rules.py asks for both of every rule.
 

@@ -76,7 +76,7 @@ def test_programs(what: str) -> None:
     [
         ({"rows": 0}, "expected rows of 1 to 8, got 0"),
         ({"warps": 33}, "expected warps of 1 to 32, got 33"),
-        ({"target": "sm_80"}, "expected target sm_90 or sm_100a"),
+        ({"target": "sm_80"}, "expected target sm_90 or sm_90a or sm_100a"),
     ],
 )
 def test_options(options: dict[str, Any], words: str) -> None:

@@ -38,7 +38,7 @@ func.func @carried(%x: memref<8xf32>) attributes {tc.kernel, tc.async, tc.grid =
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
   %done = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
-  // expected-error @+1 {{expected loops without loop-carried values, got iter_args}}
+  // expected-error @+1 {{expected loop-carried values that a role makes, got one that several could}}
   %n = scf.for %i = %c0 to %c4 step %c1 iter_args(%a = %c0) -> (index) {
     "tc.commit"(%done) : (!tc.mbarrier) -> ()
     scf.yield %a : index

@@ -45,7 +45,7 @@ module attributes {tc.target = "sm_90"} {
 
 module attributes {tc.target = "sm_80"} {
   func.func @no_fp8(%y: tensor<8x32xf32>) -> (tensor<8x32xf8E5M2>, tensor<8x1xf8E8M0FNU>) {
-    // expected-error @+1 {{expected codes that sm_80 converts to, got f8E5M2 (cvt to fp8 needs sm_89, PTX ISA 9.7.9.21); take sm_90 or sm_100a, or return the values}}
+    // expected-error @+1 {{expected codes that sm_80 converts to, got f8E5M2 (cvt to fp8 needs sm_89, PTX ISA 9.7.9.21); take sm_90 or sm_90a or sm_100a, or return the values}}
     %q, %s = "tc.quantise_blocks"(%y) {operandSegmentSizes = array<i32: 1, 0>} : (tensor<8x32xf32>) -> (tensor<8x32xf8E5M2>, tensor<8x1xf8E8M0FNU>)
     return %q, %s : tensor<8x32xf8E5M2>, tensor<8x1xf8E8M0FNU>
   }

@@ -2,7 +2,7 @@
 // RUN: %tc-opt --tile-matmul-warp='{block-m=32 block-n=16 block-k=16 copy=cp.async}' --pipeline-cp-async --double-buffer-fragments --plan-staging --convert-tc-to-nvvm --canonicalize --cse %s | %filecheck %s
 // RUN: %exits 3 %tc-opt --tile-matmul-warp='{target=sm_80}' %s 2>&1 | %filecheck --check-prefix=OLD %s
 
-// OLD: error: expected f32, f16 or bf16 in an epilogue of sm_80, got f8E5M2 (cvt of e4m3 and e5m2 needs sm_89 or newer, PTX ISA 9.7.9.21); take target sm_90 or sm_100a, or store f16
+// OLD: error: expected f32, f16 or bf16 in an epilogue of sm_80, got f8E5M2 (cvt of e4m3 and e5m2 needs sm_89 or newer, PTX ISA 9.7.9.21); take target sm_90 or sm_90a or sm_100a, or store f16
 
 // CHECK-LABEL: llvm.func @f(
 // CHECK: llvm.load {{.*}} {alignment = 2 : i64} : !llvm.ptr<1> -> i16

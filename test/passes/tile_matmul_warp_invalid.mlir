@@ -38,7 +38,7 @@ func.func @f16(%a: tensor<64x32xf16>, %b: tensor<64x32xf16>) -> tensor<32x32xf32
 // -----
 
 func.func @fp8(%a: tensor<32x64xf8E5M2>, %b: tensor<32x64xf8E5M2>) -> tensor<32x32xf32> {
-  // expected-error @+1 {{expected operands that mma.sync of sm_80 multiplies, got f8E5M2 (e4m3 and e5m2 need sm_89 or newer, PTX ISA 9.7.14.5); take target sm_90 or sm_100a, or widen the operands to f16}}
+  // expected-error @+1 {{expected operands that mma.sync of sm_80 multiplies, got f8E5M2 (e4m3 and e5m2 need sm_89 or newer, PTX ISA 9.7.14.5); take target sm_90 or sm_90a or sm_100a, or widen the operands to f16}}
   %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "nk"} : (tensor<32x64xf8E5M2>, tensor<32x64xf8E5M2>) -> tensor<32x32xf32>
   return %c : tensor<32x32xf32>
 }
