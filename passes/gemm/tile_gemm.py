@@ -122,6 +122,16 @@ class TileGemm(Pass):
 
     and a matrix that the epilogue reads comes by ``tc.tma_load`` in ``%span``, ``tc.load_shared``.
 
+    For a target with wgmma a tile has 128 rows, 64 for each of two warpgroups, and its sums are a
+    ``!tc.fragment`` that the loop carries (`WarpgroupSchedule`)::
+
+        %zero = "tc.zero_fragment"()
+        %sums = scf.for %i … iter_args(%acc = %zero) {
+          "tc.tma_load"(%map_a, …, %ta); "tc.tma_load"(%map_b, …, %tb)
+          scf.yield "tc.wgmma"(%ta, %tb, %acc)
+        }
+        "tc.store_fragment"(%sums, %out, …)
+
     ``mk`` and ``nk`` give K-major tiles, ``km`` and ``kn`` MN-major ones; the batch is grid z. With
     ``out_layout = "nm"`` rows of tiles are stored along the output's last dimension; the parts of K
     (``k_part``) are further tiles of grid z.
