@@ -46,6 +46,10 @@ class Constant:
         return len(self.figures.get(target, ())) > 1
 
 
+TIMED = [name for name in TARGETS if name != "sm_90a"]
+"""Targets with constants; those of sm_90a are sm_90's."""
+
+
 def _by(**targets: Figure | dict[str, Figure]) -> dict[str, dict[str, Figure]]:
     return {
         name: {"only": figures} if isinstance(figures, Figure) else figures
@@ -54,7 +58,7 @@ def _by(**targets: Figure | dict[str, Figure]) -> dict[str, dict[str, Figure]]:
 
 
 def _same(figures: Figure | dict[str, Figure]) -> dict[str, dict[str, Figure]]:
-    return _by(**dict.fromkeys(TARGETS, figures))
+    return _by(**dict.fromkeys(TIMED, figures))
 
 
 def _assumed(value: float, why: str) -> Figure:
@@ -491,10 +495,10 @@ CONSTANTS: Mapping[str, Constant] = {constant.name: constant for constant in _CO
 
 def target_of(name: str) -> Target:
     """The target called `name`; ``sm_90a`` is ``sm_90``."""
-    plain = name if name in TARGETS else name.removesuffix("a")
-    if plain not in TARGETS:
+    plain = name if name in TIMED else name.removesuffix("a")
+    if plain not in TIMED:
         raise LaunchError(
-            f"time model: expected target {', '.join(TARGETS)}, got {name!r}: others have "
+            f"time model: expected target {', '.join(TIMED)}, got {name!r}: others have "
             "no constants"
         )
     return TARGETS[plain]

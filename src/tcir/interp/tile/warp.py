@@ -122,7 +122,8 @@ class Part:
 
 def held_by(compiler: Compiler, kind: tc.FragmentType) -> Callable[[Frame], Part]:
     """All of a fragment of C, or the part of a warp of a role."""
-    everything = Part(tuple(kind.shape))
+    rows, columns = kind.shape
+    everything = Part((rows, columns))
     if "tc.warps" not in compiler.attributes:
         return lambda frame: everything
     warps_m, warps_n = ir.DenseI64ArrayAttr(compiler.attributes["tc.warps"])

@@ -136,8 +136,8 @@ class Wgmma:
         of_b = self._shared(b, form.n, form, 1, access)
         agent.machine.counters.products += len(d) * form.n * form.k
         product = Product(form.types, form.saturate)
-        codes = (self._codes(at, form, site) for at in (of_a, of_b))
-        result = wgmma_product(*codes, d, product)
+        codes_a, codes_b = (self._codes(at, form, site) for at in (of_a, of_b))
+        result = wgmma_product(codes_a, codes_b, d, product)
         agent.lanes.learn()
         agent.clock[self.component] = self.issued
         self._committed.append(self.issued)
