@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from tcir.dialect.ops.mma_ws import *
     from tcir.dialect.ops.movement import *
     from tcir.dialect.ops.quantise import *
-    from tcir.dialect.ops.registers import *
     from tcir.dialect.ops.repack import *
     from tcir.dialect.ops.smem_part import *
     from tcir.dialect.ops.store_shared import *
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from tcir.dialect.ops.tma_store import *
     from tcir.dialect.ops.tmem_words import *
     from tcir.dialect.ops.warp import *
-    from tcir.dialect.ops.wgmma import *
+    from tcir.dialect.ops.warpgroup import *
     from tcir.dialect.types import *
     from tcir.dialect.warp_types import *
 

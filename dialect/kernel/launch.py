@@ -23,9 +23,8 @@ from tcir.dialect.limits import (
     WARPGROUP,
     launch_registers,
 )
-from tcir.dialect.ops.registers import WarpgroupRegistersOp
 from tcir.dialect.ops.warp import MmaSyncOp
-from tcir.dialect.ops.wgmma import WgmmaOp
+from tcir.dialect.ops.warpgroup import WarpgroupRegistersOp, WgmmaOp
 from tcir.target import DEFAULT_TARGET, targets_with
 
 

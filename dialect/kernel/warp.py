@@ -10,7 +10,7 @@ from tcir.dialect.limits import FP8, WARP
 from tcir.dialect.ops.sync import MbarrierExpectTxOp
 from tcir.dialect.ops.tma import TmaLoadOp
 from tcir.dialect.ops.warp import MmaSyncOp
-from tcir.dialect.ops.wgmma import WgmmaOp, WgmmaWaitOp
+from tcir.dialect.ops.warpgroup import WgmmaOp, WgmmaWaitOp
 from tcir.dialect.warp_map import CONSUMER, warp_map_of
 from tcir.target import TARGETS, targets_with
 

@@ -127,3 +127,8 @@ def of_pair(op: ir.OpView) -> None:
 def fence(kind: str) -> tc.FenceOp:
     """``tc.fence``."""
     return tc.FenceOp(ir.StringAttr.get(kind))
+
+
+def tails(outer: bool, inner: bool) -> str:
+    """The attribute ``tails``."""
+    return " ".join(name for name, is_one in (("outer", outer), ("inner", inner)) if is_one)

@@ -9,12 +9,12 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import UNSIGNED
 from tcir.dialect.fragments import DEFAULT_ATOM
 from tcir.dialect.limits import FP8, TMEM_LANES
-from tcir.dialect.ops.wgmma import columns_of
+from tcir.dialect.ops.warpgroup import columns_of
 from tcir.dialect.warp_map import CONSUMER, WARP_MAP, WARP_MAPS, WGMMA
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
 from tcir.passes.build.element_epilogue import check_by_element
-from tcir.passes.build.emit import i64, i64s
+from tcir.passes.build.emit import i64, i64s, tails
 from tcir.passes.build.fragment_epilogue import fragment_epilogue
 from tcir.passes.build.kernel_ops import CTAS_PER_SM
 from tcir.passes.build.limits import ceil_div, round_up
@@ -22,7 +22,6 @@ from tcir.passes.build.tile_kernel import Source, kernel
 from tcir.passes.gemm.dense import DenseProduct, check_dense
 from tcir.passes.gemm.output_tiles import OutputTiles
 from tcir.passes.gemm.place import Place
-from tcir.passes.warp.operands import tails
 from tcir.target import TARGETS
 
 M_TILE = TMEM_LANES

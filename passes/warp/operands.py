@@ -12,7 +12,7 @@ from tcir.dialect.limits import ATOM_32B, COPY_BYTES, TMA_BOX, TMA_INNER_BOX_MUL
 from tcir.layout.atoms import MmaAtom
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
-from tcir.passes.build.emit import i64
+from tcir.passes.build.emit import i64, tails
 from tcir.passes.build.index import Index
 from tcir.passes.build.operand_tiles import TiledOperand, k_major, mn_major
 from tcir.passes.warp.swizzle import choose_swizzle, conflicts_of
@@ -145,11 +145,6 @@ class Operand:
         )  # fmt: skip
         via = ir.StringAttr.get(matrix.via[0])
         return tc.LoadFragmentOp(tile, i64(k), via, fragment).fragment
-
-
-def tails(outer: bool, inner: bool) -> str:
-    """The attribute ``tails``."""
-    return " ".join(name for name, is_one in (("outer", outer), ("inner", inner)) if is_one)
 
 
 def _copy_width(matrix: Matrix, row: int, tile_row: int) -> int:

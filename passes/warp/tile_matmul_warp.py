@@ -14,13 +14,13 @@ from tcir.errors import InputError
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, check_whole_rows, match_failure
 from tcir.passes.build.element_epilogue import check_by_element
-from tcir.passes.build.emit import i64s
+from tcir.passes.build.emit import i64s, tails
 from tcir.passes.build.fragment_epilogue import fragment_epilogue
 from tcir.passes.build.gpu_module import target_of
 from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.tile_kernel import Source, argument, block_id, find_sources, kernel
-from tcir.passes.warp.operands import Matrix, Operand, tails, tma_obstacle
+from tcir.passes.warp.operands import Matrix, Operand, tma_obstacle
 from tcir.passes.warp.tiling import Tiling, TilingOptions, choose_tiling
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark

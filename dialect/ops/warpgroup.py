@@ -1,16 +1,20 @@
-"""Products of warpgroups.
+"""Warpgroups.
 
-The tensor core of Hopper: a warpgroup multiplies tiles in shared memory, sums stay in registers.
+Their share of the registers; the tensor core of Hopper, which multiplies tiles in shared memory for
+a warpgroup and leaves the sums in its registers.
 
 A fragment of C is that of mma.sync: with ``tc.warps = array<i64: 4 * g, 1>`` a warp has 16 rows of
 the 64 of its warpgroup, in the registers in which wgmma leaves them (PTX ISA 9.7.15.5.1.1).
 """
 
+from typing import Any
+
 from tcir._mlir import ext, ir
-from tcir.dialect.attributes import integer
+from tcir.dialect.attributes import integer, integers, not_arrays
 from tcir.dialect.fragments import accumulator_type
 from tcir.dialect.limits import (
     MMA_K_BYTES,
+    SETMAXNREG,
     WGMMA_M,
     WGMMA_N,
     WGMMA_N_INTEGERS,
@@ -173,3 +177,36 @@ def _(op: WgmmaWaitOp) -> Broken:
 def _(op: WgmmaWaitOp) -> Broken:
     d, e = op.d.type, op.e.type
     return None if d == e else {"d": d, "e": e}
+
+
+class WarpgroupRegistersOp(Op, name="warpgroup_registers", issued_by="cta", async_only=True):
+    """``setmaxnreg``: ``registers[n]`` per thread of warpgroup n, warps 4n to 4n + 3, from here on.
+
+    The kernel is launched with as many registers as fit on the SM (``.maxnreg``). Warpgroups with
+    smaller shares give back what those with larger ones take (PTX ISA 9.7.19, setmaxnreg).
+    """
+
+    example = """
+    func.func @example() {
+      "tc.warpgroup_registers"() {registers = array<i64: 232, 232, 40>} : () -> ()
+      return
+    }
+    """
+    form = "{registers}"
+
+    registers: Any
+
+
+@verify(
+    WarpgroupRegistersOp,
+    "registers",
+    SETMAXNREG.source,
+    "registers must be a non-empty array<i64> of counts that are {legal}, got {got}",
+)
+def _(op: WarpgroupRegistersOp) -> Broken:
+    got = not_arrays(op, registers=None)
+    if got is None:
+        counts = integers(op, "registers")
+        if counts and all(count in SETMAXNREG for count in counts):
+            return None
+    return {"legal": SETMAXNREG, "got": got or op.attributes["registers"]}
