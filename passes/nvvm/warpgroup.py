@@ -1,15 +1,16 @@
-"""wgmma and its waits, as inline assembly: accumulators are tied operands."""
+"""Warpgroups: shares of registers; wgmma and its waits, as inline assembly on tied accumulators."""
 
 from __future__ import annotations
 
-from tcir._mlir import arith, ir, llvm
+from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.dialect import tc
-from tcir.dialect.attributes import integer, unsigned_operands
+from tcir.dialect.attributes import integer, integers, unsigned_operands
 from tcir.dialect.fragments import PTX_TYPE
-from tcir.dialect.limits import MMA_K_BYTES, WARP, WARPGROUP, WGMMA_M
+from tcir.dialect.limits import MMA_K_BYTES, WARP, WARPGROUP, WGMMA_M, launch_registers
 
 from .compute import operand_tile, slice_descriptor
 from .converter import Converter, Fragment, SmemTile, lower, require_role
+from .structure import is_equal, only_if
 
 
 @lower(tc.WgmmaOp)
@@ -103,3 +104,17 @@ def _assembly(op: tc.WgmmaOp, count: int, descriptors: int) -> tuple[str, str]:
     letter = _letter(op.c.type)
     constraints = [f"={letter}"] * count + [str(i) for i in range(count)] + ["l"] * descriptors
     return "\n".join(lines), ",".join(constraints)
+
+
+@lower(tc.WarpgroupRegistersOp)
+def convert_warpgroup_registers(converter: Converter, op: tc.WarpgroupRegistersOp) -> None:
+    """A branch on the warpgroup for each share that differs from the launch's."""
+    shares = integers(op, "registers")
+    launched = launch_registers(WARPGROUP * len(shares))
+    four = converter.constant(WARPGROUP // WARP)
+    warpgroup = arith.DivUIOp(converter.warp, four).result
+    for number, count in enumerate(shares):
+        if count == launched:
+            continue
+        with only_if(is_equal(converter, warpgroup, number)):
+            nvvm.setmaxregister("increase" if count > launched else "decrease", count)
