@@ -45,7 +45,7 @@ STATUS = {
     "--pass-pipeline='builtin.module(verify-tc-kernel)'": 3,
     _MISTAKE.format("scale_per_128_rows.mlir"): 3,
     _MISTAKE.format("unrounded_scale.mlir"): 3,
-    "tc-opt examples/nvfp4_gemm.mlir --pipeline='gemm{stages=20}'": 3,
+    "tc-opt examples/nvfp4_gemm.mlir --pipeline='gemm{n-tile=128 stages=20}'": 3,
     "python -m tcir.triton examples/triton_matmul.py --unmasked": 1,
     "tc-bench validate examples/tf32_one_tile.mlir examples/reduce.cu examples/conv_5x5_bf16.mlir "
     "--pipeline=gemm": 3,
