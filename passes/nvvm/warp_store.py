@@ -6,25 +6,31 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
-from tcir._mlir import arith, ir, llvm
+from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
 from tcir.dialect.fragments import elements, share, warp_origin
 from tcir.dialect.limits import WARP
 from tcir.passes.build import simt
 
-from .converter import Converter, Fragment, GlobalTensor, lower
+from .converter import Converter, Fragment, GlobalTensor, i32, lower
 from .linear import Linear
-from .structure import only_if
+from .structure import is_equal, only_if
 from .warp_copy import byte_pointer, global_pointer
 
 PAIR = 2
 """Adjacent columns of each row of an atom held by a thread (PTX ISA 9.7.14.5)."""
+ATOM, QUAD = 8, 4
+"""Columns of an atom, and threads that hold a row of it."""
 
 
 @lower(tc.StoreFragmentOp)
 def convert_store(converter: Converter, op: tc.StoreFragmentOp) -> None:
-    """Each thread stores pairs of adjacent columns, or single ones if a pair may cross the edge."""
+    """Each thread stores pairs of adjacent columns, or single ones if a pair may cross the edge.
+
+    Of 16-bit results the four threads of a row exchange pairs, where rows and tiles are whole units
+    of 16 bytes: each then stores the eight columns of an atom, and together they fill sectors.
+    """
     fragment = converter.record(op.fragment, Fragment)
     tensor = converter.record(op.tensor, GlobalTensor)
     tails = string(op, "tails").split()
@@ -34,19 +40,69 @@ def convert_store(converter: Converter, op: tc.StoreFragmentOp) -> None:
     *batch, row, column = held.first
     byte = arith.MulIOp(column, converter.constant(bytes_)).result
     start = global_pointer(converter, tensor, [*batch, row], width * bytes_, byte)
-    pairs = width % PAIR == 0
+    size = PAIR if width % PAIR == 0 else 1
     by_row: dict[int, list[tuple[int, ir.Value]]] = {}
     for (down, right), register in zip(held.places, fragment.registers, strict=True):
         by_row.setdefault(down, []).append((right, register))
+    quads = bytes_ == 2 and width % ATOM == 0 and fragment.type.shape[1] % (QUAD * ATOM) == 0
+    if quads and len(next(iter(by_row.values()))) % (QUAD * PAIR) == 0:
+        by_row, column, start, size = _exchanged(converter, by_row, tensor.element, column, start)
     for down, values in by_row.items():
         inside = less(converter, row, height - down) if "outer" in tails else None
         with only_if(inside) if inside is not None else nullcontext():
-            for group in _groups(values, PAIR if pairs else 1):
+            for group in _groups(values, size):
                 right = group[0][0]
                 fits = less(converter, column, width - right) if "inner" in tails else None
                 with only_if(fits) if fits is not None else nullcontext():
                     place = byte_pointer(start, (down * width + right) * bytes_)
                     _store([value for _, value in group], place, tensor.element, bytes_)
+
+
+def _exchanged(
+    converter: Converter, by_row: dict[int, list[tuple[int, ir.Value]]], element: ir.Type,
+    column: ir.Value, start: ir.Value,
+) -> tuple[dict[int, list[tuple[int, ir.Value]]], ir.Value, ir.Value, int]:  # fmt: skip
+    """Rows of atoms rounded to `element` and transposed among the four threads of a row: thread c
+    of them has all columns of atom c of four, so that its first column is 6c further; returns the
+    rows, its first column, its place, and the columns that it stores at a time."""
+    own = arith.AndIOp(converter.lane, converter.constant(QUAD - 1)).result
+    further = arith.MulIOp(own, converter.constant(ATOM - PAIR)).result
+    column = arith.AddIOp(column, further).result
+    bytes_ = arith.MulIOp(further, converter.constant(2)).result
+    wide = arith.ExtUIOp(ir.IntegerType.get_signless(64), bytes_).result
+    rows = {}
+    for down, values in by_row.items():
+        ordered = _groups(values, PAIR)
+        words = [_packed([value for _, value in pair], element) for pair in ordered]
+        rows[down] = [
+            (ordered[first][0][0] + PAIR * place, value)
+            for first in range(0, len(words), QUAD)
+            for place, value in enumerate(_transposed(converter, words[first : first + QUAD], own))
+        ]
+    return rows, column, llvm.getelementptr(start, wide), QUAD
+
+
+def _packed(values: list[ir.Value], element: ir.Type) -> ir.Value:
+    """Two numbers rounded to 16 bits, in a word."""
+    if values[0].type != element:
+        values = [arith.TruncFOp(element, value).result for value in values]
+    return llvm.bitcast(i32(), _vector(values))
+
+
+def _transposed(converter: Converter, words: list[ir.Value], own: ir.Value) -> list[ir.Value]:
+    """Word i of the result is word `own` of thread i of the four."""
+    every, clamp = converter.constant(-1), converter.constant(WARP - 1)
+    for bit in (1, 2):
+        is_set = is_equal(converter, arith.AndIOp(own, converter.constant(bit)).result, bit)
+        for low in (n for n in range(QUAD) if not n & bit):
+            kept, sent = (
+                arith.SelectOp(is_set, *pair).result
+                for pair in ((words[low | bit], words[low]), (words[low], words[low | bit]))
+            )
+            got = nvvm.shfl_sync_bfly(every, sent, converter.constant(bit), clamp)
+            words[low] = arith.SelectOp(is_set, got, kept).result
+            words[low | bit] = arith.SelectOp(is_set, kept, got).result
+    return words
 
 
 @dataclass(frozen=True)
@@ -103,17 +159,22 @@ def _store(values: list[ir.Value], place: ir.Value, element: ir.Type, bytes_: in
     if bytes_ == 1:
         _store_bytes(values, place)
         return
-    if values[0].type != element:
+    narrow = values[0].type not in (element, i32())
+    if narrow:
         values = [arith.TruncFOp(element, value).result for value in values]
     if len(values) == 1:
         llvm.store(values[0], place, alignment=bytes_)
         return
-    kind = ir.VectorType.get([len(values)], element)
-    whole = llvm.mlir_poison(kind)
+    llvm.store(_vector(values), place, alignment=tc.element_bytes(values[0].type) * len(values))
+
+
+def _vector(values: list[ir.Value]) -> ir.Value:
+    """Numbers of one type, side by side."""
+    whole = llvm.mlir_poison(ir.VectorType.get([len(values)], values[0].type))
     for position, value in enumerate(values):
         at = arith.ConstantOp(ir.IntegerType.get_signless(32), position).result
         whole = llvm.insertelement(whole, value, at)
-    llvm.store(whole, place, alignment=bytes_ * len(values))
+    return whole
 
 
 def _store_bytes(words: list[ir.Value], place: ir.Value) -> None:
