@@ -35,7 +35,11 @@ FIXED_COLUMNS = 24
 
 @dataclass(frozen=True)
 class WarpgroupSchedule:
-    """n_tile: columns of an output tile, 0 chooses; ctas: of a persistent kernel, 0: one per SM."""
+    """n_tile: columns of an output tile, 0 chooses; ctas: of a persistent kernel, 0: one per SM.
+
+    A kernel with more tiles than the target has SMs is persistent whether asked for or not: the
+    loads of the next tile run while this one is stored.
+    """
 
     n_tile: int
     persistent: bool
@@ -59,7 +63,7 @@ class WarpgroupSchedule:
                 SMALLEST_MATMUL,
             )
         tiles = OutputTiles(ceil_div(m, M_TILE), ceil_div(n, n_tile), batch[0] if batch else None)
-        if self.persistent:
+        if self.persistent or tiles.count > sms:
             tiles = replace(tiles, ctas=min(tiles.count, self.ctas or sms))
         source.function.attributes[WARP_MAP] = ir.StringAttr.get(WGMMA)
         source.function.attributes[CTAS_PER_SM] = i64(1)
