@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from tcir import cuda as cuda
     from tcir import formats as formats
     from tcir.arrays.block_scaled import block_scaled_matmul as block_scaled_matmul
     from tcir.arrays.conv2d import conv2d as conv2d
@@ -87,7 +88,7 @@ _EXPORTS = {
     "validate": "session.entry",
 }
 
-_PACKAGES = ("formats",)
+_PACKAGES = ("cuda", "formats")
 
 __all__ = ["__version__", *_EXPORTS, *_PACKAGES]
 

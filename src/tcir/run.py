@@ -292,6 +292,7 @@ def run_ptx(
     sample: Sample | None = None,
     events: Recording | None = None,
     addressed: Sequence[np.ndarray] = (),
+    variables: dict[str, np.ndarray] | None = None,
 ) -> RunReport:
     """Runs a kernel of a PTX module, a text or the path of a file, on the simulated machine.
 
@@ -299,10 +300,10 @@ def run_ptx(
     args: one per kernel parameter: C-contiguous numpy arrays (device buffers, written in place), or
     `Uninitialized(array)` for an output that has to be written before it is read; numpy scalars and
     numbers; bytes for by-value parameters; `TensorMap`; or a tuple of such parts, concatenated
-    without padding, for a struct. dynamic_smem: bytes. hazards: "report" or "off".
-    order_seed: varies completion and warp order; None is the order of issue. numerics: "exact" or
-    "fast" (float32). max_instructions: warp instructions before the run is given up. assumptions:
-    other answers to the open questions about the hardware. ordering: "silicon", or "isa": what only
+    without padding, for a struct. dynamic_smem: bytes. hazards: "report" or "off". order_seed:
+    varies completion and warp order; None is the order of issue. numerics: "exact" or "fast"
+    (float32). max_instructions: warp instructions before the run is given up. assumptions: other
+    answers to the open questions about the hardware. ordering: "silicon", or "isa": what only
     shipping code proves is an error, too. products: shared with other runs, which then compute each
     tensor-core product once. observer: see `tcir.debug`. ctas_per_sm: so many CTAs, consecutive in
     the grid, run side by side and share tensor memory. programmatic: the launch may start before
@@ -311,9 +312,10 @@ def run_ptx(
     the first one are executed together, which changes nothing but the time. repeats: what a launch
     in lockstep leaves for runs of the same launch under seeds; shared with those. jobs: processes
     that run blocks of the grid, where its CTAs have nothing to do with each other; the report is
-    the same, and says in `together` why one process ran all of it. sample: which CTAs are executed,
-    the others are not; None: all. events: records what some CTAs do, for `tcir.time`. addressed:
-    arrays that the kernel reaches by addresses in its data: each is where the CPU has it.
+    the same, and says in `together` why one process ran all of it. sample: which CTAs are executed;
+    None: all. events: records what some CTAs do, for `tcir.time`. addressed: arrays that the kernel
+    reaches by addresses in its data: each is where the CPU has it. variables: the module's, by
+    name, for launches that share them; None: made anew.
 
     Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit). What the
     program does wrong is in the report.
@@ -348,7 +350,7 @@ def run_ptx(
         report = RunReport(options=options)
         buffers = Buffers(machine, args, addressed)
         params = parameters(function, layout, args, buffers)
-        program = decode(module, function, layout, bind_variables(module, machine))
+        program = decode(module, function, layout, bind_variables(module, machine, variables))
         report.incomplete = program.incomplete
         if not program.incomplete:
             launch = LaunchState(machine, sizes, params)
@@ -370,14 +372,13 @@ def run_ptx(
     while True:
         try:
             report = attempt(way)
+            break
         except Abandoned as reason:
             way = replace(way, lockstep=not reason.alone, repeats=None)
-        else:
-            report.options = options
-            report.seconds = time.perf_counter() - started
-            if events is not None and report.events is not None:
-                events.streams.append(report.events)
-            return report
+    report.options, report.seconds = options, time.perf_counter() - started
+    if events is not None and report.events is not None:
+        events.streams.append(report.events)
+    return report
 
 
 def _threads(function: Function, block: Sequence[int] | int | None) -> Sequence[int] | int:

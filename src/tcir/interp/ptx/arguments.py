@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -182,8 +182,14 @@ def _number(what: str, variable: Variable, value: float) -> np.generic:
     return dtype.type(value)
 
 
-def bind_variables(module: Module, machine: Any) -> dict[str, int]:
-    """Global and constant variables of the module, initialised; zero where nothing is said."""
+def bind_variables(
+    module: Module, machine: Any, kept: dict[str, np.ndarray] | None = None
+) -> dict[str, int]:
+    """Global and constant variables of the module, initialised; zero where nothing is said.
+
+    kept: the bytes of those that earlier launches bound, which stay as they are, but for those that
+    hold addresses; gets the others.
+    """
     bound: dict[str, int] = {}
     images: dict[str, np.ndarray] = {}
     for variable in module.variables.values():
@@ -194,26 +200,42 @@ def bind_variables(module: Module, machine: Any) -> dict[str, int]:
                 f"variable {variable.name}: expected at most {MAX_VARIABLE} bytes, "
                 f"got {variable.size}"
             )
-        images[variable.name] = np.zeros(variable.size, np.uint8)
+        known = (kept or {}).get(variable.name)
+        image = np.zeros(variable.size, np.uint8) if known is None else known
+        if known is None or holds_addresses(variable):
+            images[variable.name] = image
         bound[variable.name] = machine.memory.bind(
-            images[variable.name], result=False, name=f"variable {variable.name}"
+            image, result=False, name=f"variable {variable.name}"
         )
     for name, image in images.items():
-        variable = module.variables[name]
-        size = variable.type.size
-        if variable.initial and len(variable.initial) * size > variable.size:
-            raise LaunchError(f"variable {name}: expected at most {variable.size} bytes of values")
-        for n, value in enumerate(variable.initial or ()):
-            if isinstance(value, Symbol):
-                bits = _address(name, value, bound, module)
-            else:
-                bits = _initial(variable, value)
-            data = (bits & ((1 << 8 * size) - 1)).to_bytes(size, "little")
-            image[n * size : (n + 1) * size] = np.frombuffer(data, np.uint8)
+        initialise(image, module.variables[name], bound, module)
+    if kept is not None:
+        kept |= images
     return bound
 
 
-def _address(name: str, symbol: Symbol, bound: dict[str, int], module: Module) -> int:
+def holds_addresses(variable: Variable) -> bool:
+    """Whether its initial value names other variables or functions."""
+    return any(isinstance(value, Symbol) for value in variable.initial or ())
+
+
+def initialise(
+    image: np.ndarray, variable: Variable, bound: Mapping[str, int], module: Module
+) -> None:
+    """Writes the initial value of a variable; bound: the addresses of the module's variables."""
+    name, size = variable.name, variable.type.size
+    if variable.initial and len(variable.initial) * size > variable.size:
+        raise LaunchError(f"variable {name}: expected at most {variable.size} bytes of values")
+    for n, value in enumerate(variable.initial or ()):
+        if isinstance(value, Symbol):
+            bits = _address(name, value, bound, module)
+        else:
+            bits = _initial(variable, value)
+        data = (bits & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+        image[n * size : (n + 1) * size] = np.frombuffer(data, np.uint8)
+
+
+def _address(name: str, symbol: Symbol, bound: Mapping[str, int], module: Module) -> int:
     """An initial value that is the address of a variable or function, or some bits of it."""
     base = bound.get(symbol.name, module.address(symbol.name))
     if base is None:

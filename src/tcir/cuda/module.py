@@ -1,0 +1,215 @@
+"""A module of CUDA kernels, loaded once and launched on the simulated machine many times."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+import numpy as np
+
+from tcir.codegen.cuda import compile_cuda
+from tcir.errors import InputError, LaunchError, UnknownNameError, did_you_mean
+from tcir.files import read_bytes
+from tcir.interp.ptx.arguments import holds_addresses, initialise
+from tcir.interp.ptx.syntax import Function
+from tcir.interp.ptx.syntax import Module as Syntax
+from tcir.machine import Assumptions
+from tcir.machine.events import Recording
+from tcir.run import RunReport, parsed, run_ptx
+from tcir.target import DEFAULT_TARGET
+
+WAY_OUT = (
+    "the simulated machine executes PTX: compile the source with nvcc -ptx -lineinfo "
+    "-arch=sm_100a k.cu -o k.ptx, or, where the program embeds PTX, cuobjdump -ptx PROGRAM > "
+    'k.ptx; then tcir.cuda.Module.from_ptx("k.ptx")'
+)
+"""For those who have machine code only."""
+ELF, FAT_BINARY = b"\x7fELF", b"\x50\xed\x55\xba"
+"""How files of machine code begin: of a cubin or a program, and of a fat binary."""
+
+
+class Options(TypedDict, total=False):
+    """Of a launch; see `tcir.run_ptx`."""
+
+    cluster: Sequence[int] | int | None
+    dynamic_smem: int
+    hazards: str
+    order_seed: int | None
+    numerics: str
+    max_instructions: int
+    assumptions: Assumptions | None
+    ordering: str
+    ctas_per_sm: int
+    programmatic: bool
+    lockstep: bool
+    jobs: int
+    events: Recording | None
+    addressed: Sequence[np.ndarray]
+
+
+@dataclass(frozen=True)
+class Module:
+    """PTX with its kernels, and what launches leave in its variables (``__device__``).
+
+    variables: the bytes of each that was in use so far; see `variable`.
+    """
+
+    ptx: str
+    variables: dict[str, np.ndarray] = field(default_factory=dict)
+
+    @classmethod
+    def from_ptx(cls, ptx: str | Path) -> Module:
+        """The module of a text, or of a file.
+
+        Raises PtxSyntaxError, and `InputError` for a file that is not there or not PTX.
+        """
+        if isinstance(ptx, str) and ("\n" in ptx or not ptx.strip()):
+            text = ptx
+        else:
+            data = read_bytes(Path(ptx))
+            if data.startswith((ELF, FAT_BINARY)):
+                raise _machine_code(str(ptx), data)
+            try:
+                text = data.decode()
+            except UnicodeDecodeError as error:
+                raise InputError(f"{ptx}: expected PTX text: {error}") from None
+        parsed(text)
+        return cls(text)
+
+    @classmethod
+    def from_source(cls, path: str | Path, target: str = DEFAULT_TARGET.name) -> Module:
+        """The module of a file of CUDA C++, compiled by nvcc with its source lines.
+
+        Raises `InputError` with nvcc's words.
+        """
+        return cls.from_ptx(compile_cuda(Path(path), target))
+
+    @classmethod
+    def from_cubin(cls, cubin: bytes | str | Path) -> Module:
+        """Always refused: the machine executes PTX, and a cubin is the code of one architecture."""
+        name, data = "cubin", cubin
+        if not isinstance(data, bytes):
+            name, data = str(cubin), read_bytes(Path(data))
+        raise _machine_code(name, data)
+
+    @property
+    def kernels(self) -> dict[str, Kernel]:
+        """Each kernel of the module, by its name in the PTX."""
+        return {f.name: Kernel(self, f.name) for f in self._entries()}
+
+    def kernel(self, name: str) -> Kernel:
+        """A kernel by its name in the PTX, or as C++ has it, where just one is called so.
+
+        Raises `UnknownNameError`.
+        """
+        known = [f.name for f in self._entries()]
+        called = [name] if name in known else [k for k in known if source_name(k) == name]
+        if len(called) == 1:
+            return Kernel(self, called[0])
+        if called:
+            raise UnknownNameError(
+                f"kernel: expected the name of one kernel, got {name!r} of {', '.join(called)}"
+            )
+        raise UnknownNameError(
+            f"kernel: expected a kernel of the module, got {name!r}{did_you_mean(name, known)}"
+        )
+
+    def variable(self, name: str) -> np.ndarray:
+        """The bytes of a variable, to be read and written in place between launches.
+
+        Raises `UnknownNameError`, and `LaunchError` for one that holds addresses.
+        """
+        found = self.syntax.variables
+        if name not in found:
+            raise UnknownNameError(
+                f"variable: expected one of the module, got {name!r}{did_you_mean(name, found)}"
+            )
+        if holds_addresses(found[name]):
+            raise LaunchError(f"variable {name}: expected numbers, got addresses of a launch")
+        if name not in self.variables:
+            image = np.zeros(found[name].size, np.uint8)
+            initialise(image, found[name], {}, self.syntax)
+            self.variables[name] = image
+        return self.variables[name]
+
+    @property
+    def syntax(self) -> Syntax:
+        """The parsed text."""
+        return parsed(self.ptx)
+
+    def _entries(self) -> list[Function]:
+        return [f for f in self.syntax.functions.values() if f.entry and f.body is not None]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel of a module. A call executes it."""
+
+    module: Module
+    name: str
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of its parameters in the PTX."""
+        return tuple(p.name for p in self.module.syntax.functions[self.name].params)
+
+    def __call__(
+        self,
+        *args: object,
+        grid: Sequence[int] | int,
+        block: Sequence[int] | int | None = None,
+        **options: Unpack[Options],
+    ) -> RunReport:
+        """As `launch`; what the kernel prints goes to standard output.
+
+        Raises `VerdictError` with the report's text where something is illegal, a hazard, or
+        without a rule.
+        """
+        report = self.launch(*args, grid=grid, block=block, **options)
+        sys.stdout.write(report.output)
+        return report.check()
+
+    def launch(
+        self,
+        *args: object,
+        grid: Sequence[int] | int,
+        block: Sequence[int] | int | None = None,
+        **options: Unpack[Options],
+    ) -> RunReport:
+        """Executes the kernel on the simulated machine; what it does wrong is in the report.
+
+        args: numpy arrays, written in place, and numbers, one per parameter; options, and other
+        arguments: see `tcir.run_ptx`.
+        """
+        return run_ptx(
+            self.module.ptx, entry=self.name, grid=grid, block=block, args=args,
+            variables=self.module.variables, **options,
+        )  # fmt: skip
+
+
+def source_name(mangled: str) -> str:
+    """Of a function in C++, without namespaces and template arguments; itself if not mangled."""
+    text, name = mangled.removeprefix("_Z").removeprefix("N"), mangled
+    while mangled.startswith("_Z") and (length := re.match(r"\d+", text)):
+        text = text[length.end() :]
+        name, text = text[: int(length[0])], text[int(length[0]) :]
+        if not mangled.startswith("_ZN"):
+            break
+    return name
+
+
+def _machine_code(name: str, data: bytes) -> InputError:
+    """What to do with a file of machine code."""
+    from tcir.runtime.module import architecture
+
+    if data.startswith(FAT_BINARY):
+        return InputError(f"{name}: expected PTX, got a fat binary; {WAY_OUT}")
+    try:
+        what = f"a cubin, which is machine code (SASS) of {architecture(data)} alone"
+    except InputError as error:
+        return InputError(f"{name}: {error}; in any case {WAY_OUT}")
+    return InputError(f"{name}: expected PTX, got {what}; {WAY_OUT}")
