@@ -11,8 +11,9 @@ from tcir.dialect.limits import CLUSTER_CTAS
 from tcir.dialect.walk import nested
 
 CTA_MASK = "cta_mask"
-"""Attribute of ``tc.tma_load`` and ``tc.commit``: a bit for each CTA of the cluster that the op
-reaches, by rank (``.multicast::cluster``). An array has a mask for the op in each CTA."""
+"""Attribute of ``tc.tma_load``, ``tc.commit`` and ``tc.mbarrier_arrive``: a bit for each CTA of the
+cluster that the op reaches, by rank (``.multicast::cluster``). An array has a mask for the op in
+each CTA."""
 
 
 def mask_of(op: ir.OpView, rank: int) -> int:

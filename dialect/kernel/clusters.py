@@ -18,7 +18,12 @@ from tcir.dialect.multicast import CTA_MASK, cluster_ctas, masks_of, ranks_in, t
 from tcir.dialect.ops.cluster import ClusterBarrierOp
 from tcir.dialect.ops.memory import MbarrierInitOp, TmemDeallocOp
 from tcir.dialect.ops.structure import RoleOp
-from tcir.dialect.ops.sync import CommitOp, MbarrierExpectTxOp, MbarrierWaitOp
+from tcir.dialect.ops.sync import (
+    CommitOp,
+    MbarrierArriveOp,
+    MbarrierExpectTxOp,
+    MbarrierWaitOp,
+)
 from tcir.dialect.ops.tma import TmaLoadOp
 
 
@@ -26,7 +31,7 @@ from tcir.dialect.ops.tma import TmaLoadOp
     "cta-mask",
     "PTX ISA 9.7.9.27.5.2, 9.7.16.12",
     "cta_mask must be of CTAs of the cluster, tc.cluster = {cluster}: {want}, got {got}; legal on "
-    "tc.tma_load and tc.commit",
+    "tc.tma_load, tc.commit and tc.mbarrier_arrive",
 )
 def _(kernel: KernelView) -> Found:
     for site in kernel.sites:
@@ -129,7 +134,7 @@ def _freed(kernel: KernelView, load: Site, number: int) -> Iterator[list[int]]:
     for bar in dict.fromkeys(bars):
         reached = [0] * _ctas(kernel)
         for site in kernel.sites:
-            if isinstance(site.op, CommitOp) and barrier_of(site.op.bar) == bar:
+            if isinstance(site.op, CommitOp | MbarrierArriveOp) and barrier_of(site.op.bar) == bar:
                 reached = [a | b for a, b in zip(reached, _reached(kernel, site), strict=True)]
         yield reached
 
@@ -221,7 +226,7 @@ def _fits(kernel: KernelView, op: ir.OpView) -> bool:
     """Whether the mask of an op, if any, is one of CTAs of the cluster."""
     if CTA_MASK not in op.attributes:
         return True
-    if not isinstance(op, TmaLoadOp | CommitOp):
+    if not isinstance(op, TmaLoadOp | CommitOp | MbarrierArriveOp):
         return False
     try:
         masks_of(op, _ctas(kernel))

@@ -17,8 +17,8 @@ class MbarrierWaitOp(Op, name="mbarrier_wait", async_only=True):
     """Blocks until the phase of parity ``parity`` (index, 0 or 1) of ``bar`` is complete.
 
     On a fresh barrier parity 1 passes at once (``mbarrier.try_wait.parity`` in a loop,
-    PTX ISA 9.7.13.15.16). With ``cta_group = 2`` it acquires what threads of both CTAs of a pair
-    released (``.acquire.cluster``).
+    PTX ISA 9.7.13.15.16). With ``cta_group = 2``, or ``cluster``, it acquires what threads of both
+    CTAs of a pair, or of all of a cluster, released (``.acquire.cluster``).
     """
 
     example = """
@@ -53,7 +53,9 @@ class MbarrierExpectTxOp(Op, name="mbarrier_expect_tx", issued_by="thread", asyn
 class MbarrierArriveOp(Op, name="mbarrier_arrive", role="epilogue", async_only=True):
     """``mbarrier.arrive`` of every thread that executes it: 32 arrivals, 1 in a role of one thread.
 
-    With ``once`` it is one arrival of each warp, whose threads have come to it together.
+    With ``once`` it is one arrival of each warp, whose threads have come to it together; with
+    ``cta_mask``, too, one on the barrier at that place in each CTA of the mask, as of ``tc.commit``
+    (``.release.cluster``).
     (PTX ISA 9.7.13.15.13.) Releases each thread's earlier writes. With ``cta_group = 2`` it arrives
     on the barrier at that place in the leader of the pair (``mapa``, ``.release.cluster``).
     """
@@ -171,11 +173,11 @@ def _(op: MbarrierWaitOp | MbarrierArriveOp) -> Broken:
 
 
 @verify(
-    CommitOp,
+    (CommitOp, MbarrierArriveOp),
     "cta-mask",
     "PTX ISA 9.7.16.12",
     "cta_mask must be in [1, 255], a bit for each CTA of the cluster by its rank, or array<i64> of "
-    "such a mask for each CTA, got {got}: without one the commit arrives on the CTA's own barrier",
+    "such a mask for each CTA, got {got}: without one the arrival is on the CTA's own barrier",
 )
-def _(op: CommitOp) -> Broken:
+def _(op: CommitOp | MbarrierArriveOp) -> Broken:
     return wrong_mask(op)

@@ -204,7 +204,11 @@ class TileGemm(Pass):
         if TARGETS[target].wgmma:
             for source in find_sources(module, tc.MatmulOp, self.name, epilogues=True):
                 self._check_warpgroups(source.op, target)
-                WarpgroupSchedule(self.n_tile, self.persistent, self.ctas).tile(source, target)
+                cluster = Cluster.parse(self.cluster)
+                check_rows(source.op, cluster)
+                n_tile = self._in_parts(source.op, self.n_tile, cluster, columns_step(source.op))
+                schedule = WarpgroupSchedule(n_tile, self.persistent, self.ctas, cluster)
+                schedule.tile(source, target)
             return
         if any(isinstance(op, tc.GroupedMatmulOp) for op in tensor_ops(module)):
             for source in find_sources(module, tc.GroupedMatmulOp, self.name, epilogues=True):
@@ -365,7 +369,7 @@ class TileGemm(Pass):
 
 
 _OF_TCGEN05 = {
-    "scheduler": "static", "store": "direct", "kind": "", "cta_group": 1, "cluster": "1x1",
+    "scheduler": "static", "store": "direct", "kind": "", "cta_group": 1,
 }  # fmt: skip
 """Options that kernels of wgmma do not have, and their defaults."""
 

@@ -42,14 +42,27 @@ def convert_expect_tx(converter: Converter, op: tc.MbarrierExpectTxOp) -> None:
 
 @lower(tc.MbarrierArriveOp)
 def convert_arrive(converter: Converter, op: tc.MbarrierArriveOp) -> None:
-    """``mbarrier.arrive`` of every thread, or of the first one of each warp; in a pair on the
-    leader's barrier."""
+    """``mbarrier.arrive`` of every thread, or of one of each warp for each CTA of a mask; in a pair
+    on the leader's barrier."""
     require_role(converter, op)
-    if "once" in op.attributes:
+    mask = converter.mask(op)
+    if mask is not None:
+        _arrive_in_each(converter, op, mask)
+    elif "once" in op.attributes:
         with only_if(is_equal(converter, converter.lane, 0)):
             _arrive(converter, op)
     else:
         _arrive(converter, op)
+
+
+def _arrive_in_each(converter: Converter, op: tc.MbarrierArriveOp, mask: ir.Value) -> None:
+    """Lane n of a warp arrives in CTA n of the cluster, if that is in the mask."""
+    wide = arith.ExtUIOp(i32(), mask).result
+    bit = arith.AndIOp(arith.ShRUIOp(wide, converter.lane).result, converter.constant(1)).result
+    with only_if(is_equal(converter, bit, 1)):
+        pointer = converter.shared(converter.record(op.bar, Mbarrier).address)
+        there = nvvm.mapa(pointer, converter.lane, pointer_type(7))
+        nvvm.mbarrier_arrive(there, "cluster")
 
 
 def _arrive(converter: Converter, op: tc.MbarrierArriveOp) -> None:
@@ -61,7 +74,7 @@ def _arrive(converter: Converter, op: tc.MbarrierArriveOp) -> None:
 
 def _scope(op: ir.OpView) -> nvvm.Scope:
     """Whose accesses a wait or an arrival orders."""
-    return "cluster" if cta_group_of(op) == PAIR else "cta"
+    return "cluster" if cta_group_of(op) == PAIR or "cluster" in op.attributes else "cta"
 
 
 def _leader(converter: Converter) -> ir.Value:

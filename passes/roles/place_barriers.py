@@ -101,7 +101,8 @@ class PlaceBarriers(Pass):
     in it, behind its last read and ``tc.fence "proxy.async"``, each thread arrives on "empty".
     TMA stores: see `tcir.passes.roles.bulk_groups`; CTA pairs: `tcir.passes.roles.pairs`.
     Where loads are multicast (``cta_mask``), "full" counts what all CTAs send, and a commit arrives
-    on "empty" of each CTA that writes the slot, which takes an arrival of each that it writes to;
+    on "empty" of each CTA that writes the slot, which takes an arrival of each that it writes to
+    (for ``tc.wgmma`` one of each warp, which the wait acquires with ``cluster``);
     the CTA barriers are the cluster's.
     Preserves program order, which one thread may still execute as a whole, and the values stored.
     Each synchronisation op carries ``tc.for_role``.
@@ -236,7 +237,8 @@ class _Placer:
             full_slot = _bar(full, slots[0].index)
             empty_slot = _bar(empty, slots[0].index)
             flipped = index.value(index.sub(1, phase))
-            _tag(tc.MbarrierWaitOp(empty_slot, flipped), loader)
+            wait = tc.MbarrierWaitOp(empty_slot, flipped)
+            _tag(wait, loader)
             expect = tc.MbarrierExpectTxOp(full_slot, i64(bytes_of(loads, self.ctas) * ctas))
             _tag(expect, loader)
         if ctas == PAIR:
@@ -251,7 +253,10 @@ class _Placer:
             self._guard_staged(consumers, tiles, full_slot, empty_slot, phase)
             return
         if by_warpgroups:
-            self._guard_warpgroups(consumers, full_slot, empty_slot, phase)
+            arrive = self._guard_warpgroups(consumers, full_slot, empty_slot, phase)
+            if frees:
+                multicast(arrive, frees)
+                wait.attributes["cluster"] = ir.UnitAttr.get()
             return
         with ir.InsertionPoint(consumers[0]), consumers[0].location:
             _tag(tc.MbarrierWaitOp(full_slot, phase), MMA)
@@ -264,7 +269,7 @@ class _Placer:
 
     def _guard_warpgroups(
         self, consumers: list[ir.OpView], full: ir.Value, empty: ir.Value, phase: ir.Value
-    ) -> None:
+    ) -> tc.MbarrierArriveOp:
         """A wait before the product; behind it one for its group, then an arrival of each warp."""
         if len(consumers) != 1:
             raise match_failure(
@@ -279,6 +284,7 @@ class _Placer:
             arrive = tc.MbarrierArriveOp(empty)
         arrive.attributes["once"] = ir.UnitAttr.get()
         _tag(arrive, CONSUMER)
+        return arrive
 
     def _guard_staged(
         self,

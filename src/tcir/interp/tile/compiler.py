@@ -135,6 +135,11 @@ def in_leader(address: int) -> int:
     return address & ~(1 << RANK_SHIFT)
 
 
+def in_cta(address: int, rank: int) -> int:
+    """The same place in the shared memory of the CTA of that rank."""
+    return address & ((1 << RANK_SHIFT) - 1) | rank << RANK_SHIFT
+
+
 def of_leader(step: Step) -> Step:
     """`step`, in the leader of a pair only."""
     if may_block(step):

@@ -7,8 +7,8 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import integer, string
 from tcir.dialect.cta_pair import PAIR, cta_group_of
 from tcir.dialect.limits import WARP
-from tcir.dialect.multicast import CTA_MASK
-from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute, in_leader
+from tcir.dialect.multicast import CTA_MASK, ranks_in
+from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute, in_cta, in_leader
 from tcir.machine.order.mbarrier import Order
 
 
@@ -47,6 +47,7 @@ def mbarrier_arrive(compiler: Compiler, op: tc.MbarrierArriveOp) -> Step:
     (bar,) = compiler.operands(op)
     site, warps, pair = compiler.site(op), compiler.warps_of_quarter, cta_group_of(op) == PAIR
     order, once, consumers = _order(op), "once" in op.attributes, compiler.consumers
+    masks = compiler.masks(op) if CTA_MASK in op.attributes else None
 
     def arrive(frame: Frame) -> None:
         count = frame.threads if frame.in_role else WARP * warps
@@ -55,14 +56,20 @@ def mbarrier_arrive(compiler: Compiler, op: tc.MbarrierArriveOp) -> Step:
         address = frame.values[bar].address
         if pair:
             address = in_leader(address)
-        frame.agent.mbarrier.arrive(address, count, order=order, site=site)
+        places = [address]
+        if masks is not None:
+            ranks = ranks_in(masks[frame.cta.rank_in_cluster])
+            places = [in_cta(address, rank) for rank in ranks]
+        for place in places:
+            frame.agent.mbarrier.arrive(place, count, order=order, site=site)
 
     return arrive
 
 
 def _order(op: ir.OpView) -> Order:
-    """Arrivals release and waits acquire; in a pair from and to both CTAs."""
-    return Order(scope="cluster" if cta_group_of(op) == PAIR else "cta")
+    """Arrivals release and waits acquire; in a pair or cluster from and to other CTAs, too."""
+    far = cta_group_of(op) == PAIR or "cluster" in op.attributes or CTA_MASK in op.attributes
+    return Order(scope="cluster" if far else "cta")
 
 
 @execute(tc.CommitOp)
