@@ -560,8 +560,25 @@ func.func @f(%bar: !tc.mbarrier) {
 
 // illegal: tc.commit/cta-mask
 func.func @f(%bar: !tc.mbarrier) {
-  // expected-error @+1 {{tc.commit: cta_mask must be in [1, 255], a bit for each CTA of the cluster by its rank, or array<i64> of such a mask for each CTA, got 0 : i64: without one the commit arrives on the CTA's own barrier}}
+  // expected-error @+1 {{tc.commit: cta_mask must be in [1, 255], a bit for each CTA of the cluster by its rank, or array<i64> of such a mask for each CTA, got 0 : i64: without one the arrival is on the CTA's own barrier}}
   "tc.commit"(%bar) {cta_group = 2 : i64, cta_mask = 0 : i64} : (!tc.mbarrier) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.mbarrier_arrive/cta-mask
+func.func @f(%bar: !tc.mbarrier) {
+  "tc.mbarrier_arrive"(%bar) {once, cta_mask = array<i64: 3, 3>} : (!tc.mbarrier) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.mbarrier_arrive/cta-mask
+func.func @f(%bar: !tc.mbarrier) {
+  // expected-error @+1 {{tc.mbarrier_arrive: cta_mask must be in [1, 255], a bit for each CTA of the cluster by its rank, or array<i64> of such a mask for each CTA, got array<i64: 3, 256>: without one the arrival is on the CTA's own barrier}}
+  "tc.mbarrier_arrive"(%bar) {once, cta_mask = array<i64: 3, 256>} : (!tc.mbarrier) -> ()
   return
 }
 

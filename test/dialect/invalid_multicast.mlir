@@ -76,7 +76,7 @@ func.func @f(%x: memref<128x64xf16>, %out: memref<128x32xf32>)
       %f = "tc.slot"(%empty, %slot) : (!tc.ring<2 : i64, !tc.mbarrier>, index) -> !tc.mbarrier
       "tc.mbarrier_wait"(%f, %one) : (!tc.mbarrier, index) -> ()
       "tc.mbarrier_expect_tx"(%r) {nbytes = 4096 : i64} : (!tc.mbarrier) -> ()
-      // expected-error @+1 {{tc.kernel: cta_mask must be of CTAs of the cluster, tc.cluster = array<i64: 1, 2, 1>: in [1, 3], or an array of 2, got 7 : i64 on tc.tma_load; legal on tc.tma_load and tc.commit}}
+      // expected-error @+1 {{tc.kernel: cta_mask must be of CTAs of the cluster, tc.cluster = array<i64: 1, 2, 1>: in [1, 3], or an array of 2, got 7 : i64 on tc.tma_load; legal on tc.tma_load, tc.commit and tc.mbarrier_arrive}}
       "tc.tma_load"(%map, %t, %i, %half, %r) {cta_mask = 7 : i64, row = 0 : i64, nbytes = 2048 : i64, operandSegmentSizes = array<i32: 1, 2, 0, 1, 1>} : (!tc.tensor_map, index, index, !tc.smem<array<i64: 64, 16>, f16, "K", "32B">, !tc.mbarrier) -> ()
     }
   }) {kind = "producer", warps = array<i64: 4>, threads = "one"} : () -> ()
@@ -136,7 +136,7 @@ func.func @f(%x: memref<128x64xf16>, %out: memref<128x32xf32>)
       %f = "tc.slot"(%empty, %slot) : (!tc.ring<2 : i64, !tc.mbarrier>, index) -> !tc.mbarrier
       "tc.mbarrier_wait"(%r, %i) : (!tc.mbarrier, index) -> ()
       "tc.mma"(%d, %a, %other, %no) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 16>, f32>, !tc.smem<array<i64: 128, 16>, f16, "K", "32B">, !tc.smem<array<i64: 16, 16>, f16, "K", "32B">, i1) -> ()
-      // expected-error @+1 {{tc.kernel: cta_mask must be of CTAs of the cluster, tc.cluster = array<i64: 1, 2, 1>: in [1, 3], or an array of 2, got array<i64: 3, 3, 3> on tc.commit; legal on tc.tma_load and tc.commit}}
+      // expected-error @+1 {{tc.kernel: cta_mask must be of CTAs of the cluster, tc.cluster = array<i64: 1, 2, 1>: in [1, 3], or an array of 2, got array<i64: 3, 3, 3> on tc.commit; legal on tc.tma_load, tc.commit and tc.mbarrier_arrive}}
       "tc.commit"(%f) {cta_mask = array<i64: 3, 3, 3>} : (!tc.mbarrier) -> ()
     }
   }) {kind = "mma", warps = array<i64: 5>, threads = "one"} : () -> ()
@@ -171,7 +171,7 @@ func.func @f(%x: memref<128x64xf16>, %out: memref<128x32xf32>)
       %r = "tc.slot"(%full, %slot) : (!tc.ring<2 : i64, !tc.mbarrier>, index) -> !tc.mbarrier
       %f = "tc.slot"(%empty, %slot) : (!tc.ring<2 : i64, !tc.mbarrier>, index) -> !tc.mbarrier
       "tc.mbarrier_wait"(%f, %one) : (!tc.mbarrier, index) -> ()
-      // expected-error @+1 {{tc.kernel: cta_mask must be of CTAs of the cluster, tc.cluster = array<i64: 1, 2, 1>: in [1, 3], or an array of 2, got 3 : i64 on tc.mbarrier_expect_tx; legal on tc.tma_load and tc.commit}}
+      // expected-error @+1 {{tc.kernel: cta_mask must be of CTAs of the cluster, tc.cluster = array<i64: 1, 2, 1>: in [1, 3], or an array of 2, got 3 : i64 on tc.mbarrier_expect_tx; legal on tc.tma_load, tc.commit and tc.mbarrier_arrive}}
       "tc.mbarrier_expect_tx"(%r) {cta_mask = 3 : i64, nbytes = 4096 : i64} : (!tc.mbarrier) -> ()
       "tc.tma_load"(%map, %t, %i, %half, %r) {cta_mask = 3 : i64, row = 0 : i64, nbytes = 2048 : i64, operandSegmentSizes = array<i32: 1, 2, 0, 1, 1>} : (!tc.tensor_map, index, index, !tc.smem<array<i64: 64, 16>, f16, "K", "32B">, !tc.mbarrier) -> ()
     }

@@ -33,6 +33,9 @@ CASES = [
     slow(program(64, 8, 16, "f16", out="f16"), {}),
     slow(program(520, 264, 200, "bf16"), {"persistent": True, "ctas": 3}),
     slow(program(264, 520, 200, "f16"), {"n_tile": 136, "stages": 2}),
+    slow(program(264, 200, 328, "f16", out="f16"), {"cluster": "2x1", "stages": 2}),
+    slow(program(264, 456, 200, "bf16", "km", "nk"), {"cluster": "1x2", "n_tile": 64}),
+    slow(program(520, 264, 264, "f16"), {"cluster": "2x2", "persistent": True, "ctas": 4}),
     slow(program(512, 512, 512, "f16", out="f16"), {"n_tile": 256}),
     slow(program(1024, 1024, 256, "bf16", out="bf16"), {"persistent": True, "n_tile": 192}),
 ]
@@ -91,6 +94,43 @@ def test_a_break_is_seen_where_roles_are_apart(name: str) -> None:
     assert failure.name in ("break", "assign-roles"), str(failure)
 
 
+def without(name: str) -> Any:
+    def change(op: Any) -> None:
+        if name in op.attributes:
+            del op.attributes[name]
+
+    return change
+
+
+CLUSTER_BREAKS = {
+    "slots freed for one CTA only": Break("tc.mbarrier_arrive", without("cta_mask")),
+    "loads for one CTA only": Break("tc.tma_load", without("cta_mask")),
+}
+
+
+def across(broken: Break) -> Any:
+    """A product of clusters of two, broken behind assign-roles."""
+    pipeline = tcir.named_pipeline("gemm", n_tile=32, stages=2, cluster="2x1")
+    pipeline = pipeline.insert(broken, after="assign-roles")
+    text = program(136, 32, 256, "f16")
+    return tcir.compile(text, pipeline, target=TARGET, validate=True, orders=3)
+
+
+def test_a_wait_that_leaves_out_other_ctas_is_a_warning() -> None:
+    """Shipping kernels of clusters have it."""
+    report = across(Break("tc.mbarrier_wait", without("cluster"))).report
+    kinds = {finding["kind"] for finding in report["break"].findings}
+    assert kinds == {"mbarrier-scope"}, str(report)
+
+
+@pytest.mark.parametrize("name", CLUSTER_BREAKS)
+def test_a_break_between_ctas_is_seen(name: str) -> None:
+    kernel = across(CLUSTER_BREAKS[name])
+    failure = kernel.report.first_failure()
+    assert failure is not None, str(kernel.report)
+    assert failure.name == "break", str(failure)
+
+
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
@@ -98,7 +138,7 @@ def test_a_break_is_seen_where_roles_are_apart(name: str) -> None:
         (program(64, 64, 64, "i8"), {"n_tile": 40}, "n-tile to be one of 8, .*got 40"),
         (program(64, 64, 64, "f8E4M3FN"), {}, "got f8E4M3FN .*keeps 13 bits.*matmul-warp"),
         (program(64, 64, 64, "f16"), {"store": "tma"}, "store=direct for sm_90a, got tma"),
-        (program(64, 64, 64, "f16"), {"cluster": "2x1"}, "cluster=1x1 for sm_90a, got 2x1"),
+        (program(64, 64, 64, "f16"), {"cta_group": 2}, "cta-group=1 for sm_90a, got 2"),
         (program(64, 64, 64, "f16"), {"swap": "always"}, "operands were exchanged"),
         (program(64, 64, 256, "f16"), {"split_k": 2}, "K was split"),
     ],
