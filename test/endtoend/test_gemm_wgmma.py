@@ -119,7 +119,7 @@ def across(broken: Break) -> Any:
 def test_a_wait_that_leaves_out_other_ctas_is_a_warning() -> None:
     """Shipping kernels of clusters have it."""
     report = across(Break("tc.mbarrier_wait", without("cluster"))).report
-    kinds = {finding["kind"] for finding in report["break"].findings}
+    kinds = {finding["code"] for finding in report["break"].findings}
     assert kinds == {"mbarrier-scope"}, str(report)
 
 
