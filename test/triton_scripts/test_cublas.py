@@ -15,8 +15,8 @@ M, N, K = 256, 128, 192
 def cublas() -> object:
     import torch
 
+    from tcir.doors.launches import Launches
     from tcir.triton.cublas import CublasLt
-    from tcir.triton.launches import Launches
 
     return CublasLt(Launches(), torch.empty(32))
 

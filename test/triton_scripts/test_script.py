@@ -9,7 +9,7 @@ from pathlib import Path
 RUN = """
 import sys
 from pathlib import Path
-from tcir.triton.script import run_script
+from tcir.doors.script import run_script
 run_script(Path(sys.argv[1]), ["--n"], {8192: 96, 17: 5})
 """
 SCRIPT = """\

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from tcir.triton.tensors import Argument, dtype_of
+from tcir.doors.launches import Argument
+from tcir.triton.tensors import dtype_of
 
 LONGEST_TABLE = 1 << 20
 """Elements of a tensor that are looked through for addresses."""

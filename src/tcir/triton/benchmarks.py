@@ -8,7 +8,7 @@ from types import ModuleType
 import triton.profiler
 import triton.testing
 
-from tcir.triton.launches import Launches
+from tcir.doors.launches import Launches
 
 StandIn = tuple[object, str, Callable[..., object]]
 """An object, its attribute, and what takes the attribute's place."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from tcir.triton.launches import Launches
+from tcir.doors.launches import Launches
 
 E2M1 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
 """The values of 4-bit floats."""

@@ -14,11 +14,11 @@ import torch
 from torch.overrides import TorchFunctionMode
 from triton._C.libtriton import nvidia
 
+from tcir.doors.launches import Launches
 from tcir.target import DEFAULT_TARGET
 from tcir.triton.addresses import Addresses
 from tcir.triton.benchmarks import VIEWER, stand_ins, viewer
 from tcir.triton.cublas import CublasLt
-from tcir.triton.launches import Launches
 
 
 class OnTheCpu(TorchFunctionMode):
@@ -56,10 +56,10 @@ def _moved(value: object) -> object:
 
 
 @contextmanager
-def simulated(launches: Launches) -> Iterator[None]:
+def simulated(launches: Launches, addresses: Addresses) -> Iterator[None]:
     """`torch.cuda` as of one B200 whose work is always done; times of benchmarks are modelled."""
     with ExitStack() as stack:
-        stack.enter_context(OnTheCpu(launches.addresses))
+        stack.enter_context(OnTheCpu(addresses))
         for name, value in _CUDA.items():
             stack.enter_context(patch.object(torch.cuda, name, value))
         stack.enter_context(patch.object(nvidia.cublas, "CublasLt", partial(CublasLt, launches)))

@@ -12,9 +12,10 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 from triton.compiler import compiler
 
+from tcir.doors.launches import Launch, Launches, scratch
 from tcir.interp.ptx.launch_sizes import checked_grid
 from tcir.target import DEFAULT_TARGET
-from tcir.triton.launches import Launch, Launches, scratch
+from tcir.triton.addresses import Addresses
 from tcir.triton.tensors import Storages, arguments
 
 PROPERTIES = {
@@ -60,6 +61,7 @@ class Launcher:
     """Of one kernel, as Triton makes and calls it."""
 
     launches: Launches
+    addresses: Addresses
     ptx: dict[bytes, str]
 
     def __init__(self, src: compiler.ASTSource, metadata: Metadata) -> None:
@@ -79,7 +81,7 @@ class Launcher:
         meta, ctas = self.metadata, self.metadata.num_ctas
         storages = Storages()
         args = arguments(self.signature, given[9:], self.descriptors, storages)
-        addressed = self.launches.addresses.reached(args)
+        addressed = self.addresses.reached(args)
         grid = None if 0 in (x, y, z) else checked_grid((x * ctas, y, z))
         for size in (meta.global_scratch_size, meta.profile_scratch_size):
             args.append(scratch(size * math.prod(grid or (0,))))
@@ -88,7 +90,7 @@ class Launcher:
         if grid is not None:
             memory = {array.ctypes.data: array for array in (*storages.arrays(), *addressed)}
             launch = Launch(
-                self.ptx[cubin], name, grid, ctas, meta.shared, bool(meta.launch_pdl),
+                self.ptx[cubin], name, grid, (ctas, 1, 1), meta.shared, bool(meta.launch_pdl),
                 args, list(memory.values()), addressed,
             )  # fmt: skip
             self.launches.execute(launch)
@@ -99,11 +101,12 @@ class Launcher:
 class SimulatedDriver(DriverBase):
     """A B200 that is the simulated machine; its memory is the CPU's."""
 
-    def __init__(self, launches: Launches, autotune: str = "first") -> None:
+    def __init__(self, launches: Launches, addresses: Addresses, autotune: str = "first") -> None:
         super().__init__()
         self.utils, self.autotune, self.launches = Utils(), autotune, launches
         texts: dict[bytes, str] = {}
-        self.launcher_cls = type("Launcher", (Launcher,), {"launches": launches, "ptx": texts})
+        kept = {"launches": launches, "addresses": addresses, "ptx": texts}
+        self.launcher_cls = type("Launcher", (Launcher,), kept)
         initialise = compiler.CompiledKernel.__init__
 
         def keep(kernel: compiler.CompiledKernel, *given: object, **named: object) -> None:

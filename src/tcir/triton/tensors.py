@@ -9,12 +9,10 @@ import ml_dtypes
 import numpy as np
 import torch
 
+from tcir.doors.launches import Argument
 from tcir.errors import LaunchError
-from tcir.machine import TensorMap
 from tcir.ptxrun.tensor_descriptors import Pixels, descriptor
-from tcir.run import Uninitialized
 
-Argument: TypeAlias = "np.ndarray | np.generic | TensorMap | Uninitialized"
 Kind: TypeAlias = "str | tuple[Kind, ...]"
 """Of Triton's signatures."""
 FLOATS = {

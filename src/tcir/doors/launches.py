@@ -1,4 +1,4 @@
-"""What is done with each launch of a script: executed, in several orders, recorded, timed."""
+"""What is done with each launch of a program: executed, in several orders, recorded, timed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, TypeAlias
 
 import numpy as np
 
@@ -17,30 +17,32 @@ from tcir.files import write_atomic
 from tcir.machine.events import EventStream, Recording
 from tcir.machine.numerics.products import Products
 from tcir.machine.sample import Sample
+from tcir.machine.tma.tensor_map import TensorMap
 from tcir.run import RunReport, Uninitialized, ptx_target, run_ptx
 from tcir.target import DEFAULT_TARGET
 from tcir.time import ModelledTime, in_sequence, modelled_time
 from tcir.time.trace import trace
-from tcir.triton.addresses import Addresses
-from tcir.triton.tensors import Argument
 
+Argument: TypeAlias = "np.ndarray | np.generic | TensorMap | Uninitialized | bytes"
 Triple = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch. grid: its CTAs; ctas: of a cluster; memory: every storage that it may reach;
-    addressed: see `tcir.run_ptx`."""
+    """One launch. cluster: in CTAs; block: None: what the kernel says; memory: every storage that
+    it may reach; addressed, variables: see `tcir.run_ptx`."""
 
     ptx: str
     name: str
     grid: Triple
-    ctas: int
+    cluster: Triple
     shared: int
     programmatic: bool
     args: Sequence[Argument]
     memory: Sequence[np.ndarray]
     addressed: Sequence[np.ndarray] = ()
+    block: Triple | None = None
+    variables: dict[str, np.ndarray] | None = None
 
 
 @dataclass
@@ -67,7 +69,6 @@ class Launches:
     seconds: float = 0.0
     said: set[str] = field(default_factory=set)
     streams: list[EventStream] = field(default_factory=list)
-    addresses: Addresses = field(default_factory=Addresses)
     _times: list[ModelledTime | None] | None = None
 
     def execute(self, launch: Launch) -> None:
@@ -102,10 +103,10 @@ class Launches:
         events: Recording | None = None,
     ) -> RunReport:
         report = run_ptx(
-            launch.ptx, entry=launch.name, grid=launch.grid, cluster=(launch.ctas, 1, 1),
-            dynamic_smem=launch.shared, args=launch.args, programmatic=launch.programmatic,
-            order_seed=seed, numerics=self.numerics, jobs=self.jobs, events=events,
-            products=products, addressed=launch.addressed,
+            launch.ptx, entry=launch.name, grid=launch.grid, block=launch.block,
+            cluster=launch.cluster, dynamic_smem=launch.shared, args=launch.args,
+            programmatic=launch.programmatic, order_seed=seed, numerics=self.numerics, jobs=self.jobs, events=events,
+            products=products, addressed=launch.addressed, variables=launch.variables,
         )  # fmt: skip
         self.seconds += report.seconds
         return report
@@ -147,10 +148,10 @@ class Launches:
         before = _contents(launch)
         events = Recording()
         report = run_ptx(
-            launch.ptx, entry=launch.name, grid=launch.grid, cluster=(launch.ctas, 1, 1),
-            dynamic_smem=launch.shared, args=launch.args, programmatic=launch.programmatic,
-            hazards="off", numerics="fast", sample=Sample(0.0, 0), events=events,
-            addressed=launch.addressed,
+            launch.ptx, entry=launch.name, grid=launch.grid, block=launch.block,
+            cluster=launch.cluster, dynamic_smem=launch.shared, args=launch.args,
+            programmatic=launch.programmatic, hazards="off", numerics="fast", sample=Sample(0.0, 0), events=events,
+            addressed=launch.addressed, variables=launch.variables,
         )  # fmt: skip
         self.seconds += report.seconds
         self._say_findings(launch.name, report)

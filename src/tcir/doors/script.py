@@ -1,4 +1,4 @@
-"""The script of ``python -m tcir.triton``, executed as Python does."""
+"""A script that a door runs, executed as Python does."""
 
 from __future__ import annotations
 

@@ -1,0 +1,89 @@
+"""What the commands of the doors share: flags, how a script's end becomes theirs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import traceback
+from pathlib import Path
+
+from tcir.doors.launches import Launches
+from tcir.errors import Error
+from tcir.streams import kept_messages
+from tcir.time.trace import check_perfetto
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """How launches are executed."""
+    parser.add_argument(
+        "--order-seed", type=_count, metavar="N", help="vary completion and warp order"
+    )
+    parser.add_argument(
+        "--order-seeds", type=_count, default=0, metavar="N",
+        help="execute each launch in N more orders, too: the results have to be the same",
+    )  # fmt: skip
+    parser.add_argument(
+        "--numerics", choices=("exact", "fast"), default="exact", help="of the tensor cores"
+    )
+    parser.add_argument(
+        "--jobs", type=_processes, default=1, metavar="N", help="processes for the CTAs of a grid"
+    )
+    parser.add_argument(
+        "--trace", type=Path, metavar="FILE",
+        help="write a trace of the first cluster of each launch, for ui.perfetto.dev",
+    )  # fmt: skip
+    parser.add_argument(
+        "--max-findings", type=_count, default=5, metavar="N",
+        help="findings of a launch that are printed",
+    )  # fmt: skip
+    parser.add_argument(
+        "--warnings", action="store_true",
+        help="print what the documents do not promise, but shipping kernels rely on, too",
+    )  # fmt: skip
+
+
+def launches_of(given: argparse.Namespace) -> Launches:
+    """As the flags of `add_flags` say."""
+    if given.trace is not None:
+        check_perfetto()
+    return Launches(
+        given.order_seed, given.order_seeds, given.numerics, given.jobs,
+        at_most=given.max_findings, warnings=given.warnings, trace=given.trace,
+        messages=kept_messages(),
+    )  # fmt: skip
+
+
+def ended(code: object) -> int:
+    """Of `sys.exit(code)`: a number, or words for standard error."""
+    if isinstance(code, int):
+        return code & 0xFF
+    print(code, file=sys.stderr)
+    return 1
+
+
+def failed(script: str, error: Exception) -> int:
+    """Says what the script raised, as Python does, without the frames above it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    first = next((n for n, frame in enumerate(frames) if frame.filename == script), len(frames))
+    if isinstance(error, Error):
+        if first == len(frames):
+            raise error
+        last = next(frame for frame in reversed(frames) if frame.filename == script)
+        print(f"{last.filename}:{last.lineno}: error: {error}", file=sys.stderr)
+        return error.exit_code
+    said = traceback.format_list(frames[first:])
+    said = ["Traceback (most recent call last):\n", *said] if said else []
+    print("".join([*said, *traceback.format_exception_only(error)]), end="", file=sys.stderr)
+    return 1
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected an integer of at least 0, got {text!r}")
+    return int(text)
+
+
+def _processes(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected an integer of at least 1, got {text!r}")
+    return int(text)
