@@ -1,9 +1,10 @@
-"""CUDA C++ to PTX, by the nvcc that the ptxas dependency brings along."""
+"""CUDA C++ to PTX or to a library, by the nvcc that the ptxas dependency brings along."""
 
 from __future__ import annotations
 
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from tcir.codegen.tools import find_tool
@@ -15,16 +16,27 @@ def compile_cuda(path: Path, target: str) -> str:
 
     Raises `InputError` with nvcc's words, `MissingDependencyError` where there is no nvcc.
     """
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
-    nvcc = find_tool("nvcc")
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "kernel.ptx"
         arch = f"-arch={target.replace('sm_', 'compute_')}"
-        done = subprocess.run(
-            [nvcc, "-ptx", "-lineinfo", arch, "-std=c++17", path, "-o", out],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if done.returncode or not out.exists():
-            raise InputError(f"nvcc {path}: {(done.stderr or done.stdout).strip()}")
+        _nvcc(path, out, ["-ptx", arch])
         return out.read_text()
+
+
+def compile_program(path: Path, target: str, out: Path, flags: Sequence[str] = ()) -> None:
+    """A .cu file, host code included, as a shared library that has its PTX as text and no CUDA
+    runtime. Raises as `compile_cuda` does; flags: more of nvcc's."""
+    arch = target.replace("sm_", "compute_")
+    library = ["-shared", "-Xcompiler", "-fPIC", "-cudart", "none", "--compress-mode=none"]
+    _nvcc(path, out, [*library, "-gencode", f"arch={arch},code={arch}", *flags])
+
+
+def _nvcc(path: Path, out: Path, flags: Sequence[str]) -> None:
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    done = subprocess.run(
+        [find_tool("nvcc"), *flags, "-lineinfo", "-std=c++17", path, "-o", out],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode or not out.exists():
+        raise InputError(f"nvcc {path}: {(done.stderr or done.stdout).strip()}")

@@ -105,8 +105,9 @@ class Launches:
         report = run_ptx(
             launch.ptx, entry=launch.name, grid=launch.grid, block=launch.block,
             cluster=launch.cluster, dynamic_smem=launch.shared, args=launch.args,
-            programmatic=launch.programmatic, order_seed=seed, numerics=self.numerics, jobs=self.jobs, events=events,
-            products=products, addressed=launch.addressed, variables=launch.variables,
+            programmatic=launch.programmatic, order_seed=seed, numerics=self.numerics,
+            jobs=self.jobs, events=events, products=products, addressed=launch.addressed,
+            variables=launch.variables,
         )  # fmt: skip
         self.seconds += report.seconds
         return report
@@ -150,8 +151,9 @@ class Launches:
         report = run_ptx(
             launch.ptx, entry=launch.name, grid=launch.grid, block=launch.block,
             cluster=launch.cluster, dynamic_smem=launch.shared, args=launch.args,
-            programmatic=launch.programmatic, hazards="off", numerics="fast", sample=Sample(0.0, 0), events=events,
-            addressed=launch.addressed, variables=launch.variables,
+            programmatic=launch.programmatic, hazards="off", numerics="fast",
+            sample=Sample(0.0, 0), events=events, addressed=launch.addressed,
+            variables=launch.variables,
         )  # fmt: skip
         self.seconds += report.seconds
         self._say_findings(launch.name, report)

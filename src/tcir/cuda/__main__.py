@@ -1,0 +1,61 @@
+"""``python -m tcir.cuda program.cu``: a whole CUDA program on the simulated machine."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import tempfile
+from pathlib import Path
+
+from tcir.codegen.cuda import compile_program
+from tcir.cuda.program import Program, compile_runtime
+from tcir.doors.command import add_flags, launches_of
+from tcir.exit_status import exit_status
+from tcir.streams import guard_streams
+from tcir.target import DEFAULT_TARGET
+
+EPILOG = """
+examples:
+  python -m tcir.cuda examples/histogram.cu                     # its kernels, on the simulated B200
+  python -m tcir.cuda examples/histogram.cu 5000                # with an argument of its own
+  python -m tcir.cuda --order-seeds 3 examples/histogram.cu     # each launch in three more orders
+  python -m tcir.cuda --nvcc="-I. more.cu" program.cu           # flags and files for nvcc
+
+Exit status: the program's; if it ends well, 1 where a kernel was illegal or a result depends on
+timing, 2 where an instruction has no rule; 3 for what cannot be compiled or loaded.
+"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The exit status."""
+    given = _parser().parse_args(argv)
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder) / "program.so"
+        compile_program(Path(given.program), DEFAULT_TARGET.name, library, shlex.split(given.nvcc))
+        runtime = compile_runtime(Path(folder))
+        launches = launches_of(given)
+        status = Program(launches).run(runtime, library, given.program, given.arguments)
+        launches.close()
+        return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "python -m tcir.cuda",
+        description="Compiles a CUDA program, host code included, and runs it; its device is the "
+        "simulated B200.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add_flags(parser)
+    parser.add_argument("--nvcc", default="", metavar="FLAGS", help="more flags and files for nvcc")
+    parser.add_argument("program", help="a .cu file with main()")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the program")
+    return parser
+
+
+if __name__ == "__main__":
+    guard_streams()
+    sys.exit(exit_status(main))

@@ -1,0 +1,36 @@
+"""The PTX in a fat binary that nvcc made without compression."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from tcir.errors import InputError
+
+MAGIC = b"\x50\xed\x55\xba"
+_PTX = 1
+"""The kind of an entry; machine code is 2."""
+
+
+def ptx_of(data: bytes) -> str:
+    """The first PTX text. Raises `InputError` where there is none that can be read."""
+    for kind, payload in _entries(data):
+        text = payload.rstrip(b"\0")
+        if kind == _PTX and b".version" in text:
+            return text.decode()
+    raise InputError(
+        "expected a fat binary with PTX that is not compressed, got one without; nvcc -gencode "
+        "arch=compute_100a,code=compute_100a --compress-mode=none makes it"
+    )
+
+
+def _entries(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The kind and the bytes of each. A header has its own size, and that of what follows."""
+    if len(data) < 16 or data[:4] != MAGIC:
+        return
+    at, size = struct.unpack_from("<HQ", data, 6)
+    end = min(at + size, len(data))
+    while at + 16 <= end:
+        kind, header, length = struct.unpack_from("<HxxIQ", data, at)
+        yield kind, data[at + header : at + header + length]
+        at += header + length or end

@@ -1,0 +1,212 @@
+"""A whole CUDA program, host code included, whose device is the simulated machine."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tcir.cuda.fat_binary import ptx_of
+from tcir.cuda.module import Module
+from tcir.cuda.tensor_maps import encoded
+from tcir.doors.launches import Launch, Launches
+from tcir.errors import Error, InputError, MissingDependencyError
+from tcir.exit_status import internal_error
+from tcir.interp.ptx.arguments import holds_addresses
+from tcir.target import DEFAULT_TARGET
+
+INVALID_VALUE, INVALID_CONFIGURATION, LAUNCH_FAILURE = 1, 9, 719
+"""cudaError_t."""
+_C = ctypes
+_LAUNCH = _C.CFUNCTYPE(
+    _C.c_int, _C.c_uint64, _C.c_char_p, _C.POINTER(_C.c_uint32), _C.POINTER(_C.c_void_p)
+)
+_MAP = _C.CFUNCTYPE(_C.c_int, _C.c_void_p, _C.POINTER(_C.c_uint64))
+_ALLOCATED = _C.CFUNCTYPE(None, _C.c_void_p, _C.c_uint64)
+_FREED = _C.CFUNCTYPE(_C.c_int, _C.c_void_p)
+_LOADED = _C.CFUNCTYPE(None, _C.c_uint64, _C.c_void_p, _C.c_uint64)
+_VARIABLE = _C.CFUNCTYPE(_C.c_void_p, _C.c_uint64, _C.c_char_p, _C.POINTER(_C.c_uint64))
+_ENDED = _C.CFUNCTYPE(None, _C.c_int)
+_MAIN = _C.CFUNCTYPE(_C.c_int, _C.c_int, _C.POINTER(_C.c_char_p))
+
+
+class _Callbacks(ctypes.Structure):
+    """As runtime.c has it."""
+
+    _fields_ = (
+        ("launch", _LAUNCH),
+        ("map", _MAP),
+        ("allocated", _ALLOCATED),
+        ("freed", _FREED),
+        ("loaded", _LOADED),
+        ("variable", _VARIABLE),
+        ("ended", _ENDED),
+    )
+
+
+def compile_runtime(folder: Path) -> Path:
+    """runtime.c as a library, by the C compiler that nvcc needs, too."""
+    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        raise MissingDependencyError("expected a C compiler, cc or gcc (or its path in CC)")
+    out = folder / "libcudart_simulated.so"
+    source = Path(__file__).with_name("runtime.c")
+    command = [*compiler.split(), "-O1", "-shared", "-fPIC", "-w", str(source), "-o", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise MissingDependencyError(f"{compiler} runtime.c: {done.stderr.strip()}")
+    return out
+
+
+class Program:
+    """The device of a program: its memory, modules and launches.
+
+    status: the exit status if the program itself ends well.
+    """
+
+    def __init__(self, launches: Launches) -> None:
+        self.launches, self.status = launches, 0
+        self.allocations: dict[int, np.ndarray] = {}
+        self.modules: dict[int, Module | InputError] = {}
+        self._callbacks = _Callbacks(
+            _LAUNCH(self.launch), _MAP(self.map), _ALLOCATED(self.allocated), _FREED(self.freed),
+            _LOADED(self.loaded), _VARIABLE(self.variable), _ENDED(self.ended),
+        )  # fmt: skip
+
+    def run(self, runtime: Path, program: Path, name: str, arguments: Sequence[str]) -> int:
+        """Calls `main` of the library; its exit status. name: of the program, its argv[0]."""
+        library = ctypes.CDLL(str(runtime), ctypes.RTLD_GLOBAL)
+        library.tcir_start(ctypes.byref(self._callbacks), DEFAULT_TARGET.sms)
+        try:
+            main = ctypes.CDLL(str(program)).main
+        except OSError as error:
+            raise InputError(_unknown(name, str(error))) from None
+        except AttributeError:
+            raise InputError(
+                f"{name}: expected a program with main(), got none; for kernels alone there is "
+                f"tcir.cuda.Module.from_source({name!r}), or tc-run"
+            ) from None
+        words = [name, *arguments]
+        argv = (ctypes.c_char_p * (len(words) + 1))(*map(os.fsencode, words), None)
+        sys.stdout.flush()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python would see it when main has ended
+        status: int = library.tcir_main(_C.cast(main, _MAIN), len(words), argv)
+        return status & 0xFF or self._status()
+
+    def _status(self) -> int:
+        return self.status or (1 if self.launches.wrong else 0)
+
+    def ended(self, status: int) -> None:
+        """The program called exit()."""
+        self.launches.close()
+        sys.stdout.flush()
+        os._exit(status & 0xFF or self._status())
+
+    def loaded(self, number: int, image: int, size: int) -> None:
+        """A file of the program has this fat binary."""
+        try:
+            self.modules[number] = Module.from_ptx(ptx_of(ctypes.string_at(image, size)))
+        except InputError as error:
+            self.modules[number] = error
+
+    def allocated(self, base: int, size: int) -> None:
+        """Memory of the device is there."""
+        memory = (ctypes.c_uint8 * size).from_address(base)
+        self.allocations[base] = np.ctypeslib.as_array(memory)
+
+    def freed(self, base: int) -> bool:
+        """Whether it was there."""
+        return self.allocations.pop(base, None) is not None
+
+    def map(self, where: int, fields: ctypes.Array[ctypes.c_uint64]) -> int:
+        """Encodes a tensor map; the error."""
+
+        def encode() -> int:
+            ctypes.memmove(where, encoded(fields[:34]), 128)
+            return 0
+
+        return self._guarded("cuTensorMapEncode", encode, INVALID_VALUE)
+
+    def variable(self, number: int, name: bytes, size: ctypes.Array[ctypes.c_uint64]) -> int | None:
+        """Where the bytes of a variable are; None: it cannot be copied to or from."""
+        try:
+            image = self._module(number).variable(name.decode())
+        except InputError as error:
+            self.launches.say(f"error: {error}")
+            return None
+        size[0] = image.nbytes
+        return image.ctypes.data
+
+    def launch(
+        self,
+        number: int,
+        name: bytes,
+        sizes: ctypes.Array[ctypes.c_uint32],
+        arguments: ctypes.Array[ctypes.c_void_p],
+    ) -> int:
+        """Executes a kernel; the error."""
+
+        def execute() -> int:
+            module, entry = self._module(number), name.decode()
+            params = module.syntax.functions[entry].params
+            x, y, z, u, v, w, i, j, k, smem, programmatic = sizes[:11]
+            variables = [
+                module.variable(v.name)
+                for v in module.syntax.variables.values()
+                if v.space == "global" and not v.extern and not holds_addresses(v)
+            ]
+            memory = list(self.allocations.values())
+            launch = Launch(
+                module.ptx, entry, (x, y, z), (i, j, k), smem, bool(programmatic),
+                [ctypes.string_at(arguments[n] or 0, p.size) for n, p in enumerate(params)],
+                [*memory, *variables], memory, (u, v, w), module.variables,
+            )  # fmt: skip
+            self.launches.execute(launch)
+            return 0
+
+        try:
+            return self._guarded(name.decode(), execute, INVALID_CONFIGURATION)
+        finally:
+            sys.stdout.flush()
+
+    def _module(self, number: int) -> Module:
+        module = self.modules[number]
+        if isinstance(module, InputError):
+            raise module
+        return module
+
+    def _guarded(self, what: str, work: Callable[[], int], wrong: int) -> int:
+        """What `work` returns; nothing may be raised through the program's frames.
+
+        wrong: the error for arguments that do not fit
+        """
+        try:
+            return work()
+        except Error as error:
+            said = str(error) if str(error).startswith(what) else f"{what}: {error}"
+            self.launches.say(f"error: {said}")
+            if isinstance(error, InputError):  # the program is told, and may do something else
+                return wrong
+            self.status = self.status or error.exit_code
+            return LAUNCH_FAILURE
+        except Exception as error:
+            self.launches.say(f"error: {what}: {internal_error(error)}")
+            self.status = Error.exit_code
+            return LAUNCH_FAILURE
+
+
+def _unknown(name: str, words: str) -> str:
+    """Of a function that the loader did not find."""
+    missing = words.rpartition("undefined symbol: ")[2]
+    return (
+        f"{name}: expected functions of the CUDA runtime that this one has, got {missing}; "
+        "libraries such as cuBLAS have machine code only, which is not executed: call their "
+        "counterparts on the host, or write the host part in Python (docs/cuda.md)"
+    )

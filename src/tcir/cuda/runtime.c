@@ -1,0 +1,349 @@
+// The CUDA runtime and driver, as far as host programs mostly use them, of a device that is the
+// simulated machine: its memory is the host's, launches go to Python (program.py). A kernel that
+// fails makes the error of a real one: it stays, and every later call returns it.
+#define _GNU_SOURCE
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+  int (*launch)(uint64_t module, const char *name, const uint32_t *sizes, void **arguments);
+  int (*map)(void *map, const uint64_t *fields);
+  void (*allocated)(void *base, uint64_t bytes);
+  int (*freed)(void *base);
+  void (*loaded)(uint64_t module, const void *image, uint64_t bytes);
+  void *(*variable)(uint64_t module, const char *name, uint64_t *bytes);
+  void (*ended)(int status);
+} callbacks_t;
+
+enum { INVALID_VALUE = 1, INVALID_SYMBOL = 13, INVALID_FUNCTION = 98, NOT_FOUND = 500, FAILED = 719 };
+
+static callbacks_t python;
+static uint32_t multiprocessors;
+static int in_program, last_error, sticky;
+
+static int result(int error) {
+  if (error) last_error = error;
+  return sticky ? sticky : error;
+}
+
+// The program may end by exit(); Python has to say what there was.
+static void on_end(int status, void *unused) {
+  if (in_program) python.ended(status);
+}
+
+void tcir_start(const callbacks_t *callbacks, uint32_t sms) {
+  python = *callbacks, multiprocessors = sms;
+  on_exit(on_end, 0);
+}
+
+int tcir_main(int (*program)(int, char **), int argc, char **argv) {
+  in_program = 1;
+  int status = program(argc, argv);
+  fflush(0);
+  in_program = 0;
+  return status;
+}
+
+// --- kernels and variables of the program ------------------------------------------------------
+
+// Each file of the program has a fat binary; a kernel, or a variable, is an address in the host.
+typedef struct { const void *host; const char *name; uint64_t module; } registered_t;
+static registered_t *table;
+static int count, room;
+
+static void enter(const void *host, const char *name, uint64_t module) {
+  if (count == room) table = realloc(table, (room = 2 * room + 64) * sizeof *table);
+  table[count++] = (registered_t){host, name, module};
+}
+
+static const registered_t *registered(const void *host) {
+  for (int i = 0; i < count; ++i)
+    if (table[i].host == host) return table + i;
+  return 0;
+}
+
+typedef struct { uint32_t magic, version; const uint64_t *data; void *file; } fat_binary_t;
+
+void **__cudaRegisterFatBinary(const fat_binary_t *image) {
+  static uint64_t modules;
+  // Of the data: magic, version and size of the header, 8 bytes; size of what follows.
+  python.loaded(++modules, image->data, ((const uint16_t *)image->data)[3] + image->data[1]);
+  void **handle = malloc(sizeof *handle);
+  return *handle = (void *)modules, handle;
+}
+void __cudaRegisterFatBinaryEnd(void **handle) {}
+void __cudaUnregisterFatBinary(void **handle) {}
+char __cudaInitModule(void **handle) { return 0; }
+void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name,
+                            int limit, void *t, void *b, void *bd, void *gd, int *w) {
+  enter(host, name, (uint64_t)*handle);
+}
+void __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int external,
+                       size_t bytes, int constant, int global) {
+  enter(host, name, (uint64_t)*handle);
+}
+int __cudaGetKernel(void **kernel, const void *host) { return *kernel = (void *)host, 0; }
+
+// --- launches ----------------------------------------------------------------------------------
+
+typedef struct { uint32_t x, y, z; } dim3_t;
+// The common beginning of CUlaunchConfig and cudaLaunchConfig_t.
+typedef struct { dim3_t grid, block; uint64_t smem; void *stream; void *attributes; uint32_t count; } config_t;
+typedef struct { uint32_t id, pad; uint32_t value[16]; } attribute_t;
+enum { CLUSTER_DIMENSION = 4, PROGRAMMATIC = 6 };
+
+static int launch(const config_t *config, const void *kernel, void **arguments) {
+  const registered_t *known = registered(kernel);
+  if (!known) return result(INVALID_FUNCTION);
+  if (sticky) return sticky;
+  uint32_t sizes[11] = {0, 0, 0, 0, 0, 0, 1, 1, 1, config->smem};
+  memcpy(sizes, &config->grid, 12), memcpy(sizes + 3, &config->block, 12);
+  const attribute_t *attributes = config->attributes;
+  for (uint32_t i = 0; i < config->count; ++i) {
+    if (attributes[i].id == CLUSTER_DIMENSION) memcpy(sizes + 6, attributes[i].value, 12);
+    if (attributes[i].id == PROGRAMMATIC) sizes[10] = attributes[i].value[0];
+  }
+  fflush(0);
+  int error = python.launch(known->module, known->name, sizes, arguments);
+  if (error == FAILED) sticky = error;
+  return result(error);
+}
+
+int cudaLaunchKernel(const void *f, dim3_t grid, dim3_t block, void **a, size_t smem, void *stream) {
+  config_t c = {grid, block, smem, 0, 0, 0};
+  return launch(&c, f, a);
+}
+int __cudaLaunchKernel(const void *f, dim3_t grid, dim3_t block, void **a, size_t smem, void *s) {
+  return cudaLaunchKernel(f, grid, block, a, smem, s);
+}
+int cudaLaunchCooperativeKernel(const void *f, dim3_t grid, dim3_t block, void **a, size_t smem, void *s) {
+  return cudaLaunchKernel(f, grid, block, a, smem, s);
+}
+int cudaLaunchKernelExC(const config_t *c, const void *f, void **a) { return launch(c, f, a); }
+
+static config_t pushed;
+unsigned __cudaPushCallConfiguration(dim3_t grid, dim3_t block, size_t smem, void *stream) {
+  return pushed = (config_t){grid, block, smem, stream, 0, 0}, 0;
+}
+int __cudaPopCallConfiguration(dim3_t *grid, dim3_t *block, size_t *smem, void **stream) {
+  return *grid = pushed.grid, *block = pushed.block, *smem = pushed.smem, *stream = pushed.stream, 0;
+}
+
+int cudaFuncSetAttribute(const void *f, int which, int value) { return result(0); }
+int cudaFuncSetCacheConfig(const void *f, int which) { return result(0); }
+int cudaFuncGetAttributes(void *attributes, const void *f) { return memset(attributes, 0, 144), result(0); }
+int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n, const void *f, int t, size_t s) { return *n = 1, result(0); }
+int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n, const void *f, int t, size_t s, unsigned flags) { return *n = 1, result(0); }
+int cudaOccupancyMaxActiveClusters(int *n, const void *f, const config_t *c) { return *n = multiprocessors / 2, result(0); }
+
+// --- tensor maps -------------------------------------------------------------------------------
+
+// fields: im2col, type, rank, address, dims 5, strides 4, box 5, element strides 5, interleave,
+// swizzle, fill, lower corner 3, upper corner 3, channels, pixels.
+static int tiled(void *map, int type, uint32_t rank, void *address, const uint64_t *dims,
+                 const uint64_t *strides, const uint32_t *box, const uint32_t *steps,
+                 int interleave, int swizzle, int promotion, int fill) {
+  uint64_t f[34] = {0, type, rank, (uint64_t)address};
+  if (rank > 5) return INVALID_VALUE;
+  for (uint32_t i = 0; i < rank; ++i) {
+    f[4 + i] = dims[i], f[13 + i] = box[i], f[18 + i] = steps[i];
+    if (i + 1 < rank) f[9 + i] = strides[i];
+  }
+  f[23] = interleave, f[24] = swizzle, f[25] = fill;
+  return python.map(map, f);
+}
+
+static int im2col(void *map, int type, uint32_t rank, void *address, const uint64_t *dims,
+                  const uint64_t *strides, const int *lower, const int *upper, uint32_t channels,
+                  uint32_t pixels, const uint32_t *steps, int interleave, int swizzle,
+                  int promotion, int fill) {
+  uint64_t f[34] = {1, type, rank, (uint64_t)address};
+  if (rank < 3 || rank > 5) return INVALID_VALUE;
+  for (uint32_t i = 0; i < rank; ++i) {
+    f[4 + i] = dims[i], f[18 + i] = steps[i];
+    if (i + 1 < rank) f[9 + i] = strides[i];
+    if (i + 2 < rank) f[26 + i] = (int64_t)lower[i], f[29 + i] = (int64_t)upper[i];
+  }
+  f[23] = interleave, f[24] = swizzle, f[25] = fill, f[32] = channels, f[33] = pixels;
+  return python.map(map, f);
+}
+int cuTensorMapEncodeTiled(void *m, int t, uint32_t r, void *a, const uint64_t *d, const uint64_t *s, const uint32_t *b, const uint32_t *e, int i, int w, int p, int f) {
+  return tiled(m, t, r, a, d, s, b, e, i, w, p, f);
+}
+int cuTensorMapEncodeIm2col(void *m, int t, uint32_t r, void *a, const uint64_t *d, const uint64_t *s, const int *l, const int *u, uint32_t c, uint32_t n, const uint32_t *e, int i, int w, int p, int f) {
+  return im2col(m, t, r, a, d, s, l, u, c, n, e, i, w, p, f);
+}
+
+// --- memory ------------------------------------------------------------------------------------
+
+static int allocate(void **where, size_t bytes) {
+  if (!where) return result(INVALID_VALUE);
+  size_t rounded = (bytes + 4095) / 4096 * 4096;
+  *where = aligned_alloc(4096, rounded ? rounded : 4096);
+  if (!*where) return result(2);
+  if (bytes) memset(*where, 0xa5, rounded), python.allocated(*where, bytes);
+  return result(0);
+}
+static int release(void *base) {
+  if (base && !python.freed(base)) return result(INVALID_VALUE);
+  return free(base), result(0);
+}
+static int copy(void *to, const void *from, size_t bytes) {
+  if (!sticky) memmove(to, from, bytes);
+  return result(0);
+}
+static int fill(void *to, int value, size_t bytes) {
+  if (!sticky) memset(to, value, bytes);
+  return result(0);
+}
+int cudaMalloc(void **p, size_t n) { return allocate(p, n); }
+int cudaMallocAsync(void **p, size_t n, void *s) { return allocate(p, n); }
+int cudaMallocManaged(void **p, size_t n, unsigned flags) { return allocate(p, n); }
+int cudaMallocHost(void **p, size_t n) { return allocate(p, n); }
+int cudaHostAlloc(void **p, size_t n, unsigned flags) { return allocate(p, n); }
+int cudaHostGetDevicePointer(void **p, void *host, unsigned flags) { return *p = host, result(0); }
+int cudaFree(void *p) { return release(p); }
+int cudaFreeAsync(void *p, void *s) { return release(p); }
+int cudaFreeHost(void *p) { return release(p); }
+int cudaMemcpy(void *to, const void *from, size_t n, int kind) { return copy(to, from, n); }
+int cudaMemcpyAsync(void *to, const void *from, size_t n, int kind, void *s) { return copy(to, from, n); }
+int cudaMemcpy2D(void *to, size_t tp, const void *from, size_t fp, size_t width, size_t rows, int kind) {
+  for (size_t row = 0; row < rows; ++row) copy((char *)to + row * tp, (const char *)from + row * fp, width);
+  return result(0);
+}
+int cudaMemset(void *p, int value, size_t n) { return fill(p, value, n); }
+int cudaMemsetAsync(void *p, int value, size_t n, void *s) { return fill(p, value, n); }
+int cudaMemGetInfo(size_t *available, size_t *total) { return *available = *total = 180ul << 30, result(0); }
+int cudaMemPrefetchAsync(const void *p, size_t n, uint64_t place, unsigned flags, void *s) { return result(0); }
+
+static int symbol(const void *host, size_t offset, size_t bytes, char **where) {
+  const registered_t *known = registered(host);
+  uint64_t size = 0;
+  *where = known ? python.variable(known->module, known->name, &size) : 0;
+  if (!*where) return INVALID_SYMBOL;
+  return *where += offset, offset + bytes > size ? INVALID_VALUE : 0;
+}
+int cudaMemcpyToSymbol(const void *host, const void *from, size_t bytes, size_t offset, int kind) {
+  char *where;
+  int error = symbol(host, offset, bytes, &where);
+  return error ? result(error) : copy(where, from, bytes);
+}
+int cudaMemcpyFromSymbol(void *to, const void *host, size_t bytes, size_t offset, int kind) {
+  char *where;
+  int error = symbol(host, offset, bytes, &where);
+  return error ? result(error) : copy(to, where, bytes);
+}
+int cudaMemcpyToSymbolAsync(const void *host, const void *from, size_t bytes, size_t offset, int kind, void *s) {
+  return cudaMemcpyToSymbol(host, from, bytes, offset, kind);
+}
+int cudaMemcpyFromSymbolAsync(void *to, const void *host, size_t bytes, size_t offset, int kind, void *s) {
+  return cudaMemcpyFromSymbol(to, host, bytes, offset, kind);
+}
+
+// --- device ------------------------------------------------------------------------------------
+
+// CUdevice_attribute, the same numbers as cudaDeviceAttr.
+static int attribute(int which) {
+  switch (which) {
+    case 1: return 1024;                // threads per block
+    case 2: case 3: return 1024;        // in x, in y
+    case 4: return 64;                  // in z
+    case 5: return 2147483647;          // blocks of a grid, in x
+    case 6: case 7: return 65535;       // in y, in z
+    case 8: return 49152;               // shared memory per block
+    case 9: return 65536;               // constant memory
+    case 10: return 32;                 // warp size
+    case 12: return 65536;              // registers per block
+    case 13: return 1965000;            // clock in kHz
+    case 16: return multiprocessors;
+    case 36: return 3996000;            // clock of the memory in kHz
+    case 37: return 8192;               // bits of its bus
+    case 39: return 2048;               // threads per multiprocessor
+    case 75: return 10;                 // compute capability, major
+    case 76: return 0;
+    case 81: return 233472;             // shared memory per multiprocessor
+    case 97: return 232448;             // shared memory per block, opt-in
+    default: return 1;
+  }
+}
+int cudaDeviceGetAttribute(int *value, int which, int device) { return *value = attribute(which), result(0); }
+
+// cudaDeviceProp of CUDA 13, by offsets.
+int cudaGetDeviceProperties(void *properties, int device) {
+  static const struct { int at, attribute; } fields[] = {
+    {296, 8}, {304, 12}, {308, 10}, {320, 1}, {324, 2}, {328, 3}, {332, 4}, {336, 5}, {340, 6},
+    {344, 7}, {360, 75}, {364, 76}, {384, 16}, {624, 81}, {672, 97}};
+  memset(properties, 0, 1008);
+  strcpy(properties, "simulated B200");
+  *(uint64_t *)((char *)properties + 288) = 180ul << 30;
+  for (unsigned i = 0; i < sizeof fields / sizeof *fields; ++i)
+    *(int *)((char *)properties + fields[i].at) = attribute(fields[i].attribute);
+  return result(0);
+}
+int cudaDriverGetVersion(int *version) { return *version = 13000, result(0); }
+int cudaRuntimeGetVersion(int *version) { return *version = 13000, result(0); }
+int cudaGetDeviceCount(int *number) { return *number = 1, result(0); }
+int cudaGetDevice(int *device) { return *device = 0, result(0); }
+int cudaSetDevice(int device) { return result(device ? 101 : 0); }
+int cudaDeviceReset(void) { return result(0); }
+int cudaDeviceSynchronize(void) { return result(0); }
+int cudaDeviceSetLimit(int which, size_t value) { return result(0); }
+int cudaDeviceSetCacheConfig(int which) { return result(0); }
+int cudaPeekAtLastError(void) { return sticky ? sticky : last_error; }
+int cudaGetLastError(void) {
+  int error = cudaPeekAtLastError();
+  return last_error = 0, error;
+}
+static const struct { int error; const char *name, *words; } errors[] = {
+  {0, "cudaSuccess", "no error"},
+  {INVALID_VALUE, "cudaErrorInvalidValue", "invalid argument"},
+  {2, "cudaErrorMemoryAllocation", "out of memory"},
+  {9, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
+  {INVALID_SYMBOL, "cudaErrorInvalidSymbol", "invalid device symbol"},
+  {INVALID_FUNCTION, "cudaErrorInvalidDeviceFunction", "invalid device function"},
+  {101, "cudaErrorInvalidDevice", "invalid device ordinal"},
+  {NOT_FOUND, "cudaErrorSymbolNotFound", "named symbol not found"},
+  {FAILED, "cudaErrorLaunchFailure", "unspecified launch failure"}};
+const char *cudaGetErrorString(int error) {
+  for (unsigned i = 0; i < sizeof errors / sizeof *errors; ++i)
+    if (errors[i].error == error) return errors[i].words;
+  return "unrecognized error code";
+}
+const char *cudaGetErrorName(int error) {
+  for (unsigned i = 0; i < sizeof errors / sizeof *errors; ++i)
+    if (errors[i].error == error) return errors[i].name;
+  return "unrecognized error code";
+}
+// Streams and events: all work is done when a call returns. Elapsed times are not a number.
+int cudaStreamCreate(void **s) { return *s = 0, result(0); }
+int cudaStreamCreateWithFlags(void **s, unsigned flags) { return *s = 0, result(0); }
+int cudaStreamCreateWithPriority(void **s, unsigned flags, int priority) { return *s = 0, result(0); }
+int cudaStreamDestroy(void *s) { return result(0); }
+int cudaStreamSynchronize(void *s) { return result(0); }
+int cudaStreamQuery(void *s) { return result(0); }
+int cudaStreamWaitEvent(void *s, void *e, unsigned flags) { return result(0); }
+int cudaEventCreate(void **e) { return *e = 0, result(0); }
+int cudaEventCreateWithFlags(void **e, unsigned flags) { return *e = 0, result(0); }
+int cudaEventDestroy(void *e) { return result(0); }
+int cudaEventRecord(void *e, void *s) { return result(0); }
+int cudaEventRecordWithFlags(void *e, void *s, unsigned flags) { return result(0); }
+int cudaEventSynchronize(void *e) { return result(0); }
+int cudaEventQuery(void *e) { return result(0); }
+int cudaEventElapsedTime(float *ms, void *a, void *b) { return *ms = __builtin_nanf(""), result(0); }
+
+// The entry points of the driver that host code asks for by name.
+static int entry_point(const char *name, void **where) {
+  *where = !strcmp(name, "cuTensorMapEncodeTiled") ? (void *)tiled
+         : !strcmp(name, "cuTensorMapEncodeIm2col") ? (void *)im2col : 0;
+  return *where ? 0 : NOT_FOUND;
+}
+int cudaGetDriverEntryPoint(const char *name, void **where, unsigned long long flags, int *found) {
+  int error = entry_point(name, where);
+  if (found) *found = error ? 1 : 0;
+  return result(error);
+}
+int cudaGetDriverEntryPointByVersion(const char *name, void **where, unsigned version, unsigned long long flags, int *found) {
+  return cudaGetDriverEntryPoint(name, where, flags, found);
+}

@@ -1,0 +1,14 @@
+// Errors that a program is told, and that it can go on from.
+#include <cstdio>
+
+__global__ void nothing() {}
+
+int main() {
+  nothing<<<1, 2000>>>();
+  printf("%s\n", cudaGetErrorName(cudaGetLastError()));
+  int i;
+  printf("%s\n", cudaGetErrorName(cudaFree(&i)));
+  nothing<<<1, 32>>>();
+  cudaGetLastError();
+  printf("%s\n", cudaGetErrorName(cudaGetLastError()));
+}

@@ -1,0 +1,118 @@
+"""Whole CUDA programs, host code included: ``python -m tcir.cuda program.cu``."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = Path(__file__).parent / "programs"
+HISTOGRAM = ROOT / "examples" / "histogram.cu"
+LAUNCHES = "tcir: {} launches executed in "
+
+
+def run(*given: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Ended, with what it wrote."""
+    return subprocess.run(
+        [sys.executable, "-m", "tcir.cuda", *map(str, given)],
+        capture_output=True, text=True, timeout=300, check=False, cwd=cwd,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("status", [pytest.param(0, marks=pytest.mark.slow), 7])
+def test_what_programs_use(status: int) -> None:
+    ended = run(PROGRAMS / "whole.cu", "--n", status)
+    assert ended.returncode == status, ended.stderr
+    said = f"after, 2 calls, no error, 3 arguments, {status}"
+    assert ended.stdout.splitlines() == ["before", "block 0: 7", "block 1: 7", said]
+    assert LAUNCHES.format(3) in ended.stderr and ", 0 with a result" in ended.stderr
+
+
+def test_tensor_maps_of_the_driver() -> None:
+    ended = run(PROGRAMS / "tma.cu")
+    assert (ended.returncode, ended.stdout) == (0, "1 0\nright\n"), ended.stderr
+    assert "error: cuTensorMapEncode: box" in ended.stderr and "257" in ended.stderr
+
+
+@pytest.mark.parametrize("freed", [[], pytest.param(["freed"], marks=pytest.mark.slow)])
+def test_an_illegal_act_is_the_error_of_all_later_calls(freed: list[str]) -> None:
+    ended = run(PROGRAMS / "outside.cu", *freed)
+    assert ended.stdout == "719 719 719 cudaErrorLaunchFailure\n", ended.stderr
+    assert ended.returncode == 1  # although the program ends well
+    assert "error: _Z4fillPi: out-of-bounds" in ended.stderr and "(outside.cu:4)" in ended.stderr
+
+
+def test_errors_that_a_program_can_go_on_from() -> None:
+    ended = run(PROGRAMS / "launches.cu")
+    assert ended.returncode == 0, ended.stderr
+    names = ["cudaErrorInvalidConfiguration", "cudaErrorInvalidValue", "cudaSuccess"]
+    assert ended.stdout.splitlines() == names
+    assert "error: _Z7nothingv: block.x: expected 1..1024, got 2000" in ended.stderr
+
+
+@pytest.mark.slow
+def test_a_barrier_that_is_missing(tmp_path: Path) -> None:
+    text = HISTOGRAM.read_text()
+    (tmp_path / "racy.cu").write_text(text.replace("  __syncthreads();\n  for", "  for"))
+    ended = run("racy.cu", 3000, cwd=tmp_path)
+    assert ended.returncode == 1
+    assert "race: " in ended.stderr and "(racy.cu:" in ended.stderr
+    right = run(HISTOGRAM, 3000)
+    assert (right.returncode, right.stdout) == (0, "3000 bytes counted, right\n"), right.stderr
+
+
+def test_orders_that_give_other_results(tmp_path: Path) -> None:
+    """Atomics of warps, so there is no race: which one comes first is open."""
+    (tmp_path / "first.cu").write_text(
+        "__device__ int place;\n"
+        "__global__ void first(int* order) { order[atomicAdd(&place, 1)] = threadIdx.x; }\n"
+        "int main() { int* order; cudaMalloc(&order, 512); first<<<1, 128>>>(order); }\n"
+    )
+    ended = run("--order-seeds", 3, "first.cu", cwd=tmp_path)
+    assert ended.returncode == 1, ended.stderr
+    assert "_Z5firstPi: the result is another one with --order-seed" in ended.stderr
+    assert "out-of-bounds" not in ended.stderr  # the variable begins each order anew
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("__global__ void k() {}\n", "expected a program with main(), got none"),
+        ("int main() { what(); }\n", 'identifier "what" is undefined'),
+        (
+            "int main() { cudaGraph_t graph; cudaGraphCreate(&graph, 0); }\n",
+            "expected functions of the CUDA runtime that this one has, got cudaGraphCreate;",
+        ),
+    ],
+)
+def test_what_cannot_be_run(text: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "p.cu").write_text(text)
+    ended = run("p.cu", cwd=tmp_path)
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert words in ended.stderr and "Traceback" not in ended.stderr
+
+
+def test_a_file_that_is_not_there_and_no_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("nowhere.cu").stderr == "error: nowhere.cu: no such file\n"
+    monkeypatch.setenv("CC", "false")
+    (tmp_path / "p.cu").write_text("int main() {}\n")
+    ended = run(tmp_path / "p.cu")
+    assert ended.returncode == 2 and ended.stderr.startswith("error: false runtime.c:")
+
+
+@pytest.mark.slow
+def test_two_files_and_flags_of_nvcc(tmp_path: Path) -> None:
+    (tmp_path / "a.cu").write_text(
+        "#include <cstdio>\nvoid launch();\nint main() { launch(); puts(WORD); }\n"
+    )
+    (tmp_path / "b.cu").write_text(
+        '#include <cstdio>\n__global__ void k() { printf("in b\\n"); }\n'
+        "void launch() { k<<<1, 1>>>(); }\n"
+    )
+    ended = run("""--nvcc=b.cu -DWORD=\\"well\\" """, "a.cu", cwd=tmp_path)
+    assert (ended.returncode, ended.stdout) == (0, "in b\nwell\n"), ended.stderr
