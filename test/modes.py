@@ -48,7 +48,9 @@ OWN: dict[str, set[str]] = {
     "apart": {
         "test_lockstep.py",
         "test_lockstep_kernels.py",
+        "test_lockstep_programs.py",
         "test_lockstep_tma.py",
+        "test_a_mistake_in_lockstep_is_warned_of_by_this_process",
         "test_ctas_in_lockstep_have_the_events_that_they_have_alone",
         "test_memory_grows_with_the_ctas_in_flight_not_with_the_grid",
     },
