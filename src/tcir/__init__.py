@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from tcir.passmanager.pipeline import named_pipeline as named_pipeline
     from tcir.passmanager.pipeline import register_pass as register_pass
     from tcir.passmanager.pipeline import register_pipeline as register_pipeline
+    from tcir.prover.proof import Proofs as Proofs
+    from tcir.prover.prove import prove as prove
     from tcir.run import PtxSyntaxError as PtxSyntaxError
     from tcir.run import RunReport as RunReport
     from tcir.run import run_ptx as run_ptx
@@ -68,6 +70,7 @@ _EXPORTS = {
     "Pass": "passmanager.pipeline",
     "PassError": "errors",
     "Pipeline": "passmanager.pipeline",
+    "Proofs": "prover.proof",
     "PtxSyntaxError": "run",
     "Refusal": "machine.refusal",
     "Report": "validation.report",
@@ -81,6 +84,7 @@ _EXPORTS = {
     "conv2d": "arrays.conv2d",
     "matmul": "arrays.matmul",
     "named_pipeline": "passmanager.pipeline",
+    "prove": "prover.prove",
     "register_pass": "passmanager.pipeline",
     "register_pipeline": "passmanager.pipeline",
     "run_ptx": "run",

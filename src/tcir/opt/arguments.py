@@ -84,13 +84,8 @@ def make_parser() -> argparse.ArgumentParser:
     add("--report", metavar="FILE.html",
         help="execute after every pass, and write a page for a browser: verdicts, the IR before "
         "and after each pass, PTX, roofline, modelled timeline")  # fmt: skip
-    add(
-        "--seed",
-        type=int,
-        default=0,
-        metavar="N",
-        help="of inputs and completion orders (default 0)",
-    )
+    add("--seed", type=int, default=0, metavar="N",
+        help="of inputs and completion orders (default 0)")  # fmt: skip
     add("--inputs", choices=["integers", "random"], default="integers", help="kind of inputs")
     add("--orders", type=int, default=1, metavar="N", help="completion orders tried (default 1)")
     add("--jobs", type=int, default=1, metavar="N",
@@ -107,6 +102,9 @@ def make_parser() -> argparse.ArgumentParser:
     add("--trace", metavar="FILE",
         help="a trace of the PTX for ui.perfetto.dev: what each warp of the first cluster does "
         "when, in cycles that are modelled; needs the package perfetto")  # fmt: skip
+    add("--prove", nargs="?", const="", metavar="=CTAS",
+        help="execute after every pass, and have sentryward judge the PTX in every schedule; of "
+        "each launch all CTAs, or the first so many; needs the package sentryward")  # fmt: skip
     add("--ordering", choices=["silicon", "isa"], default="silicon",
         help="isa: what only shipping code proves is an error, too")  # fmt: skip
     add("--assume", action="append", default=[], metavar="NAME=ANSWER",
@@ -150,7 +148,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 # Flags whose value is optional: only --flag=value gives one, never the next word.
-_OPTIONAL_VALUE = {"--validate-each": "", "--verify-each": "true"}
+_OPTIONAL_VALUE = {"--validate-each": "", "--verify-each": "true", "--prove": ""}
 
 
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
@@ -174,11 +172,28 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     if len(pipelines) > 1:
         raise InputError("expected one --pipeline, got two or more")
     parsed = parser.parse_args(rest)
+    _check_together(parsed)
+    parsed.pass_flags = flags
+    parsed.known_flags = sorted(known)
+    return parsed
+
+
+def _check_together(parsed: argparse.Namespace) -> None:
+    """Rejects flags that mean nothing without others; what asks for execution turns it on."""
     if parsed.report is not None:
         if not parsed.report.endswith(".html") or parsed.split_input_file:
             got = "--split-input-file" if parsed.split_input_file else repr(parsed.report)
             raise InputError(
                 f"--report: expected a name that ends in .html, and one module, got {got}"
+            )
+        if parsed.validate_each is None:
+            parsed.validate_each = ""
+    if parsed.prove is not None:
+        if parsed.emit not in CODE[1:]:
+            raise InputError("--prove: expected --emit=ptx, cubin or sass: it judges the PTX")
+        if not re.fullmatch(r"[1-9]\d*|", parsed.prove):
+            raise InputError(
+                f"--prove: expected a number of CTAs, at least 1, got {parsed.prove!r}"
             )
         if parsed.validate_each is None:
             parsed.validate_each = ""
@@ -195,9 +210,6 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
             "--trace: expected --validate-each and --emit=ptx, cubin or sass: it is of the run of "
             "the PTX"
         )
-    parsed.pass_flags = flags
-    parsed.known_flags = sorted(known)
-    return parsed
 
 
 def plugin_flags(arguments: argparse.Namespace) -> str:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from tcir.machine.events import Recording
     from tcir.program.launch_table import Work
     from tcir.program.signature import Signature
+    from tcir.session.code import Code
     from tcir.validation.estimate import Estimate
 
 # The gravest of several chunks' exit codes counts.
@@ -62,6 +63,10 @@ class Invocation:
         arguments = self.arguments
         _check_writable(arguments)
         self.recording = _recording(arguments)
+        if arguments.prove is not None:
+            from tcir.prover.prove import find_prover
+
+            find_prover()
         text, name = read_text(arguments.input)
         self.pipeline = chosen_pipeline(arguments, text)
         self.printer.check(self.pipeline)
@@ -162,7 +167,7 @@ class _ChunkRun(Watcher):
                 print(timing(session.report), file=sys.stderr)
 
     def _finish(self, session: Session, caller: Signature | None) -> tuple[int, bytes]:
-        emit, report = self.arguments.emit, session.report
+        emit, report, code = self.arguments.emit, session.report, None
         try:
             if emit in CODE:
                 code = session.generate(emit)
@@ -180,7 +185,20 @@ class _ChunkRun(Watcher):
             self.progress.clear()
             if session.validator is not None:
                 print("\n".join(report.below()), file=sys.stderr)
-        return report.exit_code, result
+        if self.arguments.prove is None or code is None:
+            return report.exit_code, result
+        return max(report.exit_code, self._prove(code, report), key=_GRAVITY.index), result
+
+    def _prove(self, code: Code, report: Report) -> int:
+        """Prints what the prover says of the PTX; its exit status."""
+        from tcir.prover.prove import prove_launches
+
+        self.progress.start("sentryward")
+        ctas = int(self.arguments.prove) if self.arguments.prove else None
+        proofs = prove_launches(code.ptx, code.launches.launches, report, ctas)
+        self.progress.clear()
+        print(proofs, file=sys.stderr)
+        return proofs.exit_code
 
     def _text(self, module: ir.Module, emit: str) -> bytes:
         if emit == "pretty":

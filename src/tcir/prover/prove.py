@@ -1,0 +1,107 @@
+"""Runs sentryward on the launches of a kernel."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import time
+from collections.abc import Callable, Sequence
+from math import isfinite, prod
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from tcir.errors import IncompleteError, InputError, MissingDependencyError
+from tcir.program.launch import Launch
+from tcir.prover.launch_input import Json, first_ctas, launch_input
+from tcir.prover.proof import Proof, Proofs
+from tcir.prover.reasons import reason
+from tcir.prover.rewritings import only_entry, rewritten
+
+if TYPE_CHECKING:
+    from tcir.kernel import Kernel
+    from tcir.validation.report import Report
+
+Verify = Callable[..., Json]
+
+
+def prove(
+    kernel: Kernel,
+    *,
+    ctas: int | None = None,
+    timeout: float = 120.0,
+    memory_mib: int = 8000,
+) -> Proofs:
+    """Whether every schedule of a kernel is free of races and deadlocks, as sentryward sees it.
+
+    ctas: judge the first so many CTAs of each launch, not all of them. timeout: seconds for each
+    launch; memory_mib: what the prover may take. The machine's side is of the kernel's report:
+    compile with ``validate=True``. `Proofs` is true where all is proved; its text is a table. Needs
+    the package sentryward (``pip install 'tcir[prove]'``).
+    """
+    return prove_launches(
+        kernel.ptx, kernel.launches.launches, kernel.report, ctas, timeout, memory_mib
+    )
+
+
+def prove_launches(
+    ptx: str,
+    launches: Sequence[Launch],
+    report: Report,
+    ctas: int | None = None,
+    timeout: float = 120.0,
+    memory_mib: int = 8000,
+) -> Proofs:
+    """The same of PTX and its launches; `report` has what the machine says of it."""
+    if ctas is not None and ctas < 1:
+        raise InputError(f"expected at least one CTA to prove, got {ctas}")
+    if not (isfinite(timeout) and timeout > 0):
+        raise InputError(f"timeout: expected seconds, more than 0, got {timeout}")
+    if memory_mib < 1:
+        raise InputError(f"memory_mib: expected at least 1, got {memory_mib}")
+    verify = find_prover()
+    proofs = [_judged(verify, ptx, each, ctas, timeout, memory_mib) for each in launches]
+    return Proofs(tuple(proofs), *machine_side(report))
+
+
+def find_prover() -> Verify:
+    """sentryward's `verify`; MissingDependencyError that says how to get it."""
+    if importlib.util.find_spec("sentryward") is None:
+        raise MissingDependencyError(
+            "expected the package sentryward, which proves: pip install 'tcir[prove]', or pip "
+            "install sentryward"
+        )
+    from sentryward import verify
+
+    return verify
+
+
+def machine_side(report: Report) -> tuple[str, tuple[str, ...]]:
+    """The machine's verdict on the PTX, and its findings."""
+    line = next((each for each in report.passes if each.name == "llvm-to-ptx"), None)
+    if line is None or line.verdict == "-":
+        return "not executed", ()
+    findings = [f"{each['severity']} {each['code']}: {each['text']}" for each in line.findings]
+    different = [str(line.difference)] if line.difference is not None else []
+    return line.verdict, (*different, *findings)
+
+
+def _judged(
+    verify: Verify, ptx: str, launch: Launch, ctas: int | None, timeout: float, memory_mib: int
+) -> Proof:
+    grid = first_ctas(launch, ctas)
+    text, rewritings = rewritten(only_entry(ptx, launch.name))
+    started = time.perf_counter()
+    try:
+        config = launch_input(launch, grid)
+    except IncompleteError as error:
+        return Proof(launch.name, "unsupported", str(error), grid, launch.grid, rewritings, 0.0)
+    with TemporaryDirectory(prefix="tcir-prove-") as folder:
+        file, data = Path(folder, "kernel.ptx"), Path(folder, "input.json")
+        file.write_text(text)
+        data.write_text(json.dumps(config))
+        found = verify(file, input=data, timeout_seconds=timeout, memory_limit_mib=memory_mib)
+    result = str(found.get("result", "tool_failure"))
+    why = reason(found, ptx.splitlines(), prod(launch.block))
+    seconds = time.perf_counter() - started
+    return Proof(launch.name, result, why, grid, launch.grid, rewritings, seconds)
