@@ -114,6 +114,29 @@ def test_a_module_of_llvms_kind() -> None:
     assert str(f.body[0].site).endswith("(file.py:7)")  # .file stands behind the code
 
 
+@pytest.mark.parametrize(
+    "values",
+    ["7, 0, 4294967295, 12", "7,0,4294967295,12", "\n  7,\n  0,\n  4294967295 , 12\n",
+     "7, 0x0, 0xffffffffU, 12", "7, 0, -1, 12", "7, 00, 4294967295, 014", "7U, 0, 4294967295, 12",
+     "7, 0, /* and */ 4294967295, // so on\n 12"],
+)  # fmt: skip
+def test_a_table_has_its_values_and_what_follows_its_place(values: str) -> None:
+    declared = f".global .align 4 .b32 table[4] = {{{values}}}; .global .b32 other = 3;\n"
+    body = (".visible .entry k(.param .u64 y)\n{ .reg .b32 %r<8>; .reg .b64 %d1;"
+            + " ld.param.b64 %d1, [y];"
+            + "".join(f"ld.global.b32 %r{n}, [table+{4 * n}]; st.global.b32 [%d1+{4 * n}], %r{n};"
+                      for n in range(4)) + "ret; }")  # fmt: skip
+    got = np.zeros(4, np.uint32)
+    assert run_ptx(HEADER + declared + body, grid=1, block=1, args=[got]).ok
+    assert got.tolist() == [7, 0, 0xFFFFFFFF, 12]
+    wrong = HEADER + declared.replace("= 3", "= ]")
+    with pytest.raises(PtxSyntaxError) as caught:
+        parse(wrong)
+    before = wrong[: wrong.index("= ]") + 2]
+    assert caught.value.line == before.count("\n") + 1
+    assert caught.value.column == len(before) - before.rfind("\n")
+
+
 BAD = [
     ("{ .reg .b32 %r<2>; add.s32 %r1, %r9, 1; ret; }", "declared register"),
     ("{ .reg .b32 %r<2>; add.s32 %r1, %r1 1; ret; }", "expected ';'"),

@@ -226,13 +226,14 @@ def initialise(
     name, size = variable.name, variable.type.size
     if variable.initial and len(variable.initial) * size > variable.size:
         raise LaunchError(f"variable {name}: expected at most {variable.size} bytes of values")
-    for n, value in enumerate(variable.initial or ()):
+    data = bytearray()
+    for value in variable.initial or ():
         if isinstance(value, Symbol):
             bits = _address(name, value, bound, module)
         else:
             bits = _initial(variable, value)
-        data = (bits & ((1 << 8 * size) - 1)).to_bytes(size, "little")
-        image[n * size : (n + 1) * size] = np.frombuffer(data, np.uint8)
+        data += (bits & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+    image[: len(data)] = data
 
 
 def _address(name: str, symbol: Symbol, bound: Mapping[str, int], module: Module) -> int:

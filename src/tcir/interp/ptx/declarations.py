@@ -144,6 +144,10 @@ class Declarations(Reader):
                 depth -= 1
             elif token.kind == "word":
                 values.append(self.initial_address(None))
+            elif token.kind == "numbers":
+                words = self.next().text.replace(",", " ").split()
+                known = {word: Imm(int(word)) for word in set(words)}
+                values += [known[word] for word in words]
             else:
                 values.append(self.initial_number())
             while self.peek.text == "}" and depth > 0:

@@ -12,7 +12,7 @@ MAX_TEXT = 64 << 20
 
 
 class Token(NamedTuple):
-    kind: str  # "word", "number", "string", "punct", "end"
+    kind: str  # "word", "number", "numbers", "string", "punct", "end"
     text: str
     line: int
     column: int
@@ -33,6 +33,9 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+
+_NUMBERS = re.compile(r"\s*((?:0|[1-9]\d{0,17})(?:\s*,\s*(?:0|[1-9]\d{0,17}))*)(?=\s*\})")
+"""The values of a table: decimal integers, which are one token."""
 
 
 def tokenize(text: str) -> list[Token]:
@@ -58,5 +61,13 @@ def tokenize(text: str) -> list[Token]:
             assert kind is not None
             column = match.start() - start + 1
             tokens.append(Token(kind, match.group(), line, column, match.start()))
+            if match.group() == "{" and len(tokens) > 1 and tokens[-2].text == "=":
+                values = _NUMBERS.match(text, at)
+                if values is not None:
+                    before, at = at, values.end()
+                    column = values.start(1) - start + 1
+                    tokens.append(Token("numbers", values[1], line, column, values.start(1)))
+                    if broken := text.count("\n", before, at):
+                        line, start = line + broken, text.rindex("\n", before, at) + 1
     tokens.append(Token("end", "end of text", line, at - start + 1, at))
     return tokens
