@@ -47,11 +47,13 @@ STATUS = {
     _MISTAKE.format("unrounded_scale.mlir"): 3,
     "tc-opt examples/nvfp4_gemm.mlir --pipeline='gemm{n-tile=128 stages=20}'": 3,
     "python -m tcir.triton examples/triton_matmul.py --unmasked": 1,
+    "python -m tcir.cute examples/cute_transpose.py --unsynchronised": 1,
     "tc-opt examples/matmul.mlir --pipeline=gemm --emit=ptx --prove=2 -o matmul.ptx": 2,
     "tc-bench validate examples/tf32_one_tile.mlir examples/reduce.cu examples/conv_5x5_bf16.mlir "
     "--pipeline=gemm": 3,
 }
-NEEDS = {"needs Triton": "triton", "needs PyTorch": "torch", "needs sentryward": "sentryward"}
+NEEDS = {"needs Triton": "triton", "needs PyTorch": "torch", "needs CuTe DSL": "cutlass",
+          "needs sentryward": "sentryward"}  # fmt: skip
 """Reasons not to run a block where a package is missing."""
 TALES = "docs/debugging.md"
 """A page whose blocks go on from each other, up to the next heading."""

@@ -30,7 +30,7 @@ INTERNAL = {
 }
 """Control flow: never leaves the function that catches it."""
 
-EXTRAS = {"torch", "triton"}
+EXTRAS = {"cutlass", "torch", "triton"}
 """What modules behind an extra import."""
 
 

@@ -66,6 +66,7 @@ def test_what_is_not_run() -> None:
         "needs a GPU",
         "needs Triton",
         "needs PyTorch",
+        "needs CuTe DSL",
         "needs sentryward",
         "a part of a program",
         "takes minutes",

@@ -1,0 +1,127 @@
+"""``python -m tcir.cute script.py``: a script of CuTe DSL on the simulated machine."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import tempfile
+import traceback
+import warnings
+from pathlib import Path
+
+from tcir.doors.command import add_flags, ended, failed, launches_of
+from tcir.doors.script import run_module, run_script
+from tcir.errors import IncompleteError, InputError, MissingDependencyError
+from tcir.exit_status import exit_status
+from tcir.streams import guard_streams
+from tcir.target import DEFAULT_TARGET
+
+EPILOG = """
+examples:
+  python -m tcir.cute examples/cute_axpy.py              # its kernels, on the simulated B200
+  python -m tcir.cute --order-seeds 3 script.py --n 64   # each launch in three more orders
+  python -m tcir.cute -m pytest test_kernels.py -k small # a module that runs scripts
+
+Exit status: the script's; 1 if it ends well and a result depends on timing; 2 where an instruction
+has no rule, or the host part needs a GPU; 3 for what cannot be run.
+"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The exit status."""
+    given = _parser().parse_args(argv)
+    script = Path(given.script)
+    if not given.module and not script.is_file():
+        what = "a directory" if script.is_dir() else "no such file"
+        raise InputError(f"{script}: expected the path of a Python script, got {what}")
+    with tempfile.TemporaryDirectory() as folder:
+        return _run(given, Path(folder))
+
+
+def _run(given: argparse.Namespace, folder: Path) -> int:
+    _settings(folder)
+    try:
+        from tcir.cute import host
+        from tcir.cute.engine import Engine
+        from tcir.cute.memory import Memory
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"python -m tcir.cute needs CuTe DSL ({error}); install tcir[cute]"
+        ) from None
+    launches = launches_of(given)
+    engine: Engine | None = None
+    try:
+        memory = Memory()
+        with host.simulated(launches, memory):
+            engine = Engine(launches, memory, folder)
+            if given.module:
+                run_module(given.script, given.arguments)
+            else:
+                run_script(Path(given.script), given.arguments, {})
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            return ended(end.code)
+    except BrokenPipeError:  # the reader of the script's output went away
+        raise
+    except Exception as error:
+        return _failed(given.script, error, None if engine is None else engine.failed)
+    finally:
+        launches.close()
+    return 1 if launches.wrong else 0
+
+
+def _settings(dumps: Path) -> None:
+    """Sets the variables that CuTe DSL reads when it is imported.
+
+    It compiles for sm_100a, with the script's lines, and leaves PTX in the folder.
+    """
+    named = {"ARCH": DEFAULT_TARGET.name, "KEEP": "ptx", "DUMP_DIR": str(dumps), "LINEINFO": "1",
+             "DISABLE_FILE_CACHING": "1"}  # fmt: skip
+    os.environ |= {f"CUTE_DSL_{name}": value for name, value in named.items()}
+    warnings.filterwarnings("ignore", message="Cache is disabled as user wants to generate PTX")
+
+
+def _failed(script: str, error: Exception, cause: Exception | None) -> int:
+    """Says why the script ended. cause: what ended a launch, where CuTe DSL raised for it."""
+    origin = type(error).__module__.split(".")[0]
+    if cause is not None and origin == "cutlass":
+        return failed(script, cause.with_traceback(error.__traceback__))
+    if origin not in ("cutlass", "cuda"):
+        return failed(script, error)
+    said = re.sub(r"\x1b\[\d+m", "", str(error)).strip()
+    if origin == "cuda" or "cudaError" in said or "NVIDIA driver" in said:
+        first = said.splitlines()[0] if said else type(error).__name__
+        frames = traceback.extract_tb(error.__traceback__)
+        line = next((f.line for f in reversed(frames) if f.filename == script), "")
+        why: Exception = IncompleteError(
+            f"the host part needs a GPU here ({line}): {first}; tensors may be of the CPU, kernels "
+            "are executed, but calls of the CUDA driver are not"
+        )
+    else:
+        why = InputError(said.removeprefix("error: "))
+    return failed(script, why.with_traceback(error.__traceback__))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "python -m tcir.cute",
+        description="Runs a script of CuTe DSL kernels on the simulated B200; its tensors are on "
+        "the CPU.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add_flags(parser)
+    parser.add_argument(
+        "-m", dest="module", action="store_true", help="the script is a module, such as pytest"
+    )
+    parser.add_argument("script")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the script")
+    return parser
+
+
+if __name__ == "__main__":
+    guard_streams()
+    sys.exit(exit_status(main))

@@ -1,0 +1,68 @@
+"""What a script of CuTe DSL finds in place of a GPU: devices, benchmarks, torch."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from unittest.mock import patch
+
+import cutlass
+import cutlass.testing
+
+from tcir.cute.bindings import stand_ins
+from tcir.cute.memory import Memory
+from tcir.doors.launches import Launches
+from tcir.target import DEFAULT_TARGET
+
+
+class Hardware:
+    """`cutlass.utils.HardwareInfo` of a B200."""
+
+    def __init__(self, device_id: int = 0) -> None: ...
+
+    def get_max_active_clusters(self, cluster_size: int, stream: object = None) -> int:
+        """One CTA on each SM."""
+        return DEFAULT_TARGET.sms // cluster_size
+
+    def get_device_multiprocessor_count(self) -> int:
+        """Of a B200."""
+        return DEFAULT_TARGET.sms
+
+    def get_l2_cache_size_in_bytes(self) -> int:
+        """Of a B200."""
+        return 126 << 20
+
+
+@contextmanager
+def simulated(launches: Launches, memory: Memory) -> Iterator[None]:
+    """A B200 in place of the devices that CuTe DSL, cuda.bindings and torch, where it is, ask for.
+
+    Times of benchmarks are modelled.
+    """
+
+    def benchmark(call: Callable[..., object], **given: object) -> float:
+        launches.say("benchmark: times are modelled, of a sample of each launch; none is measured")
+        arguments = given.get("kernel_arguments")
+        generator = given.get("workspace_generator")
+        if arguments is None and callable(generator):
+            arguments = generator()
+        args = getattr(arguments, "args", ())
+        named = getattr(arguments, "kwargs", {})
+        return 1000 * launches.modelled_ms(lambda: call(*args, **named))
+
+    with ExitStack() as stack:
+        for owner, name, value in (
+            *stand_ins(memory),
+            (cutlass.utils, "HardwareInfo", Hardware),
+            (cutlass.testing, "benchmark", benchmark),
+        ):
+            stack.enter_context(patch.object(owner, name, value))
+        if importlib.util.find_spec("torch") is not None:
+            from tcir.doors.torch_cuda import cuda_on_the_cpu
+            from tcir.triton.addresses import Addresses
+
+            addresses = Addresses()
+            memory.addressed = lambda words: addresses.reached([words])
+            stack.enter_context(cuda_on_the_cpu(addresses.taken))
+        yield

@@ -1,0 +1,81 @@
+"""The memory of the tensors that a script hands to CuTe DSL."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import weakref
+from collections.abc import Callable
+
+import numpy as np
+from cutlass.cute import runtime
+
+from tcir.errors import LaunchError
+
+
+class Memory:
+    """Of every tensor of `cute.runtime.from_dlpack` that is still there, whole.
+
+    addressed: memory that the script knows by its address only, such as torch's `data_ptr`
+    """
+
+    addressed: Callable[[np.ndarray], list[np.ndarray]] | None = None
+
+    def __init__(self) -> None:
+        self._tensors: dict[int, np.ndarray] = {}
+        self._allocated: dict[int, np.ndarray] = {}
+        initialise = runtime._Tensor.__init__
+
+        def keep(tensor: object, data: object, *given: object, **named: object) -> None:
+            initialise(tensor, data, *given, **named)
+            self._tensors[id(tensor)] = whole(data)
+            weakref.finalize(tensor, self._tensors.pop, id(tensor), None)
+
+        runtime._Tensor.__init__ = keep
+
+    def allocate(self, size: int) -> int:
+        """The address of memory for the script itself."""
+        array = np.zeros(size, np.uint8)
+        self._allocated[array.ctypes.data] = array
+        return array.ctypes.data
+
+    def release(self, base: int) -> bool:
+        """Whether it was there."""
+        return self._allocated.pop(base, None) is not None
+
+    def arrays(self, words: np.ndarray) -> list[np.ndarray]:
+        """Each once, by address. words: 64-bit integers that a launch has."""
+        known = [*self._tensors.values(), *self._allocated.values()]
+        if self.addressed is not None:
+            known += self.addressed(words)
+        found: list[np.ndarray] = []
+        for array in sorted(known, key=lambda a: (a.ctypes.data, -a.nbytes)):
+            if not (found and array.ctypes.data < found[-1].ctypes.data + found[-1].nbytes):
+                found.append(array)
+        return found
+
+
+def whole(data: object) -> np.ndarray:
+    """The memory that a tensor is a part of. LaunchError for one that is not of the CPU."""
+    if isinstance(data, np.ndarray):
+        while isinstance(data.base, np.ndarray):
+            data = data.base
+        if data.flags.c_contiguous:
+            return data
+        low, high = np.lib.array_utils.byte_bounds(data)
+        kept = (ctypes.c_uint8 * (high - low)).from_address(low)
+        kept.owner = data  # type: ignore[attr-defined]
+        return np.ctypeslib.as_array(kept)
+    if "torch" in sys.modules and isinstance(data, sys.modules["torch"].Tensor):
+        import torch
+
+        if data.device.type != "cpu":
+            raise LaunchError(f"expected tensors of the CPU, got one on {data.device}")
+        raw = torch.empty(0, dtype=torch.uint8).set_(data.untyped_storage()).numpy()
+        return raw.view(f"u{data.element_size()}") if raw.size % data.element_size() == 0 else raw
+    try:
+        return whole(np.from_dlpack(data))  # type: ignore[arg-type]
+    except Exception as error:
+        raise LaunchError(
+            f"expected tensors of numpy or torch on the CPU, got {type(data).__name__}: {error}"
+        ) from None

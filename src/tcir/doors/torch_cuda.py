@@ -1,0 +1,123 @@
+"""torch on the CPU for scripts that name the device "cuda"."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from types import SimpleNamespace
+from typing import cast
+from unittest.mock import patch
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from tcir.target import DEFAULT_TARGET
+
+
+class OnTheCpu(TorchFunctionMode):
+    """Tensors for "cuda" are made on the CPU, and say that they are on a GPU when asked.
+
+    taken: called with each tensor whose address is taken
+    """
+
+    def __init__(self, taken: Callable[[torch.Tensor], None]) -> None:
+        super().__init__()
+        self.taken = taken
+
+    def __torch_function__(
+        self,
+        func: Callable[..., object],
+        types: Sequence[type],
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:
+        """As torch calls it for each of its functions."""
+        if getattr(func, "__self__", None) is torch.Tensor.is_cuda:
+            return True
+        if func is torch.Tensor.cuda:
+            return args[0]
+        made = func(*map(_moved, args), **{k: _moved(v) for k, v in (kwargs or {}).items()})
+        if func is torch.Tensor.data_ptr:
+            self.taken(cast("torch.Tensor", args[0]))
+        return made
+
+
+def _moved(value: object) -> object:
+    """The CPU for any "cuda"."""
+    if isinstance(value, str) and value.split(":")[0] == "cuda":
+        return "cpu"
+    if isinstance(value, torch.device) and value.type == "cuda":
+        return torch.device("cpu")
+    return value
+
+
+@contextmanager
+def cuda_on_the_cpu(taken: Callable[[torch.Tensor], None]) -> Iterator[None]:
+    """`torch.cuda` as of one B200 whose work is always done; taken: see `OnTheCpu`."""
+    with ExitStack() as stack:
+        stack.enter_context(OnTheCpu(taken))
+        for name, value in _CUDA.items():
+            stack.enter_context(patch.object(torch.cuda, name, value))
+        yield
+
+
+class Stream:
+    """Work is done when it is issued."""
+
+    cuda_stream = 0
+
+    def __init__(self, *_: object, **__: object) -> None: ...
+
+    def synchronize(self, *_: object) -> None:
+        """There is nothing to wait for."""
+
+    wait_stream = wait_event = synchronize
+
+
+class Event:
+    """Nothing is timed."""
+
+    def __init__(self, *_: object, **__: object) -> None: ...
+
+    def record(self, *_: object) -> None:
+        """There is nothing to wait for."""
+
+    synchronize = wait = record
+
+    def query(self) -> bool:
+        """Whether the work in front of it is done."""
+        return True
+
+    def elapsed_time(self, _end: object) -> float:
+        """Not a number of milliseconds."""
+        return math.nan
+
+
+_NAME = "simulated B200"
+_PROPERTIES = SimpleNamespace(
+    name=_NAME,
+    major=10,
+    minor=0,
+    total_memory=DEFAULT_TARGET.memory,
+    multi_processor_count=DEFAULT_TARGET.sms,
+    shared_memory_per_block_optin=DEFAULT_TARGET.smem_per_cta,
+    warp_size=32,
+)
+_CUDA = {
+    "is_available": lambda: True,
+    "current_device": lambda: 0,
+    "device_count": lambda: 1,
+    "synchronize": lambda *_: None,
+    "set_device": lambda *_: None,
+    "empty_cache": lambda: None,
+    "get_device_name": lambda *_: _NAME,
+    "get_device_capability": lambda *_: (10, 0),
+    "get_device_properties": lambda *_: _PROPERTIES,
+    "Stream": Stream,
+    "Event": Event,
+    "current_stream": Stream,
+    "default_stream": Stream,
+    "stream": nullcontext,
+}
+"""Of `torch.cuda`."""
