@@ -125,6 +125,8 @@ TCGEN05_EPILOGUE_LOAD = "tcgen05-epilogue-load"
 WGMMA = "wgmma"
 """Hopper: two warpgroups multiply 64 rows each, and store them; one more warp loads. The 288
 threads have 224 registers each, so that there is nothing to share out."""
+WGMMA_ONE = "wgmma-one"
+"""One warpgroup, 64 rows: more CTAs where a whole tile each would leave SMs without any."""
 TCGEN05_EPILOGUE8 = "tcgen05-epilogue8"
 """Two warpgroups drain D, each half of its columns, with most of the registers."""
 WARP_MAPS = {
@@ -149,6 +151,12 @@ WARP_MAPS = {
         (
             Role(PRODUCER, (8,), "one"),
             Role(CONSUMER, tuple(range(8)), "warp"),
+        )
+    ),
+    WGMMA_ONE: WarpMap(
+        (
+            Role(PRODUCER, (4,), "one"),
+            Role(CONSUMER, tuple(range(4)), "warp"),
         )
     ),
     TCGEN05_EPILOGUE8: WarpMap(

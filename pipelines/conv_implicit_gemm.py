@@ -8,6 +8,7 @@ from tcir.passes.conv.tile_conv_implicit_gemm import TileConvImplicitGemm
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.parts.convolution import FORMS, ConvOptions, raise_convolution
 from tcir.pipelines.parts.tile_to_llvm import tile_to_llvm
+from tcir.target import targets_with
 
 
 @dataclass(frozen=True)
@@ -43,5 +44,6 @@ register_pipeline(
             "strides up to 8, any dilation",
         ),
         build=build,
+        targets=tuple(targets_with("tcgen05") + targets_with("wgmma")),
     )
 )

@@ -4,45 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import prod
 from typing import ClassVar
 
-from tcir._mlir import ir, memref
-from tcir.dialect import tc
+from tcir._mlir import ir
 from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import (
     MMA_K_BYTES,
     QUARTER_LANES,
-    TMA_CORNER,
-    TMA_ELEMENT_STRIDE,
-    TMA_OFFSET,
     TMEM_LANES,
 )
 from tcir.passes.build import index
-from tcir.passes.build.cta_pair import check_cta_group, first_column
+from tcir.passes.build.cta_pair import check_cta_group
 from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
-from tcir.passes.build.emit import Box, make_tensor_map, mma, of_pair, tma_load
+from tcir.passes.build.emit import mma, of_pair
+from tcir.passes.build.gpu_module import target_of
 from tcir.passes.build.index import Index
 from tcir.passes.build.lanes import Lanes, lane_index
 from tcir.passes.build.limits import ceil_div, round_up
-from tcir.passes.build.operand_tiles import k_major
 from tcir.passes.build.tile_kernel import (
     Accumulate,
     Source,
     accumulator,
-    argument,
     block_id,
     kernel,
     loop,
     store_tile,
     store_tile_lanes,
 )
+from tcir.passes.conv.im2col import Im2col, check_im2col
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.sources import find_convolutions
+from tcir.passes.conv.wgmma import as_matrix, tile_for_warpgroups
 from tcir.passmanager.pipeline import Pass, register_pass
-
-RANK = 4
-"""Rank of the tensor map of an NHWC tensor."""
+from tcir.target import TARGETS
 
 
 @register_pass
@@ -84,6 +78,12 @@ class TileConvImplicitGemm(Pass):
     Of an odd number of tiles the last CTA has no pixels: TMA fills its A with zeros, and it stores
     nothing.
 
+    For sm_90a the sums are a fragment of two warpgroups, which the loop over taps carries; the tile
+    is as wide as keeps the busiest SM least busy, and more tiles than SMs are a loop::
+
+        %sums = scf.for %i = … iter_args(%c = %zero) { … "tc.wgmma"(%a, %b, %c) }
+        "tc.store_fragment"(%sums, %rows, %m0, %k0)
+
     Preserves the value of every output element up to the order of the f32 sums, and the location
     of the convolution on every op.
     """
@@ -96,95 +96,52 @@ class TileConvImplicitGemm(Pass):
         check_cta_group(self.cta_group)
 
     def run(self, module: ir.Module) -> None:
+        target = target_of(module)
         for source in find_convolutions(module, self.name):
+            if TARGETS[target].wgmma:
+                check_im2col(source.op, ConvShape.of(source.op))
+                self._check_alone(source.op, target)
+                tile_for_warpgroups(source, self.n_tile, target)
+                continue
             self.check(source.op)
             shape = ConvShape.of(source.op)
             n_tile = shape.choose_n_tile(source.op, self.n_tile, self.cta_group)
             _tile(source, shape, n_tile, self.cta_group)
 
+    def _check_alone(self, op: ir.OpView, target: str) -> None:
+        """Rejects pairs where there are none."""
+        if self.cta_group == PAIR:
+            raise match_failure(
+                op,
+                f"expected cta-group=1 for {target}, got {self.cta_group} (pairs are of tcgen05); "
+                "leave it out, or take target sm_100a",
+                SMALLEST_CONV,
+            )
+
     def check(self, op: ir.OpView) -> None:
         """Raises `PassError` when this pass cannot tile `op`, a ``tc.conv2d``."""
         shape = ConvShape.of(op)
-        _check_im2col(op, shape)
+        check_im2col(op, shape)
         shape.choose_n_tile(op, self.n_tile, self.cta_group)
 
 
-def im2col_corners(shape: ConvShape) -> list[int]:
-    """``[lower w, lower h, upper w, upper h]`` of the box of positions that tap (0, 0) visits."""
-    return [
-        -shape.pad_left,
-        -shape.pad_top,
-        shape.pad_right - (shape.s - 1) * shape.dilations[1],
-        shape.pad_bottom - (shape.r - 1) * shape.dilations[0],
-    ]
-
-
-def _check_im2col(op: ir.OpView, shape: ConvShape) -> None:
-    corners = im2col_corners(shape)
-    for corner in corners:
-        if corner not in TMA_CORNER[RANK]:
-            raise match_failure(
-                op,
-                f"expected corners of the im2col box {TMA_CORNER[RANK]}, got {corners} from "
-                f"padding, filter and dilation ({TMA_CORNER[RANK].source}); pad in an op of "
-                "its own before this function",
-                SMALLEST_CONV,
-            )
-    for name, stride in zip("hw", shape.strides):
-        if stride not in TMA_ELEMENT_STRIDE:
-            raise match_failure(
-                op,
-                f"expected strides {TMA_ELEMENT_STRIDE}, got {stride} along {name} (traversal "
-                f"stride of a tensor map, {TMA_ELEMENT_STRIDE.source}); drop unread pixels "
-                "before this function",
-                SMALLEST_CONV,
-            )
-    for name, size, dilation in zip("hw", (shape.r, shape.s), shape.dilations):
-        if (size - 1) * dilation not in TMA_OFFSET[RANK]:
-            raise match_failure(
-                op,
-                f"expected distances between taps {TMA_OFFSET[RANK]}, got {(size - 1) * dilation} "
-                f"along {name} (offset of an im2col load, {TMA_OFFSET[RANK].source}); use a "
-                "smaller filter or dilation",
-                SMALLEST_CONV,
-            )
-
-
 def _tile(source: Source, shape: ConvShape, n_tile: int, cta_group: int) -> None:
-    op = source.op
     pixels = shape.n * shape.p * shape.q
-    kc = shape.kc
-    channel_steps = ceil_div(shape.c, kc)
-    a_type = k_major(TMEM_LANES, kc, shape.element)
-    sh, sw = shape.strides
-    dh, dw = shape.dilations
     grid = [round_up(ceil_div(pixels, TMEM_LANES), cta_group), ceil_div(shape.k, n_tile), 1]
     cluster = [PAIR, 1, 1] if cta_group == PAIR else None
     with kernel(source, grid, cluster=cluster) as arguments:
-        map_x = _pixel_map(argument(arguments, op.x), shape, a_type)
-        filters = shape.filter_operand(argument(arguments, op.w), n_tile // cta_group, kc)
+        product = Im2col.create(source.op, arguments, n_tile, cta_group)
         m0 = index.mul(block_id("x"), TMEM_LANES)
         k0 = index.mul(block_id("y"), n_tile)
-        n0, p0, q0 = index.delinearize(m0, [shape.n, shape.p, shape.q])
-        w0 = index.sub(index.mul(q0, sw), shape.pad_left)
-        h0 = index.sub(index.mul(p0, sh), shape.pad_top)
-        group_c0 = shape.first_channel(k0)
-        own_k0 = first_column(k0, filters.type.shape[0], cta_group)
+        load = product.at(m0, k0)
         d = accumulator(n_tile, shape.sum_element)
-        with loop(shape.r * shape.s * channel_steps) as i:
-            r, s, step = index.delinearize(i, [shape.r, shape.s, channel_steps])
-            c0 = index.mul(step, kc)
-            a = tc.SmemTileOp(a_type).tile
-            b = tc.SmemTileOp(filters.type).tile
-            offsets = index.values([index.mul(s, dw), index.mul(r, dh)])
-            at = index.values([index.add(group_c0, c0), w0, h0, n0])
-            tma_load(map_x, at, a, 0, a_type.nbytes, offsets)
-            filters.load(b, {"mn": own_k0, "k": c0, "s": s, "r": r})
+        with loop(product.steps) as i:
+            a, b = load(i)
             accumulate = Accumulate(i)
-            for j in range(kc * shape.element_bytes // MMA_K_BYTES):
-                product = mma(d, a, b, accumulate.take(), j, unsigned=shape.unsigned)
+            for j in range(shape.kc * shape.element_bytes // MMA_K_BYTES):
+                made = mma(d, a, b, accumulate.take(), j, unsigned=shape.unsigned)
                 if cta_group == PAIR:
-                    of_pair(product)
+                    of_pair(made)
 
         _store(source, shape, d, arguments, m0, lambda first: source.column(index.add(k0, first)))
 
@@ -217,19 +174,4 @@ def _store(
     if source.after is not None:
         store_tile_lanes(d, out, places=pixels, column=channel, epilogue=epilogue)
         return
-    *image, channels = out.type.shape
-    matrix = ir.MemRefType.get([prod(image), channels], out.type.element_type)
-    rows = memref.collapse_shape(matrix, out, [[0, 1, 2], [3]])
-    store_tile(d, rows, rows=QUARTER_LANES, row_dim=0, indices=indices, epilogue=epilogue)
-
-
-def _pixel_map(x: ir.Value, shape: ConvShape, a_type: tc.SmemType) -> ir.Value:
-    """The im2col map of the input: tiles of 128 pixels of one tap."""
-    pixels, channels = a_type.shape
-    sh, sw = shape.strides
-    return make_tensor_map(
-        x,
-        Box([channels, pixels], [1, sw, sh, 1], "im2col", im2col_corners(shape)),
-        dims=[shape.channels, shape.w, shape.h, shape.n],
-        swizzle=a_type.swizzle,
-    )
+    store_tile(d, as_matrix(out), rows=QUARTER_LANES, row_dim=0, indices=indices, epilogue=epilogue)

@@ -21,6 +21,7 @@ from tcir.passes.build.emit import i64
 from tcir.passes.build.gpu_module import target_of
 from tcir.passes.build.kernel_ops import CTAS_PER_SM
 from tcir.passes.build.limits import MMA_N, ceil_div, round_up
+from tcir.passes.build.output_tiles import OutputTiles
 from tcir.passes.build.quantise import QUANTISED_COLUMNS, check_quantised
 from tcir.passes.build.scaled_shape import ScaledShape
 from tcir.passes.build.staged_load import staged_elements
@@ -45,7 +46,6 @@ from tcir.passes.gemm.block_scaled import (
 )
 from tcir.passes.gemm.dense import DenseProduct, check_dense, check_rows, columns_step
 from tcir.passes.gemm.grouped import tile_grouped
-from tcir.passes.gemm.output_tiles import OutputTiles
 from tcir.passes.gemm.place import Place, Product
 from tcir.passes.gemm.schedules import Schedules
 from tcir.passes.gemm.wgmma import WarpgroupSchedule

@@ -15,7 +15,7 @@ from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, check_whole_rows, match_failure
 from tcir.passes.build.element_epilogue import check_by_element
 from tcir.passes.build.emit import i64s, tails
-from tcir.passes.build.fragment_epilogue import fragment_epilogue
+from tcir.passes.build.fragment_epilogue import fragment_epilogue, tensors_of
 from tcir.passes.build.gpu_module import target_of
 from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div
@@ -193,7 +193,8 @@ def _tile(
         place = [*at, *index.values([m0, n0])]
         past = ir.StringAttr.get(tails(m % tiling.m != 0, n % tiling.n != 0))
         if source.after is not None:
-            total = fragment_epilogue(source.after, arguments, total, place, past)
+            tensors = tensors_of(source.after, arguments)
+            total = fragment_epilogue(source.after, tensors, total, place, past)
         tc.StoreFragmentOp(total, arguments[-1], place, past)
 
 

@@ -21,6 +21,7 @@ CASES = [
     pytest.param(program(72, 40, 104, "f16", "km", "nk"), {}, id="f16 km nk"),
     pytest.param(program(136, 72, 100, "f32"), {}, id="tf32, B repacked"),
     pytest.param(program(37, 51, 29, "f16"), {}, id="no extent a multiple of 8"),
+    pytest.param(program(40, 16, 1096, "f16"), {"n_tile": 16, "stages": 8}, id="three laps of 8"),
     slow(program(200, 328, 136, "f16", out="f16"), {}),
     slow(program(200, 328, 136, "f16", "mk", "nk", out="f16"), {}),
     slow(program(200, 328, 136, "bf16", "km", "kn", out="bf16"), {}),

@@ -159,8 +159,9 @@ class Wgmma:
             needed = self._flying[covered - 1]
             yield from agent.wait(lambda: needed.done, lambda: f"wgmma groups at {site}")
             del self._flying[:covered]
-        agent.lanes.learn()
-        agent.clock[self.component] = max(self.complete, last)
+        for knowledge in agent.lanes.groups:  # .aligned: every lane waits, whatever else it knows
+            known = knowledge.clock.get(self.component, 0)
+            knowledge.clock[self.component] = max(known, last)
 
     @property
     def complete(self) -> int:

@@ -1,0 +1,138 @@
+"""A convolution as a matrix product of pixels and output channels: TMA gathers A tap by tap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.limits import TMA_CORNER, TMA_ELEMENT_STRIDE, TMA_OFFSET, TMEM_LANES
+from tcir.passes.build import index
+from tcir.passes.build.cta_pair import first_column
+from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
+from tcir.passes.build.emit import Box, make_tensor_map, tma_load
+from tcir.passes.build.index import Index
+from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.operand_tiles import TiledOperand, k_major
+from tcir.passes.build.tile_kernel import argument
+from tcir.passes.conv.shapes import ConvShape
+
+RANK = 4
+"""Rank of the tensor map of an NHWC tensor."""
+
+Load = Callable[[ir.Value], tuple[ir.Value, ir.Value]]
+"""``load(step)``: loads the tiles of A and B of a step of the main loop."""
+
+
+@dataclass(frozen=True)
+class Im2col:
+    """``tc.conv2d`` in tiles of neighbouring pixels, counted through (n, p, q).
+
+    pixels: the im2col map of the input; tile: of A; filters: operand B of one tap
+    steps: over taps and channels
+    cta_group: 2 for a product of CTA pairs, whose CTAs load half of a tile of B each
+    """
+
+    shape: ConvShape
+    pixels: ir.Value
+    tile: tc.SmemType
+    filters: TiledOperand
+    steps: int
+    cta_group: int
+
+    @staticmethod
+    def create(
+        op: tc.Conv2dOp,
+        arguments: list[ir.Value],
+        n_tile: int,
+        cta_group: int = 1,
+        rows: int = TMEM_LANES,
+    ) -> Im2col:
+        """Builds the tensor maps in a kernel of these `arguments`."""
+        shape = ConvShape.of(op)
+        tile = k_major(rows, shape.kc, shape.element)
+        pixels = _pixel_map(argument(arguments, op.x), shape, tile)
+        filters = shape.filter_operand(argument(arguments, op.w), n_tile // cta_group, shape.kc)
+        steps = shape.r * shape.s * ceil_div(shape.c, shape.kc)
+        return Im2col(shape, pixels, tile, filters, steps, cta_group)
+
+    def at(self, m0: Index, k0: Index) -> Load:
+        """The steps of the tile from pixel `m0` and output channel `k0` on; called before the loop
+        over them."""
+        shape, filters = self.shape, self.filters
+        (sh, sw), (dh, dw) = shape.strides, shape.dilations
+        n0, p0, q0 = index.delinearize(m0, [shape.n, shape.p, shape.q])
+        w0 = index.sub(index.mul(q0, sw), shape.pad_left)
+        h0 = index.sub(index.mul(p0, sh), shape.pad_top)
+        group_c0 = shape.first_channel(k0)
+        own_k0 = first_column(k0, filters.type.shape[0], self.cta_group)
+
+        def load(step: ir.Value) -> tuple[ir.Value, ir.Value]:
+            r, s, channels = index.delinearize(
+                step, [shape.r, shape.s, ceil_div(shape.c, shape.kc)]
+            )
+            c0 = index.mul(channels, shape.kc)
+            a = tc.SmemTileOp(self.tile).tile
+            b = tc.SmemTileOp(filters.type).tile
+            offsets = index.values([index.mul(s, dw), index.mul(r, dh)])
+            at = index.values([index.add(group_c0, c0), w0, h0, n0])
+            tma_load(self.pixels, at, a, 0, self.tile.nbytes, offsets)
+            filters.load(b, {"mn": own_k0, "k": c0, "s": s, "r": r})
+            return a, b
+
+        return load
+
+
+def im2col_corners(shape: ConvShape) -> list[int]:
+    """``[lower w, lower h, upper w, upper h]`` of the box of positions that tap (0, 0) visits."""
+    return [
+        -shape.pad_left,
+        -shape.pad_top,
+        shape.pad_right - (shape.s - 1) * shape.dilations[1],
+        shape.pad_bottom - (shape.r - 1) * shape.dilations[0],
+    ]
+
+
+def check_im2col(op: ir.OpView, shape: ConvShape) -> None:
+    """Raises a match failure for a convolution whose taps no im2col load can gather."""
+    corners = im2col_corners(shape)
+    for corner in corners:
+        if corner not in TMA_CORNER[RANK]:
+            raise match_failure(
+                op,
+                f"expected corners of the im2col box {TMA_CORNER[RANK]}, got {corners} from "
+                f"padding, filter and dilation ({TMA_CORNER[RANK].source}); pad in an op of "
+                "its own before this function",
+                SMALLEST_CONV,
+            )
+    for name, stride in zip("hw", shape.strides):
+        if stride not in TMA_ELEMENT_STRIDE:
+            raise match_failure(
+                op,
+                f"expected strides {TMA_ELEMENT_STRIDE}, got {stride} along {name} (traversal "
+                f"stride of a tensor map, {TMA_ELEMENT_STRIDE.source}); drop unread pixels "
+                "before this function",
+                SMALLEST_CONV,
+            )
+    for name, size, dilation in zip("hw", (shape.r, shape.s), shape.dilations):
+        if (size - 1) * dilation not in TMA_OFFSET[RANK]:
+            raise match_failure(
+                op,
+                f"expected distances between taps {TMA_OFFSET[RANK]}, got {(size - 1) * dilation} "
+                f"along {name} (offset of an im2col load, {TMA_OFFSET[RANK].source}); use a "
+                "smaller filter or dilation",
+                SMALLEST_CONV,
+            )
+
+
+def _pixel_map(x: ir.Value, shape: ConvShape, tile: tc.SmemType) -> ir.Value:
+    """The im2col map of the input: tiles of pixels of one tap."""
+    pixels, channels = tile.shape
+    sh, sw = shape.strides
+    return make_tensor_map(
+        x,
+        Box([channels, pixels], [1, sw, sh, 1], "im2col", im2col_corners(shape)),
+        dims=[shape.channels, shape.w, shape.h, shape.n],
+        swizzle=tile.swizzle,
+    )

@@ -1,0 +1,125 @@
+"""A convolution as a matrix product for warpgroups: sums in registers, taps in shared memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from tcir._mlir import ir, memref
+from tcir.dialect import tc
+from tcir.passes.build import index
+from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
+from tcir.passes.build.element_epilogue import check_elements
+from tcir.passes.build.emit import tails
+from tcir.passes.build.fragment_epilogue import fragment_epilogue
+from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.output_tiles import OutputTiles
+from tcir.passes.build.tile_kernel import Source, argument
+from tcir.passes.build.warpgroup import (
+    MAPS,
+    N_TILES,
+    Tile,
+    check_operands,
+    check_width,
+    fastest,
+    sums_over,
+    warpgroup_kernel,
+)
+from tcir.passes.conv.im2col import Im2col
+from tcir.passes.conv.shapes import ConvShape
+from tcir.target import TARGETS
+
+PIXEL, CHANNEL = [0, 1, 2], 3
+"""Dimensions of an NHWC tensor."""
+_TRANSPOSED_BYTES = 2
+
+
+def tile_for_warpgroups(source: Source, option: int, target: str) -> None:
+    """Replaces the function of a ``tc.conv2d`` by a kernel of wgmma; option: n-tile, 0 chooses.
+
+    Its output is a matrix of pixels and channels. A kernel with more tiles than the target has SMs
+    is persistent: the loads of the next tile run while this one is stored.
+    """
+    op, shape = source.op, ConvShape.of(source.op)
+    tile = choose(op, shape, option, target)
+    if source.after is not None:
+        check_elements(source.after, f"in a kernel for {target}", "take target sm_100a")
+    pixels, sms = shape.n * shape.p * shape.q, TARGETS[target].sms
+    tiles = OutputTiles(ceil_div(pixels, tile.rows), ceil_div(shape.k, tile.columns), None)
+    if tiles.count > sms:
+        tiles = replace(tiles, ctas=sms)
+    with warpgroup_kernel(source, tiles, target, tile.rows) as arguments:
+        product = Im2col.create(op, arguments, tile.columns, rows=tile.rows)
+        out = as_matrix(arguments[-1])
+        past = ir.StringAttr.get(tails(pixels % tile.rows != 0, shape.k % tile.columns != 0))
+        with tiles.each() as (x, y, _):
+            m0, k0 = index.mul(x, tile.rows), index.mul(y, tile.columns)
+            load = product.at(m0, k0)
+            total = sums_over(op, product.steps, tile, shape.sum_element, load)
+            at = index.values([m0, k0])
+            if source.after is not None:
+                total = _epilogue(source.after, arguments, total, at, past)
+            tc.StoreFragmentOp(total, out, at, past)
+
+
+def choose(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> Tile:
+    """Pixels and output channels of a tile, those of one group; a match failure for what wgmma does
+    not multiply."""
+    check_operands(op, [op.x, op.w], "", SMALLEST_CONV)
+    if shape.filter == "hwcf" and shape.element_bytes != _TRANSPOSED_BYTES:
+        raise match_failure(
+            op,
+            f"expected a filter of {shape.element} with its input channels innermost, got layout "
+            "hwcf (wgmma transposes elements of 16 bits only, PTX ISA 9.7.15.5.1.2); take "
+            "linalg.conv_2d_nhwc_fhwc, or pipeline conv-implicit-gemm for sm_100a",
+            SMALLEST_CONV,
+        )
+    if shape.groups > 1:
+        option = shape.choose_n_tile(op, option)
+    if option:
+        check_width(op, option, shape.element, SMALLEST_CONV)
+    pixels = shape.n * shape.p * shape.q
+    steps = shape.r * shape.s * ceil_div(shape.c, shape.kc)
+    tiles = [Tile(rows, each) for rows in MAPS for each in ([option] if option else N_TILES)]
+    return fastest(pixels, shape.k, steps, TARGETS[target].sms, tiles)
+
+
+def as_matrix(tensor: ir.Value) -> ir.Value:
+    """An NHWC memref as rows of pixels."""
+    *image, channels = tensor.type.shape
+    kind = ir.MemRefType.get([prod(image), channels], tensor.type.element_type)
+    return memref.collapse_shape(kind, tensor, [PIXEL, [CHANNEL]])
+
+
+def _epilogue(
+    after: tc.EpilogueOp, arguments: list[ir.Value], sums: ir.Value, place: list[ir.Value],
+    past: ir.StringAttr,
+) -> ir.Value:  # fmt: skip
+    """`after` of NHWC tensors, on a matrix of pixels and channels."""
+    row, column = (ir.AffineDimExpr.get(number) for number in range(2))
+    zero = ir.AffineConstantExpr.get(0)
+    tensors, maps = {}, []
+    for each in after.elements:
+        *of_pixel, last = each.dims or [None]
+        memory, of_row = argument(arguments, each.tensor), []
+        if len(of_pixel) == len(PIXEL):
+            memory = as_matrix(memory)
+            of_row = [row if of_pixel == PIXEL else zero]
+        if of_pixel not in ([], [None] * len(PIXEL), PIXEL) or last not in (None, CHANNEL):
+            raise match_failure(
+                each,
+                f"expected an element of each pixel and channel, of each channel, or of all, got "
+                f"dimensions {each.dims} of NHWC (pixels are rows of a matrix on sm_90a, whose "
+                "images have no index of their own); broadcast it to the shape of the result, or "
+                "take target sm_100a",
+                SMALLEST_CONV,
+            )
+        tensors[each.tensor] = memory
+        of_column = [column if last == CHANNEL else zero] if each.dims else []
+        maps.append(ir.AffineMap.get(2, 0, [*of_row, *of_column]))
+    out = fragment_epilogue(after, tensors, sums, place, past)
+    made = out.owner.opview
+    reads = [op for op in made.body.blocks[0] if isinstance(op, tc.ElementOp)]
+    for each, read in zip(maps, reads, strict=True):
+        read.attributes["map"] = ir.AffineMapAttr.get(each)
+    return out

@@ -1,0 +1,135 @@
+"""conv-implicit-gemm for sm_90a: every level equal, and as numpy; breaks seen, refusals clear."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcir
+
+from .cases import CONVS, SAME_3x3
+from .conv_epilogue_cases import BLOCK
+from .conv_epilogue_cases import CASES as EPILOGUES
+from .conv_epilogue_text import FusedConv
+from .conv_pair_cases import STEPS, TAILS
+from .epilogue_text import TRUNCATE
+from .linalg_text import Conv
+from .oracle import convolution, integers
+from .test_gemm_wgmma import BREAKS
+
+TARGET, PIPELINE = "sm_90a", "conv-implicit-gemm"
+QUICK = (TAILS[4].conv, CONVS[24])
+MORE = [
+    Conv(1, 14, 14, 256, 512, 3, 3, SAME_3x3, out="f16"),
+    Conv(8, 14, 14, 64, 256, 1, 1, out="bf16", element="bf16"),
+    Conv(1, 14, 15, 32, 72, 3, 3, SAME_3x3, filter="fhwc", element="i8", out="i32"),
+    Conv(1, 14, 15, 32, 72, 3, 3, SAME_3x3, filter="fhwc", element="f32"),
+]
+CASES = [*CONVS, *(each.conv for each in (*TAILS, *STEPS)), *MORE]
+
+
+def options_of(conv: Conv) -> list[Any]:
+    quick = conv in QUICK
+    return [pytest.param(conv, id=conv.name, marks=() if quick else pytest.mark.slow)]
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("conv", [each for conv in CASES for each in options_of(conv)])
+def test_every_level(conv: Conv, orders: int) -> None:
+    """Every level, and the PTX beside numpy."""
+    kernel = tcir.compile(conv.text(), PIPELINE, target=TARGET, validate=True, orders=2)
+    kernel.report.check()
+    x_shape, w_shape, _ = conv.shapes
+    x, w = integers(x_shape, conv.elements[0], 1), integers(w_shape, conv.elements[1], 2)
+    want = convolution(conv, x, w)
+    for order in (None, *range(1, orders)):
+        out = np.zeros_like(want)
+        outcome = kernel(x, w, out, order_seed=order)
+        assert out.tobytes() == want.tobytes() and not outcome.findings, (order, str(outcome))
+    assert ".im2col" in kernel.ptx and "wgmma.mma_async" in kernel.ptx
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{"n_tile": 24}, {"n_tile": 256, "stages": 2}], ids=str)
+def test_tiles(options: dict[str, Any]) -> None:
+    text = CONVS[3].text()
+    tcir.compile(text, PIPELINE, target=TARGET, validate=True, **options).report.check()
+
+
+@pytest.mark.slow
+def test_more_tiles_than_sms_are_a_loop() -> None:
+    """ResNet-50's first 3x3 layer at batch 8: 196 tiles."""
+    kernel = tcir.compile(Conv(8, 56, 56, 64, 64, 3, 3, SAME_3x3).text(), PIPELINE, target=TARGET)
+    assert kernel.launch_config.grid == (132, 1, 1)
+    rng = np.random.default_rng(3)
+    x = rng.integers(1, 4, (8, 56, 56, 64)).astype(np.float16)
+    w = rng.integers(-3, 0, (3, 3, 64, 64)).astype(np.float16)
+    out = np.zeros((8, 56, 56, 64), np.float32)
+    outcome = kernel(x, w, out)
+    want = convolution(Conv(8, 56, 56, 64, 64, 3, 3, SAME_3x3), x, w)
+    assert out.tobytes() == want.tobytes() and not outcome.findings
+
+
+# --- epilogues -----------------------------------------------------------------------------------
+
+FUSED = {
+    "a residual block": BLOCK,
+    **{name: EPILOGUES[name][0] for name in (
+        "bf16 as torch has it, stride 2", "tf32, added to an argument",
+        "sums that start from the bias",
+    )},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=() if n == "a residual block" else pytest.mark.slow) for n in FUSED],
+)
+def test_epilogues(name: str) -> None:
+    text = FUSED[name].linalg()
+    kernel = tcir.compile(text, PIPELINE, target=TARGET, validate=True, orders=2)
+    kernel.report.check()
+    assert len(kernel.launches.launches) == 1
+
+
+def test_a_scale_of_each_image_is_refused() -> None:
+    fused = FusedConv(
+        Conv(2, 5, 6, 16, 24, 3, 3, SAME_3x3, out="f16"),
+        "%t = arith.mulf %s, %c : f32" + TRUNCATE,
+        {"c": ("f32", "nk")},
+    )
+    with pytest.raises(tcir.Error, match=r"got dimensions \[0, 3\] of NHWC.*broadcast it") as error:
+        tcir.compile(fused.linalg(), PIPELINE, target=TARGET)
+    assert "smallest accepted" in str(error.value)
+
+
+# --- breaks and refusals -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_a_break_is_seen(name: str) -> None:
+    after, broken = BREAKS[name]
+    pipeline = tcir.named_pipeline(PIPELINE, stages=2).insert(broken, after=after)
+    conv = Conv(1, 8, 18, 128, 16, 3, 1)
+    failure = tcir.compile(
+        conv.text(), pipeline, target=TARGET, validate=True, orders=3
+    ).report.first_failure()
+    assert failure is not None
+    assert failure.name in ("break", "assign-roles"), str(failure)
+
+
+@pytest.mark.parametrize(
+    ("conv", "options", "message"),
+    [
+        (Conv(1, 4, 4, 32, 16, 1, 1, element="f8E4M3FN"), {}, "got f8E4M3FN .*keeps 13 bits"),
+        (Conv(1, 4, 4, 32, 16, 1, 1, element="i8", out="i32"), {}, "got layout hwcf .*16 bits"),
+        (Conv(1, 4, 4, 32, 16, 1, 1), {"n_tile": 20}, "in .8, 256., got 20 .*take 16 or 24"),
+        (Conv(1, 4, 4, 32, 32, 1, 1), {"cta_group": 2}, "cta-group=1 for sm_90a, got 2"),
+    ],
+)
+def test_refusals(conv: Conv, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(tcir.Error, match=message) as error:
+        tcir.compile(conv.text(), PIPELINE, target=TARGET, **options)
+    assert "smallest accepted" in str(error.value)
