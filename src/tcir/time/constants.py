@@ -46,8 +46,8 @@ class Constant:
         return len(self.figures.get(target, ())) > 1
 
 
-TIMED = [name for name in TARGETS if name != "sm_90a"]
-"""Targets with constants; those of sm_90a are sm_90's."""
+TIMED = [name for name, target in TARGETS.items() if not target.wgmma]
+"""Targets with constants; one with wgmma has those of the target without (the name without a)."""
 
 
 def _by(**targets: Figure | dict[str, Figure]) -> dict[str, dict[str, Figure]]:
@@ -494,7 +494,7 @@ CONSTANTS: Mapping[str, Constant] = {constant.name: constant for constant in _CO
 
 
 def target_of(name: str) -> Target:
-    """The target called `name`; ``sm_90a`` is ``sm_90``."""
+    """The target called `name`, or the one whose constants it has: see `TIMED`."""
     plain = name if name in TIMED else name.removesuffix("a")
     if plain not in TIMED:
         raise LaunchError(
