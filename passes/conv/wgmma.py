@@ -11,11 +11,8 @@ from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.build.element_epilogue import check_elements
 from tcir.passes.build.emit import tails
-from tcir.passes.build.fragment_epilogue import fragment_epilogue
-from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.output_tiles import OutputTiles
-from tcir.passes.build.tile_kernel import Source, argument
-from tcir.passes.build.warpgroup import (
+from tcir.passes.build.fragments.epilogue import fragment_epilogue
+from tcir.passes.build.fragments.warpgroup import (
     MAPS,
     N_TILES,
     Tile,
@@ -25,6 +22,9 @@ from tcir.passes.build.warpgroup import (
     sums_over,
     warpgroup_kernel,
 )
+from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.output_tiles import OutputTiles
+from tcir.passes.build.tile_kernel import Source, argument
 from tcir.passes.conv.im2col import Im2col
 from tcir.passes.conv.shapes import ConvShape
 from tcir.target import TARGETS

@@ -12,11 +12,8 @@ from tcir.passes.build.cluster import ALONE, Cluster
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
 from tcir.passes.build.element_epilogue import check_by_element
 from tcir.passes.build.emit import tails
-from tcir.passes.build.fragment_epilogue import fragment_epilogue, tensors_of
-from tcir.passes.build.limits import ceil_div, round_up
-from tcir.passes.build.output_tiles import OutputTiles
-from tcir.passes.build.tile_kernel import Source
-from tcir.passes.build.warpgroup import (
+from tcir.passes.build.fragments.epilogue import fragment_epilogue, tensors_of
+from tcir.passes.build.fragments.warpgroup import (
     M_TILE,
     N_TILES,
     Tile,
@@ -26,6 +23,9 @@ from tcir.passes.build.warpgroup import (
     sums_over,
     warpgroup_kernel,
 )
+from tcir.passes.build.limits import ceil_div, round_up
+from tcir.passes.build.output_tiles import OutputTiles
+from tcir.passes.build.tile_kernel import Source
 from tcir.passes.gemm.dense import DenseProduct, check_dense, columns_step, k_of
 from tcir.passes.gemm.place import Place
 from tcir.target import TARGETS

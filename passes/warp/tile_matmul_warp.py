@@ -15,7 +15,7 @@ from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, check_whole_rows, match_failure
 from tcir.passes.build.element_epilogue import check_by_element
 from tcir.passes.build.emit import i64s, tails
-from tcir.passes.build.fragment_epilogue import fragment_epilogue, tensors_of
+from tcir.passes.build.fragments.epilogue import fragment_epilogue, tensors_of
 from tcir.passes.build.gpu_module import target_of
 from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div

@@ -1,0 +1,1 @@
+"""Kernels whose sums are fragments: in the registers of warps."""
