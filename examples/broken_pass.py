@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import tcir
-from tcir._mlir import ir
+from tcir.mlir import ir
 
 LAYER = Path(__file__).with_name("resnet50_conv2_3x3.mlir")
 

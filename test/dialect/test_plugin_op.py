@@ -49,6 +49,11 @@ def test_printed_as_mlir_it_reads_back() -> None:
     assert tc_opt("-", text=printed).stdout == printed
 
 
+def test_its_dialect_is_listed() -> None:
+    listed = tc_opt("-show-dialects").stdout
+    assert "fx" in listed.replace(",", " ").split() and "scf" in listed
+
+
 def test_pretty_form() -> None:
     pretty = tc_opt(PRODUCT, *TILED, "--emit=pretty").stdout
     assert "= fx.narrow %" in pretty and '"fx.' not in pretty and '"tc.' not in pretty

@@ -1,7 +1,9 @@
 """What imports what: the machine and the PTX rules run without the compiler and without MLIR."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -70,3 +72,24 @@ def test_every_public_name_resolves() -> None:
         assert getattr(tcir, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nope'"):
         _ = tcir.nope
+
+
+def test_what_users_copy_imports_no_private_name() -> None:
+    """Documentation, examples, and the plugins that tests load."""
+    root = Path(__file__).parents[2]
+    pages = [root / "README.md", *root.glob("docs/*.md"), *root.glob("examples/**/*.py")]
+    pages += [*root.glob("test/*/Inputs/*.py"), *root.glob("test/ptx/plugin/*.py")]
+    assert len(pages) > 40
+    private = re.compile(
+        r"^\s*(?:from\s+\S*\b_[a-z]\S*\s+import|(?:from \S+ )?import .*\b_[a-z])", re.M
+    )
+    found = {str(page): private.findall(page.read_text(encoding="utf-8")) for page in pages}
+    assert not {page: lines for page, lines in found.items() if lines}
+
+
+def test_the_public_bindings_are_the_bindings() -> None:
+    from tcir import _mlir, mlir
+
+    assert all(getattr(mlir, name) is getattr(_mlir, name) for name in mlir.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        mlir.nothing  # noqa: B018

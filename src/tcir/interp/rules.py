@@ -47,12 +47,11 @@ class Rules(Generic[Rule]):
         return sorted(self._rules)
 
     def missing(self, operation: ir.Operation) -> list[str]:
-        """One line per op nested in `operation` that has no rule, with its location."""
-        return [
-            f"{site_of(op)}: no rule at {self.level} level"
-            for op in nested(operation)
-            if op.operation.name not in self._rules
-        ]
+        """One line per place and op nested in `operation` that has no rule."""
+        sites = dict.fromkeys(
+            site_of(op) for op in nested(operation) if op.operation.name not in self._rules
+        )
+        return [f"{site}: no rule at {self.level} level" for site in sites]
 
 
 def site_of(op: ir.OpView | ir.Operation) -> str:

@@ -23,7 +23,7 @@ flags run in the order given. Reports go to standard error, the result to -o.
 examples:
   tc-opt examples/matmul.mlir --pipeline=gemm --emit=ptx -o matmul.ptx
   tc-opt examples/tf32_one_tile.mlir --pipeline='gemm{stages=2}' --validate-each --report=gemm.html
-  tc-opt examples/matmul.mlir --raise-to-tc --canonicalize --mlir-print-ir-after-change
+  tc-opt examples/matmul.mlir -raise-to-tc -cse -mlir-print-ir-after-all -mlir-print-ir-after-change
   tc-opt --list-pipelines
 
 exit status:
@@ -157,6 +157,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     known = {option for action in parser._actions for option in action.option_strings}
     rest: list[str] = []
     flags: list[tuple[str, str]] = []
+    words = [_two_dashes(word) for word in words]
     for position, word in enumerate(words):
         name, equals, value = word.partition("=")
         if word == "--":
@@ -176,6 +177,11 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     parsed.pass_flags = flags
     parsed.known_flags = sorted(known)
     return parsed
+
+
+def _two_dashes(word: str) -> str:
+    """``-canonicalize`` as ``--canonicalize``: LLVM's commands take either."""
+    return f"-{word}" if re.fullmatch(r"-[a-zA-Z][\w-]+(=.*)?", word, re.DOTALL) else word
 
 
 def _check_together(parsed: argparse.Namespace) -> None:

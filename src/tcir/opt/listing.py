@@ -51,10 +51,11 @@ def listing(arguments: Namespace) -> str:
 
 def _dialects() -> list[str]:
     from tcir import _mlir
+    from tcir.dialect.base import DIALECTS
 
     folder = importlib.import_module(f"{_mlir.root()}.dialects").__path__
     candidates = {m.name for m in pkgutil.iter_modules(folder) if not m.name.startswith("_")}
-    candidates |= {"acc", "async", "omp", "tc"}
+    candidates |= {"acc", "async", "omp", *DIALECTS}
     found = []
     with mlir_context() as context:
         context.load_all_available_dialects()

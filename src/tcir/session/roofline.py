@@ -8,6 +8,7 @@ from dataclasses import replace
 from math import ceil, prod
 from typing import TYPE_CHECKING
 
+from tcir.dialect.walk import nested
 from tcir.errors import LaunchError
 from tcir.passes.build.calls import inlined
 from tcir.program.launch_table import launch_table
@@ -28,11 +29,13 @@ _RAN = ("equal", "within bound", "sampled")
 
 
 def of_input(module: ir.Module, signature: Signature, target: str) -> Roofline | None:
-    """Of a program on tensors, whose inputs and results cross HBM once; None of any other, and of
-    a target for which there are no constants."""
+    """Of a program on tensors, whose inputs and results cross HBM once; None of any other, of one
+    with loops, whose products are not counted, and of a target for which there are no constants."""
     from tcir.program.flops import flops_in
 
     if signature.level != "tensor" or target not in CONSTANTS["hbm"].figures:
+        return None
+    if any(op.operation.name.startswith("scf.") for op in nested(module.operation)):
         return None
     flops = by_kind(target, flops_in(inlined(module)))
     return Roofline(target, flops, _nbytes((*signature.inputs, *signature.outputs)))

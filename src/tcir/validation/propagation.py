@@ -122,6 +122,8 @@ class _Carrier:
 
     def _op(self, op: ir.Operation, values: Mapping[ir.Value, Known]) -> list[Known]:
         operands = [values[operand] for operand in op.operands]
+        if op.name.startswith("scf."):
+            raise NoBoundError(op.name)
         if product_of(op) is not None and _sums_at_once(op):
             return [self._sums(op, operands)]
         if op.name == "tensor.pad":

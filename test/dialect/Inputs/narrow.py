@@ -7,7 +7,6 @@ pass that uses it in the middle of the pipeline ``matmul``.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tcir._mlir import arith, ext, ir
 from tcir.dialect.base import Dialect
 from tcir.dialect.operation import Op
 from tcir.dialect.rules import Broken, verify
@@ -17,6 +16,7 @@ from tcir.interp.tile import execute
 from tcir.interp.tile.compiler import Compiler, Frame, Step
 from tcir.interp.tile.values import Registers
 from tcir.interp.types import dtype_of
+from tcir.mlir import arith, ext, ir
 from tcir.passes.nvvm.converter import Converter, lower
 from tcir.passmanager.pipeline import (
     NamedPipeline,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import tcir
-from tcir._mlir import ir
+from tcir.mlir import ir
 
 AFTER = "tcgen05.after"
 
@@ -39,6 +39,24 @@ class Scale(tcir.Pass):
                     operation.attributes["value"] = ir.FloatAttr.get(
                         value.type, value.value * self.factor
                     )
+            return ir.WalkResult.ADVANCE
+
+        module.operation.walk(visit)
+
+
+@tcir.register_pass
+@dataclass(frozen=True)
+class WideStep(tcir.Pass):
+    """Breaks loops around tiles: the innermost ones take one step, as wide as all of them."""
+
+    name: ClassVar[str] = "test-break-step"
+
+    def run(self, module):
+        def visit(operation):
+            if operation.name == "scf.for":
+                body = operation.regions[0].blocks[0].operations
+                if all(op.operation.name != "scf.for" for op in body):
+                    operation.operands[2] = operation.operands[1]
             return ir.WalkResult.ADVANCE
 
         module.operation.walk(visit)

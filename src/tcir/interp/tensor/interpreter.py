@@ -47,10 +47,10 @@ class Interpreter:
             values.update(zip(op.results, results))
         return results
 
-    def region(self, op: ir.OpView, arguments: Sequence[Array]) -> Sequence[Array]:
-        """Runs the single block of `op`'s first region with the values visible at `op`."""
+    def region(self, op: ir.OpView, arguments: Sequence[Array], number: int = 0) -> Sequence[Array]:
+        """Runs the single block of one of `op`'s regions with the values visible at `op`."""
         outer = self.values
         try:
-            return self.block(op.operation.regions[0].blocks[0], arguments, outer)
+            return self.block(op.operation.regions[number].blocks[0], arguments, outer)
         finally:
             self.values = outer

@@ -16,6 +16,7 @@ import numpy as np
 
 from tcir._mlir import ir
 from tcir.errors import IncompleteError
+from tcir.interp.tensor.affine import affine_value
 from tcir.interp.tensor.arith import convert
 from tcir.interp.tensor.contraction import batched_product
 from tcir.interp.tensor.views import aligned
@@ -126,7 +127,7 @@ def _gather(array: Array, map_: Any, sizes: dict[int, int]) -> tuple[Array, list
         part = slice(first, first + step)
         ranges = [np.arange(size)[slice(None) if n else part] for n, size in enumerate(shape)]
         grid = dict(zip(loops, np.ix_(*ranges), strict=True))
-        places = tuple(_evaluate(e, grid) for e in map_.results)
+        places = tuple(affine_value(e, grid) for e in map_.results)
         for place, extent in zip(places, array.shape, strict=True):
             if np.min(place) < 0 or np.max(place) >= extent:
                 raise IncompleteError(f"indexing map {map_}: out of bounds of {array.shape}")
@@ -140,26 +141,6 @@ def _dims(expression: Any) -> set[int]:
     if isinstance(expression, ir.AffineBinaryExpr):
         return _dims(expression.lhs) | _dims(expression.rhs)
     return set()
-
-
-def _evaluate(expression: Any, loops: dict[int, Any]) -> Any:
-    if isinstance(expression, ir.AffineDimExpr):
-        return loops[expression.position]
-    if isinstance(expression, ir.AffineConstantExpr):
-        return expression.value
-    for kind, compute in _BINARY.items():
-        if isinstance(expression, kind):
-            return compute(_evaluate(expression.lhs, loops), _evaluate(expression.rhs, loops))
-    raise IncompleteError(f"indexing map: no rule for {expression}")
-
-
-_BINARY: dict[Any, Any] = {
-    ir.AffineAddExpr: lambda a, b: a + b,
-    ir.AffineMulExpr: lambda a, b: a * b,
-    ir.AffineModExpr: lambda a, b: a % b,
-    ir.AffineFloorDivExpr: lambda a, b: a // b,
-    ir.AffineCeilDivExpr: lambda a, b: -(-a // b),
-}
 
 
 def _sizes(axes: Sequence[Sequence[Axis]], operands: Sequence[Array]) -> dict[int, int]:

@@ -94,11 +94,16 @@ def tensor_concat(_: Interpreter, op: ir.OpView, *parts: Array) -> Sequence[Arra
 def tensor_insert_slice(
     interpreter: Interpreter, op: ir.OpView, source: Array, target: Array, *_: Array
 ) -> Sequence[Array]:
+    return [inserted(interpreter, op, source, target)]
+
+
+def inserted(interpreter: Interpreter, op: ir.OpView, source: Array, target: Array) -> Array:
+    """A copy of `target` with `source` at the slice that `op` names."""
     sizes, where = _slices(interpreter, op)
     _checked(target, sizes, where, op)
     result = target.copy()
     result[where] = source.reshape(sizes)
-    return [result]
+    return result
 
 
 @evaluate("tensor.collapse_shape", "tensor.expand_shape", "tensor.reshape")

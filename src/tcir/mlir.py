@@ -1,0 +1,39 @@
+"""MLIR's Python bindings for passes and plugins, under whichever root they are installed::
+
+    from tcir.mlir import ir, arith, func, llvm, nvvm, rewrite
+
+Modules are those of upstream's bindings (``llvm`` and ``nvvm`` have fewer helpers), imported on
+first use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tcir import _mlir
+
+if TYPE_CHECKING:
+    from tcir._mlir import arith as arith
+    from tcir._mlir import ext as ext
+    from tcir._mlir import func as func
+    from tcir._mlir import ir as ir
+    from tcir._mlir import linalg as linalg
+    from tcir._mlir import llvm as llvm
+    from tcir._mlir import memref as memref
+    from tcir._mlir import nvvm as nvvm
+    from tcir._mlir import passmanager as passmanager
+    from tcir._mlir import rewrite as rewrite
+    from tcir._mlir import scf as scf
+    from tcir._mlir import tensor as tensor
+    from tcir._mlir import vector as vector
+
+__all__ = [
+    "arith", "ext", "func", "ir", "linalg", "llvm", "memref", "nvvm", "passmanager", "rewrite",
+    "scf", "tensor", "vector",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(_mlir, name)
