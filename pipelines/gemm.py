@@ -21,6 +21,7 @@ from tcir.passes.raising.split_launches import SplitLaunches
 from tcir.passes.raising.split_layers import SplitLayers
 from tcir.passes.simt.convert_codes_to_simt import ConvertCodesToSimt
 from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
+from tcir.passes.simt.convert_quantise_to_simt import ConvertQuantiseToSimt
 from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
 from tcir.passes.simt.convert_scales_to_simt import ConvertScalesToSimt
 from tcir.passes.simt.convert_sums_to_simt import ConvertSumsToSimt
@@ -55,6 +56,8 @@ class GemmOptions:
     swap: auto exchanges A and B where few rows leave most of the tensor core's 128 rows empty, and
           n-tile is left out; always; never
     split_k: CTAs that share K of an output tile; a second kernel sums their results up
+    quantise_apart: tc.quantise_blocks is a launch of its own, also of an argument, whose codes and
+                    scales a product then reads; left out, one with the product before it
     """
 
     n_tile: int = 0
@@ -71,6 +74,7 @@ class GemmOptions:
     kind: str = ""
     swap: str = "auto"
     split_k: int = 1
+    quantise_apart: bool = False
 
 
 def build(options: GemmOptions) -> Pipeline:
@@ -89,13 +93,14 @@ def build(options: GemmOptions) -> Pipeline:
             ReorderScales(),
             RepackGemm(),
             SplitK(splits=options.split_k),
-            SplitLaunches(),
+            SplitLaunches(quantise_apart=options.quantise_apart),
             FoldConstantLaunches(),
             ConvertRepackToSimt(),
             ConvertScalesToSimt(),
             ConvertCodesToSimt(),
             ConvertSumsToSimt(),
             ConvertLinalgToSimt(),
+            *([ConvertQuantiseToSimt()] if options.quantise_apart else []),
             TileGemm(
                 n_tile=options.n_tile,
                 persistent=options.persistent,

@@ -182,7 +182,12 @@ def _outline(
         raise match_failure(
             op,
             "expected arguments and results of other launches as operands, got the result of "
-            f"{strange.owner.name}; pass the operand in the shape that the op takes",
+            f"{strange.owner.name}; "
+            + (
+                "quantise-apart=true makes that a launch"
+                if isinstance(strange.owner.opview, tc.QuantiseBlocksOp)
+                else "pass the operand in the shape that the op takes"
+            ),
         )
     if (
         len(_launched(function, kinds)) == 1

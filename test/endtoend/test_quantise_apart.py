@@ -66,6 +66,46 @@ def test_an_argument_against_numpy(
     assert (scales.view(np.uint8) == want_scales).all()
 
 
+ARGUMENT = """
+func.func @f(%x: tensor<24x128xf32>, %norm: tensor<f32>, %w: tensor<40x128xf4E2M1FN>,
+             %sw: tensor<40x8xf8E4M3FN>) -> tensor<24x40xf32> {
+  %q:2 = "tc.quantise_blocks"(%x, %norm) {operandSegmentSizes = array<i32: 1, 1>}
+      : (tensor<24x128xf32>, tensor<f32>)
+      -> (tensor<24x128xf4E2M1FN>, tensor<1x2x512xf8E4M3FN>)
+  %y = "tc.block_scaled_matmul"(%q#0, %q#1, %w, %sw) {block = 16 : i64,
+      a_scale_layout = "blocked_128x4", b_scale_layout = "row_major",
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>}
+      : (tensor<24x128xf4E2M1FN>, tensor<1x2x512xf8E4M3FN>, tensor<40x128xf4E2M1FN>,
+         tensor<40x8xf8E4M3FN>) -> tensor<24x40xf32>
+  return %y : tensor<24x40xf32>
+}
+"""
+
+
+def test_gemm_multiplies_an_argument_that_a_launch_quantises() -> None:
+    norm = 0.3
+    kernel = tcir.compile(ARGUMENT, "gemm{quantise-apart=true}")
+    assert [each.name for each in kernel.launches.launches] == ["f_quantise0", "f_scales1", "f"]
+    x, w = hard_rows(24, 128, *NVFP4, norm), integers((40, 128), "f32", 7)
+    x = np.where(np.isfinite(x), x, 1.5).astype("f4")
+    codes, scales = oracle.quantised(w.astype("f4"), *NVFP4)
+    y = np.zeros((24, 40), np.float32)
+    kernel(x, np.array(norm, "f4"), *_viewed(codes, scales), y)
+    left = oracle.block_values(*oracle.quantised(x, *NVFP4, norm), *NVFP4)
+    right = oracle.block_values(codes, scales, *NVFP4)
+    bound = 2.0**-20 * (np.abs(left) @ np.abs(right).T)
+    assert (np.abs(y - left @ right.T) <= bound).all() and np.abs(y).max() > 0
+
+
+def _viewed(codes: Array, scales: Array) -> tuple[Array, Array]:
+    return codes.view(oracle.DTYPES[NVFP4[0]]), scales.view(oracle.DTYPES[NVFP4[1]])
+
+
+def test_gemm_alone_names_the_option() -> None:
+    with pytest.raises(tcir.Error, match=r"tc\.quantise_blocks; quantise-apart=true makes"):
+        tcir.compile(ARGUMENT, "gemm")
+
+
 CONV = FusedConv(
     Conv(2, 5, 6, 16, 64, 3, 3, (1, 1, 1, 1)),
     """

@@ -6,7 +6,7 @@
     model.validate()        # every lowered part, executed after every pass
 
 Or ``torch.compile(module, backend="tcir")`` after ``import tcir.torch``; or layer by layer, with
-`Linear` or ``torch.ops.tcir.linear``. Needs the extra ``torch``.
+`Linear`, `QuantizedLinear` (NVFP4, MX) or ``torch.ops.tcir.linear``. Needs the extra ``torch``.
 """
 
 import importlib.util
@@ -18,5 +18,9 @@ from tcir.torch.backend import backend
 from tcir.torch.compiled import Compiled, Part
 from tcir.torch.entry import compile
 from tcir.torch.linear import Linear, linear
+from tcir.torch.quantized_linear import QuantizedLinear, quantized_linear
 
-__all__ = ["Compiled", "Linear", "Part", "backend", "compile", "linear"]
+__all__ = [
+    "Compiled", "Linear", "Part", "QuantizedLinear", "backend", "compile", "linear",
+    "quantized_linear",
+]  # fmt: skip

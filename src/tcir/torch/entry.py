@@ -12,7 +12,7 @@ from tcir.session.session import check_name
 from tcir.target import DEFAULT_TARGET
 from tcir.torch.compiled import Compiled, KernelModule, Part
 from tcir.torch.exported import Unit, cut, exported, units, weights_of
-from tcir.torch.lowering import Lowered, Outcome, attempt, lowered, name_of
+from tcir.torch.lowering import Lowered, Outcome, attempt, is_own, lowered, name_of
 
 
 def compile(
@@ -58,8 +58,9 @@ def compile(
         if isinstance(outcome, Lowered):
             name = f"submod_{number}"
             last = getattr(whole, name).graph.output_node().args[0]
-            setattr(whole, name, KernelModule(outcome.kernel, isinstance(last, list | tuple)))
-            parts.append(Part(names, outcome.kernel, outcome.mlir, pipeline))
+            if not is_own(part[0]):
+                setattr(whole, name, KernelModule(outcome.kernel, isinstance(last, list | tuple)))
+            parts.append(Part(names, outcome.kernel, outcome.mlir, outcome.pipeline))
         else:
             parts.append(Part(names, reason=outcome.reason))
     return Compiled(whole, parts, example_inputs, weights, results, target)

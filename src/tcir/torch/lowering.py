@@ -25,10 +25,11 @@ VIEWS = (
 
 @dataclass(frozen=True)
 class Lowered:
-    """A part that is a kernel; mlir: what it was compiled from."""
+    """A part that is a kernel; mlir: what it was compiled from, by `pipeline`."""
 
     kernel: Kernel
     mlir: str
+    pipeline: str
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,13 @@ FREE = Left("computes nothing")
 Outcome = Lowered | Left
 PartOf = tuple[list[Unit], Outcome]
 Attempt = Callable[[Sequence[Unit]], Outcome]
+OWN: dict[torch._ops.OperatorBase, Callable[[torch.fx.Node, str], Lowered]] = {}
+"""tcir's ops that write their own program, for a target: the op itself runs it. A part each."""
 
 
 def name_of(unit: Unit) -> str:
     """The op, such as ``linear``."""
-    return str(unit[0].target).removeprefix("aten.").split(".")[0]
+    return str(unit[0].target).removeprefix("aten.").removeprefix("tcir.").split(".")[0]
 
 
 def attempt(
@@ -59,13 +62,18 @@ def attempt(
     """A kernel of a run of the module's ops, or why there is none."""
     if all(name_of(unit) in VIEWS for unit in part):
         return FREE
+    if is_own(part[0]):
+        try:
+            return OWN[part[0][0].target](part[0][0], target)
+        except Error as error:
+            return Left(_reason(error))
     first = ops.index(part[0])
     pieces = [each for each in (ops[:first], part, ops[first + len(part) :]) if each]
     inner = getattr(cut(module, pieces), f"submod_{1 if first else 0}")
     try:
         with contextlib.redirect_stderr(io.StringIO()):
             text = mlir_of(inner)
-            return Lowered(compile_program(text, pipeline, target=target), text)
+            return Lowered(compile_program(text, pipeline, target=target), text, pipeline)
     except Error as error:
         return Left(_reason(error))
 
@@ -77,9 +85,22 @@ def _reason(error: Error) -> str:
     return got[1] if got else line
 
 
+def is_own(unit: Unit) -> bool:
+    """Whether the op is one of `OWN`."""
+    return unit[0].target in OWN
+
+
 def lowered(ops: Sequence[Unit], attempt: Attempt) -> list[PartOf]:
     """The ops as parts in their order: the longest runs between those that no pipeline takes."""
-    found = _halved(list(ops), attempt)
+    parts: list[PartOf] = []
+    for own, run in groupby(ops, is_own):
+        some = list(run)
+        parts += [([unit], attempt([unit])) for unit in some] if own else _longest(some, attempt)
+    return parts
+
+
+def _longest(ops: list[Unit], attempt: Attempt) -> list[PartOf]:
+    found = _halved(ops, attempt)
     parts: list[PartOf] = []
     for taken, run in groupby(found, lambda part: isinstance(part[1], Lowered) or part[1] is FREE):
         some = list(run)
