@@ -1,0 +1,186 @@
+"""TFLOP/s of `gemm` for sm_90a with an epilogue, beside cuBLAS and PyTorch's compiled epilogue.
+
+    python bench/hopper_fused.py --prepare build/fused    # here: cubins; needs MLIR and ptxas
+    python bench/hopper_fused.py --run build/fused        # there: needs PyTorch, cuda-python, NVML
+
+Square products of random normal f16 operands: bias + gelu (with erf), residual + relu, both to f16,
+and a scale and e4m3. PyTorch's is `torch.compile` of the same expression; if it has no compiler
+there, the row is eager and says so. Rates as in `hopper.py`. Results are compared with PyTorch's.
+
+Exit status: 0, 1 a wrong result, 2 no GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from matmul_warp import Bench, as_tuples
+
+TARGET = "sm_90a"
+SIZES = (4096, 8192)
+SCALE = 1 / 64
+PROGRAM = """
+#all = affine_map<(m, n) -> (m, n)>
+#column = affine_map<(m, n) -> (n)>
+func.func @fused(%a: tensor<{n}x{n}xf16>, %b: tensor<{n}x{n}xf16>{more}) -> tensor<{n}x{n}x{out}> {{
+  %f0 = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<{n}x{n}xf32>
+  %init = linalg.fill ins(%f0 : f32) outs(%empty : tensor<{n}x{n}xf32>) -> tensor<{n}x{n}xf32>
+  %sum = linalg.matmul ins(%a, %b : tensor<{n}x{n}xf16>, tensor<{n}x{n}xf16>)
+      outs(%init : tensor<{n}x{n}xf32>) -> tensor<{n}x{n}xf32>
+  %to = tensor.empty() : tensor<{n}x{n}x{out}>
+  %y = linalg.generic
+      {{indexing_maps = [#all, {maps}#all], iterator_types = ["parallel", "parallel"]}}
+      ins(%sum{names} : tensor<{n}x{n}xf32>{types}) outs(%to : tensor<{n}x{n}x{out}>) {{
+  ^bb0(%s: f32{scalars}, %o: {out}):
+{body}
+    linalg.yield %t : {out}
+  }} -> tensor<{n}x{n}x{out}>
+  return %y : tensor<{n}x{n}x{out}>
+}}
+"""
+GELU = """
+    %r2 = arith.constant 0.7071067811865476 : f32
+    %half = arith.constant 0.5 : f32
+    %one = arith.constant 1.0 : f32
+    %x = arith.addf %s, %e : f32
+    %i = arith.mulf %x, %r2 : f32
+    %erf = math.erf %i : f32
+    %p = arith.addf %erf, %one : f32
+    %h = arith.mulf %x, %half : f32
+    %g = arith.mulf %h, %p : f32
+    %t = arith.truncf %g : f32 to f16"""
+RELU = """
+    %w = arith.extf %e : f16 to f32
+    %x = arith.addf %s, %w : f32
+    %g = arith.maximumf %x, %f0 : f32
+    %t = arith.truncf %g : f32 to f16"""
+QUANTISE = f"""
+    %k = arith.constant {SCALE} : f32
+    %g = arith.mulf %s, %k : f32
+    %t = arith.truncf %g : f32 to f8E4M3FN"""
+EPILOGUES = {"bias + gelu": "f16", "residual + relu": "f16", "fp8": "f8E4M3FN"}
+
+
+def program(name: str, n: int) -> str:
+    """The product with that epilogue."""
+    other = {"bias + gelu": f"tensor<{n}xf32>", "residual + relu": f"tensor<{n}x{n}xf16>"}.get(name)
+    element = "f32" if name == "bias + gelu" else "f16"
+    return PROGRAM.format(
+        n=n,
+        out=EPILOGUES[name],
+        body={"bias + gelu": GELU, "residual + relu": RELU, "fp8": QUANTISE}[name],
+        more=f", %other: {other}" if other else "",
+        names=", %other" if other else "",
+        types=f", {other}" if other else "",
+        scalars=f", %e: {element}" if other else "",
+        maps={"bias + gelu": "#column, ", "residual + relu": "#all, "}.get(name, ""),
+    )
+
+
+def prepare(folder: Path) -> int:
+    """Cubins and launches."""
+    import tcir
+
+    folder.mkdir(parents=True, exist_ok=True)
+    kernels = []
+    for number, name in enumerate(EPILOGUES):
+        for n in SIZES:
+            kernel = tcir.compile(program(name, n), "gemm", target=TARGET)
+            file = f"fused_{n}_{number}.cubin"
+            (folder / file).write_bytes(kernel.cubin)
+            launch = asdict(kernel.launch_config)
+            kernels.append({"n": n, "name": name, "file": file, "launch": launch})
+            print(f"{file}: {name}, grid {kernel.launch_config.grid}")
+    (folder / "kernels.json").write_text(json.dumps(kernels, indent=1) + "\n")
+    return 0
+
+
+def run(folder: Path, repeats: int) -> int:
+    """Prints the table; see the module's text."""
+    from tcir import runtime
+    from tcir.errors import Error
+    from tcir.program.launch import Launch
+    from tcir.runtime.launching import launch_pointers
+
+    try:
+        gpu = runtime.device()
+    except Error as error:
+        print(f"hopper_fused: {error}")
+        return 2
+    import torch
+
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+    print(f"{gpu}, driver {gpu.driver}, PyTorch {torch.__version__}")
+    bench, wrong = Bench(repeats), 0
+
+    def gelu(a: Any, b: Any, other: Any) -> Any:
+        return torch.nn.functional.gelu((a @ b).float() + other).half()
+
+    def relu(a: Any, b: Any, other: Any) -> Any:
+        return torch.relu((a @ b) + other)
+
+    def quantise(a: Any, b: Any, other: Any) -> Any:
+        return ((a @ b).float() * SCALE).to(torch.float8_e4m3fn)
+
+    theirs = {"bias + gelu": gelu, "residual + relu": relu, "fp8": quantise}
+    print(f"{'':40} {'rest':>7} {'of it':>6} {'held':>7} {'of it':>6} clock and power, held")
+    for kernel in as_tuples(json.loads((folder / "kernels.json").read_text())):
+        n, name = kernel["n"], kernel["name"]
+        a, b = (torch.randn(n, n, device="cuda").half() for _ in range(2))
+        other = torch.randn(n, device="cuda")
+        if name == "residual + relu":
+            other = torch.randn(n, n, device="cuda").half()
+        kind = torch.float8_e4m3fn if name == "fp8" else torch.float16
+        out = torch.empty(n, n, device="cuda", dtype=kind)
+        eager, how = theirs[name], "compiled"
+        compiled: Callable[..., Any] = torch.compile(eager)
+        try:
+            compiled(a, b, other)
+        except Exception as error:  # whatever PyTorch's compiler lacks there
+            compiled, how = eager, f"eager ({type(error).__name__})"
+        first = bench.rate("", lambda: compiled(a, b, other), 2 * n**3)  # noqa: B023
+        cubin = (folder / kernel["file"]).read_bytes()
+        sizes = Launch(**kernel["launch"])
+        pointers = [t.data_ptr() for t in ((a, b, out) if name == "fp8" else (a, b, other, out))]
+
+        def ours(sizes: Any = sizes, cubin: bytes = cubin, at: Any = pointers) -> None:
+            launch_pointers(sizes, cubin, at, gpu, torch.cuda.current_stream().cuda_stream)
+
+        rate = bench.rate("", ours, 2 * n**3)
+        for row, each in ((f"PyTorch, {how}", first), ("gemm", rate)):
+            print(
+                f"{n:6} {name:16} {row:16} {each.rest:7.1f} {each.rest / first.rest:6.3f} "
+                f"{each.lasting:7.1f} {each.lasting / first.lasting:6.3f} {each.gpu}",
+                flush=True,
+            )
+        want = eager(a.float(), b.float(), other.float()).float()
+        error = float((out.float() - want).norm() / want.norm())
+        if not error < (4e-2 if name == "fp8" else 2e-3):
+            wrong += 1
+            print(f"WRONG: {name}: error {error:g}")
+    return 1 if wrong else 0
+
+
+def main() -> int:
+    """See the module's text."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--prepare", type=Path, metavar="DIR")
+    parser.add_argument("--run", type=Path, metavar="DIR")
+    parser.add_argument("--repeats", type=int, default=15)
+    options = parser.parse_args()
+    if options.prepare:
+        return prepare(options.prepare)
+    if options.run:
+        return run(options.run, options.repeats)
+    parser.error("expected --prepare DIR or --run DIR")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+"""Kernels of gemm and conv-implicit-gemm for sm_90a as bundles: do a Hopper GPU's bits equal the
+machine's? In `test/`:
+
+    python -m hopper.pipeline_bits build/kit    # here: MLIR, ptxas; the machine says what is right
+    python build/kit/run.py                     # there: cuda-python, numpy
+
+The cases of `endtoend.test_gemm_wgmma` and `test_conv_wgmma` that the machine runs in seconds, on
+whole numbers and on random floats.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from endtoend import test_conv_wgmma, test_gemm_wgmma
+from endtoend.cases import CONVS
+
+from tcir.ptxrun.program_bundle import pack_program
+from tcir.runtime.bundle import carry, check_new
+
+TARGET = test_gemm_wgmma.TARGET
+MOST = 48 << 20
+"""Multiplications."""
+
+
+def cases() -> Iterator[tuple[str, str, str, dict[str, Any]]]:
+    """Name, text, pipeline and its options."""
+    for number, case in enumerate(test_gemm_wgmma.CASES):
+        text, options = case.values
+        if "512x512" not in text and "1024x" not in text:
+            yield f"gemm{number:02}", text, "gemm", options
+    for number, conv in enumerate(test_conv_wgmma.CASES):
+        _, _, out = conv.shapes
+        if conv not in CONVS[:4] and out[1] * out[2] * conv.r * conv.s * conv.c * conv.k < MOST:
+            yield f"conv{number:02}", conv.text(), test_conv_wgmma.PIPELINE, {}
+    for number, fused in enumerate(test_conv_wgmma.FUSED.values()):
+        yield f"fused{number}", fused.linalg(), test_conv_wgmma.PIPELINE, {}
+
+
+def main(folder: Path) -> None:
+    """Writes the kit."""
+    check_new(folder)
+    for name, text, pipeline, options in cases():
+        for inputs in ("integers", "random"):
+            if inputs == "random" and "xi8>" in text:
+                continue
+            pack_program(
+                folder / f"{name}-{inputs}", text, pipeline, name=name, inputs=inputs,
+                target=TARGET, **options,
+            )  # fmt: skip
+            print(f"{name}-{inputs}", flush=True)
+    carry(folder)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
