@@ -188,5 +188,9 @@ def plans(shape: ConvShape) -> Iterator[OffsetPlan]:
 
 
 def _parts(extent: int) -> list[int]:
-    sizes = {ceil_div(extent, parts) for parts in range(1, extent + 1)}
-    return sorted(size for size in sizes if size <= TMEM_LANES)
+    """Sizes of at most the lanes that cut `extent` into equal parts, but for the last."""
+    return [
+        size
+        for size in range(1, min(extent, TMEM_LANES) + 1)
+        if ceil_div(extent, ceil_div(extent, size)) == size
+    ]

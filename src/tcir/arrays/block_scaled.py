@@ -57,12 +57,12 @@ def block_scaled_matmul(
     right, right_scales = _operand(function, "b", b)
     vector = len(right.shape) < len(left.shape)
     operands = [left, left_scales, right, right_scales]
-    factors = global_scales or _global_scales(a, b)
+    factors = _global_scales(a, b) if global_scales is None else _two(global_scales)
     if factors is not None:
         for name, factor in zip("ab", factors, strict=True):
             operands.append(function.argument(f"{name}_global", np.float32(factor)))
     some = int(factors is not None)
-    element = element_of("block_scaled_matmul", out or "f32", RESULTS)
+    element = element_of("block_scaled_matmul", "f32" if out is None else out, RESULTS)
     follows = bias is not None or residual is not None or activation is not None
     rows = left.shape[:-1] if vector else (*left.shape[:-1], *right.shape[-2:-1])
     sums = function.op(
@@ -75,7 +75,8 @@ def block_scaled_matmul(
         "f32" if follows else element,
     )
     result = finish(function, sums, element, bias, residual, activation) if follows else sums
-    chosen = pipeline or ("gemv-padded-n" if vector else "gemm")
+    usual = "gemv-padded-n" if vector else "gemm"
+    chosen = usual if pipeline is None else pipeline
     return build(function, (result,), chosen, target, options)
 
 
@@ -97,6 +98,18 @@ def _operand(function: Function, name: str, given: Scaled) -> tuple[Value, Value
             f"[..., K / block], got {list(values[0].shape)} and {list(values[1].shape)}"
         )
     return values
+
+
+def _two(given: object) -> tuple[float, float]:
+    """The global scales that a caller gave."""
+    try:
+        left, right = (float(each) for each in given)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        raise InputError(
+            "block_scaled_matmul: global_scales: expected two numbers, that of a and that of b, "
+            f"got {given!r}"
+        ) from None
+    return left, right
 
 
 def _global_scales(a: Scaled, b: Scaled) -> tuple[float, float] | None:

@@ -72,7 +72,7 @@ def conv2d(
     )
     start = function.zeros((image.shape[0], *sizes, taps.shape[3]), "f32")
     sums = function.linalg("conv_2d_nhwc_hwcf", (padded, taps), start, attributes)
-    element = element_of("conv2d", out or "f32", RESULTS)
+    element = element_of("conv2d", "f32" if out is None else out, RESULTS)
     result = finish(function, sums, element, bias, residual, activation)
     return build(function, (result,), pipeline, target, options)
 

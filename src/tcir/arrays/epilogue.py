@@ -48,7 +48,7 @@ def finish(
 
     bias: of the last dimension; residual: of the shape of the sums; both f32, f16 or bf16
     """
-    if activation is not None and activation not in ACTIVATIONS:
+    if activation is not None and not (isinstance(activation, str) and activation in ACTIVATIONS):
         raise InputError(
             f"{function.name}: activation: expected {', '.join(ACTIVATIONS)} or None, "
             f"got {activation!r}"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tcir.arrays.text import Function, Value
+from tcir.errors import InputError
 from tcir.interp.types import Array
 from tcir.kernel import Kernel
 from tcir.session.entry import compile as compile_program
@@ -34,8 +35,14 @@ class ArrayKernel(Kernel):
         Executes the PTX on the simulated machine; options and errors are those of calling a
         `Kernel`. The shapes and types are fixed.
         """
-        results = [np.zeros(spec.shape, spec.dtype) for spec in self.signature.outputs]
-        self(*(inputs or self.arrays), *results, **options)
+        try:
+            results = [np.zeros(spec.shape, spec.dtype) for spec in self.signature.outputs]
+            self(*(inputs or self.arrays), *results, **options)
+        except MemoryError as error:
+            raise InputError(
+                f"@{self.name}: expected arrays that this computer has memory to execute, got "
+                f"{error}; compile and launch need none of it"
+            ) from error
         return results[0] if len(results) == 1 else tuple(results)
 
     def validate(self, **settings: Any) -> Report:

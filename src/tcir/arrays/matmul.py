@@ -51,7 +51,9 @@ def matmul(
         )
     whole = left.element == "i8"
     element = element_of(
-        "matmul", out or ("i32" if whole else "f32"), ("i32",) if whole else RESULTS
+        "matmul",
+        ("i32" if whole else "f32") if out is None else out,
+        ("i32",) if whole else RESULTS,
     )
     start = function.zeros((*left.shape[:-1], right.shape[-1]), "i32" if whole else "f32")
     name = "matmul" if len(left.shape) == 2 else "batch_matmul"

@@ -111,7 +111,7 @@ def element_of(function: str, out: DTypeLike | str, legal: Sequence[str]) -> str
     """The MLIR name of a result's type; InputError if it is none of `legal`."""
     try:
         name = NAMES[np.dtype(DTYPES.get(str(out), out))]
-    except (TypeError, KeyError):
+    except (TypeError, ValueError, KeyError):
         name = str(out)
     if name not in legal:
         raise InputError(f"{function}: out: expected one of {', '.join(legal)}, got {name}")

@@ -68,7 +68,7 @@ def parse_options(cls: type[Any], text: str, owner: str) -> Any:
 
 
 def make_options(cls: type[Any], values: dict[str, Any], owner: str) -> Any:
-    """An instance of dataclass `cls`; values given as text are read by the field's type."""
+    """An instance of dataclass `cls`; each value, or its text, is read by the field's type."""
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}
     hints = typing.get_type_hints(cls)
     read: dict[str, Any] = {}
@@ -80,11 +80,8 @@ def make_options(cls: type[Any], values: dict[str, Any], owner: str) -> Any:
             raise UnknownNameError(
                 f"'{owner}' has no option '{_spelling(key)}'; its options are: {allowed}{near}"
             )
-        read[key] = (
-            _read(hints[key], value, f"option '{_spelling(key)}' of '{owner}'")
-            if isinstance(value, str)
-            else value
-        )
+        text = value if isinstance(value, str) else "none" if value is None else _write(value)
+        read[key] = _read(hints[key], text, f"option '{_spelling(key)}' of '{owner}'")
     missing = [
         _spelling(f.name)
         for f in fields.values()

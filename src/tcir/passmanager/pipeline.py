@@ -353,4 +353,11 @@ def as_pipeline(value: Pipeline | str | Iterable[Pass | str], **options: Any) ->
         )
     if isinstance(value, Pipeline):
         return value
-    return Pipeline.parse(value) if isinstance(value, str) else Pipeline(value)
+    if isinstance(value, str):
+        return Pipeline.parse(value)
+    if not isinstance(value, list | tuple | Iterator):
+        raise InputError(
+            "pipeline: expected a name, 'builtin.module(...)', or a list of passes, got "
+            f"{type(value).__name__}"
+        )
+    return Pipeline(value)

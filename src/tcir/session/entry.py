@@ -13,7 +13,7 @@ from tcir.program.inputs import Kind
 from tcir.program.signature import signature_of
 from tcir.program.source import load_module, mlir_context
 from tcir.session.kept import find_kernel, is_ours, keep_kernel, kernel_key
-from tcir.session.session import Session, Watcher
+from tcir.session.session import Session, Watcher, check_name
 from tcir.session.tuning import tuned_pipeline
 from tcir.target import DEFAULT_TARGET
 from tcir.validation.report import Line, Report
@@ -86,6 +86,7 @@ def compile(
     ``tune=True`` the options that are left out are those that ``tc-bench sweep`` found fastest for
     this program, pipeline and target; `report.notes` say which, or that there was no sweep.
     """
+    check_name(target)
     steps = as_pipeline(pipeline, **options)
     store = user_store()
     settings = Settings(

@@ -212,7 +212,7 @@ class Session:
 
 def check_name(target: str) -> None:
     """UnknownNameError for what is no target."""
-    if target not in TARGETS:
+    if not isinstance(target, str) or target not in TARGETS:
         raise UnknownNameError(f"expected a target out of {', '.join(TARGETS)}, got '{target}'")
 
 
