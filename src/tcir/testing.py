@@ -1,0 +1,56 @@
+"""Assertions for tests of kernels on a machine with a GPU of their target."""
+
+from __future__ import annotations
+
+import re
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.errors import InputError
+from tcir.interp import OutputSpec
+from tcir.kernel import Kernel
+
+Array = NDArray[Any]
+_UNWRITTEN = 0xA5
+"""Bytes of results before a launch; the machine reports elements that nothing writes."""
+
+
+def assert_same_as_gpu(kernel: Kernel, *inputs: Array, order_seed: int | None = None) -> None:
+    """AssertionError unless a GPU gives the bits that the simulated machine gives for `inputs`.
+
+    Inputs are numpy arrays of the kernel's shapes and types; results get memory of their own.
+    order_seed: of the machine's asynchronous operations, whose order must not matter. InputError
+    for a kernel with approximate functions, whose bits no document fixes; without a GPU of the
+    target what `tcir.runtime.launch` raises.
+    """
+    approximate = re.search(r"^\s*(?:@\S+\s+)?(\w+\.approx\S*)", kernel.ptx, re.MULTILINE)
+    if approximate:
+        raise InputError(
+            f"@{kernel.name}: expected a kernel whose bits are fixed, got {approximate[1]} (PTX "
+            "ISA gives it an error, no bits); tc-run PROGRAM --bundle DIR compares with a bound"
+        )
+    wanted, got = ([_result(each) for each in kernel.signature.outputs] for _ in range(2))
+    kernel(*inputs, *wanted, order_seed=order_seed)
+    kernel.launch(*inputs, *got)
+    for number, (ours, theirs) in enumerate(zip(wanted, got, strict=True)):
+        off = (_bytes(ours) != _bytes(theirs)).any(axis=-1)
+        if off.any():
+            first = np.unravel_index(int(off.argmax()), ours.shape)
+            at = ", ".join(map(str, first))
+            raise AssertionError(
+                f"@{kernel.name}: result {number}[{at}]: the machine gives {ours[first]}, the GPU "
+                f"{theirs[first]}; {int(off.sum())} of {off.size} elements differ"
+            )
+
+
+def _result(spec: OutputSpec) -> Array:
+    size = prod(spec.shape) * spec.dtype.itemsize
+    return np.full(size, _UNWRITTEN, np.uint8).view(spec.dtype).reshape(spec.shape)
+
+
+def _bytes(array: Array) -> Array:
+    """A row of bytes for each element."""
+    return np.frombuffer(array.tobytes(), np.uint8).reshape(array.size, array.itemsize)
