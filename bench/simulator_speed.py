@@ -7,8 +7,9 @@ The 56x56x64 -> 56x56x64 convolution (pipeline ``conv-shift-reuse``), a square f
 (``matmul``; ``--matmul``: 1024^3, 2048^3 and 4096^3 only), and kernels without tensor cores
 (``simt.cu``, compiled by the bundled nvcc; ``--simt``: these only). ``--before``: in front of each
 row the same with the machine of another source tree (``git worktree add OTHER REVISION``), behind
-it the ratio of CPU seconds. ``--memory``: the peak of 64 CTAs of a product and of all 4096.
-``--growth``: time by CTAs of that product, hazards on, and by processes (``jobs``) of all of them.
+it the ratio of CPU seconds. ``--memory``: the peak of 64 CTAs of a product and of all of them.
+``--growth``: time by CTAs of that product, hazards on, and by processes (``jobs``) of all of them,
+by the clock and by CPU seconds of this process and its workers, as idle cores could give.
 Beside them, in the same run and where jax is installed in the same environment (``pip install jax
 absl-py``), JAX's Pallas Mosaic GPU interpret mode on the same product, in the largest size that
 ends within ``--jax-limit`` seconds; our machine runs that size too. Where triton is installed, its
@@ -30,6 +31,7 @@ import dataclasses
 import importlib
 import importlib.metadata
 import importlib.util
+import math
 import multiprocessing
 import os
 import pstats
@@ -61,16 +63,23 @@ TARGETS = {
 }
 """Seconds that a product of a size may take, by hazards (targets of this project, 2 idle cores)."""
 FLAT = 1.1
-"""Target: the peak memory of 4096 CTAs is at most that of 64, with the same arrays, times this."""
+"""Target: the peak memory of all CTAs is at most that of 64, with the same arrays, times this."""
 JAX_RATIO = 10.0
 """Target: at least so many times the mma FLOP/s of JAX's interpreter."""
 JAX_SIZES = (512, 1024, 2048)
+
+
+def _workers() -> float:
+    """CPU seconds of the processes that this one has waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 @dataclass
 class Result:
     """One row. flop: of the problem, 2 per multiply-add; work that tiles add is not counted.
 
+    cpu: of this process; workers: CPU seconds of those that it started and that have ended.
     instructions: warp instructions; None where the interpreter has none. problem: what is wrong.
     """
 
@@ -79,6 +88,7 @@ class Result:
     flop: float
     seconds: float = 0.0
     cpu: float = 0.0
+    workers: float = 0.0
     peak_mib: float = 0.0
     instructions: int | None = None
     problem: str = ""
@@ -91,9 +101,10 @@ class Result:
 
     def measure(self, run: Callable[[], Any]) -> Any:
         """What ``run()`` returns; notes wall and CPU seconds, and the process's peak memory."""
-        before, start = time.process_time(), time.perf_counter()
+        before, others, start = time.process_time(), _workers(), time.perf_counter()
         value = run()
         self.seconds, self.cpu = time.perf_counter() - start, time.process_time() - before
+        self.workers = _workers() - others
         self.peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         return value
 
@@ -175,15 +186,15 @@ def matmul(size: int, depth: int | None = None) -> Job:
 
 
 def part(job: Job, ctas: int) -> Job:
-    """Of a product of 4096 CTAs those of the first columns."""
+    """Of a product those of the first columns."""
     x, y, z = job.launch.grid
-    if x * y * z != 4096 or ctas % x:
-        raise SystemExit(f"expected a grid of 4096 CTAs, got {job.launch.grid}")
     rows = ctas // x
+    if z != 1 or ctas % x or y % rows:
+        raise SystemExit(f"expected a grid of which {ctas} CTAs are columns, got {job.launch.grid}")
     expected = job.expected.copy()
     expected[:, expected.shape[1] * rows // y :] = np.nan
     return dataclasses.replace(
-        job, name=f"{job.name}, {ctas} CTAs", flop=job.flop * ctas / 4096, expected=expected,
+        job, name=f"{job.name}, {ctas} CTAs", flop=job.flop * rows / y, expected=expected,
         launch=dataclasses.replace(job.launch, grid=(x, rows, z)),
     )  # fmt: skip
 
@@ -396,18 +407,25 @@ def growth() -> int:
     """Prints seconds by CTAs of a grid, then by processes."""
     print(HEADER)
     job, first = matmul(8192, 128), 0.0
-    sizes = [(ctas, 1) for ctas in (64, 256, 1024, 4096)]
-    sizes += [(4096, jobs) for jobs in (2, 4, 8, 16) if jobs <= (os.cpu_count() or 1)]
-    whole = 0.0
+    every = math.prod(job.launch.grid)
+    sizes = [(ctas, 1) for ctas in (64, 256, 1024, every)]
+    sizes += [(every, jobs) for jobs in (2, 4, 8, 16) if jobs <= (os.cpu_count() or 1)]
+    whole = whole_cpu = 0.0
     for ctas, jobs in sizes:
         row = alone(on_machine, part(job, ctas), "report", jobs)
         if isinstance(row, str) or row.problem:
             print(row)
             return 1
-        first, whole = first or row.seconds / ctas, row.seconds if jobs == 1 else whole
+        first = first or row.seconds / ctas
+        if jobs == 1:
+            whole, whole_cpu = row.seconds, row.cpu
         words = f"{1000 * row.seconds / ctas:.2f} ms a CTA, {first * ctas / row.seconds:.1f} x 64's"
         if jobs > 1:
-            words = f"{jobs} processes: {whole / row.seconds:.2f} x one"
+            idle = row.cpu + row.workers / jobs
+            words = (
+                f"{jobs} processes: {whole / row.seconds:.2f} x one; of CPU seconds, "
+                f"{row.cpu:.2f} + {row.workers:.2f} / {jobs}: {whole_cpu / idle:.2f} x"
+            )
         print(f"{row}  {words}", flush=True)
     return 0
 
@@ -416,10 +434,11 @@ def memory(before: Path | None) -> int:
     """Prints the peak of few and of many CTAs with the same arrays."""
     print(HEADER)
     job, good = matmul(8192, 128), True
+    every = math.prod(job.launch.grid)
     for source in (None,) if before is None else (before, None):
         for hazards in ("off", "report"):
             peaks = []
-            for ctas in (64, 4096):
+            for ctas in (64, every):
                 row = alone(on_machine, part(job, ctas), hazards, source=source)
                 print(f"{row}{'  before' * (source is not None)}", flush=True)
                 if isinstance(row, str) or row.problem:
@@ -428,7 +447,7 @@ def memory(before: Path | None) -> int:
             ratio = peaks[1] / peaks[0]
             good &= source is not None or ratio <= FLAT
             verdict = "met" if ratio <= FLAT else "MISSED"
-            print(f"peak memory, 4096 CTAs / 64 CTAs = {ratio:.2f}  {verdict}: {FLAT}")
+            print(f"peak memory, {every} CTAs / 64 CTAs = {ratio:.2f}  {verdict}: {FLAT}")
     return 0 if good else 1
 
 
