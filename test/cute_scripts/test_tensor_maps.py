@@ -60,7 +60,7 @@ def test_maps_that_were_seen(kinds: int, size: int, columns: int, dtype: str, sw
     [
         written(0x240392 | 1 << 11, 4, 32),  # an interleave
         written(0x240392 | 1 << 15, 4, 32),
-        written(0x240692, 4, 32),  # an element behind those that were seen
+        written(0x240612, 4, 32),  # an element behind those that were seen
         written(0x240391, 4, 32),  # not tiled
         written(0x240392, 4, 32, w7=1),
         written(0x240392, 4, 32, w13=0x1F00_0001),

@@ -88,10 +88,11 @@ def _failed(script: str, error: Exception, cause: Exception | None) -> int:
     origin = type(error).__module__.split(".")[0]
     if cause is not None and origin == "cutlass":
         return failed(script, cause.with_traceback(error.__traceback__))
-    if origin not in ("cutlass", "cuda"):
-        return failed(script, error)
     said = re.sub(r"\x1b\[\d+m", "", str(error)).strip()
-    if origin == "cuda" or "cudaError" in said or "NVIDIA driver" in said:
+    of_torch = origin == "torch" and said.startswith("CUDA error")
+    if origin not in ("cutlass", "cuda") and not of_torch:
+        return failed(script, error)
+    if origin != "cutlass" or "cudaError" in said or "NVIDIA driver" in said:
         first = said.splitlines()[0] if said else type(error).__name__
         frames = traceback.extract_tb(error.__traceback__)
         line = next((f.line for f in reversed(frames) if f.filename == script), "")

@@ -38,6 +38,7 @@ def stand_ins(memory: Memory) -> Iterator[StandIn]:
     for name, values in {
         "cuInit": (), "cuDeviceGetCount": (1,), "cuDeviceGet": (driver.CUdevice(0),),
         "cuCtxGetCurrent": (context,), "cuDevicePrimaryCtxRetain": (context,),
+        "cuCtxCreate": (context,), "cuCtxGetDevice": (driver.CUdevice(0),),
         "cuCtxSetCurrent": (), "cuCtxSynchronize": (), "cuStreamCreate": (stream,),
         "cuStreamSynchronize": (), "cuStreamDestroy": (), "cuDriverGetVersion": (VERSION,),
     }.items():  # fmt: skip

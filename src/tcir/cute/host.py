@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
 import cutlass
+import cutlass.cute.testing
 import cutlass.testing
 
 from tcir.cute.bindings import stand_ins
@@ -56,6 +57,7 @@ def simulated(launches: Launches, memory: Memory) -> Iterator[None]:
             *stand_ins(memory),
             (cutlass.utils, "HardwareInfo", Hardware),
             (cutlass.testing, "benchmark", benchmark),
+            (cutlass.cute.testing, "benchmark", benchmark),
         ):
             stack.enter_context(patch.object(owner, name, value))
         if importlib.util.find_spec("torch") is not None:

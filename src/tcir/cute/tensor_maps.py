@@ -14,8 +14,9 @@ from tcir.errors import LaunchError
 from tcir.machine.tma.tensor_map import TYPES, TensorMap
 
 MAP_BYTES = 128
-_ELEMENTS = list(TYPES)[:11]
-"""By number, as tensormap.replace has them; those behind were not seen."""
+_ELEMENTS = [*list(TYPES)[:11], "u4_align8b"]
+"""By number: eleven as tensormap.replace has them, and packed elements of 4 bits; others were not
+seen."""
 _SWIZZLES = ("NONE", "32B", "64B", "128B")
 _MARK = 0xF | 1 << 18
 _TILED, _TF32, _WIDE = 2 | 1 << 18, 1 << 16, 1 << 21

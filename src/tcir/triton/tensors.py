@@ -19,6 +19,8 @@ FLOATS = {
     torch.bfloat16: ml_dtypes.bfloat16,
     torch.float8_e4m3fn: ml_dtypes.float8_e4m3fn,
     torch.float8_e5m2: ml_dtypes.float8_e5m2,
+    torch.float8_e8m0fnu: ml_dtypes.float8_e8m0fnu,
+    torch.float4_e2m1fn_x2: np.uint8,
 }
 """Types that torch does not hand to numpy."""
 SCALARS: dict[str, Callable[[float], np.generic]] = {
