@@ -1,4 +1,4 @@
-"""A short one-way form of ``tc`` IR for reading; nothing parses it.
+"""A short form of ``tc`` IR for reading; `tcir.dialect.read_pretty` reads it back.
 
 Python-defined ops print in MLIR's generic form, which repeats every type. `pretty` prints the
 module as MLIR does and then rewrites the lines of ``tc`` ops and the spelling of ``tc`` types::
@@ -6,7 +6,8 @@ module as MLIR does and then rewrites the lines of ``tc`` ops and the spelling o
     "tc.mma"(%0, %4, %7, %true) {a_slice = 0 : i64, ashift = true, b_slice = 1 : i64} : (…) -> ()
     tc.mma %0, %4[j=0], %7[j=1] acc=%true .ashift
 
-Values keep MLIR's names, so both forms can be read together. Anything else is printed as by MLIR.
+Values keep MLIR's names, or at least its numbers, so both forms can be read together. Anything else
+is printed as by MLIR.
 """
 
 from __future__ import annotations
@@ -24,19 +25,55 @@ _SHAPED = re.compile(r'!tc\.(smem|tmem)<array<i64: ([\d, ]+)>, (\w+)(?:, "(\w+)"
 _STAGED = re.compile(
     r'!tc\.(staged|fragment)<array<i64: ([\d, ]+)>, (\w+), "(\w+)", (?:array<i64: (.*?)>|"(.*?)")>'
 )
+BARE = re.compile(r"(?!(?:-?\d+|true|false|unit)$)[\w.+\-]+")
+"""Strings without quotes."""
 _ELIDED = 16
-"""Element count above which MLIR elides dense constants."""
+"""Element count above which reports elide dense constants."""
+HEADED = ("tc.role", "tc.epilogue", "tc.fragment_epilogue", "tc.one_thread")
+"""Ops with a body, whose arguments stand behind their own."""
 
 
-def pretty(module: Any) -> str:
-    """The short form of ``module`` (an `ir.Module`, or an operation)."""
-    return "".join(f"{line}\n" for line, _ in pretty_lines(module))
+NOUNS = {
+    "tc.make_tensor_map": "map",
+    "tc.mbarrier_init": "bar",
+    "tc.smem_tile": "smem",
+    "tc.tmem_alloc": "tmem",
+    "tc.tmem_tile": "columns",
+    "tc.tmem_ld": "rows",
+}
+"""What results are called; of other ops as the op is."""
 
 
-def pretty_lines(module: ir.Module | ir.Operation) -> list[tuple[str, Op | None]]:
+def pretty(module: Any, elided: int | None = None, *, named: bool = False) -> str:
+    """The short form of ``module`` (an `ir.Module`, or an operation).
+
+    elided: the number of elements above which constants are without them; named: results of ours
+    are called by what they are and MLIR's number, ``%bar6``
+    """
+    lines = pretty_lines(module, elided)
+    return "".join(
+        f"{line}\n" for line in (_named(lines) if named else (each for each, _ in lines))
+    )
+
+
+def _named(lines: list[tuple[str, Op | None]]) -> Iterator[str]:
+    names: dict[str, str] = {}  # regions beside each other use the same numbers
+    for line, op in lines:
+        results = re.match(r"\s*(%\S+(?:, %\S+)*) = ", line)
+        for number in re.findall(r"%\d+", results[1]) if results else ():
+            names.pop(number, None)
+            if op is not None:
+                noun = NOUNS.get(op.OPERATION_NAME, op.OPERATION_NAME.rpartition(".")[2])
+                names[number] = f"%{noun}{number[1:]}"
+        yield re.sub(r"%\d+\b", lambda found: names.get(found[0], found[0]), line)
+
+
+def pretty_lines(
+    module: ir.Module | ir.Operation, elided: int | None = _ELIDED
+) -> list[tuple[str, Op | None]]:
     """The lines of `pretty`, each with the op of ours that begins on it."""
     operation = getattr(module, "operation", module)
-    lines = operation.get_asm(large_elements_limit=_ELIDED).splitlines()
+    lines = operation.get_asm(large_elements_limit=elided).splitlines()
     ours = re.compile(rf'^(\s*)((?:%\S+ = )?)"((?:{"|".join(DIALECTS)})\.\w+)"\(([^()]*)\)')
     ops = _tc_ops(operation)
     out: list[tuple[str, Op | None]] = []
@@ -44,8 +81,8 @@ def pretty_lines(module: ir.Module | ir.Operation) -> list[tuple[str, Op | None]
     for line in lines:
         op = None
         if roles and line.startswith(f"{roles[-1]}^bb0(") and out[-1][0].endswith("{"):
-            names = ", ".join(re.findall(r"(%\w+): ", line))
-            out[-1] = (out[-1][0].removesuffix("{") + f"({names}) {{", out[-1][1])
+            header = _types(line.strip().removeprefix("^bb0").removesuffix(":"))
+            out[-1] = (out[-1][0].removesuffix("{") + f"{header} {{", out[-1][1])
             continue
         if roles and line.startswith(roles[-1] + "})"):
             line = roles.pop() + "}"
@@ -55,7 +92,7 @@ def pretty_lines(module: ir.Module | ir.Operation) -> list[tuple[str, Op | None]
                 return [(each, None) for each in lines]  # not understood: as MLIR prints it
             if as_declared(op):
                 line = match[1] + match[2] + _short(op, match[4])
-                if match[3] in ("tc.role", "tc.epilogue", "tc.fragment_epilogue"):
+                if match[3] in HEADED:
                     roles.append(match[1])
         out.append((_types(line), op))
     return out
@@ -117,8 +154,10 @@ class _Names(dict[str, str]):
 def _attribute(attribute: Any) -> str:
     if isinstance(attribute, ir.BoolAttr):
         return "true" if attribute.value else "false"
-    if isinstance(attribute, ir.IntegerAttr | ir.StringAttr):
-        return str(attribute.value)
+    if isinstance(attribute, ir.IntegerAttr):
+        return str(attribute.value if str(attribute.type) == "i64" else attribute)
+    if isinstance(attribute, ir.StringAttr):
+        return attribute.value if BARE.fullmatch(attribute.value) else str(attribute)
     if isinstance(attribute, ir.DenseI64ArrayAttr):
         return "[" + ", ".join(map(str, attribute)) + "]"
     return str(attribute)
@@ -131,13 +170,21 @@ def _short(op: Op, operands: str) -> str:
     shown = form(names) if callable(form) else form.format_map(names) or _operands(names)
     text = f"{name} {shown}".rstrip() + names.rest()
     results = ", ".join(str(r.type) for r in op.results)
-    text += f" : {results}" if results and name not in _KNOWN else ""
+    text += f" : {results}" if results and name not in KNOWN else ""
     return text + " {" if len(op.regions) else text
 
 
-_KNOWN = ("tc.make_tensor_map", "tc.tmem_alloc", "tc.slot")
+KNOWN = ("tc.make_tensor_map", "tc.tmem_alloc", "tc.slot")
 """Ops whose result type is redundant."""
 
 
 def _operands(names: _Names) -> str:
-    return ", ".join(value for group in names.groups.values() for value in group)
+    fields = ext.partition_fields(type(names.op)._fields)[0]
+    groups = {f.name for f in fields if f.variadicity.name != "single"}
+    if len(groups) < 2:
+        return ", ".join(value for group in names.groups.values() for value in group)
+    single = [
+        value for name, group in names.groups.items() if name not in groups for value in group
+    ]
+    rest = [f" {name}({names[name]})" for name in names.groups if name in groups if names[name]]
+    return ", ".join(single) + "".join(rest)

@@ -7,7 +7,7 @@
 // CHECK-NEXT: "tc.element"(%arg1) {map = #map} : (tensor<192xf32>) -> f32
 // CHECK: "tc.yield"(%{{.*}}) : (f16) -> ()
 // CHECK-NEXT: }) : (tensor<256x192xf32>) -> tensor<256x192xf16>
-// PRETTY: tc.epilogue %arg0 : tensor<256x192xf16> (%[[SUM:.*]]) {
+// PRETTY: tc.epilogue %arg0 : tensor<256x192xf16> (%[[SUM:.*]]: f32) {
 // PRETTY-NEXT: %[[B:.*]] = tc.element %arg1 map=affine_map<(d0, d1) -> (d1)> : f32
 // PRETTY-NEXT: arith.addf %[[SUM]], %[[B]]
 // PRETTY: tc.yield

@@ -48,7 +48,7 @@ module {
   func.func @f(%arg0: index, %arg1: memref<4xf32>) attributes {tc.kernel} {
     %c0 = arith.constant 0 : index
     %0 = tc.mbarrier_init arrivals=1 : ring<4 x mbarrier>
-    tc.role mma warps=[4] threads=one (%arg2) {
+    tc.role mma warps=[4] threads=one (%arg2: index) {
       scf.for %arg3 = %c0 to %arg0 step %arg0 {
         %2 = tc.smem_tile tag=a : smem<64x64xf16 MN 128B>
       }
@@ -57,7 +57,7 @@ module {
         "foo.yield"() : () -> ()
       }) : () -> tmem<128x64xbf16>
     }
-    tc.role epilogue warps=[0, 1] threads=warp (%arg2) {
+    tc.role epilogue warps=[0, 1] threads=warp (%arg2: index) {
     }
     return
   }

@@ -26,6 +26,7 @@ INTERNAL = {
     "NoReplay": "the launch runs without lockstep",
     "Left": "a CTA that runs on the machine, not in lockstep with the leader",
     "Divergence": "a mistake in lockstep: a warning, and the launch runs without it",
+    "UnreadableError": "becomes an MLIRError at the line",
     "NotNative": "numpy replays what a CTA did, not compiled kernels",
 }
 """Control flow: never leaves the function that catches it."""

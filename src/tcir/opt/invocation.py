@@ -204,7 +204,8 @@ class _ChunkRun(Watcher):
         if emit == "pretty":
             from tcir.dialect.pretty import pretty
 
-            return pretty(module).encode()
+            elided = self.arguments.mlir_elide_elementsattrs_if_larger
+            return pretty(module, elided, named=True).encode()
         if self.signature is not None:
             from tcir.program.launch_table import launch_table
 

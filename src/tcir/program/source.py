@@ -135,11 +135,8 @@ def parse_module(chunk: Chunk, context: Any) -> Any:
     """The module of a chunk, its locations naming the file; MLIRError on malformed text."""
     from tcir._mlir import ir
 
-    try:
-        module = ir.Module.parse(chunk.text, context)
-    except ir.MLIRError:
-        _name_pretty(chunk, context)
-        raise
+    text = _generic(chunk, context) if _PRETTY.search(chunk.text) else chunk.text
+    module = ir.Module.parse(text, context)
     _name_locations(module, chunk.name)
     if "dense_resource<" in chunk.text:
         from tcir.program.resources import resolve_resources
@@ -152,19 +149,22 @@ def parse_module(chunk: Chunk, context: Any) -> Any:
 _PRETTY = re.compile(r"^\s*(?:%[^=\n]*= )?(tc\.\w+) ", re.MULTILINE)
 
 
-def _name_pretty(chunk: Chunk, context: Any) -> None:
-    """A diagnostic at the first op in the form of ``--emit=pretty``, which MLIR cannot read."""
+def _generic(chunk: Chunk, context: Any) -> str:
+    """Text in the form of ``--emit=pretty`` as MLIR reads it; diagnostics of what cannot be."""
     from tcir._mlir import ir
+    from tcir.dialect.read_pretty import UnreadableError, read_pretty
 
-    found = _PRETTY.search(chunk.text)
-    if found is None:
-        return
-    start = found.start(1)
-    line, column = chunk.text.count("\n", 0, start) + 1, start - chunk.text.rfind("\n", 0, start)
-    ir.Location.file(chunk.name, line, column, context).emit_error(
-        f'expected "{found[1]}"(...) with its operands in parentheses, got the form of '
-        "--emit=pretty, which is for people to read; --emit=mlir writes what can be read back"
-    )
+    try:
+        return read_pretty(chunk.text)
+    except UnreadableError as error:
+        place = ir.Location.file(chunk.name, error.line, 1, context)
+        place.emit_error(f"form of --emit=pretty: {error}")
+        raise ir.MLIRError("cannot be read", []) from None
+    except ir.MLIRError as error:
+        for each in error.error_diagnostics:
+            _, line, column = position(each.location)
+            ir.Location.file(chunk.name, line, column, context).emit_error(each.message)
+        raise
 
 
 def _name_locations(module: Any, name: str) -> None:
