@@ -27,7 +27,9 @@ MORE = [
     Conv(1, 14, 15, 32, 72, 3, 3, SAME_3x3, filter="fhwc", element="i8", out="i32"),
     Conv(1, 14, 15, 32, 72, 3, 3, SAME_3x3, filter="fhwc", element="f32"),
 ]
-CASES = [*CONVS, *(each.conv for each in (*TAILS, *STEPS)), *MORE]
+LAYERS = [*CONVS[:4], MORE[0]]
+"""From PTX only: each level takes minutes."""
+CASES = [*CONVS[4:], *(each.conv for each in (*TAILS, *STEPS)), *MORE[1:]]
 
 
 def options_of(conv: Conv) -> list[Any]:
@@ -41,6 +43,17 @@ def test_every_level(conv: Conv, orders: int) -> None:
     """Every level, and the PTX beside numpy."""
     kernel = tcir.compile(conv.text(), PIPELINE, target=TARGET, validate=True, orders=2)
     kernel.report.check()
+    beside_numpy(kernel, conv, orders)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("conv", LAYERS, ids=lambda conv: conv.name)
+def test_layers(conv: Conv) -> None:
+    beside_numpy(tcir.compile(conv.text(), PIPELINE, target=TARGET), conv, 2)
+
+
+def beside_numpy(kernel: tcir.Kernel, conv: Conv, orders: int) -> None:
     x_shape, w_shape, _ = conv.shapes
     x, w = integers(x_shape, conv.elements[0], 1), integers(w_shape, conv.elements[1], 2)
     want = convolution(conv, x, w)
@@ -54,7 +67,7 @@ def test_every_level(conv: Conv, orders: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{"n_tile": 24}, {"n_tile": 256, "stages": 2}], ids=str)
 def test_tiles(options: dict[str, Any]) -> None:
-    text = CONVS[3].text()
+    text = CONVS[11].text()
     tcir.compile(text, PIPELINE, target=TARGET, validate=True, **options).report.check()
 
 
