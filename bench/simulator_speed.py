@@ -8,8 +8,9 @@ The 56x56x64 -> 56x56x64 convolution (pipeline ``conv-shift-reuse``), a square f
 (``simt.cu``, compiled by the bundled nvcc; ``--simt``: these only). ``--before``: in front of each
 row the same with the machine of another source tree (``git worktree add OTHER REVISION``), behind
 it the ratio of CPU seconds. ``--memory``: the peak of 64 CTAs of a product and of all of them.
-``--growth``: time by CTAs of that product, hazards on, and by processes (``jobs``) of all of them,
-by the clock and by CPU seconds of this process and its workers, as idle cores could give.
+``--growth``: time by CTAs of that product, and by processes (``jobs``) of it, of square products in
+lockstep and of a product by pairs of CTAs, which run one after the other; hazards on, by the clock
+and by CPU seconds of this process and its workers, as idle cores could give.
 Beside them, in the same run and where jax is installed in the same environment (``pip install jax
 absl-py``), JAX's Pallas Mosaic GPU interpret mode on the same product, in the largest size that
 ends within ``--jax-limit`` seconds; our machine runs that size too. Where triton is installed, its
@@ -64,6 +65,8 @@ TARGETS = {
 """Seconds that a product of a size may take, by hazards (targets of this project, 2 idle cores)."""
 FLAT = 1.1
 """Target: the peak memory of all CTAs is at most that of 64, with the same arrays, times this."""
+PROCESSES = 1.7
+"""Target: the speed of two processes in that of one, for CTAs that run one after the other."""
 JAX_RATIO = 10.0
 """Target: at least so many times the mma FLOP/s of JAX's interpreter."""
 JAX_SIZES = (512, 1024, 2048)
@@ -183,6 +186,15 @@ def matmul(size: int, depth: int | None = None) -> Job:
         program = program.replace(name, "x".join(map(str, shape)))
     name = f"matmul {size}^3 f16 (matmul)" if depth == size else f"matmul {size}^2 x {depth} f16"
     return compiled(name, program, "matmul", product, 2.0 * size * size * depth)
+
+
+def pairs() -> Job:
+    """A product by pairs of CTAs, which run one after the other: clusters are not in lockstep."""
+    program = MATMUL
+    for name, shape in ("MxK", "2048x1024"), ("KxN", "1024x2048"), ("MxN", "2048x2048"):
+        program = program.replace(name, shape)
+    name = "pairs 2048^2 x 1024 f16"
+    return compiled(name, program, "gemm{cta-group=2}", product, 2.0 * 2048 * 2048 * 1024)
 
 
 def part(job: Job, ctas: int) -> Job:
@@ -404,30 +416,43 @@ def triton_row() -> Result | None:
 
 
 def growth() -> int:
-    """Prints seconds by CTAs of a grid, then by processes."""
+    """Prints seconds by CTAs of a grid, then by processes: of pairs, and of grids in lockstep."""
     print(HEADER)
-    job, first = matmul(8192, 128), 0.0
-    every = math.prod(job.launch.grid)
-    sizes = [(ctas, 1) for ctas in (64, 256, 1024, every)]
-    sizes += [(every, jobs) for jobs in (2, 4, 8, 16) if jobs <= (os.cpu_count() or 1)]
-    whole = whole_cpu = 0.0
-    for ctas, jobs in sizes:
-        row = alone(on_machine, part(job, ctas), "report", jobs)
+    times = by_processes(pairs())
+    last = matmul(8192, 128)
+    for ctas in (64, 256, 1024):
+        row = alone(on_machine, part(last, ctas), "report", 1)
         if isinstance(row, str) or row.problem:
             print(row)
             return 1
-        first = first or row.seconds / ctas
+        print(f"{row}  {1000 * row.seconds / ctas:.2f} ms a CTA", flush=True)
+    others = [by_processes(job) for job in (matmul(2048), matmul(4096), last)]
+    if times is None or None in others:
+        return 1
+    print(f"pairs of CTAs: two processes {times:.2f} x one, target {PROCESSES}")
+    return 0 if times >= PROCESSES else 1
+
+
+def by_processes(job: Job) -> float | None:
+    """Prints rows of one process and of more: how much faster two are, None if one has failed."""
+    whole = whole_cpu = times = 0.0
+    for jobs in [n for n in (1, 2, 4, 8, 16) if n <= (os.cpu_count() or 1)]:
+        row = alone(on_machine, job, "report", jobs)
+        if isinstance(row, str) or row.problem:
+            print(row)
+            return None
+        words = ""
         if jobs == 1:
             whole, whole_cpu = row.seconds, row.cpu
-        words = f"{1000 * row.seconds / ctas:.2f} ms a CTA, {first * ctas / row.seconds:.1f} x 64's"
-        if jobs > 1:
+        else:
             idle = row.cpu + row.workers / jobs
             words = (
                 f"{jobs} processes: {whole / row.seconds:.2f} x one; of CPU seconds, "
                 f"{row.cpu:.2f} + {row.workers:.2f} / {jobs}: {whole_cpu / idle:.2f} x"
             )
+            times = times or whole / row.seconds
         print(f"{row}  {words}", flush=True)
-    return 0
+    return times
 
 
 def memory(before: Path | None) -> int:
