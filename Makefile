@@ -33,7 +33,7 @@ test-all: $(STAMP) ## all tests
 
 test-modes: $(STAMP) ## the machine's quick tests in every mode: no lockstep, no compiled code, two processes
 	for mode in apart together interpreted jobs; do \
-	    "$(BIN)/python" -m pytest -q -m "not slow" --mode=$$mode --timeout=1800 \
+	    "$(BIN)/python" -m pytest -q -n $(JOBS) -m "not slow" --mode=$$mode --timeout=1800 \
 	        test/corpus test/machine test/ptx test/hopper || exit 1; \
 	done
 
