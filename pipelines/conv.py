@@ -6,6 +6,7 @@ from tcir.passes.conv.tile_conv import TileConv
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.parts.convolution import ConvOptions, raise_convolution
 from tcir.pipelines.parts.tile_to_llvm import tile_to_llvm
+from tcir.target import targets_with
 
 
 def build(options: ConvOptions) -> Pipeline:
@@ -19,9 +20,10 @@ register_pipeline(
     NamedPipeline(
         name="conv",
         doc="2-D convolution by the schedule that the cost model finds cheapest among the legal "
-        "ones; a remark shows the table.",
+        "ones; a remark shows the table. For sm_90a conv-implicit-gemm.",
         options=ConvOptions,
         accepted_forms=("what conv-shift-reuse, conv-smem-offset or conv-implicit-gemm accept",),
         build=build,
+        targets=tuple(targets_with("tcgen05") + targets_with("wgmma")),
     )
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tcir.passes.conv.tile_conv import TileConv
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines import gemm
+from tcir.target import targets_with
 
 
 @dataclass(frozen=True)
@@ -32,5 +33,6 @@ register_pipeline(
         options=LayersOptions,
         accepted_forms=("what gemm accepts, and what conv accepts; several of both",),
         build=build,
+        targets=tuple(targets_with("tcgen05") + targets_with("wgmma")),
     )
 )

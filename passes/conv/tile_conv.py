@@ -7,10 +7,13 @@ from typing import ClassVar
 
 from tcir._mlir import func, ir
 from tcir.passes.build.diagnostics import match_failure
+from tcir.passes.build.gpu_module import target_of
 from tcir.passes.conv.schedules import Schedules, table, tiling_pass
 from tcir.passes.conv.sources import find_convolutions
+from tcir.passes.conv.tile_conv_implicit_gemm import TileConvImplicitGemm
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
+from tcir.target import TARGETS
 
 UNSETTLED = (
     "halo=refresh is no candidate: it rests on answers about the hardware that no document "
@@ -32,7 +35,8 @@ class TileConv(Pass):
 
     After: the program of ``tile-conv-shift-reuse``, ``tile-conv-implicit-gemm``, …, and a remark
     with the table of candidates. Schedules that depend on an assumption (halo=refresh) are not
-    candidates. Each convolution of a module has its own. Preserves what that pass preserves.
+    candidates. Each convolution of a module has its own. For sm_90a, without tensor memory, it is
+    ``tile-conv-implicit-gemm``. Preserves what that pass preserves.
     """
 
     name: ClassVar[str] = "tile-conv"
@@ -40,8 +44,13 @@ class TileConv(Pass):
     others: bool = False
 
     def run(self, module: ir.Module) -> None:
+        wgmma = TARGETS[target_of(module)].wgmma
         for source in find_convolutions(module, self.name, self.others):
             op = source.op
+            if wgmma:
+                remark(op, "chose conv-implicit-gemm: the others need tensor memory")
+                _alone(module, source.function, TileConvImplicitGemm(n_tile=self.n_tile))
+                continue
             schedules = Schedules(op, self.n_tile)
             ranked = schedules.ranked()
             best = ranked[0]

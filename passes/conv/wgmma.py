@@ -91,6 +91,14 @@ def as_matrix(tensor: ir.Value) -> ir.Value:
     return memref.collapse_shape(kind, tensor, [PIXEL, [CHANNEL]])
 
 
+def _as_vector(tensor: ir.Value) -> ir.Value:
+    """A memref as one of rank 1, or of rank 0 as it is."""
+    if tensor.type.rank < 2:
+        return tensor
+    kind = ir.MemRefType.get([prod(tensor.type.shape)], tensor.type.element_type)
+    return memref.collapse_shape(kind, tensor, [list(range(tensor.type.rank))])
+
+
 def _epilogue(
     after: tc.EpilogueOp, arguments: list[ir.Value], sums: ir.Value, place: list[ir.Value],
     past: ir.StringAttr,
@@ -100,23 +108,23 @@ def _epilogue(
     zero = ir.AffineConstantExpr.get(0)
     tensors, maps = {}, []
     for each in after.elements:
-        *of_pixel, last = each.dims or [None]
-        memory, of_row = argument(arguments, each.tensor), []
-        if len(of_pixel) == len(PIXEL):
-            memory = as_matrix(memory)
-            of_row = [row if of_pixel == PIXEL else zero]
-        if of_pixel not in ([], [None] * len(PIXEL), PIXEL) or last not in (None, CHANNEL):
+        memory, dims = argument(arguments, each.tensor), each.dims
+        several = [dim for dim, size in zip(dims, memory.type.shape, strict=True) if size > 1]
+        if dims[:-1] == PIXEL and dims[-1] in (None, CHANNEL):
+            memory, places = as_matrix(memory), [row, column if dims[-1] == CHANNEL else zero]
+        elif several in ([], [CHANNEL]):
+            memory, places = _as_vector(memory), [column if several else zero][: len(dims)]
+        else:
             raise match_failure(
                 each,
                 f"expected an element of each pixel and channel, of each channel, or of all, got "
-                f"dimensions {each.dims} of NHWC (pixels are rows of a matrix on sm_90a, whose "
+                f"dimensions {dims} of NHWC (pixels are rows of a matrix on sm_90a, whose "
                 "images have no index of their own); broadcast it to the shape of the result, or "
                 "take target sm_100a",
                 SMALLEST_CONV,
             )
         tensors[each.tensor] = memory
-        of_column = [column if last == CHANNEL else zero] if each.dims else []
-        maps.append(ir.AffineMap.get(2, 0, [*of_row, *of_column]))
+        maps.append(ir.AffineMap.get(2, 0, places))
     out = fragment_epilogue(after, tensors, sums, place, past)
     made = out.owner.opview
     reads = [op for op in made.body.blocks[0] if isinstance(op, tc.ElementOp)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -105,6 +106,13 @@ def test_epilogues(name: str) -> None:
     kernel = tcir.compile(text, PIPELINE, target=TARGET, validate=True, orders=2)
     kernel.report.check()
     assert len(kernel.launches.launches) == 1
+
+
+@pytest.mark.parametrize("name", ["conv_1x1", pytest.param("conv_bn", marks=pytest.mark.slow)])
+def test_layers_of_importers(name: str) -> None:
+    """`layers` lowers convolutions for sm_90a; conv_bn has a bias of [1, C, 1, 1]."""
+    text = (Path(__file__).parent / "layers" / f"{name}.mlir").read_text()
+    tcir.compile(text, "layers", target=TARGET, validate=True).report.check()
 
 
 def test_a_scale_of_each_image_is_refused() -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch.utils._pytree import TreeSpec, tree_unflatten
 
@@ -13,7 +12,8 @@ from tcir.errors import InputError
 from tcir.kernel import Kernel
 from tcir.program.inputs import Kind
 from tcir.session.entry import validate as validate_program
-from tcir.torch.tensors import array_of, tensor_of
+from tcir.torch.exported import weights_of
+from tcir.torch.tensors import run
 from tcir.validation.report import Report
 
 
@@ -43,23 +43,25 @@ class Table(tuple[Part, ...]):
 
 
 class KernelModule(torch.nn.Module):
-    """A part, run by its kernel on the simulated machine."""
+    """A part, run by its kernel: on the simulated machine, or on the GPU that its inputs are on."""
 
     def __init__(self, kernel: Kernel, several: bool) -> None:
         super().__init__()
         self.kernel, self.several = kernel, several
 
     def forward(self, *inputs: torch.Tensor) -> object:
-        results = [np.zeros(spec.shape, spec.dtype) for spec in self.kernel.signature.outputs]
-        self.kernel(*map(array_of, inputs), *results)
-        tensors = tuple(map(tensor_of, results))
+        tensors = tuple(run(self.kernel, inputs))
         return tensors if self.several else tensors[0]
 
 
 class Compiled(torch.nn.Module):
     """The module: call it as the one that it was made from, with tensors of the same shapes.
 
-    table: what became of each op; kernels: those of the lowered parts, in their order
+    With tensors of the CPU its kernels run on the simulated machine. With tensors of a GPU of the
+    target, after `.to(device)`, which moves the weights, they are launched, on the current stream.
+
+    module: whose weights they read; table: what became of each op; kernels: those of the lowered
+    parts, in their order
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class Compiled(torch.nn.Module):
         graph: torch.fx.GraphModule,
         parts: Sequence[Part],
         inputs: Sequence[torch.Tensor],
-        weights: Mapping[str, torch.Tensor],
+        module: torch.nn.Module,
         results: TreeSpec,
         target: str,
     ) -> None:
@@ -75,7 +77,7 @@ class Compiled(torch.nn.Module):
         self.graph, self.table, self.target = graph, Table(parts), target
         self.kernels = [part.kernel for part in parts if part.kernel is not None]
         self._results = results
-        self._weights = list(weights.values())
+        self.module = module
         self._shapes = [(tuple(each.shape), each.dtype) for each in inputs]
 
     def forward(self, *inputs: torch.Tensor) -> object:
@@ -88,7 +90,7 @@ class Compiled(torch.nn.Module):
                 f"{_words(got)}: shapes are fixed in a kernel; compile again for others"
             )
         with torch.no_grad():
-            flat = self.graph(*inputs, *self._weights)
+            flat = self.graph(*inputs, *weights_of(self.module).values())
         return tree_unflatten(flat, self._results)
 
     def validate(

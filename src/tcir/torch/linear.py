@@ -12,6 +12,7 @@ from tcir.errors import InputError
 from tcir.torch.compiled import Compiled
 from tcir.torch.entry import compile
 from tcir.torch.exported import DECOMPOSITIONS
+from tcir.torch.tensors import target_of
 
 ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "none": lambda x: x,
@@ -47,14 +48,14 @@ class _Layer(torch.nn.Module):
         return in_aten(x, weight, bias, self.activation)
 
 
-@torch.library.custom_op("tcir::linear", mutates_args=(), device_types="cpu")
+@torch.library.custom_op("tcir::linear", mutates_args=(), device_types=("cpu", "cuda"))
 def linear(
     x: torch.Tensor,
     weight: torch.Tensor,
     bias: torch.Tensor | None = None,
     activation: str = "none",
 ) -> torch.Tensor:
-    """act(x @ weight.T + bias) on the simulated machine; compiled once for all x of a shape.
+    """act(x @ weight.T + bias), simulated or on a GPU of a target; compiled once for each shape.
 
     x: [..., K], weight: [N, K], bias: [N], all of f16, bf16 or f32 (multiplied as tf32).
     InputError for what `layers` does not lower.
@@ -82,7 +83,8 @@ def linear(
             "tcir.linear: expected tensors of one type out of float16, bfloat16, float32: what the "
             f"tensor core multiplies, got {kinds}"
         )
-    result = _compiled(tuple((tuple(each.shape), each.dtype) for each in given), activation)(*given)
+    shapes = tuple((tuple(each.shape), each.dtype) for each in given)
+    result = _compiled(shapes, activation, target_of(given))(*given)
     assert isinstance(result, torch.Tensor)
     return result
 
@@ -101,10 +103,12 @@ DECOMPOSITIONS[torch.ops.tcir.linear.default] = in_aten
 
 
 @lru_cache(maxsize=64)
-def _compiled(given: tuple[tuple[tuple[int, ...], torch.dtype], ...], activation: str) -> Compiled:
+def _compiled(
+    given: tuple[tuple[tuple[int, ...], torch.dtype], ...], activation: str, target: str
+) -> Compiled:
     """The kernel for arguments of these shapes and types."""
     examples = [torch.zeros(shape, dtype=kind) for shape, kind in given]
-    compiled = compile(_Layer(activation).eval(), examples)
+    compiled = compile(_Layer(activation).eval(), examples, target=target)
     left = [part for part in compiled.table if part.kernel is None]
     if left:
         raise InputError(f"tcir.linear: expected a layer that `layers` lowers, got {left[0]}")
@@ -112,7 +116,7 @@ def _compiled(given: tuple[tuple[tuple[int, ...], torch.dtype], ...], activation
 
 
 class Linear(torch.nn.Linear):
-    """`torch.nn.Linear` followed by an activation, as one kernel on the simulated machine.
+    """`torch.nn.Linear` followed by an activation, as one kernel, simulated or on a GPU.
 
     Its state is that of `torch.nn.Linear`: `load_state_dict` takes the same names. It has no
     gradients.

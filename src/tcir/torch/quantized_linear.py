@@ -20,9 +20,8 @@ from tcir.arrays.quantised_linear import (
     scales_shape,
 )
 from tcir.errors import InputError
-from tcir.target import DEFAULT_TARGET
 from tcir.torch.lowering import OWN, Lowered
-from tcir.torch.tensors import array_of, tensor_of
+from tcir.torch.tensors import array_of, run, target_of
 
 KINDS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32"}
 SCALES = {"ue4m3": torch.float8_e4m3fn, "ue8m0": torch.float8_e8m0fnu}
@@ -41,7 +40,7 @@ class _Layer(NamedTuple):
     activation: str
 
 
-@torch.library.custom_op("tcir::quantized_linear", mutates_args=(), device_types="cpu")
+@torch.library.custom_op("tcir::quantized_linear", mutates_args=(), device_types=("cpu", "cuda"))
 def quantized_linear(
     x: torch.Tensor,
     weight: torch.Tensor,
@@ -52,16 +51,16 @@ def quantized_linear(
     format: str = "nvfp4",
     activation: str = "none",
 ) -> torch.Tensor:
-    """act(alpha * (quantise(norm * x) @ weight.T) + bias) on the simulated machine.
+    """act(alpha * (quantise(norm * x) @ weight.T) + bias), simulated or on a GPU.
 
     x: [..., K] of f16, bf16 or f32, widened to f32 before the launches; the others as
     `QuantizedLinear` has them. InputError for what it does not multiply.
     """
     layer = _layer_of(x, weight, weight_scale, alpha, norm, bias, format, activation)
-    kernel = _compiled(layer, DEFAULT_TARGET.name)
+    kernel = _compiled(layer, target_of([x]))
     given = (x.reshape(-1, x.shape[-1]).float(), norm, weight, weight_scale, alpha, bias)
-    arrays = [array_of(each) for each in given if each is not None]
-    return tensor_of(kernel.run(*arrays)).reshape(*x.shape[:-1], weight.shape[0])
+    (result,) = run(kernel, [each for each in given if each is not None])
+    return result.reshape(*x.shape[:-1], weight.shape[0])
 
 
 @quantized_linear.register_fake

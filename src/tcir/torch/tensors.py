@@ -1,11 +1,17 @@
-"""Tensors of the CPU as arrays, and back, without copies where they are contiguous."""
+"""Tensors as the memory of kernels, without copies where they are contiguous."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import ml_dtypes
+import numpy as np
 import torch
 
+from tcir.errors import InputError
 from tcir.interp.types import Array
+from tcir.kernel import Kernel
+from tcir.target import DEFAULT_TARGET, TARGETS
 
 # Types that numpy has not, by integers of their size.
 _BITS = {
@@ -33,3 +39,50 @@ def tensor_of(array: Array) -> torch.Tensor:
         return torch.from_numpy(array)
     bits = array.view("int16" if array.itemsize == 2 else "uint8")
     return torch.from_numpy(bits).view(_TORCH[dtype])
+
+
+def run(kernel: Kernel, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """The kernel's results: launched where its arguments are on a GPU, else simulated.
+
+    InputError for tensors of several devices, and for a GPU of another target than the kernel's.
+    """
+    specs = kernel.signature.outputs
+    devices = {each.device for each in tensors}
+    if len(devices) > 1:
+        raise InputError(
+            f"@{kernel.name}: expected tensors of one device, got {', '.join(map(str, devices))}: "
+            "move the module and its inputs to the same one, with .to(device)"
+        )
+    device = devices.pop() if devices else torch.device("cpu")
+    if device.type == "cpu":
+        arrays = [np.zeros(spec.shape, spec.dtype) for spec in specs]
+        kernel(*map(array_of, tensors), *arrays)
+        return list(map(tensor_of, arrays))
+    results = [torch.empty(s.shape, dtype=_kind(s.dtype), device=device) for s in specs]
+    kernel.launch(*(each.detach().contiguous() for each in tensors), *results)
+    return results
+
+
+def target_of(tensors: Sequence[torch.Tensor]) -> str:
+    """The target of kernels for these tensors: of the GPU that they are on; the default's on the
+    CPU. InputError for other devices."""
+    device = tensors[0].device if tensors else torch.device("cpu")
+    if device.type == "cpu":
+        return DEFAULT_TARGET.name
+    if device.type == "cuda":
+        major, minor = torch.cuda.get_device_capability(device)
+        found = [name for name in TARGETS if name.rstrip("a") == f"sm_{major}{minor}"]
+        if found:
+            return found[-1]
+        got = f"{torch.cuda.get_device_name(device)} (sm_{major}{minor})"
+    else:
+        got = str(device)
+    raise InputError(
+        f"expected tensors of the CPU, which the simulated machine takes, or of a GPU of "
+        f"{', '.join(TARGETS)}, got tensors of {got}; move them with .cpu()"
+    )
+
+
+def _kind(dtype: np.dtype[np.generic]) -> torch.dtype:
+    """PyTorch's name of an element type."""
+    return tensor_of(np.zeros((), dtype)).dtype
