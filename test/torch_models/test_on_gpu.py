@@ -52,7 +52,7 @@ def error(got: object, model: nn.Module, x: torch.Tensor) -> float:
     """Relative to the largest element of the result in f64."""
     right = copy.deepcopy(model).double()(x.double()).detach()
     assert isinstance(got, torch.Tensor) and got.device == x.device
-    return float((got.double() - right).abs().max() / right.abs().max())
+    return float((got.detach().double() - right).abs().max() / right.abs().max())
 
 
 @needs_gpu
@@ -100,9 +100,9 @@ def test_compiled_for_the_gpu_of_its_inputs() -> None:
 def test_layer_and_op() -> None:
     layer = tcir.torch.Linear(256, 512, activation="relu", dtype=torch.bfloat16).eval().cuda()
     x = torch.randn(128, 256, device="cuda", dtype=torch.bfloat16)
-    right = torch.relu(x.double() @ layer.weight.double().t() + layer.bias.double())
+    right = torch.relu(x.double() @ layer.weight.double().t() + layer.bias.double()).detach()
     for got in (layer(x), torch.ops.tcir.linear(x, layer.weight, layer.bias, "relu")):
-        assert float((got.double() - right).abs().max() / right.abs().max()) < 1.5e-2
+        assert float((got.detach().double() - right).abs().max() / right.abs().max()) < 1.5e-2
 
 
 @needs_gpu
@@ -111,5 +111,5 @@ def test_another_target_than_the_gpu_s() -> None:
     model, (x,) = made(lambda: Mlp(256), torch.float16, (128, 256))
     other = "sm_100a" if target_of([x.cuda()]) != "sm_100a" else "sm_90a"
     compiled = tcir.torch.compile(model, (x,), target=other).to("cuda")
-    with pytest.raises(tcir.Error, match=other):
+    with pytest.raises(tcir.Error, match=other.removesuffix("a")):
         compiled(x.cuda())
