@@ -7,6 +7,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tcir.errors import InputError
+
 from .test_tensor import integers, run
 
 SUMS = """
@@ -99,6 +101,21 @@ def test_iterations_insert_into_what_they_share() -> None:
     want[:, 1:] = -b[:, 1:]
     assert np.array_equal(first, want)
     assert np.array_equal(second[1:8:3, 0:6:2], b[0:6:2, 1:8:3].T)
+
+
+@pytest.mark.parametrize(
+    ("edit", "to"),
+    [
+        ("%y into %p[%i, %j] [2, %n]", "%y into %p[0, %j] [2, %n]"),  # rows 0 and 1 in all of them
+        ("extract_slice %b[%i, %j] [2, %n]", "extract_slice %p[%i, 0] [2, %n]"),  # of a neighbour
+    ],
+    ids=["written twice", "read beside a write"],
+)
+def test_iterations_have_no_order(edit: str, to: str) -> None:
+    inputs = [integers((6, 8), "f32"), integers((6, 8), "f32", seed=1)]
+    assert edit in PARALLEL
+    with pytest.raises(InputError, match="depends on their order"):
+        run(PARALLEL.replace(edit, to), inputs, ((6, 8), "f32"), ((8, 6), "f32"))
 
 
 def test_an_op_without_a_rule_is_named_once_for_its_place() -> None:

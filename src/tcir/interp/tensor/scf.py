@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from tcir._mlir import ir
-from tcir.errors import IncompleteError
+from tcir.errors import IncompleteError, InputError
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.tensor.tensor import inserted, mixed
 from tcir.interp.types import Array
@@ -46,7 +46,8 @@ def scf_if(interpreter: Interpreter, op: ir.OpView, condition: Array) -> Sequenc
 
 @evaluate("scf.forall")
 def scf_forall(interpreter: Interpreter, op: ir.OpView, *_: Array) -> Sequence[Array]:
-    """One iteration after the other: they may not insert into the same elements."""
+    """One iteration after the other, first to last and last to first: a result that depends on the
+    order of iterations is an error, as nothing orders them."""
     values = interpreter.values
     lower, upper, step = (
         mixed(op, f"static{name}", operands, values)
@@ -56,10 +57,18 @@ def scf_forall(interpreter: Interpreter, op: ir.OpView, *_: Array) -> Sequence[A
             ("Step", op.dynamicStep),
         )
     )
-    outputs: Sequence[Array] = [values[each] for each in op.outputs]
-    for numbers in product(*map(range, lower, upper, step)):
-        outputs = interpreter.region(op, [*np.array(numbers, np.int64), *outputs])
-    return outputs
+    initial: Sequence[Array] = [values[each] for each in op.outputs]
+    iterations = list(product(*map(range, lower, upper, step)))
+    forth = back = initial
+    for first, last in zip(iterations, reversed(iterations), strict=True):
+        forth = interpreter.region(op, [*np.array(first, np.int64), *forth])
+        back = interpreter.region(op, [*np.array(last, np.int64), *back])
+    if any(one.tobytes() != other.tobytes() for one, other in zip(forth, back, strict=True)):
+        raise InputError(
+            "scf.forall: expected iterations that insert into elements of their own and read none "
+            "that others insert into, got a result that depends on their order"
+        )
+    return forth
 
 
 @evaluate("scf.forall.in_parallel")
