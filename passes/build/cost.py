@@ -36,8 +36,9 @@ T = TypeVar("T")
 DEFAULT = Constants(DEFAULT_TARGET.name)
 """The constants with their default answers."""
 PRICED = (
-    "clock", "cp-blocks-mma", "cp-rate", "cta-latency", "hbm", "l2-port", "ld-column", "sector",
-    "shared-port", "shift", "st-column", "tma-store-cycles-per-kb", "tma-store-latency",
+    "clock", "cp-blocks-mma", "cp-rate", "cta-latency", "hbm", "l2-port", "l2-port-large",
+    "ld-column", "sector", "shared-port", "shift", "st-column", "tma-store-cycles-per-kb",
+    "tma-store-latency",
 )  # fmt: skip
 """What `Work` and `Cost` read of the table."""
 SECTOR_BYTES = int(DEFAULT["sector"])
@@ -125,14 +126,15 @@ class Cost:
         from_l2 = work.activations * work.sectors + work.filters
         copies = work.to_tmem / c["cp-rate"]
         pipe = work.tensor_cycles + copies * c["cp-blocks-mma"] + work.shifts * c["shift"]
-        read = work.epilogue_reads / each / c["l2-port"]
+        l2_port = c.l2_port(work.stage_bytes)
+        read = work.epilogue_reads / each / l2_port
         written = c["tma-store-latency"] + c["tma-store-cycles-per-kb"] * work.stored / each / 1024
         columns = work.n_tile * c["ld-column"] + work.zeroed / each * c["st-column"]
         return Cost(
             tensor=ceil(pipe / each),
             copies=ceil(copies / each),
             shared=ceil(port / each / c["shared-port"]),
-            l2=ceil(from_l2 / each / c["l2-port"]),
+            l2=ceil(from_l2 / each / l2_port),
             epilogue=ceil(columns + read + written),
             latency=ceil(c["cta-latency"]),
             waves=ceil_div(each, DEFAULT_TARGET.sms),

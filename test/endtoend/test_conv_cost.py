@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -220,7 +221,10 @@ def test_each_constant_costs_what_it_says() -> None:
     assert cost(cp_blocks_mma="overlap").tensor == usual.tensor - 12 * 64
     assert usual.epilogue == 64 * 2 + 130 + 30 * 52  # 30 KB stored
     assert cost(ld_column="port").epilogue == usual.epilogue - 64
-    assert usual.l2 == 122880 // 64 and cost(l2_port="best").l2 == -(-122880 // 81)
+    assert usual.l2 == -(-122880 // 81) and cost(l2_port="hopper").l2 == 122880 // 64
+    large = replace(work, stage_bytes=48 << 10)
+    assert Cost.of(large, Constants("sm_100a")).l2 == -(-122880 // 62)
+    assert Cost.of(large, Constants("sm_100a", {"l2-port-large": "best"})) == usual
     assert usual.cycles == usual.tensor + usual.epilogue + 1000
     assert cost(cta_latency="loaded").cycles == usual.cycles + 660
 

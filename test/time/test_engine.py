@@ -85,10 +85,30 @@ def test_a_load_alone_and_beside_other_sms() -> None:
     warp = Warp(EventStream(), 0)
     warp.wait(warp.load(16 << 10))
     assert simulate(warp.stream, C).cycles == 460 + 16 * 6
-    assert simulate(warp.stream, C, Surroundings(active_sms=148)).cycles == 460 + 16384 / 64
+    assert simulate(warp.stream, C, Surroundings(active_sms=148)).cycles == 460 + 16384 / 81
     cold = simulate(warp.stream, C, Surroundings(148, hbm_fraction=1.0))
     assert cold.cycles == pytest.approx(460 + 16384 * 148 / (7260 / 1.85) + 937, rel=1e-6)
     assert cold.limits["HBM"] > 0.3
+
+
+@pytest.mark.parametrize(
+    ("boxes", "rate"), [([16], 81), ([16, 16], 81), ([16, 24], 71.5), ([16, 32], 62), ([96], 62)]
+)
+def test_a_large_stage_is_loaded_more_slowly(boxes: list[int], rate: float) -> None:
+    """By the loads of its CTA that one wait waits for, not by the boxes."""
+    stream = EventStream()
+    first, other = Warp(stream, 0), Warp(stream, 0, cta=1)
+    neighbour = other.load(200 << 10)
+    Warp(stream, 1).wait(*[first.load(kb << 10) for kb in boxes], neighbour)
+    (span,) = [s for s in simulate(stream, C, Surroundings(148)).spans if s.event == 1 and
+               s.track.endswith("L2 to SM")]  # fmt: skip
+    assert span.end - span.start == pytest.approx((boxes[0] << 10) / rate)
+
+
+def test_a_hopper_s_port_does_not_ask_for_stages() -> None:
+    assert Constants("sm_90").l2_port(1 << 10) == Constants("sm_90").l2_port(1 << 20) == 64
+    both = Constants("sm_100a", {"l2-port-large": "best"})
+    assert both.l2_port(1 << 10) == both.l2_port(1 << 20) == 81
 
 
 def test_short_rows_of_a_box_cost_their_sector() -> None:
@@ -97,7 +117,7 @@ def test_short_rows_of_a_box_cost_their_sector() -> None:
         warp.wait(warp.load(16 << 10, inner))
         return simulate(warp.stream, C, Surroundings(active_sms=148)).cycles
 
-    assert load(16) - load(32) == 256
+    assert load(16) - load(32) == pytest.approx(16384 / 81)
     assert load(32) == load(128)
     assert load(1024) - load(128) == 240
 

@@ -53,7 +53,7 @@ def test_what_was_executed_runs_where_its_ctas_are() -> None:
     roof = Roofline("sm_100a", {"f16": 10**9}, 10**6, executed=done)
     assert roof.concurrent_sms == 75
     assert roof.executed_limits["tensor pipe"] == pytest.approx(2 * 2000 / 1850)
-    assert roof.executed_limits["L2 to SM"] == pytest.approx(2 * 100 / 1850)
+    assert roof.executed_limits["L2 to SM"] == pytest.approx(2 * 6400 / 81 / 1850)
     assert roof.share == pytest.approx(10**9 / 8192 / CHIP / 1000 / (4000 / 1850))
     assert "as executed at least 2.16 us (tensor pipe, 75 SMs): at most 21 % of" in str(roof)
     timed = replace(roof, modelled=Modelled(10.0, "latency"))

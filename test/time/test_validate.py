@@ -36,16 +36,16 @@ def test_what_is_held_out_is_as_the_page_says(outcomes: list[Outcome]) -> None:
     held = [o for o in outcomes if not o.row.fit]
     small = Summary.of([o for o in held if not o.whole_kernel])
     whole = Summary.of([o for o in held if o.whole_kernel])
-    assert (small.rows, whole.rows) == (25, 20)
+    assert (small.rows, whole.rows) == (23, 20)
     assert small.median < 0.15 and small.maximum < 0.36
-    assert whole.median < 0.38 and whole.maximum < 0.67
+    assert whole.median < 0.40 and whole.maximum < 0.64
 
 
 def test_orderings_of_the_ladders(outcomes: list[Outcome]) -> None:
     ladders = {g: m for g, m in groups(outcomes).items() if g.startswith("ladder")}
     assert len(ladders) == 3
     wrong = {pair for members in ladders.values() for pair in inversions(members)}
-    assert wrong == {("v3 two stages", "v4 roles")}
+    assert not wrong
     for members in ladders.values():
         assert rank_correlation(*zip(*((o.row.measured, o.predicted) for o in members))) > 0.95
 

@@ -19,6 +19,9 @@ from dataclasses import dataclass, field
 from tcir.errors import LaunchError, did_you_mean
 from tcir.target import SMEM_BYTES_PER_CYCLE, TARGETS, Target
 
+SMALL_STAGE, LARGE_STAGE = 32 << 10, 48 << 10
+"""Bytes of the stages that SA's two main loops load, 64 deep, of 128x128 and of 128x256."""
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -138,7 +141,7 @@ _CONSTANTS = (
     Constant(
         "l2-port",
         "B/clk",
-        "from L2 into one SM",
+        "from L2 into one SM, in stages of up to 32 KB",
         _by(
             sm_80=_assumed(64, "as sm_90"),
             sm_90={
@@ -147,7 +150,18 @@ _CONSTANTS = (
                 "large": Figure(45, "GH, R13: 48 KiB stages"),
             },
             sm_100a={
+                "best": Figure(81, "SA: a CUTLASS main loop of 128x128", "calculated"),
+                "wide": Figure(62, "SA: a CUTLASS main loop of 128x256", "calculated"),
                 "hopper": _assumed(64, "the figure of sm_90"),
+            },
+        ),
+    ),
+    Constant(
+        "l2-port-large",
+        "B/clk",
+        "the same in stages of 48 KB and more; between them linear",
+        _by(
+            sm_100a={
                 "wide": Figure(62, "SA: a CUTLASS main loop of 128x256", "calculated"),
                 "best": Figure(81, "SA: a CUTLASS main loop of 128x128", "calculated"),
             },
@@ -548,6 +562,14 @@ class Constants:
                 f"that have: {', '.join(CONSTANTS[name].figures)}"
             )
         return figures[self.choices.get(name, next(iter(figures)))]
+
+    def l2_port(self, stage_bytes: float) -> float:
+        """B/clk from L2 into one SM, whose loads bring stages of so many bytes."""
+        small = self["l2-port"]
+        if self.target not in CONSTANTS["l2-port-large"].figures:
+            return small
+        large = (stage_bytes - SMALL_STAGE) / (LARGE_STAGE - SMALL_STAGE)
+        return small + min(max(large, 0.0), 1.0) * (self["l2-port-large"] - small)
 
     def values(self) -> dict[str, float]:
         """The numbers in force of all constants that the target has."""

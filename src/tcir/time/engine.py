@@ -7,6 +7,7 @@ modelled, from the constants of one target.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -37,6 +38,21 @@ def loaded_bytes(event: Event, sector: float) -> float:
     """Bytes that a load takes from L2: of threads, whole sectors, each once."""
     sectors = event.detail.get("sectors")
     return int(event.detail["bytes"]) if sectors is None else int(sectors) * sector
+
+
+def stages(stream: EventStream) -> dict[int, int]:
+    """By load: the bytes of the stage that it is a part of, all loads of its CTA that one wait at
+    an mbarrier waits for."""
+    found: dict[int, int] = {}
+    for event in stream:
+        if event.op == "mbarrier.wait":
+            loads = [n for n in event.after if stream[n].op in ("tma.load", "bulk.load")]
+            total = Counter[int]()
+            for n in loads:
+                total[stream[n].cta] += int(stream[n].detail["bytes"])
+            for n in loads:
+                found[n] = max(found.get(n, 0), total[stream[n].cta])
+    return found
 
 
 @dataclass(frozen=True)
@@ -101,6 +117,8 @@ class _Run:
     def __init__(self, stream: EventStream, constants: Constants, around: Surroundings) -> None:
         self.stream, self.around, self.target = stream, around, constants.target
         self.c = constants.values()
+        self.l2_port = constants.l2_port
+        self.stages = stages(stream)
         ctas = sorted({event.cta for event in stream})
         several = len(ctas) > 1
         self.sms = {cta: Sm(f"CTA {cta} " if several else "") for cta in ctas}
@@ -348,7 +366,8 @@ class _Run:
 
         Of an SM that loads alone, `latency` is all; beside others its bytes take the port's rate.
         """
-        missed, cycles = self.around.hbm_fraction, nbytes / self.c["l2-port"]
+        stage = self.stages.get(key % len(self.stream), 0)
+        missed, cycles = self.around.hbm_fraction, nbytes / self.l2_port(stage)
         start, end = self._use(lane.sm.l2, key, at, cycles)
         passed = start if self.around.active_sms == 1 else end
         if missed:
