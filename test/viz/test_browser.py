@@ -85,7 +85,16 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return dict(zip(PICTURES, found, strict=True))
 
 
-@pytest.mark.parametrize("name", PICTURES)
+TIMELINES = [name for name in PICTURES if name.startswith("timeline")]
+
+
+@pytest.mark.parametrize("name", TIMELINES)
+def test_text_of_a_timeline_is_inside(name: str, drawn: dict[str, Any]) -> None:
+    """Bars have no words."""
+    assert drawn[name]["title"] and drawn[name]["outside"] == []
+
+
+@pytest.mark.parametrize("name", [name for name in PICTURES if name not in TIMELINES])
 def test_cells_are_drawn_and_text_fits(name: str, drawn: dict[str, Any]) -> None:
     picture = drawn[name]
     assert picture["title"] and picture["keys"] >= 4
