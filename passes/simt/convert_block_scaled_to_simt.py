@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import ClassVar, TypeAlias
 
 from tcir._mlir import arith, func, ir, scf, tensor
@@ -19,12 +21,26 @@ from tcir.passes.build.diagnostics import (
 from tcir.passes.build.element_epilogue import check_elements, check_not_quantised, number_at, store
 from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.build.limits import ceil_div
-from tcir.passes.simt.decode import dot4, doubled_e2m1, floats, scale_factors, words_of
+from tcir.passes.simt.decode import (
+    dot4,
+    doubled_e2m1,
+    doubled_tables,
+    floats,
+    parts_e2m1,
+    scale_factors,
+    words_of,
+)
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import targets_with
 
 MOST_COLUMNS = 8
 """Columns of B processed by a warp at once."""
+
+MOST_COLUMNS_OF_PARTS = 2
+"""Columns up to which A in two parts (`parts_e2m1`), cheaper to decode, is worth twice the dp4a."""
+
+WHOLE = 0x4B400000
+"""The bits of 1.5 * 2^23 in f32: a small integer added to them is added to that number."""
 
 
 @register_pass
@@ -41,16 +57,19 @@ class ConvertBlockScaledToSimt(Pass):
 
     After (`llvm.func @f` in ``gpu.module @kernels``, one warp per `rows` rows)::
 
-        scf.for %chunk = %lane to K / 32 step 32 {       // 32 k of every row: 16 bytes of fp4
-          load, decode; per block: sum of its products; total += sum * sa * sb, one rounding
+        load chunk %lane                                  // 32 k of every row: 16 bytes of fp4
+        scf.for %next = %lane + 32 to K / 32 step 32 {
+          decode; per block: sum of its products; total += sum * sa * sb, one rounding
+          load chunk %next
         }
+        the same of the last chunk
         butterfly of shuffles; times alpha; round, or the body of a tc.epilogue; store
 
     Products of two e2m1 are summed as integers (dp4a on doubled values), exactly; others by fma in
-    f32, in order of k. Preserves the value of every element up to the order of the f32 sums, which
-    is fixed: k within a block, chunks of a lane, then the shuffles from distance 16 down to 1. A
-    block's sum times its scales is rounded once, with `total`, and is infinite or zero only if its
-    value is beyond f32.
+    f32, in order of k, and are not loaded ahead: their decoded values need the registers. Preserves
+    the value of every element up to the order of the f32 sums, which is fixed: k within a block,
+    chunks of a lane, then the shuffles from distance 16 down to 1. A block's sum times its scales
+    is rounded once, with `total`, and is infinite or zero only if its value is beyond f32.
     """
 
     name: ClassVar[str] = "convert-block-scaled-to-simt"
@@ -90,8 +109,11 @@ class ConvertBlockScaledToSimt(Pass):
 _Scales: TypeAlias = "list[tuple[ir.Value, ...]]"
 """Block scales, each as the factors of `scale_factors`."""
 
-_Chunk: TypeAlias = "tuple[list[ir.Value], _Scales]"
-"""Values of k, and their block scales."""
+_Chunk: TypeAlias = "tuple[list[tuple[ir.Value, ...]], _Scales]"
+"""Values of k, each word of int8 as its parts (`parts_e2m1`), and their block scales."""
+
+_Load: TypeAlias = "Callable[[ir.Value], list[ir.Value]]"
+_Add: TypeAlias = "Callable[[list[ir.Value], list[ir.Value]], list[ir.Value]]"
 
 
 @dataclass(frozen=True)
@@ -126,16 +148,15 @@ class _Side:
         offset = simt.add(simt.mul(simt.wide(batch), size), simt.wide(first))
         return elements, simt.at(self.scales, offset)
 
-    def load(
-        self, row: tuple[ir.Value, ir.Value], chunk: ir.Value, count: int
-    ) -> tuple[list[ir.Value], _Scales]:
-        """Words and scales of `count` values of k."""
+    def load(self, row: tuple[ir.Value, ir.Value], chunk: ir.Value, count: int) -> list[ir.Value]:
+        """Words of `count` values of k, and one of the codes of their scales."""
         elements, scales = row
         words = words_of(self.element, count)
         where = simt.at(elements, simt.mul(simt.wide(chunk), 4 * words))
-        return simt.load_words(where, words), self._load_scales(scales, chunk, count // self.block)
+        loaded = simt.load_words(where, words)
+        return [*loaded, self._load_scales(scales, chunk, count // self.block)]
 
-    def _load_scales(self, scales: ir.Value, chunk: ir.Value, count: int) -> _Scales:
+    def _load_scales(self, scales: ir.Value, chunk: ir.Value, count: int) -> ir.Value:
         first = simt.mul(chunk, count)
         if self.layout != "row_major":
             first = simt.add(
@@ -144,9 +165,8 @@ class _Side:
             )
         where = simt.at(scales, simt.wide(first))
         if count == 1:
-            return scale_factors(simt.load_byte(where), 1, self.scale)
-        codes = arith.ExtUIOp(integer_type(32), simt.load(where, integer_type(16))).result
-        return scale_factors(codes, 2, self.scale)
+            return simt.load_byte(where)
+        return arith.ExtUIOp(integer_type(32), simt.load(where, integer_type(16))).result
 
 
 class _Kernel:
@@ -217,29 +237,67 @@ class _Kernel:
             b.row(batch, simt.smaller(simt.add(column0, c), self.n - 1))
             for c in range(self.columns)
         ]
-        zero = simt.number(0.0)
-        chunks = simt.constant(self.k // self.count)
-        loop = scf.ForOp(lane, chunks, simt.constant(WARP), [zero] * (self.rows * self.columns))
-        with ir.InsertionPoint(loop.body):
-            chunk, *totals = loop.body.arguments
-            right = [self._decode(b, column, chunk) for column in columns]
-            if self.exact:  # products of doubled values; B's scales serve all rows
-                right = [(values, _times(scales, 0.25)) for values, scales in right]
-            for r, row in enumerate(rows):
-                left = self._decode(a, row, chunk)
-                for c in range(self.columns):
-                    place = r * self.columns + c
-                    totals[place] = self._accumulate(left, right[c], totals[place])
-            scf.YieldOp(totals)
-        totals = [simt.sum_of_lanes(total) for total in loop.results]
+        self.tables = doubled_tables() if self.exact else None
+        lines = [*((b, column) for column in columns), *((a, row) for row in rows)]
+
+        def load(chunk: ir.Value) -> list[ir.Value]:
+            return [word for side, line in lines for word in side.load(line, chunk, self.count)]
+
+        def add(words: list[ir.Value], totals: list[ir.Value]) -> list[ir.Value]:
+            return self._add(a, b, iter(words), totals)
+
+        totals = [simt.sum_of_lanes(total) for total in self._sums(lane, load, add)]
         self._store(lane, totals, factors, out, (batch, row0, column0))
 
-    def _decode(self, side: _Side, row: tuple[ir.Value, ir.Value], chunk: ir.Value) -> _Chunk:
-        """Values (int8 by four, or f32) and scales of a chunk."""
-        words, scales = side.load(row, chunk, self.count)
-        if self.exact:
-            return [four for word in words for four in doubled_e2m1(word)], scales
-        return floats(words, side.element, self.count), scales
+    def _sums(self, lane: ir.Value, load: _Load, add: _Add) -> list[ir.Value]:
+        """Sums of a lane's chunks, of which it has every 32nd."""
+        chunks = self.k // self.count
+        end, step = simt.constant(chunks), simt.constant(WARP)
+        totals = [simt.number(0.0)] * (self.rows * self.columns)
+        if not self.exact:
+            loop = scf.ForOp(lane, end, step, totals)
+            with ir.InsertionPoint(loop.body):
+                chunk, *totals = loop.body.arguments
+                scf.YieldOp(add(load(chunk), totals))
+            return list(loop.results)
+        # The next chunk is on its way while one is added.
+        words = load(lane if chunks >= WARP else simt.smaller(lane, chunks - 1))
+        loop = scf.ForOp(simt.add(lane, WARP), end, step, [*totals, *words])
+        count = len(totals)
+        with ir.InsertionPoint(loop.body):
+            chunk, *carried = loop.body.arguments
+            sums = add(carried[count:], carried[:count])
+            scf.YieldOp([*sums, *load(chunk)])
+        results = list(loop.results)
+        sums = add(results[count:], results[:count])
+        if chunks >= WARP:
+            return sums
+        has_one = simt.less(lane, chunks)
+        return [arith.SelectOp(has_one, *both).result for both in zip(sums, totals, strict=True)]
+
+    def _add(
+        self, a: _Side, b: _Side, words: Iterator[ir.Value], totals: list[ir.Value]
+    ) -> list[ir.Value]:
+        """`totals` plus the products of a chunk."""
+        right = [self._decode(b, words) for _ in range(self.columns)]
+        if self.exact:  # products of doubled values; B's scales serve all rows
+            right = [(values, _times(scales, 0.25)) for values, scales in right]
+        places = iter(totals)
+        result = []
+        for _ in range(self.rows):
+            left = self._decode(a, words, in_parts=self.columns <= MOST_COLUMNS_OF_PARTS)
+            result += [self._accumulate(left, column, next(places)) for column in right]
+        return result
+
+    def _decode(self, side: _Side, words: Iterator[ir.Value], in_parts: bool = False) -> _Chunk:
+        """Values (int8 by four, in parts if wanted, or f32) and scales of the next row."""
+        mine = list(islice(words, words_of(side.element, self.count)))
+        scales = scale_factors(next(words), self.count // side.block, side.scale)
+        if self.tables is None:
+            return [(value,) for value in floats(mine, side.element, self.count)], scales
+        if in_parts:
+            return [four for word in mine for four in parts_e2m1(word, self.tables)], scales
+        return [(four,) for word in mine for four in doubled_e2m1(word, self.tables)], scales
 
     def _accumulate(self, left: _Chunk, right: _Chunk, total: ir.Value) -> ir.Value:
         """`total` plus the chunk's products, block by block."""
@@ -248,13 +306,15 @@ class _Kernel:
         for n, (sa, sb) in enumerate(zip(a_scales, b_scales, strict=True)):
             pairs = list(zip(values, others, strict=True))[n * per_block : (n + 1) * per_block]
             if self.exact:
-                dot = simt.constant(0)
-                for x, y in pairs:
-                    dot = dot4(x, y, dot)
-                part = arith.SIToFPOp(ir.F32Type.get(), dot).result
+                plus = minus = simt.constant(WHOLE)
+                for (x, *negative), (y,) in pairs:
+                    plus = dot4(x, y, plus)
+                    for z in negative:
+                        minus = dot4(z, y, minus)
+                part = arith.SubFOp(simt.as_f32(plus), simt.as_f32(minus)).result
             else:
                 part = simt.number(0.0)
-                for x, y in pairs:
+                for (x,), (y,) in pairs:
                     part = simt.fma(x, y, part)
             *early, last = [
                 arith.MulFOp(x, y).result for x, y in zip(sa, reversed(sb), strict=True)

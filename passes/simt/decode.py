@@ -41,7 +41,33 @@ def permute(low: ir.Value, high: ir.Value, selector: ir.Value) -> ir.Value:
     return simt.asm(integer_type(32), "prmt.b32 $0, $1, $2, $3;", "=r,r,r,r", [low, high, selector])
 
 
-def doubled_e2m1(word: ir.Value) -> list[ir.Value]:
+@dataclass(frozen=True)
+class Tables:
+    """The magnitudes of `DOUBLED` as bytes, four to a word, and their negatives."""
+
+    plus: tuple[ir.Value, ir.Value]
+    minus: tuple[ir.Value, ir.Value]
+
+
+def doubled_tables() -> Tables:
+    """Both tables, to be made once."""
+    plus, minus = (
+        (_varying(_table(values[:4])), _table(values[4:]))
+        for values in (DOUBLED, tuple(-value for value in DOUBLED))
+    )
+    return Tables(plus, minus)
+
+
+def _varying(table: ir.Value) -> ir.Value:
+    """`table`, whose first byte is 0, with the top byte of the thread's number there: also 0.
+
+    prmt takes one constant. ptxas holds others that are the same for all threads in uniform
+    registers, and copies them before each prmt: an eighth of the instructions of a product.
+    """
+    return permute(table, simt.thread_index(), simt.constant(0x3217))
+
+
+def doubled_e2m1(word: ir.Value, tables: Tables) -> list[ir.Value]:
     """Eight e2m1 codes as two words of four int8: twice their values, in order of k.
 
     The codes without signs select from a table of magnitudes and from one of their negatives; the
@@ -49,20 +75,30 @@ def doubled_e2m1(word: ir.Value) -> list[ir.Value]:
     """
     codes = simt.both_bits(word, 0x77777777)
     shifted = simt.left(word, 4)
-    tables = [
-        [_table(values[:4]), _table(values[4:])]
-        for values in (DOUBLED, tuple(-value for value in DOUBLED))
-    ]
     result = []
     # Sign bits are the tops of the bytes of `word` (odd codes) and `shifted` (even ones); selector
     # 8 + n replicates the top bit of byte n of the pair.
     for half, signs in enumerate((0x9D8C, 0xBFAE)):
         selector = simt.right(codes, 16 * half)
-        magnitude, negative = (permute(low, high, selector) for low, high in tables)
+        magnitude, negative = (permute(*table, selector) for table in (tables.plus, tables.minus))
         mask = permute(word, shifted, simt.constant(signs))
         flip = simt.both_bits(simt.differing_bits(magnitude, negative), mask)
         result.append(simt.differing_bits(magnitude, flip))
     return result
+
+
+def parts_e2m1(word: ir.Value, tables: Tables) -> list[tuple[ir.Value, ir.Value]]:
+    """Eight e2m1 codes as two pairs of four int8: twice the positive values, minus twice the rest.
+
+    In order of k, each 0 where the other is not. A sign bit in prmt's selector replicates that of
+    the byte it selects, 0 for all magnitudes: no masks, half of the work of `doubled_e2m1`.
+    """
+    flipped = simt.differing_bits(word, 0x88888888)
+    first, second = (
+        (permute(*tables.plus, simt.right(word, n)), permute(*tables.plus, simt.right(flipped, n)))
+        for n in (0, 16)
+    )
+    return [first, second]
 
 
 def _table(values: tuple[int, ...]) -> ir.Value:

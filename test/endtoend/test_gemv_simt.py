@@ -11,7 +11,6 @@ import tcir
 from tcir.passes.build import simt
 from tcir.passes.simt import convert_block_scaled_to_simt as convert
 from tcir.passes.simt import convert_scales_to_simt
-from tcir.passes.simt import decode as simt_decode
 from tcir.program.memory_image import to_memory
 
 from .block_scaled_oracle import DTYPES, inputs_of, product
@@ -145,15 +144,15 @@ def test_nan_scale_reaches_its_row_only() -> None:
     assert np.isnan(_run(tcir.compile(case.op(), "gemv-simt"), list(arrays.values()))[2])
 
 
-def _swapped(word: Any) -> list[Any]:
+def _swapped(word: Any) -> Any:
     """Nibbles in the wrong order."""
     odd, even = simt.both_bits(word, 0x0F0F0F0F), simt.both_bits(word, -0x0F0F0F10)
-    return simt_decode.doubled_e2m1(simt.either_bits(simt.left(odd, 4), simt.right(even, 4)))
+    return simt.either_bits(simt.left(odd, 4), simt.right(even, 4))
 
 
 BREAKS = {
     "nibble order of A": ("convert-block-scaled-to-simt", lambda patch: patch(
-        convert._Kernel, "_decode", _decode_a_swapped)),
+        convert._Side, "load", _load_a_swapped)),
     "the scale of the next block": ("convert-block-scaled-to-simt", lambda patch: patch(
         convert._Side, "_load_scales", _next_scales)),
     "rows of a block of scales": ("convert-scales-to-simt", lambda patch: patch(
@@ -161,20 +160,19 @@ BREAKS = {
     "a padding that is not written": ("convert-scales-to-simt", lambda patch: patch(
         convert_scales_to_simt, "_convert", _no_store)),
 }  # fmt: skip
-_DECODE, _SCALES = convert._Kernel._decode, convert._Side._load_scales
+_LOAD, _SCALES = convert._Side.load, convert._Side._load_scales
 _CONVERT = convert_scales_to_simt._convert
 
 
-def _decode_a_swapped(self: Any, side: Any, row: Any, chunk: Any) -> Any:
-    words, scales = side.load(row, chunk, self.count)
-    if side.rows == self.m:
-        return [four for word in words for four in _swapped(word)], scales
-    return _DECODE(self, side, row, chunk)
+def _load_a_swapped(self: Any, row: Any, chunk: Any, count: int) -> Any:
+    *words, codes = _LOAD(self, row, chunk, count)
+    return [*(_swapped(word) if self.rows > 1 else word for word in words), codes]
 
 
 def _next_scales(self: Any, scales: Any, chunk: Any, count: int) -> Any:
-    found = _SCALES(self, scales, chunk, count)
-    return found[::-1] if self.rows > 1 else found
+    codes = _SCALES(self, scales, chunk, count)
+    swapped = simt.either_bits(simt.right(codes, 8), simt.left(simt.both_bits(codes, 255), 8))
+    return swapped if self.rows > 1 else codes
 
 
 def _no_store(module: Any, function: Any, op: Any) -> None:
