@@ -178,7 +178,8 @@ def section() -> str:
 {where}; after the predictions were
 committed, none of them changed since. Two runs of `bench/time_hopper.py --run` in one visit, raw in
 `bench/measured_sm90.json`. Cycles are microseconds of a launch among many times the clock measured
-right after. All copies copied.
+right after. All copies copied. `gemv-simt`, here and in the probes, is the kernel of that day;
+since 2026-11-24 it loads ahead and is faster ([gemv.md](gemv.md)).
 
 **Median error {median:.1%}, maximum {most:.1%}**; second run {again:.1%}. The target, a median of
 at most 10 %, is met. Of the {len(unseen)} kernels whose times could not be seen before, the median
