@@ -254,14 +254,14 @@ class _Kernel:
         chunks = self.k // self.count
         end, step = simt.constant(chunks), simt.constant(WARP)
         totals = [simt.number(0.0)] * (self.rows * self.columns)
-        if not self.exact:
+        if not self.exact or chunks <= WARP:
             loop = scf.ForOp(lane, end, step, totals)
             with ir.InsertionPoint(loop.body):
                 chunk, *totals = loop.body.arguments
                 scf.YieldOp(add(load(chunk), totals))
             return list(loop.results)
-        # The next chunk is on its way while one is added.
-        words = load(lane if chunks >= WARP else simt.smaller(lane, chunks - 1))
+        # Every lane has a chunk; the next is on its way while one is added.
+        words = load(lane)
         loop = scf.ForOp(simt.add(lane, WARP), end, step, [*totals, *words])
         count = len(totals)
         with ir.InsertionPoint(loop.body):
@@ -269,11 +269,7 @@ class _Kernel:
             sums = add(carried[count:], carried[:count])
             scf.YieldOp([*sums, *load(chunk)])
         results = list(loop.results)
-        sums = add(results[count:], results[:count])
-        if chunks >= WARP:
-            return sums
-        has_one = simt.less(lane, chunks)
-        return [arith.SelectOp(has_one, *both).result for both in zip(sums, totals, strict=True)]
+        return add(results[count:], results[:count])
 
     def _add(
         self, a: _Side, b: _Side, words: Iterator[ir.Value], totals: list[ir.Value]

@@ -311,7 +311,7 @@ def test_the_first_level_of_tiles_is_held_to_the_contraction() -> None:
         ),
         (
             "gemv-simt", "convert-block-scaled-to-simt", BlockScaled(m=64, k=256).linalg(),
-            f"products on CUDA cores {128 * 256} -> {8 * 64 * (256 + 16)} (4.25x)",
+            f"products on CUDA cores {128 * 256} -> {8 * 64 * (2 * 256 + 16)} (8.25x)",
         ),
     ],
     ids=["mma.sync", "CUDA cores"],

@@ -8,7 +8,7 @@
 // CHECK: llvm.func @f({{.*}}nvvm.reqntid = array<i32: 64, 1, 1>, tc.grid = array<i64: 100, 1, 1>
 // The first chunk: 16 bytes of each operand, two scales.
 // CHECK-COUNT-2: llvm.load %{{.*}} -> i16
-// CHECK: %[[LOOP:.*]]:11 = scf.for %{{.*}} to %c32_i32 step %{{.*}} iter_args(%[[TOTAL:.*]] = %cst
+// CHECK: %[[LOOP:.*]]:11 = scf.for %{{.*}} to %c64_i32 step %{{.*}} iter_args(%[[TOTAL:.*]] = %cst
 // Blocks of 16: four times four products with positive values of A, and with negative ones,
 // exactly; their difference times both scales.
 // CHECK: %[[PLUS:.*]] = llvm.inline_asm "dp4a{{.*}} %[[WHOLE:c1262485504.*]] : (i32
@@ -47,8 +47,8 @@
 
 // R9: error: expected rows of 1 to 8, got 9
 
-func.func @f(%a: tensor<200x1024xf4E2M1FN>, %sa: tensor<200x64xf8E4M3FN>, %b: tensor<1024xf4E2M1FN>, %sb: tensor<64xf8E4M3FN>) -> tensor<200xf32> {
+func.func @f(%a: tensor<200x2048xf4E2M1FN>, %sa: tensor<200x128xf8E4M3FN>, %b: tensor<2048xf4E2M1FN>, %sb: tensor<128xf8E4M3FN>) -> tensor<200xf32> {
   %c = "tc.block_scaled_matmul"(%a, %sa, %b, %sb) {block = 16 : i64, a_scale_layout = "row_major", b_scale_layout = "row_major", operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>}
-    : (tensor<200x1024xf4E2M1FN>, tensor<200x64xf8E4M3FN>, tensor<1024xf4E2M1FN>, tensor<64xf8E4M3FN>) -> tensor<200xf32>
+    : (tensor<200x2048xf4E2M1FN>, tensor<200x128xf8E4M3FN>, tensor<2048xf4E2M1FN>, tensor<128xf8E4M3FN>) -> tensor<200xf32>
   return %c : tensor<200xf32>
 }
