@@ -59,11 +59,11 @@ class Setting:
 
 
 def run(words: Sequence[str], folder: Path, setting: Setting | None = None) -> Ended:
-    """Runs ``tc-opt …``, ``tc-run …`` or ``tc-viz …`` in `folder`, in a session of its own."""
+    """Runs ``tc-opt …``, ``tc-run …``, ``tcir.cuda …`` in `folder`, in a session of its own."""
     setting = setting or Setting()
     for module in _LOADED:
         import_module(module)
-    main = import_module(f"tcir.tools.{words[0].replace('-', '_')}").main
+    main = _main(words[0])
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         start = time.monotonic()
         kept = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
@@ -79,6 +79,22 @@ def run(words: Sequence[str], folder: Path, setting: Setting | None = None) -> E
             file.seek(0)
             texts.append(file.read().decode(errors="replace"))
     return Ended(os.waitstatus_to_exitcode(status), *texts, seconds, hung, left)
+
+
+def _main(name: str) -> Callable[[], int]:
+    """Of ``tc-opt``, or of ``tcir.cuda``, which is `python -m tcir.cuda`."""
+    if "." not in name:
+        main: Callable[[], int] = import_module(f"tcir.tools.{name.replace('-', '_')}").main
+        return main
+    module = import_module(f"{name}.__main__")
+    streams, status = import_module("tcir.streams"), import_module("tcir.exit_status")
+
+    def door() -> int:
+        streams.guard_streams()
+        ended: int = status.exit_status(module.main)
+        return ended
+
+    return door
 
 
 def _become(

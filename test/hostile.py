@@ -201,7 +201,7 @@ PLACES = ["/proc/no/such/x", "/", "/dev/full", "/dev/null", "/proc/x", "", ".", 
           "\u00fc", os.fsdecode(b"\xff")]  # fmt: skip
 
 
-def _flags(names: Sequence[str], draw: Draw) -> list[str]:
+def flags(names: Sequence[str], draw: Draw) -> list[str]:
     """One to four flags, some twice, with and without values."""
     words: list[str] = []
     for _ in range(draw.choice([1, 1, 2, 3, 4])):
@@ -290,7 +290,7 @@ def _opt_file(draw: Draw) -> Hostile:
 
 def _opt_flags(draw: Draw) -> Hostile:
     words = ["tc-opt", draw.choice(["f.mlir", "matmul.mlir", "no.mlir", "/", "-"])]
-    words += _flags(OPT_FLAGS, draw)
+    words += flags(OPT_FLAGS, draw)
     return Hostile("flags", words, dict(sound()))
 
 
@@ -311,7 +311,7 @@ def _run_file(draw: Draw) -> Hostile:
 
 def _run_flags(draw: Draw) -> Hostile:
     words = ["tc-run", draw.choice(["saxpy.ptx", "mma.ptx", "k.ptx", "f.mlir", "no.ptx", "/", "-"])]
-    words += [*(SAXPY if draw.random() < 0.6 else []), *_flags(RUN_FLAGS, draw), *LITTLE]
+    words += [*(SAXPY if draw.random() < 0.6 else []), *flags(RUN_FLAGS, draw), *LITTLE]
     for _ in range(draw.choice([0, 0, 1, 3])):
         words += ["--arg", draw.choice(ARGUMENTS)]
     return Hostile("flags", words, dict(sound()))
@@ -336,7 +336,7 @@ def _viz_file(draw: Draw) -> Hostile:
 
 def _viz_flags(draw: Draw) -> Hostile:
     view = draw.choice(list(VIEWS))
-    words = ["tc-viz", view, *VIEWS[view], *_flags(VIZ_FLAGS, draw)]
+    words = ["tc-viz", view, *VIEWS[view], *flags(VIZ_FLAGS, draw)]
     if draw.random() < 0.2:
         words[1] = draw.choice(VALUES)
     return Hostile("flags", words, dict(sound()))
@@ -357,7 +357,7 @@ def _bench_file(draw: Draw) -> Hostile:
 def _bench_flags(draw: Draw) -> Hostile:
     name = draw.choice([*BENCH, *BENCH, draw.choice(VALUES)])
     words = ["tc-bench", name, "matmul.mlir", *BENCH.get(name, [])]
-    words += _flags(BENCH_FLAGS, draw)
+    words += flags(BENCH_FLAGS, draw)
     if name == "sweep" and draw.random() < 0.5:
         words += ["--over", draw.choice(RANGES)]
     return Hostile("flags", words, dict(sound()))
@@ -509,7 +509,7 @@ def _reduce_file(draw: Draw) -> Hostile:
 
 def _reduce_flags(draw: Draw) -> Hostile:
     first = draw.choice([["race.ptx", *RACE], ["f.mlir", "--cse"], ["f.mlir"], [], ["race.ptx"]])
-    return Hostile("flags", ["tc-reduce", *first, *_flags(REDUCE_FLAGS, draw)], _reduced())
+    return Hostile("flags", ["tc-reduce", *first, *flags(REDUCE_FLAGS, draw)], _reduced())
 
 
 def _reduce_places(draw: Draw) -> Hostile:
@@ -528,7 +528,7 @@ def _page(draw: Draw) -> Hostile:
     if draw.random() < 0.5:
         files["matmul.mlir"] = changed(files["matmul.mlir"], draw)
     words = ["tc-opt", "matmul.mlir", "--pipeline=gemm", f"--report={place}", "-o", "out.mlir"]
-    words += draw.choice([[], ["--emit=ptx"], ["--split-input-file"], _flags(OPT_FLAGS, draw)])
+    words += draw.choice([[], ["--emit=ptx"], ["--split-input-file"], flags(OPT_FLAGS, draw)])
     outputs = ("out.html",) if place == "out.html" else ()
     return Hostile("page", words, files, outputs=outputs)
 

@@ -45,6 +45,8 @@ def refusal(target: Path) -> str:
 
 def read_bytes(path: str | Path) -> bytes:
     """The bytes of a file; InputError for one that cannot be read or does not end."""
+    if not isinstance(path, str | bytes | os.PathLike):  # a number is an open file's
+        raise InputError(f"expected the path of a file, got {type(path).__name__}")
     try:
         with open(path, "rb") as file:
             return read_all(file, str(path))

@@ -250,6 +250,8 @@ def _text(ptx: str | Path) -> str:
     """PTX text, read from a file if it is a path."""
     if isinstance(ptx, str) and ("\n" in ptx or not ptx.endswith(".ptx")):
         return ptx
+    if not isinstance(ptx, str | Path):
+        raise LaunchError(f"expected PTX text or the path of a file, got {type(ptx).__name__}")
     try:
         return Path(ptx).read_text()
     except (OSError, UnicodeDecodeError) as error:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tcir.errors import LaunchError
 
 if TYPE_CHECKING:
@@ -15,6 +17,18 @@ if TYPE_CHECKING:
 
 DEFAULT_MAX_INSTRUCTIONS = 500_000_000
 """Warp instructions before a run is given up."""
+
+
+_WORDS = {
+    "hazards": ("report", "off"),
+    "numerics": ("exact", "fast"),
+    "ordering": ("silicon", "isa"),
+}
+"""What options that are words may be."""
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int | np.integer)
 
 
 @dataclass(frozen=True)
@@ -59,18 +73,22 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         limit, seed = self.max_instructions, self.order_seed
-        if not hasattr(limit, "__index__") or limit < 1:
+        if not _is_integer(limit) or limit < 1:
             raise LaunchError(f"max_instructions: expected an integer of at least 1, got {limit!r}")
-        if not hasattr(self.jobs, "__index__") or self.jobs < 1:
+        if not _is_integer(self.jobs) or self.jobs < 1:
             raise LaunchError(f"jobs: expected an integer of at least 1, got {self.jobs!r}")
-        if seed is not None and seed < 0:
-            raise LaunchError(f"order_seed: expected an integer of at least 0, got {seed}")
-        if self.hazards not in ("report", "off"):
-            raise LaunchError(f"hazards: expected 'report' or 'off', got {self.hazards!r}")
-        if self.numerics not in ("exact", "fast"):
-            raise LaunchError(f"numerics: expected 'exact' or 'fast', got {self.numerics!r}")
-        if self.ordering not in ("silicon", "isa"):
-            raise LaunchError(f"ordering: expected 'silicon' or 'isa', got {self.ordering!r}")
+        if seed is not None and (not _is_integer(seed) or seed < 0):
+            raise LaunchError(f"order_seed: expected an integer of at least 0, got {seed!r}")
+        for name, words in _WORDS.items():
+            given = getattr(self, name)
+            if not isinstance(given, str) or given not in words:
+                expected = " or ".join(map(repr, words))
+                raise LaunchError(f"{name}: expected {expected}, got {given!r}")
+        if not isinstance(self.lockstep, bool):
+            raise LaunchError(f"lockstep: expected True or False, got {self.lockstep!r}")
+        if self.events is not None and not hasattr(self.events, "streams"):
+            got = type(self.events).__name__
+            raise LaunchError(f"events: expected tcir.machine.events.Recording, got {got}")
         if self.assumptions is not None and not hasattr(self.assumptions, "under"):
             got = type(self.assumptions).__name__
             raise LaunchError(f"assumptions: expected tcir.machine.Assumptions, got {got}")

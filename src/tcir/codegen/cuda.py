@@ -36,7 +36,7 @@ def _nvcc(path: Path, out: Path, flags: Sequence[str]) -> None:
         raise InputError(f"{path}: no such file")
     done = subprocess.run(
         [find_tool("nvcc"), *flags, "-lineinfo", "-std=c++17", path, "-o", out],
-        capture_output=True, text=True, check=False,
+        capture_output=True, text=True, errors="replace", check=False,
     )  # fmt: skip
     if done.returncode or not out.exists():
         raise InputError(f"nvcc {path}: {(done.stderr or done.stdout).strip()}")

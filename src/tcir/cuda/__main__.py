@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tcir.codegen.cuda import compile_program
 from tcir.cuda.program import Program, compile_runtime
-from tcir.doors.command import add_flags, launches_of
+from tcir.doors.command import add_flags, check_values, launches_of
 from tcir.exit_status import exit_status
 from tcir.streams import guard_streams
 from tcir.target import DEFAULT_TARGET
@@ -30,6 +30,7 @@ timing, 2 where an instruction has no rule; 3 for what cannot be compiled or loa
 def main(argv: list[str] | None = None) -> int:
     """The exit status."""
     given = _parser().parse_args(argv)
+    check_values(given, "nvcc", "program")
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "program.so"
         compile_program(Path(given.program), DEFAULT_TARGET.name, library, shlex.split(given.nvcc))

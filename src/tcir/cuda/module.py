@@ -70,7 +70,7 @@ class Module:
         if isinstance(ptx, str) and ("\n" in ptx or not ptx.strip()):
             text = ptx
         else:
-            data = read_bytes(Path(ptx))
+            data = read_bytes(ptx)
             if data.startswith((ELF, FAT_BINARY)):
                 raise _machine_code(str(ptx), data)
             try:
@@ -93,7 +93,7 @@ class Module:
         """Always refused: the machine executes PTX, and a cubin is the code of one architecture."""
         name, data = "cubin", cubin
         if not isinstance(data, bytes):
-            name, data = str(cubin), read_bytes(Path(data))
+            name, data = str(cubin), read_bytes(data)
         raise _machine_code(name, data)
 
     @property
@@ -106,6 +106,7 @@ class Module:
 
         Raises `UnknownNameError`.
         """
+        _check_name("kernel", name)
         known = [f.name for f in self._entries()]
         called = [name] if name in known else [k for k in known if source_name(k) == name]
         if len(called) == 1:
@@ -123,6 +124,7 @@ class Module:
 
         Raises `UnknownNameError`, and `LaunchError` for one that holds addresses.
         """
+        _check_name("variable", name)
         found = self.syntax.variables
         if name not in found:
             raise UnknownNameError(
@@ -189,6 +191,11 @@ class Kernel:
             self.module.ptx, entry=self.name, grid=grid, block=block, args=args,
             variables=self.module.variables, **options,
         )  # fmt: skip
+
+
+def _check_name(what: str, name: object) -> None:
+    if not isinstance(name, str):
+        raise UnknownNameError(f"{what}: expected a name, got {type(name).__name__}")
 
 
 def source_name(mangled: str) -> str:

@@ -8,7 +8,7 @@ import traceback
 from pathlib import Path
 
 from tcir.doors.launches import Launches
-from tcir.errors import Error
+from tcir.errors import Error, InputError
 from tcir.streams import kept_messages
 from tcir.time.trace import check_perfetto
 
@@ -42,8 +42,16 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def check_values(given: argparse.Namespace, *names: str) -> None:
+    """InputError for ``--jobs=--``, out of which argparse makes no value at all."""
+    for name in names:
+        if getattr(given, name) == []:
+            raise InputError(f"--{name.replace('_', '-')}: expected a value, got '--'")
+
+
 def launches_of(given: argparse.Namespace) -> Launches:
     """As the flags of `add_flags` say."""
+    check_values(given, "order_seed", "order_seeds", "numerics", "jobs", "trace", "max_findings")
     if given.trace is not None:
         check_perfetto()
     return Launches(

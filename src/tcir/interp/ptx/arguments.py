@@ -47,6 +47,10 @@ class Buffers:
             for a in parts
             if isinstance(a, Uninitialized) or isinstance(a, TensorMap) and a.uninitialized
         ]
+        if not isinstance(addressed, list | tuple) or not all(
+            isinstance(each, np.ndarray) for each in addressed
+        ):
+            raise LaunchError(f"addressed: expected a list of numpy arrays, got {addressed!r}")
         for array in addressed:
             at = array.__array_interface__["data"][0]
             machine.memory.bind(array, name=f"the array at {at:#x}", at=at)
@@ -56,6 +60,8 @@ class Buffers:
         """The address of an argument; name: what reports call its buffer."""
         if array.dtype.hasobject:
             raise LaunchError("argument: expected an array of numbers, got one of Python objects")
+        if isinstance(array, np.ma.MaskedArray):
+            raise LaunchError(f"{name}: expected an array without a mask, got one; pass a.data")
         if not array.dtype.isnative:
             raise LaunchError(
                 f"{name}: expected little-endian elements, got {array.dtype.str}; convert them: "

@@ -58,7 +58,8 @@ def checked_grid(grid: Size) -> tuple[int, int, int]:
 def _triple(
     value: Sequence[int] | int, what: str, limits: tuple[int, int, int]
 ) -> tuple[int, int, int]:
-    numbers = tuple(value) if isinstance(value, Sequence | np.ndarray) else (value,)
+    several = isinstance(value, Sequence) or isinstance(value, np.ndarray) and value.ndim
+    numbers = tuple(value[:4]) if several else (value,)
     if not 1 <= len(numbers) <= 3 or not all(isinstance(n, int | np.integer) for n in numbers):
         raise LaunchError(f"{what}: expected one to three integers, got {value!r}")
     x, y, z = (int(n) for n in (*numbers, 1, 1)[:3])
@@ -100,6 +101,8 @@ def _check_memory(layout: Layout, sizes: LaunchSizes) -> None:
 
 def check_residency(ctas: int, sizes: LaunchSizes) -> None:
     """LaunchError unless an SM holds so many CTAs (CUDA C++ Programming Guide, 10.0)."""
+    if not isinstance(ctas, int | np.integer):
+        raise LaunchError(f"ctas_per_sm: expected a number of CTAs, got {ctas!r}")
     sm = DEFAULT_TARGET
     shared = sizes.total_smem + sm.smem_reserved
     for what, limit, each in (

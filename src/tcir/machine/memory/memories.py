@@ -115,7 +115,7 @@ class GlobalMemory:
         """
         if not array.flags.c_contiguous:
             raise ValueError(f"expected a C-contiguous array, got strides {array.strides}")
-        data = array.reshape(-1).view(np.uint8)
+        data = np.asarray(array).reshape(-1).view(np.uint8)  # of a matrix, too
         defined = None if initialized else np.zeros(data.size, bool)
         base = self._next if at is None else at
         granule = min(4, array.itemsize)
