@@ -1,13 +1,18 @@
-"""Wrong launches: each ends with an error that says why, none with a traceback of ours."""
+"""Wrong launches and commands: each ends with an error that says why, without our traceback."""
 
 from __future__ import annotations
 
 import ast
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from .command import SCRIPTS, needs_triton, run
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from hostile import complaints, hostile_script
 
 
 @needs_triton
@@ -37,3 +42,18 @@ def test_a_grid_that_no_launch_has(grid: str, words: str, tmp_path: Path) -> Non
     script.write_text(source.replace("by_own_descriptors[grid]", f"by_own_descriptors[{grid}]"))
     ended = run(script)
     assert ended.returncode == 3 and f"error: {words}" in ended.stderr, ended.stderr
+
+
+@needs_triton
+@pytest.mark.slow
+@pytest.mark.timeout(3000)
+@pytest.mark.parametrize("first", range(0, 80, 20))
+def test_commands_drawn_at_random(first: int) -> None:
+    """`python -m tcir.triton`: files, flags, places, streams and signals."""
+    script, found = (SCRIPTS / "vector_add.py").read_bytes(), []
+    for seed in range(first, first + 20):
+        case = hostile_script("tcir.triton", script, seed)
+        with tempfile.TemporaryDirectory() as folder:
+            said = complaints(case, Path(folder))
+        found += [f"seed {seed}: {case}: {'; '.join(said)}"] if said else []
+    assert not found, "\n".join(found)

@@ -21,7 +21,7 @@ BLOCKED, ROWS = "blocked_128x4", "row_major"
 
 def layer_format(name: str) -> formats.BlockFormat:
     """A format of weights and inputs; InputError for one that inputs are not quantised to."""
-    if name not in FORMATS:
+    if not isinstance(name, str) or name not in FORMATS:
         raise InputError(
             f"quantised linear: format: expected {', '.join(FORMATS)}, got {name!r}: the input is "
             "quantised by a kernel, which has conversions (cvt) to these; tcir.block_scaled_matmul "

@@ -83,6 +83,9 @@ class Compiled(torch.nn.Module):
     def forward(self, *inputs: torch.Tensor) -> object:
         """The module's results. `tcir.HazardError` of a kernel with a hazard, InputError for
         tensors of other shapes or types."""
+        for number, each in enumerate(inputs):
+            if not isinstance(each, torch.Tensor):
+                raise InputError(f"input {number}: expected a tensor, got {type(each).__name__}")
         got = [(tuple(each.shape), each.dtype) for each in inputs]
         if got != self._shapes:
             raise InputError(

@@ -31,6 +31,8 @@ def compile(
     the example inputs are on, or sm_100a. InputError for a module in training mode, one that
     changes its arguments, and inputs that are no tensors of the CPU or of a GPU of a target.
     """
+    if not isinstance(module, torch.nn.Module):
+        raise InputError(f"torch.compile: expected a torch.nn.Module, got {type(module).__name__}")
     if module.training and not isinstance(module, torch.fx.GraphModule):
         raise InputError(
             "torch.compile: expected a module that is evaluated, got one in training mode: "

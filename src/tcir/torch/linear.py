@@ -107,7 +107,13 @@ def _compiled(
     given: tuple[tuple[tuple[int, ...], torch.dtype], ...], activation: str, target: str
 ) -> Compiled:
     """The kernel for arguments of these shapes and types."""
-    examples = [torch.zeros(shape, dtype=kind) for shape, kind in given]
+    try:
+        examples = [torch.zeros(shape, dtype=kind) for shape, kind in given]
+    except RuntimeError as error:  # PyTorch's own for a lack of memory
+        shapes = ", ".join(str(list(shape)) for shape, _ in given)
+        raise InputError(
+            f"tcir.linear: expected tensors that this computer has memory for, got {shapes}"
+        ) from error
     compiled = compile(_Layer(activation).eval(), examples, target=target)
     left = [part for part in compiled.table if part.kernel is None]
     if left:

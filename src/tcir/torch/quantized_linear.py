@@ -198,6 +198,11 @@ class QuantizedLinear(torch.nn.Module):
     ) -> None:
         super().__init__()
         form = layer_format(format)
+        for name, size in (("in_features", in_features), ("out_features", out_features)):
+            if not isinstance(size, int):
+                raise InputError(f"QuantizedLinear: {name}: expected an integer, got {size!r}")
+        if dtype is not None and not isinstance(dtype, torch.dtype):
+            raise InputError(f"QuantizedLinear: dtype: expected a torch.dtype, got {dtype!r}")
         if min(in_features, out_features) < 1 or in_features % form.block:
             raise InputError(
                 f"QuantizedLinear: in_features: expected a multiple of {form.block}, the elements "
