@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from tcir.errors import LaunchError
 
@@ -28,7 +27,7 @@ _WORDS = {
 
 
 def _is_integer(value: object) -> bool:
-    return isinstance(value, int | np.integer)
+    return isinstance(value, Integral)
 
 
 @dataclass(frozen=True)
