@@ -24,7 +24,7 @@ MAX_CTAS = 1 << 24
 MAX_LOCAL = 64 << 10
 
 
-Size = Sequence[int] | np.ndarray | int
+Size = Sequence[int] | int
 
 
 def launch_sizes(
@@ -55,13 +55,9 @@ def checked_grid(grid: Size) -> tuple[int, int, int]:
     return x, y, z
 
 
-def _triple(
-    value: Sequence[int] | int, what: str, limits: tuple[int, int, int]
-) -> tuple[int, int, int]:
-    if isinstance(value, np.ndarray):
-        numbers = tuple(value[:4]) if value.ndim == 1 else (value,)
-    else:
-        numbers = tuple(value[:4]) if isinstance(value, Sequence) else (value,)
+def _triple(value: object, what: str, limits: tuple[int, int, int]) -> tuple[int, int, int]:
+    several = isinstance(value, Sequence) or isinstance(value, np.ndarray) and value.ndim == 1
+    numbers = tuple(value[:4]) if several else (value,)  # type: ignore[index]
     if not 1 <= len(numbers) <= 3 or not all(isinstance(n, int | np.integer) for n in numbers):
         raise LaunchError(f"{what}: expected one to three integers, got {value!r}")
     x, y, z = (int(n) for n in (*numbers, 1, 1)[:3])
