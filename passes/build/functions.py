@@ -71,16 +71,21 @@ def tanh(x: ir.Value) -> ir.Value:
 
 
 def erf(x: ir.Value) -> ir.Value:
-    """``1 - t (a1 + t (a2 + …)) exp(-x^2)`` with ``t = 1 / (1 + p |x|)``, and the sign of x."""
-    zero, one = (_constant(x.type, n) for n in (0.0, 1.0))
-    negative = arith.cmpf(arith.CmpFPredicate.OLT, x, zero)
-    size = arith.select(negative, arith.negf(x), x)
-    t = _each("rcp.approx.f32", arith.addf(one, arith.mulf(_constant(x.type, ERF_P), size)))
+    """``1 - t (a1 + t (a2 + …)) exp(-x^2)`` with ``t = 1 / (1 + p |x|)``, and the sign of x.
+
+    In fused multiply-adds, and without subnormal numbers, which are nothing beside 1: a third of
+    the instructions that it takes otherwise.
+    """
+    one = _constant(x.type, 1.0)
+    size = _each("abs.f32", x)
+    t = _each("rcp.approx.ftz.f32", llvm.intr_fma(size, _constant(x.type, ERF_P), one))
     total = _constant(x.type, ERF[-1])
     for factor in reversed(ERF[:-1]):
-        total = arith.addf(arith.mulf(total, t), _constant(x.type, factor))
-    tail = arith.mulf(arith.mulf(total, t), exp(arith.negf(arith.mulf(x, x))))
-    result = arith.subf(one, tail)
+        total = llvm.intr_fma(total, t, _constant(x.type, factor))
+    square = arith.mulf(x, arith.mulf(x, _constant(x.type, -LOG2_E)))
+    tail = _each("ex2.approx.ftz.f32", square)
+    result = llvm.intr_fma(arith.negf(arith.mulf(total, t)), tail, one)
+    negative = arith.cmpf(arith.CmpFPredicate.OLT, x, _constant(x.type, 0.0))
     return arith.select(negative, arith.negf(result), result)
 
 

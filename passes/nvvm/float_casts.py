@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from tcir._mlir import arith, ir, llvm
 from tcir.dialect.attributes import integer_type
 from tcir.errors import PassError
+from tcir.passes.build import simt
 from tcir.passes.build.fp8 import FP8, rounded_code, rounded_pair, widened_code, widened_pair
 from tcir.passes.build.functions import constant_number
 
@@ -60,6 +61,19 @@ def convert_extf(converter: Converter, op: ir.OpView) -> None:
     numbers = [number for pair in pairs for number in widened_pair(pair, element)]
     wide = _vector(converter, numbers)
     converter.values[result] = wide if wide.type == row else arith.truncf(row, wide)
+
+
+def rounded_codes(numbers: list[ir.Value], source: ir.Value, element: str) -> list[ir.Value]:
+    """`numbers`, of which `source` is the op's operand, as codes of fp8, two per instruction."""
+    bounded = _is_bounded(source, FP8[element].beyond)
+    if numbers[0].type != ir.F32Type.get():
+        numbers = [arith.extf(ir.F32Type.get(), number) for number in numbers]
+    codes = []
+    for low, high in _twos(numbers):
+        pair = rounded_pair(low, high, element, bounded)
+        word = arith.extui(integer_type(32), pair)
+        codes += [simt.both_bits(word, 0xFF), simt.right(word, 8)]
+    return codes
 
 
 def _words(kind: ir.Type) -> ir.VectorType:

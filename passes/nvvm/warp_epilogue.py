@@ -12,7 +12,9 @@ from tcir.dialect.attributes import string
 from tcir.layout.atoms import mma_atom
 
 from .converter import Converter, Fragment, GlobalTensor, lower
+from .float_casts import rounded_codes
 from .loads import check_beside, numbers_at
+from .scalar import is_fp8
 from .warp_copy import byte_pointer
 from .warp_store import PAIR, Held, less
 
@@ -22,12 +24,17 @@ def convert_fragment_epilogue(converter: Converter, op: tc.FragmentEpilogueOp) -
     """The body once for every register.
 
     What a row of atoms reads is loaded before its bodies, so that the loads overlap, and the
-    results take the registers of its sums.
+    results take the registers of its sums. Rounding to fp8 comes last, of two registers at a time.
     """
     sums = converter.record(op.sums, Fragment)
     held = Held.create(converter, sums.type, [converter.ssa(index) for index in op.indices])
     block, tails = op.body.blocks[0], string(op, "tails").split()
     *ops, end = block.operations
+    (yielded,) = end.operation.operands
+    rounding = _last_rounding(yielded)
+    if rounding is not None:
+        ops.remove(rounding)
+        yielded = rounding.operation.operands[0]
     beside: list[_Beside] = []
     computed: list[ir.OpView] = []
     for each in ops:
@@ -51,8 +58,19 @@ def convert_fragment_epilogue(converter: Converter, op: tc.FragmentEpilogueOp) -
                 converter.values[source.op.value] = source.number(place)
             for each in computed:
                 converter.convert_op(each)
-            results.append(converter.ssa(end.operation.operands[0]))
+            results.append(converter.ssa(yielded))
+    if rounding is not None:
+        with rounding.location:
+            results = rounded_codes(results, yielded, str(op.out.type.element))
     converter.values[op.out] = Fragment(op.out.type, tuple(results))
+
+
+def _last_rounding(yielded: ir.Value) -> ir.OpView | None:
+    """The op that rounds what a body yields to fp8, and nothing else uses."""
+    if isinstance(yielded.owner, ir.Block) or len(list(yielded.uses)) > 1:
+        return None
+    op: ir.OpView = yielded.owner.opview
+    return op if op.operation.name == "arith.truncf" and is_fp8(yielded.type) else None
 
 
 @dataclass(frozen=True)

@@ -20,16 +20,18 @@ from .warp_copy import byte_pointer, global_pointer
 
 PAIR = 2
 """Adjacent columns of each row of an atom held by a thread (PTX ISA 9.7.14.5)."""
-ATOM, QUAD = 8, 4
-"""Columns of an atom, and threads that hold a row of it."""
+QUAD = 4
+"""Threads that hold a row of an atom."""
+UNIT, WORD, HALF = 16, 4, 16
+"""Bytes of the largest store, and of a register; bits of half a register."""
 
 
 @lower(tc.StoreFragmentOp)
 def convert_store(converter: Converter, op: tc.StoreFragmentOp) -> None:
     """Each thread stores pairs of adjacent columns, or single ones if a pair may cross the edge.
 
-    Of 16-bit results the four threads of a row exchange pairs, where rows and tiles are whole units
-    of 16 bytes: each then stores the eight columns of an atom, and together they fill sectors.
+    Of results of 8 and 16 bits the four threads of a row exchange pairs, where rows and tiles are
+    whole units of 16 bytes: each then stores 16 of them, and together they fill sectors.
     """
     fragment = converter.record(op.fragment, Fragment)
     tensor = converter.record(op.tensor, GlobalTensor)
@@ -44,8 +46,7 @@ def convert_store(converter: Converter, op: tc.StoreFragmentOp) -> None:
     by_row: dict[int, list[tuple[int, ir.Value]]] = {}
     for (down, right), register in zip(held.places, fragment.registers, strict=True):
         by_row.setdefault(down, []).append((right, register))
-    quads = bytes_ == 2 and width % ATOM == 0 and fragment.type.shape[1] % (QUAD * ATOM) == 0
-    if quads and len(next(iter(by_row.values()))) % (QUAD * PAIR) == 0:
+    if _fits_units(fragment.type, bytes_, width, len(next(iter(by_row.values())))):
         by_row, column, start, size = _exchanged(converter, by_row, tensor.element, column, start)
     for down, values in by_row.items():
         inside = less(converter, row, height - down) if "outer" in tails else None
@@ -58,35 +59,74 @@ def convert_store(converter: Converter, op: tc.StoreFragmentOp) -> None:
                     _store([value for _, value in group], place, tensor.element, bytes_)
 
 
+def _fits_units(kind: tc.FragmentType, bytes_: int, width: int, held: int) -> bool:
+    """Whether the threads of a row can exchange units of 16 bytes of a result `width` wide;
+    held: numbers that a thread has of a row."""
+    if bytes_ > WORD // PAIR:
+        return False
+    unit = UNIT // bytes_
+    return width % unit == kind.shape[1] % (QUAD * unit) == held % unit == 0
+
+
 def _exchanged(
     converter: Converter, by_row: dict[int, list[tuple[int, ir.Value]]], element: ir.Type,
     column: ir.Value, start: ir.Value,
 ) -> tuple[dict[int, list[tuple[int, ir.Value]]], ir.Value, ir.Value, int]:  # fmt: skip
-    """Rows of atoms rounded to `element` and transposed among the four threads of a row: thread c
-    of them has all columns of atom c of four, so that its first column is 6c further; returns the
-    rows, its first column, its place, and the columns that it stores at a time."""
+    """Rows rounded to `element` and transposed among the four threads of a row, as words: thread c
+    of them has unit c of four, 16 bytes, so that its first column is c (unit - 2) further; returns
+    the rows, its first column, its place, and the words that it stores at a time."""
+    bytes_ = tc.element_bytes(element)
+    unit, held = UNIT // bytes_, WORD // bytes_
     own = arith.AndIOp(converter.lane, converter.constant(QUAD - 1)).result
-    further = arith.MulIOp(own, converter.constant(ATOM - PAIR)).result
+    further = arith.MulIOp(own, converter.constant(unit - PAIR)).result
     column = arith.AddIOp(column, further).result
-    bytes_ = arith.MulIOp(further, converter.constant(2)).result
-    wide = arith.ExtUIOp(ir.IntegerType.get_signless(64), bytes_).result
+    offset = arith.MulIOp(further, converter.constant(bytes_)).result
+    wide = arith.ExtUIOp(ir.IntegerType.get_signless(64), offset).result
     rows = {}
     for down, values in by_row.items():
-        ordered = _groups(values, PAIR)
-        words = [_packed([value for _, value in pair], element) for pair in ordered]
+        ordered = _groups(values, held)
+        words = [_packed([value for _, value in group], element) for group in ordered]
         rows[down] = [
-            (ordered[first][0][0] + PAIR * place, value)
+            (ordered[first][0][0] + held * place, value)
             for first in range(0, len(words), QUAD)
-            for place, value in enumerate(_transposed(converter, words[first : first + QUAD], own))
+            for place, value in enumerate(
+                _in_order(_transposed(converter, words[first : first + QUAD], own), bytes_)
+            )
         ]
     return rows, column, llvm.getelementptr(start, wide), QUAD
 
 
 def _packed(values: list[ir.Value], element: ir.Type) -> ir.Value:
-    """Two numbers rounded to 16 bits, in a word."""
+    """Two numbers rounded to 16 bits, or four of a byte, in a word."""
+    if tc.element_bytes(element) == 1:
+        low, high = (_two_bytes(*values[first : first + PAIR]) for first in (0, PAIR))
+        return _halves(low, high)
     if values[0].type != element:
         values = [arith.TruncFOp(element, value).result for value in values]
     return llvm.bitcast(i32(), _vector(values))
+
+
+def _in_order(words: list[ir.Value], bytes_: int) -> list[ir.Value]:
+    """Words as they follow each other in memory: of bytes one from each thread has two columns of
+    the first atom of a unit, and two of the second."""
+    if bytes_ == PAIR:
+        return words
+    first, second, third, fourth = words
+    atoms = [_halves(first, second), _halves(third, fourth)]
+    return atoms + [
+        simt.either_bits(simt.right(low, HALF), simt.both_bits(high, 0xFFFF0000))
+        for low, high in ((first, second), (third, fourth))
+    ]
+
+
+def _halves(low: ir.Value, high: ir.Value) -> ir.Value:
+    """The low halves of two words."""
+    return simt.either_bits(simt.both_bits(low, 0xFFFF), simt.left(high, HALF))
+
+
+def _two_bytes(low: ir.Value, high: ir.Value) -> ir.Value:
+    """The low bytes of two words."""
+    return simt.either_bits(simt.both_bits(low, 0xFF), simt.left(simt.both_bits(high, 0xFF), 8))
 
 
 def _transposed(converter: Converter, words: list[ir.Value], own: ir.Value) -> list[ir.Value]:
@@ -156,7 +196,7 @@ def less(converter: Converter, value: ir.Value, limit: int) -> ir.Value:
 
 
 def _store(values: list[ir.Value], place: ir.Value, element: ir.Type, bytes_: int) -> None:
-    if bytes_ == 1:
+    if bytes_ == 1 and len(values) <= PAIR:
         _store_bytes(values, place)
         return
     narrow = values[0].type not in (element, i32())
@@ -182,6 +222,5 @@ def _store_bytes(words: list[ir.Value], place: ir.Value) -> None:
     if len(words) == 1:
         simt.store_byte(place, words[0])
         return
-    low, high = words
-    pair = simt.either_bits(simt.both_bits(low, 0xFF), simt.left(high, 8))
-    llvm.store(arith.trunci(ir.IntegerType.get_signless(16), pair), place, alignment=2)
+    pair = arith.trunci(ir.IntegerType.get_signless(16), _two_bytes(*words))
+    llvm.store(pair, place, alignment=2)

@@ -21,6 +21,8 @@ CASES = [
     pytest.param(program(72, 40, 104, "f16", "km", "nk"), {}, id="f16 km nk"),
     pytest.param(program(136, 72, 100, "f32"), {}, id="tf32, B repacked"),
     pytest.param(program(37, 51, 29, "f16"), {}, id="no extent a multiple of 8"),
+    pytest.param(program(40, 80, 16, "f16", out="f8E4M3FN"), {"n_tile": 64}, id="units of bytes"),
+    pytest.param(program(40, 72, 16, "f16", out="f8E5M2"), {"n_tile": 64}, id="pairs of bytes"),
     pytest.param(program(40, 16, 1096, "f16"), {"n_tile": 16, "stages": 8}, id="three laps of 8"),
     slow(program(200, 328, 136, "f16", out="f16"), {}),
     slow(program(200, 328, 136, "f16", "mk", "nk", out="f16"), {}),
@@ -48,6 +50,15 @@ def test_every_pass_is_executed_and_holds(text: str, options: dict[str, Any]) ->
     kernel.report.check()
     assert [line.name for line in kernel.report.passes][-1] == "llvm-to-ptx"
     assert "wgmma.mma_async" in kernel.ptx
+
+
+@pytest.mark.parametrize(("columns", "units"), [(80, 4), (72, 0)])
+def test_bytes_are_stored_in_units_where_rows_are_whole_ones(columns: int, units: int) -> None:
+    """Of a tile of 128 columns a thread has two units of each of its two rows."""
+    text = program(40, columns, 16, "f16", out="f8E4M3FN")
+    ptx = tcir.compile(text, "gemm", target=TARGET, n_tile=128).ptx
+    assert ptx.count("st.global.v4.b32") == units
+    assert ptx.count("cvt.rn.satfinite.e4m3x2.f32") == 32
 
 
 @pytest.mark.slow
