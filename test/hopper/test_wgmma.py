@@ -8,9 +8,9 @@ import pytest
 
 from tcir.codegen import assemble
 
-from . import wgmma_cases
 from .wgmma_cases import code, exact, from_d, octets, to_a, to_d
 from .wgmma_forms import BITS, FORMS, INTEGER_N, Form, ptx
+from .wgmma_run import GROUPS
 
 QUICK = ("n8_f32_f16_f16", "n256_f16_e4m3_e5m2", "n8_s32_b1_b1_rs", "n16_s32_u8_u8_sp0")
 
@@ -60,7 +60,7 @@ def test_registers_hold_every_element_of_a_once(bits: int) -> None:
 
 
 def test_probes_are_whole() -> None:
-    probes = [probe for make in wgmma_cases.GROUPS.values() for probe in make(False)]
+    probes = [probe for make in GROUPS.values() for probe in make(False)]
     assert {probe.form.name for probe in probes} == set(FORMS)
     for probe in probes:
         shape = (len(probe.cases), probe.form.words, 128)

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from .wgmma_cases import exact
+from .wgmma_edits import COMMIT, FENCE, OVERWRITE, PROXY, READ, WAIT, WRITE_A, edited
 from .wgmma_forms import FORMS, ptx
 from .wgmma_machine import run
 
-FENCE = " wgmma.fence.sync.aligned;\n"
-COMMIT = " wgmma.commit_group.sync.aligned;\n"
-WAIT = " wgmma.wait_group.sync.aligned 0;\n"
-PROXY = "fence.proxy.async; bar.sync 0;"
-#: Not of the hazards: every thread stores the image's address.
-ADDRESS = " st.global.u32 [%d0+24], %r2;\n"
-READ = " add.f32 %v0, %c0, %c1;\n"
-WRITE_A = " mov.b32 %a0, 0;\n"
-OVERWRITE = " setp.eq.u32 %q, %r0, 0; @%q st.shared.b32 [%r2], %r0;\n"
-
 
 def program(old: str, new: str, registers: bool = False) -> tuple[bool, str, bool]:
-    """Whether the machine accepts the edited kernel, its report, and whether D is right."""
-    form = FORMS["n8_f32_f16_f16" + "_rs" * registers]
-    text = ptx((form.name,)).replace(ADDRESS, "")
-    assert old in text
-    probe = exact(form)
-    report, words = run(probe, text.replace(old, new), hazards="report")
-    assert not report.incomplete
-    return report.ok, str(report), bool(np.array_equal(words, probe.expected))
+    """`edited` of a product of f16, A from shared memory or registers."""
+    return edited(exact(FORMS["n8_f32_f16_f16" + "_rs" * registers]), old, new)
 
 
 @pytest.mark.parametrize(

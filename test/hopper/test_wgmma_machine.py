@@ -81,13 +81,6 @@ def test_inputs_of_sums_reach_every_kind_of_value() -> None:
     assert ((values != 0) & (np.abs(values) < 2.0**-126)).any()
 
 
-def test_sparse_a_is_not_modelled_yet() -> None:
-    """Never silently wrong."""
-    report, _ = run(wgmma_cases.sparse(FORMS["n8_f32_f16_f16_sp0"]))
-    assert not report.ok
-    assert "no rule for a sparse A of wgmma yet" in str(report.incomplete[0])
-
-
 def test_base_offset_is_refused() -> None:
     probe = exact(FORMS["n8_f32_f16_f16"])
     probe.cases["b"] |= np.uint64(1 << 49)

@@ -38,6 +38,10 @@ SPANS = {0: 16, 1: 128, 2: 64, 3: 32}
 """Code of a descriptor's swizzle -> bytes of a row of its pattern."""
 
 
+Metadata = Callable[[Any, Form, int], Array]
+"""Draws the words [cases, 128] of a sparse A."""
+
+
 @dataclass(frozen=True)
 class Probe:
     """One launch of a form's kernel.
@@ -163,7 +167,7 @@ def code(values: Array, name: str) -> Array:
     return np.where(single == 0, 0, magnitude) | (np.signbit(single).astype(np.int64) << 7)
 
 
-def _smallest(name: str, rng: Any, shape: tuple[int, ...]) -> Array:
+def smallest(name: str, rng: Any, shape: tuple[int, ...]) -> Array:
     """Small integers other than zero; bits."""
     if name == "b1":
         return rng.integers(0, 2, shape)
@@ -178,8 +182,8 @@ def exact(form: Form, swapped: bool = False) -> Probe:
     """Small integers, with D and, over NaN or garbage, without; swapped: LBO and SBO exchanged."""
     rng = np.random.default_rng([1, zlib.crc32(form.name.encode())])
     bits = BITS[form.a]
-    a = _smallest(form.a, rng, (2, 64, form.k))
-    b = _smallest(form.b, rng, (2, form.n, form.k))
+    a = smallest(form.a, rng, (2, 64, form.k))
+    b = smallest(form.b, rng, (2, form.n, form.k))
     if form.integer:
         near = rng.integers(0, 1 << 20, (2, 64, form.n))
         c = np.where(near & 1, (1 << 31) - 1 - near, near - (1 << 31))
@@ -218,30 +222,32 @@ def _ladder(form: Form) -> tuple[Array, Array, Array]:
     """
     row, column = np.arange(64), np.arange(8)
     narrow = BITS[form.a] == 8
-    a, b = np.zeros((1, 64, form.k)), np.zeros((1, 8, form.k))
+    a, b = np.zeros((1, 64, form.stored)), np.zeros((1, 8, form.k))
     least = 9 if form.a == "e4m3" else 14
     a[0, :, 0] = row < 32
-    a[0, :, form.k - 1] = 2.0 ** -np.minimum(row % 16, least) * (-1.0) ** (row // 16)
-    b[0, :, 0] = 1
-    b[0, :, form.k - 1] = 2.0 ** -(column * (1 if narrow else 3) if form.a != "f16" else column * 2)
+    a[0, :, -1] = 2.0 ** -np.minimum(row % 16, least) * (-1.0) ** (row // 16)
+    b[0, :, : form.chunk] = 1
+    step = 1 if narrow else 3 if form.a != "f16" else 2
+    b[0, :, -form.chunk :] = 2.0 ** -(column[:, None] * step)
     c = np.broadcast_to((row >= 32).astype(float)[:, None], (64, 8))[None]
     return code(a, form.a), code(b, form.b), code(c, form.d)
 
 
-def sums(form: Form, swapped: bool = False) -> Probe:
-    """Every flavour of operands."""
+def sums(form: Form, swapped: bool = False, metadata: Metadata | None = None) -> Probe:
+    """Every flavour of operands; metadata: draws that of a sparse A."""
     rng = np.random.default_rng([2, zlib.crc32(form.name.encode())])
+    pair = 2 if form.selector is None else 4
     bits = BITS[form.a]
     made = []
     for flavour in FLAVOURS:
         xa, xb, spread = exponents(rng, form, flavour, CHAINS)
-        a = operand(rng, form.a, (CHAINS, 1, 64, form.k), xa, spread, flavour)[:, 0]
+        a = operand(rng, form.a, (CHAINS, 1, 64, form.stored), xa, spread, flavour)[:, 0]
         b = operand(rng, form.b, (CHAINS, 1, 8, form.k), xb, spread, flavour)[:, 0]
         if flavour == "cancelling":  # neighbours in k cancel but for a bit, sometimes
             e, m, _, ignored = LAYOUT[form.a]
             odd = rng.random(a[..., 1::2].shape) < 0.3
             a[..., 1::2] = a[..., 0::2] ^ 1 << (e + m + ignored) ^ odd.astype(np.int64) << ignored
-            b[..., 1::2] = b[..., 0::2]
+            b = np.repeat(b[..., ::pair], pair, axis=-1)
         made.append((a, b, accumulator(rng, form, (CHAINS, 64, 8), xa + xb, flavour)))
     made.append(_ladder(form))
     a, b, c = (np.concatenate(parts) for parts in zip(*made, strict=True))
@@ -253,8 +259,8 @@ def sums(form: Form, swapped: bool = False) -> Probe:
     cases = np.zeros(count, RECORD)
     cases["a"], cases["b"] = descriptor(A_AT, *strides[0]), descriptor(B_AT, *strides[1])
     cases["image"], cases["scale_d"] = np.arange(count), 1
-    nothing = np.zeros((count, 128), np.uint32)
-    return Probe(form.name, form, cases, images, to_d(c, form), to_a(a, bits), nothing)
+    m = np.zeros((count, 128), np.uint32) if metadata is None else metadata(rng, form, count)
+    return Probe(form.name, form, cases, images, to_d(c, form), to_a(a, bits), m)
 
 
 # --- addresses -----------------------------------------------------------------------------------
@@ -263,7 +269,7 @@ Layout = tuple[int, int, int, int, int]
 """start, LBO, SBO, swizzle, base offset."""
 
 
-def _rows(swizzles: Iterable[int], bases: Iterable[int], steps: Iterable[int]) -> list[Layout]:
+def rows_of(swizzles: Iterable[int], bases: Iterable[int], steps: Iterable[int]) -> list[Layout]:
     """K-major tiles from any row and 16 bytes of a pattern."""
     found = []
     for swizzle, base, row, step in product(swizzles, bases, range(8), steps):
@@ -274,7 +280,7 @@ def _rows(swizzles: Iterable[int], bases: Iterable[int], steps: Iterable[int]) -
     return found
 
 
-def _strides() -> list[Layout]:
+def strides_of() -> list[Layout]:
     """K-major tiles whose groups of rows lie elsewhere, and LBO where it should not matter."""
     found = []
     for swizzle, row in product(range(4), (0, 1, 3)):
@@ -285,7 +291,7 @@ def _strides() -> list[Layout]:
     return found
 
 
-def _transposed() -> list[Layout]:
+def transposed_of() -> list[Layout]:
     """MN-major tiles."""
     found = []
     for swizzle, base, row in product(range(4), (0, 1, 6), (0, 1, 2, 5)):
@@ -296,19 +302,26 @@ def _transposed() -> list[Layout]:
     return found
 
 
-def _addresses(form: Form, label: str, layouts: list[Layout], swapped: bool) -> Probe:
+def addresses(
+    form: Form, label: str, layouts: list[Layout], swapped: bool, selector: Array | None = None,
+    m: Array | None = None,
+) -> Probe:  # fmt: skip
     """Where the elements of A (label "a…") or of B are read: in two cases for each layout, D has
-    the line of 128 bytes, and the element of its line."""
+    the line of 128 bytes, and the element of its line.
+
+    selector: the other operand, [n, k] or [64, stored], with a 1 for each element; m: metadata.
+    """
     of_a = label[0] == "a"
     bits = BITS[form.a]
     size = bits // 8
     at = np.arange(0, SELECTOR_AT - 2048, size)
-    k = form.k
     images = np.zeros((2, SELECTOR_AT + 4096), np.uint8)
     for image, values in enumerate((at // 128, at % 128 // size)):
         images[image, : len(at) * size] = octets(code(values, form.a), bits)
-    selector = np.zeros((2, form.n if of_a else 64, k), np.int64)
-    selector[:, np.arange(k), np.arange(k)] = 1
+    if selector is None:
+        selector = np.zeros((form.n if of_a else 64, form.k), np.int64)
+        selector[np.arange(form.k), np.arange(form.k)] = 1
+    selector = np.stack([selector, selector])
     strides = place(images, SELECTOR_AT, code(selector, form.a), bits, False)
     other = descriptor(SELECTOR_AT, *(strides[::-1] if swapped else strides))
     cases = np.zeros(2 * len(layouts), RECORD)
@@ -319,12 +332,13 @@ def _addresses(form: Form, label: str, layouts: list[Layout], swapped: bool) -> 
     nothing = np.zeros((count, form.words, 128), np.uint32)
     return Probe(
         f"{form.name}_{label}", form, cases, images, nothing,
-        np.zeros((count, 4, 128), np.uint32), np.zeros((count, 128), np.uint32),
+        np.zeros((count, 4, 128), np.uint32),
+        np.zeros((count, 128), np.uint32) if m is None else np.broadcast_to(m, (count, 128)),
     )  # fmt: skip
 
 
 def read_at(words: Array, form: Form) -> Array:
-    """Addresses from the words of `_addresses`: uint16 [layouts, words, 128]."""
+    """Addresses from the words of `addresses`: uint16 [layouts, words, 128]."""
     values = (words if form.integer else words.view(np.float32)).astype(np.int64)
     size = BITS[form.a] // 8
     return (values[0::2] * 128 + values[1::2] * size).astype(np.uint16)
@@ -332,72 +346,35 @@ def read_at(words: Array, form: Form) -> Array:
 
 def addresses_of_a(swapped: bool) -> list[Probe]:
     """K-major A of 16, 8 and 32 bits."""
-    everything = _rows(range(4), range(8), (0, 16, 32, 64, 96))
-    some = _rows(range(4), (0, 3), (0, 32))
+    everything = rows_of(range(4), range(8), (0, 16, 32, 64, 96))
+    some = rows_of(range(4), (0, 3), (0, 32))
     return [
-        _addresses(FORMS["n16_f32_f16_f16"], "a", everything, swapped),
-        _addresses(FORMS["n16_f32_f16_f16"], "a_strides", _strides(), swapped),
-        _addresses(FORMS["n32_s32_u8_u8"], "a", some, swapped),
-        _addresses(FORMS["n8_f32_tf32_tf32"], "a", some, swapped),
+        addresses(FORMS["n16_f32_f16_f16"], "a", everything, swapped),
+        addresses(FORMS["n16_f32_f16_f16"], "a_strides", strides_of(), swapped),
+        addresses(FORMS["n32_s32_u8_u8"], "a", some, swapped),
+        addresses(FORMS["n8_f32_tf32_tf32"], "a", some, swapped),
     ]
 
 
 def addresses_of_b(swapped: bool) -> list[Probe]:
     """K-major B."""
-    some = _rows(range(4), (0, 1, 5), (0, 32, 64))
+    some = rows_of(range(4), (0, 1, 5), (0, 32, 64))
     return [
-        _addresses(FORMS["n128_f32_f16_f16"], "b", some, swapped),
-        _addresses(FORMS["n64_f32_f16_f16"], "b_strides", _strides(), swapped),
-        _addresses(FORMS["n32_s32_u8_u8"], "b", some, swapped),
-        _addresses(FORMS["n8_f32_tf32_tf32"], "b", some, swapped),
+        addresses(FORMS["n128_f32_f16_f16"], "b", some, swapped),
+        addresses(FORMS["n64_f32_f16_f16"], "b_strides", strides_of(), swapped),
+        addresses(FORMS["n32_s32_u8_u8"], "b", some, swapped),
+        addresses(FORMS["n8_f32_tf32_tf32"], "b", some, swapped),
     ]
 
 
 def addresses_transposed(swapped: bool) -> list[Probe]:
     """MN-major A, and B."""
     return [
-        _addresses(FORMS["n16_f32_f16_f16_mna"], "a", _transposed(), swapped),
-        _addresses(FORMS["n16_f32_bf16_bf16_mna"], "a", _transposed(), swapped),
-        _addresses(FORMS["n128_f32_f16_f16_mnb"], "b", _transposed(), swapped),
-        _addresses(FORMS["n16_f32_f16_f16_mnb"], "b", _transposed(), swapped),
+        addresses(FORMS["n16_f32_f16_f16_mna"], "a", transposed_of(), swapped),
+        addresses(FORMS["n16_f32_bf16_bf16_mna"], "a", transposed_of(), swapped),
+        addresses(FORMS["n128_f32_f16_f16_mnb"], "b", transposed_of(), swapped),
+        addresses(FORMS["n16_f32_f16_f16_mnb"], "b", transposed_of(), swapped),
     ]
-
-
-# --- sparse A ------------------------------------------------------------------------------------
-
-PAIRS = np.array([0b0100, 0b1000, 0b1001, 0b1100, 0b1101, 0b1110])
-SINGLES = np.array([0b0100, 0b1110])
-METADATA = 16
-"""Draws of metadata."""
-
-
-def sparse(form: Form, swapped: bool = False) -> Probe:
-    """Random metadata. First A of ones and B of weights, whose sums tell each chunk's choice in a
-    column of its own; then random integers."""
-    rng = np.random.default_rng([3, zlib.crc32(form.name.encode())])
-    bits = BITS[form.a]
-    chunk = 2 if bits == 32 else 4
-    nibbles = rng.choice(SINGLES if bits == 32 else PAIRS, (METADATA, 128, 8))
-    m = (nibbles << 4 * np.arange(8)).sum(axis=-1).astype(np.uint32)
-    m = np.concatenate([m, m])
-    count = len(m)
-    a = np.ones((count, 64, form.k // 2), np.int64)
-    b = np.zeros((count, form.n, form.k), np.int64)
-    k = np.arange(form.k)
-    b[:METADATA, k // chunk % form.n, k] = 4 ** (k % chunk)
-    a[METADATA:] = rng.integers(1, 8, a[METADATA:].shape)
-    b[METADATA:] = rng.integers(1, 8, b[METADATA:].shape)
-    images = np.zeros((count, 8192), np.uint8)
-    a_codes = code(a, form.a)
-    strides = [place(images, A_AT, a_codes, bits, False)]
-    strides.append(place(images, B_AT, code(b, form.b), bits, False))
-    if swapped:
-        strides = [(sbo, lbo) for lbo, sbo in strides]
-    cases = np.zeros(count, RECORD)
-    cases["a"], cases["b"] = descriptor(A_AT, *strides[0]), descriptor(B_AT, *strides[1])
-    cases["image"] = np.arange(count)
-    nothing = np.zeros((count, form.words, 128), np.uint32)
-    return Probe(form.name, form, cases, images, nothing, to_a(a_codes, bits), m)
 
 
 # --- all -----------------------------------------------------------------------------------------
@@ -418,8 +395,5 @@ GROUPS: dict[str, Callable[[bool], list[Probe]]] = {
     "addresses_of_a": addresses_of_a,
     "addresses_of_b": addresses_of_b,
     "addresses_transposed": addresses_transposed,
-    "sparse": lambda swapped: [
-        sparse(form, swapped) for form in FORMS.values() if form.selector is not None
-    ],
 }
 """Launched in processes of their own: one that fails leaves the others' results."""

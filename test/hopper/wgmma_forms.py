@@ -39,6 +39,16 @@ class Form:
         return 256 // BITS[self.a] * (1 if self.selector is None else 2)
 
     @property
+    def stored(self) -> int:
+        """Elements of a row of A that are not left out."""
+        return self.k if self.selector is None else self.k // 2
+
+    @property
+    def chunk(self) -> int:
+        """Elements of a row of A that share a code of metadata; 1 of a dense A."""
+        return 1 if self.selector is None else 2 if self.a == "tf32" else 4
+
+    @property
     def integer(self) -> bool:
         """Whether the sums are exact."""
         return self.d == "s32"
@@ -166,14 +176,32 @@ def _forms() -> tuple[Form, ...]:
         found += [Form(n, "f32", a, a, transpose=sign) for sign in signs for n in (16, 128, 256)]
         found += [Form(128, "f32", a, a, registers=True, transpose=(False, True))]
     found += [Form(n, "f32", "f16", "f16") for n in (128,)]
-    for a, d, n in (("f16", "f32", 8), ("bf16", "f32", 8), ("tf32", "f32", 8), ("e4m3", "f32", 16),
-                    ("s8", "s32", 16), ("u8", "s32", 16), ("f16", "f16", 8)):  # fmt: skip
-        for selector in (0, 1) if BITS[a] > 8 else (0,):
-            found += [Form(n, d, a, a, selector=selector, registers=rs) for rs in (False, True)]
     return tuple({form.name: form for form in found}.values())
 
 
-FORMS = {form.name: form for form in _forms()}
+def _sparse_forms() -> tuple[Form, ...]:
+    plain = [Form(8, d, a, b, selector=0) for d in ("f32", "f16") for a, b in FP8]
+    plain += [Form(8, "s32", a, b, selector=0) for a, b in INT8]
+    wide = [Form(8, "f32", a, a, selector=s) for a in ("f16", "bf16", "tf32") for s in (0, 1)]
+    wide += [Form(8, "f16", "f16", "f16", selector=s) for s in (0, 1)]
+    first = plain + wide
+    found = [*first, *(replace(form, registers=True) for form in first)]
+    one_of_each = [f for f in first if f.a == f.b and f.selector == 0]
+    found += [replace(form, n=n) for form in one_of_each for n in (16, 32, 96, 256)]
+    found += [replace(form, saturate=True) for form in plain if form.integer]
+    signs = ((True, False), (False, True), (True, True))
+    for a in ("f16", "bf16", "tf32", "e4m3"):
+        form = Form(8, "f32", a, a, selector=0)
+        found += [replace(form, negate=sign) for sign in signs]
+        found.append(replace(form, negate=(True, False), registers=True))
+    for a in ("f16", "bf16"):
+        form = Form(64, "f32", a, a, selector=0)
+        found += [replace(form, n=n, transpose=sign) for sign in signs for n in (16, 64)]
+        found.append(replace(form, transpose=(False, True), registers=True))
+    return tuple({form.name: form for form in found}.values())
+
+
+FORMS = {form.name: form for form in (*_forms(), *_sparse_forms())}
 
 
 @cache

@@ -1,11 +1,11 @@
 """Records the probes of `wgmma_cases` on a GPU: `python3 wgmma_run.py [OUT.npz]`.
 
-Lies in one folder with `wgmma_cases.py`, `wgmma_forms.py`, `float_inputs.py` and `wgmma.cubin`
-(ptxas -arch=sm_90a of `wgmma_forms.ptx()`); needs cuda-python and numpy. Every group runs in a
-process of its own, so that one that faults leaves the others' results. OUT.npz holds for every
-probe the words of D (`GROUP/NAME`) or, of the groups of addresses, the addresses read as uint16;
-for exact probes the words only where they are not what numpy expects. `info` is JSON: digests of
-inputs and results, mismatches, device.
+Lies in one folder with `wgmma_cases.py`, `wgmma_sparse.py`, `wgmma_forms.py`, `float_inputs.py` and
+`wgmma.cubin` (ptxas -arch=sm_90a of `wgmma_forms.ptx()`); needs cuda-python and numpy. Every group
+runs in a process of its own, so that one that faults leaves the others' results. OUT.npz holds for
+every probe the words of D (`GROUP/NAME`) or, of the groups of addresses, the addresses read as
+uint16; where numpy knows the words, only those that are others. `info` is JSON: digests of inputs
+and results, mismatches, device.
 """
 
 from __future__ import annotations
@@ -24,8 +24,12 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from wgmma_cases import GROUPS, Probe, exact, read_at  # noqa: E402
+import wgmma_cases  # noqa: E402
+import wgmma_sparse  # noqa: E402
+from wgmma_cases import Probe, exact, read_at  # noqa: E402
 from wgmma_forms import FORMS  # noqa: E402
+
+GROUPS = wgmma_cases.GROUPS | wgmma_sparse.GROUPS
 
 
 def call(function: str, *arguments: Any) -> Any:

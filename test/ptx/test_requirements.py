@@ -43,6 +43,8 @@ FORMS = [
     ("elect.sync %r1|%p1, 0xffffffff;", "8.0", "sm_90", "sm_80"),
     ("setmaxnreg.inc.sync.aligned.u32 128;", "8.0", "sm_90a", "sm_90"),
     ("wgmma.fence.sync.aligned;", "8.0", "sm_90a", "sm_100a"),
+    ("wgmma.mma_async.sp.sync.aligned.m64n8k64.s32.s8.s8 {%r1, %r2, %r3, %r4}, %rd1, %rd2, %r5, "
+     "0, %p1;", "8.2", "sm_90a", "sm_100a"),
     ("redux.sync.add.s32 %r1, %r2, 0xffffffff;", "7.0", "sm_80", "sm_75"),
     ("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r2], {%r1};", "7.8", "sm_90", "sm_80"),
     ("fma.rn.f32x2 %rd1, %rd2, %rd3, %rd4;", "8.6", "sm_100", "sm_90"),
@@ -54,7 +56,7 @@ TARGET_SINCE = {
     "sm_75": "6.3", "sm_80": "7.0", "sm_90": "7.8", "sm_90a": "8.0", "sm_100": "8.6",
     "sm_100a": "8.6", "sm_100f": "8.8", "sm_120a": "8.7",
 }  # fmt: skip
-EARLIER = {"7.0": "6.5", "7.8": "7.7", "8.0": "7.8", "8.6": "8.5", "8.7": "8.6"}
+EARLIER = {"8.2": "8.1", "7.0": "6.5", "7.8": "7.7", "8.0": "7.8", "8.6": "8.5", "8.7": "8.6"}
 
 
 def accepted(body: str, version: str, target: str) -> bool:

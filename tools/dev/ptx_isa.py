@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from tcir.interp.ptx import isa  # noqa: F401  (registers the rules)
 from tcir.interp.ptx.registry import DECODERS, REFUSED
 
-_OTHER_TARGET = "an instruction of sm_90a, for which a sparse A has no rule yet"
 _SYNC = "without .sync it ended with sm_70"
 
 #: Section, title, instructions.
@@ -74,7 +73,6 @@ SECTIONS: list[tuple[str, str, str]] = [
 
 #: ptxas rejects them for sm_100a, and so does this machine.
 ABSENT: dict[str, str] = {
-    "wgmma.mma_async.sp": _OTHER_TARGET,
     "tcgen05.ld.red": "not an instruction of sm_100a",
     "shfl": _SYNC,
     "vote": _SYNC,

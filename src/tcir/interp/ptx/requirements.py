@@ -57,6 +57,7 @@ REQUIREMENTS: tuple[tuple[str, str, Version, Target, str], ...] = (
     ("tcgen05.mma", "block16", (8, 8), _TCGEN05, "9.7.16.10"),
     ("tcgen05.mma", "block32", (8, 8), _TCGEN05, "9.7.16.10"),
     ("wgmma", "", (8, 0), Target(90, "a", below=100), "9.7.15"),
+    ("wgmma.mma_async.sp", "", (8, 2), Target(90, "a", below=100), "9.7.15.6"),
     ("wgmma.mma_async", "s8.u8", (8, 4), Target(90, "a", below=100), "9.7.15"),
     ("wgmma.mma_async", "u8.s8", (8, 4), Target(90, "a", below=100), "9.7.15"),
     ("cp.async", "", (7, 0), _SM_80, "9.7.9.25.3"),

@@ -1,8 +1,8 @@
 """Registers that wgmma reads and writes behind the program's back (PTX ISA 9.7.15.7).
 
-A register of D or A may be touched by anything else only after a wait for the wgmma, and a wgmma
-may take what something else touched only behind wgmma.fence. So in a kernel with wgmma the
-instructions that name such registers tell here what they touch.
+A register of D, A or metadata may be touched by anything else only after a wait for the wgmma, and
+a wgmma may take what something else touched only behind wgmma.fence. So in a kernel with wgmma the
+instructions that name such registers tell here what they touch. Below, A has its metadata.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class WgmmaRegisters:
                 where = self.touched.get(slot, "the start of the kernel")
                 w.agent.cta.report(
                     "error", "missing-wgmma-fence", where, site,
-                    "wgmma.fence between another access to a register of D or A "
+                    "wgmma.fence between another access to a register of D, A or metadata "
                     f"({w.names[slot]}) and the wgmma (PTX ISA 9.7.15.7)",
                 )  # fmt: skip
                 break

@@ -1,8 +1,9 @@
 """Arithmetic of `wgmma.mma_async`: each instruction is one fused sum (see `fused`).
 
 f16, bf16 and tf32 keep 25 bits below the largest exponent, as `mma.sync` of Hopper does. fp8 keeps
-13, and an f32 result has 13 fraction bits. From public bit-level studies of H100 and H200 (MMA-Sim,
-arXiv 2511.10909; the MATLAB models of arXiv 2512.07004); integers are exact.
+13, and an f32 result has 13 fraction bits. The non-zeros of a sparse A form one sum, too. From
+public bit-level studies of H100 and H200 (MMA-Sim, arXiv 2511.10909; the MATLAB models of arXiv
+2512.07004); integers are exact.
 """
 
 from __future__ import annotations
@@ -31,21 +32,29 @@ class Product:
 
 
 def wgmma_product(
-    a: np.ndarray, b: np.ndarray, d: NDArray[np.uint32] | None, product: Product
+    a: np.ndarray,
+    b: np.ndarray,
+    d: NDArray[np.uint32] | None,
+    product: Product,
+    select: NDArray[np.int32] | None = None,
 ) -> NDArray[np.uint32]:
-    """D = A · Bᵀ + D: codes [M, K], [N, K], uint32 [M, N]; None: scale-d is false."""
+    """D = A · Bᵀ + D: codes [M, K], [N, K], uint32 [M, N]; None: scale-d is false.
+
+    select: of a sparse A, whose codes are [M, K / 2], the k of each, int32 [M, K / 2].
+    """
     types = product.types
     if types.a_type in INTEGERS or types.a_type == "b1":
         before = np.zeros((len(a), len(b)), np.uint32) if d is None else d
         if types.a_type == "b1":
             return bit_sum(a, b, before, "and")
         return integer_mma(
-            a, b, before, a_type=types.a_type, b_type=types.b_type, saturate=product.saturate
-        )
+            a, b, before, a_type=types.a_type, b_type=types.b_type, select=select,
+            saturate=product.saturate,
+        )  # fmt: skip
     if types.a_type not in ("e4m3", "e5m2"):
-        return fused_mma(a, b, d, types, params=HOPPER.params(types.d_type))
+        return fused_mma(a, b, d, types, select=select, params=HOPPER.params(types.d_type))
     zeros = HOPPER.zeros[types.d_type == "f16"]
-    result = fused_mma(a, b, d, types, params=FusedParams(FP8_WINDOW, zeros))
+    result = fused_mma(a, b, d, types, select=select, params=FusedParams(FP8_WINDOW, zeros))
     if types.d_type == "f32":
         number = result != NAN["f32"]
         result[number] &= np.uint32(-1 << FP8_LOST & 0xFFFFFFFF)

@@ -34,7 +34,7 @@ ROWS = 64
 
 @dataclass(frozen=True)
 class WgmmaForm:
-    """One instruction. major: "K" or "MN", of A and of B."""
+    """One instruction. k: with the zeros of a sparse A; major: "K" or "MN", of A and of B."""
 
     n: int
     k: int
@@ -42,6 +42,12 @@ class WgmmaForm:
     types: MmaTypes
     major: tuple[str, str] = ("K", "K")
     saturate: bool = False
+    sparse: bool = False
+
+    @property
+    def stored(self) -> int:
+        """Elements of a row of A."""
+        return self.k // 2 if self.sparse else self.k
 
 
 @dataclass(eq=False)
@@ -79,10 +85,14 @@ class Wgmma:
         a: Operand | Codes,
         b: Operand,
         d: NDArray[np.uint32] | Flight | None,
+        select: NDArray[np.int32] | None = None,
         *,
         site: object,
     ) -> Flight:
-        """a: 64 rows, or codes [16, K] from registers; d: [16, n], None: scale-d is false."""
+        """a: 64 rows, or codes [16, K] from registers; d: [16, n], None: scale-d is false.
+
+        select: of a sparse A, of whose rows half is stored, the k of each code, [16, K / 2].
+        """
         agent = self.agent
         agent.proceed(site)
         agent.lanes.learn()
@@ -92,25 +102,26 @@ class Wgmma:
         flight = Flight(form, self.issued, site, d)
         rows = slice(16 * self.quarter, 16 * self.quarter + 16)
         access = Access(self.component, self.issued, "wgmma", site, "async")
-        of_b = self._shared(b, form.n, form, 1, access)
+        of_b = self._shared(b, form.n, form.k, form, 1, access)
         registers, of_a = np.empty(0), None
         if isinstance(a, np.ndarray):
             registers = a
         else:
-            of_a = self._shared(a, ROWS, form, 0, access)
+            of_a = self._shared(a, ROWS, form.stored, form, 0, access)
         counters = agent.machine.counters
         if self.quarter == 0:
             counters.mma += 1
             counters.mma_untimed += 1
             counters.products += ROWS * form.n * form.k
-            counters.shared_to_tensor += 32 * (form.n + (ROWS if of_a is not None else 0))
+            of_row = 32 * (form.k // form.stored)
+            counters.shared_to_tensor += of_row * form.n + (32 * ROWS if of_a is not None else 0)
 
         def run() -> None:
             codes_b = self._codes(of_b, form, site)
             codes_a = registers if of_a is None else self._codes(of_a[rows], form, site)
             before = flight.d.result if isinstance(flight.d, Flight) else flight.d
             product = Product(form.types, form.saturate)
-            flight.result = wgmma_product(codes_a, codes_b, before, product)
+            flight.result = wgmma_product(codes_a, codes_b, before, product, select)
             flight.d = None
 
         operation = Operation(site, run, tuple(self._flying[-1:]))
@@ -132,8 +143,8 @@ class Wgmma:
         agent.proceed(site)
         self.issued += 1
         access = Access(self.component, self.issued, "wgmma", site, "async")
-        of_a = self._shared(a, len(d), form, 0, access)
-        of_b = self._shared(b, form.n, form, 1, access)
+        of_a = self._shared(a, len(d), form.k, form, 0, access)
+        of_b = self._shared(b, form.n, form.k, form, 1, access)
         agent.machine.counters.products += len(d) * form.n * form.k
         product = Product(form.types, form.saturate)
         codes_a, codes_b = (self._codes(at, form, site) for at in (of_a, of_b))
@@ -171,7 +182,7 @@ class Wgmma:
     # --- operands --------------------------------------------------------------------------------
 
     def _shared(
-        self, operand: Operand, rows: int, form: WgmmaForm, which: int, access: Access
+        self, operand: Operand, rows: int, k: int, form: WgmmaForm, which: int, access: Access
     ) -> NDArray[np.int64]:
         """Addresses of the elements [rows, k] of an operand, whose read is recorded."""
         size = max(8, form.bits)
@@ -179,8 +190,9 @@ class Wgmma:
             at = operand.base + operand.addresses
         else:
             try:
+                columns = k * form.bits // size
                 base, table = element_table(
-                    decode_matrix(operand), rows, 256 // size, size, form.major[which]
+                    decode_matrix(operand), rows, columns, size, form.major[which]
                 )
             except Refusal as refusal:
                 raise MachineError.of(refusal, access.site) from None

@@ -15,20 +15,20 @@ from tcir.interp.ptx.isa.values.fragments import (
     fragment_a,
     fragment_b,
     fragment_c,
-    metadata,
     quad,
     volta_accumulator,
     volta_operand,
 )
 from tcir.interp.ptx.isa.values.rational import directed64, fma64, fused_excess
 from tcir.interp.ptx.isa.values.rounding import add_odd, decode_float, encode_float, pass_on_nan
+from tcir.interp.ptx.isa.values.sparse import metadata, positions
 from tcir.interp.ptx.lanes import LANE_INDICES
 from tcir.interp.ptx.op import Compute, Op
 from tcir.interp.ptx.registers import view
 from tcir.interp.ptx.registry import instruction
-from tcir.interp.ptx.syntax import TYPES, Site
+from tcir.interp.ptx.syntax import TYPES
 from tcir.interp.ptx.warp import Warp
-from tcir.machine import MachineError, NotModelled
+from tcir.machine import NotModelled
 from tcir.machine.numerics.warp_mma import TURING, VOLTA, generation, warp_mma
 from tcir.machine.numerics.warp_mma_exact import bit_sum, double_sum, integer_sum, integer_values
 
@@ -343,7 +343,7 @@ def mma(d: Decode) -> Op:
 def sparse(d: Decode) -> Op:
     """A holds the non-zeros of a pattern, `d, a, b, c, e, selector`.
 
-    2:4; of tf32 1:2; of 4-bit types pairs of 4:8. e has their places, see `fragments.metadata`.
+    2:4; of tf32 1:2; of 4-bit types pairs of 4:8. e has their places, see `values.sparse`.
     """
     ordered = "ordered" in d.name
     form = _form(d, True)
@@ -378,28 +378,3 @@ def sparse(d: Decode) -> Op:
         return _packed(result[c_at], half)
 
     return _collective(d, False, targets, sources, run, 16 * 8 * k)
-
-
-_PAIRS = (0b0100, 0b1000, 0b1001, 0b1100, 0b1101, 0b1110)
-_SINGLES = (0b0100, 0b1110)
-
-
-def positions(codes: np.ndarray, bits: int, ordered: bool, site: Site) -> np.ndarray:
-    """Column of B for every non-zero of A: int [16, k / 2]. Raises MachineError."""
-    known = _SINGLES if bits == 32 else _PAIRS
-    bad = codes[~np.isin(codes, known)]
-    if bad.size and (ordered or bits == 32 or ((bad & 3) == (bad >> 2)).any()):
-        raise MachineError(
-            "sparse-metadata",
-            f"expected one of {', '.join(f'{c:#06b}' for c in known)} for each chunk, got "
-            f"{int(bad[0]):#06b}: other values are undefined (PTX ISA 9.7.14.6.1)",
-            site=site,
-        )
-    chunk = np.arange(codes.shape[1])
-    if bits == 32:
-        return 2 * chunk + (codes == 0b1110)
-    pair = np.stack([codes & 3, codes >> 2], axis=-1)
-    if bits == 4:
-        pair = np.stack([2 * pair, 2 * pair + 1], axis=-1).reshape(*codes.shape, 4)
-        return (8 * chunk[:, None] + pair).reshape(16, -1)
-    return (4 * chunk[:, None] + pair).reshape(16, -1)

@@ -74,25 +74,3 @@ def volta_accumulator(half: bool) -> tuple[np.ndarray, np.ndarray]:
     if half:
         return np.broadcast_to(_LANE % 4 + _UPPER, (8, 32)), np.broadcast_to(i, (8, 32))
     return (_LANE & 1) + (i & 2) + _UPPER, (i & 4) + (_LANE & 2) + (i & 1)
-
-
-# --- metadata of sparse A -----------------------------------------------------------------------
-
-
-def metadata(words: np.ndarray, bits: int, chunks: int, selector: int) -> np.ndarray:
-    """The 4-bit code of every chunk, int [16, chunks], from the register e of all lanes.
-
-    `selector` names the lane, or the pair, of the four of a group that has them. Elements of 16 and
-    32 bits: four chunks of row g in a word's lower half, of row g + 8 in the upper one. Elements of
-    8 and 4 bits: even lanes have row g, odd ones row g + 8. Seen on an H200.
-    """
-    lanes = {4: 1, 8: 2, 16: 4}[chunks]
-    nibbles = words[:, None] >> (4 * np.arange(8, dtype=np.uint32)) & np.uint32(15)
-    out = np.zeros((16, chunks), np.int64)
-    for g in range(8):
-        part = nibbles[4 * g + selector * lanes : 4 * g + (selector + 1) * lanes]
-        if bits >= 16:
-            out[g], out[g + 8] = part[:, :4].reshape(-1), part[:, 4:].reshape(-1)
-        else:
-            out[g], out[g + 8] = part[0::2].reshape(-1), part[1::2].reshape(-1)
-    return out
