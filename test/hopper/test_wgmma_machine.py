@@ -9,10 +9,11 @@ import pytest
 
 from tcir.machine.numerics import wgmma
 
-from . import wgmma_cases
-from .wgmma_cases import GROUPS, Probe, exact, sums
+from . import wgmma_cases, wgmma_sparse
+from .wgmma_cases import Probe, exact, sums
 from .wgmma_forms import FORMS
-from .wgmma_machine import RECORD, run, summary, taken
+from .wgmma_machine import RECORD, run, summary
+from .wgmma_run import GROUPS
 
 QUICK = (
     "exact/n8_f32_f16_f16",
@@ -28,6 +29,19 @@ QUICK = (
     "sums/n8_f32_e4m3_e5m2",
     "sums/n8_f16_e5m2_e4m3",
     "addresses_of_b/n8_f32_tf32_tf32_b",
+    "sparse/n8_f32_f16_f16_sp1",
+    "sparse/n8_f16_f16_f16_rs_sp0",
+    "sparse/n16_f32_bf16_bf16_mna_sp0",
+    "sparse/n64_f32_f16_f16_mnb_sp0",
+    "sparse/n8_f32_tf32_tf32_rs_sp1",
+    "sparse/n8_f32_e4m3_e4m3_nega_sp0",
+    "sparse/n8_f16_e5m2_e4m3_rs_sp0",
+    "sparse/n8_s32_s8_u8_sat_sp0",
+    "sparse/n8_s32_u8_s8_rs_sp0",
+    "sparse_sums/n8_f32_bf16_bf16_sp0",
+    "sparse_sums/n8_f32_e4m3_e5m2_sp0",
+    "any_order/n8_f32_f16_f16_rs_sp1",
+    "any_order/n8_s32_s8_s8_sp0",
 )
 """One of each arithmetic; the rest are marked slow."""
 
@@ -42,8 +56,8 @@ def probe_of(key: str) -> Probe:
     """What was recorded under a key of wgmma.json."""
     group, name = key.split("/")
     if group.startswith("addresses"):
-        return taken(probes(group)[name])
-    return getattr(wgmma_cases, group)(FORMS[name])
+        return probes(group)[name]
+    return {**vars(wgmma_cases), **vars(wgmma_sparse)}[group](FORMS[name])
 
 
 @pytest.mark.parametrize(
@@ -59,10 +73,13 @@ def test_machine_gives_the_words_of_silicon(key: str) -> None:
         assert np.array_equal(words, probe.expected)
 
 
-def test_every_dense_form_was_recorded() -> None:
-    dense = {f"exact/{f.name}" for f in FORMS.values() if f.selector is None}
-    assert dense <= set(RECORD["digests"]) and set(QUICK) <= set(RECORD["digests"])
-    assert sum(key.startswith("sums/") for key in RECORD["digests"]) == 12
+def test_every_probe_was_recorded() -> None:
+    probed = {f"{group}/{probe.name}" for group in GROUPS for probe in probes(group).values()}
+    assert probed == set(RECORD["digests"]) and set(QUICK) <= probed
+    assert {f"exact/{f.name}" for f in FORMS.values() if f.selector is None} <= probed
+    assert {f"sparse/{f.name}" for f in FORMS.values() if f.selector is not None} <= probed
+    assert sum(key.startswith("sums/") for key in probed) == 12
+    assert sum(key.startswith("sparse_sums/") for key in probed) == 12
 
 
 @pytest.mark.parametrize("window", [12, 14])
@@ -79,13 +96,6 @@ def test_inputs_of_sums_reach_every_kind_of_value() -> None:
     values = run(probe)[1].view(np.float32)
     assert np.isnan(values).any() and np.isinf(values).any()
     assert ((values != 0) & (np.abs(values) < 2.0**-126)).any()
-
-
-def test_base_offset_is_refused() -> None:
-    probe = exact(FORMS["n8_f32_f16_f16"])
-    probe.cases["b"] |= np.uint64(1 << 49)
-    report, _ = run(probe)
-    assert not report.ok and "base offset: expected 0" in str(report)
 
 
 def test_a_descriptor_of_tcgen05_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""`wgmma.mma_async.sp` on the machine: products, metadata, and what it must be ordered with."""
+"""`wgmma.mma_async.sp` on the machine: metadata, text, and what it must be ordered with."""
 
 from __future__ import annotations
 
@@ -13,39 +13,9 @@ from .wgmma_cases import Probe
 from .wgmma_edits import FENCE, OVERWRITE, WAIT, WRITE_METADATA, edited
 from .wgmma_forms import BITS, FORMS, Form, ptx
 from .wgmma_machine import run
-from .wgmma_sparse import SPARSE, UNORDERED, any_order, places, sparse
+from .wgmma_sparse import SPARSE, places, sparse
 
-QUICK = (
-    "n8_f32_f16_f16_sp1",
-    "n8_f16_f16_f16_rs_sp0",
-    "n16_f32_bf16_bf16_mna_sp0",
-    "n64_f32_f16_f16_mnb_sp0",
-    "n8_f32_tf32_tf32_rs_sp1",
-    "n8_f32_e4m3_e4m3_nega_sp0",
-    "n8_f16_e5m2_e4m3_rs_sp0",
-    "n8_s32_s8_u8_sat_sp0",
-    "n8_s32_u8_s8_rs_sp0",
-)
-"""One of each kind; the rest are marked slow."""
 F16 = FORMS["n8_f32_f16_f16_sp0"]
-
-
-@pytest.mark.parametrize(
-    "name",
-    [f.name if f.name in QUICK else pytest.param(f.name, marks=pytest.mark.slow) for f in SPARSE],
-)
-def test_products_are_those_of_numpy(name: str) -> None:
-    probe = sparse(FORMS[name])
-    report, words = run(probe)
-    assert report.ok and not report.incomplete, str(report)
-    assert np.array_equal(words, probe.expected)
-
-
-@pytest.mark.parametrize("name", UNORDERED)
-def test_the_places_of_a_chunk_come_in_either_order(name: str) -> None:
-    probe = any_order(FORMS[name])
-    report, words = run(probe)
-    assert report.ok and np.array_equal(words, probe.expected), str(report)
 
 
 def test_every_type_selector_and_source_has_a_form() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from tcir.run import RunReport, run_ptx
 from .mma_sync import HERE
 from .wgmma_cases import Probe, read_at
 from .wgmma_forms import ptx
-from .wgmma_run import digest
+from .wgmma_run import digest, threads_of
 
 RECORD: dict[str, Any] = json.loads((HERE / "wgmma.json").read_text())
 """Digests of the words that an H200 wrote: `GROUP/NAME`."""
@@ -30,21 +29,8 @@ def run(probe: Probe, text: str | None = None, hazards: str = "off") -> tuple[Ru
     return report, d
 
 
-def taken(probe: Probe) -> Probe:
-    """Without the layouts that the machine refuses: base offsets, 16 bytes into 32-byte rows."""
-    of_a = probe.name[-10:].count("_a")
-    fields = probe.cases["a" if of_a else "b"]
-    based = fields >> np.uint64(49) & np.uint64(7) != 0
-    beyond = (fields >> np.uint64(62) == 3) & (fields & np.uint64(1) == 1)
-    kept = ~based & ~beyond
-    return replace(
-        probe, cases=probe.cases[kept], d=probe.d[kept], a=probe.a[kept], m=probe.m[kept]
-    )
-
-
 def summary(group: str, probe: Probe, words: Any) -> str:
     """What `wgmma.json` has of a result."""
     if not group.startswith("addresses"):
         return digest(words)
-    read = read_at(words, probe.form)
-    return digest(read[..., :64] if "_b" in probe.name[-10:] else read)
+    return digest(threads_of(probe, read_at(words, probe.form)))

@@ -81,6 +81,15 @@ def digest(*arrays: np.ndarray) -> str:
     return together.hexdigest()[:16]
 
 
+def threads_of(probe: Probe, read: np.ndarray) -> np.ndarray:
+    """Of the addresses [layouts, words, 128] those that an element was read from.
+
+    A selector of rows, whose B is looked for, has at most 32 of them, of a sparse A 64.
+    """
+    few = "_b" in probe.name[-10:] and probe.form.selector is None
+    return read[..., :64] if few else read
+
+
 def group(name: str, swapped: bool, out: Path) -> None:
     """Records one group, as far as it comes."""
     module = start()
@@ -95,10 +104,8 @@ def group(name: str, swapped: bool, out: Path) -> None:
             line: dict[str, Any] = {"inputs": given, "digest": digest(words), "smem": bases}
             if name.startswith("addresses"):
                 read = read_at(words, probe.form)
-                # A selector of rows, whose B is looked for, has at most 32 of them
-                of_b = "_b" in probe.name[-10:]
-                kept[key] = read[..., :64] if of_b else read
-                line["rest"] = int(np.count_nonzero(read[..., 64:])) if of_b else 0
+                kept[key] = threads_of(probe, read)
+                line["rest"] = int(np.count_nonzero(read[..., kept[key].shape[-1] :]))
             elif probe.expected is not None:
                 wrong = int(np.count_nonzero(words != probe.expected))
                 line["wrong"], line["of"] = wrong, int(words.size)

@@ -1,22 +1,40 @@
-"""The matrix descriptor of wgmma: Hopper's bits of what tcgen05 has, too.
+"""The matrix descriptor of wgmma, and where it says that elements lie.
 
-Source: PTX ISA 9.7.15.5.1.2.2 (matrix descriptor).
+Sources: PTX ISA 9.7.15.5.1.2 (canonical layouts, matrix descriptor); what it leaves open is what an
+H200 did (test/hopper/wgmma.json): the base offset, rows longer than the swizzle's span, and starts
+anywhere in a row.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.memory.swizzle import swizzle
 from tcir.machine.refusal import DescriptorError
-from tcir.machine.tensor_core.descriptor import MatrixDescriptor
 
 SWIZZLES = {0: "NONE", 1: "128B", 2: "64B", 3: "32B"}
 """Bits 63..62. Not Blackwell's three-bit codes."""
 _FIELDS = "PTX ISA 9.7.15.5.1.2.2, matrix descriptor of wgmma"
 
 
+@dataclass(frozen=True)
+class Descriptor:
+    """Decoded fields, in bytes. line: the 128-byte line, modulo 8, where the swizzle's pattern
+    starts (the base offset)."""
+
+    start: int
+    lbo: int
+    sbo: int
+    swizzle: str
+    line: int
+
+
 @lru_cache(maxsize=4096)
-def decode_matrix(bits: int) -> MatrixDescriptor:
+def decode_matrix(bits: int) -> Descriptor:
     """Decode and check a descriptor. DescriptorError names the field that is illegal."""
 
     def field(high: int, low: int) -> int:
@@ -30,18 +48,57 @@ def decode_matrix(bits: int) -> MatrixDescriptor:
                 "0" + " (0b001 is tcgen05's)" * (high == 48),
                 _FIELDS,
             )
-    code = field(63, 62)
-    if field(51, 49):
-        raise DescriptorError(
-            "base offset",
-            field(51, 49),
-            "0: start the swizzle's pattern at a multiple of 1024, 512 or 256 bytes (128B, 64B, "
-            "32B)",
-            "another row phase than that of the address is not modelled",
-        )
-    return MatrixDescriptor(
+    return Descriptor(
         start=field(13, 0) << 4,
         lbo=field(29, 16) << 4,
         sbo=field(45, 32) << 4,
-        swizzle=SWIZZLES[code],
+        swizzle=SWIZZLES[field(63, 62)],
+        line=field(51, 49),
     )
+
+
+def element_table(
+    desc: Descriptor, rows: int, k: int, bits: int, major: str
+) -> tuple[int, NDArray[np.int64]]:
+    """(base, table): element (mn, k) of `bits` bits lies at base + table[mn, k], int64 [rows, k].
+
+    The table is read-only, and shared by descriptors of the same layout and phase.
+    """
+    span = swizzle(desc.swizzle).span
+    if major == "MN" and span:
+        used = min(span, rows * bits // 8)
+        if desc.start % span + used > span:
+            raise DescriptorError(
+                "matrix start address",
+                f"{desc.start:#x} ({desc.start % span} bytes into a row of the pattern)",
+                f"at most {span - used} bytes into a row of {span} bytes",
+                "no run on an H200 tells what an MN-major operand reads there",
+            )
+    phase = desc.start % swizzle(desc.swizzle).period
+    return desc.start - phase, _table(replace(desc, start=phase), rows, k, bits, major)
+
+
+@lru_cache(maxsize=512)
+def _table(desc: Descriptor, rows: int, k: int, bits: int, major: str) -> NDArray[np.int64]:
+    """The swizzle XORs by the number of a line, counted from where the pattern starts."""
+    mode = swizzle(desc.swizzle)
+    linear = desc.start + _linear(desc, mode.span, rows, k, bits, major)
+    table = linear ^ ((linear >> 7) - desc.line & mode.lines_mask) << mode.chunk_shift
+    table.flags.writeable = False
+    return table
+
+
+def _linear(
+    desc: Descriptor, span: int, rows: int, k: int, bits: int, major: str
+) -> NDArray[np.int64]:
+    """Offset from the start, before the swizzle. span: bytes of a row of the swizzle; 0: none."""
+    lbo, sbo, size, unit = desc.lbo, desc.sbo, bits // 8, 128 // bits
+    mn = np.arange(rows, dtype=np.int64)[:, None]
+    kk = np.arange(k, dtype=np.int64)[None, :]
+    if major == "K":
+        row = span or 16
+        return mn % 8 * row + mn // 8 * sbo + kk * size % row + kk * size // row * lbo
+    if not span:
+        return mn % unit * size + mn // unit * sbo + kk % 8 * 16 + kk // 8 * lbo
+    wide = span // size
+    return mn % wide * size + mn // wide * lbo + kk % 8 * span + kk // 8 * sbo

@@ -21,9 +21,8 @@ from tcir.machine.numerics.wgmma import Product, wgmma_product
 from tcir.machine.order.clocks import Access, Component
 from tcir.machine.order.operation import Blocking, Operation
 from tcir.machine.refusal import Refusal
-from tcir.machine.tensor_core.descriptor import element_table
 from tcir.machine.tensor_core.operands import ElementAddresses
-from tcir.machine.wgmma.descriptor import decode_matrix
+from tcir.machine.wgmma.descriptor import decode_matrix, element_table
 
 Codes = np.ndarray
 Operand = int | ElementAddresses
