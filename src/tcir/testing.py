@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tcir.errors import InputError
 from tcir.interp import OutputSpec
-from tcir.kernel import Kernel
+
+if TYPE_CHECKING:  # a GPU's computer may have no MLIR
+    from tcir.kernel import Kernel
 
 Array = NDArray[Any]
 _UNWRITTEN = 0xA5
