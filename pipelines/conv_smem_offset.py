@@ -6,6 +6,7 @@ from tcir.passes.conv.tile_conv_smem_offset import TileConvSmemOffset
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.parts.convolution import FORMS, ConvOptions, raise_convolution
 from tcir.pipelines.parts.tile_to_llvm import tile_to_llvm
+from tcir.target import targets_with
 
 
 def build(options: ConvOptions) -> Pipeline:
@@ -29,5 +30,6 @@ register_pipeline(
             "any strides and dilations whose tiles fit shared memory",
         ),
         build=build,
+        targets=tuple(targets_with("tcgen05") + targets_with("wgmma")),
     )
 )

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from tcir._mlir import ext, ir
-from tcir.dialect.attributes import defining
+from tcir.dialect.attributes import defining, integers, not_arrays
 from tcir.dialect.operation import Op
 from tcir.dialect.ops.grouped import GroupedMatmulOp
 from tcir.dialect.rules import Broken, one_of, verify
-from tcir.dialect.warp_types import TAILS, FragmentType
+from tcir.dialect.warp_types import TAILS, WALK, FragmentType
 
 SCALAR_OPS = frozenset(
     f"arith.{name}"
@@ -92,6 +92,9 @@ class FragmentEpilogueOp(
     maps of ``tc.element`` start from; ``tails`` as in `tc.cp_async`: of elements outside nothing is
     read, and what the body makes of zeros instead is not stored. A thread computes the elements
     that it holds: two neighbouring columns of rows r and r + 8 of every atom (PTX ISA 9.7.14.5).
+
+    With ``walk`` (as in `tc.store_fragment`) the result has four dimensions, pixels ``[n, p, q]``
+    and channels; of tensors nothing is read outside.
     """
 
     example = """
@@ -119,7 +122,7 @@ class FragmentEpilogueOp(
     @property
     def rank(self) -> int:
         """Dimensions of the result."""
-        return len(self.indices)
+        return 4 if WALK in self.attributes else len(self.indices)
 
 
 class ElementOp(Op, name="element", loads="tensor"):
@@ -365,7 +368,24 @@ def _(op: FragmentEpilogueOp) -> Broken:
     "{count} indices",
 )
 def _(op: FragmentEpilogueOp) -> Broken:
-    return None if op.rank in (2, 3) else {"count": op.rank}
+    count = len(op.indices)
+    return None if count in (2, 3) else {"count": count}
+
+
+@verify(
+    FragmentEpilogueOp,
+    "walk",
+    "tc",
+    "walk must be array<i64: y, x> of sizes of at least 1, beside an index along the walk and one "
+    "of the column, got {walk} and {count} indices",
+)
+def _(op: FragmentEpilogueOp) -> Broken:
+    if WALK not in op.attributes:
+        return None
+    count = len(op.indices)
+    if not_arrays(op, walk=2) is None and count == 2 and min(integers(op, WALK)) >= 1:
+        return None
+    return {"walk": op.attributes[WALK], "count": count}
 
 
 @verify(

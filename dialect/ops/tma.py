@@ -34,6 +34,7 @@ from tcir.dialect.limits import (
     TMA_WIDE_CORNER,
     TMA_WIDE_PIXELS,
     TMA_WIDE_SWIZZLES,
+    Legal,
 )
 from tcir.dialect.multicast import wrong_mask
 from tcir.dialect.operation import Names, Op
@@ -217,7 +218,7 @@ def inner_bytes(op: MakeTensorMapOp) -> int:
     return integers(op, "box")[0] * unit_bits(op)[1] // 8
 
 
-def _outside(legal: Any, values: list[int]) -> Broken:
+def _outside(legal: Legal, values: list[int]) -> Broken:
     """The first value that is not legal, for a message."""
     bad = next((v for v in values if v not in legal), None)
     if bad is None:

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from tcir._mlir import ext, ir
-from tcir.dialect.attributes import integer, string
+from tcir.dialect.attributes import integer, integers, not_arrays, string
 from tcir.dialect.fragments import PTX_TYPE, accumulator_type, loads_for
 from tcir.dialect.limits import COPY_BYTES
 from tcir.dialect.operation import Op
 from tcir.dialect.rules import Broken, one_of, unsigned_problem, verify
 from tcir.dialect.types import SmemType, element_bytes
-from tcir.dialect.warp_types import TAILS, FragmentType, StagedType
+from tcir.dialect.warp_types import TAILS, WALK, FragmentType, StagedType
 from tcir.layout.atoms import mma_atom
 
 
@@ -144,6 +144,10 @@ class StoreFragmentOp(Op, name="store_fragment", role="consumer", stores="tensor
 
     The indices are those of the tile's first element; ``tails`` as in `tc.cp_async`: elements
     outside are not stored (PTX ISA 9.7.9.12).
+
+    With ``walk = array<i64: y, x>`` the rows are positions on a walk through images of y by x of
+    them, of which index 0 is the first's: position ``(n * y + p) * x + q`` is the pixel
+    ``[n, p, q]`` of a tensor of rank 4. Those outside the tensor, padding, are not stored.
     """
 
     example = """
@@ -179,7 +183,27 @@ def _(op: CpAsyncOp | StoreFragmentOp) -> Broken:
 )
 def _(op: CpAsyncOp | StoreFragmentOp) -> Broken:
     rank, count = op.tensor.type.rank, len(op.indices)
-    return None if rank in (2, 3) and rank == count else {"rank": rank, "count": count}
+    walks = WALK in op.attributes
+    return None if walks or (rank in (2, 3) and rank == count) else {"rank": rank, "count": count}
+
+
+@verify(
+    StoreFragmentOp,
+    "walk",
+    "tc",
+    "walk must be array<i64: y, x> of at least the tensor's {image}, rows and columns of a tensor "
+    "of rank 4 at an index along the walk and one along the last dimension, got {walk}, a tensor "
+    "{tensor} and {count} indices: two pixels would have one position",
+)
+def _(op: StoreFragmentOp) -> Broken:
+    if WALK not in op.attributes:
+        return None
+    shape, count = list(op.tensor.type.shape), len(op.indices)
+    image = shape[1:3] if len(shape) == 4 else []
+    pair = not_arrays(op, walk=2) is None and image and count == 2
+    if pair and all(own <= walked for own, walked in zip(image, integers(op, WALK), strict=True)):
+        return None
+    return {"image": image, "walk": op.attributes[WALK], "tensor": shape, "count": count}
 
 
 @verify(

@@ -7,6 +7,7 @@ A fragment of C is that of mma.sync: with ``tc.warps = array<i64: 4 * g, 1>`` a 
 the 64 of its warpgroup, in the registers in which wgmma leaves them (PTX ISA 9.7.15.5.1.1).
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from tcir._mlir import ext, ir
@@ -63,6 +64,41 @@ class WgmmaOp(
     a: ext.Operand[SmemType]
     b: ext.Operand[SmemType]
     c: ext.Operand[FragmentType]
+    d: ext.Result[FragmentType]
+
+
+class WgmmaTapsOp(
+    Op,
+    name="wgmma_taps",
+    issued_by="warp",
+    role="consumer",
+    reads_shared=("a", "b"),
+    completed_by="tc.wgmma_wait",
+):
+    """`tc.wgmma` of several pairs of tiles, one group: ``d = a[0] * b[0]^T + a[1] * b[1]^T … + c``.
+
+    Of tile t of A the rows of C are read from row ``rows[t]`` on, so the taps of a filter are one
+    tile of pixels that starts further down for each. The descriptor's start address moves by whole
+    rows, its base offset stays 0: an H200 takes the swizzle from the address that it reads, so a
+    start need not be a multiple of the pattern (PTX ISA 9.7.15.5.1.2, docs/hopper.md). The tiles
+    are K-major with a swizzle, whose rows are all the same distance apart.
+    """
+
+    example = """
+    !a = !tc.smem<array<i64: 136, 64>, f16, "K", "128B">
+    !b = !tc.smem<array<i64: 32, 64>, f16, "K", "128B">
+    !c = !tc.fragment<array<i64: 128, 32>, f32, "C", "mma.m16n8k16.f16">
+    func.func @example(%a: !a, %b0: !b, %b1: !b, %c: !c) {
+      %d = "tc.wgmma_taps"(%a, %a, %b0, %b1, %c) {rows = array<i64: 0, 1>,
+          operandSegmentSizes = array<i32: 2, 2, 1>} : (!a, !a, !b, !b, !c) -> !c
+      return
+    }
+    """
+
+    a: Sequence[ext.Operand[SmemType]]
+    b: Sequence[ext.Operand[SmemType]]
+    c: ext.Operand[FragmentType]
+    rows: Any
     d: ext.Result[FragmentType]
 
 
@@ -155,6 +191,94 @@ def _(op: WgmmaOp) -> Broken:
 )
 def _(op: WgmmaOp) -> Broken:
     return unsigned_problem(op, str(op.a.type.element))
+
+
+@verify(
+    WgmmaTapsOp,
+    "operands",
+    "PTX ISA 9.7.15.5",
+    "expected as many tiles of A as of B and rows, at least one, all of A and all of B of one "
+    "type, and a fragment of C with a result like it, got {a}, {b}, {rows}, {c} and {d}",
+)
+def _(op: WgmmaTapsOp) -> Broken:
+    a, b = ([v.type for v in each] for each in (op.a, op.b))
+    arrays = not_arrays(op, rows=len(a)) is None
+    alike = len(set(a)) == len(set(b)) == 1 and len(a) == len(b)
+    if arrays and alike and op.c.type.operand == "C" and op.c.type == op.d.type:
+        return None
+    named = {name: ", ".join(map(str, types)) or "none" for name, types in (("a", a), ("b", b))}
+    return named | {"rows": op.attributes["rows"], "c": op.c.type, "d": op.d.type}
+
+
+@verify(
+    WgmmaTapsOp,
+    "a",
+    "PTX ISA 9.7.15.5.1.2, docs/hopper.md",
+    "expected tiles of A that are K-major in one column of a swizzle, got {got}: the rows of "
+    "several columns, or of an MN-major tile, are not all the same distance apart",
+)
+def _(op: WgmmaTapsOp) -> Broken:
+    kind = op.a[0].type
+    one = kind.shape[1] * element_bytes(kind.element) <= kind.span
+    fits = kind.major == "K" and kind.swizzle in ("32B", "64B", "128B") and one
+    return None if fits else {"got": kind}
+
+
+@verify(
+    WgmmaTapsOp,
+    "shapes",
+    "PTX ISA 9.7.15.2",
+    "expected A [rows, k], B [n, k] and C [m, n] with m a multiple of {m} (a warpgroup's rows), n "
+    "{n}, k of whole instructions of {k} elements (32 bytes), and m rows of A from each of {first} "
+    "on, got {got}",
+)
+def _(op: WgmmaTapsOp) -> Broken:
+    a, b, c = (v.type.shape for v in (op.a[0], op.b[0], op.c))
+    element, rows = op.a[0].type.element, integers(op, "rows")
+    step, legal = MMA_K_BYTES // element_bytes(element), columns_of(element)
+    fits = a[1] == b[1] and c[1] == b[0] and a[1] % step == 0 and c[0] % WGMMA_M == 0
+    if fits and b[0] in legal and min(rows) >= 0 and max(rows) + c[0] <= a[0]:
+        return None
+    got = f"{a}, {b} and {c}"
+    return {"m": WGMMA_M, "n": legal, "k": step, "first": rows, "got": got}
+
+
+@verify(
+    WgmmaTapsOp,
+    "types",
+    "PTX ISA 9.7.15.2",
+    "expected f16, bf16, f32 (as tf32) or i8, not mixed, with an accumulator of {want}, got {a} x "
+    "{b} -> {c}",
+)
+def _(op: WgmmaTapsOp) -> Broken:
+    a, b, c = (str(v.type.element) for v in (op.a[0], op.b[0], op.c))
+    want = accumulator_type(a)
+    return None if a == b and c == want else {"want": want, "a": a, "b": b, "c": c}
+
+
+@verify(
+    WgmmaTapsOp,
+    "major",
+    "PTX ISA 9.7.15.5.1.2",
+    "expected K-major tiles of B of {element}, got {got}: wgmma transposes elements of 16 bits "
+    "only; store the operand with K innermost",
+)
+def _(op: WgmmaTapsOp) -> Broken:
+    element, got = op.a[0].type.element, op.b[0].type.major
+    if got == "K" or element_bytes(element) == _TRANSPOSED_BYTES:
+        return None
+    return {"element": element, "got": got}
+
+
+@verify(
+    WgmmaTapsOp,
+    "unsigned",
+    "PTX ISA 9.7.15.2",
+    "unsigned must be array<i64: a, b> of 0 or 1 on i8 operands, got {got} on {element}: only "
+    "integers come unsigned",
+)
+def _(op: WgmmaTapsOp) -> Broken:
+    return unsigned_problem(op, str(op.a[0].type.element))
 
 
 @verify(

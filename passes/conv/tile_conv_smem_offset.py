@@ -11,6 +11,7 @@ from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, SMEM_BYTES
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.build.emit import Box, make_tensor_map, mma, tma_load
+from tcir.passes.build.gpu_module import target_of
 from tcir.passes.build.index import Index
 from tcir.passes.build.lanes import Lanes, lane_index
 from tcir.passes.build.limits import ceil_div
@@ -25,9 +26,11 @@ from tcir.passes.build.tile_kernel import (
     store_tile_lanes,
 )
 from tcir.passes.conv.offset_plan import CORE_COLUMN_BYTES, OffsetPlan, best_plan
+from tcir.passes.conv.offset_wgmma import tile_for_warpgroups
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.sources import find_convolutions
 from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.target import TARGETS
 
 
 @register_pass
@@ -65,7 +68,11 @@ class TileConvSmemOffset(Pass):
     n_tile: int = 0
 
     def run(self, module: ir.Module) -> None:
+        target = target_of(module)
         for source in find_convolutions(module, self.name):
+            if TARGETS[target].wgmma:
+                tile_for_warpgroups(source, self.n_tile, target)
+                continue
             shape = ConvShape.of(source.op)
             n_tile = shape.choose_n_tile(source.op, self.n_tile)
             _tile(source, _choose_plan(source.op, shape, n_tile), n_tile)

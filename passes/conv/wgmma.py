@@ -65,6 +65,16 @@ def tile_for_warpgroups(source: Source, option: int, target: str) -> None:
 def choose(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> Tile:
     """Pixels and output channels of a tile, those of one group; a match failure for what wgmma does
     not multiply."""
+    option = check_product(op, shape, option)
+    pixels = shape.n * shape.p * shape.q
+    steps = shape.r * shape.s * ceil_div(shape.c, shape.kc)
+    tiles = [Tile(rows, each) for rows in MAPS for each in ([option] if option else N_TILES)]
+    return fastest(pixels, shape.k, steps, TARGETS[target].sms, tiles)
+
+
+def check_product(op: tc.Conv2dOp, shape: ConvShape, option: int) -> int:
+    """`option`, output channels of a tile, those of one group; a match failure for what wgmma does
+    not multiply."""
     check_operands(op, [op.x, op.w], "", SMALLEST_CONV)
     if shape.filter == "hwcf" and shape.element_bytes != _TRANSPOSED_BYTES:
         raise match_failure(
@@ -78,10 +88,7 @@ def choose(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> Tile:
         option = shape.choose_n_tile(op, option)
     if option:
         check_width(op, option, shape.element, SMALLEST_CONV)
-    pixels = shape.n * shape.p * shape.q
-    steps = shape.r * shape.s * ceil_div(shape.c, shape.kc)
-    tiles = [Tile(rows, each) for rows in MAPS for each in ([option] if option else N_TILES)]
-    return fastest(pixels, shape.k, steps, TARGETS[target].sms, tiles)
+    return option
 
 
 def as_matrix(tensor: ir.Value) -> ir.Value:

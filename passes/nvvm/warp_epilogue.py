@@ -27,7 +27,7 @@ def convert_fragment_epilogue(converter: Converter, op: tc.FragmentEpilogueOp) -
     results take the registers of its sums. Rounding to fp8 comes last, of two registers at a time.
     """
     sums = converter.record(op.sums, Fragment)
-    held = Held.create(converter, sums.type, [converter.ssa(index) for index in op.indices])
+    held = Held.create(converter, sums.type, op)
     block, tails = op.body.blocks[0], string(op, "tails").split()
     *ops, end = block.operations
     (yielded,) = end.operation.operands
@@ -80,6 +80,7 @@ class _Beside:
     address: of what belongs to register 0; down, right: bytes from there to the next row and
              column of the result, 0 where all are alike
     bounds:  how far the tensor goes along rows and columns; None: further than the tile
+    pixel:   of rows on a walk, by dimension of the result: extent and pitch of the tensor
     numbers: what is loaded so far, by rows and columns from register 0
     """
 
@@ -91,6 +92,7 @@ class _Beside:
     down: int
     right: int
     bounds: tuple[int | None, int | None]
+    pixel: dict[int, tuple[int, int]]
     numbers: dict[tuple[int, int], ir.Value] = field(default_factory=dict)
 
     @classmethod
@@ -103,13 +105,15 @@ class _Beside:
         size = tc.element_bytes(tensor.element)
         linear = converter.constant(0, 64)
         i64 = ir.IntegerType.get_signless(64)
+        rank = op.out_rank
+        walked = list(range(rank - 1)) if held.walk else []
+        first = dict(zip(range(rank - len(held.first), rank), held.first, strict=True))
         for dim, extent in zip(op.dims, tensor.shape, strict=True):
             linear = arith.muli(linear, converter.constant(extent, 64))
-            if dim is not None:
-                linear = arith.addi(linear, arith.extui(i64, held.first[dim]))
+            if dim is not None and dim not in walked:
+                linear = arith.addi(linear, arith.extui(i64, first[dim]))
         offset = arith.muli(linear, converter.constant(size, 64))
         address = llvm.getelementptr(converter.pointers[tensor.argument], offset)
-        rank = len(held.first)
 
         def along(dim: int) -> tuple[int, int]:
             """Extent and pitch of a dimension of the result."""
@@ -123,7 +127,10 @@ class _Beside:
             height if down and "outer" in tails else None,
             width if right and "inner" in tails else None,
         )
-        return cls(converter, op, held, tensor.element, address, down, right, bounds)
+        pixel = {dim: along(dim) for dim in walked if dim in op.dims}
+        if held.walk:
+            down, bounds = 0, (None, bounds[1])
+        return cls(converter, op, held, tensor.element, address, down, right, bounds, pixel)
 
     def load(self, places: list[tuple[int, int]]) -> None:
         """Loads what these registers need, two neighbouring columns at a time where that is
@@ -136,7 +143,8 @@ class _Beside:
                 continue
             count = PAIR if wide and right % PAIR == 0 else 1
             with self.op.location:
-                at = byte_pointer(self.address, down * self.down + right * self.right)
+                start = self._of_pixel(down) if self.pixel else self.address
+                at = byte_pointer(start, down * self.down + right * self.right)
                 found = numbers_at(self.converter, self._fits(key), at, [0], count, self.element)
             self.numbers.update({(down, right + n): number for n, number in enumerate(found)})
 
@@ -145,7 +153,17 @@ class _Beside:
         return self.numbers[self._key(place)]
 
     def _key(self, place: tuple[int, int]) -> tuple[int, int]:
-        return place[0] if self.down else 0, place[1] if self.right else 0
+        return place[0] if self.down or self.pixel else 0, place[1] if self.right else 0
+
+    def _of_pixel(self, down: int) -> ir.Value:
+        """The address of what belongs to the first column of a row on a walk."""
+        assert self.held.walk is not None
+        i64 = ir.IntegerType.get_signless(64)
+        address, at = self.address, self.held.walk.pixel(down)
+        for dim, (_, pitch) in self.pixel.items():
+            offset = arith.muli(arith.extui(i64, at[dim]), self.converter.constant(pitch, 64))
+            address = llvm.getelementptr(address, offset)
+        return address
 
     def _fits(self, key: tuple[int, int]) -> ir.Value | None:
         """Whether the element is inside; None: it is."""
@@ -154,4 +172,7 @@ class _Beside:
             for first, bound, offset in zip(self.held.first[-2:], self.bounds, key, strict=True)
             if bound is not None
         ]
+        if self.pixel and self.held.walk:
+            extents = [extent for extent, _ in self.pixel.values()]
+            tests.append(self.held.walk.inside(key[0], list(self.pixel), extents))
         return arith.andi(*tests) if len(tests) == 2 else tests[0] if tests else None

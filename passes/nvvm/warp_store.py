@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import reduce
 
 from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.dialect import tc
-from tcir.dialect.attributes import string
+from tcir.dialect.attributes import integers, string
 from tcir.dialect.fragments import elements, share, warp_origin
 from tcir.dialect.limits import WARP
+from tcir.dialect.warp_types import WALK
 from tcir.passes.build import simt
 
 from .converter import Converter, Fragment, GlobalTensor, i32, lower
@@ -38,24 +40,33 @@ def convert_store(converter: Converter, op: tc.StoreFragmentOp) -> None:
     tails = string(op, "tails").split()
     bytes_ = tc.element_bytes(tensor.element)
     height, width = tensor.shape[-2:]
-    held = Held.create(converter, fragment.type, [converter.ssa(index) for index in op.indices])
+    held = Held.create(converter, fragment.type, op)
     *batch, row, column = held.first
-    byte = arith.MulIOp(column, converter.constant(bytes_)).result
-    start = global_pointer(converter, tensor, [*batch, row], width * bytes_, byte)
     size = PAIR if width % PAIR == 0 else 1
     by_row: dict[int, list[tuple[int, ir.Value]]] = {}
     for (down, right), register in zip(held.places, fragment.registers, strict=True):
         by_row.setdefault(down, []).append((right, register))
     if _fits_units(fragment.type, bytes_, width, len(next(iter(by_row.values())))):
-        by_row, column, start, size = _exchanged(converter, by_row, tensor.element, column, start)
+        by_row, column, size = _exchanged(converter, by_row, tensor.element, column)
+    byte = arith.MulIOp(column, converter.constant(bytes_)).result
+
+    def pointer(rows: list[ir.Value]) -> ir.Value:
+        return global_pointer(converter, tensor, rows, width * bytes_, byte)
+
+    start = None if held.walk else pointer([*batch, row])
     for down, values in by_row.items():
-        inside = less(converter, row, height - down) if "outer" in tails else None
+        if held.walk:
+            inside, further = held.walk.inside(down, range(3), tensor.shape), 0
+            start = pointer([held.walk.matrix_row(down, tensor.shape)])
+        else:
+            inside = less(converter, row, height - down) if "outer" in tails else None
+            further = down * width * bytes_
         with only_if(inside) if inside is not None else nullcontext():
             for group in _groups(values, size):
                 right = group[0][0]
                 fits = less(converter, column, width - right) if "inner" in tails else None
                 with only_if(fits) if fits is not None else nullcontext():
-                    place = byte_pointer(start, (down * width + right) * bytes_)
+                    place = byte_pointer(start, further + right * bytes_)
                     _store([value for _, value in group], place, tensor.element, bytes_)
 
 
@@ -70,18 +81,16 @@ def _fits_units(kind: tc.FragmentType, bytes_: int, width: int, held: int) -> bo
 
 def _exchanged(
     converter: Converter, by_row: dict[int, list[tuple[int, ir.Value]]], element: ir.Type,
-    column: ir.Value, start: ir.Value,
-) -> tuple[dict[int, list[tuple[int, ir.Value]]], ir.Value, ir.Value, int]:  # fmt: skip
+    column: ir.Value,
+) -> tuple[dict[int, list[tuple[int, ir.Value]]], ir.Value, int]:  # fmt: skip
     """Rows rounded to `element` and transposed among the four threads of a row, as words: thread c
     of them has unit c of four, 16 bytes, so that its first column is c (unit - 2) further; returns
-    the rows, its first column, its place, and the words that it stores at a time."""
+    the rows, its first column, and the words that it stores at a time."""
     bytes_ = tc.element_bytes(element)
     unit, held = UNIT // bytes_, WORD // bytes_
     own = arith.AndIOp(converter.lane, converter.constant(QUAD - 1)).result
     further = arith.MulIOp(own, converter.constant(unit - PAIR)).result
     column = arith.AddIOp(column, further).result
-    offset = arith.MulIOp(further, converter.constant(bytes_)).result
-    wide = arith.ExtUIOp(ir.IntegerType.get_signless(64), offset).result
     rows = {}
     for down, values in by_row.items():
         ordered = _groups(values, held)
@@ -93,7 +102,7 @@ def _exchanged(
                 _in_order(_transposed(converter, words[first : first + QUAD], own), bytes_)
             )
         ]
-    return rows, column, llvm.getelementptr(start, wide), QUAD
+    return rows, column, QUAD
 
 
 def _packed(values: list[ir.Value], element: ir.Type) -> ir.Value:
@@ -146,20 +155,64 @@ def _transposed(converter: Converter, words: list[ir.Value], own: ir.Value) -> l
 
 
 @dataclass(frozen=True)
+class Walk:
+    """The rows of a thread as positions on a walk through images of `height` by `width` of them.
+
+    first: position of register 0
+    found: n, p and q of a row, by how far it is from there
+    """
+
+    converter: Converter
+    first: ir.Value
+    height: int
+    width: int
+    found: dict[int, list[ir.Value]] = field(default_factory=dict)
+
+    def pixel(self, down: int) -> list[ir.Value]:
+        """n, p and q of a row, i32 values."""
+        if down not in self.found:
+            constant = self.converter.constant
+            position = arith.AddIOp(self.first, constant(down)).result
+            line = arith.DivUIOp(position, constant(self.width)).result
+            q = arith.RemUIOp(position, constant(self.width)).result
+            n = arith.DivUIOp(line, constant(self.height)).result
+            p = arith.RemUIOp(line, constant(self.height)).result
+            self.found[down] = [n, p, q]
+        return self.found[down]
+
+    def inside(self, down: int, dims: Iterable[int], extents: Sequence[int]) -> ir.Value:
+        """Whether these dimensions of a row's pixel, one at least, are below `extents`."""
+        at = self.pixel(down)
+        tests = [less(self.converter, at[dim], extent) for dim, extent in zip(dims, extents)]
+        return reduce(lambda both, each: arith.AndIOp(both, each).result, tests)
+
+    def matrix_row(self, down: int, shape: Sequence[int]) -> ir.Value:
+        """The pixel's row in the matrix that an NHWC tensor is."""
+        n, p, q = self.pixel(down)
+        for digit, extent in ((p, shape[1]), (q, shape[2])):
+            n = arith.AddIOp(arith.MulIOp(n, self.converter.constant(extent)).result, digit).result
+        return n
+
+
+@dataclass(frozen=True)
 class Held:
     """Where a thread's registers of an accumulator are in the result.
 
     first:  the indices of register 0, i32 values of the executing thread
     places: rows and columns from there to each register, the same for every thread; those of a row
             of atoms follow each other
+    walk:   where rows are, if they are positions on a walk
     """
 
     first: list[ir.Value]
     places: list[tuple[int, int]]
+    walk: Walk | None
 
     @staticmethod
-    def create(converter: Converter, kind: tc.FragmentType, indices: Sequence[ir.Value]) -> Held:
-        """Of a fragment of C whose first element has these indices."""
+    def create(
+        converter: Converter, kind: tc.FragmentType, op: tc.StoreFragmentOp | tc.FragmentEpilogueOp
+    ) -> Held:
+        """Of a fragment of C whose first element has the indices of `op`."""
         part = share(kind.atom, "C", kind.shape, converter.warps)
         held = elements(kind.atom, "C")
 
@@ -171,7 +224,7 @@ class Held:
 
             return Linear.of(number, converter.threads).emit(converter)
 
-        *batch, m0, n0 = indices
+        *batch, m0, n0 = (converter.ssa(index) for index in op.indices)
         row, column = (
             arith.AddIOp(first, coordinate(axis)).result for axis, first in enumerate((m0, n0))
         )
@@ -181,7 +234,11 @@ class Held:
             for atom_row, atom_column in part.atoms()
             for lanes in held
         ]
-        return Held([*batch, row, column], places)
+        walk = None
+        if WALK in op.attributes:
+            height, width = integers(op, WALK)
+            walk = Walk(converter, row, height, width)
+        return Held([*batch, row, column], places, walk)
 
 
 def _groups(values: list[tuple[int, ir.Value]], size: int) -> list[list[tuple[int, ir.Value]]]:

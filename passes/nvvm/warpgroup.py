@@ -19,16 +19,33 @@ def convert_wgmma(converter: Converter, op: tc.WgmmaOp) -> None:
 
     LLVM has no intrinsic for the product; `nvvm.wgmma.mma_async` becomes inline assembly, too.
     """
+    _convert(converter, op, [(op.a, op.b, 0)])
+
+
+@lower(tc.WgmmaTapsOp)
+def convert_wgmma_taps(converter: Converter, op: tc.WgmmaTapsOp) -> None:
+    """The same for each pair of tiles, of A from its row on."""
+    _convert(converter, op, list(zip(op.a, op.b, integers(op, "rows"), strict=True)))
+
+
+def _convert(
+    converter: Converter,
+    op: tc.WgmmaOp | tc.WgmmaTapsOp,
+    pairs: list[tuple[ir.Value, ir.Value, int]],
+) -> None:
+    """One group of the products of `pairs`: tiles of A and B, and the first row of A."""
     require_role(converter, op)
-    a, b = converter.record(op.a, SmemTile), converter.record(op.b, SmemTile)
     sums = converter.record(op.c, Fragment)
-    group = _warpgroup_row(converter, a)
     descriptors = []
-    for number in range(a.type.shape[1] * tc.element_bytes(a.type.element) // MMA_K_BYTES):
-        rows = slice_descriptor(converter, a, number)
-        rows = rows if group is None else arith.AddIOp(rows, group).result
-        descriptors += [rows, slice_descriptor(converter, b, number)]
-    text, constraints = _assembly(op, len(sums.registers), len(descriptors))
+    for first, second, row in pairs:
+        a, b = converter.record(first, SmemTile), converter.record(second, SmemTile)
+        group = _warpgroup_row(converter, a, op.c.type.shape[0])
+        for number in range(a.type.shape[1] * tc.element_bytes(a.type.element) // MMA_K_BYTES):
+            rows = slice_descriptor(converter, a, number, row)
+            rows = rows if group is None else arith.AddIOp(rows, group).result
+            descriptors += [rows, slice_descriptor(converter, b, number)]
+    types = pairs[0][0].type, pairs[0][1].type
+    text, constraints = _assembly(op, *types, len(sums.registers), len(descriptors))
     registers = _tied(list(sums.registers), text, constraints, descriptors)
     converter.values[op.d] = Fragment(op.d.type, tuple(registers))
 
@@ -46,9 +63,10 @@ def convert_wgmma_wait(converter: Converter, op: tc.WgmmaWaitOp) -> None:
     converter.values[op.e] = Fragment(op.e.type, tuple(registers))
 
 
-def _warpgroup_row(converter: Converter, a: SmemTile) -> ir.Value | None:
-    """What the descriptor of the warpgroup's first row of A is further than the tile's."""
-    if a.type.shape[0] == WGMMA_M:
+def _warpgroup_row(converter: Converter, a: SmemTile, rows: int) -> ir.Value | None:
+    """What the descriptor of the warpgroup's first row of A is further than that of the first of
+    all `rows`."""
+    if rows == WGMMA_M:
         return None
     static = operand_tile(a.type)
     by_columns = WGMMA_M * static.element_bytes * static.k
@@ -78,21 +96,22 @@ def _letter(kind: tc.FragmentType) -> str:
     return "r" if str(kind.element) == "i32" else "f"
 
 
-def _assembly(op: tc.WgmmaOp, count: int, descriptors: int) -> tuple[str, str]:
+def _assembly(
+    op: tc.WgmmaOp | tc.WgmmaTapsOp, a: tc.SmemType, b: tc.SmemType, count: int, descriptors: int
+) -> tuple[str, str]:
     """The text and its constraints: outputs, the same as inputs, then the descriptors."""
-    element = op.a.type.element
-    bytes_ = tc.element_bytes(element)
-    integers = str(op.c.type.element) == "i32"
-    a, b = (
-        "u8" if plain else PTX_TYPE[str(v.type.element)]
-        for v, plain in zip((op.a, op.b), unsigned_operands(op), strict=True)
+    bytes_ = tc.element_bytes(a.element)
+    is_integer = str(op.c.type.element) == "i32"
+    kinds = ".".join(
+        "u8" if plain else PTX_TYPE[str(each.element)]
+        for each, plain in zip((a, b), unsigned_operands(op), strict=True)
     )
-    shape = f"m{WGMMA_M}n{op.b.type.shape[0]}k{MMA_K_BYTES // bytes_}"
+    shape = f"m{WGMMA_M}n{b.shape[0]}k{MMA_K_BYTES // bytes_}"
     sums = ", ".join(f"${number}" for number in range(count))
-    signs = "" if integers else ", 1, 1"
+    signs = "" if is_integer else ", 1, 1"
     if bytes_ == 2:
-        signs += "".join(f", {int(v.type.major == 'MN')}" for v in (op.a, op.b))
-    name = f"wgmma.mma_async.sync.aligned.{shape}.{'s32' if integers else 'f32'}.{a}.{b}"
+        signs += "".join(f", {int(each.major == 'MN')}" for each in (a, b))
+    name = f"wgmma.mma_async.sync.aligned.{shape}.{'s32' if is_integer else 'f32'}.{kinds}"
     products = [
         f"{name} {{{sums}}}, ${first}, ${first + 1}, p{signs};"
         for first in range(2 * count, 2 * count + descriptors, 2)

@@ -228,7 +228,7 @@ class _Placer:
         readers = frees[0].bit_count() if frees else 1
         if by_epilogue:
             readers = warp_map_of(self.kernel).threads(EPILOGUE)
-        by_warpgroups = isinstance(consumers[0], tc.WgmmaOp)
+        by_warpgroups = isinstance(consumers[0], tc.WgmmaOp | tc.WgmmaTapsOp)
         if by_warpgroups:
             readers *= len(warp_map_of(self.kernel)[CONSUMER].warps)
         empty = self._init(location, count, readers)

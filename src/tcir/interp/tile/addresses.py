@@ -41,9 +41,16 @@ class TileLayout:
         rows = -(-inner * self.element_bytes // self.span) * outer
         return -(-rows * self.span // 128) * 128
 
-    def elements(self, base: int, k_first: int, k_count: int) -> Array:
-        """Byte address of element (mn, k_first + j) of a tile at `base`: int64[mn, k_count]."""
-        return _elements(self, base, k_first, k_count)
+    def elements(
+        self, base: int, k_first: int, k_count: int, rows: tuple[int, int] | None = None
+    ) -> Array:
+        """Byte address of element (mn, k_first + j) of a tile at `base`: int64[mn, k_count].
+
+        rows: only those in [first, last).
+        """
+        if rows is None:
+            return _elements(self, base, k_first, k_count)
+        return _rows(self, base, k_first, k_count, rows)
 
     def elements_from(self, row: int, base: int, k_first: int, k_count: int) -> Array:
         """The same for 128 rows from `row` on, continuing in the next column: int64[128, k_count].
@@ -72,6 +79,16 @@ def _elements(tile: TileLayout, base: int, k_first: int, k_count: int) -> Array:
 
 
 @lru_cache(maxsize=4096)
+def _rows(tile: TileLayout, base: int, k_first: int, k_count: int, rows: tuple[int, int]) -> Array:
+    """The machine remembers what it works out of an operand by the array, so the same rows are
+    always the same array."""
+    first, last = rows
+    if not 0 <= first < last <= tile.mn:
+        raise IndexError(f"rows {first}..{last - 1} of a tile of {tile.mn}")
+    return _elements(tile, base, k_first, k_count)[first:last]
+
+
+@lru_cache(maxsize=4096)
 def _elements_from(tile: TileLayout, row: int, base: int, k_first: int, k_count: int) -> Array:
     address = _elements(tile, base, k_first, k_count)[:1] + tile.span * (row + _OPERAND_ROWS)
     address.setflags(write=False)
@@ -84,8 +101,7 @@ def slice_bytes(
 ) -> Array:
     """Byte addresses of a K slice, row by row: int64[mn, k_count * element_bytes].
 
-    rows: only those in [first, last). The machine remembers what it works out of an operand by the
-    array, so the same rows are always the same array.
+    rows: only those in [first, last); see `_rows`.
     """
     element = _elements(tile, base, k_first, k_count)[slice(*rows) if rows else slice(None)]
     every = element[:, :, None] + np.arange(tile.element_bytes, dtype=np.int64)

@@ -12,7 +12,7 @@ from tcir.interp.tile.compiler import Compiler, Frame, Step, execute, sequence
 from tcir.interp.tile.loads import gather
 from tcir.interp.tile.movement import segments
 from tcir.interp.tile.values import MemRef
-from tcir.interp.tile.warp import held_by
+from tcir.interp.tile.warp import held_by, pixels, walk_of
 from tcir.interp.tile.wgmma import settled
 from tcir.interp.types import Array, dtype_of
 
@@ -59,16 +59,18 @@ def element(compiler: Compiler, op: tc.ElementOp) -> Step:
     (source_,), result, site = compiler.operands(op), compiler.result(op), compiler.site(op)
     around = op.operation.parent.opview
     indices_, tails = [compiler.slot(index) for index in around.indices], string(around, "tails")
-    part, dims = held_by(compiler, around.sums.type), op.dims
+    part, dims, walk = held_by(compiler, around.sums.type), op.dims, walk_of(around)
 
     def load(frame: Frame) -> None:
         source: MemRef = frame.values[source_]
         mine = part(frame)
-        at = _places(mine.moved([frame.values[slot] for slot in indices_]), mine.shape)
+        at = _places(mine.moved([frame.values[slot] for slot in indices_]), mine.shape, walk)
         zero = np.zeros((1, 1), np.int64)
         for dim, extent in zip(dims, source.shape, strict=True):
-            past = dim is not None and bool((at[dim] >= extent).any())
-            if dim is not None and past and TAILS.get(dim - len(at)) not in tails.split():
+            if dim is None or (walk is not None and dim != len(at) - 1):
+                continue
+            past = bool((at[dim] >= extent).any())
+            if past and TAILS.get(dim - len(at)) not in tails.split():
                 raise frame.cta_run.error(
                     "tile-outside-tensor",
                     f"expected a tile inside {list(source.shape)}, since tails does not name "
@@ -81,11 +83,13 @@ def element(compiler: Compiler, op: tc.ElementOp) -> Step:
     return load
 
 
-def _places(first: list[int], shape: tuple[int, ...]) -> list[Array]:
+def _places(first: list[int], shape: tuple[int, ...], walk: tuple[int, int] | None) -> list[Array]:
     """The indices in the result of a tile's elements, to be broadcast against each other."""
     *batch, row, column = first
     rows = row + np.arange(shape[0], dtype=np.int64)[:, None]
     columns = column + np.arange(shape[1], dtype=np.int64)[None, :]
+    if walk is not None:
+        return [*pixels(rows, walk), columns]
     return [*(np.full((1, 1), each, np.int64) for each in batch), rows, columns]
 
 

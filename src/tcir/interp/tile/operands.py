@@ -20,10 +20,13 @@ def matrix_a(frame: Frame, a: SmemTile | TmemTile, index: int) -> TmemAddr | Ele
     return slice_of(frame, a, index)
 
 
-def slice_of(frame: Frame, tile: SmemTile, index: int, width: int = 1) -> ElementAddresses:
-    """K slice `index` of a tile, of `width` times 32 bytes."""
+def slice_of(
+    frame: Frame, tile: SmemTile, index: int, width: int = 1, rows: tuple[int, int] | None = None
+) -> ElementAddresses:
+    """K slice `index` of a tile, of `width` times 32 bytes; rows: only those in [first, last)."""
     step = width * MMA_K_BYTES // tile.layout.element_bytes
-    return frame.cta_run.element_operand(tile.layout.elements(tile.base, step * index, step))
+    at = tile.layout.elements(tile.base, step * index, step, rows)
+    return frame.cta_run.element_operand(at)
 
 
 def metadata_of(op: ir.OpView, slot: int | None) -> Callable[[Frame], int | None]:

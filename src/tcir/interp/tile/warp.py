@@ -8,14 +8,16 @@ in order of groups; a warp of a role has its part.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.attributes import integer, string, unsigned_operands
+from tcir.dialect.attributes import integer, integers, string, unsigned_operands
 from tcir.dialect.fragments import share, warp_origin
+from tcir.dialect.warp_types import WALK
 from tcir.errors import IncompleteError
 from tcir.interp.tensor.arith import convert
 from tcir.interp.tile.addresses import TileLayout
@@ -191,19 +193,49 @@ def mma_sync(compiler: Compiler, op: tc.MmaSyncOp) -> Step:
     return multiply
 
 
+def walk_of(op: tc.StoreFragmentOp | tc.FragmentEpilogueOp) -> tuple[int, int] | None:
+    """Rows and columns of the images that the fragment's rows walk through, if they do."""
+    if WALK not in op.attributes:
+        return None
+    y, x = integers(op, WALK)
+    return y, x
+
+
+def pixels(positions: Array, walk: tuple[int, int]) -> list[Array]:
+    """n, p and q of positions on a walk."""
+    rows, q = np.divmod(positions, walk[1])
+    n, p = np.divmod(rows, walk[0])
+    return [n, p, q]
+
+
+def _walked(tensor: MemRef, first: int, count: int, walk: tuple[int, int]) -> tuple[Array, Array]:
+    """Of `count` positions on a walk the rows of the matrix of pixels, and which are pixels."""
+    at = pixels(first + np.arange(count, dtype=np.int64)[:, None], walk)
+    images, height, width = tensor.shape[:-1]
+    n, p, q = at
+    return (n * height + p) * width + q, (n < images) & (p < height) & (q < width)
+
+
 @execute(tc.StoreFragmentOp)
 def store_fragment(compiler: Compiler, op: tc.StoreFragmentOp) -> Step:
     (fragment_,), (tensor_,), indices_ = segments(compiler, op)
     tails, site, writers = string(op, "tails"), compiler.site(op), compiler.writers
     dtype = dtype_of(op.fragment.type.element)
-    part = held_by(compiler, op.fragment.type)
+    part, walk = held_by(compiler, op.fragment.type), walk_of(op)
 
     def store(frame: Frame) -> None:
         v = frame.values
         target: MemRef = v[tensor_]
         total = settled(frame, fragment_, site).view(dtype)
         at = part(frame).moved([v[i] for i in indices_])
-        addresses, inside = _box(frame, target, at, total.shape, tails, site)
+        if walk is None:
+            addresses, inside = _box(frame, target, at, total.shape, tails, site)
+        else:
+            matrix = replace(target, shape=(prod(target.shape[:-1]), target.shape[-1]))
+            rows, kept = _walked(target, at[0], total.shape[0], walk)
+            addresses, inside = _box(frame, matrix, [0, at[1]], (1, total.shape[1]), tails, site)
+            pitch = target.shape[-1] * target.dtype.itemsize
+            addresses, inside = addresses + rows * pitch, inside & kept
         data = np.ascontiguousarray(convert(total, target.dtype)[inside])
         size = target.dtype.itemsize
         places = addresses[inside]

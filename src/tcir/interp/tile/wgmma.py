@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from tcir.dialect import tc
-from tcir.dialect.attributes import integer, unsigned_operands
+from tcir.dialect.attributes import integer, integers, unsigned_operands
 from tcir.dialect.fragments import PTX_TYPE
 from tcir.dialect.limits import MMA_K_BYTES, WARP, WARPGROUP, WGMMA_M
 from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute
+from tcir.interp.tile.movement import segments
 from tcir.interp.tile.operands import slice_of
-from tcir.interp.tile.values import SmemTile
-from tcir.machine import ElementAddresses
 from tcir.machine.numerics.types import MmaTypes
 from tcir.machine.wgmma.unit import Flight, WgmmaForm
 
@@ -19,23 +18,42 @@ from tcir.machine.wgmma.unit import Flight, WgmmaForm
 @execute(tc.WgmmaOp)
 def wgmma(compiler: Compiler, op: tc.WgmmaOp) -> Step:
     """A group of one instruction for every 32 bytes of K."""
-    a_, b_, c_ = compiler.operands(op)
+    a, b, c = compiler.operands(op)
+    return _group(compiler, op, [(a, b, 0)], c, (op.a.type, op.b.type))
+
+
+@execute(tc.WgmmaTapsOp)
+def wgmma_taps(compiler: Compiler, op: tc.WgmmaTapsOp) -> Step:
+    """A group of that for each pair of tiles, of A from its row on."""
+    a, b, (c,) = segments(compiler, op)
+    pairs = list(zip(a, b, integers(op, "rows"), strict=True))
+    return _group(compiler, op, pairs, c, (op.a[0].type, op.b[0].type))
+
+
+def _group(
+    compiler: Compiler,
+    op: tc.WgmmaOp | tc.WgmmaTapsOp,
+    pairs: list[tuple[int, int, int]],
+    c: int,
+    types: tuple[tc.SmemType, tc.SmemType],
+) -> Step:
+    """The products of `pairs`: slots of tiles of A and B, and the first row of A."""
     result, site = compiler.result(op), compiler.site(op)
-    form, slices = _form(op)
+    form, slices = _form(op, *types)
+    all_rows = op.c.type.shape[0]
 
     def multiply(frame: Frame) -> None:
         v, unit = frame.values, frame.agent.wgmma
-        a: SmemTile = v[a_]
-        total = v[c_]
-        for number in range(slices):
-            rows, columns = slice_of(frame, a, number), slice_of(frame, v[b_], number)
-            if frame.whole:
-                total = unit.whole(form, rows, columns, total, site=site)
-            else:
-                group = frame.warp // (WARPGROUP // WARP)
-                ours = rows.addresses[WGMMA_M * group : WGMMA_M * (group + 1)]
-                of_group = ElementAddresses(ours, rows.base)
-                total = unit.issue(form, of_group, columns, total, site=site)
+        group = frame.warp // (WARPGROUP // WARP)
+        count = all_rows if frame.whole else WGMMA_M
+        total = v[c]
+        for a, b, row in pairs:
+            first = row if frame.whole else row + WGMMA_M * group
+            for number in range(slices):
+                rows = slice_of(frame, v[a], number, rows=(first, first + count))
+                columns = slice_of(frame, v[b], number)
+                issue = unit.whole if frame.whole else unit.issue
+                total = issue(form, rows, columns, total, site=site)
         if not frame.whole:
             unit.commit(site=site)
         v[result] = total
@@ -43,18 +61,17 @@ def wgmma(compiler: Compiler, op: tc.WgmmaOp) -> Step:
     return multiply
 
 
-def _form(op: tc.WgmmaOp) -> tuple[WgmmaForm, int]:
+def _form(op: tc.WgmmaOp | tc.WgmmaTapsOp, a: tc.SmemType, b: tc.SmemType) -> tuple[WgmmaForm, int]:
     """The instruction, and how many of them cover K."""
-    size = tc.element_bytes(op.a.type.element)
-    a, b = (
-        "u8" if plain else PTX_TYPE[str(v.type.element)]
-        for v, plain in zip((op.a, op.b), unsigned_operands(op), strict=True)
+    size = tc.element_bytes(a.element)
+    first, second = (
+        "u8" if plain else PTX_TYPE[str(each.element)]
+        for each, plain in zip((a, b), unsigned_operands(op), strict=True)
     )
     d = "s32" if str(op.c.type.element) == "i32" else "f32"
-    n, k = op.b.type.shape
+    n, k = b.shape
     step = MMA_K_BYTES // size
-    majors = op.a.type.major, op.b.type.major
-    return WgmmaForm(n, step, 8 * size, MmaTypes(a, b, d), majors), k // step
+    return WgmmaForm(n, step, 8 * size, MmaTypes(first, second, d), (a.major, b.major)), k // step
 
 
 @execute(tc.WgmmaWaitOp)

@@ -1,0 +1,196 @@
+"""Tiles of ``conv-smem-offset`` for warpgroups: positions on an im2col walk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from tcir.dialect.limits import (
+    SMEM_BYTES,
+    SMEM_TILE_ALIGNMENT,
+    SWIZZLE_ATOM_ROWS,
+    TMA_CORNER,
+    TMA_ELEMENT_STRIDE,
+    TMA_OFFSET,
+    TMA_PIXELS,
+    WGMMA_M,
+)
+from tcir.passes.build.fragments.warpgroup import MAPS, PORT_BYTES, START, STORED
+from tcir.passes.build.limits import BARRIER_BYTES, ceil_div, round_up
+from tcir.passes.conv.im2col import RANK
+from tcir.passes.conv.offset_plan import Axis
+from tcir.passes.conv.shapes import ConvShape
+
+MOST_STAGES = 8
+"""Slots that `multi-buffer` makes at most."""
+LATENCY = 700
+"""Cycles from a slot that is free to the first bytes of its load."""
+SHARED_BYTES = 128
+"""That an SM's tensor cores read of shared memory in a cycle."""
+
+
+@dataclass(frozen=True)
+class OffsetWalk:
+    """A tile of `rows` positions on a walk over all images, times `columns` output channels.
+
+    Position ``(n * height + y) * width + x`` is of output (n, y, x) where there is one. In the tile
+    of a tap class it has the pixel ``y * stride - pad + class`` along the height, and so along the
+    width; a tap whose offsets are (down, right) reads the position ``down * width + right``
+    further. Between the outputs of two rows there are as many positions as keep a tap from reading
+    pixels of the next row: at most its reach, fewer where padding follows padding.
+
+    whole: one tile serves all filter rows; otherwise a tile is loaded for each
+    """
+
+    shape: ConvShape
+    rows: int
+    columns: int
+    whole: bool
+
+    @cached_property
+    def axes(self) -> tuple[Axis, Axis]:
+        """Height and width."""
+        (sh, sw), (dh, dw) = self.shape.strides, self.shape.dilations
+        return Axis(sh, dh, self.shape.r), Axis(sw, dw, self.shape.s)
+
+    @cached_property
+    def image(self) -> tuple[int, int]:
+        """Positions along the height and the width of an image."""
+        shape, (down, right) = self.shape, self.axes
+        height = _positions(down, shape.p, shape.pad_top, shape.h) if self.whole else shape.p
+        return height, _positions(right, shape.q, shape.pad_left, shape.w)
+
+    @cached_property
+    def count(self) -> int:
+        """Positions up to the last output."""
+        (height, width), shape = self.image, self.shape
+        return ((shape.n - 1) * height + shape.p - 1) * width + shape.q
+
+    @property
+    def corners(self) -> list[int]:
+        """``[lower w, lower h, upper w, upper h]`` of the box of positions of class 0."""
+        shape, (height, width), (sh, sw) = self.shape, self.image, self.shape.strides
+        right, bottom = (width - 1) * sw - shape.pad_left, (height - 1) * sh - shape.pad_top
+        return [-shape.pad_left, -shape.pad_top, right - shape.w + 1, bottom - shape.h + 1]
+
+    @cached_property
+    def classes(self) -> list[tuple[int, int]]:
+        """``(row class, column class)`` of each tile of a step; row class 0 if not whole."""
+        rows = self.axes[0].classes if self.whole else [0]
+        return [(row, column) for row in rows for column in self.axes[1].classes]
+
+    @cached_property
+    def taps(self) -> list[tuple[int, int]]:
+        """(r, s) of the taps of a step; r 0 if not whole."""
+        rows = range(self.shape.r if self.whole else 1)
+        return [(r, s) for r in rows for s in range(self.shape.s)]
+
+    def place(self, r: int, s: int) -> tuple[tuple[int, int], int]:
+        """The tile of a tap, by its classes, and the first row that it reads there."""
+        column, right = self.axes[1].place(s)
+        row, down = self.axes[0].place(r) if self.whole else (0, 0)
+        return (row, column), down * self.image[1] + right
+
+    @cached_property
+    def positions(self) -> int:
+        """Positions that a tile of A has: those of the outputs, and as far as a tap reaches."""
+        return self.rows + max(self.place(*tap)[1] for tap in self.taps)
+
+    @property
+    def tile_rows(self) -> int:
+        """Rows of a tile of A: whole patterns of the swizzle."""
+        return round_up(self.positions, SWIZZLE_ATOM_ROWS)
+
+    @property
+    def steps(self) -> int:
+        """Iterations of the main loop."""
+        return (1 if self.whole else self.shape.r) * ceil_div(self.shape.c, self.shape.kc)
+
+    @property
+    def tiles(self) -> tuple[int, int]:
+        """Tiles along the walk and along the output channels."""
+        return ceil_div(self.count, self.rows), ceil_div(self.shape.k, self.columns)
+
+    @property
+    def loaded(self) -> int:
+        """Bytes that TMA brings in a step."""
+        pixel = self.shape.kc * self.shape.element_bytes
+        filters = len(self.taps) * self.shape.filter_bytes(self.columns, self.shape.kc)
+        return len(self.classes) * self.positions * pixel + filters
+
+    @property
+    def stage_bytes(self) -> int:
+        """Shared memory of a step."""
+        pixel = self.shape.kc * self.shape.element_bytes
+        a = round_up(self.tile_rows * pixel, SMEM_TILE_ALIGNMENT)
+        b = round_up(self.shape.filter_bytes(self.columns, self.shape.kc), SMEM_TILE_ALIGNMENT)
+        return len(self.classes) * a + len(self.taps) * b
+
+    @property
+    def stages(self) -> int:
+        """Slots of the ring; 0: a step does not fit."""
+        return min(MOST_STAGES, (SMEM_BYTES - BARRIER_BYTES) // self.stage_bytes)
+
+    @property
+    def legal(self) -> bool:
+        """Whether TMA can make the walk, and a step fits shared memory."""
+        furthest = [max(self.axes[1].classes), max(self.axes[0].classes)]
+        if not self.whole:
+            furthest[1] = (self.shape.r - 1) * self.shape.dilations[0]
+        return (
+            all(each in TMA_CORNER[RANK] for each in self.corners)
+            and all(each in TMA_ELEMENT_STRIDE for each in self.shape.strides)
+            and all(each in TMA_OFFSET[RANK] for each in furthest)
+            and self.positions in TMA_PIXELS
+            and self.stages > 0
+        )
+
+    def cycles(self, sms: int) -> int:
+        """Modelled, of the SM that has most tiles. A step takes the longest of its products, its
+        loads, and the round of a slot: load, latency and product, shared by all slots."""
+        width = self.columns
+        pixel = self.shape.kc * self.shape.element_bytes
+        operands = (WGMMA_M + width) * 32 / SHARED_BYTES
+        instructions = len(self.taps) * pixel // 32 * self.rows // WGMMA_M
+        multiplying = instructions * max(width / 2, operands)
+        loading = self.loaded / PORT_BYTES
+        rounds = (LATENCY + loading + multiplying) / min(self.stages, self.steps)
+        step = max(multiplying, loading, rounds if self.steps > 1 else 0)
+        tile = START + self.rows * width / STORED + self.steps * step
+        m, n = self.tiles
+        return round(ceil_div(m * n, sms) * tile)
+
+
+def walks(shape: ConvShape, widths: Iterable[int]) -> Iterator[OffsetWalk]:
+    """All that are legal, with tiles of these widths."""
+    for columns in widths:
+        for rows in MAPS:
+            for whole in (True, False):
+                walk = OffsetWalk(shape, rows, columns, whole)
+                if walk.legal:
+                    yield walk
+
+
+def _positions(axis: Axis, outputs: int, before: int, pixels: int) -> int:
+    """The fewest positions of a line of `outputs`, for which no tap reads a pixel of the next line.
+
+    before: padding in front of the line's `pixels`
+    """
+    reads = {
+        (first + offset, kind)
+        for kind, offset in map(axis.place, range(axis.taps))
+        for first in range(max(0, outputs - 1 - axis.reach), outputs)
+    }
+
+    def padding(position: int, kind: int) -> bool:
+        return not 0 <= position * axis.stride - before + kind < pixels
+
+    fits = (
+        length
+        for length in range(outputs, outputs + axis.reach)
+        if all(
+            padding(at, kind) and padding(at - length, kind) for at, kind in reads if at >= length
+        )
+    )
+    return next(fits, outputs + axis.reach)

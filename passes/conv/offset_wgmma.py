@@ -1,0 +1,128 @@
+"""``conv-smem-offset`` for warpgroups: taps read one tile in shared memory from their row on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tcir._mlir import ir, scf
+from tcir.dialect import tc
+from tcir.dialect.attributes import UNSIGNED
+from tcir.dialect.fragments import DEFAULT_ATOM
+from tcir.dialect.limits import SMEM_BYTES
+from tcir.dialect.warp_types import WALK
+from tcir.passes.build import index
+from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
+from tcir.passes.build.element_epilogue import check_elements
+from tcir.passes.build.emit import Box, i64s, make_tensor_map, tails, tma_load
+from tcir.passes.build.fragments.epilogue import fragment_epilogue, tensors_of
+from tcir.passes.build.fragments.warpgroup import N_TILES, warpgroup_kernel
+from tcir.passes.build.index import Index
+from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.operand_tiles import TiledOperand, k_major
+from tcir.passes.build.output_tiles import OutputTiles
+from tcir.passes.build.tile_kernel import Source, argument
+from tcir.passes.conv.im2col import check_im2col
+from tcir.passes.conv.offset_walk import OffsetWalk, walks
+from tcir.passes.conv.shapes import ConvShape
+from tcir.passes.conv.wgmma import check_product
+from tcir.target import TARGETS
+
+
+def choose_walk(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> OffsetWalk:
+    """The tile that is done first, of output channels of one group; a match failure for what wgmma
+    does not multiply, or no tile holds."""
+    check_im2col(op, shape)
+    option = check_product(op, shape, option)
+    sms = TARGETS[target].sms
+    found = list(walks(shape, [option] if option else N_TILES))
+    if not found:
+        raise match_failure(
+            op,
+            f"expected a step whose pixels and filter taps fit {SMEM_BYTES} bytes of shared memory "
+            f"and one im2col walk, got none for strides {list(shape.strides)}, dilations "
+            f"{list(shape.dilations)}, a {shape.r}x{shape.s} filter and "
+            f"n-tile={option or 'any'}; use a smaller n-tile or conv-implicit-gemm",
+            SMALLEST_CONV,
+        )
+    return min(found, key=lambda walk: walk.cycles(sms))
+
+
+def tile_for_warpgroups(source: Source, option: int, target: str) -> None:
+    """Replaces the function of a ``tc.conv2d`` by a kernel of wgmma; option: n-tile, 0 chooses.
+
+    A kernel with more tiles than the target has SMs is persistent: the loads of the next tile run
+    while this one is stored.
+    """
+    op, shape = source.op, ConvShape.of(source.op)
+    walk = choose_walk(op, shape, option, target)
+    if source.after is not None:
+        check_elements(source.after, f"in a kernel for {target}", "take target sm_100a")
+    tiles = OutputTiles(*walk.tiles, None)
+    if tiles.count > TARGETS[target].sms:
+        tiles = replace(tiles, ctas=TARGETS[target].sms)
+    past = ir.StringAttr.get(tails(True, shape.k % walk.columns != 0))
+    image = i64s(walk.image)
+    with warpgroup_kernel(source, tiles, target, walk.rows) as arguments:
+        x, w, out = argument(arguments, op.x), argument(arguments, op.w), arguments[-1]
+        pixels = make_tensor_map(
+            x,
+            Box([shape.kc, walk.positions], [1, *shape.strides[::-1], 1], "im2col", walk.corners),
+            dims=[shape.channels, shape.w, shape.h, shape.n],
+            swizzle=k_major(walk.tile_rows, shape.kc, shape.element).swizzle,
+        )
+        filters = shape.filter_operand(w, walk.columns, shape.kc)
+        with tiles.each() as (x, y, _):
+            first, k0 = index.mul(x, walk.rows), index.mul(y, walk.columns)
+            total = _sums(op, walk, pixels, filters, first, k0)
+            at = index.values([first, k0])
+            if source.after is not None:
+                tensors = tensors_of(source.after, arguments)
+                total = fragment_epilogue(source.after, tensors, total, at, past)
+                total.owner.attributes[WALK] = image
+            tc.StoreFragmentOp(total, out, at, past).attributes[WALK] = image
+
+
+def _sums(
+    op: tc.Conv2dOp,
+    walk: OffsetWalk,
+    pixels: ir.Value,
+    filters: TiledOperand,
+    first: Index,
+    k0: Index,
+) -> ir.Value:
+    """The sums of the tile from position `first` and output channel `k0` on."""
+    shape = walk.shape
+    (sh, sw), dilation = shape.strides, shape.dilations[0]
+    a_type = k_major(walk.tile_rows, shape.kc, shape.element)
+    n, y, x = index.delinearize(first, [shape.n, *walk.image])
+    h0 = index.sub(index.mul(y, sh), shape.pad_top)
+    w0 = index.sub(index.mul(x, sw), shape.pad_left)
+    group_c0 = shape.first_channel(k0)
+    atom = DEFAULT_ATOM[str(shape.element)]
+    kind = tc.FragmentType.build([walk.rows, walk.columns], shape.sum_element, "C", atom)
+    zero = tc.ZeroFragmentOp(kind).fragment
+    loop = scf.ForOp(index.value(0), index.value(walk.steps), index.value(1), [zero])
+    with ir.InsertionPoint(loop.body):
+        filter_row, channels = index.delinearize(
+            loop.induction_variable,
+            [1 if walk.whole else shape.r, ceil_div(shape.c, shape.kc)],
+        )
+        c0 = index.mul(channels, shape.kc)
+        at = index.values([index.add(group_c0, c0), w0, h0, n])
+        tiles = {each: tc.SmemTileOp(a_type).tile for each in walk.classes}
+        taps = [tc.SmemTileOp(filters.type).tile for _ in walk.taps]
+        for (row, column), tile in tiles.items():
+            down = row if walk.whole else index.mul(filter_row, dilation)
+            nbytes = walk.positions * a_type.span
+            tma_load(pixels, at, tile, 0, nbytes, index.values([column, down]))
+        for tile, (r, s) in zip(taps, walk.taps, strict=True):
+            filters.load(tile, {"mn": k0, "k": c0, "s": s, "r": r if walk.whole else filter_row})
+        places = [walk.place(*tap) for tap in walk.taps]
+        made = tc.WgmmaTapsOp(
+            [tiles[each] for each, _ in places], taps, loop.inner_iter_args[0],
+            i64s([row for _, row in places]), kind,
+        )  # fmt: skip
+        if any(shape.unsigned):
+            made.attributes[UNSIGNED] = i64s(shape.unsigned)
+        scf.YieldOp([made.d])
+    return loop.results[0]
