@@ -75,6 +75,20 @@ def test_what_no_pipeline_takes_is_left_to_pytorch() -> None:
     assert len(compiled.kernels) == 2
 
 
+class Inverse(nn.Module):
+    """1 / x, which torch-mlir's own lowering asserts to be of no zero."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.reciprocal(x) * 2
+
+
+def test_reciprocal_of_zero_is_infinity() -> None:
+    x = torch.tensor([[0.0, -0.0, 2.0, -4.0]])
+    compiled = tcir.torch.compile(Inverse().eval(), (x,))
+    assert str(compiled.table) == "reciprocal, mul: layers, 1 launch"
+    assert torch.equal(compiled(x), torch.tensor([[torch.inf, -torch.inf, 1.0, -0.5]]))
+
+
 def test_validation_finds_a_broken_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     model, inputs = made(lambda: Mlp(64), torch.float16, (48, 64))
     compiled = tcir.torch.compile(model, inputs)

@@ -90,12 +90,24 @@ def examples(part: torch.fx.GraphModule) -> list[torch.Tensor]:
 def mlir_of(part: torch.fx.GraphModule) -> str:
     """The part as `linalg` text, by the importer of torch-mlir."""
     given = examples(part)
+    table = import_bindings("extras.fx_decomp_util").get_decomposition_table()
+    table[torch.ops.aten.reciprocal.default] = _reciprocal
     try:
         return str(
-            import_bindings("fx").export_and_import(part, *given, output_type="linalg-on-tensors")
+            import_bindings("fx").export_and_import(
+                part, *given, output_type="linalg-on-tensors", decomposition_table=table
+            )
         )
     except Exception as error:
         raise InputError(f"torch-mlir has no linalg for it: {_first(error)}") from error
+
+
+def _reciprocal(x: torch.Tensor) -> torch.Tensor:
+    """1 / x, as PyTorch divides by zero; torch-mlir's own asserts that no element is zero.
+
+    Batch norms have it where PyTorch decomposes them by sqrt and reciprocal (2.13).
+    """
+    return torch.ops.aten.div.Tensor(torch.ones((), dtype=x.dtype), x)
 
 
 def _first(error: BaseException) -> str:
