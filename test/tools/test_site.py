@@ -42,3 +42,5 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "tutorial-pass.html").is_file()
+    api = (tmp_path / "api.html").read_text()
+    assert "<li><code>pipeline</code>: what compiled it" in api and "<details" not in api
