@@ -123,8 +123,11 @@ TCGEN05 = "tcgen05"
 TCGEN05_EPILOGUE_LOAD = "tcgen05-epilogue-load"
 """A warp of its own loads matrices for the epilogue, the producer operands only."""
 WGMMA = "wgmma"
-"""Hopper: two warpgroups multiply 64 rows each, and store them; one more warp loads. The 288
-threads have 224 registers each, so that there is nothing to share out."""
+"""Hopper: two warpgroups multiply 64 rows each, and store them; one more warp loads. Three warps
+share a quarter of the SM's registers, 168 for each thread: enough for 128 sums."""
+WGMMA_PROMOTED = "wgmma-promoted"
+"""The same with a warpgroup that loads, and leaves most of its registers to those that multiply:
+they hold partial sums beside the sums."""
 WGMMA_ONE = "wgmma-one"
 """One warpgroup, 64 rows: more CTAs where a whole tile each would leave SMs without any."""
 TCGEN05_EPILOGUE8 = "tcgen05-epilogue8"
@@ -151,6 +154,12 @@ WARP_MAPS = {
         (
             Role(PRODUCER, (8,), "one"),
             Role(CONSUMER, tuple(range(8)), "warp"),
+        )
+    ),
+    WGMMA_PROMOTED: WarpMap(
+        (
+            Role(PRODUCER, (8,), "one", registers=40),
+            Role(CONSUMER, tuple(range(8)), "warp", registers=232),
         )
     ),
     WGMMA_ONE: WarpMap(

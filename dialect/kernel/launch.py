@@ -24,7 +24,7 @@ from tcir.dialect.limits import (
     launch_registers,
 )
 from tcir.dialect.ops.warp import MmaSyncOp
-from tcir.dialect.ops.warpgroup import WarpgroupRegistersOp, WgmmaOp, WgmmaTapsOp
+from tcir.dialect.ops.warpgroup import WGMMA_OPS, WarpgroupRegistersOp
 from tcir.target import DEFAULT_TARGET, targets_with
 
 
@@ -107,7 +107,7 @@ def _(kernel: KernelView) -> Found:
 def _(kernel: KernelView) -> Found:
     got = attribute_of(kernel, "tc.target")
     legal = [f'"{name}"' for name in targets_with("tcgen05")]
-    if str(got) not in legal and not kernel.of(MmaSyncOp, WgmmaOp, WgmmaTapsOp):
+    if str(got) not in legal and not kernel.of(MmaSyncOp, *WGMMA_OPS):  # own rules
         yield kernel.func, {"legal": " or ".join(legal), "got": got}
 
 

@@ -10,7 +10,7 @@ from tcir.dialect.limits import FP8, WARP
 from tcir.dialect.ops.sync import MbarrierExpectTxOp
 from tcir.dialect.ops.tma import TmaLoadOp
 from tcir.dialect.ops.warp import MmaSyncOp
-from tcir.dialect.ops.warpgroup import WgmmaOp, WgmmaTapsOp, WgmmaWaitOp
+from tcir.dialect.ops.warpgroup import WGMMA_OPS, WgmmaWaitOp
 from tcir.dialect.warp_map import CONSUMER, warp_map_of
 from tcir.target import TARGETS, targets_with
 
@@ -43,7 +43,7 @@ def _(kernel: KernelView) -> Found:
 def _(kernel: KernelView) -> Found:
     if not kernel.asynchronous or kernel.roles or not kernel.has_fragments:
         return
-    if kernel.of(WgmmaOp, WgmmaTapsOp):  # roles come later
+    if kernel.of(*WGMMA_OPS):  # roles come later
         return
     for op in kernel.of(MbarrierExpectTxOp, TmaLoadOp):
         if op.operation.parent.name != "tc.one_thread":
@@ -76,7 +76,7 @@ def _(kernel: KernelView) -> Found:
     name = kernel.func.attributes.get("tc.target", None)
     got = name.value if isinstance(name, ir.StringAttr) else None
     legal = targets_with("wgmma")
-    for op in kernel.of(WgmmaOp, WgmmaTapsOp):
+    for op in kernel.of(*WGMMA_OPS):
         if got not in legal:
             yield op, {"legal": " or ".join(legal), "got": got or "none"}
 
@@ -89,8 +89,8 @@ def _(kernel: KernelView) -> Found:
 )
 def _(kernel: KernelView) -> Found:
     warps = kernel.func.attributes.get("tc.warps", None)
-    for op in kernel.of(WgmmaOp, WgmmaTapsOp):
-        rows = op.c.type.shape[0]
+    for op in kernel.of(*WGMMA_OPS):
+        rows = op.d.type.shape[0]
         if not isinstance(warps, ir.DenseI64ArrayAttr) or list(warps) != [rows // 16, 1]:
             yield op, {"got": attribute_of(kernel, "tc.warps"), "rows": rows}
 
@@ -106,7 +106,7 @@ def _(kernel: KernelView) -> Found:
     last: dict[ir.Operation | None, ir.OpView] = {}
     for site in kernel.sites:
         role = site.role.operation if site.role else None
-        if isinstance(site.op, WgmmaOp | WgmmaTapsOp):
+        if isinstance(site.op, WGMMA_OPS):
             last[role] = site.op
         elif isinstance(site.op, WgmmaWaitOp):
             last.pop(role, None)

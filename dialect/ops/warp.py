@@ -92,6 +92,25 @@ class ZeroFragmentOp(Op, name="zero_fragment", role="consumer"):
     fragment: ext.Result[FragmentType]
 
 
+class AddFragmentOp(Op, name="add_fragment", role="consumer"):
+    """``c = a + b`` of two accumulators of f32, rounded to nearest even (``add.rn.f32``).
+
+    Adds sums that a tensor core rounds coarsely to those that a loop carries (PTX ISA 9.7.3).
+    """
+
+    example = """
+    !c = !tc.fragment<array<i64: 128, 256>, f32, "C", "mma.m16n8k32.b8">
+    func.func @example(%a: !c, %b: !c) {
+      %c = "tc.add_fragment"(%a, %b) : (!c, !c) -> !c
+      return
+    }
+    """
+
+    a: ext.Operand[FragmentType]
+    b: ext.Operand[FragmentType]
+    c: ext.Result[FragmentType]
+
+
 class LoadFragmentOp(Op, name="load_fragment", reads_shared=("tile",)):
     """Columns ``[k, k + columns)`` of ``tile`` as a fragment of A or B.
 
@@ -164,6 +183,20 @@ class StoreFragmentOp(Op, name="store_fragment", role="consumer", stores="tensor
     tensor: ext.Operand[ir.MemRefType]
     indices: Sequence[ext.Operand[ir.IndexType]]
     tails: ir.StringAttr
+
+
+@verify(
+    AddFragmentOp,
+    "types",
+    "tc",
+    "expected two fragments of C of f32 and a result like them, got {a}, {b} and {c}: what is "
+    "added lies in the same registers",
+)
+def _(op: AddFragmentOp) -> Broken:
+    a, b, c = op.a.type, op.b.type, op.c.type
+    if a == b == c and a.operand == "C" and str(a.element) == "f32":
+        return None
+    return {"a": a, "b": b, "c": c}
 
 
 # --- cp.async ----------------------------------------------------------------------------------

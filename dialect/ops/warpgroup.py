@@ -102,6 +102,40 @@ class WgmmaTapsOp(
     d: ext.Result[FragmentType]
 
 
+class WgmmaProductOp(
+    Op,
+    name="wgmma_product",
+    issued_by="warp",
+    role="consumer",
+    reads_shared=("a", "b"),
+    completed_by="tc.wgmma_wait",
+):
+    """``d = a * b^T``: a `tc.wgmma` that adds to nothing, for sums that are added elsewhere.
+
+    Its first instruction has a false scale-d, so no register of D is read (PTX ISA 9.7.15.5). wgmma
+    keeps 13 bits of sums of e4m3 and e5m2; a `tc.add_fragment` in f32 after every tile keeps 24.
+    """
+
+    example = """
+    !a = !tc.smem<array<i64: 128, 128>, f8E4M3FN, "K", "128B">
+    !b = !tc.smem<array<i64: 128, 128>, f8E5M2, "K", "128B">
+    !c = !tc.fragment<array<i64: 128, 128>, f32, "C", "mma.m16n8k32.b8">
+    func.func @example(%a: !a, %b: !b) {
+      %d = "tc.wgmma_product"(%a, %b) : (!a, !b) -> !c
+      return
+    }
+    """
+
+    a: ext.Operand[SmemType]
+    b: ext.Operand[SmemType]
+    d: ext.Result[FragmentType]
+
+
+WGMMA_OPS = (WgmmaOp, WgmmaProductOp, WgmmaTapsOp)
+"""Ops of ``wgmma.mma_async``."""
+_OF_TILES = (WgmmaOp, WgmmaProductOp)
+
+
 class WgmmaWaitOp(Op, name="wgmma_wait", issued_by="warp", role="consumer", async_only=True):
     """``wgmma.wait_group``: all but the last ``pending`` groups of the warpgroup are complete.
 
@@ -136,14 +170,24 @@ def _(op: WgmmaOp) -> Broken:
 
 
 @verify(
-    WgmmaOp,
+    WgmmaProductOp,
+    "result",
+    "PTX ISA 9.7.15.5",
+    "expected a fragment of C as result, got {d}: wgmma leaves sums",
+)
+def _(op: WgmmaProductOp) -> Broken:
+    return None if op.d.type.operand == "C" else {"d": op.d.type}
+
+
+@verify(
+    _OF_TILES,
     "shapes",
     "PTX ISA 9.7.15.2",
     "expected A [m, k], B [n, k] and C [m, n] with m a multiple of {m} (a warpgroup's rows), n "
     "{n}, and k of whole instructions of {k} elements (32 bytes), got {got}",
 )
-def _(op: WgmmaOp) -> Broken:
-    a, b, c = (v.type.shape for v in (op.a, op.b, op.c))
+def _(op: WgmmaOp | WgmmaProductOp) -> Broken:
+    a, b, c = (v.type.shape for v in (op.a, op.b, op.d))
     step = MMA_K_BYTES // element_bytes(op.a.type.element)
     fits = a[1] == b[1] and c == [a[0], b[0]] and a[1] % step == 0
     legal = columns_of(op.a.type.element)
@@ -153,14 +197,14 @@ def _(op: WgmmaOp) -> Broken:
 
 
 @verify(
-    WgmmaOp,
+    _OF_TILES,
     "types",
     "PTX ISA 9.7.15.2",
     "expected element types of wgmma with an accumulator of {want}, got {a} x {b} -> {c}: f16, "
     "bf16, f32 (as tf32) and i8 are not mixed, e4m3 and e5m2 are",
 )
-def _(op: WgmmaOp) -> Broken:
-    a, b, c = (str(v.type.element) for v in (op.a, op.b, op.c))
+def _(op: WgmmaOp | WgmmaProductOp) -> Broken:
+    a, b, c = (str(v.type.element) for v in (op.a, op.b, op.d))
     want = accumulator_type(a)
     mixed = a == b or (a.startswith("f8") and b.startswith("f8"))
     if mixed and c == want:
@@ -169,13 +213,13 @@ def _(op: WgmmaOp) -> Broken:
 
 
 @verify(
-    WgmmaOp,
+    _OF_TILES,
     "major",
     "PTX ISA 9.7.15.5.1.2",
     "expected K-major tiles of {element}, got {got}: wgmma transposes elements of 16 bits only; "
     "store the operand with K innermost",
 )
-def _(op: WgmmaOp) -> Broken:
+def _(op: WgmmaOp | WgmmaProductOp) -> Broken:
     element, got = op.a.type.element, [v.type.major for v in (op.a, op.b)]
     if got == ["K", "K"] or element_bytes(element) == _TRANSPOSED_BYTES:
         return None
@@ -183,13 +227,13 @@ def _(op: WgmmaOp) -> Broken:
 
 
 @verify(
-    WgmmaOp,
+    _OF_TILES,
     "unsigned",
     "PTX ISA 9.7.15.2",
     "unsigned must be array<i64: a, b> of 0 or 1 on i8 operands, got {got} on {element}: only "
     "integers come unsigned",
 )
-def _(op: WgmmaOp) -> Broken:
+def _(op: WgmmaOp | WgmmaProductOp) -> Broken:
     return unsigned_problem(op, str(op.a.type.element))
 
 

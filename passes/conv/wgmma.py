@@ -16,9 +16,9 @@ from tcir.passes.build.fragments.warpgroup import (
     MAPS,
     N_TILES,
     Tile,
-    check_operands,
     check_width,
     fastest,
+    is_promoted,
     sums_over,
     warpgroup_kernel,
 )
@@ -55,7 +55,7 @@ def tile_for_warpgroups(source: Source, option: int, target: str) -> None:
         with tiles.each() as (x, y, _):
             m0, k0 = index.mul(x, tile.rows), index.mul(y, tile.columns)
             load = product.at(m0, k0)
-            total = sums_over(op, product.steps, tile, shape.sum_element, load)
+            (total,) = sums_over(op, product.steps, tile, shape.sum_element, load)
             at = index.values([m0, k0])
             if source.after is not None:
                 total = _epilogue(source.after, arguments, total, at, past)
@@ -75,7 +75,15 @@ def choose(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> Tile:
 def check_product(op: tc.Conv2dOp, shape: ConvShape, option: int) -> int:
     """`option`, output channels of a tile, those of one group; a match failure for what wgmma does
     not multiply."""
-    check_operands(op, [op.x, op.w], "", SMALLEST_CONV)
+    for value in (op.x, op.w):
+        if is_promoted(value.type.element_type):
+            raise match_failure(
+                op,
+                f"expected operands of f16, bf16, f32 or i8, got {value.type.element_type} (wgmma "
+                "keeps 13 bits of the sums of e4m3 and e5m2, which only products of pipeline gemm "
+                "promote to f32 yet); widen the operands to f16",
+                SMALLEST_CONV,
+            )
     if shape.filter == "hwcf" and shape.element_bytes != _TRANSPOSED_BYTES:
         raise match_failure(
             op,

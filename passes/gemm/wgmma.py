@@ -17,9 +17,9 @@ from tcir.passes.build.fragments.warpgroup import (
     M_TILE,
     N_TILES,
     Tile,
-    check_operands,
     check_width,
     fastest,
+    is_promoted,
     sums_over,
     warpgroup_kernel,
 )
@@ -50,7 +50,6 @@ class WarpgroupSchedule:
         op = source.op
         check_dense(op)
         check_by_element(source, "tile-gemm")
-        check_operands(op, [op.a, op.b], "take pipeline matmul-warp, or ", SMALLEST_MATMUL)
         _check_whole(op)
         *batch, m, n = op.out.type.shape
         sms = TARGETS[target].sms
@@ -63,17 +62,21 @@ class WarpgroupSchedule:
         if self.persistent or tiles.count > sms:
             most = self.ctas or sms // self.cluster.ctas * self.cluster.ctas
             tiles = replace(tiles, ctas=min(tiles.count, most))
-        with warpgroup_kernel(source, tiles, target) as arguments:
+        promoted = is_promoted(op.a.type.element_type)
+        with warpgroup_kernel(source, tiles, target, promoted=promoted) as arguments:
             product = DenseProduct.create(op, arguments, n_tile, cluster=self.cluster)
             past = ir.StringAttr.get(tails(m % M_TILE != 0, n % n_tile != 0))
             with tiles.each() as (x, y, z):
                 place = Place.of(x, y, z, n_tile)
-                total = _sums(op, product, place, n_tile)
-                at = index.values([*place.outer, place.row, place.column])
-                if source.after is not None:
-                    tensors = tensors_of(source.after, arguments)
-                    total = fragment_epilogue(source.after, tensors, total, at, past)
-                tc.StoreFragmentOp(total, arguments[-1], at, past)
+                columns = 0
+                for total in _sums(op, product, place, n_tile):
+                    column = index.add(place.column, columns)
+                    at = index.values([*place.outer, place.row, column])
+                    columns += total.type.shape[1]
+                    if source.after is not None:
+                        tensors = tensors_of(source.after, arguments)
+                        total = fragment_epilogue(source.after, tensors, total, at, past)
+                    tc.StoreFragmentOp(total, arguments[-1], at, past)
 
     def _width(self, op: tc.MatmulOp, sms: int) -> int:
         """The fastest, of parts that the CTAs of a cluster load if one has them."""
@@ -96,8 +99,8 @@ def _check_whole(op: tc.MatmulOp) -> None:
         )
 
 
-def _sums(op: tc.MatmulOp, product: DenseProduct, place: Place, n_tile: int) -> ir.Value:
-    """Of the tile at `place`."""
+def _sums(op: tc.MatmulOp, product: DenseProduct, place: Place, n_tile: int) -> list[ir.Value]:
+    """Of the tile at `place`, in fragments side by side."""
     shares = product.cluster.share_of_a(), product.cluster.share_of_b()
 
     def load(step: ir.Value) -> tuple[ir.Value, ir.Value]:

@@ -158,6 +158,8 @@ class Converter:
         self.pending: list[ir.Value] = []
         self.bases: list[TmemBase] = []
         self.in_role = False
+        self.placed: list[tc.RoleOp] = []
+        """Roles that are converted already."""
         self.of_warps = False
         self.warps = (1, 1)
         self.threads = WARP

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tcir._mlir import arith, ir, llvm, nvvm, scf
 from tcir.dialect import tc
-from tcir.dialect.attributes import integer, integers, string
+from tcir.dialect.attributes import constant_of, integer, integers, string
 from tcir.dialect.cta_pair import LEADER, cta_group_of
 from tcir.dialect.limits import MBARRIER_BYTES
 from tcir.errors import PassError
@@ -97,8 +97,13 @@ def convert_slot(converter: Converter, op: tc.SlotOp) -> None:
 
 @lower(tc.SmemPartOp)
 def convert_smem_part(converter: Converter, op: tc.SmemPartOp) -> None:
-    """``tile + number * bytes of a part``."""
+    """``tile + number * bytes of a part``; of a tile with parts known here, also its descriptor."""
     tile, part = converter.record(op.tile, SmemTile), op.part.type
+    number = constant_of(op.number)
+    if number is not None:
+        address = tile.address.plus(number * part.nbytes)
+        converter.values[op.part] = SmemTile(part, address, tile.slot, tile.stride)
+        return
     step = arith.MulIOp(converter.ssa(op.number), converter.constant(part.nbytes)).result
     base = arith.AddIOp(tile.address.base, step).result
     converter.values[op.part] = SmemTile(part, SharedAddress(base, tile.address.offset))
@@ -171,6 +176,9 @@ def convert_role(converter: Converter, op: tc.RoleOp) -> None:
     """A branch on the warp index, and for ``threads = "one"`` one on `elect.sync` inside it."""
     if converter.in_role:
         raise PassError("expected tc.role outside other roles")
+    if op in converter.placed:
+        converter.placed.remove(op)
+        return
     warps = integers(op, "warps")
     if warps != list(range(warps[0], warps[0] + len(warps))):
         raise PassError(f"expected adjacent warps in ascending order, got {warps}")

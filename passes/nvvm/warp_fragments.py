@@ -42,6 +42,15 @@ def convert_zero(converter: Converter, op: tc.ZeroFragmentOp) -> None:
     converter.values[op.fragment] = Fragment(kind, (value,) * count)
 
 
+@lower(tc.AddFragmentOp)
+def convert_add(converter: Converter, op: tc.AddFragmentOp) -> None:
+    """``add.f32`` of every register."""
+    a, b = converter.record(op.a, Fragment), converter.record(op.b, Fragment)
+    pairs = zip(a.registers, b.registers, strict=True)
+    sums = tuple(arith.AddFOp(one, other).result for one, other in pairs)
+    converter.values[op.c] = Fragment(op.c.type, sums)
+
+
 @lower(tc.LoadFragmentOp)
 def convert_load(converter: Converter, op: tc.LoadFragmentOp) -> None:
     """``ldmatrix.x4``, a matrix per register, or 32-bit loads."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from tcir._mlir import arith, ir, llvm, nvvm
+from itertools import groupby, takewhile
+from typing import TypeAlias
+
+from tcir._mlir import arith, ir, llvm, nvvm, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, integers, unsigned_operands
-from tcir.dialect.fragments import PTX_TYPE
+from tcir.dialect.fragments import PTX_TYPE, share
 from tcir.dialect.limits import MMA_K_BYTES, WARP, WARPGROUP, WGMMA_M, launch_registers
+from tcir.errors import PassError
 
 from .compute import operand_tile, slice_descriptor
 from .converter import Converter, Fragment, SmemTile, lower, require_role
-from .structure import is_equal, only_if
+from .structure import convert_role
 
 
 @lower(tc.WgmmaOp)
@@ -28,26 +32,36 @@ def convert_wgmma_taps(converter: Converter, op: tc.WgmmaTapsOp) -> None:
     _convert(converter, op, list(zip(op.a, op.b, integers(op, "rows"), strict=True)))
 
 
-def _convert(
-    converter: Converter,
-    op: tc.WgmmaOp | tc.WgmmaTapsOp,
-    pairs: list[tuple[ir.Value, ir.Value, int]],
-) -> None:
+@lower(tc.WgmmaProductOp)
+def convert_wgmma_product(converter: Converter, op: tc.WgmmaProductOp) -> None:
+    """The same with registers that nothing was in: the first instruction has a false scale-d."""
+    _convert(converter, op, [(op.a, op.b, 0)])
+
+
+_Wgmma: TypeAlias = tc.WgmmaOp | tc.WgmmaTapsOp | tc.WgmmaProductOp
+
+
+def _convert(converter: Converter, op: _Wgmma, pairs: list[tuple[ir.Value, ir.Value, int]]) -> None:
     """One group of the products of `pairs`: tiles of A and B, and the first row of A."""
     require_role(converter, op)
-    sums = converter.record(op.c, Fragment)
+    kind = op.d.type
+    part = share(kind.atom, kind.operand, kind.shape, converter.warps)
+    count = len(part.atoms()) * part.registers
+    sums: list[ir.Value] = []
+    if not isinstance(op, tc.WgmmaProductOp):
+        sums = list(converter.record(op.c, Fragment).registers)
     descriptors = []
     for first, second, row in pairs:
         a, b = converter.record(first, SmemTile), converter.record(second, SmemTile)
-        group = _warpgroup_row(converter, a, op.c.type.shape[0])
+        group = _warpgroup_row(converter, a, kind.shape[0])
         for number in range(a.type.shape[1] * tc.element_bytes(a.type.element) // MMA_K_BYTES):
             rows = slice_descriptor(converter, a, number, row)
             rows = rows if group is None else arith.AddIOp(rows, group).result
             descriptors += [rows, slice_descriptor(converter, b, number)]
     types = pairs[0][0].type, pairs[0][1].type
-    text, constraints = _assembly(op, *types, len(sums.registers), len(descriptors))
-    registers = _tied(list(sums.registers), text, constraints, descriptors)
-    converter.values[op.d] = Fragment(op.d.type, tuple(registers))
+    text, constraints = _assembly(op, *types, count, len(descriptors))
+    registers = _outputs([kind.element] * count, [*sums, *descriptors], text, constraints)
+    converter.values[op.d] = Fragment(kind, tuple(registers))
 
 
 @lower(tc.WgmmaWaitOp)
@@ -59,7 +73,8 @@ def convert_wgmma_wait(converter: Converter, op: tc.WgmmaWaitOp) -> None:
     count = len(sums.registers)
     constraints = [f"={letter}"] * count + [str(number) for number in range(count)]
     text = f"wgmma.wait_group.sync.aligned {integer(op, 'pending')};"
-    registers = _tied(list(sums.registers), text, ",".join(constraints), [])
+    types = [each.type for each in sums.registers]
+    registers = _outputs(types, list(sums.registers), text, ",".join(constraints))
     converter.values[op.e] = Fragment(op.e.type, tuple(registers))
 
 
@@ -80,16 +95,13 @@ def _warpgroup_row(converter: Converter, a: SmemTile, rows: int) -> ir.Value | N
     return converter.at_entry["warpgroup", step]
 
 
-def _tied(
-    registers: list[ir.Value], text: str, constraints: str, operands: list[ir.Value]
+def _outputs(
+    types: list[ir.Type], operands: list[ir.Value], text: str, constraints: str
 ) -> list[ir.Value]:
-    """`registers` after the text, whose outputs they are as well as its inputs."""
-    element = registers[0].type
-    result = llvm.StructType.get_literal([element] * len(registers))
-    made = llvm.inline_asm(
-        result, [*registers, *operands], text, constraints, has_side_effects=True
-    ).result
-    return [llvm.extractvalue(element, made, i) for i in range(len(registers))]
+    """What the text leaves in registers of these types."""
+    result = llvm.StructType.get_literal(types)
+    made = llvm.inline_asm(result, operands, text, constraints, has_side_effects=True).result
+    return [llvm.extractvalue(kind, made, i) for i, kind in enumerate(types)]
 
 
 def _letter(kind: tc.FragmentType) -> str:
@@ -97,11 +109,13 @@ def _letter(kind: tc.FragmentType) -> str:
 
 
 def _assembly(
-    op: tc.WgmmaOp | tc.WgmmaTapsOp, a: tc.SmemType, b: tc.SmemType, count: int, descriptors: int
+    op: _Wgmma, a: tc.SmemType, b: tc.SmemType, count: int, descriptors: int
 ) -> tuple[str, str]:
-    """The text and its constraints: outputs, the same as inputs, then the descriptors."""
+    """The text and its constraints: outputs, if it accumulates the same as inputs, then the
+    descriptors."""
+    accumulates = not isinstance(op, tc.WgmmaProductOp)
     bytes_ = tc.element_bytes(a.element)
-    is_integer = str(op.c.type.element) == "i32"
+    is_integer = str(op.d.type.element) == "i32"
     kinds = ".".join(
         "u8" if plain else PTX_TYPE[str(each.element)]
         for each, plain in zip((a, b), unsigned_operands(op), strict=True)
@@ -112,28 +126,67 @@ def _assembly(
     if bytes_ == 2:
         signs += "".join(f", {int(each.major == 'MN')}" for each in (a, b))
     name = f"wgmma.mma_async.sync.aligned.{shape}.{'s32' if is_integer else 'f32'}.{kinds}"
+    start = 2 * count if accumulates else count
+    scales = ["p" if accumulates else "q", *["p"] * (descriptors // 2 - 1)]
     products = [
-        f"{name} {{{sums}}}, ${first}, ${first + 1}, p{signs};"
-        for first in range(2 * count, 2 * count + descriptors, 2)
+        f"{name} {{{sums}}}, ${first}, ${first + 1}, {scale}{signs};"
+        for first, scale in zip(range(start, start + descriptors, 2), scales, strict=True)
     ]
+    false = [] if accumulates else [".reg .pred q;", "setp.ne.u32 q, 0, 0;"]
     lines = [
-        "{", ".reg .pred p;", "setp.eq.u32 p, 0, 0;", "wgmma.fence.sync.aligned;", *products,
-        "wgmma.commit_group.sync.aligned;", "}",
+        "{", ".reg .pred p;", "setp.eq.u32 p, 0, 0;", *false, "wgmma.fence.sync.aligned;",
+        *products, "wgmma.commit_group.sync.aligned;", "}",
     ]  # fmt: skip
-    letter = _letter(op.c.type)
-    constraints = [f"={letter}"] * count + [str(i) for i in range(count)] + ["l"] * descriptors
+    letter = _letter(op.d.type)
+    tied = [str(i) for i in range(count)] if accumulates else []
+    constraints = [f"={letter}"] * count + tied + ["l"] * descriptors
     return "\n".join(lines), ",".join(constraints)
 
 
 @lower(tc.WarpgroupRegistersOp)
 def convert_warpgroup_registers(converter: Converter, op: tc.WarpgroupRegistersOp) -> None:
-    """A branch on the warpgroup for each share that differs from the launch's."""
+    """Warpgroups of one share take a branch of their own, with their roles in it: ptxas ignores
+    setmaxnreg where code that needs more registers can be reached from it (C7507)."""
     shares = integers(op, "registers")
-    launched = launch_registers(WARPGROUP * len(shares))
-    four = converter.constant(WARPGROUP // WARP)
-    warpgroup = arith.DivUIOp(converter.warp, four).result
-    for number, count in enumerate(shares):
-        if count == launched:
-            continue
-        with only_if(is_equal(converter, warpgroup, number)):
-            nvvm.setmaxregister("increase" if count > launched else "decrease", count)
+    groups = [(share, len(list(of))) for share, of in groupby(shares)]
+    behind = list(op.operation.block.operations)
+    behind = behind[behind.index(op) + 1 :]
+    roles = list(takewhile(lambda each: isinstance(each, tc.RoleOp), behind))
+    _share_out(converter, groups, 0, launch_registers(WARPGROUP * len(shares)), roles)
+    converter.placed = roles
+
+
+def _share_out(
+    converter: Converter,
+    groups: list[tuple[int, int]],
+    first: int,
+    launched: int,
+    roles: list[tc.RoleOp],
+) -> None:
+    """Branches for `groups`, each a share and a number of warpgroups, from warp `first` on."""
+    (share, count), *rest = groups
+    end = first + count * (WARPGROUP // WARP)
+
+    def place() -> None:
+        if share != launched:
+            nvvm.setmaxregister("increase" if share > launched else "decrease", share)
+        for role in roles:
+            warps = integers(role, "warps")
+            if first <= warps[0] < end:
+                if warps[-1] >= end:
+                    raise PassError(
+                        f"expected roles of warpgroups with one share of registers, got {warps}"
+                    )
+                convert_role(converter, role)
+
+    if not rest:
+        place()
+        return
+    mine = arith.CmpIOp(arith.CmpIPredicate.ult, converter.warp, converter.constant(end)).result
+    branch = scf.IfOp(mine, has_else=True)
+    with ir.InsertionPoint(branch.then_block):
+        place()
+        scf.YieldOp([])
+    with ir.InsertionPoint(branch.else_block):
+        _share_out(converter, rest, end, launched, roles)
+        scf.YieldOp([])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -14,6 +15,7 @@ from tcir.dialect.multicast import CTA_MASK, cluster_ctas, has_multicast
 from tcir.dialect.operation import traits_of
 from tcir.dialect.ops.smem_part import whole_tile
 from tcir.dialect.ops.tma import halo_of
+from tcir.dialect.ops.warpgroup import WGMMA_OPS
 from tcir.dialect.walk import walk
 from tcir.dialect.warp_map import CONSUMER, EPILOGUE, EPILOGUE_LOAD, MMA, PRODUCER, warp_map_of
 from tcir.passes.build import index
@@ -228,7 +230,7 @@ class _Placer:
         readers = frees[0].bit_count() if frees else 1
         if by_epilogue:
             readers = warp_map_of(self.kernel).threads(EPILOGUE)
-        by_warpgroups = isinstance(consumers[0], tc.WgmmaOp | tc.WgmmaTapsOp)
+        by_warpgroups = isinstance(consumers[0], WGMMA_OPS)
         if by_warpgroups:
             readers *= len(warp_map_of(self.kernel)[CONSUMER].warps)
         empty = self._init(location, count, readers)
@@ -270,17 +272,15 @@ class _Placer:
     def _guard_warpgroups(
         self, consumers: list[ir.OpView], full: ir.Value, empty: ir.Value, phase: ir.Value
     ) -> tc.MbarrierArriveOp:
-        """A wait before the product; behind it one for its group, then an arrival of each warp."""
-        if len(consumers) != 1:
-            raise match_failure(
-                consumers[1], f"expected one tc.wgmma to read a slot, got {len(consumers)}"
-            )
-        (product,) = consumers
-        with ir.InsertionPoint(product), product.location:
+        """A wait before the first product; behind each one for its group, and behind the last an
+        arrival of each warp."""
+        with ir.InsertionPoint(consumers[0]), consumers[0].location:
             _tag(tc.MbarrierWaitOp(full, phase), CONSUMER)
-        with ir.InsertionPoint.after(product), product.location:
-            wait = tc.WgmmaWaitOp(product.d, i64(0), product.d.type)
-            product.d.replace_all_uses_except(wait.e, wait.operation)
+        for product in consumers:
+            with ir.InsertionPoint.after(product), product.location:
+                wait = tc.WgmmaWaitOp(product.d, i64(0), product.d.type)
+                product.d.replace_all_uses_except(wait.e, wait.operation)
+        with ir.InsertionPoint.after(wait), wait.location:
             arrive = tc.MbarrierArriveOp(empty)
         arrive.attributes["once"] = ir.UnitAttr.get()
         _tag(arrive, CONSUMER)
@@ -547,9 +547,8 @@ def _consumers(
     ops = list(loop.body)
     positions = set()
     for tile in tiles:
-        for use in tile.uses:
-            user = use.owner.opview
-            if user in loads or isinstance(user, tc.SmemPartOp):
+        for user in _users(tile):
+            if user in loads:
                 continue
             traits = traits_of(user)
             known = traits.completed_by == "" if by_epilogue else traits.completed_by in COMPLETIONS
@@ -569,6 +568,16 @@ def _consumers(
             ops[min(positions)], "expected all loads of an iteration before their readers"
         )
     return [ops[position] for position in sorted(positions)]
+
+
+def _users(tile: ir.Value) -> Iterator[ir.OpView]:
+    """What uses a tile or parts of it."""
+    for use in tile.uses:
+        user = use.owner.opview
+        if isinstance(user, tc.SmemPartOp):
+            yield from _users(user.part)
+        else:
+            yield user
 
 
 def _quarter_loop(reading: ir.OpView) -> scf.ForOp:

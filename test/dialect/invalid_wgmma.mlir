@@ -285,3 +285,138 @@ func.func @f() attributes {tc.async, tc.block = array<i64: 288, 1, 1>, tc.grid =
   %d = "tc.wgmma"(%a, %b, %c) : (!a, !b, !c) -> !c
   return
 }
+
+// -----
+
+// legal: tc.wgmma_product/result
+!a = !tc.smem<array<i64: 64, 128>, f8E4M3FN, "K", "128B">
+!b = !tc.smem<array<i64: 24, 128>, f8E5M2, "K", "128B">
+!d = !tc.fragment<array<i64: 64, 24>, f32, "C", "mma.m16n8k32.b8">
+func.func @f(%a: !a, %b: !b) {
+  %d = "tc.wgmma_product"(%a, %b) : (!a, !b) -> !d
+  return
+}
+
+// -----
+
+// illegal: tc.wgmma_product/result
+!a = !tc.smem<array<i64: 64, 128>, f8E4M3FN, "K", "128B">
+!b = !tc.smem<array<i64: 32, 128>, f8E5M2, "K", "128B">
+!d = !tc.fragment<array<i64: 64, 32>, f8E4M3FN, "A", "mma.m16n8k32.b8">
+func.func @f(%a: !a, %b: !b) {
+  // expected-error @+1 {{tc.wgmma_product: expected a fragment of C as result, got !tc.fragment<array<i64: 64, 32>, f8E4M3FN, "A", "mma.m16n8k32.b8">: wgmma leaves sums}}
+  %d = "tc.wgmma_product"(%a, %b) : (!a, !b) -> !d
+  return
+}
+
+// -----
+
+// legal: tc.wgmma_product/shapes
+!a = !tc.smem<array<i64: 128, 64>, f8E5M2, "K", "64B">
+!b = !tc.smem<array<i64: 256, 64>, f8E5M2, "K", "64B">
+!d = !tc.fragment<array<i64: 128, 256>, f32, "C", "mma.m16n8k32.b8">
+func.func @f(%a: !a, %b: !b) {
+  %d = "tc.wgmma_product"(%a, %b) : (!a, !b) -> !d
+  return
+}
+
+// -----
+
+// illegal: tc.wgmma_product/shapes
+!a = !tc.smem<array<i64: 64, 128>, f8E4M3FN, "K", "128B">
+!b = !tc.smem<array<i64: 40, 128>, f8E4M3FN, "K", "128B">
+!d = !tc.fragment<array<i64: 64, 80>, f32, "C", "mma.m16n8k32.b8">
+func.func @f(%a: !a, %b: !b) {
+  // expected-error @+1 {{tc.wgmma_product: expected A [m, k], B [n, k] and C [m, n] with m a multiple of 64 (a warpgroup's rows), n a multiple of 8 in [8, 256], and k of whole instructions of 32 elements (32 bytes), got [64, 128], [40, 128] and [64, 80]}}
+  %d = "tc.wgmma_product"(%a, %b) : (!a, !b) -> !d
+  return
+}
+
+// -----
+
+// legal: tc.wgmma_product/types
+!a = !tc.smem<array<i64: 64, 64>, f16, "K", "128B">
+!b = !tc.smem<array<i64: 24, 64>, f16, "MN", "64B">
+!d = !tc.fragment<array<i64: 64, 24>, f32, "C", "mma.m16n8k16.f16">
+func.func @f(%a: !a, %b: !b) {
+  %d = "tc.wgmma_product"(%a, %b) : (!a, !b) -> !d
+  return
+}
+
+// -----
+
+// illegal: tc.wgmma_product/types
+!a = !tc.smem<array<i64: 64, 128>, f8E4M3FN, "K", "128B">
+!b = !tc.smem<array<i64: 24, 128>, i8, "K", "128B">
+!d = !tc.fragment<array<i64: 64, 24>, f32, "C", "mma.m16n8k32.b8">
+func.func @f(%a: !a, %b: !b) {
+  // expected-error @+1 {{tc.wgmma_product: expected element types of wgmma with an accumulator of f32, got f8E4M3FN x i8 -> f32: f16, bf16, f32 (as tf32) and i8 are not mixed, e4m3 and e5m2 are}}
+  %d = "tc.wgmma_product"(%a, %b) : (!a, !b) -> !d
+  return
+}
+
+// -----
+
+// legal: tc.wgmma_product/major
+!a = !tc.smem<array<i64: 64, 128>, f8E4M3FN, "K", "128B">
+!b = !tc.smem<array<i64: 64, 128>, f8E4M3FN, "K", "128B">
+!d = !tc.fragment<array<i64: 64, 64>, f32, "C", "mma.m16n8k32.b8">
+func.func @f(%a: !a, %b: !b) {
+  %d = "tc.wgmma_product"(%a, %b) : (!a, !b) -> !d
+  return
+}
+
+// -----
+
+// illegal: tc.wgmma_product/major
+!a = !tc.smem<array<i64: 64, 128>, f8E4M3FN, "K", "128B">
+!b = !tc.smem<array<i64: 128, 128>, f8E4M3FN, "MN", "128B">
+!d = !tc.fragment<array<i64: 64, 128>, f32, "C", "mma.m16n8k32.b8">
+func.func @f(%a: !a, %b: !b) {
+  // expected-error @+1 {{tc.wgmma_product: expected K-major tiles of f8E4M3FN, got K and MN: wgmma transposes elements of 16 bits only; store the operand with K innermost}}
+  %d = "tc.wgmma_product"(%a, %b) : (!a, !b) -> !d
+  return
+}
+
+// -----
+
+// legal: tc.wgmma_product/unsigned
+!a = !tc.smem<array<i64: 64, 128>, i8, "K", "128B">
+!b = !tc.smem<array<i64: 48, 128>, i8, "K", "128B">
+!d = !tc.fragment<array<i64: 64, 48>, i32, "C", "mma.m16n8k32.b8">
+func.func @f(%a: !a, %b: !b) {
+  %d = "tc.wgmma_product"(%a, %b) {unsigned = array<i64: 0, 1>} : (!a, !b) -> !d
+  return
+}
+
+// -----
+
+// illegal: tc.wgmma_product/unsigned
+!a = !tc.smem<array<i64: 64, 128>, f8E4M3FN, "K", "128B">
+!b = !tc.smem<array<i64: 24, 128>, f8E4M3FN, "K", "128B">
+!d = !tc.fragment<array<i64: 64, 24>, f32, "C", "mma.m16n8k32.b8">
+func.func @f(%a: !a, %b: !b) {
+  // expected-error @+1 {{tc.wgmma_product: unsigned must be array<i64: a, b> of 0 or 1 on i8 operands, got array<i64: 1, 0> on f8E4M3FN: only integers come unsigned}}
+  %d = "tc.wgmma_product"(%a, %b) {unsigned = array<i64: 1, 0>} : (!a, !b) -> !d
+  return
+}
+
+// -----
+
+// legal: tc.add_fragment/types
+!c = !tc.fragment<array<i64: 64, 24>, f32, "C", "mma.m16n8k32.b8">
+func.func @f(%a: !c, %b: !c) {
+  %c = "tc.add_fragment"(%a, %b) : (!c, !c) -> !c
+  return
+}
+
+// -----
+
+// illegal: tc.add_fragment/types
+!a = !tc.fragment<array<i64: 64, 24>, f32, "C", "mma.m16n8k32.b8">
+!b = !tc.fragment<array<i64: 64, 24>, i32, "C", "mma.m16n8k32.b8">
+func.func @f(%a: !a, %b: !b) {
+  // expected-error @+1 {{tc.add_fragment: expected two fragments of C of f32 and a result like them, got !tc.fragment<array<i64: 64, 24>, f32, "C", "mma.m16n8k32.b8">, !tc.fragment<array<i64: 64, 24>, i32, "C", "mma.m16n8k32.b8"> and !tc.fragment<array<i64: 64, 24>, f32, "C", "mma.m16n8k32.b8">: what is added lies in the same registers}}
+  %c = "tc.add_fragment"(%a, %b) : (!a, !b) -> !a
+  return
+}

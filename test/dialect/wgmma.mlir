@@ -11,3 +11,19 @@ func.func @group(%a: !a, %b: !b, %c: !c) {
   %e = "tc.wgmma_wait"(%d) {pending = 1 : i64} : (!c) -> !c
   return
 }
+
+// -----
+
+// CHECK-LABEL: func.func @partial(
+// CHECK: %[[D:.*]] = "tc.wgmma_product"({{%.*}}, {{%.*}}) :
+// CHECK: %[[E:.*]] = "tc.wgmma_wait"(%[[D]])
+// CHECK: "tc.add_fragment"({{%.*}}, %[[E]])
+!a = !tc.smem<array<i64: 128, 128>, f8E4M3FN, "K", "128B">
+!b = !tc.smem<array<i64: 128, 128>, f8E5M2, "K", "128B">
+!c = !tc.fragment<array<i64: 128, 128>, f32, "C", "mma.m16n8k32.b8">
+func.func @partial(%a: !a, %b: !b, %c: !c) {
+  %d = "tc.wgmma_product"(%a, %b) : (!a, !b) -> !c
+  %e = "tc.wgmma_wait"(%d) {pending = 0 : i64} : (!c) -> !c
+  %f = "tc.add_fragment"(%c, %e) : (!c, !c) -> !c
+  return
+}

@@ -148,7 +148,6 @@ def test_a_break_between_ctas_is_seen(name: str) -> None:
     [
         (program(64, 64, 64, "f16"), {"n_tile": 12}, "multiple of 8 in .*, got 12 .*take 8 or 16"),
         (program(64, 64, 64, "i8"), {"n_tile": 40}, "n-tile to be one of 8, .*got 40"),
-        (program(64, 64, 64, "f8E4M3FN"), {}, "got f8E4M3FN .*keeps 13 bits.*matmul-warp"),
         (program(64, 64, 64, "f16"), {"store": "tma"}, "store=direct for sm_90a, got tma"),
         (program(64, 64, 64, "f16"), {"cta_group": 2}, "cta-group=1 for sm_90a, got 2"),
         (program(64, 64, 64, "f16"), {"swap": "always"}, "operands were exchanged"),
@@ -160,8 +159,3 @@ def test_what_wgmma_does_not_have_is_refused(
 ) -> None:
     with pytest.raises(tcir.Error, match=message):
         tcir.compile(text, "gemm", target=TARGET, **options)
-
-
-def test_fp8_is_multiplied_by_the_warps() -> None:
-    """What the refusal names works."""
-    tcir.compile(program(64, 64, 64, "f8E4M3FN"), "matmul-warp", target=TARGET)

@@ -10,9 +10,16 @@ from tcir._mlir import ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import UNSIGNED
 from tcir.dialect.fragments import DEFAULT_ATOM
-from tcir.dialect.limits import FP8, TMEM_LANES, WGMMA_M
+from tcir.dialect.limits import FP8, TMEM_LANES, WGMMA_M, WGMMA_N, Legal
 from tcir.dialect.ops.warpgroup import columns_of
-from tcir.dialect.warp_map import CONSUMER, WARP_MAP, WARP_MAPS, WGMMA, WGMMA_ONE
+from tcir.dialect.warp_map import (
+    CONSUMER,
+    WARP_MAP,
+    WARP_MAPS,
+    WGMMA,
+    WGMMA_ONE,
+    WGMMA_PROMOTED,
+)
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import i64, i64s
@@ -29,6 +36,14 @@ N_TILES = (256, 192, 128, 96, 64, 32, 16)
 """Columns of an output tile, of which the default is one."""
 PORT_BYTES = 48
 """That TMA brings an SM in a cycle: convolutions on an H200, see docs/conv-sm90a.md."""
+PROMOTED_COLUMNS = 128
+"""Most columns of a partial sum: its registers and those of 256 columns of sums are 192 of 232."""
+N_PROMOTED = Legal(
+    (*range(8, PROMOTED_COLUMNS, 8), *range(PROMOTED_COLUMNS, 257, 16)),
+    "columns",
+    f"{WGMMA_N.source}; more than {PROMOTED_COLUMNS} columns of e4m3 or e5m2 are two products",
+)
+"""N of tiles of e4m3 and e5m2."""
 START, STORED = 800, 23
 """Cycles that a tile takes to start; elements of a tile that are stored in one."""
 
@@ -52,22 +67,9 @@ class Tile:
         return ceil_div(rows, self.rows) * ceil_div(columns, self.columns)
 
 
-def check_operands(op: ir.OpView, operands: list[ir.Value], instead: str, smallest: str) -> None:
-    """Raises a match failure for types that kernels of wgmma do not multiply."""
-    for value in operands:
-        if str(value.type.element_type) in FP8:
-            raise match_failure(
-                op,
-                f"expected operands of f16, bf16, f32 or i8, got {value.type.element_type} (wgmma "
-                "keeps 13 bits of the sums of e4m3 and e5m2, which a long K wears out; they are "
-                f"not promoted to f32 yet); {instead}widen the operands to f16",
-                smallest,
-            )
-
-
 def check_width(op: ir.OpView, n_tile: int, element: ir.Type, smallest: str) -> int:
     """`n_tile`, if wgmma has such an N; else a match failure."""
-    legal = columns_of(element)
+    legal = N_PROMOTED if is_promoted(element) else columns_of(element)
     if n_tile not in legal:
         raise match_failure(
             op,
@@ -91,16 +93,23 @@ def fastest(
 
 @contextmanager
 def warpgroup_kernel(
-    source: Source, tiles: OutputTiles, target: str, rows: int = M_TILE
+    source: Source, tiles: OutputTiles, target: str, rows: int = M_TILE, promoted: bool = False
 ) -> Iterator[list[ir.Value]]:
     """`tcir.passes.build.tile_kernel.kernel` of a producer, and a warpgroup for every 64 rows."""
-    source.function.attributes[WARP_MAP] = ir.StringAttr.get(MAPS[rows])
+    roles = WGMMA_PROMOTED if promoted else MAPS[rows]
+    source.function.attributes[WARP_MAP] = ir.StringAttr.get(roles)
     source.function.attributes[CTAS_PER_SM] = i64(1)
     with kernel(source, tiles.grid, target=target, cluster=tiles.cluster_shape) as arguments:
-        warps = len(WARP_MAPS[MAPS[rows]][CONSUMER].warps)
+        warps = len(WARP_MAPS[roles][CONSUMER].warps)
         function = ir.InsertionPoint.current.block.owner
         function.attributes["tc.warps"] = i64s([warps, 1])
         yield arguments
+
+
+def is_promoted(element: ir.Type) -> bool:
+    """Whether the sums of a step are added to those before in f32: wgmma keeps 13 bits of e4m3 and
+    e5m2, which a long K would wear out."""
+    return str(element) in FP8
 
 
 def sums_over(
@@ -109,16 +118,38 @@ def sums_over(
     tile: Tile,
     sums: ir.Type,
     load: Callable[[ir.Value], tuple[ir.Value, ir.Value]],
-) -> ir.Value:
-    """The fragment of a tile's sums: a loop of `steps`, whose tiles of A and B `load` loads."""
-    atom = DEFAULT_ATOM[str(op.operation.operands[0].type.element_type)]
-    kind = tc.FragmentType.build([tile.rows, tile.columns], sums, "C", atom)
-    zero = tc.ZeroFragmentOp(kind).fragment
-    loop = scf.ForOp(index.value(0), index.value(steps), index.value(1), [zero])
+) -> list[ir.Value]:
+    """The fragments of a tile's sums: a loop of `steps`, whose tiles of A and B `load` loads.
+
+    One, or where partial sums need registers as well, several side by side.
+    """
+    element = op.operation.operands[0].type.element_type
+    promoted = is_promoted(element)
+    parts = ceil_div(tile.columns, PROMOTED_COLUMNS) if promoted else 1
+    shape = [tile.rows, tile.columns // parts]
+    kind = tc.FragmentType.build(shape, sums, "C", DEFAULT_ATOM[str(element)])
+    zeros = [tc.ZeroFragmentOp(kind).fragment for _ in range(parts)]
+    loop = scf.ForOp(index.value(0), index.value(steps), index.value(1), zeros)
     with ir.InsertionPoint(loop.body):
         a, b = load(loop.induction_variable)
-        made = tc.WgmmaOp(a, b, loop.inner_iter_args[0], kind)
-        if UNSIGNED in op.attributes:
-            made.attributes[UNSIGNED] = op.attributes[UNSIGNED]
-        scf.YieldOp([made.d])
-    return loop.results[0]
+        totals = []
+        for number, before in enumerate(loop.inner_iter_args):
+            part = b if parts == 1 else _part(b, number, parts)
+            if promoted:
+                partial = tc.WgmmaProductOp(a, part, kind).d
+                totals.append(tc.AddFragmentOp(before, partial, kind).c)
+                continue
+            made = tc.WgmmaOp(a, part, before, kind)
+            if UNSIGNED in op.attributes:
+                made.attributes[UNSIGNED] = op.attributes[UNSIGNED]
+            totals.append(made.d)
+        scf.YieldOp(totals)
+    return list(loop.results)
+
+
+def _part(tile: ir.Value, number: int, parts: int) -> ir.Value:
+    """One of equal parts of a tile."""
+    kind = tile.type
+    rows, k = kind.shape
+    part = tc.SmemType.build([rows // parts, k], kind.element, kind.major, kind.swizzle)
+    return tc.SmemPartOp(tile, index.value(number), part).part

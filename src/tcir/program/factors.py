@@ -22,6 +22,7 @@ from tcir.program.access import (
 from tcir.program.programs import find_program
 from tcir.program.signature import Signature, numpy_type
 from tcir.program.taps import Taps
+from tcir.target import TARGETS
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
@@ -56,6 +57,7 @@ FOLLOWING = _ROUNDED | {
     "math.powf", "math.rsqrt", "math.tanh",
 }  # fmt: skip
 """Ops that may follow sums; of functions the error is bounded (`tcir.validation.propagation`)."""
+_FP8 = ("float8_e4m3fn", "float8_e5m2")
 # Ops of a body that only moves elements.
 _MOVED = {"arith.extf", "linalg.yield"}
 
@@ -87,6 +89,7 @@ class Contraction:
     taps:  of a loop over taps, those at which no product has an element of padding; empty if none
     start: the input to which the products are added; None: zeros, or a number without a loop
     blocks: whether columns of results share scales, so that one that is NaN is that of others
+    promoted: whether sums of fewer products than all have fewer bits than f32 (wgmma on fp8)
     """
 
     factors: tuple[Factor, ...]
@@ -94,6 +97,7 @@ class Contraction:
     taps: Taps = field(default_factory=dict)
     start: Factor | None = None
     blocks: bool = False
+    promoted: bool = False
 
     @cached_property
     def products(self) -> int:
@@ -270,8 +274,17 @@ def contraction_from(
         if source in arguments and source.type.rank:
             shape = tuple(source.type.shape)
             start = Factor(arguments.index(source), dtype, shape, dims, None, False)
-    contraction = Contraction(tuple(factors), product.parallel, product.taps, start)
+    promoted = all(f.dtype.name in _FP8 for f in factors) and _has_wgmma(block)
+    contraction = Contraction(
+        tuple(factors), product.parallel, product.taps, start, promoted=promoted
+    )
     return contraction if contraction.products <= MOST_PRODUCTS else None
+
+
+def _has_wgmma(block: ir.Block) -> bool:
+    """Whether the module is compiled for a target with wgmma."""
+    module = block.owner.operation.parent
+    return "tc.target" in module.attributes and TARGETS[module.attributes["tc.target"].value].wgmma
 
 
 def source_of(value: ir.Value, dims: Dims) -> tuple[ir.Value, Dims, np.dtype[Any]]:

@@ -5,6 +5,8 @@ the values span their formats:
 
 - Each product is an integer below 2^width times a quantum 2^e, and `width` plus the bits of the
   number of products is at most 24, so no partial sum needs more than 24 bits.
+- Of fp8 that wgmma multiplies, `width` plus the bits of 128 products is at most 14, and half of the
+  rows and columns have no negative numbers, so that sums of more products need more than 14 bits.
 - Each factor has a share of the width and the exponent, drawn for each index of the reduction
   loops: where A is large, B is small (scales likewise).
 - Each row of A and column of B is multiplied by its own power of two, constant along the sum, so
@@ -39,6 +41,8 @@ from tcir.program.signature import Signature
 from tcir.program.spans import (
     EXACT_BITS,
     F32_TOP,
+    PROMOTED_BITS,
+    PROMOTED_PRODUCTS,
     Quantum,
     Span,
     draw,
@@ -265,6 +269,9 @@ def _spanning(contraction: Contraction, generator: np.random.Generator) -> dict[
     scales = min(most[1], max(least[1], bits - most[0])) if len(pairs) > 1 else 0
     if scales and bits - scales < least[0]:  # of long sums, down to one bit of each factor
         scales = max(ONE_BIT_EACH, bits - least[0])
+    if contraction.promoted:
+        partial = min(contraction.products, PROMOTED_PRODUCTS)
+        bits = min(bits, PROMOTED_BITS - (partial - 1).bit_length())
     width = max(ONE_BIT_EACH, min(most[0], bits - scales))
     center = -EXACT_BITS // 2
     drawn: dict[int, Array] = {}
@@ -352,7 +359,11 @@ def _fill_pair(
             index = factor.dims[row]
             assert index is not None
             quantum.own[index[0]] = own
-        drawn[factor.argument] = draw(factor, spans[side], w, e, generator)
+        made = draw(factor, spans[side], w, e, generator)
+        if contraction.promoted and row is not None:
+            half = np.moveaxis(made, row, 0)[1::2]
+            half[...] = np.abs(half)
+        drawn[factor.argument] = made
     return quantum
 
 

@@ -13,7 +13,9 @@ from tcir.interp.types import Array
 from tcir.program.factors import Factor
 
 EXACT_BITS = 24
-"""Bits of an f32 significand; the fused sums of tensor cores keep no fewer."""
+"""Bits of an f32 significand; the fused sums of tensor cores keep no fewer, but for one."""
+PROMOTED_BITS, PROMOTED_PRODUCTS = 14, 128
+"""wgmma's sums of fp8 have 14 bits, and are added up in f32 after so many products."""
 F32_TOP, TF32_BITS = 128, 11
 
 

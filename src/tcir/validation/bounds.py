@@ -11,13 +11,17 @@ below the largest exponent of the step, 2^emax, and the sum is truncated to f32.
 Steps without a nonzero product are exact: the accumulator alone fits its own window. Channels
 come in multiples of 8 (TMA needs strides of 16 bytes), so a step holds at least 8 of the K products
 and there are at most ceil(K / 8) steps. A block-scaled instruction adds 32 or 64 products in a
-step: fewer, larger steps, whose bounds add up to less. The reference may itself sum in f32, in any
+step: fewer, larger steps, whose bounds add up to less. Sums of fp8 in wgmma keep 13 bits in both
+places; kernels add those of 128 products up in f32, so that only the steps of one such partial sum
+follow each other: the errors of all partial sums, each in proportion to its own S, add up to that
+of one in proportion to the whole. The reference may itself sum in f32, in any
 order, which errs by at most K * 2^-24 * S. Last, both results are rounded to the output type, half
 a unit each.
 
 That worst case grows with K times the products, while the errors of a whole array do not: with Q =
 the root of the sum of p_i^2, the accumulator is about Q, and a step's truncations are about 2^-24 Q
-for the sum and 2^-26 Q for each term. `expected_squares` is the mean square that this allows an
+for the sum and 2^-26 Q for each term. Errors of partial sums that are added up in f32 have any
+signs. `expected_squares` is the mean square that this allows an
 element; the mean over an array of error^2 / expected square has to stay under `squares_limit`.
 Rounding the results to a narrow type is right on both sides except where they lie on two sides of a
 tie, with a probability of error / unit; truncating instead is wrong by a unit in half of the
@@ -36,6 +40,8 @@ from tcir.target import TARGETS
 
 WINDOW = 25
 AMPERE_WINDOW = 24
+FP8_WINDOW, FP8_STEPS = 13, 4
+"""Of wgmma on fp8: bits kept, and instructions of a partial sum, 128 bytes of K."""
 TERMS_PER_STEP = 16
 LEAST_PER_STEP = 8
 ROUNDING = {
@@ -54,13 +60,30 @@ ROUNDING = {
 @dataclass(frozen=True)
 class Sums:
     """How a tensor core sums: bits kept below the largest exponent, products of one fused sum, the
-    least of them that are not zero fill, and how much of a product's size is lost in its factors.
+    least of them that are not zero fill, and how much of a product's size is lost in its factors;
+    bits of the fraction of a fused sum, and the most of these in a chain before f32 takes over.
     """
 
     window: int = WINDOW
     terms: int = TERMS_PER_STEP
     least: int = LEAST_PER_STEP
     factors: float = 0.0
+    fraction: int = 23
+    chain: int | None = None
+
+    @property
+    def bits(self) -> int:
+        """Of a fused sum."""
+        return self.fraction + 1
+
+    def steps(self, counts: Array) -> Array:
+        """Fused sums that follow each other, at most."""
+        steps = np.ceil(counts / self.least)
+        return steps if self.chain is None else np.minimum(steps, self.chain)
+
+
+WHOLE = Sums()
+"""That keep all bits of f32."""
 
 
 def sums_of(dtype: str, target: str) -> Sums:
@@ -68,12 +91,14 @@ def sums_of(dtype: str, target: str) -> Sums:
 
     mma.sync of sm_80 keeps 24 bits and adds 16 bytes of a row at once, of sm_90 25 bits and 32
     (`tcir.machine.numerics.warp_mma`); tf32 drops 13 of 23 bits of each factor, which is under
-    2^-10 of it.
+    2^-10 of it. fp8 on a target with wgmma is taken to be multiplied by it, and by mma.sync better.
     Rows may be any number of elements, so only the last step has zero fill.
     """
     if dtype in ("float16", "bfloat16") and TARGETS[target].tcgen05:
         return Sums()
     window = WINDOW if TARGETS[target].fp8 else AMPERE_WINDOW
+    if dtype.startswith("float8") and TARGETS[target].wgmma:
+        return Sums(FP8_WINDOW, 32, fraction=FP8_WINDOW, chain=FP8_STEPS)
     if dtype == "float32":
         return Sums(window, 8, 4, 2 * 2.0**-10 + 2.0**-20)
     return Sums(window, 32 if dtype.startswith("float8") else TERMS_PER_STEP, LEAST_PER_STEP)
@@ -91,9 +116,9 @@ def fused_sum_bound(
     counts:     K, the number of products of each output element
     reference:  the reference's result; its dtype is the output type (f32, f16 or bf16)
     """
-    steps = np.ceil(counts.astype(np.float64) / how.least)
+    steps = how.steps(counts.astype(np.float64))
     sums = magnitudes.astype(np.float64)
-    per_step = (how.terms + 1) * 2.0**-how.window + 2.0**-23
+    per_step = (how.terms + 1) * 2.0**-how.window + 2.0**-how.fraction
     bound = sums * (steps * per_step + counts.astype(np.float64) * 2.0**-24 + how.factors)
     relative, absolute = ROUNDING[reference.dtype.name]
     with np.errstate(invalid="ignore"):
@@ -124,8 +149,8 @@ def expected_squares(
     """
     number = np.maximum(counts.astype(np.float64), 1)
     size = spread * magnitudes.astype(np.float64) / np.sqrt(number)
-    steps = np.ceil(number / how.least)
-    per_step = (how.terms + 1) * 2.0 ** -(how.window + 1) + 2.0**-24
+    steps = how.steps(number)
+    per_step = (how.terms + 1) * 2.0 ** -(how.window + 1) + 2.0 ** -(how.fraction + 1)
     error = size * (steps * per_step + np.sqrt(number) * 2.0**-24 + how.factors / 2)
     relative, absolute = ROUNDING[reference.dtype.name]
     unit = 2 * (relative * np.abs(reference.astype(np.float64)) + absolute)

@@ -33,7 +33,6 @@ from tcir.interp.tensor.softmax import computed, softmax
 from tcir.interp.tensor.views import Linear, aligned, indexing, loop_sizes, view
 from tcir.interp.types import Array, dtype_of, poison, shape_of
 from tcir.program.access import product_of
-from tcir.program.spans import EXACT_BITS
 from tcir.validation import bounds
 from tcir.validation.functions import MONOTONE, OWN, farthest
 from tcir.validation.quantised import hull
@@ -161,7 +160,11 @@ class _Carrier:
             raise NoBoundError(f"{op.name} to {value.dtype.name}")
         magnitudes = [each.size if _off([each]) else np.abs(each.value) for each in factors]
         sizes = bounds.upper(run(magnitudes, np.abs))
-        if self.sums == UNKNOWN and not _off(operands) and is_exact(values, starts, sizes):
+        if (
+            self.sums == UNKNOWN
+            and not _off(operands)
+            and is_exact(values, starts, sizes, self.how.bits)
+        ):
             return Known.exact(value)
         counts = bounds.upper(run(list(map(np.ones_like, values)), np.zeros_like))
         error = bounds.fused_sum_bound(sizes, counts, value, self.how)
@@ -342,17 +345,23 @@ _PRODUCTS = {"arith.addf", "arith.extf", "arith.mulf", "arith.scaling_extf", "li
 _VIEWS = ("tensor.collapse_shape", "tensor.expand_shape")
 
 
-def is_exact(factors: Sequence[Array], starts: Sequence[Known], sizes: Array) -> bool:
+def is_exact(
+    factors: Sequence[Array],
+    starts: Sequence[Known],
+    sizes: Array,
+    bits: int = bounds.WHOLE.bits,
+) -> bool:
     """Whether sums of products are the same in any order: all partial sums are multiples of the
-    products' quantum, and below 2^24 of it.
+    products' quantum, and below 2^bits of it.
 
     sizes: the sums of magnitudes
+    bits:  of a fused sum
     """
     quantum = float(np.prod([_quantum(each) for each in factors]))
     if any(each.dtype == np.float32 and (each.view(np.uint32) & _CUT).any() for each in factors):
         return False
     fit = all(_quantum(each.value) >= quantum for each in starts)
-    return fit and bool((sizes <= quantum * 2.0**EXACT_BITS).all())
+    return fit and bool((sizes <= quantum * 2.0**bits).all())
 
 
 def _quantum(array: Array) -> float:

@@ -148,6 +148,19 @@ def zero_fragment(compiler: Compiler, op: tc.ZeroFragmentOp) -> Step:
     return zero
 
 
+@execute(tc.AddFragmentOp)
+def add_fragment(compiler: Compiler, op: tc.AddFragmentOp) -> Step:
+    a_, b_ = compiler.operands(op)
+    result, site = compiler.result(op), compiler.site(op)
+
+    def add(frame: Frame) -> None:
+        a, b = (settled(frame, each, site).view(np.float32) for each in (a_, b_))
+        with np.errstate(all="ignore"):
+            frame.values[result] = (a + b).view(np.uint32)
+
+    return add
+
+
 @execute(tc.LoadFragmentOp)
 def load_fragment(compiler: Compiler, op: tc.LoadFragmentOp) -> Step:
     (tile_,), result = compiler.operands(op), compiler.result(op)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 
 from tcir.dialect import tc
@@ -22,6 +24,13 @@ def wgmma(compiler: Compiler, op: tc.WgmmaOp) -> Step:
     return _group(compiler, op, [(a, b, 0)], c, (op.a.type, op.b.type))
 
 
+@execute(tc.WgmmaProductOp)
+def wgmma_product(compiler: Compiler, op: tc.WgmmaProductOp) -> Step:
+    """The same, the first instruction with a false scale-d."""
+    a, b = compiler.operands(op)
+    return _group(compiler, op, [(a, b, 0)], None, (op.a.type, op.b.type))
+
+
 @execute(tc.WgmmaTapsOp)
 def wgmma_taps(compiler: Compiler, op: tc.WgmmaTapsOp) -> Step:
     """A group of that for each pair of tiles, of A from its row on."""
@@ -30,23 +39,27 @@ def wgmma_taps(compiler: Compiler, op: tc.WgmmaTapsOp) -> Step:
     return _group(compiler, op, pairs, c, (op.a[0].type, op.b[0].type))
 
 
+_Wgmma: TypeAlias = tc.WgmmaOp | tc.WgmmaTapsOp | tc.WgmmaProductOp
+
+
 def _group(
     compiler: Compiler,
-    op: tc.WgmmaOp | tc.WgmmaTapsOp,
+    op: _Wgmma,
     pairs: list[tuple[int, int, int]],
-    c: int,
+    c: int | None,
     types: tuple[tc.SmemType, tc.SmemType],
 ) -> Step:
-    """The products of `pairs`: slots of tiles of A and B, and the first row of A."""
+    """The products of `pairs`: slots of tiles of A and B, and the first row of A; c: of the
+    accumulator, None without one."""
     result, site = compiler.result(op), compiler.site(op)
     form, slices = _form(op, *types)
-    all_rows = op.c.type.shape[0]
+    all_rows = op.d.type.shape[0]
 
     def multiply(frame: Frame) -> None:
         v, unit = frame.values, frame.agent.wgmma
         group = frame.warp // (WARPGROUP // WARP)
         count = all_rows if frame.whole else WGMMA_M
-        total = v[c]
+        total = None if c is None else v[c]
         for a, b, row in pairs:
             first = row if frame.whole else row + WGMMA_M * group
             for number in range(slices):
@@ -61,14 +74,14 @@ def _group(
     return multiply
 
 
-def _form(op: tc.WgmmaOp | tc.WgmmaTapsOp, a: tc.SmemType, b: tc.SmemType) -> tuple[WgmmaForm, int]:
+def _form(op: _Wgmma, a: tc.SmemType, b: tc.SmemType) -> tuple[WgmmaForm, int]:
     """The instruction, and how many of them cover K."""
     size = tc.element_bytes(a.element)
     first, second = (
         "u8" if plain else PTX_TYPE[str(each.element)]
         for each, plain in zip((a, b), unsigned_operands(op), strict=True)
     )
-    d = "s32" if str(op.c.type.element) == "i32" else "f32"
+    d = "s32" if str(op.d.type.element) == "i32" else "f32"
     n, k = b.shape
     step = MMA_K_BYTES // size
     return WgmmaForm(n, step, 8 * size, MmaTypes(first, second, d), (a.major, b.major)), k // step

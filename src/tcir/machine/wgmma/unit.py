@@ -133,18 +133,22 @@ class Wgmma:
         form: WgmmaForm,
         a: ElementAddresses,
         b: ElementAddresses,
-        d: NDArray[np.uint32],
+        d: NDArray[np.uint32] | None,
         *,
         site: object,
     ) -> NDArray[np.uint32]:
-        """The product of all rows of A, complete at once: by one agent that is the whole CTA."""
+        """The product of all rows of A, complete at once: by one agent that is the whole CTA.
+
+        d: None: scale-d is false
+        """
         agent = self.agent
         agent.proceed(site)
         self.issued += 1
         access = Access(self.component, self.issued, "wgmma", site, "async")
-        of_a = self._shared(a, len(d), form.k, form, 0, access)
+        rows = len(a.addresses)
+        of_a = self._shared(a, rows, form.k, form, 0, access)
         of_b = self._shared(b, form.n, form.k, form, 1, access)
-        agent.machine.counters.products += len(d) * form.n * form.k
+        agent.machine.counters.products += rows * form.n * form.k
         product = Product(form.types, form.saturate)
         codes_a, codes_b = (self._codes(at, form, site) for at in (of_a, of_b))
         result = wgmma_product(codes_a, codes_b, d, product)
