@@ -1,7 +1,10 @@
-"""Microseconds of `conv-implicit-gemm` for sm_90a on a Hopper GPU, beside cuDNN in the same run.
+"""Microseconds of convolutions for sm_90a on a Hopper GPU, beside cuDNN in the same run.
 
     python bench/hopper_conv.py --prepare build/conv    # here: cubins; needs MLIR and ptxas
     python bench/hopper_conv.py --run build/conv        # there: needs PyTorch, cuda-python
+
+``--prepare`` takes ``--layers`` (all), ``--pipelines`` (conv-implicit-gemm; several are compared
+with each other, too), and writes down what the model says of their cycles.
 
 The 23 distinct convolutions of ResNet-50, f16 with f32 sums, bias and relu fused in both. cuDNN
 through PyTorch, channels last, the faster of its fused and its plain convolution after its own
@@ -19,12 +22,13 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from matmul_warp import Bench, as_tuples
 
-TARGET, PIPELINE = "sm_90a", "conv-implicit-gemm"
+TARGET = "sm_90a"
 BATCHES = (8, 32)
 LAUNCHES = 20
 """Back to back, in a graph."""
@@ -55,31 +59,57 @@ LAYERS = {  # pixels, channels, outputs, filter, stride
 }
 
 
-def prepare(folder: Path, options: dict[str, Any]) -> int:
-    """Cubins and launches."""
+def prepare(folder: Path, layers: list[str], pipelines: list[str], options: dict[str, Any]) -> int:
+    """Cubins, launches and modelled cycles."""
     import numpy as np
 
     import tcir
 
     folder.mkdir(parents=True, exist_ok=True)
     kernels = []
-    for batch in BATCHES:
-        for name, (size, c, k, r, stride) in LAYERS.items():
-            x, w = np.ones((batch, size, size, c), "f2"), np.ones((r, r, c, k), "f2")
-            kernel = tcir.conv2d(
-                x, w, stride=stride, padding=r // 2, bias=np.ones(k, "f4"), activation="relu",
-                out="f2", pipeline=PIPELINE, target=TARGET, **options,
-            )  # fmt: skip
-            file = f"{name}_{batch}.cubin"
-            (folder / file).write_bytes(kernel.cubin)
-            launches = [asdict(each) for each in kernel.launches.launches]
-            spaces = asdict(kernel.launches.workspaces)
-            kernels.append(
-                {"name": name, "batch": batch, "file": file, "launches": launches, "spaces": spaces}
-            )
-            print(f"{file}: {[each['grid'] for each in launches]}", flush=True)
+    for batch, name, pipeline in product(BATCHES, layers, pipelines):
+        size, c, k, r, stride = LAYERS[name]
+        x, w = np.ones((batch, size, size, c), "f2"), np.ones((r, r, c, k), "f2")
+        kernel = tcir.conv2d(
+            x, w, stride=stride, padding=r // 2, bias=np.ones(k, "f4"), activation="relu",
+            out="f2", pipeline=pipeline, target=TARGET, **options,
+        )  # fmt: skip
+        file = f"{name}_{batch}_{pipeline}.cubin"
+        (folder / file).write_bytes(kernel.cubin)
+        launches = [asdict(each) for each in kernel.launches.launches]
+        spaces = asdict(kernel.launches.workspaces)
+        tile, cycles = modelled(batch, name, pipeline)
+        kernels.append(
+            {"name": name, "batch": batch, "pipeline": pipeline, "tile": tile, "cycles": cycles,
+             "file": file, "launches": launches, "spaces": spaces}
+        )  # fmt: skip
+        grids = [each["grid"] for each in launches]
+        print(f"{file}: {grids}, {tile}: {cycles} cycles (modelled)", flush=True)
     (folder / "kernels.json").write_text(json.dumps(kernels, indent=1) + "\n")
     return 0
+
+
+def modelled(batch: int, layer: str, pipeline: str) -> tuple[str, int]:
+    """The tile that the model chooses, and the cycles of the SM that has most of them; 0 of a
+    pipeline that it does not know."""
+    from tcir._mlir import ir
+    from tcir.passes.conv.shapes import ConvShape
+    from tcir.passes.conv.warpgroup_schedules import N_TILES, candidates
+    from tcir.program.source import mlir_context
+    from tcir.target import TARGETS
+
+    size, c, k, r, stride = LAYERS[layer]
+    out, c = (size + 2 * (r // 2) - r) // stride + 1, max(c, 8)
+    with mlir_context() as context, context:
+        shape = ConvShape(
+            batch, size, size, c, r, r, out, out, k, (stride, stride), (1, 1), *[r // 2] * 4,
+            "hwcf", ir.F16Type.get(), 0, 0,
+        )  # fmt: skip
+        found = candidates(shape, list(N_TILES), TARGETS[TARGET].sms)
+    best = next((each for each in found if each.schedule == pipeline), None)
+    if best is None:
+        return "", 0
+    return f"{best.rows}x{best.columns} {best.tile_of}", best.cycles
 
 
 def run(folder: Path, repeats: int) -> int:
@@ -103,9 +133,9 @@ def run(folder: Path, repeats: int) -> int:
     print(f"{gpu}, driver {gpu.driver}, PyTorch {torch.__version__}, cuDNN {version}")
     print(
         f"{'batch':>5} {'layer':20} {'GFLOP':>6} {'cuDNN us':>9} {'tcir us':>8} {'rest x':>7} "
-        f"{'cuDNN us':>9} {'tcir us':>8} {'held x':>7}"
+        f"{'cuDNN us':>9} {'tcir us':>8} {'held x':>7}  pipeline, tile, modelled cycles"
     )
-    ratios: dict[int, list[tuple[float, float]]] = {}
+    ratios: dict[tuple[int, str], list[tuple[float, float]]] = {}
     for kernel in as_tuples(json.loads((folder / "kernels.json").read_text())):
         batch, (size, c, k, r, stride) = kernel["batch"], LAYERS[kernel["name"]]
         x = torch.randn(batch, c, size, size, device="cuda").half()
@@ -147,21 +177,23 @@ def run(folder: Path, repeats: int) -> int:
         wide = torch.nn.functional.conv2d(x.float(), w.float(), bias, *place).relu()
         error = float((out.permute(0, 3, 1, 2).float() - wide).norm() / wide.norm())
         flops = 2 * out.numel() * c * r * r / 1e9
-        ratios.setdefault(batch, []).append((rest / mine[0], lasting / mine[1]))
+        key = batch, kernel["pipeline"]
+        ratios.setdefault(key, []).append((rest / mine[0], lasting / mine[1]))
         print(
             f"{batch:5} {kernel['name']:20} {flops:6.2f} {rest * 1e3:9.2f} {mine[0] * 1e3:8.2f} "
             f"{rest / mine[0]:7.3f} {lasting * 1e3:9.2f} {mine[1] * 1e3:8.2f} "
-            f"{lasting / mine[1]:7.3f}",
+            f"{lasting / mine[1]:7.3f}  {kernel['pipeline']}, {kernel['tile']}, {kernel['cycles']}",
             flush=True,
         )
         if not error < 2e-3:
             wrong += 1
             print(f"WRONG: {kernel['name']}: error {error:g}")
-    for batch, pairs in ratios.items():
+    for (batch, pipeline), pairs in ratios.items():
         means = [
             math.exp(sum(map(math.log, each)) / len(each)) for each in zip(*pairs, strict=True)
         ]
-        print(f"batch {batch}: geometric means {means[0]:.3f} from rest, {means[1]:.3f} held")
+        held = f"geometric means {means[0]:.3f} from rest, {means[1]:.3f} held"
+        print(f"batch {batch}, {pipeline}: {held}")
     return 1 if wrong else 0
 
 
@@ -170,11 +202,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--prepare", type=Path, metavar="DIR")
     parser.add_argument("--run", type=Path, metavar="DIR")
+    parser.add_argument("--layers", default=",".join(LAYERS), metavar="NAME,…")
+    parser.add_argument("--pipelines", default="conv-implicit-gemm", metavar="NAME,…")
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--options", default="{}", metavar="JSON", help="options of the pipeline")
     options = parser.parse_args()
     if options.prepare:
-        return prepare(options.prepare, json.loads(options.options))
+        named = options.layers.split(","), options.pipelines.split(",")
+        return prepare(options.prepare, *named, json.loads(options.options))
     if options.run:
         return run(options.run, options.repeats)
     parser.error("expected --prepare DIR or --run DIR")

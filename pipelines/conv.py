@@ -20,7 +20,7 @@ register_pipeline(
     NamedPipeline(
         name="conv",
         doc="2-D convolution by the schedule that the cost model finds cheapest among the legal "
-        "ones; a remark shows the table. For sm_90a conv-implicit-gemm.",
+        "ones; a remark shows the table. For sm_90a conv-implicit-gemm or conv-smem-offset.",
         options=ConvOptions,
         accepted_forms=("what conv-shift-reuse, conv-smem-offset or conv-implicit-gemm accept",),
         build=build,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -162,14 +162,16 @@ class OffsetWalk:
         return round(ceil_div(m * n, sms) * tile)
 
 
-def walks(shape: ConvShape, widths: Iterable[int]) -> Iterator[OffsetWalk]:
-    """All that are legal, with tiles of these widths."""
-    for columns in widths:
-        for rows in MAPS:
-            for whole in (True, False):
-                walk = OffsetWalk(shape, rows, columns, whole)
-                if walk.legal:
-                    yield walk
+def fastest_walk(shape: ConvShape, widths: Iterable[int], sms: int) -> OffsetWalk | None:
+    """The tile of one of these widths that is done first; None if none is legal."""
+    every = (
+        OffsetWalk(shape, rows, columns, whole)
+        for columns in widths
+        for rows in MAPS
+        for whole in (True, False)
+    )
+    legal = (walk for walk in every if walk.legal)
+    return min(legal, key=lambda walk: walk.cycles(sms), default=None)
 
 
 def _positions(axis: Axis, outputs: int, before: int, pixels: int) -> int:

@@ -22,7 +22,7 @@ from tcir.passes.build.operand_tiles import TiledOperand, k_major
 from tcir.passes.build.output_tiles import OutputTiles
 from tcir.passes.build.tile_kernel import Source, argument
 from tcir.passes.conv.im2col import check_im2col
-from tcir.passes.conv.offset_walk import OffsetWalk, walks
+from tcir.passes.conv.offset_walk import OffsetWalk, fastest_walk
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.wgmma import check_product
 from tcir.target import TARGETS
@@ -33,9 +33,8 @@ def choose_walk(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> 
     does not multiply, or no tile holds."""
     check_im2col(op, shape)
     option = check_product(op, shape, option)
-    sms = TARGETS[target].sms
-    found = list(walks(shape, [option] if option else N_TILES))
-    if not found:
+    found = fastest_walk(shape, [option] if option else N_TILES, TARGETS[target].sms)
+    if found is None:
         raise match_failure(
             op,
             f"expected a step whose pixels and filter taps fit {SMEM_BYTES} bytes of shared memory "
@@ -44,7 +43,7 @@ def choose_walk(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> 
             f"n-tile={option or 'any'}; use a smaller n-tile or conv-implicit-gemm",
             SMALLEST_CONV,
         )
-    return min(found, key=lambda walk: walk.cycles(sms))
+    return found
 
 
 def tile_for_warpgroups(source: Source, option: int, target: str) -> None:

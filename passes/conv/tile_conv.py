@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tcir._mlir import func, ir
+from tcir.dialect import tc
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.gpu_module import target_of
+from tcir.passes.conv import warpgroup_schedules
 from tcir.passes.conv.schedules import Schedules, table, tiling_pass
 from tcir.passes.conv.sources import find_convolutions
-from tcir.passes.conv.tile_conv_implicit_gemm import TileConvImplicitGemm
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 from tcir.target import TARGETS
@@ -19,6 +20,7 @@ UNSETTLED = (
     "halo=refresh is no candidate: it rests on answers about the hardware that no document "
     "settles; conv-shift-reuse{halo=refresh} asks for it"
 )
+NO_SHIFT = "conv-shift-reuse is no candidate: it needs tensor memory"
 
 
 @register_pass
@@ -35,8 +37,9 @@ class TileConv(Pass):
 
     After: the program of ``tile-conv-shift-reuse``, ``tile-conv-implicit-gemm``, …, and a remark
     with the table of candidates. Schedules that depend on an assumption (halo=refresh) are not
-    candidates. Each convolution of a module has its own. For sm_90a, without tensor memory, it is
-    ``tile-conv-implicit-gemm``. Preserves what that pass preserves.
+    candidates. Each convolution of a module has its own. For sm_90a, without tensor memory, the
+    schedules are ``tile-conv-implicit-gemm`` and ``tile-conv-smem-offset``, by the cycles of
+    `tcir.passes.conv.warpgroup_schedules`. Preserves what that pass preserves.
     """
 
     name: ClassVar[str] = "tile-conv"
@@ -44,12 +47,12 @@ class TileConv(Pass):
     others: bool = False
 
     def run(self, module: ir.Module) -> None:
-        wgmma = TARGETS[target_of(module)].wgmma
+        target = target_of(module)
         for source in find_convolutions(module, self.name, self.others):
             op = source.op
-            if wgmma:
-                remark(op, "chose conv-implicit-gemm: the others need tensor memory")
-                _alone(module, source.function, TileConvImplicitGemm(n_tile=self.n_tile))
+            if TARGETS[target].wgmma:
+                schedule = _for_warpgroups(op, self.n_tile, target)
+                _alone(module, source.function, tiling_pass(schedule, self.n_tile))
                 continue
             schedules = Schedules(op, self.n_tile)
             ranked = schedules.ranked()
@@ -60,6 +63,14 @@ class TileConv(Pass):
             table_ = f"{table(ranked)}\n{UNSETTLED}\n{schedules.disputes()}"
             remark(op, f"chose {best.schedule} (modelled, not measured)\n{table_}")
             _alone(module, source.function, tiling_pass(best.schedule, best.work.n_tile))
+
+
+def _for_warpgroups(op: tc.Conv2dOp, n_tile: int, target: str) -> str:
+    """The schedule that takes the fewest cycles on warpgroups; a remark has the table."""
+    found = warpgroup_schedules.ranked(op, n_tile, target)
+    words = f"chose {found[0].schedule} (modelled, not measured)"
+    remark(op, f"{words}\n{warpgroup_schedules.table(found)}\n{NO_SHIFT}")
+    return found[0].schedule
 
 
 def _alone(module: ir.Module, function: func.FuncOp, tiling: Pass) -> None:

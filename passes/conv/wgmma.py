@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from math import prod
 
@@ -66,10 +67,15 @@ def choose(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> Tile:
     """Pixels and output channels of a tile, those of one group; a match failure for what wgmma does
     not multiply."""
     option = check_product(op, shape, option)
+    return fastest_tile(shape, [option] if option else N_TILES, TARGETS[target].sms)
+
+
+def fastest_tile(shape: ConvShape, widths: Iterable[int], sms: int) -> Tile:
+    """The tile of one of these widths that is done first."""
     pixels = shape.n * shape.p * shape.q
     steps = shape.r * shape.s * ceil_div(shape.c, shape.kc)
-    tiles = [Tile(rows, each) for rows in MAPS for each in ([option] if option else N_TILES)]
-    return fastest(pixels, shape.k, steps, TARGETS[target].sms, tiles)
+    tiles = [Tile(rows, each) for rows in MAPS for each in widths]
+    return fastest(pixels, shape.k, steps, sms, tiles)
 
 
 def check_product(op: tc.Conv2dOp, shape: ConvShape, option: int) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tcir
+from tcir.passmanager.remarks import remarks_to
 
 from .cases import CONVS, SAME_3x3
 from .conv_epilogue_cases import BLOCK
@@ -196,3 +197,28 @@ def test_refusals(conv: Conv, options: dict[str, Any], message: str) -> None:
 
 def test_a_smaller_tile_of_what_is_refused_is_taken() -> None:
     assert tcir.compile(HUGE.text(), PIPELINE, target=TARGET, n_tile=64).ptx
+
+
+# --- the choice of pipeline conv -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("conv", "schedule"),
+    [
+        (Conv(8, 14, 14, 64, 64, 3, 3, SAME_3x3), "conv-smem-offset"),
+        (Conv(8, 14, 14, 64, 64, 1, 1), "conv-implicit-gemm"),
+    ],
+    ids=["3x3", "1x1"],
+)
+def test_conv_takes_the_schedule_of_fewest_cycles(conv: Conv, schedule: str) -> None:
+    said: list[str] = []
+    with remarks_to(lambda location, text: said.append(text)):
+        kernel = tcir.compile(conv.text(), "conv", target=TARGET)
+    (table,) = [text for text in said if text.startswith("chose")]
+    first, head, *rows, last = table.splitlines()
+    assert first == f"chose {schedule} (modelled, not measured)"
+    assert rows[0].startswith(schedule) and len(rows) == 2
+    cycles = [int(row.split()[-1]) for row in rows]
+    assert cycles == sorted(cycles) and head.split()[-1] == "cycles"
+    assert "conv-shift-reuse is no candidate" in last
+    assert ("walk = " in kernel.ir["tile-conv"]) == (schedule == "conv-smem-offset")

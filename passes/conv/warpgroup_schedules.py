@@ -1,0 +1,89 @@
+"""The schedules of a convolution for warpgroups, and how long they take by the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcir.dialect import tc
+from tcir.passes.build.fragments.warpgroup import N_TILES, Tile
+from tcir.passes.build.limits import ceil_div
+from tcir.passes.conv.im2col import check_im2col
+from tcir.passes.conv.offset_walk import fastest_walk
+from tcir.passes.conv.shapes import ConvShape
+from tcir.passes.conv.wgmma import check_product, fastest_tile
+from tcir.target import TARGETS
+
+IMPLICIT, OFFSET = "conv-implicit-gemm", "conv-smem-offset"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A schedule with its fastest tile.
+
+    rows, columns: of a tile; tiles: of the output, for `sms` SMs; per_tap: what one tile of A
+    serves; loaded: bytes that TMA brings to shared memory; cycles: modelled, of the SM that has
+    most tiles
+    """
+
+    schedule: str
+    rows: int
+    columns: int
+    tiles: int
+    sms: int
+    tile_of: str
+    loaded: int
+    cycles: int
+
+    @property
+    def rounds(self) -> int:
+        """Tiles of the SM that has most."""
+        return ceil_div(self.tiles, self.sms)
+
+
+def ranked(op: tc.Conv2dOp, option: int, target: str) -> list[Candidate]:
+    """The schedules of an op, the fastest first; option: n-tile, 0 chooses. A match failure for
+    what wgmma does not multiply, or im2col loads do not gather."""
+    shape = ConvShape.of(op)
+    check_im2col(op, shape)
+    option = check_product(op, shape, option)
+    return candidates(shape, [option] if option else list(N_TILES), TARGETS[target].sms)
+
+
+def candidates(shape: ConvShape, widths: list[int], sms: int) -> list[Candidate]:
+    """Those with tiles of these widths; of two that take the same, the simpler one is first."""
+    found = [_implicit_gemm(shape, fastest_tile(shape, widths, sms), sms)]
+    walk = fastest_walk(shape, widths, sms)
+    if walk is not None:
+        m, n = walk.tiles
+        found.append(
+            Candidate(
+                OFFSET, walk.rows, walk.columns, m * n, sms, "filter" if walk.whole else "row",
+                m * n * walk.steps * walk.loaded, walk.cycles(sms),
+            )
+        )  # fmt: skip
+    return sorted(found, key=lambda each: each.cycles)
+
+
+def _implicit_gemm(shape: ConvShape, tile: Tile, sms: int) -> Candidate:
+    pixels, steps = shape.n * shape.p * shape.q, shape.r * shape.s * ceil_div(shape.c, shape.kc)
+    tiles = tile.count(pixels, shape.k)
+    pixel = shape.kc * shape.element_bytes
+    loaded = tile.rows * pixel + shape.filter_bytes(tile.columns, shape.kc)
+    cycles = round(ceil_div(tiles, sms) * tile.cycles(steps))
+    return Candidate(
+        IMPLICIT, tile.rows, tile.columns, tiles, sms, "tap", tiles * steps * loaded, cycles
+    )
+
+
+def table(found: list[Candidate]) -> str:
+    """The candidates as text, one a line; cycles are modelled."""
+    head = (
+        f"{'schedule':<20}{'tile':>9}{'A of a':>8}{'tiles':>7}{'rounds':>8}{'MB to smem':>12}"
+        f"{'cycles':>9}"
+    )
+    rows = [
+        f"{each.schedule:<20}{f'{each.rows}x{each.columns}':>9}{each.tile_of:>8}{each.tiles:>7}"
+        f"{each.rounds:>8}{each.loaded / 1e6:>12.2f}{each.cycles:>9}"
+        for each in found
+    ]
+    return "\n".join([head, *rows])
