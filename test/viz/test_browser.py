@@ -147,7 +147,8 @@ REPORT = {
         line(0, "(input)", "reference"),
         line(1, "good", "equal"),
         line(2, "bad", "different", difference={"output": 0, "index": [1, 2], "expected": 3.0,
-             "got": 4.0}, findings=[{"severity": "error", "code": "race", "text": "a < b"}]),
+             "got": 4.0, "count": 1, "total": 6},
+             findings=[{"severity": "error", "code": "race", "text": "a < b"}]),
         line(3, "late", "not executed"),
     ],
 }  # fmt: skip
@@ -174,7 +175,7 @@ def test_report_by_keyboard(tmp_path: Path) -> None:
     page = report_html(REPORT, TREE)
     found = answer(tmp_path, page, PRESS.replace("KEYS", json.dumps(keys)))
     assert found["verdicts"] == ["● reference", "✓ equal", "✗ different", "– not executed"]
-    assert "a < b" in found["text"] and "expected 3.0" in found["text"]
+    assert "a < b" in found["text"] and "1 of 6 elements; first: output 0" in found["text"]
     states = found["states"]
     assert all(count == 1 and f"pass-{chosen}" == shown for shown, _, _, count, chosen in states)
     assert [(s[0][5:], s[1]) for s in states] == [

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 import tcir
+from tcir.program.state import State
 from tcir.validation.report import SCHEMA as REPORT_SCHEMA
 from tcir.viz.command import main
-from tcir.viz.report import SCHEMA, VERDICTS, read_tree
+from tcir.viz.report import SCHEMA, VERDICTS, read_tree, report_html
 
 LINES = [
     {"index": i, "name": f"pass-{i}", "verdict": v, "compared": "x", "findings": [],
@@ -205,3 +206,16 @@ def test_refusals(tmp_path: Path, change, message: str, capsys: pytest.CaptureFi
     assert "expected the JSON of --validate-each" in capsys.readouterr().err
     assert main(["report", save(tmp_path), "--tree", str(tmp_path / "none")]) == 3
     assert "expected the folder of --mlir-print-ir-tree-dir" in capsys.readouterr().err
+
+
+def test_a_wrong_element_links_to_the_op_that_wrote_it() -> None:
+    difference = {
+        "output": 0, "index": (2, 1), "expected": "1.0", "got": "2.0", "count": 3, "total": 8,
+        "site": "CTA (0, 0, 0) (f.mlir:9:10: tc.store_rows)",
+    }  # fmt: skip
+    lines = [{**LINES[0]}, {**LINES[1], "verdict": "different", "difference": difference}]
+    report = {"schema": SCHEMA, "program": "f", "verdict": "different", "passes": lines}
+    written = State("a\n  tc.store_rows %1\n", ops={"f.mlir:9:10: tc.store_rows": (2,)})
+    page = report_html(report, {1: written})
+    assert "3 of 8 elements; first: output 0 at [2, 1] (CTA (0, 0, 0) (f.mlir" in page
+    assert 'data-line="2">line 2</a> <code>tc.store_rows %1</code>' in page

@@ -83,7 +83,7 @@ def _pane(kind: str, body: str | None, missing: str) -> str:
     return f'<div class="pane" data-kind="{kind}">{shown}</div>'
 
 
-_AT = re.compile(r"\S+?:\d+:\d+: \w+\.[\w.]+")
+_AT = re.compile(r"[^\s(]+?:\d+:\d+: \w+\.[\w.]+")
 _PTX_LINE = re.compile(r"\bline (\d+)\b")
 _SHOWN = 6
 """Lines of the program that a finding lists."""
@@ -121,11 +121,15 @@ def _facts(line: Json, state: State | None) -> str:
         facts.append(f"<p>{escape(str(line['compared']))}</p>")
     difference = line.get("difference")
     if difference:
-        words = ", ".join(
-            f"{key} {value}" for key, value in difference.items() if value is not None
+        site = str(difference.get("site") or "")
+        index = list(difference["index"])
+        words = (
+            f"{difference['count']} of {difference['total']} elements; first: output "
+            f"{difference['output']} at {index}{f' ({site})' if site else ''}: expected "
+            f"{difference['expected']}, got {difference['got']}"
         )
-        facts.append(f'<p class="bad">first difference: {escape(words)}</p>')
-        facts.append(_sites(str(difference.get("site")), line["index"], state))
+        facts.append(f'<p class="bad">{escape(words)}</p>')
+        facts.append(_sites(site, line["index"], state))
     facts += [
         f'<p class="bad">without a rule: {escape(str(name))}</p>'
         for name in line.get("incomplete", [])
@@ -222,24 +226,33 @@ def _code(code: Json | None) -> str:
 
 
 _STYLE = f"""
-body{{margin:0;font:14px/1.4 system-ui,sans-serif;color:#111;background:#fff;display:grid;
-grid-template-columns:minmax(30rem,2fr) 5fr;height:100vh}}
-nav,main{{overflow:auto;padding:1rem}}nav{{border-right:1px solid #bbb}}
+:root{{color-scheme:light dark}}
+body{{margin:0;font:14px/1.4 system-ui,sans-serif;color:var(--text);background:var(--page);
+display:grid;grid-template-columns:minmax(30rem,2fr) 5fr;height:100vh;
+--text:#111;--page:#fff;--line:#bbb;--pale:#555;--chosen:#E8F2FA;--new:#DCEBFA;--old:#FCE6D8;
+--hit:#FFF3B0}}
+@media(prefers-color-scheme:dark){{body{{--text:#ddd;--page:#1b1d22;--line:#555;--pale:#aaa;
+--chosen:#22394d;--new:#1d3a55;--old:#55301c;--hit:#5c5216}}}}
+nav,main{{overflow:auto;padding:1rem}}nav{{border-right:1px solid var(--line)}}
+@media(max-width:60rem){{body{{display:block;height:auto}}
+nav{{max-height:50vh;border-right:0;border-bottom:1px solid var(--line)}}}}
 h1{{font-size:1.1rem;margin:0 0 .5rem}}h2{{font-size:1rem;margin:0}}p{{margin:.3rem 0}}
 table{{border-collapse:collapse;width:100%}}td,th{{padding:.15rem .4rem;text-align:left}}
 tr[data-pass]{{cursor:pointer}}td:last-child{{white-space:nowrap}}
-tr[aria-selected=true]{{outline:2px solid {BLUE};background:#E8F2FA}}
+tr[aria-selected=true]{{outline:2px solid {BLUE};background:var(--chosen)}}
 .sign{{display:inline-block;width:1.3em;text-align:center;color:#fff;border-radius:3px}}
-.bad{{border-left:4px solid {VERMILLION};padding-left:.5rem}}.none{{color:#555}}
-pre{{font:12px/1.35 {FONT};overflow:auto;border:1px solid #ccc;padding:.5rem;margin:.5rem 0}}
-pre span,pre ins,pre del{{text-decoration:none}}
-ins{{background:#DCEBFA;box-shadow:-3px 0 {BLUE}}}del{{background:#FCE6D8;box-shadow:-3px 0
-{VERMILLION}}}.at{{color:#555;font-style:italic}}
-.hit{{background:#FFF3B0}}.at-line{{background:{ORANGE};color:#000}}.sites{{margin:.2rem 0}}
-td.bar{{width:40%}}.bar i{{display:block;height:.8em}}aside{{border-top:1px solid #bbb;
-margin-top:1rem;padding-top:.5rem}}aside svg{{max-width:100%;height:auto}}
+.bad{{border-left:4px solid {VERMILLION};padding-left:.5rem;overflow-wrap:anywhere}}
+.none{{color:var(--pale)}}
+pre{{font:12px/1.35 {FONT};overflow:auto;border:1px solid var(--line);padding:.5rem;
+margin:.5rem 0}}pre span,pre ins,pre del{{text-decoration:none}}
+ins{{background:var(--new);box-shadow:-3px 0 {BLUE}}}
+del{{background:var(--old);box-shadow:-3px 0 {VERMILLION}}}
+.at{{color:var(--pale);font-style:italic}}
+.hit{{background:var(--hit)}}.at-line{{background:{ORANGE};color:#000}}.sites{{margin:.2rem 0}}
+td.bar{{width:40%}}.bar i{{display:block;height:.8em}}aside{{border-top:1px solid var(--line);
+margin-top:1rem;padding-top:.5rem}}aside svg{{max-width:100%;height:auto;background:#fff}}
 [hidden]{{display:none!important}}#find{{width:16rem}}
-button[aria-pressed=true]{{outline:2px solid {BLUE}}}kbd{{border:1px solid #999;
+button[aria-pressed=true]{{outline:2px solid {BLUE}}}kbd{{border:1px solid var(--line);
 border-radius:3px;padding:0 .3em}}
 """
 _SCRIPT = """
