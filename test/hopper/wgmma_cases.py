@@ -367,6 +367,21 @@ def addresses_of_b(swapped: bool) -> list[Probe]:
     ]
 
 
+def addresses_in_rows(swapped: bool) -> list[Probe]:
+    """MN-major operands that start inside a row of the pattern, whose end they may run over."""
+    layouts = [
+        (row * SPANS[swizzle] + step, lbo, sbo, swizzle, base)
+        for swizzle, base, row in product((1, 2, 3), (0, 3), (0, 3))
+        for step in range(16, SPANS[swizzle], 16)
+        for lbo, sbo in ((1024, 2048), (2048, 1024))
+    ]
+    return [
+        addresses(FORMS["n16_f32_f16_f16_mna"], "a", layouts, swapped),
+        addresses(FORMS["n16_f32_f16_f16_mnb"], "b", layouts, swapped),
+        addresses(FORMS["n128_f32_f16_f16_mnb"], "b", layouts, swapped),
+    ]
+
+
 def addresses_transposed(swapped: bool) -> list[Probe]:
     """MN-major A, and B."""
     return [
@@ -395,5 +410,6 @@ GROUPS: dict[str, Callable[[bool], list[Probe]]] = {
     "addresses_of_a": addresses_of_a,
     "addresses_of_b": addresses_of_b,
     "addresses_transposed": addresses_transposed,
+    "addresses_in_rows": addresses_in_rows,
 }
 """Launched in processes of their own: one that fails leaves the others' results."""

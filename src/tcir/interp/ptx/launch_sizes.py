@@ -9,6 +9,7 @@ import numpy as np
 from tcir.errors import LaunchError
 from tcir.interp.ptx.launch import LaunchSizes
 from tcir.interp.ptx.layout import Layout
+from tcir.interp.ptx.register_counts import SM_REGISTERS, allocated
 from tcir.interp.ptx.syntax import Function
 from tcir.target import DEFAULT_TARGET
 
@@ -75,6 +76,13 @@ def _check_sizes(function: Function, sizes: LaunchSizes) -> None:
         raise LaunchError(f"block: expected .reqntid {function.reqntid}, got {block}")
     if function.maxntid is not None and threads > function.maxntid:
         raise LaunchError(f"block: expected at most .maxntid {function.maxntid}, got {threads}")
+    registers = allocated(function)
+    if registers and -(-threads // 32) * 32 * registers > SM_REGISTERS:
+        raise LaunchError(
+            f"block: expected at most {SM_REGISTERS // registers // 32 * 32} threads of "
+            f"{registers} registers, which setmaxnreg shares out: an SM has {SM_REGISTERS}, got "
+            f"{threads}; lower .maxnreg"
+        )
     if cluster[0] * cluster[1] * cluster[2] > MAX_CLUSTER:
         raise LaunchError(f"cluster: expected at most {MAX_CLUSTER} CTAs, got {cluster}")
     if function.reqcluster is not None and cluster != function.reqcluster:

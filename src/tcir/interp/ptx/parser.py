@@ -167,10 +167,12 @@ class _Parser(Declarations):
                 function.maxntid = x * y * z
             case ".reqnctapercluster":
                 function.reqcluster = (x, y, z)
+            case ".maxnreg":
+                function.maxnreg = x
+            case ".minnctapersm":
+                function.minnctapersm = x
             case (
-                ".minnctapersm"
-                | ".maxnctapersm"
-                | ".maxnreg"
+                ".maxnctapersm"
                 | ".maxclusterrank"
                 | ".explicitcluster"
                 | ".blocksareclusters"

@@ -259,6 +259,8 @@ class Function:
     reqntid: tuple[int, int, int] | None = None
     maxntid: int | None = None
     reqcluster: tuple[int, int, int] | None = None
+    maxnreg: int | None = None
+    minnctapersm: int | None = None
 
 
 #: Where addresses of functions begin: no memory is there.

@@ -77,6 +77,7 @@ from tcir.machine.recorder import WarpEvents
 from tcir.machine.sync.barriers import Barriers
 from tcir.machine.sync.cluster_barrier import ClusterBarrier
 from tcir.machine.sync.mbarriers import Mbarriers
+from tcir.machine.sync.registers import Registers
 from tcir.machine.tensor_core.unit import TensorCore
 from tcir.machine.tma.bulk import Bulk
 from tcir.machine.tma.tensormap import TensorMaps
@@ -115,9 +116,10 @@ class Touch(NamedTuple):
 
 class Agent:
     """The units: `memory` (ld, st), `strong` (what those with a scope release and acquire),
-    `cp_async`, `st_async`, `barrier`, `cluster_barrier`, `mbarrier`, `bulk` (cp.async.bulk and its
-    groups), `tma` (cp.async.bulk.tensor), `tensormap`, `tmem` (tcgen05.alloc, ld, st, wait),
-    `tensor_core` (tcgen05.mma, cp, shift, commit), `wgmma`, `launch_control` and `grid_control`."""
+    `cp_async`, `st_async`, `barrier`, `cluster_barrier`, `registers` (setmaxnreg), `mbarrier`,
+    `bulk` (cp.async.bulk and its groups), `tma` (cp.async.bulk.tensor), `tensormap`, `tmem`
+    (tcgen05.alloc, ld, st, wait), `tensor_core` (tcgen05.mma, cp, shift, commit), `wgmma`,
+    `launch_control` and `grid_control`."""
 
     def __init__(self, cta: CtaProtocol, name: str, warp: int, threads: int, body: Body) -> None:
         self.cta, self.name, self.warp, self.threads = cta, name, warp, threads
@@ -162,6 +164,7 @@ class Agent:
         self.st_async = StAsync(self, self.memory)
         self.barrier = Barriers(self)
         self.cluster_barrier = ClusterBarrier(self)
+        self.registers = Registers(self)
         self.mbarrier = Mbarriers(self)
         self.bulk = Bulk(self, self.memory)
         self.tensormap = TensorMaps(self, self.memory)
@@ -176,7 +179,15 @@ class Agent:
         """Lets go of its units, which refer to it: for an agent that has ended."""
         self.tensor_threads.clear()
         del self.memory, self.strong, self.cp_async, self.st_async, self.barrier
-        del self.cluster_barrier, self.mbarrier, self.bulk, self.tensormap, self.tma, self.tmem
+        del (
+            self.cluster_barrier,
+            self.registers,
+            self.mbarrier,
+            self.bulk,
+            self.tensormap,
+            self.tma,
+            self.tmem,
+        )
         del self.tensor_core, self.wgmma, self.launch_control, self.grid_control
 
     # --- scheduling ------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from tcir.machine.order.collected import Collected
 from tcir.machine.order.involved import Involved
 from tcir.machine.order.lanes import known_to, observed_of
 from tcir.machine.order.mbarrier import Mbarrier
+from tcir.machine.order.register_pool import RegisterPool
 from tcir.machine.order.rounds import BarrierRound
 from tcir.machine.sync.mbarriers import MBARRIER_OPERATION
 
@@ -51,6 +52,7 @@ class Cta:
         """The live ones, by offset in the CTA's window."""
         self.all_mbarriers: list[Mbarrier] = []
         self.barriers: dict[int, BarrierRound] = {}
+        self.register_pool = RegisterPool()
         self.agents: list[Agent] = []
         self.remote_accesses: dict[Component, Access] = {}
         self.acquired_maps: dict[int, dict[Component, tuple[int, Clock]]] = {}
@@ -130,6 +132,9 @@ class Cta:
                 "error", "tensor-memory-leak", f"{columns} columns at {base}", end,
                 "tcgen05.dealloc: the next CTA on the SM would wait forever",
             )  # fmt: skip
+        if self.register_pool.done:
+            for agent in self.agents:
+                agent.registers.at_exit()
         known: Clock = {}
         for agent in self.agents:
             join(known, agent.lanes.everything())

@@ -26,6 +26,7 @@ from tcir.machine.order.lanes import Lanes
 from tcir.machine.order.mbarrier import Mbarrier
 from tcir.machine.order.operation import Blocking, Operation
 from tcir.machine.order.ordering import Class
+from tcir.machine.order.register_pool import RegisterPool
 from tcir.machine.order.rounds import BarrierRound, ClusterRound
 from tcir.machine.order.shadow import Shadow
 from tcir.machine.order.strong import Place, Strong, Writes
@@ -108,6 +109,7 @@ class CtaProtocol(Protocol):
     mbarriers: dict[int, Mbarrier]
     all_mbarriers: list[Mbarrier]
     barriers: dict[int, BarrierRound]
+    register_pool: RegisterPool
     remote_accesses: dict[Component, Access]
     acquired_maps: dict[int, dict[Component, tuple[int, Clock]]]
     """Of tensor maps in global memory: the last acquire of each agent, and what it knew then."""

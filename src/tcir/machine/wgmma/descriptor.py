@@ -2,7 +2,7 @@
 
 Sources: PTX ISA 9.7.15.5.1.2 (canonical layouts, matrix descriptor); what it leaves open is what an
 H200 did (test/hopper/wgmma.json): the base offset, rows longer than the swizzle's span, and starts
-anywhere in a row.
+inside a row of the pattern, from where operands run on into the next one.
 """
 
 from __future__ import annotations
@@ -64,16 +64,6 @@ def element_table(
 
     The table is read-only, and shared by descriptors of the same layout and phase.
     """
-    span = swizzle(desc.swizzle).span
-    if major == "MN" and span:
-        used = min(span, rows * bits // 8)
-        if desc.start % span + used > span:
-            raise DescriptorError(
-                "matrix start address",
-                f"{desc.start:#x} ({desc.start % span} bytes into a row of the pattern)",
-                f"at most {span - used} bytes into a row of {span} bytes",
-                "no run on an H200 tells what an MN-major operand reads there",
-            )
     phase = desc.start % swizzle(desc.swizzle).period
     return desc.start - phase, _table(replace(desc, start=phase), rows, k, bits, major)
 

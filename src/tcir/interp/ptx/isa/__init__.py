@@ -33,4 +33,4 @@ from tcir.interp.ptx.isa import (  # noqa: F401  (importing registers the rules)
     vote,
     warp_matrix,
 )
-from tcir.interp.ptx.isa.warpgroup import wgmma  # noqa: F401
+from tcir.interp.ptx.isa.warpgroup import registers, wgmma  # noqa: F401

@@ -1,4 +1,4 @@
-"""Instructions without an effect on results: hints, prefetches, policies, register counts."""
+"""Instructions without an effect on results: hints, prefetches, policies."""
 
 from __future__ import annotations
 
@@ -81,17 +81,6 @@ def bulk_prefetch(d: Decode) -> Op:
         check_aligned(w, w.v[U32][count][LANE_INDICES[m]], 16, site)
 
     return d.plain(run)
-
-
-@instruction("setmaxnreg.inc.sync.aligned", "setmaxnreg.dec.sync.aligned")
-def setmaxnreg(d: Decode) -> Op:
-    """Registers per thread are unlimited here; count rules are those of the ISA."""
-    d.skip("u32")
-    d.done(1)
-    count = d.immediate(d.operands[0])
-    if not 24 <= count <= 256 or count % 8:
-        raise d.malformed(f"expected 24..256 registers in steps of 8, got {count}")
-    return d.plain(no_effect, aligned=True)
 
 
 _PRIMARY = ("L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::evict_unchanged")

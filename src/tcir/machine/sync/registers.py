@@ -1,0 +1,99 @@
+"""setmaxnreg: registers from warps to the CTA's pool, and from there to warps (PTX ISA 9.7.19.5).
+
+At entry every warp owns as many, and the pool is empty. All counts are per thread of a warp.
+"""
+
+from __future__ import annotations
+
+from tcir.machine.findings import Unpromised
+from tcir.machine.memory.protocols import AgentProtocol
+from tcir.machine.order.clocks import Component
+from tcir.machine.order.operation import Blocking
+from tcir.machine.order.register_pool import Request
+
+WARPGROUP = 4
+GRANULE = 8
+"""Registers per thread are allocated in multiples."""
+_ISA = "9.7.19.5"
+
+
+class Registers:
+    """Those of one warp."""
+
+    def __init__(self, agent: AgentProtocol) -> None:
+        self.agent, self.cta = agent, agent.cta
+
+    def change(self, request: Request, entry: int) -> Blocking:
+        """The warp owns `count` from here on; inc blocks until the pool has them.
+
+        entry: registers per thread at the kernel's entry.
+        """
+        agent, pool = self.agent, self.cta.register_pool
+        agent.proceed(request.site)
+        mine = pool.done.setdefault(agent.warp, [])
+        self._check_order(mine, request)
+        self._check_group(mine, request)
+        mine.append(request)
+        component = _component(agent)
+        for knowledge in agent.lanes.groups:  # .aligned: all lanes know
+            knowledge.clock[component] = len(mine)
+        before = pool.owned.setdefault(agent.warp, -(-entry // GRANULE) * GRANULE)
+        more = request.count - before
+        if more and (more > 0) != (request.action == "inc"):
+            self.cta.report(
+                "error", "register-count", f"{before} registers a thread", request.site,
+                f"at {'most' if request.action == 'dec' else 'least'} {before}, which the warp "
+                f"owns, in {request}: undefined (PTX ISA {_ISA})",
+            )  # fmt: skip
+            return
+        yield from agent.wait(
+            lambda: more <= pool.free,
+            lambda: (
+                f"{request}: {more} registers a thread more, of {pool.free} in the CTA's pool, at "
+                f"{request.site}"
+            ),
+        )
+        pool.free -= more
+        pool.owned[agent.warp] = request.count
+
+    def at_exit(self) -> None:
+        """A finding where other warps of the group had fewer."""
+        done = self.cta.register_pool.done
+        mine = done.get(self.agent.warp, [])
+        least = min(len(done.get(mate.warp, [])) for mate in self._group)
+        if len(mine) > least:
+            self._apart(mine[least].site, "the end of the kernel")
+
+    @property
+    def _group(self) -> list[AgentProtocol]:
+        number = self.agent.warp // WARPGROUP
+        return [agent for agent in self.cta.agents if agent.warp // WARPGROUP == number]
+
+    def _check_order(self, mine: list[Request], request: Request) -> None:
+        """All warps of the group have met since the last one."""
+        known = self.agent.lanes.everything()
+        if any(known.get(_component(mate), 0) < len(mine) for mate in self._group):
+            self.cta.report(
+                "error", "register-order", mine[-1].site, request.site,
+                f"a barrier of the warpgroup between two setmaxnreg (PTX ISA {_ISA})",
+            )  # fmt: skip
+
+    def _check_group(self, mine: list[Request], request: Request) -> None:
+        """The n-th one is the same in all warps of the group."""
+        for mate in self._group:
+            theirs = self.cta.register_pool.done.get(mate.warp, [])
+            other = theirs[len(mine)] if len(theirs) > len(mine) else request
+            if (other.action, other.count) != (request.action, request.count):
+                self._apart(other.site, request.site)
+                return
+
+    def _apart(self, first: object, second: object) -> None:
+        self.cta.report(
+            Unpromised(_ISA, "CUTLASS's example 77", "what warps of one warpgroup do apart"),
+            "register-warpgroup", first, second,
+            "the same setmaxnreg in all warps of the warpgroup",
+        )  # fmt: skip
+
+
+def _component(agent: AgentProtocol) -> Component:
+    return ("setmaxnreg", agent.me)
