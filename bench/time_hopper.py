@@ -11,7 +11,8 @@ copy that hides launching, with inputs that rotate through more than the level-2
 clock right after them, by a kernel that counts. An error is that of the predicted cycles at that
 clock. Results of kernels are not compared here (`gemv_simt.py`, `matmul_warp.py`), those of copies
 are. ``--probes`` beside any of them: the smaller kernels of `time_probes.py`, which ask why
-predictions missed, and bench/probes_sm90.json. Exit status: 0, 1 if predictions and their hash
+predictions missed, and bench/probes_sm90.json; ``--wgmma``: the kernels of `time_wgmma.py` and
+bench/predictions_sm90a.json. Exit status: 0, 1 if predictions and their hash
 disagree or a copy is wrong.
 """
 
@@ -34,6 +35,7 @@ ROOT = Path(__file__).resolve().parent
 sys.path[:0] = [str(ROOT)]
 PREDICTIONS = ROOT / "predictions_sm90.json"
 PROBES = ROOT / "probes_sm90.json"
+WGMMA = ROOT / "predictions_sm90a.json"
 TARGET = "sm_90"
 SMS = 132
 CLOCK = "boost"
@@ -43,7 +45,10 @@ PER_EVENT = 20
 BLOCKS = 4
 """Copies of 4 GiB that hide launching: together about 9 ms."""
 SPIN_CYCLES = 400_000
-UNDER = (("hbm", "copy"), ("l2-port", "wgmma"), ("alu", "independent"), ("alu", "chain"))
+UNDER = (
+    ("hbm", "copy"), ("hbm-latency", "gh"), ("l2-port", "wgmma"), ("l2-port", "large"),
+    ("tma-latency", "gh"), ("alu", "independent"), ("alu", "chain"),
+)  # fmt: skip
 """Other answers to disputed constants, whose cycles are predicted, too."""
 
 MATMULS: tuple[tuple[int, str, dict[str, Any]], ...] = (
@@ -153,6 +158,7 @@ class Case:
     outputs: int
     unique: int | None = None
     rotates: bool = True
+    target: str = TARGET
 
     @property
     def nbytes(self) -> int:
@@ -164,12 +170,19 @@ class Case:
         return [np.zeros(shape, np.dtype(dtype)) for shape, dtype in self.buffers]
 
 
-def compiled(name: str, text: str, pipeline: str, options: dict[str, Any]) -> Case:
-    """A program's one kernel for `TARGET`."""
+def compiled(
+    name: str, text: str, pipeline: str, options: dict[str, Any], target: str = TARGET
+) -> Case:
+    """A program's one kernel."""
     import tcir
+
+    return case_of(name, tcir.compile(text, pipeline, target=target, **options), target)
+
+
+def case_of(name: str, kernel: Any, target: str) -> Case:
+    """A kernel of one launch."""
     from tcir.program.memory_image import image_spec
 
-    kernel = tcir.compile(text, pipeline, target=TARGET, **options)
     specs = [image_spec(s) for s in (*kernel.signature.inputs, *kernel.signature.outputs)]
     buffers = []
     for spec in specs:
@@ -177,7 +190,9 @@ def compiled(name: str, text: str, pipeline: str, options: dict[str, Any]) -> Ca
         plain = spec.dtype.str if spec.dtype.kind in "fiu" else f"u{bits}"
         buffers.append((tuple(spec.shape), plain))
     outputs = len(kernel.signature.outputs)
-    return Case(name, kernel.ptx, kernel.launch_config, tuple(buffers), outputs)
+    return Case(
+        name, kernel.ptx, kernel.launch_config, tuple(buffers), outputs, target=target
+    )
 
 
 def copy_case(what: str, kib: int, stages: int, *, sms: int = SMS, in_l2: bool = False) -> Case:
@@ -237,6 +252,7 @@ def predict(case: Case, registers: int) -> dict[str, Any]:
         dynamic_smem=launch.dynamic_smem,
         args=launch.arguments(arrays[:inputs], arrays[inputs:]),
         hazards="off",
+        numerics="fast",
         sample=FirstCta(share=0, seed=0),
         events=Recording(),
     )
@@ -247,7 +263,7 @@ def predict(case: Case, registers: int) -> dict[str, Any]:
     ctas = launch.grid[0] * launch.grid[1] * launch.grid[2]
 
     def modelled(choices: dict[str, str]) -> ModelledTime:
-        constants = Constants(TARGET, {"clock": CLOCK, **choices})
+        constants = Constants(case.target, {"clock": CLOCK, **choices})
         return modelled_time(stream, constants, ctas, unique_bytes=unique)
 
     time = modelled({})
@@ -272,8 +288,9 @@ def cases_of(file: Path) -> Iterator[Case]:
     if file == PREDICTIONS:
         return all_cases()
     import time_probes
+    import time_wgmma
 
-    return time_probes.all_cases()
+    return (time_wgmma if file == WGMMA else time_probes).all_cases()
 
 
 def write_predictions(file: Path) -> int:
@@ -283,10 +300,11 @@ def write_predictions(file: Path) -> int:
 
     rows = []
     for case in cases_of(file):
-        rows.append(predict(case, assemble(case.ptx, target=TARGET).registers))
+        rows.append(predict(case, assemble(case.ptx, target=case.target).registers))
         print(rows[-1], flush=True)
     constants = Constants(TARGET, {"clock": CLOCK}).values()
-    document = {"modelled": True, "target": TARGET, "constants": constants, "kernels": rows}
+    target = f"{TARGET}a" if file == WGMMA else TARGET
+    document = {"modelled": True, "target": target, "constants": constants, "kernels": rows}
     file.write_text(json.dumps(document, indent=1) + "\n")
     digest = sha256(file.read_bytes()).hexdigest()
     file.with_suffix(".sha256").write_text(f"{digest}  {file.name}\n")
@@ -300,7 +318,7 @@ def prepare(folder: Path, file: Path) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     cases = []
     for number, case in enumerate(cases_of(file)):
-        (folder / f"{number}.cubin").write_bytes(assemble(case.ptx, target=TARGET).data)
+        (folder / f"{number}.cubin").write_bytes(assemble(case.ptx, target=case.target).data)
         cases.append({"name": case.name, "cubin": f"{number}.cubin", "buffers": case.buffers,
                       "outputs": case.outputs, "rotates": case.rotates,
                       "launch": asdict(case.launch)})  # fmt: skip
@@ -411,9 +429,10 @@ def main() -> int:
     parser.add_argument("--prepare", type=Path, metavar="DIR")
     parser.add_argument("--run", type=Path, metavar="DIR")
     parser.add_argument("--probes", action="store_true")
+    parser.add_argument("--wgmma", action="store_true")
     parser.add_argument("--repeats", type=int, default=20)
     options = parser.parse_args()
-    file = PROBES if options.probes else PREDICTIONS
+    file = PROBES if options.probes else WGMMA if options.wgmma else PREDICTIONS
     if options.predict:
         return write_predictions(file)
     if options.prepare:

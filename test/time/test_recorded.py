@@ -16,6 +16,8 @@ from tcir.run_options import RunOptions
 from tcir.time import Constants, Surroundings, modelled_time, simulate
 
 C = Constants("sm_100a")
+ONE_PORT = Constants("sm_100a", {"l2-port-large": "best"})
+"""Loads pass the port at one rate, whatever the size of their stage."""
 
 
 def _matmul(m: int, n: int, k: int) -> str:
@@ -58,7 +60,7 @@ def test_what_is_occupied_is_what_the_machine_counts(
     size: tuple[int, int, int], pipeline: str
 ) -> None:
     stream, counters = _recorded(_matmul(*size), pipeline)
-    line = simulate(stream, C, Surroundings(148))
+    line = simulate(stream, ONE_PORT, Surroundings(148))
     clusters = prod(stream.grid) // len(stream.ctas)
     tensor = [share * line.cycles for name, share in line.limits.items() if "tensor pipe" in name]
     assert sum(tensor) * clusters == pytest.approx(counters["tensor_cycles"])

@@ -19,12 +19,13 @@ OPS = frozenset(
         "tcgen05.commit", "tcgen05.wait",
         "tma.load", "tma.store", "bulk.load", "bulk.store", "cp.async",
         "ld.global", "st.global", "ld.shared", "st.shared", "ldmatrix", "stmatrix",
-        "mma.sync", "wgmma", "mbarrier.arrive", "mbarrier.wait", "bar.sync", "fence",
-        "cp.async.wait", "bulk.wait", "alu", "sfu", "exit",
+        "mma.sync", "wgmma", "wgmma.wait", "mbarrier.arrive", "mbarrier.wait", "bar.sync",
+        "fence", "cp.async.wait", "bulk.wait", "alu", "sfu", "exit",
     }
 )  # fmt: skip
-"""The resource classes, in PTX's terms. ``alu`` is a run of plain instructions; ``cp.async.wait``
-and ``bulk.wait`` wait for groups; a ``bar.sync`` is any named or cluster barrier, or its arrive."""
+"""The resource classes, in PTX's terms. ``alu`` is a run of plain instructions; ``cp.async.wait``,
+``bulk.wait`` and ``wgmma.wait`` wait for groups; a ``wgmma`` is the share of one warp, a quarter;
+a ``bar.sync`` is any named or cluster barrier, or its arrive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +34,12 @@ class Event:
 
     cta, warp: linear; the order of events with equal (cta, warp) is program order
     op:        its class, one of `OPS`
-    detail:    what its time depends on: bytes, m, n, k, kind, cta_group, a_in (``smem`` or
-               ``tmem``), columns, rows, inner_bytes, lanes, wavefronts, count, barrier (address);
+    detail:    what its time depends on: bytes, m, n, k, kind, cta_group, a_in (``smem``, ``tmem``
+               or ``registers``), columns, rows, inner_bytes, lanes, wavefronts, count, barrier (address);
                sectors: `SECTOR` bytes each, that the lanes of an ld or st of global memory touch
     after:     indices of the events whose completion it waited for: the arrivals and the bytes that
                completed the phase of an mbarrier; the mma of a commit; the loads of a
-               ``tcgen05.wait``; the other warps' arrivals at a ``bar.sync``, later ones, too
+               ``tcgen05.wait``; the groups of a ``wgmma.wait``; the other warps' arrivals at a ``bar.sync``, later ones, too
     line:      of the PTX
     """
 

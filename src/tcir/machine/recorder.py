@@ -182,8 +182,8 @@ class WarpEvents:
         """Operations of the tensor core since the last commit, or, after it, those before it."""
         self._committed = False
         self._loads: dict[str, list[int]] = {"ld": [], "st": []}
-        self._groups: dict[str, list[list[int]]] = {"cp.async": [[]], "bulk": [[]]}
-        """Copies by group, the open one last; those that have been waited for are dropped."""
+        self._groups: dict[str, list[list[int]]] = {"cp.async": [[]], "bulk": [[]], "wgmma": [[]]}
+        """Copies, or wgmma, by group, the open one last; those that have been waited for are dropped."""
 
     # --- instructions ----------------------------------------------------------------------------
 
@@ -286,7 +286,7 @@ class WarpEvents:
         self._loads[which] = []
 
     def copy(self, which: str) -> None:
-        """The running instruction is a copy in the open group: "cp.async" or "bulk"."""
+        """The running instruction is in the open group: of "cp.async", "bulk" or "wgmma"."""
         self._groups[which][-1].append(self.last)
 
     def copies(self, which: str) -> list[int]:

@@ -7,8 +7,8 @@ No number was fitted to the time of a whole kernel; docs/time.md says how each w
 Sources: *SA* SemiAnalysisAI/microbench-blackwell, B200 at 1.965 GHz. *NV* NVLatencyModel.cpp of
 facebookexperimental/triton, B200. *UT* a person's notes on utcmma, B200 at 1.845 GHz. *B3* the same
 for a B300 (sm_103a). *TH* "Thor TCGen05 MMA With Copy Pipeline" (sm_110a). *GH* measurements of a
-GH200 (hibouwu/CUDA_optimazation). *H200* docs/matmul-warp.md, docs/gemv.md. UT, B3 and TH are
-second-class: one person, repository unnamed.
+GH200 (hibouwu/CUDA_optimazation). *H200* docs/matmul-warp.md, docs/gemv.md; its probes, docs/time.md.
+UT, B3 and TH are second-class: one person, repository unnamed.
 """
 
 from __future__ import annotations
@@ -121,7 +121,10 @@ _CONSTANTS = (
         "of a load that misses L2, beyond one that hits",
         _by(
             sm_80=_assumed(310, "public micro-benchmarks: 570 less 260"),
-            sm_90=Figure(342, "GH: 630 less 288, by working set", "calculated"),
+            sm_90={
+                "probe": Figure(533, "H200 probe: 8 KiB on one SM, 1007 less 474", "calculated"),
+                "gh": Figure(342, "GH: 630 less 288, by working set", "calculated"),
+            },
             sm_100a={
                 "tma": Figure(937, "SA: 1 KB, all SMs, 1413 less a light load", "calculated"),
                 "ldgsts": Figure(762, "SA: typical LDGSTS, 1085 to 1200, less 380", "calculated"),
@@ -209,7 +212,10 @@ _CONSTANTS = (
         "cycles",
         "a load that hits L2: issue until a waiting thread continues, without its bytes",
         _by(
-            sm_90=Figure(886, "GH: 16 KiB 1142, less 256 at the port", "calculated"),
+            sm_90={
+                "probe": Figure(346, "H200 probe: 8 KiB 474, less 128 at the port", "calculated"),
+                "gh": Figure(886, "GH: 16 KiB 1142, less 256 at the port", "calculated"),
+            },
             sm_100a=Figure(460, "NV, light load"),
         ),
     ),
@@ -268,12 +274,18 @@ _CONSTANTS = (
         "cycles",
         "last column until a waiter of its commit continues (sm_90: wgmma.wait_group)",
         _by(
-            sm_90=Figure(44, "GH: one chain, 36 + 0.62 N, less issue and N/2", "calculated"),
+            sm_90=Figure(32, "GH: one chain, 36 + 0.62 N, less issue and columns", "calculated"),
             sm_100a={
                 "sa": Figure(100, "SA: TS, M = 128: 136, 168, 232, less issue, N/2", "calculated"),
                 "th": Figure(190, "TH: mma alone 354, less issue, A and N/2", "calculated"),
             },
         ),
+    ),
+    Constant(
+        "mma-latency-column",
+        "cycles",
+        "and per column, in which the tensor pipe is free for others",
+        _by(sm_90=Figure(0.12, "GH: one chain, 36 + 0.62 N, less N/2", "calculated")),
     ),
     Constant(
         "mma-pair",

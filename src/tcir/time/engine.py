@@ -26,7 +26,9 @@ OPERAND_ROW_BYTES = 32
 """Bytes of K of one row of A or B in a dense tcgen05.mma or wgmma."""
 MMA_SYNC_FACTOR = {"tf32": 0.5, "f64": 0.0625, "s8": 2, "u8": 2, "e4m3": 2, "e5m2": 2}
 """Rate of mma.sync relative to f16, by type of A."""
-WAITS = ("mbarrier.wait", "bar.sync", "tcgen05.wait", "cp.async.wait", "bulk.wait")
+WAITS = (
+    "mbarrier.wait", "bar.sync", "tcgen05.wait", "cp.async.wait", "bulk.wait", "wgmma.wait",
+)  # fmt: skip
 HOISTED = 8
 """Arithmetic instructions in a row that a compiler has moved above the wait for a load (assumed):
 only a longer run waits for the loads before it."""
@@ -133,7 +135,7 @@ class _Run:
         self.span_of = [-1] * total
         self.rules: dict[str, Callable[[_Lane, int, Event, float], float]] = {
             "tcgen05.mma": self._mma,
-            "wgmma": self._mma,
+            "wgmma": self._wgmma,
             "tcgen05.cp": self._cp,
             "tcgen05.shift": self._shift,
             "tcgen05.ld": self._tmem_ld,
@@ -313,6 +315,19 @@ class _Run:
             extra += self.c["mma-scaled"]
         self.complete[key] = start + reading + math + extra
         return at + self.c["mma-issue"]
+
+    def _wgmma(self, lane: _Lane, key: int, event: Event, at: float) -> float:
+        """The 16 rows of one warp, by the tensor core of its sub-partition; the four warps of a
+        warpgroup read B, and a tile of A in shared memory, together."""
+        d = event.detail
+        m, n = int(d["m"]), int(d["n"])
+        rows = n + (m if d["a_in"] == "smem" else 0)
+        reading = rows * OPERAND_ROW_BYTES / self.c["shared-port"]
+        issued = at + self.c["mma-issue"]
+        cycles = max(n / self.c["mma-n-per-cycle"], reading)
+        _, end = self._use(lane.sm.wgmma[lane.quarter], key, issued, cycles)
+        self.complete[key] = end + self.c["mma-latency"] + n * self.c["mma-latency-column"]
+        return issued
 
     def _cp(self, lane: _Lane, key: int, event: Event, at: float) -> float:
         cycles = int(event.detail["bytes"]) / self.c["cp-rate"]

@@ -31,12 +31,12 @@ def _quarters(name: str) -> list[Resource]:
 class Sm:
     """The resources of one SM; `prefix` is before their names where several SMs are modelled.
 
-    tensor:  the pipe of tcgen05.mma, cp and shift, or wgmma
+    tensor:  the pipe of tcgen05.mma, cp and shift; that of wgmma is of a sub-partition
     copies:  tcgen05.cp, if it does not hold up the tensor pipe
     shared:  shared memory, for loads and stores of threads
     l2:      from L2; l2_out: to L2; hbm: this SM's share of global memory
     tma:     the engine that takes bulk operations
-    tmem, issue, sfu, mma_sync: of a sub-partition
+    tmem, issue, sfu, mma_sync, wgmma: of a sub-partition
     """
 
     def __init__(self, prefix: str = "") -> None:
@@ -51,11 +51,13 @@ class Sm:
         self.issue = _quarters(f"{prefix}issue slot")
         self.sfu = _quarters(f"{prefix}special function")
         self.mma_sync = _quarters(f"{prefix}mma.sync")
+        self.wgmma = _quarters(f"{prefix}tensor pipe")
 
     def limits(self, cycles: float) -> dict[str, float]:
         """The share of `cycles` in which each was busy; of four, the busiest."""
         single = (self.tensor, self.copies, self.shared, self.l2, self.l2_out, self.hbm, self.tma)
         busy = {resource.name: resource.busy for resource in single}
-        for four in (self.tmem, self.issue, self.sfu, self.mma_sync):
-            busy[four[0].name.removesuffix(" 0")] = max(resource.busy for resource in four)
+        for four in (self.tmem, self.issue, self.sfu, self.mma_sync, self.wgmma):
+            name = four[0].name.removesuffix(" 0")
+            busy[name] = max(busy.get(name, 0.0), *(resource.busy for resource in four))
         return {name: value / cycles for name, value in busy.items() if value and cycles}

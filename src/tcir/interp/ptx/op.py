@@ -67,7 +67,7 @@ class Compute:
 
 @dataclass(frozen=True)
 class PendingGroups:
-    """A wait for all but the last groups of copies; None: for all copies."""
+    """A wait for all but the last groups of copies, or of wgmma; None: for all copies."""
 
     pending: int | None
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from tcir.interp.ptx.interpreter import WarpInterpreter
 from tcir.interp.ptx.isa.memory import Load, Store
+from tcir.interp.ptx.isa.warpgroup.wgmma import WgmmaOperands
 from tcir.interp.ptx.lanes import LANE_INDICES
 from tcir.interp.ptx.op import BLOCKING, TRY_WAIT, WAIT, Blocking, Op, PendingGroups, Run
 from tcir.interp.ptx.program import Program
@@ -37,6 +38,7 @@ _COLUMN = 128
 _ELSEWHERE = ("param", "local")
 """State spaces whose accesses count as plain instructions."""
 _MMA = re.compile(r"mma\.\S*?\.m(\d+)n(\d+)k(\d+)\S*?\.(\w+)\.\w+\.\w+(?=\s)")
+_WGMMA = re.compile(r"wgmma\.\S*?\.m(\d+)n(\d+)k(\d+)\.\w+\.(\w+)")
 
 After = Callable[[WarpEvents], None]
 """What an instruction tells once its event has begun."""
@@ -69,8 +71,8 @@ def until_exit(agent: Agent, run: Blocking) -> Blocking:
 
 def _wrapped(op: Op) -> Op:
     """The op, telling what it does; itself if it is no event."""
-    if op.name.startswith(("cp.async.commit_group", "cp.async.bulk.commit_group")):
-        which = "bulk" if ".bulk." in op.name else "cp.async"
+    if ".commit_group" in op.name:
+        which = op.name.partition(".commit_group")[0].removeprefix("cp.async.")
         return replace(op, run=_closing(op.run, which))
     kind = _class(op)
     if not kind:
@@ -100,6 +102,8 @@ def _class(op: Op) -> str:
         return words[0]
     if words[0] == "mma":
         return "mma.sync"
+    if words[0] == "wgmma":
+        return _WGMMA_CLASSES[words[1]]
     if words[0] in ("fence", "membar") or name.startswith("tcgen05.fence"):
         return "fence"
     if name.startswith("tcgen05."):
@@ -113,6 +117,7 @@ def _class(op: Op) -> str:
     return _copy_class(op)
 
 
+_WGMMA_CLASSES = {"mma_async": "wgmma", "wait_group": "wgmma.wait", "fence": "fence"}
 _ARRIVALS = ("arrive", "arrive_drop", "complete_tx")
 
 
@@ -244,9 +249,11 @@ def _told(op: Op, kind: str) -> After | None:
             return lambda events: events.copy("cp.async")
         case "tma.store" | "bulk.store":
             return lambda events: events.copy("bulk")
+        case "wgmma":
+            return lambda events: events.copy("wgmma")
         case "mbarrier.arrive" if op.name.startswith("cp.async"):
             return lambda events: events.wait_for(events.copies("cp.async"))
-        case "cp.async.wait" | "bulk.wait" if isinstance(op.form, PendingGroups):
+        case "cp.async.wait" | "bulk.wait" | "wgmma.wait" if isinstance(op.form, PendingGroups):
             groups, pending = kind.removesuffix(".wait"), op.form.pending
             return lambda events: events.wait_groups(groups, pending)
     return None
@@ -258,6 +265,10 @@ def _details(op: Op, kind: str) -> dict[str, int | str]:
     if kind == "mma.sync" and (found := _MMA.search(text)):
         m, n, k = map(int, found.groups()[:3])
         return {"m": m, "n": n, "k": k, "kind": found[4]}
+    if isinstance(op.form, WgmmaOperands) and (found := _WGMMA.search(text)):
+        m, n, k = map(int, found.groups()[:3])
+        a_in = "registers" if op.form.a else "smem"
+        return {"m": m, "n": n, "k": k, "kind": found[4], "a_in": a_in}
     if op.name.startswith("clusterlaunchcontrol"):
         return {"bytes": 16}
     if kind == "fence":
@@ -266,8 +277,8 @@ def _details(op: Op, kind: str) -> dict[str, int | str]:
 
 
 def _fence(name: str, text: str) -> str:
-    if name.startswith("tcgen05"):
-        return "tcgen05"
+    if name.startswith(("tcgen05", "wgmma")):
+        return name.partition(".")[0]
     if "proxy" in name or "mbarrier_init" in name:
         return name.removeprefix("fence.")
     scopes = {"gl": "gpu"}

@@ -13,7 +13,7 @@ from tcir.interp.ptx.isa.values.fragments import elements, fragment_a
 from tcir.interp.ptx.isa.warpgroup.metadata import Metadata
 from tcir.interp.ptx.isa.warpgroup.wgmma_form import example, form_of, is_sparse, with_immediates
 from tcir.interp.ptx.lanes import FULL
-from tcir.interp.ptx.op import Blocking, Op
+from tcir.interp.ptx.op import Blocking, Op, PendingGroups
 from tcir.interp.ptx.registers import U32, U64
 from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Vector
@@ -136,4 +136,6 @@ def wait_group(d: Decode) -> Op:
         yield from w.agent.wgmma.wait(pending, site=site)
         w.wgmma.land(w.agent.wgmma.complete)
 
-    return d.blocking(run, aligned=True)
+    op = d.blocking(run, aligned=True)
+    op.form = PendingGroups(pending)
+    return op
