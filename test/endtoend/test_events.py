@@ -87,6 +87,7 @@ def check_pipe(stream: EventStream) -> None:
     for issued, waits in (
         (("tcgen05.mma", "tcgen05.cp", "tcgen05.shift"), "tcgen05.commit"),
         (("tcgen05.ld", "tcgen05.st"), "tcgen05.wait"),
+        (("wgmma",), "wgmma.wait"),
     ):
         own = {i for i, event in enumerate(stream) if event.op in issued}
         waited = {i for event in stream if event.op == waits for i in event.after}

@@ -14,7 +14,8 @@ from tcir.passes.build.calls import inlined
 from tcir.program.launch_table import launch_table
 from tcir.program.memory_image import image_spec
 from tcir.target import TARGETS
-from tcir.time import CONSTANTS, in_sequence, modelled_time
+from tcir.time import in_sequence, modelled_time
+from tcir.time.constants import is_timed, target_of
 from tcir.time.roofline import Executed, Modelled, Roofline, by_kind
 
 if TYPE_CHECKING:
@@ -33,12 +34,13 @@ def of_input(module: ir.Module, signature: Signature, target: str) -> Roofline |
     with loops, whose products are not counted, and of a target for which there are no constants."""
     from tcir.program.flops import flops_in
 
-    if signature.level != "tensor" or target not in CONSTANTS["hbm"].figures:
+    if signature.level != "tensor" or not is_timed(target):
         return None
     if any(op.operation.name.startswith("scf.") for op in nested(module.operation)):
         return None
-    flops = by_kind(target, flops_in(inlined(module)))
-    return Roofline(target, flops, _nbytes((*signature.inputs, *signature.outputs)))
+    chip = target_of(target).name
+    flops = by_kind(chip, flops_in(inlined(module)))
+    return Roofline(chip, flops, _nbytes((*signature.inputs, *signature.outputs)))
 
 
 def of_launches(roofline: Roofline, launches: LaunchSequence, signature: Signature) -> Roofline:

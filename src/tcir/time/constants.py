@@ -519,10 +519,15 @@ CONSTANTS: Mapping[str, Constant] = {constant.name: constant for constant in _CO
 """By name."""
 
 
+def is_timed(name: str) -> bool:
+    """Whether a target has constants."""
+    return name in TIMED or name.removesuffix("a") in TIMED
+
+
 def target_of(name: str) -> Target:
     """The target called `name`, or the one whose constants it has: see `TIMED`."""
     plain = name if name in TIMED else name.removesuffix("a")
-    if plain not in TIMED:
+    if not is_timed(name):
         raise LaunchError(
             f"time model: expected target {', '.join(TIMED)}, got {name!r}: others have "
             "no constants"

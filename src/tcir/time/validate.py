@@ -102,7 +102,8 @@ def _correlation(group: Sequence[Outcome]) -> float:
     return rank_correlation([o.row.measured for o in group], [o.predicted for o in group])
 
 
-def _table(outcomes: Iterable[Outcome]) -> list[str]:
+def table(outcomes: Iterable[Outcome]) -> list[str]:
+    """Markdown: measured beside modelled."""
     lines = ["| group | row | unit | measured | modelled | error |", "|---|---|---|---|---|---|"]
     for group, members in groups(outcomes).items():
         for number, o in enumerate(members):
@@ -163,7 +164,7 @@ def report() -> str:
             ("held out: all", held),
         ]
     )
-    lines += ["", "### Held out", "", *_table(held), "", "### Orderings", ""]
+    lines += ["", "### Held out", "", *table(held), "", "### Orderings", ""]
     lines += ["| rows | rank correlation | pairs out of order |", "|---|---|---|"]
     for group, members in groups(held).items():
         if len(members) > 2:
@@ -176,5 +177,5 @@ def report() -> str:
             reasons.setdefault(o.row.why, []).append(f"{o.row.group}, {o.row.name}")
     lines += [f"| {'; '.join(names)} | {why} |" for why, names in reasons.items()]
     lines += ["", "### Under other answers", "", *_under(held)]
-    lines += ["", "### Fit", "", *_table(fit)]
+    lines += ["", "### Fit", "", *table(fit)]
     return "\n".join(lines) + "\n"

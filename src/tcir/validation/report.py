@@ -309,11 +309,11 @@ class Report:
 
     def _timeline(self) -> str:
         """The chart as SVG; "" if no PTX was executed, or there are no constants of the target."""
-        from tcir.time import CONSTANTS
+        from tcir.time.constants import is_timed
         from tcir.time.recorded import Recorded
         from tcir.viz.svg import svg
         from tcir.viz.timeline import timeline_view
 
-        if not self.streams or self.target not in CONSTANTS["hbm"].figures:
+        if not self.streams or not is_timed(self.target):
             return ""
         return svg(timeline_view(Recorded.all(self.streams, self.target)))
