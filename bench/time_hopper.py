@@ -190,9 +190,7 @@ def case_of(name: str, kernel: Any, target: str) -> Case:
         plain = spec.dtype.str if spec.dtype.kind in "fiu" else f"u{bits}"
         buffers.append((tuple(spec.shape), plain))
     outputs = len(kernel.signature.outputs)
-    return Case(
-        name, kernel.ptx, kernel.launch_config, tuple(buffers), outputs, target=target
-    )
+    return Case(name, kernel.ptx, kernel.launch_config, tuple(buffers), outputs, target=target)
 
 
 def copy_case(what: str, kib: int, stages: int, *, sms: int = SMS, in_l2: bool = False) -> Case:

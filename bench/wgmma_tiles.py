@@ -30,8 +30,10 @@ def cases() -> Iterator[tuple[str, int, Any]]:
     """A name, the columns of the result, and what compiles it with a width, 0 for the rule's."""
     for n in PRODUCTS:
         text = hopper.PROGRAM.format(n=n, t="f16")
-        yield f"{n}³", n, lambda width, text=text: tcir.compile(
-            text, "gemm", target=TARGET, n_tile=width
+        yield (
+            f"{n}³",
+            n,
+            lambda width, text=text: tcir.compile(text, "gemm", target=TARGET, n_tile=width),
         )
     for batch in hopper_conv.BATCHES:
         for layer, (size, c, k, r, stride) in hopper_conv.LAYERS.items():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,9 +19,13 @@ from tcir.run_options import RunOptions
 from tcir.time import Constants, Surroundings, modelled_time, simulate
 from tcir.time.build import Warp
 from tcir.time.hopper_rows import HOPPER_ROWS, Warpgroup
+from tcir.tools.dev import time_wgmma
+from tcir.tools.dev.time_wgmma import section, taken
 
 C = Constants("sm_90a")
-EXAMPLES = Path(__file__).parents[2] / "examples"
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+PREDICTIONS = ROOT / "bench/predictions_sm90a.json"
 HEADER = ".version 8.7\n.target sm_90a\n.address_size 64\n"
 WGMMA = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3},"
 
@@ -74,7 +80,9 @@ def test_rows_that_fixed_constants_are_met() -> None:
 
 def test_a_wait_names_the_wgmma_of_the_groups_that_it_waits_for() -> None:
     """Three groups, of two, one and no wgmma; one of A in registers."""
-    text = HEADER + f"""
+    text = (
+        HEADER
+        + f"""
 .visible .entry k()
 {{
  .reg .b32 %r<6>; .reg .f32 %f<4>; .reg .b64 %d<2>; .reg .pred %p<2>;
@@ -95,6 +103,7 @@ def test_a_wait_names_the_wgmma_of_the_groups_that_it_waits_for() -> None:
  ret;
 }}
 """
+    )
     report = run_ptx(text, grid=1, block=128, args=(), events=Recording())
     stream = report.events
     assert stream is not None and not report.incomplete
@@ -145,9 +154,33 @@ def test_what_is_occupied_is_what_the_machine_counts(example: str, pipeline: str
 
 
 def test_a_report_of_sm_90a_has_the_line_of_roofline_and_model() -> None:
-    kernel = tcir.compile(
-        EXAMPLES / "matmul.mlir", "gemm", target="sm_90a", validate=True
-    )
+    kernel = tcir.compile(EXAMPLES / "matmul.mlir", "gemm", target="sm_90a", validate=True)
     line = kernel.report.roofline
     assert line is not None and line.modelled is not None and line.target == "sm_90"
     assert "; takes " in str(line) and "% of the roofline" in str(line)
+
+
+def test_the_predictions_are_those_that_their_hash_names() -> None:
+    said, name = PREDICTIONS.with_suffix(".sha256").read_text().split()
+    assert name == PREDICTIONS.name and said == sha256(PREDICTIONS.read_bytes()).hexdigest()
+    document = json.loads(PREDICTIONS.read_text())
+    assert document["modelled"] is True and document["target"] == "sm_90a"
+    names = [kernel["name"] for kernel in document["kernels"]]
+    assert len(names) == len(set(names)) == 51
+
+
+def test_what_the_page_says_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert section().strip() in (ROOT / "docs/time.md").read_text(encoding="utf-8")
+    by_name = {kernel.name: kernel for kernel in taken()}
+    clocks = {
+        n: by_name[f"gemm {n} f16"].cycles / (by_name[f"gemm {n} f16"].us - C["launch"]) / 1000
+        for n in (2048, 4096, 6144, 8192)
+    }
+    assert clocks == pytest.approx({2048: 1.68, 4096: 1.48, 6144: 1.49, 8192: 1.48}, abs=0.006)
+    kernels = {k["name"]: k for k in json.loads(PREDICTIONS.read_text())["kernels"]}
+    for name in time_wgmma._WHY[0][0]:
+        large = kernels[name]["cycles_under"]["l2-port=large"]
+        assert -0.095 < (large / 1980 + C["launch"]) / by_name[name].us - 1 < 0.065
+    monkeypatch.setattr(time_wgmma, "_WHY", time_wgmma._WHY[1:])
+    with pytest.raises(ValueError, match="a reason for each miss"):
+        section()

@@ -236,6 +236,7 @@ Boxes of 8 KiB, cycles a box: (cycles - 2300) / 64.
 - *Overlap in GEMV*: with its data in L2 the model is 13 and 10 % too fast, with memory 19 and 32 %:
   arithmetic takes longer than modelled, and the two overlap less.
 
-Nothing was changed for these figures, either: `hbm-latency`, the wait for a store and the price of
-short pieces of sm_90 are what to correct first, from these probes and judged by other kernels.
+Nothing was changed for these kernels. `hbm-latency` and `tma-latency` of sm_90 are since
+2026-11-26 those of the box on one SM and of the box in L2, and judged by [other
+kernels](#kernels-of-wgmma); the wait for a store and the price of short pieces are as they were.
 """

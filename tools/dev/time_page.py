@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tcir.time import CONSTANTS, rate_table
 from tcir.time.validate import report
-from tcir.tools.dev import time_measured
+from tcir.tools.dev import time_measured, time_wgmma
 from tcir.tools.dev.generated_page import write_or_check
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,9 +41,10 @@ Confidence is *measured*, *calculated* from measured figures, *vendor*, or *assu
 SemiAnalysisAI/microbench-blackwell (B200, 1.965 GHz), NV is NVLatencyModel.cpp of
 facebookexperimental/triton (B200), UT one person's notes on a B200 (1.845 GHz), B3 the same for a
 B300, TH the same for a Thor (sm_110a), GH measurements of a GH200 (hibouwu/CUDA_optimazation), H200
-this repository's ([matmul-warp.md](matmul-warp.md), [gemv.md](gemv.md)). UT, B3 and TH are
-second-class: one person, repository unnamed. A name in the column *answer* means that sources
-disagree: the first is the default, `Constants(target, {name: answer})` asks under another.
+this repository's ([matmul-warp.md](matmul-warp.md), [gemv.md](gemv.md),
+[probes](#probes-of-the-misses)). UT, B3 and TH are second-class: one person, repository unnamed. A
+name in the column *answer* means that sources disagree: the first is the default,
+`Constants(target, {name: answer})` asks under another.
 """
 _MODEL = """
 ## The model
@@ -57,6 +58,7 @@ resource, which serves in order of request:
 |---|---|---|
 | tensor pipe | tcgen05.mma | N/2 cycles, or its operands' bytes in shared memory / 128 if longer |
 | | tcgen05.cp, shift | bytes / 64; added to the mma (`cp-blocks-mma`) |
+| tensor pipe, by sub-partition | wgmma | as tcgen05.mma ([below](#kernels-of-wgmma)) |
 | TMEM port, by sub-partition | tcgen05.ld, st | 2 cycles, 0.6 cycles a column |
 | TMA | every TMA or bulk operation | 30 cycles |
 | L2 to SM | loads | bytes / `l2-port`, by the stage; rows of a box below 32 bytes as 32 |
@@ -181,6 +183,7 @@ def document() -> str:
             _HOPPER + _predictions("predictions_sm90.json"),
             time_measured.section(),
             time_measured.probes(),
+            time_wgmma.section(),
             _CONSTANTS,
             _constants(),
         ]

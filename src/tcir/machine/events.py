@@ -35,11 +35,13 @@ class Event:
     cta, warp: linear; the order of events with equal (cta, warp) is program order
     op:        its class, one of `OPS`
     detail:    what its time depends on: bytes, m, n, k, kind, cta_group, a_in (``smem``, ``tmem``
-               or ``registers``), columns, rows, inner_bytes, lanes, wavefronts, count, barrier (address);
-               sectors: `SECTOR` bytes each, that the lanes of an ld or st of global memory touch
+               or ``registers``), sparse (1), columns, rows, inner_bytes, lanes, wavefronts, count,
+               barrier (address); sectors: `SECTOR` bytes each, that the lanes of an ld or st of
+               global memory touch
     after:     indices of the events whose completion it waited for: the arrivals and the bytes that
                completed the phase of an mbarrier; the mma of a commit; the loads of a
-               ``tcgen05.wait``; the groups of a ``wgmma.wait``; the other warps' arrivals at a ``bar.sync``, later ones, too
+               ``tcgen05.wait``; the groups of a ``wgmma.wait``; the other warps' arrivals at a
+               ``bar.sync``, later ones, too
     line:      of the PTX
     """
 

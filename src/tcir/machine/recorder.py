@@ -183,7 +183,7 @@ class WarpEvents:
         self._committed = False
         self._loads: dict[str, list[int]] = {"ld": [], "st": []}
         self._groups: dict[str, list[list[int]]] = {"cp.async": [[]], "bulk": [[]], "wgmma": [[]]}
-        """Copies, or wgmma, by group, the open one last; those that have been waited for are dropped."""
+        """Copies, or wgmma, by group, the open one last; those waited for are dropped."""
 
     # --- instructions ----------------------------------------------------------------------------
 

@@ -7,8 +7,8 @@ No number was fitted to the time of a whole kernel; docs/time.md says how each w
 Sources: *SA* SemiAnalysisAI/microbench-blackwell, B200 at 1.965 GHz. *NV* NVLatencyModel.cpp of
 facebookexperimental/triton, B200. *UT* a person's notes on utcmma, B200 at 1.845 GHz. *B3* the same
 for a B300 (sm_103a). *TH* "Thor TCGen05 MMA With Copy Pipeline" (sm_110a). *GH* measurements of a
-GH200 (hibouwu/CUDA_optimazation). *H200* docs/matmul-warp.md, docs/gemv.md; its probes, docs/time.md.
-UT, B3 and TH are second-class: one person, repository unnamed.
+GH200 (hibouwu/CUDA_optimazation). *H200* docs/matmul-warp.md, docs/gemv.md, its probes in
+docs/time.md. UT, B3 and TH are second-class: one person, repository unnamed.
 """
 
 from __future__ import annotations

@@ -321,7 +321,7 @@ class _Run:
         warpgroup read B, and a tile of A in shared memory, together."""
         d = event.detail
         m, n = int(d["m"]), int(d["n"])
-        rows = n + (m if d["a_in"] == "smem" else 0)
+        rows = n * (1 + int(d.get("sparse", 0))) + (m if d["a_in"] == "smem" else 0)
         reading = rows * OPERAND_ROW_BYTES / self.c["shared-port"]
         issued = at + self.c["mma-issue"]
         cycles = max(n / self.c["mma-n-per-cycle"], reading)

@@ -13,7 +13,6 @@ import numpy as np
 
 from tcir.interp.ptx.interpreter import WarpInterpreter
 from tcir.interp.ptx.isa.memory import Load, Store
-from tcir.interp.ptx.isa.warpgroup.wgmma import WgmmaOperands
 from tcir.interp.ptx.lanes import LANE_INDICES
 from tcir.interp.ptx.op import BLOCKING, TRY_WAIT, WAIT, Blocking, Op, PendingGroups, Run
 from tcir.interp.ptx.program import Program
@@ -38,7 +37,7 @@ _COLUMN = 128
 _ELSEWHERE = ("param", "local")
 """State spaces whose accesses count as plain instructions."""
 _MMA = re.compile(r"mma\.\S*?\.m(\d+)n(\d+)k(\d+)\S*?\.(\w+)\.\w+\.\w+(?=\s)")
-_WGMMA = re.compile(r"wgmma\.\S*?\.m(\d+)n(\d+)k(\d+)\.\w+\.(\w+)")
+_WGMMA = re.compile(r"wgmma\.mma_async(\.sp)?\.\S*?m(\d+)n(\d+)k(\d+)\.\w+\.(\w+)")
 
 After = Callable[[WarpEvents], None]
 """What an instruction tells once its event has begun."""
@@ -265,10 +264,11 @@ def _details(op: Op, kind: str) -> dict[str, int | str]:
     if kind == "mma.sync" and (found := _MMA.search(text)):
         m, n, k = map(int, found.groups()[:3])
         return {"m": m, "n": n, "k": k, "kind": found[4]}
-    if isinstance(op.form, WgmmaOperands) and (found := _WGMMA.search(text)):
-        m, n, k = map(int, found.groups()[:3])
-        a_in = "registers" if op.form.a else "smem"
-        return {"m": m, "n": n, "k": k, "kind": found[4], "a_in": a_in}
+    if kind == "wgmma" and (found := _WGMMA.search(text)):
+        m, n, k = map(int, found.groups()[1:4])
+        a_in = "registers" if text.count("{") > 1 else "smem"
+        sparse = {"sparse": 1} if found[1] else {}
+        return {"m": m, "n": n, "k": k, "kind": found[5], "a_in": a_in, **sparse}
     if op.name.startswith("clusterlaunchcontrol"):
         return {"bytes": 16}
     if kind == "fence":
