@@ -172,7 +172,7 @@ def test_a_break_is_seen(name: str) -> None:
         conv.text(), pipeline, target=TARGET, validate=True, orders=3
     ).report.first_failure()
     assert failure is not None
-    assert failure.name in ("break", "assign-roles"), str(failure)
+    assert failure.name in (("break",) if name in OWN else ("break", "assign-roles")), str(failure)
 
 
 HUGE = Conv(1, 40, 40, 64, 256, 7, 7, (3, 3, 3, 3), strides=(2, 2))

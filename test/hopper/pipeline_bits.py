@@ -1,11 +1,11 @@
-"""Kernels of gemm and conv-implicit-gemm for sm_90a as bundles: do a Hopper GPU's bits equal the
+"""Kernels of gemm and of convolutions for sm_90a as bundles: do a Hopper GPU's bits equal the
 machine's? In `test/`:
 
-    python -m hopper.pipeline_bits build/kit    # here: MLIR, ptxas; the machine says what is right
-    python build/kit/run.py                     # there: cuda-python, numpy
+    python -m hopper.pipeline_bits build/kit [offset]    # here: MLIR, ptxas; the machine is right
+    python build/kit/run.py                              # there: cuda-python, numpy
 
-The cases of `endtoend.test_gemm_wgmma` and `test_conv_wgmma` that the machine runs in seconds, on
-whole numbers and on random floats.
+The cases of `endtoend.test_gemm_wgmma`, `test_conv_wgmma` and `test_conv_offset_wgmma` that the
+machine runs in seconds, on whole numbers and on random floats; all, or those whose names begin so.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from endtoend import test_conv_wgmma, test_gemm_wgmma
+from endtoend import test_conv_offset_wgmma, test_conv_wgmma, test_gemm_wgmma
 
 from tcir.ptxrun.program_bundle import pack_program
 from tcir.runtime.bundle import carry, check_new
@@ -31,18 +31,21 @@ def cases() -> Iterator[tuple[str, str, str, dict[str, Any]]]:
         text, options = case.values
         if "512x512" not in text and "1024x" not in text:
             yield f"gemm{number:02}", text, "gemm", options
-    for number, conv in enumerate(test_conv_wgmma.CASES):
-        _, _, out = conv.shapes
-        if out[1] * out[2] * conv.r * conv.s * conv.c * conv.k < MOST:
-            yield f"conv{number:02}", conv.text(), test_conv_wgmma.PIPELINE, {}
-    for number, fused in enumerate(test_conv_wgmma.FUSED.values()):
-        yield f"fused{number}", fused.linalg(), test_conv_wgmma.PIPELINE, {}
+    for name, of in (("conv", test_conv_wgmma), ("offset", test_conv_offset_wgmma)):
+        for number, conv in enumerate(of.CASES):
+            _, _, out = conv.shapes
+            if out[1] * out[2] * conv.r * conv.s * conv.c * conv.k < MOST:
+                yield f"{name}{number:02}", conv.text(), of.PIPELINE, {}
+        for number, fused in enumerate(of.FUSED.values()):
+            yield f"{name}-fused{number}", fused.linalg(), of.PIPELINE, {}
 
 
-def main(folder: Path) -> None:
-    """Writes the kit."""
+def main(folder: Path, first: str = "") -> None:
+    """Writes the kit of the cases whose names begin with `first`."""
     check_new(folder)
     for name, text, pipeline, options in cases():
+        if not name.startswith(first):
+            continue
         for inputs in ("integers", "random"):
             if inputs == "random" and "xi8>" in text:
                 continue
@@ -55,4 +58,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])
