@@ -28,7 +28,7 @@ from typing import Any
 
 from matmul_warp import Bench, as_tuples
 
-TARGET = "sm_90a"
+TARGET, PIPELINE = "sm_90a", "conv-implicit-gemm"
 BATCHES = (8, 32)
 LAUNCHES = 20
 """Back to back, in a graph."""
@@ -203,7 +203,7 @@ def main() -> int:
     parser.add_argument("--prepare", type=Path, metavar="DIR")
     parser.add_argument("--run", type=Path, metavar="DIR")
     parser.add_argument("--layers", default=",".join(LAYERS), metavar="NAME,…")
-    parser.add_argument("--pipelines", default="conv-implicit-gemm", metavar="NAME,…")
+    parser.add_argument("--pipelines", default=PIPELINE, metavar="NAME,…")
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--options", default="{}", metavar="JSON", help="options of the pipeline")
     options = parser.parse_args()
