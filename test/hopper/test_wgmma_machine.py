@@ -29,6 +29,7 @@ QUICK = (
     "sums/n8_f32_e4m3_e5m2",
     "sums/n8_f16_e5m2_e4m3",
     "addresses_of_b/n8_f32_tf32_tf32_b",
+    "addresses_sparse/n8_f32_tf32_tf32_sp0_a",
     "sparse/n8_f32_f16_f16_sp1",
     "sparse/n8_f16_f16_f16_rs_sp0",
     "sparse/n16_f32_bf16_bf16_mna_sp0",

@@ -333,7 +333,7 @@ def addresses(
     return Probe(
         f"{form.name}_{label}", form, cases, images, nothing,
         np.zeros((count, 4, 128), np.uint32),
-        np.zeros((count, 128), np.uint32) if m is None else np.broadcast_to(m, (count, 128)),
+        np.zeros((count, 128), np.uint32) if m is None else np.repeat(m, count, axis=0),
     )  # fmt: skip
 
 
