@@ -65,7 +65,8 @@ class WarpgroupSchedule:
         promoted = is_promoted(op.a.type.element_type)
         with warpgroup_kernel(source, tiles, target, promoted=promoted) as arguments:
             product = DenseProduct.create(op, arguments, n_tile, cluster=self.cluster)
-            past = ir.StringAttr.get(tails(m % M_TILE != 0, n % n_tile != 0))
+            cluster = M_TILE * self.cluster.m, n_tile * self.cluster.n
+            past = ir.StringAttr.get(tails(m % cluster[0] != 0, n % cluster[1] != 0))
             with tiles.each() as (x, y, z):
                 place = Place.of(x, y, z, n_tile)
                 columns = 0

@@ -39,6 +39,7 @@ CASES = [
     slow(program(264, 200, 328, "f16", out="f16"), {"cluster": "2x1", "stages": 2}),
     slow(program(264, 456, 200, "bf16", "km", "nk"), {"cluster": "1x2", "n_tile": 64}),
     slow(program(520, 264, 264, "f16"), {"cluster": "2x2", "persistent": True, "ctas": 4}),
+    slow(program(128, 96, 64, "f16"), {"cluster": "2x2", "n_tile": 32}),
     slow(program(512, 512, 512, "f16", out="f16"), {"n_tile": 256}),
     slow(program(1024, 1024, 256, "bf16", out="bf16"), {"persistent": True, "n_tile": 192}),
 ]

@@ -4,8 +4,9 @@ machine's? In `test/`:
     python -m hopper.pipeline_bits build/kit [offset]    # here: MLIR, ptxas; the machine is right
     python build/kit/run.py                              # there: cuda-python, numpy
 
-The cases of `endtoend.test_gemm_wgmma`, `test_conv_wgmma` and `test_conv_offset_wgmma` that the
-machine runs in seconds, on whole numbers and on random floats; all, or those whose names begin so.
+The cases of `endtoend.test_gemm_wgmma`, `test_gemm_wgmma_fp8`, `test_conv_wgmma` and
+`test_conv_offset_wgmma` that the machine runs in seconds, on whole numbers and on random floats;
+all, or those whose names begin so.
 """
 
 from __future__ import annotations
@@ -15,7 +16,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from endtoend import test_conv_offset_wgmma, test_conv_wgmma, test_gemm_wgmma
+from endtoend import (
+    test_conv_offset_wgmma,
+    test_conv_wgmma,
+    test_gemm_wgmma,
+    test_gemm_wgmma_fp8,
+)
 
 from tcir.ptxrun.program_bundle import pack_program
 from tcir.runtime.bundle import carry, check_new
@@ -31,6 +37,12 @@ def cases() -> Iterator[tuple[str, str, str, dict[str, Any]]]:
         text, options = case.values
         if "512x512" not in text and "1024x" not in text:
             yield f"gemm{number:02}", text, "gemm", options
+    for number, case in enumerate(test_gemm_wgmma_fp8.CASES):
+        text, options = case.values
+        if "512x512" not in text:
+            yield f"fp8_{number:02}", text, "gemm", options
+    for number, words in enumerate(("bias, relu", "f8E4M3FN, clamped: one instruction")):
+        yield f"fp8-fused{number}", test_gemm_wgmma_fp8.FUSED[words].linalg(), "gemm", {}
     for name, of in (("conv", test_conv_wgmma), ("offset", test_conv_offset_wgmma)):
         for number, conv in enumerate(of.CASES):
             _, _, out = conv.shapes
