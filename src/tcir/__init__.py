@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from tcir import cuda as cuda
+    from tcir import debug as debug
     from tcir import formats as formats
     from tcir.arrays.block_scaled import block_scaled_matmul as block_scaled_matmul
     from tcir.arrays.conv2d import conv2d as conv2d
@@ -92,7 +93,7 @@ _EXPORTS = {
     "validate": "session.entry",
 }
 
-_PACKAGES = ("cuda", "formats")
+_PACKAGES = ("cuda", "debug", "formats")
 
 __all__ = ["__version__", *_EXPORTS, *_PACKAGES]
 

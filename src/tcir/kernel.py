@@ -57,6 +57,16 @@ class Kernel:
     ir: dict[str, str] = field(repr=False)
     store: Store = field(default=NO_STORE, repr=False, compare=False, kw_only=True)
 
+    def __repr__(self) -> str:
+        inputs, outputs = (
+            ", ".join(map(str, specs)) for specs in (self.signature.inputs, self.signature.outputs)
+        )
+        lines = self.ptx.count("\n")
+        return (
+            f"<{type(self).__name__} @{self.name} for {self.target}: {inputs} -> {outputs}; "
+            f"launches: {len(self.launches.launches)}, lines of PTX: {lines}>"
+        )
+
     @property
     def name(self) -> str:
         """The name of the program: of the kernel's entry, where there is just one."""
@@ -148,7 +158,7 @@ class Kernel:
 
 def _check_buffers(name: str, specs: Iterable[OutputSpec], buffers: tuple[Any, ...]) -> None:
     expected = list(specs)
-    words = ", ".join(f"{s.dtype.name}{list(s.shape)}" for s in expected)
+    words = ", ".join(map(str, expected))
     if len(buffers) != len(expected):
         raise InputError(f"@{name}: expected {len(expected)} arrays ({words}), got {len(buffers)}")
     for number, (spec, buffer) in enumerate(zip(expected, buffers, strict=True)):
@@ -168,7 +178,4 @@ def _check_buffers(name: str, specs: Iterable[OutputSpec], buffers: tuple[Any, .
                 got += (
                     f" in another byte order ({buffer.dtype.str}); a.astype('{buffer.dtype.name}')"
                 )
-            raise InputError(
-                f"@{name}: argument {number}: expected an array "
-                f"{spec.dtype.name}{list(spec.shape)}, got {got}"
-            )
+            raise InputError(f"@{name}: argument {number}: expected an array {spec}, got {got}")

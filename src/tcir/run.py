@@ -165,6 +165,8 @@ class RunReport:
     def __str__(self) -> str:
         return self.text()
 
+    __repr__ = __str__
+
     def text(self, max_findings: int | None = None) -> str:
         """The report in lines: verdict, what was not executed, illegal acts, findings (errors
         first, at most so many), how many there are, counters."""

@@ -60,6 +60,14 @@ def test_call(kernel: tcir.Kernel) -> None:
     np.testing.assert_array_equal(out, expected)
     assert outcome.findings == []
     assert outcome.counters["mma"] > 0
+    assert repr(outcome) == "<Outcome at the ptx level: float32[40, 24]; 0 errors>"
+
+
+def test_a_notebook_shows_a_few_lines(kernel: tcir.Kernel) -> None:
+    """Not the PTX, nor arrays."""
+    shown = "<Kernel @product for sm_100a: bfloat16[40, 48], bfloat16[48, 24] -> float32[40, 24]; "
+    assert repr(kernel).startswith(shown) and len(repr(kernel)) < 200
+    assert repr(kernel.report) == str(kernel.report)
 
 
 @pytest.mark.parametrize("change", ["count", "shape", "dtype", "byte order", "list"])

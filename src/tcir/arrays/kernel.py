@@ -16,7 +16,7 @@ from tcir.session.entry import validate as validate_program
 from tcir.validation.report import Report
 
 
-@dataclass
+@dataclass(repr=False)
 class ArrayKernel(Kernel):
     """A `Kernel` made from arrays.
 

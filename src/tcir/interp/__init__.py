@@ -35,6 +35,9 @@ class OutputSpec:
     unsigned: bool = False
     groups: tuple[int, int] | None = None
 
+    def __str__(self) -> str:
+        return f"{self.dtype.name}{list(self.shape)}"
+
     def unwritten(self) -> np.ndarray[Any, Any]:
         """What a result holds before the program writes it: bytes 0xCB."""
         raw = np.full(math.prod(self.shape) * self.dtype.itemsize, 0xCB, np.uint8)
@@ -75,6 +78,12 @@ class Outcome:
     def errors(self) -> list[Any]:
         """Findings of severity "error"."""
         return [f for f in self.findings if f.severity == "error"]
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(str(OutputSpec(a.shape, a.dtype)) for a in self.outputs)
+        lines = [f"<Outcome at the {self.level} level: {shapes}; {len(self.errors)} errors>"]
+        lines += [f"without a rule: {name}" for name in self.incomplete]
+        return "\n".join([*lines, *map(str, self.findings)])
 
 
 class Executor(Protocol):

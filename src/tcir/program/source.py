@@ -202,7 +202,7 @@ def load_module(source: ModuleSource, context: ir.Context, entry: str | None = N
     elif not hasattr(source, "operation"):
         raise InputError(
             "expected a program as MLIR text, a path or an ir.Module, got "
-            f"{type(source).__name__}; of a PyTorch module: torch_mlir.fx.export_and_import"
+            f"{type(source).__name__}; of a PyTorch module: tcir.torch.compile(module, inputs)"
         )
     else:
         asm = source.operation.get_asm(enable_debug_info=True, print_generic_op_form=True)

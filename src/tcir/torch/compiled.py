@@ -41,6 +41,8 @@ class Table(tuple[Part, ...]):
     def __str__(self) -> str:
         return "\n".join(map(str, self))
 
+    __repr__ = __str__
+
 
 class KernelModule(torch.nn.Module):
     """A part, run by its kernel: on the simulated machine, or on the GPU that its inputs are on."""

@@ -274,6 +274,8 @@ class Report:
     def __str__(self) -> str:
         return "\n".join([self.header, *map(str, self.passes), *self.below()])
 
+    __repr__ = __str__
+
     def as_dict(self) -> dict[str, Any]:
         """The JSON object described above."""
         own = dataclasses.asdict(dataclasses.replace(self, states={}, streams=()))
