@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tcir.passes.conv.fold_filter_rows import FoldFilterRows
+from tcir.passes.conv.split_conv_k import SplitConvK
 from tcir.passes.conv.tile_conv import TileConv
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.parts.convolution import ConvOptions, raise_convolution
@@ -12,7 +14,11 @@ from tcir.target import targets_with
 def build(options: ConvOptions) -> Pipeline:
     """The passes."""
     return Pipeline(
-        [*raise_convolution(), TileConv(n_tile=options.n_tile), *tile_to_llvm(options.stages)]
+        [
+            *raise_convolution(FoldFilterRows(wgmma=True), SplitConvK(n_tile=options.n_tile)),
+            TileConv(n_tile=options.n_tile),
+            *tile_to_llvm(options.stages),
+        ]
     )
 
 

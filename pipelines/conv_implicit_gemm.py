@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcir.passes.conv.fold_filter_rows import FoldFilterRows
+from tcir.passes.conv.split_conv_k import SplitConvK
 from tcir.passes.conv.tile_conv_implicit_gemm import TileConvImplicitGemm
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.parts.convolution import FORMS, ConvOptions, raise_convolution
@@ -18,18 +20,28 @@ class ConvImplicitGemmOptions(ConvOptions):
     n_tile: output channels per CTA, a multiple of 16 up to 256, of a pair of 32; 0 chooses
     stages: slots of the ring in shared memory; 0 chooses
     cta_group: 2: pairs of CTAs compute tiles of 256 output pixels together, M of the mma
+    programmatic: launches may start before those in front of them have ended (programmatic
+                  dependent launch)
+    split_k: for sm_90a: CTAs that share the taps and channels of an output tile; a second kernel
+             sums their results up; 0 takes the fastest by the model
     """
 
     cta_group: int = 1
+    programmatic: bool = False
+    split_k: int = 0
 
 
 def build(options: ConvImplicitGemmOptions) -> Pipeline:
     """The passes."""
     return Pipeline(
         [
-            *raise_convolution(),
+            *raise_convolution(
+                FoldFilterRows(),
+                SplitConvK(splits=options.split_k, n_tile=options.n_tile),
+                programmatic=options.programmatic,
+            ),
             TileConvImplicitGemm(n_tile=options.n_tile, cta_group=options.cta_group),
-            *tile_to_llvm(options.stages),
+            *tile_to_llvm(options.stages, programmatic=options.programmatic),
         ]
     )
 

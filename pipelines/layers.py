@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcir.passes.conv.fold_filter_rows import FoldFilterRows
+from tcir.passes.conv.split_conv_k import SplitConvK
 from tcir.passes.conv.tile_conv import TileConv
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines import gemm
@@ -23,6 +25,8 @@ class LayersOptions:
 def build(options: LayersOptions) -> Pipeline:
     """The passes of gemm, and before its tiling that of the convolutions."""
     passes = gemm.build(gemm.GemmOptions(stages=options.stages))
+    passes = passes.insert(FoldFilterRows(wgmma=True), after="raise-to-tc")
+    passes = passes.insert(SplitConvK(), before="split-launches")
     return passes.insert(TileConv(others=True), before="tile-gemm")
 
 

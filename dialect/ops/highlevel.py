@@ -37,6 +37,10 @@ class Conv2dOp(
 
     With ``groups`` (left out: 1) the channels of ``x`` and of ``out`` are that many equal groups:
     those of ``out`` sum over the channels of their own group, and ``w`` has the channels of one.
+
+    With ``k_part`` the sums stay in parts: part i sums over ``k_part`` of the elements (r, s, c) of
+    a filter in their order, from ``i * k_part`` on, and ``out``, of f32 or i32, has a dimension of
+    parts in front (``tc.sum_parts``).
     """
 
     example = """
@@ -158,14 +162,27 @@ def _(op: Conv2dOp) -> Broken:
 
 
 @verify(
+    (Conv2dOp, MatmulOp),
+    "k-part",
+    "tc",
+    "k_part must be an integer of at least 1, or left out, got {got}",
+)
+def _(op: Conv2dOp | MatmulOp) -> Broken:
+    if is_integer(op, "k_part") and (k_part(op) is None or integer(op, "k_part") > 0):
+        return None
+    return {"got": op.attributes["k_part"]}
+
+
+@verify(
     Conv2dOp,
     "rank",
     "tc",
-    "x [n,h,w,c], w and out [n,p,q,k] must have rank 4, got {got}",
+    "x [n,h,w,c], w and out [n,p,q,k] must have rank 4 (out one more with k_part), got {got}",
 )
 def _(op: Conv2dOp) -> Broken:
     ranks = [v.type.rank for v in (op.x, op.w, op.out)]
-    return None if ranks == [4, 4, 4] else {"got": ", ".join(map(str, ranks))}
+    more = k_part(op) is not None
+    return None if ranks == [4, 4, 4 + more] else {"got": ", ".join(map(str, ranks))}
 
 
 @verify(
@@ -199,6 +216,17 @@ def _(op: Conv2dOp) -> Broken:
 )
 def _(op: Conv2dOp | MatmulOp) -> Broken:
     return unsigned_problem(op, str(op.operation.operands[0].type.element_type))
+
+
+@verify(
+    (Conv2dOp, MatmulOp),
+    "part-type",
+    "tc",
+    "out must be of f32 or i32 with k_part, got {got}: parts are rounded after they are summed",
+)
+def _(op: Conv2dOp | MatmulOp) -> Broken:
+    got = op.out.type.element_type
+    return None if k_part(op) is None or str(got) in ("f32", "i32") else {"got": got}
 
 
 def _filter_shape(op: Conv2dOp) -> tuple[int, int, int, int]:
@@ -262,8 +290,10 @@ def _(op: Conv2dOp) -> Broken:
     "out must be {want} for these operands, got {got}",
 )
 def _(op: Conv2dOp) -> Broken:
-    out, got = _extents(op)[2], _shape(op.out)
-    want = [_shape(op.x)[0], *out, _filter_shape(op)[3]]
+    out, got, part = _extents(op)[2], _shape(op.out), k_part(op)
+    r, s, c, k = _filter_shape(op)
+    parts = [] if part is None else [-(-r * s * c // part)]
+    want = [*parts, _shape(op.x)[0], *out, k]
     return None if got == want else {"want": want, "got": got}
 
 
@@ -296,18 +326,6 @@ def _(op: MatmulOp) -> Broken:
 )
 def _(op: MatmulOp) -> Broken:
     return one_of(op, "out_layout", OUT_LAYOUTS)
-
-
-@verify(
-    MatmulOp,
-    "k-part",
-    "tc",
-    "k_part must be an integer of at least 1, or left out, got {got}",
-)
-def _(op: MatmulOp) -> Broken:
-    if is_integer(op, "k_part") and (k_part(op) is None or integer(op, "k_part") > 0):
-        return None
-    return {"got": op.attributes["k_part"]}
 
 
 def k_part(op: ir.OpView) -> int | None:
@@ -363,17 +381,6 @@ def _(op: MatmulOp) -> Broken:
         return None
     layouts = {name: string(op, name) for name in ("a_layout", "b_layout")}
     return {"a": a["k"], "b": b["k"], **layouts}
-
-
-@verify(
-    MatmulOp,
-    "part-type",
-    "tc",
-    "out must be of f32 or i32 with k_part, got {got}: parts are rounded after they are summed",
-)
-def _(op: MatmulOp) -> Broken:
-    got = op.out.type.element_type
-    return None if k_part(op) is None or str(got) in ("f32", "i32") else {"got": got}
 
 
 @verify(

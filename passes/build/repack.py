@@ -20,6 +20,21 @@ def repacked(source: ir.Value, order: Sequence[int], innermost: int | None = Non
     return tc.RepackOp(source, i64s(order), kind).out
 
 
+def padded(
+    source: ir.Value, order: Sequence[int], low: Sequence[int], shape: Sequence[int]
+) -> ir.Value:
+    """`source` with dimension ``order[d]`` as dimension d, behind ``low[d]`` zeros, of `shape`; as
+    it is, where it has that."""
+    if list(order) == sorted(order) and list(shape) == source.type.shape:
+        return source
+    made = tc.RepackOp(
+        source, i64s(order), ir.RankedTensorType.get(shape, source.type.element_type)
+    )
+    if any(low):
+        made.attributes["low"] = i64s(low)
+    return made.out
+
+
 def is_copied(value: ir.Value) -> bool:
     """Whether a kernel of its own writes `value`."""
     return not isinstance(value, ir.BlockArgument) and isinstance(value.owner.opview, tc.RepackOp)

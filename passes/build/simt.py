@@ -10,6 +10,7 @@ from typing import TypeAlias
 from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.dialect.attributes import integer_type
 from tcir.dialect.limits import GRID, WARP
+from tcir.dialect.ops.grid_control import PROGRAMMATIC
 from tcir.errors import PassError
 from tcir.passes.build.emit import i64
 from tcir.passes.build.gpu_module import kernels_block, pointer_type
@@ -21,12 +22,14 @@ ALIGNMENT = 16
 
 @dataclass(frozen=True)
 class Shape:
-    """Launch sizes of a kernel, its position in the sequence of launches, and its target."""
+    """Launch sizes of a kernel, its position in the sequence of launches, and its target;
+    programmatic: it may start before the launch in front of it has ended, for which it waits."""
 
     grid: tuple[int, int, int]
     threads: int
     target: str = DEFAULT_TARGET.name
     order: int | None = None
+    programmatic: bool = False
 
 
 @contextmanager
@@ -54,11 +57,16 @@ def simt_kernel(
     }
     if shape.order is not None:
         attributes["tc.order"] = i64(shape.order)
+    if shape.programmatic:
+        attributes[PROGRAMMATIC] = ir.UnitAttr.get()
     with ir.InsertionPoint(kernels_block(module)), location:
         aligned = ir.Attribute.parse(f"{{llvm.align = {ALIGNMENT} : i64}}")
         count = len(buffers)
         entry = llvm.func(name, [pointer_type(1)] * count, [aligned] * count, attributes)
     with ir.InsertionPoint(entry), location:
+        if shape.programmatic:
+            nvvm.griddepcontrol("wait")
+            nvvm.griddepcontrol("launch_dependents")
         yield dict(zip(buffers, entry.arguments, strict=True))
         llvm.return_()
 
@@ -211,6 +219,42 @@ def load(pointer: ir.Value, kind: ir.Type) -> ir.Value:
 def store(pointer: ir.Value, value: ir.Value) -> None:
     """One aligned element."""
     llvm.store(value, pointer)
+
+
+def store_run(pointer: ir.Value, elements: Sequence[ir.Value], size: int | None = None) -> None:
+    """Two to sixteen bytes of elements behind one another, at once; aligned to as many.
+
+    size: bytes of an element, of which registers have more where it is one
+    """
+    kind = elements[0].type
+    size = size or kind.width // 8
+    each = max(1, min(_WORD // size, len(elements)))
+    words = [_word(elements[n : n + each], size) for n in range(0, len(elements), each)]
+    if each * size < _WORD:
+        store(pointer, arith.TruncIOp(integer_type(8 * each * size), words[0]).result)
+        return
+    vector = llvm.mlir_poison(ir.VectorType.get([len(words)], integer_type(8 * _WORD)))
+    for n, word in enumerate(words):
+        vector = llvm.insertelement(vector, word, constant(n))
+    llvm.store(vector, pointer, alignment=_WORD * len(words))
+
+
+_WORD = 4
+
+
+def _word(elements: Sequence[ir.Value], size: int) -> ir.Value:
+    """Elements of a word, the first in its low bits."""
+    word: ir.Value | None = None
+    for n, each in enumerate(elements):
+        bits = each
+        if isinstance(each.type, ir.FloatType):
+            bits = arith.BitcastOp(integer_type(each.type.width), each).result
+        if bits.type.width < 8 * _WORD:
+            bits = arith.ExtUIOp(integer_type(8 * _WORD), bits).result
+        placed = left(bits, 8 * size * n)
+        word = placed if word is None else either_bits(word, placed)
+    assert word is not None
+    return word
 
 
 def asm(kind: ir.Type, text: str, constraints: str, operands: Sequence[ir.Value]) -> ir.Value:

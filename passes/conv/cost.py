@@ -8,6 +8,7 @@ from dataclasses import replace
 from tcir.dialect.limits import LANE_MASK_BYTES, MMA_K_BYTES, SMEM_TILE_ALIGNMENT, TMEM_LANES
 from tcir.passes.build.cost import SECTOR_BYTES, Work
 from tcir.passes.build.limits import ceil_div, round_up
+from tcir.passes.conv.im2col import gathered
 from tcir.passes.conv.offset_plan import CORE_COLUMN_BYTES, best_plan
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.shift_classes import ShiftClasses
@@ -30,9 +31,10 @@ def shift_reuse(tiling: str) -> Callable[[ConvShape, int], Work]:
 
 
 def implicit_gemm(shape: ConvShape, n_tile: int) -> Work:
-    """``conv-implicit-gemm``: 128 output pixels, loaded again for every tap."""
-    tiles = ceil_div(_pixels(shape), TMEM_LANES)
-    return _work(shape, n_tile, tiles, (1, 1), shape.r * shape.s, a_in_tmem=False)
+    """``conv-implicit-gemm``: 128 output pixels, loaded again for every tap, or filter row."""
+    tiles, loaded = ceil_div(_pixels(shape), TMEM_LANES), gathered(shape)
+    work = _work(loaded, n_tile, tiles, (1, 1), loaded.r * loaded.s, a_in_tmem=False)
+    return replace(work, unique_bytes=_unique_bytes(shape))
 
 
 def smem_offset(shape: ConvShape, n_tile: int) -> Work | None:
@@ -82,7 +84,6 @@ def _work(
     activations = ctas * stages * a_tiles * TMEM_LANES * channels * bytes_
     pixels = _pixels(shape)
     taps = shape.r * shape.s
-    image = shape.n * shape.h * shape.w * shape.channels * bytes_
     return Work(
         ctas=ctas,
         n_tile=n_tile,
@@ -95,14 +96,18 @@ def _work(
         to_tmem=activations if a_in_tmem else 0,
         stored=shape.stored_bytes,
         epilogue_reads=shape.epilogue_reads,
-        unique_bytes=image
-        + taps * shape.c * shape.k * bytes_
-        + shape.stored_bytes
-        + shape.epilogue_reads,
+        unique_bytes=_unique_bytes(shape),
         stage_bytes=a_tiles * _placed(TMEM_LANES * kc * bytes_)
         + filters * _placed(shape.filter_bytes(n_tile, kc)),
         zeroed=ctas * n_tile if clears else 0,
     )
+
+
+def _unique_bytes(shape: ConvShape) -> int:
+    """Of both operands, the output, and what the epilogue reads."""
+    image = shape.n * shape.h * shape.w * shape.pixel_bytes
+    filters = shape.r * shape.s * shape.c * shape.k * shape.element_bytes
+    return image + filters + shape.stored_bytes + shape.epilogue_reads
 
 
 def _placed(nbytes: int) -> int:

@@ -29,8 +29,9 @@ Load = Callable[[ir.Value], tuple[ir.Value, ir.Value]]
 class Im2col:
     """``tc.conv2d`` in tiles of neighbouring pixels, counted through (n, p, q).
 
+    shape: as `gathered`
     pixels: the im2col map of the input; tile: of A; filters: operand B of one tap
-    steps: over taps and channels
+    steps: over taps and channels, of a part of the sums
     cta_group: 2 for a product of CTA pairs, whose CTAs load half of a tile of B each
     """
 
@@ -50,16 +51,17 @@ class Im2col:
         rows: int = TMEM_LANES,
     ) -> Im2col:
         """Builds the tensor maps in a kernel of these `arguments`."""
-        shape = ConvShape.of(op)
+        stored = ConvShape.of(op)
+        shape = gathered(stored)
         tile = k_major(rows, shape.kc, shape.element)
-        pixels = _pixel_map(argument(arguments, op.x), shape, tile)
+        pixels = _pixel_map(argument(arguments, op.x), stored, tile)
         filters = shape.filter_operand(argument(arguments, op.w), n_tile // cta_group, shape.kc)
-        steps = shape.r * shape.s * ceil_div(shape.c, shape.kc)
+        steps = shape.steps // shape.parts
         return Im2col(shape, pixels, tile, filters, steps, cta_group)
 
-    def at(self, m0: Index, k0: Index) -> Load:
-        """The steps of the tile from pixel `m0` and output channel `k0` on; called before the loop
-        over them."""
+    def at(self, m0: Index, k0: Index, part: Index | None = None) -> Load:
+        """The steps of the tile from pixel `m0` and output channel `k0` on, of a part of the sums;
+        called before the loop over them."""
         shape, filters = self.shape, self.filters
         (sh, sw), (dh, dw) = shape.strides, shape.dilations
         n0, p0, q0 = index.delinearize(m0, [shape.n, shape.p, shape.q])
@@ -69,8 +71,11 @@ class Im2col:
         own_k0 = first_column(k0, filters.type.shape[0], self.cta_group)
 
         def load(step: ir.Value) -> tuple[ir.Value, ir.Value]:
+            number: Index = step
+            if part is not None:
+                number = index.add(index.mul(part, self.steps), step)
             r, s, channels = index.delinearize(
-                step, [shape.r, shape.s, ceil_div(shape.c, shape.kc)]
+                number, [shape.r, shape.s, ceil_div(shape.c, shape.kc)]
             )
             c0 = index.mul(channels, shape.kc)
             a = tc.SmemTileOp(self.tile).tile
@@ -82,6 +87,11 @@ class Im2col:
             return a, b
 
         return load
+
+
+def gathered(shape: ConvShape) -> ConvShape:
+    """The convolution whose pixels TMA gathers: of whole windows of a row where it can."""
+    return shape.of_windows() if shape.rows_are_windows else shape
 
 
 def im2col_corners(shape: ConvShape) -> list[int]:
@@ -126,13 +136,17 @@ def check_im2col(op: ir.OpView, shape: ConvShape) -> None:
             )
 
 
-def _pixel_map(x: ir.Value, shape: ConvShape, tile: tc.SmemType) -> ir.Value:
-    """The im2col map of the input: tiles of pixels of one tap."""
+def _pixel_map(x: ir.Value, stored: ConvShape, tile: tc.SmemType) -> ir.Value:
+    """The im2col map of the input: tiles of pixels of one tap. Windows of a row overlap."""
     pixels, channels = tile.shape
+    shape = gathered(stored)
     sh, sw = shape.strides
+    across = stored.strides[1] if stored.rows_are_windows else 1
+    row = stored.w * stored.pixel_bytes
     return make_tensor_map(
         x,
         Box([channels, pixels], [1, sw, sh, 1], "im2col", im2col_corners(shape)),
         dims=[shape.channels, shape.w, shape.h, shape.n],
+        strides=[across * stored.pixel_bytes, row, shape.h * row],
         swizzle=tile.swizzle,
     )

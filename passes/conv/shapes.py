@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integers, string, unsigned_operands
-from tcir.dialect.limits import MMA_K_BYTES, SWIZZLE_SPANS
-from tcir.dialect.ops.highlevel import conv_groups
+from tcir.dialect.limits import MMA_K_BYTES, SWIZZLE_SPANS, TMA_STRIDE
+from tcir.dialect.ops.highlevel import conv_groups, k_part
 from tcir.passes.build import index
 from tcir.passes.build.cost import epilogue_bytes
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.index import Index
-from tcir.passes.build.limits import MMA_N, MMA_N_STEP
+from tcir.passes.build.limits import MMA_N, MMA_N_STEP, ceil_div
 from tcir.passes.build.operand_tiles import TiledOperand, k_major, k_step, mn_major
 from tcir.passes.build.tile_kernel import choose_n_tile
+
+_TRANSPOSED_BYTES = 2
+"""Elements that tensor cores of every target multiply with outputs innermost."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,7 @@ class ConvShape:
 
     stored_bytes: of the output; epilogue_reads: of what a ``tc.epilogue`` reads beside the sums
     groups: of C channels of the input, and of the K channels of the sums
+    k_part: elements of R * S * C that a part of the sums has; None: all
     """
 
     n: int
@@ -49,6 +53,7 @@ class ConvShape:
     w_element: ir.Type | None = None
     unsigned: tuple[int, int] = (0, 0)
     groups: int = 1
+    k_part: int | None = None
 
     @staticmethod
     def of(op: ir.OpView) -> ConvShape:
@@ -58,14 +63,14 @@ class ConvShape:
         r, s = extents[:2] if layout == "hwcf" else extents[1:3]
         n, h, w, channels = op.x.type.shape
         groups = conv_groups(op)
-        _, p, q, k = op.out.type.shape
+        p, q, k = op.out.type.shape[-3:]
         top, bottom, left, right = integers(op, "pads")
         sh, sw = integers(op, "strides")
         dh, dw = integers(op, "dilations")
         return ConvShape(
             n, h, w, channels // groups, r, s, p, q, k, (sh, sw), (dh, dw), top, bottom, left,
             right, layout, op.x.type.element_type, *epilogue_bytes(op.out),
-            op.w.type.element_type, unsigned_operands(op), groups,
+            op.w.type.element_type, unsigned_operands(op), groups, k_part(op),
         )  # fmt: skip
 
     @property
@@ -84,6 +89,29 @@ class ConvShape:
         return self.groups * self.c
 
     @property
+    def pixel_bytes(self) -> int:
+        """From one pixel of the input to the next."""
+        return self.channels * self.element_bytes
+
+    @property
+    def rows_are_windows(self) -> bool:
+        """Whether the channels of all taps of a filter row are next to each other in memory, those
+        of neighbouring outputs a stride of tensor maps apart, and those of a tap less than what an
+        mma multiplies."""
+        step, apart = TMA_STRIDE.values[0], self.strides[1] * self.pixel_bytes
+        padded = self.pad_left or self.pad_right
+        contiguous = self.groups == 1 and self.dilations[1] == 1 and not padded
+        filters = self.filter == "hwcf" and self.element_bytes == _TRANSPOSED_BYTES
+        encodable = apart % step == 0 and self.w * self.pixel_bytes % step == 0
+        few = self.s > 1 and self.pixel_bytes < MMA_K_BYTES
+        return contiguous and filters and encodable and few
+
+    def of_windows(self) -> ConvShape:
+        """The same sums with each window of an image row as a pixel: a filter row is one tap."""
+        (sh, _), (dh, _) = self.strides, self.dilations
+        return replace(self, w=self.q, c=self.s * self.c, s=1, strides=(sh, 1), dilations=(dh, 1))
+
+    @property
     def group_k(self) -> int:
         """Output channels that have the same input channels."""
         return self.k // self.groups
@@ -99,6 +127,26 @@ class ConvShape:
             return k_step(self.c, self.element_bytes)
         spans = [s for s in SWIZZLE_SPANS.values() if self.c * self.element_bytes % s == 0]
         return max(spans, default=MMA_K_BYTES) // self.element_bytes
+
+    @property
+    def steps(self) -> int:
+        """Steps of the main loop, over all taps and their channels."""
+        return self.r * self.s * ceil_div(self.c, self.kc)
+
+    @property
+    def parts(self) -> int:
+        """Parts of the sums."""
+        return 1 if self.k_part is None else ceil_div(self.r * self.s * self.c, self.k_part)
+
+    def in_parts(self, parts: int) -> ConvShape:
+        """The same with the steps of the main loop in equal parts, which divide them."""
+        return replace(self, k_part=self.steps // parts * self.kc if parts > 1 else None)
+
+    @property
+    def has_equal_parts(self) -> bool:
+        """Whether each part has as many whole steps."""
+        whole = self.c % self.kc == 0 and self.steps % self.parts == 0
+        return whole and self.k_part == self.in_parts(self.parts).k_part
 
     def choose_n_tile(self, op: ir.OpView, option: int, cta_group: int = 1) -> int:
         """Output channels of a tile: `option`, or for 0 at most 128 for each CTA; of one group."""

@@ -31,7 +31,7 @@ from tcir.passes.build.tile_kernel import (
     store_tile,
     store_tile_lanes,
 )
-from tcir.passes.conv.im2col import Im2col, check_im2col
+from tcir.passes.conv.im2col import Im2col, check_im2col, gathered
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.sources import find_convolutions
 from tcir.passes.conv.wgmma import as_matrix, tile_for_warpgroups
@@ -99,12 +99,12 @@ class TileConvImplicitGemm(Pass):
         target = target_of(module)
         for source in find_convolutions(module, self.name):
             if TARGETS[target].wgmma:
-                check_im2col(source.op, ConvShape.of(source.op))
+                check_im2col(source.op, gathered(ConvShape.of(source.op)))
                 self._check_alone(source.op, target)
                 tile_for_warpgroups(source, self.n_tile, target)
                 continue
             self.check(source.op)
-            shape = ConvShape.of(source.op)
+            shape = gathered(ConvShape.of(source.op))
             n_tile = shape.choose_n_tile(source.op, self.n_tile, self.cta_group)
             _tile(source, shape, n_tile, self.cta_group)
 
@@ -120,7 +120,7 @@ class TileConvImplicitGemm(Pass):
 
     def check(self, op: ir.OpView) -> None:
         """Raises `PassError` when this pass cannot tile `op`, a ``tc.conv2d``."""
-        shape = ConvShape.of(op)
+        shape = gathered(ConvShape.of(op))
         check_im2col(op, shape)
         shape.choose_n_tile(op, self.n_tile, self.cta_group)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tcir.dialect import tc
 from tcir.passes.build.fragments.warpgroup import N_TILES, Tile
 from tcir.passes.build.limits import ceil_div
-from tcir.passes.conv.im2col import check_im2col
+from tcir.passes.conv.im2col import check_im2col, gathered
 from tcir.passes.conv.offset_walk import fastest_walk
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.wgmma import check_product, fastest_tile
@@ -43,10 +43,14 @@ class Candidate:
 def ranked(op: tc.Conv2dOp, option: int, target: str) -> list[Candidate]:
     """The schedules of an op, the fastest first; option: n-tile, 0 chooses. A match failure for
     what wgmma does not multiply, or im2col loads do not gather."""
-    shape = ConvShape.of(op)
+    stored = ConvShape.of(op)
+    shape = gathered(stored)
     check_im2col(op, shape)
     option = check_product(op, shape, option)
-    return candidates(shape, [option] if option else list(N_TILES), TARGETS[target].sms)
+    widths, sms = [option] if option else list(N_TILES), TARGETS[target].sms
+    if stored.rows_are_windows or shape.k_part is not None:
+        return [_implicit_gemm(shape, fastest_tile(shape, widths, sms), sms)]
+    return candidates(shape, widths, sms)
 
 
 def candidates(shape: ConvShape, widths: list[int], sms: int) -> list[Candidate]:
@@ -65,8 +69,8 @@ def candidates(shape: ConvShape, widths: list[int], sms: int) -> list[Candidate]
 
 
 def _implicit_gemm(shape: ConvShape, tile: Tile, sms: int) -> Candidate:
-    pixels, steps = shape.n * shape.p * shape.q, shape.r * shape.s * ceil_div(shape.c, shape.kc)
-    tiles = tile.count(pixels, shape.k)
+    pixels, steps = shape.n * shape.p * shape.q, shape.steps // shape.parts
+    tiles = shape.parts * tile.count(pixels, shape.k)
     pixel = shape.kc * shape.element_bytes
     loaded = tile.rows * pixel + shape.filter_bytes(tile.columns, shape.kc)
     cycles = round(ceil_div(tiles, sms) * tile.cycles(steps))

@@ -18,7 +18,6 @@ from tcir.passes.build.fragments.warpgroup import (
     N_TILES,
     Tile,
     check_width,
-    fastest,
     is_promoted,
     sums_over,
     warpgroup_kernel,
@@ -26,8 +25,9 @@ from tcir.passes.build.fragments.warpgroup import (
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.output_tiles import OutputTiles
 from tcir.passes.build.tile_kernel import Source, argument
-from tcir.passes.conv.im2col import Im2col
+from tcir.passes.conv.im2col import Im2col, gathered
 from tcir.passes.conv.shapes import ConvShape
+from tcir.passes.conv.warpgroup_cost import cycles
 from tcir.target import TARGETS
 
 PIXEL, CHANNEL = [0, 1, 2], 3
@@ -41,26 +41,38 @@ def tile_for_warpgroups(source: Source, option: int, target: str) -> None:
     Its output is a matrix of pixels and channels. A kernel with more tiles than the target has SMs
     is persistent: the loads of the next tile run while this one is stored.
     """
-    op, shape = source.op, ConvShape.of(source.op)
+    op, shape = source.op, gathered(ConvShape.of(source.op))
     tile = choose(op, shape, option, target)
     if source.after is not None:
         check_elements(source.after, f"in a kernel for {target}", "take target sm_100a")
     pixels, sms = shape.n * shape.p * shape.q, TARGETS[target].sms
-    tiles = OutputTiles(ceil_div(pixels, tile.rows), ceil_div(shape.k, tile.columns), None)
+    parts = shape.parts if shape.k_part else None
+    tiles = OutputTiles(ceil_div(pixels, tile.rows), ceil_div(shape.k, tile.columns), parts)
     if tiles.count > sms:
         tiles = replace(tiles, ctas=sms)
     with warpgroup_kernel(source, tiles, target, tile.rows) as arguments:
         product = Im2col.create(op, arguments, tile.columns, rows=tile.rows)
         out = as_matrix(arguments[-1])
         past = ir.StringAttr.get(tails(pixels % tile.rows != 0, shape.k % tile.columns != 0))
-        with tiles.each() as (x, y, _):
+        with tiles.each() as (x, y, part):
             m0, k0 = index.mul(x, tile.rows), index.mul(y, tile.columns)
-            load = product.at(m0, k0)
+            load = product.at(m0, k0, part)
             (total,) = sums_over(op, product.steps, tile, shape.sum_element, load)
-            at = index.values([m0, k0])
+            at = index.values([*([] if part is None else [part]), m0, k0])
             if source.after is not None:
                 total = _epilogue(source.after, arguments, total, at, past)
             tc.StoreFragmentOp(total, out, at, past)
+
+
+def fastest_parts(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> int:
+    """Parts of the sums with which they are there first; option: n-tile, 0 chooses."""
+    sms = TARGETS[target].sms
+
+    def cost(parts: int) -> float:
+        part = shape.in_parts(parts)
+        return cycles(part, choose(op, part, option, target), sms)
+
+    return min((n for n in range(1, shape.steps + 1) if shape.steps % n == 0), key=cost)
 
 
 def choose(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> Tile:
@@ -71,11 +83,9 @@ def choose(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> Tile:
 
 
 def fastest_tile(shape: ConvShape, widths: Iterable[int], sms: int) -> Tile:
-    """The tile of one of these widths that is done first."""
-    pixels = shape.n * shape.p * shape.q
-    steps = shape.r * shape.s * ceil_div(shape.c, shape.kc)
-    tiles = [Tile(rows, each) for rows in MAPS for each in widths]
-    return fastest(pixels, shape.k, steps, sms, tiles)
+    """The tile of one of these widths that is done first; shape: as `gathered`."""
+    tiles = [Tile(rows, each) for each in widths for rows in sorted(MAPS)]
+    return min(tiles, key=lambda tile: cycles(shape, tile, sms))
 
 
 def check_product(op: tc.Conv2dOp, shape: ConvShape, option: int) -> int:
@@ -98,6 +108,13 @@ def check_product(op: tc.Conv2dOp, shape: ConvShape, option: int) -> int:
             "linalg.conv_2d_nhwc_fhwc, or pipeline conv-implicit-gemm for sm_100a",
             SMALLEST_CONV,
         )
+    if shape.k_part is not None and not shape.has_equal_parts:
+        raise match_failure(
+            op,
+            f"expected k_part to be an equal share of the {shape.steps} steps of {shape.kc} "
+            f"channels, got {shape.k_part} (every CTA has as many steps); take split-conv-k",
+            SMALLEST_CONV,
+        )
     if shape.groups > 1:
         option = shape.choose_n_tile(op, option)
     if option:
@@ -106,10 +123,14 @@ def check_product(op: tc.Conv2dOp, shape: ConvShape, option: int) -> int:
 
 
 def as_matrix(tensor: ir.Value) -> ir.Value:
-    """An NHWC memref as rows of pixels."""
-    *image, channels = tensor.type.shape
-    kind = ir.MemRefType.get([prod(image), channels], tensor.type.element_type)
-    return memref.collapse_shape(kind, tensor, [PIXEL, [CHANNEL]])
+    """An NHWC memref as rows of pixels; in parts, as a matrix for each."""
+    *parts, n, h, w, channels = tensor.type.shape
+    kind = ir.MemRefType.get([*parts, n * h * w, channels], tensor.type.element_type)
+    first = len(parts)
+    whole = [[0]] * first
+    return memref.collapse_shape(
+        kind, tensor, [*whole, [first + d for d in PIXEL], [first + CHANNEL]]
+    )
 
 
 def _as_vector(tensor: ir.Value) -> ir.Value:

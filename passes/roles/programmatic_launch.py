@@ -7,13 +7,18 @@ from typing import ClassVar
 
 from tcir._mlir import func, ir
 from tcir.dialect import tc
-from tcir.dialect.attributes import string
+from tcir.dialect.attributes import integer, optional_integer, string
 from tcir.dialect.ops.grid_control import PROGRAMMATIC, accesses_global
 from tcir.dialect.walk import walk
 from tcir.dialect.warp_map import PRODUCER
 from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.kernel_ops import body, find_kernels
+from tcir.passes.build.emit import i64
+from tcir.passes.build.kernel_ops import CTAS_PER_SM, body, find_kernels
 from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.target import DEFAULT_TARGET
+
+_MORE = DEFAULT_TARGET.smem_per_sm // 2
+"""Shared memory of a CTA, without what is reserved for it, of which an SM has no two."""
 
 
 @register_pass
@@ -35,8 +40,9 @@ class ProgrammaticLaunch(Pass):
         }) {kind = "producer", …}
 
     Every role that reads or writes global memory waits first; barriers, tensor memory and roles are
-    set up before. The CTA lets the next launch start once its last load is issued. Preserves every
-    value.
+    set up before. The CTA lets the next launch start once its last load is issued. A kernel that
+    has the SM to itself takes more than half of its shared memory: else two of its CTAs could be
+    put on an SM while the launch before still has others. Preserves every value.
     """
 
     name: ClassVar[str] = "programmatic-launch"
@@ -61,6 +67,8 @@ def _wait(kernel: func.FuncOp) -> None:
                 "front of them: it would wait for the launch before, and the setup with it",
             )
     kernel.attributes[PROGRAMMATIC] = ir.UnitAttr.get()
+    if optional_integer(kernel, CTAS_PER_SM) == 1:
+        kernel.attributes["tc.smem_bytes"] = i64(max(integer(kernel, "tc.smem_bytes"), _MORE))
     for role in roles:
         block = role.body.blocks[0]
         first = next((op for op in block if any(map(accesses_global, walk(op)))), None)

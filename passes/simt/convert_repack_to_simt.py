@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 from typing import ClassVar
 
 from tcir._mlir import arith, func, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer_type, integers
 from tcir.dialect.ops.codes import PACKED_BITS
+from tcir.dialect.ops.repack import zeros_before
 from tcir.passes.build import simt
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
@@ -22,10 +23,11 @@ from tcir.passmanager.pipeline import Pass, register_pass
 @register_pass
 @dataclass(frozen=True)
 class ConvertRepackToSimt(Pass):
-    """Turns every function of one ``tc.repack`` into a kernel, one thread an element, or a byte of
-    packed ones.
+    """Turns every function of one ``tc.repack`` into a kernel, one thread for up to 16 bytes of a
+    row of the result, which it stores at once.
 
     threads: threads per CTA
+    programmatic: the launch may start before the one in front of it has ended, and waits for it
 
     Before::
 
@@ -33,13 +35,14 @@ class ConvertRepackToSimt(Pass):
 
     After (`llvm.func @f_repack0` in ``gpu.module @kernels``)::
 
-        %i = 256 * %ctaid + %tid; if %i < 401408: %out[%i] = inside ? %x[…] : 0
+        %i = 256 * %ctaid + %tid; if %i < 50176: %out[8 * %i …] = [inside ? %x[…] : 0, …]
 
     Preserves every value, bit for bit. Other functions stay as they are.
     """
 
     name: ClassVar[str] = "convert-repack-to-simt"
     threads: int = 256
+    programmatic: bool = False
 
     def run(self, module: ir.Module) -> None:
         if not 32 <= self.threads <= 1024:
@@ -57,14 +60,16 @@ class ConvertRepackToSimt(Pass):
     def _convert(self, module: ir.Module, function: func.FuncOp, op: tc.RepackOp) -> None:
         source, out = (_in_bytes(value.type) for value in (op.source, op.out))
         buffers, order = buffer_numbers(function, 2), launch_order(function)
-        count = prod(out.shape)
+        run = _run(out)
+        count = prod(out.shape) // run
         shape = simt.Shape(
-            (ceil_div(count, self.threads), 1, 1), self.threads, target_of(module), order or 0
-        )
+            (ceil_div(count, self.threads), 1, 1), self.threads, target_of(module), order or 0,
+            self.programmatic,
+        )  # fmt: skip
         with simt.simt_kernel(module, function.name.value, buffers, shape, op.location) as pointers:
             number = simt.add(simt.mul(simt.block_index(0), self.threads), simt.thread_index())
             with _only_if(simt.less(number, count)):
-                _copy(op, source, out, number, *(pointers[n] for n in buffers))
+                _copy(op, source, out, (number, run), *(pointers[n] for n in buffers))
 
 
 def _in_bytes(kind: ir.RankedTensorType) -> ir.RankedTensorType:
@@ -76,48 +81,76 @@ def _in_bytes(kind: ir.RankedTensorType) -> ir.RankedTensorType:
     return ir.RankedTensorType.get(shape, integer_type(8))
 
 
+def _run(out: ir.RankedTensorType) -> int:
+    """Elements of a row of the result that a thread writes: 2, 4, … of up to 16 bytes, or one."""
+    most = simt.ALIGNMENT // tc.element_bytes(out.element_type)
+    return gcd(most, out.shape[-1]) if out.shape else 1
+
+
 def _copy(
     op: tc.RepackOp,
     source: ir.RankedTensorType,
     out: ir.RankedTensorType,
-    number: ir.Value,
+    part: tuple[ir.Value, int],
     read: ir.Value,
     write: ir.Value,
 ) -> None:
-    """Element `number` of the result."""
+    """Part `number` of the result, of `run` elements."""
+    number, run = part
     size = tc.element_bytes(out.element_type)
-    indices = digits(number, list(out.shape))
+    *rows, last = out.shape
+    indices = digits(number, [*rows, last // run])
+    elements = [
+        _element(op, source, out, [*indices[:-1], _behind(indices[-1], run, n)], read)
+        for n in range(run)
+    ]
+    target = simt.at(write, simt.mul(simt.wide(number), run * size))
+    if run == 1:
+        _store(target, elements[0], size)
+    else:
+        simt.store_run(target, elements, size)
+
+
+def _behind(part: ir.Value, run: int, place: int) -> ir.Value:
+    first = simt.mul(part, run) if run > 1 else part
+    return simt.add(first, place) if place else first
+
+
+def _element(
+    op: tc.RepackOp,
+    source: ir.RankedTensorType,
+    out: ir.RankedTensorType,
+    indices: list[ir.Value],
+    read: ir.Value,
+) -> ir.Value:
+    """The element of the result at `indices`, in a register."""
+    size = tc.element_bytes(out.element_type)
     place: ir.Value = simt.constant(0)
     inside: ir.Value | None = None
-    permutation = integers(op, "permutation")
+    permutation, low = integers(op, "permutation"), zeros_before(op)
     for dim, extent in enumerate(source.shape):
         at = permutation.index(dim)
-        place = simt.add(simt.mul(place, extent), indices[at])
+        index = simt.sub(indices[at], low[at]) if low[at] else indices[at]
+        place = simt.add(simt.mul(place, extent), index)
         if out.shape[at] > extent:
-            within = simt.less(indices[at], extent)
+            within = simt.less(index, extent)
             inside = within if inside is None else arith.AndIOp(inside, within).result
-    target = simt.at(write, _byte(number, size))
 
     def load() -> ir.Value:
-        return _load(simt.at(read, _byte(place, size)), size)
+        return _load(simt.at(read, simt.mul(simt.wide(place), size)), size)
 
     if inside is None:
-        _store(target, load(), size)
-        return
+        return load()
     both = scf.IfOp(inside, [integer_type(_REGISTER[size])], has_else=True)
     with ir.InsertionPoint(both.then_block):
         scf.YieldOp([load()])
     with ir.InsertionPoint(both.else_block):
         scf.YieldOp([simt.constant(0, _REGISTER[size])])
-    _store(target, both.results[0], size)
+    return both.results[0]
 
 
 _REGISTER = {1: 32, 2: 16, 4: 32}
 """Bits of the register that holds an element, by element bytes."""
-
-
-def _byte(number: ir.Value, size: int) -> ir.Value:
-    return simt.mul(simt.wide(number), size)
 
 
 def _load(pointer: ir.Value, size: int) -> ir.Value:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-from tcir._mlir import arith, func, ir, scf
+from tcir._mlir import arith, func, ir, llvm, scf
 from tcir.dialect import tc
 from tcir.passes.build import simt
 from tcir.passes.build.diagnostics import match_failure
@@ -24,13 +24,17 @@ from tcir.passes.simt.elements import digits
 from tcir.passmanager.pipeline import Pass, register_pass
 
 THREADS = 256
+RUN = 4
+"""Elements of a thread: 16 bytes of each part."""
+_STORED_IN_RUNS = ("f32", "f16", "bf16", "i32")
 _WHERE = ("of sums in parts", "take split-k=1")
 
 
 @register_pass
 @dataclass(frozen=True)
 class ConvertSumsToSimt(Pass):
-    """Turns every function of one ``tc.sum_parts`` into a kernel, one thread an element.
+    """Turns every function of one ``tc.sum_parts`` into a kernel, one thread four elements of a
+    row, or one where rows are no multiple of four.
 
     Before::
 
@@ -41,13 +45,18 @@ class ConvertSumsToSimt(Pass):
 
     After (`llvm.func @f` in ``gpu.module @kernels``)::
 
-        %i = 256 * %ctaid + %tid; if %i < 2048: %out[%i] = body(%parts[0, %i] + %parts[1, %i] + …)
+        %i = 256 * %ctaid + %tid
+        if %i < 512: %out[4 * %i …] = body(%parts[0, 4 * %i …] + %parts[1, 4 * %i …] + …)
 
-    The threads of a warp read consecutive elements of a part. The body of a ``tc.epilogue`` is
-    cloned onto the sum. Preserves every value, bit for bit. Other functions stay as they are.
+    The threads of a warp read consecutive elements of a part, 16 bytes each. The body of a
+    ``tc.epilogue`` is cloned onto the sum. Preserves every value, bit for bit. Other functions stay
+    as they are.
+
+    programmatic: the launch may start before the one in front of it has ended, and waits for it
     """
 
     name: ClassVar[str] = "convert-sums-to-simt"
+    programmatic: bool = False
 
     def run(self, module: ir.Module) -> None:
         for each in functions_with_body(module):
@@ -64,7 +73,7 @@ class ConvertSumsToSimt(Pass):
                 check_types(ops[0], *_WHERE)
                 if after is not None:
                     check_elements(after, *_WHERE)
-                _Kernel(each, ops[0], after).build(module)
+                _Kernel(each, ops[0], after, self.programmatic).build(module)
                 each.operation.erase()
 
 
@@ -73,43 +82,77 @@ class _Kernel:
     function: func.FuncOp
     op: tc.SumPartsOp
     after: tc.EpilogueOp | None
+    programmatic: bool
 
     def build(self, module: ir.Module) -> None:
         """Appends the kernel to the ``gpu.module``."""
         name, out = self.function.name.value, self.op.out.type
         buffers = buffer_numbers(self.function, len(self.function.type.inputs) + 1)
-        count = prod(out.shape)
+        run = self._run()
+        count = prod(out.shape) // run
         grid = (ceil_div(count, THREADS), 1, 1)
         order = launch_order(self.function) or 0
-        shape = simt.Shape(grid, THREADS, target_of(module), order)
+        shape = simt.Shape(grid, THREADS, target_of(module), order, self.programmatic)
         with simt.simt_kernel(module, name, buffers, shape, self.op.location) as pointers:
             inputs = [pointers[n] for n in buffers[:-1]]
             number = simt.add(simt.mul(simt.block_index(0), THREADS), simt.thread_index())
             inside = scf.IfOp(simt.less(number, count))
             with ir.InsertionPoint(inside.then_block):
-                value = self._element(inputs, number, count)
-                last = self.after or self.op
-                store(pointers[buffers[-1]], simt.wide(number), value, last.out.type.element_type)
+                values = self._elements(inputs, number, run)
+                last = (self.after or self.op).out.type.element_type
+                place = simt.mul(simt.wide(number), run)
+                if run == 1:
+                    store(pointers[buffers[-1]], place, values[0], last)
+                else:
+                    simt.store_run(simt.at(pointers[buffers[-1]], byte(place, last)), values)
                 scf.YieldOp([])
 
-    def _element(self, inputs: list[ir.Value], number: ir.Value, count: int) -> ir.Value:
-        """Element `number` of the result."""
-        parts = self.op.parts.type
+    def _run(self) -> int:
+        """Elements of a thread."""
+        kind = (self.after or self.op).out.type
+        whole = bool(kind.shape) and kind.shape[-1] % RUN == 0
+        return RUN if whole and str(kind.element_type) in _STORED_IN_RUNS else 1
+
+    def _elements(self, inputs: list[ir.Value], number: ir.Value, run: int) -> list[ir.Value]:
+        """Those of the result that the thread makes."""
+        *rows, last = self.op.out.type.shape or [1]
+        at = digits(number, [*rows, last // run])
+        column = simt.mul(at[-1], run) if run > 1 else at[-1]
+        totals = self._totals(inputs, number, run)
+        if self.after is None:
+            return totals
+        return [
+            number_at(
+                self.after,
+                lambda value: self._argument(inputs, value),
+                [*at[: len(rows)], simt.add(column, n) if n else column],
+                total,
+            )
+            for n, total in enumerate(totals)
+        ]
+
+    def _totals(self, inputs: list[ir.Value], number: ir.Value, run: int) -> list[ir.Value]:
+        """The sums of those elements, rounded."""
+        parts, element = self.op.parts.type, self.op.out.type.element_type
         first = self._argument(inputs, self.op.parts)
+        kind = parts.element_type if run == 1 else ir.VectorType.get([run], parts.element_type)
+        start = simt.mul(simt.wide(number), run)
         total: ir.Value | None = None
         for part in range(parts.shape[0]):
-            place = simt.add(simt.wide(number), part * count) if part else simt.wide(number)
-            each = simt.load(simt.at(first, byte(place, parts.element_type)), parts.element_type)
-            add = arith.addf if isinstance(each.type, ir.FloatType) else arith.addi
+            place = simt.add(start, part * prod(parts.shape[1:])) if part else start
+            at = simt.at(first, byte(place, parts.element_type))
+            each = simt.load(at, kind) if run == 1 else llvm.load(kind, at, alignment=4 * run)
+            add = arith.addf if str(parts.element_type) == "f32" else arith.addi
             total = each if total is None else add(total, each)
         assert total is not None
-        element = self.op.out.type.element_type
-        if total.type != element:
-            total = arith.truncf(element, total)
-        if self.after is None:
-            return total
-        at = digits(number, list(self.after.out.type.shape))
-        return number_at(self.after, lambda value: self._argument(inputs, value), at, total)
+        sums = (
+            [total]
+            if run == 1
+            else [llvm.extractelement(total, simt.constant(n)) for n in range(run)]
+        )
+        if parts.element_type == element:
+            return sums
+        return [arith.truncf(element, each) for each in sums]
 
     def _argument(self, inputs: list[ir.Value], value: ir.Value) -> ir.Value:
         return inputs[ir.BlockArgument(value).arg_number]

@@ -16,6 +16,7 @@ from tcir.passes.raising.split_layers import SplitLayers
 from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
 from tcir.passes.simt.convert_quantise_to_simt import ConvertQuantiseToSimt
 from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
+from tcir.passes.simt.convert_sums_to_simt import ConvertSumsToSimt
 from tcir.passmanager.pipeline import Pass
 
 FORMS = (
@@ -47,8 +48,12 @@ class ConvOptions:
     stages: int = 0
 
 
-def raise_convolution() -> list[Pass]:
-    """From linalg to ``tc.conv2d`` that TMA can encode, and its ``tc.epilogue``."""
+def raise_convolution(*rewrites: Pass, programmatic: bool = False) -> list[Pass]:
+    """From linalg to ``tc.conv2d`` that TMA can encode, and its ``tc.epilogue``.
+
+    rewrites: of the ``tc.conv2d``, one of which may leave its sums in parts
+    programmatic: of the launches beside the convolution's, see `tile_to_llvm`
+    """
     return [
         FoldEmpty(),
         ConstantsToArguments(),
@@ -57,9 +62,11 @@ def raise_convolution() -> list[Pass]:
         SplitLayers(),
         FuseEpilogue(),
         RaiseToTc(),
+        *rewrites,
         SplitLaunches(quantise_apart=True),
         FoldConstantLaunches(),
-        ConvertRepackToSimt(),
+        ConvertRepackToSimt(programmatic=programmatic),
+        *([ConvertSumsToSimt(programmatic=programmatic)] if rewrites else []),
         ConvertLinalgToSimt(),
         ConvertQuantiseToSimt(),
     ]

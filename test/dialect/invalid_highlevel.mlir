@@ -65,6 +65,71 @@ func.func @f(%x: tensor<1x8x8x16xf16>, %w: tensor<24x16x3x3xf16>) {
 
 // -----
 
+// 144 elements are three parts of at most 64.
+// legal: tc.conv2d/k-part
+func.func @f(%x: tensor<1x8x8x16xf16>, %w: tensor<3x3x16x24xf16>) {
+  %y = "tc.conv2d"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>,
+      pads = array<i64: 1, 1, 1, 1>, filter = "hwcf", k_part = 64 : i64}
+      : (tensor<1x8x8x16xf16>, tensor<3x3x16x24xf16>) -> tensor<3x1x8x8x24xf32>
+  return
+}
+
+// -----
+
+// illegal: tc.conv2d/k-part
+func.func @f(%x: tensor<1x8x8x16xf16>, %w: tensor<3x3x16x24xf16>) {
+  // expected-error @+1 {{tc.conv2d: k_part must be an integer of at least 1, or left out, got 0 : i64}}
+  %y = "tc.conv2d"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>,
+      pads = array<i64: 1, 1, 1, 1>, filter = "hwcf", k_part = 0 : i64}
+      : (tensor<1x8x8x16xf16>, tensor<3x3x16x24xf16>) -> tensor<3x1x8x8x24xf32>
+  return
+}
+
+// -----
+
+// legal: tc.conv2d/part-type
+func.func @f(%x: tensor<1x8x8x16xi8>, %w: tensor<3x3x16x24xi8>) {
+  %y = "tc.conv2d"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>,
+      pads = array<i64: 1, 1, 1, 1>, filter = "hwcf", k_part = 48 : i64}
+      : (tensor<1x8x8x16xi8>, tensor<3x3x16x24xi8>) -> tensor<3x1x8x8x24xi32>
+  return
+}
+
+// -----
+
+// illegal: tc.conv2d/part-type
+func.func @f(%x: tensor<1x8x8x16xf16>, %w: tensor<3x3x16x24xf16>) {
+  // expected-error @+1 {{tc.conv2d: out must be of f32 or i32 with k_part, got f16: parts are rounded after they are summed}}
+  %y = "tc.conv2d"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>,
+      pads = array<i64: 1, 1, 1, 1>, filter = "hwcf", k_part = 48 : i64}
+      : (tensor<1x8x8x16xf16>, tensor<3x3x16x24xf16>) -> tensor<3x1x8x8x24xf16>
+  return
+}
+
+// -----
+
+// illegal: tc.conv2d/rank
+func.func @f(%x: tensor<1x8x8x16xf16>, %w: tensor<3x3x16x24xf16>) {
+  // expected-error @+1 {{tc.conv2d: x [n,h,w,c], w and out [n,p,q,k] must have rank 4 (out one more with k_part), got 4, 4, 4}}
+  %y = "tc.conv2d"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>,
+      pads = array<i64: 1, 1, 1, 1>, filter = "hwcf", k_part = 48 : i64}
+      : (tensor<1x8x8x16xf16>, tensor<3x3x16x24xf16>) -> tensor<1x8x8x24xf32>
+  return
+}
+
+// -----
+
+// illegal: tc.conv2d/out-shape
+func.func @f(%x: tensor<1x8x8x16xf16>, %w: tensor<3x3x16x24xf16>) {
+  // expected-error @+1 {{tc.conv2d: out must be [3, 1, 8, 8, 24] for these operands, got [2, 1, 8, 8, 24]}}
+  %y = "tc.conv2d"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>,
+      pads = array<i64: 1, 1, 1, 1>, filter = "hwcf", k_part = 48 : i64}
+      : (tensor<1x8x8x16xf16>, tensor<3x3x16x24xf16>) -> tensor<2x1x8x8x24xf32>
+  return
+}
+
+// -----
+
 // legal: tc.conv2d/rank
 func.func @f(%x: tensor<1x8x8x16xf16>, %w: tensor<3x3x16x24xf16>) {
   %y = "tc.conv2d"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>,
@@ -77,7 +142,7 @@ func.func @f(%x: tensor<1x8x8x16xf16>, %w: tensor<3x3x16x24xf16>) {
 
 // illegal: tc.conv2d/rank
 func.func @f(%x: tensor<1x8x8x16xf16>, %w: tensor<3x3x16x24xf16>) {
-  // expected-error @+1 {{tc.conv2d: x [n,h,w,c], w and out [n,p,q,k] must have rank 4, got 4, 4, 3}}
+  // expected-error @+1 {{tc.conv2d: x [n,h,w,c], w and out [n,p,q,k] must have rank 4 (out one more with k_part), got 4, 4, 3}}
   %y = "tc.conv2d"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>,
       pads = array<i64: 1, 1, 1, 1>, filter = "hwcf"}
       : (tensor<1x8x8x16xf16>, tensor<3x3x16x24xf16>) -> tensor<8x8x24xf32>

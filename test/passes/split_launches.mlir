@@ -13,7 +13,7 @@
 // SIMT: func.func @conv(
 // SIMT: gpu.module @kernels
 // SIMT: llvm.func @conv_repack0(%{{.*}}: !llvm.ptr<1>{{.*}}, %{{.*}}: !llvm.ptr<1>
-// SIMT-SAME: tc.grid = array<i64: 9, 1, 1>
+// SIMT-SAME: tc.grid = array<i64: 2, 1, 1>
 // SIMT-SAME: tc.order = 0 : i64
 // SIMT: llvm.func @conv_repack1
 func.func @conv(%x: tensor<1x7x10x3xf16>, %w: tensor<2x3x3x16xf16>) -> tensor<1x6x8x16xf32> {

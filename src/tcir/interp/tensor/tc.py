@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integers, string, unsigned_operands
 from tcir.dialect.ops.highlevel import conv_groups, k_part, out_layout
+from tcir.dialect.ops.repack import zeros_before
 from tcir.errors import IncompleteError
 from tcir.interp.tensor.arith import convert
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
@@ -30,6 +31,17 @@ def _choice(op: ir.OpView, name: str, allowed: tuple[str, ...]) -> str:
     return value
 
 
+def _taps(filters: tuple[int, ...], part: int | None) -> Iterator[tuple[int, int, int, slice]]:
+    """Parts of the sums, and the taps and channels of each, in their order; filters: r, s, c."""
+    r, s, c = filters
+    each = part or r * s * c
+    for tap in range(r * s):
+        first, end = tap * c, (tap + 1) * c
+        for number in range(first // each, -(-end // each)):
+            low, high = max(first, number * each), min(end, (number + 1) * each)
+            yield number, *divmod(tap, s), slice(low - first, high - first)
+
+
 @evaluate(tc.Conv2dOp)
 def tc_conv2d(_: Interpreter, op: tc.Conv2dOp, x: Array, w: Array) -> Sequence[Array]:
     (sh, sw), (dh, dw) = integers(op, "strides"), integers(op, "dilations")
@@ -45,18 +57,18 @@ def tc_conv2d(_: Interpreter, op: tc.Conv2dOp, x: Array, w: Array) -> Sequence[A
             for v, plain in zip((x, w), unsigned_operands(op), strict=True)
         )
     padded = np.pad(x.astype(wide), ((0, 0), (top, bottom), (left, right), (0, 0)))
-    n, p, q, k = shape_of(type_)
+    *parts, n, p, q, k = shape_of(type_)
     groups = conv_groups(op)
     images = np.split(padded, groups, axis=-1)
     filters = np.split(w.astype(wide), groups, axis=-1)
-    total = np.zeros((n, p, q, k), wide)
+    total = np.zeros((*(parts or [1]), n, p, q, k), wide)
     sums = np.split(total, groups, axis=-1)
-    for r in range(w.shape[0]):
-        for s in range(w.shape[1]):
-            rows = slice(r * dh, r * dh + (p - 1) * sh + 1, sh)
-            columns = slice(s * dw, s * dw + (q - 1) * sw + 1, sw)
-            for g in range(groups):
-                sums[g] += images[g][:, rows, columns, :] @ filters[g][r, s]
+    for part, r, s, c in _taps(w.shape[:3], k_part(op)):
+        rows = slice(r * dh, r * dh + (p - 1) * sh + 1, sh)
+        columns = slice(s * dw, s * dw + (q - 1) * sw + 1, sw)
+        for g in range(groups):
+            sums[g][part] += images[g][:, rows, columns, c] @ filters[g][r, s, c]
+    total = total if parts else total[0]
     return [total.astype(np.int32) if wide is np.int64 else _rounded(total, type_)]
 
 
@@ -96,7 +108,8 @@ def tc_sum_parts(_: Interpreter, op: tc.SumPartsOp, parts: Array) -> Sequence[Ar
 def tc_repack(_: Interpreter, op: tc.RepackOp, source: Array) -> Sequence[Array]:
     moved = source.transpose(integers(op, "permutation"))
     out = np.zeros(shape_of(op.operation.results[0].type), source.dtype)
-    out[tuple(map(slice, moved.shape))] = moved
+    places = zip(zeros_before(op), moved.shape, strict=True)
+    out[tuple(slice(low, low + extent) for low, extent in places)] = moved
     return [out]
 
 

@@ -1,0 +1,112 @@
+"""split-conv-k: the sums of a convolution in parts, which several CTAs compute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.ops.highlevel import k_part
+from tcir.errors import InputError
+from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
+from tcir.passes.build.emit import i64
+from tcir.passes.build.gpu_module import target_of
+from tcir.passes.build.tensor_functions import tensor_ops
+from tcir.passes.build.tile_kernel import needs_columns
+from tcir.passes.conv.im2col import gathered
+from tcir.passes.conv.shapes import ConvShape
+from tcir.passes.conv.wgmma import fastest_parts
+from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.passmanager.remarks import remark
+from tcir.target import TARGETS
+
+
+@register_pass
+@dataclass(frozen=True)
+class SplitConvK(Pass):
+    """Divides the taps and channels of a ``tc.conv2d`` into equal ranges of steps, and sums up the
+    partial results.
+
+    splits: ranges; 1: none; 0: as many as are fastest, of targets with wgmma
+    n_tile: output channels per CTA, for that choice; 0: any
+
+    Before::
+
+        %y = "tc.conv2d"(%x, %w) {…}
+            : (tensor<8x7x7x512xf16>, tensor<3x3x512x512xf16>) -> tensor<8x7x7x512xf16>
+
+    After::
+
+        %p = "tc.conv2d"(%x, %w) {…, k_part = 576} : (…) -> tensor<8x8x7x7x512xf32>
+        %y = "tc.sum_parts"(%p) : (tensor<8x8x7x7x512xf32>) -> tensor<8x7x7x512xf16>
+
+    The parts are a workspace between two kernels, and summed in their order: the result does not
+    depend on timing. A ``tc.epilogue`` follows the sum. Preserves the value of every element up to
+    the order of the sums.
+    """
+
+    name: ClassVar[str] = "split-conv-k"
+    splits: int = 0
+    n_tile: int = 0
+
+    def __post_init__(self) -> None:
+        if self.splits < 0:
+            raise InputError(
+                f"expected split-k of at least 1, or 0 to choose, got {self.splits}; smallest "
+                "accepted: split-k=1"
+            )
+
+    def run(self, module: ir.Module) -> None:
+        for op in tensor_ops(module):
+            if isinstance(op, tc.Conv2dOp) and k_part(op) is None:
+                splits = self._splits(op, target_of(module))
+                if splits > 1:
+                    _split(op, splits)
+
+    def _splits(self, op: tc.Conv2dOp, target: str) -> int:
+        """Parts of this convolution."""
+        shape, wgmma = gathered(ConvShape.of(op)), TARGETS[target].wgmma
+        reason = ""
+        if not wgmma:
+            reason = f"for {target} (its schedules sum up whole tiles in tensor memory)"
+        elif needs_columns(op.out):
+            reason = "with a gated result (the kernel that sums up has an element a thread)"
+        elif shape.c % shape.kc:
+            reason = f"of {shape.c} channels (a step has {shape.kc}, of one tap)"
+        if self.splits == 0:
+            return 1 if reason else fastest_parts(op, shape, self.n_tile, target)
+        if self.splits > 1 and not reason and shape.steps % self.splits:
+            whole = [n for n in range(2, shape.steps + 1) if shape.steps % n == 0]
+            reason = (
+                f"or one of {', '.join(map(str, whole))} (parts of the {shape.steps} steps are "
+                "equal)"
+            )
+        if self.splits > 1 and reason:
+            raise match_failure(
+                op, f"expected split-k=1 {reason}, got {self.splits}; leave it out", SMALLEST_CONV
+            )
+        return self.splits
+
+
+def _split(op: tc.Conv2dOp, splits: int) -> None:
+    shape, out = gathered(ConvShape.of(op)), op.out.type
+    steps = shape.steps // splits
+    element = out.element_type if str(out.element_type) == "i32" else ir.F32Type.get()
+    kind = ir.RankedTensorType.get([splits, *out.shape], element)
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    with ir.InsertionPoint(op), op.location:
+        product = ir.Operation.create(
+            op.operation.name,
+            [kind],
+            list(op.operands),
+            {**attributes, "k_part": i64(steps * shape.kc)},
+        )
+        op.out.replace_all_uses_with(tc.SumPartsOp(product.result, out).out)
+    op.operation.erase()
+    remark(
+        product.opview,
+        f"taps and channels in {splits} parts of {steps} steps each: {splits} times the tiles, and "
+        f"a workspace of {4 * splits * prod(out.shape)} bytes, written and read once",
+    )

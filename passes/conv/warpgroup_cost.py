@@ -1,0 +1,43 @@
+"""How long `conv-implicit-gemm` takes on warpgroups: cycles of the SM that has most tiles.
+
+The constants are those with which the fastest of 180 tiles and splits of ResNet-50's convolutions
+are found, whose times an H200 gave (docs/conv-sm90a.md).
+"""
+
+from __future__ import annotations
+
+from tcir.dialect.limits import WGMMA_M
+from tcir.passes.build.fragments.warpgroup import Tile
+from tcir.passes.build.limits import ceil_div
+from tcir.passes.conv.shapes import ConvShape
+
+WIDE = 128
+"""Bytes of a row of a tile in a full step."""
+PIXEL, FILTER = 3.0, 2.15
+"""Cycles for a row of `WIDE` bytes that TMA brings in im2col mode, and in tiled mode."""
+STEP = 310
+"""The least cycles of a step: from a full barrier to the next."""
+TILE, STORED = 1200, {2 * WGMMA_M: 24, WGMMA_M: 21}
+"""Cycles that a tile takes beside its steps; elements of it that are stored in one, by its rows."""
+SUMMING, SUMMED_BYTES = 3000, 1300
+"""Cycles that the launch which sums up parts takes; bytes of parts that it reads in one."""
+
+
+def cycles(shape: ConvShape, tile: Tile, sms: int) -> float:
+    """Of the sums of `shape` (as `gathered`) in tiles like this, and of their parts' sum.
+
+    The loads of a CTA's next tile go on while one is multiplied and stored.
+    """
+    pixels, parts = shape.n * shape.p * shape.q, shape.parts
+    rounds = ceil_div(parts * tile.count(pixels, shape.k), sms)
+    share = shape.kc * shape.element_bytes / WIDE
+    steps = shape.steps // parts
+    filters = shape.filter_bytes(tile.columns, shape.kc) / WIDE / share
+    loading = share * (PIXEL * tile.rows + FILTER * filters)
+    multiplying = share * 2 * tile.columns * tile.rows / WGMMA_M
+    storing = tile.rows * tile.columns / STORED[tile.rows]
+    used = steps * max(multiplying, STEP) + TILE + storing
+    total = rounds * max(steps * max(loading, multiplying), used) + storing
+    if parts > 1:
+        total += SUMMING + 4 * parts * pixels * shape.k / SUMMED_BYTES
+    return total
