@@ -122,8 +122,8 @@ class Assumptions:
         "start?",
         ("address", "start"),
         "PTX ISA 9.7.16.10.6 swizzles addresses, and the base offset of 9.7.16.4.1 speaks of where "
-        "the pattern starts, not the matrix; published kernels move a start along K only; wgmma of an H200 "
-        "goes by the address (docs/hopper.md)",
+        "the pattern starts, not the matrix; published kernels move a start along K only; wgmma of "
+        "an H200 goes by the address (docs/hopper.md)",
         "tcgen05.cp.4x256b from a row that is not a multiple of 8 (conv-shift-reuse, "
         "halo-load=w128)",
     )
