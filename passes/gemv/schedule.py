@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tcir._mlir import ir
 from tcir.dialect.limits import TMEM_LANES
+from tcir.dialect.ops.block_scaled import BLOCK_BYTES
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.scaled_shape import ScaledShape, Stage
@@ -15,6 +16,9 @@ SCHEDULES = ("auto", "single", "split-k", "stream-k")
 
 FAIR = 1.05
 """Ratio of largest to mean share of an SM that the default accepts at once."""
+
+SUM_BYTES = 4
+"""Of an f32."""
 
 MOST_SPLITS = 8
 """Parts per tile considered by default: each costs a partial result of 128 rows."""
@@ -30,6 +34,15 @@ class Schedule:
     name: str
     stage: Stage
     ranges: Ranges
+
+    @property
+    def traffic(self) -> float:
+        """Bytes of the SM that has the most, times their number, and of partial results, written
+        and read."""
+        stage = TMEM_LANES * self.stage.row_bytes + BLOCK_BYTES * self.stage.scale_blocks
+        parts = 0 if self.ranges.whole else self.ranges.segments
+        partial = TMEM_LANES * SUM_BYTES * self.stage.shape.n
+        return self.ranges.balance() * self.ranges.total * stage + 2 * parts * partial
 
 
 def row_bytes(shape: ScaledShape) -> list[int]:
@@ -63,9 +76,9 @@ def stream(shape: ScaledShape, width: int) -> Schedule:
 def choose(op: ir.OpView, shape: ScaledShape, schedule: str, splits: int) -> Schedule:
     """The schedule selected by the options.
 
-    ``auto``: `single` if there are fewer than two stages per SM; else the first of `single`,
-    `split-k` in 2 to 8 parts, and `stream-k` from the widest stage to the narrowest, whose largest
-    share of an SM is at most 1.05 times the mean; else the one with the smallest.
+    ``auto``: `single` if there are fewer than two stages per SM, or if the largest share of an SM
+    is at most 1.05 times the mean; else, of `split-k` in 2 to 8 parts and the `stream-k` with the
+    widest stage that are as even, the one with the least traffic; if none is, the most even.
     """
     if schedule not in SCHEDULES:
         raise match_failure(
@@ -99,5 +112,9 @@ def choose(op: ir.OpView, shape: ScaledShape, schedule: str, splits: int) -> Sch
             f"CTA with schedule=stream-k, got {one.ranges.tiles} tiles of {most} stages (each has "
             "its own columns of tensor memory until it is stored); take schedule=single",
         )
-    fair = (candidate for candidate in candidates if candidate.ranges.balance() <= FAIR)
-    return next(fair, None) or min(candidates, key=lambda c: c.ranges.balance())
+    fair = [candidate for candidate in candidates if candidate.ranges.balance() <= FAIR]
+    if not fair:
+        return min(candidates, key=lambda c: c.ranges.balance())
+    widest = next((each for each in fair if each.name == "stream-k"), None)
+    cut = [each for each in fair if each.name == "split-k" or each is widest]
+    return one if one in fair else min(cut, key=lambda each: each.traffic)
