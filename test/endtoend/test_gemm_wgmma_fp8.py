@@ -15,6 +15,11 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import constant_of
 from tcir.machine.numerics.types import MmaTypes
 from tcir.machine.numerics.wgmma import Product, wgmma_product
+from tcir.program.factors import contraction_of
+from tcir.program.inputs import make_inputs
+from tcir.program.signature import signature_of
+from tcir.program.source import load_module, mlir_context
+from tcir.session.session import set_target
 
 from .epilogue_cases import CASES as EPILOGUES
 from .epilogue_cases import gelu
@@ -110,6 +115,26 @@ def test_epilogues(name: str) -> None:
 def test_gelu_in_the_epilogue(inner: str) -> None:
     case = replace(gelu(inner), element=E4M3, m=40, n=24, k=144)
     tcir.validate(case.linalg(), "gemm", target=TARGET).check()
+
+
+def _bits(values: np.ndarray) -> np.ndarray:
+    """That numbers need, from their highest to their lowest one."""
+    fractions, _ = np.frexp(values[np.isfinite(values) & (values != 0)])
+    whole = np.abs(fractions * 2.0**53).astype(np.int64)
+    return 53 - np.log2(whole & -whole)
+
+
+def test_drawn_partial_sums_fit_14_bits_and_whole_sums_do_not() -> None:
+    with mlir_context() as context:
+        module = load_module(program(136, 72, 1024, E4M3, "mk", "nk"), context)
+        set_target(module, TARGET)
+        signature = signature_of(module)
+        contraction = contraction_of(module, signature)
+    a, b = make_inputs(signature.inputs[:2], 0, "integers", contraction)
+    a, b = a.astype(float), b.astype(float)
+    partial = [a[:, k : k + 128] @ b[:, k : k + 128].T for k in range(0, 1024, 128)]
+    assert _bits(np.stack(partial)).max() <= 14
+    assert (_bits(a @ b.T) > 14).mean() > 0.05
 
 
 # --- breaks ------------------------------------------------------------------------------------

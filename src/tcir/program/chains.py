@@ -28,7 +28,7 @@ from tcir.program.factors import (
 )
 from tcir.program.programs import find_program
 from tcir.program.signature import Signature
-from tcir.program.spans import EXACT_BITS, TF32_BITS
+from tcir.program.spans import EXACT_BITS, PROMOTED_BITS, PROMOTED_PRODUCTS, TF32_BITS
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
@@ -176,7 +176,11 @@ class _Analysis:
         sums = [factor for factor in contraction.factors if factor.argument < 0]
         if not all(map(self._multiply, sums, made)):
             return False
-        self._limit(EXACT_BITS, len(self.ops) - 1)
+        bits = EXACT_BITS
+        if contraction.promoted:  # of all products, more than those of a partial sum
+            more = (contraction.products - 1).bit_length() - (PROMOTED_PRODUCTS - 1).bit_length()
+            bits = min(bits, PROMOTED_BITS + max(0, more))
+        self._limit(bits, len(self.ops) - 1)
         return True
 
     def _multiply(self, sums: Factor, made: _Made) -> bool:
