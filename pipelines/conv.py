@@ -15,7 +15,9 @@ def build(options: ConvOptions) -> Pipeline:
     """The passes."""
     return Pipeline(
         [
-            *raise_convolution(FoldFilterRows(wgmma=True), SplitConvK(n_tile=options.n_tile)),
+            *raise_convolution(
+                FoldFilterRows(wgmma=True), SplitConvK(n_tile=options.n_tile, shifted=True)
+            ),
             TileConv(n_tile=options.n_tile),
             *tile_to_llvm(options.stages),
         ]

@@ -26,7 +26,7 @@ def build(options: LayersOptions) -> Pipeline:
     """The passes of gemm, and before its tiling that of the convolutions."""
     passes = gemm.build(gemm.GemmOptions(stages=options.stages))
     passes = passes.insert(FoldFilterRows(wgmma=True), after="raise-to-tc")
-    passes = passes.insert(SplitConvK(), before="split-launches")
+    passes = passes.insert(SplitConvK(shifted=True), before="split-launches")
     return passes.insert(TileConv(others=True), before="tile-gemm")
 
 

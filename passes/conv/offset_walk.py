@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 from tcir.dialect.limits import (
+    MMA_K_BYTES,
     SMEM_BYTES,
     SMEM_TILE_ALIGNMENT,
     SWIZZLE_ATOM_ROWS,
@@ -16,16 +18,15 @@ from tcir.dialect.limits import (
     TMA_PIXELS,
     WGMMA_M,
 )
-from tcir.passes.build.fragments.warpgroup import MAPS, PORT_BYTES, START, STORED
+from tcir.passes.build.fragments.warpgroup import MAPS, Tile
 from tcir.passes.build.limits import BARRIER_BYTES, ceil_div, round_up
 from tcir.passes.conv.im2col import RANK
 from tcir.passes.conv.offset_plan import Axis
 from tcir.passes.conv.shapes import ConvShape
+from tcir.passes.conv.warpgroup_cost import FILTER, LATENCY, PIXEL, WAIT, of_rounds
 
 MOST_STAGES = 8
 """Slots that `multi-buffer` makes at most."""
-LATENCY = 700
-"""Cycles from a slot that is free to the first bytes of its load."""
 SHARED_BYTES = 128
 """That an SM's tensor cores read of shared memory in a cycle."""
 
@@ -146,20 +147,21 @@ class OffsetWalk:
             and self.stages > 0
         )
 
-    def cycles(self, sms: int) -> int:
+    def cycles(self, sms: int) -> float:
         """Modelled, of the SM that has most tiles. A step takes the longest of its products, its
-        loads, and the round of a slot: load, latency and product, shared by all slots."""
-        width = self.columns
-        pixel = self.shape.kc * self.shape.element_bytes
-        operands = (WGMMA_M + width) * 32 / SHARED_BYTES
-        instructions = len(self.taps) * pixel // 32 * self.rows // WGMMA_M
-        multiplying = instructions * max(width / 2, operands)
-        loading = self.loaded / PORT_BYTES
-        rounds = (LATENCY + loading + multiplying) / min(self.stages, self.steps)
-        step = max(multiplying, loading, rounds if self.steps > 1 else 0)
-        tile = START + self.rows * width / STORED + self.steps * step
-        m, n = self.tiles
-        return round(ceil_div(m * n, sms) * tile)
+        loads (rows, of 128 bytes or fewer), and the round of a slot: load, latency and products,
+        shared by all slots."""
+        shape, taps, m = self.shape, len(self.taps), WGMMA_M
+        rows = taps * shape.filter_tile(self.columns, shape.kc).rows
+        loading = PIXEL * len(self.classes) * self.positions + FILTER * rows
+        slices = taps * shape.kc * shape.element_bytes // MMA_K_BYTES
+        reading = (m + self.columns) * MMA_K_BYTES / SHARED_BYTES
+        multiplying = slices * self.rows // m * max(self.columns / 2, reading) + WAIT
+        rounds = ceil_div(prod(self.tiles), sms)
+        if rounds * self.steps > 1:
+            turn = LATENCY + loading + multiplying
+            loading = max(loading, turn / min(self.stages, rounds * self.steps))
+        return of_rounds(rounds, Tile(self.rows, self.columns), self.steps, loading, multiplying)
 
 
 def fastest_walk(shape: ConvShape, widths: Iterable[int], sms: int) -> OffsetWalk | None:

@@ -32,6 +32,14 @@ def choose_walk(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> 
     """The tile that is done first, of output channels of one group; a match failure for what wgmma
     does not multiply, or no tile holds."""
     check_im2col(op, shape)
+    if shape.k_part is not None or shape.rows_are_windows:
+        raise match_failure(
+            op,
+            "expected whole sums of pixels as they are stored, got parts of them or filter rows at "
+            "once (a step has all taps of a tile); take tile-conv-implicit-gemm, or leave out "
+            "split-conv-k and fold-filter-rows",
+            SMALLEST_CONV,
+        )
     option = check_product(op, shape, option)
     found = fastest_walk(shape, [option] if option else N_TILES, TARGETS[target].sms)
     if found is None:

@@ -176,7 +176,10 @@ class ConvShape:
         extents = {"mn": self.k, "k": self.c, "s": self.s, "r": self.r}
         return TiledOperand.create(w, order, extents, n_tile, kc)
 
+    def filter_tile(self, n_tile: int, kc: int) -> tc.SmemType:
+        """Type of that operand's tile."""
+        return (mn_major if self.filter == "hwcf" else k_major)(n_tile, kc, self.element)
+
     def filter_bytes(self, n_tile: int, kc: int) -> int:
         """Shared memory of that operand's tile."""
-        kind = mn_major if self.filter == "hwcf" else k_major
-        return int(kind(n_tile, kc, self.element).nbytes)
+        return int(self.filter_tile(n_tile, kc).nbytes)

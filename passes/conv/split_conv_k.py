@@ -12,12 +12,15 @@ from tcir.dialect.ops.highlevel import k_part
 from tcir.errors import InputError
 from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.build.emit import i64
+from tcir.passes.build.fragments.warpgroup import N_TILES
 from tcir.passes.build.gpu_module import target_of
 from tcir.passes.build.tensor_functions import tensor_ops
 from tcir.passes.build.tile_kernel import needs_columns
 from tcir.passes.conv.im2col import gathered
+from tcir.passes.conv.offset_walk import fastest_walk
 from tcir.passes.conv.shapes import ConvShape
-from tcir.passes.conv.wgmma import fastest_parts
+from tcir.passes.conv.warpgroup_cost import cycles
+from tcir.passes.conv.wgmma import check_product, choose, fastest_parts
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 from tcir.target import TARGETS
@@ -31,6 +34,7 @@ class SplitConvK(Pass):
 
     splits: ranges; 1: none; 0: as many as are fastest, of targets with wgmma
     n_tile: output channels per CTA, for that choice; 0: any
+    shifted: whether conv-smem-offset may follow: then there are no parts where it is faster
 
     Before::
 
@@ -50,6 +54,7 @@ class SplitConvK(Pass):
     name: ClassVar[str] = "split-conv-k"
     splits: int = 0
     n_tile: int = 0
+    shifted: bool = False
 
     def __post_init__(self) -> None:
         if self.splits < 0:
@@ -76,7 +81,8 @@ class SplitConvK(Pass):
         elif shape.c % shape.kc:
             reason = f"of {shape.c} channels (a step has {shape.kc}, of one tap)"
         if self.splits == 0:
-            return 1 if reason else fastest_parts(op, shape, self.n_tile, target)
+            parts = 1 if reason else fastest_parts(op, shape, self.n_tile, target)
+            return 1 if parts > 1 and self._shifts(op, parts, target) else parts
         if self.splits > 1 and not reason and shape.steps % self.splits:
             whole = [n for n in range(2, shape.steps + 1) if shape.steps % n == 0]
             reason = (
@@ -88,6 +94,17 @@ class SplitConvK(Pass):
                 op, f"expected split-k=1 {reason}, got {self.splits}; leave it out", SMALLEST_CONV
             )
         return self.splits
+
+    def _shifts(self, op: tc.Conv2dOp, parts: int, target: str) -> bool:
+        """Whether the shifted tile is there and modelled as faster than `parts`."""
+        shape, sms = ConvShape.of(op), TARGETS[target].sms
+        if not self.shifted or shape.rows_are_windows or shape.r * shape.s == 1:
+            return False
+        option = check_product(op, shape, self.n_tile)
+        walk = fastest_walk(shape, [option] if option else N_TILES, sms)
+        part = gathered(shape).in_parts(parts)
+        best = cycles(part, choose(op, part, self.n_tile, target), sms)
+        return walk is not None and walk.cycles(sms) <= best
 
 
 def _split(op: tc.Conv2dOp, splits: int) -> None:

@@ -1,7 +1,7 @@
-"""How long `conv-implicit-gemm` takes on warpgroups: cycles of the SM that has most tiles.
+"""How long a convolution takes on warpgroups: cycles of the SM that has most tiles.
 
 The constants are those with which the fastest of 180 tiles and splits of ResNet-50's convolutions
-are found, whose times an H200 gave (docs/conv-sm90a.md).
+are found, whose times an H200 gave (docs/conv-sm90a.md); those of slots, of 44 more.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ STEP = 310
 """The least cycles of a step: from a full barrier to the next."""
 TILE, STORED = 1200, {2 * WGMMA_M: 24, WGMMA_M: 21}
 """Cycles that a tile takes beside its steps; elements of it that are stored in one, by its rows."""
+LATENCY, WAIT = 700, 200
+"""Cycles from a free slot to the first row of its load; that the tensor core idles at the end of a
+step of several taps, which waits for their products."""
 SUMMING, SUMMED_BYTES = 3000, 1300
 """Cycles that the launch which sums up parts takes; bytes of parts that it reads in one."""
 
@@ -35,9 +38,16 @@ def cycles(shape: ConvShape, tile: Tile, sms: int) -> float:
     filters = shape.filter_bytes(tile.columns, shape.kc) / WIDE / share
     loading = share * (PIXEL * tile.rows + FILTER * filters)
     multiplying = share * 2 * tile.columns * tile.rows / WGMMA_M
-    storing = tile.rows * tile.columns / STORED[tile.rows]
-    used = steps * max(multiplying, STEP) + TILE + storing
-    total = rounds * max(steps * max(loading, multiplying), used) + storing
+    total = of_rounds(rounds, tile, steps, loading, multiplying)
     if parts > 1:
         total += SUMMING + 4 * parts * pixels * shape.k / SUMMED_BYTES
     return total
+
+
+def of_rounds(
+    rounds: int, tile: Tile, steps: int, loading: float, multiplying: float
+) -> float:
+    """Of an SM that has `rounds` tiles, each of `steps` that take this to load and to multiply."""
+    storing = tile.rows * tile.columns / STORED[tile.rows]
+    used = steps * max(multiplying, STEP) + TILE + storing
+    return rounds * max(steps * max(loading, multiplying), used) + storing

@@ -10,6 +10,7 @@ from tcir.passes.build.limits import ceil_div
 from tcir.passes.conv.im2col import check_im2col, gathered
 from tcir.passes.conv.offset_walk import fastest_walk
 from tcir.passes.conv.shapes import ConvShape
+from tcir.passes.conv.warpgroup_cost import cycles
 from tcir.passes.conv.wgmma import check_product, fastest_tile
 from tcir.target import TARGETS
 
@@ -54,15 +55,16 @@ def ranked(op: tc.Conv2dOp, option: int, target: str) -> list[Candidate]:
 
 
 def candidates(shape: ConvShape, widths: list[int], sms: int) -> list[Candidate]:
-    """Those with tiles of these widths; of two that take the same, the simpler one is first."""
+    """Those with tiles of these widths; of two that take the same, the simpler one is first. Of a
+    filter of one tap, which shares its tile with no other, both are the same program."""
     found = [_implicit_gemm(shape, fastest_tile(shape, widths, sms), sms)]
     walk = fastest_walk(shape, widths, sms)
-    if walk is not None:
+    if walk is not None and shape.r * shape.s > 1:
         m, n = walk.tiles
         found.append(
             Candidate(
                 OFFSET, walk.rows, walk.columns, m * n, sms, "filter" if walk.whole else "row",
-                m * n * walk.steps * walk.loaded, walk.cycles(sms),
+                m * n * walk.steps * walk.loaded, round(walk.cycles(sms)),
             )
         )  # fmt: skip
     return sorted(found, key=lambda each: each.cycles)
@@ -73,10 +75,10 @@ def _implicit_gemm(shape: ConvShape, tile: Tile, sms: int) -> Candidate:
     tiles = shape.parts * tile.count(pixels, shape.k)
     pixel = shape.kc * shape.element_bytes
     loaded = tile.rows * pixel + shape.filter_bytes(tile.columns, shape.kc)
-    cycles = round(ceil_div(tiles, sms) * tile.cycles(steps))
     return Candidate(
-        IMPLICIT, tile.rows, tile.columns, tiles, sms, "tap", tiles * steps * loaded, cycles
-    )
+        IMPLICIT, tile.rows, tile.columns, tiles, sms, "tap", tiles * steps * loaded,
+        round(cycles(shape, tile, sms)),
+    )  # fmt: skip
 
 
 def table(found: list[Candidate]) -> str:
