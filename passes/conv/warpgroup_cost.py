@@ -21,15 +21,16 @@ TILE, STORED = 1200, {2 * WGMMA_M: 24, WGMMA_M: 21}
 """Cycles that a tile takes beside its steps; elements of it that are stored in one, by its rows."""
 LATENCY, WAIT = 700, 200
 """Cycles from a free slot to the first row of its load; that the tensor core idles at the end of a
-step of several taps, which waits for their products."""
+step, which waits for its products."""
 SUMMING, SUMMED_BYTES = 3000, 1300
 """Cycles that the launch which sums up parts takes; bytes of parts that it reads in one."""
 
 
-def cycles(shape: ConvShape, tile: Tile, sms: int) -> float:
+def cycles(shape: ConvShape, tile: Tile, sms: int, wait: float = 0) -> float:
     """Of the sums of `shape` (as `gathered`) in tiles like this, and of their parts' sum.
 
-    The loads of a CTA's next tile go on while one is multiplied and stored.
+    The loads of a CTA's next tile go on while one is multiplied and stored. wait: cycles behind the
+    products of a step; `WAIT` beside another schedule.
     """
     pixels, parts = shape.n * shape.p * shape.q, shape.parts
     rounds = ceil_div(parts * tile.count(pixels, shape.k), sms)
@@ -38,15 +39,13 @@ def cycles(shape: ConvShape, tile: Tile, sms: int) -> float:
     filters = shape.filter_bytes(tile.columns, shape.kc) / WIDE / share
     loading = share * (PIXEL * tile.rows + FILTER * filters)
     multiplying = share * 2 * tile.columns * tile.rows / WGMMA_M
-    total = of_rounds(rounds, tile, steps, loading, multiplying)
+    total = of_rounds(rounds, tile, steps, loading, multiplying + wait)
     if parts > 1:
         total += SUMMING + 4 * parts * pixels * shape.k / SUMMED_BYTES
     return total
 
 
-def of_rounds(
-    rounds: int, tile: Tile, steps: int, loading: float, multiplying: float
-) -> float:
+def of_rounds(rounds: int, tile: Tile, steps: int, loading: float, multiplying: float) -> float:
     """Of an SM that has `rounds` tiles, each of `steps` that take this to load and to multiply."""
     storing = tile.rows * tile.columns / STORED[tile.rows]
     used = steps * max(multiplying, STEP) + TILE + storing

@@ -65,15 +65,19 @@ def test_an_epilogue_follows_the_sum() -> None:
 
 
 def test_long_sums_of_few_pixels_are_split() -> None:
-    """ResNet-50's last 3x3 layer; its first one has enough tiles."""
-    last = Conv(8, 7, 7, 512, 512, 3, 3, (1, 1, 1, 1), out="f16")
-    first = Conv(8, 56, 56, 64, 64, 3, 3, (1, 1, 1, 1), out="f16")
-    for pipeline in (PIPELINE, "conv", "layers"):
+    """ResNet-50's last 1x1 and 3x3 layers, the second unless its taps share a tile; its first one
+    has enough tiles."""
+    layers = (
+        Conv(8, 7, 7, 2048, 512, 1, 1, out="f16"),
+        Conv(8, 7, 7, 512, 512, 3, 3, (1, 1, 1, 1), out="f16"),
+        Conv(8, 56, 56, 64, 64, 3, 3, (1, 1, 1, 1), out="f16"),
+    )
+    for pipeline, second in ((PIPELINE, 2), ("conv", 1), ("layers", 1)):
         counts = [
             len(tcir.compile(each.text(), pipeline, target=TARGET).launches.launches)
-            for each in (last, first)
+            for each in layers
         ]
-        assert counts == [2, 1], pipeline
+        assert counts == [2, second, 1], pipeline
 
 
 # --- breaks and refusals -------------------------------------------------------------------------
