@@ -321,6 +321,11 @@ def prepare(folder: Path, file: Path) -> int:
                       "outputs": case.outputs, "rotates": case.rotates,
                       "launch": asdict(case.launch)})  # fmt: skip
     (folder / "clock.cubin").write_bytes(assemble(CLOCK_PTX, target=TARGET).data)
+    if file == WGMMA:
+        import time_wgmma
+
+        count = assemble(time_wgmma.COUNT_PTX, target=time_wgmma.TARGET)
+        (folder / "count.cubin").write_bytes(count.data)
     (folder / "cases.json").write_text(json.dumps(cases, indent=1) + "\n")
     return 0
 

@@ -20,11 +20,12 @@ from tcir.time import Constants, Surroundings, modelled_time, simulate
 from tcir.time.build import Warp
 from tcir.time.hopper_rows import HOPPER_ROWS, Warpgroup
 from tcir.tools.dev import time_wgmma
-from tcir.tools.dev.time_wgmma import section, taken
+from tcir.tools.dev.time_wgmma import counted, section, taken
 
 C = Constants("sm_90a")
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
+GREAT = tuple(f"gemm {n} f16" for n in (2048, 4096, 6144, 8192))
 PREDICTIONS = ROOT / "bench/predictions_sm90a.json"
 HEADER = ".version 8.7\n.target sm_90a\n.address_size 64\n"
 WGMMA = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3},"
@@ -167,6 +168,20 @@ def test_the_predictions_are_those_that_their_hash_names() -> None:
     assert document["modelled"] is True and document["target"] == "sm_90a"
     names = [kernel["name"] for kernel in document["kernels"]]
     assert len(names) == len(set(names)) == 51
+
+
+def test_what_was_counted_judges_the_frozen_predictions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, kernels = counted()
+    assert all(abs(kernel.error) < 0.04 for kernel in kernels if kernel.name in GREAT)
+    for name in ("predictions_sm90a.json", "measured_sm90a.json"):
+        (tmp_path / name).write_bytes((PREDICTIONS.parent / name).read_bytes())
+    monkeypatch.setattr(time_wgmma, "BENCH", tmp_path)
+    text = PREDICTIONS.read_text().replace("40546", "40547")
+    (tmp_path / PREDICTIONS.name).write_text(text)
+    with pytest.raises(ValueError, match="the hash of predictions"):
+        counted()
 
 
 def test_what_the_page_says_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
