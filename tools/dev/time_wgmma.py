@@ -151,8 +151,8 @@ _WHY = (
     ),
     (
         ("gemm 2048 f16", "gemm 4096 f16", "gemm 6144 f16", "gemm 8192 f16"),
-        "the clock. From 4096³ on 1.48 to 1.49 GHz would explain each, at 2048³ 1.68; in cycles they "
-        "are within 4 % (*Counted*, below)",
+        "the clock. From 4096³ on 1.48 to 1.49 GHz would explain each, at 2048³ 1.68; in cycles "
+        "they are within 4 % (*Counted*, below)",
     ),
 )  # fmt: skip
 """Of every miss."""
@@ -218,8 +218,9 @@ those of a launch (`launch`).
 {where}, after the predictions were frozen: cycles that the SMs
 count themselves around launches back to back, as `bench/time_wgmma.py` does. The clock of a
 spinning kernel right behind, as in [Measured](#measured), is no use here: it recovers within
-microseconds, 1.95 GHz behind products of 4096³ that ran at 1.54. (Of `matmul-warp` above, which draws less, the
-difference is not known; if there is one, its measured cycles are too many.)
+microseconds, 1.95 GHz behind products of 4096³ that ran at 1.54. (Of
+`matmul-warp` above, which draws less, the difference is not known; if there is one, its
+measured cycles are too many.)
 
 **Median error {median(errors):.1%}, maximum {max(errors):.1%}** of {len(errors)} kernels:
 
