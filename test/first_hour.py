@@ -30,9 +30,9 @@ INTRO = """\
 
 Every command and every block of Python in README and the tutorials, in the order of the pages,
 pasted into a clean clone after `source .venv/bin/activate`; `make test-all` pastes them again.
-Seconds on a virtual machine with two cores that were busy with other work, too: an idle one is
-faster. Left out: `make test` (about 6 minutes on two idle cores), `tc-reduce` of a program with a
-pipeline (minutes), and what needs a GPU.
+Seconds on a virtual machine with two cores and some ten other jobs; with fewer beside it, the
+same took 6 minutes in all. Left out: `make test` (about 6 minutes on two idle cores), `tc-reduce`
+of a program with a pipeline (minutes), and what needs a GPU.
 
 The first command installs, from an index of packages nearby; numba compiles once what it runs, and
 keeps it.

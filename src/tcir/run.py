@@ -270,6 +270,18 @@ def ptx_target(ptx: str) -> str:
     return _parsed(ptx).target.partition(",")[0].strip()
 
 
+def _repeats(repeats: Any, sample: object, events: object, order_seed: object) -> Any:
+    """None where runs under seeds differ from the one that left them."""
+    recorded = events is not None and order_seed is not None
+    return None if sample is not None or recorded else repeats
+
+
+def _flag(name: str, given: object) -> bool:
+    if not isinstance(given, bool):
+        raise LaunchError(f"{name}: expected True or False, got {given!r}")
+    return given
+
+
 def run_ptx(
     ptx: str | Path,
     *,
@@ -330,7 +342,7 @@ def run_ptx(
     function = inline_calls(module, _entry(module, entry))
     options = RunOptions(
         order_seed, hazards, numerics, max_instructions, assumptions, ordering, products, lockstep,
-        None if sample or events and order_seed is not None else repeats, jobs, sample, events,
+        _repeats(repeats, sample, events, order_seed), jobs, sample, events,
     )  # fmt: skip
     layout, threads = lay_out(module, function), _threads(function, block)
     ctas = cluster if cluster is not None else function.reqcluster or (1, 1, 1)
@@ -348,7 +360,7 @@ def run_ptx(
             options=options,
             progress=progress,
         )
-        machine.programmatic = programmatic
+        machine.programmatic = _flag("programmatic", programmatic)
         if events is not None:
             machine.recorder = Recorder(events, sizes.grid, sizes.cluster)
         report = RunReport(options=options)

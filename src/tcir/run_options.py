@@ -85,6 +85,9 @@ class RunOptions:
                 raise LaunchError(f"{name}: expected {expected}, got {given!r}")
         if not isinstance(self.lockstep, bool):
             raise LaunchError(f"lockstep: expected True or False, got {self.lockstep!r}")
+        if self.sample is not None and not hasattr(self.sample, "of"):
+            got = type(self.sample).__name__
+            raise LaunchError(f"sample: expected tcir.machine.sample.Sample, got {got}")
         if self.events is not None and not hasattr(self.events, "streams"):
             got = type(self.events).__name__
             raise LaunchError(f"events: expected tcir.machine.events.Recording, got {got}")

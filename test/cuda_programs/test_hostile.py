@@ -1,4 +1,4 @@
-"""300 calls of `tcir.cuda.Module` and 120 runs of `python -m tcir.cuda` that mean harm.
+"""1,000 calls of `tcir.cuda.Module` and 120 runs of `python -m tcir.cuda` that mean harm.
 
 A call ends well or with `tcir.Error`; a command with a status that docs/cuda.md has, without a
 traceback, a hang, an orphan or a half-written file.
@@ -26,7 +26,7 @@ from commands import CLOSED, UNREAD, Setting
 from hostile import PLACES, VALUES, Hostile, changed, complaints, flags
 from hostile_values import Draw, array, value
 
-CALLS, COMMANDS, BATCH = 300, 120, 29
+CALLS, COMMANDS, BATCH = 1000, 120, 29
 ROOT = Path(__file__).parents[2]
 PROGRAM = (ROOT / "examples" / "histogram.cu").read_bytes()
 SAXPY = (ROOT / "examples" / "saxpy.ptx").read_bytes()
@@ -94,6 +94,7 @@ def test_some_calls() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3000)
 def test_calls() -> None:
     found = _calls(range(60, CALLS))
     assert not found, "\n".join(found)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -116,3 +119,30 @@ def test_two_files_and_flags_of_nvcc(tmp_path: Path) -> None:
     )
     ended = run("""--nvcc=b.cu -DWORD=\\"well\\" """, "a.cu", cwd=tmp_path)
     assert (ended.returncode, ended.stdout) == (0, "in b\nwell\n"), ended.stderr
+
+
+@pytest.mark.parametrize("where", ["host", "kernel"])
+def test_ctrl_c_ends_it_at_once(where: str, tmp_path: Path) -> None:
+    """Also while the host computes, and nothing stays in the folder of temporary files."""
+    text = (
+        "#include <cstdio>\n"
+        "__global__ void endless(volatile int *p)\n"
+        "{ for (int i = 0; i < 1 << 30; i++) *p = i; }\n"
+        "int main() { int *p; cudaMalloc(&p, 4); cudaMemset(p, 0, 4);\n"
+        '  puts("ready"); fflush(stdout);\n'
+        f"  {'endless<<<1, 32>>>(p);' * (where == 'kernel')}\n"
+        "  for (volatile int i = 0;; i++) {} }\n"
+    )
+    (tmp_path / "endless.cu").write_text(text)
+    (tmp_path / "temporary").mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-m", "tcir.cuda", "endless.cu"], cwd=tmp_path, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(tmp_path / "temporary")},
+    ) as process:  # fmt: skip
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (130, "error: interrupted\n")
+    assert not list((tmp_path / "temporary").iterdir())

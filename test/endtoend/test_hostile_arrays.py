@@ -1,4 +1,4 @@
-"""400 calls of tcir.matmul, conv2d and block_scaled_matmul that mean harm: only `tcir.Error`.
+"""1,000 calls of tcir.matmul, conv2d and block_scaled_matmul that mean harm: only `tcir.Error`.
 
 What they found, all mended:
 
@@ -28,7 +28,7 @@ from tcir import formats
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from hostile_values import Draw, array, relaid, value
 
-COUNT, QUICK, BATCH = 400, 40, 180
+COUNT, QUICK, BATCH = 1000, 40, 96
 RESULTS = [None, "float16", "bfloat16", np.float32]
 
 

@@ -36,9 +36,10 @@ def main(argv: list[str] | None = None) -> int:
         compile_program(Path(given.program), DEFAULT_TARGET.name, library, shlex.split(given.nvcc))
         runtime = compile_runtime(Path(folder))
         launches = launches_of(given)
-        status = Program(launches).run(runtime, library, given.program, given.arguments)
-        launches.close()
-        return status
+        run = Program(launches).load(runtime, library, given.program)
+    status = run(given.arguments)
+    launches.close()
+    return status
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from tcir.cuda.module import Module
 from tcir.cuda.tensor_maps import encoded
 from tcir.doors.launches import Launch, Launches
 from tcir.errors import Error, InputError, MissingDependencyError
-from tcir.exit_status import internal_error
+from tcir.exit_status import INTERRUPTED, internal_error
 from tcir.interp.ptx.arguments import holds_addresses
 from tcir.target import DEFAULT_TARGET
 
@@ -65,6 +66,22 @@ def compile_runtime(folder: Path) -> Path:
     return out
 
 
+def _end_when_interrupted() -> None:
+    """SIGINT ends the process at once: Python's own handler would wait for the end of `main`."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer)
+    signal.signal(signal.SIGINT, lambda *_: None)  # which has Python write to the pipe
+
+    def end() -> None:
+        while os.read(reader, 1)[0] != signal.SIGINT:
+            pass
+        os.write(2, b"error: interrupted\n")
+        os._exit(INTERRUPTED)
+
+    threading.Thread(target=end, daemon=True).start()
+
+
 class Program:
     """The device of a program: its memory, modules and launches.
 
@@ -80,8 +97,9 @@ class Program:
             _LOADED(self.loaded), _VARIABLE(self.variable), _ENDED(self.ended),
         )  # fmt: skip
 
-    def run(self, runtime: Path, program: Path, name: str, arguments: Sequence[str]) -> int:
-        """Calls `main` of the library; its exit status. name: of the program, its argv[0]."""
+    def load(self, runtime: Path, program: Path, name: str) -> Callable[[Sequence[str]], int]:
+        """The `main` of the library, which takes arguments and gives the exit status; the files
+        are not needed any more. name: of the program, its argv[0]."""
         library = ctypes.CDLL(str(runtime), ctypes.RTLD_GLOBAL)
         library.tcir_start(ctypes.byref(self._callbacks), DEFAULT_TARGET.sms)
         try:
@@ -93,12 +111,16 @@ class Program:
                 f"{name}: expected a program with main(), got none; for kernels alone there is "
                 f"tcir.cuda.Module.from_source({name!r}), or tc-run"
             ) from None
-        words = [name, *arguments]
-        argv = (ctypes.c_char_p * (len(words) + 1))(*map(os.fsencode, words), None)
-        sys.stdout.flush()
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python would see it when main has ended
-        status: int = library.tcir_main(_C.cast(main, _MAIN), len(words), argv)
-        return status & 0xFF or self._status()
+
+        def run(arguments: Sequence[str]) -> int:
+            words = [name, *arguments]
+            argv = (ctypes.c_char_p * (len(words) + 1))(*map(os.fsencode, words), None)
+            sys.stdout.flush()
+            _end_when_interrupted()
+            status: int = library.tcir_main(_C.cast(main, _MAIN), len(words), argv)
+            return status & 0xFF or self._status()
+
+        return run
 
     def _status(self) -> int:
         return self.status or (1 if self.launches.wrong else 0)
