@@ -1,13 +1,13 @@
-// RUN: %tc-opt --pipeline='gemm{n-tile=192 stages=2}' --target=sm_90a --mlir-print-ir-after=tile-gemm -o %t.mlir %s 2>&1 | %filecheck --check-prefix=TILE %s
-// RUN: %tc-opt --pipeline='gemm{n-tile=192 stages=2}' --target=sm_90a --mlir-print-ir-after=assign-roles -o %t.mlir %s 2>&1 | %filecheck --check-prefix=ROLES %s
-// RUN: %tc-opt --pipeline='gemm{n-tile=192 stages=2}' --target=sm_90a --emit=ptx %s | %filecheck --check-prefix=PTX %s
+// RUN: %tc-opt --pipeline='gemm{n-tile=224 stages=2}' --target=sm_90a --mlir-print-ir-after=tile-gemm -o %t.mlir %s 2>&1 | %filecheck --check-prefix=TILE %s
+// RUN: %tc-opt --pipeline='gemm{n-tile=224 stages=2}' --target=sm_90a --mlir-print-ir-after=assign-roles -o %t.mlir %s 2>&1 | %filecheck --check-prefix=ROLES %s
+// RUN: %tc-opt --pipeline='gemm{n-tile=224 stages=2}' --target=sm_90a --emit=ptx %s | %filecheck --check-prefix=PTX %s
 
 // Two products of a step, each added to sums of its own that the loop carries.
 // TILE: tc.warp_map = "wgmma-promoted", tc.warps = array<i64: 8, 1>
 // TILE: [[S:%.*]]:2 = scf.for {{.*}} iter_args([[X:%.*]] = {{%.*}}, [[Y:%.*]] = {{%.*}})
 // TILE: [[A:%.*]] = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 128>, f8E4M3FN, "K", "128B">
-// TILE: [[B:%.*]] = "tc.smem_tile"() : () -> !tc.smem<array<i64: 192, 128>, f8E5M2, "K", "128B">
-// TILE: [[B0:%.*]] = "tc.smem_part"([[B]], {{%.*}}) : {{.*}} -> !tc.smem<array<i64: 96, 128>
+// TILE: [[B:%.*]] = "tc.smem_tile"() : () -> !tc.smem<array<i64: 224, 128>, f8E5M2, "K", "128B">
+// TILE: [[B0:%.*]] = "tc.smem_part"([[B]], {{%.*}}) : {{.*}} -> !tc.smem<array<i64: 112, 128>
 // TILE: [[P:%.*]] = "tc.wgmma_product"([[A]], [[B0]])
 // TILE: [[U:%.*]] = "tc.add_fragment"([[X]], [[P]])
 // TILE: [[B1:%.*]] = "tc.smem_part"([[B]], {{%.*}})
@@ -34,21 +34,21 @@
 // Those that multiply take registers of those that do not; the first instruction starts from zero.
 // PTX: .reqntid 384
 // PTX: setmaxnreg.inc.sync.aligned.u32 232;
-// PTX-COUNT-96: add.rn.f32
+// PTX-COUNT-112: add.rn.f32
 // PTX: setp.ne.u32 q, 0, 0;
 // PTX: wgmma.fence.sync.aligned;
-// PTX: wgmma.mma_async.sync.aligned.m64n96k32.f32.e4m3.e5m2 {{.*}}, q, 1, 1;
-// PTX-COUNT-3: wgmma.mma_async.sync.aligned.m64n96k32.f32.e4m3.e5m2 {{.*}}, p, 1, 1;
+// PTX: wgmma.mma_async.sync.aligned.m64n112k32.f32.e4m3.e5m2 {{.*}}, q, 1, 1;
+// PTX-COUNT-3: wgmma.mma_async.sync.aligned.m64n112k32.f32.e4m3.e5m2 {{.*}}, p, 1, 1;
 // PTX: wgmma.commit_group.sync.aligned;
 // PTX: wgmma.wait_group.sync.aligned 0;
 // PTX: setmaxnreg.dec.sync.aligned.u32 40;
-func.func @product(%a: tensor<256x256xf8E4M3FN>, %b: tensor<192x256xf8E5M2>) -> tensor<256x192xf32> {
+func.func @product(%a: tensor<256x256xf8E4M3FN>, %b: tensor<224x256xf8E5M2>) -> tensor<256x224xf32> {
   %zero = arith.constant 0.0 : f32
-  %empty = tensor.empty() : tensor<256x192xf32>
-  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<256x192xf32>) -> tensor<256x192xf32>
+  %empty = tensor.empty() : tensor<256x224xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<256x224xf32>) -> tensor<256x224xf32>
   %c = linalg.matmul
       indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]
-      ins(%a, %b : tensor<256x256xf8E4M3FN>, tensor<192x256xf8E5M2>)
-      outs(%init : tensor<256x192xf32>) -> tensor<256x192xf32>
-  return %c : tensor<256x192xf32>
+      ins(%a, %b : tensor<256x256xf8E4M3FN>, tensor<224x256xf8E5M2>)
+      outs(%init : tensor<256x224xf32>) -> tensor<256x224xf32>
+  return %c : tensor<256x224xf32>
 }

@@ -36,8 +36,9 @@ N_TILES = (256, 192, 128, 96, 64, 32, 16)
 """Columns of an output tile, of which the default is one."""
 PORT_BYTES = 48
 """That TMA brings an SM in a cycle: convolutions on an H200, see docs/conv-sm90a.md."""
-PROMOTED_COLUMNS = 128
-"""Most columns of a partial sum: its registers and those of 256 columns of sums are 192 of 232."""
+PROMOTED_COLUMNS = 192
+"""Most columns of a partial sum: it takes as many registers as the sums, 192 together of 232; of
+two products on halves of 256 columns, 64 and 128."""
 N_PROMOTED = Legal(
     (*range(8, PROMOTED_COLUMNS, 8), *range(PROMOTED_COLUMNS, 257, 16)),
     "columns",
