@@ -79,7 +79,7 @@ def prepare(folder: Path, layers: list[str], pipelines: list[str], options: dict
         (folder / file).write_bytes(kernel.cubin)
         launches = [asdict(each) for each in kernel.launches.launches]
         spaces = asdict(kernel.launches.workspaces)
-        tile, cycles = modelled(batch, name, pipeline)
+        tile, cycles = ("", 0) if spaces["sizes"] else modelled(batch, name, pipeline)
         kernels.append(
             {"name": name, "batch": batch, "pipeline": pipeline, "tile": tile, "cycles": cycles,
              "file": file, "launches": launches, "spaces": spaces}
@@ -92,7 +92,7 @@ def prepare(folder: Path, layers: list[str], pipelines: list[str], options: dict
 
 def modelled(batch: int, layer: str, pipeline: str) -> tuple[str, int]:
     """The tile that the model chooses, and the cycles of the SM that has most of them; 0 of a
-    pipeline that it does not know."""
+    pipeline that is no schedule. `prepare` leaves it out where workspaces are between launches."""
     from tcir._mlir import ir
     from tcir.passes.conv.shapes import ConvShape
     from tcir.passes.conv.warpgroup_schedules import N_TILES, candidates
