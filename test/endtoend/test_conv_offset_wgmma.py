@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tcir
+from tcir.passes.conv.fold_filter_rows import FoldFilterRows
 from tcir.passmanager.remarks import remarks_to
 
 from .cases import CONVS, SAME_3x3
@@ -192,6 +193,14 @@ HUGE = Conv(1, 40, 40, 64, 256, 7, 7, (3, 3, 3, 3), strides=(2, 2))
 def test_refusals(conv: Conv, options: dict[str, Any], message: str) -> None:
     with pytest.raises(tcir.Error, match=message) as error:
         tcir.compile(conv.text(), PIPELINE, target=TARGET, **options)
+    assert "smallest accepted" in str(error.value)
+
+
+def test_filter_rows_at_once_are_refused() -> None:
+    """What only conv-implicit-gemm takes; without them it is the last of `MORE`."""
+    pipeline = tcir.named_pipeline(PIPELINE).insert(FoldFilterRows(), before="split-launches")
+    with pytest.raises(tcir.Error, match="parts of them or filter rows at once") as error:
+        tcir.compile(MORE[-1].text(), pipeline, target=TARGET)
     assert "smallest accepted" in str(error.value)
 
 
