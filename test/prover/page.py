@@ -23,7 +23,7 @@ INTRO = """\
 # A second judge
 
 The machine executes a kernel in one order of completion, or in as many as you ask for.
-[sentryward](https://github.com/gpu-verifier/sentryward), other people's static verifier of sm_100
+[sentryward](https://github.com/gpu-verifier/sentryward), an independent static verifier of sm_100
 PTX, judges all schedules, and shares no code with tcir. `--prove` has both judge the PTX:
 
 ```console
@@ -66,7 +66,7 @@ proofs.launches[0].verdict, proofs.launches[0].why
 | `refuted` | `not_wellsynced`, `potential_race`, `invalid_lifecycle`, with a reason | 1 |
 | `incomplete` | any other: `unsupported`, `timeout`, `memory_budget_exceeded`, … | 2 |
 
-The graver of this status and that of the validation counts. What a proof does not say: that results
+The worse of this status and that of the validation counts. What a proof does not say: that results
 are right; that fences are where PTX wants them; that addresses are within their buffers; that what
 is read was written.
 
