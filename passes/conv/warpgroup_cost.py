@@ -26,6 +26,11 @@ SUMMING, SUMMED_BYTES = 3000, 1300
 """Cycles that the launch which sums up parts takes; bytes of parts that it reads in one."""
 
 
+BESIDE, FOLLOWING, HANDED = 0.7, 600, 200
+"""Of two CTAs on an SM: what their loads take of the time of one's; cycles of a tile beside its
+steps; of two tiles, for which neither multiplies."""
+
+
 def cycles(shape: ConvShape, tile: Tile, sms: int, wait: float = 0) -> float:
     """Of the sums of `shape` (as `gathered`) in tiles like this, and of their parts' sum.
 
@@ -33,7 +38,7 @@ def cycles(shape: ConvShape, tile: Tile, sms: int, wait: float = 0) -> float:
     products of a step; `WAIT` beside another schedule.
     """
     pixels, parts = shape.n * shape.p * shape.q, shape.parts
-    rounds = ceil_div(parts * tile.count(pixels, shape.k), sms)
+    rounds = ceil_div(parts * tile.count(pixels, shape.k), sms * tile.per_sm)
     share = shape.kc * shape.element_bytes / WIDE
     steps = shape.steps // parts
     filters = shape.filter_bytes(tile.columns, shape.kc) / WIDE / share
@@ -46,7 +51,14 @@ def cycles(shape: ConvShape, tile: Tile, sms: int, wait: float = 0) -> float:
 
 
 def of_rounds(rounds: int, tile: Tile, steps: int, loading: float, multiplying: float) -> float:
-    """Of an SM that has `rounds` tiles, each of `steps` that take this to load and to multiply."""
+    """Of an SM whose CTAs have `rounds` tiles, of `steps` that take this to load and to multiply.
+
+    While one of two CTAs stores a tile, or waits, the other multiplies.
+    """
     storing = tile.rows * tile.columns / STORED[tile.rows]
+    if tile.per_sm > 1:
+        both = tile.per_sm * steps * max(BESIDE * loading, multiplying) + HANDED
+        own = steps * max(multiplying, STEP) + FOLLOWING + tile.per_sm * storing
+        return rounds * max(both, own) + storing
     used = steps * max(multiplying, STEP) + TILE + storing
     return rounds * max(steps * max(loading, multiplying), used) + storing

@@ -33,24 +33,27 @@ from tcir.target import TARGETS
 PIXEL, CHANNEL = [0, 1, 2], 3
 """Dimensions of an NHWC tensor."""
 _TRANSPOSED_BYTES = 2
+MOST_SHARED, LEAST_SHARED = 128, 64 * 128
+"""Columns, and elements, of a tile of which an SM has two CTAs: more have no room for their sums
+and three stages, fewer were slower."""
 
 
 def tile_for_warpgroups(source: Source, option: int, target: str) -> None:
     """Replaces the function of a ``tc.conv2d`` by a kernel of wgmma; option: n-tile, 0 chooses.
 
-    Its output is a matrix of pixels and channels. A kernel with more tiles than the target has SMs
-    is persistent: the loads of the next tile run while this one is stored.
+    Its output is a matrix of pixels and channels. A kernel with more tiles than CTAs that the SMs
+    have room for is persistent: the loads of the next tile run while this one is stored.
     """
     op, shape = source.op, gathered(ConvShape.of(source.op))
     tile = choose(op, shape, option, target)
     if source.after is not None:
         check_elements(source.after, f"in a kernel for {target}", "take target sm_100a")
-    pixels, sms = shape.n * shape.p * shape.q, TARGETS[target].sms
+    pixels, most = shape.n * shape.p * shape.q, tile.per_sm * TARGETS[target].sms
     parts = shape.parts if shape.k_part else None
     tiles = OutputTiles(ceil_div(pixels, tile.rows), ceil_div(shape.k, tile.columns), parts)
-    if tiles.count > sms:
-        tiles = replace(tiles, ctas=sms)
-    with warpgroup_kernel(source, tiles, target, tile.rows) as arguments:
+    if tiles.count > most:
+        tiles = replace(tiles, ctas=most)
+    with warpgroup_kernel(source, tiles, target, tile.rows, per_sm=tile.per_sm) as arguments:
         product = Im2col.create(op, arguments, tile.columns, rows=tile.rows)
         out = as_matrix(arguments[-1])
         past = ir.StringAttr.get(tails(pixels % tile.rows != 0, shape.k % tile.columns != 0))
@@ -84,8 +87,15 @@ def choose(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> Tile:
 
 def fastest_tile(shape: ConvShape, widths: Iterable[int], sms: int) -> Tile:
     """The tile of one of these widths that is done first; shape: as `gathered`."""
-    tiles = [Tile(rows, each) for each in widths for rows in sorted(MAPS)]
-    return min(tiles, key=lambda tile: cycles(shape, tile, sms))
+    pixels = shape.n * shape.p * shape.q
+    alone = [Tile(rows, each) for each in widths for rows in sorted(MAPS)]
+    beside = [
+        replace(each, per_sm=2)
+        for each in alone
+        if shape.parts == 1 and each.count(pixels, shape.k) > sms
+        if each.columns <= MOST_SHARED and each.rows * each.columns >= LEAST_SHARED
+    ]
+    return min(alone + beside, key=lambda tile: cycles(shape, tile, sms))
 
 
 def check_product(op: tc.Conv2dOp, shape: ConvShape, option: int) -> int:

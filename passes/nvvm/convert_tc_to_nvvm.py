@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from tcir._mlir import func, ir, llvm
 from tcir.dialect import tc
-from tcir.dialect.attributes import integers, string
+from tcir.dialect.attributes import integers, optional_integer, string
 from tcir.dialect.limits import SMEM_TILE_ALIGNMENT, WARP, launch_registers
 from tcir.dialect.multicast import cluster_ctas
 from tcir.dialect.operation import traits_of
@@ -19,6 +19,7 @@ from tcir.passes.build.gpu_module import (
     kernels_block,
     pointer_type,
 )
+from tcir.passes.build.kernel_ops import CTAS_PER_SM
 from tcir.passes.nvvm.converter import Converter, GlobalTensor
 from tcir.passmanager.pipeline import Pass, register_pass
 
@@ -154,6 +155,10 @@ def _launch_attributes(kernel: func.FuncOp) -> dict[str, ir.Attribute]:
     if "tc.cluster" in source:
         cluster = list(ir.DenseI64ArrayAttr(source["tc.cluster"]))
         attributes["nvvm.cluster_dim"] = ir.DenseI32ArrayAttr.get(cluster)
+    if (optional_integer(kernel, CTAS_PER_SM) or 1) > 1:
+        attributes["nvvm.minctasm"] = ir.IntegerAttr.get(
+            ir.IntegerType.get_signless(32), optional_integer(kernel, CTAS_PER_SM)
+        )
     if any(isinstance(op, tc.WarpgroupRegistersOp) for op in kernel.regions[0].blocks[0]):
         registers = launch_registers(_threads(kernel))
         attributes["nvvm.maxnreg"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), registers)

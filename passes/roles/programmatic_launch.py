@@ -17,9 +17,6 @@ from tcir.passes.build.kernel_ops import CTAS_PER_SM, body, find_kernels
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import DEFAULT_TARGET
 
-_MORE = DEFAULT_TARGET.smem_per_sm // 2
-"""Shared memory of a CTA, without what is reserved for it, of which an SM has no two."""
-
 
 @register_pass
 @dataclass(frozen=True)
@@ -40,9 +37,9 @@ class ProgrammaticLaunch(Pass):
         }) {kind = "producer", …}
 
     Every role that reads or writes global memory waits first; barriers, tensor memory and roles are
-    set up before. The CTA lets the next launch start once its last load is issued. A kernel that
-    has the SM to itself takes more than half of its shared memory: else two of its CTAs could be
-    put on an SM while the launch before still has others. Preserves every value.
+    set up before. The CTA lets the next launch start once its last load is issued. CTAs of a kernel
+    with ``tc.ctas_per_sm`` take so much shared memory that no more of them fit an SM: else they
+    could be put on a few while the launch before still has others. Preserves every value.
     """
 
     name: ClassVar[str] = "programmatic-launch"
@@ -67,8 +64,9 @@ def _wait(kernel: func.FuncOp) -> None:
                 "front of them: it would wait for the launch before, and the setup with it",
             )
     kernel.attributes[PROGRAMMATIC] = ir.UnitAttr.get()
-    if optional_integer(kernel, CTAS_PER_SM) == 1:
-        kernel.attributes["tc.smem_bytes"] = i64(max(integer(kernel, "tc.smem_bytes"), _MORE))
+    if per_sm := optional_integer(kernel, CTAS_PER_SM):
+        least = DEFAULT_TARGET.smem_per_sm // (per_sm + 1)
+        kernel.attributes["tc.smem_bytes"] = i64(max(integer(kernel, "tc.smem_bytes"), least))
     for role in roles:
         block = role.body.blocks[0]
         first = next((op for op in block if any(map(accesses_global, walk(op)))), None)

@@ -73,16 +73,27 @@ def test_tiles(options: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_more_tiles_than_sms_are_a_loop() -> None:
-    """ResNet-50's first 3x3 layer at batch 8: 196 tiles."""
-    kernel = tcir.compile(Conv(8, 56, 56, 64, 64, 3, 3, SAME_3x3).text(), PIPELINE, target=TARGET)
-    assert kernel.launch_config.grid == (132, 1, 1)
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(
+    ("conv", "ctas"),
+    [
+        (Conv(12, 56, 56, 64, 64, 3, 3, SAME_3x3), 2 * 132),  # 294 tiles
+        (Conv(1, 96, 184, 16, 128, 1, 1, out="f16"), 138),
+        (Conv(1, 96, 184, 16, 256, 1, 1, out="f16"), 2 * 132),  # 276 tiles
+    ],
+    ids=str,
+)
+def test_more_tiles_than_sms_are_two_ctas_each_and_a_loop(conv: Conv, ctas: int) -> None:
+    kernel = tcir.compile(conv.text(), PIPELINE, target=TARGET)
+    assert kernel.launch_config.grid[0] == ctas and ".minnctapersm 2" in kernel.ptx
+    assert 2 * (kernel.launch_config.dynamic_smem + 1024) <= 228 << 10
     rng = np.random.default_rng(3)
-    x = rng.integers(1, 4, (8, 56, 56, 64)).astype(np.float16)
-    w = rng.integers(-3, 0, (3, 3, 64, 64)).astype(np.float16)
-    out = np.zeros((8, 56, 56, 64), np.float32)
+    x_shape, w_shape, _ = conv.shapes
+    x = rng.integers(1, 4, x_shape).astype(np.float16)
+    w = rng.integers(-3, 0, w_shape).astype(np.float16)
+    want = convolution(conv, x, w)
+    out = np.zeros_like(want)
     outcome = kernel(x, w, out)
-    want = convolution(Conv(8, 56, 56, 64, 64, 3, 3, SAME_3x3), x, w)
     assert out.tobytes() == want.tobytes() and not outcome.findings
 
 

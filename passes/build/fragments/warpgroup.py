@@ -51,10 +51,11 @@ START, STORED = 800, 23
 
 @dataclass(frozen=True)
 class Tile:
-    """rows, columns: of the output, that a CTA computes at a time."""
+    """rows, columns: of the output, that a CTA computes at a time; per_sm: CTAs of an SM."""
 
     rows: int
     columns: int
+    per_sm: int = 1
 
     def cycles(self, steps: int) -> float:
         """What it takes one SM, in steps of 128 bytes of K: the tensor core multiplies 64 rows in
@@ -94,12 +95,18 @@ def fastest(
 
 @contextmanager
 def warpgroup_kernel(
-    source: Source, tiles: OutputTiles, target: str, rows: int = M_TILE, promoted: bool = False
+    source: Source,
+    tiles: OutputTiles,
+    target: str,
+    rows: int = M_TILE,
+    promoted: bool = False,
+    per_sm: int = 1,
 ) -> Iterator[list[ir.Value]]:
-    """`tcir.passes.build.tile_kernel.kernel` of a producer, and a warpgroup for every 64 rows."""
+    """`tcir.passes.build.tile_kernel.kernel` of a producer, and a warpgroup for every 64 rows;
+    per_sm: CTAs that an SM has room for."""
     roles = WGMMA_PROMOTED if promoted else MAPS[rows]
     source.function.attributes[WARP_MAP] = ir.StringAttr.get(roles)
-    source.function.attributes[CTAS_PER_SM] = i64(1)
+    source.function.attributes[CTAS_PER_SM] = i64(per_sm)
     with kernel(source, tiles.grid, target=target, cluster=tiles.cluster_shape) as arguments:
         warps = len(WARP_MAPS[roles][CONSUMER].warps)
         function = ir.InsertionPoint.current.block.owner
