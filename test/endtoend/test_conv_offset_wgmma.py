@@ -113,7 +113,7 @@ FUSED = {
         {"c": ("f32", "nk")},
     ),
     "numbers of each position": FusedConv(
-        Conv(3, 5, 6, 16, 20, 3, 3, SAME_3x3),
+        Conv(3, 5, 6, 16, 24, 3, 3, SAME_3x3),
         "%t = arith.addf %s, %c : f32\n linalg.yield %t : f32",
         {"c": ("f32", "pqk")},
     ),
@@ -167,7 +167,7 @@ OWN = {
 )
 def test_a_break_is_seen(name: str) -> None:
     after, broken = (OWN | BREAKS)[name]
-    conv = Conv(2, 5, 6, 128, 16, 3, 3, SAME_3x3)
+    conv = Conv(2, 5, 6, 256, 16, 3, 3, SAME_3x3)
     pipeline = tcir.named_pipeline(PIPELINE, n_tile=16, stages=2).insert(broken, after=after)
     failure = tcir.compile(
         conv.text(), pipeline, target=TARGET, validate=True, orders=3
