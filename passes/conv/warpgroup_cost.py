@@ -44,7 +44,8 @@ def cycles(shape: ConvShape, tile: Tile, sms: int, wait: float = 0) -> float:
     filters = shape.filter_bytes(tile.columns, shape.kc) / WIDE / share
     loading = share * (PIXEL * tile.rows + FILTER * filters)
     multiplying = share * 2 * tile.columns * tile.rows / WGMMA_M
-    total = of_rounds(rounds, tile, steps, loading, multiplying + wait)
+    idle = wait if tile.per_sm == 1 else 0  # the other CTA multiplies meanwhile
+    total = of_rounds(rounds, tile, steps, loading, multiplying + idle)
     if parts > 1:
         total += SUMMING + 4 * parts * pixels * shape.k / SUMMED_BYTES
     return total
