@@ -6,7 +6,7 @@ address plus static facts (tiles, barriers, rings, tensors).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -62,6 +62,38 @@ class Fragment:
 
     type: tc.FragmentType
     registers: tuple[ir.Value, ...]
+
+    @property
+    def carried(self) -> tuple[ir.Value, ...]:
+        """What control flow carries: of results of 16 bits two in a word."""
+        if not is_halved(self.type) or self.registers[0].type == i32():
+            return self.registers
+        twos = zip(self.registers[::2], self.registers[1::2], strict=True)
+        return tuple(llvm.bitcast(i32(), vector_of(two)) for two in twos)
+
+    @property
+    def numbers(self) -> tuple[ir.Value, ...]:
+        """A register for each number, of what control flow may have carried."""
+        if not is_halved(self.type) or self.registers[0].type != i32():
+            return self.registers
+        kind = ir.VectorType.get([2], self.type.element)
+        places = [arith.ConstantOp(i32(), n).result for n in range(2)]
+        pairs = [llvm.bitcast(kind, word) for word in self.registers]
+        return tuple(llvm.extractelement(pair, place) for pair in pairs for place in places)
+
+
+def is_halved(kind: tc.FragmentType) -> bool:
+    """Whether a register has room for two of a fragment of results."""
+    return kind.operand == "C" and str(kind.element) in ("f16", "bf16")
+
+
+def vector_of(values: Sequence[ir.Value]) -> ir.Value:
+    """Numbers of one type, side by side."""
+    whole = llvm.mlir_poison(ir.VectorType.get([len(values)], values[0].type))
+    for position, value in enumerate(values):
+        at = arith.ConstantOp(i32(), position).result
+        whole = llvm.insertelement(whole, value, at)
+    return whole
 
 
 @dataclass(frozen=True)
@@ -265,12 +297,12 @@ class Converter:
     def parts(self, old: ir.Value) -> list[ir.Value]:
         """The values that control flow carries for `old`."""
         new = self.value(old)
-        return list(new.registers) if isinstance(new, Fragment) else [self.ssa(old)]
+        return list(new.carried) if isinstance(new, Fragment) else [self.ssa(old)]
 
     def bind(self, old: ir.Value, parts: list[ir.Value]) -> None:
         """Maps `old` to its carried values, removed from the front of `parts`."""
         if isinstance(old.type, tc.FragmentType):
-            count = fragment_registers(self.warps, old.type)
+            count = fragment_registers(self.warps, old.type) // (1 + is_halved(old.type))
             self.values[old] = Fragment(old.type, tuple(parts[:count]))
             del parts[:count]
         else:

@@ -49,10 +49,30 @@ def convert_arrive(converter: Converter, op: tc.MbarrierArriveOp) -> None:
     if mask is not None:
         _arrive_in_each(converter, op, mask)
     elif "once" in op.attributes:
-        with only_if(is_equal(converter, converter.lane, 0)):
-            _arrive(converter, op)
+        _arrive_once(converter, op)
     else:
         _arrive(converter, op)
+
+
+def _arrive_once(converter: Converter, op: tc.MbarrierArriveOp) -> None:
+    """By the first lane: predicated where it orders the CTA, as lanes that branch have to come
+    together again before the next instruction of the whole warp."""
+    if _scope(op) != "cta":
+        with only_if(is_equal(converter, converter.lane, 0)):
+            _arrive(converter, op)
+        return
+    address = converter.record(op.bar, Mbarrier).address
+    place = converter.add(address.base, address.offset)
+    llvm.inline_asm(
+        None, [converter.lane, place], "\n".join(_PREDICATED), "r,r,~{memory}",
+        has_side_effects=True,
+    )  # fmt: skip
+
+
+_PREDICATED = (
+    "{", ".reg .pred p;", ".reg .b64 state;", "setp.eq.u32 p, $0, 0;",
+    "@p mbarrier.arrive.shared.b64 state, [$1];", "}",
+)  # fmt: skip
 
 
 def _arrive_in_each(converter: Converter, op: tc.MbarrierArriveOp, mask: ir.Value) -> None:

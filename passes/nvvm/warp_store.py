@@ -12,10 +12,10 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import integers, string
 from tcir.dialect.fragments import elements, share, warp_origin
 from tcir.dialect.limits import WARP
-from tcir.dialect.warp_types import WALK
+from tcir.dialect.warp_types import PART, WALK
 from tcir.passes.build import simt
 
-from .converter import Converter, Fragment, GlobalTensor, i32, lower
+from .converter import Converter, Fragment, GlobalTensor, i32, lower, vector_of
 from .linear import Linear
 from .structure import is_equal, only_if
 from .warp_copy import byte_pointer, global_pointer
@@ -44,9 +44,12 @@ def convert_store(converter: Converter, op: tc.StoreFragmentOp) -> None:
     *batch, row, column = held.first
     size = PAIR if width % PAIR == 0 else 1
     by_row: dict[int, list[tuple[int, ir.Value]]] = {}
-    for (down, right), register in zip(held.places, fragment.registers, strict=True):
-        by_row.setdefault(down, []).append((right, register))
-    if _fits_units(fragment.type, bytes_, width, len(next(iter(by_row.values())))):
+    number, count = integers(op, PART) if PART in op.attributes else (0, 1)
+    columns = fragment.type.shape[1] // count
+    for (down, right), register in zip(held.places, fragment.numbers, strict=True):
+        if right // columns == number:
+            by_row.setdefault(down, []).append((right, register))
+    if _fits_units(columns, bytes_, width, len(next(iter(by_row.values())))):
         by_row, column, size = _exchanged(converter, by_row, tensor.element, column)
     byte = arith.MulIOp(column, converter.constant(bytes_)).result
 
@@ -70,13 +73,13 @@ def convert_store(converter: Converter, op: tc.StoreFragmentOp) -> None:
                     _store([value for _, value in group], place, tensor.element, bytes_)
 
 
-def _fits_units(kind: tc.FragmentType, bytes_: int, width: int, held: int) -> bool:
-    """Whether the threads of a row can exchange units of 16 bytes of a result `width` wide;
-    held: numbers that a thread has of a row."""
+def _fits_units(columns: int, bytes_: int, width: int, held: int) -> bool:
+    """Whether the threads of a row can exchange units of 16 bytes of so many columns of a result
+    `width` wide; held: numbers that a thread has of a row."""
     if bytes_ > WORD // PAIR:
         return False
     unit = UNIT // bytes_
-    return width % unit == kind.shape[1] % (QUAD * unit) == held % unit == 0
+    return width % unit == columns % (QUAD * unit) == held % unit == 0
 
 
 def _exchanged(
@@ -112,7 +115,7 @@ def _packed(values: list[ir.Value], element: ir.Type) -> ir.Value:
         return _halves(low, high)
     if values[0].type != element:
         values = [arith.TruncFOp(element, value).result for value in values]
-    return llvm.bitcast(i32(), _vector(values))
+    return llvm.bitcast(i32(), vector_of(values))
 
 
 def _in_order(words: list[ir.Value], bytes_: int) -> list[ir.Value]:
@@ -262,16 +265,7 @@ def _store(values: list[ir.Value], place: ir.Value, element: ir.Type, bytes_: in
     if len(values) == 1:
         llvm.store(values[0], place, alignment=bytes_)
         return
-    llvm.store(_vector(values), place, alignment=tc.element_bytes(values[0].type) * len(values))
-
-
-def _vector(values: list[ir.Value]) -> ir.Value:
-    """Numbers of one type, side by side."""
-    whole = llvm.mlir_poison(ir.VectorType.get([len(values)], values[0].type))
-    for position, value in enumerate(values):
-        at = arith.ConstantOp(ir.IntegerType.get_signless(32), position).result
-        whole = llvm.insertelement(whole, value, at)
-    return whole
+    llvm.store(vector_of(values), place, alignment=tc.element_bytes(values[0].type) * len(values))
 
 
 def _store_bytes(words: list[ir.Value], place: ir.Value) -> None:

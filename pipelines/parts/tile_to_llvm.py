@@ -6,11 +6,13 @@ from tcir.passes.nvvm.convert_tc_to_nvvm import ConvertTcToNvvm
 from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
 from tcir.passes.roles.assign_roles import AssignRoles
 from tcir.passes.roles.cluster_launch_control import ClusterLaunchControl
+from tcir.passes.roles.defer_stores import DeferStores
 from tcir.passes.roles.multi_buffer import MultiBuffer
 from tcir.passes.roles.place_barriers import PlaceBarriers
 from tcir.passes.roles.plan_memory import PlanMemory
 from tcir.passes.roles.plan_workspaces import PlanWorkspaces
 from tcir.passes.roles.programmatic_launch import ProgrammaticLaunch
+from tcir.passes.roles.unroll_rings import UnrollRings
 from tcir.passmanager.pipeline import Pass
 
 
@@ -20,11 +22,13 @@ def tile_to_llvm(
     *,
     takes_over: bool = False,
     programmatic: bool = False,
+    defers: bool = False,
 ) -> list[Pass | str]:
     """The passes after tiling; `stages` and `acc_stages` as in multi-buffer.
 
     takes_over: whether CTAs do the work of those not launched yet (cluster launch control)
     programmatic: whether the launch may start before the one in front of it has ended
+    defers: whether warpgroups store a tile while they multiply the next
     """
     return [
         MultiBuffer(stages=stages, acc_stages=acc_stages),
@@ -33,6 +37,8 @@ def tile_to_llvm(
         AssignRoles(),
         *([ClusterLaunchControl()] if takes_over else []),
         *([ProgrammaticLaunch()] if programmatic else []),
+        *([DeferStores()] if defers else []),
+        UnrollRings(),
         ConvertTcToNvvm(),
         PlanWorkspaces(),
         *LOWER_TO_LLVM,
