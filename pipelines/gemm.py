@@ -117,7 +117,7 @@ def build(options: GemmOptions) -> Pipeline:
                 options.acc_stages,
                 takes_over=options.scheduler == CLC,
                 programmatic=options.programmatic,
-                defers=True,
+                warpgroups=True,
             ),
         ]
     )

@@ -97,7 +97,7 @@ def _unroll(loop: scf.ForOp, count: int) -> None:
         new = scf.ForOp(
             loop.lowerBound, loop.upperBound, index.value(count), list(loop.initArgs)
         )  # fmt: skip
-    aligned = constant_of(loop.lowerBound) % count == 0
+    aligned = (constant_of(loop.lowerBound) or 0) % count == 0
     for name in loop.attributes:
         new.attributes[name] = loop.attributes[name]
     carried: list[ir.Value] = list(new.inner_iter_args)

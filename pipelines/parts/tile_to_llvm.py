@@ -22,13 +22,14 @@ def tile_to_llvm(
     *,
     takes_over: bool = False,
     programmatic: bool = False,
-    defers: bool = False,
+    warpgroups: bool = False,
 ) -> list[Pass | str]:
     """The passes after tiling; `stages` and `acc_stages` as in multi-buffer.
 
     takes_over: whether CTAs do the work of those not launched yet (cluster launch control)
     programmatic: whether the launch may start before the one in front of it has ended
-    defers: whether warpgroups store a tile while they multiply the next
+    warpgroups: for targets whose warpgroups multiply and store: stores under the next tile's
+                products, loops unrolled
     """
     return [
         MultiBuffer(stages=stages, acc_stages=acc_stages),
@@ -37,8 +38,7 @@ def tile_to_llvm(
         AssignRoles(),
         *([ClusterLaunchControl()] if takes_over else []),
         *([ProgrammaticLaunch()] if programmatic else []),
-        *([DeferStores()] if defers else []),
-        UnrollRings(),
+        *([DeferStores(), UnrollRings()] if warpgroups else []),
         ConvertTcToNvvm(),
         PlanWorkspaces(),
         *LOWER_TO_LLVM,
