@@ -10,6 +10,7 @@ import pytest
 
 import tcir.interp.ptx.jobs.launch as several
 import tcir.interp.ptx.lockstep.launch as lockstep
+import tcir.interp.ptx.loops.running as loops
 from tcir.machine.jit.calls import Compiled
 from tcir.run import run_ptx
 
@@ -35,6 +36,7 @@ def interpreted(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(Compiled, "__call__", call)
     patch.setattr(lockstep, "COMPILED", False)
+    patch.setattr(loops, "COMPILED", False)
 
 
 def jobs(patch: pytest.MonkeyPatch) -> None:
@@ -55,9 +57,14 @@ OWN: dict[str, set[str]] = {
         "test_memory_grows_with_the_ctas_in_flight_not_with_the_grid",
     },
     "together": {"test_lockstep.py", "test_lockstep_tma.py"},
-    "interpreted": {"test_wrong_annotation_is_refused", "test_lockstep_kernels.py"},
+    "interpreted": {
+        "test_wrong_annotation_is_refused",
+        "test_lockstep_kernels.py",
+        "test_loops.py",
+    },
     "jobs": {
         "test_jobs.py",
+        "test_loops.py",
         "test_debug.py",
         "test_lockstep_kernels.py",
         "test_lockstep_tma.py",

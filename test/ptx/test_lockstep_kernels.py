@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tcir.interp.ptx.lockstep.launch as lockstep
-from tcir.interp.ptx.lockstep.native.arithmetic import SPELLED
+from tcir.interp.ptx.kernels.arithmetic import SPELLED
 from tcir.interp.ptx.lockstep.native.execution import Native
 from tcir.run import run_ptx
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tcir.interp.ptx.lockstep.launch as lockstep
-from tcir.interp.ptx.lockstep.native.arithmetic import SPELLED
+from tcir.interp.ptx.kernels.arithmetic import SPELLED
 from tcir.interp.ptx.lockstep.native.execution import Native
 from tcir.run import RunReport, run_ptx
 

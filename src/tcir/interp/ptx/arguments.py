@@ -232,14 +232,14 @@ def initialise(
     name, size = variable.name, variable.type.size
     if variable.initial and len(variable.initial) * size > variable.size:
         raise LaunchError(f"variable {name}: expected at most {variable.size} bytes of values")
-    data = bytearray()
-    for value in variable.initial or ():
-        if isinstance(value, Symbol):
-            bits = _address(name, value, bound, module)
-        else:
-            bits = _initial(variable, value)
-        data += (bits & ((1 << 8 * size) - 1)).to_bytes(size, "little")
-    image[: len(data)] = data
+    bits = [
+        _address(name, value, bound, module) if isinstance(value, Symbol)
+        else _initial(variable, value)
+        for value in variable.initial or ()
+    ]  # fmt: skip
+    mask = (1 << 8 * size) - 1
+    data = b"".join([(each & mask).to_bytes(size, "little") for each in bits])
+    image[: len(data)] = np.frombuffer(data, np.uint8)
 
 
 def _address(name: str, symbol: Symbol, bound: Mapping[str, int], module: Module) -> int:
@@ -257,8 +257,11 @@ def _address(name: str, symbol: Symbol, bound: Mapping[str, int], module: Module
 def _initial(variable: Variable, value: Imm) -> int:
     """The bits of a constant, as ptxas writes them: of type .b64 a decimal float is an f64, of
     narrower ones an f32."""
-    bits, size = int(value.value), variable.type.size
-    if value.kind == "int" or value.kind == "f32" and (variable.type.kind == "b" or size == 4):
+    bits = int(value.value)
+    if value.kind == "int":  # first: of a table, most are
+        return bits
+    size = variable.type.size
+    if value.kind == "f32" and (variable.type.kind == "b" or size == 4):
         return bits
     if value.kind == "f64" and size == 8:
         return bits

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 
 from tcir.interp.ptx.divergence import BLOCKED, READY, YIELDED, Divergence, Group
 from tcir.interp.ptx.lanes import FULL, LANE_INDICES
+from tcir.interp.ptx.loops import running
+from tcir.interp.ptx.loops.running import Loops, Watcher
 from tcir.interp.ptx.op import Blocking, Op, synchronise_lanes
 from tcir.interp.ptx.program import Program
 from tcir.interp.ptx.registers import U32
@@ -32,11 +34,14 @@ class WarpInterpreter:
 
     __slots__ = (
         "_fetched",
+        "_heads",
+        "_loops",
         "_paused",
         "_polled",
         "_retired",
         "_straight",
         "_waits",
+        "_watcher",
         "count",
         "divergence",
         "program",
@@ -54,11 +59,26 @@ class WarpInterpreter:
         self._waits: dict[tuple[int, int], PhaseWait] = {}  # what it waited for
         self._straight: Sequence[int] = program.straight
         self._fetched: Callable[[], None] | None = None
+        self._heads: frozenset[int] = frozenset()
+        if running.COMPILED and warp.launch.machine.recorder is None and program.loops is not None:
+            self._heads = program.loops.heads
+        self._loops: Loops | None = None
+        self._watcher: Watcher | None = None
 
-    def trace(self, fetched: Callable[[], None]) -> None:
-        """Calls `fetched` before every instruction from now on."""
+    def trace(self, fetched: Callable[[], None], watcher: Watcher | None = None) -> None:
+        """Calls `fetched` before every instruction from now on; watcher: but for those of loops
+        that it lets compiled code execute."""
+        self._watcher = watcher
+        if watcher is None:
+            self._heads = frozenset()
         self._fetched = fetched
         self._straight = range(len(self.program.code))  # no instruction is passed over
+
+    def untrace(self) -> None:
+        """Calls nothing any more."""
+        self._fetched, self._straight = None, self.program.straight
+        if self._loops is not None:
+            self._loops.watched = None
 
     def next_op(self) -> Op:
         """What the running group executes next."""
@@ -74,10 +94,13 @@ class WarpInterpreter:
 
     def run(self) -> Blocking:
         """Runs the kernel; what it yields goes to the machine's scheduler."""
-        code, straight = self.program.code, self._straight
-        warp, state, fetched = self.warp, self.divergence, self._fetched
+        code = self.program.code
+        warp, state = self.warp, self.divergence
         p, undef = warp.p, warp.undef
         while state.mask:
+            if state.pc in self._heads:
+                yield from self._loop()
+            straight, fetched = self._straight, self._fetched
             if state.others:
                 state.reconverge()
                 end = min(straight[state.pc], state.next_stop())
@@ -108,9 +131,7 @@ class WarpInterpreter:
             op = code[state.pc]
             if fetched is not None:
                 fetched()
-            if op.guard >= 0 and op.results is None and undef[op.guard] & mask:
-                warp.read_undefined(op.site, (op.guard,), mask)
-            active = mask if op.guard < 0 else self.active(op)
+            active = mask if op.guard < 0 else self._guarded(op)
             if op.aligned and active and not self._converged(op, active):
                 state.leave(BLOCKED)
             else:
@@ -118,9 +139,16 @@ class WarpInterpreter:
                 waiting = _KINDS[op.kind](self, op, active)
                 if waiting is not None:
                     yield from waiting
-            if not state.mask and not state.resume() and state.others:
-                yield from self._yield_to_warps()
+            if not state.mask:
+                yield from self._next_group()
         self._retire()
+
+    def _guarded(self, op: Op) -> int:
+        """`active`, of a guard that has to be defined unless the instruction only computes."""
+        mask = self.divergence.mask
+        if op.results is None and self.warp.undef[op.guard] & mask:
+            self.warp.read_undefined(op.site, (op.guard,), mask)
+        return self.active(op)
 
     # --- one method per kind ------------------------------------------------------------------
     def _plain(self, op: Op, active: int) -> None:
@@ -136,6 +164,21 @@ class WarpInterpreter:
         if active:
             yield from op.run(self.warp, active)
         self.divergence.pc += 1
+
+    def _loop(self) -> Blocking:
+        """Compiled code goes on from here as far as it can."""
+        state, loops = self.divergence, self._loops
+        if loops is None:
+            assert self.program.loops is not None
+            loops = self._loops = Loops(self.program.loops, self.warp, self._watcher)
+        while state.pc in self._heads:
+            count, back, pause = loops.run(state, self._retired + _QUANTUM - self.count)
+            self.count += count
+            self._paused &= not back
+            self._heads = loops.heads
+            if not pause:
+                return
+            yield from self._pause()
 
     def _branch(self, op: Op, active: int) -> Blocking | None:
         state = self.divergence
@@ -264,8 +307,11 @@ class WarpInterpreter:
             self._waits = {}
         mbarrier.remembered = {}
 
-    def _yield_to_warps(self) -> Blocking:
-        """No group is ready: those that yielded run again after other warps."""
+    def _next_group(self) -> Blocking:
+        """Another group runs, if there is one. Where none is ready those that yielded run again
+        after other warps."""
+        if self.divergence.resume() or not self.divergence.others:
+            return
         if not any(g.state == YIELDED for g in self.divergence.others):
             blocked = min(self.divergence.others, key=lambda g: g.pc)
             raise self._not_converged(self.program.code[blocked.pc], blocked.mask)

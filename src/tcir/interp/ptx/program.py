@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from tcir.interp.ptx import isa, requirements  # noqa: F401  (isa registers the instructions)
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.idle import idle_waits, polled_loads, waits_that_give_up
 from tcir.interp.ptx.layout import Layout, align_up
+from tcir.interp.ptx.loops.code import LoopCode, loop_code
 from tcir.interp.ptx.op import BRANCH, EXIT, INDEXED, PLAIN, Incomplete, Op, no_effect
 from tcir.interp.ptx.registers import Slots, WarpStorage
 from tcir.interp.ptx.registry import DECODERS, REFUSED, find, nearest
@@ -32,6 +34,11 @@ class Program:
     straight: list[int]
     storage: WarpStorage
     incomplete: list[Incomplete]
+
+    @cached_property
+    def loops(self) -> LoopCode | None:
+        """Those that compiled code executes."""
+        return loop_code(self.code, self.storage)
 
 
 @dataclass(frozen=True)

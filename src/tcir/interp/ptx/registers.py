@@ -160,7 +160,7 @@ class WarpStorage:
         """A register file: v[view][slot] is the 32 values of a slot, as the type of the view."""
         fresh = {bank.size: (bank.contents.copy(), bank.rows) for bank in self.banks}
         blocks = [fresh.get(dtype.itemsize, _NO_SLOTS) for dtype in VIEW_DTYPES]
-        return [_Rows(b.view(t), rows) for t, (b, rows) in zip(VIEW_DTYPES, blocks, strict=True)]
+        return [Rows(b.view(t), rows) for t, (b, rows) in zip(VIEW_DTYPES, blocks, strict=True)]
 
 
 class LocalMemory(Tracked):
@@ -172,7 +172,7 @@ class LocalMemory(Tracked):
         self.size = nbytes
 
 
-class _Rows(dict[int, np.ndarray]):
+class Rows(dict[int, np.ndarray]):
     """The slots of one size as values of one type; a row is made when it is first asked for."""
 
     def __init__(self, block: np.ndarray, rows: dict[int, int]) -> None:

@@ -114,6 +114,17 @@ class Memory:
             self.agent.proceed(site)
             self._last_load = this
 
+    @property
+    def last_site(self) -> object:
+        """Where it loaded last."""
+        return None if self._last_load is None else self._last_load[0]
+
+    def loaded(self, site: object, addresses: Addresses, data: Bytes, count: int) -> None:
+        """Notes loads of global memory, none of which polls; what the last one of them read."""
+        self.agent.proceed(site)
+        self.agent.progress += count - 1
+        self._last_load = site, addresses.tobytes(), data.tobytes()
+
     def store(
         self,
         space: str,

@@ -164,6 +164,7 @@ class AgentProtocol(Protocol):
     site: object
     ended: bool
     alone: bool
+    progress: int
     events: WarpEvents | None
 
     @property

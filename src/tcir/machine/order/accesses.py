@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import compress
+from typing import NamedTuple
 
-from tcir.machine.order.clocks import Access
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.order.clocks import Access, Component
 
 Index = tuple[int, int, int]
 """Of a CTA."""
@@ -13,21 +18,48 @@ Twin = tuple[Access, Index]
 """The same access by another CTA, which becomes an `Access` when somebody asks for it."""
 
 
+@dataclass(frozen=True, eq=False)
+class Loads:
+    """Loads that a warp did one after the other: the site and the lanes of each, by its place.
+
+    first: the position of the first in `Accesses`, until some are forgotten.
+    """
+
+    component: Component
+    number: int
+    sites: tuple[object, ...]
+    which: NDArray[np.int64]
+    lanes: NDArray[np.int64]
+    first: int
+
+    def __getitem__(self, place: int) -> Access:
+        site, lanes = self.sites[self.which[place]], int(self.lanes[place])
+        return Access(self.component, self.number, "generic", site, lanes=lanes)
+
+
+class Place(NamedTuple):
+    """One of them, which becomes an `Access`, too, when somebody asks for it."""
+
+    loads: Loads
+    place: int
+
+
 class Accesses:
-    """By position. CTAs that are executed together note an access of each, and hardly any of these
-    is ever looked at."""
+    """By position. CTAs that are executed together note an access of each, compiled loops one for
+    each load, and hardly any of these is ever looked at."""
 
     def __init__(self) -> None:
-        self._known: list[Access | Twin] = []
+        self._known: list[Access | Twin | Loads | Place] = []
 
     def __len__(self) -> int:
         return len(self._known)
 
     def __getitem__(self, position: int) -> Access:
         found = self._known[position]
-        if isinstance(found, tuple):
-            found = self._known[position] = _of_cta(*found)
-        return found
+        if isinstance(found, Access):
+            return found
+        made = self._known[position] = _made(found, position)
+        return made
 
     def __iter__(self) -> Iterator[Access]:
         return (self[position] for position in range(len(self._known)))
@@ -36,17 +68,41 @@ class Accesses:
         """One more."""
         self._known.append(access)
 
-    def extend(self, accesses: Iterable[Access | Twin]) -> None:
-        """Some more."""
+    def extend(self, accesses: Iterable[Access | Twin | Loads]) -> None:
+        """Some more; of loads the same for each of them."""
         self._known += accesses
 
+    def lines(self, start: int) -> Iterator[Component]:
+        """Whose line each access from this position on is on."""
+        for position in range(start, len(self._known)):
+            known = self._known[position]
+            if isinstance(known, Access | Loads):
+                yield known.component
+            else:
+                yield _made(known, position).component
+
     def raw(self, positions: Iterable[int]) -> list[Access | Twin]:
-        """What `extend` was given."""
-        return [self._known[position] for position in positions]
+        """What `extend` was given; of loads, the access."""
+        found = []
+        for position in positions:
+            known = self._known[position]
+            found.append(self[position] if isinstance(known, Loads | Place) else known)
+        return found
 
     def keep(self, chosen: Iterable[bool]) -> None:
         """Forgets the others; chosen: one for each."""
-        self._known = list(compress(self._known, chosen))
+        self._known = [
+            Place(one, position - one.first) if isinstance(one, Loads) else one
+            for position, one in compress(enumerate(self._known), chosen)
+        ]
+
+
+def _made(known: Twin | Loads | Place, position: int) -> Access:
+    if isinstance(known, Loads):
+        return known[position - known.first]
+    if isinstance(known, Place):
+        return known.loads[known.place]
+    return _of_cta(*known)
 
 
 def _of_cta(access: Access, cta: Index) -> Access:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.jit import jit
-from tcir.machine.order.accesses import Accesses, Twin
+from tcir.machine.order.accesses import Accesses, Loads, Twin
 from tcir.machine.order.clocks import Access, Component
 from tcir.machine.order.lane_shadow import Granules, LaneShadow
 from tcir.machine.order.lanes import LaneNumbers
@@ -274,6 +274,7 @@ class LastShadow(Shadow):
     def __init__(self, shape: int, space: str) -> None:
         super().__init__(shape, space)
         self.accesses = Accesses()
+        self._lines = np.zeros(1, np.int32)
         self._leave_room()
 
     def _leave_room(self) -> None:
@@ -306,7 +307,33 @@ class LastShadow(Shadow):
         self.accesses.extend(accesses)
         return np.int32(first)
 
+    def make_room(self, count: int) -> int:
+        """The number of the first of up to `count` further accesses."""
+        if len(self.accesses) + count >= self._room:
+            self._compact()
+        return len(self.accesses) + 1
+
+    def follow(self, loads: Loads) -> None:
+        """As `record_read` of each of them, where the arrays know them already: `readers` by the
+        number that `make_room` gave the first."""
+        lines = self.lines()
+        self.accesses.extend([loads] * len(loads.which))
+        more = np.full(len(loads.which), self.line(loads.component), np.int32)
+        self._lines = np.concatenate([lines, more])
+
+    def line(self, component: Component) -> int:
+        """A number for it, which `lines` and `LaneShadow.warp` go by."""
+        return self._warp(component)
+
+    def lines(self) -> NDArray[np.int32]:
+        """Whose each access is, by its number: `line` of its component; of 0, none, 0."""
+        more = [self._warp(component) for component in self.accesses.lines(len(self._lines) - 1)]
+        if more:
+            self._lines = np.concatenate([self._lines, np.array(more, np.int32)])
+        return self._lines
+
     def _compact(self) -> None:
+        lines = self.lines() if len(self._lines) > 1 else self._lines
         named = np.zeros(len(self.accesses) + 1, bool)
         for part in self._records():
             named[part] = True
@@ -315,6 +342,7 @@ class LastShadow(Shadow):
         for part in self._records():
             part[...] = renamed[part]
         self.accesses.keep(named[1:].tolist())
+        self._lines = lines[: len(named)][named[: len(lines)]]
         self._leave_room()
 
     def _records(self) -> Iterator[NDArray[np.int32]]:

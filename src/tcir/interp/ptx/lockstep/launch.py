@@ -111,7 +111,7 @@ class Lockstep:
     def follow(self, interpreter: WarpInterpreter) -> Blocking:
         """Runs a warp."""
         if self._recorder is not None:
-            self._recorder.follow(interpreter, self._stream)
+            self._recorder.follow(interpreter, None if self._room < 0 else self._stream)
         return interpreter.run()
 
     def executed(self, index: tuple[int, ...]) -> bool:

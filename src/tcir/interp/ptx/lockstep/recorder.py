@@ -21,6 +21,7 @@ from tcir.interp.ptx.syntax import Site
 from tcir.interp.ptx.warp import Warp
 from tcir.machine import Cta
 from tcir.machine.memory.effects import Effect
+from tcir.machine.memory.memories import Buffer
 
 VARYING = ("%ctaid", "%clusterid")
 """Special registers that differ between the CTAs of a launch without clusters."""
@@ -51,6 +52,28 @@ class Traced:
 Rule = Callable[["Recorder", Traced, Op, Active], None]
 
 
+def no_note() -> None:
+    """Nobody wants to know what a warp executes."""
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Of loops that read and write nothing that varies, only the loads matter."""
+
+    recorder: Recorder
+    traced: Traced
+
+    def avoided(self) -> set[int]:
+        """Slots that such a loop does not touch."""
+        return self.traced.varying
+
+    def loaded(self, buffer: Buffer, site: Site) -> None:
+        """It has loaded from there, last at this instruction."""
+        buffers = self.recorder.cta.machine.memory.buffers
+        self.recorder.reads.add(next(n for n, one in enumerate(buffers) if one is buffer))
+        self.traced.last_load = site, False
+
+
 class Recorder:
     """Follows the warps of a CTA; `steps` is the trace, `why` says why there is none.
 
@@ -66,20 +89,24 @@ class Recorder:
         self.reads: set[int] = set()
         """Positions of the global buffers that are read alike in all CTAs."""
 
-    def follow(self, interpreter: WarpInterpreter, stream: Stream) -> None:
+    def follow(self, interpreter: WarpInterpreter, stream: Stream | None) -> None:
         """Records one warp from its first instruction on; stream: notes what it executes."""
+        if self.why:
+            return
         traced = Traced(interpreter.warp)
         slots = interpreter.program.storage.slots
         traced.varying = {s for s, name in slots.specials.items() if name.startswith(VARYING)}
         self.warps.append(traced)
-        note = stream.of(interpreter)
+        note = no_note if stream is None else stream.of(interpreter)
 
         def fetched() -> None:
-            if not self.why:
-                note()
-                self._fetched(traced, interpreter)
+            if self.why:
+                interpreter.untrace()
+                return
+            note()
+            self._fetched(traced, interpreter)
 
-        interpreter.trace(fetched)
+        interpreter.trace(fetched, Uniform(self, traced) if stream is None else None)
 
     def effect(self, effect: Effect | None) -> None:
         """Takes what an operation of the tensor core does."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tcir.interp.ptx.lockstep.native import arithmetic, movement
-from tcir.interp.ptx.lockstep.native.template import PREFIX
+from tcir.interp.ptx.kernels import arithmetic
+from tcir.interp.ptx.kernels.template import PREFIX
+from tcir.interp.ptx.lockstep.native import movement
 
 WIDTH = 15
 """Numbers of a step: the kernel; of d, a, b and c the address, the bytes from one CTA to the next,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from tcir.interp.ptx.kernels.template import PREFIX
 from tcir.interp.ptx.lockstep.native.kernels import TEXT
-from tcir.interp.ptx.lockstep.native.template import PREFIX
 from tcir.machine.jit import native
 
 

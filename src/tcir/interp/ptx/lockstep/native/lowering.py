@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tcir.interp.ptx.kernels.arithmetic import SPELLED
 from tcir.interp.ptx.lanes import FULL, LANE_INDICES, LANE_MASK
 from tcir.interp.ptx.lockstep import group as replayed
 from tcir.interp.ptx.lockstep.lanes_of import Active
@@ -17,7 +18,6 @@ from tcir.interp.ptx.lockstep.memory_steps import (
     SharedLoad,
     SharedStore,
 )
-from tcir.interp.ptx.lockstep.native.arithmetic import SPELLED
 from tcir.interp.ptx.lockstep.native.emitted import (
     COUNTED,
     DATA,

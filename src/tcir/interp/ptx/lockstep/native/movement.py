@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcir.interp.ptx.lockstep.native.template import kernel, lanes
+from tcir.interp.ptx.kernels.template import kernel, lanes
 
 TEXTS: list[str] = []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcir.interp.ptx.lockstep.native.template import vector
+from tcir.interp.ptx.kernels.template import vector
 
 SIZES = {"i8": 1, "i32": 4, "i64": 8, "float": 4}
 
