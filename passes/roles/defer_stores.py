@@ -80,7 +80,7 @@ class _Tiles:
         """None where stores are not deferred."""
         roles = [op for op in body(kernel) if isinstance(op, tc.RoleOp)]
         consumers = [role for role in roles if string(role, "kind") == CONSUMER]
-        if string(kernel, WARP_MAP) != WGMMA if WARP_MAP in kernel.attributes else True:
+        if WARP_MAP not in kernel.attributes or string(kernel, WARP_MAP) != WGMMA:
             return None
         loops = [op for role in consumers for op in role.body.blocks[0] if _is_loop(op)]
         if len(loops) != 1 or len(loops[0].results):
