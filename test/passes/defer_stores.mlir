@@ -1,5 +1,5 @@
-// RUN: %tc-opt --pipeline='gemm{n-tile=64 stages=2 persistent=true ctas=2}' --target=sm_90a --mlir-print-ir-after=defer-stores -o %t.mlir %s 2>&1 | %filecheck --check-prefix=DEFER %s
-// RUN: %tc-opt --pipeline='gemm{n-tile=64 stages=2 persistent=true ctas=2}' --target=sm_90a --mlir-print-ir-after=unroll-rings -o %t.mlir %s 2>&1 | %filecheck --check-prefix=UNROLL %s
+// RUN: %tc-opt %s --target=sm_90a --fuse-epilogue --raise-to-tc --split-launches --tile-gemm="{n-tile=64 persistent=true ctas=2}" --multi-buffer="{stages=2}" --place-barriers --plan-memory --assign-roles --defer-stores | %filecheck --check-prefix=DEFER %s
+// RUN: %tc-opt %s --target=sm_90a --fuse-epilogue --raise-to-tc --split-launches --tile-gemm="{n-tile=64 persistent=true ctas=2}" --multi-buffer="{stages=2}" --place-barriers --plan-memory --assign-roles --defer-stores --unroll-rings | %filecheck --check-prefix=UNROLL %s
 // RUN: %tc-opt --pipeline='gemm{n-tile=64 stages=2}' --target=sm_90a --mlir-print-ir-after=defer-stores -o %t.mlir %s 2>&1 | %filecheck --check-prefix=ONE %s
 // RUN: %tc-opt --pipeline='gemm{n-tile=64 stages=2 persistent=true ctas=2}' --target=sm_90a --emit=ptx %s | %filecheck --check-prefix=PTX %s
 

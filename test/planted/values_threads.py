@@ -123,14 +123,12 @@ DECODED = [
         Planted(what, "simt nvfp4 codes", CODES, constant(0x0F0F0F0F, mask))
         for what, mask in (("upper bits of a code kept", -1), ("signs lost", 0x07070707))
     ),
-    Planted("padding channels of x are the last one", "implicit-gemm f16, 3 channels", REPACK, both(
-        sub(r"%16 = arith\.addi %15, %5 :", "%two = arith.constant 2 : i32\n"
-            "        %channel = arith.minui %5, %two : i32\n"
-            "        %16 = arith.addi %15, %channel :", 1),
-        sub(r"(%c3_i32_5 = arith\.constant )3", r"\g<1>8", 1),
-    )),
+    Planted("padding channels of x are the last one", "implicit-gemm f16, 3 channels", REPACK,
+            sub(r"(= arith\.constant )3( : i32\n\s*%\w+ = arith\.addi %\w+, %c3_i32_\w+ : i32)",
+                r"\g<1>2\2", 1)),
     Planted("padding channels of x are NaN", "implicit-gemm f16, 3 channels", REPACK,
-            sub(r"(%c0_i16 = arith\.constant )0", r"\g<1>32256", 1)),
+            sub(r"((?:%c0_i16 = arith\.constant 0 [\s\S]*?){3}%c0_i16 = arith\.constant )0 ",
+                r"\g<1>32256 ", 1)),
 ]  # fmt: skip
 
 BUGS = [*TENSOR_CORE, *WARPS, *DECODED]

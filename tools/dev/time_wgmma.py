@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from hashlib import sha256
 from statistics import median
 
+from tcir.target import targets_with
 from tcir.time import Constants
 from tcir.time.hopper_rows import HOPPER_ROWS
 from tcir.time.validate import Outcome, rank_correlation, table
 from tcir.tools.dev.time_measured import BENCH, MISS
 
-TARGET = "sm_90a"
+(TARGET,) = targets_with("wgmma")
 UNDER = ({"l2-port": "wgmma"}, {"l2-port": "large"}, {"tma-latency": "gh", "hbm-latency": "gh"})
 BOOST = Constants(TARGET, {"clock": "boost"})
 """At the clock that an H200 holds for kernels this short: those of *Measured* above."""

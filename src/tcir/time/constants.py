@@ -49,8 +49,8 @@ class Constant:
         return len(self.figures.get(target, ())) > 1
 
 
-TIMED = ("sm_80", "sm_90", "sm_100a")
-"""Targets with constants; sm_90a has those of sm_90. A target that a user adds has none."""
+TIMED = [name for name, target in TARGETS.items() if not target.wgmma]
+"""Targets with constants; one with wgmma has those of the target without (the name without a)."""
 
 
 def _by(**targets: Figure | dict[str, Figure]) -> dict[str, dict[str, Figure]]:
@@ -520,8 +520,9 @@ CONSTANTS: Mapping[str, Constant] = {constant.name: constant for constant in _CO
 
 
 def is_timed(name: str) -> bool:
-    """Whether a target has constants."""
-    return name in TIMED or name.removesuffix("a") in TIMED
+    """Whether a target has constants; one that a user adds has none."""
+    known = CONSTANTS["hbm"].figures
+    return name in known or name.removesuffix("a") in known
 
 
 def target_of(name: str) -> Target:
