@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .edits import both, clamped, constant, masked, results, sub, through, where
+from .edits import clamped, constant, masked, results, sub, through, where
 from .planted import Planted
 from .values_tensors import FINITE, NAN_TO_ZERO, NO_SUBNORMALS
 
