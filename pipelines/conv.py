@@ -16,10 +16,12 @@ def build(options: ConvOptions) -> Pipeline:
     return Pipeline(
         [
             *raise_convolution(
-                FoldFilterRows(wgmma=True), SplitConvK(n_tile=options.n_tile, shifted=True)
+                FoldFilterRows(wgmma=True),
+                SplitConvK(n_tile=options.n_tile, shifted=True),
+                programmatic=options.programmatic,
             ),
             TileConv(n_tile=options.n_tile),
-            *tile_to_llvm(options.stages),
+            *tile_to_llvm(options.stages, programmatic=options.programmatic),
         ]
     )
 

@@ -19,15 +19,14 @@ class ConvImplicitGemmOptions(ConvOptions):
 
     n_tile: output channels per CTA, a multiple of 16 up to 256, of a pair of 32; 0 chooses
     stages: slots of the ring in shared memory; 0 chooses
-    cta_group: 2: pairs of CTAs compute tiles of 256 output pixels together, M of the mma
     programmatic: launches may start before those in front of them have ended (programmatic
                   dependent launch)
+    cta_group: 2: pairs of CTAs compute tiles of 256 output pixels together, M of the mma
     split_k: for sm_90a: CTAs that share the taps and channels of an output tile; a second kernel
              sums their results up; 0 takes the fastest by the model
     """
 
     cta_group: int = 1
-    programmatic: bool = False
     split_k: int = 0
 
 

@@ -17,6 +17,8 @@ class ConvShiftReuseOptions(ConvOptions):
 
     n_tile: output channels per CTA, a multiple of 16 up to 256; 0 chooses
     stages: slots of the ring in shared memory and tensor memory; 0 chooses
+    programmatic: launches may start before those in front of them have ended (programmatic
+                  dependent launch)
     halo:   what happens to lanes without a new pixel after a shift: ``mask`` (not stored), or
             ``refresh`` (the last lane of each quarter gets one from shared memory)
     tiling: how pixels are laid on lanes: ``rows``, ``packed`` or ``linear``
@@ -38,7 +40,7 @@ def build(options: ConvShiftReuseOptions) -> Pipeline:
     mask = options.halo == "mask"  # what the cost model knows
     return Pipeline(
         [
-            *raise_convolution(),
+            *raise_convolution(programmatic=options.programmatic),
             *([CompareConvSchedules(options.n_tile, options.tiling)] if mask else []),
             TileConvShiftReuse(
                 n_tile=options.n_tile,
@@ -48,7 +50,7 @@ def build(options: ConvShiftReuseOptions) -> Pipeline:
                 shift_quarters=options.shift_quarters,
                 halo_load=options.halo_load,
             ),
-            *tile_to_llvm(options.stages),
+            *tile_to_llvm(options.stages, programmatic=options.programmatic),
         ]
     )
 

@@ -13,9 +13,9 @@ def build(options: ConvOptions) -> Pipeline:
     """The passes."""
     return Pipeline(
         [
-            *raise_convolution(),
+            *raise_convolution(programmatic=options.programmatic),
             TileConvSmemOffset(n_tile=options.n_tile),
-            *tile_to_llvm(options.stages),
+            *tile_to_llvm(options.stages, programmatic=options.programmatic),
         ]
     )
 

@@ -17,14 +17,18 @@ class LayersOptions:
     """Options of the pipeline.
 
     stages: slots of the rings in shared memory; 0 chooses
+    programmatic: launches that multiply may start before those in front of them have ended
+                  (programmatic dependent launch)
     """
 
     stages: int = 0
+    programmatic: bool = False
 
 
 def build(options: LayersOptions) -> Pipeline:
     """The passes of gemm, and before its tiling that of the convolutions."""
-    passes = gemm.build(gemm.GemmOptions(stages=options.stages))
+    chosen = gemm.GemmOptions(stages=options.stages, programmatic=options.programmatic)
+    passes = gemm.build(chosen)
     passes = passes.insert(FoldFilterRows(wgmma=True), after="raise-to-tc")
     passes = passes.insert(SplitConvK(shifted=True), before="split-launches")
     return passes.insert(TileConv(others=True), before="tile-gemm")

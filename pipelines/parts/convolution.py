@@ -42,10 +42,13 @@ class ConvOptions:
 
     n_tile: output channels per CTA, a multiple of 16 up to 256; 0 chooses
     stages: slots of the ring in shared memory; 0 chooses
+    programmatic: launches may start before those in front of them have ended (programmatic
+                  dependent launch)
     """
 
     n_tile: int = 0
     stages: int = 0
+    programmatic: bool = False
 
 
 def raise_convolution(*rewrites: Pass, programmatic: bool = False) -> list[Pass]:
