@@ -9,6 +9,7 @@ import random
 import re
 import resource
 import signal
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -69,8 +70,6 @@ LOWERED = {
 @cache
 def sound() -> Mapping[str, bytes]:
     """The files that are changed."""
-    import tempfile
-
     files = {"f.mlir": FUNCTION, "matmul.mlir": MATMUL}
     files["saxpy.ptx"] = (ROOT / "examples/saxpy.ptx").read_bytes()
     files["mma.ptx"] = (ROOT / "examples/mma_m16n8k16.ptx").read_bytes()
@@ -463,7 +462,7 @@ def hostile(seed: int) -> Hostile:
     return kind(draw)
 
 
-# --- newer doors: a page of the report, tc-reduce; with seeds of their own, so that the others stay
+# --- tc-reduce and the page of a report, with seeds of their own, so that the others stay
 
 RACING = b""".version 8.8
 .target sm_100a
@@ -522,34 +521,65 @@ def _reduce_places(draw: Draw) -> Hostile:
     return Hostile("places", words, _reduced())
 
 
-def _page(draw: Draw) -> Hostile:
-    place = draw.choice([*PLACES, "out.html", "out.html", f"{draw.choice(PLACES)}.html"])
-    files = _reduced()
-    if draw.random() < 0.5:
-        files["matmul.mlir"] = changed(files["matmul.mlir"], draw)
-    words = ["tc-opt", "matmul.mlir", "--pipeline=gemm", f"--report={place}", "-o", "out.mlir"]
-    words += draw.choice([[], ["--emit=ptx"], ["--split-input-file"], flags(OPT_FLAGS, draw)])
-    outputs = ("out.html",) if place == "out.html" else ()
-    return Hostile("page", words, files, outputs=outputs)
-
-
-def _around(draw: Draw) -> Hostile:
-    """The two commands as they are, with streams, signals and limits that are not."""
+def _around(draw: Draw, words: list[str], outputs: tuple[str, ...]) -> Hostile:
+    """A command that is right, with streams, signals and limits that are not."""
     case = draw.choice([_streams, _signals, _limits])(draw)
-    case.words, case.outputs = draw.choice([
-        (["tc-reduce", "-o", "out.ptx", "race.ptx", *RACE], ("out.ptx",)),
-        (["tc-opt", "matmul.mlir", "--pipeline=gemm", "--report=out.html", "-o", "out.mlir"],
-         ("out.html", "out.mlir")),
-    ])  # fmt: skip
-    case.files = _reduced()
+    case.words, case.outputs, case.files = words, outputs, _reduced()
     return case
 
 
-def hostile_door(seed: int) -> Hostile:
-    """The input of a seed for the newer doors."""
+def _reduce_around(draw: Draw) -> Hostile:
+    return _around(draw, ["tc-reduce", "-o", "out.ptx", "race.ptx", *RACE], ("out.ptx",))
+
+
+def hostile_reduce(seed: int) -> Hostile:
+    """The input of a seed for tc-reduce."""
     draw = random.Random(seed)
-    kinds = [_reduce_file, _reduce_flags, _reduce_flags, _reduce_places, _page, _page, _around]
-    return draw.choice(kinds)(draw)
+    kinds = [_reduce_file, _reduce_flags, _reduce_places, _reduce_around]
+    (kind,) = draw.choices(kinds, [10, 6, 3, 2])
+    return kind(draw)
+
+
+PAGE = ["tc-opt", "matmul.mlir", "--pipeline=gemm", "--report=out.html", "-o", "out.mlir"]
+
+
+def _page_of_a_run(draw: Draw) -> Hostile:
+    """tc-opt --report."""
+    files, words = _reduced(), list(PAGE)
+    for _ in range(draw.choice([1, 1, 2])):
+        match draw.randrange(3):
+            case 0:
+                files["matmul.mlir"] = changed(files["matmul.mlir"], draw)
+            case 1:
+                place = draw.choice([*PLACES, f"{draw.choice(PLACES)}.html"])
+                words[3] = f"--report={place}"
+            case _:
+                words += draw.choice([["--emit=ptx"], ["--split-input-file"],
+                                      flags(OPT_FLAGS, draw)])  # fmt: skip
+    return Hostile("page", words, files, outputs=("out.html",))
+
+
+def _page_of_a_report(draw: Draw) -> Hostile:
+    """tc-viz report, of a report, its program and the IR of its steps."""
+    files, words = _reduced(), ["tc-viz", "report", "report.json", "-o", "out.html"]
+    name = draw.choice(["report.json", "report.json", "report.json", "matmul.mlir"])
+    files[name] = changed(files[name], draw)
+    words += draw.choice([[], [], ["--input", "matmul.mlir"], ["--tree", "."],
+                          ["--input", draw.choice(PLACES)], ["--tree", draw.choice(PLACES)],
+                          flags(VIZ_FLAGS, draw)])  # fmt: skip
+    return Hostile("page", words, files, outputs=("out.html",))
+
+
+def _page_around(draw: Draw) -> Hostile:
+    return _around(draw, list(PAGE), ("out.html", "out.mlir"))
+
+
+def hostile_page(seed: int) -> Hostile:
+    """The input of a seed for the page of a report."""
+    draw = random.Random(seed)
+    kinds = [_page_of_a_run, _page_of_a_report, _page_around]
+    (kind,) = draw.choices(kinds, [10, 10, 2])
+    return kind(draw)
 
 
 # --- scripts of other people's languages: python -m tcir.triton, python -m tcir.cute
@@ -558,20 +588,26 @@ SCRIPT_FLAGS = ["--order-seed", "--order-seeds", "--numerics", "--jobs", "--trac
                 "--max-findings", "-m", "--size", "--autotune", "--help", "--version"]  # fmt: skip
 
 
-def hostile_script(door: str, script: bytes, seed: int) -> Hostile:
-    """A run of ``python -m DOOR s.py``; "script": its own traceback is right."""
+def hostile_script(door: str, script: bytes, seed: int, around: float = 1) -> Hostile:
+    """A run of ``python -m DOOR s.py``; "script": its own traceback is right.
+
+    around: how often streams and signals are drawn, beside other things, for those are runs of
+    the whole script
+    """
     draw = random.Random(seed)
     words, setting, kind = [door, "s.py"], Setting(seconds=200), "script"
-    match draw.randrange(6):
-        case 0:
+    (what,) = draw.choices(["file", "flags", "places", "streams", "signals"],
+                           [2, 2, 1, around, around])  # fmt: skip
+    match what:
+        case "file":
             script = changed(script, draw)
-        case 1 | 2:
+        case "flags":
             words = [door, *flags(SCRIPT_FLAGS, draw), "s.py", draw.choice(VALUES)]
-        case 3:
+        case "places":
             place, kind = draw.choice(PLACES), "places"
             words = draw.choice([[door, place], [door, "--trace", place, "s.py"], [door],
                                  [door, "-m", place]])  # fmt: skip
-        case 4:
+        case "streams":
             stream = draw.choice([
                 {"stdin": CLOSED}, {"stdout": CLOSED}, {"stdout": "/dev/full"}, {"stdout": UNREAD},
                 {"stderr": CLOSED}, {"stderr": "/dev/full"}, {"stderr": UNREAD},
@@ -620,6 +656,17 @@ def complaints(case: Hostile, folder: Path) -> list[str]:
     if wrong:
         wrong.append(f"status {ended.status}, {ended.seconds:.1f} s: {ended.err[-1500:]!r}")
     return wrong
+
+
+def all_complaints(seeds: range, drawn: Callable[[int], Hostile]) -> list[str]:
+    """A line for each seed whose command ended wrong, each run in a new folder."""
+    found = []
+    for seed in seeds:
+        case = drawn(seed)
+        with tempfile.TemporaryDirectory() as folder:
+            wrong = complaints(case, Path(folder))
+        found += [f"seed {seed}: {case}: {'; '.join(wrong)}"] if wrong else []
+    return found
 
 
 def _is_whole(path: Path) -> bool:

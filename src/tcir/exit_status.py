@@ -12,7 +12,8 @@ from pathlib import Path
 
 from tcir.errors import Error, InputError
 
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 130, 143
+"""By SIGINT, by SIGTERM."""
 _NO_MEMORY = ("failed to map segment", "annot allocate memory", "start new thread")
 """How the loader, the C library and Python say that there is none."""
 

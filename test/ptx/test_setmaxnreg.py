@@ -125,6 +125,16 @@ def test_undefined_uses(body: str, finding: str | None) -> None:
     assert report.ok == (finding is None)
 
 
+def test_a_second_one_for_nothing() -> None:
+    """Triton's workers take and give in a loop, between partitions that want as many."""
+    body = GIVE.format(40) + TAKE.format(40)
+    report = run(kernel(body))
+    assert report.ok and codes(report) == {"register-order"}, str(report)
+    assert not run(kernel(body), ordering="isa").ok
+    apart = run(kernel(GIVE.format(40) + " bar.sync 1, 128; " + TAKE.format(40)), ordering="isa")
+    assert apart.ok and not apart.findings
+
+
 @pytest.mark.parametrize(
     "other",
     ["mov.u32 %r3, 0;", GIVE.format(48), TAKE.format(176)],

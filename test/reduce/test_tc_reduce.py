@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import signal
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from commands import Ended, Setting, run
+
+from tcir.passmanager.pipeline import named_pipeline
 
 from .broken import BROKEN
 
@@ -129,6 +132,16 @@ def test_mistakes(tmp_path: Path, words: list[str], said: str) -> None:
     assert "Traceback" not in ended.err and sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_it(number: signal.Signals, status: int, tmp_path: Path) -> None:
+    """It reaches the attempt, too, which is not the last one then."""
+    (tmp_path / "m.mlir").write_text(BROKEN["a constant of log"].program)
+    (tmp_path / "p.py").write_text(BROKEN["a constant of log"].plugin)
+    words = ["tc-reduce", "m.mlir", "--pipeline=gemm", "--load-pass-plugin=p.py"]
+    ended = run(words, tmp_path, Setting(send=(number, 1.5), seconds=90))
+    assert (ended.status, ended.hung, ended.orphans) == (status, False, 0), ended
+
+
 def rows() -> dict[str, list[str]]:
     """The table of the page, by what is broken."""
     cells = [line.strip("| \n").split(" | ") for line in PAGE.read_text().splitlines()]
@@ -137,6 +150,9 @@ def rows() -> dict[str, list[str]]:
 
 def test_the_page_has_every_failure() -> None:
     assert set(rows()) == set(BROKEN)
+    for name, (_, _, passes, _) in rows().items():
+        pipeline = named_pipeline(BROKEN[name].flags[0].removeprefix("--pipeline="))
+        assert passes.split(" → ")[0] == str(len(pipeline)), name
 
 
 @pytest.mark.slow

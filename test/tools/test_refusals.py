@@ -22,6 +22,11 @@ FUNCTION = "func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tenso
         (["--pipeline=gemm", "--pipeline=conv"], "expected one --pipeline"),
         (["--pipeline", "gemm", "--pipeline=conv"], "expected one --pipeline"),
         (["--pipeline=gemm", "--orders=5"], "--orders: expected --validate-each"),
+        (
+            ["--cse", "--mlir-print-ir-after-change"],
+            "expected --mlir-print-ir-after-all, or -after",
+        ),
+        (["--mlir-elide-elementsattrs-if-larger=-1"], "expected at least 0 elements, got -1"),
     ],
 )
 def test_flags_that_contradict_or_do_nothing(words: list[str], said: str) -> None:
@@ -30,6 +35,10 @@ def test_flags_that_contradict_or_do_nothing(words: list[str], said: str) -> Non
     assert (
         parse_arguments(["f.mlir", "--pipeline=gemm", "--orders=5", "--validate-each"]).orders == 5
     )
+    change = ["--mlir-print-ir-after-change", "--mlir-print-ir-after=cse"]
+    assert parse_arguments(["f.mlir", "--cse", *change]).mlir_print_ir_after_change
+    none = ["--mlir-elide-elementsattrs-if-larger=0"]
+    assert parse_arguments(["f.mlir", *none]).mlir_elide_elementsattrs_if_larger == 0
 
 
 @pytest.mark.parametrize("program", [None, 7, [FUNCTION]])

@@ -42,8 +42,8 @@ def test_without_scales() -> None:
     np.testing.assert_array_equal(out.numpy(), (a.astype(np.float64) @ b.T).astype(np.float16))
 
 
-@pytest.mark.parametrize("form", ["mxfp8", "nvfp4"])
-def test_with_scales(form: str) -> None:
+def drawn(form: str) -> tuple[list[object], np.ndarray]:
+    """A, B and their scales in torch; what numpy makes of them."""
     import torch
 
     generator = np.random.default_rng(1)
@@ -57,7 +57,7 @@ def test_with_scales(form: str) -> None:
             scale = generator.integers(125, 130, (rows, k // block)).astype(np.uint8)
             factors = np.exp2(scale.astype(np.float64) - 127)
             given = torch.tensor(codes).view(torch.float8_e4m3fn)
-            scales = torch.tensor(placed(scale))
+            scales = torch.tensor(placed(scale)).view(torch.float8_e8m0fnu)
         else:
             nibbles = generator.integers(1, 16, (rows, k)).astype(np.uint8)
             values = nibbles.view(ml_dtypes.float4_e2m1fn)
@@ -67,7 +67,34 @@ def test_with_scales(form: str) -> None:
         operands.append((given, scales))
         wide.append(values.astype(np.float64) * np.repeat(factors.astype(np.float64), block, 1))
     (a, a_scale), (b, b_scale) = operands
+    return [a, b, a_scale, b_scale], (wide[0] @ wide[1].T).astype(np.float32)
+
+
+@pytest.mark.parametrize("form", ["mxfp8", "nvfp4"])
+def test_with_scales(form: str) -> None:
+    import torch
+
+    (a, b, a_scale, b_scale), expected = drawn(form)
     out = torch.empty((M, N))
     call = getattr(cublas(), f"block_scaled_matmul_{form}")
     call(a, b, out, a_scale, b_scale)
-    np.testing.assert_array_equal(out.numpy(), (wide[0] @ wide[1].T).astype(np.float32))
+    np.testing.assert_array_equal(out.numpy(), expected)
+
+
+@pytest.mark.parametrize("form", ["mxfp8", "nvfp4"])
+def test_scaled_mm_of_torch(form: str) -> None:
+    """Which torch has for scales of rows on the CPU, for those of blocks on GPUs only."""
+    import torch
+
+    from tcir.doors.torch_cuda import cuda_on_the_cpu
+
+    (a, b, *scales), expected = drawn(form)
+    if form == "nvfp4":
+        a, b = (each.view(torch.float4_e2m1fn_x2) for each in (a, b))
+    with cuda_on_the_cpu(lambda _: None):
+        out = torch._scaled_mm(a, b.t(), *scales, out_dtype=torch.float32)
+        rows = torch.ones(16, 32).to(torch.float8_e4m3fn)
+        one = torch.tensor(2.0)
+        ones = torch._scaled_mm(rows, rows.t(), scale_a=one, scale_b=one, out_dtype=torch.float32)
+    np.testing.assert_array_equal(out.numpy(), expected)
+    np.testing.assert_array_equal(ones.numpy(), np.full((16, 16), 128, np.float32))

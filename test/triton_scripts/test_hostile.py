@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ import pytest
 from .command import SCRIPTS, needs_triton, run
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from hostile import complaints, hostile_script
+from hostile import Hostile, all_complaints, hostile_script
 
 
 @needs_triton
@@ -44,16 +44,28 @@ def test_a_grid_that_no_launch_has(grid: str, words: str, tmp_path: Path) -> Non
     assert ended.returncode == 3 and f"error: {words}" in ended.stderr, ended.stderr
 
 
+def _command(seed: int) -> Hostile:
+    script = (SCRIPTS / "vector_add.py").read_bytes()
+    return hostile_script("tcir.triton", script, seed)
+
+
 @needs_triton
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("first", range(0, 80, 20))
 def test_commands_drawn_at_random(first: int) -> None:
     """`python -m tcir.triton`: files, flags, places, streams and signals."""
-    script, found = (SCRIPTS / "vector_add.py").read_bytes(), []
-    for seed in range(first, first + 20):
-        case = hostile_script("tcir.triton", script, seed)
-        with tempfile.TemporaryDirectory() as folder:
-            said = complaints(case, Path(folder))
-        found += [f"seed {seed}: {case}: {'; '.join(said)}"] if said else []
+    found = all_complaints(range(first, first + 20), _command)
+    assert not found, "\n".join(found)
+
+
+@needs_triton
+@pytest.mark.slow
+@pytest.mark.timeout(3000)
+@pytest.mark.parametrize("first", range(80, 1000, 92))
+def test_commands_that_find_triton_imported(first: int) -> None:
+    """Which takes most of the time of those above."""
+    for name in ("torch", "triton.runtime", "tcir.triton.driver", "tcir.triton.cuda"):
+        importlib.import_module(name)
+    found = all_complaints(range(first, first + 92), _command)
     assert not found, "\n".join(found)

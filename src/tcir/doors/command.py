@@ -11,10 +11,12 @@ from tcir.doors.launches import Launches
 from tcir.errors import Error, InputError
 from tcir.streams import kept_messages
 from tcir.time.trace import check_perfetto
+from tcir.version import Version
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """How launches are executed."""
+    """How launches are executed, and the versions."""
+    parser.add_argument("--version", action=Version)
     parser.add_argument(
         "--order-seed", type=_count, metavar="N", help="vary completion and warp order"
     )

@@ -12,6 +12,8 @@ from unittest.mock import patch
 import torch
 from torch.overrides import TorchFunctionMode
 
+from tcir.doors.block_scaled import block_scales, scaled_mm
+from tcir.errors import IncompleteError
 from tcir.target import DEFAULT_TARGET
 
 
@@ -37,6 +39,9 @@ class OnTheCpu(TorchFunctionMode):
             return True
         if func is torch.Tensor.cuda:
             return args[0]
+        if func is torch._scaled_mm:
+            scale = args[2] if len(args) > 2 else (kwargs or {}).get("scale_a")
+            func = scaled_mm if block_scales(scale) else func
         made = func(*map(_moved, args), **{k: _moved(v) for k, v in (kwargs or {}).items()})
         if func is torch.Tensor.data_ptr:
             self.taken(cast("torch.Tensor", args[0]))
@@ -94,6 +99,14 @@ class Event:
         return math.nan
 
 
+def no_graph(*_: object, **__: object) -> None:
+    """IncompleteError: launches are executed when they are issued, and none is recorded."""
+    raise IncompleteError(
+        "torch.cuda.CUDAGraph: expected launches that are executed when they are issued, got a "
+        "CUDA graph, which records them for later; launch the kernel without one"
+    )
+
+
 _NAME = "simulated B200"
 _PROPERTIES = SimpleNamespace(
     name=_NAME,
@@ -119,5 +132,6 @@ _CUDA = {
     "current_stream": Stream,
     "default_stream": Stream,
     "stream": nullcontext,
+    "CUDAGraph": no_graph,
 }
 """Of `torch.cuda`."""

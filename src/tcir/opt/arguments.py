@@ -209,6 +209,17 @@ def _check_together(parsed: argparse.Namespace) -> None:
         raise InputError("--jobs: expected --validate-each, which executes the program")
     if parsed.budget is not None and parsed.validate_each is None:
         raise InputError("--budget: expected --validate-each, which executes the program")
+    printed = parsed.mlir_print_ir_after_all or parsed.mlir_print_ir_after
+    if parsed.mlir_print_ir_after_change and not printed:
+        raise InputError(
+            "--mlir-print-ir-after-change: expected --mlir-print-ir-after-all, or -after=PASS, of "
+            "whose prints it leaves some out"
+        )
+    most = parsed.mlir_elide_elementsattrs_if_larger
+    if most is not None and most < 0:
+        raise InputError(
+            f"--mlir-elide-elementsattrs-if-larger: expected at least 0 elements, got {most}"
+        )
     if parsed.trace == "":
         raise InputError("--trace: expected a file name")
     if parsed.trace is not None and (parsed.validate_each is None or parsed.emit not in CODE[1:]):

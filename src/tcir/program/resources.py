@@ -48,7 +48,7 @@ def _dense(op: ir.Operation, name: str, kind: ir.ShapedType, digits: str | None)
         raise InputError(
             f"{where} its bytes in dialect_resources at the end of the file, got none (they were "
             "left out when it was printed); print it without large_resource_limit and "
-            "large_elements_limit"
+            "large_elements_limit, by tc-opt without --mlir-elide-elementsattrs-if-larger"
         )
     if str(kind.element_type) not in DTYPES:
         raise InputError(f"{where} elements of {', '.join(DTYPES)}, got {kind.element_type}")

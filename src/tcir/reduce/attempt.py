@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tcir.child import End, in_child
-from tcir.exit_status import exit_status
+from tcir.exit_status import INTERRUPTED, TERMINATED, exit_status
 from tcir.opt.containment import Notes
 from tcir.reduce.failure import Failure, of_error, of_run, of_validation
 
@@ -56,6 +56,10 @@ class Attempts:
         end = in_child(lambda: self._quietly(program, report, said, notes))
         if end == End(0):
             return None
+        if end.status == INTERRUPTED:  # it was told, and so were we
+            raise KeyboardInterrupt
+        if end.status == TERMINATED:
+            raise SystemExit(TERMINATED)
         checkpoint = notes.read()
         step = checkpoint.name if checkpoint is not None else ""
         if end.crash:

@@ -31,14 +31,14 @@ class Registers:
         agent, pool = self.agent, self.cta.register_pool
         agent.proceed(request.site)
         mine = pool.done.setdefault(agent.warp, [])
-        self._check_order(mine, request)
+        before = pool.owned.setdefault(agent.warp, -(-entry // GRANULE) * GRANULE)
+        more = request.count - before
+        self._check_order(mine, request, more)
         self._check_group(mine, request)
         mine.append(request)
         component = _component(agent)
         for knowledge in agent.lanes.groups:  # .aligned: all lanes know
             knowledge.clock[component] = len(mine)
-        before = pool.owned.setdefault(agent.warp, -(-entry // GRANULE) * GRANULE)
-        more = request.count - before
         if more and (more > 0) != (request.action == "inc"):
             self.cta.report(
                 "error", "register-count", f"{before} registers a thread", request.site,
@@ -69,12 +69,13 @@ class Registers:
         number = self.agent.warp // WARPGROUP
         return [agent for agent in self.cta.agents if agent.warp // WARPGROUP == number]
 
-    def _check_order(self, mine: list[Request], request: Request) -> None:
-        """All warps of the group have met since the last one."""
+    def _check_order(self, mine: list[Request], request: Request, more: int) -> None:
+        """All warps of the group have met since the last one; more: registers that it asks for."""
         known = self.agent.lanes.everything()
         if any(known.get(_component(mate), 0) < len(mine) for mate in self._group):
             self.cta.report(
-                "error", "register-order", mine[-1].site, request.site,
+                "error" if more else Unpromised(_ISA, "Triton's attention", "one for nothing"),
+                "register-order", mine[-1].site, request.site,
                 f"a barrier of the warpgroup between two setmaxnreg (PTX ISA {_ISA})",
             )  # fmt: skip
 
