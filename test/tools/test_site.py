@@ -43,4 +43,5 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "tutorial-pass.html").is_file()
     api = (tmp_path / "api.html").read_text()
+    assert '<span class="go">  %rd28' in (tmp_path / "debugging.html").read_text()  # no command
     assert "<li><code>pipeline</code>: what compiled it" in api and "<details" not in api

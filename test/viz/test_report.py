@@ -196,6 +196,11 @@ def test_schema_is_that_of_the_writer() -> None:
             "of schema tcir.report/1, got tcir.report/9",
         ),
         ({"passes": []}, "expected a report with passes"),
+        (
+            {"passes": [{"name": "cse"}]},
+            "as --validate-each=FILE writes it, got one without 'index'",
+        ),
+        ({"passes": 7}, "got one of another form: 'int' object is not iterable"),
     ],
 )
 def test_refusals(tmp_path: Path, change, message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -287,10 +287,9 @@ def _form(arguments: argparse.Namespace) -> str:
 def _result(arguments: argparse.Namespace) -> str:
     form = _form(arguments)
     if arguments.view == "report":
-        from .report import load_report, read_tree, report_html
+        from .report import page_of_file
 
-        tree = read_tree(arguments.tree, arguments.input)
-        return report_html(load_report(arguments.file), tree)
+        return page_of_file(arguments.file, arguments.tree, arguments.input)
     terminal = arguments.output == "-" and sys.stdout.isatty() and "NO_COLOR" not in os.environ
     colour = {"auto": terminal, "always": True, "never": False}[arguments.colour]
     return render(picture(arguments), form, colour)

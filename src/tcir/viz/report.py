@@ -47,6 +47,18 @@ def load_report(path: str) -> Json:
     return data
 
 
+def page_of_file(path: str, folder: str | None, source: str | None) -> str:
+    """The page of the JSON in the file `path`, with the IR that `read_tree` finds."""
+    report, states = load_report(path), read_tree(folder, source)
+    try:
+        return report_html(report, states)
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        got = f"without {error}" if isinstance(error, KeyError) else f"of another form: {error}"
+        raise InputError(
+            f"{path}: expected a report as --validate-each=FILE writes it, got one {got}"
+        ) from error
+
+
 def read_tree(folder: str | None, source: str | None) -> dict[int, State]:
     """IR after pass n by n (files ``n_pass.mlir`` of --mlir-print-ir-tree-dir, and ``n_….ptx``);
     0: the input."""
