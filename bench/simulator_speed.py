@@ -10,7 +10,8 @@ row the same with the machine of another source tree (``git worktree add OTHER R
 it the ratio of CPU seconds. ``--memory``: the peak of 64 CTAs of a product and of all of them.
 ``--growth``: time by CTAs of that product, and by processes (``jobs``) of it, of square products in
 lockstep and of a product by pairs of CTAs, which run one after the other; hazards on, by the clock
-and by CPU seconds of this process and its workers, as idle cores could give.
+and by CPU seconds of this process and its workers, as idle cores could give. There numpy's products
+take one core in each process, as they do in workers: one core is compared with more of them.
 Beside them, in the same run and where jax is installed in the same environment (``pip install jax
 absl-py``), JAX's Pallas Mosaic GPU interpret mode on the same product, in the largest size that
 ends within ``--jax-limit`` seconds; our machine runs that size too. Where triton is installed, its
@@ -421,7 +422,7 @@ def growth() -> int:
     times = by_processes(pairs())
     last = matmul(8192, 128)
     for ctas in (64, 256, 1024):
-        row = alone(on_machine, part(last, ctas), "report", 1)
+        row = alone(on_one_core, part(last, ctas), 1)
         if isinstance(row, str) or row.problem:
             print(row)
             return 1
@@ -433,11 +434,19 @@ def growth() -> int:
     return 0 if times >= PROCESSES else 1
 
 
+def on_one_core(job: Job, jobs: int) -> Result:
+    """`on_machine`, hazards on; each process takes one core."""
+    from tcir import blas
+
+    blas.one_thread()
+    return on_machine(job, "report", jobs)
+
+
 def by_processes(job: Job) -> float | None:
     """Prints rows of one process and of more: how much faster two are, None if one has failed."""
     whole = whole_cpu = times = 0.0
     for jobs in [n for n in (1, 2, 4, 8, 16) if n <= (os.cpu_count() or 1)]:
-        row = alone(on_machine, job, "report", jobs)
+        row = alone(on_one_core, job, jobs)
         if isinstance(row, str) or row.problem:
             print(row)
             return None

@@ -1,5 +1,5 @@
-"""Forks of this process, each of which does one job at a time; whatever happens to one of them,
-each job has a result."""
+"""Forks of this process, each of which does one job at a time and computes on one core; whatever
+happens to one of them, each job has a result."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Generic, NoReturn, TypeVar, cast
 
+from tcir import blas
 from tcir.child import die_with
 
 ATTEMPTS = 3
@@ -130,6 +131,7 @@ def _serve(work: Callable[[Job], Result], there: Connection, parent: int) -> NoR
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's, which ends its workers
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         die_with(parent)
+        blas.one_thread()
         while True:
             there.send(work(there.recv()))
     except EOFError:

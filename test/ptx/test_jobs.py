@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 import tcir
 from tcir.interp.ptx.jobs.part import TogetherError, blocks
 from tcir.interp.ptx.jobs.workers import in_workers
 from tcir.interp.ptx.lockstep.abandoned import Divergence
 from tcir.run import Uninitialized, run_ptx
+from tcir.workers import Forks
 
 from .conftest import HEADER
 from .test_lockstep import BODIES, START, _no_such_place, check_alike, run
@@ -193,12 +195,46 @@ def test_a_mistake_in_lockstep_is_warned_of_by_this_process(
     assert several[0].processes == 1 and "no such place" in several[0].together
 
 
-def test_blocks_cover_the_grid() -> None:
-    for count, jobs in ((12, 5), (4, 9), (7, 1)):
-        cut = blocks(range(count), jobs)
-        assert [n for block in cut for n in block] == list(range(count))
-        assert len(cut) == min(count, jobs)
-        assert {len(block) for block in cut} <= {count // len(cut), -(-count // len(cut))}
+@pytest.mark.parametrize(("count", "jobs"), [(12, 5), (4, 9), (7, 1), (576, 2), (4096, 7)])
+def test_blocks_cover_the_grid(count: int, jobs: int) -> None:
+    cut = blocks(range(count), jobs)
+    assert sorted(n for block in cut for n in block) == list(range(count))
+    assert all(list(block) == sorted(block) for block in cut)
+    assert len(cut) == min(count, jobs)
+    assert max(map(len, cut)) - min(map(len, cut)) <= count.bit_length()
+
+
+def test_each_block_has_a_part_of_the_tails() -> None:
+    """32 x 18 CTAs, of which those of the last row are other ones: each leads in both blocks."""
+    halves = blocks(range(576), 2)
+    assert [len([n for n in half if n >= 544]) for half in halves] == [14, 18]
+    assert halves[0][:144] == list(range(144)) and halves[1][:144] == list(range(144, 288))
+
+
+def test_what_ctas_print_stands_in_the_order_of_the_grid() -> None:
+    """The blocks of 96 CTAs are no halves: what the workers print is mixed."""
+    text = (
+        HEADER.replace(
+            ".address_size 64",
+            ".address_size 64\n"
+            ".extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);\n"
+            ".global .align 1 .b8 words[5] = {37, 117, 59, 10, 0};",
+            1,
+        )
+        + START.replace("{", "{\n.local .align 4 .b8 held[4]; .reg .b64 %v<3>;", 1)
+        + "st.global.b32 [%rd5], %r5; rem.u32 %r6, %r2, 7; setp.eq.u32 %p1, %r6, 3; "
+        "setp.eq.and.u32 %p1, %r3, 0, %p1; @!%p1 ret; st.local.u32 [held], %r2; "
+        "mov.u64 %v1, words; mov.u64 %v2, held; cvta.local.u64 %v2, %v2; cvta.global.u64 %v1, %v1; "
+        "{ .param .b64 f; st.param.b64 [f], %v1; .param .b64 a; st.param.b64 [a], %v2; "
+        ".param .b32 r; call.uni (r), vprintf, (f, a); } ret;\n}\n"
+    )
+    printed = []
+    for jobs in (1, 2):
+        x, y = np.zeros(32 * 96, np.int32), np.zeros(32 * 96, np.int32)
+        report = run_ptx(text, grid=96, block=32, args=(x, y, np.uint32(0)), jobs=jobs)
+        assert report.ok and report.processes == jobs, str(report)
+        printed.append(report.output)
+    assert printed[0] == "".join(f"{n};\n" for n in range(3, 96, 7)) == printed[1]
 
 
 def test_a_worker_that_raises_or_dies_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,3 +267,12 @@ def test_a_worker_that_raises_or_dies_ends_the_others(monkeypatch: pytest.Monkey
         with pytest.raises(ChildProcessError):
             os.waitpid(child, os.WNOHANG)
     assert in_workers([lambda tell: 1, lambda tell: 2], lambda n: None) == [1, 2]
+
+
+def test_a_worker_takes_one_core() -> None:
+    def threads(_: Any) -> set[int]:
+        np.ones((64, 64)) @ np.ones((64, 64))
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+    assert in_workers([threads, threads], lambda n: None) == [{1}, {1}]
+    assert [found for _, found in Forks(2).run(threads, [1, 2])] == [{1}, {1}]

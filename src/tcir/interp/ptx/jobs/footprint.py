@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from tcir.interp.ptx.jobs.granules import Bits, gather, mark, renumber, scatter
 from tcir.interp.ptx.jobs.part import TogetherError
+from tcir.interp.ptx.jobs.workers import ALL_PAGES
 from tcir.interp.ptx.lockstep.ledger import Ledger
 from tcir.machine.memory.memories import Buffer, GlobalMemory
 from tcir.machine.order.accesses import Twin
@@ -94,8 +97,9 @@ def footprints(memory: GlobalMemory, ledger: Ledger | None) -> dict[int, Footpri
 
 def _footprint(buffer: Buffer, count: int, written: Bits, read: Bits) -> Footprint:
     accesses: list[Access | Twin] = []
-    which = np.zeros(count, np.int32)
+    which = np.zeros(0, np.int32)
     if buffer.shadow is not None and count:
+        which = _array(count, np.int32)
         gather(written, buffer.shadow.writer, which)
         new = np.zeros(len(buffer.shadow.accesses) + 1, np.int32)
         named = np.zeros(renumber(which, new), np.int64)
@@ -112,9 +116,18 @@ def _footprint(buffer: Buffer, count: int, written: Bits, read: Bits) -> Footpri
 
 def _taken(array: NDArray[np.generic], granule: int, count: int, written: Bits) -> Bytes:
     whole = _granules(array, granule)
-    taken = np.empty(count, whole.dtype)
+    taken = _array(count, whole.dtype)
     gather(written, whole, taken)
     return taken
+
+
+def _array(count: int, dtype: DTypeLike) -> NDArray[Any]:
+    """Zeros, with all pages at once: that the system brings them one by one, as they are written,
+    takes longer than what is computed here."""
+    if not count:
+        return np.zeros(0, dtype)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | ALL_PAGES
+    return np.frombuffer(mmap.mmap(-1, count * np.dtype(dtype).itemsize, flags=flags), dtype)
 
 
 def _granules(array: NDArray[np.generic], granule: int) -> Bytes:

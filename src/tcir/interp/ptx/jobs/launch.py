@@ -31,12 +31,13 @@ PAUSE = 0.05
 class Done:
     """What a worker sends of its block.
 
-    group: of its tcgen05 instructions. followers: CTAs that were executed in lockstep.
+    printed: by cluster. group: of its tcgen05 instructions. followers: CTAs that were executed in
+    lockstep.
     """
 
     touched: dict[int, Footprint]
     counts: Counts
-    output: str
+    printed: dict[int, str]
     group: tuple[int, object] | None
     followers: int
 
@@ -74,14 +75,15 @@ def run_in_blocks(
             _own_memory(machine)
             known = len(machine.memory.buffers)
             machine.progress = None if progress is None else _now_and_then(tell)
-            lockstep = execute(Block(machine, mine))
+            own = Block(launch, mine)
+            lockstep = execute(own)
             tell(len(mine) * math.prod(machine.cluster))
             if len(machine.memory.buffers) != known or launch.clocked:
                 raise TogetherError("what one process has to order: clocks, or a grid's barrier")
             return Done(
                 footprints(machine.memory, None if lockstep is None else lockstep.ledger),
                 Counts.of(launch),
-                "".join(launch.output),
+                own.printed,
                 machine.cta_group,
                 0 if lockstep is None else lockstep.followers,
             )
@@ -92,9 +94,12 @@ def run_in_blocks(
     done = in_workers(works, lambda n: None if progress is None else progress(n, _ctas(machine)))
     _check(launch, done)
     perform(machine.memory, [each.touched for each in done])
+    printed: dict[int, str] = {}
     for each in done:
         each.counts.add_to(launch)
-        launch.print(each.output)
+        printed |= each.printed
+    for cluster in sorted(printed):
+        launch.print(printed[cluster])
     return done
 
 
@@ -107,7 +112,7 @@ def _check(launch: LaunchState, done: list[Done]) -> None:
         raise TogetherError("the instruction budget")
     if len({each.group and each.group[0] for each in done} - {None}) > 1:
         raise TogetherError("CTAs of different groups of tcgen05")
-    if sum(len(each.output) for each in done) >= PRINTED:
+    if sum(len(text) for each in done for text in each.printed.values()) >= PRINTED:
         raise TogetherError("more output than is kept")
 
 

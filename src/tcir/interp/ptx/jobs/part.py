@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Container, Sequence
 from typing import Protocol
 
+from tcir.interp.ptx.launch import LaunchState
 from tcir.machine import Cta, Machine
+
+PIECE = 8
+"""Clusters of a piece that is not cut further."""
 
 
 class TogetherError(Exception):
@@ -20,10 +23,21 @@ def clusters(machine: Machine) -> int:
 
 
 def blocks(clusters: Sequence[int], jobs: int) -> list[Sequence[int]]:
-    """These clusters in at most so many blocks, in the order of the grid."""
-    count = len(clusters)
-    ends = [count * n // min(jobs, count) for n in range(min(jobs, count) + 1)]
-    return [clusters[low:high] for low, high in itertools.pairwise(ends)]
+    """These clusters in at most so many blocks, which should take the same time.
+
+    Each has a part of the first half, a part of half of the rest, and so on: tails, at the end of a
+    grid, take longer than others in lockstep, and neighbours share pages of memory.
+    """
+    count = min(jobs, len(clusters))
+    cut: list[list[int]] = [[] for _ in range(count)]
+    start, left = 0, len(clusters)
+    while left:
+        size = left // 2 if left >= 4 * count * PIECE else left
+        for n, block in enumerate(cut):
+            low, high = (start + size * each // count for each in (n, n + 1))
+            block.extend(clusters[low:high])
+        start, left = start + size, left - size
+    return list(cut)
 
 
 class Together(Protocol):
@@ -56,10 +70,14 @@ class Part:
 
     def executed(self, index: tuple[int, ...]) -> bool:
         """Whether a cluster is none of these, or was executed in lockstep."""
-        x, y, _ = self._extents
-        if index[0] + x * (index[1] + y * index[2]) not in self._mine:
+        if self._number(index) not in self._mine:
             return True
         return self.lockstep is not None and self.lockstep.executed(index)
+
+    def _number(self, index: tuple[int, ...]) -> int:
+        """Of a cluster in the grid."""
+        x, y, _ = self._extents
+        return index[0] + x * (index[1] + y * index[2])
 
     def ended(self, cta: Cta) -> int:
         """Called when a CTA has ended."""
@@ -67,9 +85,21 @@ class Part:
 
 
 class Block(Part):
-    """What a worker executes; `TogetherError` as soon as it is in vain."""
+    """What a worker executes; `TogetherError` as soon as it is in vain.
+
+    printed: by the number of a cluster, what its CTAs printed
+    """
+
+    def __init__(self, launch: LaunchState, mine: Sequence[int]) -> None:
+        super().__init__(launch.machine, mine)
+        self.printed: dict[int, str] = {}
+        self._launch, self._known = launch, len(launch.output)
 
     def ended(self, cta: Cta) -> int:
+        if texts := self._launch.output[self._known :]:
+            x, y, z = (i // c for i, c in zip(cta.index, self.machine.cluster, strict=True))
+            self.printed[self._number((x, y, z))] = "".join(texts)
+            self._known += len(texts)
         others = super().ended(cta)
         self.check()
         return others

@@ -1,4 +1,4 @@
-"""Forks of this process that compute something and send it."""
+"""Forks of this process that compute something, each on one core, and send it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from typing import IO, TypeVar, cast
 
 import numpy as np
 
+from tcir import blas
 from tcir.interp.ptx.jobs.part import TogetherError
 
 _PR_SET_PDEATHSIG = 1
-_ALL_PAGES: int = getattr(mmap, "MAP_POPULATE", 0)
+ALL_PAGES: int = getattr(mmap, "MAP_POPULATE", 0)
 """At once, as all are read."""
 
 Result = TypeVar("Result")
@@ -84,7 +85,7 @@ def _parts(file: IO[bytes], sizes: Sequence[int]) -> list[memoryview]:
     """The arrays of these sizes in a file, mapped."""
     if not sum(sizes):
         return [memoryview(b"") for _ in sizes]
-    whole = memoryview(mmap.mmap(file.fileno(), sum(sizes), mmap.MAP_SHARED | _ALL_PAGES))
+    whole = memoryview(mmap.mmap(file.fileno(), sum(sizes), mmap.MAP_SHARED | ALL_PAGES))
     ends = np.cumsum(sizes).tolist()
     return [whole[end - size : end] for size, end in zip(sizes, ends, strict=True)]
 
@@ -99,6 +100,7 @@ def _work(
             signal.signal(number, signal.SIG_DFL)
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        blas.one_thread()
         if os.getppid() == parent:
             there.send(_outcome(work, lambda done: there.send(("told", done, ())), arrays))
             status = 0
