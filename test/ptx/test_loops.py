@@ -130,6 +130,22 @@ AGAIN:
     assert len(OPERATIONS) > 100 and sum(executed) > 4 * 8 * len(OPERATIONS)
 
 
+def test_a_wrong_operation_is_seen(monkeypatch: pytest.MonkeyPatch, executed: list[int]) -> None:
+    """The comparison that these tests make fails once compiled code takes one for another."""
+    text = f"""{HEADER}// with a wrong operation: a text of its own, as decoded programs are kept
+.visible .entry k(.param .u64 x) {{
+ .reg .pred %p1; .reg .b32 %r<4>; .reg .b64 %d<3>;
+ ld.param.b64 %d1, [x]; mov.u32 %r1, %tid.x; mad.wide.u32 %d1, %r1, 4, %d1; mov.u32 %r2, 0;
+AGAIN: OP.b32 %r1, %r1, %r2; add.u32 %r2, %r2, 3; setp.lt.u32 %p1, %r2, 300; @%p1 bra AGAIN;
+ st.global.b32 [%d1], %r1; ret; }}"""
+    x = np.zeros(32, np.int32)
+    assert both(monkeypatch, text.replace("OP", "xor"), [x], grid=1, block=32).ok
+    assert sum(executed) > 300
+    monkeypatch.setitem(_TABLE, "or_i32", _TABLE["xor_i32"])
+    with pytest.raises(AssertionError):
+        both(monkeypatch, text.replace("OP", "or"), [x], grid=1, block=32)
+
+
 LOOPS = ["@{g}%p{p} bra SKIP{n};", "@{g}%p{p} xor.b32 %a{b}, %a{a}, %a{c};",
          "setp.lt.u32 %p{p}, %a{a}, %a{b};", "and.b32 %a3, %a{a}, {m}; setp.ne.u32 %p{p}, %a3, 0;",
          "add.u32 %a{a}, %a{b}, %a{c};", "mad.lo.u32 %a{a}, %a{b}, 7, %a{c};",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,15 @@ import numpy as np
 
 from tcir.errors import LaunchError
 from tcir.interp.ptx.layout import Layout
-from tcir.interp.ptx.syntax import Function, Imm, Module, Symbol, Variable
+from tcir.interp.ptx.syntax import (
+    Function,
+    Imm,
+    Module,
+    Symbol,
+    Table,
+    Variable,
+    count_of,
+)
 from tcir.machine import TensorMap
 
 #: CUDA C++ Programming Guide, "Function Parameters": 32,764 bytes from sm_70 on.
@@ -60,7 +69,8 @@ class Buffers:
         """The address of an argument; name: what reports call its buffer."""
         if array.dtype.hasobject:
             raise LaunchError("argument: expected an array of numbers, got one of Python objects")
-        if isinstance(array, np.ma.MaskedArray):
+        masked = sys.modules.get("numpy.ma")  # who has a masked array has imported it
+        if masked is not None and isinstance(array, masked.MaskedArray):
             raise LaunchError(f"{name}: expected an array without a mask, got one; pass a.data")
         if not array.dtype.isnative:
             raise LaunchError(
@@ -229,17 +239,29 @@ def initialise(
     image: np.ndarray, variable: Variable, bound: Mapping[str, int], module: Module
 ) -> None:
     """Writes the initial value of a variable; bound: the addresses of the module's variables."""
-    name, size = variable.name, variable.type.size
-    if variable.initial and len(variable.initial) * size > variable.size:
+    name, size, initial = variable.name, variable.type.size, variable.initial or ()
+    if count_of(initial) * size > variable.size:
         raise LaunchError(f"variable {name}: expected at most {variable.size} bytes of values")
-    bits = [
-        _address(name, value, bound, module) if isinstance(value, Symbol)
-        else _initial(variable, value)
-        for value in variable.initial or ()
-    ]  # fmt: skip
-    mask = (1 << 8 * size) - 1
-    data = b"".join([(each & mask).to_bytes(size, "little") for each in bits])
-    image[: len(data)] = np.frombuffer(data, np.uint8)
+
+    def data(value: Imm | Symbol | Table) -> bytes:
+        if isinstance(value, Table):
+            return _table(value, size)
+        if isinstance(value, Symbol):
+            bits = _address(name, value, bound, module)
+        else:
+            bits = _initial(variable, value)
+        return (bits & (1 << 8 * size) - 1).to_bytes(size, "little")
+
+    written = b"".join(map(data, initial))
+    image[: len(written)] = np.frombuffer(written, np.uint8)
+
+
+def _table(table: Table, size: int) -> bytes:
+    """Its numbers, so many bytes each."""
+    low = table.values.astype("<u8").view(np.uint8).reshape(-1, 8)[:, :size]
+    found = np.zeros((len(low), size), np.uint8)
+    found[:, : low.shape[1]] = low
+    return found.tobytes()
 
 
 def _address(name: str, symbol: Symbol, bound: Mapping[str, int], module: Module) -> int:
@@ -258,7 +280,7 @@ def _initial(variable: Variable, value: Imm) -> int:
     """The bits of a constant, as ptxas writes them: of type .b64 a decimal float is an f64, of
     narrower ones an f32."""
     bits = int(value.value)
-    if value.kind == "int":  # first: of a table, most are
+    if value.kind == "int":
         return bits
     size = variable.type.size
     if value.kind == "f32" and (variable.type.kind == "b" or size == 4):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tcir.interp.ptx.errors import PtxSyntaxError
 from tcir.interp.ptx.lexer import Token
 from tcir.interp.ptx.reader import Reader
-from tcir.interp.ptx.syntax import TYPES, Imm, Symbol, Type, Variable
+from tcir.interp.ptx.syntax import TYPES, Imm, Symbol, Table, Type, Variable, count_of
 
 _MAX_BYTES = 1 << 40  # of one variable
 SPACES = {".shared": "shared", ".global": "global", ".const": "const", ".local": "local"}
@@ -126,14 +126,14 @@ class Declarations(Reader):
             self.expect("]")
         initial = self.initialiser() if self.accept("=") else None
         if empty and initial is not None:
-            size = kind.size * len(initial)
+            size = kind.size * count_of(initial)
         natural = kind.size * lanes
         return Variable(
             name, space, kind, size, align or natural, array, token.line, extern, initial
         )
 
-    def initialiser(self) -> tuple[Imm | Symbol, ...]:
-        values: list[Imm | Symbol] = []
+    def initialiser(self) -> tuple[Imm | Symbol | Table, ...]:
+        values: list[Imm | Symbol | Table] = []
         depth = 0
         while True:
             if self.accept("{"):
@@ -145,9 +145,7 @@ class Declarations(Reader):
             elif token.kind == "word":
                 values.append(self.initial_address(None))
             elif token.kind == "numbers":
-                words = self.next().text.replace(",", " ").split()
-                known = {word: Imm(int(word)) for word in set(words)}
-                values += [known[word] for word in words]
+                values.append(Table(self.next().text))
             else:
                 values.append(self.initial_number())
             while self.peek.text == "}" and depth > 0:

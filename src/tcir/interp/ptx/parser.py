@@ -64,12 +64,13 @@ class _Parser(Declarations):
 
     def name_sources(self, module: Module) -> None:
         """Puts file names into the sites: compilers write .file after the code."""
+        names = {number: PurePosixPath(file).name for number, file in self.files.items()}
         for function in module.functions.values():
             for instruction in function.body or ():
                 site = instruction.site
                 if site.source:
                     number, _, line = site.source.partition(":")
-                    name = PurePosixPath(self.files.get(number, f"file {number}")).name
+                    name = names.get(number, f"file {number}")
                     instruction.site = Site(site.line, site.text, f"{name}:{line}")
 
     def declaration(self, module: Module) -> None:

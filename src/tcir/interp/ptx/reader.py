@@ -70,10 +70,11 @@ class Reader:
         return self.next()
 
     def accept(self, text: str) -> bool:
-        if self.peek.text == text and self.peek.kind != "string":
-            self.at += 1
-            return True
-        return False
+        token = self.tokens[self.at]
+        if token.text != text or token.kind == "string":
+            return False
+        self.at += 1
+        return True
 
     def word(self, what: str = "a name") -> str:
         if self.peek.kind != "word":
@@ -128,6 +129,8 @@ class Reader:
         return reg
 
     def lookup(self, name: str, scope: Scope) -> Reg | None:
+        if name in scope.registers:
+            return scope.registers[name]
         ranged = _RANGED.match(name)
         level: Scope | None = scope
         while level is not None:
@@ -143,12 +146,13 @@ class Reader:
         return None
 
     def operand(self, scope: Scope) -> Operand:
-        if self.accept("{"):
-            return self.vector("}", scope)
-        if self.accept("("):
-            return self.vector(")", scope)
-        if self.accept("["):
-            return self.address(scope)
+        if self.tokens[self.at].kind == "punct":
+            if self.accept("{"):
+                return self.vector("}", scope)
+            if self.accept("("):
+                return self.vector(")", scope)
+            if self.accept("["):
+                return self.address(scope)
         first = self.atom(scope)
         if self.accept("|"):
             second = self.atom(scope)
@@ -177,7 +181,8 @@ class Reader:
                 self.expect(",")
         return Vector(tuple(items))
 
-    def atom(self, scope: Scope) -> Operand:
+    def prefixed(self, scope: Scope) -> Operand:
+        """`!%p`, `-1`, `~1`."""
         token = self.peek
         if self.accept("!"):
             reg = self.lookup(self.word("a predicate"), scope)
@@ -192,6 +197,12 @@ class Reader:
             return Imm(int(imm.value) ^ sign, imm.kind)
         if self.accept("~"):
             return Imm(~self.integer())
+        raise self.fail("an operand")
+
+    def atom(self, scope: Scope) -> Operand:
+        token = self.peek
+        if token.kind == "punct":
+            return self.prefixed(scope)
         if token.kind == "number":
             return self.number()
         if token.kind != "word":

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,22 @@ class Imm:
 
     value: int | float
     kind: str = "int"  # "int", "f32", "f64"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Decimal integers of an initial value: `1, 2, 3`, as a program with a hundred thousand of them
+    begins with."""
+
+    text: str
+
+    def __len__(self) -> int:
+        return self.text.count(",") + 1
+
+    @property
+    def values(self) -> NDArray[np.int64]:
+        """What they are."""
+        return np.fromstring(self.text, np.int64, sep=",")
 
 
 @dataclass(frozen=True)
@@ -232,11 +252,16 @@ class Variable:
     array: bool
     line: int
     extern: bool = False
-    initial: tuple[Imm | Symbol, ...] | None = None
+    initial: tuple[Imm | Symbol | Table, ...] | None = None
     key: str = ""  # unique within the module
 
     def __post_init__(self) -> None:
         self.key = self.key or self.name
+
+
+def count_of(initial: Sequence[Imm | Symbol | Table]) -> int:
+    """How many values an initial value has."""
+    return sum(len(value) if isinstance(value, Table) else 1 for value in initial)
 
 
 @dataclass

@@ -115,9 +115,11 @@ class Memory:
             self._last_load = this
 
     @property
-    def last_site(self) -> object:
-        """Where it loaded last."""
-        return None if self._last_load is None else self._last_load[0]
+    def last_load(self) -> tuple[object, Addresses]:
+        """Where in the text it loaded last, and from which addresses, those of its lanes in their
+        order."""
+        site, addresses, _ = self._last_load or (None, b"", b"")
+        return site, np.frombuffer(addresses, np.int64)
 
     def loaded(self, site: object, addresses: Addresses, data: Bytes, count: int) -> None:
         """Notes loads of global memory, none of which polls; what the last one of them read."""

@@ -16,6 +16,8 @@ from tcir.machine.order.lanes import LaneNumbers
 
 COMPACT = 8192
 """Recorded accesses after which those that no granule names any more are dropped."""
+MANY = 1 << 16
+"""The same where accesses are noted without an object each."""
 SHARE = 64
 """In a record of so many granules for each of them, whose every number is looked at then, later."""
 PART = 1 << 18
@@ -278,7 +280,7 @@ class LastShadow(Shadow):
         self._leave_room()
 
     def _leave_room(self) -> None:
-        self._room = len(self.accesses) + max(COMPACT, self.writer.size // SHARE)
+        self._room = len(self.accesses) + max(MANY, self.writer.size // SHARE)
 
     def _members(self, readers: int) -> frozenset[int]:
         return frozenset({readers} - {0})

@@ -23,13 +23,14 @@ WIDTH = OPERANDS + 12
 TESTS = {"eq": EQ, "ne": NE, "lt": LT, "le": LE, "gt": GT, "ge": GE}
 
 # --- the state -------------------------------------------------------------------------------
-(PC, MASK, OTHERS, SPINS, COUNT, LIMIT, LAST, LAST_MASK, LOADS, LOADED, BYTES, MULTIPLIED, BACK,
- BASE, GRANULE, FIRST, LINE, ADDRESS) = range(18)  # fmt: skip
+(PC, MASK, OTHERS, SPINS, COUNT, LIMIT, LAST, LANES, LOADS, LOADED, BYTES, MULTIPLIED, BACK,
+ BASE, SIZE, SHIFT, FIRST, LINE, ADDRESS) = range(19)  # fmt: skip
 """COUNT: instructions that were executed; beyond LIMIT a backward branch offers other warps a turn.
-LAST, LAST_MASK: where the last load was, and its lanes; -1: any. LOADS, LOADED, BYTES: how
+LAST, LANES: where the last load was, and of how many lanes. LOADS, LOADED, BYTES: how
 many, by which lanes, of how many bytes. BACK: whether a backward branch was taken. BASE: where the
-memory begins. GRANULE: bytes that its record tells apart; 0: there is none. FIRST: the number of
-the first load in the record; LINE: the warp's there. ADDRESS: one outside of the memory."""
+memory begins; SIZE: its bytes. SHIFT: its record tells 2 to the power of SHIFT bytes apart; -1:
+there is none. FIRST: the number of the first load in the record; LINE: the warp's there. ADDRESS:
+one outside of the memory."""
 
 STOP, PAUSE, ELSEWHERE, FULL = range(4)
 """Why it ends: the next instruction is for the machine; other warps have a turn; a load goes to
@@ -74,6 +75,27 @@ def _put(
         for lane in range(32):
             mask |= (r[lane] & 1) << lane
         preds[row] = (preds[row] & ~active) | (mask & active)
+
+
+@jit
+def _on_words(code: Longs, active: int, words: NDArray[np.int32]) -> bool:
+    """The commonest instructions, on registers of 4 bytes alone; False: it is none of them."""
+    op = code[OP]
+    if not (code[OPERANDS] == 4 and code[OPERANDS + 3] == 4 and code[OPERANDS + 6] == 4):
+        return False
+    out, x, y = words[code[OPERANDS + 1]], words[code[OPERANDS + 4]], words[code[OPERANDS + 7]]
+    if op == XOR:
+        for n in range(32):
+            out[n] = x[n] ^ y[n] if active >> n & 1 else out[n]
+    elif op == AND:
+        for n in range(32):
+            out[n] = x[n] & y[n] if active >> n & 1 else out[n]
+    elif op == ADD:
+        for n in range(32):
+            out[n] = np.int32(x[n] + y[n]) if active >> n & 1 else out[n]
+    else:
+        return False
+    return True
 
 
 @jit
@@ -268,7 +290,7 @@ def _branch(code: Longs, active: int, state: Longs, groups: Longs) -> int:
 def _plain(
     place: int,
     nbytes: int,
-    granule: int,
+    shift: int,
     defined: NDArray[np.bool_],
     writer: NDArray[np.int32],
 ) -> bool:
@@ -276,8 +298,8 @@ def _plain(
     for n in range(place, place + nbytes if len(defined) else place):
         if not defined[n]:
             return False
-    if granule:
-        for n in range(place // granule, (place + nbytes) // granule):
+    if shift >= 0:
+        for n in range(place >> shift, (place + nbytes) >> shift):
             if writer[n]:
                 return False
     return True
@@ -289,43 +311,50 @@ def _load(
     active: int,
     state: Longs,
     at: Longs,
-    data: NDArray[np.uint8],
+    data: NDArray[np.uint32],
     defined: NDArray[np.bool_],
     writer: NDArray[np.int32],
     journal: Longs,
     last: Longs,
     r: Longs,
 ) -> int:
-    """Reads; -1, or why not. at: addresses, which become places in the memory."""
-    nbytes, same = code[NBYTES], state[LAST] == code[SITE] and state[LAST_MASK] in (-1, active)
+    """Reads; -1, or why not. at: addresses, which become places in the memory; last: those of the
+    last load, of its lanes in their order."""
+    nbytes, offset, narrow = code[NBYTES], code[OFFSET], code[OPERANDS + 3] == 4
+    base, room, shift = state[BASE], state[SIZE] - nbytes, state[SHIFT]
+    same, lanes = state[LAST] == code[SITE], 0
     if state[LOADS] == len(journal):
         return FULL
+    first, before, place, value = True, np.int64(0), np.int64(0), np.int64(0)
     for lane in range(32):
         if active >> lane & 1:
-            address = at[lane] + code[OFFSET]
-            if code[OPERANDS + 3] == 4:
+            address = at[lane] + offset
+            if narrow:
                 address &= 0xFFFFFFFF
-            place = address - state[BASE]
-            if place < 0 or place + nbytes > len(data):
-                state[ADDRESS] = address
-                return ELSEWHERE
-            if address & (nbytes - 1):
-                return STOP
-            if not _plain(place, nbytes, state[GRANULE], defined, writer):
-                return STOP
-            same &= state[LAST_MASK] == -1 or last[lane] == address
-            value = np.int64(0)
-            for n in range(0, nbytes, 4):
-                for byte in range(4):
-                    value |= np.int64(data[place + n + byte]) << 8 * (n + byte)
+            if first or address != before:
+                first, before, place = False, address, address - base
+                if place < 0 or place > room:
+                    state[ADDRESS] = address
+                    return ELSEWHERE
+                if address & (nbytes - 1):
+                    return STOP
+                if not _plain(place, nbytes, shift, defined, writer):
+                    return STOP
+                value = np.int64(data[place >> 2])
+                if nbytes == 8:
+                    value |= np.int64(data[(place >> 2) + 1]) << 32
+            same &= last[lanes] == address
             at[lane], r[lane] = place, value
-    if same:
+            lanes += 1
+    if same and lanes == state[LANES]:
         return STOP
+    lanes = 0
     for lane in range(32):
         if active >> lane & 1:
-            last[lane] = at[lane] + state[BASE]
+            last[lanes] = at[lane] + base
+            lanes += 1
     journal[state[LOADS], 0], journal[state[LOADS], 1] = state[PC], active
-    state[LAST], state[LAST_MASK] = code[SITE], active
+    state[LAST], state[LANES] = code[SITE], lanes
     state[LOADED] |= active
     return -1
 
@@ -342,17 +371,17 @@ def _record(
     lines: NDArray[np.int32],
 ) -> None:
     """See `Shadow.record_read`: nothing that the warp has read before is known to all its lanes."""
-    number = state[FIRST] + state[LOADS]
+    first, line, shift, nbytes = state[FIRST], state[LINE], state[SHIFT], code[NBYTES]
+    number = first + state[LOADS]
     for lane in range(32):
         if active >> lane & 1:
-            first, end = at[lane] // state[GRANULE], (at[lane] + code[NBYTES]) // state[GRANULE]
-            for granule in range(first, end):
+            for granule in range(at[lane] >> shift, (at[lane] + nbytes) >> shift):
                 before = readers[granule]
-                own = before >= state[FIRST] or lines[before] == state[LINE]
+                own = before >= first or lines[before] == line
                 kept = by_lane[granule] if own else np.uint32(0)
                 by_lane[granule] = kept | np.uint32(1 << lane)
                 readers[granule] = number
-                warp[granule] = state[LINE]
+                warp[granule] = line
 
 
 @jit
@@ -364,7 +393,7 @@ def execute(
     longs: Longs,
     preds: Longs,
     undef: Longs,
-    data: NDArray[np.uint8],
+    data: NDArray[np.uint32],
     defined: NDArray[np.bool_],
     writer: NDArray[np.int32],
     readers: NDArray[np.int32],
@@ -397,18 +426,20 @@ def execute(
             for n in range(1, 4):
                 if code[OPERANDS + 3 * n] and undef[code[OPERANDS + 3 * n + 2]] & active:
                     return STOP
-            _fetch(code, 1, words, longs, preds, x)
             if op == LOAD:
+                _fetch(code, 1, words, longs, preds, x)
                 why = _load(code, active, state, x, data, defined, writer, journal, last, r)
                 if why >= 0:
                     return why
-                if state[GRANULE]:
+                if state[SHIFT] >= 0:
                     _record(code, active, state, x, readers, by_lane, warp, lines)
                 state[LOADS] += 1
                 state[BYTES] += _count(active) * code[NBYTES]
-            else:
+                _put(code, active, r, words, longs, preds)
+            elif not _on_words(code, active, words):
+                _fetch(code, 1, words, longs, preds, x)
                 _apply(code, active, state, words, longs, preds, rows)
-            _put(code, active, r, words, longs, preds)
+                _put(code, active, r, words, longs, preds)
             undef[code[OPERANDS + 2]] &= ~active
         state[PC] += 1
         state[COUNT] += 1

@@ -32,9 +32,9 @@ MOVES = 4
 
 @dataclass(frozen=True)
 class _Memory:
-    """A buffer: its bytes, which of them are defined (none: all), and who wrote and read them."""
+    """A buffer: its words, which bytes are defined (none: all), and who wrote and read them."""
 
-    data: NDArray[np.uint8]
+    data: NDArray[np.uint32]
     defined: NDArray[np.bool_]
     writer: NDArray[np.int32]
     readers: NDArray[np.int32]
@@ -44,7 +44,7 @@ class _Memory:
 
 
 _NONE = np.empty(0, np.int32)
-_NOTHING = _Memory(np.empty(0, np.uint8), np.empty(0, bool), _NONE, _NONE,
+_NOTHING = _Memory(np.empty(0, np.uint32), np.empty(0, bool), _NONE, _NONE,
                    np.empty(0, np.uint32), _NONE, _NONE)  # fmt: skip
 
 
@@ -89,7 +89,7 @@ class Loops:
         state[on.OTHERS] = len(divergence.others)
         for n, group in enumerate(divergence.others):
             self._groups[n] = group.pc, group.mask
-        state[on.LAST], state[on.LAST_MASK] = self._last_load()
+        self._remember()
         if warp.undef != self._known:
             self._undef[:] = self._known = list(warp.undef)
         why = self._call()
@@ -114,10 +114,12 @@ class Loops:
             return True
         return lanes.separate and len(lanes.groups) == 1 and lanes.knows.clock == {lanes.me: 0}
 
-    def _last_load(self) -> tuple[int, int]:
-        """Where the last load was, and its lanes, as the state has them."""
-        site = self.warp.agent.memory.last_site
-        return (self.program.places.get(site, -1) if isinstance(site, Site) else -1), -1
+    def _remember(self) -> None:
+        """The last load: one that repeats it polls."""
+        site, at = self.warp.agent.memory.last_load
+        known = self.program.places.get(site, -1) if isinstance(site, Site) else -1
+        self._state[on.LAST], self._state[on.LANES] = known, at.size
+        self._last[: at.size] = at
 
     # --- memory ----------------------------------------------------------------------------------
 
@@ -137,17 +139,22 @@ class Loops:
         """The buffer as compiled code finds it; nothing where its accesses would be recorded, and
         none is yet."""
         buffer, agent, state = self._buffer, self.warp.agent, self._state
-        state[on.BASE] = state[on.GRANULE] = 0
+        state[on.BASE] = state[on.SIZE] = 0
+        state[on.SHIFT] = -1
         if buffer is None or buffer.shadow is None and agent.machine.checking:
             return _NOTHING
-        state[on.BASE] = buffer.base
+        if buffer.base % 4 or 4 % buffer.granule:  # words of another place: for the machine
+            return _NOTHING
+        state[on.BASE], state[on.SIZE] = buffer.base, buffer.data.size
+        words = buffer.data[: buffer.data.size & ~3].view(np.uint32)
         defined = _NOTHING.defined if buffer.defined is None else buffer.defined
-        seen, shadow = replace(_NOTHING, data=buffer.data, defined=defined), buffer.shadow
+        seen, shadow = replace(_NOTHING, data=words, defined=defined), buffer.shadow
         if shadow is None:
             return seen
         if shadow.lanes is None:
             shadow.lanes = LaneShadow(shadow.writer.shape)
-        state[on.GRANULE], state[on.FIRST] = buffer.granule, shadow.make_room(ROOM)
+        state[on.SHIFT] = buffer.granule.bit_length() - 1
+        state[on.FIRST] = shadow.make_room(ROOM)
         state[on.LINE] = shadow.line(agent.me)
         return replace(
             seen, writer=shadow.writer, readers=shadow.readers, by_lane=shadow.lanes.readers,
@@ -183,8 +190,7 @@ class Loops:
         """The machine's records of these loads."""
         agent, state = self.warp.agent, self._state
         which, masks = self._journal[:count, 0].copy(), self._journal[:count, 1].copy()
-        site, lanes = self.program.sites[int(which[-1])], LANE_INDICES[int(masks[-1])]
-        at = self._last[lanes]
+        site, at = self.program.sites[int(which[-1])], self._last[: int(state[on.LANES])].copy()
         nbytes = int(self.program.code[int(which[-1]), on.NBYTES])
         found = buffer.data[at[:, None] - buffer.base + np.arange(nbytes)]
         agent.memory.loaded(site, at, found, count)
