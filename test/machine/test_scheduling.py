@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tcir.machine.order.shadow as order_shadow
 from tcir.machine import Agent, Deadlock, Machine, NotModelled, TensorOperand
 from tcir.machine.engine.machine import RESIDENT
 from tcir.machine.order.clocks import Access
-from tcir.machine.order.shadow import COMPACT, LastShadow, Shadow
+from tcir.machine.order.shadow import COMPACT, MANY, LastShadow, Shadow
 from tcir.run_options import RunOptions
 
 from .bench import A2, ORDERS, TILE, Bench, bar, finish, mma
@@ -150,8 +151,11 @@ def test_what_is_not_modelled_says_so() -> None:
 
 
 @pytest.mark.parametrize("kind", [Shadow, LastShadow])
-def test_forgotten_accesses_change_nothing(kind: type[Shadow]) -> None:
+def test_forgotten_accesses_change_nothing(
+    kind: type[Shadow], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Long programs: only accesses that some granule still names are kept."""
+    monkeypatch.setattr(order_shadow, "MANY", COMPACT)
     rng = np.random.default_rng(0)
     shadow, plain = kind(64, "memory"), kind(64, "memory")
     plain._room = 10**9
@@ -174,7 +178,7 @@ def test_forgotten_accesses_change_nothing(kind: type[Shadow]) -> None:
 
 def test_what_ctas_did_together_is_named_after_others_are_forgotten() -> None:
     """The record has one access of a warp for all of them, until somebody asks for one's own."""
-    shadow, count = LastShadow(64, "memory"), 2 * COMPACT
+    shadow, count = LastShadow(64, "memory"), 2 * MANY
     ctas = [(x, 1, 2) for x in range(count)]
     for number in (1, 2):
         first = Access(((0, 1, 2), "warp 3"), number, "generic", "line 7", lanes=5)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import mmap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from tcir.interp.ptx.jobs.granules import Bits, gather, mark, renumber, scatter
 from tcir.interp.ptx.jobs.part import TogetherError
@@ -21,6 +21,7 @@ from tcir.machine.order.shadow import LastShadow
 
 Bytes = NDArray[np.unsignedinteger]
 NOTHING = np.zeros(0, np.int32)
+Word = TypeVar("Word", bound=np.generic)
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def _footprint(buffer: Buffer, count: int, written: Bits, read: Bits) -> Footpri
     accesses: list[Access | Twin] = []
     which = np.zeros(0, np.int32)
     if buffer.shadow is not None and count:
-        which = _array(count, np.int32)
+        which = _array(count, np.dtype(np.int32))
         gather(written, buffer.shadow.writer, which)
         new = np.zeros(len(buffer.shadow.accesses) + 1, np.int32)
         named = np.zeros(renumber(which, new), np.int64)
@@ -121,13 +122,13 @@ def _taken(array: NDArray[np.generic], granule: int, count: int, written: Bits) 
     return taken
 
 
-def _array(count: int, dtype: DTypeLike) -> NDArray[Any]:
+def _array(count: int, dtype: np.dtype[Word]) -> NDArray[Word]:
     """Zeros, with all pages at once: that the system brings them one by one, as they are written,
     takes longer than what is computed here."""
     if not count:
         return np.zeros(0, dtype)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | ALL_PAGES
-    return np.frombuffer(mmap.mmap(-1, count * np.dtype(dtype).itemsize, flags=flags), dtype)
+    return np.frombuffer(mmap.mmap(-1, count * dtype.itemsize, flags=flags), dtype)
 
 
 def _granules(array: NDArray[np.generic], granule: int) -> Bytes:
