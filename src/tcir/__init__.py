@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from tcir.prover.prove import prove as prove
     from tcir.run import PtxSyntaxError as PtxSyntaxError
     from tcir.run import RunReport as RunReport
+    from tcir.run import Uninitialized as Uninitialized
     from tcir.run import run_ptx as run_ptx
     from tcir.session.entry import compile as compile
     from tcir.session.entry import validate as validate
@@ -78,6 +79,7 @@ _EXPORTS = {
     "RunReport": "run",
     "Specialised": "session.specialise",
     "TensorMap": "machine.tma.tensor_map",
+    "Uninitialized": "run",
     "UnknownNameError": "errors",
     "VerdictError": "errors",
     "block_scaled_matmul": "arrays.block_scaled",

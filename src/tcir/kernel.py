@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,7 +10,7 @@ import numpy as np
 
 from tcir.cache import NO_STORE, Store, digest, versions
 from tcir.errors import Error, IncompleteError, InputError, LaunchError
-from tcir.interp import Outcome, OutputSpec
+from tcir.interp import Outcome
 from tcir.program.execution import run_sequence
 from tcir.program.launch import Launch, LaunchSequence
 from tcir.program.launch_table import LaunchTable, launch_table, works_of
@@ -131,8 +130,7 @@ class Kernel:
             ordering,
             jobs=jobs,
         )
-        specs = (*self.signature.inputs, *self.signature.outputs)
-        _check_buffers(self.name, specs, buffers)
+        _check_buffers(self.name, self.signature, buffers)
         inputs = [to_memory(array) for array in buffers[: len(self.signature.inputs)]]
         outcome = run_sequence(
             self.ptx,
@@ -149,6 +147,21 @@ class Kernel:
             target[...] = result if target.dtype == result.dtype else to_memory(result)
         return outcome
 
+    def run(self, *inputs: np.ndarray[Any, Any], **options: Any) -> Any:
+        """The result for `inputs`, an array that is made for it; a tuple if several.
+
+        Executes the PTX on the simulated machine; options and errors are those of calling it.
+        """
+        try:
+            results = [np.zeros(spec.shape, spec.dtype) for spec in self.signature.outputs]
+            self(*inputs, *results, **options)
+        except MemoryError as error:
+            raise InputError(
+                f"@{self.name}: expected arrays that this computer has memory to execute, got "
+                f"{error}; compile and launch need none of it"
+            ) from error
+        return results[0] if len(results) == 1 else tuple(results)
+
     def launch(self, *buffers: Any, stream: Any = None) -> None:
         """Runs the cubin on a GPU, see `tcir.runtime.launch`."""
         from tcir.runtime.launching import launch
@@ -156,11 +169,15 @@ class Kernel:
         launch(self, *buffers, stream=stream)
 
 
-def _check_buffers(name: str, specs: Iterable[OutputSpec], buffers: tuple[Any, ...]) -> None:
-    expected = list(specs)
+def _check_buffers(name: str, signature: Signature, buffers: tuple[Any, ...]) -> None:
+    expected = [*signature.inputs, *signature.outputs]
     words = ", ".join(map(str, expected))
     if len(buffers) != len(expected):
-        raise InputError(f"@{name}: expected {len(expected)} arrays ({words}), got {len(buffers)}")
+        without = len(buffers) == len(signature.inputs)
+        run = ", inputs alone; run() makes the results" if without else ""
+        raise InputError(
+            f"@{name}: expected {len(expected)} arrays ({words}), got {len(buffers)}{run}"
+        )
     for number, (spec, buffer) in enumerate(zip(expected, buffers, strict=True)):
         if is_image(buffer, spec):
             continue

@@ -7,7 +7,9 @@
 // RUN: %exits 3 %tc-opt %s --cse --mlir-print-ir-after=csee | %filecheck %s --check-prefix=UNKNOWN
 // RUN: %tc-opt %s --canonicalize --cse --mlir-print-ir-after-all --mlir-print-ir-after-change -o %t 2>&1 | %filecheck %s --check-prefix=CHANGE --allow-empty
 // RUN: not %tc-opt %s --tile-gemm=n-tile=3 --mlir-print-ir-after-failure 2>&1 | %filecheck %s --check-prefix=FAILED
+// RUN: %tc-opt %s -canonicalize -cse -dump-pass-pipeline -o %t 2>&1 | %filecheck %s --check-prefix=PIPELINE
 
+// PIPELINE: builtin.module(canonicalize,cse)
 // BEFORE: IR Dump Before cse
 // BEFORE: func.func @f
 // BEFORE-NOT: IR Dump

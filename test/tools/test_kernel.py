@@ -63,6 +63,16 @@ def test_call(kernel: tcir.Kernel) -> None:
     assert repr(outcome) == "<Outcome at the ptx level: float32[40, 24]; 0 errors>"
 
 
+def test_run_makes_the_result(kernel: tcir.Kernel) -> None:
+    a, b = make_inputs(kernel.signature.inputs, 5, "integers")
+    out = kernel.run(a, b)
+    np.testing.assert_array_equal(out, a.astype(np.float64) @ b.astype(np.float64))
+    with pytest.raises(tcir.InputError, match="got 2, inputs alone; run\\(\\) makes the results"):
+        kernel(a, b)
+    with pytest.raises(tcir.InputError, match=r"got list; on arrays of yours: .*\.run\("):
+        tcir.validate(MATMUL, "matmul", inputs=[a, b])  # type: ignore[arg-type]
+
+
 def test_a_notebook_shows_a_few_lines(kernel: tcir.Kernel) -> None:
     """Not the PTX, nor arrays."""
     shown = "<Kernel @product for sm_100a: bfloat16[40, 48], bfloat16[48, 24] -> float32[40, 24]; "

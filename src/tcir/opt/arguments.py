@@ -125,6 +125,9 @@ def make_parser() -> argparse.ArgumentParser:
     add("--allow-unregistered-dialect", action="store_true", help="accept unknown ops")
     add("--mlir-print-op-generic", action="store_true", help="print the generic form")
     add("--mlir-print-debuginfo", action="store_true", help="print locations")
+    add("--mlir-print-local-scope", action="store_true",
+        help="print locations and attributes where they are, without aliases")  # fmt: skip
+    add("--dump-pass-pipeline", action="store_true", help="the pipeline to standard error")
     add("--mlir-print-ir-before", action="append", default=[], metavar="PASS,...",
         help="IR to standard error before these passes")  # fmt: skip
     add("--mlir-print-ir-after", action="append", default=[], metavar="PASS,...",

@@ -29,7 +29,9 @@ class IrPrinter:
         self._last = ""  # with --mlir-print-ir-after-change: the program before the pass
 
     def check(self, pipeline: Pipeline) -> None:
-        """Rejects names of passes that do not run: their dump would silently never appear."""
+        """Prints it if asked to; rejects names of passes that do not run: no dump would appear."""
+        if self.arguments.dump_pass_pipeline:
+            print(pipeline, file=sys.stderr)
         names = {item.name for item in pipeline}
         for name in sorted((self._before | self._after) - names):
             raise UnknownNameError(
@@ -42,6 +44,7 @@ class IrPrinter:
         text = module.operation.get_asm(
             enable_debug_info=self.arguments.mlir_print_debuginfo,
             print_generic_op_form=self.arguments.mlir_print_op_generic,
+            use_local_scope=self.arguments.mlir_print_local_scope,
             large_elements_limit=self.arguments.mlir_elide_elementsattrs_if_larger,
         )
         return str(text).rstrip("\n") + "\n"

@@ -97,8 +97,12 @@ def make_inputs(
     specials: of the contraction; default: those that it has rows to spare for
     scalars:  numbers of inputs beside the factors, and what they are instead of powers of two
     """
-    if kind not in KINDS:
-        raise InputError(f"expected inputs of kind {' or '.join(KINDS)}, got '{kind}'")
+    if not isinstance(kind, str) or kind not in KINDS:
+        got = f"'{kind}'" if isinstance(kind, str) else type(kind).__name__
+        raise InputError(
+            f"expected inputs of kind {' or '.join(KINDS)}, got {got}; on arrays of yours: "
+            "tcir.compile(…).run(…)"
+        )
     if any(spec.groups for spec in specs):
         plain = [replace(spec, groups=None) for spec in specs]
         arrays = make_inputs(plain, seed, kind, contraction, bits, specials, scalars)
