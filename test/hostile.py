@@ -600,7 +600,8 @@ def hostile_script(door: str, script: bytes, seed: int, around: float = 1) -> Ho
                            [2, 2, 1, around, around])  # fmt: skip
     match what:
         case "file":
-            script = changed(script, draw)
+            script = changed(script, draw)  # which may ask for all the memory that there is
+            setting = Setting(seconds=200, headroom=4 << 30)
         case "flags":
             words = [door, *flags(SCRIPT_FLAGS, draw), "s.py", draw.choice(VALUES)]
         case "places":

@@ -41,6 +41,12 @@ def test_flags_that_contradict_or_do_nothing(words: list[str], said: str) -> Non
     assert parse_arguments(["f.mlir", *none]).mlir_elide_elementsattrs_if_larger == 0
 
 
+@pytest.mark.parametrize("text", ["no\udcff", "cse{a=\udcff}"])
+def test_a_pass_that_is_no_utf_8(text: str) -> None:
+    with pytest.raises(tcir.InputError, match=r"expected a pass in UTF-8, got '.*\\udcff"):
+        tcir.Pipeline([text]).check()
+
+
 @pytest.mark.parametrize("program", [None, 7, [FUNCTION]])
 def test_programs_that_are_none(program: Any) -> None:
     with pytest.raises(tcir.InputError, match="MLIR text, a path or an ir"):

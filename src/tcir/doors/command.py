@@ -72,8 +72,13 @@ def ended(code: object) -> int:
 
 
 def failed(script: str, error: Exception) -> int:
-    """Says what the script raised, as Python does, without the frames above it."""
-    frames = traceback.extract_tb(error.__traceback__)
+    """Says what the script raised, as Python does; frames above it and of `torch_cuda` left out."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.name != "__torch_function__"
+        or Path(frame.filename).parent != Path(__file__).parent
+    ]
     first = next((n for n, frame in enumerate(frames) if frame.filename == script), len(frames))
     if isinstance(error, Error):
         if first == len(frames):

@@ -94,6 +94,8 @@ class UpstreamPass(Pass):
         with ir.Context.current or ir.Context():
             try:
                 return passmanager.PassManager.parse(f"builtin.module({self})")
+            except TypeError as error:  # of a name that was no UTF-8 on the command line
+                raise InputError(f"expected a pass in UTF-8, got {str(self)!r}") from error
             except ValueError as error:
                 raise self._unknown(str(error)) from error
 
