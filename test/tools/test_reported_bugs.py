@@ -131,6 +131,7 @@ def _made() -> dict[str, bytes]:
         "sm_100.ptx": ALLOC.format(version="8.8", target="sm_100"),
         "old.ptx": ALLOC.format(version="7.0", target="sm_100a"),
         "typo.ptx": TYPO,
+        "globl.ptx": COUNT.replace("st.global", "st.globl"),
         "dynamic.ptx": DYNAMIC,
         "large.mlir": LARGE,
         "conv.mlir": (ROOT / "examples/resnet50_conv2_3x3.mlir").read_text(),
@@ -232,7 +233,7 @@ TC_RUN = {
     "no shared memory": Case(
         "tc-run dead.ptx --grid 1 --block 32 --dynamic-smem x", 3, "expected a number from 0"),
     "shared memory without its flag": Case(
-        "tc-run dynamic.ptx --grid 1 --block 1", 1, out="the launch gives no dynamic_smem"),
+        "tc-run dynamic.ptx --grid 1 --block 1", 1, out=r"gives no dynamic_smem \(--dynamic-smem\)"),
     "the block is known": Case("tc-run reqntid.ptx", 3, "expected --grid: no file next to"),
     "CTAs race, not warps": Case(
         "tc-run count.ptx --grid 2 --block 64 --arg zeros=u32,1", 1,
@@ -240,6 +241,9 @@ TC_RUN = {
     "an instruction that is misspelt": Case(
         "tc-run typo.ptx --grid 1 --block 32 --arg zeros=u32,1", 2,
         out="no rule for it; did you mean 'tcgen05.commit'"),
+    "a modifier that is misspelt": Case(
+        "tc-run globl.ptx --grid 1 --block 32 --arg zeros=u32,1", 2,
+        out="no rule for modifier .globl; did you mean '.global'"),
     "lanes of one store": Case(
         "tc-run lanes.ptx --grid 1 --block 32 --arg zeros=u32,2x4", 1,
         out=r"warp 0, lane 0 and warp 0, lane 1 of CTA .* of argument 0 \(out\): \[0, 0\]"),

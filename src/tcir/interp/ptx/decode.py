@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 
 import numpy as np
 
@@ -59,6 +60,8 @@ class Decode:
         self.modifiers = rest.split(".") if rest else []
         self.slots = slots
         self.function = function
+        self._asked: set[str] = set()
+        """Modifiers that were looked for."""
         self._symbol = symbol
         self._written: list[int] = []
         self._read: list[int] = []
@@ -74,6 +77,7 @@ class Decode:
     # --- modifiers ----------------------------------------------------------------------------
     def take(self, *names: str) -> str | None:
         """Removes and returns the first of `names` among the modifiers, or None."""
+        self._asked.update(names)
         for n, modifier in enumerate(self.modifiers):
             if modifier in names:
                 del self.modifiers[n]
@@ -82,6 +86,7 @@ class Decode:
 
     def skip(self, *names: str) -> None:
         """Removes modifiers without influence on results here (cache hints, scopes, `.uni`)."""
+        self._asked.update(names)
         self.modifiers = [m for m in self.modifiers if m not in names]
 
     def require(self, *names: str) -> str:
@@ -108,7 +113,10 @@ class Decode:
     def done(self, operands: int | Sequence[int] | None = None) -> None:
         """No modifier may be left, and the operand count has to be one of `operands`."""
         if self.modifiers:
-            raise self.incomplete(f"no rule for modifier .{self.modifiers[0]}")
+            left = self.modifiers[0]
+            near = get_close_matches(left, sorted(self._asked | TYPES.keys()), n=1, cutoff=0.7)
+            meant = f"; did you mean '.{near[0]}'?" if near else ""
+            raise self.incomplete(f"no rule for modifier .{left}{meant}")
         if operands is None:
             return
         counts = (operands,) if isinstance(operands, int) else tuple(operands)

@@ -207,7 +207,7 @@ class SharedMemory(Tracked):
     def check(self, low: int, high: int, site: object) -> None:
         """MachineError unless bytes [low, high) exist."""
         if low < 0 or high > self.size:
-            launch = "" if self.dynamic else "; the launch gives no dynamic_smem"
+            launch = "" if self.dynamic else "; the launch gives no dynamic_smem (--dynamic-smem)"
             raise MachineError(
                 "out-of-bounds",
                 f"expected shared bytes in [0, {self.size}), got {low}..{high - 1}{launch}",
