@@ -233,7 +233,7 @@ TC_RUN = {
     "no shared memory": Case(
         "tc-run dead.ptx --grid 1 --block 32 --dynamic-smem x", 3, "expected a number from 0"),
     "shared memory without its flag": Case(
-        "tc-run dynamic.ptx --grid 1 --block 1", 1, out=r"gives no dynamic_smem \(--dynamic-smem\)"),
+        "tc-run dynamic.ptx --grid 1 --block 1", 1, out=r"no dynamic_smem \(--dynamic-smem\)"),
     "the block is known": Case("tc-run reqntid.ptx", 3, "expected --grid: no file next to"),
     "CTAs race, not warps": Case(
         "tc-run count.ptx --grid 2 --block 64 --arg zeros=u32,1", 1,
