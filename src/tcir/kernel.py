@@ -102,7 +102,7 @@ class Kernel:
 
     def __call__(
         self,
-        *buffers: np.ndarray[Any, Any],
+        *buffers: np.ndarray,
         hazards: Literal["raise", "report", "off"] = "raise",
         order_seed: int | None = None,
         numerics: str = "exact",
@@ -147,7 +147,7 @@ class Kernel:
             target[...] = result if target.dtype == result.dtype else to_memory(result)
         return outcome
 
-    def run(self, *inputs: np.ndarray[Any, Any], **options: Any) -> Any:
+    def run(self, *inputs: np.ndarray, **options: Any) -> Any:
         """The result for `inputs`, an array that is made for it; a tuple if several.
 
         Executes the PTX on the simulated machine; options and errors are those of calling it.
