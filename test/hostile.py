@@ -622,7 +622,7 @@ def hostile_script(door: str, script: bytes, seed: int, around: float = 1) -> Ho
 
 # --- what must not happen ----------------------------------------------------------------------
 
-STATUSES = {0, 1, 2, 3, 4, 130, 143}
+STATUSES = {0, 1, 2, 3, 4, 129, 130, 143}
 KILLED = {-signal.SIGKILL, -signal.SIGHUP, -signal.SIGTERM}
 """By the signal; SIGTERM, where it came before the command listened."""
 
@@ -638,6 +638,9 @@ def complaints(case: Hostile, folder: Path) -> list[str]:
     wrong = []
     said = ended.out + ended.err
     killed = ended.status in KILLED and case.setting.send is not None
+    killed |= (
+        ended.status == -signal.SIGABRT and "terminate called after" in said
+    )  # a C++ program's
     if ended.status not in STATUSES and not killed:
         wrong.append(f"status {ended.status}")
     if case.words[0] == "tc-viz" and ended.status in (1, 2):

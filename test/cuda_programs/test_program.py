@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from commands import orphans
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(__file__).parent / "programs"
@@ -119,6 +120,31 @@ def test_two_files_and_flags_of_nvcc(tmp_path: Path) -> None:
     )
     ended = run("""--nvcc=b.cu -DWORD=\\"well\\" """, "a.cu", cwd=tmp_path)
     assert (ended.returncode, ended.stdout) == (0, "in b\nwell\n"), ended.stderr
+
+
+def test_a_trace_where_nothing_can_be() -> None:
+    """Said before the program runs."""
+    ended = run("--trace", "/no/such/trace", HISTOGRAM)
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert (
+        ended.stderr == "error: cannot write '/no/such/trace': there is no directory '/no/such'\n"
+    )
+
+
+def test_sigterm_ends_nvcc_too(tmp_path: Path) -> None:
+    (tmp_path / "temporary").mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-m", "tcir.cuda", HISTOGRAM], text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        env={**os.environ, "TMPDIR": str(tmp_path / "temporary")},
+    ) as process:  # fmt: skip
+        while not list((tmp_path / "temporary").glob("tmpxft*")):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.terminate()
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (143, "error: ended by SIGTERM\n")
+    assert orphans(process.pid) == 0
 
 
 @pytest.mark.parametrize("where", ["host", "kernel"])

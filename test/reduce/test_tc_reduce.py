@@ -56,7 +56,7 @@ RACE = """\
 """
 
 
-def tc_reduce(place: Path, *words: str, seconds: float = 1200) -> Ended:
+def tc_reduce(place: Path, *words: str, seconds: float = 2700) -> Ended:
     return run(["tc-reduce", *words], place, Setting(seconds=seconds))
 
 
@@ -156,7 +156,7 @@ def test_the_page_has_every_failure() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3000)
 @pytest.mark.parametrize("name", BROKEN)
 def test_broken_passes(name: str, tmp_path: Path) -> None:
     """Each is reduced to what docs/tc-reduce.md says, and that fails in the same way."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -34,9 +36,15 @@ def compile_program(path: Path, target: str, out: Path, flags: Sequence[str] = (
 def _nvcc(path: Path, out: Path, flags: Sequence[str]) -> None:
     if not path.is_file():
         raise InputError(f"{path}: no such file")
-    done = subprocess.run(
+    with subprocess.Popen(
         [find_tool("nvcc"), *flags, "-lineinfo", "-std=c++17", path, "-o", out],
-        capture_output=True, text=True, errors="replace", check=False,
-    )  # fmt: skip
-    if done.returncode or not out.exists():
-        raise InputError(f"nvcc {path}: {(done.stderr or done.stdout).strip()}")
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+        process_group=0,
+    ) as nvcc:  # fmt: skip
+        try:
+            printed, said = nvcc.communicate()
+        except BaseException:  # this process was told to end: nvcc's own processes, too
+            os.killpg(nvcc.pid, signal.SIGTERM)
+            raise
+    if nvcc.returncode or not out.exists():
+        raise InputError(f"nvcc {path}: {(said or printed).strip()}")

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import signal
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 from tcir.codegen.cuda import compile_program
 from tcir.cuda.program import Program, compile_runtime
@@ -31,7 +35,7 @@ def main(argv: list[str] | None = None) -> int:
     """The exit status."""
     given = _parser().parse_args(argv)
     check_values(given, "nvcc", "program")
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, _ended_by_signals():
         library = Path(folder) / "program.so"
         compile_program(Path(given.program), DEFAULT_TARGET.name, library, shlex.split(given.nvcc))
         runtime = compile_runtime(Path(folder))
@@ -40,6 +44,23 @@ def main(argv: list[str] | None = None) -> int:
     status = run(given.arguments)
     launches.close()
     return status
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP end the command after nvcc, and without its files; not its program."""
+
+    def end(number: int, _frame: object) -> NoReturn:
+        print(f"error: ended by {signal.Signals(number).name}", file=sys.stderr)
+        raise SystemExit(128 + number)
+
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, end) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -19,7 +19,7 @@ from tcir.cuda.module import Module
 from tcir.cuda.tensor_maps import encoded
 from tcir.doors.launches import Launch, Launches
 from tcir.errors import Error, InputError, MissingDependencyError
-from tcir.exit_status import INTERRUPTED, internal_error
+from tcir.exit_status import INTERRUPTED, exit_status, internal_error
 from tcir.interp.ptx.arguments import holds_addresses
 from tcir.target import DEFAULT_TARGET
 
@@ -127,9 +127,12 @@ class Program:
 
     def ended(self, status: int) -> None:
         """The program called exit()."""
+        closed = exit_status(self._close)  # nothing can be raised through its exit()
+        os._exit(status & 0xFF or closed or self._status())
+
+    def _close(self) -> int:
         self.launches.close()
-        sys.stdout.flush()
-        os._exit(status & 0xFF or self._status())
+        return 0
 
     def loaded(self, number: int, image: int, size: int) -> None:
         """A file of the program has this fat binary."""

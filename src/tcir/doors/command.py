@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tcir.doors.launches import Launches
 from tcir.errors import Error, InputError
+from tcir.files import check_writable
 from tcir.streams import kept_messages
 from tcir.time.trace import check_perfetto
 from tcir.version import Version
@@ -56,6 +57,7 @@ def launches_of(given: argparse.Namespace) -> Launches:
     check_values(given, "order_seed", "order_seeds", "numerics", "jobs", "trace", "max_findings")
     if given.trace is not None:
         check_perfetto()
+        check_writable(given.trace)
     return Launches(
         given.order_seed, given.order_seeds, given.numerics, given.jobs,
         at_most=given.max_findings, warnings=given.warnings, trace=given.trace,
