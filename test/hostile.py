@@ -649,7 +649,10 @@ def complaints(case: Hostile, folder: Path) -> list[str]:
     if case.kind != "script" or "/tcir/" in said:
         words += ["Traceback", "most recent call"]
     wrong += [word for word in words if word in said]
-    wrong += ["hangs"] * ended.hung + [f"{ended.orphans} orphans"] * bool(ended.orphans)
+    wrong += ["hangs"] * ended.hung
+    compiles = case.words[0] == "tcir.cuda" and ended.status == -signal.SIGKILL
+    if ended.orphans and not compiles:  # nvcc, which nobody is left to end, but itself
+        wrong.append(f"{ended.orphans} orphans")
     readable = case.setting.stderr is None and resource.RLIMIT_FSIZE not in case.setting.limits
     if readable and ended.status and not killed and not said.strip():
         wrong.append("says nothing")

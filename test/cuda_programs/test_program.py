@@ -131,6 +131,17 @@ def test_a_trace_where_nothing_can_be() -> None:
     )
 
 
+@pytest.mark.slow
+def test_more_memory_than_there_is(tmp_path: Path) -> None:
+    (tmp_path / "much.cu").write_text(
+        "#include <cstdio>\nint main() { void *p; size_t n = 1;\n"
+        "  for (size_t n : {~(size_t)0, ~(size_t)0 >> 1, (size_t)1 << 50, (size_t)64})\n"
+        "    puts(cudaGetErrorString(cudaMalloc(&p, n))); }\n"
+    )
+    ended = run("much.cu", cwd=tmp_path)
+    assert ended.stdout.splitlines() == ["out of memory"] * 3 + ["no error"], ended.stderr
+
+
 def test_sigterm_ends_nvcc_too(tmp_path: Path) -> None:
     (tmp_path / "temporary").mkdir()
     with subprocess.Popen(

@@ -2,6 +2,7 @@
 // simulated machine: its memory is the host's, launches go to Python (program.py). A kernel that
 // fails makes the error of a real one: it stays, and every later call returns it.
 #define _GNU_SOURCE
+#include <unistd.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,6 +181,7 @@ int cuTensorMapEncodeIm2col(void *m, int t, uint32_t r, void *a, const uint64_t 
 
 static int allocate(void **where, size_t bytes) {
   if (!where) return result(INVALID_VALUE);
+  if (bytes > (size_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE)) return result(2);
   size_t rounded = (bytes + 4095) / 4096 * 4096;
   *where = aligned_alloc(4096, rounded ? rounded : 4096);
   if (!*where) return result(2);
