@@ -108,11 +108,11 @@ def _command(seed: int) -> Hostile:
     """Few streams and signals: those are compilations of the whole program."""
     draw = random.Random(seed)
     words, files = ["tcir.cuda", "program.cu"], {"program.cu": PROGRAM}
-    setting = Setting(seconds=100)
+    setting, kind = Setting(seconds=100), "cuda"
     (what,) = draw.choices(["file", "flags", "places", "streams", "signals"], [40, 40, 10, 5, 5])
     match what:
         case "file":
-            files["program.cu"] = changed(PROGRAM, draw)
+            files["program.cu"], kind = changed(PROGRAM, draw), "program"
         case "flags":
             words = ["tcir.cuda", *flags(FLAGS, draw), "program.cu", draw.choice(VALUES)]
         case "places":
@@ -130,7 +130,7 @@ def _command(seed: int) -> Hostile:
         case _:
             number = draw.choice([2, 15, 9, 1])
             setting = Setting(send=(number, 4 * draw.random() ** 2), seconds=100)
-    return Hostile("cuda", words, files, setting)
+    return Hostile(kind, words, files, setting)
 
 
 def test_some_commands() -> None:
