@@ -158,8 +158,8 @@ WARP_MAPS = {
     ),
     WGMMA_PROMOTED: WarpMap(
         (
-            Role(PRODUCER, (8,), "one", registers=40),
-            Role(CONSUMER, tuple(range(8)), "warp", registers=232),
+            Role(PRODUCER, (8,), "one", registers=24),
+            Role(CONSUMER, tuple(range(8)), "warp", registers=240),
         )
     ),
     WGMMA_ONE: WarpMap(

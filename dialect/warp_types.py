@@ -8,8 +8,6 @@ from tcir.dialect.types import ShapedType, element_bytes
 
 TAILS = ("", "outer", "inner", "outer inner")
 """Dimensions of a tile that may extend past the tensor: rows, the contiguous one, both."""
-PART = "part"
-"""Attribute: which of how many equal parts of a fragment's columns are stored."""
 WALK = "walk"
 """Attribute: rows of a fragment are positions on a walk through images of this size."""
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from tcir._mlir import ext, ir
-from tcir.dialect.attributes import defining, integers, not_arrays
+from tcir.dialect.attributes import defining, integer, integers, not_arrays
 from tcir.dialect.operation import Op
 from tcir.dialect.ops.grouped import GroupedMatmulOp
 from tcir.dialect.rules import Broken, one_of, verify
@@ -125,12 +125,68 @@ class FragmentEpilogueOp(
         return 4 if WALK in self.attributes else len(self.indices)
 
 
+class FragmentPartOp(Op, name="fragment_part", role="consumer"):
+    """Columns of an accumulator, from ``first`` on, as many as the result has.
+
+    The registers that hold them, where each warp has whole rows (``tc.warps = array<i64: w, 1>``).
+    """
+
+    example = """
+    !c = !tc.fragment<array<i64: 128, 256>, f32, "C", "mma.m16n8k16.f16">
+    !d = !tc.fragment<array<i64: 128, 32>, f32, "C", "mma.m16n8k16.f16">
+    func.func @example(%c: !c) {
+      %d = "tc.fragment_part"(%c) {first = 224 : i64} : (!c) -> !d
+      return
+    }
+    """
+
+    whole: ext.Operand[FragmentType]
+    first: ir.IntegerAttr
+    columns: ext.Result[FragmentType]
+
+
+class FetchFragmentOp(Op, name="fetch_fragment", role="consumer", loads="tensor"):
+    """What ``tc.element`` of a later ``tc.fragment_epilogue`` reads of ``tensor``, in registers.
+
+    ``map`` is that of the ``tc.element``, the indices and ``tails`` are those of the epilogue: what
+    lies outside is zero. A thread loads what belongs to the elements that it holds, of a matrix
+    pairs of columns, once what belongs to several.
+    """
+
+    example = """
+    !c = !tc.fragment<array<i64: 128, 32>, f16, "C", "mma.m16n8k16.f16">
+    #all = affine_map<(m, n) -> (m, n)>
+    func.func @example(%residual: memref<500x512xf16>, %m: index, %n: index) {
+      %c = "tc.fetch_fragment"(%residual, %m, %n) {map = #all, tails = "outer",
+          operandSegmentSizes = array<i32: 1, 2>} : (memref<500x512xf16>, index, index) -> !c
+      return
+    }
+    """
+
+    tensor: ext.Operand[ir.MemRefType]
+    indices: Sequence[ext.Operand[ir.IndexType]]
+    map: ir.AffineMapAttr
+    tails: ir.StringAttr
+    fragment: ext.Result[FragmentType]
+
+    @property
+    def dims(self) -> list[int | None]:
+        """For each dimension of the tensor that of the result that indexes it; None: index 0."""
+        found = self.attributes["map"].value.results
+        return [e.position if isinstance(e, ir.AffineDimExpr) else None for e in found]
+
+    @property
+    def out_rank(self) -> int:
+        """Dimensions of the result."""
+        return len(self.indices)
+
+
 class ElementOp(Op, name="element", loads="tensor"):
     """An element of another tensor in the body of ``tc.epilogue`` or ``tc.fragment_epilogue``.
 
     ``map`` goes from the dimensions of the result to those of ``tensor``: all of them for a
     residual, one for a bias, none for a scalar; 0 stands for the only index of a dimension of
-    extent 1.
+    extent 1. Of a fragment it is what a ``tc.fetch_fragment`` with the same map loaded.
 
     With the unit attribute ``of_group`` the tensor has one dimension more, in front: an index for
     each group of the contiguous ``tc.grouped_matmul`` before, whose rows no affine map takes to
@@ -150,7 +206,7 @@ class ElementOp(Op, name="element", loads="tensor"):
     }
     """
 
-    tensor: ext.Operand[ir.RankedTensorType | ir.MemRefType]
+    tensor: ext.Operand[ir.RankedTensorType | ir.MemRefType | FragmentType]
     map: ir.AffineMapAttr
     value: ext.Result[Any]
 
@@ -326,12 +382,18 @@ def _(op: ElementOp) -> Broken:
     "memref",
     "tc",
     "tensor beside a fragment must be a static, contiguous memref with a dimension for each result "
-    "of the map, of extent 1 where that is 0, and the value its element, got {got} -> {value}",
+    "of the map, of extent 1 where that is 0, or a fragment in the same registers, and the value "
+    "its element, got {got} -> {value}",
 )
 def _(op: ElementOp) -> Broken:
-    if not isinstance(_around(op), FragmentEpilogueOp):
+    around = _around(op)
+    if not isinstance(around, FragmentEpilogueOp):
         return None
     got, value = op.tensor.type, op.value.type
+    if isinstance(got, FragmentType) and got.element == value:
+        sums = around.sums.type
+        alike = (got.shape, got.operand, got.atom) == (sums.shape, sums.operand, sums.atom)
+        return None if alike else {"got": got, "value": value}
     if isinstance(got, ir.MemRefType) and got.has_static_shape and got.rank == len(op.dims):
         identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(got.rank, op.context))
         ones = all(n == 1 for n, d in zip(got.shape, op.dims, strict=True) if d is None)
@@ -399,3 +461,61 @@ def _(op: FragmentEpilogueOp) -> Broken:
     sums, out = op.sums.type, op.out.type
     alike = (sums.shape, sums.atom) == (out.shape, out.atom)
     return None if alike and sums.operand == out.operand == "C" else {"sums": sums, "out": out}
+
+
+@verify(
+    FragmentPartOp,
+    "columns",
+    "tc",
+    "the result must be a fragment of C like {whole}, of whole atoms of 8 of its columns from a "
+    "multiple of 8, got {columns} from {first}: a thread has pairs of each atom",
+)
+def _(op: FragmentPartOp) -> Broken:
+    whole, columns, first = op.whole.type, op.columns.type, integer(op, "first")
+    width = columns.shape[1]
+    alike = columns == FragmentType.build([whole.shape[0], width], whole.element, "C", whole.atom)
+    inside = 0 <= first and first + width <= whole.shape[1]
+    if alike and whole.operand == "C" and inside and first % 8 == width % 8 == 0:
+        return None
+    return {"whole": whole, "columns": columns, "first": first}
+
+
+@verify(FetchFragmentOp, "tails", "tc", "tails must be one of {legal}, got {got}")
+def _(op: FetchFragmentOp) -> Broken:
+    return one_of(op, "tails", TAILS)
+
+
+@verify(
+    FetchFragmentOp,
+    "map",
+    "tc",
+    "map must go from the {rank} dimensions of the result, one for each index, to distinct ones of "
+    "them, or 0, got {got}",
+)
+def _(op: FetchFragmentOp) -> Broken:
+    got, rank = op.attributes["map"].value, op.out_rank
+    dims = [dim for dim in op.dims if dim is not None]
+    rest = [e for e in got.results if not isinstance(e, ir.AffineDimExpr)]
+    zeros = all(isinstance(e, ir.AffineConstantExpr) and e.value == 0 for e in rest)
+    legal = zeros and (got.n_dims, got.n_symbols) == (rank, 0) and len(set(dims)) == len(dims)
+    return None if legal else {"rank": rank, "got": got}
+
+
+@verify(
+    FetchFragmentOp,
+    "tensor",
+    "tc",
+    "tensor must be a static, contiguous memref with a dimension for each result of the map, of "
+    "extent 1 where that is 0, and the result a fragment of C of its elements, f16, bf16 or f32, "
+    "got {tensor} -> {fragment}",
+)
+def _(op: FetchFragmentOp) -> Broken:
+    tensor, fragment = op.tensor.type, op.fragment.type
+    if tensor.has_static_shape and tensor.rank == len(op.dims):
+        identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(tensor.rank, op.context))
+        ones = all(n == 1 for n, d in zip(tensor.shape, op.dims, strict=True) if d is None)
+        alike = fragment.operand == "C" and fragment.element == tensor.element_type
+        known = str(fragment.element) in ("f16", "bf16", "f32")
+        if tensor.layout == identity and ones and alike and known:
+            return None
+    return {"tensor": tensor, "fragment": fragment}

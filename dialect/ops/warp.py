@@ -16,7 +16,7 @@ from tcir.dialect.limits import COPY_BYTES
 from tcir.dialect.operation import Op
 from tcir.dialect.rules import Broken, one_of, unsigned_problem, verify
 from tcir.dialect.types import SmemType, element_bytes
-from tcir.dialect.warp_types import PART, TAILS, WALK, FragmentType, StagedType
+from tcir.dialect.warp_types import TAILS, WALK, FragmentType, StagedType
 from tcir.layout.atoms import mma_atom
 
 
@@ -167,8 +167,6 @@ class StoreFragmentOp(Op, name="store_fragment", role="consumer", stores="tensor
     With ``walk = array<i64: y, x>`` the rows are positions on a walk through images of y by x of
     them, of which index 0 is the first's: position ``(n * y + p) * x + q`` is the pixel
     ``[n, p, q]`` of a tensor of rank 4. Those outside the tensor, padding, are not stored.
-
-    With ``part = array<i64: i, n>`` only the columns of part i of n are stored.
     """
 
     example = """
@@ -239,24 +237,6 @@ def _(op: StoreFragmentOp) -> Broken:
     if pair and all(own <= walked for own, walked in zip(image, integers(op, WALK), strict=True)):
         return None
     return {"image": image, "walk": op.attributes[WALK], "tensor": shape, "count": count}
-
-
-@verify(
-    StoreFragmentOp,
-    "part",
-    "tc",
-    "part must be array<i64: i, n> with 0 <= i < n and n dividing {columns} columns into whole "
-    "atoms of 8, got {part}: a thread has pairs of each atom",
-)
-def _(op: StoreFragmentOp) -> Broken:
-    if PART not in op.attributes:
-        return None
-    columns = op.fragment.type.shape[1]
-    if not_arrays(op, part=2) is None:
-        number, count = integers(op, PART)
-        if 0 <= number < count and columns % (8 * count) == 0:
-            return None
-    return {"part": op.attributes[PART], "columns": columns}
 
 
 @verify(

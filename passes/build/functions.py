@@ -14,9 +14,12 @@ from tcir._mlir import arith, ir, llvm
 
 LN_2 = 0.6931471805599453
 LOG2_E = 1.4426950408889634
-ERF_P = 0.3275911
-ERF = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
-"""Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26: within 1.5e-7."""
+ERFC = (
+    -1.62790859, -0.918416396, -0.148481597, 0.0282536336, -0.000774565315, -0.00148948778,
+    0.000445524202, -4.53609252e-05,
+)  # fmt: skip
+"""Of x, x^2 … in log2(erfc(x)), fitted for the least error of 2^(…), 1.6e-8, from 0 to 4.2; beyond
+it is as far below 2^-26 as erfc is."""
 
 
 WIDE = 32
@@ -71,20 +74,17 @@ def tanh(x: ir.Value) -> ir.Value:
 
 
 def erf(x: ir.Value) -> ir.Value:
-    """``1 - t (a1 + t (a2 + …)) exp(-x^2)`` with ``t = 1 / (1 + p |x|)``, and the sign of x.
+    """``1 - 2^(a1 |x| + a2 x^2 + …)``, and the sign of x.
 
-    In fused multiply-adds, and without subnormal numbers, which are nothing beside 1: a third of
-    the instructions that it takes otherwise.
+    In fused multiply-adds, and without subnormal numbers, which are nothing beside 1. One function
+    of the special unit, which takes a warp 8 cycles, as many as 8 multiply-adds.
     """
-    one = _constant(x.type, 1.0)
     size = _each("abs.f32", x)
-    t = _each("rcp.approx.ftz.f32", llvm.intr_fma(size, _constant(x.type, ERF_P), one))
-    total = _constant(x.type, ERF[-1])
-    for factor in reversed(ERF[:-1]):
-        total = llvm.intr_fma(total, t, _constant(x.type, factor))
-    square = arith.mulf(x, arith.mulf(x, _constant(x.type, -LOG2_E)))
-    tail = _each("ex2.approx.ftz.f32", square)
-    result = llvm.intr_fma(arith.negf(arith.mulf(total, t)), tail, one)
+    total = _constant(x.type, ERFC[-1])
+    for factor in reversed(ERFC[:-1]):
+        total = llvm.intr_fma(total, size, _constant(x.type, factor))
+    tail = _each("ex2.approx.ftz.f32", arith.mulf(total, size))
+    result = arith.subf(_constant(x.type, 1.0), tail)
     negative = arith.cmpf(arith.CmpFPredicate.OLT, x, _constant(x.type, 0.0))
     return arith.select(negative, arith.negf(result), result)
 

@@ -113,6 +113,14 @@ def divide(a: Operand, b: int) -> ir.Value:
     return arith.DivUIOp(*_both(a, b)).result
 
 
+def bytes_in_word(codes: Sequence[ir.Value]) -> ir.Value:
+    """Up to four codes of a byte in a word, the first in its low byte."""
+    word, *rest_ = codes
+    for n, code in enumerate(rest_, start=1):
+        word = either_bits(word, left(code, 8 * n))
+    return word
+
+
 def rest(a: Operand, b: int) -> ir.Value:
     """a mod b of numbers ≥ 0."""
     return arith.RemUIOp(*_both(a, b)).result

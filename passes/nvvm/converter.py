@@ -19,6 +19,7 @@ from tcir.dialect.fragments import share
 from tcir.dialect.limits import WARP as WARP
 from tcir.dialect.multicast import CTA_MASK, masks_of
 from tcir.errors import PassError
+from tcir.passes.build import simt
 from tcir.passes.build.gpu_module import pointer_type
 
 
@@ -58,33 +59,49 @@ class StagedTile:
 
 @dataclass(frozen=True)
 class Fragment:
-    """A thread's registers of a fragment, atom by atom."""
+    """A thread's registers of a fragment, atom by atom; packed: words of several results each."""
 
     type: tc.FragmentType
     registers: tuple[ir.Value, ...]
+    packed: bool = False
 
     @property
     def carried(self) -> tuple[ir.Value, ...]:
-        """What control flow carries: of results of 16 bits two in a word."""
-        if not is_halved(self.type) or self.registers[0].type == i32():
+        """What control flow carries: of results of 16 bits two in a word, of a byte four."""
+        per = results_in_word(self.type)
+        if self.packed or per == 1:
             return self.registers
-        twos = zip(self.registers[::2], self.registers[1::2], strict=True)
-        return tuple(llvm.bitcast(i32(), vector_of(two)) for two in twos)
+        groups = zip(*(self.registers[n::per] for n in range(per)), strict=True)
+        return tuple(
+            llvm.bitcast(i32(), vector_of(group)) if per == 2 else simt.bytes_in_word(group)
+            for group in groups
+        )
 
     @property
     def numbers(self) -> tuple[ir.Value, ...]:
         """A register for each number, of what control flow may have carried."""
-        if not is_halved(self.type) or self.registers[0].type != i32():
+        if not self.packed:
             return self.registers
+        if results_in_word(self.type) == 4:
+            shifts = range(0, 32, 8)
+            return tuple(
+                simt.both_bits(simt.right(word, shift), 0xFF)
+                for word in self.registers
+                for shift in shifts
+            )
         kind = ir.VectorType.get([2], self.type.element)
         places = [arith.ConstantOp(i32(), n).result for n in range(2)]
         pairs = [llvm.bitcast(kind, word) for word in self.registers]
         return tuple(llvm.extractelement(pair, place) for pair in pairs for place in places)
 
 
-def is_halved(kind: tc.FragmentType) -> bool:
-    """Whether a register has room for two of a fragment of results."""
-    return kind.operand == "C" and str(kind.element) in ("f16", "bf16")
+RESULTS = {"f16": 2, "bf16": 2, "f8E4M3FN": 4, "f8E5M2": 4}
+"""Results of a type that a word holds."""
+
+
+def results_in_word(kind: tc.FragmentType) -> int:
+    """Numbers of a fragment that control flow carries in a word."""
+    return RESULTS.get(str(kind.element), 1) if kind.operand == "C" else 1
 
 
 def vector_of(values: Sequence[ir.Value]) -> ir.Value:
@@ -302,8 +319,9 @@ class Converter:
     def bind(self, old: ir.Value, parts: list[ir.Value]) -> None:
         """Maps `old` to its carried values, removed from the front of `parts`."""
         if isinstance(old.type, tc.FragmentType):
-            count = fragment_registers(self.warps, old.type) // (1 + is_halved(old.type))
-            self.values[old] = Fragment(old.type, tuple(parts[:count]))
+            per = results_in_word(old.type)
+            count = fragment_registers(self.warps, old.type) // per
+            self.values[old] = Fragment(old.type, tuple(parts[:count]), packed=per > 1)
             del parts[:count]
         else:
             self.values[old] = parts.pop(0)

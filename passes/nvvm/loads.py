@@ -59,7 +59,10 @@ def convert_load_rows(converter: Converter, op: tc.LoadRowsOp) -> None:
         else:
             numbers = [n for at in range(count) for n in source.group(at, 1, 1)]
         if is_fp8(op.value.type):
-            numbers = [_word(numbers[at : at + WORD_BYTES]) for at in range(0, count, WORD_BYTES)]
+            numbers = [
+                simt.bytes_in_word(numbers[at : at + WORD_BYTES])
+                for at in range(0, count, WORD_BYTES)
+            ]
         vector = llvm.mlir_poison(row)
         for place, number in enumerate(numbers):
             vector = llvm.insertelement(vector, number, converter.constant(place))
@@ -189,14 +192,6 @@ def _codes(loaded: ir.Value, words: int, each: int) -> list[ir.Value]:
         for word in wide
         for n in range(each)
     ]
-
-
-def _word(codes: Sequence[ir.Value]) -> ir.Value:
-    """Four codes in a word, the first in its low byte."""
-    word, *rest = codes
-    for n, code in enumerate(rest, start=1):
-        word = simt.either_bits(word, simt.left(code, 8 * n))
-    return word
 
 
 def _widened(number: ir.Value, bits: int) -> ir.Value:

@@ -8,7 +8,9 @@ from math import prod
 
 from tcir._mlir import arith, ir, llvm
 from tcir.dialect import tc
-from tcir.dialect.attributes import string
+from tcir.dialect.attributes import integer, string
+from tcir.dialect.fragments import share
+from tcir.errors import PassError
 from tcir.layout.atoms import mma_atom
 
 from .converter import Converter, Fragment, GlobalTensor, lower
@@ -35,12 +37,12 @@ def convert_fragment_epilogue(converter: Converter, op: tc.FragmentEpilogueOp) -
     if rounding is not None:
         ops.remove(rounding)
         yielded = rounding.operation.operands[0]
-    beside: list[_Beside] = []
+    beside: list[_Beside | _Fetched] = []
     computed: list[ir.OpView] = []
     for each in ops:
         if isinstance(each, tc.ElementOp):
             with each.location:
-                beside.append(_Beside.create(converter, each, held, tails))
+                beside.append(_source(converter, each, held, tails))
         elif each.operation.name == "arith.constant":
             converter.convert_op(each)
         else:
@@ -65,12 +67,67 @@ def convert_fragment_epilogue(converter: Converter, op: tc.FragmentEpilogueOp) -
     converter.values[op.out] = Fragment(op.out.type, tuple(results))
 
 
+@lower(tc.FetchFragmentOp)
+def convert_fetch_fragment(converter: Converter, op: tc.FetchFragmentOp) -> None:
+    """A load for each pair of columns of a matrix; two numbers of 16 bits are a word."""
+    held = Held.create(converter, op.fragment.type, op)
+    source = _Beside.create(converter, op, held, string(op, "tails").split())
+    source.load(held.places)
+    numbers = tuple(source.number(place) for place in held.places)
+    words = Fragment(op.fragment.type, numbers).carried
+    converter.values[op.fragment] = Fragment(op.fragment.type, words, len(words) < len(numbers))
+
+
+@lower(tc.FragmentPartOp)
+def convert_fragment_part(converter: Converter, op: tc.FragmentPartOp) -> None:
+    """The registers of these atoms."""
+    whole, first = converter.record(op.whole, Fragment), integer(op, "first")
+    columns = range(first, first + op.columns.type.shape[1])
+    part = share(whole.type.atom, "C", whole.type.shape, converter.warps)
+    if part.columns != whole.type.shape[1] or whole.packed:
+        raise PassError(
+            f"expected sums in warps of whole rows (tc.warps = [w, 1]), got {converter.warps} of "
+            f"{whole.type}: other columns are in other threads"
+        )
+    taken = [
+        whole.registers[at * part.registers + n]
+        for at, (_, column) in enumerate(part.atoms())
+        if column in columns
+        for n in range(part.registers)
+    ]
+    converter.values[op.columns] = Fragment(op.columns.type, tuple(taken))
+
+
 def _last_rounding(yielded: ir.Value) -> ir.OpView | None:
     """The op that rounds what a body yields to fp8, and nothing else uses."""
     if isinstance(yielded.owner, ir.Block) or len(list(yielded.uses)) > 1:
         return None
     op: ir.OpView = yielded.owner.opview
     return op if op.operation.name == "arith.truncf" and is_fp8(yielded.type) else None
+
+
+def _source(
+    converter: Converter, op: tc.ElementOp, held: Held, tails: list[str]
+) -> _Beside | _Fetched:
+    if isinstance(op.tensor.type, tc.FragmentType):
+        numbers = converter.record(op.tensor, Fragment).numbers
+        return _Fetched(op, dict(zip(held.places, numbers, strict=True)))
+    return _Beside.create(converter, op, held, tails)
+
+
+@dataclass(frozen=True)
+class _Fetched:
+    """What a thread has already of a tensor beside its sums, by rows and columns."""
+
+    op: tc.ElementOp
+    numbers: dict[tuple[int, int], ir.Value]
+
+    def load(self, places: list[tuple[int, int]]) -> None:
+        """Nothing."""
+
+    def number(self, place: tuple[int, int]) -> ir.Value:
+        """What belongs to a register."""
+        return self.numbers[place]
 
 
 @dataclass(frozen=True)
@@ -85,7 +142,7 @@ class _Beside:
     """
 
     converter: Converter
-    op: tc.ElementOp
+    op: tc.ElementOp | tc.FetchFragmentOp
     held: Held
     element: ir.Type
     address: ir.Value
@@ -97,8 +154,9 @@ class _Beside:
 
     @classmethod
     def create(
-        cls, converter: Converter, op: tc.ElementOp, held: Held, tails: list[str]
-    ) -> _Beside:
+        cls, converter: Converter, op: tc.ElementOp | tc.FetchFragmentOp, held: Held,
+        tails: list[str],
+    ) -> _Beside:  # fmt: skip
         """The address for the executing thread."""
         check_beside(op.tensor.type)
         tensor = converter.record(op.tensor, GlobalTensor)

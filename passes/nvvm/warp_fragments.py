@@ -7,7 +7,7 @@ from typing import Any
 
 from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.dialect import tc
-from tcir.dialect.attributes import integer, string, unsigned_operands
+from tcir.dialect.attributes import defining, integer, string, unsigned_operands
 from tcir.dialect.fragments import (
     MATRIX_ROWS,
     PTX_TYPE,
@@ -25,6 +25,7 @@ from tcir.layout.atoms import mma_atom
 
 from .converter import Converter, Fragment, SmemTile, StagedTile, i32, lower
 from .linear import Linear, Place
+from .scalar import is_fp8
 from .warp_copy import shared_pointer
 
 MOST_MATRICES = 4
@@ -35,7 +36,10 @@ def convert_zero(converter: Converter, op: tc.ZeroFragmentOp) -> None:
     """Registers of zeros."""
     kind = op.fragment.type
     element = kind.element
-    zero = ir.IntegerAttr.get(element, 0) if str(element) == "i32" else ir.FloatAttr.get(element, 0)
+    integer = str(element) == "i32"
+    if is_fp8(element):  # codes
+        element, integer = i32(), True
+    zero = ir.IntegerAttr.get(element, 0) if integer else ir.FloatAttr.get(element, 0)
     value = arith.ConstantOp(element, zero).result
     part = share(kind.atom, kind.operand, kind.shape, converter.warps)
     count = len(part.atoms()) * part.registers
@@ -44,10 +48,22 @@ def convert_zero(converter: Converter, op: tc.ZeroFragmentOp) -> None:
 
 @lower(tc.AddFragmentOp)
 def convert_add(converter: Converter, op: tc.AddFragmentOp) -> None:
-    """``add.f32`` of every register."""
+    """``add.f32`` of every register, as one text that keeps its place: between the next product
+    and its wait the registers of both partial sums would be taken."""
     a, b = converter.record(op.a, Fragment), converter.record(op.b, Fragment)
-    pairs = zip(a.registers, b.registers, strict=True)
-    sums = tuple(arith.AddFOp(one, other).result for one, other in pairs)
+    count, kind = len(a.registers), op.c.type.element
+    if defining(op.a, tc.ZeroFragmentOp):
+        pairs = zip(a.registers, b.registers, strict=True)
+        sums = tuple(arith.AddFOp(each, zero).result for zero, each in pairs)
+        converter.values[op.c] = Fragment(op.c.type, sums)
+        return
+    text = "\n".join(f"add.rn.f32 ${n}, ${n}, ${2 * count + n};" for n in range(count))
+    constraints = ",".join(["=f"] * count + [str(n) for n in range(count)] + ["f"] * count)
+    made = llvm.inline_asm(
+        llvm.StructType.get_literal([kind] * count), [*a.registers, *b.registers], text,
+        constraints, has_side_effects=True,
+    ).result  # fmt: skip
+    sums = tuple(llvm.extractvalue(kind, made, n) for n in range(count))
     converter.values[op.c] = Fragment(op.c.type, sums)
 
 

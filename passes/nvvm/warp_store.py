@@ -12,7 +12,7 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import integers, string
 from tcir.dialect.fragments import elements, share, warp_origin
 from tcir.dialect.limits import WARP
-from tcir.dialect.warp_types import PART, WALK
+from tcir.dialect.warp_types import WALK
 from tcir.passes.build import simt
 
 from .converter import Converter, Fragment, GlobalTensor, i32, lower, vector_of
@@ -44,12 +44,9 @@ def convert_store(converter: Converter, op: tc.StoreFragmentOp) -> None:
     *batch, row, column = held.first
     size = PAIR if width % PAIR == 0 else 1
     by_row: dict[int, list[tuple[int, ir.Value]]] = {}
-    number, count = integers(op, PART) if PART in op.attributes else (0, 1)
-    columns = fragment.type.shape[1] // count
     for (down, right), register in zip(held.places, fragment.numbers, strict=True):
-        if right // columns == number:
-            by_row.setdefault(down, []).append((right, register))
-    if _fits_units(columns, bytes_, width, len(next(iter(by_row.values())))):
+        by_row.setdefault(down, []).append((right, register))
+    if _fits_units(fragment.type.shape[1], bytes_, width, len(next(iter(by_row.values())))):
         by_row, column, size = _exchanged(converter, by_row, tensor.element, column)
     byte = arith.MulIOp(column, converter.constant(bytes_)).result
 
@@ -213,8 +210,9 @@ class Held:
 
     @staticmethod
     def create(
-        converter: Converter, kind: tc.FragmentType, op: tc.StoreFragmentOp | tc.FragmentEpilogueOp
-    ) -> Held:
+        converter: Converter, kind: tc.FragmentType,
+        op: tc.StoreFragmentOp | tc.FragmentEpilogueOp | tc.FetchFragmentOp,
+    ) -> Held:  # fmt: skip
         """Of a fragment of C whose first element has the indices of `op`."""
         part = share(kind.atom, "C", kind.shape, converter.warps)
         held = elements(kind.atom, "C")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import ClassVar
 
 from tcir._mlir import arith, func, ir, scf
@@ -10,50 +12,60 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import constant_of, string
 from tcir.dialect.limits import WARP
 from tcir.dialect.warp_map import CONSUMER, WARP_MAP, WARP_MAPS, WGMMA, WGMMA_PROMOTED
-from tcir.dialect.warp_types import PART, WALK
 from tcir.passes.build import index
 from tcir.passes.build.clone import Mapping, clone
 from tcir.passes.build.emit import i64s
 from tcir.passes.build.kernel_ops import body, find_kernels
+from tcir.passes.roles.deferred import Part, Result, fetched_registers, registers
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
-COLUMNS = 32
-"""Columns that are stored in a step: units of 16 bytes from four threads (see warp_store)."""
-HALF = ("f16", "bf16")
-"""Elements of results that half of the registers hold until the next tile."""
+ROOM = 208
+"""Registers of a thread for sums and what waits: 240 without addresses, and what an epilogue needs
+for a few elements at a time."""
 
 
 @register_pass
 @dataclass(frozen=True)
 class DeferStores(Pass):
-    """Stores results of 16 bits in the first steps of the next tile, under its products.
+    """Stores results of 16 and 8 bits in the first steps of the next tile, under its products.
 
     Before, in the role of the consumers::
 
         scf.for %t = … {
           %d = scf.for %k = 0 to 64 { … "tc.wgmma"; "tc.wgmma_wait"; … }
-          "tc.store_fragment"(%d, %out, %m, %n)
+          %e = "tc.fragment_epilogue"(%d, …) ({ … "tc.element"(%residual) … })
+          "tc.store_fragment"(%e, %out, %m, %n)
         }
 
     After (`tc.block`, `tc.warp_map`, ``tc.warpgroup_registers``: the two warpgroups take most of
     the registers)::
 
-        %last, … = scf.for %t = … iter_args(%held = zeros, …) {
+        %last:8, … = scf.for %t = … iter_args(%held:8 = zeros, …) {
           // for each of the first steps, here the first of eight:
           … "tc.wgmma"
-          scf.if %t != 0 { "tc.store_fragment"(%held, %out, …) {part = array<i64: 0, 8>} }
+          scf.if %t != 0 { "tc.store_fragment"(%held#0, %out, …) }
           "tc.wgmma_wait"; …
-          %d = scf.for %k = 8 to 64 { … }
-          %next = "tc.fragment_epilogue"(%d) ({ round })
-          scf.yield %next, %m, %n
+          // for each of as many behind them, if an epilogue reads a tensor:
+          … "tc.wgmma"
+          %r0 = "tc.fetch_fragment"(%residual, …)
+          "tc.wgmma_wait"; …
+          %d = scf.for %k = 16 to 64 { … }
+          %d0 = "tc.fragment_part"(%d) {first = 0}
+          %e0 = "tc.fragment_epilogue"(%d0, …) ({ … "tc.element"(%r0) … })
+          …
+          scf.yield %e0, …, %m, %n
         }
-        "tc.store_fragment"(%last, %out, …)
+        "tc.store_fragment"(%last#0, %out, …); …
 
-    What the accumulators held is rounded and waits in half as many registers; the exchange among
-    threads and the stores run while the tensor core has the next tile's groups. A kernel is left
-    as it is if a CTA has one tile, if results have other types or rows of no whole units, or if K
-    has too few steps. Preserves every value, and the order of stores.
+    What the accumulators held is rounded and waits in a half or a quarter of the registers; the
+    exchange among threads and the stores run while the tensor core has the next tile's groups. What
+    an epilogue reads beside the sums is loaded into the registers that the stores leave, so that
+    nothing is waited for when a tile is done. Partial sums (``tc.wgmma_product``) take registers in
+    all steps but the first, which adds to zeros: there both products are issued, and all is stored.
+
+    A kernel is left as it is if a CTA has one tile, if results have other types or rows of no whole
+    units, or if K has too few steps. Preserves every value; each element is stored once.
     """
 
     name: ClassVar[str] = "defer-stores"
@@ -62,9 +74,14 @@ class DeferStores(Pass):
         for kernel in find_kernels(module, self.name, "assign-roles"):
             found = _Tiles.of(kernel)
             if found is not None:
-                remark(found.store, f"a tile is stored in {found.parts} steps of the next one")
+                count, steps = len(found.parts), len(found.groups)
+                remark(
+                    found.parts[0].result.store,
+                    f"a tile is stored in {count} parts in {steps} steps of the next one",
+                )
                 found.defer()
-                _share_registers(kernel)
+                if string(kernel, WARP_MAP) == WGMMA:
+                    _share_registers(kernel)
 
 
 @dataclass(frozen=True)
@@ -73,138 +90,198 @@ class _Tiles:
 
     loop: scf.ForOp
     steps: scf.ForOp
-    store: tc.StoreFragmentOp
+    results: list[Result]
 
     @classmethod
     def of(cls, kernel: func.FuncOp) -> _Tiles | None:
         """None where stores are not deferred."""
         roles = [op for op in body(kernel) if isinstance(op, tc.RoleOp)]
         consumers = [role for role in roles if string(role, "kind") == CONSUMER]
-        if WARP_MAP not in kernel.attributes or string(kernel, WARP_MAP) != WGMMA:
+        maps = (WGMMA, WGMMA_PROMOTED)
+        if WARP_MAP not in kernel.attributes or string(kernel, WARP_MAP) not in maps:
             return None
         loops = [op for role in consumers for op in role.body.blocks[0] if _is_loop(op)]
         if len(loops) != 1 or len(loops[0].results):
             return None
         (loop,) = loops
-        *ops, _ = loop.body.operations
-        steps = [op for op in ops if _is_loop(op)]
-        if len(steps) != 1 or not isinstance(ops[-1], tc.StoreFragmentOp):
+        steps = [op for op in loop.body if _is_loop(op)]
+        stores = [op for op in loop.body if isinstance(op, tc.StoreFragmentOp)]
+        results = [each for each in map(Result.of, stores) if each is not None]
+        if len(steps) != 1 or len(results) < max(len(stores), 1):
             return None
-        made = cls(loop, steps[0], ops[-1])
-        return made if made._fits() else None
+        made = cls(loop, steps[0], results)
+        ends = [constant_of(v) for v in (made.steps.lowerBound, made.steps.upperBound)]
+        return made if ends[0] == 0 and ends[1] and ends[1] > len(made.groups) else None
 
     @property
-    def parts(self) -> int:
-        """Steps in which a tile is stored."""
-        return int(self.store.fragment.type.shape[1]) // COLUMNS
+    def products(self) -> list[tc.WgmmaOp | tc.WgmmaProductOp]:
+        """Those of a step."""
+        return [op for op in self.steps.body if isinstance(op, tc.WgmmaOp | tc.WgmmaProductOp)]
 
-    def _fits(self) -> bool:
-        kind, tensor = self.store.fragment.type, self.store.tensor.type
-        ends = [constant_of(v) for v in (self.steps.lowerBound, self.steps.upperBound)]
-        products = [op for op in self.steps.body if isinstance(op, tc.WgmmaOp)]
-        return (
-            WALK not in self.store.attributes
-            and str(tensor.element_type) in HALF
-            and str(kind.element) in ("f32", *HALF)
-            and kind.shape[1] % COLUMNS == 0
-            and tensor.shape[-1] % 8 == 0
-            and len(products) == 1
-            and ends[0] == 0
-            and ends[1] is not None
-            and ends[1] > self.parts
-        )
+    @property
+    def partial_sum(self) -> int:
+        """Registers of a thread for a partial sum."""
+        products = [op for op in self.products if isinstance(op, tc.WgmmaProductOp)]
+        return max((registers(op.d.type) for op in products), default=0)
+
+    @property
+    def sums(self) -> int:
+        """Registers of a thread for the sums."""
+        return sum(registers(result.sums.type) for result in self.results)
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """All of a tile."""
+        return [Part(each, number) for each in self.results for number in range(each.parts)]
+
+    @cached_property
+    def groups(self) -> list[list[Part]]:
+        """What each of the first steps stores."""
+        return [self.parts] if self.partial_sum else [[part] for part in self.parts]
+
+    @cached_property
+    def fetched(self) -> list[tc.ElementOp]:
+        """What of the reads of epilogues has registers, and steps behind those that store."""
+        steps = constant_of(self.steps.upperBound) or 0
+        if self.partial_sum or steps <= 2 * len(self.groups):
+            return []
+        found, room = [], ROOM - self.sums
+        for result in self.results:
+            for read in result.reads:
+                count = fetched_registers(result, read)
+                if count <= room:
+                    room -= count
+                    found.append(read)
+        return found
 
     def defer(self) -> None:
         """Rewrites the loop."""
-        loop, store = self.loop, self.store
-        kind = store.fragment.type
-        element = store.tensor.type.element_type
-        held = tc.FragmentType.build(kind.shape, element, "C", kind.atom)
-        at = list(store.indices)
-        with ir.InsertionPoint(loop), store.location:
-            start = [tc.ZeroFragmentOp(held).fragment, *(index.value(0) for _ in at)]
+        loop = self.loop
+        with ir.InsertionPoint(loop), loop.location:
+            start = [tc.ZeroFragmentOp(part.held).fragment for part in self.parts]
+            for result in self.results:
+                start += [index.value(0) for _ in result.store.indices]
             new = scf.ForOp(loop.lowerBound, loop.upperBound, loop.step, start)
         for name in loop.attributes:
             new.attributes[name] = loop.attributes[name]
         mapping: Mapping = {loop.induction_variable: new.induction_variable}
-        before = _Held(store, list(new.inner_iter_args))
+        before = self._waiting(list(new.inner_iter_args))
+        ends = [op for each in self.results for op in (each.epilogue, each.store) if op is not None]
         with ir.InsertionPoint(new.body):
-            for op in list(loop.body)[:-2]:
-                if op == self.steps:
-                    self._first_steps(mapping, before, new)
-                else:
+            for op in list(loop.body)[:-1]:
+                if op != self.steps and op not in ends:
                     clone(op, mapping)
-            indices = [mapping.get(value, value) for value in at]
-            total = mapping.get(store.fragment, store.fragment)
-            with store.location:
-                rounded = total if total.type == held else _round(store, total, held, indices)
-                scf.YieldOp([rounded, *indices])
+            fetched = self._multiply(mapping, before, new)
+            held = []
+            for part in self.parts:
+                with part.result.store.location:
+                    sums, at = mapping[part.result.sums], part.at(mapping)
+                    held.append(part.rounded(sums, at, fetched.get(part, {})))
+            for result in self.results:
+                held += [mapping.get(value, value) for value in result.store.indices]
+            with loop.location:
+                scf.YieldOp(held)
         with ir.InsertionPoint.after(new):
-            _Held(store, list(new.results)).emit(None)
+            for each in self._waiting(list(new.results)):
+                each.store()
         loop.operation.erase()
 
-    def _first_steps(self, mapping: Mapping, before: _Held, tiles: scf.ForOp) -> None:
-        """The steps that store, then the loop of the others; its results are mapped."""
+    def _waiting(self, values: list[ir.Value]) -> list[_Waiting]:
+        """What the loop over tiles carries: columns, then the indices of each result."""
+        found: list[_Waiting] = []
+        indices = values[len(self.parts) :]
+        for result in self.results:
+            count = len(result.store.indices)
+            at, indices = indices[:count], indices[count:]
+            mapping = dict(zip(result.store.indices, at, strict=True))
+            found += [
+                _Waiting(part, columns, mapping)
+                for part, columns in zip(self.parts, values)
+                if part.result is result
+            ]
+        return found
+
+    def _multiply(
+        self, mapping: Mapping, before: list[_Waiting], tiles: scf.ForOp
+    ) -> dict[Part, Mapping]:
+        """The first steps, which store and fetch, then the loop of the others; its results are
+        mapped. Returns what is fetched for the parts of this tile."""
         steps = self.steps
         carried = [mapping.get(value, value) for value in steps.initArgs]
         *ops, last = steps.body.operations
+        fetched: dict[Part, Mapping] = {part: {} for part in self.parts}
         with steps.location:
-            first = arith.cmpi(
+            later = arith.cmpi(
                 arith.CmpIPredicate.ne, tiles.induction_variable, tiles.lowerBound
             )  # fmt: skip
-        for number in range(self.parts):
-            inner = dict(mapping)
-            inner[steps.induction_variable] = index.value(number)
-            inner.update(zip(steps.inner_iter_args, carried, strict=True))
-            for op in ops:
+
+        def step(number: int, beside: Callable[[], None]) -> None:
+            inner = self._at(mapping, index.value(number), carried)
+            first, others = self._in_order(ops)
+            for op in first:
                 clone(op, inner)
-                if isinstance(op, tc.WgmmaOp):
-                    with op.location:
-                        branch = scf.IfOp(first)
-                        with ir.InsertionPoint(branch.then_block):
-                            before.emit((number, self.parts))
-                            scf.YieldOp([])
-            carried = [inner.get(value, value) for value in last.operands]
+            with steps.location:
+                beside()
+            for op in others:
+                clone(op, inner)
+            carried[:] = [inner.get(value, value) for value in last.operands]
+
+        def store(group: list[Part]) -> None:
+            branch = scf.IfOp(later)
+            with ir.InsertionPoint(branch.then_block):
+                for each in before:
+                    if each.part in group:
+                        each.store()
+                scf.YieldOp([])
+
+        def fetch(part: Part) -> None:
+            for read in self.fetched:
+                if read in part.result.reads:
+                    fetched[part][read.value] = part.fetch(read, part.at(mapping))
+
+        for number, group in enumerate(self.groups):
+            step(number, partial(store, group))
+        done = len(self.groups)
+        if self.fetched:
+            for number, part in enumerate(self.parts, start=done):
+                step(number, partial(fetch, part))
+            done += len(self.parts)
         with steps.location:
-            rest = scf.ForOp(
-                index.value(self.parts), steps.upperBound, index.value(1), carried
-            )  # fmt: skip
-        inner = dict(mapping)
-        inner[steps.induction_variable] = rest.induction_variable
-        inner.update(zip(steps.inner_iter_args, rest.inner_iter_args, strict=True))
+            rest = scf.ForOp(index.value(done), steps.upperBound, index.value(1), carried)
+        inner = self._at(mapping, rest.induction_variable, list(rest.inner_iter_args))
         with ir.InsertionPoint(rest.body):
             for op in ops:
                 clone(op, inner)
             with steps.location:
                 scf.YieldOp([inner.get(value, value) for value in last.operands])
         mapping.update(zip(steps.results, rest.results, strict=True))
+        return fetched
+
+    def _at(self, mapping: Mapping, step: ir.Value, carried: list[ir.Value]) -> Mapping:
+        """What values are in a step."""
+        arguments = zip(self.steps.inner_iter_args, carried, strict=True)
+        return {**mapping, self.steps.induction_variable: step, **dict(arguments)}
+
+    def _in_order(self, ops: list[ir.OpView]) -> tuple[list[ir.OpView], list[ir.OpView]]:
+        """A step's ops up to the last product, without waits for products, and all others."""
+        end = ops.index(self.products[-1]) + 1
+        waits = (tc.WgmmaWaitOp, tc.AddFragmentOp)
+        first = [op for op in ops[:end] if not isinstance(op, waits)]
+        return first, [op for op in ops if op not in first]
 
 
 @dataclass(frozen=True)
-class _Held:
-    """A tile that is rounded and not stored yet: the fragment and its indices."""
+class _Waiting:
+    """Columns of a tile that are not stored yet, and what its indices are by then."""
 
-    store: tc.StoreFragmentOp
-    values: list[ir.Value]
+    part: Part
+    columns: ir.Value
+    indices: Mapping
 
-    def emit(self, part: tuple[int, int] | None) -> None:
-        """Its store, or that of a part of its columns."""
-        fragment, *indices = self.values
-        with self.store.location:
-            made = tc.StoreFragmentOp(fragment, self.store.tensor, indices, self.store.tails)
-        if part is not None:
-            made.attributes[PART] = i64s(part)
-
-
-def _round(
-    store: tc.StoreFragmentOp, total: ir.Value, held: ir.Type, indices: list[ir.Value]
-) -> ir.Value:
-    """The sums rounded to the result's type."""
-    made = tc.FragmentEpilogueOp(total, indices, store.tails, held)
-    block = made.body.blocks.append(total.type.element, arg_locs=[store.location])
-    with ir.InsertionPoint(block):
-        tc.YieldOp(arith.truncf(held.element, block.arguments[0]))
-    return made.out
+    def store(self) -> None:
+        """Their store."""
+        with self.part.result.store.location:
+            self.part.store(self.columns, self.part.at(self.indices))
 
 
 def _is_loop(op: ir.OpView) -> bool:

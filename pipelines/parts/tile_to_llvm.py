@@ -13,6 +13,7 @@ from tcir.passes.roles.plan_memory import PlanMemory
 from tcir.passes.roles.plan_workspaces import PlanWorkspaces
 from tcir.passes.roles.programmatic_launch import ProgrammaticLaunch
 from tcir.passes.roles.unroll_rings import UnrollRings
+from tcir.passes.roles.wait_ahead import WaitAhead
 from tcir.passmanager.pipeline import Pass
 
 
@@ -38,7 +39,7 @@ def tile_to_llvm(
         AssignRoles(),
         *([ClusterLaunchControl()] if takes_over else []),
         *([ProgrammaticLaunch()] if programmatic else []),
-        *([DeferStores(), UnrollRings()] if warpgroups else []),
+        *([DeferStores(), WaitAhead(), UnrollRings()] if warpgroups else []),
         ConvertTcToNvvm(),
         PlanWorkspaces(),
         *LOWER_TO_LLVM,

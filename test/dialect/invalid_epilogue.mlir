@@ -406,7 +406,7 @@ func.func @f(%c: !c, %i: index, %x: memref<1x50xf32>) {
 func.func @f(%c: !c, %i: index, %x: memref<2x50xf32>) {
   %d = "tc.fragment_epilogue"(%c, %i, %i) ({
   ^bb0(%s: f32):
-    // expected-error @+1 {{tc.element: tensor beside a fragment must be a static, contiguous memref with a dimension for each result of the map, of extent 1 where that is 0, and the value its element, got memref<2x50xf32> -> f32}}
+    // expected-error @+1 {{tc.element: tensor beside a fragment must be a static, contiguous memref with a dimension for each result of the map, of extent 1 where that is 0, or a fragment in the same registers, and the value its element, got memref<2x50xf32> -> f32}}
     %b = "tc.element"(%x) {map = affine_map<(m, n) -> (0, n)>} : (memref<2x50xf32>) -> f32
     "tc.yield"(%s) : (f32) -> ()
   }) {tails = "", operandSegmentSizes = array<i32: 1, 2>} : (!c, index, index) -> !c
@@ -420,7 +420,7 @@ func.func @f(%c: !c, %i: index, %x: memref<2x50xf32>) {
 func.func @f(%c: !c, %i: index, %x: memref<50xf16>) {
   %d = "tc.fragment_epilogue"(%c, %i, %i) ({
   ^bb0(%s: f32):
-    // expected-error @+1 {{tc.element: tensor beside a fragment must be a static, contiguous memref with a dimension for each result of the map, of extent 1 where that is 0, and the value its element, got memref<50xf16> -> f32}}
+    // expected-error @+1 {{tc.element: tensor beside a fragment must be a static, contiguous memref with a dimension for each result of the map, of extent 1 where that is 0, or a fragment in the same registers, and the value its element, got memref<50xf16> -> f32}}
     %b = "tc.element"(%x) {map = affine_map<(m, n) -> (n)>} : (memref<50xf16>) -> f32
     "tc.yield"(%s) : (f32) -> ()
   }) {tails = "", operandSegmentSizes = array<i32: 1, 2>} : (!c, index, index) -> !c
@@ -434,7 +434,7 @@ func.func @f(%c: !c, %i: index, %x: memref<50xf16>) {
 func.func @f(%c: !c, %i: index, %x: tensor<50xf32>) {
   %d = "tc.fragment_epilogue"(%c, %i, %i) ({
   ^bb0(%s: f32):
-    // expected-error @+1 {{tc.element: tensor beside a fragment must be a static, contiguous memref with a dimension for each result of the map, of extent 1 where that is 0, and the value its element, got tensor<50xf32> -> f32}}
+    // expected-error @+1 {{tc.element: tensor beside a fragment must be a static, contiguous memref with a dimension for each result of the map, of extent 1 where that is 0, or a fragment in the same registers, and the value its element, got tensor<50xf32> -> f32}}
     %b = "tc.element"(%x) {map = affine_map<(m, n) -> (n)>} : (tensor<50xf32>) -> f32
     "tc.yield"(%s) : (f32) -> ()
   }) {tails = "", operandSegmentSizes = array<i32: 1, 2>} : (!c, index, index) -> !c

@@ -341,27 +341,6 @@ func.func @f(%v: !v, %x: memref<64x64xf16>, %i: index) {
 
 // -----
 
-// legal: tc.store_fragment/part
-!v = !tc.fragment<array<i64: 32, 16>, f32, "C", "mma.m16n8k16.f16">
-func.func @f(%v: !v, %x: memref<64x64xf16>, %i: index) {
-  "tc.store_fragment"(%v, %x, %i, %i) {tails = "", part = array<i64: 1, 2>,
-      operandSegmentSizes = array<i32: 1, 1, 2>} : (!v, memref<64x64xf16>, index, index) -> ()
-  return
-}
-
-// -----
-
-// illegal: tc.store_fragment/part
-!v = !tc.fragment<array<i64: 32, 16>, f32, "C", "mma.m16n8k16.f16">
-func.func @f(%v: !v, %x: memref<64x64xf16>, %i: index) {
-  // expected-error @+1 {{tc.store_fragment: part must be array<i64: i, n> with 0 <= i < n and n dividing 16 columns into whole atoms of 8, got array<i64: 0, 4>: a thread has pairs of each atom}}
-  "tc.store_fragment"(%v, %x, %i, %i) {tails = "", part = array<i64: 0, 4>,
-      operandSegmentSizes = array<i32: 1, 1, 2>} : (!v, memref<64x64xf16>, index, index) -> ()
-  return
-}
-
-// -----
-
 // legal: tc.store_fragment/tails
 !v = !tc.fragment<array<i64: 32, 16>, f32, "C", "mma.m16n8k16.f16">
 func.func @f(%v: !v, %x: memref<64x64xf16>, %i: index) {

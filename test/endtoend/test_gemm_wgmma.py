@@ -29,11 +29,6 @@ CASES = [
         {"n_tile": 16, "stages": 2, "persistent": True, "ctas": 2},
         id="two laps of 2",
     ),
-    pytest.param(
-        program(136, 120, 256, "f16", out="f16"),
-        {"n_tile": 64, "stages": 2, "persistent": True, "ctas": 2},
-        id="stores deferred, tails",
-    ),
     slow(program(200, 328, 136, "f16", out="f16"), {}),
     slow(program(200, 328, 136, "f16", "mk", "nk", out="f16"), {}),
     slow(program(200, 328, 136, "bf16", "km", "kn", out="bf16"), {}),
@@ -115,42 +110,6 @@ def test_a_break_is_seen_where_roles_are_apart(name: str) -> None:
     assert failure is not None, str(kernel.report)
     assert failure.verdict in ("different", "incomplete")
     assert failure.name in ("break", "assign-roles"), str(failure)
-
-
-def next_part(op: Any) -> None:
-    """Of two parts the first is stored twice."""
-    if "part" in op.attributes:
-        from tcir._mlir import ir
-
-        _, count = list(ir.DenseI64ArrayAttr(op.attributes["part"]))
-        op.attributes["part"] = ir.DenseI64ArrayAttr.get([0, count], op.context)
-
-
-def unconditional(op: Any) -> None:
-    """The first tile stores what was held before there was one."""
-    stores = [each for each in op.regions[0].blocks[0] if each.operation.name in STORES]
-    if stores:
-        for each in stores:
-            each.operation.move_before(op)
-        op.erase()
-
-
-STORES = ("tc.store_fragment",)
-DEFERRED_BREAKS = {
-    "a part never stored": Break("tc.store_fragment", next_part),
-    "zeros stored before the first tile": Break("scf.if", unconditional),
-}
-
-
-@pytest.mark.parametrize("name", DEFERRED_BREAKS)
-def test_a_break_of_deferred_stores_is_seen_at_once(name: str) -> None:
-    pipeline = tcir.named_pipeline("gemm", n_tile=64, stages=2, persistent=True, ctas=2)
-    pipeline = pipeline.insert(DEFERRED_BREAKS[name], after="defer-stores")
-    text = program(136, 128, 256, "f16", out="f16")
-    kernel = tcir.compile(text, pipeline, target=TARGET, validate=True)
-    failure = kernel.report.first_failure()
-    assert failure is not None, str(kernel.report)
-    assert failure.name == "break", str(failure)
 
 
 def without(name: str) -> Any:

@@ -4,8 +4,8 @@ machine's? In `test/`:
     python -m hopper.pipeline_bits build/kit [offset]    # here: MLIR, ptxas; the machine is right
     python build/kit/run.py                              # there: cuda-python, numpy
 
-The cases of `endtoend.test_gemm_wgmma`, `test_gemm_wgmma_fp8`, `test_conv_wgmma` and
-`test_conv_offset_wgmma` that the machine runs in seconds, on whole numbers and on random floats;
+The cases of `endtoend.test_gemm_wgmma`, `test_gemm_wgmma_deferred`, `test_gemm_wgmma_fp8`,
+`test_conv_wgmma` and `test_conv_offset_wgmma` that the machine runs in seconds, on whole numbers and on random floats;
 all, or those whose names begin so.
 """
 
@@ -20,6 +20,7 @@ from endtoend import (
     test_conv_offset_wgmma,
     test_conv_wgmma,
     test_gemm_wgmma,
+    test_gemm_wgmma_deferred,
     test_gemm_wgmma_fp8,
 )
 
@@ -37,6 +38,10 @@ def cases() -> Iterator[tuple[str, str, str, dict[str, Any]]]:
         text, options = case.values
         if "512x512" not in text and "1024x" not in text:
             yield f"gemm{number:02}", text, "gemm", options
+    for number, case in enumerate(test_gemm_wgmma_deferred.CASES):
+        text, options = case.values
+        if "tensor<f32>" not in text:  # which a bundle has no argument for
+            yield f"deferred{number:02}", text, "gemm", options
     for number, case in enumerate(test_gemm_wgmma_fp8.CASES):
         text, options = case.values
         if "512x512" not in text:

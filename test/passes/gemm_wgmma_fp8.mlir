@@ -18,7 +18,7 @@
 // TILE: "tc.store_fragment"([[S]]#1
 
 // A wait behind each; the slot is free behind the last one, before its sums are added.
-// ROLES: "tc.warpgroup_registers"() {registers = array<i64: 232, 232, 40>}
+// ROLES: "tc.warpgroup_registers"() {registers = array<i64: 240, 240, 24>}
 // ROLES: kind = "producer", threads = "one", warps = array<i64: 8>
 // ROLES: "tc.role"() ({
 // ROLES: "tc.mbarrier_wait"
@@ -33,7 +33,7 @@
 
 // Those that multiply take registers of those that do not; the first instruction starts from zero.
 // PTX: .reqntid 384
-// PTX: setmaxnreg.inc.sync.aligned.u32 232;
+// PTX: setmaxnreg.inc.sync.aligned.u32 240;
 // PTX: setp.ne.u32 q, 0, 0;
 // PTX: wgmma.fence.sync.aligned;
 // PTX: wgmma.mma_async.sync.aligned.m64n112k32.f32.e4m3.e5m2 {{.*}}, q, 1, 1;
@@ -41,7 +41,7 @@
 // PTX: wgmma.commit_group.sync.aligned;
 // PTX: wgmma.wait_group.sync.aligned 0;
 // PTX-COUNT-112: add.rn.f32
-// PTX: setmaxnreg.dec.sync.aligned.u32 40;
+// PTX: setmaxnreg.dec.sync.aligned.u32 24;
 func.func @product(%a: tensor<256x256xf8E4M3FN>, %b: tensor<224x256xf8E5M2>) -> tensor<256x224xf32> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<256x224xf32>

@@ -37,7 +37,7 @@ N_TILES = (256, 192, 128, 96, 64, 32, 16)
 PORT_BYTES = 48
 """That TMA brings an SM in a cycle: convolutions on an H200, see docs/conv-sm90a.md."""
 PROMOTED_COLUMNS = 192
-"""Most columns of a partial sum: it takes as many registers as the sums, 192 together of 232; of
+"""Most columns of a partial sum: it takes as many registers as the sums, 192 together of 240; of
 two products on halves of 256 columns, 64 and 128."""
 N_PROMOTED = Legal(
     (*range(8, PROMOTED_COLUMNS, 8), *range(PROMOTED_COLUMNS, 257, 16)),

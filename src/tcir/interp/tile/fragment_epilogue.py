@@ -6,7 +6,8 @@ import numpy as np
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.attributes import string
+from tcir.dialect.attributes import integer, string
+from tcir.errors import IncompleteError
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute, sequence
 from tcir.interp.tile.loads import gather
@@ -56,10 +57,46 @@ def _computed(compiler: Compiler, op: ir.OpView) -> Step:
 @execute(tc.ElementOp)
 def element(compiler: Compiler, op: tc.ElementOp) -> Step:
     """MachineError for a place outside that no tail allows."""
-    (source_,), result, site = compiler.operands(op), compiler.result(op), compiler.site(op)
     around = op.operation.parent.opview
-    indices_, tails = [compiler.slot(index) for index in around.indices], string(around, "tails")
-    part, dims, walk = held_by(compiler, around.sums.type), op.dims, walk_of(around)
+    if isinstance(op.tensor.type, tc.FragmentType):
+        (source_,), result = compiler.operands(op), compiler.result(op)
+
+        def take(frame: Frame) -> None:
+            frame.values[result] = frame.values[source_]
+
+        return take
+    return _load(compiler, op, around, around.sums.type, walk_of(around))
+
+
+@execute(tc.FetchFragmentOp)
+def fetch_fragment(compiler: Compiler, op: tc.FetchFragmentOp) -> Step:
+    """The same, of a whole tile."""
+    return _load(compiler, op, op, op.fragment.type, None)
+
+
+@execute(tc.FragmentPartOp)
+def fragment_part(compiler: Compiler, op: tc.FragmentPartOp) -> Step:
+    """The columns; IncompleteError where a warp has not all of them."""
+    (whole_,), result, site = compiler.operands(op), compiler.result(op), compiler.site(op)
+    first, width = integer(op, "first"), op.columns.type.shape[1]
+    part = held_by(compiler, op.whole.type)
+
+    def take(frame: Frame) -> None:
+        if part(frame).shape[1] != op.whole.type.shape[1]:
+            raise IncompleteError(f"{site}: expected warps of whole rows, got columns of several")
+        frame.values[result] = settled(frame, whole_, site)[:, first : first + width]
+
+    return take
+
+
+def _load(
+    compiler: Compiler, op: tc.ElementOp | tc.FetchFragmentOp, at_op: ir.OpView,
+    kind: tc.FragmentType, walk: tuple[int, int] | None,
+) -> Step:  # fmt: skip
+    """What lies beside the part of a fragment of `kind` at the indices of `at_op`."""
+    source_, result, site = compiler.operands(op)[0], compiler.result(op), compiler.site(op)
+    indices_, tails = [compiler.slot(index) for index in at_op.indices], string(at_op, "tails")
+    part, dims = held_by(compiler, kind), op.dims
 
     def load(frame: Frame) -> None:
         source: MemRef = frame.values[source_]

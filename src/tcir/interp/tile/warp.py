@@ -17,7 +17,7 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, integers, string, unsigned_operands
 from tcir.dialect.fragments import share, warp_origin
-from tcir.dialect.warp_types import PART, WALK
+from tcir.dialect.warp_types import WALK
 from tcir.errors import IncompleteError
 from tcir.interp.tensor.arith import convert
 from tcir.interp.tile.addresses import TileLayout
@@ -235,9 +235,6 @@ def store_fragment(compiler: Compiler, op: tc.StoreFragmentOp) -> Step:
     tails, site, writers = string(op, "tails"), compiler.site(op), compiler.writers
     dtype = dtype_of(op.fragment.type.element)
     part, walk = held_by(compiler, op.fragment.type), walk_of(op)
-    width = op.fragment.type.shape[1]
-    number, count = integers(op, PART) if PART in op.attributes else (0, 1)
-    ours = np.arange(width)[None, :] * count // width == number
 
     def store(frame: Frame) -> None:
         v = frame.values
@@ -252,7 +249,6 @@ def store_fragment(compiler: Compiler, op: tc.StoreFragmentOp) -> Step:
             addresses, inside = _box(frame, matrix, [0, at[1]], (1, total.shape[1]), tails, site)
             pitch = target.shape[-1] * target.dtype.itemsize
             addresses, inside = addresses + rows * pitch, inside & kept
-        inside = inside & ours
         data = np.ascontiguousarray(convert(total, target.dtype)[inside])
         size = target.dtype.itemsize
         places = addresses[inside]

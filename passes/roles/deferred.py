@@ -1,0 +1,162 @@
+"""What a tile ends in, by parts of its columns, each of which a step of the next tile stores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcir._mlir import arith, ir
+from tcir.dialect import tc
+from tcir.dialect.attributes import constant_of
+from tcir.dialect.limits import WARPGROUP
+from tcir.dialect.warp_types import WALK
+from tcir.passes.build import index
+from tcir.passes.build.clone import Mapping, clone
+from tcir.passes.build.emit import i64
+
+UNITS = 4 * 16
+"""Bytes of a row that four threads store at a time, 16 each (see warp_store)."""
+STORED = ("f16", "bf16", "f8E4M3FN", "f8E5M2")
+"""Elements of results that fewer registers hold until the next tile than sums."""
+FETCHED = ("f16", "bf16", "f32")
+"""Elements of what is loaded ahead."""
+THREADS, WORD = 2 * WARPGROUP, 32
+"""That hold a tile; bits of a register."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """Sums of a tile, their epilogue, if there is one, and the store."""
+
+    store: tc.StoreFragmentOp
+    epilogue: tc.FragmentEpilogueOp | None
+
+    @classmethod
+    def of(cls, store: tc.StoreFragmentOp) -> Result | None:
+        """None if it cannot be stored by parts in units of 16 bytes."""
+        owner = store.fragment.owner
+        opview = None if isinstance(owner, ir.Block) else owner.opview
+        made = cls(store, opview if isinstance(opview, tc.FragmentEpilogueOp) else None)
+        element = store.tensor.type.element_type
+        fits = (
+            WALK not in store.attributes
+            and str(element) in STORED
+            and str(made.sums.type.element) == "f32"
+            and (made.epilogue is None or made.epilogue.out.type.element == element)
+            and made.sums.type.shape[1] % made.columns == 0
+            and store.tensor.type.shape[-1] * tc.element_bytes(element) % 16 == 0
+        )
+        return made if fits else None
+
+    @property
+    def sums(self) -> ir.Value:
+        """What the accumulators held."""
+        return self.store.fragment if self.epilogue is None else self.epilogue.sums
+
+    @property
+    def columns(self) -> int:
+        """Of a part."""
+        return UNITS // tc.element_bytes(self.store.tensor.type.element_type)
+
+    @property
+    def parts(self) -> int:
+        """Of the tile."""
+        return int(self.sums.type.shape[1]) // self.columns
+
+    @property
+    def reads(self) -> list[tc.ElementOp]:
+        """What its epilogue reads of floats beside the sums."""
+        ops = [] if self.epilogue is None else self.epilogue.body.blocks[0]
+        found = [op for op in ops if isinstance(op, tc.ElementOp)]
+        return [op for op in found if str(op.value.type) in FETCHED]
+
+    def kind(self, element: ir.Type) -> tc.FragmentType:
+        """The type of a part."""
+        whole = self.sums.type
+        return tc.FragmentType.build([whole.shape[0], self.columns], element, "C", whole.atom)
+
+    def whole(self, element: ir.Type) -> tc.FragmentType:
+        """The type of such a tile."""
+        return tc.FragmentType.build(self.sums.type.shape, element, "C", self.sums.type.atom)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Columns of a result."""
+
+    result: Result
+    number: int
+
+    @property
+    def first(self) -> int:
+        """Its first column in the tile."""
+        return self.number * self.result.columns
+
+    @property
+    def held(self) -> tc.FragmentType:
+        """What waits for the next tile."""
+        return self.result.kind(self.result.store.tensor.type.element_type)
+
+    def at(self, mapping: Mapping) -> list[ir.Value]:
+        """Its indices."""
+        *outer, column = (mapping.get(value, value) for value in self.result.store.indices)
+        first = constant_of(column)
+        moved = index.add(column if first is None else first, self.first)
+        return [*outer, index.value(moved)]
+
+    def fetch(self, read: tc.ElementOp, at: list[ir.Value]) -> ir.Value:
+        """What its epilogue reads there."""
+        kind = self.result.kind(read.value.type)
+        place, tails = read.attributes["map"], self.result.store.tails
+        return tc.FetchFragmentOp(read.tensor, at, place, tails, kind).fragment
+
+    def rounded(
+        self, sums: ir.Value, at: list[ir.Value], fetched: dict[ir.Value, ir.Value]
+    ) -> ir.Value:
+        """Its columns of the sums with the epilogue, or only rounded.
+
+        fetched: for values of the epilogue the fragments that have them
+        """
+        source, store = self.result.epilogue, self.result.store
+        element, first = store.tensor.type.element_type, i64(self.first)
+        mine = tc.FragmentPartOp(sums, first, self.result.kind(sums.type.element)).columns
+        made = tc.FragmentEpilogueOp(mine, at, store.tails, self.held)
+        block = made.body.blocks.append(sums.type.element, arg_locs=[store.location])
+        (total,) = block.arguments
+        with ir.InsertionPoint(block):
+            if source is None:
+                tc.YieldOp(arith.truncf(element, total))
+                return made.out
+            mapping: Mapping = {source.body.blocks[0].arguments[0]: total}
+            for op in source.body.blocks[0]:
+                if isinstance(op, tc.ElementOp) and op.value in fetched:
+                    with op.location:
+                        place = op.attributes["map"]
+                        read = tc.ElementOp(fetched[op.value], place, op.value.type)
+                    mapping[op.value] = read.value
+                else:
+                    clone(op, mapping)
+        return made.out
+
+    def store(self, columns: ir.Value, at: list[ir.Value]) -> None:
+        """Its store."""
+        store = self.result.store
+        with store.location:
+            tc.StoreFragmentOp(columns, store.tensor, at, store.tails)
+
+
+def registers(kind: tc.FragmentType) -> int:
+    """Of a thread, of two warpgroups that hold a fragment of C."""
+    rows, columns = kind.shape
+    return int(rows * columns * kind.element.width // (WORD * THREADS))
+
+
+def fetched_registers(result: Result, read: tc.ElementOp) -> int:
+    """Of a thread for what an epilogue reads: of a row of columns two of each atom, of a column of
+    rows two."""
+    *_, row, column = range(read.out_rank)
+    width = result.sums.type.shape[1]
+    if column not in read.dims:
+        return 2 * result.parts
+    if row not in read.dims:
+        return int(width // 4 * read.value.type.width // WORD)
+    return registers(result.whole(read.value.type))

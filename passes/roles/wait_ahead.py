@@ -1,0 +1,125 @@
+"""wait-ahead: tiles of the next step are waited for under the products of this one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tcir._mlir import arith, ir, scf
+from tcir.dialect import tc
+from tcir.dialect.attributes import constant_of
+from tcir.passes.build import index
+from tcir.passes.build.clone import Mapping, clone
+from tcir.passes.build.kernel_ops import find_kernels, walk_body
+from tcir.passmanager.pipeline import Pass, register_pass
+
+MULTIPLYING = (tc.WgmmaProductOp, tc.WgmmaWaitOp)
+
+
+@register_pass
+@dataclass(frozen=True)
+class WaitAhead(Pass):
+    """Waits for the tiles of a step before the products of the step in front of it are waited for.
+
+    Before, of a kernel with partial sums::
+
+        %d = scf.for %k = 1 to 64 iter_args(%c = …) {
+          "tc.mbarrier_wait"(full of %k)
+          "tc.wgmma_product"; "tc.wgmma_wait"; "tc.add_fragment"
+          "tc.wgmma_product"; "tc.wgmma_wait"; "tc.mbarrier_arrive"; "tc.add_fragment"
+        }
+
+    After::
+
+        "tc.mbarrier_wait"(full of 1)
+        %d = scf.for %k = 1 to 64 iter_args(%c = …, %slot = …) {
+          "tc.wgmma_product"; "tc.wgmma_wait"; "tc.add_fragment"
+          "tc.wgmma_product"
+          %next = min(%k + 1, 63)
+          "tc.mbarrier_wait"(full of %next)
+          "tc.wgmma_wait"; "tc.mbarrier_arrive"; "tc.add_fragment"
+        }
+
+    A warpgroup that adds has to be back with its next product before the other's is done; to find
+    the slot and its phase and to ask the barrier takes longer than to add. The last step asks for
+    its own tiles again, which are there until it arrives. A step's slot is freed only then, so the
+    ring has two slots at least; else a kernel is left as it is. Preserves every value, and the
+    order of all other ops.
+    """
+
+    name: ClassVar[str] = "wait-ahead"
+
+    def run(self, module: ir.Module) -> None:
+        for kernel in find_kernels(module, self.name, "assign-roles"):
+            for op in list(walk_body(kernel)):
+                if isinstance(op, scf.ForOp) and _adds(op):
+                    _wait_ahead(op)
+
+
+def _adds(loop: scf.ForOp) -> bool:
+    """Whether each step multiplies, and waits for one slot of a ring of several."""
+    ends = [constant_of(value) for value in (loop.lowerBound, loop.upperBound)]
+    waits = [op for op in loop.body if isinstance(op, tc.MbarrierWaitOp)]
+    slots = [op for op in loop.body if isinstance(op, tc.SlotOp)]
+    return (
+        all(any(isinstance(op, kind) for op in loop.body) for kind in MULTIPLYING)
+        and not any(isinstance(op, scf.ForOp) for op in loop.body)
+        and len(waits) == 1
+        and all(op.ring.type.count > 1 for op in slots)
+        and None not in ends
+        and ends[0] != ends[1]
+    )
+
+
+def _wait_ahead(loop: scf.ForOp) -> None:
+    *ops, end = loop.body
+    wait = next(op for op in ops if isinstance(op, tc.MbarrierWaitOp))
+    last = [op for op in ops if isinstance(op, tc.WgmmaWaitOp)][-1]
+    needed = _made_by(wait, ops)
+    known = [op for op in needed if _is_index(op) and _is_used_beside(op, [*needed, wait])]
+    count = constant_of(loop.upperBound) or 0
+
+    def ahead(step: ir.Value) -> list[ir.Value]:
+        """The wait for a step's tiles; what is known of the step then."""
+        mapping: Mapping = {loop.induction_variable: step}
+        for op in [*needed, wait]:
+            clone(op, mapping)
+        return [mapping[op.operation.results[0]] for op in known]
+
+    with ir.InsertionPoint(loop), loop.location:
+        start = [*loop.initArgs, *ahead(loop.lowerBound)]
+        new = scf.ForOp(loop.lowerBound, loop.upperBound, loop.step, start)
+    given = [*loop.inner_iter_args, *(op.operation.results[0] for op in known)]
+    mapping: Mapping = {loop.induction_variable: new.induction_variable}
+    mapping.update(zip(given, new.inner_iter_args, strict=True))
+    with ir.InsertionPoint(new.body), loop.location:
+        found: list[ir.Value] = []
+        for op in ops:
+            if op == last:
+                following = index.value(index.add(new.induction_variable, 1))
+                found = ahead(arith.minui(following, index.value(count - 1)))
+            if op != wait and op not in known:
+                clone(op, mapping)
+        scf.YieldOp([mapping.get(value, value) for value in end.operands] + found)
+    results = list(new.results)
+    for old, result in zip(loop.results, results):
+        old.replace_all_uses_with(result)
+    loop.operation.erase()
+
+
+def _is_index(op: ir.OpView) -> bool:
+    return isinstance(op.operation.results[0].type, ir.IndexType)
+
+
+def _is_used_beside(op: ir.OpView, ops: list[ir.OpView]) -> bool:
+    return any(use.owner.opview not in ops for use in op.operation.results[0].uses)
+
+
+def _made_by(op: ir.OpView, ops: list[ir.OpView]) -> list[ir.OpView]:
+    """The ops of a block that the operands of one come from, in order."""
+    found = {op}
+    for each in reversed(ops):
+        used = {use.owner.opview for result in each.operation.results for use in result.uses}
+        if used & found:
+            found.add(each)
+    return [each for each in ops if each in found and each != op]
