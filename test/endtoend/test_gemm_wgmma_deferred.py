@@ -39,9 +39,7 @@ BESIDE = Fused(
     k=192,
 )
 """A residual, a bias, a scale of each row."""
-SCALED = Fused(
-    "%t = arith.mulf %s, %all : f32" + TRUNCATE, {"all": ("f32", "")}, m=72, n=56, k=192
-)
+SCALED = Fused("%t = arith.mulf %s, %all : f32" + TRUNCATE, {"all": ("f32", "")}, m=72, n=56, k=192)
 QUANTISED = Fused(
     """
     %wide = arith.extf %bias : bf16 to f32
