@@ -5,8 +5,8 @@ machine's? In `test/`:
     python build/kit/run.py                              # there: cuda-python, numpy
 
 The cases of `endtoend.test_gemm_wgmma`, `test_gemm_wgmma_deferred`, `test_gemm_wgmma_fp8`,
-`test_conv_wgmma` and `test_conv_offset_wgmma` that the machine runs in seconds, on whole numbers and on random floats;
-all, or those whose names begin so.
+`test_conv_wgmma` and `test_conv_offset_wgmma` that the machine runs in seconds, on whole numbers
+and on random floats; all, or those whose names begin so.
 """
 
 from __future__ import annotations
