@@ -128,7 +128,8 @@ class FragmentEpilogueOp(
 class FragmentPartOp(Op, name="fragment_part", role="consumer"):
     """Columns of an accumulator, from ``first`` on, as many as the result has.
 
-    The registers that hold them, where each warp has whole rows (``tc.warps = array<i64: w, 1>``).
+    The registers that hold them, where each warp has whole rows (``tc.warps = array<i64: w, 1>``;
+    PTX ISA 9.7.14.5).
     """
 
     example = """
@@ -150,7 +151,7 @@ class FetchFragmentOp(Op, name="fetch_fragment", role="consumer", loads="tensor"
 
     ``map`` is that of the ``tc.element``, the indices and ``tails`` are those of the epilogue: what
     lies outside is zero. A thread loads what belongs to the elements that it holds, of a matrix
-    pairs of columns, once what belongs to several.
+    pairs of columns, once what belongs to several (PTX ISA 9.7.9.8).
     """
 
     example = """
@@ -473,7 +474,8 @@ def _(op: FragmentEpilogueOp) -> Broken:
 def _(op: FragmentPartOp) -> Broken:
     whole, columns, first = op.whole.type, op.columns.type, integer(op, "first")
     width = columns.shape[1]
-    alike = columns == FragmentType.build([whole.shape[0], width], whole.element, "C", whole.atom)
+    kind = (columns.shape[0], columns.element, columns.operand, columns.atom)
+    alike = kind == (whole.shape[0], whole.element, whole.operand, whole.atom)
     inside = 0 <= first and first + width <= whole.shape[1]
     if alike and whole.operand == "C" and inside and first % 8 == width % 8 == 0:
         return None
