@@ -196,3 +196,7 @@ def _check_buffers(name: str, signature: Signature, buffers: tuple[Any, ...]) ->
                     f" in another byte order ({buffer.dtype.str}); a.astype('{buffer.dtype.name}')"
                 )
             raise InputError(f"@{name}: argument {number}: expected an array {spec}, got {got}")
+        if number >= len(signature.inputs) and not buffer.flags.writeable:
+            raise InputError(
+                f"@{name}: argument {number}: expected an array for the result, got a read-only one"
+            )

@@ -80,7 +80,7 @@ def test_a_notebook_shows_a_few_lines(kernel: tcir.Kernel) -> None:
     assert repr(kernel.report) == str(kernel.report)
 
 
-@pytest.mark.parametrize("change", ["count", "shape", "dtype", "byte order", "list"])
+@pytest.mark.parametrize("change", ["count", "shape", "dtype", "byte order", "read-only", "list"])
 def test_wrong_arrays(kernel: tcir.Kernel, change: str) -> None:
     arrays = [
         np.zeros((40, 48), ml_dtypes.bfloat16),
@@ -100,6 +100,9 @@ def test_wrong_arrays(kernel: tcir.Kernel, change: str) -> None:
     elif change == "byte order":
         arrays[2] = arrays[2].astype(">f4")
         message = "argument 2: expected an array float32\\[40, 24\\], got .* byte order \\(>f4\\)"
+    elif change == "read-only":
+        arrays[2].flags.writeable = arrays[1].flags.writeable = False
+        message = "argument 2: expected an array for the result, got a read-only one"
     else:
         arrays[1] = [[0]]
         message += "list"
