@@ -640,7 +640,8 @@ def complaints(case: Hostile, folder: Path) -> list[str]:
     wrong = []
     said = ended.out + ended.err
     killed = ended.status in KILLED and case.setting.send is not None
-    killed |= case.kind == "program" and ended.status in OWN_ENDS
+    endless = case.kind == "program" and ended.hung  # a loop of its own
+    killed |= case.kind == "program" and (ended.status in OWN_ENDS or endless)
     if ended.status not in STATUSES and not killed:
         wrong.append(f"status {ended.status}")
     if case.words[0] == "tc-viz" and ended.status in (1, 2):
@@ -649,7 +650,7 @@ def complaints(case: Hostile, folder: Path) -> list[str]:
     if case.kind != "script" or "/tcir/" in said:
         words += ["Traceback", "most recent call"]
     wrong += [word for word in words if word in said]
-    wrong += ["hangs"] * ended.hung
+    wrong += ["hangs"] * (ended.hung and not endless)
     compiles = case.words[0] == "tcir.cuda" and ended.status == -signal.SIGKILL
     if ended.orphans and not compiles:  # nvcc, which nobody is left to end, but itself
         wrong.append(f"{ended.orphans} orphans")

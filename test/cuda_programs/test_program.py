@@ -122,6 +122,11 @@ def test_two_files_and_flags_of_nvcc(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stdout) == (0, "in b\nwell\n"), ended.stderr
 
 
+def test_more_orders_than_anybody_waits_for() -> None:
+    ended = run("--order-seeds", "10001", HISTOGRAM)
+    assert "--order-seeds: expected an integer of 0 to 10000, got '10001'" in ended.stderr
+
+
 def test_a_trace_where_nothing_can_be() -> None:
     """Said before the program runs."""
     ended = run("--trace", "/no/such/trace", HISTOGRAM)

@@ -22,7 +22,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--order-seed", type=_count, metavar="N", help="vary completion and warp order"
     )
     parser.add_argument(
-        "--order-seeds", type=_count, default=0, metavar="N",
+        "--order-seeds", type=_orders, default=0, metavar="N",
         help="execute each launch in N more orders, too: the results have to be the same",
     )  # fmt: skip
     parser.add_argument(
@@ -97,6 +97,12 @@ def failed(script: str, error: Exception) -> int:
 def _count(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"expected an integer of at least 0, got {text!r}")
+    return int(text)
+
+
+def _orders(text: str) -> int:
+    if not text.isdecimal() or int(text) > 10_000:  # each is an execution of every launch
+        raise argparse.ArgumentTypeError(f"expected an integer of 0 to 10000, got {text!r}")
     return int(text)
 
 
