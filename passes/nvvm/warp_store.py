@@ -24,6 +24,8 @@ PAIR = 2
 """Adjacent columns of each row of an atom held by a thread (PTX ISA 9.7.14.5)."""
 QUAD = 4
 """Threads that hold a row of an atom."""
+ATOM = PAIR * QUAD
+"""Its columns."""
 UNIT, WORD, HALF = 16, 4, 16
 """Bytes of the largest store, and of a register; bits of half a register."""
 
@@ -32,7 +34,7 @@ UNIT, WORD, HALF = 16, 4, 16
 def convert_store(converter: Converter, op: tc.StoreFragmentOp) -> None:
     """Each thread stores pairs of adjacent columns, or single ones if a pair may cross the edge.
 
-    Of results of 8 and 16 bits the four threads of a row exchange pairs, where rows and tiles are
+    The four threads of a row exchange pairs, those of 32 bits by twos, where rows and tiles are
     whole units of 16 bytes: each then stores 16 of them, and together they fill sectors.
     """
     fragment = converter.record(op.fragment, Fragment)
@@ -47,7 +49,8 @@ def convert_store(converter: Converter, op: tc.StoreFragmentOp) -> None:
     for (down, right), register in zip(held.places, fragment.numbers, strict=True):
         by_row.setdefault(down, []).append((right, register))
     if _fits_units(fragment.type.shape[1], bytes_, width, len(next(iter(by_row.values())))):
-        by_row, column, size = _exchanged(converter, by_row, tensor.element, column)
+        exchanged = _exchanged if bytes_ < WORD else _exchanged_words
+        by_row, column, size = exchanged(converter, by_row, tensor.element, column)
     byte = arith.MulIOp(column, converter.constant(bytes_)).result
 
     def pointer(rows: list[ir.Value]) -> ir.Value:
@@ -73,10 +76,13 @@ def convert_store(converter: Converter, op: tc.StoreFragmentOp) -> None:
 def _fits_units(columns: int, bytes_: int, width: int, held: int) -> bool:
     """Whether the threads of a row can exchange units of 16 bytes of so many columns of a result
     `width` wide; held: numbers that a thread has of a row."""
-    if bytes_ > WORD // PAIR:
-        return False
     unit = UNIT // bytes_
-    return width % unit == columns % (QUAD * unit) == held % unit == 0
+    return width % unit == columns % (_sharing(bytes_) * unit) == held % unit == 0
+
+
+def _sharing(bytes_: int) -> int:
+    """Threads of a row that exchange: two with numbers of 32 bits, all with shorter ones."""
+    return PAIR if bytes_ == WORD else QUAD
 
 
 def _exchanged(
@@ -103,6 +109,30 @@ def _exchanged(
             )
         ]
     return rows, column, QUAD
+
+
+def _exchanged_words(
+    converter: Converter, by_row: dict[int, list[tuple[int, ir.Value]]], element: ir.Type,
+    column: ir.Value,
+) -> tuple[dict[int, list[tuple[int, ir.Value]]], ir.Value, int]:  # fmt: skip
+    """The same of numbers of 32 bits: of two neighbouring threads with a pair of each of two atoms
+    the first takes the first atom's, the second the other's, 8 columns to the right and 2 back."""
+    own = arith.AndIOp(converter.lane, converter.constant(1)).result
+    is_second = is_equal(converter, own, 1)
+    every, clamp = converter.constant(-1), converter.constant(WARP - 1)
+    further = arith.MulIOp(own, converter.constant(ATOM - PAIR)).result
+    rows = {}
+    for down, values in by_row.items():
+        rows[down] = []
+        for group in _groups(values, 2 * PAIR):
+            words = [llvm.bitcast(i32(), value) for _, value in group]
+            first, second = words[:PAIR], words[PAIR:]
+            sent = [arith.SelectOp(is_second, *pair).result for pair in zip(first, second)]
+            got = [nvvm.shfl_sync_bfly(every, word, converter.constant(1), clamp) for word in sent]
+            first = [arith.SelectOp(is_second, *pair).result for pair in zip(got, first)]
+            second = [arith.SelectOp(is_second, *pair).result for pair in zip(second, got)]
+            rows[down] += [(group[0][0] + i, word) for i, word in enumerate([*first, *second])]
+    return rows, arith.AddIOp(column, further).result, 2 * PAIR
 
 
 def _packed(values: list[ir.Value], element: ir.Type) -> ir.Value:
