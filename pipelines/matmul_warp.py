@@ -43,6 +43,8 @@ class MatmulWarpOptions:
     atom: the mma.sync instruction by its name in tcir.layout; "" takes the longest K
     ldmatrix: false takes plain loads from shared memory everywhere
     copy: "tma" or "cp.async"; "" takes TMA where target and operands allow it
+    ctas: CTAs that share the tiles out, one after another; 0: one per SM where TMA loads and an SM
+          has no room for two
     """
 
     block_m: int = 0
@@ -55,6 +57,7 @@ class MatmulWarpOptions:
     atom: str = ""
     ldmatrix: bool = True
     copy: str = ""
+    ctas: int = 0
 
 
 def build(options: MatmulWarpOptions) -> Pipeline:
@@ -85,6 +88,7 @@ def build(options: MatmulWarpOptions) -> Pipeline:
                 group_m=options.group_m,
                 ldmatrix=options.ldmatrix,
                 copy=options.copy,
+                ctas=options.ctas,
             ),
             PipelineCpAsync(stages=options.stages),
             PipelineTma(stages=options.stages),

@@ -27,6 +27,7 @@ class OutputTiles:
     taken_over: one CTA per tile, in a loop of one turn that `cluster-launch-control` makes one over
                 the CTAs, or pairs of them, taken over
     cluster: CTAs that have neighbouring tiles, those of a pair two of the same columns
+    group: rows of tiles in a group
     """
 
     m: int
@@ -35,6 +36,7 @@ class OutputTiles:
     ctas: int | None = None
     taken_over: bool = False
     cluster: Cluster = ALONE
+    group: int = GROUP
 
     @property
     def count(self) -> int:
@@ -63,7 +65,7 @@ class OutputTiles:
     def each(self) -> Iterator[tuple[Index, Index, Index | None]]:
         """Where the CTA's next tile is: its number along m, along n, and in the batch.
 
-        A persistent CTA c has the tiles c, c + ctas, … in the order of `_place`; clusters of CTAs
+        A persistent CTA c has the tiles c, c + ctas, … in the order of `place`; clusters of CTAs
         have clusters of tiles so.
         """
         if self.ctas is None:
@@ -72,7 +74,7 @@ class OutputTiles:
         group = self.cluster.ctas
         if self.taken_over:
             with counting_loop(0, 1, self.count // group):
-                yield self._place(index.div(block_id("x"), group))
+                yield self.place(index.div(block_id("x"), group))
             return
         count, sharing = self.count // group, self.ctas // group
         number, most = index.div(block_id("x"), group), ceil_div(count, sharing)
@@ -82,9 +84,9 @@ class OutputTiles:
         else:
             turns = loop(most)
         with turns as turn:
-            yield self._place(index.add(index.mul(turn, sharing), number))
+            yield self.place(index.add(index.mul(turn, sharing), number))
 
-    def _place(self, number: Index) -> tuple[Index, Index, Index | None]:
+    def place(self, number: Index) -> tuple[Index, Index, Index | None]:
         """Tile `number` of the grouped order: down the rows of a group, then the next column.
 
         Of a cluster of tiles the one that is this CTA's.
@@ -92,7 +94,7 @@ class OutputTiles:
         batch, m, n = None, ceil_div(self.m, self.cluster.m), ceil_div(self.n, self.cluster.n)
         if self.batch is not None:
             batch, number = index.div(number, m * n), index.rem(number, m * n)
-        rows = min(GROUP // self.cluster.m, m)
+        rows = min(self.group // self.cluster.m, m)
         last = m % rows
         group, inside = index.div(number, rows * n), index.rem(number, rows * n)
 

@@ -22,6 +22,8 @@ from tcir.passes.warp.loops import (
 )
 from tcir.passmanager.pipeline import Pass, register_pass
 
+COPIES = (tc.CpAsyncOp, tc.OneThreadOp, scf.IfOp)
+"""Ops that fill a slot; scf.if: with a step of the next tile, if there is one."""
 HEAD = (tc.CpAsyncWaitOp, tc.MbarrierWaitOp, tc.CtaBarrierOp)
 """Ops that wait for the tiles of an iteration."""
 
@@ -46,7 +48,7 @@ class DoubleBufferFragments(Pass):
           the last share the commit; mma_sync of this one
           the last: wait; barrier; load_fragment of the next iteration's first; mma_sync
         }
-        the last iteration, peeled
+        the last iteration, peeled; of a CTA with several tiles it copies for the next one
 
     The barrier of an iteration thus moves into the previous one, after the last load from its slot,
     so the slot is free for copies. Preserves the order of the sums.
@@ -76,7 +78,7 @@ class _Body:
         ops = list(loop.body)[:-1]
         self.head = [op for op in ops if isinstance(op, HEAD)]
         self.steps = k_steps(loop)
-        copies = [op for op in ops if isinstance(op, tc.CpAsyncOp | tc.OneThreadOp)]
+        copies = [op for op in ops if isinstance(op, COPIES)]
         places = [v for op in copies for v in operands_of(op)]
         self.commits = [op for op in ops if isinstance(op, tc.CpAsyncCommitOp)]
         self.places = slice_of(places, loop.body)
@@ -101,6 +103,11 @@ class _Body:
                     op, "expected copies, loads and tc.mma_sync only in the main loop"
                 )
 
+    @property
+    def by_one_thread(self) -> bool:
+        """Whether one thread issues the copies."""
+        return any(not isinstance(op, tc.CpAsyncOp) for op in self.copies)
+
     def at(self, step: ir.Value) -> Mapping:
         """Values of the body for iteration `step`, slots included; emits those."""
         mapping: Mapping = {self.loop.induction_variable: index.value(step)}
@@ -113,7 +120,7 @@ class _Body:
         Fragment loads do not overtake copies, so many copies at once would delay them. Those that
         one thread issues all go with the first step, where they measured best.
         """
-        if any(isinstance(op, tc.OneThreadOp) for op in self.copies):
+        if self.by_one_thread:
             return self.copies if number == 0 else []
         last = max(len(self.steps) - 2, 0)
         count = len(self.copies)
@@ -136,16 +143,18 @@ def _first(body: _Body, step: ir.Value) -> list[ir.Value]:
 def _iteration(
     body: _Body, step: ir.Value, total: ir.Value, held: list[ir.Value], more: bool
 ) -> list[ir.Value]:
-    """One iteration; with `more`, the next one's first fragments are loaded in it."""
+    """One iteration; with `more`, the next one's first fragments are loaded in it. Without, it is a
+    tile's last, and what it copies is for the next tile."""
     copied: Mapping = {body.loop.induction_variable: index.value(step)}
-    if more:
+    copies = more or body.by_one_thread
+    if copies:
         clone_all(body.places, copied)
     mapping = body.at(step)
     for number, this in enumerate(body.steps):
         following: list[ir.Value] = []
         if number + 1 < len(body.steps):
             following = _load(body.steps[number + 1], mapping)
-        if more:
+        if copies:
             clone_all(body.copies_at(number), copied)
         if more and number + 1 == len(body.steps):
             following = _first(body, index.add(step, 1))

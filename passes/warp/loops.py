@@ -12,7 +12,7 @@ from tcir.dialect.operation import Op
 from tcir.dialect.walk import walk
 from tcir.passes.build.clone import Mapping, clone
 from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.kernel_ops import body
+from tcir.passes.build.kernel_ops import walk_body
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class KStep:
 
 
 def loops_with(kernel: func.FuncOp, kind: type[Op] | tuple[type[Op], ...]) -> list[scf.ForOp]:
-    """The top-level loops of the kernel whose body contains an op of class `kind`."""
-    loops = [op for op in body(kernel) if isinstance(op, scf.ForOp)]
+    """The loops of the kernel whose body contains an op of class `kind`, not in another op."""
+    loops = [op for op in walk_body(kernel) if isinstance(op, scf.ForOp)]
     return [loop for loop in loops if any(isinstance(op, kind) for op in loop.body)]
 
 

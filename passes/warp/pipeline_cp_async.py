@@ -7,10 +7,11 @@ from typing import ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
+from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import i64
 from tcir.passes.build.index import Index
 from tcir.passes.warp.loops import clone_all
-from tcir.passes.warp.ring import RingLoop, check_stages, pipeline_kernels
+from tcir.passes.warp.ring import Fill, RingLoop, check_stages, pipeline_kernels
 from tcir.passmanager.pipeline import Pass, register_pass
 
 
@@ -56,12 +57,15 @@ class _Groups(RingLoop):
     """A group of copies for each step."""
 
     def begin(self) -> None:
-        pass
+        if self.tile_loop is not None:
+            raise match_failure(
+                self.loop,
+                "expected a CTA with one tile, got a loop over tiles: their copies are loads by TMA",
+            )
 
-    def fill(self, step: Index | None) -> None:
-        if step is not None:
-            mapping, _ = self.at(step)
-            clone_all([*self.places, *self.copies], mapping)
+    def fill(self, copy: Fill | None) -> None:
+        if copy is not None:
+            clone_all([*self.places, *self.copies], self.at(copy.step, copy.slot))
         tc.CpAsyncCommitOp()
 
     def ready(self, step: Index) -> None:

@@ -12,7 +12,7 @@ from tcir.passes.build import index
 from tcir.passes.build.emit import fence, i64, tma_load
 from tcir.passes.build.index import Index
 from tcir.passes.warp.loops import clone_all
-from tcir.passes.warp.ring import RingLoop, check_stages, pipeline_kernels
+from tcir.passes.warp.ring import Fill, RingLoop, check_stages, pipeline_kernels
 from tcir.passmanager.pipeline import Pass, register_pass
 
 
@@ -64,12 +64,12 @@ class _Phases(RingLoop):
         fence("mbarrier_init")
         tc.CtaBarrierOp()
 
-    def fill(self, step: Index | None) -> None:
-        if step is None:
+    def fill(self, copy: Fill | None) -> None:
+        if copy is None:
             return
-        mapping, slot = self.at(step)
+        mapping = {**copy.place, **self.at(copy.step, copy.slot)}
         clone_all(self.places, mapping)
-        full = tc.SlotOp(self.full, slot, tc.MbarrierType.get()).slot
+        full = tc.SlotOp(self.full, copy.slot, tc.MbarrierType.get()).slot
         one = tc.OneThreadOp()
         with ir.InsertionPoint(one.body.blocks.append()):
             tc.MbarrierExpectTxOp(full, i64(sum(integer(load, "nbytes") for load in self.copies)))
@@ -81,7 +81,6 @@ class _Phases(RingLoop):
                     )  # fmt: skip
 
     def ready(self, step: Index) -> None:
-        slot = index.value(index.rem(step, self.stages))
-        full = tc.SlotOp(self.full, slot, tc.MbarrierType.get()).slot
-        tc.MbarrierWaitOp(full, index.value(index.rem(index.div(step, self.stages), 2)))
+        full = tc.SlotOp(self.full, self.slot_of(step), tc.MbarrierType.get()).slot
+        tc.MbarrierWaitOp(full, self.phase_of(step))
         tc.CtaBarrierOp()

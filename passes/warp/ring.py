@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from tcir._mlir import func, ir, scf
+from tcir._mlir import arith, func, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
 from tcir.dialect.limits import SMEM_TILE_ALIGNMENT
@@ -16,7 +18,7 @@ from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.index import Index
 from tcir.passes.build.kernel_ops import find_kernels, trip_count, walk_body
 from tcir.passes.build.limits import round_up
-from tcir.passes.warp.loops import clone_all, loops_with, slice_of
+from tcir.passes.warp.loops import clone_all, loops_with, operands_of, slice_of
 from tcir.target import TARGETS
 
 MOST_STAGES = 4
@@ -53,8 +55,21 @@ def pipeline_kernels(
         kernel.attributes["tc.async"] = ir.UnitAttr.get()
 
 
+@dataclass(frozen=True)
+class Fill:
+    """Copies of a tile's `step` into `slot`; place: values of the tile, if it is not the loop's."""
+
+    step: Index
+    slot: ir.Value
+    place: Mapping
+
+
 class RingLoop(ABC):
-    """One main loop; subclasses define how completion of copies is signalled."""
+    """One main loop; subclasses define how completion of copies is signalled.
+
+    In a loop over the tiles of a CTA the ring runs on: the last iterations of a tile fill slots for
+    the first steps of the next one.
+    """
 
     def __init__(self, kernel: func.FuncOp, loop: scf.ForOp, kind: type[Op], stages: int) -> None:
         self.loop = loop
@@ -65,18 +80,23 @@ class RingLoop(ABC):
         tiles = [tile.tile for tile in self.tiles]
         used = [v for op in self.copies for v in op.operation.operands if v not in tiles]
         self.places = slice_of(used, block)
+        self.tile_loop = _tile_loop(loop)
+        self.before: Index = 0
+        """Steps of the CTA's earlier tiles, modulo the period."""
         moved = [op.operation for op in (*self.tiles, *self.copies, *self.places)]
         *ops, self.end = block
         self.compute = [op for op in ops if op.operation not in moved]
         self.stages = stages or _choose_stages(kernel, self.tiles)
+        if self.tile_loop is not None:
+            self.stages = max(LEAST_STAGES, min(self.stages, self.trips + 1))
 
     @abstractmethod
     def begin(self) -> None:
         """Emits the set-up before the first copy."""
 
     @abstractmethod
-    def fill(self, step: Index | None) -> None:
-        """Emits the copies of `step` into its slot; None if there is nothing left to copy."""
+    def fill(self, copy: Fill | None) -> None:
+        """Emits the copies of a step; None if there is nothing left to copy."""
 
     @abstractmethod
     def ready(self, step: Index) -> None:
@@ -85,43 +105,101 @@ class RingLoop(ABC):
     def build(self) -> None:
         """Replaces the loop."""
         loop, ahead = self.loop, self.stages - 1
-        with ir.InsertionPoint(loop):
+        steady = max(self.trips - ahead, 0)
+        with ir.InsertionPoint(self.tile_loop or loop):
             self.rings = [
                 tc.SmemTileOp(tc.RingType.build(self.stages, t.tile.type)).tile for t in self.tiles
             ]
             self.begin()
+            place = self._place(0)
             for step in range(ahead):
-                self.fill(step if step < self.trips else None)
-            steady = max(self.trips - ahead, 0)
+                self.fill(Fill(step, self.slot_of(step), place) if step < self.trips else None)
+        with ir.InsertionPoint(loop):
+            if self.tile_loop is not None:
+                self._begin_tile(self.tile_loop)
             totals = list(loop.initArgs)
             if steady:
-                totals = self._loop(0, steady, totals, ahead)
-            totals = self._loop(steady, self.trips, totals, None)
+                totals = self._loop(0, steady, totals, self._fill_later)
+            last = self._fill_nothing if self.tile_loop is None else self._fill_next_tile
+            totals = self._loop(steady, self.trips, totals, last)
         for old, new in zip(loop.results, totals, strict=True):
             old.replace_all_uses_with(new)
         loop.operation.erase()
 
-    def at(self, step: Index) -> tuple[Mapping, ir.Value]:
-        """Values of iteration `step`, its number and its slots; and the slot number."""
+    def _begin_tile(self, tiles: scf.ForOp) -> None:
+        """Emits what this tile's loops use of the ring's state and of the next tile."""
+        turn = tiles.induction_variable
+        self.before = index.mul(turn, self.trips % self.period)
+        following = index.add(turn, 1)
+        self.following = self._place(following)
+        self.is_followed = arith.cmpi(
+            arith.CmpIPredicate.ult, index.value(following), tiles.upperBound
+        )
+
+    def _fill_later(self, step: Index) -> None:
+        later = index.add(step, self.stages - 1)
+        self.fill(Fill(later, self.slot_of(later), {}))
+
+    def _fill_nothing(self, step: Index) -> None:
+        self.fill(None)
+
+    def _fill_next_tile(self, step: Index) -> None:
+        later = index.add(step, self.stages - 1)
+        slot, first = self.slot_of(later), index.sub(later, self.trips)
+        branch = scf.IfOp(self.is_followed)
+        with ir.InsertionPoint(branch.then_block):
+            self.fill(Fill(first, slot, self.following))
+            scf.YieldOp([])
+
+    @property
+    def period(self) -> int:
+        """Steps after which slots and the phases of their barriers repeat."""
+        return 2 * self.stages
+
+    def _place(self, turn: Index) -> Mapping:
+        """Values of the CTA's tile number `turn` that copies use; emits their computation."""
+        if self.tile_loop is None:
+            return {}
+        place: Mapping = {self.tile_loop.induction_variable: index.value(turn)}
+        used = [v for op in (*self.places, *self.copies) for v in operands_of(op)]
+        clone_all(slice_of(used, self.tile_loop.body), place)
+        return place
+
+    def slot_of(self, step: Index) -> ir.Value:
+        """The slot of `step`, counted from this tile's first."""
+        return index.value(index.rem(index.add(self.before, step), self.stages))
+
+    def phase_of(self, step: Index) -> ir.Value:
+        """How often the slot of `step` was filled before, modulo 2."""
+        return index.value(index.rem(index.div(index.add(self.before, step), self.stages), 2))
+
+    def at(self, step: Index, slot: ir.Value) -> Mapping:
+        """Values of iteration `step`: its number and its slots."""
         mapping: Mapping = {self.loop.induction_variable: index.value(step)}
-        slot = index.value(index.rem(step, self.stages))
         for tile, ring in zip(self.tiles, self.rings, strict=True):
             mapping[tile.tile] = tc.SlotOp(ring, slot, tile.tile.type).slot
-        return mapping, slot
+        return mapping
 
     def _loop(
-        self, start: int, end: int, totals: list[ir.Value], ahead: int | None
+        self, start: int, end: int, totals: list[ir.Value], fill: Callable[[Index], None]
     ) -> list[ir.Value]:
+        """Iterations `start` to `end`; fill: emits the copies that one of them issues."""
         new = scf.ForOp(index.value(start), index.value(end), index.value(1), totals)
         with ir.InsertionPoint(new.body):
             step = new.induction_variable
             self.ready(step)
-            self.fill(None if ahead is None else index.add(step, ahead))
-            mapping, _ = self.at(step)
+            fill(step)
+            mapping = self.at(step, self.slot_of(step))
             mapping |= dict(zip(self.loop.inner_iter_args, new.inner_iter_args, strict=True))
             clone_all(self.compute, mapping)
             clone(self.end, mapping)
         return list(new.results)
+
+
+def _tile_loop(loop: scf.ForOp) -> scf.ForOp | None:
+    """The loop over a CTA's tiles around its main loop, if there is one."""
+    parent = loop.operation.parent.opview
+    return parent if isinstance(parent, scf.ForOp) else None
 
 
 def _choose_stages(kernel: func.FuncOp, tiles: list[tc.SmemTileOp]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tcir._mlir import arith, ir, scf
+from tcir._mlir import ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import UNSIGNED, string
 from tcir.dialect.fragments import accumulator_type
@@ -19,8 +19,9 @@ from tcir.passes.build.fragments.epilogue import fragment_epilogue, tensors_of
 from tcir.passes.build.gpu_module import target_of
 from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.tile_kernel import Source, argument, block_id, find_sources, kernel
+from tcir.passes.build.tile_kernel import Source, argument, find_sources, kernel
 from tcir.passes.warp.operands import Matrix, Operand, tma_obstacle
+from tcir.passes.warp.tiles import WarpTiles
 from tcir.passes.warp.tiling import Tiling, TilingOptions, choose_tiling
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
@@ -42,6 +43,8 @@ class TileMatmulWarp(Pass):
     ldmatrix:                  false: plain loads from shared memory everywhere
     copy:                      "tma" or "cp.async" fills shared memory; "": TMA if the target has
                                it and both operands allow it, else cp.async with a remark
+    ctas:                      CTAs that share the tiles out, if there are more tiles; 0: one per SM
+                               where TMA loads and the sums of a tile take half an SM's registers
     target:                    "": the module's ``tc.target``, or the default
 
     Before::
@@ -57,6 +60,8 @@ class TileMatmulWarp(Pass):
           per K step: %fa = "tc.load_fragment"(%ta) {k, via}; %fb = …; "tc.mma_sync"(%fa, %fb, %acc)
         }
         "tc.store_fragment"(%d, %c, %m0, %n0)
+
+    Of a CTA with several tiles, a loop over them is around all that follows the tensor maps.
 
     A ``tc.epilogue`` of the product becomes a ``tc.fragment_epilogue`` in front of the store::
 
@@ -76,6 +81,7 @@ class TileMatmulWarp(Pass):
     group_m: int = 8
     ldmatrix: bool = True
     copy: str = ""
+    ctas: int = 0
     target: str = ""
 
     def __post_init__(self) -> None:
@@ -92,7 +98,7 @@ class TileMatmulWarp(Pass):
             check_by_element(source, self.name)
             _check(source.op, target, self.group_m)
             _check_fp8(source, target)
-            _tile(source, options, target, self.group_m, self.ldmatrix, self.copy)
+            _tile(source, options, target, self)
 
 
 def _check(op: ir.OpView, target: str, group_m: int) -> None:
@@ -130,11 +136,10 @@ def _check_fp8(source: Source, target: str) -> None:
             )
 
 
-def _operands(
-    op: ir.OpView, arguments: list[ir.Value], tiling: Tiling, sizes: tuple[int, int, int],
-    batch: int, copies: str, target: str, ldmatrix: bool,
-) -> tuple[Operand, Operand]:  # fmt: skip
-    """A and B, both filled by TMA or both by cp.async."""
+def _matrices(
+    op: ir.OpView, tiling: Tiling, sizes: tuple[int, int, int], ldmatrix: bool
+) -> list[Matrix]:
+    """A and B."""
     m, n, k = sizes
     layouts = string(op, "a_layout") == "mk", string(op, "b_layout") == "nk"
     majors = ["K" if k_inner else "MN" for k_inner in layouts]
@@ -151,18 +156,18 @@ def _operands(
             remark(
                 op, f"{matrix.operand} takes plain loads from shared memory, not ldmatrix: {why}"
             )
-    tensors = [argument(arguments, matrix.value) for matrix in matrices]
+    return matrices
+
+
+def _is_by_tma(op: ir.OpView, matrices: list[Matrix], copies: str, target: str) -> bool:
+    """Whether TMA fills both tiles, or cp.async."""
     obstacle = _tma_obstacle(target, matrices)
     if copies == "tma" and obstacle:
         raise match_failure(op, f"expected a product that copy=tma can serve: {obstacle}; take "
                      "copy=cp.async", SMALLEST_MATMUL)  # fmt: skip
-    if copies == "cp.async" or obstacle:
-        if not copies and TARGETS[target].tma:
-            remark(op, f"the copies are cp.async, not TMA: {obstacle}")
-        left, right = (Operand.by_cp_async(*pair) for pair in zip(matrices, tensors, strict=True))
-    else:
-        left, right = (Operand.by_tma(*pair, batch) for pair in zip(matrices, tensors, strict=True))
-    return left, right
+    if obstacle and not copies and TARGETS[target].tma:
+        remark(op, f"the copies are cp.async, not TMA: {obstacle}")
+    return not obstacle and copies != "cp.async"
 
 
 def _tma_obstacle(target: str, matrices: list[Matrix]) -> str:
@@ -171,47 +176,38 @@ def _tma_obstacle(target: str, matrices: list[Matrix]) -> str:
     return next(filter(None, (tma_obstacle(matrix, target) for matrix in matrices)), "")
 
 
-def _tile(
-    source: Source, options: TilingOptions, target: str, group_m: int, ldmatrix: bool, copies: str
-) -> None:
+def _tile(source: Source, options: TilingOptions, target: str, schedule: TileMatmulWarp) -> None:
     op = source.op
     *batch, m, n = op.out.type.shape
     k = op.a.type.shape[-1 if string(op, "a_layout") == "mk" else -2]
     tiling = choose_tiling(op, m, n, k, options)
-    tiles_m, tiles_n = ceil_div(m, tiling.m), ceil_div(n, tiling.n)
-    grid = [tiles_m * tiles_n, 1, batch[0] if batch else 1]
-    with kernel(source, grid, warps=tiling.warps, target=target) as arguments:
+    matrices = _matrices(op, tiling, (m, n, k), schedule.ldmatrix)
+    by_tma = _is_by_tma(op, matrices, schedule.copy, target)
+    tiles = WarpTiles(
+        ceil_div(m, tiling.m), ceil_div(n, tiling.n), batch[0] if batch else None,
+        group=schedule.group_m,
+    )  # fmt: skip
+    tiles = tiles.shared_out(op, tiling, schedule.ctas, by_tma, target)
+    with kernel(source, tiles.grid, warps=tiling.warps, target=target) as arguments:
         function = ir.InsertionPoint.current.block.owner
         function.attributes["tc.warps"] = i64s([tiling.warps_m, tiling.warps_n])
-        left, right = _operands(
-            op, arguments, tiling, (m, n, k), batch[0] if batch else 0, copies, target, ldmatrix
+        tensors = [argument(arguments, matrix.value) for matrix in matrices]
+        left, right = (
+            Operand.by_tma(matrix, tensor, tiles.batch or 0)
+            if by_tma
+            else Operand.by_cp_async(matrix, tensor)
+            for matrix, tensor in zip(matrices, tensors, strict=True)
         )
-        row, column = _rasterise(tiles_m, tiles_n, group_m)
-        m0, n0 = index.mul(row, tiling.m), index.mul(column, tiling.n)
-        at = [block_id("z")] if batch else []
-        total = _main_loop(left, right, tiling, ceil_div(k, tiling.k), at, m0, n0)
-        place = [*at, *index.values([m0, n0])]
-        past = ir.StringAttr.get(tails(m % tiling.m != 0, n % tiling.n != 0))
-        if source.after is not None:
-            tensors = tensors_of(source.after, arguments)
-            total = fragment_epilogue(source.after, tensors, total, place, past)
-        tc.StoreFragmentOp(total, arguments[-1], place, past)
-
-
-def _rasterise(tiles_m: int, tiles_n: int, group_m: int) -> tuple[Index, Index]:
-    """Row and column of this CTA's tile: down `group_m` rows of tiles, then the next column.
-
-    Concurrent CTAs thus share few rows of A and columns of B.
-    """
-    number = block_id("x")
-    group = min(group_m, tiles_m)
-    first = index.mul(index.div(number, group * tiles_n), group)
-    inside = index.rem(number, group * tiles_n)
-    if tiles_m % group == 0:
-        return index.add(first, index.rem(inside, group)), index.div(inside, group)
-    size = arith.minui(index.value(index.sub(tiles_m, first)), index.value(group))
-    inside = index.value(inside)
-    return index.add(first, arith.remui(inside, size)), arith.divui(inside, size)
+        with tiles.each() as (row, column, number):
+            m0, n0 = index.mul(row, tiling.m), index.mul(column, tiling.n)
+            at = [] if number is None else [index.value(number)]
+            total = _main_loop(left, right, tiling, ceil_div(k, tiling.k), at, m0, n0)
+            place = [*at, *index.values([m0, n0])]
+            past = ir.StringAttr.get(tails(m % tiling.m != 0, n % tiling.n != 0))
+            if source.after is not None:
+                read = tensors_of(source.after, arguments)
+                total = fragment_epilogue(source.after, read, total, place, past)
+            tc.StoreFragmentOp(total, arguments[-1], place, past)
 
 
 def _main_loop(

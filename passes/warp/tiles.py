@@ -1,0 +1,56 @@
+"""Which tiles of the output a CTA of warps computes: one, or several one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from tcir._mlir import ir
+from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
+from tcir.passes.build.index import Index
+from tcir.passes.build.output_tiles import OutputTiles
+from tcir.passes.build.tile_kernel import block_id
+from tcir.passes.warp.tiling import Tiling
+from tcir.target import TARGETS
+
+
+@dataclass(frozen=True)
+class WarpTiles(OutputTiles):
+    """Tiles in the grouped order, by the CTA's number along x also where each CTA has one."""
+
+    @property
+    def grid(self) -> list[int]:
+        """CTAs along x, y and z."""
+        if self.ctas is not None:
+            return super().grid
+        return [self.m * self.n, 1, self.batch or 1]
+
+    @contextmanager
+    def each(self) -> Iterator[tuple[Index, Index, Index | None]]:
+        """Where the CTA's next tile is: its number along m, along n, and in the batch."""
+        if self.ctas is not None:
+            with super().each() as place:
+                yield place
+            return
+        row, column, _ = replace(self, batch=None).place(block_id("x"))
+        yield row, column, None if self.batch is None else block_id("z")
+
+    def shared_out(
+        self, op: ir.OpView, tiling: Tiling, asked: int, by_tma: bool, target: str
+    ) -> WarpTiles:
+        """These tiles among `asked` CTAs, or 0: one per SM if TMA loads and a tile's sums take half
+        its registers, so that a second CTA had no room; else one CTA for each."""
+        if asked < 0 or (0 < asked < self.count and not by_tma):
+            raise match_failure(
+                op,
+                "expected ctas=0 to choose, or where TMA loads any number of CTAs, got "
+                f"ctas={asked} and copies by {'TMA' if by_tma else 'cp.async'} (a CTA with several "
+                "tiles loads the next one's while it stores); take copy=tma, or "
+                f"ctas={self.count}, one CTA per tile",
+                SMALLEST_MATMUL,
+            )
+        of = TARGETS[target]
+        fills = by_tma and 2 * tiling.m * tiling.n >= of.registers
+        ctas = asked or (of.sms if fills else self.count)
+        return replace(self, ctas=ctas) if ctas < self.count else self
