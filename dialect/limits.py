@@ -220,6 +220,8 @@ WARP = 32
 """Threads of a warp."""
 BLOCK_THREADS = 1024
 """Threads of one CTA (CUDA C++ Programming Guide, technical specifications)."""
+CTA_BARRIERS = 16
+"""Named barriers of a CTA, 0 to 15 (PTX ISA 9.7.13.1)."""
 WARPGROUP = 4 * WARP
 """Threads of a warpgroup: warps 4n to 4n + 3 (PTX ISA 9.7.15.1)."""
 SETMAXNREG = Legal(range(24, 257, 8), "registers", "PTX ISA 9.7.19, setmaxnreg")

@@ -18,7 +18,7 @@ from tcir.dialect.ops.memory import (
 )
 from tcir.dialect.ops.movement import TmemLdOp, TmemStOp
 from tcir.dialect.ops.structure import RoleOp
-from tcir.dialect.ops.sync import CtaBarrierOp
+from tcir.dialect.ops.sync import CtaBarrierOp, FirstWarpBarrierOp
 from tcir.dialect.ops.tmem_words import TmemLdWordsOp, TmemStWordsOp
 
 
@@ -28,8 +28,9 @@ from tcir.dialect.ops.tmem_words import TmemLdWordsOp, TmemStWordsOp
     "{got} must not stand in a loop or branch: barriers and tensor memory are set up once",
 )
 def _(kernel: KernelView) -> Found:
+    repeatable = CtaBarrierOp | FirstWarpBarrierOp
     for site in kernel.sites:
-        if site.nested and site.traits.issued_by == "cta" and not isinstance(site.op, CtaBarrierOp):
+        if site.nested and site.traits.issued_by == "cta" and not isinstance(site.op, repeatable):
             yield site.op, {"got": site.name}
 
 

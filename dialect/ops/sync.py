@@ -3,7 +3,7 @@
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import constant_of, integer
 from tcir.dialect.cta_pair import wrong_group
-from tcir.dialect.limits import MBARRIER_TX
+from tcir.dialect.limits import CTA_BARRIERS, MBARRIER_TX
 from tcir.dialect.multicast import wrong_mask
 from tcir.dialect.operation import Op
 from tcir.dialect.rules import Broken, one_of, verify
@@ -117,6 +117,24 @@ class CtaBarrierOp(Op, name="cta_barrier", issued_by="cta"):
     """
 
 
+class FirstWarpBarrierOp(Op, name="first_warp_barrier", issued_by="cta", async_only=True):
+    """The first warp waits until all warps of the CTA are here; the others go on.
+
+    ``bar.sync`` of the first warp, ``bar.arrive`` of the others (PTX ISA 9.7.13.1), on barrier
+    1 + ``slot`` (index): a warp may be at the barriers of several slots before the first is at one.
+    What a warp did before, the first warp may overwrite afterwards. In kernels without roles.
+    """
+
+    example = """
+    func.func @example(%slot: index) {
+      "tc.first_warp_barrier"(%slot) : (index) -> ()
+      return
+    }
+    """
+
+    slot: ext.Operand[ir.IndexType]
+
+
 class WarpBarrierOp(Op, name="warp_barrier", issued_by="warp", role="epilogue", async_only=True):
     """``bar.warp.sync``: all 32 threads of the executing warp (PTX ISA 9.7.13.2)."""
 
@@ -126,6 +144,17 @@ class WarpBarrierOp(Op, name="warp_barrier", issued_by="warp", role="epilogue", 
       return
     }
     """
+
+
+@verify(
+    FirstWarpBarrierOp,
+    "slot",
+    "PTX ISA 9.7.13.1",
+    "slot must be 0 to {most}, got {got}: a CTA has {all} barriers, of which tc.cta_barrier is 0",
+)
+def _(op: FirstWarpBarrierOp) -> Broken:
+    got, most = constant_of(op.slot), CTA_BARRIERS - 2
+    return None if got is None or got <= most else {"got": got, "most": most, "all": CTA_BARRIERS}
 
 
 @verify(

@@ -135,6 +135,22 @@ def convert_cta_barrier(converter: Converter, op: tc.CtaBarrierOp) -> None:
     _read_bases(converter)
 
 
+@lower(tc.FirstWarpBarrierOp)
+def convert_first_warp_barrier(converter: Converter, op: tc.FirstWarpBarrierOp) -> None:
+    """``bar.sync`` or ``bar.arrive``, predicated: a branch would split the main loop's block."""
+    if converter.in_role:
+        raise PassError("expected tc.first_warp_barrier outside tc.role: all warps take part in it")
+    number = converter.add(converter.ssa(op.slot), 1)
+    text = "\n".join(_FIRST_WARP).format(threads=converter.threads)
+    llvm.inline_asm(None, [converter.warp, number], text, "r,r,~{memory}", has_side_effects=True)
+
+
+_FIRST_WARP = (
+    "{{", ".reg .pred first;", "setp.eq.u32 first, $0, 0;", "@first bar.sync $1, {threads};",
+    "@!first bar.arrive $1, {threads};", "}}",
+)  # fmt: skip
+
+
 @lower(tc.ClusterBarrierOp)
 def convert_cluster_barrier(converter: Converter, op: tc.ClusterBarrierOp) -> None:
     """``barrier.cluster.arrive`` and ``.wait``; then as ``tc.cta_barrier``."""

@@ -121,7 +121,7 @@ def _exchanged_words(
     is_second = is_equal(converter, own, 1)
     every, clamp = converter.constant(-1), converter.constant(WARP - 1)
     further = arith.MulIOp(own, converter.constant(ATOM - PAIR)).result
-    rows = {}
+    rows: dict[int, list[tuple[int, ir.Value]]] = {}
     for down, values in by_row.items():
         rows[down] = []
         for group in _groups(values, 2 * PAIR):

@@ -24,7 +24,7 @@ from tcir.passmanager.pipeline import Pass, register_pass
 
 COPIES = (tc.CpAsyncOp, tc.OneThreadOp, scf.IfOp)
 """Ops that fill a slot; scf.if: with a step of the next tile, if there is one."""
-HEAD = (tc.CpAsyncWaitOp, tc.MbarrierWaitOp, tc.CtaBarrierOp)
+HEAD = (tc.CpAsyncWaitOp, tc.MbarrierWaitOp, tc.CtaBarrierOp, tc.FirstWarpBarrierOp)
 """Ops that wait for the tiles of an iteration."""
 
 

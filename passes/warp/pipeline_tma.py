@@ -8,7 +8,8 @@ from typing import ClassVar
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer
-from tcir.passes.build import index
+from tcir.dialect.limits import CTA_BARRIERS
+from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import fence, i64, tma_load
 from tcir.passes.build.index import Index
 from tcir.passes.warp.loops import clone_all
@@ -21,7 +22,7 @@ from tcir.passmanager.pipeline import Pass, register_pass
 class PipelineTma(Pass):
     """Hoists the tiles of the main loop into rings of `stages` slots and loads ahead.
 
-    stages: slots, at least 2; 0: 4, or what fits in the shared memory of the target
+    stages: slots, 2 to 15; 0: 4, or what fits in the shared memory of the target
 
     Before::
 
@@ -34,14 +35,16 @@ class PipelineTma(Pass):
         "tc.fence"() {kind = "mbarrier_init"}; "tc.cta_barrier"()
         3 x "tc.one_thread"({ "tc.mbarrier_expect_tx"(%full[0, 1, 2]); tma_load of step 0, 1, 2 })
         scf.for %i = 0 to n - 3 iter_args {
-          "tc.mbarrier_wait"(%full[%i mod 4], %i / 4 mod 2); "tc.cta_barrier"()
+          "tc.mbarrier_wait"(%full[%i mod 4], %i / 4 mod 2); "tc.first_warp_barrier"(%i mod 4)
           "tc.one_thread"({ "tc.mbarrier_expect_tx"(%full[(%i + 3) mod 4]); tma_load of that step })
           load_fragment from slot %i mod 4, mma_sync …
         }
         scf.for %i = n - 3 to n iter_args { the same without loads }
 
-    After the mbarrier wait, the bytes of the step are visible to the waiting thread; after the CTA
-    barrier, no warp still reads the slot to be filled next. Preserves the order of the sums.
+    After the mbarrier wait, the bytes of the step are visible to the waiting thread; after the
+    barrier of the first warp, whose first thread loads, no warp still reads the slot to be filled
+    next. In a loop over tiles, %i counts the steps of earlier tiles, too, and the last loop loads
+    the first steps of the next tile, if there is one. Preserves the order of the sums.
     Kernels that copy by cp.async are left to `pipeline-cp-async`.
     """
 
@@ -59,6 +62,14 @@ class _Phases(RingLoop):
     """An mbarrier per slot; its phases count the steps that filled the slot."""
 
     def begin(self) -> None:
+        if self.stages >= CTA_BARRIERS:
+            raise match_failure(
+                self.loop,
+                f"expected stages of at most {CTA_BARRIERS - 1}, got {self.stages}: a slot has one "
+                f"of the {CTA_BARRIERS} barriers of a CTA (PTX ISA 9.7.13.1), of which "
+                "tc.cta_barrier is another; take fewer (smallest accepted: stages=2), or "
+                "copy=cp.async",
+            )
         kind = tc.MbarrierType.get()
         self.full = tc.MbarrierInitOp(i64(1), tc.RingType.build(self.stages, kind)).bar
         fence("mbarrier_init")
@@ -81,6 +92,7 @@ class _Phases(RingLoop):
                     )  # fmt: skip
 
     def ready(self, step: Index) -> None:
-        full = tc.SlotOp(self.full, self.slot_of(step), tc.MbarrierType.get()).slot
+        slot = self.slot_of(step)
+        full = tc.SlotOp(self.full, slot, tc.MbarrierType.get()).slot
         tc.MbarrierWaitOp(full, self.phase_of(step))
-        tc.CtaBarrierOp()
+        tc.FirstWarpBarrierOp(slot)

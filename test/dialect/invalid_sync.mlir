@@ -52,3 +52,22 @@ func.func @f() {
   "tc.fence"() {kind = "tcgen05"} : () -> ()
   return
 }
+
+// -----
+
+// legal: tc.first_warp_barrier/slot
+func.func @f() {
+  %slot = arith.constant 14 : index
+  "tc.first_warp_barrier"(%slot) : (index) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.first_warp_barrier/slot
+func.func @f() {
+  %slot = arith.constant 15 : index
+  // expected-error @+1 {{tc.first_warp_barrier: slot must be 0 to 14, got 15: a CTA has 16 barriers, of which tc.cta_barrier is 0}}
+  "tc.first_warp_barrier"(%slot) : (index) -> ()
+  return
+}

@@ -92,15 +92,20 @@ def first_tile_only(op: Any) -> None:
         op.operands[1] = zero
 
 
+ROTATED = "double-buffer-fragments"
 BREAKS = {
+    # The others may read the slot that the first warp fills; only threads can see it.
+    "no barrier of the first warp": (
+        "plan-staging",
+        Break("tc.first_warp_barrier", erase),
+        "convert-tc-to-nvvm",
+    ),
     # Loads for a tile that the CTA does not have: they arrive when it is gone.
     "the last tile loads on": ("pipeline-tma", Break("scf.if", always), "break"),
     # The ring is in its second lap, of the first tile or of the next.
-    "laps do not count": (
-        "double-buffer-fragments", Break("tc.mbarrier_wait", first_tile_only), "break"
-    ),
+    "laps do not count": (ROTATED, Break("tc.mbarrier_wait", first_tile_only), "break"),
     # The next tile's first steps are never loaded.
-    "no loads for the next tile": ("double-buffer-fragments", Break("scf.if", erase), "break"),
+    "no loads for the next tile": (ROTATED, Break("scf.if", erase), "break"),
 }
 
 

@@ -1,6 +1,30 @@
 // RUN: %tc-opt --tile-matmul-warp='{block-m=32 block-n=32 block-k=32 warps-n=2}' %s | %filecheck --check-prefix=TILE %s
 // RUN: %tc-opt --tile-matmul-warp='{block-m=32 block-n=32 block-k=32 warps-n=2}' --pipeline-cp-async='{stages=3}' --pipeline-tma='{stages=3}' %s | %filecheck --check-prefix=RING %s
 // RUN: %tc-opt --tile-matmul-warp='{block-m=32 block-n=32 block-k=32 warps-n=2}' --pipeline-tma='{stages=3}' --double-buffer-fragments --plan-staging %s | %filecheck --check-prefix=FRAGMENTS %s
+// RUN: %tc-opt --tile-matmul-warp='{block-m=32 block-n=32 block-k=32 warps-n=2 ctas=2}' %s | %filecheck --check-prefix=TILES %s
+// RUN: %tc-opt --tile-matmul-warp='{block-m=32 block-n=32 block-k=32 warps-n=2 ctas=4}' --pipeline-tma='{stages=3}' %s | %filecheck --check-prefix=ON %s
+
+
+// Three tiles for each of two CTAs.
+// TILES: tc.grid = array<i64: 2, 1, 1>
+// TILES: scf.for [[TURN:%.*]] = %c0 to %c3 step %c1 {
+// TILES: arith.muli [[TURN]], %c2
+// TILES: scf.for
+// TILES: "tc.store_fragment"
+
+// The last steps of a tile load the first ones of the next, if there is one.
+// ON: "tc.one_thread"
+// ON: "tc.one_thread"
+// ON: scf.for [[TURN:%.*]] = %c0 to [[LAST:%.*]] step %c1 {
+// ON: [[NEXT:%.*]] = arith.addi [[TURN]], %c1
+// ON: [[MORE:%.*]] = arith.cmpi ult, [[NEXT]], [[LAST]] : index
+// ON: scf.for
+// ON-NOT: scf.if
+// ON: "tc.one_thread"
+// ON: scf.for
+// ON: scf.if [[MORE]] {
+// ON: "tc.one_thread"
+// ON: "tc.store_fragment"
 
 // Tiles as TMA fills them; a box for each panel of B.
 // TILE-LABEL: func.func @product(
@@ -27,7 +51,7 @@
 // RING: scf.for
 // RING: "tc.slot"([[FULL]],
 // RING: "tc.mbarrier_wait"
-// RING-NEXT: "tc.cta_barrier"
+// RING-NEXT: "tc.first_warp_barrier"
 // RING: "tc.one_thread"
 // RING: "tc.load_fragment"
 // RING: scf.for
@@ -44,7 +68,7 @@
 // FRAGMENTS: "tc.one_thread"
 // FRAGMENTS: "tc.mma_sync"
 // FRAGMENTS: "tc.mbarrier_wait"
-// FRAGMENTS: "tc.cta_barrier"
+// FRAGMENTS-NEXT: "tc.first_warp_barrier"
 // FRAGMENTS: {k = 0 : i64, via = "ldmatrix"}
 // FRAGMENTS: "tc.mma_sync"
 // FRAGMENTS: scf.yield

@@ -107,6 +107,16 @@ def cta_barrier(compiler: Compiler, op: tc.CtaBarrierOp) -> Step:
     return barrier
 
 
+@execute(tc.FirstWarpBarrierOp)
+def first_warp_barrier(compiler: Compiler, op: tc.FirstWarpBarrierOp) -> Step:
+    """Nothing: without roles all warps are one agent, whose accesses are in program order."""
+
+    def barrier(frame: Frame) -> None:
+        pass
+
+    return barrier
+
+
 @execute(tc.WarpBarrierOp)
 def warp_barrier(compiler: Compiler, op: tc.WarpBarrierOp) -> Step:
     """Nothing: at this level a warp is one agent, whose accesses are in program order."""
