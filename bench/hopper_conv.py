@@ -3,8 +3,8 @@
     python bench/hopper_conv.py --prepare build/conv    # here: cubins; needs MLIR and ptxas
     python bench/hopper_conv.py --run build/conv        # there: needs PyTorch, cuda-python
 
-``--prepare`` takes ``--layers`` (all), ``--pipelines`` (conv-implicit-gemm; several are compared
-with each other, too), and writes down what the model says of their cycles.
+``--prepare`` takes ``--layers`` (all), ``--pipelines`` (conv{programmatic=true}; several, separated
+by spaces, are compared with each other, too), and writes down what the model says of their cycles.
 
 The 23 distinct convolutions of ResNet-50, f16 with f32 sums, bias and relu fused in both. cuDNN
 through PyTorch, channels last, the faster of its fused and its plain convolution after its own
@@ -29,7 +29,7 @@ from typing import Any
 
 from matmul_warp import Bench, as_tuples
 
-TARGET, PIPELINE = "sm_90a", "conv-implicit-gemm"
+TARGET, PIPELINE = "sm_90a", "conv{programmatic=true}"
 BATCHES = (8, 32)
 LAUNCHES = 20
 """Back to back, in a graph."""
@@ -60,7 +60,7 @@ LAYERS = {  # pixels, channels, outputs, filter, stride
 }
 
 
-def prepare(folder: Path, layers: list[str], pipelines: list[str], options: dict[str, Any]) -> int:
+def prepare(folder: Path, layers: list[str], pipelines: list[str]) -> int:
     """Cubins, launches and modelled cycles."""
     import numpy as np
 
@@ -73,9 +73,9 @@ def prepare(folder: Path, layers: list[str], pipelines: list[str], options: dict
         x, w = np.ones((batch, size, size, c), "f2"), np.ones((r, r, c, k), "f2")
         kernel = tcir.conv2d(
             x, w, stride=stride, padding=r // 2, bias=np.ones(k, "f4"), activation="relu",
-            out="f2", pipeline=pipeline, target=TARGET, **options,
+            out="f2", pipeline=pipeline, target=TARGET,
         )  # fmt: skip
-        file = f"{name}_{batch}_{pipeline}.cubin"
+        file = f"{name}_{batch}_{len(kernels)}.cubin"
         (folder / file).write_bytes(kernel.cubin)
         launches = [asdict(each) for each in kernel.launches.launches]
         spaces = asdict(kernel.launches.workspaces)
@@ -91,8 +91,8 @@ def prepare(folder: Path, layers: list[str], pipelines: list[str], options: dict
 
 
 def modelled(batch: int, layer: str, pipeline: str) -> tuple[str, int]:
-    """The tile that the model chooses, and the cycles of the SM that has most of them; 0 of a
-    pipeline that is no schedule. `prepare` leaves it out where workspaces are between launches."""
+    """The schedule and tile that the model chooses, and the cycles of the SM that has most of them.
+    `prepare` leaves it out where workspaces are between launches."""
     from tcir._mlir import ir
     from tcir.passes.conv.shapes import ConvShape
     from tcir.passes.conv.warpgroup_schedules import N_TILES, candidates
@@ -107,10 +107,9 @@ def modelled(batch: int, layer: str, pipeline: str) -> tuple[str, int]:
             "hwcf", ir.F16Type.get(), 0, 0,
         )  # fmt: skip
         found = candidates(shape, list(N_TILES), TARGETS[TARGET].sms)
-    best = next((each for each in found if each.schedule == pipeline), None)
-    if best is None:
-        return "", 0
-    return f"{best.rows}x{best.columns} {best.tile_of}", best.cycles
+    schedule = pipeline.partition("{")[0]
+    best = next(each for each in found if schedule in ("conv", each.schedule))
+    return f"{best.schedule} {best.rows}x{best.columns} {best.tile_of}", best.cycles
 
 
 def run(folder: Path, repeats: int) -> int:
@@ -206,13 +205,11 @@ def main() -> int:
     parser.add_argument("--prepare", type=Path, metavar="DIR")
     parser.add_argument("--run", type=Path, metavar="DIR")
     parser.add_argument("--layers", default=",".join(LAYERS), metavar="NAME,…")
-    parser.add_argument("--pipelines", default=PIPELINE, metavar="NAME,…")
+    parser.add_argument("--pipelines", nargs="+", default=[PIPELINE], metavar="NAME")
     parser.add_argument("--repeats", type=int, default=9)
-    parser.add_argument("--options", default="{}", metavar="JSON", help="options of the pipeline")
     options = parser.parse_args()
     if options.prepare:
-        named = options.layers.split(","), options.pipelines.split(",")
-        return prepare(options.prepare, *named, json.loads(options.options))
+        return prepare(options.prepare, options.layers.split(","), options.pipelines)
     if options.run:
         return run(options.run, options.repeats)
     parser.error("expected --prepare DIR or --run DIR")

@@ -71,7 +71,7 @@ def all_cases() -> Iterator[Case]:
             x, w = np.ones((batch, size, size, c), "f2"), np.ones((r, r, c, k), "f2")
             kernel = tcir.conv2d(
                 x, w, stride=stride, padding=r // 2, bias=np.ones(k, "f4"), activation="relu",
-                out="f2", pipeline=hopper_conv.PIPELINE, target=TARGET,
+                out="f2", pipeline="conv-implicit-gemm", target=TARGET,
             )  # fmt: skip
             yield case_of(f"{layer} {batch}", kernel, TARGET)
 

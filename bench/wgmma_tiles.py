@@ -44,7 +44,7 @@ def cases() -> Iterator[tuple[str, int, Any]]:
                 x, w, stride, padding, bias = given
                 return tcir.conv2d(
                     x, w, stride=stride, padding=padding, bias=bias, activation="relu", out="f2",
-                    pipeline=hopper_conv.PIPELINE, target=TARGET, n_tile=width,
+                    pipeline="conv-implicit-gemm", target=TARGET, n_tile=width,
                 )  # fmt: skip
 
             if layer != STEM:

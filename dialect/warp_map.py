@@ -130,6 +130,9 @@ WGMMA_PROMOTED = "wgmma-promoted"
 they hold partial sums beside the sums."""
 WGMMA_ONE = "wgmma-one"
 """One warpgroup, 64 rows: more CTAs where a whole tile each would leave SMs without any."""
+WGMMA_THREE = "wgmma-three"
+"""Three warpgroups, 192 rows: 33 * 2^n tiles of a layer of 49 * 2^n pixels, a number that 132 SMs
+share out evenly. 152 registers for each thread: enough for 64 sums and their rounded results."""
 TCGEN05_EPILOGUE8 = "tcgen05-epilogue8"
 """Two warpgroups drain D, each half of its columns, with most of the registers."""
 WARP_MAPS = {
@@ -166,6 +169,12 @@ WARP_MAPS = {
         (
             Role(PRODUCER, (4,), "one"),
             Role(CONSUMER, tuple(range(4)), "warp"),
+        )
+    ),
+    WGMMA_THREE: WarpMap(
+        (
+            Role(PRODUCER, (12,), "one"),
+            Role(CONSUMER, tuple(range(12)), "warp"),
         )
     ),
     TCGEN05_EPILOGUE8: WarpMap(

@@ -7,7 +7,7 @@ from tcir.passes.conv.split_conv_k import SplitConvK
 from tcir.passes.conv.tile_conv import TileConv
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.parts.convolution import ConvOptions, raise_convolution
-from tcir.pipelines.parts.tile_to_llvm import tile_to_llvm
+from tcir.pipelines.parts.tile_to_llvm import ONE_WARPGROUP, tile_to_llvm
 from tcir.target import targets_with
 
 
@@ -21,7 +21,9 @@ def build(options: ConvOptions) -> Pipeline:
                 programmatic=options.programmatic,
             ),
             TileConv(n_tile=options.n_tile),
-            *tile_to_llvm(options.stages, programmatic=options.programmatic),
+            *tile_to_llvm(
+                options.stages, programmatic=options.programmatic, warpgroups=ONE_WARPGROUP
+            ),
         ]
     )
 

@@ -9,7 +9,7 @@ from tcir.passes.conv.split_conv_k import SplitConvK
 from tcir.passes.conv.tile_conv_implicit_gemm import TileConvImplicitGemm
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.parts.convolution import FORMS, ConvOptions, raise_convolution
-from tcir.pipelines.parts.tile_to_llvm import tile_to_llvm
+from tcir.pipelines.parts.tile_to_llvm import ONE_WARPGROUP, tile_to_llvm
 from tcir.target import targets_with
 
 
@@ -40,7 +40,9 @@ def build(options: ConvImplicitGemmOptions) -> Pipeline:
                 programmatic=options.programmatic,
             ),
             TileConvImplicitGemm(n_tile=options.n_tile, cta_group=options.cta_group),
-            *tile_to_llvm(options.stages, programmatic=options.programmatic),
+            *tile_to_llvm(
+                options.stages, programmatic=options.programmatic, warpgroups=ONE_WARPGROUP
+            ),
         ]
     )
 

@@ -27,7 +27,7 @@ from tcir.passes.simt.convert_scales_to_simt import ConvertScalesToSimt
 from tcir.passes.simt.convert_sums_to_simt import ConvertSumsToSimt
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.parts.products import PRODUCT_FORMS
-from tcir.pipelines.parts.tile_to_llvm import tile_to_llvm
+from tcir.pipelines.parts.tile_to_llvm import WARPGROUPS, tile_to_llvm
 from tcir.target import targets_with
 
 
@@ -117,7 +117,7 @@ def build(options: GemmOptions) -> Pipeline:
                 options.acc_stages,
                 takes_over=options.scheduler == CLC,
                 programmatic=options.programmatic,
-                warpgroups=True,
+                warpgroups=WARPGROUPS,
             ),
         ]
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tcir.passes.conv.fold_filter_rows import FoldFilterRows
 from tcir.passes.conv.split_conv_k import SplitConvK
 from tcir.passes.conv.tile_conv import TileConv
+from tcir.passes.roles.overlap_products import OverlapProducts
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines import gemm
 from tcir.target import targets_with
@@ -31,6 +32,7 @@ def build(options: LayersOptions) -> Pipeline:
     passes = gemm.build(chosen)
     passes = passes.insert(FoldFilterRows(wgmma=True), after="raise-to-tc")
     passes = passes.insert(SplitConvK(shifted=True), before="split-launches")
+    passes = passes.insert(OverlapProducts(), after="unroll-rings")
     return passes.insert(TileConv(others=True), before="tile-gemm")
 
 

@@ -16,6 +16,9 @@ multiples of 16, not for i8 nor for transposed bytes."""
 BARRIER_BYTES = 1024
 """Shared memory that tilings reserve for mbarriers and the tensor-memory address."""
 
+OVERLAPPED_SLOTS = 4
+"""Slots of a ring, at least, with which one warpgroup has its next group of wgmma under way."""
+
 
 def ceil_div(a: int, b: int) -> int:
     """Quotient rounded up."""

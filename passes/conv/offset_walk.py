@@ -19,11 +19,17 @@ from tcir.dialect.limits import (
     WGMMA_M,
 )
 from tcir.passes.build.fragments.warpgroup import MAPS, Tile
-from tcir.passes.build.limits import BARRIER_BYTES, ceil_div, round_up
+from tcir.passes.build.limits import BARRIER_BYTES, OVERLAPPED_SLOTS, ceil_div, round_up
 from tcir.passes.conv.im2col import RANK
 from tcir.passes.conv.offset_plan import Axis
 from tcir.passes.conv.shapes import ConvShape
-from tcir.passes.conv.warpgroup_cost import FILTER, LATENCY, PIXEL, WAIT, of_rounds
+from tcir.passes.conv.warpgroup_cost import (
+    FILTER,
+    LATENCY,
+    PIXEL,
+    WAIT,
+    of_rounds,
+)
 
 MOST_STAGES = 8
 """Slots that `multi-buffer` makes at most."""
@@ -156,7 +162,9 @@ class OffsetWalk:
         loading = PIXEL * len(self.classes) * self.positions + FILTER * rows
         slices = taps * shape.kc * shape.element_bytes // MMA_K_BYTES
         reading = (m + self.columns) * MMA_K_BYTES / SHARED_BYTES
-        multiplying = slices * self.rows // m * max(self.columns / 2, reading) + WAIT
+        multiplying = slices * self.rows // m * max(self.columns / 2, reading)
+        if self.rows > m or min(self.stages, self.steps) < OVERLAPPED_SLOTS:
+            multiplying += WAIT  # else the next group is under way
         rounds = ceil_div(prod(self.tiles), sms)
         if rounds * self.steps > 1:
             turn = LATENCY + loading + multiplying

@@ -19,7 +19,7 @@ from tcir.passes.build.tile_kernel import needs_columns
 from tcir.passes.conv.im2col import gathered
 from tcir.passes.conv.offset_walk import fastest_walk
 from tcir.passes.conv.shapes import ConvShape
-from tcir.passes.conv.warpgroup_cost import WAIT, cycles
+from tcir.passes.conv.warpgroup_cost import cycles
 from tcir.passes.conv.wgmma import check_product, choose, fastest_parts
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
@@ -103,7 +103,7 @@ class SplitConvK(Pass):
         option = check_product(op, shape, self.n_tile)
         walk = fastest_walk(shape, [option] if option else N_TILES, sms)
         part = gathered(shape).in_parts(parts)
-        best = cycles(part, choose(op, part, self.n_tile, target), sms, WAIT)
+        best = cycles(part, choose(op, part, self.n_tile, target), sms)
         return walk is not None and walk.cycles(sms) <= best
 
 

@@ -13,29 +13,29 @@ from tcir.passes.conv.shapes import ConvShape
 
 WIDE = 128
 """Bytes of a row of a tile in a full step."""
-PIXEL, FILTER = 3.0, 2.15
+PIXEL, FILTER = 3.26, 1.66
 """Cycles for a row of `WIDE` bytes that TMA brings in im2col mode, and in tiled mode."""
-STEP = 310
-"""The least cycles of a step: from a full barrier to the next."""
-TILE, STORED = 1200, {2 * WGMMA_M: 24, WGMMA_M: 21}
+STEP, STEP_ALONE = 366, 325
+"""The least cycles of a step: from a full barrier to the next; of one warpgroup, whose groups
+overlap."""
+TILE, STORED = 1676, {3 * WGMMA_M: 14.3, 2 * WGMMA_M: 13, WGMMA_M: 12.9}
 """Cycles that a tile takes beside its steps; elements of it that are stored in one, by its rows."""
-LATENCY, WAIT = 700, 200
+LATENCY, WAIT = 700, 95
 """Cycles from a free slot to the first row of its load; that the tensor core idles at the end of a
 step, which waits for its products."""
 SUMMING, SUMMED_BYTES = 3000, 1300
 """Cycles that the launch which sums up parts takes; bytes of parts that it reads in one."""
 
 
-BESIDE, FOLLOWING, HANDED = 0.7, 600, 200
+BESIDE, FOLLOWING, HANDED = 0.96, 1349, 376
 """Of two CTAs on an SM: what their loads take of the time of one's; cycles of a tile beside its
 steps; of two tiles, for which neither multiplies."""
 
 
-def cycles(shape: ConvShape, tile: Tile, sms: int, wait: float = 0) -> float:
+def cycles(shape: ConvShape, tile: Tile, sms: int) -> float:
     """Of the sums of `shape` (as `gathered`) in tiles like this, and of their parts' sum.
 
-    The loads of a CTA's next tile go on while one is multiplied and stored. wait: cycles behind the
-    products of a step; `WAIT` beside another schedule.
+    The loads of a CTA's next tile go on while one is multiplied and stored.
     """
     pixels, parts = shape.n * shape.p * shape.q, shape.parts
     rounds = ceil_div(parts * tile.count(pixels, shape.k), sms * tile.per_sm)
@@ -44,8 +44,7 @@ def cycles(shape: ConvShape, tile: Tile, sms: int, wait: float = 0) -> float:
     filters = shape.filter_bytes(tile.columns, shape.kc) / WIDE / share
     loading = share * (PIXEL * tile.rows + FILTER * filters)
     multiplying = share * 2 * tile.columns * tile.rows / WGMMA_M
-    idle = wait if tile.per_sm == 1 else 0  # the other CTA multiplies meanwhile
-    total = of_rounds(rounds, tile, steps, loading, multiplying + idle)
+    total = of_rounds(rounds, tile, steps, loading, multiplying)
     if parts > 1:
         total += SUMMING + 4 * parts * pixels * shape.k / SUMMED_BYTES
     return total
@@ -61,5 +60,6 @@ def of_rounds(rounds: int, tile: Tile, steps: int, loading: float, multiplying: 
         both = tile.per_sm * steps * max(BESIDE * loading, multiplying) + HANDED
         own = steps * max(multiplying, STEP) + FOLLOWING + tile.per_sm * storing
         return rounds * max(both, own) + storing
-    used = steps * max(multiplying, STEP) + TILE + storing
+    least = STEP_ALONE if tile.rows == WGMMA_M else STEP
+    used = steps * max(multiplying, least) + TILE + storing
     return rounds * max(steps * max(loading, multiplying), used) + storing

@@ -10,7 +10,7 @@ from tcir.passes.build.limits import ceil_div
 from tcir.passes.conv.im2col import check_im2col, gathered
 from tcir.passes.conv.offset_walk import fastest_walk
 from tcir.passes.conv.shapes import ConvShape
-from tcir.passes.conv.warpgroup_cost import WAIT, cycles
+from tcir.passes.conv.warpgroup_cost import cycles
 from tcir.passes.conv.wgmma import check_product, fastest_tile
 from tcir.target import TARGETS
 
@@ -77,7 +77,7 @@ def _implicit_gemm(shape: ConvShape, tile: Tile, sms: int) -> Candidate:
     loaded = tile.rows * pixel + shape.filter_bytes(tile.columns, shape.kc)
     return Candidate(
         IMPLICIT, tile.rows, tile.columns, tiles, sms, "tap", tiles * steps * loaded,
-        round(cycles(shape, tile, sms, WAIT)),
+        round(cycles(shape, tile, sms)),
     )  # fmt: skip
 
 

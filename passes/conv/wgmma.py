@@ -8,6 +8,7 @@ from math import prod
 
 from tcir._mlir import ir, memref
 from tcir.dialect import tc
+from tcir.dialect.limits import WGMMA_M
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.build.element_epilogue import check_elements
@@ -33,9 +34,11 @@ from tcir.target import TARGETS
 PIXEL, CHANNEL = [0, 1, 2], 3
 """Dimensions of an NHWC tensor."""
 _TRANSPOSED_BYTES = 2
-MOST_SHARED, LEAST_SHARED = 128, 64 * 128
-"""Columns, and elements, of a tile of which an SM has two CTAs: more have no room for their sums
-and three stages, fewer were slower."""
+LEAST_SHARED, MOST_SHARED = 64, {WGMMA_M: 128, 2 * WGMMA_M: 128, 3 * WGMMA_M: 64}
+"""Columns of a tile of which an SM has two CTAs: fewer were slower, more have, by rows, no room for
+their sums."""
+MOST_COLUMNS = {WGMMA_M: 256, 2 * WGMMA_M: 256, 3 * WGMMA_M: 192}
+"""Of a tile by its rows: for more a thread has too few registers."""
 
 
 def tile_for_warpgroups(source: Source, option: int, target: str) -> None:
@@ -88,12 +91,14 @@ def choose(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> Tile:
 def fastest_tile(shape: ConvShape, widths: Iterable[int], sms: int) -> Tile:
     """The tile of one of these widths that is done first; shape: as `gathered`."""
     pixels = shape.n * shape.p * shape.q
-    alone = [Tile(rows, each) for each in widths for rows in sorted(MAPS)]
+    alone = [
+        Tile(rows, each) for each in widths for rows in sorted(MAPS) if each <= MOST_COLUMNS[rows]
+    ]
     beside = [
         replace(each, per_sm=2)
         for each in alone
         if shape.parts == 1 and each.count(pixels, shape.k) > sms
-        if each.columns <= MOST_SHARED and each.rows * each.columns >= LEAST_SHARED
+        if LEAST_SHARED <= each.columns <= MOST_SHARED[each.rows]
     ]
     return min(alone + beside, key=lambda tile: cycles(shape, tile, sms))
 

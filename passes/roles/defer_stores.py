@@ -9,20 +9,27 @@ from typing import ClassVar
 
 from tcir._mlir import arith, func, ir, scf
 from tcir.dialect import tc
-from tcir.dialect.attributes import constant_of, string
+from tcir.dialect.attributes import constant_of, optional_integer, string
 from tcir.dialect.limits import WARP
-from tcir.dialect.warp_map import CONSUMER, WARP_MAP, WARP_MAPS, WGMMA, WGMMA_PROMOTED
+from tcir.dialect.warp_map import (
+    CONSUMER,
+    WARP_MAP,
+    WARP_MAPS,
+    WGMMA,
+    WGMMA_PROMOTED,
+    WGMMA_THREE,
+)
 from tcir.passes.build import index
 from tcir.passes.build.clone import Mapping, clone
 from tcir.passes.build.emit import i64s
-from tcir.passes.build.kernel_ops import body, find_kernels
+from tcir.passes.build.kernel_ops import CTAS_PER_SM, body, find_kernels
 from tcir.passes.roles.deferred import Part, Result, fetched_registers, registers
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
-ROOM = 208
-"""Registers of a thread for sums and what waits: 240 without addresses, and what an epilogue needs
-for a few elements at a time."""
+ROOM = {WGMMA: 208, WGMMA_PROMOTED: 208, WGMMA_THREE: 120}
+"""Registers of a thread for sums and what waits, by the warp map: 240, with three warpgroups 152,
+without addresses, and what an epilogue needs for a few elements at a time."""
 
 
 @register_pass
@@ -91,15 +98,17 @@ class _Tiles:
     loop: scf.ForOp
     steps: scf.ForOp
     results: list[Result]
+    room: int
 
     @classmethod
     def of(cls, kernel: func.FuncOp) -> _Tiles | None:
         """None where stores are not deferred."""
         roles = [op for op in body(kernel) if isinstance(op, tc.RoleOp)]
         consumers = [role for role in roles if string(role, "kind") == CONSUMER]
-        maps = (WGMMA, WGMMA_PROMOTED)
-        if WARP_MAP not in kernel.attributes or string(kernel, WARP_MAP) not in maps:
+        if WARP_MAP not in kernel.attributes or string(kernel, WARP_MAP) not in ROOM:
             return None
+        if (optional_integer(kernel, CTAS_PER_SM) or 1) > 1:
+            return None  # the other CTA multiplies meanwhile, and has half of the registers
         loops = [op for role in consumers for op in role.body.blocks[0] if _is_loop(op)]
         if len(loops) != 1 or len(loops[0].results):
             return None
@@ -109,7 +118,9 @@ class _Tiles:
         results = [each for each in map(Result.of, stores) if each is not None]
         if len(steps) != 1 or len(results) < max(len(stores), 1):
             return None
-        made = cls(loop, steps[0], results)
+        made = cls(loop, steps[0], results, ROOM[string(kernel, WARP_MAP)])
+        if string(kernel, WARP_MAP) == WGMMA_THREE and made.sums * 3 // 2 > made.room:
+            return None
         ends = [constant_of(v) for v in (made.steps.lowerBound, made.steps.upperBound)]
         return made if ends[0] == 0 and ends[1] and ends[1] > len(made.groups) else None
 
@@ -145,7 +156,7 @@ class _Tiles:
         steps = constant_of(self.steps.upperBound) or 0
         if self.partial_sum or steps <= 2 * len(self.groups):
             return []
-        found, room = [], ROOM - self.sums
+        found, room = [], self.room - self.sums
         for result in self.results:
             for read in result.reads:
                 count = fetched_registers(result, read)

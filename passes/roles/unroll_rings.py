@@ -38,9 +38,9 @@ class UnrollRings(Pass):
 
     Between two groups of wgmma a warpgroup finds its slot, the phase, and the descriptors there:
     cycles in which the tensor core has only the other warpgroup's group, if that is not waited
-    for, too. Where a lap begins with slot 0 each step has a slot of its own, a constant. Loops
-    whose iterations are no multiple of the slots stay as they are. Preserves every op and its
-    order.
+    for, too. Where a lap begins with slot 0 each step has a slot of its own, a constant; steps
+    behind the last whole lap follow the loop, and fewer than two laps need none. Without constant
+    slots a loop whose steps are no whole laps stays as it is. Preserves every op and its order.
     """
 
     name: ClassVar[str] = "unroll-rings"
@@ -56,7 +56,8 @@ class UnrollRings(Pass):
 
 
 def _slots(loop: scf.ForOp) -> int:
-    """Slots of the ring that a loop goes through in whole laps, more than one; else 0."""
+    """Slots of the ring that a loop goes through, in whole laps or with a constant slot for each
+    step; else 0."""
     parent = loop.operation.parent
     while parent.name not in ("tc.role", "func.func"):
         parent = parent.parent
@@ -68,7 +69,17 @@ def _slots(loop: scf.ForOp) -> int:
         return 0
     (count,) = counts
     laps, rest = divmod(end - first, count)
-    return int(count) if laps > 1 and rest == 0 else 0
+    whole = laps > 1 and rest == 0
+    return int(count) if whole or laps and _has_constant_slots(loop, first, count) else 0
+
+
+def _has_constant_slots(loop: scf.ForOp, first: int, count: int) -> bool:
+    """Whether the slots of a lap are 0, 1, … in every execution of the loop."""
+    slots = [op.operands[1].owner for op in loop.body if isinstance(op, tc.SlotOp)]
+    return first % count == 0 and all(
+        not isinstance(slot, ir.Block) and _is_slot(slot.opview, loop.induction_variable, count)
+        for slot in slots
+    )
 
 
 def _is_slot(op: ir.OpView, step: ir.Value, count: int) -> bool:
@@ -93,27 +104,41 @@ def _is_multiple(value: ir.Value, count: int) -> bool:
 
 
 def _unroll(loop: scf.ForOp, count: int) -> None:
+    first, end = (constant_of(v) or 0 for v in (loop.lowerBound, loop.upperBound))
+    laps = (end - first) // count
+    looped = laps * count if laps > 1 else 0
+    carried = list(loop.initArgs)
     with ir.InsertionPoint(loop), loop.location:
-        new = scf.ForOp(
-            loop.lowerBound, loop.upperBound, index.value(count), list(loop.initArgs)
-        )  # fmt: skip
-    aligned = (constant_of(loop.lowerBound) or 0) % count == 0
-    for name in loop.attributes:
-        new.attributes[name] = loop.attributes[name]
-    carried: list[ir.Value] = list(new.inner_iter_args)
-    *ops, last = loop.body.operations
-    with ir.InsertionPoint(new.body), loop.location:
-        for number in range(count):
-            at = index.value(index.add(new.induction_variable, number))
-            mapping: Mapping = {loop.induction_variable: at}
-            mapping.update(zip(loop.inner_iter_args, carried, strict=True))
-            for op in ops:
-                if aligned and _is_slot(op, loop.induction_variable, count):
-                    mapping[op.results[0]] = index.value(number)
-                else:
-                    clone(op, mapping)
-            carried = [mapping.get(value, value) for value in last.operands]
-        scf.YieldOp(carried)
-    for old, result in zip(loop.results, new.results, strict=True):
+        if looped:
+            upper = index.value(first + looped)
+            new = scf.ForOp(loop.lowerBound, upper, index.value(count), carried)
+            for name in loop.attributes:
+                new.attributes[name] = loop.attributes[name]
+            carried = list(new.inner_iter_args)
+            with ir.InsertionPoint(new.body):
+                for number in range(count):
+                    at = index.value(index.add(new.induction_variable, number))
+                    carried = _step(loop, at, first + number, count, carried)
+                scf.YieldOp(carried)
+            carried = list(new.results)
+        for number in range(first + looped, end):
+            carried = _step(loop, index.value(number), number, count, carried)
+    for old, result in zip(loop.results, carried, strict=True):
         old.replace_all_uses_with(result)
     loop.operation.erase()
+
+
+def _step(
+    loop: scf.ForOp, at: ir.Value, number: int, count: int, carried: list[ir.Value]
+) -> list[ir.Value]:
+    """The loop's body in iteration `at`, which is `number` up to whole laps from its first one."""
+    aligned = (constant_of(loop.lowerBound) or 0) % count == 0
+    mapping: Mapping = {loop.induction_variable: at}
+    mapping.update(zip(loop.inner_iter_args, carried, strict=True))
+    *ops, last = loop.body.operations
+    for op in ops:
+        if aligned and _is_slot(op, loop.induction_variable, count):
+            mapping[op.results[0]] = index.value(number % count)
+        else:
+            clone(op, mapping)
+    return [mapping.get(value, value) for value in last.operands]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tcir.passes.nvvm.convert_tc_to_nvvm import ConvertTcToNvvm
 from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
 from tcir.passes.roles.assign_roles import AssignRoles
 from tcir.passes.roles.cluster_launch_control import ClusterLaunchControl
 from tcir.passes.roles.defer_stores import DeferStores
 from tcir.passes.roles.multi_buffer import MultiBuffer
+from tcir.passes.roles.overlap_products import OverlapProducts
 from tcir.passes.roles.place_barriers import PlaceBarriers
 from tcir.passes.roles.plan_memory import PlanMemory
 from tcir.passes.roles.plan_workspaces import PlanWorkspaces
@@ -16,6 +19,11 @@ from tcir.passes.roles.unroll_rings import UnrollRings
 from tcir.passes.roles.wait_ahead import WaitAhead
 from tcir.passmanager.pipeline import Pass
 
+WARPGROUPS = (DeferStores(), WaitAhead(), UnrollRings())
+"""Stores under the next tile's products; tiles of the next step waited for; loops unrolled."""
+ONE_WARPGROUP = (*WARPGROUPS, OverlapProducts())
+"""Also for CTAs of one warpgroup, whose groups overlap."""
+
 
 def tile_to_llvm(
     stages: int,
@@ -23,14 +31,13 @@ def tile_to_llvm(
     *,
     takes_over: bool = False,
     programmatic: bool = False,
-    warpgroups: bool = False,
+    warpgroups: Sequence[Pass] = (),
 ) -> list[Pass | str]:
     """The passes after tiling; `stages` and `acc_stages` as in multi-buffer.
 
     takes_over: whether CTAs do the work of those not launched yet (cluster launch control)
     programmatic: whether the launch may start before the one in front of it has ended
-    warpgroups: for targets whose warpgroups multiply and store: stores under the next tile's
-                products, loops unrolled
+    warpgroups: passes for targets whose warpgroups multiply and store, on their roles
     """
     return [
         MultiBuffer(stages=stages, acc_stages=acc_stages),
@@ -39,7 +46,7 @@ def tile_to_llvm(
         AssignRoles(),
         *([ClusterLaunchControl()] if takes_over else []),
         *([ProgrammaticLaunch()] if programmatic else []),
-        *([DeferStores(), WaitAhead(), UnrollRings()] if warpgroups else []),
+        *warpgroups,
         ConvertTcToNvvm(),
         PlanWorkspaces(),
         *LOWER_TO_LLVM,

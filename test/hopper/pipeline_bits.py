@@ -5,8 +5,9 @@ machine's? In `test/`:
     python build/kit/run.py                              # there: cuda-python, numpy
 
 The cases of `endtoend.test_gemm_wgmma`, `test_gemm_wgmma_deferred`, `test_gemm_wgmma_fp8`,
-`test_conv_wgmma` and `test_conv_offset_wgmma` that the machine runs in seconds, on whole numbers
-and on random floats; all, or those whose names begin so.
+`test_conv_wgmma`, `test_conv_filter_rows`, `test_conv_split_k` and `test_conv_offset_wgmma` that
+the machine runs in seconds, on whole numbers and on random floats, and convolutions with more tiles
+than SMs; all, or those whose names begin so.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from endtoend import (
+    test_conv_filter_rows,
     test_conv_offset_wgmma,
+    test_conv_split_k,
     test_conv_wgmma,
     test_gemm_wgmma,
     test_gemm_wgmma_deferred,
     test_gemm_wgmma_fp8,
 )
+from endtoend.linalg_text import Conv
 
 from tcir.ptxrun.program_bundle import pack_program
 from tcir.runtime.bundle import carry, check_new
@@ -30,6 +34,12 @@ from tcir.runtime.bundle import carry, check_new
 TARGET = test_gemm_wgmma.TARGET
 MOST = 48 << 20
 """Multiplications."""
+LARGE = {
+    "two CTAs": Conv(1, 96, 184, 16, 256, 1, 1, out="f16"),
+    "two CTAs of 64 columns": Conv(1, 96, 184, 32, 64, 1, 1, out="bf16", element="bf16"),
+    "192 pixels": Conv(1, 112, 224, 64, 128, 1, 1, out="f16"),
+}
+"""Convolutions with a tile for every SM, or more."""
 
 
 def cases() -> Iterator[tuple[str, str, str, dict[str, Any]]]:
@@ -55,6 +65,17 @@ def cases() -> Iterator[tuple[str, str, str, dict[str, Any]]]:
                 yield f"{name}{number:02}", conv.text(), of.PIPELINE, {}
         for number, fused in enumerate(of.FUSED.values()):
             yield f"{name}-fused{number}", fused.linalg(), of.PIPELINE, {}
+    yield from _measured()
+
+
+def _measured() -> Iterator[tuple[str, str, str, dict[str, Any]]]:
+    """What the convolutions of docs/conv-sm90a.md have beside the tiles of the tests."""
+    for number, conv in enumerate([test_conv_filter_rows.STEM, *test_conv_filter_rows.CASES]):
+        yield f"conv-rows{number}", conv.text(), "conv-implicit-gemm", {"programmatic": True}
+    for number, (conv, options) in enumerate(test_conv_split_k.CASES):
+        yield f"conv-split{number}", conv.text(), "conv-implicit-gemm", options
+    for number, conv in enumerate(LARGE.values()):
+        yield f"conv-large{number}", conv.text(), "conv", {"programmatic": True}
 
 
 def main(folder: Path, first: str = "") -> None:

@@ -32,9 +32,9 @@ func.func @conv(%x: tensor<1x10x14x32xf16>, %w: tensor<3x3x32x32xf16>) -> tensor
   return %y : tensor<1x8x12x32xf32>
 }
 
-// 138 tiles: two CTAs on an SM, whose third of the shared memory keeps a third one away.
+// 184 tiles of 192 pixels: two CTAs on an SM, whose third of the shared memory keeps a third one away.
 // TWO: .minnctapersm 2
 // TWO: griddepcontrol.wait;
 // SMEM: tc.ctas_per_sm = 2
-// SMEM-SAME: tc.grid = array<i64: 138, 1, 1>
+// SMEM-SAME: tc.grid = array<i64: 92, 2, 1>
 // SMEM-SAME: tc.smem_bytes = 77824

@@ -19,6 +19,7 @@ from tcir.dialect.warp_map import (
     WGMMA,
     WGMMA_ONE,
     WGMMA_PROMOTED,
+    WGMMA_THREE,
 )
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import match_failure
@@ -30,7 +31,7 @@ from tcir.passes.build.tile_kernel import Source, kernel
 
 M_TILE = TMEM_LANES
 """Rows of an output tile: 64 for each of two warpgroups."""
-MAPS = {M_TILE: WGMMA, WGMMA_M: WGMMA_ONE}
+MAPS = {M_TILE: WGMMA, WGMMA_M: WGMMA_ONE, 3 * WGMMA_M: WGMMA_THREE}
 """By the rows of a tile: who multiplies them."""
 N_TILES = (256, 192, 128, 96, 64, 32, 16)
 """Columns of an output tile, of which the default is one."""
