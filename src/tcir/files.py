@@ -125,7 +125,7 @@ def _replace(target: Path, data: bytes) -> None:
 
 @contextmanager
 def signals_wait() -> Iterator[None]:
-    """What asks this process to end waits for the file: nobody else removes a temporary one."""
+    """What asks this process to end waits, for a file: nobody else removes a temporary one."""
     kept = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
     try:
         yield

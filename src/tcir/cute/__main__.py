@@ -15,6 +15,7 @@ from tcir.doors.command import add_flags, ended, failed, launches_of
 from tcir.doors.script import run_module, run_script
 from tcir.errors import IncompleteError, InputError, MissingDependencyError
 from tcir.exit_status import exit_status
+from tcir.files import signals_wait
 from tcir.streams import guard_streams
 from tcir.target import DEFAULT_TARGET
 
@@ -43,9 +44,10 @@ def main(argv: list[str] | None = None) -> int:
 def _run(given: argparse.Namespace, folder: Path) -> int:
     _settings(folder)
     try:
-        from tcir.cute import host
-        from tcir.cute.engine import Engine
-        from tcir.cute.memory import Memory
+        with signals_wait():  # raised in an initialiser of compiled modules, they would abort
+            from tcir.cute import host
+            from tcir.cute.engine import Engine
+            from tcir.cute.memory import Memory
     except ImportError as error:
         raise MissingDependencyError(
             f"python -m tcir.cute needs CuTe DSL ({error}); install tcir[cute]"
