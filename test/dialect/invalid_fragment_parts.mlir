@@ -76,7 +76,7 @@ func.func @f(%x: memref<3x128x64xf16>, %i: index) {
 // illegal: tc.fetch_fragment/tensor
 !c = !tc.fragment<array<i64: 128, 32>, f16, "C", "mma.m16n8k16.f16">
 func.func @f(%x: memref<128x64xf32>, %i: index) {
-  // expected-error @+1 {{tc.fetch_fragment: tensor must be a static, contiguous memref with a dimension for each result of the map, of extent 1 where that is 0, and the result a fragment of C of its elements, f16, bf16 or f32, got memref<128x64xf32> ->}}
+  // expected-error @+1 {{tc.fetch_fragment: tensor must be a static, contiguous memref with a dimension for each result of the map, of extent 1 where that is 0, and the result a fragment of C of its elements, f16, bf16 or f32, got memref<128x64xf32> -> !tc.fragment<array<i64: 128, 32>, f16, "C", "mma.m16n8k16.f16">}}
   %c = "tc.fetch_fragment"(%x, %i, %i) {map = affine_map<(m, n) -> (m, n)>, tails = "",
       operandSegmentSizes = array<i32: 1, 2>} : (memref<128x64xf32>, index, index) -> !c
   return
@@ -105,7 +105,7 @@ func.func @f(%c: !c, %r: !d, %i: index) {
 func.func @f(%c: !c, %r: !r, %i: index) {
   %d = "tc.fragment_epilogue"(%c, %i, %i) ({
   ^bb0(%sum: f32):
-    // expected-error @+1 {{tc.element: tensor beside a fragment must be a static, contiguous memref with a dimension for each result of the map, of extent 1 where that is 0, or a fragment in the same registers, and the value its element, got}}
+    // expected-error @+1 {{tc.element: tensor beside a fragment must be a static, contiguous memref with a dimension for each result of the map, of extent 1 where that is 0, or a fragment in the same registers, and the value its element, got !tc.fragment<array<i64: 128, 64>, f16, "C", "mma.m16n8k16.f16"> -> f16}}
     %e = "tc.element"(%r) {map = affine_map<(m, n) -> (m, n)>} : (!r) -> f16
     "tc.yield"(%e) : (f16) -> ()
   }) {tails = "", operandSegmentSizes = array<i32: 1, 2>} : (!c, index, index) -> !d

@@ -79,7 +79,7 @@ def test_a_trace_of_the_launches(tmp_path: Path) -> None:
     [
         (["--size", "8192"], "expected OLD=NEW, two integers, got '8192'"),
         (["--size", "8=-3"], "expected OLD=NEW, two integers, got '8=-3'"),
-        (["--order-seeds", "-1"], "expected an integer of at least 0, got '-1'"),
+        (["--order-seeds", "-1"], "expected an integer of 0 to 10000, got '-1'"),
         (["--jobs", "0"], "expected an integer of at least 1, got '0'"),
         (["--size", "8=3", "-m"], "expected a script whose integers are replaced, got -m"),
         ([], "expected the path of a Python script, got a directory"),
