@@ -34,7 +34,7 @@ PTX = {E4M3: "e4m3", E5M2: "e5m2"}
 CASES = [
     pytest.param(program(72, 40, 144, E4M3, "mk", "nk"), {}, id="e4m3, a short last step"),
     pytest.param(program(136, 200, 272, E5M2, "mk", "nk", other=E4M3, out="bf16"),
-                 {"n_tile": 208}, id="mixed, two products a step, tails"),
+                 {"n_tile": 208}, id="mixed, two products a step, tails", marks=pytest.mark.slow),
     slow(program(37, 51, 29, E4M3), {}),
     slow(program(40, 16, 1104, E5M2, "mk", "nk"), {"n_tile": 16, "stages": 8}),
     slow(program(136, 72, 1040, E4M3, "km", "kn", out="f16"), {}),
