@@ -125,6 +125,19 @@ class FragmentEpilogueOp(
         return 4 if WALK in self.attributes else len(self.indices)
 
 
+def _dims_of(map_: ir.AffineMap) -> list[int | None]:
+    return [e.position if isinstance(e, ir.AffineDimExpr) else None for e in map_.results]
+
+
+def _is_read_by(tensor: ir.MemRefType, dims: Sequence[int | None]) -> bool:
+    """Static, contiguous, a dimension for each of `dims`, of extent 1 for None."""
+    if not tensor.has_static_shape or tensor.rank != len(dims):
+        return False
+    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(tensor.rank, tensor.context))
+    ones = all(n == 1 for n, d in zip(tensor.shape, dims, strict=True) if d is None)
+    return bool(tensor.layout == identity and ones)
+
+
 class FragmentPartOp(Op, name="fragment_part", role="consumer"):
     """Columns of an accumulator, from ``first`` on, as many as the result has.
 
@@ -173,8 +186,7 @@ class FetchFragmentOp(Op, name="fetch_fragment", role="consumer", loads="tensor"
     @property
     def dims(self) -> list[int | None]:
         """For each dimension of the tensor that of the result that indexes it; None: index 0."""
-        found = self.attributes["map"].value.results
-        return [e.position if isinstance(e, ir.AffineDimExpr) else None for e in found]
+        return _dims_of(self.attributes["map"].value)
 
     @property
     def out_rank(self) -> int:
@@ -214,8 +226,7 @@ class ElementOp(Op, name="element", loads="tensor"):
     @property
     def dims(self) -> list[int | None]:
         """For each dimension of the tensor that of the result that indexes it; None: index 0."""
-        found = self.attributes["map"].value.results
-        return [e.position if isinstance(e, ir.AffineDimExpr) else None for e in found]
+        return _dims_of(self.attributes["map"].value)
 
     @property
     def of_group(self) -> bool:
@@ -395,11 +406,8 @@ def _(op: ElementOp) -> Broken:
         sums = around.sums.type
         alike = (got.shape, got.operand, got.atom) == (sums.shape, sums.operand, sums.atom)
         return None if alike else {"got": got, "value": value}
-    if isinstance(got, ir.MemRefType) and got.has_static_shape and got.rank == len(op.dims):
-        identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(got.rank, op.context))
-        ones = all(n == 1 for n, d in zip(got.shape, op.dims, strict=True) if d is None)
-        if got.layout == identity and ones and got.element_type == value:
-            return None
+    if isinstance(got, ir.MemRefType) and _is_read_by(got, op.dims) and got.element_type == value:
+        return None
     return {"got": got, "value": value}
 
 
@@ -513,11 +521,8 @@ def _(op: FetchFragmentOp) -> Broken:
 )
 def _(op: FetchFragmentOp) -> Broken:
     tensor, fragment = op.tensor.type, op.fragment.type
-    if tensor.has_static_shape and tensor.rank == len(op.dims):
-        identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(tensor.rank, op.context))
-        ones = all(n == 1 for n, d in zip(tensor.shape, op.dims, strict=True) if d is None)
-        alike = fragment.operand == "C" and fragment.element == tensor.element_type
-        known = str(fragment.element) in ("f16", "bf16", "f32")
-        if tensor.layout == identity and ones and alike and known:
-            return None
+    alike = fragment.operand == "C" and fragment.element == tensor.element_type
+    known = str(fragment.element) in ("f16", "bf16", "f32")
+    if _is_read_by(tensor, op.dims) and alike and known:
+        return None
     return {"tensor": tensor, "fragment": fragment}
