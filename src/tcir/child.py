@@ -18,6 +18,9 @@ from tcir.exit_status import INTERRUPTED, exit_status, limit
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM)
 """Signals to this process that its child gets too."""
+_PATIENCE = 3.0
+"""Seconds after which a child that was told to end is told again, and then ended: Python drops an
+interrupt that it raises in a finaliser or in a function that native code calls."""
 _SAID = 64
 """Added to the status that the child ends with itself: native code ends it with others."""
 _PR_SET_PDEATHSIG = 1
@@ -60,26 +63,40 @@ def in_child(work: Callable[[], int]) -> End:
     if child == 0:
         _run_and_exit(work, parent, kept)
 
+    told: list[int] = []
+
     def forward(number: int, _: object) -> None:
+        told.append(number)
         with contextlib.suppress(ProcessLookupError):  # it has just ended
             os.kill(child, number)
+        signal.signal(signal.SIGALRM, insist)
+        signal.setitimer(signal.ITIMER_REAL, _PATIENCE)
+
+    def insist(*_: object) -> None:
+        forward(told[0] if len(told) == 1 else signal.SIGTERM, None)
 
     heard = [number for number in FORWARDED if signal.getsignal(number) != signal.SIG_IGN]
     if threading.current_thread() is not threading.main_thread():
         heard = []  # only the main thread has handlers
+    alarm = signal.getsignal(signal.SIGALRM)
     handlers = [(number, signal.signal(number, forward)) for number in heard]
     signal.pthread_sigmask(signal.SIG_SETMASK, kept)
     try:
-        return _end(os.waitpid(child, 0)[1])
+        return _end(os.waitpid(child, 0)[1], told)
     finally:
         for number, handler in handlers:
             signal.signal(number, handler)
+        if told:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, alarm)
 
 
-def _end(wait_status: int) -> End:
+def _end(wait_status: int, told: list[int]) -> End:
     code = os.waitstatus_to_exitcode(wait_status)
     if code >= _SAID:
         return End(code - _SAID)
+    if -code == signal.SIGTERM and told:
+        code = -told[0]
     if -code in FORWARDED:
         print(f"error: ended by {signal.Signals(-code).name}", file=sys.stderr)
         return End(128 - code)
