@@ -19,9 +19,10 @@ from pasted import BLOCKS, NEEDS, ROOT, Block, environment, follow, run
 TARGET = ROOT / "docs" / "first-hour.md"
 PAGES = (
     "README.md", "docs/tutorial-first-kernel.md", "docs/tutorial-pass.md", "docs/debugging.md",
-    "docs/tc-reduce.md", "docs/triton.md", "docs/pytorch.md", "docs/tutorial-gpu.md",
+    "docs/tc-reduce.md", "docs/triton.md", "docs/cute.md", "docs/cuda.md", "docs/pytorch.md",
+    "docs/arrays.md", "docs/tutorial-gpu.md",
 )  # fmt: skip
-INSTALLATION = ("make demo", ".venv/bin/python -m pip install -q -e '.[torch,triton]'")
+INSTALLATION = ("make demo", ".venv/bin/python -m pip install -q -e '.[torch,triton,cute]'")
 _VERDICT = re.compile(r"(held|ok|failed|stopped|different): |right$|.* error: |.* at the run, ")
 INTRO = """\
 <!-- Written by `python -m first_hour CLONE` in test/. -->

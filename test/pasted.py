@@ -106,7 +106,8 @@ class Block:
         """Whether there is something to run, and what it needs."""
         package = NEEDS.get(self.reason)
         there = importlib.util.find_spec(package) is not None if package else not self.reason
-        return there and (bool(self.runs) or (self.kind == "python" and ">>>" not in self.text))
+        session = self.text.startswith(">>>")  # of Python, which pytest's doctest runs
+        return there and (bool(self.runs) or (self.kind == "python" and not session))
 
 
 def examples(parser: ArgumentParser) -> str:

@@ -65,13 +65,15 @@ def test_a_script_that_is_written_for_a_gpu() -> None:
     ("what", "status", "words"),
     [
         ("right", 0, "tcir: 1 launches executed"),
-        ("outside", 1, "wrong.py:33: error: kernel_cutlass_fill_"),
+        ("outside", 1, "wrong.py:38: error: kernel_cutlass_fill_"),
+        ("together", 0, "tcir: 1 launches executed"),
+        ("too many", 3, "wrong.py:47: error: grid: expected at most 4736 CTAs of 64 threads"),
         (
             "driver",
             2,
-            "wrong.py:38: error: the host part needs a GPU here (cuda.cuGraphCreate(0)): ",
+            "wrong.py:52: error: the host part needs a GPU here (cuda.cuGraphCreate(0)): ",
         ),
-        ("dsl", 3, "wrong.py:40: error: NameError in `unknown`: name 'nothing' is not defined"),
+        ("dsl", 3, "wrong.py:54: error: NameError in `unknown`: name 'nothing' is not defined"),
         ("own", 1, "ValueError: mine"),
         ("exit", 7, "tcir: 0 launches executed"),
     ],

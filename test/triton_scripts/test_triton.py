@@ -45,6 +45,13 @@ def test_an_illegal_act_ends_the_script_at_the_launch() -> None:
 
 
 @needs_triton
+def test_a_cooperative_launch_that_cannot_run_at_the_same_time() -> None:
+    ended = run(SCRIPTS / "cooperative.py")
+    assert ended.returncode == 3 and "tcir: 1 launches executed" in ended.stderr
+    assert "cooperative.py:16: error: grid: expected at most 4736 CTAs" in ended.stderr
+
+
+@needs_triton
 def test_what_the_script_raises_is_told_as_python_does(tmp_path: Path) -> None:
     script = tmp_path / "s.py"
     script.write_text("def f():\n    raise ValueError('mine')\n\n\nf()\n")

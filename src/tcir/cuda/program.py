@@ -17,6 +17,7 @@ import numpy as np
 from tcir.cuda.fat_binary import ptx_of
 from tcir.cuda.module import Module
 from tcir.cuda.tensor_maps import encoded
+from tcir.doors.cooperative import TOO_LARGE, CooperativeLaunchError
 from tcir.doors.launches import Launch, Launches
 from tcir.errors import Error, InputError, MissingDependencyError
 from tcir.exit_status import INTERRUPTED, exit_status, internal_error
@@ -181,7 +182,7 @@ class Program:
         def execute() -> int:
             module, entry = self._module(number), name.decode()
             params = module.syntax.functions[entry].params
-            x, y, z, u, v, w, i, j, k, smem, programmatic = sizes[:11]
+            x, y, z, u, v, w, i, j, k, smem, programmatic, cooperative = sizes[:12]
             variables = [
                 module.variable(v.name)
                 for v in module.syntax.variables.values()
@@ -191,7 +192,7 @@ class Program:
             launch = Launch(
                 module.ptx, entry, (x, y, z), (i, j, k), smem, bool(programmatic),
                 [ctypes.string_at(arguments[n] or 0, p.size) for n, p in enumerate(params)],
-                [*memory, *variables], memory, (u, v, w), module.variables,
+                [*memory, *variables], memory, (u, v, w), module.variables, bool(cooperative),
             )  # fmt: skip
             self.launches.execute(launch)
             return 0
@@ -217,6 +218,8 @@ class Program:
         except Error as error:
             said = str(error) if str(error).startswith(what) else f"{what}: {error}"
             self.launches.say(f"error: {said}")
+            if isinstance(error, CooperativeLaunchError):
+                return TOO_LARGE
             if isinstance(error, InputError):  # the program is told, and may do something else
                 return wrong
             self.status = self.status or error.exit_code

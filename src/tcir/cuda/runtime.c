@@ -93,18 +93,19 @@ typedef struct { uint32_t x, y, z; } dim3_t;
 // The common beginning of CUlaunchConfig and cudaLaunchConfig_t.
 typedef struct { dim3_t grid, block; uint64_t smem; void *stream; void *attributes; uint32_t count; } config_t;
 typedef struct { uint32_t id, pad; uint32_t value[16]; } attribute_t;
-enum { CLUSTER_DIMENSION = 4, PROGRAMMATIC = 6 };
+enum { COOPERATIVE = 2, CLUSTER_DIMENSION = 4, PROGRAMMATIC = 6 };
 
 static int launch(const config_t *config, const void *kernel, void **arguments) {
   const registered_t *known = registered(kernel);
   if (!known) return result(INVALID_FUNCTION);
   if (sticky) return sticky;
-  uint32_t sizes[11] = {0, 0, 0, 0, 0, 0, 1, 1, 1, config->smem};
+  uint32_t sizes[12] = {0, 0, 0, 0, 0, 0, 1, 1, 1, config->smem};
   memcpy(sizes, &config->grid, 12), memcpy(sizes + 3, &config->block, 12);
   const attribute_t *attributes = config->attributes;
   for (uint32_t i = 0; i < config->count; ++i) {
     if (attributes[i].id == CLUSTER_DIMENSION) memcpy(sizes + 6, attributes[i].value, 12);
     if (attributes[i].id == PROGRAMMATIC) sizes[10] = attributes[i].value[0];
+    if (attributes[i].id == COOPERATIVE) sizes[11] = attributes[i].value[0];
   }
   fflush(0);
   int error = python.launch(known->module, known->name, sizes, arguments);
@@ -120,7 +121,9 @@ int __cudaLaunchKernel(const void *f, dim3_t grid, dim3_t block, void **a, size_
   return cudaLaunchKernel(f, grid, block, a, smem, s);
 }
 int cudaLaunchCooperativeKernel(const void *f, dim3_t grid, dim3_t block, void **a, size_t smem, void *s) {
-  return cudaLaunchKernel(f, grid, block, a, smem, s);
+  attribute_t cooperative = {COOPERATIVE, 0, {1}};
+  config_t c = {grid, block, smem, 0, &cooperative, 1};
+  return launch(&c, f, a);
 }
 int cudaLaunchKernelExC(const config_t *c, const void *f, void **a) { return launch(c, f, a); }
 
@@ -307,7 +310,8 @@ static const struct { int error; const char *name, *words; } errors[] = {
   {INVALID_FUNCTION, "cudaErrorInvalidDeviceFunction", "invalid device function"},
   {101, "cudaErrorInvalidDevice", "invalid device ordinal"},
   {NOT_FOUND, "cudaErrorSymbolNotFound", "named symbol not found"},
-  {FAILED, "cudaErrorLaunchFailure", "unspecified launch failure"}};
+  {FAILED, "cudaErrorLaunchFailure", "unspecified launch failure"},
+  {720, "cudaErrorCooperativeLaunchTooLarge", "too many blocks in cooperative launch"}};
 const char *cudaGetErrorString(int error) {
   for (unsigned i = 0; i < sizeof errors / sizeof *errors; ++i)
     if (errors[i].error == error) return errors[i].words;

@@ -13,12 +13,13 @@ from tcir.cuda.module import Module
 from tcir.cute.bindings import ATTRIBUTES
 from tcir.cute.memory import Memory
 from tcir.cute.tensor_maps import with_machine_maps
+from tcir.doors.cooperative import TOO_LARGE, CooperativeLaunchError
 from tcir.doors.launches import Launch, Launches
 from tcir.errors import IncompleteError
 
 NOT_FOUND, LAUNCH_FAILURE = 500, 719
 """cudaError_t."""
-CLUSTER, PROGRAMMATIC = 4, 6
+COOPERATIVE, CLUSTER, PROGRAMMATIC = 2, 4, 6
 """cudaLaunchAttributeID."""
 _C = ctypes
 _INT, _AT = _C.c_int, _C.c_void_p
@@ -103,8 +104,12 @@ class Engine:
             engine.raw_register_runtime(name, ctypes.cast(callback, _AT))  # type: ignore[attr-defined]
 
     def _launch(self, config: int, kernel: int, arguments: int) -> int:
+        self.failed = None
         try:
             self.launches.execute(self._made(_Config.from_address(config), kernel, arguments))
+        except CooperativeLaunchError as error:  # which a script may expect
+            self.failed = error
+            return TOO_LARGE
         except Exception as error:
             self.failed = error
             return LAUNCH_FAILURE
@@ -118,7 +123,7 @@ class Engine:
         words = b"".join(raw[: len(raw) // 8 * 8] for raw in given)
         memory = self.memory.arrays(np.frombuffer(words, np.int64))
         held = tuple((a.ctypes.data, a.ctypes.data + a.nbytes) for a in memory)
-        cluster, programmatic = (1, 1, 1), False
+        cluster, programmatic, cooperative = (1, 1, 1), False, False
         for number in range(config.count):
             attribute = config.attributes[number]
             if attribute.id == CLUSTER:
@@ -126,12 +131,14 @@ class Engine:
                 cluster = (x, y, z)
             if attribute.id == PROGRAMMATIC:
                 programmatic = bool(attribute.value[0])
+            if attribute.id == COOPERATIVE:
+                cooperative = bool(attribute.value[0])
         x, y, z = config.grid
         u, v, w = config.block
         args = [with_machine_maps(raw, p.align, held) for raw, p in zip(given, params, strict=True)]
         return Launch(
             module.ptx, name, (x, y, z), cluster, config.shared, programmatic, args, memory,
-            memory, (u, v, w), module.variables,
+            memory, (u, v, w), module.variables, cooperative,
         )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from typing import TextIO, TypeAlias
 
 import numpy as np
 
+from tcir.doors.cooperative import check_cooperative
 from tcir.errors import LaunchError, VerdictError
 from tcir.files import write_atomic
 from tcir.machine.events import EventStream, Recording
@@ -43,6 +44,7 @@ class Launch:
     addressed: Sequence[np.ndarray] = ()
     block: Triple | None = None
     variables: dict[str, np.ndarray] | None = None
+    cooperative: bool = False
 
 
 @dataclass
@@ -73,6 +75,8 @@ class Launches:
 
     def execute(self, launch: Launch) -> None:
         """Prints what was found; VerdictError for what ends a launch."""
+        if launch.cooperative:
+            check_cooperative(launch.grid, launch.block or (32, 1, 1), launch.shared)
         if self._times is not None:
             self._times.append(self._modelled(launch))
             return

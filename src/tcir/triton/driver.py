@@ -55,6 +55,7 @@ class Metadata(Protocol):
     global_scratch_size: int
     profile_scratch_size: int
     launch_pdl: bool
+    launch_cooperative_grid: bool
 
 
 class Launcher:
@@ -92,6 +93,7 @@ class Launcher:
             launch = Launch(
                 self.ptx[cubin], name, grid, (ctas, 1, 1), meta.shared, bool(meta.launch_pdl),
                 args, list(memory.values()), addressed,
+                cooperative=bool(meta.launch_cooperative_grid),
             )  # fmt: skip
             self.launches.execute(launch)
         if leave is not None:

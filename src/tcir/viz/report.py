@@ -250,7 +250,7 @@ nav,main{{overflow:auto;padding:1rem}}nav{{border-right:1px solid var(--line)}}
 nav{{max-height:50vh;border-right:0;border-bottom:1px solid var(--line)}}}}
 h1{{font-size:1.1rem;margin:0 0 .5rem}}h2{{font-size:1rem;margin:0}}p{{margin:.3rem 0}}
 table{{border-collapse:collapse;width:100%}}td,th{{padding:.15rem .4rem;text-align:left}}
-tr[data-pass]{{cursor:pointer}}td:last-child{{white-space:nowrap}}
+tr[data-pass]{{cursor:pointer}}td:last-child,td:has(+.bar),label{{white-space:nowrap}}
 tr[aria-selected=true]{{outline:2px solid {BLUE};background:var(--chosen)}}
 .sign{{display:inline-block;width:1.3em;text-align:center;color:#fff;border-radius:3px}}
 .bad{{border-left:4px solid {VERMILLION};padding-left:.5rem;overflow-wrap:anywhere}}

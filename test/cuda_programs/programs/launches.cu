@@ -3,6 +3,11 @@
 
 __global__ void nothing() {}
 
+static const char *cooperative(int ctas) {
+  cudaLaunchCooperativeKernel(nothing, ctas, 64, nullptr);
+  return cudaGetErrorName(cudaGetLastError());
+}
+
 int main() {
   nothing<<<1, 2000>>>();
   printf("%s\n", cudaGetErrorName(cudaGetLastError()));
@@ -11,4 +16,6 @@ int main() {
   nothing<<<1, 32>>>();
   cudaGetLastError();
   printf("%s\n", cudaGetErrorName(cudaGetLastError()));
+  printf("%s\n", cooperative(4737));
+  printf("%s\n", cooperative(4736));
 }

@@ -20,6 +20,11 @@ def launch(out: cute.Tensor, last: cutlass.Int32):
 
 
 @cute.jit
+def together(out: cute.Tensor, ctas: cutlass.Constexpr):
+    fill(out, 0).launch(grid=(ctas, 1, 1), block=(64, 1, 1), cooperative=True)
+
+
+@cute.jit
 def unknown(out: cute.Tensor):
     out[0] = nothing  # noqa: F821
 
@@ -31,6 +36,15 @@ if what == "right":
     assert (out == np.arange(64)).all()
 elif what == "outside":
     launch(from_dlpack(out), 1)
+elif what == "together":
+    try:
+        together(from_dlpack(out), 5000)
+    except cutlass.cutlass_dsl.DSLCudaRuntimeError as error:
+        assert error.error_code == 720  # cudaErrorCooperativeLaunchTooLarge
+    together(from_dlpack(out), 1)
+    assert (out == np.arange(64)).all()
+elif what == "too many":
+    together(from_dlpack(out), 5000)
 elif what == "driver":
     import cuda.bindings.driver as cuda
 
