@@ -186,8 +186,9 @@ class _Copier:
             self._copy_branch(op)
             return
         clone = op.operation.clone()
-        for i, operand in enumerate(op.operation.operands):
-            clone.operands[i] = self._mapped(op, operand)
+        for inner in walk(clone.opview):
+            for i, operand in enumerate(inner.operation.operands):
+                inner.operation.operands[i] = self._mapped(op, operand)
         if ROLE in clone.attributes:
             del clone.attributes[ROLE]
         self.new.update(zip(op.operation.results, clone.results))

@@ -186,8 +186,7 @@ class _Tiles:
             held = []
             for part in self.parts:
                 with part.result.store.location:
-                    sums, at = mapping[part.result.sums], part.at(mapping)
-                    held.append(part.rounded(sums, at, fetched.get(part, {})))
+                    held.append(part.rounded(mapping, fetched[part]))
             for result in self.results:
                 held += [mapping.get(value, value) for value in result.store.indices]
             with loop.location:
@@ -248,7 +247,7 @@ class _Tiles:
         def fetch(part: Part) -> None:
             for read in self.fetched:
                 if read in part.result.reads:
-                    fetched[part][read.value] = part.fetch(read, part.at(mapping))
+                    fetched[part][read.value] = part.fetch(read, mapping)
 
         for number, group in enumerate(self.groups):
             step(number, partial(store, group))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tcir._mlir import arith, ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import constant_of
-from tcir.dialect.limits import WARPGROUP
+from tcir.dialect.limits import WARPGROUP, WGMMA_M
 from tcir.dialect.warp_types import WALK
 from tcir.passes.build import index
 from tcir.passes.build.clone import Mapping, clone
@@ -19,8 +19,8 @@ STORED = ("f16", "bf16", "f8E4M3FN", "f8E5M2")
 """Elements of results that fewer registers hold until the next tile than sums."""
 FETCHED = ("f16", "bf16", "f32")
 """Elements of what is loaded ahead."""
-THREADS, WORD = 2 * WARPGROUP, 32
-"""That hold a tile; bits of a register."""
+WORD = 32
+"""Bits of a register."""
 
 
 @dataclass(frozen=True)
@@ -103,19 +103,19 @@ class Part:
         moved = index.add(column if first is None else first, self.first)
         return [*outer, index.value(moved)]
 
-    def fetch(self, read: tc.ElementOp, at: list[ir.Value]) -> ir.Value:
-        """What its epilogue reads there."""
+    def fetch(self, read: tc.ElementOp, outer: Mapping) -> ir.Value:
+        """What its epilogue reads in the tile of `outer`."""
         kind = self.result.kind(read.value.type)
         place, tails = read.attributes["map"], self.result.store.tails
-        return tc.FetchFragmentOp(read.tensor, at, place, tails, kind).fragment
+        tensor = outer.get(read.tensor, read.tensor)
+        return tc.FetchFragmentOp(tensor, self.at(outer), place, tails, kind).fragment
 
-    def rounded(
-        self, sums: ir.Value, at: list[ir.Value], fetched: dict[ir.Value, ir.Value]
-    ) -> ir.Value:
+    def rounded(self, outer: Mapping, fetched: Mapping) -> ir.Value:
         """Its columns of the sums with the epilogue, or only rounded.
 
-        fetched: for values of the epilogue the fragments that have them
+        outer: of values in front of the epilogue; fetched: for its own the fragments that have them
         """
+        sums, at = outer[self.result.sums], self.at(outer)
         source, store = self.result.epilogue, self.result.store
         element, first = store.tensor.type.element_type, i64(self.first)
         mine = tc.FragmentPartOp(sums, first, self.result.kind(sums.type.element)).columns
@@ -126,7 +126,7 @@ class Part:
             if source is None:
                 tc.YieldOp(arith.truncf(element, total))
                 return made.out
-            mapping: Mapping = {source.body.blocks[0].arguments[0]: total}
+            mapping = {**outer, source.body.blocks[0].arguments[0]: total}
             for op in source.body.blocks[0]:
                 if isinstance(op, tc.ElementOp) and op.value in fetched:
                     with op.location:
@@ -145,9 +145,8 @@ class Part:
 
 
 def registers(kind: tc.FragmentType) -> int:
-    """Of a thread, of two warpgroups that hold a fragment of C."""
-    rows, columns = kind.shape
-    return int(rows * columns * kind.element.width // (WORD * THREADS))
+    """Of a thread for a fragment of C, of which a warpgroup holds 64 rows."""
+    return int(WGMMA_M * kind.shape[1] * kind.element.width // (WORD * WARPGROUP))
 
 
 def fetched_registers(result: Result, read: tc.ElementOp) -> int:

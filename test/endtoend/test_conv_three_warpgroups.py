@@ -20,7 +20,7 @@ from .epilogue_text import TRUNCATE
 from .linalg_text import Conv
 from .oracle import convolution, integers
 from .test_gemm_wgmma import BREAKS
-from .test_gemm_wgmma_deferred import unconditional
+from .test_gemm_wgmma_deferred import Count, unconditional
 from .test_matmul_warp_breaks import Break
 
 TARGET, PIPELINE = "sm_90a", "conv-implicit-gemm"
@@ -80,17 +80,47 @@ def test_stores_are_deferred(programmatic: bool, tile: Any) -> None:
     beside_numpy(kernel, SEVERAL)
 
 
-@pytest.mark.slow
-def test_stores_with_an_epilogue_are_deferred(tile: Any) -> None:
-    tile(64, sms=1)
-    fused = FusedConv(
-        SEVERAL,
+@pytest.mark.parametrize(("columns", "parts"), [(128, 4), (192, 0)])
+def test_stores_are_deferred_where_registers_suffice(columns: int, parts: int, tile: Any) -> None:
+    """Of 120 registers of a thread 64 hold sums of 128 columns, and 32 what waits; of 192 columns
+    96 and 48."""
+    tile(columns, sms=1)
+    count = Count()
+    pipeline = tcir.named_pipeline(PIPELINE).insert(count, after="defer-stores")
+    conv = Conv(1, 13, 17, 512, columns, 1, 1, out="f16")
+    tcir.compile(conv.text(), pipeline, target=TARGET)
+    assert count.found[0]["tc.fragment_part"] == parts
+
+
+def with_residual(conv: Conv) -> str:
+    """Its text with a bias and a residual, of which each tile has a view of its own."""
+    return FusedConv(
+        conv,
         "%t = arith.addf %s, %b : f32\n%u = arith.extf %r : f16 to f32\n"
         "%v = arith.addf %t, %u : f32" + TRUNCATE.replace("%t", "%v"),
         {"b": ("f32", "k"), "r": ("f16", "npqk")},
-    )
-    report = tcir.validate(fused.linalg(), PIPELINE, target=TARGET, inputs="random", orders=3)
+    ).linalg()
+
+
+@pytest.mark.slow
+def test_stores_with_an_epilogue_are_deferred(tile: Any) -> None:
+    tile(64, sms=1)
+    text = with_residual(SEVERAL)
+    report = tcir.validate(text, PIPELINE, target=TARGET, inputs="random", orders=3)
     assert report.ok, str(report)
+
+
+@pytest.mark.parametrize(("channels", "fetches"), [(192, 0), (448, 4)])
+def test_a_residual_is_fetched_where_k_has_steps_for_it(
+    channels: int, fetches: int, tile: Any
+) -> None:
+    """Two parts of bias and residual, in two steps behind the two that store."""
+    tile(64, sms=1)
+    count = Count()
+    pipeline = tcir.named_pipeline(PIPELINE).insert(count, after="defer-stores")
+    text = with_residual(replace(SEVERAL, c=channels))
+    tcir.compile(text, pipeline, target=TARGET)
+    assert count.found[0]["tc.fetch_fragment"] == fetches
 
 
 def test_resnet_has_as_many_tiles_as_sms() -> None:
