@@ -36,7 +36,8 @@ PARSERS = [opt.make_parser(), ptxrun.make_parser(), sweep.make_parser(), reduce.
 INSTALLS = ("make", "git", "pip", ".ci")
 """Commands that clone or install: continuous integration is what runs them."""
 SLOW = ("resnet50", "conv_5x5", "more_convs", "warp_matmul.py", "nvfp4", "attention", "bench/",
-        "tc-bench", "tc-reduce")  # fmt: skip
+        "tc-bench", "tc-reduce", "mlp_bf16", "conv_9x9", "--emit=cubin", "--trace",
+        "--order-seeds")  # fmt: skip
 """Words in blocks that take more than a few seconds."""
 _MISTAKE = "tc-opt examples/mistakes/{} --pipeline=gemm"
 STATUS = {

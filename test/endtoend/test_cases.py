@@ -20,7 +20,7 @@ from .oracle import convolution, integers, product
 QUICK = {0, 17}
 """Positions in CONVS of the quick tier; the first is ResNet-50's 56x56x64 layer."""
 OFFSET = 17
-QUICK_MATMULS = {1}
+QUICK_MATMULS = {2}
 
 
 def _tiers(cases: list[Any], quick: set[int]) -> list[Any]:

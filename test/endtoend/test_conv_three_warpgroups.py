@@ -68,7 +68,8 @@ def test_every_level(conv: Conv, tile: Any) -> None:
     beside_numpy(kernel, conv)
 
 
-@pytest.mark.parametrize("programmatic", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.slow
+@pytest.mark.parametrize("programmatic", [False, True])
 def test_stores_are_deferred(programmatic: bool, tile: Any) -> None:
     tile(64, sms=1)
     kernel = tcir.compile(

@@ -240,7 +240,7 @@ def test_unbroken() -> None:
 
 
 def test_deleted_instructions_quick() -> None:
-    table = _table(list(_delete_instructions(step=4, effects_only=True)))
+    table = _table(list(_delete_instructions(step=8, effects_only=True)))
     assert _survivors(table).items() <= _counts(SURVIVING_INSTRUCTIONS).items()
 
 

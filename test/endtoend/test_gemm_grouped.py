@@ -255,7 +255,7 @@ func.func @f(%a: tensor<200x72xf8E4M3FN>, %b: tensor<3x48x72xf8E4M3FN>, %sizes: 
 
 @pytest.mark.parametrize(
     "text",
-    [pytest.param(CONTIGUOUS, id="contiguous"),
+    [pytest.param(CONTIGUOUS, id="contiguous", marks=pytest.mark.slow),
      pytest.param(OF_GROUP, id="scale and bias of a group", marks=pytest.mark.slow),
      pytest.param(MASKED, id="masked", marks=pytest.mark.slow)],
 )  # fmt: skip

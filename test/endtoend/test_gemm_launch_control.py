@@ -43,7 +43,7 @@ CASES = {
         Matmul(300, 40, 24), {"cta_group": 2, "n_tile": 32, "store": "tma", "programmatic": True}
     ),
 }  # fmt: skip
-QUICK = {"six tiles", "pairs"}
+QUICK = {"pairs"}
 
 
 @pytest.mark.parametrize(

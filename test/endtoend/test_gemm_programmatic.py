@@ -26,7 +26,11 @@ def _pipeline() -> tcir.Pipeline:
     return tcir.Pipeline(whole.passes[: whole.index(PASS) + 1])
 
 
-@pytest.mark.parametrize("program", [PROGRAM, REPACKED], ids=lambda program: program.name)
+@pytest.mark.parametrize(
+    "program",
+    [PROGRAM, pytest.param(REPACKED, marks=pytest.mark.slow)],
+    ids=lambda program: program.name,
+)
 def test_every_level(program: Matmul, orders: int) -> None:
     orders = 1 if program is REPACKED else orders
     kernel = tcir.compile(

@@ -66,6 +66,7 @@ def sizes(text: str) -> dict[str, tuple[int, int]]:
     return {name: (int(before), int(now)) for name, before, now in rows}
 
 
+@pytest.mark.slow
 def test_a_pass_that_raises(tmp_path: Path) -> None:
     (tmp_path / "p.py").write_text(PLUGIN)
     (tmp_path / "m.mlir").write_text(BROKEN["a crash"].program)

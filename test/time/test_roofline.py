@@ -156,6 +156,7 @@ def test_what_the_machine_counted_is_what_was_executed() -> None:
     assert done.ctas == counted["ctas"]
 
 
+@pytest.mark.slow
 def test_the_modelled_time_is_that_of_the_events() -> None:
     """As `run_ptx(events=…)` and `modelled_time` give it: two launches, and what lies between."""
     kernel = tcir.compile(EXAMPLES / "mlp_bf16.mlir", "gemm", validate=True)
