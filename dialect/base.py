@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from tcir._mlir import ext, ir, root
+from tcir.errors import InputError
 
 if TYPE_CHECKING:
     # What type checkers cannot see: the facility makes these classes at run time.
@@ -68,4 +69,11 @@ def load(context: ir.Context | None = None) -> None:
             if not context.is_dialect_loaded(name):
                 # The bindings look for a module of this name for every op, until there is one.
                 sys.modules.setdefault(f"{root()}.dialects.{name}", sys.modules[__name__])
-                dialect.load()
+                try:
+                    dialect.load()
+                except (TypeError, ValueError, AttributeError) as error:
+                    raise InputError(
+                        f"dialect '{name}': expected ops whose fields are ext.Operand[TYPE], "
+                        f"ext.Result[TYPE] or attributes (tcir.mlir), got one that MLIR cannot "
+                        f"declare: {error}; such as x: ext.Operand[ir.RankedTensorType]"
+                    ) from error

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import re
+import time
+from collections.abc import Callable
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tcir.interp.ptx.parser import parse
+from tcir.opt.containment import Notes
 from tcir.passmanager.pipeline import Pipeline
 from tcir.reduce import mlir, passes, ptx
+from tcir.reduce.attempt import PATIENCE, Attempts
+from tcir.reduce.command import Search
 from tcir.reduce.ddmin import ddmin
 from tcir.reduce.failure import Failure, of_error, of_run, of_validation
+from tcir.reduce.program import Mlir, Ptx, reduced_mlir
 
 CHAIN = """
 func.func @f(%a: tensor<8x6xf32>, %b: tensor<8x6xf32>, %c: tensor<4xf32>) -> (tensor<8x6xf32>, tensor<4xf32>) {
@@ -79,18 +85,41 @@ def test_results_and_arguments_are_left_out() -> None:
     assert "%arg2" not in left and "%arg1: tensor<4xf32>" in left
 
 
+MATMUL = """
+func.func @f(%a: tensor<6x5xf32>, %b: tensor<5x3xf32>, %c: tensor<6x3xf32>) -> tensor<6x3xf32> {
+  %0 = linalg.matmul ins(%a, %b : tensor<6x5xf32>, tensor<5x3xf32>) outs(%c : tensor<6x3xf32>) -> tensor<6x3xf32>
+  return %0 : tensor<6x3xf32>
+}
+"""  # fmt: skip  # noqa: E501
+
+
 def test_shapes_become_smaller_and_fit() -> None:
-    found = list(mlir.smaller(CHAIN, False))
-    shapes = [re.findall(r"tensor<((?:\d+x)+)f32>", each)[0] for each in found]
-    assert shapes[0] == "4x6x" and "8x3x" in shapes and "7x6x" in shapes and "4x3x" in shapes
-    matmul = (
-        "func.func @f(%a: tensor<6x5xf32>, %b: tensor<5x3xf32>, %c: tensor<6x3xf32>)"
-        " -> tensor<6x3xf32> {\n"
-        "%0 = linalg.matmul ins(%a, %b : tensor<6x5xf32>, tensor<5x3xf32>)"
-        " outs(%c : tensor<6x3xf32>) -> tensor<6x3xf32>\nreturn %0 : tensor<6x3xf32> }"
-    )
-    first = next(mlir.smaller(matmul, False))
-    assert "tensor<3x5xf32>" in first and "tensor<5x3xf32>" in first
+    assert mlir.extents(CHAIN) == [8, 6, 4] and mlir.extents(MATMUL) == [6, 5, 3]
+    half = mlir.with_extents(MATMUL, False, {6: 3, 5: 2})
+    assert half is not None and "tensor<3x2xf32>" in half and "tensor<2x3xf32>" in half
+    assert mlir.with_extents(MATMUL, False, {7: 3}) is None
+
+
+def sizes_left(text: str, fails: Callable[[list[int]], bool]) -> tuple[list[int], int]:
+    """The extents of a chain or a product that is reduced while its sorted extents fail."""
+    tried = []
+
+    def still(program: Mlir) -> bool:
+        tried.append(program.module)
+        return "linalg.matmul" in program.module and fails(mlir.extents(program.module))
+
+    canonical = mlir.canonical(text, False)
+    assert canonical is not None
+    found = reduced_mlir(Mlir(canonical, None), still, "")
+    return mlir.extents(found.module), len(tried)
+
+
+def test_shapes_are_halved_and_then_less_by_powers_of_two() -> None:
+    large = MATMUL.replace("5x", "333x").replace("x5x", "x333x").replace("6x", "256x")
+    left, tried = sizes_left(large, lambda found: max(found, default=1) > 40)
+    assert left == [41] and tried < 120
+    left, _ = sizes_left(large, lambda found: sum(found) > 300)
+    assert sum(left) == 301
 
 
 def test_what_does_not_verify_is_no_candidate() -> None:
@@ -147,6 +176,23 @@ def test_statements_of_ptx_are_left_out() -> None:
     assert "again" not in left and "$L__loop:" in left
     plain = ptx.without_debug(left)
     assert "$L__loop" not in plain and ".section" not in plain and "table[2]" in plain
+
+
+def test_an_attempt_that_takes_much_longer_than_the_first_hangs(tmp_path: Path) -> None:
+    def run(program: Path, report: Path, notes: Notes) -> int:
+        report.write_text('{"interesting": true}')
+        time.sleep(60 if program.read_text() == "slow" else 0)
+        return 1
+
+    attempts = Attempts(run, ".ptx")
+    search = Search(attempts, Ptx("quick"), tmp_path / "out.ptx")
+    assert attempts.seconds >= PATIENCE
+    attempts.seconds = 1
+    assert not search.fails(Ptx("slow"))
+    assert attempts.failure("slow") == Failure("native code", "ended by SIGALRM")
+    assert search.fails(Ptx("quick too")) and (tmp_path / "out.ptx").read_text() == "quick too"
+    before = attempts.count
+    assert not search.fails(Ptx("slow")) and attempts.count == before  # it was tried
 
 
 def test_failures_are_the_same_where_names_and_numbers_differ() -> None:

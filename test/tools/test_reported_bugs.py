@@ -36,6 +36,44 @@ class Mine(tcir.Pass):
         {body}
 """
 ERASE = "for op in list(module.body.operations): op.erase()"
+DIALECT = """
+import tcir
+from tcir.mlir import ext, ir
+from tcir.dialect.base import Dialect
+from tcir.dialect.operation import Op
+from tcir.interp.tensor import evaluate
+
+class My(Dialect, name="my"):
+    "Of this page."
+
+class Same(Op, dialect=My, name="same"):
+    x: {field}
+    y: ext.Result[ir.RankedTensorType]
+
+@evaluate("my.same")
+def same(interpreter, op, x):
+    return {results}
+"""
+OPERAND = "ext.Operand[ir.RankedTensorType]"
+UPSTREAM = """
+from tcir.mlir import ext
+
+class My(ext.Dialect, name="my"):
+    pass
+
+My.load()
+"""
+LOST = """
+func.func @f(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %0 = "linalg.matmul"(%a, %a, %b) <{operandSegmentSizes = array<i32: 2, 1>}> ({
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %1 = "arith.mulf"(%x, %y) {mine} : (f32, f32) -> f32
+    %2 = "arith.addf"(%z, %1) : (f32, f32) -> f32
+    "linalg.yield"(%2) : (f32) -> ()
+  }) : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %0 : tensor<4x4xf32>
+}
+"""
 DEAD = """.version 8.8
 .target sm_100a
 .address_size 64
@@ -119,6 +157,14 @@ def _made() -> dict[str, bytes]:
         "erases.py": PLUGIN.format(name="mine", body=ERASE),
         "divides.py": PLUGIN.format(name="mine", body="1 / 0"),
         "crashes.py": PLUGIN.format(name="mine", body="import os; os.kill(os.getpid(), 11)"),
+        "dialect.py": DIALECT.format(field=OPERAND, results="[x]"),
+        "array.py": DIALECT.format(field=OPERAND, results="x"),
+        "field.py": DIALECT.format(field="object", results="[x]"),
+        "upstream.py": UPSTREAM,
+        "same.mlir": F.replace(
+            "return %a", '%b = "my.same"(%a) : (tensor<4xf32>) -> tensor<4xf32>\n  return %b'
+        ),
+        "lost.mlir": LOST,
         "imports.py": "import json\nimport no_such_module\n",
         "saxpy.ptx": saxpy,
         "fma.ptx": saxpy.replace("fma.rn.f32", "fma.f32"),
@@ -300,6 +346,20 @@ TC_OPT = {
         r"with n-tile=64 is built: .* us; .* n-tile=16 takes .* \(modelled, not measured\)"),
     "a negative seed": Case("tc-opt f.mlir --seed=-1 --validate-each", 3, "a seed of at least 0"),
     "20,000 modules": Case("tc-opt deep.mlir", 4, "ended by SIGSEGV before the first pass"),
+    "a dialect of a plugin": Case(
+        "tc-opt same.mlir --load-pass-plugin=dialect.py -cse -validate-each -verify-roundtrip", 0,
+        r"1  cse .* equal", r'"my.same"\(%arg0\)'),
+    "a rule that returns an array": Case(
+        "tc-opt same.mlir --load-pass-plugin=array.py -validate-each", 3,
+        "my.same: expected its @evaluate rule to return a list of 1, got ndarray"),
+    "a field of a dialect that is no type": Case(
+        "tc-opt same.mlir --load-pass-plugin=field.py", 3,
+        r"dialect 'my': expected ops whose fields are ext.Operand\[TYPE\].*<class 'object'>"),
+    "a dialect that loads itself": Case(
+        "tc-opt same.mlir --load-pass-plugin=upstream.py", 3,
+        "upstream.py:7: .*; derive the dialect from tcir.dialect.base.Dialect"),
+    "text that loses an attribute": Case(
+        "tc-opt lost.mlir --verify-roundtrip", 3, "--verify-roundtrip: text: expected '"),
     "the version": Case("tc-opt --version", 0, out=r"tc-opt \d"),
 }  # fmt: skip
 TC_VIZ = {

@@ -114,14 +114,11 @@ def make_parser() -> argparse.ArgumentParser:
     add = mlir.add_argument
     add("--split-input-file", action="store_true", help="pieces between lines // -----")
     add("--verify-diagnostics", action="store_true", help="compare with // expected-error {{…}}")
-    add(
-        "--verify-each",
-        nargs="?",
-        const="true",
-        default="true",
+    add("--verify-each", nargs="?", const="true", default="true",
         choices=["true", "false", "1", "0"],
-        help="verify after every pass (default true)",
-    )
+        help="verify after every pass (default true)")  # fmt: skip
+    add("--verify-roundtrip", action="store_true",
+        help="the input, written as text and as bytecode, is read back as the same")  # fmt: skip
     add("--allow-unregistered-dialect", action="store_true", help="accept unknown ops")
     add("--mlir-print-op-generic", action="store_true", help="print the generic form")
     add("--mlir-print-debuginfo", action="store_true", help="print locations")

@@ -133,8 +133,13 @@ class _ChunkRun(Watcher):
     def process(self, context: ir.Context) -> tuple[int, bytes]:
         """Exit code and result."""
         arguments = self.arguments
+        module = _read(arguments, self.chunk, context)
+        if arguments.verify_roundtrip:
+            from tcir.opt.roundtrip import verify_roundtrip
+
+            verify_roundtrip(module)
         session = Session(
-            _read(arguments, self.chunk, context),
+            module,
             self.pipeline,
             target=arguments.target,
             settings=_settings(arguments, self.recording),

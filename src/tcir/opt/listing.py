@@ -31,6 +31,8 @@ def load_plugin(plugin: str) -> None:
         raise
     except Exception as error:
         what = f"{plugin_line(error)}{type(error).__name__}: {error}"
+        if "is_dialect_loaded" in str(error):  # ext.Dialect.load(), which needs a context
+            what += "; derive the dialect from tcir.dialect.base.Dialect: each context loads it"
         raise InputError(f"cannot load the plugin '{plugin}': {what}") from error
 
 

@@ -7,29 +7,36 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from argparse import Namespace
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 
-from tcir.child import End, in_child
+from tcir.child import End, die_with, in_child
 from tcir.exit_status import INTERRUPTED, TERMINATED, exit_status
 from tcir.opt.containment import Notes
 from tcir.reduce.failure import Failure, of_error, of_run, of_validation
 
 PATIENCE = 10
 """Times what the first attempt took, and as many seconds: an attempt that takes longer hangs."""
+MODULES = "modules"
+"""A file with the names of our modules that an attempt imported."""
 
 
 @dataclass
 class Attempts:
     """How programs of one command fail.
 
-    run:    executes the file `program`, writes the JSON report to the file `report`
-    suffix: of the program's file
-    beside: a file that the command reads next to it; None: there is none
-    count:  so many attempts were made
+    run:     executes the file `program`, writes the JSON report to the file `report`
+    suffix:  of the program's file
+    beside:  a file that the command reads next to it; None: there is none
+    count:   so many attempts were made
+    seconds: an attempt that takes more is ended; 0: none is
     """
 
     run: Callable[[Path, Path, Notes], int]
@@ -64,15 +71,27 @@ class Attempts:
         step = checkpoint.name if checkpoint is not None else ""
         if end.crash:
             return Failure(step or "native code", f"ended by {end.crash}")
+        self._import(place)
         failure = _of_report(report) if report.exists() else None
         return failure or of_error(said.read_text(errors="replace"), step)
 
     def _quietly(self, program: Path, report: Path, said: Path, notes: Notes) -> int:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(self.seconds)
         to = os.open(said, os.O_WRONLY | os.O_CREAT)
         for stream in (1, 2):
             os.dup2(to, stream)
-        return exit_status(lambda: self.run(program, report, notes))
+        status = exit_status(lambda: self.run(program, report, notes))
+        names = [name for name in sys.modules if name.partition(".")[0] == "tcir"]
+        (program.parent / MODULES).write_text("\n".join(names))
+        return status
+
+    def _import(self, place: Path) -> None:
+        """What the attempt imported, so that the next ones need not."""
+        names = place / MODULES
+        for name in names.read_text().split() if names.exists() else ():
+            with suppress(ImportError):  # an alias
+                import_module(name)
 
 
 def of_tc_opt(arguments: Namespace) -> Attempts:
@@ -104,7 +123,12 @@ def of_script(command: str, suffix: str) -> Attempts:
     """A shell command that gets the program's file behind its words: 1 if it is of interest."""
 
     def run(program: Path, report: Path, notes: Notes) -> int:
-        status = subprocess.run(f"{command} {program}", shell=True, check=False).returncode
+        status = subprocess.run(
+            f"{command} {program}",
+            shell=True,
+            check=False,
+            preexec_fn=partial(die_with, os.getpid()),
+        ).returncode
         report.write_text(json.dumps({"interesting": status == 1}))
         return int(status == 1)
 

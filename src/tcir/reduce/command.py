@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Sequence
+from math import ceil
 from pathlib import Path
 
 from tcir.errors import InputError
@@ -15,7 +17,7 @@ from tcir.opt.listing import load_plugin
 from tcir.program.source import read_text
 from tcir.reduce import mlir
 from tcir.reduce.arguments import make_parser
-from tcir.reduce.attempt import Attempts, of_script, of_tc_opt, of_tc_run
+from tcir.reduce.attempt import PATIENCE, Attempts, of_script, of_tc_opt, of_tc_run
 from tcir.reduce.failure import Failure
 from tcir.reduce.program import Mlir, Program, Ptx, reduced_mlir, reduced_ptx
 from tcir.streams import write_output
@@ -50,7 +52,7 @@ def _reduce_mlir(options: Namespace, file: Path, text: str, out: Path) -> int:
     if module is None:  # tc-opt says why
         raise InputError(f"{file}: expected one module that verifies; try tc-opt {file}")
     program = Mlir(module, pipeline, unregistered)
-    search = _Search(attempts, program, out)
+    search = Search(attempts, program, out)
     found = reduced_mlir(program, search.fails, search.failure.place)
     again = f"{options.test} {out}" if pipeline is None else f"tc-opt {flags} {out}"
     return search.end(found, again)
@@ -63,7 +65,7 @@ def _reduce_ptx(options: Namespace, file: Path, text: str, out: Path) -> int:
     else:
         attempts = of_tc_run(file, options.flags)
         again = " ".join(["tc-run", str(out), *options.flags])
-    search = _Search(attempts, program, out)
+    search = Search(attempts, program, out)
     if not search.failure.place:
         raise InputError(f"expected a program that fails when it runs, got {search.failure}")
     found = reduced_ptx(program, search.fails)
@@ -72,12 +74,15 @@ def _reduce_ptx(options: Namespace, file: Path, text: str, out: Path) -> int:
     return search.end(found, again)
 
 
-class _Search:
+class Search:
     """Programs that fail as the first one does; the smallest so far is in the file `out`."""
 
     def __init__(self, attempts: Attempts, program: Program, out: Path) -> None:
         self.attempts, self.out, self.first = attempts, out, program
+        self.others: set[str] = set()  # that hold, or fail in another way
+        start = time.monotonic()
         found = attempts.failure(program.text)
+        attempts.seconds = PATIENCE * ceil(time.monotonic() - start + 1)
         if found is None:
             raise InputError("expected a program that fails, got one of which everything holds")
         self.failure: Failure = found
@@ -85,7 +90,10 @@ class _Search:
 
     def fails(self, program: Program) -> bool:
         """Whether it fails so; then it is written, and said."""
+        if program.text in self.others:
+            return False
         if self.attempts.failure(program.text) != self.failure:
+            self.others.add(program.text)
             return False
         write_atomic(self.out, program.text.encode())
         print(f"{self.attempts.count:>5}  {_words(program)}", file=sys.stderr, flush=True)

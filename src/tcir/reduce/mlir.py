@@ -6,9 +6,8 @@ What is no program any more, by the verifier's rules, is no candidate: `None`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import combinations
 from math import prod
 
 from tcir._mlir import func, ir
@@ -20,8 +19,6 @@ Move = Callable[[str, bool], Iterator[str]]
 """From a module's text, and whether it may have unknown ops, to smaller ones."""
 WITH_BODY = ("linalg.generic", "linalg.map", "linalg.reduce")
 """Ops of linalg that say what they compute."""
-TOGETHER = 3
-"""So many extents change at once: a convolution's input, output and filter."""
 
 
 def canonical(text: str, unregistered: bool) -> str | None:
@@ -76,28 +73,22 @@ def without_arguments(text: str, unregistered: bool) -> Iterator[str]:
         yield found
 
 
-def smaller(text: str, unregistered: bool) -> Iterator[str]:
-    """Programs whose shapes have one, two or three extents halved, or less by the same number."""
-    sizes = sorted({int(n) for m in TYPE.finditer(text) for n in m[1].split("x")[:-1]})
-    sizes = [size for size in reversed(sizes) if size > 1]
-    for count in range(1, TOGETHER + 1):
-        for chosen in combinations(sizes, count):
-            for by in (0, *(1 << k for k in reversed(range(min(chosen).bit_length())))):
-                to = {size: size // 2 if by == 0 else size - by for size in chosen}
-                if min(to.values()) < 1:
-                    continue
-                found = canonical(_with_extents(text, to), unregistered)
-                if found is not None:
-                    yield found
+def extents(text: str) -> list[int]:
+    """What shapes have that can be less, the largest first."""
+    found = {int(n) for m in TYPE.finditer(text) for n in m[1].split("x")[:-1]}
+    return sorted(found - {0, 1}, reverse=True)
 
 
-def _with_extents(text: str, to: dict[int, int]) -> str:
+def with_extents(text: str, unregistered: bool, to: Mapping[int, int]) -> str | None:
+    """The program whose shapes have other extents, by what they are; None if none has these."""
+
     def shape(match: re.Match[str]) -> str:
         extents = (int(n) for n in match[1].split("x")[:-1])
         new = "".join(f"{to.get(n, n)}x" for n in extents)
         return match[0].replace(match[1], new)
 
-    return TYPE.sub(shape, text)
+    found = TYPE.sub(shape, text)
+    return None if found == text else canonical(found, unregistered)
 
 
 def _edited(text: str, unregistered: bool, edit: Callable[[ir.Module], bool]) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from typing import Protocol, TypeVar
 
 from tcir.opt.containment import carrying
@@ -25,6 +26,8 @@ class Program(Protocol):
         """What was counted, by its name."""
 
 
+TOGETHER = 3
+"""So many extents change at once: a convolution's input, output and filter."""
 Own = TypeVar("Own", bound=Program)
 Fails = Callable[[Own], bool]
 
@@ -75,10 +78,11 @@ def reduced_mlir(program: Mlir, fails: Fails[Mlir], place: str) -> Mlir:
     before = None
     while program != before:
         before = program
+        program = _fewer_passes(program, fails)  # first: each of them is executed in each attempt
+        program = _smaller_shapes(program, fails)
         program = _fewer_ops(program, fails)
-        for move in (mlir.returning_less, mlir.without_arguments, mlir.smaller):
+        for move in (mlir.returning_less, mlir.without_arguments):
             program = _as_often_as_possible(program, fails, move)
-        program = _fewer_passes(program, fails)
     return program
 
 
@@ -105,6 +109,28 @@ def _fewer_ops(program: Mlir, fails: Fails[Mlir]) -> Mlir:
     count = program.size["ops"]
     kept = ddmin(range(count), still)
     return program if len(kept) == count else candidate(kept) or program
+
+
+def _smaller_shapes(program: Mlir, fails: Fails[Mlir]) -> Mlir:
+    """One, two or three extents at once: halved as long as it fails, then less by powers of two."""
+
+    def less(chosen: tuple[int, ...], to: tuple[int, ...]) -> bool:
+        nonlocal program
+        found = mlir.with_extents(program.module, program.unregistered, dict(zip(chosen, to)))
+        smaller = program.with_module(found)
+        if smaller is None or not fails(smaller):
+            return False
+        program = smaller
+        return True
+
+    for count in range(1, TOGETHER + 1):
+        for chosen in combinations(mlir.extents(program.module), count):
+            while min(chosen) > 1 and less(chosen, half := tuple(n // 2 for n in chosen)):
+                chosen = half
+            for by in (1 << k for k in reversed(range(min(chosen).bit_length()))):
+                if by < min(chosen) and less(chosen, to := tuple(n - by for n in chosen)):
+                    chosen = to
+    return program
 
 
 def _as_often_as_possible(program: Mlir, fails: Fails[Mlir], move: mlir.Move) -> Mlir:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from tcir._mlir import ir
-from tcir.errors import IncompleteError
+from tcir.errors import IncompleteError, InputError
 from tcir.interp.rules import Rules
 from tcir.interp.types import Array
 
@@ -44,6 +44,8 @@ class Interpreter:
             if op.name not in evaluate:
                 raise IncompleteError("no rule at tensor level")
             results = evaluate[op.name](self, view, *(values[o] for o in op.operands))
+            if op.results:
+                _check_results(op, results)
             values.update(zip(op.results, results))
         return results
 
@@ -54,3 +56,14 @@ class Interpreter:
             return self.block(op.operation.regions[number].blocks[0], arguments, outer)
         finally:
             self.values = outer
+
+
+def _check_results(op: ir.Operation, results: object) -> None:
+    """Rejects what a plugin's rule may return."""
+    many = len(results) if isinstance(results, list | tuple) else -1
+    if many != len(op.results):
+        got = type(results).__name__ if many < 0 else f"one of {many}"
+        raise InputError(
+            f"{op.name}: expected its @evaluate rule to return a list of {len(op.results)}, "
+            f"got {got}; such as return [x + 1]"
+        )
