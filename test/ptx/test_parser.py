@@ -220,3 +220,41 @@ def test_unreachable_instructions_do_not_matter() -> None:
     out = np.zeros(32, np.uint32)
     report = run_ptx(HEADER + kernel("k", body, [], "u32"), grid=1, block=32, args=[out])
     assert report.ok and (out == 7).all()
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "1 7 3",
+        "1\t7 3",
+        "1 7 3 // saxpy.cu:7",
+        "1 /* file */ 7\n 3",
+        "1 7 3, function_name $L__info_string0, inlined_at 1 4 3",
+        "1 7 3, function_name $L__info_string0+5, inlined_at 1 4 3",
+    ],
+)
+def test_every_spelling_of_a_source_line(place: str) -> None:
+    text = f'{HEADER}.visible .entry f()\n{{\n.loc {place}\nret;\n}}\n.file 1 "saxpy.cu"\n'
+    (body,) = [function.body for function in parse(text).functions.values()]
+    assert body is not None
+    site = body[0].site
+    assert site.source == "saxpy.cu:7"
+    assert text.splitlines()[site.line - 1] == "ret;"
+
+
+@pytest.mark.parametrize(
+    ("place", "column", "got"),
+    [
+        ("1 09 3", 8, "'09'"),
+        ("1 7", 1, "'ret'"),
+        ("1 7 3 4", 12, "'4'"),
+        ("1 7 x", 10, "'x'"),
+        ("1 7 3, function_name $f, inlined_at 1 4 3 \u00e9", 48, "unexpected character 'é'"),
+    ],
+)
+def test_a_wrong_source_line_is_found_where_it_stands(place: str, column: int, got: str) -> None:
+    text = f"{HEADER}.visible .entry f()\n{{\n.loc {place}\nret;\n}}\n"
+    with pytest.raises(PtxSyntaxError, match=re.escape(got)) as caught:
+        parse(text)
+    line = text.splitlines().index(f".loc {place}") + 1
+    assert (caught.value.line, caught.value.column) == (line + (column == 1), column)

@@ -27,18 +27,7 @@ class Declarations(Reader):
             while self.accept(","):
                 self.integer()
         elif text == ".loc":
-            self.next()
-            file, line, _column = self.integer(), self.integer(), self.integer()
-            self.source = f"{file}:{line}"
-            while self.accept(","):
-                self.word()
-                if self.peek.kind == "word" and not self.peek.text.startswith("."):
-                    self.next()
-                    if self.accept("+"):
-                        self.integer()
-                else:
-                    while self.peek.kind == "number":
-                        self.next()
+            self.location()
         elif text == ".section":
             self.next()
             self.word("a section name")
@@ -57,6 +46,25 @@ class Declarations(Reader):
         else:
             return False
         return True
+
+    def location(self) -> None:
+        """`.loc file line column{, function_name name{+n}, inlined_at file line column}`"""
+        self.next()
+        if self.peek.kind == "place":
+            file, line, _ = self.next().text.split(" ", 2)
+            self.source = f"{file}:{line}"
+            return
+        self.source = f"{self.integer()}:{self.integer()}"
+        self.integer()  # the column
+        while self.accept(","):
+            self.word()
+            if self.peek.kind == "word" and not self.peek.text.startswith("."):
+                self.next()
+                if self.accept("+"):
+                    self.integer()
+            else:
+                while self.peek.kind == "number":
+                    self.next()
 
     def skip_parentheses(self) -> None:
         self.next()

@@ -9,8 +9,6 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
-
 from tcir.interp.ptx.interpreter import WarpInterpreter
 from tcir.interp.ptx.isa.memory import Load, Store
 from tcir.interp.ptx.lanes import LANE_INDICES
@@ -20,6 +18,7 @@ from tcir.interp.ptx.registers import unsigned_view
 from tcir.interp.ptx.warp import Warp
 from tcir.machine import Agent
 from tcir.machine.events import SECTOR
+from tcir.machine.order.distinct import distinct
 from tcir.machine.recorder import Recorder, WarpEvents
 
 _SFU = frozenset(("rcp", "sqrt", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh"))
@@ -185,7 +184,7 @@ def _access(op: Op, kind: str) -> Run:
         if beyond:
             events.recorder.drafts[events.last].op = f"{kind}.global"
             if at is not None:
-                events.note(sectors=len(np.unique(at // SECTOR)))
+                events.note(sectors=len(distinct(at // SECTOR)))
         events.note(bytes=beyond or nbytes, lanes=m.bit_count())
         return result
 

@@ -17,6 +17,7 @@ from tcir.interp.tile.movement import segments
 from tcir.interp.tile.values import MemRef, Registers, Site, SmemTile, Stored, Writers
 from tcir.interp.types import Array, dtype_of
 from tcir.machine import TensorOperand
+from tcir.machine.order.distinct import distinct
 from tcir.machine.tma.box import Box, store_box
 
 
@@ -117,7 +118,7 @@ def _note(frame: Frame, writers: Writers, target: MemRef, box: Box, site: Site) 
     owner = writers.owner.get(target.buffer)
     if owner is None:
         raise frame.cta_run.error("store-to-input", "expected a result of the kernel", site)
-    elements = np.unique((box.addresses - target.address) // target.dtype.itemsize)
+    elements = distinct((box.addresses - target.address) // target.dtype.itemsize)
     elements = elements[elements < owner.size]  # rows of one dimension end at 16 bytes
     owner[elements] = len(writers.stores)
     writers.stores.append(Stored(frame.cta.index, 0, 0, site))

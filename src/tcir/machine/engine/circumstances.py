@@ -6,6 +6,7 @@ import numpy as np
 
 from tcir.machine.memory.protocols import AgentProtocol
 from tcir.machine.order.clocks import Access
+from tcir.machine.order.distinct import distinct
 from tcir.machine.order.involved import actor, actors
 from tcir.machine.order.lane_shadow import Granules
 from tcir.machine.order.lanes import TOGETHER, WARP, LaneNumbers, members
@@ -42,7 +43,7 @@ def circumstances(
     who = actors(
         actor(other, _lanes(shadow, first, other, wrote), names), actor(access, mine, names)
     )
-    return who, _place(agent, shadow, first) + _more(shadow, len(np.unique(numbers[met])))
+    return who, _place(agent, shadow, first) + _more(shadow, len(distinct(numbers[met])))
 
 
 def _lanes(shadow: Shadow, granule: int, other: Access, wrote: bool) -> int:

@@ -13,6 +13,7 @@ from tcir.machine.memory.memories import POISON, RANK_SHIFT, Buffer, SharedMemor
 from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
 from tcir.machine.memory.undefined import Origin, Undefined
 from tcir.machine.order.clocks import EARLIER, EARLIER_LAUNCH, Access
+from tcir.machine.order.distinct import distinct
 from tcir.machine.order.involved import LANES, Involved, actors
 from tcir.machine.order.lanes import EACH
 from tcir.machine.order.shadow import LastShadow
@@ -326,4 +327,4 @@ def _by_rank(addresses: Addresses) -> list[Addresses]:
     ranks = addresses >> RANK_SHIFT
     if (ranks == ranks[0]).all():
         return []
-    return [np.flatnonzero(ranks == rank) for rank in np.unique(ranks)]
+    return [np.flatnonzero(ranks == rank) for rank in distinct(ranks)]

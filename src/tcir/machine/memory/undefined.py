@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.findings import Finding
+from tcir.machine.order.distinct import distinct
 
 _Part = int | slice | EllipsisType | NDArray[np.int64] | NDArray[np.bool_]
 Where = _Part | tuple[_Part, ...]
@@ -136,7 +137,7 @@ class Tracked:
         numbers, number = self._named(undefined.origin, site)
         before = np.where(self.defined[where], 0, numbers[where])
         after = np.where(undefined.where & (before == 0), number, numbers[where])
-        for old in np.unique(before[undefined.where & (before > 0)]).tolist():
+        for old in distinct(before[undefined.where & (before > 0)]).tolist():
             _, both = self._named(self._known[old - 1].and_by(undefined.origin), site)
             after[undefined.where & (before == old)] = both
         numbers[where] = after

@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from tcir.machine.order.distinct import distinct
 from tcir.machine.tensor_core.narrow import data_bytes
 
 Index = NDArray[np.int64]
@@ -105,7 +106,7 @@ def _footprint(addresses: Index, element_bytes: int) -> Footprint:
     return Footprint(
         low=int(addresses.min()) if addresses.size else 0,
         high=int(addresses.max()) + element_bytes if addresses.size else 0,
-        granules=np.unique(addresses // 4),
+        granules=distinct(addresses // 4),
         elements=addresses // element_bytes,
         aligned=not (addresses % element_bytes).any(),
     )

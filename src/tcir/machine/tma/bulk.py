@@ -19,6 +19,7 @@ from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
 from tcir.machine.memory.reduction import Reduction
 from tcir.machine.memory.undefined import Undefined
 from tcir.machine.order.clocks import Access, Component, Scope
+from tcir.machine.order.distinct import distinct
 from tcir.machine.order.mbarrier import Mbarrier
 from tcir.machine.order.operation import Blocking, Operation
 
@@ -156,7 +157,7 @@ class Bulk:
                 if origin is not None:
                     copied = strong if reduction is None else None
                     reads = Access(barrier.tma, number, kind, site, "async", strong=copied)
-                    agent.note_read(origin.shadow, np.unique(where // origin.granule), reads)
+                    agent.note_read(origin.shadow, distinct(where // origin.granule), reads)
                 agent.note_write(cta.smem.shadow, slice(at // 4, (at + nbytes) // 4), access)
 
         def run() -> None:
@@ -218,7 +219,7 @@ class Bulk:
             reads = Access(self.reads, number, kind, site, "async", strong=copied)
             agent.note_read(smem.shadow, slice(source // 4, (source + nbytes) // 4), reads)
             writes = Access(self.writes, number, kind, site, "async", strong=strong)
-            agent.note_write(memory.shadow, np.unique(places // memory.granule), writes)
+            agent.note_write(memory.shadow, distinct(places // memory.granule), writes)
 
         def run() -> None:
             copied = np.arange(source, source + nbytes)[chosen]

@@ -11,6 +11,7 @@ from tcir.machine.memory.memories import ALL_DEFINED, RANK_SHIFT, Buffer
 from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
 from tcir.machine.memory.undefined import Undefined
 from tcir.machine.order.clocks import Access
+from tcir.machine.order.distinct import distinct
 from tcir.machine.order.lane_shadow import Granules
 from tcir.machine.order.operation import Operation
 from tcir.machine.refusal import Refusal
@@ -240,7 +241,7 @@ def _granules(box: Box) -> Granules:
     parts = [addresses // 4, (addresses + eb - 1) // 4]
     if box.gaps is not None:
         parts.append(box.gaps // 4)
-    return np.unique(np.concatenate(parts))
+    return distinct(np.concatenate(parts))
 
 
 def _check_aligned(address: int, site: object) -> None:

@@ -19,6 +19,7 @@ from tcir.machine.memory.protocols import AgentProtocol
 from tcir.machine.numerics.types import MmaTypes
 from tcir.machine.numerics.wgmma import Product, wgmma_product
 from tcir.machine.order.clocks import Access, Component
+from tcir.machine.order.distinct import distinct
 from tcir.machine.order.operation import Blocking, Operation
 from tcir.machine.refusal import Refusal
 from tcir.machine.tensor_core.operands import ElementAddresses
@@ -203,7 +204,7 @@ class Wgmma:
         smem = self.cta.smem
         smem.check(int(at.min()), int(at.max()) + size // 8, access.site)
         if smem.shadow is not None:
-            self.agent.note_read(smem.shadow, np.unique(at // 4), access)
+            self.agent.note_read(smem.shadow, distinct(at // 4), access)
         return at
 
     def _codes(self, at: NDArray[np.int64], form: WgmmaForm, site: object) -> Codes:

@@ -22,6 +22,7 @@ from tcir.interp.ptx.registers import VIEW_DTYPES, unsigned_view, view
 from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import Type
 from tcir.interp.ptx.warp import Warp
+from tcir.machine.order.distinct import distinct
 from tcir.machine.order.strong import Strong
 
 Combine = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -120,7 +121,7 @@ def _atomic(d: Decode, returns: bool) -> Op:
                 w.read_undefined(site, needed, m)
         lanes = LANE_INDICES[m]
         # Lanes that share an address go one after another: nothing else runs in between.
-        apart = len(np.unique(at)) == len(at)
+        apart = len(distinct(at)) == len(at)
         groups = [slice(None)] if apart else [slice(i, i + 1) for i in range(len(at))]
         for group in groups:
             who = lanes[group]

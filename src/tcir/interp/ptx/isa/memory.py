@@ -25,6 +25,7 @@ from tcir.machine import MachineError
 from tcir.machine.memory.generic import extent, gathered
 from tcir.machine.memory.memories import GUARD, address_words
 from tcir.machine.memory.undefined import Origin, Undefined
+from tcir.machine.order.distinct import distinct
 from tcir.machine.order.strong import Place as StrongPlace
 from tcir.machine.order.strong import Strong
 
@@ -130,7 +131,7 @@ def split(at: np.ndarray) -> list[tuple[str, Positions, np.ndarray]]:
         whole = slice(None)
         return [("global", whole, at) if space is None else (space, whole, at & 0xFFFFFFFF)]
     out: list[tuple[str, Positions, np.ndarray]] = []
-    for tag in np.unique(tags):
+    for tag in distinct(tags):
         space = SPACES.get(int(tag))
         where = np.flatnonzero(tags == tag)
         out.append(

@@ -22,6 +22,7 @@ from tcir.interp.ptx.warp import Warp
 from tcir.machine import Cta
 from tcir.machine.memory.effects import Effect
 from tcir.machine.memory.memories import Buffer
+from tcir.machine.order.distinct import distinct
 
 VARYING = ("%ctaid", "%clusterid")
 """Special registers that differ between the CTAs of a launch without clusters."""
@@ -253,7 +254,7 @@ class Recorder:
             raise NoReplay("undefined bytes of shared memory")
         varying = self.shared[where // 4]
         if (always or varying.any()) and not varying.all():
-            known = np.unique(where[~varying])
+            known = distinct(where[~varying])
             self.steps.append(SharedFill(known, smem.data[known].copy()))
         return bool(varying.any())
 
