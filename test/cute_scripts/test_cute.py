@@ -74,6 +74,7 @@ def test_a_script_that_is_written_for_a_gpu() -> None:
             "wrong.py:52: error: the host part needs a GPU here (cuda.cuGraphCreate(0)): ",
         ),
         ("dsl", 3, "wrong.py:54: error: NameError in `unknown`: name 'nothing' is not defined"),
+        ("ffi", 2, "wrong.py:56: error: TVM FFI: expected a call that CuTe DSL makes"),
         ("own", 1, "ValueError: mine"),
         ("exit", 7, "tcir: 0 launches executed"),
     ],

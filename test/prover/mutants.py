@@ -16,6 +16,7 @@ LOAD = r"cp\.async\.bulk\.tensor[^;]*;"
 COMMIT = r"tcgen05\.commit[^;]*;"
 MMA_COMMIT = r"(tcgen05\.mma[^;]*;)((?:(?!tcgen05)[^;]*;)*\s*)(tcgen05\.commit[^;]*;)"
 BARRIER = r"bar\.sync \t0;"
+FIRST_WARP_BARRIER = r"@first bar\.sync [^;]*;\s*@!first bar\.arrive [^;]*;"
 BYTES = r"(mov\.b32 \t%r\d+, )(\d{5});(?=\s*mbarrier\.arrive\.expect_tx)"
 COUNT = r"(mov\.b32 \t%r\d+, )1;(?=\s*mbarrier\.init)"
 STEPS = r"(setp\.gt\.s32 \t%p\d+, %r\d+, )4;"
@@ -131,8 +132,10 @@ MUTANTS = [
            "hazard: undefined-read", FREE, UNDEFINED),
     Mutant("wait for an empty slot deleted, of as many slots as steps", GEMV, WAIT, "", 0,
            "", FREE, LEGAL),
-    Mutant("bar.sync of the main loop deleted", WARP, BARRIER, "", 2, RACE, NOT_SYNCED),
-    Mutant("bar.sync behind the first wait deleted", WARP, BARRIER, "", 1, "", FREE, LEGAL),
+    Mutant("the first warp's barrier of the main loop deleted", WARP, FIRST_WARP_BARRIER, "", 1,
+           RACE, NOT_SYNCED),
+    Mutant("the first warp's barrier behind the first wait deleted", WARP, FIRST_WARP_BARRIER, "",
+           0, "", FREE, LEGAL),
     Mutant("wait_group one group later", WARP_ASYNC, WAIT_GROUP, r"\g<1>3;", 1, RACE, RACES),
     Mutant("bar.sync of the main loop deleted", WARP_ASYNC, BARRIER, "", 1, RACE, RACES),
 ]  # fmt: skip

@@ -10,10 +10,12 @@ from unittest.mock import patch
 import cutlass
 import cutlass.cute.testing
 import cutlass.testing
+from cutlass.base_dsl.compiler import CompileOptions, EnableTVMFFI
 
 from tcir.cute.bindings import stand_ins
 from tcir.cute.memory import Memory
 from tcir.doors.launches import Launches
+from tcir.errors import IncompleteError
 from tcir.target import DEFAULT_TARGET
 
 
@@ -55,6 +57,7 @@ def simulated(launches: Launches, memory: Memory) -> Iterator[None]:
     with ExitStack() as stack:
         for owner, name, value in (
             *stand_ins(memory),
+            (CompileOptions, "enable_tvm_ffi", property(_no_tvm_ffi)),
             (cutlass.utils, "HardwareInfo", Hardware),
             (cutlass.testing, "benchmark", benchmark),
             (cutlass.cute.testing, "benchmark", benchmark),
@@ -68,3 +71,13 @@ def simulated(launches: Launches, memory: Memory) -> Iterator[None]:
             memory.addressed = lambda words: addresses.reached([words])
             stack.enter_context(cuda_on_the_cpu(addresses.taken))
         yield
+
+
+def _no_tvm_ffi(options: CompileOptions) -> bool:
+    """In place of `CompileOptions.enable_tvm_ffi`."""
+    if options.options[EnableTVMFFI].value:
+        raise IncompleteError(
+            "TVM FFI: expected a call that CuTe DSL makes, got --enable-tvm-ffi, whose calls go to "
+            "the GPU's driver; compile without that option"
+        )
+    return False

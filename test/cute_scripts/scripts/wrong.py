@@ -52,6 +52,8 @@ elif what == "driver":
     cuda.cuGraphCreate(0)
 elif what == "dsl":
     unknown(from_dlpack(out))
+elif what == "ffi":
+    cute.compile(launch, from_dlpack(out), 0, options="--enable-tvm-ffi")
 elif what == "own":
     raise ValueError("mine")
 elif what == "exit":
