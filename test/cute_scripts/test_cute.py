@@ -52,6 +52,13 @@ def test_tensor_maps_and_tensor_cores() -> None:
 
 
 @needs_cute
+def test_an_autotuner_executes_every_configuration_and_models_its_time() -> None:
+    ended = run(SCRIPTS / "tune.py")
+    assert (ended.returncode, ended.stdout) == (0, "right\n"), ended.stderr
+    assert "2 launches executed" in ended.stderr and "benchmark: times are modelled" in ended.stderr
+
+
+@needs_cute
 @needs_torch
 def test_a_script_that_is_written_for_a_gpu() -> None:
     ended = run(SCRIPTS / "torch_cuda.py")

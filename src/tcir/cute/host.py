@@ -18,6 +18,11 @@ from tcir.doors.launches import Launches
 from tcir.errors import IncompleteError
 from tcir.target import DEFAULT_TARGET
 
+OF_TUNING = (
+    "warmup_iterations", "iterations", "use_cold_l2", "print_verbose", "current_stream",
+)  # fmt: skip
+"""What an autotuner gives to its benchmark besides the kernel's arguments."""
+
 
 class Hardware:
     """`cutlass.utils.HardwareInfo` of a B200."""
@@ -44,15 +49,23 @@ def simulated(launches: Launches, memory: Memory) -> Iterator[None]:
     Times of benchmarks are modelled.
     """
 
-    def benchmark(call: Callable[..., object], **given: object) -> float:
+    def timed(call: Callable[..., object], *args: object, **named: object) -> float:
         launches.say("benchmark: times are modelled, of a sample of each launch; none is measured")
+        return 1000 * launches.modelled_ms(lambda: call(*args, **named))
+
+    def tried(call: Callable[..., object], *args: object, **given: object) -> float:
+        named = {name: value for name, value in given.items() if name not in OF_TUNING}
+        call(*args, **named)  # as on a GPU, a configuration that was tried has written its results
+        return timed(call, *args, **named)
+
+    def benchmark(call: Callable[..., object], **given: object) -> float:
         arguments = given.get("kernel_arguments")
         generator = given.get("workspace_generator")
         if arguments is None and callable(generator):
             arguments = generator()
         args = getattr(arguments, "args", ())
         named = getattr(arguments, "kwargs", {})
-        return 1000 * launches.modelled_ms(lambda: call(*args, **named))
+        return timed(call, *args, **named)
 
     with ExitStack() as stack:
         for owner, name, value in (
@@ -61,6 +74,7 @@ def simulated(launches: Launches, memory: Memory) -> Iterator[None]:
             (cutlass.utils, "HardwareInfo", Hardware),
             (cutlass.testing, "benchmark", benchmark),
             (cutlass.cute.testing, "benchmark", benchmark),
+            (cutlass.testing, "_benchmark_for_autotune", tried),
         ):
             stack.enter_context(patch.object(owner, name, value))
         if importlib.util.find_spec("torch") is not None:
