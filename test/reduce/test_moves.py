@@ -110,7 +110,7 @@ def sizes_left(text: str, fails: Callable[[list[int]], bool]) -> tuple[list[int]
 
     canonical = mlir.canonical(text, False)
     assert canonical is not None
-    found = reduced_mlir(Mlir(canonical, None), still, "")
+    found = reduced_mlir(Mlir(canonical, None), still, still, "")
     return mlir.extents(found.module), len(tried)
 
 

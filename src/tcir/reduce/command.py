@@ -53,7 +53,7 @@ def _reduce_mlir(options: Namespace, file: Path, text: str, out: Path) -> int:
         raise InputError(f"{file}: expected one module that verifies; try tc-opt {file}")
     program = Mlir(module, pipeline, unregistered)
     search = Search(attempts, program, out)
-    found = reduced_mlir(program, search.fails, search.failure.place)
+    found = reduced_mlir(program, search.fails, search.fails_exactly, search.failure.place)
     again = f"{options.test} {out}" if pipeline is None else f"tc-opt {flags} {out}"
     return search.end(found, again)
 
@@ -90,11 +90,20 @@ class Search:
 
     def fails(self, program: Program) -> bool:
         """Whether it fails so; then it is written, and said."""
+        return self._fails(program, exactly=False)
+
+    def fails_exactly(self, program: Program) -> bool:
+        """Whether it fails with the very error of the smallest so far."""
+        return self._fails(program, exactly=True)
+
+    def _fails(self, program: Program, exactly: bool) -> bool:
         if program.text in self.others:
             return False
-        if self.attempts.failure(program.text) != self.failure:
+        found = self.attempts.failure(program.text)
+        if found is None or found != self.failure or (exactly and found.said != self.failure.said):
             self.others.add(program.text)
             return False
+        self.failure = found
         write_atomic(self.out, program.text.encode())
         print(f"{self.attempts.count:>5}  {_words(program)}", file=sys.stderr, flush=True)
         return True

@@ -70,15 +70,20 @@ class Ptx:
         return {"statements": len(ptx.statements(self.text))}
 
 
-def reduced_mlir(program: Mlir, fails: Fails[Mlir], place: str) -> Mlir:
-    """The smallest program that fails. place: the pass at which it does."""
+def reduced_mlir(program: Mlir, fails: Fails[Mlir], exactly: Fails[Mlir], place: str) -> Mlir:
+    """The smallest program that fails.
+
+    exactly: whether a program fails with the same numbers in its error, too. Shapes change them,
+        but without a pass other numbers are another error
+    place:   the pass at which it fails
+    """
     if program.pipeline is not None:
         shorter = replace(program, pipeline=passes.up_to(program.pipeline, place))
         program = shorter if shorter != program and fails(shorter) else program
     before = None
     while program != before:
         before = program
-        program = _fewer_passes(program, fails)  # first: each of them is executed in each attempt
+        program = _fewer_passes(program, exactly)  # first: each of them is executed in each attempt
         program = _smaller_shapes(program, fails)
         program = _fewer_ops(program, fails)
         for move in (mlir.returning_less, mlir.without_arguments):
