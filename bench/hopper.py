@@ -15,19 +15,20 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
-from dataclasses import asdict
 from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from matmul_warp import Bench, as_tuples
+from matmul_warp import Bench
+from product_rows import HEAD, Rows, keep, launcher, read, write
 
 TARGET = "sm_90a"
 SIZES = (2048, 4096, 6144, 8192)
 TYPES = {"f16": "float16", "bf16": "bfloat16"}
 """Of the operands and the result; PyTorch's names."""
+MOST = 4e-3
+"""Error of a right result: rounding to bf16 alone makes 1.7e-3."""
 PROGRAM = """
 func.func @matmul(%a: tensor<{n}x{n}x{t}>, %b: tensor<{n}x{n}x{t}>) -> tensor<{n}x{n}x{t}> {{
   %f0 = arith.constant 0.0 : f32
@@ -49,12 +50,9 @@ def prepare(folder: Path, options: list[dict[str, Any]], types: list[str], sizes
     kernels = []
     for (number, chosen), kind, n in product(enumerate(options), types, sizes):
         kernel = tcir.compile(PROGRAM.format(n=n, t=kind), "gemm", target=TARGET, **chosen)
-        file = f"gemm_{n}_{kind}_{number}.cubin"
-        (folder / file).write_bytes(kernel.cubin)
-        launch = asdict(kernel.launch_config)
-        kernels.append({"n": n, "type": kind, "options": chosen, "file": file, "launch": launch})
-        print(f"{file}: grid {kernel.launch_config.grid}, {chosen}")
-    (folder / "kernels.json").write_text(json.dumps(kernels, indent=1) + "\n")
+        name = f"gemm_{n}_{kind}_{number}"
+        kernels.append(keep(folder, name, kernel, n=n, type=kind, options=chosen))
+    write(folder, kernels)
     return 0
 
 
@@ -62,8 +60,6 @@ def run(folder: Path, repeats: int) -> int:
     """Prints the table; see the module's text."""
     from tcir import runtime
     from tcir.errors import Error
-    from tcir.program.launch import Launch
-    from tcir.runtime.launching import launch_pointers
 
     try:
         gpu = runtime.device()
@@ -75,43 +71,18 @@ def run(folder: Path, repeats: int) -> int:
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
     print(f"{gpu}, driver {gpu.driver}, PyTorch {torch.__version__}")
-    bench, wrong = Bench(repeats), 0
-    kernels = as_tuples(json.loads((folder / "kernels.json").read_text()))
-    print(f"{'':44} {'rest':>7} {'of it':>6} {'held':>7} {'of it':>6} clock and power, held")
+    bench, wrong, kernels = Bench(repeats), 0, read(folder)
+    print(f"{'':49} {HEAD}")
     for n, kind in dict.fromkeys((k["n"], k["type"]) for k in kernels):
         dtype = getattr(torch, TYPES[kind])
         a, b = (torch.randn(n, n, device="cuda").to(dtype) for _ in range(2))
         out = torch.empty(n, n, device="cuda", dtype=dtype)
-        expected = a.float() @ b.float()
-        against = None
-
-        def measure(name: str, launch: Callable[[], Any]) -> Any:
-            nonlocal wrong
-            out.fill_(float("nan"))  # noqa: B023
-            rate = bench.rate(name, launch, 2 * n**3)  # noqa: B023
-            first = against or rate  # noqa: B023
-            print(
-                f"{n:6} {kind:5} {name:31} {rate.rest:7.1f} {rate.rest / first.rest:6.3f} "  # noqa: B023
-                f"{rate.lasting:7.1f} {rate.lasting / first.lasting:6.3f} {rate.gpu}",
-                flush=True,
-            )
-            error = float((out.float() - expected).norm() / expected.norm())  # noqa: B023
-            if not error < 4e-3:
-                wrong += 1
-                print(f"WRONG: {name}: error {error:g}")
-            return rate
-
-        against = measure("cuBLAS", partial(torch.mm, a, b, out=out))
+        rows = Rows(bench, f"{n:6} {kind}", 2 * n**3, out, a.float() @ b.float())
+        rows.measure("cuBLAS", partial(torch.mm, a, b, out=out), MOST)
         for kernel in (k for k in kernels if (k["n"], k["type"]) == (n, kind)):
-            cubin = (folder / kernel["file"]).read_bytes()
-            sizes = Launch(**kernel["launch"])
-            pointers = [t.data_ptr() for t in (a, b, out)]
-
-            def ours(sizes: Any = sizes, cubin: bytes = cubin, at: Any = pointers) -> None:
-                stream = torch.cuda.current_stream().cuda_stream
-                launch_pointers(sizes, cubin, at, gpu, stream)
-
-            measure(" ".join(f"{k}={v}" for k, v in kernel["options"].items()) or "gemm", ours)
+            words = " ".join(f"{k}={v}" for k, v in kernel["options"].items()) or "gemm"
+            rows.measure(words, launcher(folder, kernel, (a, b, out), gpu), MOST)
+        wrong += rows.wrong
     return 1 if wrong else 0
 
 

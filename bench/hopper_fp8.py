@@ -16,22 +16,21 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
-from dataclasses import asdict
 from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from matmul_warp import Bench, as_tuples
+from matmul_warp import Bench
+from product_rows import HEAD, Rows, keep, launcher, read, write
 
 TARGET = "sm_90a"
 SIZES = (4096, 8192)
 TYPES = {"e4m3": ("f8E4M3FN", "float8_e4m3fn"), "e5m2": ("f8E5M2", "float8_e5m2")}
 """MLIR's names and PyTorch's."""
 PAIRS = ("e4m3 e4m3",)
-MOST = 4e-3
-"""Error of a right result: rounding to bf16 alone makes 1.7e-3."""
+MOST, MOST_FAST = 4e-3, 2e-2
+"""Error of a right result: rounding to bf16 alone makes 1.7e-3; of sums of 13 bits."""
 PROGRAM = """
 func.func @matmul(%a: tensor<{n}x{n}x{a}>, %b: tensor<{n}x{n}x{b}>) -> tensor<{n}x{n}xbf16> {{
   %f0 = arith.constant 0.0 : f32
@@ -57,13 +56,10 @@ def prepare(folder: Path, options: list[dict[str, Any]], pairs: list[str], sizes
     for (number, chosen), pair, n in product(enumerate(options), pairs, sizes):
         a, b = (TYPES[name][0] for name in pair.split())
         kernel = tcir.compile(PROGRAM.format(n=n, a=a, b=b), "gemm", target=TARGET, **chosen)
-        file = f"fp8_{n}_{pair.replace(' ', '_')}_{number}.cubin"
-        (folder / file).write_bytes(kernel.cubin)
-        launch = asdict(kernel.launch_config)
         words = " ".join(f"{k}={v}" for k, v in chosen.items()) or "gemm"
-        kernels.append({"n": n, "pair": pair, "words": words, "file": file, "launch": launch})
-        print(f"{file}: grid {kernel.launch_config.grid}, {words}")
-    (folder / "kernels.json").write_text(json.dumps(kernels, indent=1) + "\n")
+        name = f"fp8_{n}_{pair.replace(' ', '_')}_{number}"
+        kernels.append(keep(folder, name, kernel, n=n, pair=pair, words=words))
+    write(folder, kernels)
     return 0
 
 
@@ -71,8 +67,6 @@ def run(folder: Path, repeats: int) -> int:
     """Prints the table; see the module's text."""
     from tcir import runtime
     from tcir.errors import Error
-    from tcir.program.launch import Launch
-    from tcir.runtime.launching import launch_pointers
 
     try:
         gpu = runtime.device()
@@ -82,10 +76,8 @@ def run(folder: Path, repeats: int) -> int:
     import torch
 
     print(f"{gpu}, driver {gpu.driver}, PyTorch {torch.__version__}")
-    bench, wrong = Bench(repeats), 0
-    kernels = as_tuples(json.loads((folder / "kernels.json").read_text()))
-    head = f"{'rest':>7} {'of it':>6} {'held':>7} {'of it':>6} {'error':>8}"
-    print(f"{'':42} {head} clock and power, held")
+    bench, wrong, kernels = Bench(repeats), 0, read(folder)
+    print(f"{'':49} {HEAD}")
     for n, pair in dict.fromkeys((k["n"], k["pair"]) for k in kernels):
         a, b = (
             torch.randn(n, n, device="cuda").to(getattr(torch, TYPES[name][1]))
@@ -93,41 +85,16 @@ def run(folder: Path, repeats: int) -> int:
         )
         out = torch.empty(n, n, device="cuda", dtype=torch.bfloat16)
         one = torch.ones((), device="cuda")
-        expected = a.float() @ b.float().T
-        against = None
-
-        def measure(name: str, launch: Callable[[], Any], most: float = MOST) -> Any:
-            nonlocal wrong
-            out.fill_(float("nan"))  # noqa: B023
-            rate = bench.rate(name, launch, 2 * n**3)  # noqa: B023
-            first = against or rate  # noqa: B023
-            error = float((out.float() - expected).norm() / expected.norm())  # noqa: B023
-            print(
-                f"{n:6} {pair:10} {name:24} {rate.rest:7.1f} {rate.rest / first.rest:6.3f} "  # noqa: B023
-                f"{rate.lasting:7.1f} {rate.lasting / first.lasting:6.3f} {error:8.1e} {rate.gpu}",
-                flush=True,
-            )
-            if not error < most:
-                wrong += 1
-                print(f"WRONG: {name}: error {error:g}")
-            return rate
-
+        rows = Rows(bench, f"{n:6} {pair}", 2 * n**3, out, a.float() @ b.float().T)
         theirs = partial(
             torch._scaled_mm, a, b.T, scale_a=one, scale_b=one, out_dtype=out.dtype, out=out
         )
         if "e4m3" in pair:  # PyTorch takes no two of e5m2
-            against = measure("cuBLASLt, exact", partial(theirs, use_fast_accum=False))
-            measure("cuBLASLt, fast", partial(theirs, use_fast_accum=True), 2e-2)
+            rows.measure("cuBLASLt, exact", partial(theirs, use_fast_accum=False), MOST)
+            rows.measure("cuBLASLt, fast", partial(theirs, use_fast_accum=True), MOST_FAST)
         for kernel in (k for k in kernels if (k["n"], k["pair"]) == (n, pair)):
-            cubin = (folder / kernel["file"]).read_bytes()
-            sizes = Launch(**kernel["launch"])
-            pointers = [t.data_ptr() for t in (a, b, out)]
-
-            def ours(sizes: Any = sizes, cubin: bytes = cubin, at: Any = pointers) -> None:
-                stream = torch.cuda.current_stream().cuda_stream
-                launch_pointers(sizes, cubin, at, gpu, stream)
-
-            measure(kernel["words"], ours)
+            rows.measure(kernel["words"], launcher(folder, kernel, (a, b, out), gpu), MOST)
+        wrong += rows.wrong
     return 1 if wrong else 0
 
 

@@ -3,9 +3,10 @@
     python bench/hopper_fused.py --prepare build/fused    # here: cubins; needs MLIR and ptxas
     python bench/hopper_fused.py --run build/fused        # there: needs PyTorch, cuda-python, NVML
 
-Square products of random normal f16 operands: bias + gelu (with erf), residual + relu, both to f16,
-and a scale and e4m3. PyTorch's is `torch.compile` of the same expression; if it has no compiler
-there, the row is eager and says so. Rates as in `hopper.py`. Results are compared with PyTorch's.
+Square products of random normal f16 operands: alone, bias + gelu (with erf), residual + relu, all
+to f16, and a scale and e4m3. PyTorch's is `torch.compile` of the same expression; if it has no
+compiler there, the row is eager and says so. Rates as in `hopper.py`. Results are compared with
+PyTorch's.
 
 Exit status: 0, 1 a wrong result, 2 no GPU.
 """
@@ -13,18 +14,20 @@ Exit status: 0, 1 a wrong result, 2 no GPU.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from matmul_warp import Bench, as_tuples
+from matmul_warp import Bench
+from product_rows import HEAD, Rows, keep, launcher, read, write
 
 TARGET = "sm_90a"
 SIZES = (4096, 8192)
 SCALE = 1 / 64
+MOST = {1: 4e-2, 2: 2e-3}
+"""Error of a right result, by the bytes of an element."""
 PROGRAM = """
 #all = affine_map<(m, n) -> (m, n)>
 #column = affine_map<(m, n) -> (n)>
@@ -61,11 +64,13 @@ RELU = """
     %x = arith.addf %s, %w : f32
     %g = arith.maximumf %x, %f0 : f32
     %t = arith.truncf %g : f32 to f16"""
+NONE = """
+    %t = arith.truncf %s : f32 to f16"""
 QUANTISE = f"""
     %k = arith.constant {SCALE} : f32
     %g = arith.mulf %s, %k : f32
     %t = arith.truncf %g : f32 to f8E4M3FN"""
-EPILOGUES = {"bias + gelu": "f16", "residual + relu": "f16", "fp8": "f8E4M3FN"}
+EPILOGUES = {"none": "f16", "bias + gelu": "f16", "residual + relu": "f16", "fp8": "f8E4M3FN"}
 
 
 def program(name: str, n: int) -> str:
@@ -75,7 +80,7 @@ def program(name: str, n: int) -> str:
     return PROGRAM.format(
         n=n,
         out=EPILOGUES[name],
-        body={"bias + gelu": GELU, "residual + relu": RELU, "fp8": QUANTISE}[name],
+        body={"none": NONE, "bias + gelu": GELU, "residual + relu": RELU, "fp8": QUANTISE}[name],
         more=f", %other: {other}" if other else "",
         names=", %other" if other else "",
         types=f", {other}" if other else "",
@@ -93,12 +98,8 @@ def prepare(folder: Path) -> int:
     for number, name in enumerate(EPILOGUES):
         for n in SIZES:
             kernel = tcir.compile(program(name, n), "gemm", target=TARGET)
-            file = f"fused_{n}_{number}.cubin"
-            (folder / file).write_bytes(kernel.cubin)
-            launch = asdict(kernel.launch_config)
-            kernels.append({"n": n, "name": name, "file": file, "launch": launch})
-            print(f"{file}: {name}, grid {kernel.launch_config.grid}")
-    (folder / "kernels.json").write_text(json.dumps(kernels, indent=1) + "\n")
+            kernels.append(keep(folder, f"fused_{n}_{number}", kernel, n=n, name=name))
+    write(folder, kernels)
     return 0
 
 
@@ -106,8 +107,6 @@ def run(folder: Path, repeats: int) -> int:
     """Prints the table; see the module's text."""
     from tcir import runtime
     from tcir.errors import Error
-    from tcir.program.launch import Launch
-    from tcir.runtime.launching import launch_pointers
 
     try:
         gpu = runtime.device()
@@ -129,9 +128,12 @@ def run(folder: Path, repeats: int) -> int:
     def quantise(a: Any, b: Any, other: Any) -> Any:
         return ((a @ b).float() * SCALE).to(torch.float8_e4m3fn)
 
-    theirs = {"bias + gelu": gelu, "residual + relu": relu, "fp8": quantise}
-    print(f"{'':40} {'rest':>7} {'of it':>6} {'held':>7} {'of it':>6} clock and power, held")
-    for kernel in as_tuples(json.loads((folder / "kernels.json").read_text())):
+    def none(a: Any, b: Any, other: Any) -> Any:
+        return a @ b
+
+    theirs = {"none": none, "bias + gelu": gelu, "residual + relu": relu, "fp8": quantise}
+    print(f"{'':49} {HEAD}")
+    for kernel in read(folder):
         n, name = kernel["n"], kernel["name"]
         a, b = (torch.randn(n, n, device="cuda").half() for _ in range(2))
         other = torch.randn(n, device="cuda")
@@ -139,32 +141,18 @@ def run(folder: Path, repeats: int) -> int:
             other = torch.randn(n, n, device="cuda").half()
         kind = torch.float8_e4m3fn if name == "fp8" else torch.float16
         out = torch.empty(n, n, device="cuda", dtype=kind)
-        eager, how = theirs[name], "compiled"
+        eager, how, most = theirs[name], "compiled", MOST[kind.itemsize]
         compiled: Callable[..., Any] = torch.compile(eager)
         try:
             compiled(a, b, other)
         except Exception as error:  # whatever PyTorch's compiler lacks there
             compiled, how = eager, f"eager ({type(error).__name__})"
-        first = bench.rate("", lambda: compiled(a, b, other), 2 * n**3)  # noqa: B023
-        cubin = (folder / kernel["file"]).read_bytes()
-        sizes = Launch(**kernel["launch"])
-        pointers = [t.data_ptr() for t in ((a, b, out) if name == "fp8" else (a, b, other, out))]
-
-        def ours(sizes: Any = sizes, cubin: bytes = cubin, at: Any = pointers) -> None:
-            launch_pointers(sizes, cubin, at, gpu, torch.cuda.current_stream().cuda_stream)
-
-        rate = bench.rate("", ours, 2 * n**3)
-        for row, each in ((f"PyTorch, {how}", first), ("gemm", rate)):
-            print(
-                f"{n:6} {name:16} {row:16} {each.rest:7.1f} {each.rest / first.rest:6.3f} "
-                f"{each.lasting:7.1f} {each.lasting / first.lasting:6.3f} {each.gpu}",
-                flush=True,
-            )
-        want = eager(a.float(), b.float(), other.float()).float()
-        error = float((out.float() - want).norm() / want.norm())
-        if not error < (4e-2 if name == "fp8" else 2e-3):
-            wrong += 1
-            print(f"WRONG: {name}: error {error:g}")
+        expected = eager(a.float(), b.float(), other.float()).float()
+        rows = Rows(bench, f"{n:6} {name}", 2 * n**3, out, expected)
+        rows.measure(f"PyTorch, {how}", partial(compiled, a, b, other), most)
+        tensors = (a, b, out) if name in ("none", "fp8") else (a, b, other, out)
+        rows.measure("gemm", launcher(folder, kernel, tensors, gpu), most)
+        wrong += rows.wrong
     return 1 if wrong else 0
 
 
