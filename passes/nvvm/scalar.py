@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tcir._mlir import arith, ir, llvm, nvvm, scf
 from tcir.dialect import tc
 from tcir.errors import PassError
@@ -191,27 +193,36 @@ def convert_for(converter: Converter, op: scf.ForOp) -> None:
 
 @lower("scf.while")
 def convert_while(converter: Converter, op: scf.WhileOp) -> None:
-    """The loop, with both regions converted."""
-    inits = [converter.ssa(operand) for operand in op.operation.operands]
-    types = [converted_type(result.type) for result in op.operation.results]
-    new = scf.WhileOp(types, inits)
+    """The loop, with both regions converted. Fragments are of types that it starts with."""
+    starts = list(op.operation.operands)
+    parts = [converter.parts(start) for start in starts]
+    registers = {start.type: [part.type for part in each] for start, each in zip(starts, parts)}
+
+    def kinds(values: Iterable[ir.Value]) -> list[ir.Type]:
+        found = (registers.get(v.type) or [converted_type(v.type)] for v in values)
+        return [kind for each in found for kind in each]
+
+    inits = [part for each in parts for part in each]
+    new = scf.WhileOp(kinds(op.operation.results), inits)
     for old_region, region in zip(op.operation.regions, new.operation.regions, strict=True):
         old_block = old_region.blocks[0]
-        kinds = [converted_type(argument.type) for argument in old_block.arguments]
-        block = region.blocks.append(*kinds)
-        for old_argument, argument in zip(old_block.arguments, block.arguments, strict=True):
-            converter.values[old_argument] = argument
+        block = region.blocks.append(*kinds(old_block.arguments))
+        carried = list(block.arguments)
+        for old_argument in old_block.arguments:
+            converter.bind(old_argument, carried)
         with ir.InsertionPoint(block):
             converter.convert(old_block)
-    for old_result, result in zip(op.operation.results, new.operation.results, strict=True):
-        converter.values[old_result] = result
+    results = list(new.operation.results)
+    for old_result in op.operation.results:
+        converter.bind(old_result, results)
 
 
 @lower("scf.condition")
 def convert_condition(converter: Converter, op: ir.OpView) -> None:
     """The terminator, with its operands converted."""
-    condition, *passed = [converter.ssa(operand) for operand in op.operation.operands]
-    scf.ConditionOp(condition, passed)
+    condition, *passed = op.operation.operands
+    parts = [part for operand in passed for part in converter.parts(operand)]
+    scf.ConditionOp(converter.ssa(condition), parts)
 
 
 @lower("scf.if")

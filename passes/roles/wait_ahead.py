@@ -32,19 +32,21 @@ class WaitAhead(Pass):
     After::
 
         "tc.mbarrier_wait"(full of 1)
-        %d = scf.for %k = 1 to 64 iter_args(%c = …, %slot = …) {
+        %d, … = scf.while (%c = …, %slot = …, %k = 1) {
           "tc.wgmma_product"; "tc.wgmma_wait"; "tc.add_fragment"
           "tc.wgmma_product"
-          %next = min(%k + 1, 63)
-          "tc.mbarrier_wait"(full of %next)
+          %next = %k + 1
+          %more = %next < 64
+          %following = scf.if %more { "tc.mbarrier_wait"(full of %next); yield its slot } else { … }
           "tc.wgmma_wait"; "tc.mbarrier_arrive"; "tc.add_fragment"
-        }
+          scf.condition(%more) …, %following, %next
+        } do { scf.yield … }
 
     A warpgroup that adds has to be back with its next product before the other's is done; to find
-    the slot and its phase and to ask the barrier takes longer than to add. The last step asks for
-    its own tiles again, which are there until it arrives. A step's slot is freed only then, so the
-    ring has two slots at least; else a kernel is left as it is. Preserves every value, and the
-    order of all other ops.
+    the slot and its phase and to ask the barrier takes longer than to add. On a branch of its own,
+    under the second product, this is between no two instructions of a product; the loop asks what
+    the branch asked. A step's slot is freed only behind it, so the ring has two slots at least;
+    else a kernel is left as it is. Preserves every value, and the order of all other ops.
     """
 
     name: ClassVar[str] = "wait-ahead"
@@ -58,7 +60,7 @@ class WaitAhead(Pass):
 
 def _adds(loop: scf.ForOp) -> bool:
     """Whether each step multiplies, and waits for one slot of a ring of several."""
-    ends = [constant_of(value) for value in (loop.lowerBound, loop.upperBound)]
+    first, end, step = (constant_of(v) for v in (loop.lowerBound, loop.upperBound, loop.step))
     waits = [op for op in loop.body if isinstance(op, tc.MbarrierWaitOp)]
     slots = [op for op in loop.body if isinstance(op, tc.SlotOp)]
     return (
@@ -66,8 +68,10 @@ def _adds(loop: scf.ForOp) -> bool:
         and not any(isinstance(op, scf.ForOp) for op in loop.body)
         and len(waits) == 1
         and all(op.ring.type.count > 1 for op in slots)
-        and None not in ends
-        and ends[0] != ends[1]
+        and first is not None
+        and end is not None
+        and first < end
+        and step == 1
     )
 
 
@@ -77,7 +81,6 @@ def _wait_ahead(loop: scf.ForOp) -> None:
     last = [op for op in ops if isinstance(op, tc.WgmmaWaitOp)][-1]
     needed = _made_by(wait, ops)
     known = [op for op in needed if _is_index(op) and _is_used_beside(op, [*needed, wait])]
-    count = constant_of(loop.upperBound) or 0
 
     def ahead(step: ir.Value) -> list[ir.Value]:
         """The wait for a step's tiles; what is known of the step then."""
@@ -87,22 +90,34 @@ def _wait_ahead(loop: scf.ForOp) -> None:
         return [mapping[op.operation.results[0]] for op in known]
 
     with ir.InsertionPoint(loop), loop.location:
-        start = [*loop.initArgs, *ahead(loop.lowerBound)]
-        new = scf.ForOp(loop.lowerBound, loop.upperBound, loop.step, start)
+        found = ahead(loop.lowerBound)
+        start = [*loop.initArgs, *found, loop.lowerBound]
+        kinds, places = [value.type for value in start], [loop.location] * len(start)
+        new = scf.WhileOp(kinds, start)
+        body = new.before.blocks.append(*kinds, arg_locs=places)
+        again = new.after.blocks.append(*kinds, arg_locs=places)
+    with ir.InsertionPoint(again), loop.location:
+        scf.YieldOp(list(again.arguments))
+    *carried, step = body.arguments
+    known_now = carried[len(loop.initArgs) :]
+    mapping: Mapping = {loop.induction_variable: step}
     given = [*loop.inner_iter_args, *(op.operation.results[0] for op in known)]
-    mapping: Mapping = {loop.induction_variable: new.induction_variable}
-    mapping.update(zip(given, new.inner_iter_args, strict=True))
-    with ir.InsertionPoint(new.body), loop.location:
-        found: list[ir.Value] = []
+    mapping.update(zip(given, carried, strict=True))
+    with ir.InsertionPoint(body), loop.location:
         for op in ops:
             if op == last:
-                following = index.value(index.add(new.induction_variable, 1))
-                found = ahead(arith.minui(following, index.value(count - 1)))
+                following = index.value(index.add(step, 1))
+                more = arith.cmpi(arith.CmpIPredicate.ult, following, loop.upperBound)
+                branch = scf.IfOp(more, [value.type for value in found], has_else=True)
+                with ir.InsertionPoint(branch.then_block):
+                    scf.YieldOp(ahead(following))
+                with ir.InsertionPoint(branch.else_block):
+                    scf.YieldOp(known_now)
             if op != wait and op not in known:
                 clone(op, mapping)
-        scf.YieldOp([mapping.get(value, value) for value in end.operands] + found)
-    results = list(new.results)
-    for old, result in zip(loop.results, results):
+        sums = [mapping.get(value, value) for value in end.operands]
+        scf.ConditionOp(more, [*sums, *branch.results, following])
+    for old, result in zip(loop.results, new.results):
         old.replace_all_uses_with(result)
     loop.operation.erase()
 

@@ -9,6 +9,7 @@ from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
 from tcir.passes.roles.assign_roles import AssignRoles
 from tcir.passes.roles.cluster_launch_control import ClusterLaunchControl
 from tcir.passes.roles.defer_stores import DeferStores
+from tcir.passes.roles.expect_waits import ExpectWaits
 from tcir.passes.roles.multi_buffer import MultiBuffer
 from tcir.passes.roles.overlap_products import OverlapProducts
 from tcir.passes.roles.place_barriers import PlaceBarriers
@@ -50,4 +51,5 @@ def tile_to_llvm(
         ConvertTcToNvvm(),
         PlanWorkspaces(),
         *LOWER_TO_LLVM,
+        ExpectWaits(),
     ]

@@ -10,21 +10,26 @@
 // CHECK: [[PART:%.*]] = "tc.wgmma_wait"
 // CHECK: [[SUM:%.*]] = "tc.add_fragment"([[ZERO]], [[PART]])
 
-// The second step's tiles are waited for in front of the loop, later ones in the step before.
+// The second step's tiles are waited for in front of the loop, later ones in the step before, which the last one is not.
 // CHECK: [[SLOT:%.*]] = arith.remui
 // CHECK: "tc.mbarrier_wait"
-// CHECK: scf.for [[K:%.*]] = %c1 to %c4 step %c1 iter_args([[C:%.*]] = [[SUM]], [[AT:%.*]] = [[SLOT]])
+// CHECK: scf.while ([[C:%.*]] = [[SUM]], [[AT:%.*]] = [[SLOT]], [[K:%.*]] = %c1)
 // CHECK: "tc.slot"({{%.*}}, [[AT]])
 // CHECK-NOT: tc.mbarrier_wait
 // CHECK: [[PARTIAL:%.*]] = "tc.wgmma_product"
-// CHECK: [[ONE:%.*]] = arith.addi [[K]], %c1
-// CHECK: [[NEXT:%.*]] = arith.minui [[ONE]], %c3
+// CHECK: [[NEXT:%.*]] = arith.addi [[K]], %c1
+// CHECK: [[MORE:%.*]] = arith.cmpi ult, [[NEXT]], %c4
+// CHECK: [[THEN:%.*]] = scf.if [[MORE]]
 // CHECK: arith.addi {{%.*}}, [[NEXT]]
+// CHECK: [[FOUND:%.*]] = arith.remui
 // CHECK: "tc.mbarrier_wait"
+// CHECK: scf.yield [[FOUND]]
+// CHECK: else
+// CHECK: scf.yield [[AT]]
 // CHECK: "tc.wgmma_wait"([[PARTIAL]])
 // CHECK: "tc.mbarrier_arrive"
-// CHECK: "tc.add_fragment"([[C]],
-// CHECK: scf.yield
+// CHECK: [[TOTAL:%.*]] = "tc.add_fragment"([[C]],
+// CHECK: scf.condition([[MORE]]) [[TOTAL]], [[THEN]], [[NEXT]]
 func.func @product(%a: tensor<128x512xf8E4M3FN>, %b: tensor<128x512xf8E4M3FN>) -> tensor<128x128xf16> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<128x128xf32>
