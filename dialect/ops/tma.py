@@ -55,6 +55,10 @@ PADDED_STRIDE = 32
 """Divisor of a padded type's strides, bytes (driver API)."""
 
 
+EVICT, EVICTIONS = "evict", ("first", "last")
+"""Attribute of a map, and its values."""
+
+
 class MakeTensorMapOp(Op, name="make_tensor_map"):
     """TMA descriptor of a kernel argument, innermost dimension first like the driver's call.
 
@@ -70,6 +74,9 @@ class MakeTensorMapOp(Op, name="make_tensor_map"):
     A tensor of bytes has the attribute ``dtype``: ``"u8"``; or, for packed elements of 4 or 6 bits,
     ``"u4_align16b"`` or ``"u6_align16b"``, whose ``dims`` and ``box`` count elements, 16 of which
     take 16 bytes in shared memory.
+
+    ``evict``, if it is there, is what loads ask of the L2 cache for what they read
+    (``.L2::cache_hint``): ``"last"`` keeps it before others, ``"first"`` gives it up before them.
     """
 
     example = """
@@ -367,6 +374,16 @@ def _(op: MakeTensorMapOp) -> Broken:
 def _(op: MakeTensorMapOp) -> Broken:
     wide = string(op, "mode") in TMA_HALO
     return one_of(op, "swizzle", TMA_WIDE_SWIZZLES if wide else SWIZZLE_SPANS)
+
+
+@verify(
+    MakeTensorMapOp,
+    EVICT,
+    "PTX ISA 9.7.9.18, createpolicy",
+    "evict must be one of {legal}, got {got}; leave it out for the priority of others",
+)
+def _(op: MakeTensorMapOp) -> Broken:
+    return one_of(op, EVICT, EVICTIONS) if EVICT in op.attributes else None
 
 
 @verify(

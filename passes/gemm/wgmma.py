@@ -7,6 +7,7 @@ from math import prod
 
 from tcir._mlir import ir
 from tcir.dialect import tc
+from tcir.dialect.ops.tma import EVICT
 from tcir.passes.build import index
 from tcir.passes.build.cluster import ALONE, Cluster
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
@@ -24,11 +25,15 @@ from tcir.passes.build.fragments.warpgroup import (
     warpgroup_kernel,
 )
 from tcir.passes.build.limits import ceil_div, round_up
-from tcir.passes.build.output_tiles import OutputTiles
+from tcir.passes.build.output_tiles import GROUP, OutputTiles
 from tcir.passes.build.tile_kernel import Source
 from tcir.passes.gemm.dense import DenseProduct, check_dense, columns_step, k_of
 from tcir.passes.gemm.place import Place
 from tcir.target import TARGETS
+
+PROMOTED_GROUP = 2 * GROUP
+"""Rows of tiles in a group of fp8: of A they take as many bytes as those of 16-bit elements, and L2
+is asked to keep them, and to give B up, which the CTAs of a group read at about the same time."""
 
 
 @dataclass(frozen=True)
@@ -55,16 +60,19 @@ class WarpgroupSchedule:
         sms = TARGETS[target].sms
         n_tile = self.n_tile or self._width(op, sms)
         check_width(op, n_tile, op.a.type.element_type, SMALLEST_MATMUL)
+        promoted = is_promoted(op.a.type.element_type)
         tiles = OutputTiles(
             ceil_div(m, M_TILE), ceil_div(n, n_tile), batch[0] if batch else None,
-            cluster=self.cluster,
+            cluster=self.cluster, group=PROMOTED_GROUP if promoted else GROUP,
         )  # fmt: skip
         if self.persistent or tiles.count > sms:
             most = self.ctas or sms // self.cluster.ctas * self.cluster.ctas
             tiles = replace(tiles, ctas=min(tiles.count, most))
-        promoted = is_promoted(op.a.type.element_type)
         with warpgroup_kernel(source, tiles, target, promoted=promoted) as arguments:
             product = DenseProduct.create(op, arguments, n_tile, cluster=self.cluster)
+            if promoted and tiles.ctas is not None:
+                product.a.map.owner.attributes[EVICT] = ir.StringAttr.get("last")
+                product.b.map.owner.attributes[EVICT] = ir.StringAttr.get("first")
             cluster = M_TILE * self.cluster.m, n_tile * self.cluster.n
             past = ir.StringAttr.get(tails(m % cluster[0] != 0, n % cluster[1] != 0))
             with tiles.each() as (x, y, z):

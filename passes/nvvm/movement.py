@@ -6,7 +6,7 @@ from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import defining, integer, string
 from tcir.dialect.cta_pair import PAIR, cta_group_of
-from tcir.dialect.ops.tma import gathers, halo_of
+from tcir.dialect.ops.tma import EVICT, gathers, halo_of
 from tcir.errors import PassError
 
 from .converter import (
@@ -74,7 +74,20 @@ def convert_tma_load(converter: Converter, op: tc.TmaLoadOp) -> None:
         mode=mode,
         cta_group=cta_group,
         cta_mask=mask,
+        policy=_policy(converter, defining(op.map, tc.MakeTensorMapOp)),
     )
+
+
+def _policy(converter: Converter, tensor_map: tc.MakeTensorMapOp) -> ir.Value | None:
+    """What the loads of a map ask of the L2 cache, made once at the kernel's entry."""
+    if EVICT not in tensor_map.attributes:
+        return None
+    name = f"createpolicy.fractional.L2::evict_{string(tensor_map, EVICT)}.b64"
+    if name not in converter.at_entry:
+        with ir.InsertionPoint.after(converter.lane.owner):
+            made = llvm.inline_asm(ir.IntegerType.get_signless(64), [], f"{name} $0, 1.0;", "=l")
+        converter.at_entry[name] = made.results[0]
+    return converter.at_entry[name]
 
 
 def leaders(converter: Converter, pointer: ir.Value) -> ir.Value:

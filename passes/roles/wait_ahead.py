@@ -91,22 +91,23 @@ def _wait_ahead(loop: scf.ForOp) -> None:
 
     with ir.InsertionPoint(loop), loop.location:
         found = ahead(loop.lowerBound)
-        start = [*loop.initArgs, *found, loop.lowerBound]
+        second = index.value(index.add(loop.lowerBound, 1))
+        start = [*loop.initArgs, *found, second]
         kinds, places = [value.type for value in start], [loop.location] * len(start)
         new = scf.WhileOp(kinds, start)
         body = new.before.blocks.append(*kinds, arg_locs=places)
         again = new.after.blocks.append(*kinds, arg_locs=places)
     with ir.InsertionPoint(again), loop.location:
         scf.YieldOp(list(again.arguments))
-    *carried, step = body.arguments
+    *carried, following = body.arguments
     known_now = carried[len(loop.initArgs) :]
-    mapping: Mapping = {loop.induction_variable: step}
+    with ir.InsertionPoint(body), loop.location:
+        mapping: Mapping = {loop.induction_variable: index.value(index.sub(following, 1))}
     given = [*loop.inner_iter_args, *(op.operation.results[0] for op in known)]
     mapping.update(zip(given, carried, strict=True))
     with ir.InsertionPoint(body), loop.location:
         for op in ops:
             if op == last:
-                following = index.value(index.add(step, 1))
                 more = arith.cmpi(arith.CmpIPredicate.ult, following, loop.upperBound)
                 branch = scf.IfOp(more, [value.type for value in found], has_else=True)
                 with ir.InsertionPoint(branch.then_block):
@@ -116,7 +117,8 @@ def _wait_ahead(loop: scf.ForOp) -> None:
             if op != wait and op not in known:
                 clone(op, mapping)
         sums = [mapping.get(value, value) for value in end.operands]
-        scf.ConditionOp(more, [*sums, *branch.results, following])
+        after = index.value(index.add(following, 1))
+        scf.ConditionOp(more, [*sums, *branch.results, after])
     for old, result in zip(loop.results, new.results):
         old.replace_all_uses_with(result)
     loop.operation.erase()

@@ -228,6 +228,29 @@ func.func @f(%x: memref<1x56x56x64xf16>) {
 
 // -----
 
+// legal: tc.make_tensor_map/evict
+func.func @f(%x: memref<1x56x56x64xf16>) {
+  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>,
+      strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>, evict = "last",
+      element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"}
+      : (memref<1x56x56x64xf16>) -> !tc.tensor_map
+  return
+}
+
+// -----
+
+// illegal: tc.make_tensor_map/evict
+func.func @f(%x: memref<1x56x56x64xf16>) {
+  // expected-error @+1 {{tc.make_tensor_map: evict must be one of "first", "last", got "normal"; leave it out for the priority of others}}
+  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>,
+      strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>, evict = "normal",
+      element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"}
+      : (memref<1x56x56x64xf16>) -> !tc.tensor_map
+  return
+}
+
+// -----
+
 // legal: tc.make_tensor_map/inner-box
 func.func @f(%x: memref<1x56x56x64xf16>) {
   %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>,

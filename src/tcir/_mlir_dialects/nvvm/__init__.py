@@ -108,19 +108,22 @@ def cp_async_bulk_tensor_shared_cluster_global(
     mode: str,
     cta_group: int = 1,
     cta_mask: ir.Value | None = None,
+    policy: ir.Value | None = None,
 ) -> None:
     """A TMA load to this CTA (a `target` in address space 3) or to CTAs of the cluster (in 7).
 
     offsets: of the im2col modes; cta_group: of a pair, where the mbarrier may be the other CTA's;
-    cta_mask: the CTAs that get the box and count its bytes
+    cta_mask: the CTAs that get the box and count its bytes; policy: of the L2 cache
     """
-    masks = [] if cta_mask is None else [cta_mask]
+    masks, policies = ([] if each is None else [each] for each in (cta_mask, policy))
     effect(
         "nvvm.cp.async.bulk.tensor.shared.cluster.global",
-        target, tensor_map, *coordinates, mbarrier, *offsets, *masks,
+        target, tensor_map, *coordinates, mbarrier, *offsets, *masks, *policies,
         mode=attribute("nvvm.tma_load_mode", mode),
         isCTAOnly=ir.BoolAttr.get(str(target.type) == "!llvm.ptr<3>"),
-        operandSegmentSizes=integers(1, 1, len(coordinates), 1, len(offsets), len(masks), 0, 0),
+        operandSegmentSizes=integers(
+            1, 1, len(coordinates), 1, len(offsets), len(masks), len(policies), 0
+        ),
         **tcgen05.group_of(cta_group),
     )  # fmt: skip
 

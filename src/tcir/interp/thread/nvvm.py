@@ -215,21 +215,22 @@ def _tma_load(speller: Speller, op: ir.Operation) -> None:
     space, number = ("shared::cta", 3) if own else ("shared::cluster", 7)
     modes = {f"#nvvm.tma_load_mode<{name}>": ptx for name, ptx in _TMA_MODES.items()}
     name = modes[expect(op, "mode", *modes)]
-    target, tensor_map, coords, bar, offsets, masks, *rest = segments(op)
+    target, tensor_map, coords, bar, offsets, masks, policies, *rest = segments(op)
     if any(rest):
-        raise IncompleteError("no rule for a cache policy or a predicate")
+        raise IncompleteError("no rule for a predicate")
     place = ", ".join(speller.read_one(coordinate) for coordinate in coords)
     rank = 2 if name == "tile::gather4" else len(coords)
     group = f".{cta_group(op)}" if "group" in op.attributes else ""
-    multicast = ".multicast::cluster" if masks else ""
+    marks = f"{'.multicast::cluster' if masks else ''}{group}"
+    marks += ".L2::cache_hint" if policies else ""
     text = (
         f"cp.async.bulk.tensor.{rank}d.{space}.global.{name}"
-        f".mbarrier::complete_tx::bytes{multicast}{group} {address(speller, target[0], number)}, "
+        f".mbarrier::complete_tx::bytes{marks} {address(speller, target[0], number)}, "
         f"[{speller.read_one(tensor_map[0])}, {{{place}}}], {address(speller, bar[0], 3)}"
     )
     if offsets:
         text += f", {{{', '.join(speller.read_one(offset) for offset in offsets)}}}"
-    speller.emit(", ".join([text, *(speller.read_one(mask) for mask in masks)]))
+    speller.emit(", ".join([text, *map(speller.read_one, [*masks, *policies])]))
 
 
 def segments(op: ir.Operation) -> list[list[Any]]:
