@@ -14,9 +14,9 @@ FILE = "kernels.json"
 HEAD = f"{'rest':>7} {'of it':>6} {'held':>7} {'of it':>6} {'error':>8} clock and power, held"
 
 
-def keep(folder: Path, name: str, kernel: Any, **words: Any) -> dict[str, Any]:
+def keep(folder: Path, stem: str, kernel: Any, /, **words: Any) -> dict[str, Any]:
     """Writes the kernel's cubin; its entry in `FILE`: `words`, the cubin's file, the launch."""
-    file = f"{name}.cubin"
+    file = f"{stem}.cubin"
     (folder / file).write_bytes(kernel.cubin)
     print(f"{file}: grid {kernel.launch_config.grid}, {words}")
     return {**words, "file": file, "launch": asdict(kernel.launch_config)}

@@ -23,7 +23,7 @@ from tcir.passes.build import index
 from tcir.passes.build.clone import Mapping, clone
 from tcir.passes.build.emit import i64s
 from tcir.passes.build.kernel_ops import CTAS_PER_SM, body, find_kernels
-from tcir.passes.roles.deferred import Part, Result, fetched_registers, registers
+from tcir.passes.roles.deferred import Part, Result, fetched_registers, is_by_element, registers
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
@@ -53,7 +53,7 @@ class DeferStores(Pass):
           … "tc.wgmma"
           scf.if %t != 0 { "tc.store_fragment"(%held#0, %out, …) }
           "tc.wgmma_wait"; …
-          // for each of as many behind them, if an epilogue reads a tensor:
+          // for each of as many behind them, if an epilogue reads a tensor, here one by element:
           … "tc.wgmma"
           %r0 = "tc.fetch_fragment"(%residual, …)
           "tc.wgmma_wait"; …
@@ -68,8 +68,10 @@ class DeferStores(Pass):
     What the accumulators held is rounded and waits in a half or a quarter of the registers; the
     exchange among threads and the stores run while the tensor core has the next tile's groups. What
     an epilogue reads beside the sums is loaded into the registers that the stores leave, so that
-    nothing is waited for when a tile is done. Partial sums (``tc.wgmma_product``) take registers in
-    all steps but the first, which adds to zeros: there both products are issued, and all is stored.
+    nothing is waited for when a tile is done: a residual behind the stores, since it is as much as
+    the results; what differs only by row or by column, which L2 has, in the last steps. Partial
+    sums (``tc.wgmma_product``) take registers in all steps but the first, which adds to zeros:
+    there both products are issued, and all is stored.
 
     A kernel is left as it is if a CTA has one tile, if results have other types or rows of no whole
     units, or if K has too few steps. Preserves every value; each element is stored once.
@@ -121,13 +123,18 @@ class _Tiles:
         made = cls(loop, steps[0], results, ROOM[string(kernel, WARP_MAP)])
         if string(kernel, WARP_MAP) == WGMMA_THREE and made.sums * 3 // 2 > made.room:
             return None
-        ends = [constant_of(v) for v in (made.steps.lowerBound, made.steps.upperBound)]
-        return made if ends[0] == 0 and ends[1] and ends[1] > len(made.groups) else None
+        first = constant_of(made.steps.lowerBound)
+        return made if first == 0 and made.end > len(made.groups) else None
 
     @property
     def products(self) -> list[tc.WgmmaOp | tc.WgmmaProductOp]:
         """Those of a step."""
         return [op for op in self.steps.body if isinstance(op, tc.WgmmaOp | tc.WgmmaProductOp)]
+
+    @property
+    def end(self) -> int:
+        """The number of steps."""
+        return constant_of(self.steps.upperBound) or 0
 
     @property
     def partial_sum(self) -> int:
@@ -153,14 +160,15 @@ class _Tiles:
     @cached_property
     def fetched(self) -> list[tc.ElementOp]:
         """What of the reads of epilogues has registers, and steps behind those that store."""
-        steps = constant_of(self.steps.upperBound) or 0
-        if self.partial_sum or steps <= 2 * len(self.groups):
-            return []
-        found, room = [], self.room - self.sums
+        found: list[tc.ElementOp] = []
+        if self.partial_sum:
+            return found
+        room, steps = self.room - self.sums, self.end - len(self.groups)
         for result in self.results:
             for read in result.reads:
                 count = fetched_registers(result, read)
-                if count <= room:
+                rounds = len({is_by_element(each) for each in [*found, read]})
+                if count <= room and rounds * len(self.parts) < steps:
                     room -= count
                     found.append(read)
         return found
@@ -244,27 +252,35 @@ class _Tiles:
                         each.store()
                 scf.YieldOp([])
 
-        def fetch(part: Part) -> None:
-            for read in self.fetched:
+        def fetch(part: Part, reads: list[tc.ElementOp]) -> None:
+            for read in reads:
                 if read in part.result.reads:
                     fetched[part][read.value] = part.fetch(read, mapping)
 
+        def fetch_all(reads: list[tc.ElementOp], first: int) -> int:
+            """In a step for each part, if there are any; returns the step behind."""
+            parts = self.parts if reads else []
+            for number, part in enumerate(parts, first):
+                step(number, partial(fetch, part, reads))
+            return first + len(parts)
+
         for number, group in enumerate(self.groups):
             step(number, partial(store, group))
-        done = len(self.groups)
-        if self.fetched:
-            for number, part in enumerate(self.parts, start=done):
-                step(number, partial(fetch, part))
-            done += len(self.parts)
+        many = [read for read in self.fetched if is_by_element(read)]
+        few = [read for read in self.fetched if not is_by_element(read)]
+        done = fetch_all(many, len(self.groups))
+        end = self.end - (len(self.parts) if few else 0)
         with steps.location:
-            rest = scf.ForOp(index.value(done), steps.upperBound, index.value(1), carried)
+            rest = scf.ForOp(index.value(done), index.value(end), index.value(1), carried)
         inner = self._at(mapping, rest.induction_variable, list(rest.inner_iter_args))
         with ir.InsertionPoint(rest.body):
             for op in ops:
                 clone(op, inner)
             with steps.location:
                 scf.YieldOp([inner.get(value, value) for value in last.operands])
-        mapping.update(zip(steps.results, rest.results, strict=True))
+        carried[:] = list(rest.results)
+        fetch_all(few, end)
+        mapping.update(zip(steps.results, carried, strict=True))
         return fetched
 
     def _at(self, mapping: Mapping, step: ir.Value, carried: list[ir.Value]) -> Mapping:

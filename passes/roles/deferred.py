@@ -149,6 +149,12 @@ def registers(kind: tc.FragmentType) -> int:
     return int(WGMMA_M * kind.shape[1] * kind.element.width // (WORD * WARPGROUP))
 
 
+def is_by_element(read: tc.ElementOp) -> bool:
+    """Whether what an epilogue reads differs by row and by column."""
+    *_, row, column = range(read.out_rank)
+    return row in read.dims and column in read.dims
+
+
 def fetched_registers(result: Result, read: tc.ElementOp) -> int:
     """Of a thread for what an epilogue reads: of a row of columns two of each atom, of a column of
     rows two."""

@@ -14,6 +14,7 @@ import tcir
 from tcir._mlir import arith, ir
 from tcir.passes.build.functions import ERFC
 from tcir.passmanager.pipeline import Pass
+from tcir.validation.functions import OWN
 
 from .epilogue_text import TRUNCATE, Fused, gelu_of_sums
 from .product_text import program
@@ -36,7 +37,7 @@ BESIDE = Fused(
     {"r": ("f16", "mn"), "bias": ("f32", "n"), "scale": ("f32", "m")},
     m=72,
     n=56,
-    k=192,
+    k=256,
 )
 """A residual, a bias, a scale of each row."""
 SCALED = Fused("%t = arith.mulf %s, %all : f32" + TRUNCATE, {"all": ("f32", "")}, m=72, n=56, k=192)
@@ -109,8 +110,10 @@ def counted(text: str, after: str = "defer-stores", **options: Any) -> Counter[s
 
 
 def test_what_an_epilogue_reads_is_fetched_where_k_has_steps_for_it() -> None:
-    """In a step behind the one that stores, with one more."""
+    """What differs by element in a step behind the one that stores, the rest in the last one, with
+    one more between them."""
     assert counted(BESIDE.linalg(), **NARROW)["tc.fetch_fragment"] == 3
+    assert counted(replace(BESIDE, k=192).linalg(), **NARROW)["tc.fetch_fragment"] == 1
     ops = counted(replace(BESIDE, k=128).linalg(), **NARROW)
     assert (ops["tc.fetch_fragment"], ops["tc.fragment_part"]) == (0, 1)
 
@@ -194,7 +197,7 @@ def test_a_break_is_seen_at_once(name: str) -> None:
 
 
 def test_the_error_function_is_within_its_bound() -> None:
-    """As it is computed: multiply-adds, and 2^x, in f32."""
+    """As it is computed: multiply-adds, and 2^x, in f32, which errs by 2^-22 (ex2.approx)."""
     from math import erf
 
     x = np.concatenate([np.linspace(0, 12, 40001), np.geomspace(12, 3e38, 500)]).astype("f4")
@@ -204,4 +207,5 @@ def test_the_error_function_is_within_its_bound() -> None:
             total = (total.astype("f8") * x + np.float32(factor)).astype("f4")
         tail = np.exp2((total * x).astype("f8")).astype("f4")
     exact = np.array([erf(each) for each in x.astype(float)])
-    assert np.abs((1 - tail) - exact).max() < 2.0**-23
+    error = np.abs((1 - tail) - exact).max()
+    assert error + 2.0**-22 < OWN["math.erf"](np.zeros(1), np.zeros(1), np.zeros(1))

@@ -42,7 +42,7 @@ OWN: dict[str, Own] = {
     "math.log1p": _log(2.0**-21),
     # 1 - 2 / (1 + exp(2x)), a few units of 1; below 1/4 a series, which keeps 0.
     "math.tanh": lambda value, *_: np.minimum(2.0**-20, 2.0**-18 * np.abs(value)),
-    # ex2.approx of a polynomial: 2^-22 of up to 1, its fit 1.6e-8, and roundings of its argument.
+    # ex2.approx of a polynomial: 2^-22 of up to 1, its fit 2^-20.58, rounded in f32.
     "math.erf": lambda value, *_: np.full(np.shape(value), 2.0**-20),
     # rsqrt.approx: 2^-22.9 of the result; numpy's root and quotient half a unit each.
     "math.rsqrt": lambda value, *_: np.abs(value) * 2.0**-21,
