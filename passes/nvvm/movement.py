@@ -73,8 +73,7 @@ def convert_tma_load(converter: Converter, op: tc.TmaLoadOp) -> None:
         offsets,
         mode=mode,
         cta_group=cta_group,
-        cta_mask=mask,
-        policy=_policy(converter, defining(op.map, tc.MakeTensorMapOp)),
+        more=(mask, _policy(converter, defining(op.map, tc.MakeTensorMapOp))),
     )
 
 

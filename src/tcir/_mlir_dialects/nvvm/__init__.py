@@ -107,15 +107,14 @@ def cp_async_bulk_tensor_shared_cluster_global(
     *,
     mode: str,
     cta_group: int = 1,
-    cta_mask: ir.Value | None = None,
-    policy: ir.Value | None = None,
+    more: Sequence[ir.Value | None] = (None, None),
 ) -> None:
     """A TMA load to this CTA (a `target` in address space 3) or to CTAs of the cluster (in 7).
 
     offsets: of the im2col modes; cta_group: of a pair, where the mbarrier may be the other CTA's;
-    cta_mask: the CTAs that get the box and count its bytes; policy: of the L2 cache
+    more: a mask of the CTAs that get the box and count its bytes, a policy of the L2 cache
     """
-    masks, policies = ([] if each is None else [each] for each in (cta_mask, policy))
+    masks, policies = ([] if each is None else [each] for each in more)
     effect(
         "nvvm.cp.async.bulk.tensor.shared.cluster.global",
         target, tensor_map, *coordinates, mbarrier, *offsets, *masks, *policies,
