@@ -32,14 +32,13 @@ class WaitAhead(Pass):
     After::
 
         "tc.mbarrier_wait"(full of 1)
-        %d, … = scf.while (%c = …, %slot = …, %k = 1) {
+        %d, … = scf.while (%c = …, %slot = …, %next = 2) {
           "tc.wgmma_product"; "tc.wgmma_wait"; "tc.add_fragment"
           "tc.wgmma_product"
-          %next = %k + 1
           %more = %next < 64
           %following = scf.if %more { "tc.mbarrier_wait"(full of %next); yield its slot } else { … }
           "tc.wgmma_wait"; "tc.mbarrier_arrive"; "tc.add_fragment"
-          scf.condition(%more) …, %following, %next
+          scf.condition(%more) …, %following, %next + 1
         } do { scf.yield … }
 
     A warpgroup that adds has to be back with its next product before the other's is done; to find

@@ -13,11 +13,10 @@
 // The second step's tiles are waited for in front of the loop, later ones in the step before, which the last one is not.
 // CHECK: [[SLOT:%.*]] = arith.remui
 // CHECK: "tc.mbarrier_wait"
-// CHECK: scf.while ([[C:%.*]] = [[SUM]], [[AT:%.*]] = [[SLOT]], [[K:%.*]] = %c1)
+// CHECK: scf.while ([[C:%.*]] = [[SUM]], [[AT:%.*]] = [[SLOT]], [[NEXT:%.*]] = {{%.*}})
 // CHECK: "tc.slot"({{%.*}}, [[AT]])
 // CHECK-NOT: tc.mbarrier_wait
 // CHECK: [[PARTIAL:%.*]] = "tc.wgmma_product"
-// CHECK: [[NEXT:%.*]] = arith.addi [[K]], %c1
 // CHECK: [[MORE:%.*]] = arith.cmpi ult, [[NEXT]], %c4
 // CHECK: [[THEN:%.*]] = scf.if [[MORE]]
 // CHECK: arith.addi {{%.*}}, [[NEXT]]
@@ -29,7 +28,8 @@
 // CHECK: "tc.wgmma_wait"([[PARTIAL]])
 // CHECK: "tc.mbarrier_arrive"
 // CHECK: [[TOTAL:%.*]] = "tc.add_fragment"([[C]],
-// CHECK: scf.condition([[MORE]]) [[TOTAL]], [[THEN]], [[NEXT]]
+// CHECK: [[AFTER:%.*]] = arith.addi [[NEXT]], %c1
+// CHECK: scf.condition([[MORE]]) [[TOTAL]], [[THEN]], [[AFTER]]
 func.func @product(%a: tensor<128x512xf8E4M3FN>, %b: tensor<128x512xf8E4M3FN>) -> tensor<128x128xf16> {
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<128x128xf32>
