@@ -68,6 +68,15 @@ def test_a_long_validation_says_so_before_it_starts(tmp_path: Path) -> None:
     assert short.returncode == 0 and "estimate" not in short.stderr
 
 
+def test_an_estimate_beyond_this_machine_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = OutputSpec((1024, 1024), np.dtype(np.float32))
+    estimate = Estimate.of(Signature("f", "tensor", (spec, spec), (spec,)), 1 << 30, 1)
+    monkeypatch.setattr("tcir.validation.estimate.host_memory", lambda: estimate.nbytes)
+    assert "this machine" not in str(estimate)
+    monkeypatch.setattr("tcir.validation.estimate.host_memory", lambda: estimate.nbytes - 1)
+    assert str(estimate).endswith("elements); this machine has 0.929 GB")
+
+
 def test_estimates_grow_with_sums_arrays_and_orders() -> None:
     spec = OutputSpec((1024, 1024), np.dtype(np.float32))
 

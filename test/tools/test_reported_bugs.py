@@ -135,8 +135,13 @@ DYNAMIC = """.version 8.8
  ret;
 }
 """
-LARGE = (ROOT / "examples/matmul.mlir").read_text()
-LARGE = re.sub(r"tensor<\d+x\d+x", "tensor<100000x100000x", LARGE)
+PRODUCT = (ROOT / "examples/matmul.mlir").read_text()
+LARGE = re.sub(r"tensor<\d+x\d+x", "tensor<100000x100000x", PRODUCT)
+WIDE = PRODUCT.replace("200x", "3x").replace("328x", "2147483647x").replace("136x", "8x")
+TALL = PRODUCT.replace("200x", "8589934592x").replace("328x", "16x").replace("136x", "2x")
+TALL = TALL.replace("xf16>", "xf8E4M3FN>")
+CONVOLUTION = (ROOT / "examples/resnet50_conv2_3x3.mlir").read_text()
+IMAGES = CONVOLUTION.replace("tensor<1x", "tensor<2147483647x")
 TYPO = COUNT.replace(" ret;", " tcgen05.comit.cta_group::1.mbarrier::arrive::one.b64 [%rd1]; ret;")
 MAP = {
     "array": "m.npy", "mode": "tiled", "dtype": "f16", "dims": [64, 128],
@@ -149,7 +154,7 @@ def _made() -> dict[str, bytes]:
     saxpy = (ROOT / "examples/saxpy.ptx").read_text()
     texts = {
         "f.mlir": F,
-        "matmul.mlir": (ROOT / "examples/matmul.mlir").read_text(),
+        "matmul.mlir": PRODUCT,
         "pretty.mlir": F.replace("return %a", '%b = tc.repack %a map="x" : tensor<4xf32>'),
         "deep.mlir": "module {" * 20000 + "}" * 20000,
         "canonicalize.py": PLUGIN.format(name="canonicalize", body="pass"),
@@ -180,7 +185,10 @@ def _made() -> dict[str, bytes]:
         "globl.ptx": COUNT.replace("st.global", "st.globl"),
         "dynamic.ptx": DYNAMIC,
         "large.mlir": LARGE,
-        "conv.mlir": (ROOT / "examples/resnet50_conv2_3x3.mlir").read_text(),
+        "conv.mlir": CONVOLUTION,
+        "wide.mlir": WIDE,
+        "tall.mlir": TALL,
+        "images.mlir": IMAGES,
         "junk.bin": "\u00e4",
         "list.json": "[]",
     }
@@ -340,7 +348,14 @@ TC_OPT = {
     "a generalized fill": Case(
         "tc-opt matmul.mlir --linalg-generalize-named-ops --raise-to-tc", 0, out=r'"tc.matmul"'),
     "a billion elements": Case(
-        "tc-opt large.mlir --pipeline=gemm --validate-each", 2, "expected an execution within"),
+        "tc-opt large.mlir --pipeline=gemm --validate-each", 2,
+        r"memory, got at least 960 GB for arrays of 3\d+ elements \(would take about 105 days\)"),
+    "rows of two billion numbers": Case(
+        "tc-opt wide.mlir --pipeline=gemm --validate-each", 2, "got at least 756 GB for arrays of"),
+    "eight billion rows": Case(
+        "tc-opt tall.mlir --pipeline=gemm --validate-each", 2, "got at least 4.95 TB for arrays"),
+    "two billion images": Case(
+        "tc-opt images.mlir --pipeline=conv --validate-each", 2, "or execute smaller shapes"),
     "a schedule that is not the cheapest": Case(
         "tc-opt conv.mlir --pipeline=conv-shift-reuse", 0,
         r"with n-tile=64 is built: .* us; .* n-tile=16 takes .* \(modelled, not measured\)"),
@@ -421,6 +436,8 @@ SLOW = {
     "tc-opt: the reproducer's command after a crash", "tc-opt: an exception in a plugin",
     "tc-opt: a pass that erases the function", "tc-opt: no standard output",
     "tc-opt: nowhere to complain", "tc-opt: a generalized fill", "tc-viz: 20,000 modules",
+    "tc-opt: rows of two billion numbers", "tc-opt: eight billion rows",
+    "tc-opt: two billion images",
 }  # fmt: skip
 
 

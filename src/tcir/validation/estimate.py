@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tcir.program.capacity import check_arrays, gigabytes
+from tcir.program.capacity import check_arrays, gigabytes, host_memory
 from tcir.program.signature import Signature
 
 START = 2.0
@@ -64,9 +64,11 @@ class Estimate:
         return min(1.0, (self.budget or self.seconds) / self.seconds)
 
     def __str__(self) -> str:
+        has = host_memory()
         return (
             f"estimate: {duration(self.seconds)} and {gigabytes(self.nbytes)} of memory to execute "
             f"all states ({self.points:.3g} products, {self.elements:.3g} elements)"
+            + (f"; this machine has {gigabytes(has)}" if self.nbytes > has else "")
             + (f"; the budget is {self.budget:g} s: a sample of CTAs" if self.share < 1 else "")
         )
 
