@@ -27,9 +27,17 @@ SUMMING, SUMMED_BYTES = 3000, 1300
 """Cycles that the launch which sums up parts takes; bytes of parts that it reads in one."""
 
 
-BESIDE, FOLLOWING, HANDED = 0.96, 1349, 376
-"""Of two CTAs on an SM: what their loads take of the time of one's; cycles of a tile beside its
-steps; of two tiles, for which neither multiplies."""
+BESIDE, HANDED = 0.96, 247
+"""Of two CTAs on an SM: what their loads take of the time of one's; cycles of two tiles, for which
+neither multiplies."""
+FOLLOWING, STORED_BESIDE = (
+    {3 * WGMMA_M: 2391, 2 * WGMMA_M: 376, WGMMA_M: 659},
+    {3 * WGMMA_M: 13.5, 2 * WGMMA_M: 8.2, WGMMA_M: 11.8},
+)
+"""Of two CTAs on an SM, by rows: cycles of a tile beside its steps; elements stored in one."""
+FETCHED, UNFETCHED = 96 * 128, 1233
+"""Elements of a tile of which a thread of two CTAs has registers for a bias (fetch-ahead); cycles
+that a larger one takes more."""
 
 
 def cycles(shape: ConvShape, tile: Tile, sms: int) -> float:
@@ -55,11 +63,14 @@ def of_rounds(rounds: int, tile: Tile, steps: int, loading: float, multiplying: 
 
     While one of two CTAs stores a tile, or waits, the other multiplies.
     """
-    storing = tile.rows * tile.columns / STORED[tile.rows]
+    elements = tile.rows * tile.columns
     if tile.per_sm > 1:
+        storing = elements / STORED_BESIDE[tile.rows]
         both = tile.per_sm * steps * max(BESIDE * loading, multiplying) + HANDED
-        own = steps * max(multiplying, STEP) + FOLLOWING + tile.per_sm * storing
+        following = FOLLOWING[tile.rows] + (UNFETCHED if elements > FETCHED else 0)
+        own = steps * max(multiplying, STEP) + following + tile.per_sm * storing
         return rounds * max(both, own) + storing
+    storing = elements / STORED[tile.rows]
     least = STEP_ALONE if tile.rows == WGMMA_M else STEP
     used = steps * max(multiplying, least) + TILE + storing
     return rounds * max(steps * max(loading, multiplying), used) + storing

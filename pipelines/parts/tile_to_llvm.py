@@ -10,6 +10,7 @@ from tcir.passes.roles.assign_roles import AssignRoles
 from tcir.passes.roles.cluster_launch_control import ClusterLaunchControl
 from tcir.passes.roles.defer_stores import DeferStores
 from tcir.passes.roles.expect_waits import ExpectWaits
+from tcir.passes.roles.fetch_ahead import FetchAhead
 from tcir.passes.roles.multi_buffer import MultiBuffer
 from tcir.passes.roles.overlap_products import OverlapProducts
 from tcir.passes.roles.place_barriers import PlaceBarriers
@@ -22,8 +23,8 @@ from tcir.passmanager.pipeline import Pass
 
 WARPGROUPS = (DeferStores(), WaitAhead(), UnrollRings())
 """Stores under the next tile's products; tiles of the next step waited for; loops unrolled."""
-ONE_WARPGROUP = (*WARPGROUPS, OverlapProducts())
-"""Also for CTAs of one warpgroup, whose groups overlap."""
+ONE_WARPGROUP = (DeferStores(), FetchAhead(), WaitAhead(), UnrollRings(), OverlapProducts())
+"""Also for CTAs with one tile, or of one warpgroup: biases loaded ahead, overlapping groups."""
 
 
 def tile_to_llvm(

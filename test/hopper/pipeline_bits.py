@@ -37,7 +37,7 @@ MOST = 48 << 20
 LARGE = {
     "two CTAs": Conv(1, 96, 184, 16, 256, 1, 1, out="f16"),
     "two CTAs of 64 columns": Conv(1, 96, 184, 32, 64, 1, 1, out="bf16", element="bf16"),
-    "192 pixels": Conv(1, 112, 224, 64, 128, 1, 1, out="f16"),
+    "192 pixels": Conv(1, 112, 224, 256, 64, 1, 1, out="f16"),
 }
 """Convolutions with a tile for every SM, or more."""
 

@@ -1,7 +1,7 @@
 // RUN: %tc-opt --pipeline='conv-implicit-gemm{n-tile=32 stages=2 split-k=1}' --target=sm_90a --mlir-print-ir-after=tile-conv-implicit-gemm -o %t.mlir %s 2>&1 | %filecheck --check-prefix=TILE %s
 // RUN: %tc-opt --pipeline='conv-implicit-gemm{n-tile=32 stages=2 split-k=1}' --target=sm_90a --emit=ptx %s | %filecheck --check-prefix=PTX %s
-// RUN: %tc-opt --pipeline='conv-implicit-gemm{programmatic=true stages=1}' --target=sm_90a --emit=ptx %S/Inputs/conv_two_ctas.mlir | %filecheck --check-prefix=TWO %s
-// RUN: %tc-opt --pipeline='conv-implicit-gemm{programmatic=true stages=1}' --target=sm_90a --mlir-print-ir-after=programmatic-launch -o %t.mlir %S/Inputs/conv_two_ctas.mlir 2>&1 | %filecheck --check-prefix=SMEM %s
+// RUN: %tc-opt --pipeline='conv-implicit-gemm{n-tile=64 programmatic=true stages=1}' --target=sm_90a --emit=ptx %S/Inputs/conv_two_ctas.mlir | %filecheck --check-prefix=TWO %s
+// RUN: %tc-opt --pipeline='conv-implicit-gemm{n-tile=64 programmatic=true stages=1}' --target=sm_90a --mlir-print-ir-after=programmatic-launch -o %t.mlir %S/Inputs/conv_two_ctas.mlir 2>&1 | %filecheck --check-prefix=SMEM %s
 
 // Few pixels: 64 a tile, and one warpgroup. The loop over taps carries the sums; the output is a matrix of pixels and channels.
 // TILE: tc.target = "sm_90a", tc.warp_map = "wgmma-one", tc.warps = array<i64: 4, 1>
