@@ -67,7 +67,7 @@ def tokenize(text: str) -> list[Token]:
             line, start = line + broken, text.rindex("\n", before, first) + 1
         word = text[first:at]
         append(new(Token, (kind, word, line, first - start + 1, first)))
-    tokens[-1] = tokens[-1]._replace(text="end of text")
+    tokens[-1] = Token("end", "end of text", *tokens[-1][2:])
     return tokens
 
 
