@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
-from tcir.errors import Error
+from tcir.errors import Error, InputError
 from tcir.exit_status import INTERRUPTED, exit_status, limit
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM)
@@ -23,6 +23,8 @@ _PATIENCE = 3.0
 interrupt that it raises in a finaliser or in a function that native code calls."""
 _SAID = 64
 """Added to the status that the child ends with itself: native code ends it with others."""
+_LOADER = 127
+"""The status of a process that glibc's loader ends, for want of memory for thread-local data."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -93,7 +95,7 @@ def in_child(work: Callable[[], int]) -> End:
 
 def _end(wait_status: int, told: list[int]) -> End:
     code = os.waitstatus_to_exitcode(wait_status)
-    if code >= _SAID:
+    if code >= _SAID and code != _LOADER:
         return End(code - _SAID)
     if -code == signal.SIGTERM and told:
         code = -told[0]
@@ -115,6 +117,9 @@ def _run_and_exit(
         atexit._run_exitfuncs()
     except KeyboardInterrupt:  # a second one, while the first was told
         status = INTERRUPTED
+    except MemoryError:  # a second one, too
+        os.write(2, b"error: out of memory\n")
+        status = InputError.exit_code
     finally:
         os._exit(_SAID + status)
 

@@ -11,14 +11,16 @@ import contextlib, signal, sys, time
 from tcir import child
 child._PATIENCE = 0.3
 
+def wait():
+    while True:
+        print("ready", flush=True)
+        time.sleep(0.01)
+
 def work():
-    print("ready", flush=True)
     for _ in range({lost}):
         with contextlib.suppress(KeyboardInterrupt):  # as Python does in a finaliser
-            while True:
-                time.sleep(0.01)
-    while True:
-        time.sleep(0.01)
+            wait()
+    wait()
 
 sys.exit(child.run_in_child(lambda: work))
 """
@@ -40,3 +42,30 @@ def test_a_lost_interrupt_comes_again(lost: int, said: str) -> None:
         finally:
             process.kill()
     assert (process.returncode, err) == (130, f"error: {said}\n")
+
+
+LOST = """
+import os, sys
+from tcir import child
+
+def again(work):
+    raise MemoryError  # as in what tells the first
+
+child.exit_status = {tells}
+sys.exit(child.run_in_child(lambda: lambda: os._exit(127)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("tells", "status", "said"),
+    [
+        ("child.exit_status", 4, "error: ended by exit(127) in native code\n"),
+        ("again", 3, "error: out of memory\n"),
+    ],
+    ids=["no memory for thread-local data", "no memory for the message"],
+)
+def test_an_end_without_memory_is_told(tells: str, status: int, said: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", LOST.format(tells=tells)], capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stderr) == (status, said)
