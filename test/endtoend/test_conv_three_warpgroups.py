@@ -62,7 +62,7 @@ def beside_numpy(kernel: tcir.Kernel, conv: Conv) -> None:
 )
 def test_every_level(conv: Conv, tile: Any) -> None:
     tile(24)
-    kernel = tcir.compile(conv.text(), PIPELINE, target=TARGET, validate=True, orders=2)
+    kernel = tcir.compile(conv.text(), PIPELINE, target=TARGET, validate=True, orders=2, split_k=1)
     kernel.report.check()
     assert kernel.launch_config.block == (416, 1, 1)
     beside_numpy(kernel, conv)
