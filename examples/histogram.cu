@@ -28,6 +28,10 @@ __global__ void histogram(const unsigned char* data, int n, unsigned* counts) {
 
 int main(int argc, char** argv) {
   int n = argc > 1 ? atoi(argv[1]) : 20000;
+  if (n < 1 || n > 40000) {
+    fprintf(stderr, "expected 1 to 40000 bytes, got %s\n", argv[1]);
+    return 2;
+  }
   std::vector<unsigned char> data(n);
   std::vector<unsigned> expected(256), counts(256);
   for (int i = 0; i < n; ++i) ++expected[data[i] = (i * i / 7 + 3 * i) % 251];
