@@ -19,7 +19,8 @@ from .conv_epilogue_text import FusedConv
 from .conv_pair_cases import STEPS, TAILS
 from .epilogue_text import TRUNCATE
 from .linalg_text import Conv
-from .oracle import convolution, integers
+from .oracle import convolution
+from .test_conv_wgmma import beside_numpy, tiers
 from .test_gemm_wgmma import BREAKS
 from .test_matmul_warp_breaks import Break
 
@@ -43,13 +44,8 @@ LAYERS = [*CONVS[:4], Conv(1, 14, 14, 256, 512, 3, 3, SAME_3x3, out="f16")]
 CASES = [*MORE, *CONVS[4:], *(each.conv for each in (*TAILS, *STEPS))]
 
 
-def options_of(conv: Conv) -> list[Any]:
-    quick = conv in QUICK
-    return [pytest.param(conv, id=conv.name, marks=() if quick else pytest.mark.slow)]
-
-
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("conv", [each for conv in CASES for each in options_of(conv)])
+@pytest.mark.parametrize("conv", tiers(CASES, QUICK))
 def test_every_level(conv: Conv, orders: int) -> None:
     """Every level, and the PTX beside numpy."""
     kernel = tcir.compile(conv.text(), PIPELINE, target=TARGET, validate=True, orders=2)
@@ -62,17 +58,6 @@ def test_every_level(conv: Conv, orders: int) -> None:
 @pytest.mark.parametrize("conv", LAYERS, ids=lambda conv: conv.name)
 def test_layers(conv: Conv) -> None:
     beside_numpy(tcir.compile(conv.text(), PIPELINE, target=TARGET), conv, 2)
-
-
-def beside_numpy(kernel: tcir.Kernel, conv: Conv, orders: int) -> None:
-    x_shape, w_shape, _ = conv.shapes
-    x, w = integers(x_shape, conv.elements[0], 1), integers(w_shape, conv.elements[1], 2)
-    want = convolution(conv, x, w)
-    for order in (None, *range(1, orders)):
-        out = np.zeros_like(want)
-        outcome = kernel(x, w, out, order_seed=order)
-        assert out.tobytes() == want.tobytes() and not outcome.findings, (order, str(outcome))
-    assert ".im2col" in kernel.ptx and "wgmma.mma_async" in kernel.ptx
 
 
 @pytest.mark.slow

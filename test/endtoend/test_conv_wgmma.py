@@ -33,13 +33,15 @@ LAYERS = [*CONVS[:4], MORE[0]]
 CASES = [*CONVS[4:], *(each.conv for each in (*TAILS, *STEPS)), *MORE[1:]]
 
 
-def options_of(conv: Conv) -> list[Any]:
-    quick = conv in QUICK
-    return [pytest.param(conv, id=conv.name, marks=() if quick else pytest.mark.slow)]
+def tiers(cases: list[Conv], quick: tuple[Conv, ...]) -> list[Any]:
+    return [
+        pytest.param(conv, id=conv.name, marks=() if conv in quick else pytest.mark.slow)
+        for conv in cases
+    ]
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("conv", [each for conv in CASES for each in options_of(conv)])
+@pytest.mark.parametrize("conv", tiers(CASES, QUICK))
 def test_every_level(conv: Conv, orders: int) -> None:
     """Every level, and the PTX beside numpy."""
     kernel = tcir.compile(conv.text(), PIPELINE, target=TARGET, validate=True, orders=2)
