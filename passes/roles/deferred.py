@@ -155,13 +155,17 @@ def is_by_element(read: tc.ElementOp) -> bool:
     return row in read.dims and column in read.dims
 
 
+def registers_by_column(columns: int, read: tc.ElementOp) -> int:
+    """Of a thread for what differs by column only: it has two of each atom's eight."""
+    return int(columns // 4 * read.value.type.width // WORD)
+
+
 def fetched_registers(result: Result, read: tc.ElementOp) -> int:
     """Of a thread for what an epilogue reads: of a row of columns two of each atom, of a column of
     rows two."""
     *_, row, column = range(read.out_rank)
-    width = result.sums.type.shape[1]
     if column not in read.dims:
         return 2 * result.parts
     if row not in read.dims:
-        return int(width // 4 * read.value.type.width // WORD)
+        return registers_by_column(result.sums.type.shape[1], read)
     return registers(result.whole(read.value.type))

@@ -12,7 +12,7 @@ from tcir.dialect.attributes import integers, optional_integer
 from tcir.dialect.limits import launch_registers
 from tcir.dialect.warp_types import WALK
 from tcir.passes.build.kernel_ops import CTAS_PER_SM, find_kernels, walk_body
-from tcir.passes.roles.deferred import FETCHED, WORD, registers
+from tcir.passes.roles.deferred import FETCHED, registers, registers_by_column
 from tcir.passmanager.pipeline import Pass, register_pass
 
 ADDRESSES = 24
@@ -65,7 +65,7 @@ def _fetch(op: tc.FragmentEpilogueOp, room: int) -> None:
         if not isinstance(read, tc.ElementOp) or not _is_of_columns(read):
             continue
         shape, atom = op.sums.type.shape, op.sums.type.atom
-        room -= shape[1] // 4 * read.value.type.width // WORD
+        room -= registers_by_column(shape[1], read)
         inputs = [read.tensor, *op.indices]
         if room < 0 or not all(_is_before(value, steps) for value in inputs):
             return
