@@ -96,6 +96,11 @@ def is_fill_only(argument: ir.Value) -> bool:
     )
 
 
+def is_buffer(value: ir.Value) -> bool:
+    """Whether a value is a memref."""
+    return isinstance(value.type, ir.MemRefType)
+
+
 def constant_of(value: ir.Value) -> int | None:
     """The value of an ``arith.constant`` of index or integer type; None for anything else."""
     op = defining(value)

@@ -16,6 +16,7 @@ from tcir.passes.build.tensor_functions import (
     is_empty,
 )
 from tcir.passes.raising.arguments import drop_arguments
+from tcir.passes.raising.on_tensors import check_on_tensors
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
@@ -45,7 +46,8 @@ class FoldEmpty(Pass):
     A structured op without a point in its loops has the values of its outputs: a product of K = 0
     its accumulator, a maximum of nothing its initial value; ``tc.matmul`` and ``tc.conv2d`` give
     zeros. Padding around nothing is its number, a concatenation has its other parts. Calls are
-    inlined first; a remark names each sum. Functions without empty tensors stay as they are.
+    inlined first; a remark names each sum. Functions without empty tensors stay as they are, those
+    on memrefs are rejected: this is the first pass of every pipeline.
     Preserves every value, bit for bit.
     """
 
@@ -53,6 +55,7 @@ class FoldEmpty(Pass):
 
     def run(self, module: ir.Module) -> None:
         inline_calls(module)
+        check_on_tensors(module)
         for function in functions_with_body(module):
             values = [r for op in nested(function) for r in op.operation.results]
             one_block = len(function.regions[0].blocks) == 1

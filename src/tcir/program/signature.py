@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcir.dialect.attributes import is_fill_only
+from tcir.dialect.attributes import is_buffer, is_fill_only
 from tcir.errors import InputError, format_location
 from tcir.interp import OutputSpec
 from tcir.interp.types import DTYPES
@@ -27,12 +27,16 @@ _TYPES = {**DTYPES, **{f"ui{bits}": np.dtype(f"uint{bits}") for bits in (8, 16, 
 
 @dataclass(frozen=True)
 class Signature:
-    """The inputs and results of a program, in the order of the kernel ABI."""
+    """The inputs and results of a program, in the order of the kernel ABI.
+
+    unread: positions of arguments that are no inputs, as their data is never read
+    """
 
     name: str
     level: str
     inputs: tuple[OutputSpec, ...]
     outputs: tuple[OutputSpec, ...]
+    unread: tuple[int, ...] = ()
 
 
 def numpy_type(element: Any, location: object = None) -> np.dtype[Any]:
@@ -66,8 +70,10 @@ def signature_of(module: Any, entry: str | None = None) -> Signature:
             "the shapes of its buffers; start from the tensor or the tile level"
         )
     arguments = list(op.operation.regions[0].blocks[0].arguments)
+    unread: tuple[int, ...] = ()
     if level == "tensor":
-        inputs = [a for a in arguments if not is_fill_only(a)]
+        unread = tuple(a.arg_number for a in arguments if is_fill_only(a))
+        inputs = [a for a in arguments if a.arg_number not in unread]
         results = list(op.type.results)
         outputs = [_spec(r, op) for r in results]
     else:
@@ -77,7 +83,7 @@ def signature_of(module: Any, entry: str | None = None) -> Signature:
     if not outputs:
         raise InputError(
             f"{format_location(op.operation.location)}expected a program with a result to compare, "
-            f"got @{program.name} without"
+            f"got @{program.name} without" + (_RETURNED if any(map(is_buffer, arguments)) else "")
         )
     inputs = inputs[: len(inputs) - len(constants_of(module))]
     specs = [_spec(a.type, op) for a in inputs]
@@ -86,7 +92,14 @@ def signature_of(module: Any, entry: str | None = None) -> Signature:
     packed = [each.results[0].type for each in body if each.name == "tc.pack_codes"]
     names |= {_spec(kind, op).dtype.name for kind in packed}
     specs = [_of_groups(spec, a) for spec, a in zip(specs, inputs, strict=True)]
-    return Signature(program.name, level, tuple(_with_scales(specs, names)), tuple(outputs))
+    specs = _with_scales(specs, names)
+    return Signature(program.name, level, tuple(specs), tuple(outputs), unread)
+
+
+_RETURNED = (
+    " (which memref holds one is not said); return it\nsmallest accepted example: "
+    "func.func @f(%x: memref<1xf32>) -> memref<1xf32> { return %x : memref<1xf32> }"
+)
 
 
 def _of_groups(spec: OutputSpec, argument: ir.Value) -> OutputSpec:

@@ -23,7 +23,7 @@ import ml_dtypes
 import numpy as np
 
 from tcir.dialect import tc
-from tcir.dialect.attributes import is_fill_only
+from tcir.dialect.attributes import is_buffer, is_fill_only
 from tcir.interp.tensor.contraction import recognise
 from tcir.interp.tensor.epilogue import spread
 from tcir.interp.tensor.grouped import groups_of, written
@@ -121,7 +121,8 @@ class _Carrier:
 
     def _op(self, op: ir.Operation, values: Mapping[ir.Value, Known]) -> list[Known]:
         operands = [values[operand] for operand in op.operands]
-        if op.name.startswith("scf."):
+        values_of = (*op.operands, *op.results)
+        if op.name.startswith("scf.") or any(is_buffer(each) for each in values_of):
             raise NoBoundError(op.name)
         if product_of(op) is not None and _sums_at_once(op):
             return [self._sums(op, operands)]

@@ -354,7 +354,8 @@ class Validator:
             known = given.get(program.name, {})
             arrays = [as_view(a, views.get(n)) for n, a in enumerate(buffers)]
             if plain:
-                return run(module, program.name, arrays, outputs, options)
+                unread = self.signature.unread
+                return run(module, program.name, arrays, outputs, options, unread)
 
             def alone(specs: Sequence[OutputSpec]) -> Outcome:
                 seen = [viewed(s, views.get(len(buffers) + n)) for n, s in enumerate(specs)]

@@ -11,13 +11,13 @@ One file per dialect; `evaluate` is the table and takes rules from user code::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from tcir._mlir import ir
-from tcir.dialect.attributes import is_fill_only
-from tcir.errors import IncompleteError, InputError
+from tcir.dialect.attributes import is_buffer, is_fill_only
+from tcir.errors import IncompleteError, InputError, format_location
 from tcir.interp import Outcome, OutputSpec
 from tcir.interp.rules import site_of
 from tcir.interp.tensor.func import function_named
@@ -35,18 +35,66 @@ def run(
     inputs: Sequence[Array],
     outputs: Sequence[OutputSpec],
     options: RunOptions = DEFAULT_OPTIONS,
+    unread: Collection[int] = (),
 ) -> Outcome:
-    """Runs `func.func @name`; see `tcir.interp.Executor`. The options change nothing."""
+    """Runs `func.func @name`; see `tcir.interp.Executor`. The options change nothing.
+
+    unread: arguments that were no inputs in the program before passes, by position. Bufferisation
+    makes the buffer of a result of them. Memrefs behind the inputs of a function without results
+    are those of its results.
+    """
     function = function_named(module.operation, name)
     missing = evaluate.missing(function)
     if missing:
         return Outcome([], "tensor", incomplete=missing)
     block = function.regions[0].blocks[0]
+    arguments = _arguments(block, inputs, outputs, unread, name)
+    interpreter = Interpreter()
+    try:
+        # NaN, infinities and overflow are results like others.
+        with module.context, np.errstate(all="ignore"):
+            results = interpreter.block(block, arguments, {}) or arguments[-len(outputs) :]
+    except IncompleteError as error:
+        where = site_of(interpreter.current) + ": " if interpreter.current is not None else ""
+        return Outcome([], "tensor", incomplete=[f"{where}{error}"])
+    except InputError as error:
+        where = format_location(interpreter.current.location) if interpreter.current else ""
+        raise InputError(f"{where}{error}") from error
+    for result, spec in zip(results, outputs, strict=True):
+        if result.shape != tuple(spec.shape) or result.dtype != spec.dtype:
+            raise InputError(
+                f"@{name}: expected a result {spec.dtype}{list(spec.shape)}, "
+                f"got {result.dtype}{list(result.shape)}"
+            )
+    return Outcome([np.asarray(r, order="C") for r in results], "tensor")
+
+
+def _is_filled_first(argument: ir.Value) -> bool:
+    """Whether a memref argument was one only filled, before its result became the same buffer."""
+    if not isinstance(argument.type, ir.MemRefType):
+        return False
+    users = [op for op in argument.owner if argument in list(op.operation.operands)]
+    return bool(users) and users[0].operation.name == "linalg.fill"
+
+
+def _arguments(
+    block: ir.Block,
+    inputs: Sequence[Array],
+    outputs: Sequence[OutputSpec],
+    unread: Collection[int],
+    name: str,
+) -> list[Array]:
+    """The arrays of a function's arguments: inputs, those of memrefs copied, and undefined ones."""
+    undefined = {a.arg_number for a in block.arguments if is_fill_only(a)}
+    if len(block.arguments) - len(undefined) > len(inputs):
+        undefined |= set(unread)
+    if not list(block)[-1].operands and is_buffer(block.arguments[-1]):
+        undefined |= {len(block.arguments) - 1 - n for n in range(len(outputs))}
     given = iter(inputs)
     arguments: list[Array] = []
     for argument in block.arguments:
         shape, dtype = shape_of(argument.type), dtype_of(argument.type)
-        if is_fill_only(argument):
+        if argument.arg_number in undefined:
             arguments.append(poison(shape, dtype))
             continue
         array = next(given, None)
@@ -55,24 +103,10 @@ def run(
             raise InputError(
                 f"@{name} argument {argument.arg_number}: expected {dtype}{list(shape)}, got {got}"
             )
-        arguments.append(array)
+        arguments.append(array.copy() if is_buffer(argument) else array)
     if next(given, None) is not None:
         raise InputError(f"@{name}: expected {len(arguments)} inputs, got {len(inputs)}")
-    interpreter = Interpreter()
-    try:
-        # NaN, infinities and overflow are results like others.
-        with module.context, np.errstate(all="ignore"):
-            results = interpreter.block(block, arguments, {})
-    except IncompleteError as error:
-        where = site_of(interpreter.current) + ": " if interpreter.current is not None else ""
-        return Outcome([], "tensor", incomplete=[f"{where}{error}"])
-    for result, spec in zip(results, outputs, strict=True):
-        if result.shape != tuple(spec.shape) or result.dtype != spec.dtype:
-            raise InputError(
-                f"@{name}: expected a result {spec.dtype}{list(spec.shape)}, "
-                f"got {result.dtype}{list(result.shape)}"
-            )
-    return Outcome([np.asarray(r, order="C") for r in results], "tensor")
+    return arguments
 
 
 load_folder(__name__)

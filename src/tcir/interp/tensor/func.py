@@ -22,6 +22,13 @@ def function_named(module_op: ir.OpView, name: str) -> Any:
     raise IncompleteError(f"expected a func.func @{name} in the module, got none")
 
 
+def module_of(operation: ir.Operation) -> ir.Operation:
+    """The outermost operation around `operation`."""
+    while operation.parent is not None:
+        operation = operation.parent.operation
+    return operation
+
+
 @evaluate("func.return")
 def func_return(_: Interpreter, __: ir.OpView, *operands: Array) -> Sequence[Array]:
     return operands
@@ -29,10 +36,7 @@ def func_return(_: Interpreter, __: ir.OpView, *operands: Array) -> Sequence[Arr
 
 @evaluate("func.call")
 def func_call(interpreter: Interpreter, op: ir.OpView, *operands: Array) -> Sequence[Array]:
-    module = op.operation
-    while module.parent is not None:
-        module = module.parent.operation
-    callee = function_named(module, op.attributes["callee"].value)
+    callee = function_named(module_of(op.operation), op.attributes["callee"].value)
     outer = interpreter.values
     try:
         return interpreter.block(callee.regions[0].blocks[0], operands, {})

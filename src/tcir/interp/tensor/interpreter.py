@@ -17,8 +17,8 @@ evaluate: Rules[Callable[..., Sequence[Array]]] = Rules("tensor")
 
 Operands and results are numpy: arrays for tensors and vectors, numpy scalars for scalars (``index``
 is int64, i1 bool). Inside the region of a structured op scalars are arrays over the iteration
-space, so arithmetic rules must broadcast. A rule never writes into an operand. The rule of a
-terminator returns its operands.
+space, so arithmetic rules must broadcast. A rule never writes into an operand, but into memrefs,
+whose arrays several values may share. The rule of a terminator returns its operands.
 """
 
 

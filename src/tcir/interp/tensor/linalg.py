@@ -53,13 +53,25 @@ def linalg_index(interpreter: Interpreter, op: ir.OpView) -> Sequence[Array]:
 
 @evaluate(*(f"linalg.{name}" for name in STRUCTURED))
 def structured(interpreter: Interpreter, op: ir.OpView, *operands: Array) -> Sequence[Array]:
-    outputs = len(op.operation.results)
-    if not outputs:
-        raise IncompleteError(f"{op.operation.name} on buffers: only tensors have a rule")
+    outputs = len(list(op.operation.regions[0].blocks[0])[-1].operands)
+    results = _results(interpreter, op, operands, outputs)
+    if op.operation.results:
+        return results
+    for buffer, result in zip(operands[-outputs:], results, strict=True):
+        buffer[...] = result
+    return ()
+
+
+def _results(
+    interpreter: Interpreter, op: ir.OpView, operands: Sequence[Array], outputs: int
+) -> list[Array]:
+    """What the outputs of `op` become; all of its inputs are read first."""
     affine_maps = linalg.get_indexing_maps(op.operation)
     if affine_maps is None:
         raise IncompleteError(f"{op.operation.name}: no indexing maps")
     arrays = [np.asarray(o) for o in operands]
+    if not op.operation.results:
+        _check_overlap(op, operands, [m.value for m in affine_maps], outputs)
     if not all(each.size for each in arrays):  # no point in the loops: a sum of nothing adds no +0
         return [each.copy() for each in arrays[-outputs:]]
     factors = recognise_product(op.operation.regions[0].blocks[0]) if outputs == 1 else None
@@ -73,6 +85,19 @@ def structured(interpreter: Interpreter, op: ir.OpView, *operands: Array) -> Seq
     if found is not None:
         return [contract(found, block, arrays, maps, sizes)]
     return _pointwise(interpreter, op, block, arrays, maps, sizes, outputs)
+
+
+def _check_overlap(
+    op: ir.OpView, operands: Sequence[Array], maps: Sequence[ir.AffineMap], outputs: int
+) -> None:
+    """IncompleteError if what is read depends on the order of loops: another part of an output."""
+    inputs = len(operands) - outputs
+    for a, read in zip(operands[:inputs], maps):
+        for b, written in zip(operands[inputs:], maps[inputs:]):
+            if not isinstance(a, np.ndarray) or not np.shares_memory(a, b):
+                continue
+            if read != written or a.__array_interface__ != b.__array_interface__:
+                raise IncompleteError(f"{op.operation.name} reads other elements than it writes")
 
 
 def _pointwise(

@@ -8,6 +8,8 @@ from itertools import product
 import numpy as np
 
 from tcir._mlir import ir
+from tcir.dialect.attributes import is_buffer
+from tcir.dialect.walk import nested
 from tcir.errors import IncompleteError, InputError
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.tensor.tensor import inserted, mixed
@@ -48,6 +50,8 @@ def scf_if(interpreter: Interpreter, op: ir.OpView, condition: Array) -> Sequenc
 def scf_forall(interpreter: Interpreter, op: ir.OpView, *_: Array) -> Sequence[Array]:
     """One iteration after the other, first to last and last to first: a result that depends on the
     order of iterations is an error, as nothing orders them."""
+    if _on_buffers(op):
+        raise IncompleteError("scf.forall on buffers: only on tensors are iterations apart")
     values = interpreter.values
     lower, upper, step = (
         mixed(op, f"static{name}", operands, values)
@@ -69,6 +73,10 @@ def scf_forall(interpreter: Interpreter, op: ir.OpView, *_: Array) -> Sequence[A
             "that others insert into, got a result that depends on their order"
         )
     return forth
+
+
+def _on_buffers(op: ir.OpView) -> bool:
+    return any(is_buffer(v) for each in nested(op.operation) for v in each.operation.operands)
 
 
 @evaluate("scf.forall.in_parallel")

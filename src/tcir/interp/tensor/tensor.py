@@ -9,6 +9,7 @@ import numpy as np
 
 from tcir._mlir import ir
 from tcir.dialect.attributes import integers
+from tcir.errors import InputError
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.types import Array, dtype_of, poison, shape_of
 
@@ -35,10 +36,18 @@ def _slices(interpreter: Interpreter, op: ir.OpView) -> tuple[list[int], tuple[s
     )
 
 
+def inside(op: ir.OpView, array: Array, indices: Sequence[Array]) -> tuple[Array, ...]:
+    """`indices` of `op` into `array`; InputError if one is outside (numpy counts back from -1)."""
+    if any(np.any(np.less(i, 0) | (i >= n)) for i, n in zip(indices, array.shape, strict=True)):
+        got = [i.tolist() for i in indices]
+        raise InputError(f"{op.operation.name}: expected indices within {array.shape}, got {got}")
+    return tuple(indices)
+
+
 def _checked(tensor: Array, sizes: list[int], where: tuple[slice, ...], op: ir.OpView) -> Array:
-    inside = all(s.start >= 0 and s.stop <= n for s, n in zip(where, tensor.shape))
-    if not inside:
-        raise IndexError(
+    within = all(s.start >= 0 and s.stop <= n for s, n in zip(where, tensor.shape))
+    if not within:
+        raise InputError(
             f"{op.operation.name}: expected a slice within {tensor.shape}, got {where}"
         )
     return tensor[where].reshape(sizes)
@@ -65,7 +74,7 @@ def tensor_pad(
     high = mixed(op, "static_high", op.high, interpreter.values)
     shape = [n + a + b for n, a, b in zip(source.shape, low, high, strict=True)]
     if min(low + high, default=0) < 0:
-        raise IndexError(f"tensor.pad: expected padding of at least 0, got {low} and {high}")
+        raise InputError(f"tensor.pad: expected padding of at least 0, got {low} and {high}")
     (value,) = interpreter.region(op, np.indices(shape, sparse=True))
     padded = np.empty(shape, source.dtype)
     padded[...] = value
@@ -77,12 +86,17 @@ def tensor_pad(
 def tensor_extract_slice(
     interpreter: Interpreter, op: ir.OpView, source: Array, *_: Array
 ) -> Sequence[Array]:
+    return [sliced(interpreter, op, source).copy()]
+
+
+def sliced(interpreter: Interpreter, op: ir.OpView, source: Array) -> Array:
+    """The slice of `source` that `op` names; a view where its memory can be one."""
     sizes, where = _slices(interpreter, op)
     picked = _checked(source, sizes, where, op)
     result = op.operation.results[0].type
     if result.rank != source.ndim:  # rank-reducing: unit dimensions are dropped
         picked = picked.reshape([n for n in result.shape if n != DYNAMIC] or picked.size)
-    return [picked.copy()]
+    return picked
 
 
 @evaluate("tensor.concat")
@@ -115,7 +129,7 @@ def tensor_reshape(_: Interpreter, op: ir.OpView, source: Array, *__: ir.OpView)
 def tensor_cast(_: Interpreter, op: ir.OpView, source: Array) -> Sequence[Array]:
     expected = op.operation.results[0].type.shape
     if any(n not in (DYNAMIC, m) for n, m in zip(expected, source.shape)):
-        raise IndexError(f"tensor.cast: expected shape {list(expected)}, got {source.shape}")
+        raise InputError(f"tensor.cast: expected shape {list(expected)}, got {source.shape}")
     return [source]
 
 
@@ -126,17 +140,17 @@ def tensor_dim(_: Interpreter, __: ir.OpView, source: Array, dimension: Array) -
 
 @evaluate("tensor.extract")
 def tensor_extract(
-    _: Interpreter, __: ir.OpView, source: Array, *indices: Array
+    _: Interpreter, op: ir.OpView, source: Array, *indices: Array
 ) -> Sequence[Array]:
-    return [source[indices]]
+    return [source[inside(op, source, indices)]]
 
 
 @evaluate("tensor.insert")
 def tensor_insert(
-    _: Interpreter, __: ir.OpView, value: Array, target: Array, *indices: Array
+    _: Interpreter, op: ir.OpView, value: Array, target: Array, *indices: Array
 ) -> Sequence[Array]:
     result = target.copy()
-    result[tuple(int(i) for i in indices)] = value
+    result[inside(op, target, indices)] = value
     return [result]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tcir._mlir import ir
-from tcir.errors import IncompleteError
+from tcir.errors import IncompleteError, InputError
 from tcir.interp.types import Array
 
 
@@ -77,7 +77,7 @@ def view(
         low = expression.constant + sum(min(e, 0) for e in ends)
         high = expression.constant + sum(max(e, 0) for e in ends)
         if all(sizes[d] for d in dims) and not 0 <= low <= high < array.shape[axis]:
-            raise IndexError(
+            raise InputError(
                 f"indexing map reads {low}..{high} of a dimension of size {array.shape[axis]}"
             )
         start.append(expression.constant)

@@ -1,0 +1,109 @@
+"""Rules of `memref` and `bufferization`: what upstream's bufferisation makes of tensors.
+
+A memref is a numpy array that is written in place, and a view of it an array with its memory:
+casts, reshapes and subviews. Memory that was freed is undefined, as is memory never written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tcir._mlir import ir
+from tcir.errors import IncompleteError, InputError
+from tcir.interp.tensor.func import module_of
+from tcir.interp.tensor.interpreter import Interpreter, evaluate
+from tcir.interp.tensor.tensor import DYNAMIC, inside, sliced
+from tcir.interp.types import Array, constant, dtype_of, poison, shape_of
+
+
+@evaluate("memref.alloc", "memref.alloca")
+def alloc(_: Interpreter, op: ir.OpView, *sizes: Array) -> Sequence[Array]:
+    type_ = op.operation.results[0].type
+    dynamic = iter(sizes)
+    shape = tuple(int(next(dynamic)) if n == DYNAMIC else n for n in type_.shape)
+    return [poison(shape, dtype_of(type_))]
+
+
+@evaluate("memref.dealloc")
+def dealloc(_: Interpreter, __: ir.OpView, buffer: Array) -> Sequence[Array]:
+    buffer[...] = poison(buffer.shape, buffer.dtype)
+    return ()
+
+
+@evaluate("memref.get_global")
+def get_global(_: Interpreter, op: ir.OpView) -> Sequence[Array]:
+    """A constant's buffer; as nothing may write it, each use has one of its own."""
+    name = ir.FlatSymbolRefAttr(op.operation.attributes["name"]).value
+    for each in module_of(op.operation).regions[0].blocks[0].operations:
+        made = each.operation
+        if made.name == "memref.global" and made.attributes["sym_name"].value == name:
+            if "constant" not in made.attributes:
+                raise IncompleteError(f"@{name}: expected a constant memref.global")
+            return [constant(made.attributes["initial_value"], op.operation.results[0].type)]
+    raise IncompleteError(f"expected memref.global @{name} in the module, got none")
+
+
+@evaluate("memref.load")
+def load(_: Interpreter, op: ir.OpView, buffer: Array, *indices: Array) -> Sequence[Array]:
+    return [buffer[inside(op, buffer, indices)]]
+
+
+@evaluate("memref.store")
+def store(
+    _: Interpreter, op: ir.OpView, value: Array, buffer: Array, *indices: Array
+) -> Sequence[Array]:
+    buffer[inside(op, buffer, indices)] = value
+    return ()
+
+
+@evaluate("memref.copy", "bufferization.materialize_in_destination")
+def copy(_: Interpreter, op: ir.OpView, source: Array, target: Array) -> Sequence[Array]:
+    if op.operation.results:  # of tensors: the copy is a value
+        return [source.copy()]
+    target[...] = source.copy()
+    return ()
+
+
+@evaluate("memref.cast")
+def cast(_: Interpreter, op: ir.OpView, buffer: Array) -> Sequence[Array]:
+    expected = op.operation.results[0].type.shape
+    if any(n not in (DYNAMIC, m) for n, m in zip(expected, buffer.shape, strict=True)):
+        raise InputError(f"memref.cast: expected shape {list(expected)}, got {buffer.shape}")
+    return [buffer]
+
+
+@evaluate("memref.dim")
+def dim(_: Interpreter, __: ir.OpView, buffer: Array, dimension: Array) -> Sequence[Array]:
+    return [np.asarray(buffer.shape[int(dimension)], np.int64)]
+
+
+@evaluate("memref.subview")
+def subview(interpreter: Interpreter, op: ir.OpView, buffer: Array, *_: Array) -> Sequence[Array]:
+    return [_same_memory(sliced(interpreter, op, buffer), buffer)]
+
+
+@evaluate("memref.collapse_shape", "memref.expand_shape")
+def reshape(_: Interpreter, op: ir.OpView, buffer: Array, *__: Array) -> Sequence[Array]:
+    return [_same_memory(buffer.reshape(shape_of(op.operation.results[0].type)), buffer)]
+
+
+def _same_memory(view: Array, buffer: Array) -> Array:
+    """`view`; IncompleteError if numpy had to copy, so that a store would go elsewhere."""
+    if view.size and not np.may_share_memory(view, buffer):
+        raise IncompleteError(f"no view of a buffer with strides {buffer.strides} in bytes")
+    return view
+
+
+@evaluate(
+    "bufferization.to_tensor", "bufferization.to_buffer", "bufferization.clone",
+    "bufferization.alloc_tensor",
+)  # fmt: skip
+def converted(_: Interpreter, op: ir.OpView, *operands: Array) -> Sequence[Array]:
+    """A copy: a tensor is a value, and nothing may write the buffer of one."""
+    if op.operation.name != "bufferization.alloc_tensor":
+        return [operands[0].copy()]
+    if op.copy is not None:
+        return [operands[-1].copy()]
+    return alloc(_, op, *operands)
