@@ -99,11 +99,12 @@ def test_what_tc_opt_writes(tmp_path: Path) -> None:
 
 
 def page_of(*words: str, status: int, folder: Path) -> str:
-    """The page that tc-opt writes."""
+    """The page that tc-opt writes; what it prints is in ``printed.txt``."""
     out = folder / "page.html"
     command = [sys.executable, "-m", "tcir.tools.tc_opt", *words, f"--report={out}"]
     done = subprocess.run([*command, "-o", os.devnull], capture_output=True, text=True, cwd=folder)
     assert done.returncode == status, done.stderr
+    (folder / "printed.txt").write_text(done.stderr, encoding="utf-8")
     return out.read_text(encoding="utf-8")
 
 
@@ -150,6 +151,8 @@ def test_a_finding_leads_to_its_ops(tmp_path: Path) -> None:
     assert after is not None
     shown = after[1].splitlines()
     assert all(name in shown[int(line) - 1] for line, name in found)
+    printed = (tmp_path / "printed.txt").read_text(encoding="utf-8")
+    assert re.findall(r"^ +line (\d+) of --emit=pretty: (tc\.\w+)", printed, re.M) == found
 
 
 def test_the_page_of_a_crash(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -10,6 +11,11 @@ from tcir.program.source import position
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
+
+SITES = 6
+"""Lines of the program that a report shows of those that a step names."""
+_OP = re.compile(r"[^\s(]+?:\d+:\d+: \w+\.[\w.]+")
+_PTX_LINE = re.compile(r"\bline (\d+)\b")
 
 
 @dataclass(frozen=True)
@@ -35,3 +41,11 @@ class State:
                 name = f"{file}:{row}:{column}: {op.OPERATION_NAME}"
                 ops[name] = (*ops.get(name, ()), number)
         return cls("".join(f"{line}\n" for line, _ in lines), ops=ops)
+
+    def sites(self, words: str) -> dict[int, str]:
+        """The lines that `words` about the program name, in their order: number and text."""
+        found = [int(number) for number in _PTX_LINE.findall(words)] if self.ptx else []
+        for name in _OP.findall(words):
+            found += self.ops.get(name, ())
+        text = self.text.splitlines()
+        return {line: text[line - 1].strip() for line in found if line <= len(text)}

@@ -125,6 +125,8 @@ class Session:
                 line.verdict = "-"
             elif executing:
                 self.validator.check(self.module, line)
+                if line.findings or line.verdict == "different":
+                    line.locate(self.report.states.get(index) or State.of(self.module))
                 executing = line.verdict != "different"
             self._add(line)
 

@@ -20,9 +20,11 @@ passes      a list with, for each pass: index, name, ops (operations after it), 
             "not executed", "-" for steps that are counted and not run), compared (words),
             max_error, max_error_over_bound and rms_error_over_bound (numbers or null), difference
             (null, or output, index, site, expected, got, count, total), findings (severity, code,
-            text), incomplete (names), counters (of the machine, by name; instructions, loop_turns
-            at the tile level, ctas), remarks (words: what the pass made to cost more), orders
-            (completion orders tried), drawn and drawn_of (CTAs that drew one of their own; in all)
+            text), sites (the lines of the program, as --emit=pretty prints it, that these name:
+            number and text), incomplete (names), counters (of the machine, by name; instructions,
+            loop_turns at the tile level, ctas), remarks (words: what the pass made to cost more),
+            orders (completion orders tried), drawn and drawn_of (CTAs that drew one of their own;
+            in all)
 notes       words: where a kernel came from, other than this compilation
 code        null, or registers, spill_bytes, shared_bytes, tmem_columns, constant_bytes (if any),
             ptx_lines, sass (counts by mnemonic), missing (why a step was not done)
@@ -47,6 +49,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcir.errors import VerdictError
 from tcir.files import write_atomic
+from tcir.program.state import SITES
 from tcir.target import DEFAULT_TARGET
 
 if TYPE_CHECKING:
@@ -77,6 +80,7 @@ class Line:
     rms_error_over_bound: float | None = None
     difference: Difference | None = None
     findings: list[dict[str, str]] = field(default_factory=list)
+    sites: list[tuple[int, str]] = field(default_factory=list)
     incomplete: list[str] = field(default_factory=list)
     counters: Mapping[str, int] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
@@ -101,6 +105,12 @@ class Line:
         self.max_error, self.max_error_over_bound = other.max_error, other.max_error_over_bound
         self.rms_error_over_bound = other.rms_error_over_bound
 
+    def locate(self, state: State) -> None:
+        """Fills in `sites`: where what is told about `state` stands in it."""
+        told = [self.compared, "" if self.difference is None else str(self.difference)]
+        words = "\n".join([*told, *(each["text"] for each in self.findings)])
+        self.sites = list(state.sites(words).items())
+
     def in_orders(self) -> str:
         """How many completion orders held, and which CTAs had one of their own, in words."""
         words = f", {self.orders} completion orders" if self.orders > 1 else ""
@@ -116,6 +126,9 @@ class Line:
             lines.append(f"       {self.difference}")
         lines += [f"       without a rule: {name}" for name in self.incomplete]
         lines += [f"       {f['severity']} {f['code']}: {f['text']}" for f in self.findings]
+        lines += [f"       line {n} of --emit=pretty: {op}" for n, op in self.sites[:SITES]]
+        if len(self.sites) > SITES:
+            lines.append(f"       {len(self.sites) - SITES} more lines")
         lines += [f"       remark: {remark}" for remark in self.remarks]
         return "\n".join(lines)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import re
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any, TypeAlias
 
 from tcir.errors import InputError
 from tcir.files import read_bytes, read_text
-from tcir.program.state import State
+from tcir.program.state import SITES, State
 from tcir.time.roofline import scaled
 
 from .palette import BLUE, GREEN, GREY, ORANGE, VERMILLION
@@ -95,42 +94,26 @@ def _pane(kind: str, body: str | None, missing: str) -> str:
     return f'<div class="pane" data-kind="{kind}">{shown}</div>'
 
 
-_AT = re.compile(r"[^\s(]+?:\d+:\d+: \w+\.[\w.]+")
-_PTX_LINE = re.compile(r"\bline (\d+)\b")
-_SHOWN = 6
-"""Lines of the program that a finding lists."""
-
-
-def _lines_of(words: str, state: State) -> list[int]:
-    """The lines of the program that a finding names, in its order."""
-    found: list[int] = []
-    if state.ptx:
-        found += [int(number) for number in _PTX_LINE.findall(words)]
-    for name in _AT.findall(words):
-        found += state.ops.get(name, ())
-    return list(dict.fromkeys(found))
-
-
 def _sites(words: str, number: int, state: State | None) -> str:
     """A list of the lines that a finding names, each a link to where it stands."""
     if state is None:
         return ""
-    text, lines = state.text.splitlines(), _lines_of(words, state)
+    found = list(state.sites(words).items())
     items = [
         f'<li><a href="#pass-{number}" data-pass="{number}" data-line="{line}">line {line}</a> '
-        f"<code>{escape(text[line - 1].strip())}</code></li>"
-        for line in lines[:_SHOWN]
-        if line <= len(text)
+        f"<code>{escape(text)}</code></li>"
+        for line, text in found[:SITES]
     ]
-    if len(lines) > _SHOWN:
-        items.append(f"<li>{len(lines) - _SHOWN} more</li>")
+    if len(found) > SITES:
+        items.append(f"<li>{len(found) - SITES} more</li>")
     return f"<ul class=sites>{''.join(items)}</ul>" if items else ""
 
 
 def _facts(line: Json, state: State | None) -> str:
     facts = []
     if line.get("compared"):
-        facts.append(f"<p>{escape(str(line['compared']))}</p>")
+        words = str(line["compared"])
+        facts += [f"<p>{escape(words)}</p>", _sites(words, line["index"], state)]
     difference = line.get("difference")
     if difference:
         site = str(difference.get("site") or "")
