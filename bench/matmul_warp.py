@@ -8,7 +8,9 @@ f16 operands, sums in f32, square sizes, random normal operands; cuBLAS stores f
 Triton use wgmma, which is faster. Two rates of each:
 
 * from rest: the median of ``--repeats`` launches, each after a pause, with the L2 cache
-  overwritten before it and the clock up;
+  overwritten before it and the clock up. Beside the peak of a long launch (1.2e12 operations, as
+  many as a product of 8192³ and a tenth more) there is that of one with as many operations as the
+  product: a short launch has its start and the clock of its first microseconds, too;
 * held: launches back to back for over a second, with the clock and the power that NVML reports;
   there kernels meet the GPU's power limit.
 
@@ -22,7 +24,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import product
@@ -53,6 +55,8 @@ PAUSE = 0.02
 """Seconds of rest before a launch."""
 SPIN = 2_000_000
 """Cycles of waiting on the GPU before a launch: the clock rises, and launching is hidden."""
+LONG = 1.2e12
+"""Operations of the peak's long launch, 1.9 ms."""
 
 
 def program(n: int, out: str) -> str:
@@ -96,10 +100,11 @@ class Rate:
     lasting: float
     gpu: Held
 
-    def line(self, peak: Rate) -> str:
-        """One line of the table."""
+    def line(self, peak: Rate, short: float) -> str:
+        """One line of the table; short: from rest, the peak of a launch of as many operations."""
+        shares = f"{self.rest / peak.rest:7.1%} {self.rest / short:7.1%}"
         return (
-            f"{self.name:36} {self.rest:7.1f} {self.rest / peak.rest:7.1%} {self.lasting:7.1f} "
+            f"{self.name:36} {self.rest:7.1f} {shares} {self.lasting:7.1f} "
             f"{self.lasting / peak.lasting:7.1%} {self.gpu}"
         )
 
@@ -136,8 +141,8 @@ class Bench:
         gpu = held(self.torch, launch)
         return Rate(name, rest, flops / gpu.milliseconds / 1e9, gpu)
 
-    def peak(self, cubin: bytes) -> Rate:
-        """The best variant of each rate, run for about as long as a product of 8192³."""
+    def peaks(self, cubin: bytes, flops: float) -> Iterator[tuple[str, Callable[[], Any], float]]:
+        """Each variant's name, its launch of about `flops` operations, and their number."""
         from tcir import runtime
 
         torch = self.torch
@@ -145,10 +150,9 @@ class Bench:
         multiprocessors = gpu.attribute("MULTIPROCESSOR_COUNT")
         source = torch.randn(1 << 16, device="cuda").to(torch.float16)
         out = torch.empty(1 << 20, device="cuda")
-        found = []
         for v in mma_peak.VARIANTS:
             function = runtime.load(cubin, gpu).function(v.name)
-            steps = round(1.2e12 / v.flops(1, multiprocessors))
+            steps = round(flops / v.flops(1, multiprocessors))
             values = [
                 source.data_ptr().to_bytes(8, "little"),
                 out.data_ptr().to_bytes(8, "little"),
@@ -163,12 +167,23 @@ class Bench:
                     stream=torch.cuda.current_stream().cuda_stream,
                 )
 
-            found.append(self.rate(v.name, launch, v.flops(steps, multiprocessors)))
+            yield v.name, launch, v.flops(steps, multiprocessors)
+
+    def peak(self, cubin: bytes) -> Rate:
+        """The best variant of each rate, in long launches."""
+        found = [self.rate(*each) for each in self.peaks(cubin, LONG)]
         lasting = max(found, key=lambda r: r.lasting)
-        best = Rate("mma.sync peak", max(r.rest for r in found), lasting.lasting, lasting.gpu)
+        rest = max(r.rest for r in found)
+        best = Rate("mma.sync peak", rest, lasting.lasting, lasting.gpu)
         for rate in found:
-            print(f"       {rate.line(best)}")
+            print(f"       {rate.line(best, rest)}")
         return best
+
+    def short_peak(self, cubin: bytes, flops: float) -> float:
+        """From rest, the best variant in launches of `flops` operations."""
+        return max(
+            exact / self.from_rest(launch) / 1e9 for _, launch, exact in self.peaks(cubin, flops)
+        )
 
 
 def run(folder: Path, repeats: int) -> int:
@@ -190,10 +205,11 @@ def run(folder: Path, repeats: int) -> int:
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     print(f"{gpu}, driver {gpu.driver}, PyTorch {torch.__version__}, Triton {triton.__version__}")
     bench = Bench(repeats)
-    head = f"{'':36} {'rest':>7} {'of peak':>7} {'held':>7} {'of peak':>7} clock and power, held"
-    print(f"TFLOP/s {head[1:]}")
-    peak = bench.peak((folder / "peak.cubin").read_bytes())
-    print(f"       {peak.line(peak)}")
+    columns = ("rest", "of peak", "short", "held", "of peak")
+    print(f"{'TFLOP/s':43} {' '.join(f'{c:>7}' for c in columns)} clock and power, held")
+    of_peak = (folder / "peak.cubin").read_bytes()
+    peak = bench.peak(of_peak)
+    print(f"       {peak.line(peak, peak.rest)}")
     kernels = as_tuples(json.loads((folder / "kernels.json").read_text()))
     if not kernels:
         print("no cubins of matmul-warp in this folder: it is left out")
@@ -205,12 +221,14 @@ def run(folder: Path, repeats: int) -> int:
             "f32": torch.empty(n, n, device="cuda"),
         }
         expected = a.float() @ b.float()
+        short = bench.short_peak(of_peak, 2 * n**3)
+        print(f"{n:6} {'mma.sync peak, as short':36} {short:7.1f} {short / peak.rest:7.1%}")
 
         def measure(name: str, launch: Callable[[], Any], out: Any, n: int = n) -> None:
             nonlocal wrong
             out.fill_(float("nan"))
             rate = bench.rate(name, launch, 2 * n**3)
-            print(f"{n:6} {rate.line(peak)}", flush=True)
+            print(f"{n:6} {rate.line(peak, short)}", flush=True)  # noqa: B023
             error = float((out.float() - expected).norm() / expected.norm())  # noqa: B023
             if not error < 1e-3:
                 wrong += 1
@@ -234,8 +252,8 @@ def run(folder: Path, repeats: int) -> int:
 
             words = "".join(f" {k}={v}" for k, v in kernel["options"].items())
             measure(f"matmul-warp, {kernel['out']} out{words}", ours, out)
-    again = bench.peak((folder / "peak.cubin").read_bytes())
-    print(f"       {again.line(peak)}, measured again")
+    again = bench.peak(of_peak)
+    print(f"       {again.line(peak, peak.rest)}, measured again")
     return 1 if wrong else 0
 
 

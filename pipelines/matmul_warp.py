@@ -27,6 +27,7 @@ from tcir.passes.warp.pipeline_cp_async import PipelineCpAsync
 from tcir.passes.warp.pipeline_tma import PipelineTma
 from tcir.passes.warp.plan_staging import PlanStaging
 from tcir.passes.warp.tile_matmul_warp import TileMatmulWarp
+from tcir.passes.warp.tiles import GROUP
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.parts.products import PRODUCT_FORMS
 from tcir.target import TARGETS
@@ -43,8 +44,8 @@ class MatmulWarpOptions:
     atom: the mma.sync instruction by its name in tcir.layout; "" takes the longest K
     ldmatrix: false takes plain loads from shared memory everywhere
     copy: "tma" or "cp.async"; "" takes TMA where target and operands allow it
-    ctas: CTAs that share the tiles out, one after another; 0: one per SM where TMA loads and an SM
-          has no room for two
+    ctas: CTAs that share the tiles out, one after another; 0: where TMA loads and an SM has no room
+          for two, the fewest that need no more rounds than one per SM
     """
 
     block_m: int = 0
@@ -53,7 +54,7 @@ class MatmulWarpOptions:
     warps_m: int = 0
     warps_n: int = 0
     stages: int = 0
-    group_m: int = 8
+    group_m: int = GROUP
     atom: str = ""
     ldmatrix: bool = True
     copy: str = ""

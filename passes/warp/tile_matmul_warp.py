@@ -21,7 +21,7 @@ from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.tile_kernel import Source, argument, find_sources, kernel
 from tcir.passes.warp.operands import Matrix, Operand, tma_obstacle
-from tcir.passes.warp.tiles import WarpTiles
+from tcir.passes.warp.tiles import GROUP, WarpTiles
 from tcir.passes.warp.tiling import Tiling, TilingOptions, choose_tiling
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
@@ -43,8 +43,9 @@ class TileMatmulWarp(Pass):
     ldmatrix:                  false: plain loads from shared memory everywhere
     copy:                      "tma" or "cp.async" fills shared memory; "": TMA if the target has
                                it and both operands allow it, else cp.async with a remark
-    ctas:                      CTAs that share the tiles out, if there are more tiles; 0: one per SM
-                               where TMA loads and the sums of a tile take half an SM's registers
+    ctas:                      CTAs that share the tiles out, if there are more tiles; 0: where TMA
+                               loads and the sums of a tile take half an SM's registers, the fewest
+                               that need no more rounds than one per SM
     target:                    "": the module's ``tc.target``, or the default
 
     Before::
@@ -78,7 +79,7 @@ class TileMatmulWarp(Pass):
     warps_m: int = 0
     warps_n: int = 0
     atom: str = ""
-    group_m: int = 8
+    group_m: int = GROUP
     ldmatrix: bool = True
     copy: str = ""
     ctas: int = 0

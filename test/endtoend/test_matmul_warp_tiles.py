@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 import tcir
+from tcir.layout.atoms import mma_atom
+from tcir.passes.warp.tiles import WarpTiles
+from tcir.passes.warp.tiling import Tiling
 
 from .test_matmul_warp import SMALL, Case, check
 from .test_matmul_warp_breaks import Break, erase
@@ -58,6 +61,27 @@ def test_as_many_ctas_as_tiles_have_one_each() -> None:
     kernel = tiles(72, 40, 64, "f16", options={**TILES, "ctas": 9}).compile()
     assert kernel.launch_config.grid == (9, 1, 1)
     assert kernel.ptx == tiles(72, 40, 64, "f16", options={**TILES, "ctas": 0}).compile().ptx
+
+
+@pytest.mark.parametrize(
+    ("tiles", "asked", "columns", "by_tma", "ctas"),
+    [
+        (512, 0, 256, True, 128),  # four rounds of 132 SMs as of 128
+        (544, 0, 256, True, 109),  # five; four of 109 leave a tile out
+        (133, 0, 256, True, 67),
+        (132, 0, 256, True, None),
+        (100, 0, 256, True, None),
+        (512, 132, 256, True, 132),
+        (512, 0, 128, True, None),  # an SM has two CTAs
+        (512, 0, 256, False, None),  # by cp.async
+    ],
+)
+def test_no_more_ctas_than_the_rounds_need(
+    tiles: int, asked: int, columns: int, by_tma: bool, ctas: int | None
+) -> None:
+    tiling = Tiling(128, columns, 64, 2, columns // 64, mma_atom("mma.m16n8k16.f16"))
+    shared = WarpTiles(1, tiles, None).shared_out(None, tiling, asked, by_tma, "sm_90")
+    assert shared.ctas == ctas
 
 
 @pytest.mark.parametrize(
