@@ -44,4 +44,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert (tmp_path / "tutorial-pass.html").is_file()
     api = (tmp_path / "api.html").read_text()
     assert '<span class="go">  %rd28' in (tmp_path / "debugging.html").read_text()  # no command
+    triton = (tmp_path / "triton.html").read_text()
+    assert '<span class="flag">--autotune</span> modelled' in triton
+    assert "<code>persistent_<wbr>matmul_<wbr>pipelined_<wbr>kernel</code>" in triton
     assert "<li><code>pipeline</code>: what compiled it" in api and "<details" not in api

@@ -1,7 +1,8 @@
-"""What `make site` changes of mkdocs: in a console block only ``$ `` begins a command.
+"""What `make site` changes of mkdocs.
 
-Pygments takes output that begins with ``#`` or ``%`` (tables, registers) for commands, too: it is
-coloured so, and copied.
+In a console block only ``$ `` begins a command: Pygments takes output that begins with ``#`` or
+``%`` (tables, registers) for commands, too, which are coloured so, and copied. A line does not end
+within a flag, behind its ``--``; in the narrow cells of tables it does behind parts of a name.
 """
 
 from __future__ import annotations
@@ -11,3 +12,19 @@ import re
 from pygments.lexers.shell import BashSessionLexer
 
 BashSessionLexer._ps1rgx = re.compile(r"^(\$ )(.*\n?)")
+_CELL = re.compile(r"<td[^>]*>.*?</td>", re.S)
+_CODE = re.compile(r"<code>(.*?)</code>", re.S)
+_FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]*")
+_PART = re.compile(r"(?<=\w)[_./](?=[a-z])")
+
+
+def on_post_page(output: str, **_: object) -> str:
+    """Called by mkdocs with the HTML of a page, behind the index of the search."""
+    output = _CELL.sub(lambda cell: _CODE.sub(_in_parts, cell[0]), output)
+    return _CODE.sub(lambda code: _FLAG.sub(r'<span class="flag">\g<0></span>', code[0]), output)
+
+
+def _in_parts(code: re.Match[str]) -> str:
+    """A name in code with places where a line may end."""
+    parts = _PART.sub(r"\g<0><wbr>", code[1])
+    return code[0] if "<" in code[1] else f"<code>{parts}</code>"

@@ -230,7 +230,9 @@ display:grid;grid-template-columns:minmax(30rem,2fr) 5fr;height:100vh;
 --chosen:#22394d;--new:#1d3a55;--old:#55301c;--hit:#5c5216}}}}
 nav,main{{overflow:auto;padding:1rem}}nav{{border-right:1px solid var(--line)}}
 @media(max-width:60rem){{body{{display:block;height:auto}}
-nav{{max-height:50vh;border-right:0;border-bottom:1px solid var(--line)}}}}
+nav{{max-height:50vh;border-right:0;border-bottom:1px solid var(--line)}}
+body pre{{white-space:pre-wrap;overflow-wrap:anywhere}}
+aside{{overflow:auto}}aside svg{{min-width:50rem}}}}
 h1{{font-size:1.1rem;margin:0 0 .5rem}}h2{{font-size:1rem;margin:0}}p{{margin:.3rem 0}}
 table{{border-collapse:collapse;width:100%}}td,th{{padding:.15rem .4rem;text-align:left}}
 tr[data-pass]{{cursor:pointer}}td:last-child,td:has(+.bar),label{{white-space:nowrap}}
@@ -245,7 +247,8 @@ del{{background:var(--old);box-shadow:-3px 0 {VERMILLION}}}
 .at{{color:var(--pale);font-style:italic}}
 .hit{{background:var(--hit)}}.at-line{{background:{ORANGE};color:#000}}.sites{{margin:.2rem 0}}
 td.bar{{width:40%}}.bar i{{display:block;height:.8em}}aside{{border-top:1px solid var(--line);
-margin-top:1rem;padding-top:.5rem}}aside svg{{max-width:100%;height:auto;background:#fff}}
+margin-top:1rem;padding-top:.5rem}}aside h2+table+h2{{margin-top:.8rem}}
+aside svg{{max-width:100%;height:auto;background:#fff}}
 [hidden]{{display:none!important}}#find{{width:16rem}}
 button[aria-pressed=true]{{outline:2px solid {BLUE}}}kbd{{border:1px solid var(--line);
 border-radius:3px;padding:0 .3em}}
