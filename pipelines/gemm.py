@@ -38,7 +38,7 @@ class GemmOptions:
     n_tile: output columns per CTA, a multiple of 16 up to 256; 0 takes the fastest by the model
     stages: slots of the ring in shared memory; 0 chooses
     persistent: no more CTAs than SMs, each of which computes several tiles one after another
-    ctas: CTAs of a persistent kernel; 0: one per SM
+    ctas: CTAs of a persistent kernel; 0: one per SM, with wgmma the fewest that take as many rounds
     scheduler: of a persistent kernel, static: every ctas-th tile; clc: the tiles of CTAs that have
                not been launched (cluster launch control)
     acc_stages: accumulators that the tiles of a CTA use in turn; 0 chooses

@@ -114,5 +114,14 @@ class OutputTiles:
         return row, column, batch
 
 
+def fewest_ctas(tiles: int, most: int) -> int:
+    """CTAs, at most `most`, that have all tiles in as many rounds as `most` CTAs would.
+
+    A round takes as long with an SM more or less. Without it, the others have its power: on an H200
+    products of 4096^3 to 8192^3 are 1 % faster by 128 CTAs than by 132, both in as many rounds.
+    """
+    return ceil_div(tiles, ceil_div(tiles, most))
+
+
 def _select(condition: ir.Value, then: Index, otherwise: Index) -> Index:
     return arith.select(condition, index.value(then), index.value(otherwise))

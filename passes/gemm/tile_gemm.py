@@ -67,7 +67,8 @@ class TileGemm(Pass):
             `tcir.passes.build.cost` finds fastest, with `persistent`, `cta_group` or `cluster`
             equal tiles of at most 128 columns for each CTA
     persistent: no more CTAs than SMs, each of which computes several tiles one after another
-    ctas: CTAs of a persistent kernel, at most one per tile; 0: one per SM
+    ctas: CTAs of a persistent kernel, at most one per tile; 0: one per SM, for wgmma the fewest
+          that take as many rounds (`fewest_ctas`)
     scheduler: which tiles a persistent CTA has: every ctas-th (static), or those of CTAs that are
                not launched (clc; see cluster-launch-control)
     store: of results, direct: by each thread from registers; tma: through swizzled shared memory

@@ -25,7 +25,7 @@ from tcir.passes.build.fragments.warpgroup import (
     warpgroup_kernel,
 )
 from tcir.passes.build.limits import ceil_div, round_up
-from tcir.passes.build.output_tiles import GROUP, OutputTiles
+from tcir.passes.build.output_tiles import GROUP, OutputTiles, fewest_ctas
 from tcir.passes.build.tile_kernel import Source
 from tcir.passes.gemm.dense import DenseProduct, check_dense, columns_step, k_of
 from tcir.passes.gemm.place import Place
@@ -38,7 +38,7 @@ is asked to keep them, and to give B up, which the CTAs of a group read at about
 
 @dataclass(frozen=True)
 class WarpgroupSchedule:
-    """n_tile: columns of an output tile, 0 chooses; ctas: of a persistent kernel, 0: one per SM;
+    """n_tile: columns of an output tile, 0 chooses; ctas: of a persistent kernel, 0: `fewest_ctas`;
     cluster: CTAs that load the operands that they share together.
 
     A kernel with more tiles than the target has SMs is persistent whether asked for or not: the
@@ -66,8 +66,9 @@ class WarpgroupSchedule:
             cluster=self.cluster, group=PROMOTED_GROUP if promoted else GROUP,
         )  # fmt: skip
         if self.persistent or tiles.count > sms:
-            most = self.ctas or sms // self.cluster.ctas * self.cluster.ctas
-            tiles = replace(tiles, ctas=min(tiles.count, most))
+            together = self.cluster.ctas
+            clusters = fewest_ctas(tiles.count // together, sms // together)
+            tiles = replace(tiles, ctas=min(tiles.count, self.ctas or clusters * together))
         with warpgroup_kernel(source, tiles, target, promoted=promoted) as arguments:
             product = DenseProduct.create(op, arguments, n_tile, cluster=self.cluster)
             if promoted and tiles.ctas is not None:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from tcir._mlir import ir
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
 from tcir.passes.build.index import Index
-from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.output_tiles import OutputTiles
+from tcir.passes.build.output_tiles import OutputTiles, fewest_ctas
 from tcir.passes.build.tile_kernel import block_id
 from tcir.passes.warp.tiling import Tiling
 from tcir.target import TARGETS
@@ -61,10 +60,5 @@ class WarpTiles(OutputTiles):
             )
         of = TARGETS[target]
         fills = by_tma and 2 * tiling.m * tiling.n >= of.registers
-        ctas = asked or (_fewest(self.count, of.sms) if fills else self.count)
+        ctas = asked or (fewest_ctas(self.count, of.sms) if fills else self.count)
         return replace(self, ctas=ctas) if ctas < self.count else self
-
-
-def _fewest(tiles: int, sms: int) -> int:
-    """CTAs, at most `sms`, of which none has more tiles than it must."""
-    return ceil_div(tiles, ceil_div(tiles, sms))
