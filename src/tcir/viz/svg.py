@@ -11,6 +11,8 @@ from .picture import BLANK, Arrow, Bar, Cell, Chart, Grid, Key, Picture
 
 CHAR, LINE, SIZE = 7.2, 14, 12
 PAD, GAP, MARGIN = 6, 10, 16
+HEAD, NARROWEST = 9.2, 480.0
+"""Of a character of the title; a picture, so that the words above it fill few lines."""
 FONT = "DejaVu Sans Mono, Menlo, Consolas, monospace"
 
 
@@ -43,7 +45,7 @@ def _cell(cell: Cell, x: float, y: float, width: float, height: float, name: str
     ink = ink_on(cell.fill)
     top = y + (height - LINE * len(cell.lines)) / 2 + SIZE - 1
     # A halo of the cell's own colour keeps text readable on hatching.
-    halo = f' stroke="{cell.fill}" stroke-width="3" paint-order="stroke"' if cell.mark else ""
+    halo = f' stroke="{cell.fill}" stroke-width="5" paint-order="stroke"' if cell.mark else ""
     lines = "".join(
         _text(x + width / 2, top + i * LINE, line, "middle", f' fill="{ink}"{halo}')
         for i, line in enumerate(cell.lines)
@@ -218,7 +220,8 @@ def svg(picture: Picture) -> str:
     cell = max((_cell_width(grid) for grid in picture.grids), default=0)
     sizes = [_grid(grid, cell, 0, 0)[1] for grid in picture.grids]
     sizes += [_chart(chart, 0)[1] for chart in picture.charts]
-    width = max([640.0, *sizes])
+    sizes.append(2 * MARGIN + len(picture.title) * HEAD)
+    width = max([NARROWEST, *sizes])
     y = float(MARGIN)
     parts = [_text(MARGIN, y + SIZE + 3, picture.title, extra=' class="head"')]
     y += LINE + 2 * PAD
