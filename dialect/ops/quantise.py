@@ -90,7 +90,7 @@ class QuantiseBlocksOp(
     @property
     def format(self) -> BlockFormat:
         """What it quantises to."""
-        return _rounding(self, BLOCK_FORMATS[_element(self.codes), _element(self.scales)])
+        return rounded_format(self, BLOCK_FORMATS[_element(self.codes), _element(self.scales)])
 
     @property
     def row_major(self) -> bool:
@@ -126,7 +126,7 @@ class QuantiseRowsOp(Op, name="quantise_rows", issued_by="warp", role="epilogue"
     @property
     def format(self) -> BlockFormat:
         """What it quantises to."""
-        return _rounding(self, BLOCK_FORMATS[self.elements, _element(self.scales)])
+        return rounded_format(self, BLOCK_FORMATS[self.elements, _element(self.scales)])
 
 
 class StoreScalesOp(Op, name="store_scales", issued_by="warp", role="epilogue", stores="tensor"):
@@ -159,13 +159,22 @@ class StoreScalesOp(Op, name="store_scales", issued_by="warp", role="epilogue", 
     scales: ir.IntegerAttr
 
 
-def scale_rounding(op: QuantiseBlocksOp | QuantiseRowsOp) -> str:
+def scale_rounding(op: ir.OpView) -> str:
     """How an op rounds ue8m0 scales; left out, "floor"."""
     return string(op, "scale_rounding") if "scale_rounding" in op.attributes else ROUNDINGS[0]
 
 
-def _rounding(op: QuantiseBlocksOp | QuantiseRowsOp, form: BlockFormat) -> BlockFormat:
+def rounded_format(op: ir.OpView, form: BlockFormat) -> BlockFormat:
+    """The format with the rounding that an op names."""
     return replace(form, rounding=scale_rounding(op))
+
+
+def rounding_problem(op: ir.OpView) -> Broken:
+    """A rounding of ue8m0 scales that there is not."""
+    if "scale_rounding" not in op.attributes:
+        return None
+    got = op.attributes["scale_rounding"]
+    return None if isinstance(got, ir.StringAttr) and got.value in ROUNDINGS else {"got": got}
 
 
 def _element(value: ir.Value) -> str:
@@ -213,7 +222,7 @@ def _(op: QuantiseBlocksOp | QuantiseRowsOp) -> Broken:
     if "scale_rounding" not in op.attributes:
         return None
     got, scales = op.attributes["scale_rounding"], _element(op.scales)
-    known = isinstance(got, ir.StringAttr) and got.value in ROUNDINGS
+    known = rounding_problem(op) is None
     return None if known and scales == "f8E8M0FNU" else {"got": got, "scales": scales}
 
 

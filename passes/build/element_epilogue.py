@@ -21,9 +21,11 @@ BYTES = {
 """What may be of a type of a byte: what reads it, and conversions."""
 
 
-def check_by_element(source: Source, pass_name: str) -> None:
-    """Rejects what follows a product where a kernel makes every result of one sum."""
-    check_not_quantised(source.quantise, pass_name)
+def check_by_element(source: Source, pass_name: str, quantised: bool = False) -> None:
+    """Rejects what follows a product where a kernel makes every result of one sum; quantised:
+    whether it quantises them in blocks."""
+    if not quantised:
+        check_not_quantised(source.quantise, pass_name)
     if source.after is not None:
         check_elements(source.after, f"in {pass_name}", INSTEAD)
 

@@ -29,10 +29,29 @@ def quantised_block(
 
     elements: the type of the codes
     """
-    block = _Block.of(numbers, form)
+    block = _Block.of(numbers, form, _largest(numbers))
     scale, divided = _by_ue4m3(block) if form.block == 16 else _by_ue8m0(block)
     nothing = simt.constant(0)
     return [arith.select(block.finite, each, nothing) for each in _words(divided, elements)], scale
+
+
+def quantised_part(
+    numbers: Sequence[ir.Value],
+    form: BlockFormat,
+    elements: str,
+    among: Callable[[ir.Value], ir.Value],
+) -> tuple[list[ir.Value], ir.Value]:
+    """The codes of some numbers of a block of fp8, two in an i16, and that of its scale, in an i32.
+
+    among: the largest magnitude of all that have a part of the block, from a thread's own
+    """
+    block = _Block.of(numbers, form, among(_largest(numbers)))
+    scale, divided = _by_ue8m0(block)
+    pairs = [
+        rounded_pair(*divided[n : n + 2], elements, True) for n in range(0, len(divided), 2)
+    ]
+    nothing = simt.constant(0, 16)
+    return [arith.select(block.finite, each, nothing) for each in pairs], scale
 
 
 @dataclass(frozen=True)
@@ -45,10 +64,8 @@ class _Block:
     finite: ir.Value
 
     @staticmethod
-    def of(numbers: Sequence[ir.Value], form: BlockFormat) -> _Block:
-        """A NaN is passed on by ``max.NaN``."""
-        sizes = [simt.as_f32(simt.both_bits(_bits(n), 0x7FFFFFFF)) for n in numbers]
-        amax = reduce(arith.maximumf, sizes)
+    def of(numbers: Sequence[ir.Value], form: BlockFormat, amax: ir.Value) -> _Block:
+        """Of this largest magnitude."""
         infinity = simt.as_f32(simt.constant(INFINITY))
         finite = arith.cmpf(arith.CmpFPredicate.OLT, amax, infinity)
         return _Block(numbers, form, amax, finite)
@@ -56,6 +73,12 @@ class _Block:
     def known(self, scale: ir.Value, nan: int) -> ir.Value:
         """The code of the scale, of NaN if the block is not finite."""
         return arith.select(self.finite, scale, simt.constant(nan))
+
+
+def _largest(numbers: Sequence[ir.Value]) -> ir.Value:
+    """The largest magnitude; a NaN is passed on by ``max.NaN``."""
+    sizes = [simt.as_f32(simt.both_bits(_bits(n), 0x7FFFFFFF)) for n in numbers]
+    return reduce(arith.maximumf, sizes)
 
 
 Quantised = tuple[ir.Value, Sequence[ir.Value]]

@@ -7,13 +7,19 @@ from math import prod
 
 from tcir._mlir import ir
 from tcir.dialect import tc
+from tcir.dialect.ops.quantise_fragment import WORD_COLUMNS
 from tcir.dialect.ops.tma import EVICT
 from tcir.passes.build import index
 from tcir.passes.build.cluster import ALONE, Cluster
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
 from tcir.passes.build.element_epilogue import check_by_element
 from tcir.passes.build.emit import tails
-from tcir.passes.build.fragments.epilogue import fragment_epilogue, tensors_of
+from tcir.passes.build.fragments.epilogue import (
+    check_fragment_quantised,
+    fragment_epilogue,
+    store_quantised,
+    tensors_of,
+)
 from tcir.passes.build.fragments.warpgroup import (
     M_TILE,
     N_TILES,
@@ -21,6 +27,7 @@ from tcir.passes.build.fragments.warpgroup import (
     check_width,
     fastest,
     is_promoted,
+    parts_of,
     sums_over,
     warpgroup_kernel,
 )
@@ -54,15 +61,19 @@ class WarpgroupSchedule:
         """Replaces the source function by its kernel."""
         op = source.op
         check_dense(op)
-        check_by_element(source, "tile-gemm")
+        check_by_element(source, "tile-gemm", quantised=True)
         _check_whole(op)
         *batch, m, n = op.out.type.shape
-        sms = TARGETS[target].sms
-        n_tile = self.n_tile or self._width(op, sms)
+        sms, quantise = TARGETS[target].sms, source.quantise
+        columns = source.quantised_columns or n  # scales of padding are zeros: stored, too
+        n_tile = self.n_tile or self._width(source, columns, sms)
         check_width(op, n_tile, op.a.type.element_type, SMALLEST_MATMUL)
+        if quantise is not None:
+            parts = parts_of(op.a.type.element_type, n_tile)
+            check_fragment_quantised(quantise, n_tile, parts, target)
         promoted = is_promoted(op.a.type.element_type)
         tiles = OutputTiles(
-            ceil_div(m, M_TILE), ceil_div(n, n_tile), batch[0] if batch else None,
+            ceil_div(m, M_TILE), ceil_div(columns, n_tile), batch[0] if batch else None,
             cluster=self.cluster, group=PROMOTED_GROUP if promoted else GROUP,
         )  # fmt: skip
         if self.persistent or tiles.count > sms:
@@ -75,23 +86,30 @@ class WarpgroupSchedule:
                 product.a.map.owner.attributes[EVICT] = ir.StringAttr.get("last")
                 product.b.map.owner.attributes[EVICT] = ir.StringAttr.get("first")
             cluster = M_TILE * self.cluster.m, n_tile * self.cluster.n
-            past = ir.StringAttr.get(tails(m % cluster[0] != 0, n % cluster[1] != 0))
+            wider = columns > n or n % cluster[1] != 0
+            past = ir.StringAttr.get(tails(m % cluster[0] != 0, wider))
             with tiles.each() as (x, y, z):
                 place = Place.of(x, y, z, n_tile)
-                columns = 0
+                first = 0
                 for total in _sums(op, product, place, n_tile):
-                    column = index.add(place.column, columns)
+                    column = index.add(place.column, first)
                     at = index.values([*place.outer, place.row, column])
-                    columns += total.type.shape[1]
+                    first += total.type.shape[1]
                     if source.after is not None:
                         tensors = tensors_of(source.after, arguments)
                         total = fragment_epilogue(source.after, tensors, total, at, past)
-                    tc.StoreFragmentOp(total, arguments[-1], at, past)
+                    if quantise is not None:
+                        store_quantised(quantise, total, arguments[-2:], at, past)
+                    else:
+                        tc.StoreFragmentOp(total, arguments[-1], at, past)
 
-    def _width(self, op: tc.MatmulOp, sms: int) -> int:
+    def _width(self, source: Source, n: int, sms: int) -> int:
         """The fastest, of parts that the CTAs of a cluster load if one has them."""
-        *batch, m, n = op.out.type.shape
-        widths = [each for each in N_TILES if each <= round_up(n, N_TILES[-1])]
+        op = source.op
+        *batch, m, _ = op.out.type.shape
+        least = WORD_COLUMNS if source.quantise else N_TILES[-1]
+        usable = [each for each in N_TILES if each % least == 0]
+        widths = [each for each in usable if each <= round_up(n, least)]
         whole = [each for each in widths if each % (self.cluster.m * columns_step(op)) == 0]
         tiles = [Tile(M_TILE, each) for each in whole or widths]
         steps = ceil_div(k_of(op) * tc.element_bytes(op.a.type.element_type), 128)

@@ -59,7 +59,11 @@ class StagedTile:
 
 @dataclass(frozen=True)
 class Fragment:
-    """A thread's registers of a fragment, atom by atom; packed: words of several results each."""
+    """A thread's registers of a fragment, atom by atom; packed: words of several results each.
+
+    Those of scales are packed always: a word for 64 columns has those of the upper row's two blocks
+    in its low half, and those of the row 8 further down in the other.
+    """
 
     type: tc.FragmentType
     registers: tuple[ir.Value, ...]
@@ -95,8 +99,8 @@ class Fragment:
         return tuple(llvm.extractelement(pair, place) for pair in pairs for place in places)
 
 
-RESULTS = {"f16": 2, "bf16": 2, "f8E4M3FN": 4, "f8E5M2": 4}
-"""Results of a type that a word holds."""
+RESULTS = {"f16": 2, "bf16": 2, "f8E4M3FN": 4, "f8E5M2": 4, "f8E8M0FNU": 32}
+"""Results of a type that a word holds; of scales, of which 8 in a thread are one, those of 32."""
 
 
 def results_in_word(kind: tc.FragmentType) -> int:

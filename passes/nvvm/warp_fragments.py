@@ -23,9 +23,17 @@ from tcir.dialect.limits import WARP
 from tcir.errors import PassError
 from tcir.layout.atoms import mma_atom
 
-from .converter import Converter, Fragment, SmemTile, StagedTile, i32, lower
+from .converter import (
+    Converter,
+    Fragment,
+    SmemTile,
+    StagedTile,
+    fragment_registers,
+    i32,
+    lower,
+    results_in_word,
+)
 from .linear import Linear, Place
-from .scalar import is_fp8
 from .warp_copy import shared_pointer
 
 MOST_MATRICES = 4
@@ -37,13 +45,15 @@ def convert_zero(converter: Converter, op: tc.ZeroFragmentOp) -> None:
     kind = op.fragment.type
     element = kind.element
     integer = str(element) == "i32"
-    if is_fp8(element):  # codes
+    if str(element).startswith("f8"):  # codes
         element, integer = i32(), True
     zero = ir.IntegerAttr.get(element, 0) if integer else ir.FloatAttr.get(element, 0)
     value = arith.ConstantOp(element, zero).result
-    part = share(kind.atom, kind.operand, kind.shape, converter.warps)
-    count = len(part.atoms()) * part.registers
-    converter.values[op.fragment] = Fragment(kind, (value,) * count)
+    count = fragment_registers(converter.warps, kind)
+    scales = str(element) == "f8E8M0FNU"
+    converter.values[op.fragment] = Fragment(
+        kind, (value,) * (count // results_in_word(kind) if scales else count), packed=scales
+    )
 
 
 @lower(tc.AddFragmentOp)

@@ -241,7 +241,10 @@ class Held:
     @staticmethod
     def create(
         converter: Converter, kind: tc.FragmentType,
-        op: tc.StoreFragmentOp | tc.FragmentEpilogueOp | tc.FetchFragmentOp,
+        op: tc.StoreFragmentOp
+        | tc.FragmentEpilogueOp
+        | tc.FetchFragmentOp
+        | tc.StoreFragmentScalesOp,
     ) -> Held:  # fmt: skip
         """Of a fragment of C whose first element has the indices of `op`."""
         part = share(kind.atom, "C", kind.shape, converter.warps)
@@ -259,17 +262,24 @@ class Held:
         row, column = (
             arith.AddIOp(first, coordinate(axis)).result for axis, first in enumerate((m0, n0))
         )
-        down, right = held[0][0][0]
-        places = [
-            (atom_row + lanes[0][0][0] - down, atom_column + lanes[0][0][1] - right)
-            for atom_row, atom_column in part.atoms()
-            for lanes in held
-        ]
+        places = places_of(kind, converter.warps)
         walk = None
         if WALK in op.attributes:
             height, width = integers(op, WALK)
             walk = Walk(converter, row, height, width)
         return Held([*batch, row, column], places, walk)
+
+
+def places_of(kind: tc.FragmentType, warps: tuple[int, int]) -> list[tuple[int, int]]:
+    """Rows and columns from a thread's first register of an accumulator to each, the same for every
+    thread."""
+    part, held = share(kind.atom, "C", kind.shape, warps), elements(kind.atom, "C")
+    down, right = held[0][0][0]
+    return [
+        (atom_row + lanes[0][0][0] - down, atom_column + lanes[0][0][1] - right)
+        for atom_row, atom_column in part.atoms()
+        for lanes in held
+    ]
 
 
 def _groups(values: list[tuple[int, ir.Value]], size: int) -> list[list[tuple[int, ir.Value]]]:

@@ -1,4 +1,4 @@
-"""The epilogue of a product whose sums are in registers of warps."""
+"""The epilogue of a product whose sums are in registers of warps, and their quantisation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from tcir._mlir import arith, ir
 from tcir.dialect import tc
+from tcir.dialect.ops.quantise_fragment import WORD_COLUMNS
 from tcir.passes.build.clone import clone
+from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
+from tcir.passes.build.emit import i64
+from tcir.passes.build.limits import round_up
 from tcir.passes.build.tile_kernel import argument
 
 
@@ -36,3 +40,47 @@ def fragment_epilogue(
             for op in after.body.blocks[0]:
                 clone(op, mapping)
     return made.out
+
+
+def check_fragment_quantised(op: tc.QuantiseBlocksOp, n_tile: int, parts: int, target: str) -> None:
+    """Raises a match failure for what threads with pairs of a row cannot quantise.
+
+    parts: fragments of a tile's columns
+    """
+    if op.format.bits != 8:
+        raise match_failure(
+            op,
+            f"expected codes that {target} converts to, got {op.codes.type.element_type} (cvt to "
+            "e2m1x2 needs sm_100a, PTX ISA 9.7.9.21); quantise to f8E4M3FN or f8E5M2 with scales "
+            "of 32, or return the values",
+            SMALLEST_MATMUL,
+        )
+    if n_tile % (WORD_COLUMNS * parts):
+        whole = WORD_COLUMNS * parts
+        raise match_failure(
+            op,
+            f"expected n-tile to be a multiple of {whole} to quantise, got {n_tile} (a thread has "
+            f"the scales of {WORD_COLUMNS} columns in a register); take "
+            f"n-tile={min(round_up(n_tile, whole), 256)}; smallest accepted: n-tile={WORD_COLUMNS}",
+            SMALLEST_MATMUL,
+        )
+
+
+def store_quantised(
+    op: tc.QuantiseBlocksOp, values: ir.Value, results: Sequence[ir.Value], place: list[ir.Value],
+    past: ir.StringAttr,
+) -> None:  # fmt: skip
+    """Quantises a fragment whose first element is at `place`, and stores its codes and scales."""
+    kinds = [
+        tc.FragmentType.build(values.type.shape, each.type.element_type, "C", values.type.atom)
+        for each in results
+    ]
+    with op.location:
+        made = tc.QuantiseFragmentOp(values, *kinds)
+        if "scale_rounding" in op.attributes:
+            made.attributes["scale_rounding"] = op.attributes["scale_rounding"]
+        codes, scales = results
+        tc.StoreFragmentOp(made.codes, codes, place, past)
+        *_, rows, columns = op.values.type.shape
+        counts = i64(rows), i64(columns // op.format.block)
+        tc.StoreFragmentScalesOp(made.scales, scales, place, *counts)

@@ -121,6 +121,11 @@ def is_promoted(element: ir.Type) -> bool:
     return str(element) in FP8
 
 
+def parts_of(element: ir.Type, columns: int) -> int:
+    """Fragments side by side that have the sums of a tile."""
+    return ceil_div(columns, PROMOTED_COLUMNS) if is_promoted(element) else 1
+
+
 def sums_over(
     op: ir.OpView,
     steps: int,
@@ -134,7 +139,7 @@ def sums_over(
     """
     element = op.operation.operands[0].type.element_type
     promoted = is_promoted(element)
-    parts = ceil_div(tile.columns, PROMOTED_COLUMNS) if promoted else 1
+    parts = parts_of(op.operation.operands[0].type.element_type, tile.columns)
     shape = [tile.rows, tile.columns // parts]
     kind = tc.FragmentType.build(shape, sums, "C", DEFAULT_ATOM[str(element)])
     zeros = [tc.ZeroFragmentOp(kind).fragment for _ in range(parts)]

@@ -1,4 +1,4 @@
-"""Rules of block quantisation on register tiles, and of the store of scale factors."""
+"""Rules of block quantisation on register tiles and fragments, and of stores of scale factors."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from tcir.dialect.attributes import integer
 from tcir.dialect.limits import QUARTER_LANES
 from tcir.dialect.ops.block_scale import ROWS_PER_COLUMN, SCALE_ROW_BYTES
 from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
+from tcir.dialect.ops.quantise_fragment import SCALED_COLUMNS
 from tcir.interp.tensor.quantise import quantised
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
+from tcir.interp.tile.movement import segments
 from tcir.interp.tile.values import MemRef, Registers, Stored
-from tcir.interp.types import DTYPES, dtype_of
+from tcir.interp.tile.warp import held_by
+from tcir.interp.tile.wgmma import settled
+from tcir.interp.types import DTYPES, Array, dtype_of
 
 
 @execute(tc.QuantiseRowsOp)
@@ -75,3 +79,70 @@ def store_scales(compiler: Compiler, op: tc.StoreScalesOp) -> Step:
         writers.stores.append(Stored(frame.cta.index, value.quarter, value.column, site))
 
     return store
+
+
+@execute(tc.QuantiseFragmentOp)
+def quantise_fragment(compiler: Compiler, op: tc.QuantiseFragmentOp) -> Step:
+    """Of the part that an agent has; every element has its block's scale."""
+    (values_,), site, form = compiler.operands(op), compiler.site(op), op.format
+    codes_, scales_ = (compiler.slot(v) for v in (op.codes, op.scales))
+    kinds = dtype_of(op.codes.type.element), dtype_of(op.scales.type.element)
+
+    def quantise(frame: Frame) -> None:
+        values = settled(frame, values_, site).view(np.float32)
+        codes, scales = quantised(values, form, *kinds)
+        frame.values[codes_] = codes
+        frame.values[scales_] = np.repeat(scales, form.block, axis=1)
+
+    return quantise
+
+
+@execute(tc.StoreFragmentScalesOp)
+def store_fragment_scales(compiler: Compiler, op: tc.StoreFragmentScalesOp) -> Step:
+    """A byte for each block of columns; MachineError if the tile begins inside a block."""
+    (fragment_,), (tensor_,), indices_ = segments(compiler, op)
+    limits = integer(op, "rows"), integer(op, "scales")
+    part, row_major = held_by(compiler, op.fragment.type), op.row_major
+    site, writers = compiler.site(op), compiler.writers
+
+    def store(frame: Frame) -> None:
+        v = frame.values
+        target: MemRef = v[tensor_]
+        scales = settled(frame, fragment_, site)[:, ::SCALED_COLUMNS].view(np.uint8)
+        *outer, row, column = part(frame).moved([v[i] for i in indices_])
+        if column % SCALED_COLUMNS:
+            raise frame.cta_run.error(
+                "unaligned-scales",
+                f"expected a column that is a multiple of {SCALED_COLUMNS}, got {column}",
+                site,
+            )
+        rows = row + np.arange(scales.shape[0])[:, None]
+        blocks = column // SCALED_COLUMNS + np.arange(scales.shape[1])[None, :]
+        known = (rows < limits[0]) & (blocks < limits[1])
+        place = _row_major(rows, blocks) if row_major else _in_blocks(rows, blocks)
+        matrix = [np.full((1, 1), each) for each in outer]
+        at = np.broadcast_arrays(*matrix, *place)
+        inside = np.logical_and.reduce([a < n for a, n in zip(at, target.shape, strict=True)])
+        if not inside.any():
+            return
+        places = np.ravel_multi_index([a[inside] for a in at], target.shape)
+        data = np.where(known, scales, 0).astype(np.uint8)[inside]
+        frame.agent.memory.store("global", target.address + places, data[:, None], site=site)
+        owner = writers.owner.get(target.buffer)
+        if owner is None:
+            raise frame.cta_run.error("store-to-input", "expected a result of the kernel", site)
+        owner[places] = len(writers.stores)
+        writers.stores.append(Stored(frame.cta.index, 0, column, site))
+
+    return store
+
+
+def _row_major(rows: Array, blocks: Array) -> list[Array]:
+    return [rows, blocks]
+
+
+def _in_blocks(rows: Array, blocks: Array) -> list[Array]:
+    """The block along rows and along scales, and the byte in it."""
+    column = rows % BLOCK_ROWS // ROWS_PER_COLUMN * BLOCK_SCALES + blocks % BLOCK_SCALES
+    byte = rows % ROWS_PER_COLUMN * SCALE_ROW_BYTES + column
+    return [rows // BLOCK_ROWS, blocks // BLOCK_SCALES, byte]
