@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import islice
 from typing import ClassVar
 
 from tcir._mlir import arith, func, ir, scf
@@ -65,7 +66,8 @@ class DeferStores(Pass):
         }
         "tc.store_fragment"(%last#0, %out, …); …
 
-    What the accumulators held is rounded and waits in a half or a quarter of the registers; the
+    What the accumulators held is rounded and waits in a half or a quarter of the registers, codes
+    of MXFP8 with their scales, a register for 64 columns; the
     exchange among threads and the stores run while the tensor core has the next tile's groups. What
     an epilogue reads beside the sums is loaded into the registers that the stores leave, so that
     nothing is waited for when a tile is done: a residual behind the stores, since it is as much as
@@ -177,7 +179,7 @@ class _Tiles:
         """Rewrites the loop."""
         loop = self.loop
         with ir.InsertionPoint(loop), loop.location:
-            start = [tc.ZeroFragmentOp(part.held).fragment for part in self.parts]
+            start = [tc.ZeroFragmentOp(kind).fragment for part in self.parts for kind in part.held]
             for result in self.results:
                 start += [index.value(0) for _ in result.store.indices]
             new = scf.ForOp(loop.lowerBound, loop.upperBound, loop.step, start)
@@ -185,7 +187,7 @@ class _Tiles:
             new.attributes[name] = loop.attributes[name]
         mapping: Mapping = {loop.induction_variable: new.induction_variable}
         before = self._waiting(list(new.inner_iter_args))
-        ends = [op for each in self.results for op in (each.epilogue, each.store) if op is not None]
+        ends = [op for each in self.results for op in each.ends]
         with ir.InsertionPoint(new.body):
             for op in list(loop.body)[:-1]:
                 if op != self.steps and op not in ends:
@@ -194,7 +196,7 @@ class _Tiles:
             held = []
             for part in self.parts:
                 with part.result.store.location:
-                    held.append(part.rounded(mapping, fetched[part]))
+                    held += part.rounded(mapping, fetched[part])
             for result in self.results:
                 held += [mapping.get(value, value) for value in result.store.indices]
             with loop.location:
@@ -206,15 +208,14 @@ class _Tiles:
 
     def _waiting(self, values: list[ir.Value]) -> list[_Waiting]:
         """What the loop over tiles carries: columns, then the indices of each result."""
+        rest = iter(values)
+        columns = {part: list(islice(rest, len(part.held))) for part in self.parts}
         found: list[_Waiting] = []
-        indices = values[len(self.parts) :]
         for result in self.results:
-            count = len(result.store.indices)
-            at, indices = indices[:count], indices[count:]
-            mapping = dict(zip(result.store.indices, at, strict=True))
+            mapping = dict(zip(result.store.indices, rest))
             found += [
-                _Waiting(part, columns, mapping)
-                for part, columns in zip(self.parts, values)
+                _Waiting(part, columns[part], mapping)
+                for part in self.parts
                 if part.result is result
             ]
         return found
@@ -301,7 +302,7 @@ class _Waiting:
     """Columns of a tile that are not stored yet, and what its indices are by then."""
 
     part: Part
-    columns: ir.Value
+    columns: list[ir.Value]
     indices: Mapping
 
     def store(self) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tcir._mlir import arith, ir
 from tcir.dialect import tc
-from tcir.dialect.attributes import constant_of
+from tcir.dialect.attributes import constant_of, defining
 from tcir.dialect.limits import WARPGROUP, WGMMA_M
 from tcir.dialect.warp_types import WALK
 from tcir.passes.build import index
@@ -25,23 +25,30 @@ WORD = 32
 
 @dataclass(frozen=True)
 class Result:
-    """Sums of a tile, their epilogue, if there is one, and the store."""
+    """Sums of a tile, their epilogue and block quantisation, if there are any, and the stores."""
 
     store: tc.StoreFragmentOp
     epilogue: tc.FragmentEpilogueOp | None
+    quantise: tc.QuantiseFragmentOp | None
+    scales: tc.StoreFragmentScalesOp | None
 
     @classmethod
     def of(cls, store: tc.StoreFragmentOp) -> Result | None:
         """None if it cannot be stored by parts in units of 16 bytes."""
-        owner = store.fragment.owner
-        opview = None if isinstance(owner, ir.Block) else owner.opview
-        made = cls(store, opview if isinstance(opview, tc.FragmentEpilogueOp) else None)
+        quantise = defining(store.fragment, tc.QuantiseFragmentOp)
+        values = store.fragment if quantise is None else quantise.values
+        scales = None if quantise is None else next(iter(quantise.scales.uses)).owner.opview
+        made = cls(store, defining(values, tc.FragmentEpilogueOp), quantise, scales)
         element = store.tensor.type.element_type
         fits = (
             WALK not in store.attributes
             and str(element) in STORED
             and str(made.sums.type.element) == "f32"
-            and (made.epilogue is None or made.epilogue.out.type.element == element)
+            and (
+                quantise is not None
+                or made.epilogue is None
+                or made.epilogue.out.type.element == element
+            )
             and made.sums.type.shape[1] % made.columns == 0
             and store.tensor.type.shape[-1] * tc.element_bytes(element) % 16 == 0
         )
@@ -50,7 +57,15 @@ class Result:
     @property
     def sums(self) -> ir.Value:
         """What the accumulators held."""
-        return self.store.fragment if self.epilogue is None else self.epilogue.sums
+        if self.epilogue is not None:
+            return self.epilogue.sums
+        return self.store.fragment if self.quantise is None else self.quantise.values
+
+    @property
+    def ends(self) -> list[ir.OpView]:
+        """The ops behind the products."""
+        ops = (self.epilogue, self.quantise, self.store, self.scales)
+        return [op for op in ops if op is not None]
 
     @property
     def columns(self) -> int:
@@ -92,9 +107,10 @@ class Part:
         return self.number * self.result.columns
 
     @property
-    def held(self) -> tc.FragmentType:
-        """What waits for the next tile."""
-        return self.result.kind(self.result.store.tensor.type.element_type)
+    def held(self) -> list[tc.FragmentType]:
+        """What waits for the next tile: results, or codes and scales."""
+        stores = [self.result.store, self.result.scales]
+        return [self.result.kind(op.tensor.type.element_type) for op in stores if op is not None]
 
     def at(self, mapping: Mapping) -> list[ir.Value]:
         """Its indices."""
@@ -110,17 +126,28 @@ class Part:
         tensor = outer.get(read.tensor, read.tensor)
         return tc.FetchFragmentOp(tensor, self.at(outer), place, tails, kind).fragment
 
-    def rounded(self, outer: Mapping, fetched: Mapping) -> ir.Value:
-        """Its columns of the sums with the epilogue, or only rounded.
+    def rounded(self, outer: Mapping, fetched: Mapping) -> list[ir.Value]:
+        """Its columns of the sums with the epilogue, quantised or only rounded.
 
         outer: of values in front of the epilogue; fetched: for its own the fragments that have them
         """
-        sums, at = outer[self.result.sums], self.at(outer)
+        sums, quantise = outer[self.result.sums], self.result.quantise
+        mine = tc.FragmentPartOp(sums, i64(self.first), self.result.kind(sums.type.element)).columns
+        if quantise is None or self.result.epilogue is not None:
+            mine = self._computed(mine, outer, fetched)
+        if quantise is None:
+            return [mine]
+        made = tc.QuantiseFragmentOp(mine, *self.held)
+        if "scale_rounding" in quantise.attributes:
+            made.attributes["scale_rounding"] = quantise.attributes["scale_rounding"]
+        return [made.codes, made.scales]
+
+    def _computed(self, mine: ir.Value, outer: Mapping, fetched: Mapping) -> ir.Value:
+        """The epilogue of these columns, or without one the rounding."""
         source, store = self.result.epilogue, self.result.store
-        element, first = store.tensor.type.element_type, i64(self.first)
-        mine = tc.FragmentPartOp(sums, first, self.result.kind(sums.type.element)).columns
-        made = tc.FragmentEpilogueOp(mine, at, store.tails, self.held)
-        block = made.body.blocks.append(sums.type.element, arg_locs=[store.location])
+        element = store.tensor.type.element_type if source is None else source.out.type.element
+        made = tc.FragmentEpilogueOp(mine, self.at(outer), store.tails, self.result.kind(element))
+        block = made.body.blocks.append(mine.type.element, arg_locs=[store.location])
         (total,) = block.arguments
         with ir.InsertionPoint(block):
             if source is None:
@@ -137,11 +164,15 @@ class Part:
                     clone(op, mapping)
         return made.out
 
-    def store(self, columns: ir.Value, at: list[ir.Value]) -> None:
-        """Its store."""
-        store = self.result.store
+    def store(self, columns: list[ir.Value], at: list[ir.Value]) -> None:
+        """Its store, or those of codes and scales."""
+        store, scales = self.result.store, self.result.scales
         with store.location:
-            tc.StoreFragmentOp(columns, store.tensor, at, store.tails)
+            tc.StoreFragmentOp(columns[0], store.tensor, at, store.tails)
+            if scales is not None:
+                tc.StoreFragmentScalesOp(
+                    columns[1], scales.tensor, at, scales.rows, scales.attributes["scales"]
+                )
 
 
 def registers(kind: tc.FragmentType) -> int:
