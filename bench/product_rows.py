@@ -48,12 +48,17 @@ def launcher(folder: Path, kernel: Any, tensors: Any, gpu: Any) -> Callable[[], 
     return launch
 
 
+def as_f32(result: Any) -> Any:
+    """A tensor's numbers."""
+    return result.float()
+
+
 @dataclass
 class Rows:
     """Rates of launches that make the same result, as shares of the first one's.
 
     name: in front of every row; flops: of a launch; out: the result, a tensor
-    expected: it in f32; wrong: rows whose error was too large
+    expected: it in f32; of: what a result is in f32; wrong: rows whose error was too large
     """
 
     bench: Bench
@@ -61,7 +66,8 @@ class Rows:
     flops: float
     out: Any
     expected: Any
-    wrong: int = 0
+    of: Callable[[Any], Any] = as_f32
+    wrong: int = field(default=0, init=False)
     first: Rate | None = field(default=None, init=False)
 
     def measure(self, name: str, launch: Callable[[], Any], most: float) -> None:
@@ -73,7 +79,7 @@ class Rows:
         rate = self.bench.rate(name, launch, self.flops)
         self.first = self.first or rate
         made = launch()
-        result = (self.out if made is None else made).float()
+        result = self.of(self.out if made is None else made)
         error = float((result - self.expected).norm() / self.expected.norm())
         print(
             f"{self.name:24} {name:24} {rate.rest:7.1f} {rate.rest / self.first.rest:6.3f} "

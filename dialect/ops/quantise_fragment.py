@@ -46,9 +46,7 @@ class QuantiseFragmentOp(Op, name="quantise_fragment", role="consumer"):
         return rounded_format(self, BLOCK_FORMATS[pair])
 
 
-class StoreFragmentScalesOp(
-    Op, name="store_fragment_scales", role="consumer", stores="tensor"
-):
+class StoreFragmentScalesOp(Op, name="store_fragment_scales", role="consumer", stores="tensor"):
     """Stores the scale of each block of 32 columns of a fragment, as ``tc.quantise_fragment`` has
     them.
 
@@ -104,8 +102,8 @@ def _(op: QuantiseFragmentOp) -> Broken:
     QuantiseFragmentOp,
     "columns",
     "tc",
-    f"values must have a multiple of {WORD_COLUMNS} columns, got {{got}}: a register has the scales "
-    f"of {WORD_COLUMNS} columns of two rows",
+    f"values must have a multiple of {WORD_COLUMNS} columns, got {{got}}: a register has the "
+    f"scales of {WORD_COLUMNS} columns of two rows",
 )
 def _(op: QuantiseFragmentOp) -> Broken:
     got = op.values.type.shape[1]

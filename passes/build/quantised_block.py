@@ -47,9 +47,7 @@ def quantised_part(
     """
     block = _Block.of(numbers, form, among(_largest(numbers)))
     scale, divided = _by_ue8m0(block)
-    pairs = [
-        rounded_pair(*divided[n : n + 2], elements, True) for n in range(0, len(divided), 2)
-    ]
+    pairs = [rounded_pair(*divided[n : n + 2], elements, True) for n in range(0, len(divided), 2)]
     nothing = simt.constant(0, 16)
     return [arith.select(block.finite, each, nothing) for each in pairs], scale
 

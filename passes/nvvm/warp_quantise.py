@@ -90,9 +90,7 @@ def convert_store_fragment_scales(converter: Converter, op: tc.StoreFragmentScal
     row = simt.add(row, simt.mul(simt.right(own, 1), ROW_STEP))
     block = simt.add(simt.right(column, 5), simt.both_bits(own, 1))
     rows, count = integer(op, "rows"), integer(op, "scales")
-    for word, (down, right) in zip(
-        scales.registers, _words(part.rows, part.columns), strict=True
-    ):
+    for word, (down, right) in zip(scales.registers, _words(part.rows, part.columns), strict=True):
         at = simt.add(row, down), simt.add(block, right)
         known = simt.both_bits(simt.less(at[0], rows), simt.less(at[1], count))
         place = list(at) if op.row_major else _in_blocks(*at)

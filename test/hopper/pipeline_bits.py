@@ -5,9 +5,9 @@ machine's? In `test/`:
     python build/kit/run.py                              # there: cuda-python, numpy
 
 The cases of `endtoend.test_gemm_wgmma`, `test_gemm_wgmma_deferred`, `test_gemm_wgmma_fp8`,
-`test_conv_wgmma`, `test_conv_filter_rows`, `test_conv_split_k` and `test_conv_offset_wgmma` that
-the machine runs in seconds, on whole numbers and on random floats, and convolutions with more tiles
-than SMs; all, or those whose names begin so.
+`test_gemm_wgmma_quantise`, `test_conv_wgmma`, `test_conv_filter_rows`, `test_conv_split_k` and
+`test_conv_offset_wgmma` that the machine runs in seconds, on whole numbers and on random floats,
+and convolutions with more tiles than SMs; all, or those whose names begin so.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from endtoend import (
     test_gemm_wgmma,
     test_gemm_wgmma_deferred,
     test_gemm_wgmma_fp8,
+    test_gemm_wgmma_quantise,
 )
 from endtoend.linalg_text import Conv
 
@@ -58,6 +59,9 @@ def cases() -> Iterator[tuple[str, str, str, dict[str, Any]]]:
             yield f"fp8_{number:02}", text, "gemm", options
     for number, words in enumerate(("bias, relu", "f8E4M3FN, clamped: one instruction")):
         yield f"fp8-fused{number}", test_gemm_wgmma_fp8.FUSED[words].linalg(), "gemm", {}
+    for number, case in enumerate(test_gemm_wgmma_quantise.CASES):
+        text, options = case.values
+        yield f"quantise{number:02}", text, "gemm", options
     for name, of in (("conv", test_conv_wgmma), ("offset", test_conv_offset_wgmma)):
         for number, conv in enumerate(of.CASES):
             _, _, out = conv.shapes
