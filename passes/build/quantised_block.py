@@ -35,21 +35,28 @@ def quantised_block(
     return [arith.select(block.finite, each, nothing) for each in _words(divided, elements)], scale
 
 
+@dataclass(frozen=True)
+class QuantisedPart:
+    """Some numbers of a block of fp8: their codes, two in an i16, the code of its scale, an i32,
+    and whether all of the block are finite: else its codes are to be 0."""
+
+    pairs: Sequence[ir.Value]
+    scale: ir.Value
+    finite: ir.Value
+
+
 def quantised_part(
     numbers: Sequence[ir.Value],
     form: BlockFormat,
     elements: str,
     among: Callable[[ir.Value], ir.Value],
-) -> tuple[list[ir.Value], ir.Value]:
-    """The codes of some numbers of a block of fp8, two in an i16, and that of its scale, in an i32.
-
-    among: the largest magnitude of all that have a part of the block, from a thread's own
-    """
+) -> QuantisedPart:
+    """Quantises some numbers of a block; among: the largest magnitude of all that have a part of
+    it, from a thread's own."""
     block = _Block.of(numbers, form, among(_largest(numbers)))
     scale, divided = _by_ue8m0(block)
-    pairs = [rounded_pair(*divided[n : n + 2], elements, True) for n in range(0, len(divided), 2)]
-    nothing = simt.constant(0, 16)
-    return [arith.select(block.finite, each, nothing) for each in pairs], scale
+    twos = zip(divided[::2], divided[1::2], strict=True)
+    return QuantisedPart([rounded_pair(*two, elements, True) for two in twos], scale, block.finite)
 
 
 @dataclass(frozen=True)

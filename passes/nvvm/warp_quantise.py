@@ -13,14 +13,16 @@ from tcir.dialect.ops.block_scaled import BLOCK_ROWS, BLOCK_SCALES
 from tcir.dialect.ops.quantise_fragment import SCALED_COLUMNS, WORD_COLUMNS
 from tcir.errors import PassError
 from tcir.passes.build import simt
-from tcir.passes.build.quantised_block import quantised_part
+from tcir.passes.build.quantised_block import QuantisedPart, quantised_part
 
 from .converter import Converter, Fragment, GlobalTensor, lower
 from .structure import only_if
-from .warp_store import QUAD, Held, places_of
+from .warp_store import ATOM, QUAD, Held, places_of
 
 ROW_STEP = 8
 """Rows from one of a thread's rows of an atom to the other (PTX ISA 9.7.14.5)."""
+BLOCK_ATOMS = SCALED_COLUMNS // ATOM
+"""Atoms that a block goes through."""
 
 
 @lower(tc.QuantiseFragmentOp)
@@ -37,27 +39,41 @@ def convert_quantise_fragment(converter: Converter, op: tc.QuantiseFragmentOp) -
             f"{part.columns} (tc.warps = {list(converter.warps)} of {values.type})"
         )
     places = places_of(values.type, converter.warps)
-    blocks: dict[tuple[int, int], list[int]] = {}
-    for number, (down, right) in enumerate(places):
-        blocks.setdefault((down, right // SCALED_COLUMNS), []).append(number)
-    codes, scales = dict[int, ir.Value](), dict[tuple[int, int], ir.Value]()
-    for place, numbers in blocks.items():
-        numbers.sort(key=lambda number: places[number][1])
-        pairs, scales[place] = quantised_part(
-            [values.registers[n] for n in numbers], op.format, str(op.codes.type.element), _of_row
+    columns: dict[tuple[int, int], list[tuple[int, ir.Value]]] = {}
+    for (down, right), value in zip(places, values.registers, strict=True):
+        columns.setdefault((down, right // SCALED_COLUMNS), []).append((right, value))
+    blocks = {
+        place: quantised_part(
+            [value for _, value in sorted(held, key=lambda pair: pair[0])],
+            op.format, str(op.codes.type.element), _of_row,
         )
-        for pair, low, high in zip(pairs, numbers[::2], numbers[1::2], strict=True):
-            word = arith.extui(integer_type(32), pair)
-            codes[low], codes[high] = simt.both_bits(word, 0xFF), simt.right(word, 8)
-    made = tuple(codes[n] for n in range(len(places)))
-    converter.values[op.codes] = Fragment(op.codes.type, made)
+        for place, held in columns.items()
+    }  # fmt: skip
+    atoms = part.columns // ATOM
+    codes = [
+        _codes(blocks[top, n // BLOCK_ATOMS], blocks[top + ROW_STEP, n // BLOCK_ATOMS], n)
+        for top in range(0, part.rows, 2 * ROW_STEP)
+        for n in range(atoms)
+    ]
+    converter.values[op.codes] = Fragment(op.codes.type, tuple(codes), packed=True)
     words = [
         simt.bytes_in_word(
-            [scales[down, block] for down in (top, top + ROW_STEP) for block in (first, first + 1)]
+            [blocks[down, n].scale for down in (top, top + ROW_STEP) for n in (first, first + 1)]
         )
         for top, first in _words(part.rows, part.columns)
     ]
     converter.values[op.scales] = Fragment(op.scales.type, tuple(words), packed=True)
+
+
+def _codes(upper: QuantisedPart, lower: QuantisedPart, atom: int) -> ir.Value:
+    """A thread's pairs of the two rows of an atom in a word, 0 in blocks that are not finite."""
+    word, mask = simt.constant(0), simt.constant(0)
+    for block, bits in ((upper, 0xFFFF), (lower, 0xFFFF0000)):
+        pair = arith.extui(integer_type(32), block.pairs[atom % BLOCK_ATOMS])
+        word = simt.either_bits(word, simt.left(pair, 16) if bits > 0xFFFF else pair)
+        used = arith.select(block.finite, simt.constant(bits), simt.constant(0))
+        mask = simt.either_bits(mask, used)
+    return simt.both_bits(word, mask)
 
 
 def _of_row(own: ir.Value) -> ir.Value:
