@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from tcir.dialect.ops.mma_ws import *
     from tcir.dialect.ops.movement import *
     from tcir.dialect.ops.quantise import *
-    from tcir.dialect.ops.quantise_fragment import *
     from tcir.dialect.ops.repack import *
     from tcir.dialect.ops.smem_part import *
     from tcir.dialect.ops.store_shared import *

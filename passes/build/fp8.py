@@ -7,6 +7,7 @@ the code of a number that is rounded beyond the largest.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tcir._mlir import arith, ir, llvm
@@ -48,6 +49,13 @@ def rounded_pair(low: ir.Value, high: ir.Value, element: str, bounded: bool) -> 
         one, none = (simt.constant(n, 16) for n in (1 << 8 * place, 0))
         pair = arith.addi(pair, arith.select(over, one, none))
     return pair
+
+
+def saturated_word(numbers: Sequence[ir.Value], element: str) -> ir.Value:
+    """Four f32 as fp8 in an i32, what is too large as the largest number."""
+    cvt = f"cvt.rn.satfinite.{FP8[element].ptx}x2.f32"
+    text = f"{{ .reg .b16 a, b; {cvt} a, $2, $1; {cvt} b, $4, $3; mov.b32 $0, {{a, b}}; }}"
+    return simt.asm(integer_type(32), text, "=r" + ",f" * 4, numbers)
 
 
 def widened_pair(pair: ir.Value, element: str) -> list[ir.Value]:

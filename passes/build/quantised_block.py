@@ -37,26 +37,22 @@ def quantised_block(
 
 @dataclass(frozen=True)
 class QuantisedPart:
-    """Some numbers of a block of fp8: their codes, two in an i16, the code of its scale, an i32,
-    and whether all of the block are finite: else its codes are to be 0."""
+    """Some numbers of a block of fp8, divided by its scale; the code of that, an i32; and whether
+    all of the block are finite: else its codes are to be 0."""
 
-    pairs: Sequence[ir.Value]
+    divided: Sequence[ir.Value]
     scale: ir.Value
     finite: ir.Value
 
 
 def quantised_part(
-    numbers: Sequence[ir.Value],
-    form: BlockFormat,
-    elements: str,
-    among: Callable[[ir.Value], ir.Value],
+    numbers: Sequence[ir.Value], form: BlockFormat, among: Callable[[ir.Value], ir.Value]
 ) -> QuantisedPart:
     """Quantises some numbers of a block; among: the largest magnitude of all that have a part of
     it, from a thread's own."""
     block = _Block.of(numbers, form, among(_largest(numbers)))
     scale, divided = _by_ue8m0(block)
-    twos = zip(divided[::2], divided[1::2], strict=True)
-    return QuantisedPart([rounded_pair(*two, elements, True) for two in twos], scale, block.finite)
+    return QuantisedPart(divided, scale, block.finite)
 
 
 @dataclass(frozen=True)

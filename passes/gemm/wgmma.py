@@ -7,7 +7,7 @@ from math import prod
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.ops.quantise_fragment import WORD_COLUMNS
+from tcir.dialect.ops.quantise import WORD_COLUMNS
 from tcir.dialect.ops.tma import EVICT
 from tcir.passes.build import index
 from tcir.passes.build.cluster import ALONE, Cluster

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tcir._mlir import arith, ir
 from tcir.dialect import tc
-from tcir.dialect.ops.quantise_fragment import WORD_COLUMNS
+from tcir.dialect.ops.quantise import WORD_COLUMNS
 from tcir.passes.build.clone import clone
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
 from tcir.passes.build.emit import i64

@@ -9,7 +9,7 @@ from tcir.dialect.attributes import integer
 from tcir.dialect.limits import QUARTER_LANES
 from tcir.dialect.ops.block_scale import ROWS_PER_COLUMN, SCALE_ROW_BYTES
 from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
-from tcir.dialect.ops.quantise_fragment import SCALED_COLUMNS
+from tcir.dialect.ops.quantise import SCALED_COLUMNS
 from tcir.interp.tensor.quantise import quantised
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.movement import segments
