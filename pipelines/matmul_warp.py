@@ -23,6 +23,7 @@ from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
 from tcir.passes.simt.convert_quantise_to_simt import ConvertQuantiseToSimt
 from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
 from tcir.passes.warp.double_buffer_fragments import DoubleBufferFragments
+from tcir.passes.warp.interleave_stores import InterleaveStores
 from tcir.passes.warp.pipeline_cp_async import PipelineCpAsync
 from tcir.passes.warp.pipeline_tma import PipelineTma
 from tcir.passes.warp.plan_staging import PlanStaging
@@ -96,6 +97,7 @@ def build(options: MatmulWarpOptions) -> Pipeline:
             DoubleBufferFragments(),
             PlanStaging(),
             ConvertTcToNvvm(),
+            InterleaveStores(),
             PlanWorkspaces(),
             "loop-invariant-code-motion",
             *LOWER_TO_LLVM,
