@@ -37,7 +37,7 @@ INSTALLS = ("make", "git", "pip", ".ci")
 """Commands that clone or install: continuous integration is what runs them."""
 SLOW = ("resnet50", "conv_5x5", "more_convs", "warp_matmul.py", "nvfp4", "attention", "bench/",
         "tc-bench", "tc-reduce", "mlp_bf16", "conv_9x9", "--emit=cubin", "--trace",
-        "--order-seeds")  # fmt: skip
+        "--order-seeds", "--report=")  # fmt: skip
 """Words in blocks that take more than a few seconds."""
 _MISTAKE = "tc-opt examples/mistakes/{} --pipeline=gemm"
 STATUS = {

@@ -55,7 +55,7 @@ QUANTISED = Fused(
     k=384,
 )
 CASES = [
-    pytest.param(program(72, 112, 128, "f16", out=E4M3), {**NARROW, "n_tile": 64}, id="bytes"),
+    slow(program(72, 112, 128, "f16", out=E4M3), {**NARROW, "n_tile": 64}),  # bytes
     pytest.param(BESIDE.linalg(), NARROW, id="all that an epilogue may read"),
     pytest.param(program(72, 56, 384, E4M3, "mk", "nk", out="bf16"), NARROW, id="partial sums"),
     slow(program(136, 120, 256, "f16", out="f16"), TILES),

@@ -130,7 +130,7 @@ def floats() -> list[Case]:
 QUICK = [
     Case(40, 36, 44, "f16", "mk", "kn"),
     Case(20, 12, 20, "f32", "km", "nk", target="sm_80"),
-    Case(20, 12, 36, "i8", "mk", "kn"),
+    pytest.param(Case(20, 12, 36, "i8", "mk", "kn"), marks=pytest.mark.slow),
     Case(32, 32, 33, "f16", "mk", "nk"),  # rows of 66 bytes, repacked by a kernel
 ]
 EXACT = [*majornesses(), *tails(), *tilings()]

@@ -63,6 +63,7 @@ def hidden(x: Array, w: Array, b: Array, activation: Any) -> Array:
 # --- products --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow  # three kernels are in the quick tests
 def test_two_layers_are_two_kernels() -> None:
     report = tcir.validate(MLP, "gemm")
     assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
@@ -97,13 +98,17 @@ def test_the_example_beside_numpy() -> None:
     assert np.abs(y - want).mean() < unit.mean() / 100
 
 
-@pytest.mark.parametrize("inputs", ["integers", "random"])
 @pytest.mark.parametrize(
-    "text",
+    ("text", "inputs"),
     [
-        pytest.param(perceptron(40, [32, 48, 24], GELU), id="gelu"),
-        pytest.param(perceptron(40, [32, 48, 64, 24]), id="three products"),
-        pytest.param(attention(40, 48, 32), id="softmax between"),
+        pytest.param(text, inputs, id=f"{name}-{inputs}", marks=marks)
+        for name, text, quick in (
+            ("gelu", perceptron(40, [32, 48, 24], GELU), "random"),
+            ("three products", perceptron(40, [32, 48, 64, 24]), ""),
+            ("softmax between", attention(40, 48, 32), "integers"),
+        )
+        for inputs in ("integers", "random")
+        for marks in [() if inputs == quick else pytest.mark.slow]
     ],
 )
 def test_every_level(text: str, inputs: Any) -> None:
@@ -220,13 +225,20 @@ def test_stem_beside_numpy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "pipeline"),
+    ("text", "pipeline", "inputs"),
     [
-        pytest.param(bottleneck(1, 8, 64, 16), "conv", id="bottleneck"),
-        pytest.param(stem(16, 16), "conv-shift-reuse", id="stem"),
+        pytest.param(bottleneck(1, 8, 64, 16), "conv", "integers", id="bottleneck-integers"),
+        pytest.param(
+            bottleneck(1, 8, 64, 16), "conv", "random",
+            id="bottleneck-random", marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            stem(16, 16), "conv-shift-reuse", "integers",
+            id="stem-integers", marks=pytest.mark.slow,
+        ),
+        pytest.param(stem(16, 16), "conv-shift-reuse", "random", id="stem-random"),
     ],
-)
-@pytest.mark.parametrize("inputs", ["integers", "random"])
+)  # fmt: skip
 def test_convolutions_at_every_level(text: str, pipeline: str, inputs: Any) -> None:
     report = tcir.validate(text, pipeline, inputs=inputs)
     assert report.ok, str(report)

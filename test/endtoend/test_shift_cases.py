@@ -17,7 +17,7 @@ from .linalg_text import Conv
 from .oracle import convolution, integers
 from .shift_cases import CASES, TYPES, ShiftCase
 
-QUICK = {"rows-mask": 5, "packed-w128": 5}
+QUICK = {"packed-w128": 5}
 """For the quick tier: tiling and halo -> which of its cases; those of one or two CTAs."""
 
 

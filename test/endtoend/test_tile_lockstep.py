@@ -78,10 +78,15 @@ def compare(module: ir.Module, **options: Any) -> tuple[str, Outcome | None]:
 
 
 @pytest.mark.parametrize(
-    ("pipeline", "case"),
-    [pytest.param(*c, id=c[0], marks=() if c[0] == "gemm" else pytest.mark.slow) for c in CASES],
+    ("pipeline", "case", "names"),
+    [
+        *(pytest.param(*case, (), id=case[0], marks=pytest.mark.slow) for case in CASES),
+        pytest.param(*CASES[-1], ("tile-gemm", "assign-roles"), id="gemm, two states"),
+    ],
 )
-def test_every_state(pipeline: str, case: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_state(
+    pipeline: str, case: Any, names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     followed: list[int] = []
 
     def noted(ended: Any) -> Any:
@@ -93,7 +98,7 @@ def test_every_state(pipeline: str, case: Any, monkeypatch: pytest.MonkeyPatch) 
 
     for kind in Lockstep, Repetition:
         monkeypatch.setattr(kind, "ended", noted(kind.ended))
-    for name, module in states(pipeline, case):
+    for name, module in states(pipeline, case, *names):
         known: dict[bytes, Any] = {}
         for options in ({"repeats": known}, {"order_seed": 1}, {"order_seed": 2, "repeats": known}):
             followed.clear()

@@ -42,7 +42,7 @@ def executions(monkeypatch: pytest.MonkeyPatch, **options: Any) -> dict[str, tup
     return lines
 
 
-@pytest.mark.parametrize("inputs", ["integers", "random"])
+@pytest.mark.parametrize("inputs", ["integers", pytest.param("random", marks=pytest.mark.slow)])
 def test_the_same_instructions_run_once(monkeypatch: pytest.MonkeyPatch, inputs: str) -> None:
     lines = executions(monkeypatch, inputs=inputs)
     executed, before = lines["convert-scf-to-cf"]
