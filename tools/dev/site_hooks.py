@@ -15,7 +15,7 @@ BashSessionLexer._ps1rgx = re.compile(r"^(\$ )(.*\n?)")
 _CELL = re.compile(r"<td[^>]*>.*?</td>", re.S)
 _CODE = re.compile(r"<code>(.*?)</code>", re.S)
 _FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]*")
-_PART = re.compile(r"(?<=\w)[_./](?=[a-z])")
+_PART = re.compile(r"(?<=\w)(?:[_/]|\.(?=\w{3}))(?=[a-z])")
 
 
 def on_post_page(output: str, **_: object) -> str:
