@@ -48,7 +48,8 @@ class InterleaveStores(Pass):
     def run(self, module: ir.Module) -> None:
         blocks = [b for op in walk(module.operation) for r in op.operation.regions for b in r]
         for block in blocks:
-            _reorder(block)
+            if len(block.operations):  # none in a module whose results are all empty
+                _reorder(block)
 
 
 def _reorder(block: ir.Block) -> None:
