@@ -64,6 +64,15 @@ def test_where_an_epilogue_reads_all_stays() -> None:
     assert tail(kernel) == "ms"
 
 
+@pytest.mark.slow
+def test_an_epilogue_that_only_computes() -> None:
+    """Its ops go with the stores of their row."""
+    square = RESIDUAL.replace("ins(%c, %r", "ins(%c, %c").replace("linalg.add", "linalg.mul")
+    kernel = tcir.compile(square, "matmul-warp", target="sm_90", validate=True, **ROWS)
+    assert kernel.report.ok, str(kernel.report)
+    assert tail(kernel) == "m|ms|s"
+
+
 def test_equal_at_every_level() -> None:
     check(rows(64, 16, 64, "f16"), "integers")
 
