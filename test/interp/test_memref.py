@@ -27,6 +27,7 @@ DENSE = BOUNDARIES.replace("}", " function-boundary-type-conversion=identity-lay
     [
         ["one-shot-bufferize"],
         [BOUNDARIES, "convert-linalg-to-loops", "canonicalize", "cse"],
+        [BOUNDARIES, "convert-linalg-to-affine-loops", "func.func(affine-loop-tile{tile-size=3})"],
         [DENSE, "buffer-results-to-out-params{modify-public-functions}", "convert-linalg-to-loops"],
         [BOUNDARIES, "buffer-deallocation-pipeline"],
     ],

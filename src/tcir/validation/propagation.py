@@ -122,7 +122,7 @@ class _Carrier:
     def _op(self, op: ir.Operation, values: Mapping[ir.Value, Known]) -> list[Known]:
         operands = [values[operand] for operand in op.operands]
         values_of = (*op.operands, *op.results)
-        if op.name.startswith("scf.") or any(is_buffer(each) for each in values_of):
+        if op.name.startswith(("scf.", "affine.for")) or any(is_buffer(each) for each in values_of):
             raise NoBoundError(op.name)
         if product_of(op) is not None and _sums_at_once(op):
             return [self._sums(op, operands)]

@@ -1,4 +1,4 @@
-"""Rules of `affine` on indices, and the value of an affine expression."""
+"""Rules of `affine`: indices, loops, loads and stores; and the value of an affine expression."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import TypeAlias
 import numpy as np
 
 from tcir._mlir import ir
+from tcir.dialect.attributes import integers
 from tcir.errors import IncompleteError
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
+from tcir.interp.tensor.tensor import inside
 from tcir.interp.types import Array
 
 Index: TypeAlias = "Array | int"
@@ -40,8 +42,9 @@ def affine_value(
     raise IncompleteError(f"affine map: no rule for {expression}")
 
 
-def _values(op: ir.OpView, operands: Sequence[Array]) -> list[Index]:
-    map_ = op.operation.attributes["map"].value
+def _values(op: ir.OpView, operands: Sequence[Array], name: str = "map") -> list[Index]:
+    """The results of the map that is an attribute of `op`."""
+    map_ = op.operation.attributes[name].value
     dims, symbols = operands[: map_.n_dims], operands[map_.n_dims :]
     return [affine_value(each, dict(enumerate(dims)), symbols) for each in map_.results]
 
@@ -59,3 +62,37 @@ def affine_min(_: Interpreter, op: ir.OpView, *operands: Array) -> Sequence[Arra
 @evaluate("affine.max")
 def affine_max(_: Interpreter, op: ir.OpView, *operands: Array) -> Sequence[Array]:
     return [np.asarray(max(_values(op, operands)), np.int64)[()]]
+
+
+def _indices(op: ir.OpView, operands: Sequence[Array]) -> list[Array]:
+    return [np.asarray(each, np.int64) for each in _values(op, operands)]
+
+
+@evaluate("affine.load")
+def affine_load(_: Interpreter, op: ir.OpView, buffer: Array, *operands: Array) -> Sequence[Array]:
+    return [buffer[inside(op, buffer, _indices(op, operands))]]
+
+
+@evaluate("affine.store")
+def affine_store(
+    _: Interpreter, op: ir.OpView, value: Array, buffer: Array, *operands: Array
+) -> Sequence[Array]:
+    buffer[inside(op, buffer, _indices(op, operands))] = value
+    return ()
+
+
+@evaluate("affine.yield")
+def affine_yield(_: Interpreter, __: ir.OpView, *operands: Array) -> Sequence[Array]:
+    return operands
+
+
+@evaluate("affine.for")
+def affine_for(interpreter: Interpreter, op: ir.OpView, *operands: Array) -> Sequence[Array]:
+    low, high, _ = integers(op, "operandSegmentSizes")
+    first = max(map(int, _values(op, operands[:low], "lowerBoundMap")))
+    end = min(map(int, _values(op, operands[low : low + high], "upperBoundMap")))
+    step = ir.IntegerAttr(op.operation.attributes["step"]).value
+    values: Sequence[Array] = operands[low + high :]
+    for number in range(first, end, step):
+        values = interpreter.region(op, [np.asarray(number, np.int64)[()], *values])
+    return values
