@@ -4,6 +4,7 @@
 // RUN: %tc-opt %s -canonicalize='{top-down=false}' -mlir-print-op-generic | %filecheck %s --check-prefix=GENERIC
 // RUN: %tc-opt -canonicalize -validate-each -seed 3 -o - %s 2>&1 | %filecheck %s --check-prefix=SEED
 // RUN: %tc-opt -mlir-elide-elementsattrs-if-larger 4 %s | %filecheck %s --check-prefix=ELIDED
+// RUN: %tc-opt %s -affine-loop-tile=tile-size=3 -cse -dump-pass-pipeline 2>&1 | %filecheck %s --check-prefix=NESTED
 // RUN: %tc-opt -help | %filecheck %s --check-prefix=HELP
 // RUN: %exits 3 %tc-opt %s -canonicalise | %filecheck %s --check-prefix=UNKNOWN
 // RUN: %exits 3 %tc-opt %s -validate-each -seed -1 | %filecheck %s --check-prefix=NEGATIVE
@@ -15,6 +16,7 @@
 // SEED: seed 3
 // SEED: canonicalize {{.*}} equal
 // ELIDED: dense_resource<__elided__>
+// NESTED: builtin.module(func.func(affine-loop-tile{tile-size=3}),cse)
 // HELP: usage: tc-opt
 // UNKNOWN: error: unknown option or pass '--canonicalise'; did you mean '--canonicalize'?
 // NEGATIVE: error: expected a seed of at least 0, got -1

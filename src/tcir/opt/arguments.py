@@ -9,7 +9,13 @@ from typing import Any
 
 from tcir.commandline import Parser
 from tcir.errors import InputError, UnknownNameError, did_you_mean
-from tcir.passmanager.pipeline import Pipeline, make_pass, named_pipeline, suggested_passes
+from tcir.passmanager.pipeline import (
+    Pipeline,
+    UpstreamPass,
+    make_pass,
+    named_pipeline,
+    suggested_passes,
+)
 from tcir.target import DEFAULT_TARGET, TARGETS
 
 CODE = ("llvm", "ptx", "cubin", "sass")
@@ -259,6 +265,8 @@ def _pipeline_of_flags(arguments: argparse.Namespace) -> Pipeline:
     passes = []
     for name, options in arguments.pass_flags:
         item = make_pass(name, options)
+        if isinstance(item, UpstreamPass):
+            item = item.nested()
         try:
             passes.append(Pipeline([item]).check())
         except UnknownNameError:

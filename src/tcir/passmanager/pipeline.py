@@ -20,6 +20,8 @@ A pipeline mixes such passes with upstream's, which are named by text::
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -98,6 +100,15 @@ class UpstreamPass(Pass):
                 raise InputError(f"expected a pass in UTF-8, got {str(self)!r}") from error
             except ValueError as error:
                 raise self._unknown(str(error)) from error
+
+    def nested(self) -> UpstreamPass:
+        """The pass in the anchor that it is restricted to, as mlir-opt nests those of flags."""
+        try:
+            self.pass_manager()
+        except InputError as error:
+            anchor = re.search(r"restricted to '([\w.]+)'", str(error))
+            return dataclasses.replace(self, anchors=(anchor[1],)) if anchor else self
+        return self
 
     def exists(self) -> bool:
         """Whether MLIR has a pass of this name."""
