@@ -8,9 +8,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import orphans
+
+from tcir.codegen import cuda
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(__file__).parent / "programs"
@@ -157,13 +160,34 @@ def test_sigterm_ends_nvcc_too(tmp_path: Path) -> None:
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
         env={**os.environ, "TMPDIR": str(tmp_path / "temporary")},
     ) as process:  # fmt: skip
-        while not list((tmp_path / "temporary").glob("tmpxft*")):
+        while not list((tmp_path / "temporary").rglob("tmpxft*")):
             assert process.poll() is None
             time.sleep(0.01)
         process.terminate()
         _, said = process.communicate(timeout=60)
     assert (process.returncode, said) == (143, "error: ended by SIGTERM\n")
-    assert orphans(process.pid) == 0
+    assert orphans(process.pid) == 0 and not list((tmp_path / "temporary").iterdir())
+
+
+def test_a_signal_while_nvcc_begins_ends_it_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = []
+
+    class Interrupted(subprocess.Popen[str]):
+        def __init__(self, *words: Any, **named: Any) -> None:
+            super().__init__(*words, **named)
+            begun.append(self.pid)
+            signal.raise_signal(signal.SIGINT)
+
+    (tmp_path / "nvcc").write_text("#!/bin/sh\nexec sleep 60\n")
+    (tmp_path / "nvcc").chmod(0o755)
+    monkeypatch.setattr(cuda, "find_tool", lambda name: str(tmp_path / name))
+    monkeypatch.setattr(cuda.subprocess, "Popen", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        cuda.compile_cuda(HISTOGRAM, "sm_100a")
+    with pytest.raises(ProcessLookupError):
+        os.killpg(begun[0], signal.SIGTERM)
 
 
 @pytest.mark.parametrize("where", ["host", "kernel"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from tcir.codegen.tools import find_tool
 from tcir.errors import InputError
+from tcir.files import signals_wait
 
 
 def compile_cuda(path: Path, target: str) -> str:
@@ -36,15 +38,21 @@ def compile_program(path: Path, target: str, out: Path, flags: Sequence[str] = (
 def _nvcc(path: Path, out: Path, flags: Sequence[str]) -> None:
     if not path.is_file():
         raise InputError(f"{path}: no such file")
-    with subprocess.Popen(
-        [find_tool("nvcc"), *flags, "-lineinfo", "-std=c++17", path, "-o", out],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
-        process_group=0,
-    ) as nvcc:  # fmt: skip
+    nvcc = None
+    with tempfile.TemporaryDirectory() as scratch:
         try:
+            with signals_wait():  # for its process group's number
+                nvcc = subprocess.Popen(
+                    [find_tool("nvcc"), *flags, "-lineinfo", "-std=c++17", path, "-o", out],
+                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+                    process_group=0, env={**os.environ, "TMPDIR": scratch},
+                )  # fmt: skip
             printed, said = nvcc.communicate()
         except BaseException:  # this process was told to end: nvcc's own processes, too
-            os.killpg(nvcc.pid, signal.SIGTERM)
+            if nvcc is not None:
+                with contextlib.suppress(ProcessLookupError):  # it has just ended
+                    os.killpg(nvcc.pid, signal.SIGKILL)  # SIGTERM would wait, too
+                nvcc.communicate()
             raise
     if nvcc.returncode or not out.exists():
         raise InputError(f"nvcc {path}: {(said or printed).strip()}")
