@@ -17,7 +17,7 @@ from tcir.passmanager.pipeline import Pass
 from . import quantise_oracle as oracle
 from .breaking import pick, set_attribute, walk
 from .product_text import program
-from .quantise_text import quantised
+from .quantise_text import SHIFT, Spelling, quantised
 from .test_gemm_quantise import E4M3, E5M2, MXFP4, NVFP4, ONE_MORE, Case, hard_rows
 from .test_gemm_wgmma import TARGET, slow
 from .test_gemm_wgmma_deferred import TILES, counted, unconditional
@@ -32,6 +32,7 @@ CASES = [
     slow(Case(E4M3, m=200, n=288, rounding="rceil", body=ONE_MORE).linalg(), {}),
     slow(Case(E4M3, m=40, n=96, row_major=True, body=ONE_MORE).linalg(), {"n_tile": 128}),
     slow(Case(E5M2, m=40, n=32, element="f32").linalg(), {}),
+    slow(Spelling(E4M3, SHIFT, m=40, n=96).linear(64), {"n_tile": 64}),
     slow(DEFERRED.linalg(), TILES),
     slow(replace(DEFERRED, row_major=True, rounding="rceil").linalg(), TILES),
     slow(replace(DEFERRED, formats=E5M2, start=True, m=264, n=192).linalg(), TILES),
