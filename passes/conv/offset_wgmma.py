@@ -8,7 +8,7 @@ from tcir._mlir import ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import UNSIGNED
 from tcir.dialect.fragments import DEFAULT_ATOM
-from tcir.dialect.limits import SMEM_BYTES
+from tcir.dialect.limits import SMEM_BYTES, TMA_STRIDE
 from tcir.dialect.warp_types import WALK
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
@@ -32,7 +32,7 @@ def choose_walk(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> 
     """The tile that is done first, of output channels of one group; a match failure for what wgmma
     does not multiply, or no tile holds."""
     check_im2col(op, shape)
-    if shape.k_part is not None or shape.rows_are_windows:
+    if shape.k_part is not None or shape.pixel_bytes % TMA_STRIDE.values[0]:
         raise match_failure(
             op,
             "expected whole sums of pixels as they are stored, got parts of them or filter rows at "

@@ -189,6 +189,10 @@ def test_filter_rows_at_once_are_refused() -> None:
     assert "smallest accepted" in str(error.value)
 
 
+def test_pixels_of_16_bytes_are_taken_though_rows_of_the_filter_are_windows() -> None:
+    assert tcir.compile(Conv(1, 3, 3, 8, 8, 3, 3).text(), PIPELINE, target=TARGET).ptx
+
+
 def test_a_smaller_tile_of_what_is_refused_is_taken() -> None:
     assert tcir.compile(HUGE.text(), PIPELINE, target=TARGET, n_tile=64).ptx
 
