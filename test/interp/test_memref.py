@@ -124,3 +124,35 @@ def test_a_program_without_results_is_refused_with_the_way_out():
       return }"""
     with pytest.raises(InputError, match="return it\nsmallest accepted example"):
         tcir.validate(text, tcir.Pipeline(["canonicalize"]))
+
+
+@pytest.mark.parametrize(
+    ("ops", "expected"),
+    [
+        ("memref.alloc(%n) : memref<?xf32>", r"memref.alloc: expected sizes of at least 0, got \[-1\]"),
+        ("tensor.empty(%n) : tensor<?xf32>", r"tensor.empty: expected sizes of at least 0, got \[-1\]"),
+        ("memref.dim %m, %n : memref<?xf32>", r"memref.dim: expected indices within \(1,\), got \[-1\]"),
+        ("memref.cast %m : memref<?xf32> to memref<4xf32>", r"memref.cast: expected shape \[4\], got \(3,\)"),
+    ],
+)  # fmt: skip
+def test_sizes_that_no_buffer_has(ops, expected):
+    text = """func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %n = arith.constant -1 : index
+      %three = arith.constant 3 : index
+      %m = memref.alloc(%three) : memref<?xf32>
+      %got = OPS
+      return %x : tensor<4xf32> }"""
+    with pytest.raises(InputError, match=":5:.*" + expected):
+        run(text.replace("OPS", ops), [integers((4,), "f32")], ((4,), "f32"))
+
+
+def test_a_copy_between_buffers_of_other_sizes_is_an_error():
+    text = """func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %three = arith.constant 3 : index
+      %m = memref.alloc(%three) : memref<?xf32>
+      %to = bufferization.to_buffer %x : tensor<4xf32> to memref<4xf32>
+      %same = memref.cast %to : memref<4xf32> to memref<?xf32>
+      memref.copy %m, %same : memref<?xf32> to memref<?xf32>
+      return %x : tensor<4xf32> }"""
+    with pytest.raises(InputError, match=r":6:.*memref.copy: expected shape \(4,\), got \(3,\)"):
+        run(text, [integers((4,), "f32")], ((4,), "f32"))

@@ -1,7 +1,8 @@
 """Rules of `memref` and `bufferization`: what upstream's bufferisation makes of tensors.
 
 A memref is a numpy array that is written in place, and a view of it an array with its memory:
-casts, reshapes and subviews. Memory that was freed is undefined, as is memory never written.
+casts, reshapes and subviews. Allocations, casts and extents are as of tensors (`tensor`). Memory
+that was freed is undefined, as is memory never written.
 """
 
 from __future__ import annotations
@@ -14,16 +15,8 @@ from tcir._mlir import ir
 from tcir.errors import IncompleteError, InputError
 from tcir.interp.tensor.func import module_of
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
-from tcir.interp.tensor.tensor import DYNAMIC, inside, sliced
-from tcir.interp.types import Array, constant, dtype_of, poison, shape_of
-
-
-@evaluate("memref.alloc", "memref.alloca")
-def alloc(_: Interpreter, op: ir.OpView, *sizes: Array) -> Sequence[Array]:
-    type_ = op.operation.results[0].type
-    dynamic = iter(sizes)
-    shape = tuple(int(next(dynamic)) if n == DYNAMIC else n for n in type_.shape)
-    return [poison(shape, dtype_of(type_))]
+from tcir.interp.tensor.tensor import empty, inside, sliced
+from tcir.interp.types import Array, constant, poison, shape_of
 
 
 @evaluate("memref.dealloc")
@@ -62,21 +55,10 @@ def store(
 def copy(_: Interpreter, op: ir.OpView, source: Array, target: Array) -> Sequence[Array]:
     if op.operation.results:  # of tensors: the copy is a value
         return [source.copy()]
+    if source.shape != target.shape:
+        raise InputError(f"{op.operation.name}: expected shape {target.shape}, got {source.shape}")
     target[...] = source.copy()
     return ()
-
-
-@evaluate("memref.cast")
-def cast(_: Interpreter, op: ir.OpView, buffer: Array) -> Sequence[Array]:
-    expected = op.operation.results[0].type.shape
-    if any(n not in (DYNAMIC, m) for n, m in zip(expected, buffer.shape, strict=True)):
-        raise InputError(f"memref.cast: expected shape {list(expected)}, got {buffer.shape}")
-    return [buffer]
-
-
-@evaluate("memref.dim")
-def dim(_: Interpreter, __: ir.OpView, buffer: Array, dimension: Array) -> Sequence[Array]:
-    return [np.asarray(buffer.shape[int(dimension)], np.int64)]
 
 
 @evaluate("memref.subview")
@@ -106,4 +88,4 @@ def converted(_: Interpreter, op: ir.OpView, *operands: Array) -> Sequence[Array
         return [operands[0].copy()]
     if op.copy is not None:
         return [operands[-1].copy()]
-    return alloc(_, op, *operands)
+    return empty(_, op, *operands)

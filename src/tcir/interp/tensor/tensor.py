@@ -53,11 +53,13 @@ def _checked(tensor: Array, sizes: list[int], where: tuple[slice, ...], op: ir.O
     return tensor[where].reshape(sizes)
 
 
-@evaluate("tensor.empty")
-def tensor_empty(_: Interpreter, op: ir.OpView, *sizes: Array) -> Sequence[Array]:
+@evaluate("tensor.empty", "memref.alloc", "memref.alloca")
+def empty(_: Interpreter, op: ir.OpView, *sizes: Array) -> Sequence[Array]:
     type_ = op.operation.results[0].type
     dynamic = iter(sizes)
     shape = tuple(int(next(dynamic)) if n == DYNAMIC else n for n in type_.shape)
+    if min(shape, default=0) < 0:
+        raise InputError(f"{op.operation.name}: expected sizes of at least 0, got {list(shape)}")
     return [poison(shape, dtype_of(type_))]
 
 
@@ -125,17 +127,19 @@ def tensor_reshape(_: Interpreter, op: ir.OpView, source: Array, *__: ir.OpView)
     return [source.reshape(shape_of(op.operation.results[0].type))]
 
 
-@evaluate("tensor.cast")
-def tensor_cast(_: Interpreter, op: ir.OpView, source: Array) -> Sequence[Array]:
+@evaluate("tensor.cast", "memref.cast")
+def cast(_: Interpreter, op: ir.OpView, source: Array) -> Sequence[Array]:
     expected = op.operation.results[0].type.shape
     if any(n not in (DYNAMIC, m) for n, m in zip(expected, source.shape)):
-        raise InputError(f"tensor.cast: expected shape {list(expected)}, got {source.shape}")
+        name = op.operation.name
+        raise InputError(f"{name}: expected shape {list(expected)}, got {source.shape}")
     return [source]
 
 
-@evaluate("tensor.dim")
-def tensor_dim(_: Interpreter, __: ir.OpView, source: Array, dimension: Array) -> Sequence[Array]:
-    return [np.asarray(source.shape[int(dimension)], np.int64)]
+@evaluate("tensor.dim", "memref.dim")
+def dim(_: Interpreter, op: ir.OpView, source: Array, dimension: Array) -> Sequence[Array]:
+    extents = np.asarray(source.shape, np.int64)
+    return [extents[inside(op, extents, [dimension])]]
 
 
 @evaluate("tensor.extract")
