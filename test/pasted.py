@@ -39,6 +39,8 @@ SLOW = ("resnet50", "conv_5x5", "more_convs", "warp_matmul.py", "nvfp4", "attent
         "tc-bench", "tc-reduce", "mlp_bf16", "conv_9x9", "--emit=cubin", "--trace",
         "--order-seeds", "--report=")  # fmt: skip
 """Words in blocks that take more than a few seconds."""
+QUICK = ("tutorial-first-kernel", "tc-run", "cuda")
+"""Pages of docs/ whose blocks `make test` pastes, as it does those of README and of examples."""
 _MISTAKE = "tc-opt examples/mistakes/{} --pipeline=gemm"
 STATUS = {
     "python examples/broken_pass.py": 1,
@@ -100,7 +102,10 @@ class Block:
 
     @property
     def slow(self) -> bool:
-        return self.reason in NEEDS or any(word in self.text for word in SLOW)
+        """Whether only `make test-all` pastes it."""
+        page = Path(self.file)
+        left = page.parent.name == "docs" and page.stem not in QUICK
+        return left or self.reason in NEEDS or any(word in self.text for word in SLOW)
 
     @property
     def can_run(self) -> bool:

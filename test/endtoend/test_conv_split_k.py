@@ -64,6 +64,7 @@ def test_an_epilogue_follows_the_sum() -> None:
     assert report.ok, str(report)
 
 
+@pytest.mark.slow
 def test_long_sums_of_few_pixels_are_split() -> None:
     """ResNet-50's last 1x1 and 3x3 layers, the second unless its taps share a tile; its first one
     has enough tiles."""

@@ -272,6 +272,7 @@ def test_the_columns_behind_which_an_accumulator_is_released(edit: Edit | None) 
     assert caught.by == ("hazard: race" if edit else ""), caught.text
 
 
+@pytest.mark.slow
 def test_unbroken() -> None:
     caught = run_broken(PROGRAM.text(), _pipeline(ROLES), ROLES, lambda _: None)
     assert not caught, caught.text

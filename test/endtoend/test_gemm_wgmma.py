@@ -19,8 +19,8 @@ def slow(*values: Any) -> Any:
 
 CASES = [
     pytest.param(program(72, 40, 104, "f16", "km", "nk"), {}, id="f16 km nk"),
-    pytest.param(program(37, 51, 29, "f16"), {}, id="no extent a multiple of 8"),
-    pytest.param(program(40, 72, 16, "f16", out="f8E5M2"), {"n_tile": 64}, id="pairs of bytes"),
+    slow(program(37, 51, 29, "f16"), {}),  # no extent is a multiple of 8
+    slow(program(40, 72, 16, "f16", out="f8E5M2"), {"n_tile": 64}),  # pairs of bytes
     pytest.param(
         program(264, 16, 256, "f16"),
         {"n_tile": 16, "stages": 2, "persistent": True, "ctas": 2},
@@ -134,6 +134,7 @@ def across(broken: Break) -> Any:
     return tcir.compile(text, pipeline, target=TARGET, validate=True, orders=3)
 
 
+@pytest.mark.slow
 def test_a_wait_that_leaves_out_other_ctas_is_a_warning() -> None:
     """Shipping kernels of clusters have it."""
     report = across(Break("tc.mbarrier_wait", without("cluster"))).report

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from tiers import tiers
 
 import tcir
 from tcir._mlir import arith, ir
@@ -185,7 +186,7 @@ BREAKS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", BREAKS)
+@pytest.mark.parametrize("name", tiers(BREAKS, 3))
 def test_a_break_is_seen_at_once(name: str) -> None:
     text, after, broken = BREAKS[name]
     options = NARROW if "fetch" in broken.op else TILES

@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tiers import tiers
 
 import tcir
 from tcir._mlir import arith, ir
@@ -185,7 +186,7 @@ BREAKS: dict[str, tuple[str, Break]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", BREAKS)
+@pytest.mark.parametrize("name", tiers(BREAKS, 3))
 def test_a_break_is_seen_at_its_pass(name: str) -> None:
     after, broken = BREAKS[name]
     pipeline = tcir.named_pipeline("gemm", n_tile=16, stages=2).insert(broken, after=after)

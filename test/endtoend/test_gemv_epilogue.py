@@ -173,6 +173,7 @@ def test_simt_is_equal_at_every_level(name: str) -> None:
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[] if n == "split-k" else pytest.mark.slow) for n in PADDED]
 )
+@pytest.mark.slow
 def test_padded_is_equal_at_every_level(name: str, orders: int) -> None:
     case, options = PADDED[name]
     _held(case, _pipeline("gemv-padded-n", options), orders)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from tiers import tiers
 
 import tcir
 from tcir.interp.ptx.lockstep.launch import Lockstep
@@ -37,13 +37,6 @@ SCALED = [
     ("gemv-padded-n", BlockScaled(m=640, k=128), {}, 3),
     ("gemm", BlockScaled(m=256, k=128, n=256), {}, 1),
 ]
-
-
-def tiers(cases: Sequence[Sequence[Any]]) -> list[Any]:
-    """`make test` runs the first."""
-    return [
-        pytest.param(*case, marks=pytest.mark.slow if n else ()) for n, case in enumerate(cases)
-    ]
 
 
 def compare(
@@ -92,7 +85,7 @@ def test_products(
     compare(kernel, inputs, least, monkeypatch)
 
 
-@pytest.mark.parametrize("seed", tiers([[0], [1], [2]]))
+@pytest.mark.parametrize("seed", tiers([0, 1, 2]))
 def test_numbers_of_all_sizes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums that are truncated, infinities and NaN; some CTAs. sums beyond 24 bits."""
     kernel = tcir.compile(Matmul(256, 256, 64).text(), "gemm")
@@ -155,6 +148,7 @@ def test_a_wait_that_one_cta_does_not_keep(wait: int, cta: int) -> None:
         assert first[0] or first[1], "a fault that neither finds"
 
 
+@pytest.mark.slow
 def test_the_report_says_how_many_ctas_drew_an_order_of_their_own() -> None:
     conv = Conv(1, 16, 33, 64, 64, 3, 3, SAME)
     report = tcir.validate(conv.text(), "conv-shift-reuse", orders=3)

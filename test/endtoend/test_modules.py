@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import scipy.special
+from tiers import tiers
 
 import tcir
 from tcir._mlir import ir
@@ -157,16 +158,14 @@ def test_results_on_the_way() -> None:
     assert (got_h == want_h).all() and (got_y == want_h.astype(float) @ b.astype(float)).all()
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", tiers(range(40), 20))
 def test_any_layers_are_cut_without_a_difference(seed: int) -> None:
     passes = tcir.Pipeline([SplitLayers(), FuseEpilogue(), RaiseToTc()])
     report = tcir.validate(anything(seed), passes)
     assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
 
 
-@pytest.mark.parametrize(
-    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 60))]
-)
+@pytest.mark.parametrize("seed", tiers(range(60)))
 def test_any_layers_at_every_level(seed: int) -> None:
     report = tcir.validate(anything(seed), "gemm", inputs="random" if seed % 2 else "integers")
     assert report.ok, str(report)
@@ -565,7 +564,7 @@ def test_break(text: str, at: str, edit: Edit) -> None:
     assert caught.at == at, caught.text
 
 
-@pytest.mark.parametrize("text", [SQUARE, ATTENTION, ODD])
+@pytest.mark.parametrize("text", tiers([SQUARE, ATTENTION, ODD]))
 def test_without_a_break(text: str) -> None:
     passes = tcir.Pipeline(BROKEN)
     report = tcir.validate(text, passes)

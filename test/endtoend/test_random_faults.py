@@ -17,6 +17,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 
 import pytest
+from tiers import tiers
 
 import tcir
 from tcir.passmanager.pipeline import named_pipeline
@@ -112,7 +113,7 @@ def check(pipeline: str, seeds: range) -> Counter[str]:
     return counts
 
 
-@pytest.mark.parametrize("pipeline", PROGRAMS)
+@pytest.mark.parametrize("pipeline", tiers(PROGRAMS, 4))
 def test_a_random_fault_gets_a_verdict(pipeline: str) -> None:
     assert check(pipeline, SEEDS[1:2])
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiers import tiers
 
 from tcir._mlir import ir
 from tcir.dialect.walk import nested
@@ -138,7 +139,7 @@ def _guard(op: ir.Operation, test: str, at: int) -> None:
     op.move_before(new[-1].operation.regions[0].blocks[0].operations[0].operation)
 
 
-@pytest.mark.parametrize("last", [True, False], ids=["last", "second"])
+@pytest.mark.parametrize("last", tiers([True, False]), ids=["last", "second"])
 @pytest.mark.parametrize("name", ["tc.tmem_wait", "tc.fence", "tc.mbarrier_expect_tx"])
 def test_a_fault_of_one_cta_is_found(name: str, last: bool) -> None:
     pipeline, case = CASES[0]

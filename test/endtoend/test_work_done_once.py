@@ -69,10 +69,13 @@ def test_another_launch_of_the_same_instructions_is_executed() -> None:
     ("where", "multiplication", "program", "pipeline"),
     [
         (mma, "fused_mma", PROGRAM, "matmul"),
-        (block_scale, "block_scaled_mma", BlockScaled(m=130, k=128).linalg(), "gemv-padded-n"),
+        pytest.param(
+            block_scale, "block_scaled_mma", BlockScaled(m=130, k=128).linalg(), "gemv-padded-n",
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["matmul", "gemv-padded-n"],
-)
+)  # fmt: skip
 def test_the_same_operands_are_multiplied_once(
     monkeypatch: pytest.MonkeyPatch, where: Any, multiplication: str, program: str, pipeline: str
 ) -> None:

@@ -98,6 +98,7 @@ def test_ptx_with_a_race(tmp_path: Path) -> None:
     assert same.status == 1 and "race" in same.out
 
 
+@pytest.mark.slow
 def test_a_script_says_what_is_of_interest(tmp_path: Path) -> None:
     (tmp_path / "m.mlir").write_text(BROKEN["a crash"].program)
     script = tmp_path / "t.py"

@@ -65,6 +65,7 @@ def validate(folder: Path, *words: str) -> Ended:
     return run(["tc-bench", "validate", "--jobs=2", *words], folder)
 
 
+@pytest.mark.slow
 def test_every_file_is_a_row(tmp_path: Path) -> None:
     (tmp_path / "good.mlir").write_text(GEMM)
     (tmp_path / "wrong.mlir").write_text(DOUBLED)

@@ -145,6 +145,7 @@ def test_every_report_has_the_line(capfd, tmp_path: Path) -> None:
     assert said["limited_by"] == "latency" and set(said["executed_limits_us"]) >= {"L2 to SM"}
 
 
+@pytest.mark.slow
 def test_what_the_machine_counted_is_what_was_executed() -> None:
     """Four CTAs, three loads of 64 k each: 128 rows of A and 128 columns of B, f16."""
     report = tcir.validate(EXAMPLES / "matmul.mlir", "gemm")

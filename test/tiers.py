@@ -1,0 +1,18 @@
+"""Which cases `make test` runs, and which only `make test-all`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+
+def tiers(cases: Iterable[Any], quick: int = 1) -> list[Any]:
+    """Parameters, of which all but the first `quick` are slow; a tuple has one for each name."""
+    return [case if n < quick else _slow(case) for n, case in enumerate(cases)]
+
+
+def _slow(case: Any) -> Any:
+    values = case if isinstance(case, tuple) else (case,)
+    return pytest.param(*values, marks=pytest.mark.slow)
