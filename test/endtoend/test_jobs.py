@@ -58,6 +58,7 @@ def test_kernels(pipeline: str, case: Any, options: dict[str, Any], apart: bool)
             assert one.sites[place](index) == two.sites[place](index)
 
 
+@pytest.mark.slow
 def test_every_pass_is_executed_with_jobs(tmp_path: Path, capfd: Any) -> None:
     """The verdicts are those of one process; a remark says where one process ran all."""
     file = tmp_path / "m.mlir"

@@ -111,7 +111,7 @@ ORACLES: dict[str, tuple[list[tuple[int, ...]], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", ORACLES)
+@pytest.mark.parametrize("name", tiers(ORACLES, 8))
 def test_against_numpy(name: str) -> None:
     shapes, oracle = ORACLES[name]
     inputs = [whole(shape, seed) for seed, shape in enumerate(shapes)]

@@ -125,7 +125,8 @@ def scalar(number: float) -> Array:
 
 
 @pytest.mark.parametrize(
-    "activation", [pytest.param(RELU, id="relu"), pytest.param(SILU, id="silu")]
+    "activation",
+    [pytest.param(SILU, id="silu"), pytest.param(RELU, id="relu", marks=pytest.mark.slow)],
 )
 def test_bits_of_numpy(activation: str) -> None:
     x, w, v = inputs()

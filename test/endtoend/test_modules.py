@@ -554,7 +554,11 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(
-    ("text", "at", "edit"), [pytest.param(t, at, edit, id=what) for what, t, at, edit in BREAKS]
+    ("text", "at", "edit"),
+    [
+        pytest.param(t, at, edit, id=what, marks=pytest.mark.slow if n % 2 else ())
+        for n, (what, t, at, edit) in enumerate(BREAKS)
+    ],
 )
 def test_break(text: str, at: str, edit: Edit) -> None:
     """Caught behind the pass that made it, on the levels up to it."""

@@ -17,7 +17,7 @@ BUGS = [
     *values_ptx.BUGS,
     *values_epilogues.BUGS,
 ]
-QUICK = list(dict.fromkeys([*{bug.program: bug for bug in reversed(BUGS)}.values(), *BUGS[::16]]))
+QUICK = list(dict.fromkeys([*{bug.program: bug for bug in reversed(BUGS)}.values(), *BUGS[::48]]))
 
 
 @pytest.mark.parametrize("bug", QUICK, ids=str)
