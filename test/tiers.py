@@ -10,9 +10,12 @@ import pytest
 
 def tiers(cases: Iterable[Any], quick: int = 1) -> list[Any]:
     """Parameters, of which all but the first `quick` are slow; a tuple has one for each name."""
-    return [case if n < quick else _slow(case) for n, case in enumerate(cases)]
+    return [
+        case if n < quick else slow(*(case if isinstance(case, tuple) else (case,)))
+        for n, case in enumerate(cases)
+    ]
 
 
-def _slow(case: Any) -> Any:
-    values = case if isinstance(case, tuple) else (case,)
+def slow(*values: Any) -> Any:
+    """A parameter of `make test-all` alone."""
     return pytest.param(*values, marks=pytest.mark.slow)

@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tiers import slow
 
 import tcir
 from endtoend.product_text import program
 from endtoend.test_matmul_warp_breaks import Break, erase, number
 
 TARGET = "sm_90a"
-
-
-def slow(*values: Any) -> Any:
-    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 CASES = [

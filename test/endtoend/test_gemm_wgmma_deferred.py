@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from tiers import tiers
+from tiers import slow, tiers
 
 import tcir
 from tcir._mlir import arith, ir
@@ -19,7 +19,7 @@ from tcir.validation.functions import OWN
 
 from .epilogue_text import TRUNCATE, Fused, gelu_of_sums
 from .product_text import program
-from .test_gemm_wgmma import TARGET, no_wait, slow
+from .test_gemm_wgmma import TARGET, no_wait
 from .test_matmul_warp_breaks import Break, erase
 
 E4M3, E5M2 = "f8E4M3FN", "f8E5M2"

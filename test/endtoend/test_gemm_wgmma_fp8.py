@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from tiers import tiers
+from tiers import slow, tiers
 
 import tcir
 from tcir._mlir import arith, ir
@@ -25,7 +25,7 @@ from tcir.session.session import set_target
 from .epilogue_cases import CASES as EPILOGUES
 from .epilogue_cases import gelu
 from .product_text import program
-from .test_gemm_wgmma import TARGET, no_wait, slow
+from .test_gemm_wgmma import TARGET, no_wait
 from .test_matmul_warp_breaks import Break, number
 
 E4M3, E5M2 = "f8E4M3FN", "f8E5M2"

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from tiers import slow
 
 import tcir
 from tcir._mlir import arith, ir
@@ -19,7 +20,7 @@ from .breaking import pick, set_attribute, walk
 from .product_text import program
 from .quantise_text import SHIFT, Spelling, quantised
 from .test_gemm_quantise import E4M3, E5M2, MXFP4, NVFP4, ONE_MORE, Case, hard_rows
-from .test_gemm_wgmma import TARGET, slow
+from .test_gemm_wgmma import TARGET
 from .test_gemm_wgmma_deferred import TILES, counted, unconditional
 
 DEFERRED = Case(E4M3, m=136, n=96, k=256, body=ONE_MORE)
