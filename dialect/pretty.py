@@ -69,11 +69,15 @@ def _named(lines: list[tuple[str, Op | None]]) -> Iterator[str]:
 
 
 def pretty_lines(
-    module: ir.Module | ir.Operation, elided: int | None = _ELIDED
+    module: ir.Module | ir.Operation, elided: int | None = _ELIDED, *, verified: bool = False
 ) -> list[tuple[str, Op | None]]:
-    """The lines of `pretty`, each with the op of ours that begins on it."""
+    """The lines of `pretty`, each with the op of ours that begins on it.
+
+    verified: the module is known to be valid, else MLIR verifies it before it prints
+    """
     operation = getattr(module, "operation", module)
-    lines = operation.get_asm(large_elements_limit=elided).splitlines()
+    asm = operation.get_asm(large_elements_limit=elided, assume_verified=verified)
+    lines = asm.splitlines()
     ours = re.compile(rf'^(\s*)((?:%\S+ = )?)"((?:{"|".join(DIALECTS)})\.\w+)"\(([^()]*)\)')
     ops = _tc_ops(operation)
     out: list[tuple[str, Op | None]] = []

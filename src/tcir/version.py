@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
-import platform
 from collections.abc import Sequence
 
 from tcir import __version__
@@ -40,6 +38,9 @@ def _of_llvm() -> str:
 
 def text(program: str) -> str:
     """The versions, a line each."""
+    import importlib.metadata  # 20 ms, of which a command without --version needs nothing
+    import platform
+
     lines = [f"{program} {__version__} (Python {platform.python_version()})"]
     for package, role in TOOLS.items():
         try:

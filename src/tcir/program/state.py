@@ -30,10 +30,11 @@ class State:
     ops: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, module: ir.Module) -> State:
+    def of(cls, module: ir.Module, *, verified: bool = False) -> State:
+        """The state `module` is in. verified: it is known to be valid."""
         from tcir.dialect.pretty import pretty_lines
 
-        lines = pretty_lines(module)
+        lines = pretty_lines(module, verified=verified)
         ops: dict[str, tuple[int, ...]] = {}
         for number, (_, op) in enumerate(lines, start=1):
             if op is not None:

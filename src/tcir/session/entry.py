@@ -43,8 +43,9 @@ class _Texts(Watcher):
 
 
 def _text(module: ir.Module) -> str:
-    """The module without the elements of large constants."""
-    return str(module.operation.get_asm(large_elements_limit=PRINTED_ELEMENTS))
+    """The module, which the reader or the session has verified, without large constants."""
+    text = module.operation.get_asm(large_elements_limit=PRINTED_ELEMENTS, assume_verified=True)
+    return str(text)
 
 
 class _Lines(Watcher):

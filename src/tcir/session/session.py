@@ -92,7 +92,7 @@ class Session:
     def keep_states(self) -> None:
         """From now on the report keeps the program after each step, for its page."""
         self.states = True
-        self._keep(0)
+        self._keep(0, verified=False)
 
     def run_passes(self) -> None:
         """Runs the pipeline over the module in place, with a line of the report for each pass.
@@ -119,7 +119,7 @@ class Session:
                 verify(self.module, item.name)
             line = Line(index, item.name, pass_seconds=time.perf_counter() - started)
             line.ops = count_ops(self.module)
-            self._keep(index)
+            self._keep(index, verified=self.verify_each)
             self.watcher.after_pass(index, item, self.module)
             if self.validator is None:
                 line.verdict = "-"
@@ -203,9 +203,9 @@ class Session:
             self._add(assemble(code, report, required=upto, sass=sass))
         return code
 
-    def _keep(self, index: int) -> None:
+    def _keep(self, index: int, *, verified: bool) -> None:
         if self.states:
-            self.report.states[index] = State.of(self.module)
+            self.report.states[index] = State.of(self.module, verified=verified)
 
     def _add(self, line: Line) -> None:
         self.report.passes.append(line)
