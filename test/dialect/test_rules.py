@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,10 +32,17 @@ def sections() -> list[tuple[str, str, str]]:
 SECTIONS = sections()
 
 
-def diagnose(text: str) -> list[tuple[int, str]]:
-    """(line, message) of every error in ``text``, kernel rules included."""
+@cache
+def context_with_tc() -> ir.Context:
+    """One for all examples: to declare the dialect takes as long as ten of them."""
     context = ir.Context()
     tc.load(context)
+    return context
+
+
+def diagnose(text: str) -> list[tuple[int, str]]:
+    """(line, message) of every error in ``text``, kernel rules included."""
+    context = context_with_tc()
     errors: list[tuple[int, str]] = []
 
     def note(diagnostic: ir.Diagnostic) -> bool:
