@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import pytest
@@ -14,6 +14,11 @@ def tiers(cases: Iterable[Any], quick: int = 1) -> list[Any]:
         case if n < quick else slow(*(case if isinstance(case, tuple) else (case,)))
         for n, case in enumerate(cases)
     ]
+
+
+def slow_but(quick: Collection[Any], cases: Iterable[Any]) -> list[Any]:
+    """Parameters of one name each, of which all but those in `quick` are slow."""
+    return [case if case in quick else slow(case) for case in cases]
 
 
 def slow(*values: Any) -> Any:

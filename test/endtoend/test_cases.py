@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiers import slow_but
 
 import tcir
 
@@ -17,23 +18,17 @@ from .cases import CONVS, MATMULS
 from .linalg_text import Conv, Matmul
 from .oracle import convolution, integers, product
 
-QUICK = {0, 17}
-"""Positions in CONVS of the quick tier; the first is ResNet-50's 56x56x64 layer."""
-OFFSET = 17
-QUICK_MATMULS = {2}
+LAYER, SMALL = CONVS[0], CONVS[17]
+"""Of the quick tier; the first is ResNet-50's 56x56x64 layer."""
 
 
-def _tiers(cases: list[Any], quick: set[int]) -> list[Any]:
-    return [
-        pytest.param(case, id=case.name, marks=() if i in quick else pytest.mark.slow)
-        for i, case in enumerate(cases)
-    ]
+def _cases(cases: list[Any], *quick: Any) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("case", slow_but(quick, cases), ids=lambda case: case.name)
 
 
-conv_cases = pytest.mark.parametrize("case", _tiers(CONVS, QUICK))
-gemm_cases = pytest.mark.parametrize("case", _tiers(CONVS, QUICK - {0}))
-offset_cases = pytest.mark.parametrize("case", _tiers(CONVS, {OFFSET}))
-matmul_cases = pytest.mark.parametrize("case", _tiers(MATMULS, QUICK_MATMULS))
+conv_cases = _cases(CONVS, LAYER, SMALL)
+small_cases = _cases(CONVS, SMALL)
+matmul_cases = _cases(MATMULS, MATMULS[2])
 
 
 def _run(case: Conv | Matmul, pipeline: str, expected: Any, orders: int) -> tcir.Kernel:
@@ -62,14 +57,14 @@ def test_conv_shift_reuse(case: Conv, orders: int) -> None:
     assert (".ashift" in kernel.ptx) == (case.s > 1)
 
 
-@gemm_cases
+@small_cases
 def test_conv_implicit_gemm(case: Conv, orders: int) -> None:
     kernel = _run(case, "conv-implicit-gemm", convolution, orders)
     assert ".im2col" in kernel.ptx
     assert ".ashift" not in kernel.ptx
 
 
-@offset_cases
+@small_cases
 def test_conv_smem_offset(case: Conv, orders: int) -> None:
     kernel = _run(case, "conv-smem-offset", convolution, orders)
     assert ".ashift" not in kernel.ptx

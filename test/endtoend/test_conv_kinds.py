@@ -6,7 +6,6 @@ an mma has nothing to sum.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tiers import slow_but
 
 import tcir
 from tcir._mlir import arith
@@ -101,11 +101,6 @@ QUICK = ("conv1d", "conv_grouped", "conv_depthwise")
 def text(name: str) -> str:
     """The layer as imported."""
     return (LAYERS / f"{name}.mlir").read_text()
-
-
-def slow_but(quick: Sequence[Any], cases: Iterable[Any]) -> list[Any]:
-    """Parameters, slow but for some."""
-    return [pytest.param(each, marks=() if each in quick else pytest.mark.slow) for each in cases]
 
 
 @pytest.mark.parametrize("name", slow_but(["conv_depthwise"], [*KINDS, "conv_grouped_residual"]))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiers import slow_but
 
 import tcir
 from tcir.passes.conv.fold_filter_rows import FoldFilterRows
@@ -20,7 +21,7 @@ from .conv_pair_cases import STEPS, TAILS
 from .epilogue_text import TRUNCATE
 from .linalg_text import Conv
 from .oracle import convolution
-from .test_conv_wgmma import beside_numpy, tiers
+from .test_conv_wgmma import beside_numpy
 from .test_gemm_wgmma import BREAKS
 from .test_matmul_warp_breaks import Break
 
@@ -45,7 +46,7 @@ CASES = [*MORE, *CONVS[4:], *(each.conv for each in (*TAILS, *STEPS))]
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("conv", tiers(CASES, QUICK))
+@pytest.mark.parametrize("conv", slow_but(QUICK, CASES), ids=lambda conv: conv.name)
 def test_every_level(conv: Conv, orders: int) -> None:
     """Every level, and the PTX beside numpy."""
     kernel = tcir.compile(conv.text(), PIPELINE, target=TARGET, validate=True, orders=2)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiers import slow_but
 
 import tcir
 
@@ -33,15 +34,8 @@ LAYERS = [*CONVS[:4], MORE[0]]
 CASES = [*CONVS[4:], *(each.conv for each in (*TAILS, *STEPS)), *MORE[1:]]
 
 
-def tiers(cases: list[Conv], quick: tuple[Conv, ...]) -> list[Any]:
-    return [
-        pytest.param(conv, id=conv.name, marks=() if conv in quick else pytest.mark.slow)
-        for conv in cases
-    ]
-
-
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("conv", tiers(CASES, QUICK))
+@pytest.mark.parametrize("conv", slow_but(QUICK, CASES), ids=lambda conv: conv.name)
 def test_every_level(conv: Conv, orders: int) -> None:
     """Every level, and the PTX beside numpy."""
     kernel = tcir.compile(conv.text(), PIPELINE, target=TARGET, validate=True, orders=2)
