@@ -38,9 +38,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    # Twenty thousand collected tests stay to the end: the collector need not visit them each time.
+    # Twenty thousand collected tests stay to the end: the collector need not visit them each time,
+    # nor look for cycles after every 700 objects, which takes 3 % of the time.
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -37,9 +37,10 @@ INSTALLS = ("make", "git", "pip", ".ci")
 """Commands that clone or install: continuous integration is what runs them."""
 SLOW = ("resnet50", "conv_5x5", "more_convs", "warp_matmul.py", "nvfp4", "attention", "bench/",
         "tc-bench", "tc-reduce", "mlp_bf16", "conv_9x9", "--emit=cubin", "--trace",
-        "--order-seeds", "--report=")  # fmt: skip
+        "--order-seeds", "--report=", "tc-run --help", "reduce.cu",
+        "tc-opt examples/matmul.mlir")  # fmt: skip
 """Words in blocks that take more than a few seconds."""
-QUICK = ("tutorial-first-kernel", "tc-run", "cuda")
+QUICK = ("tc-run",)
 """Pages of docs/ whose blocks `make test` pastes, as it does those of README and of examples."""
 _MISTAKE = "tc-opt examples/mistakes/{} --pipeline=gemm"
 STATUS = {

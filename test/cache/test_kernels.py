@@ -156,6 +156,7 @@ def swept(folder: Path, over: str, *flags: str, pipeline: str = "gemm") -> dict[
     return dict(word.split("=") for word in options.split())
 
 
+@pytest.mark.slow
 def test_tuned_is_what_a_sweep_found(folder: Path) -> None:
     missing = tcir.compile(GEMM, "gemm", tune=True)
     (note,) = missing.report.notes

@@ -75,7 +75,7 @@ def _synchronisation(at: str, pipeline: str = "conv-shift-reuse") -> list[Break]
     wait, expect = "tc.mbarrier_wait", "tc.mbarrier_expect_tx"
     quick = at == "assign-roles" and pipeline == "conv-shift-reuse"
     found = [
-        Break(f"wait on {bar} removed", at, erase(wait, i), UNORDERED, quick, pipeline)
+        Break(f"wait on {bar} removed", at, erase(wait, i), UNORDERED, quick and not i, pipeline)
         for bar, i in WAITS.items()
     ]
     found += [
@@ -84,7 +84,7 @@ def _synchronisation(at: str, pipeline: str = "conv-shift-reuse") -> list[Break]
             at,
             change_operand(wait, 1, _flipped, i),
             UNORDERED,
-            quick,
+            quick and i == 1,
             pipeline,
         )
         for bar, i in WAITS.items()
@@ -100,7 +100,7 @@ def _synchronisation(at: str, pipeline: str = "conv-shift-reuse") -> list[Break]
 
     found += [
         Break("expect_tx 16 bytes short", at, count(-16), DEADLOCK, quick, pipeline),
-        Break("expect_tx 16 bytes too many", at, count(16), DEADLOCK, quick, pipeline),
+        Break("expect_tx 16 bytes too many", at, count(16), DEADLOCK, pipeline=pipeline),
         Break("expect_tx without one box", at, count(-4096), NOTICED, pipeline=pipeline),
         Break("expect_tx removed", at, erase(expect), NOTICED, pipeline=pipeline),
         Break("commit to empty removed", at, erase("tc.commit", 0), DEADLOCK, pipeline=pipeline),

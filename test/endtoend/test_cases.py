@@ -26,7 +26,7 @@ def _cases(cases: list[Any], *quick: Any) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("case", slow_but(quick, cases), ids=lambda case: case.name)
 
 
-conv_cases = _cases(CONVS, LAYER, SMALL)
+conv_cases = _cases(CONVS, LAYER)
 small_cases = _cases(CONVS, SMALL)
 matmul_cases = _cases(MATMULS, MATMULS[2])
 

@@ -117,7 +117,7 @@ SCALED_BREAKS = [
     Break("scales of A swapped", TILE, change_operand(LOAD, 3, _other_of_pair, SFA),
           ("difference",)),
     Break("the odd CTA has the scales of other columns", TILE,
-          change_operand(LOAD, 3, _next_for_odd, SFB), ("difference",), quick=True),
+          change_operand(LOAD, 3, _next_for_odd, SFB), ("difference",)),
     Break("halves of B swapped", TILE, of_rank(other_rank), ("difference",)),
     Break("scales copied to the leader only", TILE, without(CP, "cta_group", 4),
           ("illegal: cta-group-mixed",)),

@@ -104,7 +104,7 @@ def test_the_example_beside_numpy() -> None:
     [
         pytest.param(text, inputs, id=f"{name}-{inputs}", marks=marks)
         for name, text, quick in (
-            ("gelu", perceptron(40, [32, 48, 24], GELU), "random"),
+            ("gelu", perceptron(40, [32, 48, 24], GELU), ""),
             ("three products", perceptron(40, [32, 48, 64, 24]), ""),
             ("softmax between", attention(40, 48, 32), "integers"),
         )
@@ -235,7 +235,9 @@ def test_stem_beside_numpy() -> None:
             stem(16, 16), "conv-shift-reuse", "integers",
             id="stem-integers", marks=pytest.mark.slow,
         ),
-        pytest.param(stem(16, 16), "conv-shift-reuse", "random", id="stem-random"),
+        pytest.param(
+            stem(16, 16), "conv-shift-reuse", "random", id="stem-random", marks=pytest.mark.slow
+        ),
     ],
 )  # fmt: skip
 def test_convolutions_at_every_level(text: str, pipeline: str, inputs: Any) -> None:

@@ -26,7 +26,7 @@ def _run(name: str, ptx: str, seed: int) -> Line:
     return validator.check_ptx(ptx, program(name).kernel.launches, Line(0, PTX))
 
 
-@pytest.mark.parametrize("name", tiers(WITH_A_BOUND, 9))
+@pytest.mark.parametrize("name", tiers(WITH_A_BOUND, 5))
 def test_whole(name: str) -> None:
     for seed in (1, 2, 3):
         line = _run(name, program(name).kernel.ptx, seed)

@@ -37,7 +37,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from commands import Setting
 from hostile import Hostile, all_complaints, complaints, hostile, hostile_page, hostile_reduce
 
-COUNT, QUICK, BATCH = 1500, 40, 73
+COUNT, QUICK, BATCH = 1500, 25, 73
 
 
 def test_some_hostile_inputs() -> None:

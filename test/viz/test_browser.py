@@ -88,12 +88,14 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 TIMELINES = [name for name in PICTURES if name.startswith("timeline")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TIMELINES)
 def test_text_of_a_timeline_is_inside(name: str, drawn: dict[str, Any]) -> None:
     """Bars have no words."""
     assert drawn[name]["title"] and drawn[name]["outside"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in PICTURES if name not in TIMELINES])
 def test_cells_are_drawn_and_text_fits(name: str, drawn: dict[str, Any]) -> None:
     picture = drawn[name]
@@ -105,6 +107,7 @@ def test_cells_are_drawn_and_text_fits(name: str, drawn: dict[str, Any]) -> None
     assert all(c["marks"] == 1 + bool(c["mark"]) for c in picture["cells"])
 
 
+@pytest.mark.slow
 def test_what_the_pictures_show(drawn: dict[str, Any]) -> None:
     fragment = drawn["fragment_mma_m16n8k16_a.svg"]["cells"]
     assert fragment[0]["words"] == ["T0", "r0l"] and fragment[-1]["words"] == ["T31", "r3h"]
