@@ -28,7 +28,7 @@ def _cases(cases: list[Any], *quick: Any) -> pytest.MarkDecorator:
 
 conv_cases = _cases(CONVS, LAYER)
 small_cases = _cases(CONVS, SMALL)
-matmul_cases = _cases(MATMULS, MATMULS[2])
+matmul_cases = _cases(MATMULS)
 
 
 def _run(case: Conv | Matmul, pipeline: str, expected: Any, orders: int) -> tcir.Kernel:

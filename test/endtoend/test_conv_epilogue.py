@@ -41,7 +41,7 @@ def check(text: str, pipeline: str, orders: int) -> None:
 
 @pytest.mark.parametrize(
     "pipeline",
-    [pytest.param(p, marks=[] if p in (IMPLICIT, REUSE) else pytest.mark.slow) for p in SCHEDULES],
+    [pytest.param(p, marks=[] if p == REUSE else pytest.mark.slow) for p in SCHEDULES],
 )
 def test_a_residual_block_by_every_schedule(pipeline: str, orders: int) -> None:
     check(BLOCK.linalg(), pipeline, orders)

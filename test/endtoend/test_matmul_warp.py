@@ -276,6 +276,7 @@ def test_double_buffered_tf32_tile() -> None:
     run_tf32(128)
 
 
+@pytest.mark.slow
 def test_double_buffered_tf32_2048() -> None:
     run_tf32(2048)
 

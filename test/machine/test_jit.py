@@ -62,6 +62,7 @@ def test_second_process_needs_no_compiler(tmp_path):
     assert not kept(home)
 
 
+@pytest.mark.slow
 def test_another_constant_is_another_code(tmp_path):
     folder, home = program(tmp_path)
     run(folder, home)
@@ -81,6 +82,7 @@ def test_damaged_code_is_made_again(tmp_path):
     assert file.read_bytes() == whole
 
 
+@pytest.mark.slow
 def test_read_only_package_uses_the_home(tmp_path):
     folder, home = program(tmp_path)
     (folder / "__pycache__").write_text("")  # nobody, not even root, can write below a file

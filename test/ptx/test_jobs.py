@@ -59,7 +59,7 @@ ACROSS = {
 }
 
 
-@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("together", tiers([True, False]))
 @pytest.mark.parametrize("name", ACROSS)
 def test_a_race_of_ctas_in_different_blocks_is_found(name: str, together: bool) -> None:
     cta, act = ACROSS[name]

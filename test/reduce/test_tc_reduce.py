@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import Ended, Setting, run
+from tiers import tiers
 
 from tcir.passmanager.pipeline import named_pipeline
 
@@ -134,7 +135,7 @@ def test_mistakes(tmp_path: Path, words: list[str], said: str) -> None:
     assert "Traceback" not in ended.err and sorted(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "status"), tiers([(signal.SIGINT, 130), (signal.SIGTERM, 143)]))
 def test_a_signal_ends_it(number: signal.Signals, status: int, tmp_path: Path) -> None:
     """It reaches the attempt, too, which is not the last one then."""
     (tmp_path / "m.mlir").write_text(BROKEN["a constant of log"].program)

@@ -117,7 +117,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("case", tiers(WRONG, 15))
+@pytest.mark.parametrize("case", tiers(WRONG, 10))
 def test_wrong_input(case: str, tmp_path: Path) -> None:
     words, text, status, says = WRONG[case]
     output = [] if any(word == "-o" for word in words) else ["-o", str(tmp_path / "result")]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from tiers import tiers
 
 import tcir
 
@@ -15,7 +16,7 @@ COMMANDS = {f"tcir.tools.tc_{name}": f"tc-{name}"
 COMMANDS |= {door: f"python -m {door}" for door in ("tcir.triton", "tcir.cute", "tcir.cuda")}
 
 
-@pytest.mark.parametrize("module", COMMANDS)
+@pytest.mark.parametrize("module", tiers(COMMANDS, 4))
 def test_versions(module: str) -> None:
     words = [sys.executable, "-m", module, "--version"]
     done = subprocess.run(words, capture_output=True, text=True)
