@@ -61,15 +61,14 @@ class Setting:
 def run(words: Sequence[str], folder: Path, setting: Setting | None = None) -> Ended:
     """Runs ``tc-opt …``, ``tc-run …``, ``tcir.cuda …`` in `folder`, in a session of its own."""
     setting = setting or Setting()
-    for module in _LOADED:
-        import_module(module)
-    main = _main(words[0])
+    preload()
+    main = main_of(words[0])
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         start = time.monotonic()
         kept = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
         child = os.fork()
         if child == 0:
-            _become(main, words, folder, setting, (out, err))
+            become(main, words, folder, setting, (out, err))
         signal.pthread_sigmask(signal.SIG_SETMASK, kept)
         status, hung = _wait(child, start, setting)
         seconds = time.monotonic() - start
@@ -81,7 +80,13 @@ def run(words: Sequence[str], folder: Path, setting: Setting | None = None) -> E
     return Ended(os.waitstatus_to_exitcode(status), *texts, seconds, hung, left)
 
 
-def _main(name: str) -> Callable[[], int]:
+def preload() -> None:
+    """Imports what commands need, once for all forks."""
+    for module in _LOADED:
+        import_module(module)
+
+
+def main_of(name: str) -> Callable[[], int]:
     """Of ``tc-opt``, or of ``tcir.cuda``, which is `python -m tcir.cuda`."""
     if "." not in name:
         main: Callable[[], int] = import_module(f"tcir.tools.{name.replace('-', '_')}").main
@@ -97,7 +102,7 @@ def _main(name: str) -> Callable[[], int]:
     return door
 
 
-def _become(
+def become(
     main: Callable[[], int],
     words: Sequence[str],
     folder: Path,
@@ -120,7 +125,7 @@ def _become(
         _open(2, setting.stderr, files[1])
         sys.stdin = None if setting.stdin == CLOSED else os.fdopen(0, closefd=False)
         sys.stdout = None if setting.stdout == CLOSED else os.fdopen(1, "w", closefd=False)
-        sys.stderr = None if setting.stderr == CLOSED else os.fdopen(2, "w", closefd=False)
+        sys.stderr = None if setting.stderr == CLOSED else os.fdopen(2, "w", 1, closefd=False)
         sys.argv = list(words)
         for name, most in setting.limits.items():
             resource.setrlimit(name, (most, most))

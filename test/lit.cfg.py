@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+from command_server import start
 from lit_format import ShTest
 
 config.name = "tcir"  # noqa: F821 (lit puts config and lit_config into this file)
@@ -23,12 +24,15 @@ config.environment["PATH"] = os.pathsep.join([str(scripts), os.environ.get("PATH
 if "PYTHONPATH" in os.environ:  # of another work tree than the installed one
     config.environment["PYTHONPATH"] = os.environ["PYTHONPATH"]
 
+served = start(config.environment)
+config.own_process = ("%tc-opt", f'"{sys.executable}" -m tcir.tools.tc_opt')
+"""For tests of the process itself: folders that put it in front (`lit.local.cfg`)."""
 config.substitutions += [
-    ("%tc-opt", f'"{sys.executable}" -m tcir.tools.tc_opt'),
+    ("%tc-opt", f"{served} tc-opt"),
     ("%tc-run", f'"{sys.executable}" -m tcir.tools.tc_run'),
     ("%PYTHON", f'"{sys.executable}"'),
-    ("%exits", f'"{sys.executable}" "{here / "exits.py"}"'),
-    ("%filecheck", f'"{scripts / "filecheck"}"'),
+    ("%exits", f'"{sys.executable}" -I -S "{here / "exits.py"}"'),
+    ("%filecheck", f"{served} filecheck"),
 ]
 
 

@@ -313,7 +313,7 @@ def elementwise(element: str) -> str:
     return layers.text(layers.each(f"6x40x{element}", body, (x, "mn"), (y, "n")))
 
 
-@pytest.mark.parametrize("target", ["sm_80", "sm_100a"])
+@pytest.mark.parametrize("target", tiers(["sm_100a", "sm_80"]))
 @pytest.mark.parametrize("element", ["f32", "f16", "bf16", "i32", "i16"])
 def test_types_of_elements(element: str, target: str) -> None:
     report = tcir.validate(elementwise(element), "simt-elementwise", target=target)
@@ -329,7 +329,7 @@ SIMT = {
 }
 
 
-@pytest.mark.parametrize("inputs", ["integers", "random"])
+@pytest.mark.parametrize("inputs", tiers(["random", "integers"]))
 @pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in SIMT.items()])
 def test_cuda_cores(text: str, inputs: Any) -> None:
     report = tcir.validate(text, "simt-elementwise", inputs=inputs)

@@ -11,6 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tiers import tiers
 
 import tcir
 from tcir.program.workspaces import Workspaces
@@ -85,7 +86,7 @@ def source(name: str) -> Path:
     return EXAMPLES / f"{name}.mlir"
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", tiers(TABLES, 3))
 def test_table(name: str) -> None:
     """What is fused into each launch, and the bytes between them, in numbers and as printed."""
     pipeline, want = TABLES[name]

@@ -140,7 +140,7 @@ def _guard(op: ir.Operation, test: str, at: int) -> None:
 
 
 @pytest.mark.parametrize("last", tiers([True, False]), ids=["last", "second"])
-@pytest.mark.parametrize("name", ["tc.tmem_wait", "tc.fence", "tc.mbarrier_expect_tx"])
+@pytest.mark.parametrize("name", tiers(["tc.tmem_wait", "tc.fence", "tc.mbarrier_expect_tx"]))
 def test_a_fault_of_one_cta_is_found(name: str, last: bool) -> None:
     pipeline, case = CASES[0]
     for _, module in states(pipeline, case, "assign-roles"):
