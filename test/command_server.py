@@ -22,6 +22,8 @@ from pathlib import Path
 from commands import Setting, become, main_of, preload
 
 HERE = Path(__file__).parent
+_BEGUN: list[subprocess.Popen[bytes]] = []
+"""Kept: a server ends when nobody holds the other end of its standard input."""
 
 
 def start(environment: Mapping[str, str]) -> str:
@@ -31,11 +33,13 @@ def start(environment: Mapping[str, str]) -> str:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen(64)
-        subprocess.Popen(
-            [sys.executable, __file__, path, str(listener.fileno())],
-            stdin=subprocess.PIPE,
-            pass_fds=[listener.fileno()],
-            env={**os.environ, **environment},
+        _BEGUN.append(
+            subprocess.Popen(
+                [sys.executable, __file__, path, str(listener.fileno())],
+                stdin=subprocess.PIPE,
+                pass_fds=[listener.fileno()],
+                env={**os.environ, **environment},
+            )
         )
     return shlex.join([sys.executable, "-I", "-S", str(HERE / "run_served.py"), path])
 
@@ -51,7 +55,10 @@ def serve(listener: socket.socket) -> None:
             return
         connection, _ = listener.accept()
         if os.fork() == 0:
-            _answer(connection, commands)
+            try:
+                _answer(connection, commands)
+            finally:
+                os._exit(1)  # without an answer the client says so
         connection.close()
 
 
