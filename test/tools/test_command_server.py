@@ -26,12 +26,14 @@ def served() -> list[str]:
         (["-", "--canonicalize"], FUNCTION, 0),
         (["-", "--canonicalize"], FUNCTION.replace("%x :", "%y :"), 3),
         (["-", "--nothing"], FUNCTION, 3),
+        (["here.mlir", "--cse"], "", 0),
         (["missing.mlir"], "", 3),
     ],
 )
 def test_streams_and_status(
     words: list[str], text: str, status: int, served: list[str], tmp_path: Path
 ) -> None:
+    (tmp_path / "here.mlir").write_text(FUNCTION)
     ways = [
         subprocess.run([*way, *words], input=text, capture_output=True, text=True, cwd=tmp_path)
         for way in (OWN, [*served, "tc-opt"])
