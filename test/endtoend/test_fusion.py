@@ -13,6 +13,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tiers import slow_but
 
 import tcir
 from tcir.interp import Outcome
@@ -98,15 +99,10 @@ def _written(outcome: Outcome) -> int:
 QUICK = ("bias", "residual")
 
 
-@pytest.mark.parametrize(
-    "part", [pytest.param(p, marks=[] if p in QUICK else pytest.mark.slow) for p in PARTS]
-)
+@pytest.mark.parametrize("part", slow_but(QUICK, PARTS))
 @pytest.mark.parametrize(
     "pipeline",
-    [
-        pytest.param(p, marks=[] if p in ("gemm", "gemv-simt") else pytest.mark.slow)
-        for p in PIPELINES
-    ],
+    slow_but(("gemm", "gemv-simt"), PIPELINES),
 )
 def test_fused(pipeline: str, part: str) -> None:
     kind, behind = PIPELINES[pipeline], PARTS[part]

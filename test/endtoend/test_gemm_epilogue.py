@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tiers import slow_but
 
 import tcir
 from tcir._mlir import arith
@@ -34,7 +35,7 @@ QUICK = ("alpha, beta, residual of f16, row bias",)
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=[] if n in QUICK else [pytest.mark.slow]) for n in CASES],
+    slow_but(QUICK, CASES),
 )
 def test_equal_at_every_level(name: str, orders: int) -> None:
     report = tcir.validate(CASES[name].linalg(), "gemm", orders=orders)

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+from tiers import slow_but
 
 import tcir
 from tcir._mlir import arith, ir
@@ -46,9 +47,7 @@ CASES = {
 QUICK = {"pairs"}
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in CASES]
-)
+@pytest.mark.parametrize("name", slow_but(QUICK, CASES))
 def test_every_level(name: str, orders: int) -> None:
     program, options = CASES[name]
     kernel = tcir.compile(

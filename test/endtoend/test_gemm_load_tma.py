@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+from tiers import slow_but
 
 import tcir
 from tcir._mlir import arith
@@ -68,9 +69,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 QUICK = {"a wider matrix, in two boxes"}
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in CASES]
-)
+@pytest.mark.parametrize("name", slow_but(QUICK, CASES))
 def test_every_level(name: str, orders: int) -> None:
     text, options = CASES[name]
     kernel = tcir.compile(

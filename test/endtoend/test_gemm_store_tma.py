@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+from tiers import slow_but
 
 import tcir
 from tcir._mlir import arith, ir
@@ -42,9 +43,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 QUICK = {"tails of rows and columns"}
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in CASES]
-)
+@pytest.mark.parametrize("name", slow_but(QUICK, CASES))
 def test_every_level(name: str, orders: int) -> None:
     text, options = CASES[name]
     kernel = tcir.compile(

@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from tiers import slow, tiers
+from tiers import slow, slow_but, tiers
 
 import tcir
 from tcir._mlir import arith, ir
@@ -103,9 +103,7 @@ FUSED = {name: replace(case, element=E4M3) for name, case in EPILOGUES.items()
 QUICK = ("bias, relu",)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[] if n in QUICK else pytest.mark.slow) for n in FUSED]
-)
+@pytest.mark.parametrize("name", slow_but(QUICK, FUSED))
 def test_epilogues(name: str) -> None:
     report = tcir.validate(FUSED[name].linalg(), "gemm", target=TARGET)
     assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from tiers import slow
+from tiers import slow, slow_but
 
 import tcir
 from tcir._mlir import arith, ir
@@ -212,9 +212,7 @@ BREAKS: dict[str, tuple[Case, str, Callable[[Any], None]]] = {
 QUICK = ("amax of two of four threads", "the scale of another thread, row-major")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[] if n in QUICK else [pytest.mark.slow]) for n in BREAKS]
-)
+@pytest.mark.parametrize("name", slow_but(QUICK, BREAKS))
 def test_a_break_is_seen_at_once(name: str) -> None:
     case, after, edit = BREAKS[name]
     options = TILES if after == "defer-stores" else {"n_tile": 64}

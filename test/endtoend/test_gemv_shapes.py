@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiers import slow_but
 
 import tcir
 from tcir._mlir import arith
@@ -57,9 +58,7 @@ def _held(case: BlockScaled, pipeline: str, orders: int = 1) -> tcir.Kernel:
     return kernel
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[] if n in QUICK else pytest.mark.slow) for n in PADDED]
-)
+@pytest.mark.parametrize("name", slow_but(QUICK, PADDED))
 def test_padded(name: str, orders: int) -> None:
     case, options = PADDED[name]
     _held(case, f"gemv-padded-n{{{options}}}", orders)

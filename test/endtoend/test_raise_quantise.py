@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiers import slow_but
 
 import tcir
 from tcir._mlir import ir
@@ -80,9 +81,7 @@ def outputs(module: Any, spelling: Spelling, inputs: list[Array]) -> list[Array]
     return [np.ascontiguousarray(each).view(np.uint8) for each in found]
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[] if n in QUICK else pytest.mark.slow) for n in RAISED]
-)
+@pytest.mark.parametrize("name", slow_but(QUICK, RAISED))
 def test_raised(name: str) -> None:
     """Before and after it has the bytes of NumPy: next to ties, of all sizes, zeros, NaN."""
     spelling = RAISED[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from tiers import slow_but
 
 from .random_modules import SEEDS, beyond, module
 
@@ -23,7 +24,7 @@ REASONS = (
 
 @pytest.mark.parametrize(
     "seed",
-    [pytest.param(s, marks=() if s in QUICK else pytest.mark.slow) for s in range(SEEDS)],
+    slow_but(QUICK, range(SEEDS)),
 )
 def test_module(seed: int) -> None:
     found = module(seed).run()

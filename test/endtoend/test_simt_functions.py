@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import scipy.special
+from tiers import slow_but
 
 import tcir
 from tcir.interp import OutputSpec
@@ -93,7 +94,7 @@ def _check(text: str, element: str, value: Callable[[Array], Array], error: Erro
 @pytest.mark.parametrize("element", DTYPES)
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=() if n in ("rsqrt", "tanh") else pytest.mark.slow) for n in FUNCTIONS],
+    slow_but(("rsqrt", "tanh"), FUNCTIONS),
 )
 def test_functions(name: str, element: str) -> None:
     kind = f"tensor<{COUNT}x{element}>"

@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import scipy.special
+from tiers import slow_but
 
 import tcir
 
@@ -130,7 +131,7 @@ EXACT = (
 
 
 def marked(names: Any) -> list[Any]:
-    return [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in names]
+    return slow_but(QUICK, names)
 
 
 @pytest.mark.parametrize("inputs", ["integers", "random"])

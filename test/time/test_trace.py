@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiers import slow_but
 
 import tcir
 from tcir.machine.events import Event, EventStream, Recording
@@ -157,7 +158,7 @@ def check_flows(stream: EventStream, flows: list[tuple[list[Slice], list[Slice]]
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in KERNELS],
+    slow_but(QUICK, KERNELS),
 )
 def test_every_wait_ends_by_the_arrival_that_its_flow_names(name: str) -> None:
     found = check(recorded(*KERNELS[name]), *KERNELS[name][2:])
