@@ -13,10 +13,10 @@ SWIZZLE_BYTES = SWIZZLE_SPANS
 
 
 def element_bytes(element: ir.Type) -> int:
-    """Bytes of one element of ``element``."""
+    """Bytes of one element of ``element`` in memory, where an i1 is a byte, 0 or 1."""
     match = re.fullmatch(r"[a-z]+(\d+).*", str(element))
     assert match, f"no width in {element}"
-    return int(match[1]) // 8
+    return 1 if int(match[1]) == 1 else int(match[1]) // 8
 
 
 class ShapedType(TC.Type):

@@ -16,7 +16,7 @@ from .converter import Converter, GlobalTensor, i32, lower, require_role
 from .scalar import WORD_BYTES, converted_type, is_fp8, is_i8
 from .stores import INT32_BYTES, MAX_STORE_BYTES, known_divisor, largest_power_of_two
 
-ULT = arith.CmpIPredicate.ult
+NE, ULT = arith.CmpIPredicate.ne, arith.CmpIPredicate.ult
 
 
 @lower("memref.load")
@@ -142,7 +142,8 @@ def numbers_at(
     count: int, element: ir.Type,
 ) -> list[ir.Value]:  # fmt: skip
     """`count` elements from each of the `offsets` in bytes, one load each; zeros unless `fits`
-    (None: always). Of fp8 the codes, each in an i32."""
+    (None: always). Of fp8 the codes, each in an i32; of i1, a byte in memory, whether it is not
+    0."""
     nbytes = count * tc.element_bytes(element)
     byte = nbytes == 1  # which has no register
     word = i32() if byte else ir.IntegerType.get_signless(8 * min(nbytes, 4))
@@ -166,8 +167,10 @@ def numbers_at(
             splat = ir.DenseElementsAttr.get_splat(kind, zero) if words > 1 else zero
             scf.YieldOp([arith.constant(kind, splat)] * len(offsets))
         loaded = list(branch.results)
-    if is_fp8(element):
-        return [code for each in loaded for code in _codes(each, words, min(nbytes, 4))]
+    boolean = str(element) == "i1"
+    if is_fp8(element) or boolean:
+        codes = [code for each in loaded for code in _codes(each, words, min(nbytes, 4))]
+        return [arith.cmpi(NE, code, simt.constant(0)) for code in codes] if boolean else codes
     if count == 1:
         return [llvm.bitcast(element, each) for each in loaded]
     rows = [llvm.bitcast(ir.VectorType.get([count], element), each) for each in loaded]

@@ -276,7 +276,7 @@ def _end(function: func.FuncOp, sums: ir.Value) -> tuple[ir.Operation, list[int]
         ):
             user, result = result.owner, result.owner.operands[0]
         order = _order(result, sums, {})
-        if order is not None:
+        if order is not None and result.type.rank == len(order):  # not broadcast
             return user, order
     return None
 

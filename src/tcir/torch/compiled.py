@@ -13,7 +13,7 @@ from tcir.kernel import Kernel
 from tcir.program.inputs import Kind
 from tcir.session.entry import validate as validate_program
 from tcir.torch.exported import weights_of
-from tcir.torch.tensors import run
+from tcir.torch.tensors import run, with_strides
 from tcir.validation.report import Report
 
 
@@ -45,14 +45,22 @@ class Table(tuple[Part, ...]):
 
 
 class KernelModule(torch.nn.Module):
-    """A part, run by its kernel: on the simulated machine, or on the GPU that its inputs are on."""
+    """A part, run by its kernel: on the simulated machine, or on the GPU that its inputs are on.
 
-    def __init__(self, kernel: Kernel, several: bool) -> None:
+    strides: of each result, as PyTorch traced the graph: what it runs behind the part relies on
+    them. several: whether the part returns a tuple.
+    """
+
+    def __init__(
+        self, kernel: Kernel, strides: Sequence[tuple[int, ...]], several: bool
+    ) -> None:
         super().__init__()
-        self.kernel, self.several = kernel, several
+        self.kernel, self.strides, self.several = kernel, tuple(strides), several
 
     def forward(self, *inputs: torch.Tensor) -> object:
-        tensors = tuple(run(self.kernel, inputs))
+        results = run(self.kernel, inputs)
+        pairs = zip(results, self.strides, strict=True)
+        tensors = tuple(with_strides(*pair) for pair in pairs)
         return tensors if self.several else tensors[0]
 
 

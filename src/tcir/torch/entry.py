@@ -63,7 +63,9 @@ def compile(
             name = f"submod_{number}"
             last = getattr(whole, name).graph.output_node().args[0]
             if not is_own(part[0]):
-                setattr(whole, name, KernelModule(outcome.kernel, isinstance(last, list | tuple)))
+                several = isinstance(last, list | tuple)
+                strides = [each.meta["val"].stride() for each in (last if several else [last])]
+                setattr(whole, name, KernelModule(outcome.kernel, strides, several))
             parts.append(Part(names, outcome.kernel, outcome.mlir, outcome.pipeline))
         else:
             parts.append(Part(names, reason=outcome.reason))

@@ -11,6 +11,7 @@ from torch.utils._pytree import TreeSpec
 
 from tcir._mlir import import_bindings
 from tcir.errors import InputError
+from tcir.torch.decompositions import decompositions
 
 DECOMPOSITIONS: dict[torch._ops.OperatorBase, Callable[..., torch.Tensor]] = {}
 """tcir's own ops as ATen's: each file that defines one adds it."""
@@ -91,7 +92,7 @@ def mlir_of(part: torch.fx.GraphModule) -> str:
     """The part as `linalg` text, by the importer of torch-mlir."""
     given = examples(part)
     table = import_bindings("extras.fx_decomp_util").get_decomposition_table()
-    table[torch.ops.aten.reciprocal.default] = _reciprocal
+    table.update(decompositions())
     try:
         return str(
             import_bindings("fx").export_and_import(
@@ -100,14 +101,6 @@ def mlir_of(part: torch.fx.GraphModule) -> str:
         )
     except Exception as error:
         raise InputError(f"torch-mlir has no linalg for it: {_first(error)}") from error
-
-
-def _reciprocal(x: torch.Tensor) -> torch.Tensor:
-    """1 / x, as PyTorch divides by zero; torch-mlir's own asserts that no element is zero.
-
-    Batch norms have it where PyTorch decomposes them by sqrt and reciprocal (2.13).
-    """
-    return torch.ops.aten.div.Tensor(torch.ones((), dtype=x.dtype), x)
 
 
 def _first(error: BaseException) -> str:

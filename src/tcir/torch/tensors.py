@@ -63,6 +63,35 @@ def run(kernel: Kernel, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     return results
 
 
+def with_strides(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
+    """The tensor with these strides, in elements: itself, or a copy.
+
+    Where elements share memory only by a stride of 0 (`expand`), they do so in the copy; where they
+    overlap otherwise, as windows do, the tensor is returned as it is.
+    """
+    used = [d for d, size in enumerate(tensor.shape) if size > 1]
+    if all(tensor.stride(d) == strides[d] for d in used) or not tensor.numel():
+        return tensor
+    once = tensor
+    for d in used:
+        if strides[d] == 0:
+            once = once.narrow(d, 0, 1)
+    if not is_injective(once.shape, strides):
+        return tensor
+    made = torch.empty_strided(once.shape, strides, dtype=tensor.dtype, device=tensor.device)
+    return made.copy_(once).expand(tensor.shape)
+
+
+def is_injective(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether each element of such a tensor has a place of its own."""
+    extent = 1
+    for stride, size in sorted((t, n) for n, t in zip(shape, strides, strict=True) if n > 1):
+        if stride < extent:
+            return False
+        extent = stride * (size - 1) + extent
+    return True
+
+
 def target_of(tensors: Sequence[torch.Tensor]) -> str:
     """The target of kernels for these tensors: of the GPU that they are on; the default's on the
     CPU. InputError for other devices."""

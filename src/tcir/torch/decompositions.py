@@ -1,0 +1,128 @@
+"""Decompositions in front of torch-mlir's importer, where it is less exact than eager PyTorch.
+
+Eager PyTorch sums f16 and bf16 in f32 and rounds the result once (its `acc_type` on the CPU and
+CUDA); torch-mlir lowers most reductions in the type of the tensor, one element after the other.
+Each op of `REDUCTIONS` is therefore computed in f32 and rounded at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch.utils._pytree import tree_map
+
+Decomposition = Callable[..., object]
+aten = torch.ops.aten
+
+NARROW = (torch.float16, torch.bfloat16)
+"""Types whose sums eager PyTorch keeps in f32."""
+REDUCTIONS = (
+    # sums and means
+    "sum", "nansum", "mean", "prod", "cumsum", "cumprod", "logcumsumexp", "trace",
+    # norms and moments
+    "norm", "linalg_vector_norm", "linalg_matrix_norm", "var", "std", "var_mean", "std_mean",
+    "cosine_similarity", "pairwise_distance", "cdist",
+    # pools
+    "avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d",
+    # normalisation
+    "rms_norm", "layer_norm", "native_layer_norm", "group_norm", "native_group_norm",
+    "softmax", "_softmax", "log_softmax", "_log_softmax",
+    # losses
+    "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "nll_loss", "nll_loss_forward",
+    "nll_loss2d_forward", "cross_entropy_loss", "binary_cross_entropy",
+    "binary_cross_entropy_with_logits", "kl_div", "soft_margin_loss",
+)  # fmt: skip
+"""ATen ops, all overloads, that sum or multiply along a dimension."""
+
+
+def _is_narrow(value: object) -> bool:
+    return isinstance(value, torch.Tensor) and value.dtype in NARROW
+
+
+def _widened(op: torch._ops.OpOverload) -> Decomposition:
+    """`op` on f32 copies of its f16 and bf16 tensors; its results have the types they had."""
+
+    def decomposition(*args: object, **kwargs: object) -> object:
+        narrow = [each for each in torch.utils._pytree.tree_leaves((args, kwargs))
+                  if _is_narrow(each)]  # fmt: skip
+        if not narrow:
+            return NotImplemented
+        dtype = kwargs.get("dtype") or narrow[0].dtype
+        if "dtype" in kwargs:
+            kwargs = {**kwargs, "dtype": torch.promote_types(dtype, torch.float32)}
+        wide = tree_map(_wide, (args, kwargs))
+        return tree_map(lambda each: _cast(each, dtype), op(*wide[0], **wide[1]))
+
+    return decomposition
+
+
+def _wide(value: object) -> object:
+    return value.to(torch.float32) if _is_narrow(value) else value
+
+
+def _cast(value: object, dtype: torch.dtype) -> object:
+    floating = isinstance(value, torch.Tensor) and value.is_floating_point()
+    return value.to(dtype) if floating else value
+
+
+def _reciprocal(x: torch.Tensor) -> torch.Tensor:
+    """1 / x, as PyTorch divides by zero; torch-mlir's own asserts that no element is zero.
+
+    Batch norms have it where PyTorch decomposes them by sqrt and reciprocal (2.13).
+    """
+    return aten.div.Tensor(torch.ones((), dtype=x.dtype), x)
+
+
+def _instance_norm(
+    x: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    mean: torch.Tensor | None,
+    var: torch.Tensor | None,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool,
+) -> torch.Tensor:
+    """Over each image and channel, or from running statistics. torch-mlir's own aborts."""
+    shape = [1, x.shape[1], *[1] * (x.dim() - 2)]
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    if use_input_stats:
+        dims = list(range(2, x.dim()))
+        mean, var = wide.mean(dims, keepdim=True), wide.var(dims, correction=0, keepdim=True)
+    else:
+        assert mean is not None and var is not None
+        mean, var = mean.view(shape), var.view(shape)
+    result = (wide - mean) * torch.rsqrt(var + eps)
+    if weight is not None:
+        result = result * weight.view(shape)
+    if bias is not None:
+        result = result + bias.view(shape)
+    return result.to(x.dtype)
+
+
+def _logsumexp(x: torch.Tensor, dim: list[int], keepdim: bool = False) -> torch.Tensor:
+    """log(sum(exp(x))), the maximum subtracted where it is finite; torch-mlir has no linalg."""
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    top = wide.amax(dim, keepdim=True)
+    top = torch.where(top.abs() == torch.inf, torch.zeros_like(top), top)
+    result = (wide - top).exp().sum(dim, keepdim=True).log() + top
+    return (result if keepdim else result.squeeze(dim)).to(x.dtype)
+
+
+def decompositions() -> dict[torch._ops.OperatorBase, Decomposition]:
+    """Those of this file, by overload; ops that this PyTorch does not have are left out."""
+    table: dict[torch._ops.OperatorBase, Decomposition] = {
+        aten.reciprocal.default: _reciprocal,
+        aten.instance_norm.default: _instance_norm,
+        aten.logsumexp.default: _logsumexp,
+    }
+    for name in REDUCTIONS:
+        packet = getattr(aten, name, None)
+        for overload in packet.overloads() if packet is not None else ():
+            if not overload.endswith("out"):
+                op = getattr(packet, overload)
+                table[op] = _widened(op)
+    return table
