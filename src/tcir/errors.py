@@ -61,6 +61,10 @@ class VerdictError(Error):
         self.exit_code = exit_code
 
 
+class InternalError(Error):
+    """A fault of tcir or of a library that it uses, met in a child process; nothing was lost."""
+
+
 class NativeCrashError(Error):
     """A native library died on this input; the program that caused it was saved."""
 

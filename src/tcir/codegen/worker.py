@@ -26,7 +26,7 @@ from typing import IO, Any, NoReturn
 from tcir.errors import Error, NativeCrashError
 
 _HEADER = struct.Struct("<Q")
-_MAIN = "import sys; sys.path[:] = sys.argv[1:]; from tcir.codegen._worker_main import main; main()"
+_MAIN = "import sys; sys.path[:] = sys.argv[1:]; from {} import main; main()"
 
 
 def send(stream: IO[bytes], message: object) -> None:
@@ -111,9 +111,13 @@ def _serve_and_exit(requests: int, replies: int, stderr: int) -> NoReturn:
 
 
 class Worker:
-    """One child process, started on demand and restarted after a crash."""
+    """One child process, started on demand and restarted after a crash.
 
-    def __init__(self) -> None:
+    main: the module whose function `main` is the child's
+    """
+
+    def __init__(self, main: str = "tcir.codegen._worker_main") -> None:
+        self._main = main
         self._lock = threading.Lock()
         self._process: Child | None = None
         self._stderr: IO[bytes] | None = None
@@ -134,7 +138,7 @@ class Worker:
                 self._process = ForkedChild(self._stderr)
             else:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-c", _MAIN, *sys.path],
+                    [sys.executable, "-c", _MAIN.format(self._main), *sys.path],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=self._stderr,
@@ -150,6 +154,12 @@ class Worker:
             for stream in (process.stdin, process.stdout):
                 if stream is not None:
                     stream.close()
+
+    def kill(self) -> None:
+        """Ends the child in the middle of a `call`, which is then a crash."""
+        process = self._process
+        if process is not None:
+            process.kill()
 
     def stop(self) -> None:
         """Ends the child, if any."""

@@ -2,16 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import torch
+from functorch.compile import make_boxed_func
 from torch._dynamo import register_backend
+from torch._dynamo.backends.common import aot_autograd
 
-from tcir.torch.entry import compile
+from tcir.errors import InputError
+from tcir.passmanager.pipeline import as_pipeline
+from tcir.session.session import check_name
+from tcir.torch.calls import Call
+from tcir.torch.compiled import Compiled
+from tcir.torch.entry import compiled
+from tcir.torch.exported import traced
+from tcir.torch.tensors import target_of
+
+MOST_SHAPES = 8
+"""Compilations of a graph for other shapes; PyTorch runs it for any more."""
+OPTIONS = ("pipeline", "target", "verbose")
 
 
 @register_backend(name="tcir")
-def backend(module: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Callable[..., object]:
-    """What `torch.compile` calls with each graph that it traced: its kernels, without gradients."""
-    compiled = compile(module, inputs)
-    return lambda *given: compiled(*given)
+def backend(
+    module: torch.fx.GraphModule,
+    inputs: Sequence[torch.Tensor],
+    *,
+    options: Mapping[str, Any] | None = None,
+    mode: str | None = None,
+) -> Callable[..., Any]:
+    """What `torch.compile` calls with each graph that it traced.
+
+    Kernels run the forward graph, compiled at the first call for the shapes of its arguments, and
+    again for others; PyTorch runs the backward graph. options: of `tcir.torch.compile`: pipeline,
+    target, verbose.
+    """
+    if mode is not None:
+        raise InputError(
+            f"torch.compile(backend='tcir'): expected no mode, or mode='default', got {mode!r}: "
+            "modes are of PyTorch's own compiler; options={'pipeline': …} chooses the schedule"
+        )
+    unknown = sorted(set(options or {}) - set(OPTIONS))
+    if unknown:
+        raise InputError(
+            f"torch.compile(backend='tcir'): options: expected {', '.join(OPTIONS)}, got "
+            f"{', '.join(map(repr, unknown))}"
+        )
+
+    def forward(graph: torch.fx.GraphModule, _: Sequence[torch.Tensor]) -> Callable[..., Any]:
+        return make_boxed_func(_Specialised(graph, dict(options or {})))
+
+    def backward(graph: torch.fx.GraphModule, _: Sequence[torch.Tensor]) -> Callable[..., Any]:
+        return make_boxed_func(graph.forward)
+
+    traced: Callable[..., Any] = aot_autograd(
+        fw_compiler=forward, bw_compiler=backward, inference_compiler=forward
+    )(module, inputs)
+    return traced
+
+
+class _Specialised:
+    """A graph, compiled for the shapes that it is called with."""
+
+    def __init__(self, graph: torch.fx.GraphModule, options: dict[str, Any]) -> None:
+        self.graph, self.options = graph, options
+        self.compiled: dict[object, Compiled] = {}
+
+    def __call__(self, *args: object) -> Any:
+        call = Call.of(args, {})
+        key = (call.others, tuple((t.shape, t.dtype, t.device) for t in call.tensors))
+        found = self.compiled.get(key)
+        if found is None:
+            if len(self.compiled) == MOST_SHAPES:
+                return self.graph(*args)
+            # In a thread of its own: here PyTorch's dispatcher runs a compiled graph, under whose
+            # state `torch.export` fails.
+            with ThreadPoolExecutor(1) as thread:
+                found = self.compiled[key] = thread.submit(self._compile, call).result()
+        return found(*args)
+
+    def _compile(self, call: Call) -> Compiled:
+        target = self.options.get("target") or target_of(call.tensors)
+        check_name(target)
+        pipeline = self.options.get("pipeline", "layers")
+        as_pipeline(pipeline)
+        graph = traced(self.graph, call)
+        empty = torch.nn.Module()  # its weights are among the arguments
+        return compiled(empty, graph, call, pipeline, target, self.options.get("verbose"))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
 import torch
-from torch.utils._pytree import TreeSpec, tree_unflatten
 
-from tcir.errors import InputError
 from tcir.kernel import Kernel
 from tcir.program.inputs import Kind
 from tcir.session.entry import validate as validate_program
+from tcir.torch.calls import Call
 from tcir.torch.exported import weights_of
 from tcir.torch.tensors import run, with_strides
 from tcir.validation.report import Report
@@ -19,7 +20,8 @@ from tcir.validation.report import Report
 
 @dataclass(frozen=True)
 class Part:
-    """A run of ops. kernel: None where PyTorch runs them, for `reason`; mlir: of the kernel."""
+    """A run of ops. kernel: None where PyTorch runs them, for `reason`, which is the whole error of
+    the pipeline; mlir: of the kernel."""
 
     ops: tuple[str, ...]
     kernel: Kernel | None = None
@@ -30,9 +32,16 @@ class Part:
     def __str__(self) -> str:
         ops = ", ".join(self.ops)
         if self.kernel is None:
-            return f"{ops}: left to PyTorch: {self.reason}"
+            return f"{ops}: left to PyTorch: {_short(self.reason)}"
         launches = len(self.kernel.launches.launches)
         return f"{ops}: {self.pipeline}, {launches} launch{'es' * (launches > 1)}"
+
+
+def _short(reason: str) -> str:
+    """What was not expected, without all that is."""
+    first = reason.splitlines()[0]
+    found = re.search(r"^expected .*?, (got .*?)(; |$)", first)
+    return found[1] if found else first
 
 
 class Table(tuple[Part, ...]):
@@ -48,17 +57,16 @@ class KernelModule(torch.nn.Module):
     """A part, run by its kernel: on the simulated machine, or on the GPU that its inputs are on.
 
     strides: of each result, as PyTorch traced the graph: what it runs behind the part relies on
-    them. several: whether the part returns a tuple.
+    them. several: whether the part returns a tuple. device: that of results without inputs
     """
 
-    def __init__(
-        self, kernel: Kernel, strides: Sequence[tuple[int, ...]], several: bool
-    ) -> None:
+    def __init__(self, kernel: Kernel, strides: Sequence[tuple[int, ...]], several: bool) -> None:
         super().__init__()
         self.kernel, self.strides, self.several = kernel, tuple(strides), several
+        self.device = torch.device("cpu")
 
     def forward(self, *inputs: torch.Tensor) -> object:
-        results = run(self.kernel, inputs)
+        results = run(self.kernel, inputs, self.device)
         pairs = zip(results, self.strides, strict=True)
         tensors = tuple(with_strides(*pair) for pair in pairs)
         return tensors if self.several else tensors[0]
@@ -69,6 +77,7 @@ class Compiled(torch.nn.Module):
 
     With tensors of the CPU its kernels run on the simulated machine. With tensors of a GPU of the
     target, after `.to(device)`, which moves the weights, they are launched, on the current stream.
+    Its `state_dict` is the module's.
 
     module: whose weights they read; table: what became of each op; kernels: those of the lowered
     parts, in their order
@@ -78,33 +87,38 @@ class Compiled(torch.nn.Module):
         self,
         graph: torch.fx.GraphModule,
         parts: Sequence[Part],
-        inputs: Sequence[torch.Tensor],
+        call: Call,
         module: torch.nn.Module,
-        results: TreeSpec,
         target: str,
     ) -> None:
         super().__init__()
-        self.graph, self.table, self.target = graph, Table(parts), target
+        self.table, self.target = Table(parts), target
         self.kernels = [part.kernel for part in parts if part.kernel is not None]
-        self._results = results
+        self._call = call.without_data()
         self.module = module
-        self._shapes = [(tuple(each.shape), each.dtype) for each in inputs]
+        # Not a submodule: its constants are no state of the module's.
+        self.__dict__["graph"] = graph
+        self.register_load_state_dict_pre_hook(_with_prefix)
 
-    def forward(self, *inputs: torch.Tensor) -> object:
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        """The module's."""
+        return self.module.state_dict(*args, **kwargs)
+
+    def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Self:
+        self.graph._apply(fn)
+        return super()._apply(fn, recurse)
+
+    def forward(self, *args: object, **kwargs: object) -> object:
         """The module's results. `tcir.HazardError` of a kernel with a hazard, InputError for
-        tensors of other shapes or types."""
-        for number, each in enumerate(inputs):
-            if not isinstance(each, torch.Tensor):
-                raise InputError(f"input {number}: expected a tensor, got {type(each).__name__}")
-        got = [(tuple(each.shape), each.dtype) for each in inputs]
-        if got != self._shapes:
-            raise InputError(
-                f"expected tensors {_words(self._shapes)}, those of the example inputs, got "
-                f"{_words(got)}: shapes are fixed in a kernel; compile again for others"
-            )
+        arguments of another structure, shapes, types or numbers than the example's."""
+        call = Call.of(args, kwargs)
+        self._call.check(call)
+        weights = tuple(weights_of(self.module).values())
+        devices = [each.device for each in (*call.tensors, *weights)]
+        if devices:
+            move(self.graph, devices[0])
         with torch.no_grad():
-            flat = self.graph(*inputs, *weights_of(self.module).values())
-        return tree_unflatten(flat, self._results)
+            return self.graph(*call.tensors, *weights)
 
     def validate(
         self, *, seed: int = 0, inputs: Kind = "integers", orders: int = 1
@@ -124,5 +138,24 @@ class Compiled(torch.nn.Module):
         ]
 
 
-def _words(shapes: Sequence[tuple[tuple[int, ...], torch.dtype]]) -> str:
-    return ", ".join(f"{list(shape)} of {str(kind)[6:]}" for shape, kind in shapes) or "none"
+def _with_prefix(
+    module: torch.nn.Module, state: dict[str, object], prefix: str, *_: object
+) -> None:
+    """Names of the module's state as those of a `Compiled`, whose submodule it is."""
+    for name in [name for name in state if name.startswith(prefix)]:
+        state[f"{prefix}module.{name.removeprefix(prefix)}"] = state.pop(name)
+
+
+def move(graph: torch.fx.GraphModule, device: torch.device) -> None:
+    """Has what the graph makes itself (`arange`, constants) made on a device."""
+    for module in graph.modules():
+        if isinstance(module, KernelModule):
+            module.device = device
+    changed = False
+    for node in graph.graph.nodes:
+        given = node.kwargs.get("device")
+        if given is not None and torch.device(given) != device:
+            node.update_kwarg("device", device)
+            changed = True
+    if changed:
+        graph.recompile()

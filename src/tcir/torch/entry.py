@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 
 import torch
+from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
 from tcir.errors import InputError
 from tcir.passmanager.pipeline import as_pipeline
 from tcir.session.session import check_name
+from tcir.torch.calls import Call
 from tcir.torch.compiled import Compiled, KernelModule, Part
-from tcir.torch.exported import Unit, cut, exported, units, weights_of
-from tcir.torch.lowering import Lowered, Outcome, attempt, is_own, lowered, name_of
+from tcir.torch.exported import exported, name_of, units, weights_of
+from tcir.torch.lowering import OWN, Lowered, Lowering, Tell, lower
 from tcir.torch.tensors import target_of
 
 
 def compile(
     module: torch.nn.Module,
-    example_inputs: Sequence[torch.Tensor],
+    example_inputs: torch.Tensor | Sequence[object],
+    example_kwargs: Mapping[str, object] | None = None,
     *,
     pipeline: str = "layers",
     target: str | None = None,
+    verbose: bool | None = None,
 ) -> Compiled:
     """`module` with its ops lowered by `pipeline`, as far as it takes them.
 
-    `torch.export` makes a graph of ATen ops for the shapes and types of `example_inputs`, and
-    torch-mlir's importer makes `linalg` of it; weights are arguments of the kernels. The graph is
-    cut at the ops that no pipeline takes: PyTorch runs those, and `Compiled.table` says why.
-    f16, bf16 and f32 modules; f32 is multiplied as tf32. target: left out, that of the GPU which
-    the example inputs are on, or sm_100a. InputError for a module in training mode, one that
-    changes its arguments, and inputs that are no tensors of the CPU or of a GPU of a target.
+    `torch.export` makes a graph of ATen ops for the shapes and types of the tensors in
+    `example_inputs` (positional arguments; a tensor alone is the only one) and `example_kwargs`,
+    and torch-mlir's importer makes `linalg` of it; weights are arguments of the kernels. What is no
+    tensor (None, numbers) is fixed. PyTorch runs the ops that no pipeline takes; `Compiled.table`
+    says why. f16, bf16 and f32 modules; f32 is multiplied as tf32. target: left out, that of the
+    GPU which the example tensors are on, or sm_100a. verbose: a line on stderr for each part;
+    default: on a terminal. InputError for a module in training mode, one that changes its
+    arguments, and tensors that are not of the CPU or of a GPU of a target.
     """
     if not isinstance(module, torch.nn.Module):
         raise InputError(f"torch.compile: expected a torch.nn.Module, got {type(module).__name__}")
@@ -38,35 +45,66 @@ def compile(
             "torch.compile: expected a module that is evaluated, got one in training mode: "
             "kernels compute no gradients; call module.eval()"
         )
-    for number, each in enumerate(example_inputs):
-        if not isinstance(each, torch.Tensor):
-            raise InputError(
-                f"torch.compile: example input {number}: expected a tensor, got {each!r}"
-            )
+    if isinstance(example_inputs, torch.Tensor):
+        example_inputs = (example_inputs,)
+    if not isinstance(example_inputs, Sequence) or isinstance(example_inputs, str):
+        raise InputError(
+            "torch.compile: example inputs: expected a tensor, or a tuple of the arguments, got "
+            f"{type(example_inputs).__name__}"
+        )
     as_pipeline(pipeline)
-    found_target = target_of(example_inputs)
+    call = Call.of(example_inputs, example_kwargs or {})
+    found_target = target_of(call.tensors)
     target = found_target if target is None else target
     check_name(target)
-    weights = weights_of(module)
-    graph, results = exported(module, example_inputs, weights)
-    ops = units(graph.graph)
+    return compiled(module, exported(module, call, weights_of(module)), call, pipeline, target, verbose)
 
-    def one(part: Sequence[Unit]) -> Outcome:
-        return attempt(graph, ops, part, pipeline, target)
 
-    found = lowered(ops, one)
-    whole = cut(graph, [part for part, _ in found]) if found else graph
-    parts = []
-    for number, (part, outcome) in enumerate(found):
-        names = tuple(map(name_of, part))
-        if isinstance(outcome, Lowered):
-            name = f"submod_{number}"
-            last = getattr(whole, name).graph.output_node().args[0]
-            if not is_own(part[0]):
-                several = isinstance(last, list | tuple)
-                strides = [each.meta["val"].stride() for each in (last if several else [last])]
-                setattr(whole, name, KernelModule(outcome.kernel, strides, several))
-            parts.append(Part(names, outcome.kernel, outcome.mlir, outcome.pipeline))
-        else:
-            parts.append(Part(names, reason=outcome.reason))
-    return Compiled(whole, parts, example_inputs, module, results, target)
+def compiled(
+    module: torch.nn.Module, graph: torch.fx.GraphModule, call: Call, pipeline: str, target: str,
+    verbose: bool | None,
+) -> Compiled:  # fmt: skip
+    """`module` from its graph of ATen ops, on the tensors of `call` and then its weights."""
+    says = sys.stderr.isatty() if verbose is None else verbose
+    lowering = lower(graph, units(graph.graph), pipeline, target, _say if says else _quiet)
+    return Compiled(graph, _table(graph, lowering), call, module, target)
+
+
+def _say(line: str) -> None:
+    print(f"tcir.torch: {line}", file=sys.stderr, flush=True)
+
+
+def _quiet(line: str) -> None:
+    pass
+
+
+def _table(graph: torch.fx.GraphModule, lowering: Lowering) -> list[Part]:
+    """What became of the ops, in the order in which they run; puts kernels in their places."""
+    regions = {f"kernel_{number}": region for number, region in enumerate(lowering.regions)}
+    left = {node.name: reason for node, reason in lowering.left.items()}  # it makes new nodes
+    fuse_by_partitions(graph, [dict.fromkeys(r.nodes) for r in regions.values()], "kernel_")
+    graph.recompile()
+    parts: list[Part] = []
+    for node in graph.graph.nodes:
+        if node.op == "call_module":
+            region = regions[node.target]
+            names = tuple(name_of((each,)) for each in region.nodes if _is_op(each))
+            parts.append(Part(names, region.kernel, region.mlir, region.pipeline))
+            if region.nodes[0].target not in OWN:
+                setattr(graph, node.target, _kernel_module(graph, node.target, region))
+        elif (reason := left.get(node.name)) is not None:
+            same = parts and parts[-1].kernel is None and parts[-1].reason == reason
+            before = parts.pop().ops if same else ()
+            parts.append(Part((*before, name_of((node,))), reason=reason))
+    return parts
+
+
+def _is_op(node: torch.fx.Node) -> bool:
+    return not str(node.target).endswith("getitem>")
+
+
+def _kernel_module(graph: torch.fx.GraphModule, name: str, region: Lowered) -> KernelModule:
+    last = getattr(graph, name).graph.output_node().args[0]
+    several = isinstance(last, list | tuple)
+    strides = [each.meta["val"].stride() for each in (last if several else [last])]
+    return KernelModule(region.kernel, strides, several)

@@ -6,11 +6,11 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
-from torch.fx.passes.split_module import split_module
-from torch.utils._pytree import TreeSpec
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from tcir._mlir import import_bindings
 from tcir.errors import InputError
+from tcir.torch.calls import Call
 from tcir.torch.decompositions import decompositions
 
 DECOMPOSITIONS: dict[torch._ops.OperatorBase, Callable[..., torch.Tensor]] = {}
@@ -18,16 +18,18 @@ DECOMPOSITIONS: dict[torch._ops.OperatorBase, Callable[..., torch.Tensor]] = {}
 
 
 class _Functional(torch.nn.Module):
-    """A module whose parameters and buffers are its last arguments."""
+    """A module whose arguments are the tensors of a call, and then its parameters and buffers."""
 
-    def __init__(self, module: torch.nn.Module, names: Sequence[str]) -> None:
+    def __init__(self, module: torch.nn.Module, call: Call, names: Sequence[str]) -> None:
         super().__init__()
-        self.__dict__.update(inner=module, names=names)  # no submodule: it would own the weights
+        # no submodule: it would own the weights
+        self.__dict__.update(inner=module, call=call, names=names)
 
     def forward(self, *values: torch.Tensor) -> object:
         count = len(values) - len(self.names)
         weights = dict(zip(self.names, values[count:], strict=True))
-        return torch.func.functional_call(self.inner, weights, values[:count])
+        args, kwargs = self.call.with_tensors(values[:count])
+        return torch.func.functional_call(self.inner, weights, args, kwargs)
 
 
 def weights_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -36,13 +38,14 @@ def weights_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 
 def exported(
-    module: torch.nn.Module, inputs: Sequence[torch.Tensor], weights: Mapping[str, torch.Tensor]
-) -> tuple[torch.fx.GraphModule, TreeSpec]:
-    """The module as ATen ops on `inputs` and then `weights`, for shapes as the examples', and how
-    what it returns is put together."""
-    given = (*inputs, *(value.detach() for value in weights.values()))
+    module: torch.nn.Module, call: Call, weights: Mapping[str, torch.Tensor]
+) -> torch.fx.GraphModule:
+    """The module as ATen ops on the tensors of `call` and then `weights`, for shapes as theirs."""
+    given = (*call.tensors, *(value.detach() for value in weights.values()))
     try:
-        program = torch.export.export(_Functional(module, list(weights)), given, strict=False)
+        program = torch.export.export(
+            _Functional(module, call, list(weights)), given, strict=False
+        )
         program = program.run_decompositions(DECOMPOSITIONS)  # and replaces what is done in place
     except Exception as error:
         raise InputError(
@@ -54,7 +57,25 @@ def exported(
             "kernel's inputs are read only; call module.eval() first, or return the new values"
         )
     graph = program.module(check_guards=False)  # `Compiled` checks its inputs
-    return graph, program.call_spec.out_spec
+    assert isinstance(graph, torch.fx.GraphModule)
+    for node in list(graph.graph.nodes):
+        if node.target is torch.ops.aten._assert_tensor_metadata.default:
+            graph.graph.erase_node(node)  # of types, which are fixed
+    graph.recompile()
+    return graph
+
+
+def traced(module: torch.fx.GraphModule, call: Call) -> torch.fx.GraphModule:
+    """A graph of ATen ops, such as AOTAutograd makes, for the shapes and numbers of `call`."""
+
+    def function(*tensors: torch.Tensor) -> object:
+        args, kwargs = call.with_tensors(tensors)
+        return module(*args, **kwargs)
+
+    with torch.no_grad():
+        graph = make_fx(function, tracing_mode="fake")(*call.tensors)
+    assert isinstance(graph, torch.fx.GraphModule)
+    return graph
 
 
 Unit = tuple[torch.fx.Node, ...]
@@ -74,10 +95,9 @@ def units(graph: torch.fx.Graph) -> list[Unit]:
     return [tuple(nodes) for nodes in found.values()]
 
 
-def cut(module: torch.fx.GraphModule, parts: Sequence[Sequence[Unit]]) -> torch.fx.GraphModule:
-    """The module as a chain of submodules ``submod_0``, ``submod_1`` …, one for each part."""
-    place = {node: number for number, part in enumerate(parts) for unit in part for node in unit}
-    return split_module(module, None, lambda node: place[node], keep_original_order=True)
+def name_of(unit: Unit) -> str:
+    """The op, such as ``linear``."""
+    return str(unit[0].target).removeprefix("aten.").removeprefix("tcir.").split(".")[0]
 
 
 def examples(part: torch.fx.GraphModule) -> list[torch.Tensor]:
@@ -88,19 +108,19 @@ def examples(part: torch.fx.GraphModule) -> list[torch.Tensor]:
     return [torch.zeros(value.shape, dtype=value.dtype) for value in values]
 
 
-def mlir_of(part: torch.fx.GraphModule) -> str:
-    """The part as `linalg` text, by the importer of torch-mlir."""
+def torch_text(part: torch.fx.GraphModule) -> str:
+    """The part in torch-mlir's dialect `torch`, with what tcir decomposes otherwise."""
     given = examples(part)
     table = import_bindings("extras.fx_decomp_util").get_decomposition_table()
     table.update(decompositions())
     try:
         return str(
             import_bindings("fx").export_and_import(
-                part, *given, output_type="linalg-on-tensors", decomposition_table=table
+                part, *given, output_type="raw", decomposition_table=table
             )
         )
     except Exception as error:
-        raise InputError(f"torch-mlir has no linalg for it: {_first(error)}") from error
+        raise InputError(f"torch-mlir does not import it: {_first(error)}") from error
 
 
 def _first(error: BaseException) -> str:

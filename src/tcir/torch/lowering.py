@@ -1,128 +1,256 @@
-"""Which runs of ops become kernels: as long as a pipeline takes them, and cut where it does not."""
+"""Which ops of a graph become kernels: each kind of op is asked once, then regions are as large as
+they can be."""
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 import torch
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from torch.fx.passes.operator_support import OperatorSupportBase
+from torch.fx.passes.utils.fuser_utils import fuse_as_graphmodule
 
-from tcir.errors import Error
+from tcir.errors import Error, InternalError
 from tcir.kernel import Kernel
-from tcir.session.entry import compile as compile_program
-from tcir.torch.exported import Unit, cut, mlir_of
+from tcir.session.apart import Compilers
+from tcir.torch.exported import Unit, name_of, torch_text
 
 VIEWS = (
     "view", "_unsafe_view", "reshape", "permute", "transpose", "t", "unsqueeze", "squeeze",
     "expand", "slice", "select", "alias", "detach", "split", "split_with_sizes", "chunk", "unbind",
+    "clone", "contiguous", "dropout", "movedim", "flatten", "unflatten", "narrow", "expand_as",
+    "view_as", "reshape_as", "swapaxes", "mT",
 )  # fmt: skip
-"""Ops that compute nothing; a part of nothing else is left to PyTorch, where they cost nothing."""
+"""Ops that compute nothing: part of a kernel, or left to PyTorch, where they cost nothing."""
+MADE = ("arange", "full", "zeros", "ones", "scalar_tensor", "eye", "lift_fresh_copy")
+"""Ops that read nothing, which no kernel is of alone."""
+NOTHING = "computes nothing"
+ELEMENTS = (
+    torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.bool, torch.int8,
+    torch.uint8, torch.int16, torch.int32, torch.int64, torch.float8_e4m3fn, torch.float8_e5m2,
+)  # fmt: skip
+"""Types that kernels have in memory."""
 
 
 @dataclass(frozen=True)
 class Lowered:
-    """A part that is a kernel; mlir: what it was compiled from, by `pipeline`."""
+    """A region that is a kernel; mlir: what it was compiled from, by `pipeline`."""
 
+    nodes: tuple[torch.fx.Node, ...]
     kernel: Kernel
     mlir: str
     pipeline: str
 
 
-@dataclass(frozen=True)
-class Left:
-    """A part that PyTorch runs, and why."""
+@dataclass
+class Lowering:
+    """What became of a graph.
 
-    reason: str
+    regions: the kernels; left: the ops that PyTorch runs, and why, in full
+    attempts: compilations of regions; kinds: ops that were asked; seconds: of all
+    """
 
-
-FREE = Left("computes nothing")
-Outcome = Lowered | Left
-PartOf = tuple[list[Unit], Outcome]
-Attempt = Callable[[Sequence[Unit]], Outcome]
-OWN: dict[torch._ops.OperatorBase, Callable[[torch.fx.Node, str], Lowered]] = {}
-"""tcir's ops that write their own program, for a target: the op itself runs it. A part each."""
-
-
-def name_of(unit: Unit) -> str:
-    """The op, such as ``linear``."""
-    return str(unit[0].target).removeprefix("aten.").removeprefix("tcir.").split(".")[0]
+    regions: list[Lowered] = field(default_factory=list)
+    left: dict[torch.fx.Node, str] = field(default_factory=dict)
+    attempts: int = 0
+    kinds: int = 0
+    seconds: float = 0.0
 
 
-def attempt(
-    module: torch.fx.GraphModule,
-    ops: Sequence[Unit],
-    part: Sequence[Unit],
-    pipeline: str,
-    target: str,
-) -> Outcome:
-    """A kernel of a run of the module's ops, or why there is none."""
-    if all(name_of(unit) in VIEWS for unit in part):
-        return FREE
-    if is_own(part[0]):
+OWN: dict[torch._ops.OperatorBase, Callable[[torch.fx.Node, str], tuple[Kernel, str, str]]] = {}
+"""tcir's ops that write their own program, for a target: the kernel, its program and its pipeline.
+The op itself runs it. A region each."""
+Tell = Callable[[str], None]
+
+
+def lower(
+    module: torch.fx.GraphModule, units: Sequence[Unit], pipeline: str, target: str, tell: Tell
+) -> Lowering:
+    """Compiles what `pipeline` takes of the graph's ops, in child processes, several at a time."""
+    started = time.perf_counter()
+    result = Lowering()
+    with Compilers() as compilers:
+        work = _Work(module, pipeline, target, compilers, tell, result)
+        work.own([unit for unit in units if unit[0].target in OWN])
+        plain = [unit for unit in units if unit[0].target not in OWN]
+        taken = work.ask(plain)
+        work.compile(_regions(module, plain, taken))
+    for unit in plain:
+        if not any(unit[0] in region.nodes for region in result.regions):
+            result.left.setdefault(unit[0], NOTHING)
+    result.seconds = time.perf_counter() - started
+    return result
+
+
+@dataclass
+class _Work:
+    module: torch.fx.GraphModule
+    pipeline: str
+    target: str
+    compilers: Compilers
+    tell: Tell
+    result: Lowering
+    kernels: dict[str, Future[tuple[str, Kernel]]] = field(default_factory=dict)
+
+    def own(self, units: Sequence[Unit]) -> None:
+        for unit in units:
+            try:
+                kernel, mlir, pipeline = OWN[unit[0].target](unit[0], self.target)
+            except Error as error:
+                self.result.left[unit[0]] = str(error)
+            else:
+                self.result.regions.append(Lowered(unit, kernel, mlir, pipeline))
+
+    def ask(self, units: Sequence[Unit]) -> set[torch.fx.Node]:
+        """The ops that the pipeline takes: one of each kind is asked."""
+        kinds: dict[tuple[object, ...], list[Unit]] = {}
+        taken: set[torch.fx.Node] = set()
+        for unit in units:
+            if (reason := _of_types(unit)) is not None:
+                self.result.left[unit[0]] = reason
+            elif name_of(unit) in (*VIEWS, *MADE):
+                taken.update(unit)
+            else:
+                kinds.setdefault(_kind(unit), []).append(unit)
+        self.result.kinds = len(kinds)
+        with _pool(self.compilers) as pool:
+            asked = [(some, pool.submit(self._takes, *self._text(some[0])))
+                     for some in kinds.values()]  # fmt: skip
+            for some, answer in asked:
+                reason = answer.result()
+                for unit in some:
+                    if reason:
+                        self.result.left[unit[0]] = reason
+                    else:
+                        taken.update(unit)
+        return taken
+
+    def _text(self, nodes: Sequence[torch.fx.Node]) -> tuple[str, str]:
+        """A region in the dialect torch, or why there is none."""
         try:
-            return OWN[part[0][0].target](part[0][0], target)
+            inner, *_ = fuse_as_graphmodule(self.module, list(nodes), "region")
+            return torch_text(inner), ""
         except Error as error:
-            return Left(_reason(error))
-    first = ops.index(part[0])
-    pieces = [each for each in (ops[:first], part, ops[first + len(part) :]) if each]
-    inner = getattr(cut(module, pieces), f"submod_{1 if first else 0}")
+            return "", str(error)
+
+    def _takes(self, text: str, reason: str) -> str:
+        if reason:
+            return reason
+        try:
+            self.compilers.takes(text, self.pipeline, self.target)
+        except Error as error:
+            return _reason(error)
+        return ""
+
+    def compile(self, regions: Sequence[Sequence[Unit]]) -> None:
+        """Kernels of the regions; one that does not compile is halved."""
+        with _pool(self.compilers) as pool:
+            waiting = [(region, self._start(pool, region)) for region in regions]
+            while waiting:
+                region, answer = waiting.pop(0)
+                started = time.perf_counter()
+                try:
+                    mlir, kernel = answer.result()
+                except Error as error:
+                    reason = _reason(error)
+                    halves = _halves(region)
+                    waiting[:0] = [(half, self._start(pool, half)) for half in halves]
+                    if not halves:
+                        self.result.left.update({unit[0]: reason for unit in region})
+                    self.tell(f"{len(region)} ops: {reason}; {len(halves)} halves are tried")
+                    continue
+                nodes = tuple(node for unit in region for node in unit)
+                self.result.regions.append(Lowered(nodes, kernel, mlir, self.pipeline))
+                launches, took = len(kernel.launches.launches), time.perf_counter() - started
+                self.tell(f"{len(region)} ops: {launches} launches, {took:.1f} s")
+
+    def _start(self, pool: ThreadPoolExecutor, region: Sequence[Unit]) -> Future[tuple[str, Kernel]]:
+        text, reason = self._text([node for unit in region for node in unit])
+        if text not in self.kernels:
+            self.result.attempts += 1
+            self.kernels[text] = pool.submit(self._compiled, text, reason)
+        return self.kernels[text]
+
+    def _compiled(self, text: str, reason: str) -> tuple[str, Kernel]:
+        if reason:
+            raise Error(reason)
+        mlir = self.compilers.linalg(text)
+        return mlir, self.compilers.compile(mlir, self.pipeline, self.target)
+
+
+@contextmanager
+def _pool(compilers: Compilers) -> Iterator[ThreadPoolExecutor]:
+    """Threads that wait for children; what has not begun is dropped on an error."""
+    pool = ThreadPoolExecutor(compilers.count)
     try:
-        with contextlib.redirect_stderr(io.StringIO()):
-            text = mlir_of(inner)
-            return Lowered(compile_program(text, pipeline, target=target), text, pipeline)
-    except Error as error:
-        return Left(_reason(error))
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _halves(region: Sequence[Unit]) -> list[Sequence[Unit]]:
+    """The region in two, each of which computes something; none of an op alone."""
+    if len(region) < 2:
+        return []
+    middle = len(region) // 2
+    halves = (region[:middle], region[middle:])
+    return [half for half in halves if any(map(_computes, half))]
+
+
+def _computes(unit: Unit) -> bool:
+    return name_of(unit) not in (*VIEWS, *MADE)
 
 
 def _reason(error: Error) -> str:
-    """The first line, without its place in a text that nobody sees, and what was not expected."""
-    line = re.sub(r"^(\S+:\d+:\d+: )?(error: )?", "", str(error).splitlines()[0]).strip()
-    got = re.search(r", (got [^;]*)", line)
-    return got[1] if got else line
+    """What it says, whole, without its place in a text that nobody sees."""
+    text = re.sub(r"^<text>:\d+:\d+: (error: )?", "", str(error)).strip()
+    return f"internal error: {text}" if isinstance(error, InternalError) else text
 
 
-def is_own(unit: Unit) -> bool:
-    """Whether the op is one of `OWN`."""
-    return unit[0].target in OWN
+def _kind(unit: Unit) -> tuple[object, ...]:
+    """What tells whether an op is taken: the op, types and shapes, and numbers."""
+    node = unit[0]
+    return (str(node.target), repr(torch.fx.map_arg((node.args, dict(node.kwargs)), _shape)))
 
 
-def lowered(ops: Sequence[Unit], attempt: Attempt) -> list[PartOf]:
-    """The ops as parts in their order: the longest runs between those that no pipeline takes."""
-    parts: list[PartOf] = []
-    for own, run in groupby(ops, is_own):
-        some = list(run)
-        parts += [([unit], attempt([unit])) for unit in some] if own else _longest(some, attempt)
-    return parts
+def _shape(node: torch.fx.Node) -> str:
+    value = node.meta.get("val")
+    if isinstance(value, torch.Tensor):
+        return f"{tuple(value.shape)} {value.dtype}"
+    return repr(value)
 
 
-def _longest(ops: list[Unit], attempt: Attempt) -> list[PartOf]:
-    found = _halved(ops, attempt)
-    parts: list[PartOf] = []
-    for taken, run in groupby(found, lambda part: isinstance(part[1], Lowered) or part[1] is FREE):
-        some = list(run)
-        parts += _joined(some, attempt) if taken else some
-    return parts
+def _of_types(unit: Unit) -> str | None:
+    """Why an op of such types is none for a kernel."""
+    values = [node.meta.get("val") for node in (*unit[0].all_input_nodes, *unit)]
+    for value in torch.utils._pytree.tree_leaves(values):
+        if isinstance(value, torch.Tensor) and value.dtype not in ELEMENTS:
+            return f"expected elements of a type that kernels have in memory, got {value.dtype}"
+    return None
 
 
-def _halved(ops: list[Unit], attempt: Attempt) -> list[PartOf]:
-    """All as one part, or as two halves, and so on."""
-    if not ops:
-        return []
-    outcome = attempt(ops)
-    if isinstance(outcome, Lowered) or len(ops) == 1:
-        return [(ops, outcome)]
-    half = len(ops) // 2
-    return [*_halved(ops[:half], attempt), *_halved(ops[half:], attempt)]
+def _regions(
+    module: torch.fx.GraphModule, units: Sequence[Unit], taken: set[torch.fx.Node]
+) -> list[list[Unit]]:
+    """The largest regions of ops that are taken, each with an op that computes something."""
 
+    class Taken(OperatorSupportBase):
+        def is_node_supported(
+            self, submodules: Mapping[str, torch.nn.Module], node: torch.fx.Node
+        ) -> bool:
+            return node in taken
 
-def _joined(parts: list[PartOf], attempt: Attempt) -> list[PartOf]:
-    """Neighbours as one part, if a pipeline takes it."""
-    if len(parts) < 2:
-        return parts
-    ops = [unit for some, _ in parts for unit in some]
-    outcome = attempt(ops)
-    return [(ops, outcome)] if isinstance(outcome, Lowered) else parts
+    proposed = CapabilityBasedPartitioner(
+        module, Taken(), allows_single_node_partition=True
+    ).propose_partitions()
+    regions = []
+    for partition in proposed:
+        region = [unit for unit in units if unit[0] in partition.nodes]
+        if any(map(_computes, region)):
+            regions.append(region)
+    return regions

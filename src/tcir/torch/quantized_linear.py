@@ -20,7 +20,8 @@ from tcir.arrays.quantised_linear import (
     scales_shape,
 )
 from tcir.errors import InputError
-from tcir.torch.lowering import OWN, Lowered
+from tcir.kernel import Kernel
+from tcir.torch.lowering import OWN
 from tcir.torch.tensors import array_of, run, target_of
 
 KINDS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32"}
@@ -77,12 +78,12 @@ def _(
     return x.new_empty((*x.shape[:-1], weight.shape[0]))
 
 
-def _lowered(node: torch.fx.Node, target: str) -> Lowered:
+def _lowered(node: torch.fx.Node, target: str) -> tuple[Kernel, str, str]:
     """The kernel of a call in a graph."""
     args, kwargs = map_arg((node.args, node.kwargs), lambda each: each.meta["val"])
     kernel = _compiled(_layer_of(*args, **kwargs), target)
     name = "gemv-padded-n" if "gemv" in kernel.pipeline else "gemm{quantise-apart=true}"
-    return Lowered(kernel, kernel.mlir, name)
+    return kernel, kernel.mlir, name
 
 
 OWN[torch.ops.tcir.quantized_linear.default] = _lowered

@@ -41,8 +41,12 @@ def tensor_of(array: Array) -> torch.Tensor:
     return torch.from_numpy(bits).view(_TORCH[dtype])
 
 
-def run(kernel: Kernel, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+def run(
+    kernel: Kernel, tensors: Sequence[torch.Tensor], device: torch.device | None = None
+) -> list[torch.Tensor]:
     """The kernel's results: launched where its arguments are on a GPU, else simulated.
+
+    device: where a kernel without arguments runs; default: the CPU
 
     InputError for tensors of several devices, and for a GPU of another target than the kernel's.
     """
@@ -53,7 +57,7 @@ def run(kernel: Kernel, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
             f"@{kernel.name}: expected tensors of one device, got {', '.join(map(str, devices))}: "
             "move the module and its inputs to the same one, with .to(device)"
         )
-    device = devices.pop() if devices else torch.device("cpu")
+    device = devices.pop() if devices else device or torch.device("cpu")
     if device.type == "cpu":
         arrays = [np.zeros(spec.shape, spec.dtype) for spec in specs]
         kernel(*map(array_of, tensors), *arrays)

@@ -1,0 +1,77 @@
+"""The child processes of `apart`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+
+from tcir._mlir import import_bindings, ir, is_mlir_error, passmanager
+from tcir.codegen.worker import receive, send
+from tcir.errors import Error
+from tcir.passmanager.pipeline import as_pipeline
+from tcir.program.source import load_module, mlir_context
+from tcir.session.entry import compile as compile_program
+from tcir.session.session import Session
+
+# The passes of torch-mlir's `fx.export_and_import` behind its importer.
+_TORCH_TO_LINALG = (
+    "builtin.module("
+    "func.func(torch-match-quantized-custom-ops),"
+    "torchdynamo-export-to-torch-backend-pipeline{extra-library=},"
+    "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})"
+)
+
+
+def linalg(text: str) -> str:
+    """`linalg` of a module of the dialect torch."""
+    with ir.Context() as context:
+        import_bindings("dialects.torch").register_dialect(context)
+        context.emit_error_diagnostics = True  # a pass may report an error and go on
+        module = ir.Module.parse(text)
+        try:
+            passmanager.PassManager.parse(_TORCH_TO_LINALG).run(module.operation)
+        except Exception as error:
+            if is_mlir_error(error):
+                raise Error(f"torch-mlir has no linalg for it: {_first(error)}") from error
+            raise
+        return str(module)
+
+
+def _first(error: Exception) -> str:
+    """The first diagnostic that says something."""
+    lines = [line.strip() for line in str(error).splitlines() if "error:" in line]
+    return lines[0].partition("error: ")[2] if lines else str(error).splitlines()[0]
+
+
+def takes(text: str, *, pipeline: str, target: str) -> None:
+    """Runs the passes on a module of the dialect torch; an error of theirs says why not."""
+    with mlir_context() as context:
+        module = load_module(linalg(text), context)
+        Session(module, as_pipeline(pipeline), target=target).run_passes()
+
+
+_FUNCTIONS: dict[str, Callable[..., object]] = {
+    "linalg": linalg,
+    "takes": takes,
+    "compile": compile_program,
+}
+
+
+def main() -> None:
+    """Answers requests on stdin until it closes."""
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a native library prints must not end up between the replies
+    while True:
+        try:
+            function, text, options = receive(sys.stdin.buffer)
+        except EOFError:
+            return
+        try:
+            reply = ("done", _FUNCTIONS[function](text, **options))
+        except Error as error:
+            reply = ("rejected", str(error))
+        except Exception:
+            reply = ("internal", traceback.format_exc())
+        send(replies, (True, reply))

@@ -1,0 +1,95 @@
+"""Compiling in child processes: native code that crashes there, or hangs, is an error here.
+
+A door for other people's programs compiles what an importer wrote, which reaches parts of MLIR and
+of LLVM that a program written by hand does not. Each child holds one compiler; `Compilers` runs as
+many at a time as there are processors.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tcir.codegen.worker import Worker
+from tcir.errors import Error, InternalError, NativeCrashError
+from tcir.kernel import Kernel
+
+MOST_CHILDREN = 8
+PATIENCE = 900.0
+"""Seconds that a compilation may take."""
+
+
+class Compilers:
+    """Children that compile; a context manager, which ends them."""
+
+    def __init__(self, count: int | None = None) -> None:
+        self.count = min(count or os.cpu_count() or 1, MOST_CHILDREN)
+        self._free: queue.LifoQueue[Worker] = queue.LifoQueue()
+        self._all = [Worker("tcir.session._apart_main") for _ in range(self.count)]
+        for worker in self._all:
+            self._free.put(worker)
+
+    def __enter__(self) -> Compilers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self._all:
+            worker.stop()
+
+    def linalg(self, torch_text: str) -> str:
+        """The `linalg` of a module of the dialect `torch`; `Error` if torch-mlir has none."""
+        return str(self._ask("linalg", torch_text))
+
+    def compile(self, mlir: str, pipeline: str, target: str) -> Kernel:
+        """The kernel of a program, as `tcir.compile` makes it.
+
+        `Error` for what the pipeline rejects; `InternalError` for a fault of the compiler, with a
+        file to report: an exception, a crash of native code, more than `PATIENCE` seconds.
+        """
+        kernel = self._ask("compile", mlir, pipeline=pipeline, target=target)
+        assert isinstance(kernel, Kernel)
+        return kernel
+
+    def takes(self, torch_text: str, pipeline: str, target: str) -> None:
+        """Runs the pipeline's passes on a module of the dialect `torch`, without code generation:
+        the errors of `linalg` and `compile`, where it has no kernel for it."""
+        self._ask("takes", torch_text, pipeline=pipeline, target=target)
+
+    def _ask(self, function: str, text: str, **options: str) -> object:
+        with self._worker() as worker:
+            late = threading.Timer(PATIENCE, worker.kill)
+            late.daemon = True
+            late.start()
+            try:
+                kind, result = worker.call(function, text, ".mlir", **options)
+            except NativeCrashError as error:
+                raise InternalError(f"{error}; please report it with that file") from error
+            finally:
+                late.cancel()
+        if kind == "rejected":
+            raise Error(result)
+        if kind == "internal":
+            raise InternalError(f"{result.strip().splitlines()[-1]}; {_kept(text, result)}")
+        return result
+
+    @contextmanager
+    def _worker(self) -> Iterator[Worker]:
+        worker = self._free.get()
+        try:
+            yield worker
+        finally:
+            self._free.put(worker)
+
+
+def _kept(text: str, said: str) -> str:
+    """Where the program and the traceback are kept, for a report."""
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="tcir-internal-", suffix=".mlir", delete=False
+    ) as file:
+        file.write("".join(f"// {line}\n" for line in said.splitlines()) + text)
+    return f"please report it with the program, which is in {Path(file.name)}"

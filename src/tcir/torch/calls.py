@@ -1,0 +1,81 @@
+"""What a module is called with: tensors, and everything else, which is fixed when it compiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+
+from tcir.errors import InputError
+
+
+@dataclass(frozen=True)
+class Call:
+    """Positional and keyword arguments, taken apart.
+
+    tensors: those in any list, tuple, dict or registered class, in order
+    others:  the other leaves (numbers, strings, None); None in place of each tensor
+    """
+
+    tensors: tuple[torch.Tensor, ...]
+    others: tuple[object, ...]
+    are_tensors: tuple[bool, ...]
+    spec: TreeSpec
+
+    @classmethod
+    def of(cls, args: Sequence[object], kwargs: Mapping[str, object]) -> Call:
+        leaves, spec = tree_flatten((tuple(args), dict(sorted(kwargs.items()))))
+        are_tensors = tuple(isinstance(each, torch.Tensor) for each in leaves)
+        tensors = tuple(each for each in leaves if isinstance(each, torch.Tensor))
+        others = tuple(None if isinstance(each, torch.Tensor) else each for each in leaves)
+        return cls(tensors, others, are_tensors, spec)
+
+    def with_tensors(
+        self, tensors: Sequence[torch.Tensor]
+    ) -> tuple[tuple[object, ...], dict[str, object]]:
+        """The arguments with other tensors in the places of these."""
+        rest = iter(tensors)
+        leaves = [
+            next(rest) if tensor else other
+            for tensor, other in zip(self.are_tensors, self.others, strict=True)
+        ]
+        args, kwargs = tree_unflatten(leaves, self.spec)
+        return args, kwargs
+
+    def without_data(self) -> Call:
+        """The same with tensors that have no memory."""
+        return replace(self, tensors=tuple(each.detach().to("meta") for each in self.tensors))
+
+    def check(self, given: Call) -> None:
+        """InputError for arguments that a module compiled for these is not for."""
+        if given.spec != self.spec or given.are_tensors != self.are_tensors:
+            raise InputError(
+                f"expected arguments like the example's, {self._words()}, got {given._words()}; "
+                "compile again for others"
+            )
+        for mine, other in zip(self.others, given.others, strict=True):
+            if type(mine) is not type(other) or mine != other:
+                raise InputError(
+                    f"expected {mine!r}, as in the example's arguments, got {other!r}: what is no "
+                    "tensor is fixed in a kernel; compile again for another"
+                )
+        shapes, got = ([(tuple(each.shape), each.dtype) for each in call.tensors]
+                       for call in (self, given))  # fmt: skip
+        if shapes != got:
+            raise InputError(
+                f"expected tensors {_words(shapes)}, those of the example inputs, got "
+                f"{_words(got)}: shapes are fixed in a kernel; compile again for others"
+            )
+
+    def _words(self) -> str:
+        marks = ["a tensor" if tensor else type(other).__name__
+                 for tensor, other in zip(self.are_tensors, self.others, strict=True)]  # fmt: skip
+        args, kwargs = tree_unflatten(marks, self.spec)
+        named = [f"{name}={value}" for name, value in kwargs.items()]
+        return "(" + ", ".join([*map(str, args), *named]) + ")"
+
+
+def _words(shapes: Sequence[tuple[tuple[int, ...], torch.dtype]]) -> str:
+    return ", ".join(f"{list(shape)} of {str(kind)[6:]}" for shape, kind in shapes) or "none"
