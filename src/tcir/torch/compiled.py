@@ -14,6 +14,7 @@ from tcir.program.inputs import Kind
 from tcir.session.entry import validate as validate_program
 from tcir.torch.calls import Call
 from tcir.torch.exported import weights_of
+from tcir.torch.imports import checked
 from tcir.torch.tensors import run, with_strides
 from tcir.validation.report import Report
 
@@ -21,13 +22,14 @@ from tcir.validation.report import Report
 @dataclass(frozen=True)
 class Part:
     """A run of ops. kernel: None where PyTorch runs them, for `reason`, which is the whole error of
-    the pipeline; mlir: of the kernel."""
+    the pipeline; mlir: of the kernel; graph: the part in PyTorch, of one that was imported."""
 
     ops: tuple[str, ...]
     kernel: Kernel | None = None
     mlir: str = ""
     pipeline: str = ""
     reason: str = ""
+    graph: torch.fx.GraphModule | None = None
 
     def __str__(self) -> str:
         ops = ", ".join(self.ops)
@@ -123,19 +125,24 @@ class Compiled(torch.nn.Module):
     def validate(
         self, *, seed: int = 0, inputs: Kind = "integers", orders: int = 1
     ) -> list[Report]:
-        """Executes the program of each kernel after every pass, see `tcir.validate`."""
+        """Executes the program of each kernel after every pass, see `tcir.validate`.
+
+        The first line of a report, "PyTorch → linalg", compares the program that was imported with
+        the part in PyTorch, in f64 and in its own types.
+        """
         return [
-            validate_program(
-                part.mlir,
-                part.pipeline,
-                target=self.target,
-                seed=seed,
-                inputs=inputs,
-                orders=orders,
-            )
+            self._validated(part, seed=seed, inputs=inputs, orders=orders)
             for part in self.table
             if part.kernel is not None
         ]
+
+    def _validated(self, part: Part, seed: int, **options: Any) -> Report:
+        report = validate_program(
+            part.mlir, part.pipeline, target=self.target, seed=seed, **options
+        )
+        if part.graph is not None:
+            report.passes.insert(0, checked(part.graph, part.mlir, seed))
+        return report
 
 
 def _with_prefix(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import torch
 from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
@@ -89,9 +90,11 @@ def _table(graph: torch.fx.GraphModule, lowering: Lowering) -> list[Part]:
         if node.op == "call_module":
             region = regions[node.target]
             names = tuple(name_of((each,)) for each in region.nodes if _is_op(each))
-            parts.append(Part(names, region.kernel, region.mlir, region.pipeline))
+            part = Part(names, region.kernel, region.mlir, region.pipeline)
             if region.nodes[0].target not in OWN:
+                part = replace(part, graph=getattr(graph, node.target))
                 setattr(graph, node.target, _kernel_module(graph, node.target, region))
+            parts.append(part)
         elif (reason := left.get(node.name)) is not None:
             same = parts and parts[-1].kernel is None and parts[-1].reason == reason
             before = parts.pop().ops if same else ()

@@ -111,7 +111,7 @@ def examples(part: torch.fx.GraphModule) -> list[torch.Tensor]:
 def torch_text(part: torch.fx.GraphModule) -> str:
     """The part in torch-mlir's dialect `torch`, with what tcir decomposes otherwise."""
     given = examples(part)
-    table = import_bindings("extras.fx_decomp_util").get_decomposition_table()
+    table = dict(import_bindings("extras.fx_decomp_util").get_decomposition_table())
     table.update(decompositions())
     try:
         return str(
