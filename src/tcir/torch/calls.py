@@ -10,6 +10,9 @@ from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from tcir.errors import InputError
 
+FIXED = (torch.Tensor, int, float, complex, str, type(None), torch.dtype, torch.device)
+"""What an argument may be: a tensor, or what is fixed when a module compiles."""
+
 
 @dataclass(frozen=True)
 class Call:
@@ -26,7 +29,15 @@ class Call:
 
     @classmethod
     def of(cls, args: Sequence[object], kwargs: Mapping[str, object]) -> Call:
+        """InputError for a leaf that is neither a tensor nor a number, string or None."""
         leaves, spec = tree_flatten((tuple(args), dict(sorted(kwargs.items()))))
+        for each in leaves:
+            if not isinstance(each, FIXED):
+                way_out = "; torch.from_numpy makes one" if hasattr(each, "__array__") else ""
+                raise InputError(
+                    "expected tensors, numbers, strings or None as arguments, or lists, tuples and "
+                    f"dicts of these, got {type(each).__module__}.{type(each).__name__}{way_out}"
+                )
         are_tensors = tuple(isinstance(each, torch.Tensor) for each in leaves)
         tensors = tuple(each for each in leaves if isinstance(each, torch.Tensor))
         others = tuple(None if isinstance(each, torch.Tensor) else each for each in leaves)
