@@ -308,7 +308,9 @@ def run_ptx(
     sample: Sample | None = None,
     events: Recording | None = None,
     addressed: Sequence[np.ndarray] = (),
+    written: Sequence[tuple[np.ndarray, np.ndarray]] = (),
     variables: dict[str, np.ndarray] | None = None,
+    cooperative: bool = True,
 ) -> RunReport:
     """Runs a kernel of a PTX module, a text or the path of a file, on the simulated machine.
 
@@ -330,8 +332,10 @@ def run_ptx(
     that run blocks of the grid, where its CTAs have nothing to do with each other; the report is
     the same, and says in `together` why one process ran all of it. sample: which CTAs are executed;
     None: all. events: records what some CTAs do, for `tcir.time`. addressed: arrays that the kernel
-    reaches by addresses in its data: each is where the CPU has it. variables: the module's, by
-    name, for launches that share them; None: made anew.
+    reaches by addresses in its data: each is where the CPU has it. written: arrays of which only
+    some bytes hold values, each with a mask of its bytes; the launch enters what it writes.
+    variables: the module's, by name, for launches that share them; None: made anew. cooperative:
+    whether there is the barrier of a grid; without it, `grid.sync()` traps.
 
     Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit). What the
     program does wrong is in the report.
@@ -351,25 +355,20 @@ def run_ptx(
 
     def attempt(options: RunOptions) -> RunReport:
         machine = Machine(
-            grid=sizes.grid,
-            block=sizes.block,
-            cluster=sizes.cluster,
-            dynamic_smem=dynamic_smem,
-            static_smem=layout.dynamic_base,
-            ctas_per_sm=ctas_per_sm,
-            options=options,
+            grid=sizes.grid, block=sizes.block, cluster=sizes.cluster, dynamic_smem=dynamic_smem,
+            static_smem=layout.dynamic_base, ctas_per_sm=ctas_per_sm, options=options,
             progress=progress,
-        )
+        )  # fmt: skip
         machine.programmatic = _flag("programmatic", programmatic)
         if events is not None:
             machine.recorder = Recorder(events, sizes.grid, sizes.cluster)
         report = RunReport(options=options)
-        buffers = Buffers(machine, args, addressed)
+        buffers = Buffers(machine, args, addressed, written)
         params = parameters(function, layout, args, buffers)
         program = decode(module, function, layout, bind_variables(module, machine, variables))
         report.incomplete = program.incomplete
         if not program.incomplete:
-            launch = LaunchState(machine, sizes, params)
+            launch = LaunchState(machine, sizes, params, _flag("cooperative", cooperative))
             part = _part(program, launch, report)
             if _execute_in_blocks(program, launch, report, observer, part):
                 pass
@@ -379,6 +378,7 @@ def run_ptx(
                 )
             else:
                 _execute(program, launch, report, observer, part=part)
+        buffers.keep_written()
         report.errors += map(_read_only_written, buffers.written())
         if machine.recorder is not None:
             report.events = machine.recorder.stream(function.name, sizes.block, sizes.total_smem)

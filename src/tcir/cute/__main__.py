@@ -55,7 +55,7 @@ def _run(given: argparse.Namespace, folder: Path) -> int:
     launches = launches_of(given)
     engine: Engine | None = None
     try:
-        memory = Memory()
+        memory = Memory(launches.memory)
         with host.simulated(launches, memory):
             engine = Engine(launches, memory, folder)
             if given.module:
@@ -71,7 +71,7 @@ def _run(given: argparse.Namespace, folder: Path) -> int:
         return _failed(given.script, error, None if engine is None else engine.failed)
     finally:
         launches.close()
-    return 1 if launches.wrong else 0
+    return launches.status
 
 
 def _settings(dumps: Path) -> None:

@@ -62,7 +62,7 @@ def main(argv: list[str] | None = None) -> int:
         return failed(given.script, error)
     finally:
         launches.close()
-    return 1 if launches.wrong else 0
+    return launches.status
 
 
 def _parser() -> argparse.ArgumentParser:

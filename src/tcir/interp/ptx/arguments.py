@@ -39,14 +39,22 @@ class Uninitialized:
 class Buffers:
     """Binds the caller's arrays; overlapping ones through the array they are views of.
 
-    addressed: arrays that are where the CPU has them.
+    addressed: arrays that are where the CPU has them. written: arrays of which some bytes hold
+    values, and masks of these.
     """
 
     def __init__(
-        self, machine: Any, args: Sequence[Any], addressed: Sequence[np.ndarray] = ()
+        self,
+        machine: Any,
+        args: Sequence[Any],
+        addressed: Sequence[np.ndarray] = (),
+        written: Sequence[tuple[np.ndarray, np.ndarray]] = (),
     ) -> None:
         self.machine = machine
         self.bound: list[tuple[np.ndarray, int]] = []
+        self.masks = [_mask(array, mask) for array, mask in written]
+        self.partial: list[tuple[np.ndarray, np.ndarray]] = []
+        """Parts of the masks, and the copies that the machine writes."""
         self.read_only: list[tuple[np.ndarray, np.ndarray, str]] = []
         """Read-only arrays, the copies that the kernel gets, and their names."""
         parts = [part for a in args for part in (a if isinstance(a, list | tuple) else (a,))]
@@ -62,7 +70,8 @@ class Buffers:
             raise LaunchError(f"addressed: expected a list of numpy arrays, got {addressed!r}")
         for array in addressed:
             at = array.__array_interface__["data"][0]
-            machine.memory.bind(array, name=f"the array at {at:#x}", at=at)
+            defined = self._defined(array)
+            machine.memory.bind(array, defined=defined, name=f"the array at {at:#x}", at=at)
             self.bound.append((array, at))
 
     def address(self, array: np.ndarray, name: str) -> int:
@@ -95,9 +104,26 @@ class Buffers:
         if not whole.flags.writeable:
             given = np.array(whole)
             self.read_only.append((whole, given, name))
-        base = self.machine.memory.bind(given, initialized=not undefined, name=name)
+        base = self.machine.memory.bind(
+            given, initialized=not undefined, defined=self._defined(whole), name=name
+        )
         self.bound.append((whole, base))
         return base + start - whole.__array_interface__["data"][0]
+
+    def _defined(self, array: np.ndarray) -> np.ndarray | None:
+        """Which bytes hold values; None: all."""
+        start = array.__array_interface__["data"][0]
+        for base, mask in self.masks:
+            part = mask[start - base :][: array.nbytes] if start >= base else mask[:0]
+            if len(part) == array.nbytes and not part.all():
+                self.partial.append((part, part.copy()))
+                return self.partial[-1][1]
+        return None
+
+    def keep_written(self) -> None:
+        """Enters into the caller's masks what the kernel wrote."""
+        for part, after in self.partial:
+            part[...] = after
 
     def written(self) -> Iterator[tuple[str, int]]:
         """Read-only arguments that the kernel wrote to: the name, and the first byte."""
@@ -105,6 +131,16 @@ class Buffers:
             kept = before.reshape(-1).view(np.uint8) == after.reshape(-1).view(np.uint8)
             if not kept.all():
                 yield name, int(np.argmin(kept))
+
+
+def _mask(array: np.ndarray, mask: np.ndarray) -> tuple[int, np.ndarray]:
+    """Where the array is, and which of its bytes hold values."""
+    if mask.dtype != bool or mask.shape != (array.nbytes,):
+        raise LaunchError(
+            f"written: expected a bool for each of {array.nbytes} bytes, got {mask.dtype} of shape "
+            f"{mask.shape}"
+        )
+    return array.__array_interface__["data"][0], mask
 
 
 def _array(arg: Any) -> np.ndarray | None:

@@ -103,20 +103,23 @@ class GlobalMemory:
         array: NDArray[Any],
         *,
         initialized: bool = True,
+        defined: NDArray[np.bool_] | None = None,
         result: bool = True,
         name: str = "a buffer",
         at: int | None = None,
     ) -> int:
         """Gives ``array`` (C-contiguous, written in place) an address, a multiple of 256.
 
-        at: the address that it has to have; None: the next one.
+        defined: which of its bytes are, written in place; None: all, or none of what is not
+        ``initialized``. at: the address that it has to have; None: the next one.
         result: whether the caller reads it afterwards, so that it must not hold undefined bits.
         name: what a report calls it.
         """
         if not array.flags.c_contiguous:
             raise ValueError(f"expected a C-contiguous array, got strides {array.strides}")
         data = np.asarray(array).reshape(-1).view(np.uint8)  # of a matrix, too
-        defined = None if initialized else np.zeros(data.size, bool)
+        if not initialized:
+            defined = np.zeros(data.size, bool)
         base = self._next if at is None else at
         granule = min(4, array.itemsize)
         place = bisect_right(self._bases, base)
