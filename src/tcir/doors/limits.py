@@ -20,11 +20,9 @@ INVALID_VALUE, OUT_OF_RESOURCES, TOO_LARGE, INVALID_CLUSTER = 1, 701, 720, 912
 """cudaError_t."""
 DYNAMIC_SHARED, NON_PORTABLE_CLUSTER = 8, 14
 """cudaFuncAttribute."""
-SHARED_BY_DEFAULT = 48 << 10
+SHARED_BY_DEFAULT, PORTABLE_CLUSTER = 48 << 10, 8
 """Bytes of shared memory, and CTAs of a cluster, of a kernel that nobody asked more for (CUDA C++
-Programming Guide, "Shared Memory" of compute capability 9.0 and 10.0, and "Thread Block
-Clusters")."""
-PORTABLE_CLUSTER = 8
+Programming Guide, "Shared Memory" of compute capability 10.0, and "Thread Block Clusters")."""
 _Triple = tuple[int, int, int]
 
 
@@ -63,12 +61,14 @@ class Limits:
 
     def check(self, block: _Triple, cluster: _Triple, shared: int) -> None:
         """RefusedError for what these limits do not allow; shared: bytes of dynamic."""
-        most = SHARED_BY_DEFAULT - self.static if self.dynamic is None else self.dynamic
+        most, why = SHARED_BY_DEFAULT - self.static, f"with {self.static} static, 48 KB in all"
+        if self.dynamic is not None:
+            most, why = self.dynamic, "that many were asked for"
         if shared > most:
             raise RefusedError(
-                f"dynamic shared memory: expected at most {most} bytes, got {shared}: a kernel has "
-                f"{SHARED_BY_DEFAULT} ({self.static} static) unless cudaFuncSetAttribute(kernel, "
-                "cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) asks for more",
+                f"dynamic shared memory: expected at most {most} bytes, got {shared}: {why}; "
+                "cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) "
+                "asks for more",
                 INVALID_VALUE,
             )
         ctas, threads = math.prod(cluster), math.prod(block)

@@ -52,11 +52,16 @@ def called(
                 _wrote(memory, part)
     elif first is not None and name == "copy_" and (source := _alike(first, args[1:])) is not None:
         memory.copied(first.data_ptr(), source.data_ptr(), first.nbytes)
-    elif args and name.endswith("_") and not name.endswith("__"):
-        if name not in _NO_WRITES and not name.startswith(_PARTS):
-            _wrote(memory, args[0])
+    elif args and _writes_all(name):
+        _wrote(memory, args[0])
     _wrote(memory, kwargs.get("out"))
     return made
+
+
+def _writes_all(name: str) -> bool:
+    """Whether the function of that name writes all of its first argument."""
+    in_place = name.endswith("_") and not name.endswith("__")
+    return in_place and name not in _NO_WRITES and not name.startswith(_PARTS)
 
 
 def _plain(tensor: object) -> torch.Tensor | None:

@@ -134,7 +134,7 @@ class Machine:
             return
         seen = set()
         for buffer in self.memory.buffers:
-            for at, origin in buffer.stored_undefined() if buffer.result else ():
+            for at, origin in buffer.stored_undefined() if buffer.result or buffer.kept else ():
                 if (key := (*origin.key, str(origin.stored))) not in seen:
                     seen.add(key)
                     place = buffer.words(at, at + 1)

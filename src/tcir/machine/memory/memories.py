@@ -43,8 +43,8 @@ def _span(low: int, high: int) -> str:
 class Buffer(Tracked):
     """One bound array: its bytes, and which of them are defined (None: all).
 
-    result: whether the caller reads it afterwards. name: what a report calls it; array: as the
-    caller has it.
+    result: whether the caller reads it afterwards; kept: whether later launches do. name: what a
+    report calls it; array: as the caller has it.
     """
 
     base: int
@@ -54,6 +54,7 @@ class Buffer(Tracked):
     """Bytes that accesses are told apart by: an element of the array, at most 4."""
     shadow: LastShadow | None = None
     result: bool = True
+    kept: bool = False
     name: str = "a buffer"
     array: NDArray[Any] | None = None
 
@@ -105,6 +106,7 @@ class GlobalMemory:
         initialized: bool = True,
         defined: NDArray[np.bool_] | None = None,
         result: bool = True,
+        kept: bool = False,
         name: str = "a buffer",
         at: int | None = None,
     ) -> int:
@@ -112,7 +114,8 @@ class GlobalMemory:
 
         defined: which of its bytes are, written in place; None: all, or none of what is not
         ``initialized``. at: the address that it has to have; None: the next one.
-        result: whether the caller reads it afterwards, so that it must not hold undefined bits.
+        result: whether the caller reads it afterwards, so that it must not hold undefined bits;
+        kept: whether later launches do.
         name: what a report calls it.
         """
         if not array.flags.c_contiguous:
@@ -123,9 +126,10 @@ class GlobalMemory:
         base = self._next if at is None else at
         granule = min(4, array.itemsize)
         place = bisect_right(self._bases, base)
-        self.buffers.insert(
-            place, Buffer(base, data, defined, granule, result=result, name=name, array=array)
+        made = Buffer(
+            base, data, defined, granule, result=result, kept=kept, name=name, array=array
         )
+        self.buffers.insert(place, made)
         self._bases.insert(place, base)
         if at is None:
             self._next = (base + data.size + GUARD + 255) // 256 * 256
