@@ -87,6 +87,14 @@ def test_writes_of_the_host_by_itself(data: st.DataObject) -> None:
             assert found[low + SURE + 1 : high - SURE - 1].all()
 
 
+def test_values_that_are_those_of_the_noise() -> None:
+    """Beside others that the host wrote, they count as written."""
+    memory = Allocations()
+    array = allocated(memory, 64)
+    array[:30] ^= 1
+    assert unwritten(memory, array) == list(range(34, 64))  # it may have written 30 to 33
+
+
 def test_single_elements_without_a_hidden_write() -> None:
     memory = Allocations()
     array = allocated(memory, 64)

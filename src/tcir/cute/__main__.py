@@ -26,7 +26,8 @@ examples:
   python -m tcir.cute -m pytest test_kernels.py -k small # a module that runs scripts
 
 Exit status: the script's; if it ends well, 1 where a kernel was illegal, or a result depends on
-timing or on memory that nobody wrote; 2 where an instruction has no rule, or the host part needs a GPU; 3 for what cannot be run.
+timing or on memory that nobody wrote; 2 where an instruction has no rule, or the host part needs a
+GPU; 3 for what cannot be run.
 """
 
 

@@ -21,7 +21,8 @@ examples:
   python -m tcir.triton -m pytest tutorial.py -k small     # a module that runs scripts
 
 Exit status: the script's; if it ends well, 1 where a kernel was illegal, or a result depends on
-timing or on memory that nobody wrote; 2 where an instruction has no rule; 3 for what cannot be run. An illegal act of a kernel is an exception at the launch.
+timing or on memory that nobody wrote; 2 where an instruction has no rule; 3 for what cannot be run.
+An illegal act of a kernel is an exception at the launch.
 """
 
 
