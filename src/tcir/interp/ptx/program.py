@@ -9,6 +9,7 @@ from tcir.interp.ptx import isa, requirements  # noqa: F401  (isa registers the 
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.idle import idle_waits, polled_loads, waits_that_give_up
 from tcir.interp.ptx.layout import Layout, align_up
+from tcir.interp.ptx.load_watch import watch_loads
 from tcir.interp.ptx.loops.code import LoopCode, loop_code
 from tcir.interp.ptx.op import BRANCH, EXIT, INDEXED, PLAIN, Incomplete, Op, no_effect
 from tcir.interp.ptx.registers import Slots, WarpStorage
@@ -90,6 +91,7 @@ def decode(module: Module, function: Function, layout: Layout, globals_: dict[st
     last = code[-1].site if code else Site(function.line, function.name)
     code.append(Op(EXIT, no_effect, last))
     watch(code)
+    watch_loads(code)
     reached = _reachable(code)
     return Program(
         function,

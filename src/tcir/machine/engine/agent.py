@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.engine.circumstances import circumstances
+from tcir.machine.engine.fences import check_fences
 from tcir.machine.engine.grid_control import GridControl
 from tcir.machine.engine.launch_control import LaunchControl
 from tcir.machine.engine.operand_races import Race
+from tcir.machine.engine.touch import Touch
 from tcir.machine.errors import MachineError, NotModelled
 from tcir.machine.findings import Unpromised
 from tcir.machine.memory.cp_async import CpAsync
@@ -97,21 +99,6 @@ SCOPE_OF_CLUSTER = (
     ".release.cluster of the arrival and .acquire.cluster of the wait: without it their scope is "
     ".cta, which leaves out the threads of another CTA"
 )
-
-
-class Touch(NamedTuple):
-    """An access to granules of a memory that is being checked.
-
-    lanes: the lane of each row of granules, or of all; None: all lanes of the warp together, or an
-    agent that is no warp. same: a write that puts back the bytes that were there.
-    """
-
-    shadow: Shadow
-    where: Granules
-    access: Access
-    write: bool
-    lanes: LaneNumbers | None
-    same: bool = False
 
 
 class Agent:
@@ -494,7 +481,7 @@ class Agent:
         self.cta.report(
             "error", "non-coherent-load", load.site, write.site,
             "a plain load: the launch writes these bytes, and no barrier or fence orders the "
-            "non-coherent path (PTX ISA 9.7.9.9)", self._involved(touch, other, wrote=wrote),
+            "non-coherent path (PTX ISA 9.7.9.9)", self.involved(touch, other, wrote=wrote),
         )  # fmt: skip
 
     def note_write(
@@ -560,7 +547,7 @@ class Agent:
                     "error", "race", f"{other.site} (lanes {verb}, each its own place)",
                     f"{access.site} (lanes {'write' if write else 'read'} each other's)",
                     "no data race, as both are relaxed or volatile, but what is read depends on "
-                    f"timing: {MISSING_WARP_SYNC}", self._involved(touch, other, wrote=wrote),
+                    f"timing: {MISSING_WARP_SYNC}", self.involved(touch, other, wrote=wrote),
                 )  # fmt: skip
 
     def check_write(self, shadow: Shadow | None, where: Granules, access: Access) -> None:
@@ -622,7 +609,7 @@ class Agent:
             lanes = lanes or other.lanes  # a later reader's lanes may have replaced them
         return not lanes or observed_of(self.clock, other, lanes)
 
-    def _marked(self, touch: Touch, other: Access, mark: str, *, wrote: bool) -> bool:
+    def passed(self, touch: Touch, other: Access, mark: str, *, wrote: bool) -> bool:
         """Whether ``other`` has passed a fence."""
         if marked(self.clock, mark, other):
             return True
@@ -657,7 +644,7 @@ class Agent:
             return  # the two calls of a pair
         known = observed(self.clock, other) or piped(self.clock, other)
         if known or self._lanes_observed(touch, other, wrote=wrote):
-            self._fences(touch, other, wrote)
+            check_fences(self, touch, other, wrote)
             return
         both_piped = other.component[0] == "tc" and access.component == self.tensor.component
         if both_piped and self.listed_reach.get(class_of(other), 0) >= other.number:
@@ -673,7 +660,7 @@ class Agent:
             missing = MISSING_WARP_SYNC
         if both_piped and listed(self.machine.assumptions, other, access):
             missing += "; or tcgen05.fence::before_thread_sync, a barrier and ::after_thread_sync"
-        involved = self._involved(touch, other, wrote=wrote)
+        involved = self.involved(touch, other, wrote=wrote)
         verb = f"{'writes' if wrote else 'reads'} {shadow.space}, then {access.kind} " + (
             "overwrites it" if touch.write else "reads it"
         )
@@ -687,10 +674,10 @@ class Agent:
                 involved,
             )  # fmt: skip
             return
-        if self._marked(touch, other, BEYOND, wrote=wrote) or observed_beyond(self.clock, other):
+        if self.passed(touch, other, BEYOND, wrote=wrote) or observed_beyond(self.clock, other):
             if _near(shadow, other):
                 self._report_scope(f"{other.site} ({other.kind} {verb})", access.site, involved)
-                self._fences(touch, other, wrote)
+                check_fences(self, touch, other, wrote)
                 return
             missing += f"; {SCOPE_OF_CLUSTER}"
         peers = shadow.owner is not None and shadow.owner is not self.cta
@@ -708,7 +695,7 @@ class Agent:
                 f"{other.site} ({other.kind} {verb})", access.site, "DeepGEMM's pairs", involved
             )
             return
-        if self._marked(touch, other, BY_FENCES, wrote=wrote):
+        if self.passed(touch, other, BY_FENCES, wrote=wrote):
             self.cta.report(
                 Unpromised("8.8", "DeepEP (barrier_block)", "order by another thread's fence"),
                 "fence-before-barrier", f"{other.site} ({other.kind} {verb})", access.site,
@@ -728,7 +715,7 @@ class Agent:
             f"not ordered: {missing}", involved,
         )  # fmt: skip
 
-    def _involved(self, touch: Touch, other: Access, *, wrote: bool) -> Involved:
+    def involved(self, touch: Touch, other: Access, *, wrote: bool) -> Involved:
         """Who and where, for a report about an access and an earlier one."""
         pair, lanes = (other, touch.access), touch.lanes
         return Involved(
@@ -744,59 +731,6 @@ class Agent:
             ),
             "mbarrier-scope", first, second, SCOPE_OF_CLUSTER, involved,
         )  # fmt: skip
-
-    def _fences(self, touch: Touch, other: Access, wrote: bool) -> None:
-        """Ordered; are the fences there that the two kinds of access need besides?"""
-        if touch.shadow.space == "tensor memory":
-            self._thread_sync_fences(touch, other, wrote)
-        elif wrote and other.proxy == "generic" and touch.access.proxy == "async":
-            self._proxy_fence(touch, other)
-
-    def _proxy_fence(self, touch: Touch, other: Access) -> None:
-        """Reads of what was written need the fence. Overwriting it needs it by the ISA's text too,
-        but Triton lets TMA refill memory that was stored to, with a barrier in between."""
-        if self._marked(touch, other, PROXY, wrote=True):
-            return
-        if self._marked(touch, other, LATE, wrote=True):
-            self.cta.report(
-                Unpromised("9.7.16.6.5", "ThunderKittens", "a fence by another thread"),
-                "late-proxy-fence", other.site, touch.access.site,
-                "fence.proxy.async by the writing thread, before it synchronises",
-                self._involved(touch, other, wrote=True),
-            )  # fmt: skip
-            return
-        self.cta.report(
-            Unpromised("9.7.16.6.5", "Triton and Gluon") if touch.write else "error",
-            "missing-proxy-fence", other.site, touch.access.site,
-            "fence.proxy.async between a write through the generic proxy and a use "
-            "through the async proxy (PTX ISA 9.7.16.6.5)",
-            self._involved(touch, other, wrote=True),
-        )  # fmt: skip
-
-    def _thread_sync_fences(self, touch: Touch, other: Access, wrote: bool) -> None:
-        access = touch.access
-        if access.kind == "dealloc" or other.kind == "dealloc":
-            return  # synchronous: a barrier is enough
-        if other.component in (("ld", self.me), ("st", self.me)):
-            return
-        if other.component == access.component == self.tensor.component:
-            return  # one thread, which has waited for the completion
-        after = self.after_clock
-        known = observed(after, other) or observed_beyond(after, other) or piped(after, other)
-        if not known:
-            self.cta.report(
-                Unpromised("9.7.16.6.4", "Triton, Gluon and CuTe DSL"),
-                "missing-fence-after", other.site, access.site,
-                "tcgen05.fence::after_thread_sync between the wait and the access",
-                self._involved(touch, other, wrote=wrote),
-            )  # fmt: skip
-        elif other.component[0] in ("ld", "st") and not marked(self.clock, BEFORE, other):
-            self.cta.report(
-                Unpromised("9.7.16.6.4", "Triton and Gluon"),
-                "missing-fence-before", other.site, access.site,
-                "tcgen05.fence::before_thread_sync between the access and the arrival",
-                self._involved(touch, other, wrote=wrote),
-            )  # fmt: skip
 
 
 def _near(shadow: Shadow, first: Access) -> bool:

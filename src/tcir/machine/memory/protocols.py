@@ -23,6 +23,7 @@ from tcir.machine.order.collected import Collected
 from tcir.machine.order.involved import Involved
 from tcir.machine.order.lane_shadow import Granules
 from tcir.machine.order.lanes import Lanes
+from tcir.machine.order.loads_in_flight import LoadsInFlight
 from tcir.machine.order.mbarrier import Mbarrier
 from tcir.machine.order.operation import Blocking, Operation
 from tcir.machine.order.ordering import Class
@@ -51,6 +52,7 @@ class MachineProtocol(Protocol):
     running: AgentProtocol | None
     memory: GlobalMemory
     strong: dict[Place, Writes]
+    loads_in_flight: LoadsInFlight
     cta_group: tuple[int, object] | None
     static_smem: int
     dynamic_smem: int
