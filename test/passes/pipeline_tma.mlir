@@ -51,6 +51,7 @@
 // RING: scf.for
 // RING: "tc.slot"([[FULL]],
 // RING: "tc.mbarrier_wait"
+// RING-NEXT: "tc.fence"() {kind = "proxy.async.shared"}
 // RING-NEXT: "tc.first_warp_barrier"
 // RING: "tc.one_thread"
 // RING: "tc.load_fragment"
