@@ -32,6 +32,8 @@ from tcir.machine.memory.strong import StrongAccesses
 from tcir.machine.order.clocks import (
     BEFORE,
     BEYOND,
+    BY_EXIT,
+    BY_TICKET,
     EARLIER,
     INIT,
     LATE,
@@ -675,7 +677,7 @@ class Agent:
             )  # fmt: skip
             return
         if self.passed(touch, other, BEYOND, wrote=wrote) or observed_beyond(self.clock, other):
-            if _near(shadow, other):
+            if _near(shadow, other) and not (wrote and self._on_its_way(touch, other)):
                 self._report_scope(f"{other.site} ({other.kind} {verb})", access.site, involved)
                 check_fences(self, touch, other, wrote)
                 return
@@ -694,6 +696,24 @@ class Agent:
             self.cta.report_relaxed(
                 f"{other.site} ({other.kind} {verb})", access.site, "DeepGEMM's pairs", involved
             )
+            return
+        if self.passed(touch, other, BY_TICKET, wrote=wrote):
+            self.cta.report(
+                Unpromised("8.8", "NVIDIA's sample threadFenceReduction", "order by the ticket"),
+                "missing-reader-fence", f"{other.site} ({other.kind} {verb})", access.site,
+                "a fence (or .acquire) behind the atomic by which the last one knows that it is",
+                involved,
+            )  # fmt: skip
+            return
+        if self.passed(touch, other, BY_EXIT, wrote=wrote):
+            self.cta.report(
+                Unpromised("9.7.13.1", "ThunderKittens (tensor_allocator)", "order by an exit"),
+                "exit-before-barrier", f"{other.site} ({other.kind} {verb})", access.site,
+                "the barrier in the thread that ends, too: others wait for its end instead",
+                involved,
+            )  # fmt: skip
+            if shadow.space != "tensor memory":
+                check_fences(self, touch, other, wrote)
             return
         if self.passed(touch, other, BY_FENCES, wrote=wrote):
             self.cta.report(
@@ -714,6 +734,13 @@ class Agent:
             severity, code, f"{other.site} ({other.kind} {verb})", access.site,
             f"not ordered: {missing}", involved,
         )  # fmt: skip
+
+    def _on_its_way(self, touch: Touch, write: Access) -> bool:
+        """Whether what a thread stored in its CTA's shared memory, or copied there by cp.async, may
+        not be there yet for another CTA: mma of pairs read older bytes on B200s. Behind a
+        fence.proxy.async of the thread it is."""
+        shared = touch.shadow.space == "shared memory" and write.proxy == "generic"
+        return shared and not self.passed(touch, write, PROXY, wrote=True)
 
     def involved(self, touch: Touch, other: Access, *, wrote: bool) -> Involved:
         """Who and where, for a report about an access and an earlier one."""
