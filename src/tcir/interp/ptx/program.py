@@ -16,6 +16,7 @@ from tcir.interp.ptx.registers import Slots, WarpStorage
 from tcir.interp.ptx.registry import DECODERS, REFUSED, find, nearest
 from tcir.interp.ptx.syntax import Function, Instruction, Module, Site
 from tcir.interp.ptx.threads import FAMILIES, in_threads
+from tcir.interp.ptx.tmem_watch import watch_tmem_loads
 from tcir.interp.ptx.wgmma_watch import watch
 
 #: What alloca can hand out to one thread, far above what kernels declare.
@@ -92,6 +93,7 @@ def decode(module: Module, function: Function, layout: Layout, globals_: dict[st
     code.append(Op(EXIT, no_effect, last))
     watch(code)
     watch_loads(code)
+    watch_tmem_loads(code)
     reached = _reachable(code)
     return Program(
         function,
