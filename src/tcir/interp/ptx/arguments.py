@@ -221,7 +221,10 @@ def bind_variables(
         if known is None or holds_addresses(variable):
             images[variable.name] = image
         bound[variable.name] = machine.memory.bind(
-            image, result=False, name=f"variable {variable.name}"
+            image,
+            result=False,
+            constant=variable.space == "const",
+            name=f"variable {variable.name}",
         )
     for name, image in images.items():
         initialise(image, module.variables[name], bound, module)

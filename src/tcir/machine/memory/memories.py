@@ -43,8 +43,8 @@ def _span(low: int, high: int) -> str:
 class Buffer(Tracked):
     """One bound array: its bytes, and which of them are defined (None: all).
 
-    result: whether the caller reads it afterwards. name: what a report calls it; array: as the
-    caller has it.
+    result: whether the caller reads it afterwards. constant: whether it is of the constant state
+    space. name: what a report calls it; array: as the caller has it.
     """
 
     base: int
@@ -54,6 +54,7 @@ class Buffer(Tracked):
     """Bytes that accesses are told apart by: an element of the array, at most 4."""
     shadow: LastShadow | None = None
     result: bool = True
+    constant: bool = False
     name: str = "a buffer"
     array: NDArray[Any] | None = None
 
@@ -104,6 +105,7 @@ class GlobalMemory:
         *,
         initialized: bool = True,
         result: bool = True,
+        constant: bool = False,
         name: str = "a buffer",
         at: int | None = None,
     ) -> int:
@@ -111,7 +113,7 @@ class GlobalMemory:
 
         at: the address that it has to have; None: the next one.
         result: whether the caller reads it afterwards, so that it must not hold undefined bits.
-        name: what a report calls it.
+        constant: whether it is of the constant state space. name: what a report calls it.
         """
         if not array.flags.c_contiguous:
             raise ValueError(f"expected a C-contiguous array, got strides {array.strides}")
@@ -121,8 +123,12 @@ class GlobalMemory:
         granule = min(4, array.itemsize)
         place = bisect_right(self._bases, base)
         self.buffers.insert(
-            place, Buffer(base, data, defined, granule, result=result, name=name, array=array)
-        )
+            place,
+            Buffer(
+                base, data, defined, granule, result=result, constant=constant, name=name,
+                array=array,
+            ),
+        )  # fmt: skip
         self._bases.insert(place, base)
         if at is None:
             self._next = (base + data.size + GUARD + 255) // 256 * 256
