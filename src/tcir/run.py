@@ -46,6 +46,7 @@ from tcir.machine import (
     NotModelled,
 )
 from tcir.machine.events import EventStream, Recording
+from tcir.machine.memory.shared_names import SharedNames
 from tcir.machine.numerics.products import Products
 from tcir.machine.recorder import Recorder
 from tcir.machine.refusal import Refusal
@@ -360,6 +361,7 @@ def run_ptx(
             options=options,
             progress=progress,
         )
+        machine.shared_names = SharedNames(layout.shared_names)
         machine.programmatic = _flag("programmatic", programmatic)
         if events is not None:
             machine.recorder = Recorder(events, sizes.grid, sizes.cluster)

@@ -658,6 +658,7 @@ class Agent:
         one_cluster = shadow.owner is not None
         mine = other.component == self.tensor.component
         missing = missing_edge(other, access, mine, one_cluster)
+        missing += self._ended_early(other)
         if other.component == self.me or any(observed(g.clock, other) for g in self.lanes.groups):
             missing = MISSING_WARP_SYNC
         if both_piped and listed(self.machine.assumptions, other, access):
@@ -734,6 +735,14 @@ class Agent:
             severity, code, f"{other.site} ({other.kind} {verb})", access.site,
             f"not ordered: {missing}", involved,
         )  # fmt: skip
+
+    def _ended_early(self, other: Access) -> str:
+        """Who ended a phase of the mbarrier that an operation signals before its bytes came."""
+        if other.component[0] != "tma":
+            return ""
+        _, index, number = other.component
+        cta = next(cta for cta in self.cta.cluster.ctas if cta.index == index)
+        return cta.all_mbarriers[cast("int", number)].early
 
     def _on_its_way(self, touch: Touch, write: Access) -> bool:
         """Whether what a thread stored in its CTA's shared memory, or copied there by cp.async, may

@@ -16,6 +16,7 @@ from tcir.machine.counters import Counters
 from tcir.machine.findings import Findings, Unpromised
 from tcir.machine.memory.effects import Effect
 from tcir.machine.memory.memories import GlobalMemory, SharedMemory
+from tcir.machine.memory.shared_names import SharedNames
 from tcir.machine.memory.tensor_memory import TensorMemory
 from tcir.machine.memory.undefined import Origin
 from tcir.machine.order.clocks import Access, Clock, Component, Scope
@@ -53,6 +54,7 @@ class MachineProtocol(Protocol):
     memory: GlobalMemory
     strong: dict[Place, Writes]
     loads_in_flight: LoadsInFlight
+    shared_names: SharedNames
     cta_group: tuple[int, object] | None
     static_smem: int
     dynamic_smem: int
@@ -145,7 +147,9 @@ class CtaProtocol(Protocol):
 class FindsMbarriers(Protocol):
     """`tcir.machine.sync.mbarriers.Mbarriers` for the units below it."""
 
-    def at(self, address: int, site: object, *, proxy: str = ...) -> Mbarrier: ...
+    def at(
+        self, address: int, site: object, *, proxy: str = ..., operation: bool = ...
+    ) -> Mbarrier: ...
 
 
 class AgentProtocol(Protocol):

@@ -256,7 +256,8 @@ class Bulk:
                 raise MachineError(
                     "foreign-mbarrier",
                     f"expected the mbarrier in {allowed} (rank {cta.rank_in_cluster} of the "
-                    f"cluster), got {mbar:#x}, rank {rank}",
+                    f"cluster), got "
+                    f"{self.agent.machine.shared_names.address(mbar)}",
                     site=site,
                 )
             found.append(
