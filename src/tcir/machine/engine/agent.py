@@ -493,13 +493,14 @@ class Agent:
         access: Access,
         *,
         lanes: NDArray[np.int64] | None = None,
-        same: bool = False,
+        same: bool | Callable[[], bool] = False,
         visit: bool = True,
     ) -> None:
         """Checks and records a write.
 
-        lanes: who writes each row of the granules (None: the active ones). same: it puts back the
-        bytes that were there. visit: the CTA whose memory it is has to be there until then.
+        lanes: who writes each row of the granules (None: the active ones). same: whether it puts
+        back the bytes that were there, or will be. visit: the CTA whose memory it is has to be
+        there until then.
         """
         if shadow is not None:
             if shadow.constant is not None:
@@ -729,7 +730,8 @@ class Agent:
         if race.loses_rows(self, missing, involved):
             return
         # The bytes are the same in either order: compilers let several warps store a constant.
-        harmless = touch.same and other.kind == "generic"
+        alike = other.kind == access.kind if access.proxy == "async" else other.kind == "generic"
+        harmless = alike and (touch.same() if callable(touch.same) else touch.same)
         severity, code = ("warning", "same-value-race") if harmless else ("error", "race")
         self.cta.report(
             severity, code, f"{other.site} ({other.kind} {verb})", access.site,

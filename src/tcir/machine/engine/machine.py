@@ -21,6 +21,7 @@ from tcir.machine.memory.effects import Effect
 from tcir.machine.memory.memories import GlobalMemory
 from tcir.machine.memory.protocols import AgentProtocol, Triple
 from tcir.machine.memory.shared_names import SharedNames
+from tcir.machine.memory.stores_in_flight import StoresInFlight
 from tcir.machine.memory.tensor_memory import Sm
 from tcir.machine.order.loads_in_flight import LoadsInFlight
 from tcir.machine.order.strong import Place, Writes
@@ -76,6 +77,7 @@ class Machine:
         """What strong reads of each place observe."""
         self.loads_in_flight = LoadsInFlight()
         self.shared_names = SharedNames()
+        self.stores_in_flight = StoresInFlight()
         self.counters = Counters()
         self.effects: Callable[[Effect | None], None] | None = None
         """Takes what operations of the tensor core do to the memories; None: one that is no

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from tcir.machine.order.clocks import Access
@@ -14,7 +15,7 @@ class Touch(NamedTuple):
     """An access to granules of a memory that is being checked.
 
     lanes: the lane of each row of granules, or of all; None: all lanes of the warp together, or an
-    agent that is no warp. same: a write that puts back the bytes that were there.
+    agent that is no warp. same: a write that puts back the bytes that were there, or will be.
     """
 
     shadow: Shadow
@@ -22,4 +23,4 @@ class Touch(NamedTuple):
     access: Access
     write: bool
     lanes: LaneNumbers | None
-    same: bool = False
+    same: bool | Callable[[], bool] = False

@@ -17,6 +17,7 @@ from tcir.machine.findings import Findings, Unpromised
 from tcir.machine.memory.effects import Effect
 from tcir.machine.memory.memories import GlobalMemory, SharedMemory
 from tcir.machine.memory.shared_names import SharedNames
+from tcir.machine.memory.stores_in_flight import StoresInFlight
 from tcir.machine.memory.tensor_memory import TensorMemory
 from tcir.machine.memory.undefined import Origin
 from tcir.machine.order.clocks import Access, Clock, Component, Scope
@@ -55,6 +56,7 @@ class MachineProtocol(Protocol):
     strong: dict[Place, Writes]
     loads_in_flight: LoadsInFlight
     shared_names: SharedNames
+    stores_in_flight: StoresInFlight
     cta_group: tuple[int, object] | None
     static_smem: int
     dynamic_smem: int
@@ -237,6 +239,6 @@ class AgentProtocol(Protocol):
         access: Access,
         *,
         lanes: NDArray[np.int64] | None = ...,
-        same: bool = ...,
+        same: bool | Callable[[], bool] = ...,
         visit: bool = ...,
     ) -> None: ...
