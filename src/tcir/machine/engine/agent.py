@@ -247,6 +247,11 @@ class Agent:
         self._polled.clear()
         self.progress += 1
 
+    def proceed_unless_polling(self, site: object) -> None:
+        """As `proceed`, of what a polling loop may do besides: a fence."""
+        if not self.polls:
+            self.proceed(site)
+
     def poll(self, site: object, condition: str, barrier: Mbarrier | None = None) -> None:
         """Notes that ``condition`` does not hold yet: no progress."""
         self.site, self.polls = site, condition
@@ -376,7 +381,7 @@ class Agent:
 
     def fence(self, kind: str, *, site: object) -> None:
         """A fence: "tcgen05.after", "tcgen05.before", "proxy.async", "mbarrier_init", "cta", …"""
-        self.proceed(site)
+        self.proceed_unless_polling(site)
         self.lanes.learn()
         match kind:
             case "tcgen05.after":

@@ -117,7 +117,7 @@ def _fence_memory(
     site = d.site
 
     def run(w: Warp, m: int) -> None:
-        w.agent.proceed(site)
+        w.agent.proceed_unless_polling(site)
         w.agent.strong.fence(scope, sc=sc, acquire=acquire, release=release)
 
     return d.plain(run)
