@@ -745,11 +745,12 @@ class Agent:
 
     def _ended_early(self, other: Access) -> str:
         """Who ended a phase of the mbarrier that an operation signals before its bytes came."""
-        if other.component[0] != "tma":
-            return ""
-        _, index, number = other.component
-        cta = next(cta for cta in self.cta.cluster.ctas if cta.index == index)
-        return cta.all_mbarriers[cast("int", number)].early
+        if other.component[0] == "tma":
+            _, index, number = other.component
+            for cta in self.cta.cluster.ctas:
+                if cta.index == index:
+                    return cta.all_mbarriers[cast("int", number)].early
+        return ""
 
     def _on_its_way(self, touch: Touch, write: Access) -> bool:
         """Whether what a thread stored in its CTA's shared memory, or copied there by cp.async, may
