@@ -9,15 +9,15 @@ from tcir.interp.ptx import isa, requirements  # noqa: F401  (isa registers the 
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.idle import idle_waits, polled_loads, waits_that_give_up
 from tcir.interp.ptx.layout import Layout, align_up
-from tcir.interp.ptx.load_watch import watch_loads
 from tcir.interp.ptx.loops.code import LoopCode, loop_code
 from tcir.interp.ptx.op import BRANCH, EXIT, INDEXED, PLAIN, Incomplete, Op, no_effect
 from tcir.interp.ptx.registers import Slots, WarpStorage
 from tcir.interp.ptx.registry import DECODERS, REFUSED, find, nearest
 from tcir.interp.ptx.syntax import Function, Instruction, Module, Site
 from tcir.interp.ptx.threads import FAMILIES, in_threads
-from tcir.interp.ptx.tmem_watch import watch_tmem_loads
-from tcir.interp.ptx.wgmma_watch import watch
+from tcir.interp.ptx.watch.loads import watch_loads
+from tcir.interp.ptx.watch.tmem import watch_tmem_loads
+from tcir.interp.ptx.watch.wgmma import watch_wgmma
 
 #: What alloca can hand out to one thread, far above what kernels declare.
 STACK, STACK_ALIGNMENT = 16 << 10, 256
@@ -91,7 +91,7 @@ def decode(module: Module, function: Function, layout: Layout, globals_: dict[st
         code[at].gives_up = True
     last = code[-1].site if code else Site(function.line, function.name)
     code.append(Op(EXIT, no_effect, last))
-    watch(code)
+    watch_wgmma(code)
     watch_loads(code)
     watch_tmem_loads(code)
     reached = _reachable(code)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tcir.machine.engine.circumstances import circumstances
 from tcir.machine.engine.fences import check_fences
 from tcir.machine.engine.grid_control import GridControl
+from tcir.machine.engine.half_orders import half_ordered
 from tcir.machine.engine.launch_control import LaunchControl
 from tcir.machine.engine.operand_races import Race
 from tcir.machine.engine.touch import Touch
@@ -32,8 +33,6 @@ from tcir.machine.memory.strong import StrongAccesses
 from tcir.machine.order.clocks import (
     BEFORE,
     BEYOND,
-    BY_EXIT,
-    BY_TICKET,
     EARLIER,
     INIT,
     LATE,
@@ -50,7 +49,6 @@ from tcir.machine.order.clocks import (
     observed_beyond,
     of_tensor_memory,
 )
-from tcir.machine.order.fence_marks import BY_FENCES
 from tcir.machine.order.involved import Involved, between
 from tcir.machine.order.lane_shadow import Granules
 from tcir.machine.order.lanes import (
@@ -704,32 +702,8 @@ class Agent:
                 f"{other.site} ({other.kind} {verb})", access.site, "DeepGEMM's pairs", involved
             )
             return
-        if self.passed(touch, other, BY_TICKET, wrote=wrote):
-            self.cta.report(
-                Unpromised("8.8", "NVIDIA's sample threadFenceReduction", "order by the ticket"),
-                "missing-reader-fence", f"{other.site} ({other.kind} {verb})", access.site,
-                "a fence (or .acquire) behind the atomic by which the last one knows that it is",
-                involved,
-            )  # fmt: skip
-            return
-        if self.passed(touch, other, BY_EXIT, wrote=wrote):
-            self.cta.report(
-                Unpromised("9.7.13.1", "ThunderKittens (tensor_allocator)", "order by an exit"),
-                "exit-before-barrier", f"{other.site} ({other.kind} {verb})", access.site,
-                "the barrier in the thread that ends, too: others wait for its end instead",
-                involved,
-            )  # fmt: skip
-            if shadow.space != "tensor memory":
-                check_fences(self, touch, other, wrote)
-            return
-        if self.passed(touch, other, BY_FENCES, wrote=wrote):
-            self.cta.report(
-                Unpromised("8.8", "DeepEP (barrier_block)", "order by another thread's fence"),
-                "fence-before-barrier", f"{other.site} ({other.kind} {verb})", access.site,
-                "a fence by the thread that signals, behind the barrier (fence.acq_rel in front of "
-                "it is no part of a release pattern of another thread; fence.sc on both sides is)",
-                involved,
-            )  # fmt: skip
+        first = f"{other.site} ({other.kind} {verb})"
+        if half_ordered(self, touch, other, wrote, first, involved):
             return
         race = Race(shadow, touch.where, other, access, f"{other.site} ({other.kind} {verb})")
         if race.loses_rows(self, missing, involved):

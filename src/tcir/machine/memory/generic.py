@@ -279,7 +279,7 @@ class Memory:
             if near and ((where >= address) & (where < address + 8)).any():
                 raise MachineError(
                     "mbarrier-overwritten" if verb == "written" else "mbarrier-read",
-                    f"expected the live mbarrier at {barrier.place} to be used by mbarrier "
+                    f"expected the live mbarrier at {barrier.where} to be used by mbarrier "
                     f"instructions only (mbarrier.inval frees its memory), got it {verb}",
                     site=site,
                 )

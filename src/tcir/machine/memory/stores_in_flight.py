@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tcir.machine.memory.memories import Buffer
+from tcir.machine.memory.memories import Buffer, SharedMemory
 
 
 @dataclass(frozen=True, eq=False)
 class BulkStore:
     """Bytes on their way to places of a buffer, each uint8 or int64 [n]."""
 
-    buffer: Buffer
+    buffer: Buffer | SharedMemory
     places: NDArray[np.int64]
     data: NDArray[np.uint8]
 

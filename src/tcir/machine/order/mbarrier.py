@@ -109,7 +109,7 @@ class Mbarrier:
         self.pending = self.count
 
     @property
-    def place(self) -> str:
+    def where(self) -> str:
         """Its place, for messages."""
         return self.name or f"{self.address:#x}"
 
@@ -130,7 +130,7 @@ class Mbarrier:
             raise MachineError(
                 "mbarrier-over-arrival",
                 f"expected at most {self.pending} arrivals in phase {self.phase} of the mbarrier "
-                f"at {self.place} (count {self.count}), got {count} more",
+                f"at {self.where} (count {self.count}), got {count} more",
                 site=site,
             )
         self.pending -= count
@@ -146,7 +146,7 @@ class Mbarrier:
             raise MachineError(
                 "mbarrier-over-arrival",
                 f"expected at most {self.count} arrivals to drop from the mbarrier at "
-                f"{self.place}, got {count}",
+                f"{self.where}, got {count}",
                 site=site,
             )
         self.count -= count
@@ -176,7 +176,7 @@ class Mbarrier:
         if not self.live:
             raise MachineError(
                 "mbarrier-invalidated",
-                f"expected the mbarrier at {self.place} (from {self.site}) to live until the "
+                f"expected the mbarrier at {self.where} (from {self.site}) to live until the "
                 "operations that signal it are complete, got an mbarrier.inval before",
                 site=site,
             )
@@ -187,7 +187,7 @@ class Mbarrier:
         if abs(self.tx) > MAX_COUNT:
             raise MachineError(
                 "mbarrier-tx-range",
-                f"expected a tx-count within +-{MAX_COUNT} at {self.place}, got {self.tx}",
+                f"expected a tx-count within +-{MAX_COUNT} at {self.where}, got {self.tx}",
                 site=site,
             )
 
@@ -235,10 +235,10 @@ class Mbarrier:
         if self.ended_empty is None or not self.loads:
             return ""
         phase, site = self.ended_empty
-        return f"; phase {phase} of the mbarrier at {self.place} ended without bytes, by {site}"
+        return f"; phase {phase} of the mbarrier at {self.where} ended without bytes, by {site}"
 
     def __str__(self) -> str:
         return (
-            f"mbarrier at {self.place} (phase {self.phase}, {self.pending} of {self.count} "
+            f"mbarrier at {self.where} (phase {self.phase}, {self.pending} of {self.count} "
             f"arrivals pending, tx-count {self.tx})"
         )

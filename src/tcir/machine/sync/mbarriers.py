@@ -40,7 +40,7 @@ class Mbarriers:
             if known.address == address:
                 raise MachineError(
                     "mbarrier-reuse",
-                    f"expected mbarrier.inval before a new mbarrier.init at {known.place}, got "
+                    f"expected mbarrier.inval before a new mbarrier.init at {known.where}, got "
                     f"{known}",
                     site=site,
                 )
@@ -94,7 +94,7 @@ class Mbarriers:
         address -= cta.window
         barrier = cta.mbarriers.get(address)
         if barrier is None:
-            known = ", ".join(cta.mbarriers[a].place for a in sorted(cta.mbarriers)) or "none"
+            known = ", ".join(cta.mbarriers[a].where for a in sorted(cta.mbarriers)) or "none"
             raise MachineError(
                 "mbarrier-not-initialised",
                 f"expected the address of an initialised mbarrier ({known}), got "
@@ -250,7 +250,7 @@ class Mbarriers:
             Unpromised(
                 "9.7.13.15.16", "CUTLASS's Blackwell tutorial 05", "that it ends after the next one"
             ),
-            "phase-overtaken", f"the wait at {site}", f"mbarrier at {barrier.place}",
+            "phase-overtaken", f"the wait at {site}", f"mbarrier at {barrier.where}",
             "an arrival of the waiter that the next phase needs, too",
         )  # fmt: skip
 
