@@ -332,7 +332,7 @@ def run_ptx(
     the same, and says in `together` why one process ran all of it. sample: which CTAs are executed;
     None: all. events: records what some CTAs do, for `tcir.time`. addressed: arrays that the kernel
     reaches by addresses in its data: each is where the CPU has it. variables: the module's, by
-    name, for launches that share them; None: made anew. What the program does wrong is in the report.
+    name, for launches that share them; None: made anew. What it does wrong is in the report.
 
     Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit).
     """
