@@ -69,6 +69,7 @@
 // FRAGMENTS: "tc.one_thread"
 // FRAGMENTS: "tc.mma_sync"
 // FRAGMENTS: "tc.mbarrier_wait"
+// FRAGMENTS-NEXT: "tc.fence"() {kind = "proxy.async.shared"}
 // FRAGMENTS-NEXT: "tc.first_warp_barrier"
 // FRAGMENTS: {k = 0 : i64, via = "ldmatrix"}
 // FRAGMENTS: "tc.mma_sync"
