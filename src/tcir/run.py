@@ -46,6 +46,7 @@ from tcir.machine import (
     NotModelled,
 )
 from tcir.machine.events import EventStream, Recording
+from tcir.machine.memory.shared_names import SharedNames
 from tcir.machine.numerics.products import Products
 from tcir.machine.recorder import Recorder
 from tcir.machine.refusal import Refusal
@@ -335,10 +336,10 @@ def run_ptx(
     reaches by addresses in its data: each is where the CPU has it. written: arrays of which only
     some bytes hold values, each with a mask of its bytes; the launch enters what it writes.
     variables: the module's, by name, for launches that share them; None: made anew. cooperative:
-    whether there is the barrier of a grid; without it, `grid.sync()` traps.
-
-    Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit). What the
+    whether there is the barrier of a grid; without it, `grid.sync()` traps. What the
     program does wrong is in the report.
+
+    Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit).
     """
     started = time.perf_counter()
     text = _text(ptx)
@@ -359,6 +360,7 @@ def run_ptx(
             static_smem=layout.dynamic_base, ctas_per_sm=ctas_per_sm, options=options,
             progress=progress,
         )  # fmt: skip
+        machine.shared_names = SharedNames(layout.shared_names)
         machine.programmatic = _flag("programmatic", programmatic)
         if events is not None:
             machine.recorder = Recorder(events, sizes.grid, sizes.cluster)

@@ -208,7 +208,7 @@ WAIT_DONE:
     )
     (error,) = run_ptx(text, grid=1, block=64).errors
     first, lacks, others = str(error).splitlines()[1:]
-    assert "warp 0, lane 0 waits for parity 0 of mbarrier at 0x0 " in first and "[full]" in first
+    assert "warp 0, lane 0 waits for parity 0 of mbarrier at full " in first and "[full]" in first
     assert "it lacks 1 of 1 arrivals" in lacks
     assert "warp 0, lanes 1 to 31; warp 1 wait for" in others and "[done]" in others
 

@@ -257,7 +257,11 @@ def bind_variables(
         if known is None or holds_addresses(variable):
             images[variable.name] = image
         bound[variable.name] = machine.memory.bind(
-            image, result=False, kept=kept is not None, name=f"variable {variable.name}"
+            image,
+            result=False,
+            kept=kept is not None,
+            constant=variable.space == "const",
+            name=f"variable {variable.name}",
         )
     for name, image in images.items():
         initialise(image, module.variables[name], bound, module)

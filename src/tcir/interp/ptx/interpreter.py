@@ -13,6 +13,7 @@ from tcir.interp.ptx.program import Program
 from tcir.interp.ptx.registers import U32
 from tcir.interp.ptx.warp import Warp
 from tcir.machine import MachineError
+from tcir.machine.order.involved import lane_words
 from tcir.machine.order.mbarrier import PhaseWait
 
 _SPINS = 64
@@ -344,9 +345,10 @@ class WarpInterpreter:
     def _members(self, op: Op, active: int) -> None:
         """The lanes of each member mask go on together; those that miss some stay behind."""
         state, missing = self.divergence, 0
-        for mask, lanes in self._masks(op, active).items():
+        masks = self._masks(op, active)
+        for mask, lanes in masks.items():
             if lanes & ~mask:
-                raise self._not_a_member(op, mask, lanes)
+                raise self._not_a_member(op, masks, lanes & ~mask)
             together = lanes | self._elsewhere(op, mask, lanes)
             if together == mask & self.warp.live:
                 op.run(self.warp, together)
@@ -401,11 +403,13 @@ class WarpInterpreter:
             op.site,
         )
 
-    def _not_a_member(self, op: Op, mask: int, lanes: int) -> MachineError:
+    def _not_a_member(self, op: Op, masks: dict[int, int], outside: int) -> MachineError:
+        named = "; ".join(f"{mask:#010x} by {lane_words(who)}" for mask, who in masks.items())
+        left = lane_words(outside)
         return self.warp.error(
             "not-a-member",
-            f"expected a member mask with the lanes that name it ({lanes:#010x}), got {mask:#010x}"
-            ": undefined behaviour (PTX ISA 9.7.13.2, 9.7.9.6)",
+            f"expected a member mask with the lanes that name it, got {named}: {left} "
+            "not in the mask, which is undefined behaviour (PTX ISA 9.7.13.2, 9.7.9.6)",
             op.site,
         )
 

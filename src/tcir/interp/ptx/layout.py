@@ -25,7 +25,8 @@ def align_up(value: int, alignment: int) -> int:
 
 @dataclass
 class Layout:
-    """Addresses by name or key. dynamic_base: where dynamic shared memory begins."""
+    """Addresses by name or key. dynamic_base: where dynamic shared memory begins. shared_names:
+    shared variables as the program spells them."""
 
     params: dict[str, int]
     param_bytes: int
@@ -33,6 +34,7 @@ class Layout:
     dynamic_base: int
     local: dict[str, int]
     local_bytes: int
+    shared_names: dict[str, int]
 
 
 def _symbols(operands: Iterable[Operand | None]) -> Iterable[str]:
@@ -89,4 +91,5 @@ def lay_out(module: Module, function: Function) -> Layout:
     base = align_up(static, max([16, *(v.align for _, v in dynamic)])) if dynamic else static
     for key, _ in dynamic:
         shared[key] = base
-    return Layout(params, at, shared, base, local, local_bytes)
+    names = {used[key].name: address for key, address in shared.items()}
+    return Layout(params, at, shared, base, local, local_bytes, names)

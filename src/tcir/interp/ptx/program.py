@@ -15,7 +15,9 @@ from tcir.interp.ptx.registers import Slots, WarpStorage
 from tcir.interp.ptx.registry import DECODERS, REFUSED, find, nearest
 from tcir.interp.ptx.syntax import Function, Instruction, Module, Site
 from tcir.interp.ptx.threads import FAMILIES, in_threads
-from tcir.interp.ptx.wgmma_watch import watch
+from tcir.interp.ptx.watch.loads import watch_loads
+from tcir.interp.ptx.watch.tmem import watch_tmem_loads
+from tcir.interp.ptx.watch.wgmma import watch_wgmma
 
 #: What alloca can hand out to one thread, far above what kernels declare.
 STACK, STACK_ALIGNMENT = 16 << 10, 256
@@ -89,7 +91,9 @@ def decode(module: Module, function: Function, layout: Layout, globals_: dict[st
         code[at].gives_up = True
     last = code[-1].site if code else Site(function.line, function.name)
     code.append(Op(EXIT, no_effect, last))
-    watch(code)
+    watch_wgmma(code)
+    watch_loads(code)
+    watch_tmem_loads(code)
     reached = _reachable(code)
     return Program(
         function,

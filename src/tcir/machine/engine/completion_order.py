@@ -25,7 +25,9 @@ from tcir.machine.order.operation import Operation
 HOLD = 64
 """Polls in vain after which an agent does not keep operations from completing any more."""
 LONGEST = 2_000
-"""Turns of agents after which a late operation completes in any case."""
+"""Turns of agents after which a late operation completes in any case; a long one counts as one for
+each `TURN` instructions, so that a loop which works while it polls does not spend the budget."""
+TURN = 16
 
 _COPY, _TENSOR = "copy", "tensor core"
 _LATE: tuple[frozenset[str], ...] = (
@@ -66,7 +68,7 @@ class CompletionOrder:
         """One turn of an agent."""
         before = agent.progress
         agent.advance()
-        self._held += 1
+        self._held += 1 + (agent.progress - before) // TURN
         self._polls[agent] = 0 if agent.progress != before else self._polls.get(agent, 0) + 1
 
     @property

@@ -155,7 +155,7 @@ class Cta:
                 _, site = barrier.users[barrier.tma]
                 self.report(
                     "error", "never-awaited", site, end,
-                    f"a wait for the TMA load: it may write shared memory after the CTA has ended "
+                    f"a wait for its bytes: it may write shared memory after the CTA has ended "
                     f"({barrier})",
                 )  # fmt: skip
         for agent in self.agents:

@@ -20,7 +20,10 @@ from tcir.machine.findings import Findings
 from tcir.machine.memory.effects import Effect
 from tcir.machine.memory.memories import GlobalMemory
 from tcir.machine.memory.protocols import AgentProtocol, Triple
+from tcir.machine.memory.shared_names import SharedNames
+from tcir.machine.memory.stores_in_flight import StoresInFlight
 from tcir.machine.memory.tensor_memory import Sm
+from tcir.machine.order.loads_in_flight import LoadsInFlight
 from tcir.machine.order.strong import Place, Writes
 from tcir.machine.recorder import Recorder
 from tcir.run_options import DEFAULT_OPTIONS, RunOptions
@@ -72,6 +75,9 @@ class Machine:
         self.memory = GlobalMemory()
         self.strong: dict[Place, Writes] = {}
         """What strong reads of each place observe."""
+        self.loads_in_flight = LoadsInFlight()
+        self.shared_names = SharedNames()
+        self.stores_in_flight = StoresInFlight()
         self.counters = Counters()
         self.effects: Callable[[Effect | None], None] | None = None
         """Takes what operations of the tensor core do to the memories; None: one that is no

@@ -43,8 +43,9 @@ def _span(low: int, high: int) -> str:
 class Buffer(Tracked):
     """One bound array: its bytes, and which of them are defined (None: all).
 
-    result: whether the caller reads it afterwards; kept: whether later launches do. name: what a
-    report calls it; array: as the caller has it.
+    result: whether the caller reads it afterwards; kept: whether later launches do. constant:
+    whether it is of the constant state space. name: what a report calls it; array: as the caller
+    has it.
     """
 
     base: int
@@ -55,6 +56,7 @@ class Buffer(Tracked):
     shadow: LastShadow | None = None
     result: bool = True
     kept: bool = False
+    constant: bool = False
     name: str = "a buffer"
     array: NDArray[Any] | None = None
 
@@ -107,6 +109,7 @@ class GlobalMemory:
         defined: NDArray[np.bool_] | None = None,
         result: bool = True,
         kept: bool = False,
+        constant: bool = False,
         name: str = "a buffer",
         at: int | None = None,
     ) -> int:
@@ -115,7 +118,7 @@ class GlobalMemory:
         defined: which of its bytes are, written in place; None: all, or none of what is not
         ``initialized``. at: the address that it has to have; None: the next one.
         result: whether the caller reads it afterwards, so that it must not hold undefined bits;
-        kept: whether later launches do.
+        kept: whether later launches do. constant: whether it is of the constant state space.
         name: what a report calls it.
         """
         if not array.flags.c_contiguous:
@@ -127,8 +130,9 @@ class GlobalMemory:
         granule = min(4, array.itemsize)
         place = bisect_right(self._bases, base)
         made = Buffer(
-            base, data, defined, granule, result=result, kept=kept, name=name, array=array
-        )
+            base, data, defined, granule, result=result, kept=kept, constant=constant, name=name,
+            array=array,
+        )  # fmt: skip
         self.buffers.insert(place, made)
         self._bases.insert(place, base)
         if at is None:

@@ -16,6 +16,8 @@ from tcir.machine.counters import Counters
 from tcir.machine.findings import Findings, Unpromised
 from tcir.machine.memory.effects import Effect
 from tcir.machine.memory.memories import GlobalMemory, SharedMemory
+from tcir.machine.memory.shared_names import SharedNames
+from tcir.machine.memory.stores_in_flight import StoresInFlight
 from tcir.machine.memory.tensor_memory import TensorMemory
 from tcir.machine.memory.undefined import Origin
 from tcir.machine.order.clocks import Access, Clock, Component, Scope
@@ -23,6 +25,7 @@ from tcir.machine.order.collected import Collected
 from tcir.machine.order.involved import Involved
 from tcir.machine.order.lane_shadow import Granules
 from tcir.machine.order.lanes import Lanes
+from tcir.machine.order.loads_in_flight import LoadsInFlight
 from tcir.machine.order.mbarrier import Mbarrier
 from tcir.machine.order.operation import Blocking, Operation
 from tcir.machine.order.ordering import Class
@@ -51,6 +54,9 @@ class MachineProtocol(Protocol):
     running: AgentProtocol | None
     memory: GlobalMemory
     strong: dict[Place, Writes]
+    loads_in_flight: LoadsInFlight
+    shared_names: SharedNames
+    stores_in_flight: StoresInFlight
     cta_group: tuple[int, object] | None
     static_smem: int
     dynamic_smem: int
@@ -143,7 +149,9 @@ class CtaProtocol(Protocol):
 class FindsMbarriers(Protocol):
     """`tcir.machine.sync.mbarriers.Mbarriers` for the units below it."""
 
-    def at(self, address: int, site: object, *, proxy: str = ...) -> Mbarrier: ...
+    def at(
+        self, address: int, site: object, *, proxy: str = ..., operation: bool = ...
+    ) -> Mbarrier: ...
 
 
 class AgentProtocol(Protocol):
@@ -177,6 +185,7 @@ class AgentProtocol(Protocol):
     def who(self) -> str: ...
 
     def proceed(self, site: object) -> None: ...
+    def proceed_unless_polling(self, site: object) -> None: ...
     def poll(self, site: object, condition: str, barrier: Mbarrier | None = ...) -> None: ...
     def wait(
         self,
@@ -231,6 +240,6 @@ class AgentProtocol(Protocol):
         access: Access,
         *,
         lanes: NDArray[np.int64] | None = ...,
-        same: bool = ...,
+        same: bool | Callable[[], bool] = ...,
         visit: bool = ...,
     ) -> None: ...

@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tcir.machine.order.clocks import Clock
+
+
+class Arrival(NamedTuple):
+    """Of a warp, with what instruction and where."""
+
+    name: str
+    instruction: str
+    site: object
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.site}"
 
 
 @dataclass(eq=False)
@@ -13,6 +25,13 @@ class BarrierRound:
 
     threads: int | None
     """How many are expected; None: all that still run."""
+    number: int = 1
+    """1 for the first use of this barrier."""
+    before: tuple[str, ...] = ()
+    """The arrivals of the use before."""
+    arrivals: list[Arrival] = field(default_factory=list)
+    gone: Clock = field(default_factory=dict)
+    """What threads knew that had ended when it was complete."""
     arrived: int = 0
     done: bool = False
     clock: Clock = field(default_factory=dict)
@@ -27,6 +46,8 @@ class ClusterRound:
     arrived: set[object] = field(default_factory=set)
     """Agents."""
     clock: Clock = field(default_factory=dict)
+    gone: Clock = field(default_factory=dict)
+    """As in `BarrierRound`."""
     met: Clock = field(default_factory=dict)
     """What was done before the arrivals, relaxed ones included: who waits runs after it."""
     done: bool = False

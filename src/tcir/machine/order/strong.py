@@ -28,8 +28,8 @@ class Strong:
     """The qualifiers of a strong access.
 
     size: bytes of an element. atomic: a read-modify-write. observes: False for the read of a red,
-    which is part of no acquire pattern. polled: a load that is repeated until it reads what the
-    thread waits for.
+    which is part of no acquire pattern. counts: an atomic that adds, as one that draws a ticket.
+    polled: a load that is repeated until it reads what the thread waits for.
     """
 
     scope: str
@@ -39,6 +39,7 @@ class Strong:
     atomic: bool = False
     observes: bool = True
     polled: bool = False
+    counts: bool = False
 
 
 @dataclass(eq=False)

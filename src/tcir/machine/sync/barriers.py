@@ -1,40 +1,47 @@
-"""Named barriers: bar.sync, bar.arrive (PTX ISA 9.7.13.1)."""
+"""Named barriers: bar.sync, bar.red, bar.arrive (PTX ISA 9.7.13.1)."""
 
 from __future__ import annotations
 
 from tcir.machine.errors import MachineError
 from tcir.machine.memory.protocols import AgentProtocol
-from tcir.machine.order.clocks import join
+from tcir.machine.order.clocks import BY_EXIT, join, learn_by
 from tcir.machine.order.operation import Blocking
-from tcir.machine.order.rounds import BarrierRound
+from tcir.machine.order.rounds import Arrival, BarrierRound
 
 WARP = 32
 
 
 class Barriers:
-    """bar.sync and bar.arrive of a warp."""
+    """bar.sync, bar.red and bar.arrive of a warp."""
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent, self.cta = agent, agent.cta
 
-    def sync(self, number: int, threads: int | None, *, site: object) -> Blocking:
-        """bar.sync: blocks until ``threads`` threads (None: all that still run) have arrived."""
-        this = self._enter(number, threads, site)
+    def sync(
+        self, number: int, threads: int | None, *, reduces: bool = False, site: object
+    ) -> Blocking:
+        """bar.sync, or bar.red (`reduces`): blocks until ``threads`` threads (None: all that still
+        run) have arrived."""
+        this = self._enter(number, threads, "bar.red" if reduces else "bar.sync", site)
         yield from self.agent.wait(
             lambda: self._complete(number, this),
             lambda: (
-                f"barrier {number} ({this.arrived} of {self._expected(this)} threads) at {site}"
+                f"barrier {number} ({this.arrived} of {self._expected(this)} threads"
+                f"{_earlier(this)}) at {site}"
             ),
         )
         join(self.agent.clock, this.clock)
+        learn_by(BY_EXIT, self.agent.clock, this.gone)
         if self.agent.events is not None:
             self.agent.events.wait_for(this.events)
 
     def arrive(self, number: int, threads: int, *, site: object) -> None:
         """bar.arrive: counts the warp, which does not learn what the others did."""
-        self._complete(number, self._enter(number, threads, site))
+        self._complete(number, self._enter(number, threads, "bar.arrive", site))
 
-    def _enter(self, number: int, threads: int | None, site: object) -> BarrierRound:
+    def _enter(
+        self, number: int, threads: int | None, instruction: str, site: object
+    ) -> BarrierRound:
         agent = self.agent
         agent.proceed(site)
         agent.machine.counters.barriers += 1
@@ -48,7 +55,9 @@ class Barriers:
                 f"expected a multiple of {WARP} threads (PTX ISA 9.7.13.1), got {threads}",
                 site=site,
             )
-        this = self.cta.barriers.setdefault(number, BarrierRound(threads))
+        this = self.cta.barriers.get(number)
+        if this is None or this.done:
+            this = self.cta.barriers[number] = _next(this, threads)
         if this.threads != threads:
             raise MachineError(
                 "barrier-threads",
@@ -56,6 +65,8 @@ class Barriers:
                 f"got {threads}",
                 site=site,
             )
+        self._check_kind(number, this, instruction, site)
+        this.arrivals.append(Arrival(agent.name, instruction, site))
         join(this.clock, agent.release())
         this.arrived += _whole_warps(agent.threads)
         if agent.events is not None:
@@ -68,6 +79,16 @@ class Barriers:
             )
         return this
 
+    def _check_kind(self, number: int, this: BarrierRound, instruction: str, site: object) -> None:
+        """A finding where some threads reduce and others do not."""
+        first = this.arrivals[0] if this.arrivals else None
+        if first is not None and (first.instruction == "bar.red") != (instruction == "bar.red"):
+            self.cta.report(
+                "error", "barrier-mixed", f"{first.site} ({first.name})", site,
+                f"{first.instruction} of all threads in one use of barrier {number}: with bar.red "
+                "beside bar.sync or bar.arrive what happens is unpredictable (PTX ISA 9.7.13.1)",
+            )  # fmt: skip
+
     def _expected(self, this: BarrierRound) -> int:
         if this.threads is not None:
             return this.threads
@@ -76,8 +97,23 @@ class Barriers:
     def _complete(self, number: int, this: BarrierRound) -> bool:
         if not this.done and this.arrived >= self._expected(this):
             this.done = True
-            del self.cta.barriers[number]
+            for agent in self.cta.agents if this.threads is None else ():
+                if agent.ended:
+                    join(this.gone, agent.lanes.of_ended())
         return this.done
+
+
+def _next(before: BarrierRound | None, threads: int | None) -> BarrierRound:
+    if before is None:
+        return BarrierRound(threads)
+    return BarrierRound(threads, before.number + 1, tuple(map(str, before.arrivals)))
+
+
+def _earlier(this: BarrierRound) -> str:
+    """In which use of the barrier a warp waits, and whose arrivals completed the one before."""
+    if not this.before:
+        return ""
+    return f", use {this.number}; use {this.number - 1} was complete with {', '.join(this.before)}"
 
 
 def _whole_warps(threads: int) -> int:

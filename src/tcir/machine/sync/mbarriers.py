@@ -40,7 +40,7 @@ class Mbarriers:
             if known.address == address:
                 raise MachineError(
                     "mbarrier-reuse",
-                    f"expected mbarrier.inval before a new mbarrier.init at {address:#x}, got "
+                    f"expected mbarrier.inval before a new mbarrier.init at {known.where}, got "
                     f"{known}",
                     site=site,
                 )
@@ -48,6 +48,7 @@ class Mbarriers:
         events = self.agent.events
         make = Mbarrier if events is None else partial(events.mbarrier, self.cta.window)
         barrier = make(address, count, site, tma)
+        barrier.name = self.machine.shared_names.offset(address)
         self.cta.mbarriers[address] = barrier
         self.cta.all_mbarriers.append(barrier)
         smem.data[address : address + 8] = 0
@@ -81,22 +82,29 @@ class Mbarriers:
             smem.shadow, _words(address), self.agent.own_access("mbarrier.inval", site)
         )
 
-    def at(self, address: int, site: object, *, proxy: str = "generic") -> Mbarrier:
-        """The object at ``address``, for a use by this agent (or, through it, the async proxy)."""
+    def at(
+        self, address: int, site: object, *, proxy: str = "generic", operation: bool = False
+    ) -> Mbarrier:
+        """The object at ``address``, for a use by this agent (or, through it, the async proxy).
+
+        operation: an asynchronous one of the generic proxy signals it later (st.async), whose
+        completion ends the use.
+        """
         cta = self.agent.cta_of(address, site)
         address -= cta.window
         barrier = cta.mbarriers.get(address)
         if barrier is None:
-            known = ", ".join(f"{a:#x}" for a in sorted(cta.mbarriers)) or "none"
+            known = ", ".join(cta.mbarriers[a].where for a in sorted(cta.mbarriers)) or "none"
             raise MachineError(
                 "mbarrier-not-initialised",
-                f"expected the address of an initialised mbarrier ({known}), got {address:#x}",
+                f"expected the address of an initialised mbarrier ({known}), got "
+                f"{self.machine.shared_names.offset(address)}",
                 site=site,
             )
         shadow = cta.smem.shadow
         if shadow is None:
             return barrier
-        if proxy == "generic":  # loads, commits: their own
+        if proxy == "generic" and not operation:  # loads, commits: their own
             if cta is not self.cta:
                 cta.remote_accesses[self.agent.me] = self.agent.own_access(MBARRIER_OPERATION, site)
             barrier.users[self.agent.me] = (self.agent.lanes.number, site)
@@ -184,7 +192,7 @@ class Mbarriers:
                 self.agent.poll(site, f"parity {parity} of {barrier} at {site}", barrier)
                 return False
             released = wait.released
-            self._overtaken(address, site)
+            self._overtaken(barrier, site)
         self.agent.proceed(site)
         self._acquire(released, order)
         if self.agent.events is not None:
@@ -225,7 +233,7 @@ class Mbarriers:
             yield from self.sleep(address, wait, site=site)
             released = wait.released
             if not barrier.complete(parity):
-                self._overtaken(address, site)
+                self._overtaken(barrier, site)
         barrier.check_live(site)
         self._acquire(released or Released(), order)
 
@@ -237,12 +245,12 @@ class Mbarriers:
         if released.far:
             join(far, released.to(order))
 
-    def _overtaken(self, address: int, site: object) -> None:
+    def _overtaken(self, barrier: Mbarrier, site: object) -> None:
         self.cta.report(
             Unpromised(
                 "9.7.13.15.16", "CUTLASS's Blackwell tutorial 05", "that it ends after the next one"
             ),
-            "phase-overtaken", f"the wait at {site}", f"mbarrier at {address:#x}",
+            "phase-overtaken", f"the wait at {site}", f"mbarrier at {barrier.where}",
             "an arrival of the waiter that the next phase needs, too",
         )  # fmt: skip
 

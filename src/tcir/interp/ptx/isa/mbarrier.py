@@ -235,9 +235,10 @@ def _parity(w: Warp, address: int, state: int, site: Site) -> int:
     asked = state >> _PENDING_BITS
     slept = (address, asked & 1) in w.agent.mbarrier.remembered
     if asked not in (phase, phase - 1) and not slept:
+        place = w.launch.machine.shared_names.address(address)
         raise w.error(
             "mbarrier-stale-state",
-            f"expected the state of phase {phase} or {phase - 1} of the mbarrier at {address:#x}, "
+            f"expected the state of phase {phase} or {phase - 1} of the mbarrier at {place}, "
             f"got {state:#x} (phase {asked}): other states are undefined (PTX ISA 9.7.13.15.16)",
             site,
         )
