@@ -34,6 +34,7 @@ from tcir.interp.ptx.op import Blocking, Incomplete
 from tcir.interp.ptx.parser import parse
 from tcir.interp.ptx.program import Program, decode
 from tcir.interp.ptx.recording import record, recorded, until_exit
+from tcir.interp.ptx.register_counts import allocated
 from tcir.interp.ptx.syntax import Function, Module, Site
 from tcir.interp.ptx.warp import Warp
 from tcir.machine import (
@@ -51,6 +52,7 @@ from tcir.machine.recorder import Recorder
 from tcir.machine.refusal import Refusal
 from tcir.machine.sample import Sample
 from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS, DEFAULT_OPTIONS, RunOptions
+from tcir.target import simulated
 
 __all__ = ["LaunchError", "PtxSyntaxError", "RunReport", "Uninitialized", "entry_name", "run_ptx"]
 
@@ -357,6 +359,8 @@ def run_ptx(
             dynamic_smem=dynamic_smem,
             static_smem=layout.dynamic_base,
             ctas_per_sm=ctas_per_sm,
+            target=simulated(module.target),
+            registers=allocated(function),
             options=options,
             progress=progress,
         )

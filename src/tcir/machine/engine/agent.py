@@ -369,6 +369,13 @@ class Agent:
         """A copy of what is known, own accesses included; later accesses are not covered."""
         return self.lanes.publish()
 
+    def comes_after(self, component: Component, number: int) -> bool:
+        """Whether it runs after another agent was so far, be it in an order that is none of memory:
+        by relaxed arrivals, or by an arrival or a wait of too narrow a scope."""
+        clocks = (self.clock, self.met, *self.seen)
+        lines = component, (BEYOND, component)
+        return any(clock.get(line, 0) >= number for clock in clocks for line in lines)
+
     def own_access(
         self, kind: str, site: object, strong: Strong | None = None, *, by_lane: bool = False
     ) -> Access:

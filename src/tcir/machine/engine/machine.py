@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
@@ -14,8 +15,9 @@ from tcir.machine.engine.agent import Agent
 from tcir.machine.engine.cluster import Cluster
 from tcir.machine.engine.completion_order import CompletionOrder
 from tcir.machine.engine.cta import Cta
+from tcir.machine.engine.residency import most_resident
 from tcir.machine.engine.residents import Residents
-from tcir.machine.errors import MachineError, NotModelled
+from tcir.machine.errors import Deadlock, MachineError, NotModelled
 from tcir.machine.findings import Findings
 from tcir.machine.memory.effects import Effect
 from tcir.machine.memory.memories import GlobalMemory
@@ -24,11 +26,9 @@ from tcir.machine.memory.tensor_memory import Sm
 from tcir.machine.order.strong import Place, Writes
 from tcir.machine.recorder import Recorder
 from tcir.run_options import DEFAULT_OPTIONS, RunOptions
-from tcir.target import DEFAULT_TARGET
-
-RESIDENT = DEFAULT_TARGET.sms
-"""CTAs that may be under way at once: the SMs of a B200. A launch whose CTAs wait for each other
-may count on no more than one per SM."""
+from tcir.target import DEFAULT_TARGET, Target
+MANY = 4
+"""Groups of CTAs that may all poll up to the limit before a deadlock is told."""
 
 
 class Followers(Protocol):
@@ -53,6 +53,8 @@ class Machine:
         dynamic_smem: int = 0,
         static_smem: int = 0,
         ctas_per_sm: int = 1,
+        target: Target = DEFAULT_TARGET,
+        registers: int = 0,
         options: RunOptions = DEFAULT_OPTIONS,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
@@ -63,6 +65,8 @@ class Machine:
         self.dynamic_smem, self.static_smem = dynamic_smem, static_smem
         self.ctas_per_sm = ctas_per_sm
         """CTAs that share an SM, and run side by side."""
+        self.target, self.registers = target, registers
+        """What is simulated; registers of a thread, 0: ptxas chooses them."""
         self.programmatic = False
         """Whether the launch may start before the one in front of it has ended."""
         self.options = options
@@ -119,7 +123,7 @@ class Machine:
         """Runs the grid, each CTA with the agents ``start(cta)`` makes; some may be `followers`.
 
         One cluster after the other; one that only polls is parked until others have run, as
-        many CTAs as there are SMs. What ends the run takes the hazards found before with it.
+        many CTAs as the SMs hold. What ends the run takes the hazards found before with it.
         """
         try:
             self._run(start, followers)
@@ -166,8 +170,7 @@ class Machine:
                 group.forget()
             else:
                 parked.append(group)
-            if sum(g.size for g in parked) >= RESIDENT * self.ctas_per_sm:
-                parked = _resume(parked, self.spin_limit)
+            parked = self._make_room(parked, total)
             for count in itertools.chain((size * len(clusters),), itertools.repeat(1, others)):
                 started += count
                 if self.progress is not None:
@@ -176,6 +179,33 @@ class Machine:
             parked = _resume(parked, self.spin_limit)
             if self.progress is not None:
                 self.progress(total - sum(g.size for g in parked), total)
+
+    def _make_room(self, parked: list[Residents], total: int) -> list[Residents]:
+        """Those that still wait, once there is room for another one. Deadlock if there never is:
+        nobody but one that has not started could help."""
+        size = math.prod(self.cluster)
+        least = self.target.sms // size * size
+        while (waiting := sum(group.size for group in parked)) >= least:
+            ctas = (c for group in parked for cluster in group.clusters for c in cluster.ctas)
+            most, why = most_resident(
+                self.target,
+                self.block,
+                self.cluster,
+                self.static_smem + self.dynamic_smem,
+                self.registers,
+                ctas,
+            )
+            if waiting < max(most, self.ctas_per_sm * least):
+                break
+            try:
+                parked = _resume(parked, self.spin_limit)
+            except Deadlock as deadlock:
+                deadlock.message += (
+                    f"\n    {waiting} of {total} CTAs are resident and wait, and no other can start "
+                    f"before one of them ends: {self.target.name} has {self.target.sms} SMs, and {why}"
+                )
+                raise
+        return parked
 
     def _cluster(self, number: int, place: tuple[int, ...], sms: list[Sm]) -> Cluster:
         """The cluster at a place of the grid (z, y, x), a CTA on each SM."""
@@ -193,9 +223,10 @@ class Machine:
 def _resume(parked: list[Residents], spin_limit: int) -> list[Residents]:
     """Lets clusters that waited for others go on; those that still wait.
 
-    If none moves, each polls up to the limit: a wait may give up. Deadlock if none does.
+    If none moves, each polls up to the limit, many of them less often: a wait may give up. Deadlock
+    if none does.
     """
-    for limit in (0, spin_limit):
+    for limit in (0, min(spin_limit, MANY * spin_limit // len(parked))):
         before = sum(group.progress for group in parked)
         left = []
         for group in parked:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tcir.machine.order.clocks import Clock
+from tcir.machine.order.clocks import Clock, Component
 
 
 @dataclass(eq=False)
@@ -18,6 +18,10 @@ class BarrierRound:
     clock: Clock = field(default_factory=dict)
     events: list[int] = field(default_factory=list)
     """The arrivals, where events are recorded."""
+    arrivals: list[tuple[Component, int, object]] = field(default_factory=list)
+    """Who arrived, the number of its accesses so far, and where."""
+    before: BarrierRound | None = None
+    """The use before this one."""
 
 
 @dataclass(eq=False)

@@ -16,6 +16,8 @@ class Barriers:
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent, self.cta = agent, agent.cta
+        self._waited: dict[int, BarrierRound] = {}
+        """The last use of each barrier that it waited for the end of."""
 
     def sync(self, number: int, threads: int | None, *, site: object) -> Blocking:
         """bar.sync: blocks until ``threads`` threads (None: all that still run) have arrived."""
@@ -27,6 +29,7 @@ class Barriers:
             ),
         )
         join(self.agent.clock, this.clock)
+        self._waited[number] = this
         if self.agent.events is not None:
             self.agent.events.wait_for(this.events)
 
@@ -48,7 +51,10 @@ class Barriers:
                 f"expected a multiple of {WARP} threads (PTX ISA 9.7.13.1), got {threads}",
                 site=site,
             )
-        this = self.cta.barriers.setdefault(number, BarrierRound(threads))
+        this = self.cta.barriers.get(number)
+        if this is None:
+            this = BarrierRound(threads, before=self.cta.last_rounds.get(number))
+            self.cta.barriers[number] = this
         if this.threads != threads:
             raise MachineError(
                 "barrier-threads",
@@ -56,6 +62,9 @@ class Barriers:
                 f"got {threads}",
                 site=site,
             )
+        if agent.machine.checking:
+            self._follow(number, this, site)
+            this.arrivals.append((agent.me, agent.lanes.number, site))
         join(this.clock, agent.release())
         this.arrived += _whole_warps(agent.threads)
         if agent.events is not None:
@@ -68,6 +77,22 @@ class Barriers:
             )
         return this
 
+    def _follow(self, number: int, this: BarrierRound, site: object) -> None:
+        """Whether the agent comes after all who arrived at the use before: else it might have been
+        counted there, in the place of one of them."""
+        before = this.before
+        if before is None or self._waited.get(number) is before:
+            return
+        for other, at, first in before.arrivals:
+            if not self.agent.comes_after(other, at):
+                self.cta.report(
+                    "error", "barrier-shared", f"{first} (arrives at barrier {number})",
+                    f"{site} (arrives for its next use)",
+                    "an order between the two: whoever comes first is counted, so each may be taken "
+                    "for the other; use a barrier of another number, or wait for the first use",
+                )  # fmt: skip
+                return
+
     def _expected(self, this: BarrierRound) -> int:
         if this.threads is not None:
             return this.threads
@@ -75,8 +100,8 @@ class Barriers:
 
     def _complete(self, number: int, this: BarrierRound) -> bool:
         if not this.done and this.arrived >= self._expected(this):
-            this.done = True
-            del self.cta.barriers[number]
+            this.done, this.before = True, None
+            self.cta.last_rounds[number] = self.cta.barriers.pop(number)
         return this.done
 
 
