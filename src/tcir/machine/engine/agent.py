@@ -7,7 +7,7 @@ units it holds; ``site`` is what a report shows of an operation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Hashable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, cast
@@ -98,6 +98,9 @@ SCOPE_OF_CLUSTER = (
     ".cta, which leaves out the threads of another CTA"
 )
 
+PAIRS = Unpromised("9.7.16.5", "CUTLASS's Blackwell tutorials 04 and 05", "that the peer is there")
+"""tcgen05 of a pair before anything has told that the peer runs."""
+
 
 class Touch(NamedTuple):
     """An access to granules of a memory that is being checked.
@@ -130,6 +133,8 @@ class Agent:
         self.met: Clock = {}
         """What cluster barriers put before it in time, relaxed arrivals included, which order no
         memory (PTX ISA 9.7.13.3)."""
+        self._met_ctas = {cta.index}
+        """Those it has reached, or tried to."""
         self.inits: list[int] = []
         """Numbers of its mbarrier.init."""
         self.tensor_threads = [TensorThread(self.me, 0, self.machine.assumptions)]
@@ -306,7 +311,7 @@ class Agent:
                 "for it",
                 site=site,
             )
-        return self.cta.cluster.at(rank, site)
+        return self._started(self.cta.cluster.at(rank, site), site)
 
     def multicast(self, address: int, cta_mask: int | None, site: object) -> list[int]:
         """The address, or the ones at its offset in each CTA of a mask."""
@@ -316,7 +321,8 @@ class Agent:
             raise MachineError("cta-mask", "expected a CTA in the mask, got none", site=site)
         offset = address & (1 << RANK_SHIFT) - 1
         ranks = [r for r in range(cta_mask.bit_length()) if cta_mask >> r & 1]
-        return [self.cta.cluster.at(r, site).window | offset for r in ranks]
+        peers = (self._started(self.cta.cluster.at(rank, site), site) for rank in ranks)
+        return [peer.window | offset for peer in peers]
 
     def group(self, cta_group: int, site: object) -> tuple[CtaProtocol, ...]:
         """The CTAs on which a tcgen05 instruction of this group acts, even rank first."""
@@ -332,7 +338,26 @@ class Agent:
             )
         if cta_group == 1:
             return (self.cta,)
-        return self.cta.cluster.pair(self.cta.rank_in_cluster, site)
+        pair = self.cta.cluster.pair(self.cta.rank_in_cluster, site)
+        for cta in pair:
+            self._started(cta, site, PAIRS)
+        return pair
+
+    def _started(
+        self, peer: CtaProtocol, site: object, severity: str | Unpromised = "error"
+    ) -> CtaProtocol:
+        """A CTA of the cluster that this one is about to reach: it has to be there already, which
+        only something that it did, and this agent waited for, can tell."""
+        if peer.index not in self._met_ctas:
+            self._met_ctas.add(peer.index)
+            clocks = (self.clock, self.met, *self.seen)
+            if not any(_is_of(line, peer.index) for clock in clocks for line in clock):
+                self.cta.report(
+                    severity, "peer-not-started", site, f"the start of CTA {peer.index}",
+                    "a cluster barrier, or a wait for a signal of that CTA, before the first access "
+                    "to it: the CTAs of a cluster run at the same time, but do not start at once",
+                )  # fmt: skip
+        return peer
 
     def issue_from(self, lane: int) -> None:
         """The tensor-core operations that follow are issued by this lane.
@@ -804,6 +829,11 @@ class Agent:
                 "tcgen05.fence::before_thread_sync between the access and the arrival",
                 self._involved(touch, other, wrote=wrote),
             )  # fmt: skip
+
+
+def _is_of(line: Hashable, cta: Hashable) -> bool:
+    """Whether a component, or a mark of one, is of a CTA."""
+    return isinstance(line, tuple) and any(part == cta or _is_of(part, cta) for part in line)
 
 
 def _near(shadow: Shadow, first: Access) -> bool:
