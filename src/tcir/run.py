@@ -9,12 +9,13 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
+from tcir.again import changed_variables, launch_again, variables_of
 from tcir.errors import LaunchError, VerdictError
 from tcir.interp.ptx.arguments import Buffers, Uninitialized, bind_variables, parameters
 from tcir.interp.ptx.calls import inline_calls
@@ -90,6 +91,10 @@ class RunReport:
     """CTAs of a sample; 0: all were executed."""
     whole: str = ""
     """Why all were, although a sample was to be."""
+    left: list[str] = field(default_factory=list)
+    """Module variables that hold other bytes than before."""
+    meets: bool = False
+    """Whether CTAs may act on each other: under a seed some run side by side."""
     events: EventStream | None = None
     """What the recorded CTAs did; None: nothing was recorded."""
     options: RunOptions = DEFAULT_OPTIONS
@@ -311,6 +316,7 @@ def run_ptx(
     events: Recording | None = None,
     addressed: Sequence[np.ndarray] = (),
     variables: dict[str, np.ndarray] | None = None,
+    again: bool = False,
 ) -> RunReport:
     """Runs a kernel of a PTX module, a text or the path of a file, on the simulated machine.
 
@@ -333,7 +339,7 @@ def run_ptx(
     the same, and says in `together` why one process ran all of it. sample: which CTAs are executed;
     None: all. events: records what some CTAs do, for `tcir.time`. addressed: arrays that the kernel
     reaches by addresses in its data: each is where the CPU has it. variables: the module's, by
-    name, for launches that share them; None: made anew.
+    name, for launches that share them; None: made anew. again: twice, with the same outputs.
 
     Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit). What the
     program does wrong is in the report.
@@ -348,6 +354,7 @@ def run_ptx(
     )  # fmt: skip
     layout, threads = lay_out(module, function), _threads(function, block)
     ctas = cluster if cluster is not None else function.reqcluster or (1, 1, 1)
+    variables = {} if _flag("again", again) and variables is None else variables
     sizes = launch_sizes(function, layout, grid, threads, ctas, dynamic_smem)
     check_residency(ctas_per_sm, sizes)
 
@@ -359,12 +366,11 @@ def run_ptx(
             dynamic_smem=dynamic_smem,
             static_smem=layout.dynamic_base,
             ctas_per_sm=ctas_per_sm,
-            target=simulated(module.target),
-            registers=allocated(function),
             options=options,
             progress=progress,
         )
         machine.programmatic = _flag("programmatic", programmatic)
+        machine.on(simulated(module.target), allocated(function))
         if events is not None:
             machine.recorder = Recorder(events, sizes.grid, sizes.cluster)
         report = RunReport(options=options)
@@ -372,6 +378,8 @@ def run_ptx(
         params = parameters(function, layout, args, buffers)
         program = decode(module, function, layout, bind_variables(module, machine, variables))
         report.incomplete = program.incomplete
+        before = variables_of(machine)
+        machine.interleave(program.meets)
         if not program.incomplete:
             launch = LaunchState(machine, sizes, params)
             part = _part(program, launch, report)
@@ -384,21 +392,25 @@ def run_ptx(
             else:
                 _execute(program, launch, report, observer, part=part)
         report.errors += map(_read_only_written, buffers.written())
+        report.left = changed_variables(machine, before)
         if machine.recorder is not None:
             report.events = machine.recorder.stream(function.name, sizes.block, sizes.total_smem)
         return report
 
-    way = options
-    while True:
-        try:
-            report = attempt(way)
-            break
-        except Abandoned as reason:
-            way = replace(way, lockstep=not reason.alone, repeats=None)
+    report = launch_again(function.name, partial(_until_done, attempt, options), args, again)
     report.options, report.seconds = options, time.perf_counter() - started
     if events is not None and report.events is not None:
         events.streams.append(report.events)
     return report
+
+
+def _until_done(attempt: Callable[[RunOptions], RunReport], way: RunOptions) -> RunReport:
+    """The report of the attempt that is not abandoned."""
+    while True:
+        try:
+            return attempt(way)
+        except Abandoned as reason:
+            way = replace(way, lockstep=not reason.alone, repeats=None)
 
 
 def _threads(function: Function, block: Sequence[int] | int | None) -> Sequence[int] | int:
@@ -577,3 +589,4 @@ def _fill_in(report: RunReport, launch: LaunchState) -> None:
     report.findings = machine.findings.counted()
     report.counters = machine.counters.as_dict()
     report.instructions = launch.instructions
+    report.meets = machine.meets

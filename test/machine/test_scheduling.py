@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tcir.machine.order.shadow as order_shadow
-from tcir.machine import Agent, Deadlock, Machine, NotModelled, TensorOperand
+from tcir.machine import Agent, Assumptions, Deadlock, Machine, NotModelled, TensorOperand
 from tcir.machine.order.clocks import Access
 from tcir.machine.order.shadow import COMPACT, MANY, LastShadow, Shadow
 from tcir.run_options import RunOptions
@@ -35,9 +35,11 @@ def flags(
     count: int, body: Any, seed: int | None = None, spin_limit: int = 2000, **launch: Any
 ) -> Any:
     """Runs ``count`` CTAs on an array of flags."""
-    options = RunOptions(seed, "off")
+    options = RunOptions(seed, "off", assumptions=launch.pop("assumptions", None))
     sizes: Any = {"grid": (count, 1, 1), "block": (32, 1, 1)} | launch
+    target, registers = sizes.pop("target", DEFAULT_TARGET), sizes.pop("registers", 0)
     machine = Machine(options=options, **sizes)
+    machine.on(target, registers)
     machine.spin_limit = spin_limit
     array = np.zeros(count, np.uint32)
     base = machine.memory.bind(array)
@@ -153,14 +155,19 @@ def test_columns_of_tensor_memory_keep_others_out() -> None:
 
 
 def test_ctas_may_wait_for_those_in_front() -> None:
-    """However many: CTAs start in the order of their indices."""
+    """However many: CTAs start in the order of their indices, if not assumed otherwise."""
 
     def body(agent: Agent, base: int, me: int) -> Any:
         while me and not peek(agent, base + 4 * (me - 1)):
             yield from agent.pause()
         poke(agent, base + 4 * me, 1)
 
-    assert flags(3 * SMS, body, dynamic_smem=2 * HALF).all()
+    assert flags(2 * SMS, body, dynamic_smem=2 * HALF).all()
+    any_order = Assumptions(cta_order="any")
+    for count, seed in ((SMS, None), (8, 1), (8, 2)):
+        assert flags(count, body, seed, dynamic_smem=2 * HALF, assumptions=any_order).all()
+    with pytest.raises(Deadlock, match=f"{SMS} of {2 * SMS} CTAs are resident and wait"):
+        flags(2 * SMS, body, spin_limit=50, dynamic_smem=2 * HALF, assumptions=any_order)
 
 
 def test_polling_for_what_never_comes_is_a_deadlock() -> None:

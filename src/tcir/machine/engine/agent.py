@@ -27,6 +27,7 @@ from tcir.machine.memory.memories import RANK_SHIFT, address_words
 from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
 from tcir.machine.memory.st_async import StAsync
 from tcir.machine.memory.strong import StrongAccesses
+from tcir.machine.memory.updates import Updates
 from tcir.machine.order.clocks import (
     BEFORE,
     BEYOND,
@@ -98,9 +99,6 @@ SCOPE_OF_CLUSTER = (
     ".cta, which leaves out the threads of another CTA"
 )
 
-PAIRS = Unpromised("9.7.16.5", "CUTLASS's Blackwell tutorials 04 and 05", "that the peer is there")
-"""tcgen05 of a pair before anything has told that the peer runs."""
-
 
 class Touch(NamedTuple):
     """An access to granules of a memory that is being checked.
@@ -119,6 +117,7 @@ class Touch(NamedTuple):
 
 class Agent:
     """The units: `memory` (ld, st), `strong` (what those with a scope release and acquire),
+    `updates` (a load and a store that ought to be one atomic),
     `cp_async`, `st_async`, `barrier`, `cluster_barrier`, `registers` (setmaxnreg), `mbarrier`,
     `bulk` (cp.async.bulk and its groups), `tma` (cp.async.bulk.tensor), `tensormap`, `tmem`
     (tcgen05.alloc, ld, st, wait), `tensor_core` (tcgen05.mma, cp, shift, commit), `wgmma`,
@@ -165,6 +164,7 @@ class Agent:
     def _hold_units(self) -> None:
         self.memory = Memory(self)
         self.strong = StrongAccesses(self)
+        self.updates = Updates(self)
         self.cp_async = CpAsync(self, self.memory)
         self.st_async = StAsync(self, self.memory)
         self.barrier = Barriers(self)
@@ -183,7 +183,7 @@ class Agent:
     def forget(self) -> None:
         """Lets go of its units, which refer to it: for an agent that has ended."""
         self.tensor_threads.clear()
-        del self.memory, self.strong, self.cp_async, self.st_async, self.barrier
+        del self.memory, self.strong, self.updates, self.cp_async, self.st_async, self.barrier
         del (
             self.cluster_barrier,
             self.registers,
@@ -340,11 +340,11 @@ class Agent:
             return (self.cta,)
         pair = self.cta.cluster.pair(self.cta.rank_in_cluster, site)
         for cta in pair:
-            self._started(cta, site, PAIRS)
+            self._started(cta, site, tensor_core=True)
         return pair
 
     def _started(
-        self, peer: CtaProtocol, site: object, severity: str | Unpromised = "error"
+        self, peer: CtaProtocol, site: object, *, tensor_core: bool = False
     ) -> CtaProtocol:
         """A CTA of the cluster that this one is about to reach: it has to be there already, which
         only something that it did, and this agent waited for, can tell."""
@@ -353,9 +353,13 @@ class Agent:
             clocks = (self.clock, self.met, *self.seen)
             if not any(_is_of(line, peer.index) for clock in clocks for line in clock):
                 self.cta.report(
-                    severity, "peer-not-started", site, f"the start of CTA {peer.index}",
-                    "a cluster barrier, or a wait for a signal of that CTA, before the first access "
-                    "to it: the CTAs of a cluster run at the same time, but do not start at once",
+                    Unpromised(
+                        "9.7.16.5", "CUTLASS's Blackwell tutorials 04 and 05",
+                        "that the peer is there",
+                    ) if tensor_core else "error",
+                    "peer-not-started", site, "the start of the CTA that it reaches",
+                    "a cluster barrier, or a wait for a signal of that CTA, before the first "
+                    "access to it: CTAs of a cluster run together, but do not start at once",
                 )  # fmt: skip
         return peer
 

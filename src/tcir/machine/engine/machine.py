@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from tcir.errors import LaunchError
@@ -23,10 +23,13 @@ from tcir.machine.memory.effects import Effect
 from tcir.machine.memory.memories import GlobalMemory
 from tcir.machine.memory.protocols import AgentProtocol, Triple
 from tcir.machine.memory.tensor_memory import Sm
-from tcir.machine.order.strong import Place, Writes
+from tcir.machine.order.strong import Done, Place, Writes
 from tcir.machine.recorder import Recorder
 from tcir.run_options import DEFAULT_OPTIONS, RunOptions
 from tcir.target import DEFAULT_TARGET, Target
+
+ABREAST = 4
+"""Clusters that run side by side where they may act on each other, if there are twice as many."""
 MANY = 4
 """Groups of CTAs that may all poll up to the limit before a deadlock is told."""
 
@@ -53,8 +56,6 @@ class Machine:
         dynamic_smem: int = 0,
         static_smem: int = 0,
         ctas_per_sm: int = 1,
-        target: Target = DEFAULT_TARGET,
-        registers: int = 0,
         options: RunOptions = DEFAULT_OPTIONS,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
@@ -65,8 +66,13 @@ class Machine:
         self.dynamic_smem, self.static_smem = dynamic_smem, static_smem
         self.ctas_per_sm = ctas_per_sm
         """CTAs that share an SM, and run side by side."""
-        self.target, self.registers = target, registers
-        """What is simulated; registers of a thread, 0: ptxas chooses them."""
+        self.meets = False
+        """Whether CTAs may act on each other."""
+        self.abreast = 1
+        """Clusters that run side by side, each on SMs of its own."""
+        self.target = DEFAULT_TARGET
+        self.registers = 0
+        """Of a thread; 0: ptxas chooses them."""
         self.programmatic = False
         """Whether the launch may start before the one in front of it has ended."""
         self.options = options
@@ -76,6 +82,8 @@ class Machine:
         self.memory = GlobalMemory()
         self.strong: dict[Place, Writes] = {}
         """What strong reads of each place observe."""
+        self.updates: dict[Place, list[Done]] = {}
+        """Changes of each place by a load and a store."""
         self.counters = Counters()
         self.effects: Callable[[Effect | None], None] | None = None
         """Takes what operations of the tensor core do to the memories; None: one that is no
@@ -91,6 +99,9 @@ class Machine:
         self._waiting: Iterator[tuple[int, tuple[int, ...]]] = iter(())
         """Clusters not launched yet."""
         self._rng = random.Random(f"{options.order_seed}/launch control")
+        self._turns = None
+        if options.order_seed is not None:
+            self._turns = random.Random(f"{options.order_seed}/turns")
 
     def take_over(self) -> Triple | None:
         """The first CTA of a cluster that is not launched and now never will be; None: declined.
@@ -104,6 +115,23 @@ class Machine:
             return None
         x, y, z = (p * c for p, c in zip(reversed(place), self.cluster, strict=True))
         return x, y, z
+
+    def on(self, target: Target, registers: int) -> None:
+        """Before it runs: what is simulated, and the registers of a thread, as far as known."""
+        self.target, self.registers = target, registers
+
+    def interleave(self, meets: bool) -> None:
+        """Before it runs. meets: whether CTAs may act on each other; under a seed some then run
+        side by side, so that none of them is always the first."""
+        self.meets = meets
+        if meets and self.options.order_seed is not None:
+            clusters = math.prod(self.grid) // math.prod(self.cluster)
+            self.abreast = min(ABREAST, max(2, clusters // 2))
+
+    @property
+    def side_by_side(self) -> int:
+        """Clusters that run at a time."""
+        return self.ctas_per_sm * self.abreast
 
     @property
     def who(self) -> str:
@@ -152,18 +180,21 @@ class Machine:
         total = extents[0] * extents[1] * extents[2] * size
         started = 0
         parked: list[Residents] = []
-        self._waiting = enumerate(itertools.product(*map(range, reversed(extents))))
+        self._waiting = enumerate(self._order(itertools.product(*map(range, reversed(extents)))))
         for first in self._waiting:
             if followers is not None and followers.executed(first[1][::-1]):
                 continue
-            sms = [Sm(self.assumptions.alloc_permit == "owned") for _ in range(size)]
-            places = [first, *itertools.islice(self._waiting, self.ctas_per_sm - 1)]
-            clusters = [self._cluster(number, place, sms) for number, place in places]
+            places = [first, *itertools.islice(self._waiting, self.side_by_side - 1)]
+            clusters = []
+            for n, (number, place) in enumerate(places):
+                if n % self.ctas_per_sm == 0:
+                    sms = [Sm(self.assumptions.alloc_permit == "owned") for _ in range(size)]
+                clusters.append(self._cluster(number, place, sms))
             for cluster in clusters:
                 for cta in cluster.ctas:
                     start(cta)
                 cluster.agents.extend(a for cta in cluster.ctas for a in cta.agents)
-            group, others = Residents(clusters), 0
+            group, others = Residents(clusters, self._turns), 0
             if group.run():
                 if followers is not None:
                     others = followers.ended(clusters[0].ctas[0])
@@ -179,6 +210,15 @@ class Machine:
             parked = _resume(parked, self.spin_limit)
             if self.progress is not None:
                 self.progress(total - sum(g.size for g in parked), total)
+
+    def _order(self, places: Iterable[tuple[int, ...]]) -> Iterable[tuple[int, ...]]:
+        """In which clusters start (`Assumptions.cta_order`)."""
+        if self.assumptions.cta_order == "index":
+            return places
+        listed = list(places)[::-1]
+        if self.options.order_seed is not None:
+            random.Random(f"{self.options.order_seed}/clusters").shuffle(listed)
+        return listed
 
     def _make_room(self, parked: list[Residents], total: int) -> list[Residents]:
         """Those that still wait, once there is room for another one. Deadlock if there never is:
@@ -201,8 +241,9 @@ class Machine:
                 parked = _resume(parked, self.spin_limit)
             except Deadlock as deadlock:
                 deadlock.message += (
-                    f"\n    {waiting} of {total} CTAs are resident and wait, and no other can start "
-                    f"before one of them ends: {self.target.name} has {self.target.sms} SMs, and {why}"
+                    f"\n    {waiting} of {total} CTAs are resident and wait, and no other can "
+                    f"start before one of them ends: {self.target.name} has {self.target.sms} SMs, "
+                    f"and {why}"
                 )
                 raise
         return parked

@@ -32,7 +32,10 @@ def most_resident(
     limits = [
         (CTAS, f"{CTAS} CTAs"),
         (THREADS // threads, f"{THREADS} threads, a CTA {threads}"),
-        (target.smem_per_sm // shared, f"{target.smem_per_sm} bytes of shared memory, a CTA {shared}"),
+        (
+            target.smem_per_sm // shared,
+            f"{target.smem_per_sm} bytes of shared memory, a CTA {shared}",
+        ),
     ]
     if registers:
         each = registers * threads

@@ -29,7 +29,7 @@ from tcir.machine.order.ordering import Class
 from tcir.machine.order.register_pool import RegisterPool
 from tcir.machine.order.rounds import BarrierRound, ClusterRound
 from tcir.machine.order.shadow import Shadow
-from tcir.machine.order.strong import Place, Strong, Writes
+from tcir.machine.order.strong import Done, Place, Strong, Writes
 from tcir.machine.order.tensor_thread import TensorThread
 from tcir.machine.recorder import Recorder, WarpEvents
 from tcir.run_options import RunOptions
@@ -51,6 +51,7 @@ class MachineProtocol(Protocol):
     running: AgentProtocol | None
     memory: GlobalMemory
     strong: dict[Place, Writes]
+    updates: dict[Place, list[Done]]
     cta_group: tuple[int, object] | None
     static_smem: int
     dynamic_smem: int
@@ -66,6 +67,8 @@ class OrderProtocol(Protocol):
 
     @property
     def polls_before_waiting(self) -> int: ...
+    @property
+    def refuses(self) -> bool: ...
 
 
 class OperandReads(Protocol):

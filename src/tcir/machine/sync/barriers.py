@@ -88,8 +88,8 @@ class Barriers:
                 self.cta.report(
                     "error", "barrier-shared", f"{first} (arrives at barrier {number})",
                     f"{site} (arrives for its next use)",
-                    "an order between the two: whoever comes first is counted, so each may be taken "
-                    "for the other; use a barrier of another number, or wait for the first use",
+                    "an order between the two: whoever comes first is counted, so each may be "
+                    "taken for the other; use another number, or wait for the end of the first use",
                 )  # fmt: skip
                 return
 
