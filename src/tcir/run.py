@@ -9,12 +9,13 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
+from tcir.again import changed_variables, launch_again, variables_of
 from tcir.errors import LaunchError, VerdictError
 from tcir.interp.ptx.arguments import Buffers, Uninitialized, bind_variables, parameters
 from tcir.interp.ptx.calls import inline_calls
@@ -34,6 +35,7 @@ from tcir.interp.ptx.op import Blocking, Incomplete
 from tcir.interp.ptx.parser import parse
 from tcir.interp.ptx.program import Program, decode
 from tcir.interp.ptx.recording import record, recorded, until_exit
+from tcir.interp.ptx.register_counts import allocated
 from tcir.interp.ptx.syntax import Function, Module, Site
 from tcir.interp.ptx.warp import Warp
 from tcir.machine import (
@@ -52,6 +54,7 @@ from tcir.machine.recorder import Recorder
 from tcir.machine.refusal import Refusal
 from tcir.machine.sample import Sample
 from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS, DEFAULT_OPTIONS, RunOptions
+from tcir.target import simulated
 
 __all__ = ["LaunchError", "PtxSyntaxError", "RunReport", "Uninitialized", "entry_name", "run_ptx"]
 
@@ -89,6 +92,10 @@ class RunReport:
     """CTAs of a sample; 0: all were executed."""
     whole: str = ""
     """Why all were, although a sample was to be."""
+    left: list[str] = field(default_factory=list)
+    """Module variables that hold other bytes than before."""
+    meets: bool = False
+    """Whether CTAs may act on each other: under a seed some run side by side."""
     events: EventStream | None = None
     """What the recorded CTAs did; None: nothing was recorded."""
     options: RunOptions = DEFAULT_OPTIONS
@@ -312,6 +319,7 @@ def run_ptx(
     written: Sequence[tuple[np.ndarray, np.ndarray]] = (),
     variables: dict[str, np.ndarray] | None = None,
     cooperative: bool = True,
+    again: bool = False,
 ) -> RunReport:
     """Runs a kernel of a PTX module, a text or the path of a file, on the simulated machine.
 
@@ -336,7 +344,8 @@ def run_ptx(
     reaches by addresses in its data: each is where the CPU has it. written: arrays of which only
     some bytes hold values, each with a mask of its bytes; the launch enters what it writes.
     variables: the module's, by name, for launches that share them; None: made anew. cooperative:
-    whether there is the barrier of a grid; without it, `grid.sync()` traps. What the
+    whether there is the barrier of a grid; without it, `grid.sync()` traps. again: twice, with
+    the same outputs. What the
     program does wrong is in the report.
 
     Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit).
@@ -351,6 +360,7 @@ def run_ptx(
     )  # fmt: skip
     layout, threads = lay_out(module, function), _threads(function, block)
     ctas = cluster if cluster is not None else function.reqcluster or (1, 1, 1)
+    variables = {} if _flag("again", again) and variables is None else variables
     sizes = launch_sizes(function, layout, grid, threads, ctas, dynamic_smem)
     check_residency(ctas_per_sm, sizes)
 
@@ -362,6 +372,7 @@ def run_ptx(
         )  # fmt: skip
         machine.shared_names = SharedNames(layout.shared_names)
         machine.programmatic = _flag("programmatic", programmatic)
+        machine.on(simulated(module.target), allocated(function))
         if events is not None:
             machine.recorder = Recorder(events, sizes.grid, sizes.cluster)
         report = RunReport(options=options)
@@ -369,6 +380,8 @@ def run_ptx(
         params = parameters(function, layout, args, buffers)
         program = decode(module, function, layout, bind_variables(module, machine, variables))
         report.incomplete = program.incomplete
+        before = variables_of(machine)
+        machine.interleave(program.meets)
         if not program.incomplete:
             launch = LaunchState(machine, sizes, params, _flag("cooperative", cooperative))
             part = _part(program, launch, report)
@@ -382,21 +395,25 @@ def run_ptx(
                 _execute(program, launch, report, observer, part=part)
         buffers.keep_written()
         report.errors += map(_read_only_written, buffers.written())
+        report.left = changed_variables(machine, before)
         if machine.recorder is not None:
             report.events = machine.recorder.stream(function.name, sizes.block, sizes.total_smem)
         return report
 
-    way = options
-    while True:
-        try:
-            report = attempt(way)
-            break
-        except Abandoned as reason:
-            way = replace(way, lockstep=not reason.alone, repeats=None)
+    report = launch_again(function.name, partial(_until_done, attempt, options), args, again)
     report.options, report.seconds = options, time.perf_counter() - started
     if events is not None and report.events is not None:
         events.streams.append(report.events)
     return report
+
+
+def _until_done(attempt: Callable[[RunOptions], RunReport], way: RunOptions) -> RunReport:
+    """The report of the attempt that is not abandoned."""
+    while True:
+        try:
+            return attempt(way)
+        except Abandoned as reason:
+            way = replace(way, lockstep=not reason.alone, repeats=None)
 
 
 def _threads(function: Function, block: Sequence[int] | int | None) -> Sequence[int] | int:
@@ -575,3 +592,4 @@ def _fill_in(report: RunReport, launch: LaunchState) -> None:
     report.findings = machine.findings.counted()
     report.counters = machine.counters.as_dict()
     report.instructions = launch.instructions
+    report.meets = machine.meets

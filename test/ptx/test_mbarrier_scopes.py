@@ -149,6 +149,7 @@ TENSOR_MEMORY = """
   .reg .pred %p<3>; .reg .b32 %r<9>; .reg .b32 %k;
   .shared .align 4 .b32 base; .shared .align 8 .b64 done;
   mov.u32 %k, %cluster_ctarank; mov.u32 %r2, done;
+  barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;
   tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [base], 32;
   tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;
   elect.sync _|%p0, -1; @%p0 mbarrier.init.shared::cta.b64 [%r2], 32;

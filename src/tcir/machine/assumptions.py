@@ -303,6 +303,14 @@ class Assumptions:
         "PTX ISA 5.5.7 does not exclude it; a public simulator reports a trap on a B200",
         "cp.async.bulk.tensor to shared memory",
     )
+    cta_order: str = _question(
+        "Do the CTAs of a grid start in the order of their indices, x fastest?",
+        ("index", "any"),
+        "no document promises an order, and CUDA's samples draw tickets instead; Triton's and "
+        "CUTLASS's stream-K kernels wait for CTAs of smaller index, which silicon starts first",
+        "CTAs that wait for others, where not all are resident; any: from the last one, or as a "
+        "seed draws it",
+    )
 
     def __post_init__(self) -> None:
         for entry in REGISTRY:

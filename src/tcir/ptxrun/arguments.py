@@ -93,6 +93,11 @@ def _launch(parser: argparse.ArgumentParser) -> None:
     add("--arg", action="append", default=[], metavar="VALUE", help="see below; may be repeated")
     add("--ctas-per-sm", type=_count, default=1, metavar="N",
         help="CTAs that share tensor memory, and run side by side (1)")  # fmt: skip
+    add(
+        "--again",
+        action="store_true",
+        help="launch a second time on the same memory: outputs have to be the same",
+    )
     add("--programmatic", action="store_true",
         help="the launch may start before the one in front of it has ended: what is not "
         "behind griddepcontrol.wait is a race with it")  # fmt: skip

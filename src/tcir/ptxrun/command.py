@@ -246,6 +246,7 @@ def _launch(
     launch: dict[str, Any] = {
         "entry": call.entry,
         "ctas_per_sm": options.ctas_per_sm,
+        "again": options.again,
         "args": call.args,
         "hazards": options.hazards,
         "order_seed": options.seed,

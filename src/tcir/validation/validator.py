@@ -184,7 +184,9 @@ class Validator:
             events = Recording()  # of one process, which runs the order of issue
         self.streams = events.streams if events is not None else ()
 
-        def execute(draw: Draw, order: int | None, line: Line) -> Outcome | None:
+        def execute(
+            draw: Draw, order: int | None, line: Line, variables: dict[str, Array] | None = None
+        ) -> Outcome | None:
             nonlocal events
             assert self.signature is not None
             options = dataclasses.replace(self._options(order, "thread"), events=events)
@@ -197,13 +199,28 @@ class Validator:
                     draw.images,
                     self.signature.outputs if self.signature else (),
                     options,
+                    variables,
                 ),
             )
 
         levels = ("thread",) * len(launches.launches)
         with _laid_to_the_pass(line):
-            self._compare_orders(line, self.settings.orders, execute, levels)
+            outcome = self._compare_orders(line, self.settings.orders, execute, levels)
+            if outcome is not None and outcome.left:
+                self._launch_again(line, execute)
         return line
+
+    def _launch_again(self, line: Line, execute: Callable[..., Outcome | None]) -> None:
+        """Executes launches twice that leave other bytes in the module's variables, where alone
+        something of the first may reach the second: the rest is inputs, or written before it is
+        read."""
+        variables: dict[str, Array] = {}
+        for _ in range(2):
+            again = Line(line.index, line.name)
+            self._attempt(lambda *run: execute(*run, variables), None, again)
+        if not again.held:
+            again.compared += ", the second time on the same memory"
+        line.take(again)
 
     def _options(self, order: int | None, level: str) -> RunOptions:
         """Of one execution at `level`."""
@@ -234,6 +251,8 @@ class Validator:
         self._repeats = {}  # of this state, under its orders
         last, outcome = self._attempt(execute, None, line)
         if outcome is not None and line.held:
+            # In the order of issue the first CTA does all that CTAs may take from each other.
+            orders = max(orders, 2) if outcome.meets else orders
             last = self._try_others(line, orders, execute, last)
         held = outcome is not None and line.held
         if outcome is not None and held:

@@ -51,9 +51,9 @@ def barrier() -> None:
     effect("nvvm.barrier", operandSegmentSizes=integers(0, 0))
 
 
-def cluster_barrier() -> None:
-    """``barrier.cluster.arrive`` and ``.wait`` of all threads."""
-    for half in ("arrive", "wait"):
+def cluster_barrier(*, relaxed: bool = False) -> None:
+    """``barrier.cluster.arrive`` and ``.wait`` of all threads; relaxed: it orders no memory."""
+    for half in ("arrive.relaxed" if relaxed else "arrive", "wait"):
         effect(f"nvvm.cluster.{half}", aligned=ir.UnitAttr.get())
 
 

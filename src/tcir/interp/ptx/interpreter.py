@@ -36,6 +36,7 @@ class WarpInterpreter:
     __slots__ = (
         "_fetched",
         "_heads",
+        "_interleaves",
         "_loops",
         "_paused",
         "_polled",
@@ -58,7 +59,8 @@ class WarpInterpreter:
         self._polled = (-1, 0, 0)  # where and when a wait failed last, how often in a row before
         self._paused = False  # since a wait failed
         self._waits: dict[tuple[int, int], PhaseWait] = {}  # what it waited for
-        self._straight: Sequence[int] = program.straight
+        self._interleaves = warp.launch.machine.options.order_seed is not None
+        self._straight: Sequence[int] = program.parted if self._interleaves else program.straight
         self._fetched: Callable[[], None] | None = None
         self._heads: frozenset[int] = frozenset()
         if running.COMPILED and warp.launch.machine.recorder is None and program.loops is not None:
@@ -77,7 +79,8 @@ class WarpInterpreter:
 
     def untrace(self) -> None:
         """Calls nothing any more."""
-        self._fetched, self._straight = None, self.program.straight
+        self._fetched = None
+        self._straight = self.program.parted if self._interleaves else self.program.straight
         if self._loops is not None:
             self._loops.watched = None
 
@@ -152,7 +155,18 @@ class WarpInterpreter:
         return self.active(op)
 
     # --- one method per kind ------------------------------------------------------------------
-    def _plain(self, op: Op, active: int) -> None:
+    def _plain(self, op: Op, active: int) -> Blocking | None:
+        if op.meets and self._interleaves:
+            return self._meet(op, active)
+        self._execute(op, active)
+        return None
+
+    def _meet(self, op: Op, active: int) -> Blocking:
+        """After a turn of others, who may act on this thread by what it is about to do."""
+        yield from self._pause()
+        self._execute(op, active)
+
+    def _execute(self, op: Op, active: int) -> None:
         warp, unsure = self.warp, 0
         if op.guard >= 0:
             unsure = warp.undef[op.guard] & self.divergence.mask

@@ -102,6 +102,8 @@ def _run(
         options=options,
     )
     machine.programmatic = "tc.programmatic" in function.attributes
+    meets = any(isinstance(op, tc.LaunchRequestOp) for op in nested(function))
+    machine.interleave(meets)
     arguments = []
     for number, array in enumerate(arrays):
         address = machine.memory.bind(array, initialized=number < len(inputs))
@@ -144,6 +146,7 @@ def _run(
         if part is None
         else {i: writers.owner[len(inputs) + i] >= 0 for i in range(len(results))},
         whole=f"@{name}: {why}" if why else "",
+        meets=meets,
     )
 
 

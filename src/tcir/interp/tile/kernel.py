@@ -139,6 +139,8 @@ class CtaRun:
             agent.mbarrier.init(scratch, 1, site=OWN)
             agent.fence("mbarrier_init", site=OWN)  # other CTAs may multicast
         if places.own_allocation:
+            if self.cta_group == PAIR:
+                yield from meet(frame, OWN, relaxed=True)
             if frame.elected():
                 yield from agent.tmem.alloc(scratch + 8, TMEM_COLUMNS, self.cta_group, site=OWN)
             if not frame.whole:

@@ -12,10 +12,10 @@ import numpy as np
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, optional_integer
-from tcir.dialect.cta_pair import cta_group_of
+from tcir.dialect.cta_pair import PAIR, cta_group_of
 from tcir.dialect.limits import MBARRIER_BYTES
 from tcir.dialect.types import slots, tensor_columns
-from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute
+from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute, meet
 from tcir.interp.tile.places import layout_of
 from tcir.interp.tile.staged import staged_layout
 from tcir.interp.tile.values import Mbarrier, MemRef, Ring, SmemTile, StagedTile, TmemTile
@@ -89,6 +89,8 @@ def tmem_alloc(compiler: Compiler, op: tc.TmemAllocOp) -> Step:
     cta_group = cta_group_of(op)
 
     def allocate(frame: Frame) -> Blocking:
+        if cta_group == PAIR:
+            yield from meet(frame, site, relaxed=True)
         if frame.elected(warp):
             place = frame.cta.window + slot
             yield from frame.agent.tmem.alloc(place, columns, cta_group, site=site)

@@ -7,7 +7,7 @@ units it holds; ``site`` is what a report shows of an operation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Hashable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -30,6 +30,7 @@ from tcir.machine.memory.memories import RANK_SHIFT, address_words
 from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
 from tcir.machine.memory.st_async import StAsync
 from tcir.machine.memory.strong import StrongAccesses
+from tcir.machine.memory.updates import Updates
 from tcir.machine.order.clocks import (
     BEFORE,
     BEYOND,
@@ -103,6 +104,7 @@ SCOPE_OF_CLUSTER = (
 
 class Agent:
     """The units: `memory` (ld, st), `strong` (what those with a scope release and acquire),
+    `updates` (a load and a store that ought to be one atomic),
     `cp_async`, `st_async`, `barrier`, `cluster_barrier`, `registers` (setmaxnreg), `mbarrier`,
     `bulk` (cp.async.bulk and its groups), `tma` (cp.async.bulk.tensor), `tensormap`, `tmem`
     (tcgen05.alloc, ld, st, wait), `tensor_core` (tcgen05.mma, cp, shift, commit), `wgmma`,
@@ -117,6 +119,8 @@ class Agent:
         self.met: Clock = {}
         """What cluster barriers put before it in time, relaxed arrivals included, which order no
         memory (PTX ISA 9.7.13.3)."""
+        self._met_ctas = {cta.index}
+        """Those it has reached, or tried to."""
         self.inits: list[int] = []
         """Numbers of its mbarrier.init."""
         self.tensor_threads = [TensorThread(self.me, 0, self.machine.assumptions)]
@@ -147,6 +151,7 @@ class Agent:
     def _hold_units(self) -> None:
         self.memory = Memory(self)
         self.strong = StrongAccesses(self)
+        self.updates = Updates(self)
         self.cp_async = CpAsync(self, self.memory)
         self.st_async = StAsync(self, self.memory)
         self.barrier = Barriers(self)
@@ -165,7 +170,7 @@ class Agent:
     def forget(self) -> None:
         """Lets go of its units, which refer to it: for an agent that has ended."""
         self.tensor_threads.clear()
-        del self.memory, self.strong, self.cp_async, self.st_async, self.barrier
+        del self.memory, self.strong, self.updates, self.cp_async, self.st_async, self.barrier
         del (
             self.cluster_barrier,
             self.registers,
@@ -298,7 +303,7 @@ class Agent:
                 "for it",
                 site=site,
             )
-        return self.cta.cluster.at(rank, site)
+        return self._started(self.cta.cluster.at(rank, site), site)
 
     def multicast(self, address: int, cta_mask: int | None, site: object) -> list[int]:
         """The address, or the ones at its offset in each CTA of a mask."""
@@ -308,7 +313,8 @@ class Agent:
             raise MachineError("cta-mask", "expected a CTA in the mask, got none", site=site)
         offset = address & (1 << RANK_SHIFT) - 1
         ranks = [r for r in range(cta_mask.bit_length()) if cta_mask >> r & 1]
-        return [self.cta.cluster.at(r, site).window | offset for r in ranks]
+        peers = (self._started(self.cta.cluster.at(rank, site), site) for rank in ranks)
+        return [peer.window | offset for peer in peers]
 
     def group(self, cta_group: int, site: object) -> tuple[CtaProtocol, ...]:
         """The CTAs on which a tcgen05 instruction of this group acts, even rank first."""
@@ -324,7 +330,30 @@ class Agent:
             )
         if cta_group == 1:
             return (self.cta,)
-        return self.cta.cluster.pair(self.cta.rank_in_cluster, site)
+        pair = self.cta.cluster.pair(self.cta.rank_in_cluster, site)
+        for cta in pair:
+            self._started(cta, site, tensor_core=True)
+        return pair
+
+    def _started(
+        self, peer: CtaProtocol, site: object, *, tensor_core: bool = False
+    ) -> CtaProtocol:
+        """A CTA of the cluster that this one is about to reach: it has to be there already, which
+        only something that it did, and this agent waited for, can tell."""
+        if peer.index not in self._met_ctas:
+            self._met_ctas.add(peer.index)
+            clocks = (self.clock, self.met, *self.seen)
+            if not any(_is_of(line, peer.index) for clock in clocks for line in clock):
+                self.cta.report(
+                    Unpromised(
+                        "9.7.16.5", "CUTLASS's Blackwell tutorials 04 and 05",
+                        "that the peer is there",
+                    ) if tensor_core else "error",
+                    "peer-not-started", site, "the start of the CTA that it reaches",
+                    "a cluster barrier, or a wait for a signal of that CTA, before the first "
+                    "access to it: CTAs of a cluster run together, but do not start at once",
+                )  # fmt: skip
+        return peer
 
     def issue_from(self, lane: int) -> None:
         """The tensor-core operations that follow are issued by this lane.
@@ -360,6 +389,13 @@ class Agent:
     def release(self) -> Clock:
         """A copy of what is known, own accesses included; later accesses are not covered."""
         return self.lanes.publish()
+
+    def comes_after(self, component: Component, number: int) -> bool:
+        """Whether it runs after another agent was so far, be it in an order that is none of memory:
+        by relaxed arrivals, or by an arrival or a wait of too narrow a scope."""
+        clocks = (self.clock, self.met, *self.seen)
+        lines = component, (BEYOND, component)
+        return any(clock.get(line, 0) >= number for clock in clocks for line in lines)
 
     def own_access(
         self, kind: str, site: object, strong: Strong | None = None, *, by_lane: bool = False
@@ -749,6 +785,11 @@ class Agent:
             ),
             "mbarrier-scope", first, second, SCOPE_OF_CLUSTER, involved,
         )  # fmt: skip
+
+
+def _is_of(line: Hashable, cta: Hashable) -> bool:
+    """Whether a component, or a mark of one, is of a CTA."""
+    return isinstance(line, tuple) and any(part == cta or _is_of(part, cta) for part in line)
 
 
 def _near(shadow: Shadow, first: Access) -> bool:

@@ -52,6 +52,9 @@ class Cta:
         """The live ones, by offset in the CTA's window."""
         self.all_mbarriers: list[Mbarrier] = []
         self.barriers: dict[int, BarrierRound] = {}
+        """The uses of named barriers that are under way."""
+        self.last_rounds: dict[int, BarrierRound] = {}
+        """Of each, the one before."""
         self.register_pool = RegisterPool()
         self.agents: list[Agent] = []
         self.remote_accesses: dict[Component, Access] = {}

@@ -32,7 +32,7 @@ from tcir.machine.order.ordering import Class
 from tcir.machine.order.register_pool import RegisterPool
 from tcir.machine.order.rounds import BarrierRound, ClusterRound
 from tcir.machine.order.shadow import Shadow
-from tcir.machine.order.strong import Place, Strong, Writes
+from tcir.machine.order.strong import Done, Place, Strong, Writes
 from tcir.machine.order.tensor_thread import TensorThread
 from tcir.machine.recorder import Recorder, WarpEvents
 from tcir.run_options import RunOptions
@@ -57,6 +57,7 @@ class MachineProtocol(Protocol):
     loads_in_flight: LoadsInFlight
     shared_names: SharedNames
     stores_in_flight: StoresInFlight
+    updates: dict[Place, list[Done]]
     cta_group: tuple[int, object] | None
     static_smem: int
     dynamic_smem: int
@@ -72,6 +73,8 @@ class OrderProtocol(Protocol):
 
     @property
     def polls_before_waiting(self) -> int: ...
+    @property
+    def refuses(self) -> bool: ...
 
 
 class OperandReads(Protocol):
@@ -115,6 +118,7 @@ class CtaProtocol(Protocol):
     mbarriers: dict[int, Mbarrier]
     all_mbarriers: list[Mbarrier]
     barriers: dict[int, BarrierRound]
+    last_rounds: dict[int, BarrierRound]
     register_pool: RegisterPool
     remote_accesses: dict[Component, Access]
     acquired_maps: dict[int, dict[Component, tuple[int, Clock]]]
@@ -205,6 +209,7 @@ class AgentProtocol(Protocol):
     def own_access(
         self, kind: str, site: object, strong: Strong | None = ..., *, by_lane: bool = ...
     ) -> Access: ...
+    def comes_after(self, component: Component, number: int) -> bool: ...
     def has_observed(self, shadow: Shadow, where: Granules, other: Access) -> bool: ...
     def scope(self, word: str) -> Scope: ...
     def mark(self, which: str) -> None: ...

@@ -57,7 +57,8 @@ class StrongAccesses:
         for place in places:
             known = self.machine.strong.get(place)
             if known is None or not (strong.atomic and known.last.meets(here)):
-                known = Writes(known.version if known else 0, here)
+                readers = known.readers if known else {}
+                known = Writes(known.version if known else 0, here, readers=readers)
                 self.machine.strong[place] = known
             if strong.release:
                 self._released[place] = here.reach, now

@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tcir.machine.order.clocks import Clock
+from tcir.machine.order.clocks import Clock, Component
 
 
 class Arrival(NamedTuple):
-    """Of a warp, with what instruction and where."""
+    """Of a warp, with what instruction and where; accesses: the number of its accesses so far."""
 
     name: str
     instruction: str
     site: object
+    component: Component
+    accesses: int
 
     def __str__(self) -> str:
         return f"{self.name} at {self.site}"
@@ -27,8 +29,8 @@ class BarrierRound:
     """How many are expected; None: all that still run."""
     number: int = 1
     """1 for the first use of this barrier."""
-    before: tuple[str, ...] = ()
-    """The arrivals of the use before."""
+    before: BarrierRound | None = None
+    """The use before this one, until this one is complete."""
     arrivals: list[Arrival] = field(default_factory=list)
     gone: Clock = field(default_factory=dict)
     """What threads knew that had ended when it was complete."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tcir.machine.order.clocks import Access, Clock, Component, Scope, join
 from tcir.machine.order.fence_marks import Covered
@@ -21,6 +22,30 @@ from tcir.machine.order.fence_marks import Covered
 Place = tuple[Hashable, int, int]
 """The owner of the memory (None: global), the address and the size of an element: what reads
 another size observes no write as a whole (PTX ISA 8.7.2)."""
+
+
+class Update(NamedTuple):
+    """A strong load or store that may be part of a change of a word.
+
+    number: of the instruction. feeds: stores of what a load's value becomes; decides: whether the
+    value decides what the thread does next.
+    """
+
+    number: int
+    feeds: frozenset[int]
+    decides: bool
+
+
+class Done(NamedTuple):
+    """A change of a place by a thread that found a value and put another there.
+
+    access: the store; version: of the place, that it made; found: what the load read.
+    """
+
+    access: Access
+    place: Place
+    version: int
+    found: bytes
 
 
 @dataclass(frozen=True)
@@ -87,12 +112,14 @@ class Writes:
         if self.readers.get(by, (0, -1))[1] != self.version:
             self.readers[by] = number, self.version
 
+    def read_by(self, version: int, sees: Callable[[Component, int], bool]) -> bool:
+        """Whether who ``sees`` has observed a read of that version, or of a later one."""
+        return any(seen >= version and sees(by, at) for by, (at, seen) in self.readers.items())
+
     def precedes(self, access: Access, sees: Callable[[Component, int], bool]) -> bool:
         """Whether who ``sees`` has observed a read that observed the write ``access``."""
         number, version = self.writes.get(access.component, (-1, 0))
-        return number == access.number and any(
-            seen >= version and sees(reader, at) for reader, (at, seen) in self.readers.items()
-        )
+        return number == access.number and self.read_by(version, sees)
 
 
 def merged(a: Clock, b: Clock) -> Clock:

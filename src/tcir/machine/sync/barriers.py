@@ -16,6 +16,8 @@ class Barriers:
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent, self.cta = agent, agent.cta
+        self._waited: dict[int, BarrierRound] = {}
+        """The last use of each barrier that it waited for the end of."""
 
     def sync(
         self, number: int, threads: int | None, *, reduces: bool = False, site: object
@@ -32,6 +34,7 @@ class Barriers:
         )
         join(self.agent.clock, this.clock)
         learn_by(BY_EXIT, self.agent.clock, this.gone)
+        self._waited[number] = this
         if self.agent.events is not None:
             self.agent.events.wait_for(this.events)
 
@@ -56,8 +59,10 @@ class Barriers:
                 site=site,
             )
         this = self.cta.barriers.get(number)
-        if this is None or this.done:
-            this = self.cta.barriers[number] = _next(this, threads)
+        if this is None:
+            before = self.cta.last_rounds.get(number)
+            use = before.number + 1 if before is not None else 1
+            this = self.cta.barriers[number] = BarrierRound(threads, use, before)
         if this.threads != threads:
             raise MachineError(
                 "barrier-threads",
@@ -66,7 +71,11 @@ class Barriers:
                 site=site,
             )
         self._check_kind(number, this, instruction, site)
-        this.arrivals.append(Arrival(agent.name, instruction, site))
+        if agent.machine.checking:
+            self._follow(number, this, site)
+        this.arrivals.append(
+            Arrival(agent.name, instruction, site, agent.me, agent.lanes.number)
+        )
         join(this.clock, agent.release())
         this.arrived += _whole_warps(agent.threads)
         if agent.events is not None:
@@ -89,6 +98,22 @@ class Barriers:
                 "beside bar.sync or bar.arrive what happens is unpredictable (PTX ISA 9.7.13.1)",
             )  # fmt: skip
 
+    def _follow(self, number: int, this: BarrierRound, site: object) -> None:
+        """Whether the agent comes after all who arrived at the use before: else it might have been
+        counted there, in the place of one of them."""
+        before = this.before
+        if before is None or self._waited.get(number) is before:
+            return
+        for arrival in before.arrivals:
+            if not self.agent.comes_after(arrival.component, arrival.accesses):
+                self.cta.report(
+                    "error", "barrier-shared", f"{arrival.site} (arrives at barrier {number})",
+                    f"{site} (arrives for its next use)",
+                    "an order between the two: whoever comes first is counted, so each may be "
+                    "taken for the other; use another number, or wait for the end of the first use",
+                )  # fmt: skip
+                return
+
     def _expected(self, this: BarrierRound) -> int:
         if this.threads is not None:
             return this.threads
@@ -96,24 +121,20 @@ class Barriers:
 
     def _complete(self, number: int, this: BarrierRound) -> bool:
         if not this.done and this.arrived >= self._expected(this):
-            this.done = True
+            this.done, this.before = True, None
+            self.cta.last_rounds[number] = self.cta.barriers.pop(number)
             for agent in self.cta.agents if this.threads is None else ():
                 if agent.ended:
                     join(this.gone, agent.lanes.of_ended())
         return this.done
 
 
-def _next(before: BarrierRound | None, threads: int | None) -> BarrierRound:
-    if before is None:
-        return BarrierRound(threads)
-    return BarrierRound(threads, before.number + 1, tuple(map(str, before.arrivals)))
-
-
 def _earlier(this: BarrierRound) -> str:
     """In which use of the barrier a warp waits, and whose arrivals completed the one before."""
-    if not this.before:
+    if this.before is None:
         return ""
-    return f", use {this.number}; use {this.number - 1} was complete with {', '.join(this.before)}"
+    arrivals = ", ".join(map(str, this.before.arrivals))
+    return f", use {this.number}; use {this.number - 1} was complete with {arrivals}"
 
 
 def _whole_warps(threads: int) -> int:
