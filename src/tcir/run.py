@@ -24,7 +24,7 @@ from tcir.interp.ptx.jobs.launch import run_in_blocks, why_together
 from tcir.interp.ptx.jobs.part import Block, Part, TogetherError, clusters
 from tcir.interp.ptx.jobs.sampling import why_whole
 from tcir.interp.ptx.launch import LaunchState
-from tcir.interp.ptx.launch_sizes import check_residency, launch_sizes
+from tcir.interp.ptx.launch_sizes import check_residency, check_static, checked_bytes, launch_sizes
 from tcir.interp.ptx.layout import lay_out
 from tcir.interp.ptx.lockstep.abandoned import Abandoned
 from tcir.interp.ptx.lockstep.launch import Lockstep, eligible
@@ -47,6 +47,7 @@ from tcir.machine import (
 )
 from tcir.machine.events import EventStream, Recording
 from tcir.machine.numerics.products import Products
+from tcir.machine.placement import Placement
 from tcir.machine.recorder import Recorder
 from tcir.machine.refusal import Refusal
 from tcir.machine.sample import Sample
@@ -307,6 +308,7 @@ def run_ptx(
     jobs: int = 1,
     sample: Sample | None = None,
     events: Recording | None = None,
+    placement: str = "usual",
     addressed: Sequence[np.ndarray] = (),
     variables: dict[str, np.ndarray] | None = None,
 ) -> RunReport:
@@ -329,9 +331,10 @@ def run_ptx(
     in lockstep leaves for runs of the same launch under seeds; shared with those. jobs: processes
     that run blocks of the grid, where its CTAs have nothing to do with each other; the report is
     the same, and says in `together` why one process ran all of it. sample: which CTAs are executed;
-    None: all. events: records what some CTAs do, for `tcir.time`. addressed: arrays that the kernel
-    reaches by addresses in its data: each is where the CPU has it. variables: the module's, by
-    name, for launches that share them; None: made anew.
+    None: all. events: records what some CTAs do, for `tcir.time`. placement: "usual" or "adverse",
+    see `tcir.run_options.RunOptions`. addressed: arrays that the kernel reaches by addresses in its
+    data: each is where the CPU has it. variables: the module's, by name, for launches that share
+    them; None: made anew.
 
     Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit). What the
     program does wrong is in the report.
@@ -342,9 +345,12 @@ def run_ptx(
     function = inline_calls(module, _entry(module, entry))
     options = RunOptions(
         order_seed, hazards, numerics, max_instructions, assumptions, ordering, products, lockstep,
-        _repeats(repeats, sample, events, order_seed), jobs, sample, events,
+        _repeats(repeats, sample, events, order_seed), jobs, sample, events, placement,
     )  # fmt: skip
-    layout, threads = lay_out(module, function), _threads(function, block)
+    dynamic_smem = checked_bytes(dynamic_smem)
+    placement, threads = Placement(options), _threads(function, block)
+    layout = lay_out(module, function, placement, dynamic_smem)
+    check_static(module.target, layout)
     ctas = cluster if cluster is not None else function.reqcluster or (1, 1, 1)
     sizes = launch_sizes(function, layout, grid, threads, ctas, dynamic_smem)
     check_residency(ctas_per_sm, sizes)
@@ -355,7 +361,8 @@ def run_ptx(
             block=sizes.block,
             cluster=sizes.cluster,
             dynamic_smem=dynamic_smem,
-            static_smem=layout.dynamic_base,
+            static_smem=layout.static_bytes,
+            shared_start=layout.shared_start,
             ctas_per_sm=ctas_per_sm,
             options=options,
             progress=progress,

@@ -22,6 +22,7 @@ from tcir.machine.memory.memories import GlobalMemory
 from tcir.machine.memory.protocols import AgentProtocol, Triple
 from tcir.machine.memory.tensor_memory import Sm
 from tcir.machine.order.strong import Place, Writes
+from tcir.machine.placement import Placement
 from tcir.machine.recorder import Recorder
 from tcir.run_options import DEFAULT_OPTIONS, RunOptions
 from tcir.target import DEFAULT_TARGET
@@ -52,6 +53,7 @@ class Machine:
         cluster: Triple = (1, 1, 1),
         dynamic_smem: int = 0,
         static_smem: int = 0,
+        shared_start: int = 0,
         ctas_per_sm: int = 1,
         options: RunOptions = DEFAULT_OPTIONS,
         progress: Callable[[int, int], None] | None = None,
@@ -61,6 +63,10 @@ class Machine:
                 raise LaunchError(f"grid.{axis}: expected a multiple of the cluster's {c}, got {g}")
         self.grid, self.block, self.cluster = grid, block, cluster
         self.dynamic_smem, self.static_smem = dynamic_smem, static_smem
+        self.shared_start = shared_start
+        """The address of the first of these bytes in the window of a CTA; those before it are not
+        the kernel's."""
+        self.placement = Placement(options)
         self.ctas_per_sm = ctas_per_sm
         """CTAs that share an SM, and run side by side."""
         self.programmatic = False
@@ -105,13 +111,6 @@ class Machine:
     def who(self) -> str:
         """The agent whose turn it is, as a report names it; "": none."""
         return "" if self.running is None else self.running.who
-
-    def tmem_seed(self, cta: Triple) -> str | None:
-        """What draws a CTA's places in tensor memory; None: allocations take the lowest."""
-        seed = self.options.order_seed
-        if seed is None or self.assumptions.alloc_place == "lowest":
-            return None
-        return f"{seed}/{cta}"
 
     def run(
         self, start: Callable[[Cta], Sequence[Agent]], followers: Followers | None = None
@@ -185,7 +184,7 @@ class Machine:
             z, y, x = (
                 p * c + i for p, c, i in zip(place, reversed(self.cluster), inside, strict=True)
             )
-            cta = Cta(self, (x, y, z), cluster, sm, self.tmem_seed((x, y, z)))
+            cta = Cta(self, (x, y, z), cluster, sm)
             cluster.ctas.append(cta)
         return cluster
 

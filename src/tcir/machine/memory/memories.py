@@ -163,16 +163,18 @@ class SharedMemory(Tracked):
     granule = 4
     """Bytes that accesses are told apart by, until one of them is smaller: see `granules`."""
 
-    def __init__(self, size: int, hazards: bool, *, dynamic: int = 0) -> None:
+    def __init__(self, size: int, hazards: bool, *, dynamic: int = 0, start: int = 0) -> None:
+        """start: in front of the `size` bytes are so many that are not the kernel's."""
         if size > SHARED_LIMIT:
             raise MachineError(
                 "shared-memory-size",
                 f"expected at most {SHARED_LIMIT} bytes a CTA (227 KB), got {size}",
             )
-        self.size, self.dynamic = size, dynamic
-        self.data = np.full(size, POISON, np.uint8)
-        self.defined: NDArray[np.bool_] = np.zeros(size, bool)
-        self.shadow = Shadow(size // 4 + 1, "shared memory") if hazards else None
+        self.start, self.size, self.dynamic = start, start + size, dynamic
+        """The first and the end of its offsets in the window, of which `data` has all."""
+        self.data = np.full(self.size, POISON, np.uint8)
+        self.defined: NDArray[np.bool_] = np.zeros(self.size, bool)
+        self.shadow = Shadow(self.size // 4 + 1, "shared memory") if hazards else None
 
     def granules(self, where: NDArray[np.int64], aligned: bool = False) -> Any:
         """What indexes the shadow for an access of some bytes, int64 [n, bytes of an element];
@@ -206,10 +208,20 @@ class SharedMemory(Tracked):
 
     def check(self, low: int, high: int, site: object) -> None:
         """MachineError unless bytes [low, high) exist."""
+        if 0 <= low < self.start:
+            raise MachineError(
+                "reserved-shared-memory",
+                f"expected an offset from {self.start:#x} on in the CTA's window of shared memory, "
+                f"got {_span(low, high)}: what is in front is the system's (ptxas reserves 1,024 "
+                "bytes on sm_90 and later); is the address, or a descriptor, made without that of "
+                "a .shared variable?",
+                site=site,
+            )
         if low < 0 or high > self.size:
             launch = "" if self.dynamic else "; the launch gives no dynamic_smem (--dynamic-smem)"
             raise MachineError(
                 "out-of-bounds",
-                f"expected shared bytes in [0, {self.size}), got {low}..{high - 1}{launch}",
+                f"expected shared bytes in [{self.start}, {self.size}), got {low}..{high - 1}"
+                f"{launch}",
                 site=site,
             )
