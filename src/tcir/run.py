@@ -16,7 +16,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from tcir.errors import LaunchError, VerdictError
-from tcir.interp.ptx.arguments import Buffers, Uninitialized, bind_variables, parameters
+from tcir.interp.ptx.arguments import (
+    Buffers,
+    Uninitialized,
+    bind_variables,
+    parameters,
+    promised,
+)
 from tcir.interp.ptx.calls import inline_calls
 from tcir.interp.ptx.errors import PtxSyntaxError
 from tcir.interp.ptx.interpreter import WarpInterpreter
@@ -371,7 +377,7 @@ def run_ptx(
         if events is not None:
             machine.recorder = Recorder(events, sizes.grid, sizes.cluster)
         report = RunReport(options=options)
-        buffers = Buffers(machine, args, addressed)
+        buffers = Buffers(machine, args, addressed, promised(function, args))
         params = parameters(function, layout, args, buffers)
         program = decode(module, function, layout, bind_variables(module, machine, variables))
         report.incomplete = program.incomplete

@@ -68,7 +68,7 @@ class Placement:
         alone |= 2 * math.prod(block) > _SM_THREADS
         choice = self.assumptions.alloc_place
         if choice == "lowest" or choice == "by-residents" and alone and not self.adverse:
-            return lambda free: free[0]
+            return min
         if self.seed is None:
             return lambda free: free[-1 if self.adverse else 0]
         draw = self._draw(f"columns of {cta}")

@@ -22,6 +22,7 @@ from tcir.interp.ptx.syntax import (
     count_of,
 )
 from tcir.machine import TensorMap
+from tcir.machine.tma.tensor_limits import alignment as alignment_of
 
 #: CUDA C++ Programming Guide, "Function Parameters": 32,764 bytes from sm_70 on.
 MAX_PARAMETER_BYTES = 32764
@@ -39,13 +40,19 @@ class Uninitialized:
 class Buffers:
     """Binds the caller's arrays; overlapping ones through the array they are views of.
 
-    addressed: arrays that are where the CPU has them.
+    addressed: arrays that are where the CPU has them. promises: by `id` of an array, what its
+    address is promised to be a multiple of: where `placement` is "adverse", it is of no more.
     """
 
     def __init__(
-        self, machine: Any, args: Sequence[Any], addressed: Sequence[np.ndarray] = ()
+        self,
+        machine: Any,
+        args: Sequence[Any],
+        addressed: Sequence[np.ndarray] = (),
+        promises: Mapping[int, int] | None = None,
     ) -> None:
         self.machine = machine
+        self.promises = promises or {}
         self.bound: list[tuple[np.ndarray, int]] = []
         self.read_only: list[tuple[np.ndarray, np.ndarray, str]] = []
         """Read-only arrays, the copies that the kernel gets, and their names."""
@@ -95,7 +102,10 @@ class Buffers:
         if not whole.flags.writeable:
             given = np.array(whole)
             self.read_only.append((whole, given, name))
-        base = self.machine.memory.bind(given, initialized=not undefined, name=name)
+        place = {"offset": _offset(whole)}
+        if self.machine.placement.adverse and whole is array:
+            place = {"alignment": max(self.promises.get(id(array), 1), array.itemsize)}
+        base: int = self.machine.memory.bind(given, initialized=not undefined, name=name, **place)
         self.bound.append((whole, base))
         return base + start - whole.__array_interface__["data"][0]
 
@@ -105,6 +115,30 @@ class Buffers:
             kept = before.reshape(-1).view(np.uint8) == after.reshape(-1).view(np.uint8)
             if not kept.all():
                 yield name, int(np.argmin(kept))
+
+
+def _offset(array: np.ndarray) -> int:
+    """Bytes between the array that this one is a view of, or itself, and its first element."""
+    outermost = array
+    while isinstance(outermost.base, np.ndarray):
+        outermost = outermost.base
+    start: int = array.__array_interface__["data"][0]
+    return start - int(outermost.__array_interface__["data"][0])
+
+
+def promised(function: Function, args: Sequence[Any]) -> dict[int, int]:
+    """By `id` of each array in the arguments, what its address has to be a multiple of: as the
+    parameter says, or a tensor map needs; the largest of several."""
+    found: dict[int, int] = {}
+    for variable, arg in zip(function.params, args, strict=False):
+        for part in arg if isinstance(arg, list | tuple) else (arg,):
+            array = _array(part)
+            if array is not None:
+                step = (
+                    alignment_of(part.fields) if isinstance(part, TensorMap) else variable.pointee
+                )
+                found[id(array)] = max(step, found.get(id(array), 1))
+    return found
 
 
 def _array(arg: Any) -> np.ndarray | None:
@@ -162,7 +196,14 @@ def _parameter(n: int, variable: Variable, arg: Any, buffers: Buffers) -> bytes:
         if variable.size != 8:
             raise LaunchError(f"{what}: expected a value of that size, got an array (a pointer)")
         array = arg.array if isinstance(arg, Uninitialized) else arg
-        return buffers.address(array, name).to_bytes(8, "little")
+        address = buffers.address(array, name)
+        if address % variable.pointee:
+            raise LaunchError(
+                f"{what}: expected an address that is a multiple of {variable.pointee}, as its "
+                f".ptr .align promises, got a view that begins {_offset(array)} bytes into its "
+                "array; pass a copy"
+            )
+        return address.to_bytes(8, "little")
     if isinstance(arg, TensorMap):
         if variable.size != 128 or variable.align < 64:
             raise LaunchError(f"{what}: expected .align 64 .b8 [128] for a tensor map")
@@ -220,8 +261,9 @@ def bind_variables(
         image = np.zeros(variable.size, np.uint8) if known is None else known
         if known is None or holds_addresses(variable):
             images[variable.name] = image
+        alignment = variable.align if machine.placement.adverse else 256
         bound[variable.name] = machine.memory.bind(
-            image, result=False, name=f"variable {variable.name}"
+            image, result=False, name=f"variable {variable.name}", alignment=alignment
         )
     for name, image in images.items():
         initialise(image, module.variables[name], bound, module)

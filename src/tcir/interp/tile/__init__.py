@@ -47,6 +47,10 @@ from tcir.run_options import DEFAULT_OPTIONS, RunOptions
 
 __all__ = ["execute", "run"]
 
+LEAST = 32
+"""The least alignment of a buffer at this level, which has no vector accesses: that of a tensor map
+of any type (CUDA driver API)."""
+
 
 def run(
     module: ir.Module,
@@ -104,9 +108,11 @@ def _run(
         options=options,
     )
     machine.programmatic = "tc.programmatic" in function.attributes
-    arguments = []
+    arguments, adverse = [], options.placement == "adverse"
     for number, array in enumerate(arrays):
-        address = machine.memory.bind(array, initialized=number < len(inputs))
+        address = machine.memory.bind(
+            array, initialized=number < len(inputs), alignment=LEAST if adverse else 256
+        )
         arguments.append(MemRef(address, array.shape, array.dtype, number))
         writers.watch(number, array.size)
     roles = any(isinstance(op, tc.RoleOp) for op in nested(function))

@@ -56,6 +56,8 @@ class Buffer(Tracked):
     result: bool = True
     name: str = "a buffer"
     array: NDArray[Any] | None = None
+    shift: int = 0
+    """Bytes that it lies behind a multiple of 256 because no more was promised."""
 
     def words(self, low: int, high: int) -> str:
         """Bytes ``low`` to ``high`` (exclusive) of it, and the elements that they are."""
@@ -106,10 +108,13 @@ class GlobalMemory:
         result: bool = True,
         name: str = "a buffer",
         at: int | None = None,
+        offset: int = 0,
+        alignment: int = 256,
     ) -> int:
-        """Gives ``array`` (C-contiguous, written in place) an address, a multiple of 256.
+        """Gives ``array`` (C-contiguous, written in place) an address.
 
-        at: the address that it has to have; None: the next one.
+        at: the address that it has to have; None: the next one, `offset` bytes behind a multiple of
+        256, or with an `alignment` below that at a multiple of it and of no more.
         result: whether the caller reads it afterwards, so that it must not hold undefined bits.
         name: what a report calls it.
         """
@@ -117,11 +122,15 @@ class GlobalMemory:
             raise ValueError(f"expected a C-contiguous array, got strides {array.strides}")
         data = np.asarray(array).reshape(-1).view(np.uint8)  # of a matrix, too
         defined = None if initialized else np.zeros(data.size, bool)
-        base = self._next if at is None else at
+        shift = alignment % 256
+        base = self._next + offset % 256 + shift if at is None else at
         granule = min(4, array.itemsize)
         place = bisect_right(self._bases, base)
         self.buffers.insert(
-            place, Buffer(base, data, defined, granule, result=result, name=name, array=array)
+            place,
+            Buffer(
+                base, data, defined, granule, result=result, name=name, array=array, shift=shift
+            ),
         )
         self._bases.insert(place, base)
         if at is None:
@@ -134,6 +143,11 @@ class GlobalMemory:
         if i >= 0 and high <= self.buffers[i].end:
             return self.buffers[i]
         raise MachineError("out-of-bounds", self._nearest(low, high), site=site)
+
+    def unshifted(self, addresses: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Addresses in one buffer as if it were at a multiple of 256, as allocators place it."""
+        i = bisect_right(self._bases, int(addresses.min())) - 1
+        return addresses - self.buffers[i].shift if i >= 0 else addresses
 
     def holds(self, low: int, high: int) -> bool:
         """Whether a buffer holds bytes ``low`` (inclusive) to ``high`` (exclusive)."""
