@@ -31,7 +31,7 @@ from tcir.interp.ptx.jobs.part import Block, Part, TogetherError, clusters
 from tcir.interp.ptx.jobs.sampling import why_whole
 from tcir.interp.ptx.launch import LaunchState
 from tcir.interp.ptx.launch_sizes import check_residency, check_static, checked_bytes, launch_sizes
-from tcir.interp.ptx.layout import lay_out
+from tcir.interp.ptx.layout import Layout, lay_out
 from tcir.interp.ptx.lockstep.abandoned import Abandoned
 from tcir.interp.ptx.lockstep.launch import Lockstep, eligible
 from tcir.interp.ptx.lockstep.repeat import Repetition, launch_key
@@ -337,26 +337,21 @@ def run_ptx(
     in lockstep leaves for runs of the same launch under seeds; shared with those. jobs: processes
     that run blocks of the grid, where its CTAs have nothing to do with each other; the report is
     the same, and says in `together` why one process ran all of it. sample: which CTAs are executed;
-    None: all. events: records what some CTAs do, for `tcir.time`. placement: "usual" or "adverse",
-    see `tcir.run_options.RunOptions`. addressed: arrays that the kernel reaches by addresses in its
-    data: each is where the CPU has it. variables: the module's, by name, for launches that share
-    them; None: made anew.
+    None: all. events: records what some CTAs do. placement: "usual" or "adverse", see `RunOptions`.
+    addressed: arrays that the kernel reaches by addresses in its data: each is where the CPU has
+    it. variables: the module's, by name, for launches that share them; None: made anew.
 
     Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit). What the
     program does wrong is in the report.
     """
-    started = time.perf_counter()
-    text = _text(ptx)
+    started, text = time.perf_counter(), _text(ptx)
     module = _parsed(text)
     function = inline_calls(module, _entry(module, entry))
     options = RunOptions(
         order_seed, hazards, numerics, max_instructions, assumptions, ordering, products, lockstep,
         _repeats(repeats, sample, events, order_seed), jobs, sample, events, placement,
     )  # fmt: skip
-    dynamic_smem = checked_bytes(dynamic_smem)
-    placement, threads = Placement(options), _threads(function, block)
-    layout = lay_out(module, function, placement, dynamic_smem)
-    check_static(module.target, layout)
+    layout, threads = _laid_out(module, function, options, dynamic_smem), _threads(function, block)
     ctas = cluster if cluster is not None else function.reqcluster or (1, 1, 1)
     sizes = launch_sizes(function, layout, grid, threads, ctas, dynamic_smem)
     check_residency(ctas_per_sm, sizes)
@@ -368,11 +363,11 @@ def run_ptx(
             cluster=sizes.cluster,
             dynamic_smem=dynamic_smem,
             static_smem=layout.static_bytes,
-            shared_start=layout.shared_start,
             ctas_per_sm=ctas_per_sm,
             options=options,
             progress=progress,
         )
+        machine.shared_start = layout.shared_start
         machine.programmatic = _flag("programmatic", programmatic)
         if events is not None:
             machine.recorder = Recorder(events, sizes.grid, sizes.cluster)
@@ -408,6 +403,13 @@ def run_ptx(
     if events is not None and report.events is not None:
         events.streams.append(report.events)
     return report
+
+
+def _laid_out(module: Module, function: Function, options: RunOptions, dynamic_smem: int) -> Layout:
+    """The addresses of variables. Raises LaunchError for more static memory than ptxas takes."""
+    layout = lay_out(module, function, Placement(options), checked_bytes(dynamic_smem))
+    check_static(module.target, layout)
+    return layout
 
 
 def _threads(function: Function, block: Sequence[int] | int | None) -> Sequence[int] | int:

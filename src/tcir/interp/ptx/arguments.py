@@ -105,9 +105,9 @@ class Buffers:
         place = {"offset": _offset(whole)}
         if self.machine.placement.adverse and whole is array:
             place = {"alignment": max(self.promises.get(id(array), 1), array.itemsize)}
-        base: int = self.machine.memory.bind(given, initialized=not undefined, name=name, **place)
-        self.bound.append((whole, base))
-        return base + start - whole.__array_interface__["data"][0]
+        at: int = self.machine.memory.bind(given, initialized=not undefined, name=name, **place)
+        self.bound.append((whole, at))
+        return at + start - whole.__array_interface__["data"][0]
 
     def written(self) -> Iterator[tuple[str, int]]:
         """Read-only arguments that the kernel wrote to: the name, and the first byte."""
@@ -126,7 +126,7 @@ def _offset(array: np.ndarray) -> int:
     return start - int(outermost.__array_interface__["data"][0])
 
 
-def promised(function: Function, args: Sequence[Any]) -> dict[int, int]:
+def promised(function: Function, args: Sequence[object]) -> dict[int, int]:
     """By `id` of each array in the arguments, what its address has to be a multiple of: as the
     parameter says, or a tensor map needs; the largest of several."""
     found: dict[int, int] = {}

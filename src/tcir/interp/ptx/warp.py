@@ -28,7 +28,8 @@ class Warp:
     predicate as lane mask. undef[slot]: the lanes that have undefined bits, or that a tcgen05.ld
     fills which nothing has waited for: `pending` has those slots, with the place of the load.
     unknown[slot]: which bits of those lanes are undefined, if not all since nothing wrote them.
-    private: what the addresses of local variables grow by in each lane. live: the lanes that have not exited. Instructions write these directly.
+    private: what the addresses of local variables grow by in each lane.
+    live: the lanes that have not exited. Instructions write these directly.
     """
 
     __slots__ = (
@@ -106,9 +107,9 @@ class Warp:
             raise self.error(
                 "foreign-local-memory",
                 f"expected an address in the local memory of thread {own[first] - 1} of the CTA, "
-                f"which accesses it, got one of thread {owners[first] - 1}: each thread has its own "
-                "(PTX ISA 5.1.5), so on hardware this is another variable; pass the value, or put "
-                "it into shared memory",
+                f"which accesses it, got one of thread {owners[first] - 1}: each thread has its "
+                "own (PTX ISA 5.1.5), so on hardware this is another variable; pass the value, or "
+                "put it into shared memory",
                 site,
             )
         return at & (1 << PRIVATE) - 1

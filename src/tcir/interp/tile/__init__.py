@@ -40,7 +40,6 @@ from tcir.interp.tile.places import Places
 from tcir.interp.tile.values import MemRef, Writers
 from tcir.interp.types import Array, dtype_of, shape_of
 from tcir.machine import Finding, Machine, MachineError, NotModelled
-from tcir.machine.placement import Placement
 from tcir.program.execution import overwritten
 from tcir.rule_files import load_folder
 from tcir.run_options import DEFAULT_OPTIONS, RunOptions
@@ -104,9 +103,9 @@ def _run(
         block=(threads, 1, 1),
         cluster=cluster,
         dynamic_smem=places.dynamic_smem,
-        shared_start=Placement(options).shared_start(places.dynamic_smem),
         options=options,
     )
+    machine.shared_start = machine.placement.shared_start(places.dynamic_smem)
     machine.programmatic = "tc.programmatic" in function.attributes
     arguments, adverse = [], options.placement == "adverse"
     for number, array in enumerate(arrays):

@@ -53,7 +53,6 @@ class Machine:
         cluster: Triple = (1, 1, 1),
         dynamic_smem: int = 0,
         static_smem: int = 0,
-        shared_start: int = 0,
         ctas_per_sm: int = 1,
         options: RunOptions = DEFAULT_OPTIONS,
         progress: Callable[[int, int], None] | None = None,
@@ -63,7 +62,7 @@ class Machine:
                 raise LaunchError(f"grid.{axis}: expected a multiple of the cluster's {c}, got {g}")
         self.grid, self.block, self.cluster = grid, block, cluster
         self.dynamic_smem, self.static_smem = dynamic_smem, static_smem
-        self.shared_start = shared_start
+        self.shared_start = 0
         """The address of the first of these bytes in the window of a CTA; those before it are not
         the kernel's."""
         self.placement = Placement(options)
