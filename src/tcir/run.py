@@ -345,8 +345,7 @@ def run_ptx(
     program does wrong is in the report.
     """
     started, text = time.perf_counter(), _text(ptx)
-    module = _parsed(text)
-    function = inline_calls(module, _entry(module, entry))
+    function = inline_calls(module := _parsed(text), _entry(_parsed(text), entry))
     options = RunOptions(
         order_seed, hazards, numerics, max_instructions, assumptions, ordering, products, lockstep,
         _repeats(repeats, sample, events, order_seed), jobs, sample, events, placement,

@@ -50,7 +50,7 @@ class Planted:
 class Program:
     """A program, compiled once, whose states are executed whole and damaged."""
 
-    def __init__(self, pipeline: str, text: str, target: str | None = None) -> None:
+    def __init__(self, pipeline: str, text: str, target: str = "sm_100a") -> None:
         self.pipeline = pipeline
         self.text = text
         self.target = target
