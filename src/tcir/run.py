@@ -17,7 +17,13 @@ import numpy as np
 
 from tcir.again import changed_variables, launch_again, variables_of
 from tcir.errors import LaunchError, VerdictError
-from tcir.interp.ptx.arguments import Buffers, Uninitialized, bind_variables, parameters
+from tcir.interp.ptx.arguments import (
+    Buffers,
+    Uninitialized,
+    bind_variables,
+    parameters,
+    promised,
+)
 from tcir.interp.ptx.calls import inline_calls
 from tcir.interp.ptx.errors import PtxSyntaxError
 from tcir.interp.ptx.interpreter import WarpInterpreter
@@ -25,8 +31,8 @@ from tcir.interp.ptx.jobs.launch import run_in_blocks, why_together
 from tcir.interp.ptx.jobs.part import Block, Part, TogetherError, clusters
 from tcir.interp.ptx.jobs.sampling import why_whole
 from tcir.interp.ptx.launch import LaunchState
-from tcir.interp.ptx.launch_sizes import check_residency, launch_sizes
-from tcir.interp.ptx.layout import lay_out
+from tcir.interp.ptx.launch_sizes import check_residency, check_static, checked_bytes, launch_sizes
+from tcir.interp.ptx.layout import Layout, lay_out
 from tcir.interp.ptx.lockstep.abandoned import Abandoned
 from tcir.interp.ptx.lockstep.launch import Lockstep, eligible
 from tcir.interp.ptx.lockstep.repeat import Repetition, launch_key
@@ -50,6 +56,7 @@ from tcir.machine import (
 from tcir.machine.events import EventStream, Recording
 from tcir.machine.memory.shared_names import SharedNames
 from tcir.machine.numerics.products import Products
+from tcir.machine.placement import Placement
 from tcir.machine.recorder import Recorder
 from tcir.machine.refusal import Refusal
 from tcir.machine.sample import Sample
@@ -315,6 +322,7 @@ def run_ptx(
     jobs: int = 1,
     sample: Sample | None = None,
     events: Recording | None = None,
+    placement: str = "usual",
     addressed: Sequence[np.ndarray] = (),
     written: Sequence[tuple[np.ndarray, np.ndarray]] = (),
     variables: dict[str, np.ndarray] | None = None,
@@ -340,25 +348,23 @@ def run_ptx(
     in lockstep leaves for runs of the same launch under seeds; shared with those. jobs: processes
     that run blocks of the grid, where its CTAs have nothing to do with each other; the report is
     the same, and says in `together` why one process ran all of it. sample: which CTAs are executed;
-    None: all. events: records what some CTAs do, for `tcir.time`. addressed: arrays that the kernel
-    reaches by addresses in its data: each is where the CPU has it. written: arrays of which only
-    some bytes hold values, each with a mask of its bytes; the launch enters what it writes.
-    variables: the module's, by name, for launches that share them; None: made anew. cooperative:
-    whether there is the barrier of a grid; without it, `grid.sync()` traps. again: twice, with
-    the same outputs. What the
-    program does wrong is in the report.
+    None: all. events: records what some CTAs do. placement: "usual" or "adverse", see `RunOptions`.
+    addressed: arrays that the kernel reaches by addresses in its data: each is where the CPU has
+    it. written: arrays of which only some bytes hold values, each with a mask of its bytes; the
+    launch enters what it writes. variables: the module's, by name, for launches that share them;
+    None: made anew. cooperative: whether there is the barrier of a grid; without it, `grid.sync()`
+    traps. again: twice, with the same outputs. What the program does wrong is in the report.
 
     Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit).
     """
-    started = time.perf_counter()
-    text = _text(ptx)
+    started, text = time.perf_counter(), _text(ptx)
     module = _parsed(text)
     function = inline_calls(module, _entry(module, entry))
     options = RunOptions(
         order_seed, hazards, numerics, max_instructions, assumptions, ordering, products, lockstep,
-        _repeats(repeats, sample, events, order_seed), jobs, sample, events,
+        _repeats(repeats, sample, events, order_seed), jobs, sample, events, placement,
     )  # fmt: skip
-    layout, threads = lay_out(module, function), _threads(function, block)
+    layout, threads = _laid_out(module, function, options, dynamic_smem), _threads(function, block)
     ctas = cluster if cluster is not None else function.reqcluster or (1, 1, 1)
     variables = {} if _flag("again", again) and variables is None else variables
     sizes = launch_sizes(function, layout, grid, threads, ctas, dynamic_smem)
@@ -367,16 +373,17 @@ def run_ptx(
     def attempt(options: RunOptions) -> RunReport:
         machine = Machine(
             grid=sizes.grid, block=sizes.block, cluster=sizes.cluster, dynamic_smem=dynamic_smem,
-            static_smem=layout.dynamic_base, ctas_per_sm=ctas_per_sm, options=options,
+            static_smem=layout.static_bytes, ctas_per_sm=ctas_per_sm, options=options,
             progress=progress,
         )  # fmt: skip
         machine.shared_names = SharedNames(layout.shared_names)
+        machine.shared_start = layout.shared_start
         machine.programmatic = _flag("programmatic", programmatic)
         machine.on(simulated(module.target), allocated(function))
         if events is not None:
             machine.recorder = Recorder(events, sizes.grid, sizes.cluster)
         report = RunReport(options=options)
-        buffers = Buffers(machine, args, addressed, written)
+        buffers = Buffers(machine, args, addressed, written, promised(function, args))
         params = parameters(function, layout, args, buffers)
         program = decode(module, function, layout, bind_variables(module, machine, variables))
         report.incomplete = program.incomplete
@@ -414,6 +421,13 @@ def _until_done(attempt: Callable[[RunOptions], RunReport], way: RunOptions) -> 
             return attempt(way)
         except Abandoned as reason:
             way = replace(way, lockstep=not reason.alone, repeats=None)
+
+
+def _laid_out(module: Module, function: Function, options: RunOptions, dynamic_smem: int) -> Layout:
+    """The addresses of variables. Raises LaunchError for more static memory than ptxas takes."""
+    layout = lay_out(module, function, Placement(options), checked_bytes(dynamic_smem))
+    check_static(module.target, layout)
+    return layout
 
 
 def _threads(function: Function, block: Sequence[int] | int | None) -> Sequence[int] | int:

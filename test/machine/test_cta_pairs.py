@@ -10,8 +10,8 @@ import pytest
 
 from tcir.machine import Agent, Assumptions, ElementAddresses, Machine, MachineError, TmemAddr
 from tcir.machine.sync.mbarriers import Mbarriers
-from tcir.run_options import RunOptions
 
+from .bench import at_column_0
 from .issue import issue_mma
 from .test_clusters import OF_CLUSTER, RANK, meet
 
@@ -43,7 +43,7 @@ class Pair:
         self.m, self.n = m, n
         self.machine = Machine(
             grid=(ctas, 1, 1), block=(128, 1, 1), cluster=(ctas, 1, 1), dynamic_smem=32768,
-            options=RunOptions(seed),
+            options=at_column_0(seed),
         )  # fmt: skip
         self.a, self.b = values(m, 1), values(n, 2)
         self.d = np.zeros((m, n), np.float32)

@@ -50,9 +50,10 @@ class Planted:
 class Program:
     """A program, compiled once, whose states are executed whole and damaged."""
 
-    def __init__(self, pipeline: str, text: str) -> None:
+    def __init__(self, pipeline: str, text: str, target: str = "sm_100a") -> None:
         self.pipeline = pipeline
         self.text = text
+        self.target = target
         self._whole: dict[str, Validator] = {}
 
     @cached_property
@@ -61,7 +62,7 @@ class Program:
         passes = tcir.named_pipeline(self.pipeline)
         if '"tc.' in self.text:  # raised already
             passes = Pipeline(each for each in passes if each.name not in RAISING)
-        return tcir.compile(self.text, passes)
+        return tcir.compile(self.text, passes, target=self.target)
 
     def state(self, after: str) -> str:
         """The program's text behind a pass."""

@@ -92,6 +92,11 @@ _TEXTS = {
     "gemm i8, dequantised": ("gemm", DEQUANTISED.linalg()),
     "gemm silu": ("gemm", SILU.linalg()),
     "two gemms": ("gemm", TWO_PRODUCTS),
+    "persistent gemm": (
+        "gemm{n-tile=16 persistent=true ctas=2 store=tma}",
+        Matmul(140, 40, 64, out="f16").text(),
+    ),
+    "gemm sm_90a": ("gemm", Matmul(128, 32, 64, out="f16").text(), "sm_90a"),
 }  # fmt: skip
 PROGRAMS = tuple(_TEXTS)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from . import values_epilogues, values_ptx, values_tensors, values_threads
+from . import values_addresses, values_epilogues, values_ptx, values_tensors, values_threads
 from .planted import Planted
 from .programs import program
 
@@ -16,6 +16,7 @@ BUGS = [
     *values_threads.BUGS,
     *values_ptx.BUGS,
     *values_epilogues.BUGS,
+    *values_addresses.BUGS,
 ]
 QUICK = list(dict.fromkeys([*{bug.program: bug for bug in reversed(BUGS)}.values(), *BUGS[::48]]))
 

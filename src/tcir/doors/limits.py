@@ -107,7 +107,7 @@ class Limits:
     @property
     def static(self) -> int:
         """Bytes of static shared memory."""
-        return lay_out(parsed(self.ptx), self._function).dynamic_base
+        return lay_out(parsed(self.ptx), self._function).static_bytes
 
     @property
     def _function(self) -> Function:

@@ -81,4 +81,5 @@ class Settings:
             sample=sample,
             ordering=self.ordering,
             products=products,
+            placement="adverse",
         )

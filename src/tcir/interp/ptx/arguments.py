@@ -22,6 +22,7 @@ from tcir.interp.ptx.syntax import (
     count_of,
 )
 from tcir.machine import TensorMap
+from tcir.machine.tma.tensor_limits import alignment as alignment_of
 
 #: CUDA C++ Programming Guide, "Function Parameters": 32,764 bytes from sm_70 on.
 MAX_PARAMETER_BYTES = 32764
@@ -40,7 +41,8 @@ class Buffers:
     """Binds the caller's arrays; overlapping ones through the array they are views of.
 
     addressed: arrays that are where the CPU has them. written: arrays of which some bytes hold
-    values, and masks of these.
+    values, and masks of these. promises: by `id` of an array, what its address is promised to be a
+    multiple of: where `placement` is "adverse", it is of no more.
     """
 
     def __init__(
@@ -49,8 +51,10 @@ class Buffers:
         args: Sequence[Any],
         addressed: Sequence[np.ndarray] = (),
         written: Sequence[tuple[np.ndarray, np.ndarray]] = (),
+        promises: Mapping[int, int] | None = None,
     ) -> None:
         self.machine = machine
+        self.promises = promises or {}
         self.bound: list[tuple[np.ndarray, int]] = []
         self.masks = [_mask(array, mask) for array, mask in written]
         self.partial: list[tuple[np.ndarray, np.ndarray]] = []
@@ -104,11 +108,14 @@ class Buffers:
         if not whole.flags.writeable:
             given = np.array(whole)
             self.read_only.append((whole, given, name))
-        base = self.machine.memory.bind(
-            given, initialized=not undefined, defined=self._defined(whole), name=name
+        place = {"offset": _offset(whole)}
+        if self.machine.placement.adverse and whole is array:
+            place = {"alignment": max(self.promises.get(id(array), 1), array.itemsize)}
+        at: int = self.machine.memory.bind(
+            given, initialized=not undefined, defined=self._defined(whole), name=name, **place
         )
-        self.bound.append((whole, base))
-        return base + start - whole.__array_interface__["data"][0]
+        self.bound.append((whole, at))
+        return at + start - whole.__array_interface__["data"][0]
 
     def _defined(self, array: np.ndarray) -> np.ndarray | None:
         """Which bytes hold values; None: all."""
@@ -141,6 +148,30 @@ def _mask(array: np.ndarray, mask: np.ndarray) -> tuple[int, np.ndarray]:
             f"{mask.shape}"
         )
     return array.__array_interface__["data"][0], mask
+
+
+def _offset(array: np.ndarray) -> int:
+    """Bytes between the array that this one is a view of, or itself, and its first element."""
+    outermost = array
+    while isinstance(outermost.base, np.ndarray):
+        outermost = outermost.base
+    start: int = array.__array_interface__["data"][0]
+    return start - int(outermost.__array_interface__["data"][0])
+
+
+def promised(function: Function, args: Sequence[object]) -> dict[int, int]:
+    """By `id` of each array in the arguments, what its address has to be a multiple of: as the
+    parameter says, or a tensor map needs; the largest of several."""
+    found: dict[int, int] = {}
+    for variable, arg in zip(function.params, args, strict=False):
+        for part in arg if isinstance(arg, list | tuple) else (arg,):
+            array = _array(part)
+            if array is not None:
+                step = (
+                    alignment_of(part.fields) if isinstance(part, TensorMap) else variable.pointee
+                )
+                found[id(array)] = max(step, found.get(id(array), 1))
+    return found
 
 
 def _array(arg: Any) -> np.ndarray | None:
@@ -198,7 +229,14 @@ def _parameter(n: int, variable: Variable, arg: Any, buffers: Buffers) -> bytes:
         if variable.size != 8:
             raise LaunchError(f"{what}: expected a value of that size, got an array (a pointer)")
         array = arg.array if isinstance(arg, Uninitialized) else arg
-        return buffers.address(array, name).to_bytes(8, "little")
+        address = buffers.address(array, name)
+        if address % variable.pointee:
+            raise LaunchError(
+                f"{what}: expected an address that is a multiple of {variable.pointee}, as its "
+                f".ptr .align promises, got a view that begins {_offset(array)} bytes into its "
+                "array; pass a copy"
+            )
+        return address.to_bytes(8, "little")
     if isinstance(arg, TensorMap):
         if variable.size != 128 or variable.align < 64:
             raise LaunchError(f"{what}: expected .align 64 .b8 [128] for a tensor map")
@@ -256,12 +294,14 @@ def bind_variables(
         image = np.zeros(variable.size, np.uint8) if known is None else known
         if known is None or holds_addresses(variable):
             images[variable.name] = image
+        alignment = variable.align if machine.placement.adverse else 256
         bound[variable.name] = machine.memory.bind(
             image,
             result=False,
             kept=kept is not None,
             constant=variable.space == "const",
             name=f"variable {variable.name}",
+            alignment=alignment,
         )
     for name, image in images.items():
         initialise(image, module.variables[name], bound, module)

@@ -113,9 +113,15 @@ class Declarations(Reader):
 
     def declarator(self, space: str, align: int, lanes: int, kind: Type, extern: bool) -> Variable:
         # Attributes of pointer parameters follow the type: .u64 .ptr .global .align 16
+        pointee = 1
         while self.peek.text in (".ptr", ".global", ".shared", ".const", ".local", ".align"):
-            if self.next().text == ".align":
-                self.integer("an alignment")
+            word = self.next()
+            if word.text == ".align":
+                pointee = self.integer("an alignment")
+                if pointee <= 0 or pointee & (pointee - 1):
+                    raise self.fail("an alignment that is a power of two", word)
+            elif word.text == ".ptr":
+                pointee = 4
         token = self.peek
         name = self.word()
         size, array = kind.size * lanes, False
@@ -137,8 +143,9 @@ class Declarations(Reader):
             size = kind.size * count_of(initial)
         natural = kind.size * lanes
         return Variable(
-            name, space, kind, size, align or natural, array, token.line, extern, initial
-        )
+            name, space, kind, size, align or natural, array, token.line, extern, initial,
+            pointee=pointee,
+        )  # fmt: skip
 
     def initialiser(self) -> tuple[Imm | Symbol | Table, ...]:
         values: list[Imm | Symbol | Table] = []

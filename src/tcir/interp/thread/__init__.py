@@ -174,7 +174,9 @@ def _parameters(speller: Speller, function: ir.Operation) -> list[str]:
             speller.emit(f"cvta.param.u64 {register}, {inside}")
         else:
             width = f"u{bits(argument.type)}"
-            declared.append(f".param .{width} {symbol}")
+            least = attributes.get("llvm.align")
+            pointee = "" if least is None else f" .ptr .align {least.value}"
+            declared.append(f".param .{width}{pointee} {symbol}")
             speller.emit(f"ld.param.{width} {register}, [{symbol}]")
     return declared
 

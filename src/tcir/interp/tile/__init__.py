@@ -46,6 +46,10 @@ from tcir.run_options import DEFAULT_OPTIONS, RunOptions
 
 __all__ = ["execute", "run"]
 
+LEAST = 32
+"""The least alignment of a buffer at this level, which has no vector accesses: that of a tensor map
+of any type (CUDA driver API)."""
+
 
 def run(
     module: ir.Module,
@@ -101,12 +105,15 @@ def _run(
         dynamic_smem=places.dynamic_smem,
         options=options,
     )
+    machine.shared_start = machine.placement.shared_start(places.dynamic_smem)
     machine.programmatic = "tc.programmatic" in function.attributes
     meets = any(isinstance(op, tc.LaunchRequestOp) for op in nested(function))
     machine.interleave(meets)
-    arguments = []
+    arguments, adverse = [], options.placement == "adverse"
     for number, array in enumerate(arrays):
-        address = machine.memory.bind(array, initialized=number < len(inputs))
+        address = machine.memory.bind(
+            array, initialized=number < len(inputs), alignment=LEAST if adverse else 256
+        )
         arguments.append(MemRef(address, array.shape, array.dtype, number))
         writers.watch(number, array.size)
     roles = any(isinstance(op, tc.RoleOp) for op in nested(function))

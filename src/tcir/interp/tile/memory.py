@@ -46,7 +46,7 @@ def smem_tile(compiler: Compiler, op: tc.SmemTileOp) -> Step:
         return _object(type_, lambda t, i: _tile(t, start + i * t.nbytes))
 
     def make_tile(frame: Frame) -> None:
-        start = frame.cta.window + base
+        start = frame.cta.shared + base
         if fresh and frame.elected():
             frame.cta_run.forget_shared(frame, start, size)
         frame.values[result] = tiles(start)
@@ -92,14 +92,14 @@ def tmem_alloc(compiler: Compiler, op: tc.TmemAllocOp) -> Step:
         if cta_group == PAIR:
             yield from meet(frame, site, relaxed=True)
         if frame.elected(warp):
-            place = frame.cta.window + slot
+            place = frame.cta.shared + slot
             yield from frame.agent.tmem.alloc(place, columns, cta_group, site=site)
         known: dict[str, int] = {}
 
         def origin(frame: Frame) -> int:
             # Every warp reads the address from shared memory, when it first needs it.
             if "column" not in known:
-                place = frame.cta.window + slot
+                place = frame.cta.shared + slot
                 known["column"] = frame.cta_run.read_word(frame, place, site)
             return known["column"]
 
@@ -148,7 +148,7 @@ def mbarrier_init(compiler: Compiler, op: tc.MbarrierInitOp) -> Step:
         return _object(type_, lambda _, i: Mbarrier(start + MBARRIER_BYTES * i))
 
     def initialise(frame: Frame) -> None:
-        start = frame.cta.window + base
+        start = frame.cta.shared + base
         if frame.elected():
             for i in range(count):
                 frame.agent.mbarrier.init(start + MBARRIER_BYTES * i, arrivals, site=site)

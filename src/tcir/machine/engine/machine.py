@@ -27,6 +27,7 @@ from tcir.machine.memory.stores_in_flight import StoresInFlight
 from tcir.machine.memory.tensor_memory import Sm
 from tcir.machine.order.loads_in_flight import LoadsInFlight
 from tcir.machine.order.strong import Done, Place, Writes
+from tcir.machine.placement import Placement
 from tcir.machine.recorder import Recorder
 from tcir.run_options import DEFAULT_OPTIONS, RunOptions
 from tcir.target import DEFAULT_TARGET, Target
@@ -67,6 +68,10 @@ class Machine:
                 raise LaunchError(f"grid.{axis}: expected a multiple of the cluster's {c}, got {g}")
         self.grid, self.block, self.cluster = grid, block, cluster
         self.dynamic_smem, self.static_smem = dynamic_smem, static_smem
+        self.shared_start = 0
+        """The address of the first of these bytes in the window of a CTA; those before it are not
+        the kernel's."""
+        self.placement = Placement(options)
         self.ctas_per_sm = ctas_per_sm
         """CTAs that share an SM, and run side by side."""
         self.meets = False
@@ -143,13 +148,6 @@ class Machine:
     def who(self) -> str:
         """The agent whose turn it is, as a report names it; "": none."""
         return "" if self.running is None else self.running.who
-
-    def tmem_seed(self, cta: Triple) -> str | None:
-        """What draws a CTA's places in tensor memory; None: allocations take the lowest."""
-        seed = self.options.order_seed
-        if seed is None or self.assumptions.alloc_place == "lowest":
-            return None
-        return f"{seed}/{cta}"
 
     def run(
         self, start: Callable[[Cta], Sequence[Agent]], followers: Followers | None = None
@@ -262,7 +260,7 @@ class Machine:
             z, y, x = (
                 p * c + i for p, c, i in zip(place, reversed(self.cluster), inside, strict=True)
             )
-            cta = Cta(self, (x, y, z), cluster, sm, self.tmem_seed((x, y, z)))
+            cta = Cta(self, (x, y, z), cluster, sm)
             cluster.ctas.append(cta)
         return cluster
 

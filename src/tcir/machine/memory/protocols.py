@@ -34,6 +34,7 @@ from tcir.machine.order.rounds import BarrierRound, ClusterRound
 from tcir.machine.order.shadow import Shadow
 from tcir.machine.order.strong import Done, Place, Strong, Writes
 from tcir.machine.order.tensor_thread import TensorThread
+from tcir.machine.placement import Placement
 from tcir.machine.recorder import Recorder, WarpEvents
 from tcir.run_options import RunOptions
 
@@ -61,6 +62,9 @@ class MachineProtocol(Protocol):
     cta_group: tuple[int, object] | None
     static_smem: int
     dynamic_smem: int
+    shared_start: int
+    block: Triple
+    placement: Placement
     spin_limit: int
 
     @property
@@ -113,6 +117,7 @@ class CtaProtocol(Protocol):
     index: Triple
     rank_in_cluster: int
     window: int
+    shared: int
     smem: SharedMemory
     tmem: TensorMemory
     mbarriers: dict[int, Mbarrier]

@@ -73,9 +73,7 @@ class Barriers:
         self._check_kind(number, this, instruction, site)
         if agent.machine.checking:
             self._follow(number, this, site)
-        this.arrivals.append(
-            Arrival(agent.name, instruction, site, agent.me, agent.lanes.number)
-        )
+        this.arrivals.append(Arrival(agent.name, instruction, site, agent.me, agent.lanes.number))
         join(this.clock, agent.release())
         this.arrived += _whole_warps(agent.threads)
         if agent.events is not None:

@@ -199,13 +199,13 @@ def read(
         return _load(w, space, at, nbytes, lanes, site, strong)
     if space in ("shared", "cluster", "global"):
         return _load(w, space, at, nbytes, lanes, site, None, constant)
-    bytes_ = at[:, None] + np.arange(nbytes)
     if space == "param":
         params = w.launch.params
         _bounds(w, space, at, nbytes, len(params), site)
-        return params[bytes_], None
+        return params[at[:, None] + np.arange(nbytes)], None
+    at = w.own_local(at, lanes, site)
     _bounds(w, space, at, nbytes, w.local.size, site)
-    where = lanes[:, None], bytes_
+    where = lanes[:, None], at[:, None] + np.arange(nbytes)
     unwritten = Origin("undefined-read", site, "local memory", cta=w.agent.cta.index)
     return w.local.data[where], w.local.missing(where, unwritten)
 
@@ -317,6 +317,7 @@ def store(
     if space == "param":
         raise w.error("read-only", "expected a writable address, got kernel parameters", site)
     nbytes = data.shape[1]
+    at = w.own_local(at, lanes, site)
     _bounds(w, space, at, nbytes, w.local.size, site)
     place = lanes[:, None], at[:, None] + np.arange(nbytes)
     w.local.data[place] = data
