@@ -7,11 +7,20 @@ verified and, if requested, executed and compared; then it generates code and ex
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tcir._mlir import is_mlir_error
 from tcir.dialect.walk import nested
-from tcir.errors import InputError, PassError, UnknownNameError
+from tcir.errors import (
+    Error,
+    IncompleteError,
+    InputError,
+    NativeCrashError,
+    PassError,
+    UnknownNameError,
+)
 from tcir.passmanager.pipeline import Pass, Pipeline, registered_pipelines
 from tcir.program.launch import LaunchSequence
 from tcir.program.programs import Program, find_programs
@@ -28,6 +37,11 @@ if TYPE_CHECKING:
     from tcir.program.signature import Signature
     from tcir.validation.estimate import Estimate
     from tcir.validation.validator import Validator
+
+
+PTX_STEP = "llvm-to-ptx"
+DIED = "native code died"
+"""How the line of a step begins that ended so."""
 
 
 class Watcher:
@@ -109,12 +123,13 @@ class Session:
             )
         for index, item in enumerate(self.pipeline, start=1):
             self.watcher.before_pass(index, item, self.module)
-            if self.rehearsal is not None:
-                self.rehearsal.before(item, self.module)
             started = time.perf_counter()
-            item.apply(self.module)
-            if self.rehearsal is not None:
-                self.rehearsal.after(item, self.module)
+            with self._crash_is_different(index, item.name):
+                if self.rehearsal is not None:
+                    self.rehearsal.before(item, self.module)
+                item.apply(self.module)
+                if self.rehearsal is not None:
+                    self.rehearsal.after(item, self.module)
             if self.verify_each:
                 verify(self.module, item.name)
             line = Line(index, item.name, pass_seconds=time.perf_counter() - started)
@@ -153,11 +168,11 @@ class Session:
             for program in programs
         )
 
-    def generate(self, upto: str) -> Code:
+    def generate(self, upto: str, assembler: str = "ptxas") -> Code:
         """Code of the lowered module, up to "llvm", "ptx", "cubin" or "sass"; PTX is executed.
 
         A missing assembler is noted in ``report.code`` and raised only if the cubin itself was
-        requested.
+        requested. assembler: of the PTX, ptxas or nvjitlink
         """
         from tcir import codegen
 
@@ -168,13 +183,15 @@ class Session:
         self.watcher.before_step("translate-to-llvm-ir", self.module)
         launches = LaunchSequence.from_programs(self.module, programs)
         started = time.perf_counter()
-        code = Code(launches, codegen.translate(self.module))
+        with self._crash_is_different(report.next_index, PTX_STEP, refusals=True):
+            code = Code(launches, codegen.translate(self.module))
         if upto == "llvm":
             return code
-        self.watcher.before_step("llvm-to-ptx", self.module)
-        code.ptx = codegen.emit_ptx(code.llvm, target=target)
+        self.watcher.before_step(PTX_STEP, self.module)
+        with self._crash_is_different(report.next_index, PTX_STEP, refusals=True):
+            code.ptx = codegen.emit_ptx(code.llvm, target=target)
         seconds = time.perf_counter() - started
-        line = Line(report.next_index, "llvm-to-ptx", pass_seconds=seconds)
+        line = Line(report.next_index, PTX_STEP, pass_seconds=seconds)
         line.ops = sum(1 for text in code.ptx.splitlines() if text.rstrip().endswith(";"))
         if self.states:
             report.states[line.index] = State(code.ptx, ptx=True)
@@ -197,11 +214,30 @@ class Session:
         if launches.constants:
             report.code["constant_bytes"] = sum(each.nbytes for each in launches.constants)
         if upto in ("cubin", "sass"):
-            self.watcher.before_step("ptxas", self.module)
+            self.watcher.before_step(assembler, self.module)
             # Disassemble only for --emit=sass, or for the counts of a validation's table.
             sass = upto == "sass" or self.validator is not None
-            self._add(assemble(code, report, required=upto, sass=sass))
+            self._add(assemble(code, report, required=upto, sass=sass, assembler=assembler))
         return code
+
+    @contextmanager
+    def _crash_is_different(
+        self, index: int, name: str, *, refusals: bool = False
+    ) -> Iterator[None]:
+        """Where the program is executed, native code that dies of it is the verdict of the step.
+
+        refusals: of a code generator; so is what it refuses
+        """
+        try:
+            yield
+        except Error as error:
+            known = isinstance(error, InputError | IncompleteError)
+            died = any(isinstance(each, NativeCrashError) for each in (error, error.__cause__))
+            different = died or (refusals and not known)
+            if different and self.validator is not None and self.report.verdict != "different":
+                compared = f"{DIED}: {error}" if died else str(error)
+                self._add(Line(index, name, verdict="different", compared=compared))
+            raise
 
     def _keep(self, index: int, *, verified: bool) -> None:
         if self.states:
