@@ -21,6 +21,7 @@ from tcir.errors import (
     PassError,
     UnknownNameError,
 )
+from tcir.passes.nvvm.legalize_symbols import LegalizeSymbols, has_unspellable
 from tcir.passmanager.pipeline import Pass, Pipeline, registered_pipelines
 from tcir.program.launch import LaunchSequence
 from tcir.program.programs import Program, find_programs
@@ -91,7 +92,7 @@ class Session:
         self.module, self.pipeline = module, pipeline
         self.watcher = watcher or Watcher()
         self.verify_each = verify_each
-        self.states = False
+        self.states = self.executing = False
         self.rehearsal = None if contained else Rehearsal()
         self.report = Report(pipeline=str(pipeline), target=target)
         self.signature = signature
@@ -114,7 +115,7 @@ class Session:
         All passes run, even after one that changed the result, so the code can be inspected; only
         execution stops there. Raises the `PassError` of a pass that rejects the module.
         """
-        executing = self.validator is not None and self._execute_input(self.validator)
+        self.executing = self.validator is not None and self._execute_input(self.validator)
         if self.signature is not None:
             from tcir.session import roofline  # needs numpy, as other code does not
 
@@ -122,28 +123,32 @@ class Session:
                 self.module, self.signature, self.report.target
             )
         for index, item in enumerate(self.pipeline, start=1):
-            self.watcher.before_pass(index, item, self.module)
-            started = time.perf_counter()
-            with self._crash_is_different(index, item.name):
-                if self.rehearsal is not None:
-                    self.rehearsal.before(item, self.module)
-                item.apply(self.module)
-                if self.rehearsal is not None:
-                    self.rehearsal.after(item, self.module)
-            if self.verify_each:
-                verify(self.module, item.name)
-            line = Line(index, item.name, pass_seconds=time.perf_counter() - started)
-            line.ops = count_ops(self.module)
-            self._keep(index, verified=self.verify_each)
-            self.watcher.after_pass(index, item, self.module)
-            if self.validator is None:
-                line.verdict = "-"
-            elif executing:
-                self.validator.check(self.module, line)
-                if line.findings or line.verdict == "different":
-                    line.locate(self.report.states.get(index) or State.of(self.module))
-                executing = line.verdict != "different"
-            self._add(line)
+            self._run_pass(index, item)
+
+    def _run_pass(self, index: int, item: Pass) -> None:
+        """Runs one pass, verifies, executes and compares what it left, adds its line."""
+        self.watcher.before_pass(index, item, self.module)
+        started = time.perf_counter()
+        with self._crash_is_different(index, item.name):
+            if self.rehearsal is not None:
+                self.rehearsal.before(item, self.module)
+            item.apply(self.module)
+            if self.rehearsal is not None:
+                self.rehearsal.after(item, self.module)
+        if self.verify_each:
+            verify(self.module, item.name)
+        line = Line(index, item.name, pass_seconds=time.perf_counter() - started)
+        line.ops = count_ops(self.module)
+        self._keep(index, verified=self.verify_each)
+        self.watcher.after_pass(index, item, self.module)
+        if self.validator is None:
+            line.verdict = "-"
+        elif self.executing:
+            self.validator.check(self.module, line)
+            if line.findings or line.verdict == "different":
+                line.locate(self.report.states.get(index) or State.of(self.module))
+            self.executing = line.verdict != "different"
+        self._add(line)
 
     def _execute_input(self, validator: Validator) -> bool:
         """Executes the input program, the reference; returns whether that succeeded."""
@@ -171,6 +176,8 @@ class Session:
     def generate(self, upto: str, assembler: str = "ptxas") -> Code:
         """Code of the lowered module, up to "llvm", "ptx", "cubin" or "sass"; PTX is executed.
 
+        Where a kernel has a name that PTX cannot spell, pass legalize-symbols runs first.
+
         A missing assembler is noted in ``report.code`` and raised only if the cubin itself was
         requested. assembler: of the PTX, ptxas or nvjitlink
         """
@@ -180,6 +187,9 @@ class Session:
         programs = find_programs(self.module)
         _check_level(programs)
         _check_target(programs, target)
+        if has_unspellable(self.module):
+            self._run_pass(report.next_index, LegalizeSymbols())
+            programs = find_programs(self.module)
         self.watcher.before_step("translate-to-llvm-ir", self.module)
         launches = LaunchSequence.from_programs(self.module, programs)
         started = time.perf_counter()

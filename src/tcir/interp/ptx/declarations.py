@@ -117,7 +117,7 @@ class Declarations(Reader):
             if self.next().text == ".align":
                 self.integer("an alignment")
         token = self.peek
-        name = self.word()
+        name = self.identifier("a name")
         size, array = kind.size * lanes, False
         if kind.kind == "pred":
             raise self.fail("a type with a size (.pred lives in registers only)", token)
