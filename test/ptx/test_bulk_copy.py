@@ -149,7 +149,7 @@ def test_a_bulk_copy_has_no_prefetch_size() -> None:
 	.reg .b32 %m;
 	ld.param.u64 %a, [p];
 	mov.u32 %m, s;
-	cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::128B [%m], [%a], 128, [%m];
+	cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::128B [%m], [%a], 64, [%m];
 	ret;
 }
 """

@@ -221,6 +221,10 @@ class Session:
                 roof = roofline.after_run(roof, launches, self.signature, line, streams)
             report.roofline = roof
         report.code = {"ptx_lines": code.ptx.count("\n"), "tmem_columns": tmem_columns(code.ptx)}
+        if report.streams:
+            from tcir.time.stores import global_stores
+
+            report.code["global_stores"] = [vars(each) for each in global_stores(report.streams)]
         if launches.constants:
             report.code["constant_bytes"] = sum(each.nbytes for each in launches.constants)
         if upto in ("cubin", "sass"):
