@@ -21,7 +21,7 @@ from tcir.errors import (
     PassError,
     UnknownNameError,
 )
-from tcir.passes.nvvm.legalize_symbols import LegalizeSymbols, has_unspellable
+from tcir.passes.roles.legalize_symbols import LegalizeSymbols, has_unspellable
 from tcir.passmanager.pipeline import Pass, Pipeline, registered_pipelines
 from tcir.program.launch import LaunchSequence
 from tcir.program.programs import Program, find_programs
