@@ -221,3 +221,31 @@ def test_text_that_is_no_json_is_an_error(tmp_path: Path) -> None:
         LaunchFile.read(path)
     path.write_text('{"num_warps": 4}')  # Triton's
     assert LaunchFile.read(path) is None
+
+
+MATMUL = """
+func.func @"aten::mm"(%a: tensor<128x64xf16>, %b: tensor<64x32xf16>)
+    -> tensor<128x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<128x32xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<128x32xf32>) -> tensor<128x32xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<128x64xf16>, tensor<64x32xf16>)
+    outs(%f : tensor<128x32xf32>) -> tensor<128x32xf32>
+  return %r : tensor<128x32xf32>
+}"""
+
+
+def test_a_name_that_ptx_cannot_spell_is_mapped(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "k.mlir").write_text(MATMUL)
+    ptx = tmp_path / "k.ptx"
+    done = tc_opt(str(tmp_path / "k.mlir"), "--pipeline=gemm", "--emit=ptx", "-o", str(ptx))
+    assert done.returncode == 0, done.stderr
+    (launch,) = json.loads(ptx.with_suffix(".json").read_text())["launches"]
+    assert (launch["entry"], launch["symbol"]) == ("aten$3a3a$mm", "aten::mm")
+    for name, shape in (("a", (128, 64)), ("b", (64, 32))):
+        np.save(tmp_path / f"{name}.npy", np.ones(shape, np.float16))
+    words = [str(ptx), "--entry", "aten::mm", "--out", str(tmp_path / "c.npy")]
+    words += [f"--arg={tmp_path / each}.npy" for each in ("a", "b")]
+    assert main(words) == 0, capsys.readouterr().err
+    assert (np.load(tmp_path / "c.npy") == 64).all()
+    assert main([*words[:2], "aten$3a3a$mm", *words[3:]]) == 0

@@ -77,7 +77,40 @@ def emit_ptx(text: str, *, cpu: str, features: str) -> str:
     return result
 
 
-_FUNCTIONS: dict[str, Callable[..., str]] = {
+def nvjitlink(text: str, *, target: str) -> tuple[bytes, str, str]:
+    """Cubin of PTX, by nvJitLink, the log, and what is missing; no cubin: it was rejected."""
+    try:
+        from cuda.bindings import nvjitlink as library
+
+        library.version()
+    except (ImportError, RuntimeError) as error:  # cuda-python, or the library it loads
+        return b"", "", str(error).strip().splitlines()[0]
+    options = [f"-arch={target}", "-Xptxas=-v"]
+    handle = library.create(len(options), options)
+    try:
+        data = text.encode()
+        try:
+            library.add_data(handle, library.InputType.PTX, data, len(data), "kernel.ptx")
+            library.complete(handle)
+        except library.nvJitLinkError:
+            log = bytearray(library.get_error_log_size(handle))
+            library.get_error_log(handle, log)
+            return b"", _c_text(log), ""
+        cubin = bytearray(library.get_linked_cubin_size(handle))
+        library.get_linked_cubin(handle, cubin)
+        log = bytearray(library.get_info_log_size(handle))
+        library.get_info_log(handle, log)
+        return bytes(cubin), _c_text(log), ""
+    finally:
+        library.destroy(handle)
+
+
+def _c_text(text: bytearray) -> str:
+    return text.rstrip(b"\0").decode(errors="replace")
+
+
+_FUNCTIONS: dict[str, Callable[..., object]] = {
+    "nvjitlink": nvjitlink,
     "rehearse": rehearse,
     "translate": translate,
     "emit_ptx": emit_ptx,

@@ -20,10 +20,10 @@ import sys
 import tempfile
 import threading
 import traceback
-from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from tcir.errors import Error, NativeCrashError
+from tcir.codegen.crash import crashed
+from tcir.errors import Error
 
 _HEADER = struct.Struct("<Q")
 _MAIN = "import sys; sys.path[:] = sys.argv[1:]; from tcir.codegen._worker_main import main; main()"
@@ -89,6 +89,12 @@ class ForkedChild:
             os.kill(self.pid, signal.SIGKILL)
 
 
+WAY_OUT = (
+    "tc-opt --validate-each names the pass that left it; if each pass holds, it is a mistake of "
+    "MLIR or LLVM: report it with that file"
+)
+"""Of a crash on what passes left."""
+
 Child = subprocess.Popen[bytes] | ForkedChild
 
 
@@ -104,7 +110,7 @@ def _serve_and_exit(requests: int, replies: int, stderr: int) -> NoReturn:
             serve(reader, writer)
         status = 0
     except BaseException:
-        traceback.print_exc()  # for `_crash`
+        traceback.print_exc()  # for `crashed`
     finally:
         sys.stderr.flush()
         os._exit(status)
@@ -174,12 +180,21 @@ class Worker:
             stderr.close()
         return said
 
-    def call(self, function: str, text: str, suffix: str, *, step: str = "", **options: Any) -> Any:
+    def call(
+        self,
+        function: str,
+        text: str,
+        suffix: str,
+        *,
+        step: str = "",
+        way_out: str = WAY_OUT,
+        **options: Any,
+    ) -> Any:
         """Result of ``function(text, **options)`` of `_worker_main`, run in the child.
 
         Raises `Error` with the library's message if it rejects `text`, and `NativeCrashError` if
         the child crashes; `text` is then saved in a file that ends in `suffix`. step: what the
-        messages begin with; left out, `function`
+        messages begin with; left out, `function`. way_out: what the message of a crash ends with.
         """
         step = step or function
         with self._lock:
@@ -191,24 +206,10 @@ class Worker:
             except (EOFError, BrokenPipeError) as error:
                 status = process.wait()
                 said = self._close().strip()
-                raise NativeCrashError(_crash(step, status, said, text, suffix)) from error
+                raise crashed(step, status, said, text, suffix, way_out) from error
         if not accepted:
             raise Error(f"{step}: {result}")
         return result
-
-
-def _crash(step: str, status: int, said: str, text: str, suffix: str) -> str:
-    with tempfile.NamedTemporaryFile(
-        "w", prefix="tcir-crash-", suffix=suffix, delete=False
-    ) as file:
-        file.write(text)
-    how = f"signal {-status}" if status < 0 else f"exit status {status}"
-    first = next((line for line in said.splitlines() if "ERROR" in line or "error" in line), "")
-    return (
-        f"{step}: the native library died ({how})"
-        + (f": {first.strip()}" if first else "")
-        + f"; the program that caused it is in {Path(file.name)}"
-    )
 
 
 WORKER = Worker()

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from tcir.codegen.cubin import ASSEMBLERS
 from tcir.commandline import Parser
 from tcir.errors import InputError, UnknownNameError, did_you_mean
 from tcir.passmanager.pipeline import (
@@ -60,6 +61,9 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="{" + ",".join(TARGETS) + "}",  # a plugin may add one
         help="architecture of PTX and cubin",
     )
+    add("--assembler", choices=ASSEMBLERS, default=ASSEMBLERS[0],
+        help="of --emit=cubin and sass; nvjitlink: the library nvJitLink, through cuda-python "
+        "(default ptxas)")  # fmt: skip
     add("--entry", metavar="NAME", help="the program, where a module has several public functions")
 
     passes = parser.add_argument_group("passes")

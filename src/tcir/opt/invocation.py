@@ -31,7 +31,7 @@ from tcir.program.source import (
     read_text,
     split_chunks,
 )
-from tcir.session.session import Session, Watcher
+from tcir.session.session import DIED, Session, Watcher
 from tcir.streams import write_output
 from tcir.validation.report import Line, Report
 from tcir.validation.settings import Settings
@@ -175,7 +175,7 @@ class _ChunkRun(Watcher):
         emit, report, code = self.arguments.emit, session.report, None
         try:
             if emit in CODE:
-                code = session.generate(emit)
+                code = session.generate(emit, self.arguments.assembler)
                 data = getattr(code, emit)
                 held = report.exit_code == 0 or report.verdict == "sampled"
                 if caller is not None and held:
@@ -223,7 +223,8 @@ class _ChunkRun(Watcher):
     def before_pass(self, index: int, item: Pass, module: ir.Module) -> None:
         self.progress.start(item.name)
         self.running = (item, module)
-        self._note(item.name, index - 1)
+        died = Line(index, item.name, verdict="different", compared=DIED)
+        self._note(item.name, index - 1, died)
         self.printer.before(item, module)
 
     def after_pass(self, index: int, item: Pass, module: ir.Module) -> None:
@@ -250,8 +251,11 @@ class _ChunkRun(Watcher):
 
     # --- failures ----------------------------------------------------------------------------
 
-    def _note(self, name: str, done: int) -> None:
+    def _note(self, name: str, done: int, died: Line | None = None) -> None:
+        """died: the line of the pass, where the program is executed, if native code ends here"""
         report = self.report
+        if died is not None and report is not None and report.validated:
+            report = replace(report, passes=[*report.passes, died])
         different = report is not None and report.verdict == "different"
         broken = report.summary() if report is not None and different else ""
         failed = None

@@ -96,6 +96,7 @@ class LaunchFile:
             "launches": [
                 {
                     "entry": launch.name,
+                    **({"symbol": launch.symbol} if launch.symbol else {}),
                     **{name: list(getattr(launch, name)) for name in _SIZES},
                     "dynamic_smem": launch.dynamic_smem,
                     "programmatic": launch.programmatic,
@@ -209,4 +210,5 @@ def _launch(fields: Mapping[str, Any]) -> Launch:
     return Launch(
         str(fields["entry"]), sizes("grid"), sizes("block"), int(fields.get("dynamic_smem", 0)),
         tuple(params), sizes("cluster"), bool(fields.get("programmatic", False)),
+        str(fields.get("symbol", "")),
     )  # fmt: skip

@@ -172,10 +172,10 @@ def _described(options: argparse.Namespace, ptx: str, file: LaunchFile) -> Job:
     made = [
         Call(c.name, c.grid, c.block, c.cluster, c.dynamic_smem, given, c.programmatic)
         for c, given in found
-        if options.entry in (None, c.name)
+        if options.entry in (None, c.name, c.title)
     ]
     if not made and (found or options.entry):
-        names = ", ".join(c.name for c, _ in found) or "none: nothing is launched"
+        names = ", ".join(c.title for c, _ in found) or "none: nothing is launched"
         raise LaunchError(f"--entry: expected one of {names}, got {options.entry!r}")
     saves = [*_saves(options.save, values), *zip(options.out, results, strict=False)]
     return Job(ptx, made, saves, workspaces)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tcir import codegen
 from tcir.cache import NO_STORE, user_store
+from tcir.codegen.cubin import check_assembler
 from tcir.kernel import Kernel
 from tcir.passmanager.pipeline import Pass, Pipeline, as_pipeline
 from tcir.program.inputs import Kind
+from tcir.program.launch import LaunchSequence
 from tcir.program.signature import signature_of
 from tcir.program.source import load_module, mlir_context
+from tcir.session.code import Code
 from tcir.session.kept import find_kernel, is_ours, keep_kernel, kernel_key
 from tcir.session.session import Session, Watcher, check_name
 from tcir.session.tuning import tuned_pipeline
@@ -76,6 +80,7 @@ def compile(
     budget: float | None = None,
     cache: bool = True,
     tune: bool = False,
+    assembler: str = "ptxas",
     **options: Any,
 ) -> Kernel:
     """Compiles `program` (an `ir.Module`, MLIR text or a path) with `pipeline` (or its name).
@@ -86,8 +91,12 @@ def compile(
     that was compiled before is taken from the user's cache, unless ``cache=False``. With
     ``tune=True`` the options that are left out are those that ``tc-bench sweep`` found fastest for
     this program, pipeline and target; `report.notes` say which, or that there was no sweep.
+    assembler: what makes the cubin from the PTX, ``ptxas`` or ``nvjitlink`` (a library, through
+    cuda-python: ``pip install tcir[nvjitlink]``; it has no setmaxnreg). A kernel whose report is
+    "different" has no PTX where native code died of what a pass left.
     """
     check_name(target)
+    check_assembler(assembler)
     steps = as_pipeline(pipeline, **options)
     store = user_store()
     settings = Settings(
@@ -103,6 +112,7 @@ def compile(
         keeps = cache and not validate and store.folder is not None and is_ours(steps)
         key = kernel_key(module, steps, target) if keeps else ""
         if keeps and (kept := find_kernel(store, key)) is not None:
+            kept.assembler = assembler
             kept.report.notes += notes
             return kept
         texts = _Texts(module)
@@ -118,11 +128,13 @@ def compile(
         if validate:
             session.keep_states()
         session.report.program = signature.name
-        session.run_passes()
-        code = session.generate("ptx")
+        code = Code(LaunchSequence(()), "")
+        with _kept_if_different(session.report):
+            session.run_passes()
+            code = session.generate("ptx")
     kernel = Kernel(
         signature, code.launches, target, code.ptx, code.llvm, session.report, texts.texts,
-        store=store if cache else NO_STORE,
+        store=store if cache else NO_STORE, assembler=assembler,
     )  # fmt: skip
     if keeps:
         keep_kernel(store, key, kernel)
@@ -171,13 +183,20 @@ def validate(
         module = load_module(program, context, entry)
         session = Session(module, steps, target=target, settings=settings, watcher=watcher)
         session.keep_states()
-        try:
+        with _kept_if_different(session.report):
             session.run_passes()
             if session.report.verdict in ("held", "sampled") and session.lowered():
                 session.generate("ptx")
-        except Exception as error:
-            # What a later pass says of a program that a pass before it broke is no verdict.
-            if session.report.verdict != "different":
-                raise
-            session.report.error = str(error)
     return session.report
+
+
+@contextmanager
+def _kept_if_different(report: Report) -> Iterator[None]:
+    """Ends with what is raised noted in a report that is "different" already: what a later pass
+    says of a program that a pass before it broke is no verdict."""
+    try:
+        yield
+    except Exception as error:
+        if report.verdict != "different":
+            raise
+        report.error = str(error)

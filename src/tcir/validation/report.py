@@ -27,7 +27,9 @@ passes      a list with, for each pass: index, name, ops (operations after it), 
             in all)
 notes       words: where a kernel came from, other than this compilation
 code        null, or registers, spill_bytes, shared_bytes, tmem_columns, constant_bytes (if any),
-            ptx_lines, sass (counts by mnemonic), missing (why a step was not done)
+            ptx_lines, global_stores (of each st.global of the PTX that was executed, in the first
+            cluster: kernel, line, requests, bytes a lane, sectors a request, least: those that the
+            bytes fill), sass (counts by mnemonic), missing (why a step was not done)
 roofline    null (a program below tensors), or, modelled, never measured: flops (by kind), hbm_bytes
             (of inputs, constants and results, once), moved_bytes (by its launches), flop_per_byte,
             limits_us (by resource: the least time of the program), bound (the longest of them),

@@ -123,7 +123,7 @@ class Declarations(Reader):
             elif word.text == ".ptr":
                 pointee = 4
         token = self.peek
-        name = self.word()
+        name = self.identifier("a name")
         size, array = kind.size * lanes, False
         if kind.kind == "pred":
             raise self.fail("a type with a size (.pred lives in registers only)", token)

@@ -31,7 +31,7 @@ _TOKEN = re.compile(
   | (?P<string>"[^"\n]*")
   | (?P<end>\Z))
     """,
-    re.VERBOSE | re.DOTALL,
+    re.VERBOSE | re.DOTALL | re.ASCII,
 )
 _INTEGER = r"(?:[1-9][0-9]{0,17}+|0)"
 _NUMBERS = re.compile(rf"\s*+(?P<numbers>{_INTEGER}(?:\s*+,\s*+{_INTEGER})*+)(?=\s*+\}})")

@@ -34,6 +34,7 @@ _SPECIAL = re.compile(
 )
 #: Bytes and halves of a register, of the video instructions: .b0, .h1, .b3210.
 _SELECTOR = re.compile(r"[bh]\d{1,4}")
+_IDENTIFIER = re.compile(r"[a-zA-Z][\w$]*|[_$%][\w$]+", re.ASCII).fullmatch
 _RANGED = re.compile(r"(.*?)(0|[1-9]\d*)\Z")
 
 
@@ -79,6 +80,12 @@ class Reader:
     def word(self, what: str = "a name") -> str:
         if self.peek.kind != "word":
             raise self.fail(what)
+        return self.next().text
+
+    def identifier(self, what: str) -> str:
+        """A name that is declared here (PTX ISA 4.4)."""
+        if not _IDENTIFIER(self.peek.text):
+            raise self.fail(f"{what} ([a-zA-Z][a-zA-Z0-9_$]* or [_$%][a-zA-Z0-9_$]+)")
         return self.next().text
 
     def integer(self, what: str = "an integer") -> int:

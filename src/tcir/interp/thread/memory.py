@@ -14,6 +14,7 @@ from tcir.interp.thread.speller import (
     scalars,
     spelling,
 )
+from tcir.program.symbols import spelled_symbol
 
 _SPACE = {0: "", 1: ".global", 3: ".shared"}
 _DYNAMIC = -(2**31)
@@ -26,7 +27,7 @@ def _address_of(speller: Speller, op: ir.Operation) -> None:
     name = ir.FlatSymbolRefAttr(op.attributes["global_name"]).value
     if pointer_space(op.results[0].type) != 3:
         raise IncompleteError(f"no rule for the address of @{name}, which is not in shared memory")
-    speller.emit(f"mov.u32 {speller.define_one(op.results[0])}, {name}")
+    speller.emit(f"mov.u32 {speller.define_one(op.results[0])}, {spelled_symbol(name)}")
 
 
 @spelling("llvm.inttoptr", "llvm.ptrtoint")
