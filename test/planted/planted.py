@@ -20,6 +20,7 @@ import tcir
 from tcir.errors import InputError
 from tcir.passmanager.pipeline import Pipeline
 from tcir.program.source import load_module, mlir_context
+from tcir.session.session import set_target
 from tcir.validation.report import Line
 from tcir.validation.validator import Settings, Validator
 
@@ -51,9 +52,10 @@ class Planted:
 class Program:
     """A program, compiled once, whose states are executed whole and damaged."""
 
-    def __init__(self, pipeline: str, text: str) -> None:
+    def __init__(self, pipeline: str, text: str, target: str = "sm_100a") -> None:
         self.pipeline = pipeline
         self.text = text
+        self.target = target
         self._whole: dict[str, Validator] = {}
 
     @cached_property
@@ -62,7 +64,7 @@ class Program:
         passes = tcir.named_pipeline(self.pipeline)
         if re.search(r'"tc\.(conv2d|\w*matmul)"', self.text):  # raised already
             passes = Pipeline(each for each in passes if each.name not in RAISING)
-        return tcir.compile(self.text, passes)
+        return tcir.compile(self.text, passes, target=self.target)
 
     def state(self, after: str) -> str:
         """The program's text behind a pass."""
@@ -73,7 +75,9 @@ class Program:
         if after not in self._whole:
             validator = Validator(Settings())
             with mlir_context() as context:
-                line = validator.start(load_module(self.text, context))
+                module = load_module(self.text, context)
+                set_target(module, self.target)
+                line = validator.start(module)
             assert line.verdict == "reference", str(line)
             line = self._check(validator, after, self.state(after))
             assert line.verdict == "equal", str(line)

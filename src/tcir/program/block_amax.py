@@ -3,14 +3,15 @@
 - The largest magnitude is a power of two, or that times the largest element's mantissa (1.75 of
   e4m3 and e5m2, 1.5 of e2m1), at which ``rceil`` begins to round up; or a little less or more. Of
   ue4m3 scales a sixth of it is a number of the format or a tie, at both ends too.
-- It stands at each place of a block in turn, with either sign: what enters the maximum with its sign
-  shows where the others are much smaller.
+- It stands at each place of a block in turn, negative where the others are much smaller: there a
+  number that enters the maximum with its sign shows.
 - The others are quotients at ties of the elements times the scale.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import ml_dtypes
@@ -22,8 +23,9 @@ from tcir.program.spans import info_of
 from tcir.program.ties import magnitudes_of
 
 UE8M0, UE4M3 = np.dtype(ml_dtypes.float8_e8m0fnu), np.dtype(ml_dtypes.float8_e4m3fn)
-BESIDE = 2.0**-9
-"""How far from a boundary its neighbours are, as a part of it: in reach of sums of 10 bits."""
+BESIDE, NEXT = 2.0**-9, 2.0**-23
+"""How far from a boundary its neighbours are, as a part of it: in reach of sums of 10 bits, and the
+next number of f32."""
 EXPONENTS = (-6, 4)
 """Of the largest magnitudes."""
 FAR_BELOW = 8
@@ -47,8 +49,8 @@ class BlockFormat:
         """The largest element."""
         return float(info_of(self.codes).max)
 
-    def amax(self) -> Array:
-        """Largest magnitudes at boundaries of the scale."""
+    def amax(self, beside: float) -> Array:
+        """Largest magnitudes at boundaries of the scale, and such parts of them beside."""
         if self.scales == UE4M3:
             numbers = magnitudes_of(UE4M3)
             ends = [numbers[1] / 2, numbers[1] * 0.75, 464, 480]
@@ -57,7 +59,7 @@ class BlockFormat:
         else:
             powers = 2.0 ** np.arange(*EXPONENTS)
             found = np.concatenate([powers, self.largest / 2.0**self.exponent * powers])
-        return np.concatenate([found, found, found * (1 - BESIDE), found * (1 + BESIDE)])
+        return np.concatenate([found, found, found * (1 - beside), found * (1 + beside)])
 
     @property
     def exponent(self) -> int:
@@ -75,7 +77,7 @@ class BlockFormat:
 def block_format_of(outputs: tuple[OutputSpec, ...]) -> BlockFormat | None:
     """The format of results that are codes and their scales."""
     types = [spec.dtype for spec in outputs]
-    for codes, scales in zip(types, types[1:]):
+    for codes, scales in pairwise(types):
         narrow = codes.itemsize == 1 and codes.kind not in "iub" and codes != UE8M0
         if narrow and (scales == UE8M0 or (scales == UE4M3 and info_of(codes).bits == 4)):
             return BlockFormat(codes, scales)
@@ -83,10 +85,14 @@ def block_format_of(outputs: tuple[OutputSpec, ...]) -> BlockFormat | None:
 
 
 def rows_of_blocks(
-    form: BlockFormat, count: int, width: int, generator: np.random.Generator
+    form: BlockFormat,
+    count: int,
+    width: int,
+    generator: np.random.Generator,
+    beside: float = BESIDE,
 ) -> Array:
     """``[count, width]`` numbers, of each row one the largest."""
-    amax = np.resize(generator.permutation(form.amax()), count)
+    amax = np.resize(generator.permutation(form.amax(beside)), count)
     numbers = magnitudes_of(form.codes)
     ties = (numbers[1:] + numbers[:-1]) / 2
     quotients = generator.choice(np.concatenate([ties, ties, numbers]), (count, width))
@@ -98,5 +104,5 @@ def rows_of_blocks(
     rows = np.where(rows > limit, 0, rows)
     rows *= generator.choice([-1, 1], rows.shape)
     places = np.arange(count) // 2 % width
-    rows[np.arange(count), places] = amax * generator.choice([-1, 1], count)
+    rows[np.arange(count), places] = amax * np.where(small, -1, generator.choice([-1, 1], count))
     return rows

@@ -140,6 +140,9 @@ class _Walk:
         for op in ops:
             if len(op.regions) == 1 and op.name not in _MOVES and len(op.regions[0].blocks) == 1:
                 self._body(op)
+            elif op.name == "tc.quantise_blocks":
+                for norm in list(op.operands)[1:]:
+                    self._settle(norm, 1.0)
             elif op.operands and len(op.results) == 1:
                 self._op(op)
 
@@ -204,6 +207,9 @@ class _Walk:
                 self.limits(made, around(number, made.dtype))
             if not op.name.startswith("arith.cmp"):
                 self.made[result] = made
+            return
+        if op.name == "arith.shrsi" and number is not None and not source:
+            self.made[result] = made.then(2.0**-number, 0, dtype)
             return
         if op.name not in _SUMS | _PRODUCTS or (op.name == "arith.divf" and source):
             return

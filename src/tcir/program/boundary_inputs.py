@@ -15,7 +15,7 @@ import numpy as np
 
 from tcir.interp.types import Array
 from tcir.program.access import product_of
-from tcir.program.block_amax import BlockFormat, block_format_of, rows_of_blocks
+from tcir.program.block_amax import NEXT, BlockFormat, block_format_of, rows_of_blocks
 from tcir.program.boundaries import boundaries_of
 from tcir.program.factors import ROUNDED, Contraction, consists_of, inputs_of, is_parallel
 from tcir.program.group_sizes import special_sizes
@@ -152,7 +152,8 @@ def _of_inputs(
             continue
         found = boundaries_of(block, inputs_of(block), value)
         if form is not None and spec.shape[-1] % form.block == 0:
-            rows = rows_of_blocks(form, math.prod(spec.shape) // form.block, form.block, generator)
+            count = math.prod(spec.shape) // form.block
+            rows = rows_of_blocks(form, count, form.block, generator, NEXT)
             array = rows.reshape(spec.shape)
         elif found.sums:
             array = _wanted(None, found.sums, generator)(1, math.prod(spec.shape))

@@ -37,8 +37,9 @@ Wanted = Callable[[int, int], Array]
 class _Sides:
     """Which side has the digits, and where.
 
-    digits, ones: the factors; k: their dimensions along the sum; columns: that of `ones` over which
-    numbers differ, or None; step: elements between two copies, at least
+    digits, ones: the factors; k: their dimensions along the sum, the second -1 if they share none,
+    so that all of `ones` is 1; columns: that of `ones` over which numbers differ, or None; step:
+    elements between two copies, at least
     """
 
     digits: Factor
@@ -103,10 +104,10 @@ def _sides(contraction: Contraction) -> _Sides | None:
     """The side with the digits is the one with rows, the first if both have some."""
     pair = contraction.pairs[0]
     axes = contraction.shared_axes(pair)
-    if axes is None:
-        return None
-    rows = [contraction.own_axis(pair, side, least=2) for side in (0, 1)]
     windows = [None in factor.dims for factor in pair]
+    if axes is None:
+        return _of_groups(contraction) if windows == [True, False] else None
+    rows = [contraction.own_axis(pair, side, least=2) for side in (0, 1)]
     first = 1 if windows[0] or rows[0] is None else 0
     if windows[first]:
         return None
@@ -117,6 +118,19 @@ def _sides(contraction: Contraction) -> _Sides | None:
         along = _along(contraction, scale)
         step = pair[1 - first].shape[axes[1 - first]] // scale.shape[along]
     return _Sides(pair[first], pair[1 - first], (axes[first], axes[1 - first]), columns, step)
+
+
+def _of_groups(contraction: Contraction) -> _Sides | None:
+    """Of a convolution whose groups of channels have filters of their own."""
+    x, filters = contraction.pairs[0]
+    if len(contraction.pairs) > 1:
+        return None
+    along = [
+        (n, axis)
+        for axis, (n, index) in enumerate(zip(filters.shape, filters.dims, strict=True))
+        if index is not None and index[0] not in contraction.parallel
+    ]
+    return _Sides(filters, x, (max(along)[1], -1), None, 1) if along else None
 
 
 def _along(contraction: Contraction, scale: Factor) -> int:
@@ -184,6 +198,8 @@ def _exponents(sides: _Sides, wanted: Array, contraction: Contraction) -> list[i
     smallest = math.frexp(float(wanted[wanted > 0].min(initial=most)))[1] - bits
     high = max(0, math.frexp(most)[1] - top)
     deep = min(0, math.floor(smallest - low))
+    if sides.k[1] < 0:
+        return [0] * count
     exponents = [min(high, room[1])] * (count if high else 0) + [0] * count
     return exponents + [max(deep, room[0])] * (count if deep else 0)
 
@@ -205,6 +221,9 @@ def _fill_ones(
 ) -> None:
     """The side of powers of two: in the elements, or in their scales."""
     stride, period, block = periods
+    if sides.k[1] < 0:
+        drawn[sides.ones.argument] = np.ones(sides.ones.shape)
+        return
     ones = np.zeros(sides.ones.shape)
     scale = contraction.pairs[1][contraction.pairs[0].index(sides.ones)] if sides.step > 1 else None
     whole: list[int | slice | Array] = [slice(None)] * len(ones.shape)

@@ -55,11 +55,16 @@ def both_signs(numbers: Iterable[float]) -> list[float]:
 
 
 def around(number: float, dtype: np.dtype[Any]) -> list[float]:
-    """What is compared with a number: itself, and its neighbours in the type, near and farther."""
+    """What is compared with a number: itself, and its neighbours in the type, near and farther.
+
+    Nothing of 0, about which any inputs are: both signs, zeros, subnormals.
+    """
+    if number == 0:
+        return []
     if dtype.kind in "iu":
         return [number, number - 1, number + 1]
     near = np.nextafter(np.float32(number), np.array([-np.inf, np.inf], np.float32))
-    step = abs(number) * 2.0**-8 or 2.0**-10
+    step = abs(number) * 2.0**-8
     return [number, number - step, number + step, *map(float, near)]
 
 
