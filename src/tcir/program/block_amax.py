@@ -23,9 +23,8 @@ from tcir.program.spans import info_of
 from tcir.program.ties import magnitudes_of
 
 UE8M0, UE4M3 = np.dtype(ml_dtypes.float8_e8m0fnu), np.dtype(ml_dtypes.float8_e4m3fn)
-BESIDE, NEXT = 2.0**-9, 2.0**-23
-"""How far from a boundary its neighbours are, as a part of it: in reach of sums of 10 bits, and the
-next number of f32."""
+BESIDE = 2.0**-9
+"""How far from a boundary its neighbours are, as a part of it: in reach of sums of 10 bits."""
 EXPONENTS = (-6, 4)
 """Of the largest magnitudes."""
 FAR_BELOW = 8
@@ -50,7 +49,8 @@ class BlockFormat:
         return float(info_of(self.codes).max)
 
     def amax(self, beside: float) -> Array:
-        """Largest magnitudes at boundaries of the scale, and such parts of them beside."""
+        """Largest magnitudes at boundaries of the scale, and such parts of them beside; of 0 the
+        next numbers of f32."""
         if self.scales == UE4M3:
             numbers = magnitudes_of(UE4M3)
             ends = [numbers[1] / 2, numbers[1] * 0.75, 464, 480]
@@ -59,7 +59,10 @@ class BlockFormat:
         else:
             powers = 2.0 ** np.arange(*EXPONENTS)
             found = np.concatenate([powers, self.largest / 2.0**self.exponent * powers])
-        return np.concatenate([found, found, found * (1 - beside), found * (1 + beside)])
+        below, above = (found * (1 + sign * beside) for sign in (-1, 1))
+        if not beside:
+            below, above = (np.nextafter(np.float32(found), np.float32(e)) for e in (0, np.inf))
+        return np.concatenate([found, found, below, above])
 
     @property
     def exponent(self) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 
 from tcir.interp.types import Array
 from tcir.program.access import product_of
-from tcir.program.block_amax import NEXT, BlockFormat, block_format_of, rows_of_blocks
+from tcir.program.block_amax import BlockFormat, block_format_of, rows_of_blocks
 from tcir.program.boundaries import boundaries_of
 from tcir.program.factors import ROUNDED, Contraction, consists_of, inputs_of, is_parallel
 from tcir.program.group_sizes import special_sizes
@@ -153,7 +153,7 @@ def _of_inputs(
         found = boundaries_of(block, inputs_of(block), value)
         if form is not None and spec.shape[-1] % form.block == 0:
             count = math.prod(spec.shape) // form.block
-            rows = rows_of_blocks(form, count, form.block, generator, NEXT)
+            rows = rows_of_blocks(form, count, form.block, generator, beside=0)
             array = rows.reshape(spec.shape)
         elif found.sums:
             array = _wanted(None, found.sums, generator)(1, math.prod(spec.shape))
@@ -171,12 +171,11 @@ def _without_a_number(signature: Signature) -> Placed:
             continue
         low, high = _ends(spec.dtype)
         array = np.zeros(spec.shape, spec.dtype)
-        for axis, size in enumerate(spec.shape):
-            rows = np.moveaxis(array, axis, 0)
-            if size > 2:
-                rows[-1] = high
-            if size > 1:
-                rows[0] = low
+        axes = [np.moveaxis(array, axis, 0) for axis in range(len(spec.shape))]
+        for rows in axes:
+            rows[2:][-1:] = high
+        for rows in axes:
+            rows[: len(rows) > 1] = low
         arrays[number] = array
     return Placed("windows of -inf only", arrays=arrays, exact=True)
 

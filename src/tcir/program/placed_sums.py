@@ -75,6 +75,8 @@ def factors_with_sums(
         return None
     probe = np.abs(wanted(_rows(contraction, sides.digits), block or PERIOD))
     exponents = _exponents(sides, probe, contraction)
+    if sides.step == 1 and sides.length // len(exponents) < block:
+        exponents = [0] * exponents.count(0)  # rather more columns than small numbers
     copies = len(exponents)
     if sides.step > 1:
         copies = min(copies, max(1, sides.length // max(block, sides.step)))
