@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from tcir.interp import OutputSpec
-from tcir.interp.types import Array
+from tcir.interp.types import Array, DType
 from tcir.program.spans import info_of
 from tcir.program.ties import magnitudes_of
 
@@ -35,8 +34,8 @@ FAR_BELOW = 8
 class BlockFormat:
     """Types of elements and scales of a result with block scales, and elements that share one."""
 
-    codes: np.dtype[Any]
-    scales: np.dtype[Any]
+    codes: DType
+    scales: DType
 
     @property
     def block(self) -> int:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcir.interp.types import Array
+from tcir.interp.types import Array, DType
 from tcir.program.signature import numpy_type
 from tcir.program.ties import HALVES, around, both_signs, limits_of
 
@@ -42,7 +42,7 @@ class Step:
 
     factor: float
     term: float
-    dtype: np.dtype[Any]
+    dtype: DType
 
     def __call__(self, x: Array) -> Array:
         wide = x * self.factor + self.term
@@ -53,14 +53,14 @@ class Step:
 class Made:
     """A value made of sums (or of an input) in steps; `dtype`: of its elements."""
 
-    dtype: np.dtype[Any]
+    dtype: DType
     steps: tuple[Step, ...] = ()
 
-    def then(self, factor: float, term: float, dtype: np.dtype[Any]) -> Made:
+    def then(self, factor: float, term: float, dtype: DType) -> Made:
         """One step more."""
         return Made(dtype, (*self.steps, Step(factor, term, dtype)))
 
-    def sums_for(self, wanted: Sequence[float], first: np.dtype[Any]) -> list[float]:
+    def sums_for(self, wanted: Sequence[float], first: DType) -> list[float]:
         """Sums of the type `first` that make it what is wanted, as far as there are any."""
         goal = np.array(wanted, np.float64)
         found = goal
@@ -129,7 +129,7 @@ class _Walk:
     """
 
     arguments: Sequence[ir.Value]
-    first: np.dtype[Any]
+    first: DType
     made: dict[ir.Value, Made] = field(default_factory=dict)
     origin: dict[ir.Value, ir.Value] = field(default_factory=dict)
     wanted: list[list[float]] = field(default_factory=list)
@@ -271,7 +271,7 @@ def _of_results(root: ir.Value) -> list[float]:
     return limits_of(dtype) if narrow else []
 
 
-def _type_of(value: ir.Value) -> np.dtype[Any]:
+def _type_of(value: ir.Value) -> DType:
     element = value.type.element_type if hasattr(value.type, "element_type") else value.type
     return np.dtype(bool) if str(element) == "i1" else numpy_type(element)
 
@@ -282,7 +282,7 @@ def _name(value: ir.Value) -> str:
     return "" if isinstance(value.owner, ir.Block) else str(value.owner.operation.name)
 
 
-def _stored(values: Array, dtype: np.dtype[Any]) -> Array:
+def _stored(values: Array, dtype: DType) -> Array:
     """Numbers as a type has them; whole numbers beyond its range stay as they are."""
     if dtype.kind in "iub":
         return np.rint(values)
@@ -290,7 +290,7 @@ def _stored(values: Array, dtype: np.dtype[Any]) -> Array:
         return values.astype(np.float32 if dtype.itemsize > 4 else dtype).astype(np.float64)
 
 
-def _beside(values: Array, dtype: np.dtype[Any], end: float) -> Array:
+def _beside(values: Array, dtype: DType, end: float) -> Array:
     """The next numbers of a type of floats in a direction."""
     if dtype != np.float32:
         return values

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcir.interp.types import Array
+from tcir.interp.types import Array, DType
 from tcir.program.access import product_of
 from tcir.program.block_amax import BlockFormat, block_format_of, rows_of_blocks
 from tcir.program.boundaries import boundaries_of
@@ -180,9 +180,9 @@ def _without_a_number(signature: Signature) -> Placed:
     return Placed("windows of -inf only", arrays=arrays, exact=True)
 
 
-def _ends(dtype: np.dtype[Any]) -> tuple[Any, Any]:
+def _ends(dtype: DType) -> Array:
     """What is neutral to a maximum, and to a minimum."""
     if dtype.kind in "iu":
         of = np.iinfo(dtype)
-        return of.min, of.max
-    return np.array(-np.inf).astype(dtype), np.array(np.inf).astype(dtype)
+        return np.array([of.min, of.max], dtype)
+    return np.array([-np.inf, np.inf]).astype(dtype)

@@ -17,7 +17,7 @@ import numpy as np
 
 from tcir.interp.types import Array
 from tcir.program.factors import Contraction, Factor
-from tcir.program.spans import EXACT_BITS, PROMOTED_BITS, info_of
+from tcir.program.spans import EXACT_BITS, PROMOTED_BITS, span_of
 from tcir.program.ties import toward_zero
 
 PERIOD = 32
@@ -181,37 +181,33 @@ def _exponents(sides: _Sides, wanted: Array, contraction: Contraction) -> list[i
     dtype = sides.digits.dtype
     most = float(wanted.max(initial=0)) or 1.0
     if dtype.kind in "iu":
-        count = max(1, math.ceil(most / (np.iinfo(dtype).max << INT_SHIFT)))
-        high = [INT_SHIFT] * count if most > 2 * np.iinfo(dtype).max else []
-        return [*high, 0, 0, 0]
-    info = info_of(dtype)
-    precision = 11 if dtype == np.float32 else info.nmant + 1
-    top, low = math.frexp(float(info.max))[1], math.log2(float(info.smallest_subnormal))
-    if dtype == np.float32:
-        top, low = 127, -136
+        largest = int(np.iinfo(dtype).max)
+        count = math.ceil(most / (largest << INT_SHIFT)) if most > 2 * largest else 0
+        return [INT_SHIFT] * count + [0, 0, 0]
+    low, top, precision = _extent(sides.digits)
     if len(contraction.pairs) > 1 and top - low - precision < EXACT_BITS:
         scale = contraction.pairs[1][contraction.pairs[0].index(sides.ones)]
-        low, high = _powers(scale) if scale.dtype != ml_dtypes.float8_e8m0fnu else SCALES
-        first = min(math.frexp(most)[1] - top + 1, high)
-        return list(range(first, low - 1, -precision))
-    room = _powers(sides.ones)
+        power_of_two = scale.dtype == ml_dtypes.float8_e8m0fnu
+        least, largest = SCALES if power_of_two else _extent(scale)[:2]
+        first = min(math.frexp(most)[1] - top + 1, largest - 1)
+        return list(range(first, least - 1, -precision))
     bits = _bits(wanted)
     count = -(-bits // precision)
-    smallest = math.frexp(float(wanted[wanted > 0].min(initial=most)))[1] - bits
-    high = max(0, math.frexp(most)[1] - top)
-    deep = min(0, math.floor(smallest - low))
     if sides.k[1] < 0:
         return [0] * count
-    exponents = [min(high, room[1])] * (count if high else 0) + [0] * count
-    return exponents + [max(deep, room[0])] * (count if deep else 0)
+    least, largest, _ = _extent(sides.ones)
+    high = min(max(0, math.frexp(most)[1] - top), largest - 1)
+    smallest = math.frexp(float(wanted[wanted > 0].min(initial=most)))[1] - bits
+    deep = max(min(0, smallest - low), least)
+    many = [high] * (count if high else 0) + [0] * count
+    return many + [deep] * (count if deep else 0)
 
 
-def _powers(ones: Factor) -> tuple[int, int]:
-    """Exponents of the powers of two of a format."""
-    if ones.dtype == np.float32:
-        return -126, 126
-    info = info_of(ones.dtype)
-    return round(math.log2(float(info.smallest_subnormal))), int(math.log2(float(info.max)))
+def _extent(factor: Factor) -> tuple[int, int, int]:
+    """Exponents of the smallest number of a format and of the first power of two above all, and
+    bits of its mantissa; f32 as tf32."""
+    span = span_of(factor, 0)
+    return span.low, span.top, span.precision
 
 
 def _fill_ones(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
-from tcir.interp.types import Array
+from tcir.interp.types import Array, DType
 from tcir.program.spans import info_of
 
 _FEW_BITS = 8
@@ -16,7 +15,7 @@ HALVES = (0.5, 1.5, 2.5, 126.5, 127.5, 128.5, 254.5, 255.5, 256.5)
 """Ties of roundings to whole numbers: small ones, and at the ends of i8 and u8."""
 
 
-def limits_of(dtype: np.dtype[Any]) -> list[float]:
+def limits_of(dtype: DType) -> list[float]:
     """Numbers at which rounding to a format of floats changes, the most telling first.
 
     The tie between the largest number and the one that the format would have next: beyond it is
@@ -42,7 +41,7 @@ def limits_of(dtype: np.dtype[Any]) -> list[float]:
     return both_signs(found)
 
 
-def magnitudes_of(dtype: np.dtype[Any]) -> Array:
+def magnitudes_of(dtype: DType) -> Array:
     """All finite numbers >= 0 of a format of at most 8 bits, ascending."""
     codes = np.arange(1 << info_of(dtype).bits, dtype=np.uint8).view(dtype)
     numbers = codes.astype(np.float64)
@@ -54,7 +53,7 @@ def both_signs(numbers: Iterable[float]) -> list[float]:
     return list(dict.fromkeys(signed for each in numbers for signed in (each, -each)))
 
 
-def around(number: float, dtype: np.dtype[Any]) -> list[float]:
+def around(number: float, dtype: DType) -> list[float]:
     """What is compared with a number: itself, and its neighbours in the type, near and farther.
 
     Nothing of 0, about which any inputs are: both signs, zeros, subnormals.
@@ -68,7 +67,7 @@ def around(number: float, dtype: np.dtype[Any]) -> list[float]:
     return [number, number - step, number + step, *map(float, near)]
 
 
-def toward_zero(values: Array, dtype: np.dtype[Any]) -> Array:
+def toward_zero(values: Array, dtype: DType) -> Array:
     """`values` cut to a format, no larger than its largest; f32 as tf32."""
     if dtype.kind in "iu":
         of = np.iinfo(dtype)
