@@ -116,6 +116,17 @@ def test_no_execution_where_nothing_has_a_boundary() -> None:
     assert TIES in [d.words for d in _draws(Fused(relu + TRUNCATE, m=40, n=32, k=32).linalg()).more]
 
 
+def test_moderate_sums_before_a_function() -> None:
+    """Of exp of any number there is no bound."""
+    body = """
+    %half = arith.truncf %s : f32 to bf16
+    %wide = arith.extf %half : bf16 to f32
+    %t = math.exp %wide : f32"""
+    case = Fused(body + KEEP, out="f32", element="bf16", m=40, n=32, k=32)
+    a, b = (x.astype(np.float64) for x in _of(case.linalg()).inputs)
+    assert np.abs(a @ b).max() <= 16 and 1 + 2.0**-8 in a @ b
+
+
 def _blocks(draw: Draw, block: int) -> Array:
     a, b = (x.astype(np.float64) for x in draw.inputs[:2])
     return (a @ b).reshape(-1, block)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from tcir._mlir import ir
 
 TIES = "ties and limits"
+MODERATE = 16.0
+"""The largest sums before a function such as exp, so that its error has a bound."""
 SUBNORMAL_SCALE = 2.0**-127
 """A global scale below the normal numbers of f32."""
 FACING_SCALE = 2.0**100
@@ -94,6 +96,11 @@ def _is_exact(op: ir.Operation) -> bool:
     return consists_of(op, _ALONE if is_parallel(op) else _EXACT_REDUCTIONS)
 
 
+def _is_rounded(op: ir.Operation) -> bool:
+    """Whether an op is no function whose error is bounded only."""
+    return product_of(op) is not None or consists_of(op, ROUNDED)
+
+
 def _of_sums(
     block: ir.Block,
     signature: Signature,
@@ -106,9 +113,11 @@ def _of_sums(
     )
     found = boundaries_of(block, inputs_of(block), root)
     form = block_format_of(signature.outputs) if contraction.blocks else None
-    if form is None and not found.sums:
+    functions = not all(_is_rounded(each.operation) for each in block)
+    sums = [x for x in found.sums if not functions or abs(x) <= MODERATE]
+    if functions if form is not None else not sums:
         return
-    wanted = _wanted(form, found.sums, generator)
+    wanted = _wanted(form, sums, generator)
     factors = factors_with_sums(contraction, wanted, form.block if form else 0)
     if factors is None:
         return
