@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcir.interp.types import Array
+from tcir.program.boundary_inputs import Placed, boundary_inputs
 from tcir.program.chain_inputs import chain_alone, chain_specials
 from tcir.program.chains import Chain, chain_of
 from tcir.program.constants import constants_of
@@ -57,6 +58,7 @@ class Draw:
     bound:    how far later results may be off; None: they agree bit for bit
     no_bound: why there is no bound
     rounded:  whether sums round, so that the execution says nothing without a bound
+    exact:    whether later results agree bit for bit, so that no bound is derived
     """
 
     inputs: list[Array]
@@ -65,6 +67,7 @@ class Draw:
     bound: Bound | None = None
     no_bound: str = ""
     rounded: bool = False
+    exact: bool = False
 
     @cached_property
     def images(self) -> list[Array]:
@@ -97,8 +100,16 @@ class Draws:
             specials: Sequence[Special] | None = None,
             scalars: Mapping[int, float] | None = None,
             kind: Kind = settings.inputs,
+            factors: Mapping[int, Array] | None = None,
         ) -> list[Array]:
-            return make_inputs(signature.inputs, settings.seed, kind, sums, bits, specials, scalars)
+            return make_inputs(
+                signature.inputs, settings.seed, kind, sums, bits, specials, scalars, factors
+            )
+
+        def placed(at: Placed) -> Draw:
+            special = None if contraction is None or at.arrays else ()
+            inputs = at.put_into(drawn(special, factors=at.factors))
+            return Draw(inputs, at.words, exact=at.exact)
 
         exact = settings.inputs == "integers"
         lists = _alone(sums) if exact else []
@@ -107,6 +118,8 @@ class Draws:
             for value in (0.0, np.inf):
                 words = f"{value:g} in argument {number}"
                 more.append(Draw(drawn(scalars={number: value}), words))
+        if exact:
+            more += map(placed, boundary_inputs(module, signature, contraction, settings.seed))
         known = sums is not None or bits == ALL_CODES
         if exact and not known and signature.level == "tensor":
             more.append(Draw(drawn(kind="random"), RANDOM, rounded=True))

@@ -141,8 +141,11 @@ class Validator:
         rounded = approximate or self.settings.inputs == "random" or not draws.known
         if self.signature.level == "tensor" and rounded:
             for draw in (*draws.more, draws.main):
-                self._prepare_bound(module, programs, draw)
-            draws.more[:] = [d for d in draws.more if d.bound is not None or not d.rounded]
+                if not draw.exact:
+                    self._prepare_bound(module, programs, draw)
+            draws.more[:] = [
+                d for d in draws.more if d.exact or d.bound is not None or not d.rounded
+            ]
         if any(draw.rounded for draw in draws.more):
             line.compared += f"; and on {RANDOM}"
         return line
