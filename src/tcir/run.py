@@ -51,7 +51,10 @@ from tcir.machine.recorder import Recorder
 from tcir.machine.refusal import Refusal
 from tcir.machine.sample import Sample
 from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS, DEFAULT_OPTIONS, RunOptions
+from tcir.threads import import_whole
 
+PACKAGES = ("tcir.machine", "tcir.interp.ptx", "tcir.debug", "numpy.ma", "numpy.random")
+"""What executes PTX."""
 __all__ = ["LaunchError", "PtxSyntaxError", "RunReport", "Uninitialized", "entry_name", "run_ptx"]
 
 
@@ -336,6 +339,7 @@ def run_ptx(
     Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit). What the
     program does wrong is in the report.
     """
+    import_whole(*PACKAGES)
     started = time.perf_counter()
     text = _text(ptx)
     module = _parsed(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from tcir import codegen
+from tcir import _mlir, codegen
 from tcir.cache import NO_STORE, user_store
 from tcir.kernel import Kernel
 from tcir.passmanager.pipeline import Pass, Pipeline, as_pipeline
@@ -16,6 +16,7 @@ from tcir.session.kept import find_kernel, is_ours, keep_kernel, kernel_key
 from tcir.session.session import Session, Watcher, check_name
 from tcir.session.tuning import tuned_pipeline
 from tcir.target import DEFAULT_TARGET
+from tcir.threads import import_whole
 from tcir.validation.report import Line, Report
 from tcir.validation.settings import Settings
 
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
     from tcir.machine.assumptions import Assumptions
     from tcir.program.source import ModuleSource
 
+PACKAGES = (
+    "tcir.cache", "tcir.codegen", "tcir.debug", "tcir.dialect", "tcir.interp", "tcir.machine",
+    "tcir.passmanager", "tcir.passes", "tcir.pipelines", "tcir.program", "tcir.run",
+    "tcir.session", "tcir.time", "tcir.validation", "tcir.workers", "numpy.ma", "numpy.random",
+)  # fmt: skip
+"""What compiles and executes, with all passes and pipelines."""
 PRINTED_ELEMENTS = 1 << 16
 """Constants with more are left out of the texts that a kernel keeps: there is one for each pass."""
 
@@ -87,6 +94,7 @@ def compile(
     ``tune=True`` the options that are left out are those that ``tc-bench sweep`` found fastest for
     this program, pipeline and target; `report.notes` say which, or that there was no sweep.
     """
+    import_whole(*PACKAGES, *_mlir.modules())
     check_name(target)
     steps = as_pipeline(pipeline, **options)
     store = user_store()
@@ -161,6 +169,7 @@ def validate(
     a validation that is estimated to take longer executes a sample of the CTAs, and its verdict is
     "sampled".
     """
+    import_whole(*PACKAGES, *_mlir.modules())
     steps = as_pipeline(pipeline, **options)
     settings = Settings(
         seed, inputs, orders, numerics, max_instructions, ordering, assumptions, jobs, budget

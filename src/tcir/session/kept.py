@@ -29,7 +29,7 @@ def is_ours(steps: Pipeline) -> bool:
     """Whether all code that compiles is of this package, whose source is part of the key."""
     passes = all(isinstance(item, UpstreamPass) or is_own(type(item)) for item in steps)
     converter = sys.modules.get(_CONVERTER)
-    rules = converter.RULES.values() if converter is not None else ()
+    rules = list(converter.RULES.values()) if converter is not None else ()
     return passes and set(DIALECTS) <= {"tc"} and all(_own(rule.__module__) for rule in rules)
 
 

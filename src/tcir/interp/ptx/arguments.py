@@ -69,8 +69,9 @@ class Buffers:
         """The address of an argument; name: what reports call its buffer."""
         if array.dtype.hasobject:
             raise LaunchError("argument: expected an array of numbers, got one of Python objects")
-        masked = sys.modules.get("numpy.ma")  # who has a masked array has imported it
-        if masked is not None and isinstance(array, masked.MaskedArray):
+        # Who has a masked array has imported it; another thread may be about to.
+        masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", ())
+        if isinstance(array, masked):
             raise LaunchError(f"{name}: expected an array without a mask, got one; pass a.data")
         if not array.dtype.isnative:
             raise LaunchError(

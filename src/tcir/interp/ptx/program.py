@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from tcir.interp.ptx import isa, requirements  # noqa: F401  (isa registers the instructions)
 from tcir.interp.ptx.decode import Decode
@@ -16,6 +15,7 @@ from tcir.interp.ptx.registry import DECODERS, REFUSED, find, nearest
 from tcir.interp.ptx.syntax import Function, Instruction, Module, Site
 from tcir.interp.ptx.threads import FAMILIES, in_threads
 from tcir.interp.ptx.wgmma_watch import watch
+from tcir.threads import cached_property
 
 #: What alloca can hand out to one thread, far above what kernels declare.
 STACK, STACK_ALIGNMENT = 16 << 10, 256

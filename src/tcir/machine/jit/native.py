@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-import threading
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -18,9 +17,10 @@ from pathlib import Path
 import llvmlite
 import llvmlite.binding as llvm
 
+from tcir.threads import LOCK
+
 _CHECKSUM = 32
 _LINKED: dict[str, llvm.ObjectFileRef] = {}
-_LOCK = threading.Lock()
 
 
 @cache
@@ -42,7 +42,7 @@ def code_key(*of: object) -> str:
 
 def link(source: Path, name: str, make: Callable[[], bytes]) -> None:
     """Links the object code `name`, which ``make()`` compiles where none is kept for `source`."""
-    with _LOCK:
+    with LOCK:
         if name in _LINKED:
             return
         code = _read(source, name)
@@ -63,12 +63,14 @@ def assembled(text: str) -> bytes:
 
 def address(symbol: str) -> int:
     """Of what has been linked."""
-    return int(_engine().get_function_address(symbol))
+    with LOCK:
+        return int(_engine().get_function_address(symbol))
 
 
 @cache
 def _processor() -> tuple[str, str]:
-    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    with LOCK:  # llvmlite has one of its own, which no child may find held
+        return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
 
 
 @cache
