@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-import pickle
 import sys
 from typing import TYPE_CHECKING
 
 from tcir.cache import Store, digest, versions
+from tcir.cache.data import from_bytes, to_bytes
 from tcir.dialect.base import DIALECTS
+from tcir.interp import OutputSpec
 from tcir.kernel import Kernel
 from tcir.passmanager.pipeline import Pipeline, UpstreamPass, is_own
+from tcir.program.launch import Launch, LaunchSequence
+from tcir.program.signature import Signature
+from tcir.program.workspaces import Workspaces
 from tcir.target import TARGETS
+from tcir.time.roofline import Executed, Modelled, Roofline
+from tcir.validation.report import Line, Report
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
 
 _FIELDS = ("signature", "launches", "target", "ptx", "llvm", "report", "ir")
+_CLASSES = (
+    Executed, Launch, LaunchSequence, Line, Modelled, OutputSpec, Report, Roofline, Signature,
+    Workspaces,
+)  # fmt: skip
+"""What the fields consist of besides numbers, texts and arrays."""
 _CONVERTER = "tcir.passes.nvvm.converter"
 
 
@@ -43,15 +54,14 @@ def find_kernel(store: Store, key: str) -> Kernel | None:
     if found is None:
         return None
     try:
-        kernel = Kernel(**dict(zip(_FIELDS, pickle.loads(found), strict=True)), store=store)
-    except Exception:  # whatever a class that has changed makes of it
+        values = from_bytes(found, _CLASSES)
+        kernel = Kernel(**dict(zip(_FIELDS, values, strict=True)), store=store)
+    except ValueError:
         return None
-    for array in kernel.launches.constants:
-        array.flags.writeable = False  # copies of it stay on devices
     kernel.report.notes.append("from the cache: the passes ran in an earlier compilation")
     return kernel
 
 
 def keep_kernel(store: Store, key: str, kernel: Kernel) -> None:
     """Keeps a kernel that was just compiled."""
-    store.put(key, pickle.dumps([getattr(kernel, name) for name in _FIELDS]))
+    store.put(key, to_bytes([getattr(kernel, name) for name in _FIELDS]))
