@@ -15,7 +15,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tcir.errors import LaunchError, VerdictError
+from tcir.errors import InputError, LaunchError, VerdictError
+from tcir.files import read_text
 from tcir.interp.ptx.arguments import Buffers, Uninitialized, bind_variables, parameters
 from tcir.interp.ptx.calls import inline_calls
 from tcir.interp.ptx.errors import PtxSyntaxError
@@ -258,8 +259,8 @@ def _text(ptx: str | Path) -> str:
     if not isinstance(ptx, str | Path):
         raise LaunchError(f"expected PTX text or the path of a file, got {type(ptx).__name__}")
     try:
-        return Path(ptx).read_text()
-    except (OSError, UnicodeDecodeError) as error:
+        return read_text(ptx)
+    except InputError as error:
         raise LaunchError(f"{ptx}: expected PTX text or the path of a file: {error}") from None
 
 

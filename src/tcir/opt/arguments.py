@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
+from shlex import quote
 from typing import Any
 
 from tcir.commandline import Parser
@@ -237,7 +238,7 @@ def _check_together(parsed: argparse.Namespace) -> None:
 
 def plugin_flags(arguments: argparse.Namespace) -> str:
     """The flags that load this command's plugins, each with a space behind it."""
-    return "".join(f"--load-pass-plugin={plugin} " for plugin in arguments.load_pass_plugin)
+    return "".join(f"--load-pass-plugin={quote(plugin)} " for plugin in arguments.load_pass_plugin)
 
 
 def chosen_pipeline(arguments: argparse.Namespace, source: str) -> Pipeline:

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from shlex import quote
 from typing import Any
 
 from tcir.child import End, in_child
@@ -65,6 +66,12 @@ class Notes:
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as this)
 
+    def __enter__(self) -> Notes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
     def write(self, checkpoint: Checkpoint) -> None:
         """Replaces the record."""
         self._file.seek(0)
@@ -96,11 +103,11 @@ def run_contained(
     reports:    files for the report, which names the pass, by their form: json, html
     flags:      what the reproducer's command needs besides: plugins
     """
-    notes = Notes()
-    end = in_child(lambda: work(notes))
-    if not end.crash:
-        return end.status
-    checkpoint = notes.read()
+    with Notes() as notes:
+        end = in_child(lambda: work(notes))
+        if not end.crash:
+            return end.status
+        checkpoint = notes.read()
     if checkpoint is None:
         print(f"error: ended by {end.crash} before the first pass{limit()}", file=sys.stderr)
         return 4
@@ -126,7 +133,7 @@ def _saved(
         handle, path = tempfile.mkstemp(prefix="tc-opt-crash-", suffix=".mlir")
         os.close(handle)
     if in_child(lambda: save(checkpoint, path)) == End(0):
-        return f"the program before it was saved: tc-opt {flags}--run-reproducer {path}"
+        return f"the program before it was saved: tc-opt {flags}--run-reproducer {quote(path)}"
     if not named:
         os.unlink(path)
     return "the program before it could not be saved"

@@ -19,7 +19,7 @@ import ml_dtypes
 import numpy as np
 
 from tcir.errors import InputError
-from tcir.files import read_bytes
+from tcir.files import open_regular, read_bytes
 from tcir.interp import OutputSpec
 from tcir.program.launch import Launch, LaunchSequence
 from tcir.program.memory_image import image_spec
@@ -32,8 +32,21 @@ if TYPE_CHECKING:
 FORMAT, VERSION = "tcir launch", 1
 ACCESSES = ("read", "write", "read-write")
 _SIZES = ("grid", "block", "cluster")
+_OURS = re.compile(rf'\s*\{{\s*"format"\s*:\s*"{FORMAT}"')
 _PAGE = "docs/launch-file.md"
 _MAP_KEYS = {"strides": "strides_bytes"}
+
+
+def check_place(path: Path) -> None:
+    """InputError where a launch file would take the place of something else."""
+    if path.is_file():
+        with open_regular(path) as file:
+            ours = _OURS.match(file.read(100).decode(errors="replace"))
+        if not ours:
+            raise InputError(
+                f"cannot write '{path}', the launch file beside the PTX: there is another file of "
+                "this name, which is kept; give the PTX another name, or move that file away"
+            )
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def read_text(path: str) -> tuple[str, str]:
     if path == "-":
         data, name = read_input(), STDIN
     else:
-        data, name = read_bytes(path), path.encode(errors="replace").decode()
+        data, name = read_bytes(path, pipes=True), path.encode(errors="replace").decode()
     try:
         return data.decode(), name
     except UnicodeDecodeError as error:

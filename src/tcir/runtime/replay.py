@@ -15,9 +15,24 @@ from typing import Any
 import numpy as np
 
 from tcir.errors import InputError
+from tcir.files import open_regular, read_bytes
 
 Array = np.ndarray[Any, Any]
+SIZES = ("grid", "block", "cluster")
 _READ = "the folder is damaged: ask for it again"
+
+
+def seal(description: dict[str, Any]) -> str:
+    """The digest of all fields of launch.json but ``sha256``, which holds it."""
+    rest = {name: value for name, value in description.items() if name != "sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return read_bytes(path)
+    except InputError as error:
+        raise InputError(f"{error}; {_READ}") from None
 
 
 @dataclass(frozen=True)
@@ -35,28 +50,34 @@ class Bundle:
 
     @staticmethod
     def read(folder: Path) -> Bundle:
-        """`InputError` if a file is missing or modified."""
+        """`InputError` if a file is missing, modified or no file."""
         try:
-            description = json.loads((folder / "launch.json").read_text())
-            cubin = (folder / "kernel.cubin").read_bytes()
-            ptx = (folder / "kernel.ptx").read_text(encoding="utf-8")
-            with np.load(folder / "data.npz") as data:
-                before = [data[f"before{n}"] for n in range(len(description["buffers"]))]
-                expected = {
-                    n: data[f"expected{n}"]
-                    for n, b in enumerate(description["buffers"])
-                    if b["written"]
-                }
-                near = {
-                    n: (data[f"reference{n}"], data[f"errors{n}"])
-                    for n, b in enumerate(description["buffers"])
-                    if b.get("bounded")
-                }
-        except (OSError, ValueError, KeyError) as error:
-            raise InputError(f"{folder}: {error}; {_READ}") from None
-        bundle = Bundle(folder, description, cubin, ptx, before, expected, near)
-        bundle._verify()
+            bundle = Bundle._read(folder)
+            bundle._verify()
+        except (InputError, MemoryError):
+            raise
+        except Exception as error:  # of readers of JSON, zip and numpy's headers, or a field
+            what = f"{type(error).__name__}: {error}"
+            raise InputError(f"{folder}: {what}; {_READ}") from None
         return bundle
+
+    @staticmethod
+    def _read(folder: Path) -> Bundle:
+        description = json.loads(_bytes(folder / "launch.json"))
+        if seal(description) != description["sha256"]:
+            raise InputError(f"{folder / 'launch.json'}: expected another SHA-256; {_READ}")
+        cubin = _bytes(folder / "kernel.cubin")
+        ptx = _bytes(folder / "kernel.ptx").decode()
+        buffers = list(enumerate(description["buffers"]))
+        with open_regular(folder / "data.npz") as file, np.load(file) as data:
+            before = [data[f"before{n}"] for n, _ in buffers]
+            expected = {n: data[f"expected{n}"] for n, each in buffers if each["written"]}
+            near = {
+                n: (data[f"reference{n}"], data[f"errors{n}"])
+                for n, each in buffers
+                if each.get("bounded")
+            }
+        return Bundle(folder, description, cubin, ptx, before, expected, near)
 
     def _verify(self) -> None:
         wanted = [
@@ -71,6 +92,11 @@ class Bundle:
         for name, data, sha in wanted:
             if hashlib.sha256(data).hexdigest() != sha:
                 raise InputError(f"{self.folder / name}: expected SHA-256 {sha}; {_READ}")
+        for each in self.launches:
+            self.parameters(each, [0] * len(self.before), lambda fields, address: b"")
+            calls = each["kernel"], *(tuple(each[name]) for name in SIZES), each["dynamic_smem"]
+            if None in calls:
+                raise ValueError("expected sizes of a launch")
 
     @property
     def launches(self) -> list[dict[str, Any]]:
@@ -127,7 +153,7 @@ def replay(bundle: Bundle, repeats: int) -> dict[str, Any]:
     pointers = [copy.pointer for copy in copies]
     calls = []
     for each in bundle.launches:
-        sizes: dict[str, Any] = {k: tuple(each[k]) for k in ("grid", "block", "cluster")}
+        sizes: dict[str, Any] = {k: tuple(each[k]) for k in SIZES}
         sizes["dynamic_smem"] = each["dynamic_smem"]
         sizes["programmatic"] = each.get("programmatic", False)
         values = bundle.parameters(each, pointers, encode)

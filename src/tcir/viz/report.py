@@ -35,7 +35,7 @@ _FAILING = ("different", "incomplete", "not executed")
 def load_report(path: str) -> Json:
     """The JSON that ``--validate-each=FILE`` saved."""
     try:
-        data = json.loads(read_bytes(path))
+        data = json.loads(read_bytes(path, pipes=True))
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"{path}: expected the JSON of --validate-each=FILE, got {error}"
