@@ -18,7 +18,6 @@ from tcir.errors import InputError
 from tcir.files import open_regular, read_bytes
 
 Array = np.ndarray[Any, Any]
-SIZES = ("grid", "block", "cluster")
 _READ = "the folder is damaged: ask for it again"
 
 
@@ -93,15 +92,21 @@ class Bundle:
             if hashlib.sha256(data).hexdigest() != sha:
                 raise InputError(f"{self.folder / name}: expected SHA-256 {sha}; {_READ}")
         for each in self.launches:
+            str(each["kernel"])
+            self.sizes(each)
             self.parameters(each, [0] * len(self.before), lambda fields, address: b"")
-            calls = each["kernel"], *(tuple(each[name]) for name in SIZES), each["dynamic_smem"]
-            if None in calls:
-                raise ValueError("expected sizes of a launch")
 
     @property
     def launches(self) -> list[dict[str, Any]]:
         """The launches in order: kernel, sizes, params."""
         found: list[dict[str, Any]] = self.description["launches"]
+        return found
+
+    def sizes(self, launch: dict[str, Any]) -> dict[str, Any]:
+        """The sizes of a launch."""
+        found: dict[str, Any] = {k: tuple(launch[k]) for k in ("grid", "block", "cluster")}
+        found["dynamic_smem"] = launch["dynamic_smem"]
+        found["programmatic"] = launch.get("programmatic", False)
         return found
 
     def parameters(
@@ -153,11 +158,9 @@ def replay(bundle: Bundle, repeats: int) -> dict[str, Any]:
     pointers = [copy.pointer for copy in copies]
     calls = []
     for each in bundle.launches:
-        sizes: dict[str, Any] = {k: tuple(each[k]) for k in SIZES}
-        sizes["dynamic_smem"] = each["dynamic_smem"]
-        sizes["programmatic"] = each.get("programmatic", False)
         values = bundle.parameters(each, pointers, encode)
-        calls.append(partial(module.function(each["kernel"]).launch, values, **sizes))
+        function = module.function(each["kernel"])
+        calls.append(partial(function.launch, values, **bundle.sizes(each)))
 
     def launch() -> None:
         for each in calls:
