@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tcir.codegen.tools import find_tool
-from tcir.errors import Error
+from tcir.errors import Error, InputError
 from tcir.target import DEFAULT_TARGET
 
 
@@ -30,6 +30,9 @@ class Cubin:
     log: str
 
 
+_UNWRITTEN = re.compile(r"Failed to write|[Nn]o space left|Failed to (?:open|create)[^\n]*outp")
+
+
 def assemble(ptx: str, target: str = DEFAULT_TARGET.name) -> Cubin:
     """Assembles `ptx`; raises `Error` with ptxas' message if it reports an error or warns.
 
@@ -46,6 +49,11 @@ def assemble(ptx: str, target: str = DEFAULT_TARGET.name) -> Cubin:
             text=True,
         )
         log = done.stdout + done.stderr
+        if done.returncode != 0 and _UNWRITTEN.search(log):
+            raise InputError(
+                f"cannot write to the temporary folder '{tempfile.gettempdir()}' (full?): "
+                f"{_first_complaint(log)}; TMPDIR names another"
+            )
         if done.returncode != 0:
             raise Error(f"ptxas rejected the kernel: {_first_complaint(log)}")
         if re.search(r"\bwarning\b|\bignored\b", log):

@@ -61,6 +61,9 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="{" + ",".join(TARGETS) + "}",  # a plugin may add one
         help="architecture of PTX and cubin",
     )
+    add("--debug-prefix-map", action="append", default=[], metavar="OLD=NEW",
+        help="how paths of sources begin in LLVM IR, PTX and cubin, as compilers' "
+        "-fdebug-prefix-map; may be repeated")  # fmt: skip
     add("--entry", metavar="NAME", help="the program, where a module has several public functions")
 
     passes = parser.add_argument_group("passes")

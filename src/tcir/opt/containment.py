@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -20,10 +21,14 @@ from tcir.errors import InputError
 from tcir.exit_status import limit
 from tcir.files import write_atomic, write_json
 
+_DEEP = 1000
+"""Brackets in one another, which the stack of 8 MiB holds without doubt."""
+
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The child's progress: in the pass (or step) called `name`, after `done` passes.
+    """The child's progress: in the pass (or step) called `name`, after `done` passes; no name: it
+    reads the text.
 
     They began with the module `text`, from the file `source`. broken: the summary of the report if
     one of them changed the result. report: the JSON report if this step fails, without the reason.
@@ -108,9 +113,14 @@ def run_contained(
         if not end.crash:
             return end.status
         checkpoint = notes.read()
-    if checkpoint is None:
-        print(f"error: ended by {end.crash} before the first pass{limit()}", file=sys.stderr)
-        return 4
+    if checkpoint is None or not checkpoint.name:
+        why = nested_too_deeply(checkpoint.text) if checkpoint is not None else ""
+        place = f"{checkpoint.source}: " if checkpoint is not None and why else ""
+        print(
+            f"{place}error: ended by {end.crash} before the first pass{why}{limit()}",
+            file=sys.stderr,
+        )
+        return InputError.exit_code if why else 4
     why = f"'{checkpoint.name}' was ended by {end.crash} in native code{limit()}"
     print(f"{checkpoint.source}: error: {why}", file=sys.stderr)
     if checkpoint.report is not None:
@@ -122,6 +132,21 @@ def run_contained(
         print(checkpoint.broken, file=sys.stderr)
         return 1
     return 4
+
+
+def nested_too_deeply(text: str) -> str:
+    """Says that MLIR's parser, which calls itself for each bracket, has no stack for a text; "" for
+    a text that it has."""
+    deepest = depth = 0
+    for sign in re.findall(r"[][(){}<>]", re.sub(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->', "", text)):
+        depth += 1 if sign in "[({<" else -1
+        deepest = max(deepest, depth)
+    if deepest <= _DEEP:
+        return ""
+    return (
+        f": brackets are nested {deepest} deep, and MLIR's parser needs stack for each; nest less, "
+        "or raise the limit (ulimit -s)"
+    )
 
 
 def _saved(

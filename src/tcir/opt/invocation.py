@@ -14,6 +14,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from tcir._mlir import is_mlir_error
+from tcir.codegen.debug_paths import parse_prefixes
 from tcir.errors import Error, IncompleteError, InputError, PassError
 from tcir.exit_status import explain as explain_error
 from tcir.files import check_writable, write_atomic, write_json, write_together
@@ -71,6 +72,7 @@ class Invocation:
 
             find_prover()
         text, name = read_text(arguments.input)
+        self.notes.write(Checkpoint("", 0, text, name))
         self.pipeline = chosen_pipeline(arguments, text)
         self.printer.check(self.pipeline)
         chunks = split_chunks(text, name) if arguments.split_input_file else [Chunk(text, name)]
@@ -164,6 +166,7 @@ class _ChunkRun(Watcher):
             watcher=self,
             verify_each=arguments.verify_each in ("true", "1"),
             contained=True,
+            debug_prefix_map=parse_prefixes(arguments.debug_prefix_map),
         )
         if arguments.report is not None:
             session.keep_states()

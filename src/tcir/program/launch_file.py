@@ -179,11 +179,22 @@ def _argument(number: int, fields: Mapping[str, Any]) -> Argument:
     if access not in ACCESSES:
         raise InputError(f"{name}: expected access {' or '.join(ACCESSES)}, got {access!r}")
     word, shape = fields["dtype"], fields.get("shape")
-    dtype = getattr(ml_dtypes, word, None) or np.dtype(word)
     sizes = tuple(int(n) for n in shape or ())
-    spec = OutputSpec(sizes, np.dtype(dtype))
+    spec = OutputSpec(sizes, _dtype(name, word))
     data = _decoded(name, spec, access, fields["data"]) if "data" in fields else None
     return Argument(name, spec, access, shape is None, data)
+
+
+def _dtype(name: str, word: object) -> np.dtype[Any]:
+    """The type of numbers that has this name."""
+    try:
+        found = np.dtype(getattr(ml_dtypes, str(word), word))
+    except TypeError:
+        found = None
+    narrow = found is not None and hasattr(ml_dtypes, found.name)
+    if not isinstance(word, str) or found is None or not (narrow or found.kind in "biuf"):
+        raise ValueError(f"{name}: expected a dtype such as float16 or float8_e4m3fn, got {word!r}")
+    return found
 
 
 def _encoded(array: Array) -> str:
@@ -216,6 +227,8 @@ def _launch(fields: Mapping[str, Any]) -> Launch:
                 "params: expected kind pointer, tensor_map, value or workspace, got "
                 f"{param['kind']!r}"
             )
+        if param["kind"] != "workspace" and type(param["argument"]) is not int:
+            raise ValueError(f"params: argument: expected a number, got {param['argument']!r}")
         params.append(
             words if param["kind"] == "workspace" else {**words, "arg": param["argument"]}
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tcir import _mlir, codegen
@@ -83,6 +83,7 @@ def compile(
     budget: float | None = None,
     cache: bool = True,
     tune: bool = False,
+    debug_prefix_map: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Kernel:
     """Compiles `program` (an `ir.Module`, MLIR text or a path) with `pipeline` (or its name).
@@ -93,6 +94,8 @@ def compile(
     that was compiled before is taken from the user's cache, unless ``cache=False``. With
     ``tune=True`` the options that are left out are those that ``tc-bench sweep`` found fastest for
     this program, pipeline and target; `report.notes` say which, or that there was no sweep.
+    debug_prefix_map: beginnings of paths, and what takes their place in PTX and cubin, which name
+    the program's file: ``{os.getcwd(): "."}``.
     """
     import_whole(*PACKAGES, *_mlir.modules())
     check_name(target)
@@ -109,7 +112,7 @@ def compile(
             steps, note = tuned_pipeline(store, module, pipeline, target, options)
             notes.append(note)
         keeps = cache and not validate and store.folder is not None and is_ours(steps)
-        key = kernel_key(module, steps, target) if keeps else ""
+        key = kernel_key(module, steps, target, debug_prefix_map or {}) if keeps else ""
         if keeps and (kept := find_kernel(store, key)) is not None:
             kept.report.notes += notes
             return kept
@@ -122,6 +125,7 @@ def compile(
             signature=signature,
             settings=settings if validate else None,
             watcher=texts,
+            debug_prefix_map=debug_prefix_map,
         )
         if validate:
             session.keep_states()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tcir.cache import Store, digest, versions
@@ -30,10 +31,11 @@ _CLASSES = (
 _CONVERTER = "tcir.passes.nvvm.converter"
 
 
-def kernel_key(module: ir.Module, steps: Pipeline, target: str) -> str:
-    """Of the program with its locations, the passes with their options, target and versions."""
+def kernel_key(module: ir.Module, steps: Pipeline, target: str, prefixes: Mapping[str, str]) -> str:
+    """Of the program with its locations and how their paths begin in code, the passes with their
+    options, target and versions."""
     text = module.operation.get_asm(enable_debug_info=True)
-    return digest("kernel", text, steps, TARGETS.get(target), versions())
+    return digest("kernel", text, list(prefixes.items()), steps, TARGETS.get(target), versions())
 
 
 def is_ours(steps: Pipeline) -> bool:

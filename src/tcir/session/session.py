@@ -7,9 +7,11 @@ verified and, if requested, executed and compared; then it generates code and ex
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tcir._mlir import is_mlir_error
+from tcir.codegen.debug_paths import map_prefixes
 from tcir.dialect.walk import nested
 from tcir.errors import InputError, PassError, UnknownNameError
 from tcir.passmanager.pipeline import Pass, Pipeline, registered_pipelines
@@ -59,6 +61,7 @@ class Session:
     settings:    how the program is executed after every pass; None: not executed
     verify_each: whether MLIR verifies the module after every pass
     contained:   a crash of native code is dealt with outside, and none has to be kept away
+    debug_prefix_map: beginnings of the paths of sources that code has otherwise
     """
 
     def __init__(
@@ -72,12 +75,14 @@ class Session:
         watcher: Watcher | None = None,
         verify_each: bool = True,
         contained: bool = False,
+        debug_prefix_map: Mapping[str, str] | None = None,
     ) -> None:
         check_name(target)
         self.module, self.pipeline = module, pipeline
         self.watcher = watcher or Watcher()
         self.verify_each = verify_each
         self.states = False
+        self.debug_prefix_map = debug_prefix_map or {}
         self.rehearsal = None if contained else Rehearsal()
         self.report = Report(pipeline=str(pipeline), target=target)
         self.signature = signature
@@ -168,7 +173,8 @@ class Session:
         self.watcher.before_step("translate-to-llvm-ir", self.module)
         launches = LaunchSequence.from_programs(self.module, programs)
         started = time.perf_counter()
-        code = Code(launches, codegen.translate(self.module))
+        llvm = map_prefixes(codegen.translate(self.module), self.debug_prefix_map)
+        code = Code(launches, llvm)
         if upto == "llvm":
             return code
         self.watcher.before_step("llvm-to-ptx", self.module)
