@@ -20,6 +20,8 @@ def flatten(value: IntTuple) -> tuple[int, ...]:
     """Leaves of ``value`` from left to right."""
     if isinstance(value, int):
         return (value,)
+    if not isinstance(value, tuple | list):
+        raise LayoutError(f"expected an int or a tuple of ints, nested or not, got {value!r}")
     return tuple(leaf for item in value for leaf in flatten(item))
 
 
@@ -42,6 +44,8 @@ def congruent(a: IntTuple, b: IntTuple) -> bool:
     """Whether ``a`` and ``b`` have the same nesting."""
     if isinstance(a, int) or isinstance(b, int):
         return isinstance(a, int) and isinstance(b, int)
+    if not (isinstance(a, tuple | list) and isinstance(b, tuple | list)):
+        return False
     return len(a) == len(b) and all(congruent(x, y) for x, y in zip(a, b, strict=True))
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcir import _mlir, codegen
 from tcir.cache import NO_STORE, user_store
+from tcir.errors import InputError
 from tcir.kernel import Kernel
 from tcir.passmanager.pipeline import Pass, Pipeline, as_pipeline
 from tcir.program.inputs import Kind
@@ -99,6 +100,11 @@ def compile(
     """
     import_whole(*PACKAGES, *_mlir.modules())
     check_name(target)
+    if not isinstance(debug_prefix_map, Mapping | None):
+        raise InputError(
+            f"debug_prefix_map: expected a mapping of prefixes, got {debug_prefix_map!r:.80}; such "
+            "as {os.getcwd(): '.'}"
+        )
     steps = as_pipeline(pipeline, **options)
     store = user_store()
     settings = Settings(

@@ -35,6 +35,11 @@ class Uninitialized:
 
     array: np.ndarray
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.array, np.ndarray):
+            got = type(self.array).__name__
+            raise LaunchError(f"Uninitialized: expected a numpy array, got {got}")
+
 
 class Buffers:
     """Binds the caller's arrays; overlapping ones through the array they are views of.
@@ -49,6 +54,11 @@ class Buffers:
         self.bound: list[tuple[np.ndarray, int]] = []
         self.read_only: list[tuple[np.ndarray, np.ndarray, str]] = []
         """Read-only arrays, the copies that the kernel gets, and their names."""
+        if not isinstance(args, Sequence) or isinstance(args, str | bytes):
+            raise LaunchError(
+                "args: expected a list with one argument for each parameter of the kernel, got "
+                f"{args!r:.80}"
+            )
         parts = [part for a in args for part in (a if isinstance(a, list | tuple) else (a,))]
         self.arrays = [_array(a) for a in parts if _array(a) is not None]
         self.undefined = [
