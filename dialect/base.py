@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     class Dialect:
         DIALECT_NAMESPACE: str
         operations: list[Any]
-        _mlir_module: Any
+        _mlir_module: object | None
         types: list[Any]
 
         def __init_subclass__(cls, name: str) -> None: ...

@@ -333,9 +333,8 @@ def run_ptx(
     in lockstep leaves for runs of the same launch under seeds; shared with those. jobs: processes
     that run blocks of the grid, where its CTAs have nothing to do with each other; the report is
     the same, and says in `together` why one process ran all of it. sample: which CTAs are executed;
-    None: all. events: records what some CTAs do, for `tcir.time`. addressed: arrays that the kernel
-    reaches by addresses in its data: each is where the CPU has it. variables: the module's, by
-    name, for launches that share them; None: made anew.
+    None: all. events: records what some CTAs do. addressed: arrays that the kernel reaches by
+    addresses in its data. variables: the module's, by name, shared by launches; None: made anew.
 
     Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit). What the
     program does wrong is in the report.

@@ -71,5 +71,5 @@ class cached_property(Generic[Value]):
     def __get__(self, instance: object | None, owner: type) -> cached_property[Value] | Value:
         if instance is None:
             return self
-        value = instance.__dict__.setdefault(self.name, self.function(instance))
-        return value  # type: ignore[no-any-return]
+        value: Value = instance.__dict__.setdefault(self.name, self.function(instance))
+        return value

@@ -30,7 +30,10 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "layout of a nested text": (lambda: Layout((4, ("a",))), "tuple of ints"),  # type: ignore[arg-type]
     "layout of None": (lambda: Layout(None), "got None"),  # type: ignore[arg-type]
     "layout of a float": (lambda: Layout(1.5), r"got 1\.5"),  # type: ignore[arg-type]
-    "strides of text": (lambda: Layout(4, "a"), "expected strides nested like shape 4"),  # type: ignore[arg-type]
+    "strides of text": (
+        lambda: Layout(4, "a"),
+        "expected an int or a tuple of ints, nested or not, got 'a'",
+    ),  # type: ignore[arg-type]
     "no arguments": (lambda: ptx(args=None), "args: expected a list with one argument"),
     "a number of arguments": (lambda: ptx(args=5), "args: expected a list"),
     "arguments as text": (lambda: ptx(args="abcd"), "args: expected a list"),

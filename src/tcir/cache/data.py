@@ -12,11 +12,13 @@ import struct
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, is_dataclass
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
 
+Data: TypeAlias = Any
+"""What is kept, or its JSON."""
 _SIZE = struct.Struct("<Q")
 
 
@@ -27,7 +29,7 @@ def to_bytes(value: object) -> bytes:
     return b"".join([_SIZE.pack(len(text)), text, *arrays])
 
 
-def from_bytes(data: bytes, classes: Collection[type]) -> Any:
+def from_bytes(data: bytes, classes: Collection[type]) -> Data:
     """The value of such bytes; ValueError for others, and for a class that is not in `classes`.
 
     Arrays are read-only.
@@ -41,7 +43,7 @@ def from_bytes(data: bytes, classes: Collection[type]) -> Any:
         raise ValueError(f"expected data, got {error}") from error
 
 
-def _written(value: Any, arrays: list[bytes]) -> Any:
+def _written(value: Data, arrays: list[bytes]) -> Data:
     if value is None or type(value) in (bool, int, float, str):
         return value
     if isinstance(value, np.generic):
@@ -70,10 +72,10 @@ def _written(value: Any, arrays: list[bytes]) -> Any:
 
 
 class _Reader:
-    def __init__(self, classes: Mapping[str, Callable[..., Any]], arrays: memoryview) -> None:
+    def __init__(self, classes: Mapping[str, Callable[..., Data]], arrays: memoryview) -> None:
         self.classes, self.arrays = classes, arrays
 
-    def read(self, value: Any) -> Any:
+    def read(self, value: Data) -> Data:
         if isinstance(value, list):
             return [self.read(each) for each in value]
         if not isinstance(value, dict):
@@ -89,13 +91,13 @@ class _Reader:
             return self._array(*given)
         return self.classes[kind](**{str(k): self.read(v) for k, v in given.items()})
 
-    def _array(self, start: int, name: str, shape: list[int]) -> np.ndarray[Any, Any]:
+    def _array(self, start: int, name: str, shape: list[int]) -> Data:
         dtype = _dtype(name)
         count = prod(shape)
         return np.frombuffer(self.arrays, dtype, count, start).reshape(shape)
 
 
-def _dtype(name: str) -> np.dtype[Any]:
+def _dtype(name: str) -> Data:
     found = np.dtype(getattr(ml_dtypes, name, None) or name)
     if found.hasobject:
         raise ValueError(f"expected a type of numbers, got {name}")

@@ -19,7 +19,7 @@ _ESCAPED = re.compile(rb"\\([0-9A-Fa-f]{2})")
 
 def parse_prefixes(texts: Iterable[str]) -> dict[str, str]:
     """The prefixes of ``OLD=NEW``, each with what takes its place; InputError for other texts."""
-    found = {}
+    found: dict[str, str] = {}
     for text in texts:
         old, equals, new = text.partition("=")
         if not equals or not old:
@@ -39,7 +39,7 @@ def map_prefixes(llvm_ir: str, prefixes: Mapping[str, str]) -> str:
 
     def mapped(escaped: str) -> str:
         path = _ESCAPED.sub(lambda m: bytes([int(m[1], 16)]), escaped.encode()).decode()
-        for old, new in reversed(prefixes.items()):
+        for old, new in reversed(list(prefixes.items())):
             if path.startswith(old):
                 return _escape(new + path[len(old) :])
         return escaped

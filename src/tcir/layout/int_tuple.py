@@ -44,8 +44,6 @@ def congruent(a: IntTuple, b: IntTuple) -> bool:
     """Whether ``a`` and ``b`` have the same nesting."""
     if isinstance(a, int) or isinstance(b, int):
         return isinstance(a, int) and isinstance(b, int)
-    if not (isinstance(a, tuple | list) and isinstance(b, tuple | list)):
-        return False
     return len(a) == len(b) and all(congruent(x, y) for x, y in zip(a, b, strict=True))
 
 

@@ -166,8 +166,8 @@ class _ChunkRun(Watcher):
             watcher=self,
             verify_each=arguments.verify_each in ("true", "1"),
             contained=True,
-            debug_prefix_map=parse_prefixes(arguments.debug_prefix_map),
         )
+        session.debug_prefix_map = parse_prefixes(arguments.debug_prefix_map)
         if arguments.report is not None:
             session.keep_states()
         self.report = session.report

@@ -188,11 +188,10 @@ def _argument(number: int, fields: Mapping[str, Any]) -> Argument:
 def _dtype(name: str, word: object) -> np.dtype[Any]:
     """The type of numbers that has this name."""
     try:
-        found = np.dtype(getattr(ml_dtypes, str(word), word))
-    except TypeError:
-        found = None
-    narrow = found is not None and hasattr(ml_dtypes, found.name)
-    if not isinstance(word, str) or found is None or not (narrow or found.kind in "biuf"):
+        found = np.dtype(getattr(ml_dtypes, str(word), str(word)))
+    except (TypeError, ValueError, SyntaxError):
+        found = np.dtype("V")
+    if not isinstance(word, str) or not (hasattr(ml_dtypes, found.name) or found.kind in "biuf"):
         raise ValueError(f"{name}: expected a dtype such as float16 or float8_e4m3fn, got {word!r}")
     return found
 

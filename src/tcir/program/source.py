@@ -153,7 +153,7 @@ _MOST_ELEMENTS = 1 << 58
 """Of a type: sizes in bytes, and those padded to tiles, are counted in 64 bits."""
 
 
-def _check_sizes(chunk: Chunk, context: Any) -> None:
+def _check_sizes(chunk: Chunk, context: ir.Context) -> None:
     """Diagnostic of a type with more elements than memory has addresses; MLIR takes any."""
     from tcir._mlir import ir
 

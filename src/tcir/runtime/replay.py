@@ -18,10 +18,12 @@ from tcir.errors import InputError
 from tcir.files import open_regular, read_bytes
 
 Array = np.ndarray[Any, Any]
+Fields = dict[str, Any]
+"""An object of launch.json."""
 _READ = "the folder is damaged: ask for it again"
 
 
-def seal(description: dict[str, Any]) -> str:
+def seal(description: Fields) -> str:
     """The digest of all fields of launch.json but ``sha256``, which holds it."""
     rest = {name: value for name, value in description.items() if name != "sha256"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
@@ -39,7 +41,7 @@ class Bundle:
     """The contents of a folder, checked against its digests."""
 
     folder: Path
-    description: dict[str, Any]
+    description: Fields
     cubin: bytes
     ptx: str
     before: list[Array]
@@ -97,21 +99,21 @@ class Bundle:
             self.parameters(each, [0] * len(self.before), lambda fields, address: b"")
 
     @property
-    def launches(self) -> list[dict[str, Any]]:
+    def launches(self) -> list[Fields]:
         """The launches in order: kernel, sizes, params."""
-        found: list[dict[str, Any]] = self.description["launches"]
+        found: list[Fields] = self.description["launches"]
         return found
 
-    def sizes(self, launch: dict[str, Any]) -> dict[str, Any]:
+    def sizes(self, launch: Fields) -> Fields:
         """The sizes of a launch."""
-        found: dict[str, Any] = {k: tuple(launch[k]) for k in ("grid", "block", "cluster")}
+        found: Fields = {k: tuple(launch[k]) for k in ("grid", "block", "cluster")}
         found["dynamic_smem"] = launch["dynamic_smem"]
         found["programmatic"] = launch.get("programmatic", False)
         return found
 
     def parameters(
         self,
-        launch: dict[str, Any],
+        launch: Fields,
         pointers: Sequence[int],
         encode: Callable[[Any, int], bytes],
     ) -> list[bytes]:
@@ -132,7 +134,7 @@ class Bundle:
         return values
 
 
-def replay(bundle: Bundle, repeats: int) -> dict[str, Any]:
+def replay(bundle: Bundle, repeats: int) -> Fields:
     """Runs the bundle's kernels on device 0, one after the other; returns what happened.
 
     A question of the self-test (`description["question"]`) is not timed; its report has the digest
@@ -147,7 +149,7 @@ def replay(bundle: Bundle, repeats: int) -> dict[str, Any]:
     d = bundle.description
     gpu = device()
     module, loaded = load_or_compile(bundle.cubin, bundle.ptx, gpu)
-    report: dict[str, Any] = {
+    report: Fields = {
         "kernels": [launch["kernel"] for launch in bundle.launches],
         "target": d["target"],
         "cubin_sha256": d["cubin_sha256"],
@@ -176,7 +178,7 @@ def replay(bundle: Bundle, repeats: int) -> dict[str, Any]:
     for n, array in bundle.expected.items():
         found = copies[n].numpy()
         where = np.flatnonzero(found != array)
-        entry: dict[str, Any] = {"buffer": n, "bytes": array.size, "different": int(where.size)}
+        entry: Fields = {"buffer": n, "bytes": array.size, "different": int(where.size)}
         if d["buffers"][n]["workspace"]:
             entry["workspace_of"] = [
                 each["kernel"]
@@ -228,7 +230,7 @@ def excess(
     return float(np.nan_to_num(parts, nan=np.inf).max(initial=0.0))
 
 
-def describe_device() -> dict[str, Any]:
+def describe_device() -> Fields:
     """Device 0 and its driver, for the report."""
     from tcir.runtime.devices import device
     from tcir.runtime.driver import call

@@ -131,8 +131,8 @@ def compile(
             signature=signature,
             settings=settings if validate else None,
             watcher=texts,
-            debug_prefix_map=debug_prefix_map,
         )
+        session.debug_prefix_map = debug_prefix_map or {}
         if validate:
             session.keep_states()
         session.report.program = signature.name

@@ -61,7 +61,6 @@ class Session:
     settings:    how the program is executed after every pass; None: not executed
     verify_each: whether MLIR verifies the module after every pass
     contained:   a crash of native code is dealt with outside, and none has to be kept away
-    debug_prefix_map: beginnings of the paths of sources that code has otherwise
     """
 
     def __init__(
@@ -75,14 +74,14 @@ class Session:
         watcher: Watcher | None = None,
         verify_each: bool = True,
         contained: bool = False,
-        debug_prefix_map: Mapping[str, str] | None = None,
     ) -> None:
         check_name(target)
         self.module, self.pipeline = module, pipeline
         self.watcher = watcher or Watcher()
         self.verify_each = verify_each
         self.states = False
-        self.debug_prefix_map = debug_prefix_map or {}
+        self.debug_prefix_map: Mapping[str, str] = {}
+        """Beginnings of paths of sources, and those that code has instead."""
         self.rehearsal = None if contained else Rehearsal()
         self.report = Report(pipeline=str(pipeline), target=target)
         self.signature = signature

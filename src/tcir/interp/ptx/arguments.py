@@ -37,8 +37,9 @@ class Uninitialized:
 
     def __post_init__(self) -> None:
         if not isinstance(self.array, np.ndarray):
-            got = type(self.array).__name__
-            raise LaunchError(f"Uninitialized: expected a numpy array, got {got}")
+            raise LaunchError(
+                f"Uninitialized: expected a numpy array, got {type(self.array).__name__}"
+            )
 
 
 class Buffers:

@@ -14,9 +14,8 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tcir.interp.ptx.lexer import Token
+from tcir.interp.ptx.lexer import Token, Tokens
 from tcir.interp.ptx.syntax import Imm
-from tcir.interp.ptx.tokens import Tokens
 
 WARP_SIZE = "WARP_SZ"
 _MASK = (1 << 64) - 1
