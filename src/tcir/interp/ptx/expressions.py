@@ -78,7 +78,10 @@ class Expressions(Tokens):
         while (sign := self.peek.text) in ("+", "-"):
             self.next()
             token = self.peek
-            value = self._binary("an integer", 0, _TERM).value
+            if self._literal_alone():  # nearly always
+                value: int | float = self.integer()
+            else:
+                value = self._binary("an integer", 0, _TERM).value
             if isinstance(value, float):
                 raise self.fail("an integer", token)
             total += value if sign == "+" else -value
