@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -17,6 +16,7 @@ from tcir.program.launch_table import LaunchTable, launch_table, works_of
 from tcir.program.memory_image import is_image, to_memory
 from tcir.program.signature import Signature
 from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS, RunOptions
+from tcir.threads import cached_property
 from tcir.validation.report import Report
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from tcir.again import changed_variables, launch_again, variables_of
-from tcir.errors import LaunchError, VerdictError
+from tcir.errors import InputError, LaunchError, VerdictError
+from tcir.files import read_text
 from tcir.interp.ptx.arguments import (
     Buffers,
     Uninitialized,
@@ -62,7 +63,10 @@ from tcir.machine.refusal import Refusal
 from tcir.machine.sample import Sample
 from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS, DEFAULT_OPTIONS, RunOptions
 from tcir.target import simulated
+from tcir.threads import import_whole
 
+PACKAGES = ("tcir.machine", "tcir.interp.ptx", "tcir.debug", "numpy.ma", "numpy.random")
+"""What executes PTX."""
 __all__ = ["LaunchError", "PtxSyntaxError", "RunReport", "Uninitialized", "entry_name", "run_ptx"]
 
 
@@ -270,8 +274,8 @@ def _text(ptx: str | Path) -> str:
     if not isinstance(ptx, str | Path):
         raise LaunchError(f"expected PTX text or the path of a file, got {type(ptx).__name__}")
     try:
-        return Path(ptx).read_text()
-    except (OSError, UnicodeDecodeError) as error:
+        return read_text(ptx)
+    except InputError as error:
         raise LaunchError(f"{ptx}: expected PTX text or the path of a file: {error}") from None
 
 
@@ -357,6 +361,7 @@ def run_ptx(
 
     Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit).
     """
+    import_whole(*PACKAGES)
     started, text = time.perf_counter(), _text(ptx)
     module = _parsed(text)
     function = inline_calls(module, _entry(module, entry))

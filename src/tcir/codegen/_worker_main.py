@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from functools import cache
 from typing import IO, TYPE_CHECKING
@@ -119,9 +118,9 @@ _FUNCTIONS: dict[str, Callable[..., object]] = {
 
 def main() -> None:
     """Answers requests on stdin until it closes."""
-    replies = os.fdopen(os.dup(1), "wb")
+    replies = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # what a native library prints must not end up between the replies
-    serve(sys.stdin.buffer, replies)
+    serve(os.fdopen(os.dup(0), "rb", buffering=0), replies)
 
 
 def serve(requests: IO[bytes], replies: IO[bytes]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from tcir.codegen.crash import crashed
 from tcir.codegen.tools import find_tool
 from tcir.codegen.worker import WORKER
-from tcir.errors import Error, MissingDependencyError, UnknownNameError, did_you_mean
+from tcir.errors import Error, InputError, MissingDependencyError, UnknownNameError, did_you_mean
 from tcir.target import DEFAULT_TARGET
 
 PTXAS, NVJITLINK = "ptxas", "nvjitlink"
@@ -35,6 +35,9 @@ class Cubin:
     log: str
 
 
+_UNWRITTEN = re.compile(r"Failed to write|[Nn]o space left|Failed to (?:open|create)[^\n]*outp")
+
+
 def assemble(ptx: str, target: str = DEFAULT_TARGET.name, assembler: str = PTXAS) -> Cubin:
     """Assembles `ptx`, with ``ptxas`` or, where no program can be started or there is none, with
     ``nvjitlink``: the library nvJitLink through cuda-python.
@@ -46,6 +49,11 @@ def assemble(ptx: str, target: str = DEFAULT_TARGET.name, assembler: str = PTXAS
     check_assembler(assembler)
     name, run = _ASSEMBLERS[assembler]
     accepted, data, log = run(ptx, target)
+    if not accepted and _UNWRITTEN.search(log):
+        raise InputError(
+            f"cannot write to the temporary folder '{tempfile.gettempdir()}' (full?): "
+            f"{_first_complaint(log)}; TMPDIR names another"
+        )
     if not accepted:
         raise Error(f"{name} rejected the kernel: {_first_complaint(log)}")
     if re.search(r"\bwarning\b|\bignored\b", log):

@@ -30,22 +30,30 @@ _MAIN = "import sys; sys.path[:] = sys.argv[1:]; from tcir.codegen._worker_main 
 
 
 def send(stream: IO[bytes], message: object) -> None:
-    """Writes one length-prefixed message."""
+    """Writes one length-prefixed message to a pipe without a buffer.
+
+    A buffer has a lock, and a fork beside a thread that writes would leave both to the child.
+    """
     data = pickle.dumps(message)
-    stream.write(_HEADER.pack(len(data)) + data)
-    stream.flush()
+    rest = memoryview(_HEADER.pack(len(data)) + data)
+    while rest:
+        rest = rest[stream.write(rest) :]
 
 
 def receive(stream: IO[bytes]) -> Any:
     """Reads one message of `send`; `EOFError` if the other side is closed."""
-    header = stream.read(_HEADER.size)
-    if len(header) < _HEADER.size:
-        raise EOFError
-    (size,) = _HEADER.unpack(header)
-    data = stream.read(size)
-    if len(data) < size:
-        raise EOFError
-    return pickle.loads(data)
+    (size,) = _HEADER.unpack(_exactly(stream, _HEADER.size))
+    return pickle.loads(_exactly(stream, size))
+
+
+def _exactly(stream: IO[bytes], size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        part = stream.read(size - len(data))
+        if not part:
+            raise EOFError
+        data += part
+    return bytes(data)
 
 
 class ForkedChild:
@@ -63,8 +71,8 @@ class ForkedChild:
             _serve_and_exit(request_end, reply_end, stderr.fileno())
         os.close(request_end)
         os.close(reply_end)
-        self.stdin: IO[bytes] | None = os.fdopen(requests, "wb")
-        self.stdout: IO[bytes] | None = os.fdopen(replies, "rb")
+        self.stdin: IO[bytes] | None = os.fdopen(requests, "wb", buffering=0)
+        self.stdout: IO[bytes] | None = os.fdopen(replies, "rb", buffering=0)
 
     def _reap(self, options: int) -> int | None:
         if self.returncode is None:
@@ -106,7 +114,10 @@ def _serve_and_exit(requests: int, replies: int, stderr: int) -> NoReturn:
     try:
         os.dup2(stderr, 2)
         os.dup2(2, 1)  # what a native library prints must not reach our standard output
-        with os.fdopen(requests, "rb") as reader, os.fdopen(replies, "wb") as writer:
+        with (
+            os.fdopen(requests, "rb", buffering=0) as reader,
+            os.fdopen(replies, "wb", buffering=0) as writer,
+        ):
             serve(reader, writer)
         status = 0
     except BaseException:
@@ -141,6 +152,7 @@ class Worker:
             else:
                 self._process = subprocess.Popen(
                     [sys.executable, "-c", _MAIN, *sys.path],
+                    bufsize=0,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=self._stderr,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
+from shlex import quote
 from typing import Any
 
 from tcir.codegen.cubin import ASSEMBLERS
@@ -64,6 +65,9 @@ def make_parser() -> argparse.ArgumentParser:
     add("--assembler", choices=ASSEMBLERS, default=ASSEMBLERS[0],
         help="of --emit=cubin and sass; nvjitlink: the library nvJitLink, through cuda-python "
         "(default ptxas)")  # fmt: skip
+    add("--debug-prefix-map", action="append", default=[], metavar="OLD=NEW",
+        help="how paths of sources begin in LLVM IR, PTX and cubin, as compilers' "
+        "-fdebug-prefix-map; may be repeated")  # fmt: skip
     add("--entry", metavar="NAME", help="the program, where a module has several public functions")
 
     passes = parser.add_argument_group("passes")
@@ -241,7 +245,7 @@ def _check_together(parsed: argparse.Namespace) -> None:
 
 def plugin_flags(arguments: argparse.Namespace) -> str:
     """The flags that load this command's plugins, each with a space behind it."""
-    return "".join(f"--load-pass-plugin={plugin} " for plugin in arguments.load_pass_plugin)
+    return "".join(f"--load-pass-plugin={quote(plugin)} " for plugin in arguments.load_pass_plugin)
 
 
 def chosen_pipeline(arguments: argparse.Namespace, source: str) -> Pipeline:

@@ -9,12 +9,15 @@ from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from tcir._mlir import is_mlir_error
+from tcir.codegen.debug_paths import parse_prefixes
 from tcir.errors import Error, IncompleteError, InputError, PassError
 from tcir.exit_status import explain as explain_error
-from tcir.files import check_writable, write_atomic, write_json
+from tcir.files import check_writable, write_atomic, write_json, write_together
 from tcir.opt.arguments import CODE, chosen_pipeline, plugin_flags
 from tcir.opt.containment import Checkpoint, Notes
 from tcir.opt.printing import IrPrinter, Progress, timing, with_source
@@ -57,6 +60,7 @@ class Invocation:
         self.printer = IrPrinter(arguments)
         self.reports: list[Report] = []
         self.recording: Recording | None = None
+        self.launch: bytes | None = None
 
     def run(self) -> int:
         """Runs the invocation; returns the exit status."""
@@ -68,6 +72,7 @@ class Invocation:
 
             find_prover()
         text, name = read_text(arguments.input)
+        self.notes.write(Checkpoint("", 0, text, name))
         self.pipeline = chosen_pipeline(arguments, text)
         self.printer.check(self.pipeline)
         chunks = split_chunks(text, name) if arguments.split_input_file else [Chunk(text, name)]
@@ -84,8 +89,21 @@ class Invocation:
         if arguments.report and self.reports and self.reports[0].passes:
             self.reports[0].save(arguments.report)
         if results and (len(results) == len(chunks) or arguments.split_input_file):
-            _emit(arguments.output, b"// -----\n".join(results))
+            self._emit(b"// -----\n".join(results))
         return max(statuses, key=_GRAVITY.index)
+
+    def _emit(self, data: bytes) -> None:
+        """Writes the result, and the launch file beside it, both or neither."""
+        path, beside = self.arguments.output, _launch_path(self.arguments)
+        if path == "-":
+            write_output(data)
+        elif self.launch is not None:
+            write_together({path: data, beside: self.launch})
+        else:
+            write_atomic(path, data)
+            if beside and Path(beside).is_file():
+                message = f"note: {beside} is left as it was: it is not of the PTX just written"
+                print(message, file=sys.stderr)
 
     def _chunk(self, chunk: Chunk) -> tuple[int, bytes | None]:
         """Exit code and result (None on failure) of one module."""
@@ -109,6 +127,7 @@ class Invocation:
             if "external resources for 'mlir_reproducer'" in diagnostic.message:
                 continue  # a warning about the pipeline that the file carries
             print(with_source(diagnostic, chunk), file=sys.stderr)
+        self.launch = run.launch
         if run.saved:
             print(run.saved, file=sys.stderr)
         return status, result
@@ -127,6 +146,7 @@ class _ChunkRun(Watcher):
         self.checkpoint: Checkpoint | None = None
         self.saved = ""
         self.running: tuple[Pass, ir.Module] | None = None
+        self.launch: bytes | None = None
         self.signature: Signature | None = None
         self.works: dict[str, Work] = {}
 
@@ -147,6 +167,7 @@ class _ChunkRun(Watcher):
             verify_each=arguments.verify_each in ("true", "1"),
             contained=True,
         )
+        session.debug_prefix_map = parse_prefixes(arguments.debug_prefix_map)
         if arguments.report is not None:
             session.keep_states()
         self.report = session.report
@@ -182,7 +203,7 @@ class _ChunkRun(Watcher):
                     from tcir.program.launch_file import LaunchFile
 
                     launch = LaunchFile.of(caller, code.launches, report.target)
-                    write_atomic(_launch_path(self.arguments), launch.text().encode())
+                    self.launch = launch.text().encode()
                 result: bytes = data if isinstance(data, bytes) else data.encode()
             else:
                 result = self._text(session.module, emit)
@@ -278,7 +299,7 @@ class _ChunkRun(Watcher):
                 save_reproducer(self.arguments, self.pipeline, self.checkpoint, path)
                 self.saved = (
                     f"note: the program before '{self.checkpoint.name}' was saved: "
-                    f"tc-opt {plugin_flags(self.arguments)}--run-reproducer {path}"
+                    f"tc-opt {plugin_flags(self.arguments)}--run-reproducer {quote(path)}"
                 )
             raise
 
@@ -419,6 +440,10 @@ def _check_writable(arguments: Namespace) -> None:
         if not path or path == "-":
             continue
         check_writable(path)
+    if launch:
+        from tcir.program.launch_file import check_place
+
+        check_place(Path(launch))
     if arguments.emit == "cubin" and arguments.output == "-" and sys.stdout.isatty():
         raise InputError("a cubin is binary: name a file with -o")
 
@@ -427,6 +452,8 @@ def _launch_path(arguments: Namespace) -> str:
     """Where the launch file of emitted PTX goes: beside it; "" for none."""
     path = arguments.output
     if arguments.emit != "ptx" or path == "-" or arguments.split_input_file:
+        return ""
+    if os.path.exists(path) and not os.path.isfile(path):  # /dev/null, a pipe
         return ""
     return f"{path.removesuffix('.ptx')}.json"
 
@@ -439,10 +466,3 @@ def _caller(module: ir.Module) -> Signature | None:
         return signature_of(module)
     except InputError:
         return None
-
-
-def _emit(path: str, data: bytes) -> None:
-    if path != "-":
-        write_atomic(path, data)
-        return
-    write_output(data)

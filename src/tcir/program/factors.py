@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from tcir.program.programs import find_program
 from tcir.program.signature import Signature, numpy_type
 from tcir.program.taps import Taps
 from tcir.target import TARGETS
+from tcir.threads import cached_property
 
 if TYPE_CHECKING:
     from tcir._mlir import ir

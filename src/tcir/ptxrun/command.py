@@ -281,6 +281,7 @@ def _launch(
 
 
 def _bundle_program(options: argparse.Namespace) -> int:
+    from tcir.codegen.debug_paths import parse_prefixes
     from tcir.ptxrun.program_bundle import write_program
 
     write_program(
@@ -289,6 +290,7 @@ def _bundle_program(options: argparse.Namespace) -> int:
         options.pipeline,
         seed=options.input_seed or 0,
         target=options.target or DEFAULT_TARGET.name,
+        debug_prefix_map=parse_prefixes(options.debug_prefix_map),
     )
     print(f"{options.bundle}: python run.py")
     return 0

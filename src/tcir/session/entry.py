@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tcir import codegen
+from tcir import _mlir, codegen
 from tcir.cache import NO_STORE, user_store
 from tcir.codegen.cubin import check_assembler
+from tcir.errors import InputError
 from tcir.kernel import Kernel
 from tcir.passmanager.pipeline import Pass, Pipeline, as_pipeline
 from tcir.program.inputs import Kind
@@ -20,6 +21,7 @@ from tcir.session.kept import find_kernel, is_ours, keep_kernel, kernel_key
 from tcir.session.session import Session, Watcher, check_name
 from tcir.session.tuning import tuned_pipeline
 from tcir.target import DEFAULT_TARGET
+from tcir.threads import import_whole
 from tcir.validation.report import Line, Report
 from tcir.validation.settings import Settings
 
@@ -28,6 +30,12 @@ if TYPE_CHECKING:
     from tcir.machine.assumptions import Assumptions
     from tcir.program.source import ModuleSource
 
+PACKAGES = (
+    "tcir.cache", "tcir.codegen", "tcir.debug", "tcir.dialect", "tcir.interp", "tcir.machine",
+    "tcir.passmanager", "tcir.passes", "tcir.pipelines", "tcir.program", "tcir.run",
+    "tcir.session", "tcir.time", "tcir.validation", "tcir.workers", "numpy.ma", "numpy.random",
+)  # fmt: skip
+"""What compiles and executes, with all passes and pipelines."""
 PRINTED_ELEMENTS = 1 << 16
 """Constants with more are left out of the texts that a kernel keeps: there is one for each pass."""
 
@@ -81,6 +89,7 @@ def compile(
     cache: bool = True,
     tune: bool = False,
     assembler: str = "ptxas",
+    debug_prefix_map: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Kernel:
     """Compiles `program` (an `ir.Module`, MLIR text or a path) with `pipeline` (or its name).
@@ -94,9 +103,17 @@ def compile(
     assembler: what makes the cubin from the PTX, ``ptxas`` or ``nvjitlink`` (a library, through
     cuda-python: ``pip install tcir[nvjitlink]``; it has no setmaxnreg). A kernel whose report is
     "different" has no PTX where native code died of what a pass left.
+    debug_prefix_map: beginnings of paths, and what takes their place in PTX and cubin, which name
+    the program's file: ``{os.getcwd(): "."}``.
     """
+    import_whole(*PACKAGES, *_mlir.modules())
     check_name(target)
     check_assembler(assembler)
+    if not isinstance(debug_prefix_map, Mapping | None):
+        raise InputError(
+            f"debug_prefix_map: expected a mapping of prefixes, got {debug_prefix_map!r:.80}; such "
+            "as {os.getcwd(): '.'}"
+        )
     steps = as_pipeline(pipeline, **options)
     store = user_store()
     settings = Settings(
@@ -110,7 +127,7 @@ def compile(
             steps, note = tuned_pipeline(store, module, pipeline, target, options)
             notes.append(note)
         keeps = cache and not validate and store.folder is not None and is_ours(steps)
-        key = kernel_key(module, steps, target) if keeps else ""
+        key = kernel_key(module, steps, target, debug_prefix_map or {}) if keeps else ""
         if keeps and (kept := find_kernel(store, key)) is not None:
             kept.assembler = assembler
             kept.report.notes += notes
@@ -125,6 +142,7 @@ def compile(
             settings=settings if validate else None,
             watcher=texts,
         )
+        session.debug_prefix_map = debug_prefix_map or {}
         if validate:
             session.keep_states()
         session.report.program = signature.name
@@ -173,6 +191,7 @@ def validate(
     a validation that is estimated to take longer executes a sample of the CTAs, and its verdict is
     "sampled".
     """
+    import_whole(*PACKAGES, *_mlir.modules())
     steps = as_pipeline(pipeline, **options)
     settings = Settings(
         seed, inputs, orders, numerics, max_instructions, ordering, assumptions, jobs, budget

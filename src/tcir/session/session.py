@@ -7,11 +7,12 @@ verified and, if requested, executed and compared; then it generates code and ex
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tcir._mlir import is_mlir_error
+from tcir.codegen.debug_paths import map_prefixes
 from tcir.dialect.walk import nested
 from tcir.errors import (
     Error,
@@ -93,6 +94,8 @@ class Session:
         self.watcher = watcher or Watcher()
         self.verify_each = verify_each
         self.states = self.executing = False
+        self.debug_prefix_map: Mapping[str, str] = {}
+        """Beginnings of paths of sources, and those that code has instead."""
         self.rehearsal = None if contained else Rehearsal()
         self.report = Report(pipeline=str(pipeline), target=target)
         self.signature = signature
@@ -194,7 +197,8 @@ class Session:
         launches = LaunchSequence.from_programs(self.module, programs)
         started = time.perf_counter()
         with self._crash_is_different(report.next_index, PTX_STEP, refusals=True):
-            code = Code(launches, codegen.translate(self.module))
+            llvm = codegen.translate(self.module)
+            code = Code(launches, map_prefixes(llvm, self.debug_prefix_map))
         if upto == "llvm":
             return code
         self.watcher.before_step(PTX_STEP, self.module)

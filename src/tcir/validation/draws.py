@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +18,7 @@ from tcir.program.inputs import ALL_CODES, Kind, make_inputs, whole_bits
 from tcir.program.memory_image import images
 from tcir.program.signature import Signature
 from tcir.program.special import Special, alone, special_values
+from tcir.threads import cached_property
 from tcir.validation import bounds
 from tcir.validation.settings import Settings
 

@@ -36,6 +36,12 @@ class Uninitialized:
 
     array: np.ndarray
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.array, np.ndarray):
+            raise LaunchError(
+                f"Uninitialized: expected a numpy array, got {type(self.array).__name__}"
+            )
+
 
 class Buffers:
     """Binds the caller's arrays; overlapping ones through the array they are views of.
@@ -61,6 +67,11 @@ class Buffers:
         """Parts of the masks, and the copies that the machine writes."""
         self.read_only: list[tuple[np.ndarray, np.ndarray, str]] = []
         """Read-only arrays, the copies that the kernel gets, and their names."""
+        if not isinstance(args, Sequence) or isinstance(args, str | bytes):
+            raise LaunchError(
+                "args: expected a list with one argument for each parameter of the kernel, got "
+                f"{args!r:.80}"
+            )
         parts = [part for a in args for part in (a if isinstance(a, list | tuple) else (a,))]
         self.arrays = [_array(a) for a in parts if _array(a) is not None]
         self.undefined = [
@@ -82,8 +93,9 @@ class Buffers:
         """The address of an argument; name: what reports call its buffer."""
         if array.dtype.hasobject:
             raise LaunchError("argument: expected an array of numbers, got one of Python objects")
-        masked = sys.modules.get("numpy.ma")  # who has a masked array has imported it
-        if masked is not None and isinstance(array, masked.MaskedArray):
+        # Who has a masked array has imported it; another thread may be about to.
+        masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", ())
+        if isinstance(array, masked):
             raise LaunchError(f"{name}: expected an array without a mask, got one; pass a.data")
         if not array.dtype.isnative:
             raise LaunchError(

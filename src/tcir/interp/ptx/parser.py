@@ -303,9 +303,10 @@ class _Parser(Declarations):
         if mnemonic.startswith((".", "%")) or len(mnemonic) > _MAX_MNEMONIC:
             raise self.fail("an instruction", token)
         operands: list[Operand] = []
+        listed = mnemonic.partition(".")[0] == "call"
         if self.peek.text != ";":
             while True:
-                operands.append(self.operand(scope))
+                operands.append(self.operand(scope, listed))
                 if not self.accept(","):
                     break
         end = self.expect(";")

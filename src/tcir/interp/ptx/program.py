@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from tcir.interp.ptx import (  # (isa registers the instructions)
     communication,
@@ -22,6 +21,7 @@ from tcir.interp.ptx.threads import FAMILIES, in_threads
 from tcir.interp.ptx.watch.loads import watch_loads
 from tcir.interp.ptx.watch.tmem import watch_tmem_loads
 from tcir.interp.ptx.watch.wgmma import watch_wgmma
+from tcir.threads import cached_property
 
 #: What alloca can hand out to one thread, far above what kernels declare.
 STACK, STACK_ALIGNMENT = 16 << 10, 256
