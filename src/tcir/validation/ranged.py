@@ -1,0 +1,113 @@
+"""Executions over the full range, and with special values, of programs whose sums round.
+
+An element counts as checked where the bound is finite: within it, or of a certain class. Draws in
+which too few elements are checked are repeated nearer to 1, or left out, which the report says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tcir.interp import OutputSpec
+from tcir.interp.types import Array
+from tcir.program.ranges import Base, full_range, special_values
+from tcir.program.slices import Run, is_drawn, slices_of
+from tcir.validation.coverage import FULL_RANGE, SPECIAL_VALUES, Coverage
+from tcir.validation.draws import Draw
+
+FLOATS = "random floats"
+STRENGTHS = (1.0, 0.25, 0.0625)
+"""Parts of the range that are tried."""
+SPECIALS = (
+    (4, (np.nan, np.inf, -np.inf)),
+    (16, (np.nan, np.inf, -np.inf)),
+    (4, (np.inf, -np.inf)),
+    (4, ()),
+)
+"""One slice in so many is special, and what the values are, besides finite ones: NaN has no meaning
+to some programs (conversions to integers), infinities neither."""
+SOME = 1 / 4
+"""Of the elements, has to be checked of random floats, and beside special values."""
+CHECKED = 1 / 2
+"""Of the elements, of a draw over the range."""
+
+
+@dataclass
+class Ranged:
+    """Makes the draws.
+
+    run:      the program on tensors
+    bound:    gives a draw its bound, with open elements; whether it has one
+    work:     products and elements of one execution
+    filtered: numbers of inputs that are multiplied by filling
+    executed: what the draws have; missing: what was left out, and why
+    """
+
+    specs: Sequence[OutputSpec]
+    seed: int
+    run: Run
+    bound: Callable[[Draw], bool]
+    work: int
+    filtered: set[int]
+    executed: list[str] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def coverage(self) -> Coverage:
+        """Of the draws."""
+        wanted = (FULL_RANGE, SPECIAL_VALUES)
+        small = [f"no {what}, as {why}" for what, why in self.missing.items()]
+        return Coverage([w for w in wanted if w in self.executed], "; ".join(small))
+
+    def draws(self) -> list[Draw]:
+        """Random floats, special values, the full range; fewer where nothing could be checked."""
+        if not any(map(is_drawn, self.specs)):
+            return []
+        whole = Base(self.specs, slices_of(self.specs, [], lambda _: None, 0, set()), self.seed)
+        slices = slices_of(self.specs, whole.arrays(0), self.run, self.work, self.filtered)
+        base = Base(self.specs, slices, self.seed)
+        floats, base = self._floats(base)
+        tries = (special_values(base, share, kinds) for share, kinds in SPECIALS)
+        specials = self._first(SPECIAL_VALUES, tries, SOME)
+        numbers = (0,) if base.many else (0, 1)
+        ranges = [
+            self._first(
+                FULL_RANGE, (full_range(base, n, strength) for strength in STRENGTHS), CHECKED
+            )
+            for n in numbers
+        ]
+        if specials and base.many and floats:  # which has random floats in its other slices
+            floats, specials = [], [replace(specials[0], words=f"{FLOATS}, {SPECIAL_VALUES}")]
+        return [*floats, *specials, *(draw for draws in ranges for draw in draws)]
+
+    def _floats(self, base: Base) -> tuple[list[Draw], Base]:
+        for shrunk in (True, False) if base.whole else (False,):
+            tried = replace(base, shrunk=shrunk)
+            if draws := self._first(FLOATS, iter([tried.arrays(3)]), SOME):
+                return draws, tried
+        return [], base
+
+    def _first(self, words: str, tries: Iterator[list[Array]], least: float) -> list[Draw]:
+        """The first draw of which enough is checked."""
+        why = ""
+        for arrays in tries:
+            draw = Draw(arrays, words, rounded=True, partly=True)
+            results = self.run(arrays)
+            if results is None:
+                why = why or "the program has no meaning on them"
+                continue
+            draw.reference = results
+            if not self.bound(draw) or draw.bound is None:
+                why = draw.no_bound
+                continue
+            checked = draw.bound.checked(results, nan=words == SPECIAL_VALUES)
+            if checked >= least:
+                self.missing.pop(words, None)
+                self.executed.append(words)
+                return [draw]
+            why = f"only {checked:.0%} of the results have a bound below their size"
+        self.missing[words] = why
+        return []
