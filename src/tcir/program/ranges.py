@@ -39,14 +39,14 @@ REPEATS = 4
 class Base:
     """What is changed: standard normal numbers.
 
-    shrunk: whether matrices of one slice, but the first input, are divided by about the root of
-            their rows, so that sums are about 1
+    shrunk: exponent of what matrices of one slice, but the first input, are divided by, besides
+            about the root of their rows, so that sums are about 1 or less; None: not at all
     """
 
     specs: Sequence[OutputSpec]
     slices: Sequence[Slices]
     seed: int
-    shrunk: bool = True
+    shrunk: int | None = 0
 
     @property
     def floats(self) -> list[int]:
@@ -67,9 +67,9 @@ class Base:
         """Random floats; number: of the execution."""
         made = [np.array(each) for each in make_inputs(self.specs, self.seed + number, "random")]
         for n in self.whole:
-            if self.shrunk and n and made[n].ndim > 1:
+            if self.shrunk is not None and n and made[n].ndim > 1:
                 rows = made[n].size // max(made[n].shape)
-                made[n] = _scaled(made[n], -round(np.log2(max(rows, 1)) / 2), 0)
+                made[n] = _scaled(made[n], -self.shrunk - round(np.log2(rows) / 2), 0)
         return made
 
 

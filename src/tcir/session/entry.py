@@ -16,7 +16,7 @@ from tcir.session.kept import find_kernel, is_ours, keep_kernel, kernel_key
 from tcir.session.session import Session, Watcher, check_name
 from tcir.session.tuning import tuned_pipeline
 from tcir.target import DEFAULT_TARGET
-from tcir.validation.report import Line, Report
+from tcir.validation.report import SMALL_NUMBERS, Line, Report
 from tcir.validation.settings import Settings
 
 if TYPE_CHECKING:
@@ -145,6 +145,7 @@ def validate(
     assumptions: Assumptions | None = None,
     jobs: int = 1,
     budget: float | None = None,
+    strict: bool = False,
     on_line: Callable[[Line], None] | None = None,
     **options: Any,
 ) -> Report:
@@ -159,12 +160,14 @@ def validate(
     to the open questions about the hardware (`tcir.machine.Assumptions`). jobs: processes that may
     run blocks of a grid, from the thread level on; of several orders, the orders. budget: seconds;
     a validation that is estimated to take longer executes a sample of the CTAs, and its verdict is
-    "sampled".
+    "sampled". strict: where inputs did not cover their types' range and special values, the verdict
+    is "small numbers", no success.
     """
     steps = as_pipeline(pipeline, **options)
     settings = Settings(
-        seed, inputs, orders, numerics, max_instructions, ordering, assumptions, jobs, budget
-    )
+        seed, inputs, orders, numerics, max_instructions, ordering, assumptions, jobs, budget,
+        strict=strict,
+    )  # fmt: skip
     watcher = _Lines(on_line) if on_line is not None else None
     codegen.start()  # while the dialect is loaded
     with mlir_context() as context:
@@ -173,7 +176,7 @@ def validate(
         session.keep_states()
         try:
             session.run_passes()
-            if session.report.verdict in ("held", "sampled") and session.lowered():
+            if session.report.verdict in ("held", "sampled", SMALL_NUMBERS) and session.lowered():
                 session.generate("ptx")
         except Exception as error:
             # What a later pass says of a program that a pass before it broke is no verdict.

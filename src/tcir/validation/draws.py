@@ -24,6 +24,7 @@ from tcir.validation.settings import Settings
 if TYPE_CHECKING:
     from tcir._mlir import ir
 
+
 @dataclass(frozen=True)
 class Bound:
     """How far the results may be off.

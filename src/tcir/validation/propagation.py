@@ -132,9 +132,7 @@ class _Carrier:
             raise NoBoundError(f"{op.name} to {value.dtype.name}")
         return self._rounded(value, factors, starts, run)
 
-    def _rounded(
-        self, value: Array, factors: list[Known], starts: list[Known], run: Run
-    ) -> Known:
+    def _rounded(self, value: Array, factors: list[Known], starts: list[Known], run: Run) -> Known:
         """Of sums in f32 or a tensor core, in any order.
 
         A sum is an infinity or NaN if its infinite products make it one (those are multiplied by

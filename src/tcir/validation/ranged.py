@@ -21,6 +21,8 @@ from tcir.validation.draws import Draw
 FLOATS = "random floats"
 STRENGTHS = (1.0, 0.25, 0.0625)
 """Parts of the range that are tried."""
+SHRUNK = (1, 3, None)
+"""How far random matrices are shrunk (`tcir.program.ranges.Base`)."""
 SPECIALS = (
     (4, (np.nan, np.inf, -np.inf)),
     (16, (np.nan, np.inf, -np.inf)),
@@ -64,6 +66,9 @@ class Ranged:
 
     def draws(self) -> list[Draw]:
         """Random floats, special values, the full range; fewer where nothing could be checked."""
+        for number, spec in enumerate(self.specs):
+            if spec.dtype.kind in "iu" and spec.groups is None:
+                self.missing[f"full range in argument {number}"] = "its integers may be indices"
         if not any(map(is_drawn, self.specs)):
             return []
         whole = Base(self.specs, slices_of(self.specs, [], lambda _: None, 0, set()), self.seed)
@@ -84,7 +89,7 @@ class Ranged:
         return [*floats, *specials, *(draw for draws in ranges for draw in draws)]
 
     def _floats(self, base: Base) -> tuple[list[Draw], Base]:
-        for shrunk in (True, False) if base.whole else (False,):
+        for shrunk in SHRUNK if base.whole else (None,):
             tried = replace(base, shrunk=shrunk)
             if draws := self._first(FLOATS, iter([tried.arrays(3)]), SOME):
                 return draws, tried

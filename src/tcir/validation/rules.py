@@ -72,9 +72,7 @@ class Known:
         """These, open there; infinities and NaNs elsewhere are certain."""
         finite = np.isfinite(self.wide)
         error, square = (np.where(finite, each, 0.0) for each in (self.error, self.square))
-        return Known(
-            self.value, np.where(where, np.inf, error), np.where(where, np.inf, square)
-        )
+        return Known(self.value, np.where(where, np.inf, error), np.where(where, np.inf, square))
 
     def finite(self) -> Known:
         """These, with exact zeros for what is open, infinite or NaN."""
