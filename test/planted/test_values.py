@@ -1,4 +1,4 @@
-"""Every planted value bug is `different` at its pass, and the whole program is `equal` there.
+"""Every planted value bug is `different` at its pass, and the whole program is held there.
 
 The quick tests run every sixteenth bug, and the first of each program.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from . import values_epilogues, values_ptx, values_tensors, values_threads
+from . import values_epilogues, values_ptx, values_ranged, values_tensors, values_threads
 from .planted import Planted
 from .programs import program
 
@@ -16,6 +16,7 @@ BUGS = [
     *values_threads.BUGS,
     *values_ptx.BUGS,
     *values_epilogues.BUGS,
+    *values_ranged.BUGS,
 ]
 QUICK = list(dict.fromkeys([*{bug.program: bug for bug in reversed(BUGS)}.values(), *BUGS[::48]]))
 

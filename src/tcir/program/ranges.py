@@ -25,10 +25,11 @@ from tcir.program.inputs import make_inputs
 from tcir.program.slices import Slices, is_drawn
 from tcir.program.spans import info_of
 
-STEPS = (0, 4, 7, 11, 16, 24, 36, 54, 80, 126, 149)
-"""Exponents of slices, as far as a format has them, and its ends."""
-_SIGNS = (0, -1, 0, 1)
-"""Of slices in turn: both, or one."""
+UP = (4, 7, 11, 16, 24, 36, 54, 80)
+DOWN = (2, 5, 9, 14, 20, 30, 45, 70, 110)
+"""Exponents of slices, as far as a format has them; its ends besides."""
+_MODES = ("any", "negative", "ascending", "positive")
+"""Of slices in turn: numbers of both signs or one, or with the largest last."""
 MANY = 8
 """An input of so many slices shows both ends of its range at once."""
 REPEATS = 4
@@ -69,7 +70,7 @@ class Base:
         for n in self.whole:
             if self.shrunk is not None and n and made[n].ndim > 1:
                 rows = made[n].size // max(made[n].shape)
-                made[n] = _scaled(made[n], -self.shrunk - round(np.log2(rows) / 2), 0)
+                made[n] = _scaled(made[n], -self.shrunk - round(np.log2(rows) / 2))
         return made
 
 
@@ -86,19 +87,20 @@ def full_range(base: Base, number: int, strength: float) -> list[Array]:
         low, high = _exponents(arrays[n].dtype)
         part = strength * (0.8 if len(base.whole) == 1 else 1 / 3)
         exponent = (high if (place + number) % 2 == 0 else low) * part
-        arrays[n] = _scaled(arrays[n], int(exponent), 0)
+        arrays[n] = _scaled(arrays[n], int(exponent))
     for n in set(base.floats) - set(base.whole):
         low, high = _exponents(arrays[n].dtype)
-        up = [*(step for step in STEPS if step < high), high]
-        down = [-step for step in (*(step for step in STEPS if step < -low), -low)]
+        up = [*(step for step in UP if step < high), high]
+        down = [*(-step for step in DOWN if step < -low), low]
         ends = [e for pair in zip(up, np.resize(down, len(up)), strict=True) for e in pair] + down
         steps = ends if base.many else (up, down)[(number + n) % 2]
         places = list(base.slices[n].places())
         order = generator.permutation(len(places))
         for turn, place in enumerate(order):
             at, exponent = places[place], int(steps[turn % len(steps)] * strength)
-            sign = 0 if base.specs[n].unsigned else _SIGNS[turn % len(_SIGNS)]
-            arrays[n][at] = _scaled(arrays[n][at], exponent, sign)
+            mode = _MODES[(turn + turn // len(_MODES)) % len(_MODES)]  # each with each exponent
+            part = arrays[n][at] if base.specs[n].unsigned else _as(mode, arrays[n][at])
+            arrays[n][at] = _scaled(part, exponent)
     return arrays
 
 
@@ -163,10 +165,17 @@ def _exponents(dtype: np.dtype[Any]) -> tuple[int, int]:
     return int(np.log2(float(info.smallest_subnormal))), int(np.log2(float(info.max)))
 
 
-def _scaled(values: Array, exponent: int, sign: int) -> Array:
-    """Times a power of two, of one sign unless it is 0."""
-    wide = np.asarray(values, np.float64) * 2.0**exponent
-    return _stored(np.copysign(wide, sign) if sign else wide, values.dtype)
+def _as(mode: str, values: Array) -> Array:
+    """In one of `_MODES`."""
+    if mode == "ascending":
+        return np.sort(values, axis=None).reshape(values.shape)
+    signs = {"negative": -1.0, "positive": 1.0}
+    return np.copysign(values, values.dtype.type(signs[mode])) if mode in signs else values
+
+
+def _scaled(values: Array, exponent: int) -> Array:
+    """Times a power of two."""
+    return _stored(np.asarray(values, np.float64) * 2.0**exponent, values.dtype)
 
 
 def _stored(wide: Array, dtype: np.dtype[Any]) -> Array:

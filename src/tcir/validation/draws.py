@@ -50,12 +50,15 @@ class Bound:
         return Bound(errors, squares, list(map(bounds.squares_limit, squares, reference)))
 
     def checked(self, reference: Sequence[Array], *, nan: bool) -> float:
-        """The share of elements that would not pass as 0; nan: NaN counts."""
+        """The share of elements that would not pass as 0, nor as 2^-10 of the largest number of
+        their row; nan: NaN counts."""
         shares = []
         for error, values in zip(self.errors, reference, strict=True):
             with np.errstate(invalid="ignore"):
                 size = np.abs(values.astype(np.float64))
-            counted = (error == 0) | (error < size)
+            rows = np.where(np.isfinite(size), size, 0)
+            rows = rows.max(axis=-1, keepdims=True, initial=0) if rows.ndim else rows
+            counted = (error == 0) | (error < np.maximum(size, rows * 2.0**-10))
             shares.append(float((counted if nan else counted & ~np.isnan(size)).mean()))
         return min(shares, default=1.0)
 

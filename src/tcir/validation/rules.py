@@ -9,13 +9,14 @@ claimed about them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import TypeAlias
 
 import ml_dtypes
 import numpy as np
 
+from tcir.interp.tensor.math import FUNCTIONS
 from tcir.interp.types import Array
 from tcir.validation.functions import MONOTONE, OWN, farthest
 
@@ -27,11 +28,14 @@ class Known:
     """Numbers, the most by which they may be off, and the mean square that they may be off.
 
     The error of an infinity or NaN that is certain is 0, of what is open infinite.
+
+    floor: what they are not below, where that is more than the error says
     """
 
     value: Array
     error: Array
     square: Array
+    floor: Array | None = None
 
     @staticmethod
     def exact(value: Array) -> Known:
@@ -41,7 +45,8 @@ class Known:
 
     def like(self, change: Callable[[Array], Array]) -> Known:
         """Rearranged."""
-        return Known(change(self.value), change(self.error), change(self.square))
+        floor = None if self.floor is None else change(self.floor)
+        return Known(change(self.value), change(self.error), change(self.square), floor)
 
     @cached_property
     def wide(self) -> Array:
@@ -52,6 +57,12 @@ class Known:
     def size(self) -> Array:
         """Magnitudes, the error included."""
         return np.abs(self.wide) + self.error
+
+    @property
+    def least(self) -> Array:
+        """What they are not below."""
+        least = self.wide - self.error
+        return least if self.floor is None else np.fmax(self.floor, least)
 
     @cached_property
     def open(self) -> Array:
@@ -66,7 +77,7 @@ class Known:
     @cached_property
     def signless(self) -> Array:
         """Which may be zero or of either sign."""
-        return (self.error > 0) & (np.abs(self.wide) <= self.error)
+        return (self.error > 0) & (np.abs(self.wide) <= self.error) & ~(self.least > 0)
 
     def opened(self, where: Array | bool) -> Known:
         """These, open there; infinities and NaNs elsewhere are certain."""
@@ -131,7 +142,16 @@ def _smooth(
 
 
 def _add(value: Array, a: Known, b: Known) -> Known:
-    return _smooth(value, a.wide + b.wide, [(a, 1.0), (b, 1.0)])
+    known = _smooth(value, a.wide + b.wide, [(a, 1.0), (b, 1.0)])
+    if a.floor is None and b.floor is None:
+        return known
+    return replace(known, floor=_rounded_down(a.least + b.least, value))
+
+
+def _rounded_down(least: Array, value: Array) -> Array:
+    """Below numbers rounded to the type of `value`; nothing is known unless they are positive."""
+    unit = float(ml_dtypes.finfo(np.asarray(value).dtype).eps)  # type: ignore[no-untyped-call]
+    return np.where(least > 0, least * (1 - unit), -np.inf)
 
 
 def _sub(value: Array, a: Known, b: Known) -> Known:
@@ -154,7 +174,7 @@ def _fma(value: Array, a: Known, b: Known, c: Known) -> Known:
 
 
 def _div(value: Array, a: Known, b: Known) -> Known:
-    slope: Array = 1 / (np.abs(b.wide) - np.where(b.open, 0.0, b.error))
+    slope: Array = 1 / np.fmax(np.abs(b.wide) - np.where(b.open, 0.0, b.error), b.least)
     real = a.wide / b.wide
     unsure = b.signless | (a.signless & (b.wide == 0))
     return _smooth(value, real, [(a, slope), (b, np.abs(real) * slope)], unsure=unsure)
@@ -216,6 +236,10 @@ def _function(name: str) -> Callable[..., Known]:
         slope = distance / np.where(x.error > 0, x.error, 1)
         unsure = (x.error > 0) & ~np.isfinite(distance)
         known = _smooth(value, real, [(x, slope)], own, unsure)
+        if name in ("math.exp", "math.exp2"):
+            with np.errstate(invalid="ignore"):
+                lowest = FUNCTIONS[name](np.where(x.open, -np.inf, x.least)) - own
+            known = replace(known, floor=_rounded_down(lowest, value))
         return known.opened(known.open | exponent[0].open) if exponent else known
 
     return rule
