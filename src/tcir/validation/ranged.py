@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 
 import numpy as np
 
@@ -89,30 +90,41 @@ class Ranged:
         return [*floats, *specials, *(draw for draws in ranges for draw in draws)]
 
     def _floats(self, base: Base) -> tuple[list[Draw], Base]:
+        """Those that show most; they are executed even if that is little."""
+        best: list[tuple[float, Draw, Base]] = []
         for shrunk in SHRUNK if base.whole else (None,):
             tried = replace(base, shrunk=shrunk)
-            if draws := self._first(FLOATS, iter([tried.arrays(3)]), SOME):
-                return draws, tried
-        return [], base
+            draw, checked, _ = self._tried(FLOATS, tried.arrays(3))
+            if draw is not None:
+                best.append((checked, draw, tried))
+            if checked >= SOME:
+                break
+        if not best:
+            return [], base
+        _, draw, base = max(best, key=itemgetter(0))
+        return [draw], base
 
     def _first(self, words: str, tries: Iterator[list[Array]], least: float) -> list[Draw]:
         """The first draw of which enough is checked."""
         why = ""
         for arrays in tries:
-            draw = Draw(arrays, words, rounded=True, partly=True)
-            results = self.run(arrays)
-            if results is None:
-                why = why or "the program has no meaning on them"
-                continue
-            draw.reference = results
-            if not self.bound(draw) or draw.bound is None:
-                why = draw.no_bound
-                continue
-            checked = draw.bound.checked(results, nan=words == SPECIAL_VALUES)
-            if checked >= least:
+            draw, checked, because = self._tried(words, arrays)
+            if draw is not None and checked >= least:
                 self.missing.pop(words, None)
                 self.executed.append(words)
                 return [draw]
-            why = f"only {checked:.0%} of the results have a bound below their size"
+            why = because or why
         self.missing[words] = why
         return []
+
+    def _tried(self, words: str, arrays: list[Array]) -> tuple[Draw | None, float, str]:
+        """A draw with its reference and bound, the share that is checked, and what is wrong."""
+        draw = Draw(arrays, words, rounded=True, partly=True)
+        results = self.run(arrays)
+        if results is None:
+            return None, 0.0, "the program has no meaning on them"
+        draw.reference = results
+        if not self.bound(draw) or draw.bound is None:
+            return None, 0.0, draw.no_bound
+        checked = draw.bound.checked(results, nan=words == SPECIAL_VALUES)
+        return draw, checked, f"only {checked:.0%} of the results have a bound below their size"
