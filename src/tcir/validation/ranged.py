@@ -46,6 +46,7 @@ class Ranged:
     bound:    gives a draw its bound, with open elements; whether it has one
     work:     products and elements of one execution
     filtered: numbers of inputs that are multiplied by filling
+    spans:    whether other draws are over the full range, and special values are all there is to do
     executed: what the draws have; missing: what was left out, and why
     """
 
@@ -55,6 +56,7 @@ class Ranged:
     bound: Callable[[Draw], bool]
     work: int
     filtered: set[int]
+    spans: bool = False
     executed: list[str] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
 
@@ -62,23 +64,28 @@ class Ranged:
     def coverage(self) -> Coverage:
         """Of the draws."""
         wanted = (FULL_RANGE, SPECIAL_VALUES)
-        small = [f"no {what}, as {why}" for what, why in self.missing.items()]
-        return Coverage([w for w in wanted if w in self.executed], "; ".join(small))
+        small = [
+            f"no {what}, as {why}"
+            for what, why in self.missing.items()
+            if what not in self.executed
+        ]
+        has = [*self.executed, FULL_RANGE] if self.spans else self.executed
+        return Coverage([what for what in wanted if what in has], "; ".join(small))
 
     def draws(self) -> list[Draw]:
         """Random floats, special values, the full range; fewer where nothing could be checked."""
         for number, spec in enumerate(self.specs):
-            if spec.dtype.kind in "iu" and spec.groups is None:
+            if spec.dtype.kind in "iu" and spec.groups is None and not self.spans:
                 self.missing[f"full range in argument {number}"] = "its integers may be indices"
         if not any(map(is_drawn, self.specs)):
             return []
         whole = Base(self.specs, slices_of(self.specs, [], lambda _: None, 0, set()), self.seed)
         slices = slices_of(self.specs, whole.arrays(0), self.run, self.work, self.filtered)
         base = Base(self.specs, slices, self.seed)
-        floats, base = self._floats(base)
+        floats, base = ([], base) if self.spans else self._floats(base)
         tries = (special_values(base, share, kinds) for share, kinds in SPECIALS)
         specials = self._first(SPECIAL_VALUES, tries, SOME)
-        numbers = (0,) if base.many else (0, 1)
+        numbers = () if self.spans else (0,) if base.many else (0, 1)
         ranges = [
             self._first(
                 FULL_RANGE, (full_range(base, n, strength) for strength in STRENGTHS), CHECKED

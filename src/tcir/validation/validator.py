@@ -147,7 +147,8 @@ class Validator:
         if self.signature.level == "tensor" and rounded:
             for draw in (*draws.more, draws.main):
                 self._prepare_bound(module, programs, draw)
-        ranged = self._range(module, programs) if not draws.spans else None
+        whole = draws.spans and (draws.special or not self._floats)
+        ranged = None if whole else self._range(module, programs, spans=draws.spans)
         if ranged:
             draws.more.extend(made := ranged.draws())
             words = dict.fromkeys(draw.words for draw in made)
@@ -155,7 +156,15 @@ class Validator:
         self.coverage = self._covered(draws, ranged)
         return line
 
-    def _range(self, module: ir.Module, programs: Sequence[Program]) -> Ranged | None:
+    @property
+    def _floats(self) -> bool:
+        """Whether an input is made of floats."""
+        inputs = self.signature.inputs if self.signature else ()
+        return any(spec.dtype.kind not in "biu" for spec in inputs)
+
+    def _range(
+        self, module: ir.Module, programs: Sequence[Program], *, spans: bool
+    ) -> Ranged | None:
         """Further inputs for a program on tensors whose exact inputs do not span their formats."""
         signature, settings = self.signature, self.settings
         if signature is None or signature.level != "tensor" or settings.inputs != "integers":
@@ -172,16 +181,14 @@ class Validator:
         specs = (*signature.inputs, *signature.outputs)
         work = self._points + sum(math.prod(spec.shape) for spec in specs)
         filtered = times_filling(programs[0].op.operation.regions[0].blocks[0])
-        return Ranged(signature.inputs, settings.seed, run, bounded, work, filtered)
+        return Ranged(signature.inputs, settings.seed, run, bounded, work, filtered, spans)
 
     def _covered(self, draws: Draws, ranged: Ranged | None) -> Coverage:
         assert self.signature is not None
-        floats = any(spec.dtype.kind not in "biu" for spec in self.signature.inputs)
-        special = [SPECIAL_VALUES] * (floats and draws.special)
-        if draws.spans:
-            return Coverage([FULL_RANGE, *special])
         if ranged is not None:
             return ranged.coverage
+        if draws.spans:
+            return Coverage([FULL_RANGE, *[SPECIAL_VALUES] * self._floats])
         if self.settings.inputs == "random":
             return Coverage(small="standard normal numbers only")
         return Coverage(small=f"no bound is known at the {self.signature.level} level")
@@ -433,10 +440,15 @@ class Validator:
         return in_memory(outputs, lambda specs: run_in_order(steps, buffers, specs, spaces))
 
     @property
+    def draws(self) -> Draws:
+        """All inputs."""
+        assert self._draws is not None
+        return self._draws
+
+    @property
     def main(self) -> Draw:
         """The inputs that are executed in every order."""
-        assert self._draws is not None
-        return self._draws.main
+        return self.draws.main
 
     def _complete(
         self, outcome: Outcome, reference: list[Array], before: tuple[int, dict[int, Array]]
