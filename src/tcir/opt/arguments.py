@@ -212,14 +212,11 @@ def _check_together(parsed: argparse.Namespace) -> None:
             )
         if parsed.validate_each is None:
             parsed.validate_each = ""
-    if parsed.orders != 1 and parsed.validate_each is None:
-        raise InputError("--orders: expected --validate-each, which tries them")
-    if parsed.jobs != 1 and parsed.validate_each is None:
-        raise InputError("--jobs: expected --validate-each, which executes the program")
-    if parsed.budget is not None and parsed.validate_each is None:
-        raise InputError("--budget: expected --validate-each, which executes the program")
-    if parsed.strict and parsed.validate_each is None:
-        raise InputError("--strict: expected --validate-each, which executes the program")
+    given = {"orders": parsed.orders != 1, "jobs": parsed.jobs != 1,
+             "budget": parsed.budget is not None, "strict": parsed.strict}  # fmt: skip
+    for flag in (flag for flag, set_ in given.items() if set_ and parsed.validate_each is None):
+        what = "tries them" if flag == "orders" else "executes the program"
+        raise InputError(f"--{flag}: expected --validate-each, which {what}")
     printed = parsed.mlir_print_ir_after_all or parsed.mlir_print_ir_after
     if parsed.mlir_print_ir_after_change and not printed:
         raise InputError(

@@ -15,12 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from tcir.interp import OutputSpec
-from tcir.interp.types import Array
+from tcir.interp.types import Array, DType
 from tcir.program.inputs import make_inputs
 from tcir.program.slices import Slices, is_drawn
 from tcir.program.spans import info_of
@@ -83,10 +82,10 @@ def full_range(base: Base, number: int, strength: float) -> list[Array]:
     """
     generator = np.random.default_rng([base.seed, 1 + number])
     arrays = base.arrays(1 + number)
-    for place, n in enumerate(base.whole):
+    for turn, n in enumerate(base.whole):
         low, high = _exponents(arrays[n].dtype)
-        part = strength * (0.8 if len(base.whole) == 1 else 1 / 3)
-        exponent = (high if (place + number) % 2 == 0 else low) * part
+        share = strength * (0.8 if len(base.whole) == 1 else 1 / 3)
+        exponent = (high if (turn + number) % 2 == 0 else low) * share
         arrays[n] = _scaled(arrays[n], int(exponent))
     for n in set(base.floats) - set(base.whole):
         low, high = _exponents(arrays[n].dtype)
@@ -97,10 +96,10 @@ def full_range(base: Base, number: int, strength: float) -> list[Array]:
         places = list(base.slices[n].places())
         order = generator.permutation(len(places))
         for turn, place in enumerate(order):
-            at, exponent = places[place], int(steps[turn % len(steps)] * strength)
+            at, step = places[place], int(steps[turn % len(steps)] * strength)
             mode = _MODES[(turn + turn // len(_MODES)) % len(_MODES)]  # each with each exponent
             part = arrays[n][at] if base.specs[n].unsigned else _as(mode, arrays[n][at])
-            arrays[n][at] = _scaled(part, exponent)
+            arrays[n][at] = _scaled(part, step)
     return arrays
 
 
@@ -136,7 +135,7 @@ def special_values(base: Base, share: int, kinds: Sequence[float]) -> list[Array
     return arrays
 
 
-def _kinds(dtype: np.dtype[Any], allowed: Sequence[float]) -> list[float]:
+def _kinds(dtype: DType, allowed: Sequence[float]) -> list[float]:
     """NaN and infinities that a format has, its largest number, and 0 for zeros of both signs."""
     with np.errstate(all="ignore"):
         stored = [(value, float(np.array(value).astype(dtype))) for value in allowed]
@@ -159,7 +158,7 @@ def _zeros(part: Array, generator: np.random.Generator) -> Array:
     return np.copysign(0.0, signs).astype(part.dtype)
 
 
-def _exponents(dtype: np.dtype[Any]) -> tuple[int, int]:
+def _exponents(dtype: DType) -> tuple[int, int]:
     """Of the smallest and of the largest power of two."""
     info = info_of(dtype)
     return int(np.log2(float(info.smallest_subnormal))), int(np.log2(float(info.max)))
@@ -178,6 +177,6 @@ def _scaled(values: Array, exponent: int) -> Array:
     return _stored(np.asarray(values, np.float64) * 2.0**exponent, values.dtype)
 
 
-def _stored(wide: Array, dtype: np.dtype[Any]) -> Array:
+def _stored(wide: Array, dtype: DType) -> Array:
     largest = float(info_of(dtype).max)
     return np.clip(wide, -largest, largest).astype(dtype)

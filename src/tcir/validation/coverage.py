@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 FULL_RANGE, SPECIAL_VALUES = "full range", "special values"
 
@@ -25,6 +24,6 @@ class Coverage:
         left_out = [f"equal on small numbers: {self.small}"] if self.small else []
         return "; ".join([*self.executed, *left_out])
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, list[str] | str | None]:
         """For the JSON report."""
         return {"executed": list(self.executed), "small_numbers": self.small or None}

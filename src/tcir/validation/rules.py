@@ -17,7 +17,7 @@ import ml_dtypes
 import numpy as np
 
 from tcir.interp.tensor.math import FUNCTIONS
-from tcir.interp.types import Array
+from tcir.interp.types import Array, DType
 from tcir.validation.functions import MONOTONE, OWN, farthest
 
 Slope: TypeAlias = "Array | float"
@@ -95,7 +95,7 @@ class Known:
             (self.value, zero), (self.error, 0.0), (self.square, 0.0))))  # fmt: skip
 
 
-def overflow(dtype: np.dtype[np.generic]) -> float:
+def overflow(dtype: DType) -> float:
     """The least magnitude that rounds to an infinity, or what a type has for one."""
     info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
     largest = float(info.max)
@@ -106,7 +106,7 @@ def _any(masks: Sequence[Array]) -> Array:
     return reduce(np.logical_or, masks)
 
 
-def _unit(dtype: np.dtype[np.generic], size: Array, error: Array) -> Array:
+def _unit(dtype: DType, size: Array, error: Array) -> Array:
     """A unit in the last place of numbers up to ``size + error``; 0 where there is no error."""
     info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
     largest = np.minimum(size + error, float(info.max))
@@ -169,7 +169,7 @@ def _mul(value: Array, a: Known, b: Known) -> Known:
 
 
 def _fma(value: Array, a: Known, b: Known, c: Known) -> Known:
-    pairs = [(a, b.size), (b, np.abs(a.wide)), (c, 1.0)]
+    pairs: list[tuple[Known, Slope]] = [(a, b.size), (b, np.abs(a.wide)), (c, 1.0)]
     return _smooth(value, a.wide * b.wide + c.wide, pairs, unsure=_times_zero(a, b))
 
 

@@ -54,6 +54,7 @@ from tcir.validation.orders import Tried, tried
 from tcir.validation.raised import with_quantisation_raised
 from tcir.validation.ranged import Ranged
 from tcir.validation.report import Line
+from tcir.validation.rules import Known
 from tcir.validation.settings import Settings
 from tcir.validation.threads import Executed, Threads
 from tcir.validation.work import Algorithm, Work
@@ -570,9 +571,7 @@ class Validator:
         if draw.bound is None:
             draw.no_bound = "an element may be off by any amount: no bound"
 
-    def _carried(
-        self, program: Program, module: ir.Module, draw: Draw
-    ) -> list[propagation.Known] | None:
+    def _carried(self, program: Program, module: ir.Module, draw: Draw) -> list[Known] | None:
         """The results of `program`, which computes what `module` does; None without a bound."""
         function, sums = program.op.operation, propagation.EXACT
         if self.settings.inputs == "random":
