@@ -33,7 +33,7 @@ from tcir.interp.tensor.views import Linear, aligned, indexing, loop_sizes, view
 from tcir.interp.types import Array, dtype_of, poison, shape_of
 from tcir.program.access import product_of
 from tcir.validation import bounds
-from tcir.validation.quantised import hull
+from tcir.validation.quantised import hull, rows_of
 from tcir.validation.rules import RULES, Known, overflow
 
 if TYPE_CHECKING:
@@ -337,8 +337,15 @@ def quantised_blocks(op: ir.OpView, values: Known, *norm: Known) -> list[Known]:
     with np.errstate(all="ignore"):
         y = RULES["arith.mulf"](values.value * norm[0].value, values, *norm) if norm else values
         results = evaluate[op.operation.name](Interpreter(), op, y.value)
-    errors = hull(op, y.value, y.error)
-    return [Known(r, e, e**2) for r, e in zip(results, errors, strict=True)]
+    errors = hull(op, y.value, np.where(y.open, 0.0, y.error))
+    known = [Known(r, e, e**2) for r, e in zip(results, errors, strict=True)]
+    strange = (~np.isfinite(y.wide) | y.open).any(axis=-1) & (y.error > 0).any(axis=-1)
+    if not strange.any():
+        return known
+    return [
+        each.opened(mask)
+        for each, mask in zip(known, rows_of(op, np.asarray(strange)), strict=True)
+    ]
 
 
 _PRODUCTS = {"arith.addf", "arith.extf", "arith.mulf", "arith.scaling_extf", "linalg.yield"}
