@@ -6,8 +6,10 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 from endtoend.block_scaled_text import F6A, F6B, F8A, F8B, UE8M0, BlockScaled, from_codes
 from endtoend.chain_text import TWO_PRODUCTS
+from endtoend.constants_text import with_constants
 from endtoend.epilogue_text import KEEP, SILU_OF_SUMS, TRUNCATE, Fused
 from endtoend.linalg_text import Conv, Matmul
 from endtoend.quantise_text import quantised
@@ -71,6 +73,14 @@ DEQUANTISED = Fused(
     {"rows": ("f32", "m"), "columns": ("f32", "n")}, out="f32", element="i8", sums="i32",
     m=40, n=32, k=1440,
 )  # fmt: skip
+WEIGHTS = np.random.default_rng(1).standard_normal((32, 32)).astype(np.float16)
+TESTS = Path(__file__).parent.parent
+
+
+def _layer(name: str) -> str:
+    return (TESTS / "endtoend" / "layers" / f"{name}.mlir").read_text()
+
+
 SILU = Fused(SILU_OF_SUMS + KEEP, out="f32", m=40, n=32, k=32)
 
 _TEXTS = {
@@ -105,6 +115,15 @@ _TEXTS = {
         Matmul(140, 40, 64, out="f16").text(),
     ),
     "gemm sm_90a": ("gemm", Matmul(128, 32, 64, out="f16").text(), "sm_90a"),
+    "softmax": ("simt-elementwise", _layer("softmax")),
+    "quantise i8": ("simt-elementwise", _layer("quantise")),
+    "max pool": ("simt-elementwise", _layer("max_pool")),
+    "maximum of rows": ("simt-elementwise", _layer("max_dim")),
+    "attention f16": ("gemm", _layer("sdpa_f16")),
+    "mlp bf16": ("gemm", (TESTS.parent / "examples" / "mlp_bf16.mlir").read_text()),
+    "layers f32, gelu": ("gemm", _layer("block")),
+    "linear residual": ("gemm", _layer("linear_residual")),
+    "constant weights": ("gemm", with_constants(NARROW.linalg(), {1: WEIGHTS})),
 }  # fmt: skip
 PROGRAMS = tuple(_TEXTS)
 LAYERS = Path(__file__).parents[1] / "endtoend" / "layers"

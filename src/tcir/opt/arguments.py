@@ -37,7 +37,8 @@ examples:
 exit status:
   0  all that was asked for held
   1  a pass changed the result, or the program has a hazard (or a diagnostic was not as expected)
-  2  incomplete: something could not be executed, compared or assembled; sampled (--budget)
+  2  incomplete: something could not be executed, compared or assembled; sampled (--budget);
+     with --strict: equal on small numbers only
   3  bad input: file, program, option, pass or pipeline
   4  internal error, or a crash of native code (a reproducer is saved)
 """
@@ -106,6 +107,8 @@ def make_parser() -> argparse.ArgumentParser:
         help="processes for completion orders, or for blocks of a grid (default 1)")  # fmt: skip
     add("--budget", type=float, metavar="SECONDS",
         help="execute a sample of the CTAs if the estimate is longer (default: never)")  # fmt: skip
+    add("--strict", action="store_true",
+        help="equal on small numbers is no success: exit status 2")  # fmt: skip
     add("--numerics", choices=["exact", "fast"], default="exact", help="fast is not bit-exact")
     add(
         "--max-instructions",
@@ -217,12 +220,11 @@ def _check_together(parsed: argparse.Namespace) -> None:
             )
         if parsed.validate_each is None:
             parsed.validate_each = ""
-    if parsed.orders != 1 and parsed.validate_each is None:
-        raise InputError("--orders: expected --validate-each, which tries them")
-    if parsed.jobs != 1 and parsed.validate_each is None:
-        raise InputError("--jobs: expected --validate-each, which executes the program")
-    if parsed.budget is not None and parsed.validate_each is None:
-        raise InputError("--budget: expected --validate-each, which executes the program")
+    given = {"orders": parsed.orders != 1, "jobs": parsed.jobs != 1,
+             "budget": parsed.budget is not None, "strict": parsed.strict}  # fmt: skip
+    for flag in (flag for flag, set_ in given.items() if set_ and parsed.validate_each is None):
+        what = "tries them" if flag == "orders" else "executes the program"
+        raise InputError(f"--{flag}: expected --validate-each, which {what}")
     printed = parsed.mlir_print_ir_after_all or parsed.mlir_print_ir_after
     if parsed.mlir_print_ir_after_change and not printed:
         raise InputError(

@@ -36,7 +36,7 @@ from tcir.program.source import (
 )
 from tcir.session.session import DIED, Session, Watcher
 from tcir.streams import write_output
-from tcir.validation.report import Line, Report
+from tcir.validation.report import SMALL_NUMBERS, Line, Report
 from tcir.validation.settings import Settings
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ class _ChunkRun(Watcher):
             if emit in CODE:
                 code = session.generate(emit, self.arguments.assembler)
                 data = getattr(code, emit)
-                held = report.exit_code == 0 or report.verdict == "sampled"
+                held = report.exit_code == 0 or report.verdict in ("sampled", SMALL_NUMBERS)
                 if caller is not None and held:
                     from tcir.program.launch_file import LaunchFile
 
@@ -390,6 +390,7 @@ def _settings(arguments: Namespace, recording: Recording | None) -> Settings | N
         arguments.jobs,
         arguments.budget,
         recording,
+        strict=arguments.strict,
     )
 
 

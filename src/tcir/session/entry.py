@@ -22,7 +22,7 @@ from tcir.session.session import Session, Watcher, check_name
 from tcir.session.tuning import tuned_pipeline
 from tcir.target import DEFAULT_TARGET
 from tcir.threads import import_whole
-from tcir.validation.report import Line, Report
+from tcir.validation.report import SMALL_NUMBERS, Line, Report
 from tcir.validation.settings import Settings
 
 if TYPE_CHECKING:
@@ -175,6 +175,7 @@ def validate(
     assumptions: Assumptions | None = None,
     jobs: int = 1,
     budget: float | None = None,
+    strict: bool = False,
     on_line: Callable[[Line], None] | None = None,
     **options: Any,
 ) -> Report:
@@ -189,13 +190,15 @@ def validate(
     to the open questions about the hardware (`tcir.machine.Assumptions`). jobs: processes that may
     run blocks of a grid, from the thread level on; of several orders, the orders. budget: seconds;
     a validation that is estimated to take longer executes a sample of the CTAs, and its verdict is
-    "sampled".
+    "sampled". strict: where inputs did not cover their types' range and special values, the verdict
+    is "small numbers", no success.
     """
     import_whole(*PACKAGES, *_mlir.modules())
     steps = as_pipeline(pipeline, **options)
     settings = Settings(
-        seed, inputs, orders, numerics, max_instructions, ordering, assumptions, jobs, budget
-    )
+        seed, inputs, orders, numerics, max_instructions, ordering, assumptions, jobs, budget,
+        strict=strict,
+    )  # fmt: skip
     watcher = _Lines(on_line) if on_line is not None else None
     codegen.start()  # while the dialect is loaded
     with mlir_context() as context:
@@ -204,7 +207,7 @@ def validate(
         session.keep_states()
         with _kept_if_different(session.report):
             session.run_passes()
-            if session.report.verdict in ("held", "sampled") and session.lowered():
+            if session.report.verdict in ("held", "sampled", SMALL_NUMBERS) and session.lowered():
                 session.generate("ptx")
     return session.report
 

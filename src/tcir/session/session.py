@@ -164,6 +164,7 @@ class Session:
         line = validator.start(self.module)
         line.ops = count_ops(self.module)
         self._add(line)
+        self.report.coverage = validator.coverage
         return line.verdict == "reference"
 
     def lowered(self) -> bool:

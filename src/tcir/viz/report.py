@@ -26,7 +26,7 @@ VERDICTS = {
     "reference": ("●", BLUE), "equal": ("✓", GREEN), "within bound": ("≈", GREEN),
     "different": ("✗", VERMILLION), "incomplete": ("?", ORANGE), "error": ("✗", VERMILLION),
     "not executed": ("–", GREY), "-": ("–", GREY), "held": ("✓", GREEN),
-    "sampled": ("◐", ORANGE),
+    "sampled": ("◐", ORANGE), "small numbers": ("◐", ORANGE),
 }  # fmt: skip
 """A symbol and a colour for every verdict of `tcir.validation.report`."""
 _FAILING = ("different", "incomplete", "not executed")
