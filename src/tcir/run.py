@@ -353,13 +353,12 @@ def run_ptx(
     that run blocks of the grid, where its CTAs have nothing to do with each other; the report is
     the same, and says in `together` why one process ran all of it. sample: which CTAs are executed;
     None: all. events: records what some CTAs do. placement: "usual" or "adverse", see `RunOptions`.
-    addressed: arrays that the kernel reaches by addresses in its data: each is where the CPU has
-    it. written: arrays of which only some bytes hold values, each with a mask of its bytes; the
-    launch enters what it writes. variables: the module's, by name, for launches that share them;
-    None: made anew. cooperative: whether there is the barrier of a grid; without it, `grid.sync()`
-    traps. again: twice, with the same outputs. What the program does wrong is in the report.
+    addressed: arrays that the kernel reaches by addresses in its data. written: arrays of which
+    only some bytes hold values, each with a mask of its bytes; the launch enters what it writes.
+    variables: the module's, by name, shared by launches; None: made anew. cooperative: whether
+    `grid.sync()` works; else it traps. again: twice, with the same outputs.
 
-    Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit).
+    Raises PtxSyntaxError and LaunchError; what the program does wrong is in the report.
     """
     import_whole(*PACKAGES)
     started, text = time.perf_counter(), _text(ptx)

@@ -53,23 +53,7 @@ def make_parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
     )
     parser.add_general()
-    add = parser.add_argument_group("program and result").add_argument
-    add("input", nargs="?", default="-", metavar="FILE", help="MLIR text; - is standard input")
-    add("-o", dest="output", default="-", metavar="FILE", help="result; - is standard output")
-    add("--emit", choices=_EMITS, default="mlir", help="form of the result (default mlir)")
-    add(
-        "--target",
-        default=DEFAULT_TARGET.name,
-        metavar="{" + ",".join(TARGETS) + "}",  # a plugin may add one
-        help="architecture of PTX and cubin",
-    )
-    add("--assembler", choices=ASSEMBLERS, default=ASSEMBLERS[0],
-        help="of --emit=cubin and sass; nvjitlink: the library nvJitLink, through cuda-python "
-        "(default ptxas)")  # fmt: skip
-    add("--debug-prefix-map", action="append", default=[], metavar="OLD=NEW",
-        help="how paths of sources begin in LLVM IR, PTX and cubin, as compilers' "
-        "-fdebug-prefix-map; may be repeated")  # fmt: skip
-    add("--entry", metavar="NAME", help="the program, where a module has several public functions")
+    _add_program(parser)
 
     passes = parser.add_argument_group("passes")
     add = passes.add_argument
@@ -166,6 +150,26 @@ def make_parser() -> argparse.ArgumentParser:
 
 # Flags whose value is optional: only --flag=value gives one, never the next word.
 _OPTIONAL_VALUE = {"--validate-each": "", "--verify-each": "true", "--prove": ""}
+
+
+def _add_program(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("program and result").add_argument
+    add("input", nargs="?", default="-", metavar="FILE", help="MLIR text; - is standard input")
+    add("-o", dest="output", default="-", metavar="FILE", help="result; - is standard output")
+    add("--emit", choices=_EMITS, default="mlir", help="form of the result (default mlir)")
+    add(
+        "--target",
+        default=DEFAULT_TARGET.name,
+        metavar="{" + ",".join(TARGETS) + "}",  # a plugin may add one
+        help="architecture of PTX and cubin",
+    )
+    add("--assembler", choices=ASSEMBLERS, default=ASSEMBLERS[0],
+        help="of --emit=cubin and sass; nvjitlink: the library nvJitLink, through cuda-python "
+        "(default ptxas)")  # fmt: skip
+    add("--debug-prefix-map", action="append", default=[], metavar="OLD=NEW",
+        help="how paths of sources begin in LLVM IR, PTX and cubin, as compilers' "
+        "-fdebug-prefix-map; may be repeated")  # fmt: skip
+    add("--entry", metavar="NAME", help="the program, where a module has several public functions")
 
 
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:

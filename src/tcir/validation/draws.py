@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcir.interp.types import Array
-from tcir.program.boundary_inputs import Placed, boundary_inputs
+from tcir.program.boundary import Placed, boundary_inputs
 from tcir.program.chain_inputs import chain_alone, chain_specials
 from tcir.program.chains import Chain, chain_of
 from tcir.program.constants import constants_of

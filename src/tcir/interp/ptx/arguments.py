@@ -22,6 +22,7 @@ from tcir.interp.ptx.syntax import (
     count_of,
 )
 from tcir.machine import TensorMap
+from tcir.machine.memory.memories import Place
 from tcir.machine.tma.tensor_limits import alignment as alignment_of
 
 #: CUDA C++ Programming Guide, "Function Parameters": 32,764 bytes from sm_70 on.
@@ -86,7 +87,9 @@ class Buffers:
         for array in addressed:
             at = array.__array_interface__["data"][0]
             defined = self._defined(array)
-            machine.memory.bind(array, defined=defined, name=f"the array at {at:#x}", at=at)
+            machine.memory.bind(
+                array, defined=defined, name=f"the array at {at:#x}", place=Place(at)
+            )
             self.bound.append((array, at))
 
     def address(self, array: np.ndarray, name: str) -> int:
@@ -120,11 +123,11 @@ class Buffers:
         if not whole.flags.writeable:
             given = np.array(whole)
             self.read_only.append((whole, given, name))
-        place = {"offset": _offset(whole)}
+        place = Place(offset=_offset(whole))
         if self.machine.placement.adverse and whole is array:
-            place = {"alignment": max(self.promises.get(id(array), 1), array.itemsize)}
+            place = Place(alignment=max(self.promises.get(id(array), 1), array.itemsize))
         at: int = self.machine.memory.bind(
-            given, initialized=not undefined, defined=self._defined(whole), name=name, **place
+            given, initialized=not undefined, defined=self._defined(whole), name=name, place=place
         )
         self.bound.append((whole, at))
         return at + start - whole.__array_interface__["data"][0]
@@ -313,7 +316,7 @@ def bind_variables(
             kept=kept is not None,
             constant=variable.space == "const",
             name=f"variable {variable.name}",
-            alignment=alignment,
+            place=Place(alignment=alignment),
         )
     for name, image in images.items():
         initialise(image, module.variables[name], bound, module)

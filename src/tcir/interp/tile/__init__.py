@@ -40,6 +40,7 @@ from tcir.interp.tile.places import Places
 from tcir.interp.tile.values import MemRef, Writers
 from tcir.interp.types import Array, dtype_of, shape_of
 from tcir.machine import Finding, Machine, MachineError, NotModelled
+from tcir.machine.memory.memories import Place
 from tcir.program.execution import overwritten
 from tcir.rule_files import load_folder
 from tcir.run_options import DEFAULT_OPTIONS, RunOptions
@@ -112,7 +113,9 @@ def _run(
     arguments, adverse = [], options.placement == "adverse"
     for number, array in enumerate(arrays):
         address = machine.memory.bind(
-            array, initialized=number < len(inputs), alignment=LEAST if adverse else 256
+            array,
+            initialized=number < len(inputs),
+            place=Place(alignment=LEAST if adverse else 256),
         )
         arguments.append(MemRef(address, array.shape, array.dtype, number))
         writers.watch(number, array.size)

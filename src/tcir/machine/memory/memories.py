@@ -95,6 +95,22 @@ class Buffer(Tracked):
         return self.data.size
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where an array is to lie in global memory.
+
+    at: its address; None: the next one that is free, `offset` bytes behind a multiple of 256, or
+    with an `alignment` below that at a multiple of it and of no more
+    """
+
+    at: int | None = None
+    offset: int = 0
+    alignment: int = 256
+
+
+ANYWHERE = Place()
+
+
 class GlobalMemory:
     """Buffers far apart: an access outside all of them is an error, never a hit elsewhere."""
 
@@ -113,35 +129,31 @@ class GlobalMemory:
         kept: bool = False,
         constant: bool = False,
         name: str = "a buffer",
-        at: int | None = None,
-        offset: int = 0,
-        alignment: int = 256,
+        place: Place = ANYWHERE,
     ) -> int:
         """Gives ``array`` (C-contiguous, written in place) an address.
 
         defined: which of its bytes are, written in place; None: all, or none of what is not
-        ``initialized``. at: the address that it has to have; None: the next one, `offset` bytes
-        behind a multiple of 256, or with an `alignment` below that at a multiple of it and of no
-        more. result: whether the caller reads it afterwards, so that it must not hold undefined
-        bits; kept: whether later launches do. constant: whether it is of the constant state space.
-        name: what a report calls it.
+        ``initialized``. result: whether the caller reads it afterwards, so that it must not hold
+        undefined bits; kept: whether later launches do. constant: whether it is of the constant
+        state space. name: what a report calls it.
         """
         if not array.flags.c_contiguous:
             raise ValueError(f"expected a C-contiguous array, got strides {array.strides}")
         data = np.asarray(array).reshape(-1).view(np.uint8)  # of a matrix, too
         if not initialized:
             defined = np.zeros(data.size, bool)
-        shift = alignment % 256
-        base = self._next + offset % 256 + shift if at is None else at
+        shift = place.alignment % 256
+        base = self._next + place.offset % 256 + shift if place.at is None else place.at
         granule = min(4, array.itemsize)
-        place = bisect_right(self._bases, base)
+        position = bisect_right(self._bases, base)
         made = Buffer(
             base, data, defined, granule, result=result, kept=kept, constant=constant, name=name,
             array=array, shift=shift,
         )  # fmt: skip
-        self.buffers.insert(place, made)
-        self._bases.insert(place, base)
-        if at is None:
+        self.buffers.insert(position, made)
+        self._bases.insert(position, base)
+        if place.at is None:
             self._next = (base + data.size + GUARD + 255) // 256 * 256
         return base
 

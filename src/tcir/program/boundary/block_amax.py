@@ -18,8 +18,8 @@ import numpy as np
 
 from tcir.interp import OutputSpec
 from tcir.interp.types import Array, DType
+from tcir.program.boundary.ties import magnitudes_of
 from tcir.program.spans import info_of
-from tcir.program.ties import magnitudes_of
 
 UE8M0, UE4M3 = np.dtype(ml_dtypes.float8_e8m0fnu), np.dtype(ml_dtypes.float8_e4m3fn)
 BESIDE = 2.0**-9

@@ -1,4 +1,4 @@
-"""Executions on inputs at the boundaries of a program's ops (`tcir.program.boundaries`).
+"""Executions on inputs at the boundaries of a program's ops (`tcir.program.boundary.targets`).
 
 One more execution puts sums at ties and limits, or inputs, if there are no sums; and one each has
 groups of special sizes, windows without a number, and global scales that are subnormal.
@@ -15,11 +15,11 @@ import numpy as np
 
 from tcir.interp.types import Array, DType
 from tcir.program.access import product_of
-from tcir.program.block_amax import BlockFormat, block_format_of, rows_of_blocks
-from tcir.program.boundaries import boundaries_of
+from tcir.program.boundary.block_amax import BlockFormat, block_format_of, rows_of_blocks
+from tcir.program.boundary.placed_sums import Wanted, factors_with_sums
+from tcir.program.boundary.targets import boundaries_of
 from tcir.program.factors import ROUNDED, Contraction, consists_of, inputs_of, is_parallel
 from tcir.program.group_sizes import special_sizes
-from tcir.program.placed_sums import Wanted, factors_with_sums
 from tcir.program.programs import find_program
 from tcir.program.signature import Signature
 

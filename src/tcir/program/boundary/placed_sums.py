@@ -16,9 +16,9 @@ import ml_dtypes
 import numpy as np
 
 from tcir.interp.types import Array
+from tcir.program.boundary.ties import toward_zero
 from tcir.program.factors import Contraction, Factor
 from tcir.program.spans import EXACT_BITS, PROMOTED_BITS, span_of
-from tcir.program.ties import toward_zero
 
 PERIOD = 32
 """Columns after which numbers repeat."""

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcir.interp.types import Array, DType
+from tcir.program.boundary.ties import HALVES, around, both_signs, limits_of
 from tcir.program.signature import numpy_type
-from tcir.program.ties import HALVES, around, both_signs, limits_of
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
