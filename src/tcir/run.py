@@ -55,7 +55,6 @@ from tcir.machine import (
     NotModelled,
 )
 from tcir.machine.events import EventStream, Recording
-from tcir.machine.memory.shared_names import SharedNames
 from tcir.machine.numerics.products import Products
 from tcir.machine.placement import Placement
 from tcir.machine.recorder import Recorder
@@ -350,11 +349,11 @@ def run_ptx(
     `args` that are not behind a griddepcontrol.wait are races. lockstep: CTAs that do the same as
     the first one are executed together, which changes nothing but the time. repeats: what a launch
     in lockstep leaves for runs of the same launch under seeds; shared with those. jobs: processes
-    that run blocks of the grid, where its CTAs have nothing to do with each other; the report is
-    the same, and says in `together` why one process ran all of it. sample: which CTAs are executed;
-    None: all. events: records what some CTAs do. placement: "usual" or "adverse", see `RunOptions`.
-    addressed: arrays that the kernel reaches by addresses in its data. written: arrays of which
-    only some bytes hold values, each with a mask of its bytes; the launch enters what it writes.
+    that run blocks of the grid, where its CTAs do not meet (`together` of the report says why one
+    ran all). sample: which CTAs are executed; None: all. events: records what some CTAs do.
+    placement: "usual" or "adverse", see `RunOptions`. addressed: arrays that the kernel reaches by
+    addresses in its data. written: arrays of which only some bytes hold values, each with a mask of
+    its bytes; the launch enters what it writes.
     variables: the module's, by name, shared by launches; None: made anew. cooperative: whether
     `grid.sync()` works; else it traps. again: twice, with the same outputs.
 
@@ -380,8 +379,7 @@ def run_ptx(
             static_smem=layout.static_bytes, ctas_per_sm=ctas_per_sm, options=options,
             progress=progress,
         )  # fmt: skip
-        machine.shared_names = SharedNames(layout.shared_names)
-        machine.shared_start = layout.shared_start
+        machine.shared_names, machine.shared_start = layout.names(), layout.shared_start
         machine.programmatic = _flag("programmatic", programmatic)
         machine.on(simulated(module.target), allocated(function))
         if events is not None:

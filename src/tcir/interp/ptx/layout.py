@@ -17,6 +17,7 @@ from tcir.interp.ptx.syntax import (
     Variable,
     Vector,
 )
+from tcir.machine.memory.shared_names import SharedNames
 from tcir.machine.placement import RESERVED, Placement
 
 
@@ -40,6 +41,10 @@ class Layout:
     local_bytes: int
     shared_start: int = 0
     shared_names: dict[str, int] = field(default_factory=dict)
+
+    def names(self) -> SharedNames:
+        """Shared variables by their addresses."""
+        return SharedNames(self.shared_names)
 
     @property
     def static_bytes(self) -> int:
