@@ -47,7 +47,7 @@ def test_named(op: str) -> None:
 
 NO_RESULT = {
     "nvvm.barrier id = %tid number_of_threads = %tid": "nvvm.barrier: no rule for a barrier of chosen threads",
-    "nvvm.cluster.arrive.relaxed": "nvvm.cluster.arrive.relaxed: no rule at thread level",
+    "nvvm.fence.sc.cluster": "nvvm.fence.sc.cluster: no rule at thread level",
 }  # fmt: skip
 
 

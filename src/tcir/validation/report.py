@@ -48,7 +48,7 @@ import os
 import tempfile
 import webbrowser
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -178,7 +178,7 @@ class Report:
 
     def executed_by(self, settings: Settings) -> None:
         """Notes how the program is executed."""
-        options = settings.options()
+        options = replace(settings.options(), placement="usual")  # a validation's is adverse
         self.seed, self.inputs, self.orders = settings.seed, settings.inputs, settings.orders
         self.numerics, self.ordering = settings.numerics, settings.ordering
         self.assumptions = options.changed_answers()
