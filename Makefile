@@ -25,7 +25,7 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP) ## a ResNet-50 layer and an NVFP4 GEMV from linalg to cubin, executed
 	@mkdir -p build
 	"$(BIN)/python" -m tcir.tools.tc_opt examples/resnet50_conv2_3x3.mlir \
-	    --pipeline=conv-shift-reuse --emit=cubin -o build/resnet50_conv2_3x3.cubin --validate-each
+	    --pipeline=conv-shift-reuse --emit=cubin -o build/resnet50_conv2_3x3.cubin --validate-each --strict
 	"$(BIN)/python" examples/nvfp4_gemv_full_size.py build/nvfp4_gemv_7168x2048x4.cubin
 
 test: $(STAMP) ## the tests but the slow ones, at most 10 minutes on 2 cores

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcir._mlir import ext, ir, root
 from tcir.errors import InputError
+from tcir.threads import LOCK
 
 if TYPE_CHECKING:
     # What type checkers cannot see: the facility makes these classes at run time.
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     class Dialect:
         DIALECT_NAMESPACE: str
         operations: list[Any]
+        _mlir_module: object | None
         types: list[Any]
 
         def __init_subclass__(cls, name: str) -> None: ...
@@ -64,8 +66,10 @@ def load(context: ir.Context | None = None) -> None:
     in it.
     """
     context = context or ir.Context.current
-    with context:
-        for name, dialect in DIALECTS.items():
+    # The bindings keep the module that declares a dialect, and the classes of its ops and types,
+    # for the whole process: another thread's declaration would take the place of this one.
+    with LOCK, context:
+        for name, dialect in list(DIALECTS.items()):
             if not context.is_dialect_loaded(name):
                 # The bindings look for a module of this name for every op, until there is one.
                 sys.modules.setdefault(f"{root()}.dialects.{name}", sys.modules[__name__])
@@ -77,3 +81,4 @@ def load(context: ir.Context | None = None) -> None:
                         f"ext.Result[TYPE] or attributes (tcir.mlir), got one that MLIR cannot "
                         f"declare: {error}; such as x: ext.Operand[ir.RankedTensorType]"
                     ) from error
+                dialect._mlir_module = None  # else it goes with its context in another thread

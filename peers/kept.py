@@ -9,12 +9,12 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
-import pickle
 from pathlib import Path
 
 import tcir
 from peers.case import Case
-from peers.outcome import Outcome
+from peers.outcome import Outcome, Run
+from tcir.cache.data import from_bytes, to_bytes
 
 PACKAGE = Path(tcir.__file__).parent
 HERE = Path(__file__).parent
@@ -54,9 +54,12 @@ def load(case: Case, folder: Path, seeds: int) -> Outcome | None:
     path = _path(case, folder)
     if not path.exists():
         return None
-    found, outcome = pickle.loads(path.read_bytes())
+    try:
+        found, outcome = from_bytes(path.read_bytes(), (Outcome, Run))
+    except ValueError:
+        return None
     return outcome if found == key(case, folder, seeds) else None
 
 
 def save(case: Case, folder: Path, seeds: int, outcome: Outcome) -> None:
-    _path(case, folder).write_bytes(pickle.dumps((key(case, folder, seeds), outcome)))
+    _path(case, folder).write_bytes(to_bytes((key(case, folder, seeds), outcome)))

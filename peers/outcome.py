@@ -33,6 +33,9 @@ class Run:
     instructions: int = 0
     text: str = ""
 
+    def __post_init__(self) -> None:
+        self.kinds = collections.Counter(self.kinds)
+
     @property
     def good(self) -> bool:
         return self.verdict == "ok" and self.values.startswith(("exact", "within"))

@@ -9,7 +9,9 @@ from tcir.dialect.operation import Op
 from tcir.dialect.rules import Broken, one_of, verify
 from tcir.dialect.types import MbarrierType
 
-FENCES = ("tcgen05.before", "tcgen05.after", "proxy.async", "mbarrier_init")
+FENCES = (
+    "tcgen05.before", "tcgen05.after", "proxy.async", "proxy.async.shared", "mbarrier_init",
+)  # fmt: skip
 """Kinds of ``tc.fence``."""
 
 
@@ -92,7 +94,8 @@ class CommitOp(Op, name="commit", issued_by="thread", role="mma", async_only=Tru
 class FenceOp(Op, name="fence"):
     """A fence: ``"tcgen05.before"``, ``"tcgen05.after"``, ``"proxy.async"``, ``"mbarrier_init"``.
 
-    (PTX ISA 9.7.16.11 and 9.7.13.4.)
+    (PTX ISA 9.7.16.11 and 9.7.13.4.) ``"proxy.async.shared"`` covers accesses to this CTA's shared
+    memory only.
     """
 
     example = """

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 from tcir.dialect.limits import SMEM_BYTES, SMEM_TILE_ALIGNMENT, TMA_BOX, TMEM_LANES
 from tcir.passes.build.limits import BARRIER_BYTES, ceil_div, round_up
 from tcir.passes.conv.shapes import ConvShape
+from tcir.threads import cached_property
 
 CORE_COLUMN_BYTES = 16
 """Width of a core matrix: rows of a tile without a swizzle (PTX ISA 9.7.16.10.5)."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 
 from tcir.dialect.limits import (
@@ -30,6 +29,7 @@ from tcir.passes.conv.warpgroup_cost import (
     WAIT,
     of_rounds,
 )
+from tcir.threads import cached_property
 
 MOST_STAGES = 8
 """Slots that `multi-buffer` makes at most."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from tcir._mlir import ir
 from tcir.dialect import tc
@@ -17,6 +16,7 @@ from tcir.passes.build.index import Index
 from tcir.passes.build.limits import MMA_N, MMA_N_STEP, ceil_div
 from tcir.passes.build.operand_tiles import TiledOperand, k_major, k_step, mn_major
 from tcir.passes.build.tile_kernel import choose_n_tile
+from tcir.threads import cached_property
 
 _TRANSPOSED_BYTES = 2
 """Elements that tensor cores of every target multiply with outputs innermost."""

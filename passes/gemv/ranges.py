@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from math import gcd
 from typing import cast
@@ -12,6 +11,7 @@ from tcir._mlir import arith, ir
 from tcir.passes.build import index
 from tcir.passes.build.index import Index
 from tcir.target import DEFAULT_TARGET
+from tcir.threads import cached_property
 
 SMS = DEFAULT_TARGET.sms
 

@@ -82,22 +82,33 @@ class ConvertTcToNvvm(Pass):
             )
         with ir.InsertionPoint(kernels_block(module)):
             dynamic = ir.Type.parse("!llvm.array<0 x i8>")
-            llvm.mlir_global(SMEM_SYMBOL, dynamic, space=3, alignment=SMEM_TILE_ALIGNMENT)
+            symbol = _smem_symbol(module)
+            llvm.mlir_global(symbol, dynamic, space=3, alignment=SMEM_TILE_ALIGNMENT)
             for kernel in kernels:
                 with kernel.location:
-                    _convert_kernel(kernel)
+                    _convert_kernel(kernel, symbol)
         for kernel in kernels:
             kernel.operation.erase()
 
 
-def _convert_kernel(kernel: func.FuncOp) -> None:
+def _smem_symbol(module: ir.Module) -> str:
+    """The name of the kernels' shared memory, which none of them has."""
+    names = {name.value for op in module.body if (name := op.attributes.get("sym_name"))}
+    names |= {op.attributes["sym_name"].value for op in kernels_block(module)}
+    symbol = SMEM_SYMBOL
+    while symbol in names:
+        symbol += "_"
+    return symbol
+
+
+def _convert_kernel(kernel: func.FuncOp, smem_symbol: str) -> None:
     """Builds the llvm.func of `kernel` at the insertion point, and converts the body into it."""
     old_entry = kernel.regions[0].blocks[0]
     parameters = _Parameters(_tensor_maps(old_entry), _used_directly(old_entry))
     entry = _declare(kernel, parameters)
     converter = _converter(kernel, parameters, entry)
     with ir.InsertionPoint(entry):
-        converter.begin(entry, SMEM_SYMBOL)
+        converter.begin(entry, smem_symbol)
         *body, terminator = old_entry.operations
         for op in body:
             converter.convert_op(op)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from tcir._mlir import arith, ir, llvm, nvvm, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import constant_of, integer, integers, string
-from tcir.dialect.cta_pair import LEADER, cta_group_of
+from tcir.dialect.cta_pair import LEADER, PAIR, cta_group_of
 from tcir.dialect.limits import MBARRIER_BYTES
 from tcir.errors import PassError
 from tcir.passes.build.gpu_module import pointer_type
@@ -129,13 +129,18 @@ def convert_mbarrier_init(converter: Converter, op: tc.MbarrierInitOp) -> None:
 
 @lower(tc.TmemAllocOp)
 def convert_tmem_alloc(converter: Converter, op: tc.TmemAllocOp) -> None:
-    """``tcgen05.alloc`` by one warp; the address is read from shared memory after the barrier."""
+    """``tcgen05.alloc`` by one warp; the address is read from shared memory after the barrier.
+
+    That of a pair acts on the other CTA, too: relaxed arrivals tell that it has started.
+    """
     base = TmemBase(
         slot=integer_attribute(op, "address_slot"),
         columns=integer(op, "columns"),
         warp=integer_attribute(op, "warp"),
         cta_group=cta_group_of(op),
     )
+    if base.cta_group == PAIR:
+        nvvm.cluster_barrier(relaxed=True)
     with only_if(is_equal(converter, converter.warp, base.warp)):
         slot = converter.shared(SharedAddress(converter.smem, base.slot))
         nvvm.tcgen05.alloc(slot, converter.constant(base.columns), base.cta_group)

@@ -120,6 +120,8 @@ def convert_fence(converter: Converter, op: tc.FenceOp) -> None:
         nvvm.tcgen05.fence("after")
     elif kind == "proxy.async":
         nvvm.fence_proxy("async")
+    elif kind == "proxy.async.shared":
+        nvvm.fence_proxy("async.shared", "cta")
     elif kind == "mbarrier_init":
         nvvm.fence_mbarrier_init()
     else:

@@ -87,11 +87,14 @@ def _warpgroup_row(converter: Converter, a: SmemTile, rows: int) -> ir.Value | N
     by_columns = WGMMA_M * static.element_bytes * static.k
     step = (WGMMA_M * static.span if static.major == "K" else by_columns) >> 4
     if ("warpgroup", step) not in converter.at_entry:
-        four, units = converter.constant(WARPGROUP // WARP), converter.constant(step, 64)
+        # Multiplied in 32 bits: ptxas 13.0 dies with SIGSEGV where the sum of a mul.wide and an
+        # address is added to several constants of 64 bits, as LLVM reorders the descriptors.
+        four, units = converter.constant(WARPGROUP // WARP), converter.constant(step)
         with ir.InsertionPoint.after(converter.lane.owner):
             number = arith.DivUIOp(converter.warp, four).result
-            wide = arith.ExtUIOp(ir.IntegerType.get_signless(64), number).result
-            converter.at_entry["warpgroup", step] = arith.MulIOp(wide, units).result
+            rows = arith.MulIOp(number, units).result
+            wide = arith.ExtUIOp(ir.IntegerType.get_signless(64), rows).result
+            converter.at_entry["warpgroup", step] = wide
     return converter.at_entry["warpgroup", step]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from itertools import islice
 from typing import ClassVar
 
@@ -27,6 +27,7 @@ from tcir.passes.build.kernel_ops import CTAS_PER_SM, body, find_kernels
 from tcir.passes.roles.deferred import Part, Result, fetched_registers, is_by_element, registers
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
+from tcir.threads import cached_property
 
 ROOM = {WGMMA: 208, WGMMA_PROMOTED: 208, WGMMA_THREE: 120}
 """Registers of a thread for sums and what waits, by the warp map: 240, with three warpgroups 152,

@@ -24,7 +24,9 @@ from tcir.passmanager.pipeline import Pass, register_pass
 
 COPIES = (tc.CpAsyncOp, tc.OneThreadOp, scf.IfOp)
 """Ops that fill a slot; scf.if: with a step of the next tile, if there is one."""
-HEAD = (tc.CpAsyncWaitOp, tc.MbarrierWaitOp, tc.CtaBarrierOp, tc.FirstWarpBarrierOp)
+HEAD = (
+    tc.CpAsyncWaitOp, tc.MbarrierWaitOp, tc.FenceOp, tc.CtaBarrierOp, tc.FirstWarpBarrierOp,
+)  # fmt: skip
 """Ops that wait for the tiles of an iteration."""
 
 

@@ -35,7 +35,8 @@ class PipelineTma(Pass):
         "tc.fence"() {kind = "mbarrier_init"}; "tc.cta_barrier"()
         3 x "tc.one_thread"({ "tc.mbarrier_expect_tx"(%full[0, 1, 2]); tma_load of step 0, 1, 2 })
         scf.for %i = 0 to n - 3 iter_args {
-          "tc.mbarrier_wait"(%full[%i mod 4], %i / 4 mod 2); "tc.first_warp_barrier"(%i mod 4)
+          "tc.mbarrier_wait"(%full[%i mod 4], %i / 4 mod 2)
+          "tc.fence"() {kind = "proxy.async.shared"}; "tc.first_warp_barrier"(%i mod 4)
           "tc.one_thread"({ "tc.mbarrier_expect_tx"(%full[(%i + 3) mod 4]); tma_load of that step })
           load_fragment from slot %i mod 4, mma_sync …
         }
@@ -43,8 +44,9 @@ class PipelineTma(Pass):
 
     After the mbarrier wait, the bytes of the step are visible to the waiting thread; after the
     barrier of the first warp, whose first thread loads, no warp still reads the slot to be filled
-    next. In a loop over tiles, %i counts the steps of earlier tiles, too, and the last loop loads
-    the first steps of the next tile, if there is one. Preserves the order of the sums.
+    next: the fence in front of it keeps TMA from overtaking loads that are in flight. In a loop
+    over tiles, %i counts the steps of earlier tiles, too, and the last loop loads the first steps
+    of the next tile, if there is one. Preserves the order of the sums.
     Kernels that copy by cp.async are left to `pipeline-cp-async`.
     """
 
@@ -95,4 +97,5 @@ class _Phases(RingLoop):
         slot = self.slot_of(step)
         full = tc.SlotOp(self.full, slot, tc.MbarrierType.get()).slot
         tc.MbarrierWaitOp(full, self.phase_of(step))
+        fence("proxy.async.shared")
         tc.FirstWarpBarrierOp(slot)

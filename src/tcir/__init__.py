@@ -105,7 +105,10 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"tcir.{name}")
     if name not in _EXPORTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"tcir.{_EXPORTS[name]}"), name)
+    from tcir.threads import LOCK
+
+    with LOCK:
+        value = getattr(importlib.import_module(f"tcir.{_EXPORTS[name]}"), name)
     globals()[name] = value
     return value
 

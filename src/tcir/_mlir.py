@@ -25,6 +25,8 @@ ROOTS = ("torch_mlir", "mlir")
 _DIALECTS = (
     "arith", "ext", "func", "memref", "scf", "tensor", "vector",
 )  # fmt: skip
+_MET = ("builtin", "cf", "math")
+"""Others that the bindings import when they meet an op of the programs we make."""
 _MODULES = ("ir", "passmanager", "rewrite")
 _OUR_DIALECTS = ("linalg", "llvm", "nvvm")
 _SMALL_DIALECTS = "tcir._mlir_dialects"
@@ -59,7 +61,8 @@ def root() -> str:
             continue
         # The bindings import a dialect's module when they meet its first op: ours first.
         bindings = importlib.import_module(f"{name}._mlir_libs._mlir").globals
-        bindings.dialect_search_modules = [_SMALL_DIALECTS, *bindings.dialect_search_modules]
+        others = [each for each in bindings.dialect_search_modules if each != _SMALL_DIALECTS]
+        bindings.dialect_search_modules = [_SMALL_DIALECTS, *others]
         return name
     raise MissingDependencyError(
         f"expected the MLIR Python bindings under one of {', '.join(names)}, got none installed; "
@@ -70,6 +73,15 @@ def root() -> str:
 def import_bindings(module: str) -> ModuleType:
     """A module of the bindings by its name below the root, such as ``dialects.linalg``."""
     return importlib.import_module(f"{root()}.{module}")
+
+
+def modules() -> list[str]:
+    """All modules of the bindings that compiling a program of ours imports."""
+    return [
+        *(f"{root()}.{name}" for name in _MODULES),
+        *(f"{root()}.dialects.{name}" for name in (*_DIALECTS, *_MET)),
+        _SMALL_DIALECTS,
+    ]
 
 
 def load_without_numpy() -> None:

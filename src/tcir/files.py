@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import secrets
 import signal
-import tempfile
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -21,9 +23,11 @@ MOST = 1 << 30
 
 
 def check_writable(path: str | Path) -> None:
-    """InputError for a path that cannot be written."""
-    target = Path(path)
-    why = refusal(target)
+    """InputError for a path that cannot be written; of a link, for what it names."""
+    try:
+        why = refusal(Path(os.path.realpath(path) if os.path.islink(path) else path))
+    except ValueError as error:  # a name with a zero byte
+        why = str(error)
     if why:
         raise InputError(f"cannot write '{path}': {why}")
 
@@ -43,17 +47,38 @@ def refusal(target: Path) -> str:
         return str(error)
 
 
-def read_bytes(path: str | Path) -> bytes:
-    """The bytes of a file; InputError for one that cannot be read or does not end."""
+def read_bytes(path: str | Path, *, pipes: bool = False) -> bytes:
+    """The bytes of a file; InputError for one that cannot be read or does not end.
+
+    pipes: whether it may be something else than a regular file: a program may come from
+    ``<(command)`` or a terminal, as it may from standard input; nothing waits for what lies
+    beside it.
+    """
     if not isinstance(path, str | bytes | os.PathLike):  # a number is an open file's
         raise InputError(f"expected the path of a file, got {type(path).__name__}")
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb") if pipes else open_regular(path) as file:
             return read_all(file, str(path))
     except OSError as error:
         raise InputError(f"cannot read '{path}': {error.strerror or error}") from error
     except ValueError as error:  # a zero byte in its name
         raise InputError(f"cannot read '{path}': {error}") from error
+
+
+def open_regular(path: str | Path) -> IO[bytes]:
+    """Opens a regular file; OSError for a FIFO, a device, a folder, without waiting for any."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(handle)
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        what = next((word for is_one, word in _KINDS if is_one(mode)), "a device")
+        raise OSError(errno.EINVAL, f"expected a regular file, got {what}", str(path))
+    return os.fdopen(handle, "rb")
+
+
+_KINDS = ((stat.S_ISFIFO, "a FIFO"), (stat.S_ISSOCK, "a socket"))
 
 
 def read_text(path: str | Path) -> str:
@@ -80,7 +105,8 @@ def load_array(path: str | Path) -> np.ndarray:
     import numpy as np
 
     try:
-        found = np.load(path, allow_pickle=False)
+        with open_regular(path) as file:
+            found = np.load(file, allow_pickle=False)
     except OSError as error:
         raise InputError(f"cannot read '{path}': {error.strerror or error}") from error
     except MemoryError:
@@ -99,28 +125,41 @@ def write_json(path: str | Path, data: object) -> None:
 
 
 def write_atomic(path: str | Path, data: bytes) -> None:
-    """Writes a file atomically: to a temporary name in the same folder, then renamed."""
-    target = Path(path)
-    try:
-        if target.exists() and not target.is_file():  # /dev/null, a pipe: nothing to rename over
-            target.write_bytes(data)
-            return
-        with signals_wait():
-            _replace(target, data)
-    except OSError as error:
-        raise InputError(f"cannot write '{path}': {error.strerror or error}") from error
+    """Writes a file atomically: to a temporary name in the same folder, then renamed.
+
+    A link stays, and the file that it names is written.
+    """
+    write_together({path: data})
 
 
-def _replace(target: Path, data: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:64]}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+def write_together(contents: Mapping[str | Path, bytes]) -> None:
+    """Writes files of which each is of use with the others only: all are written under temporary
+    names before the first is renamed."""
+    path: str | Path = ""
+    drafts: list[tuple[Path, Path]] = []
+    with signals_wait():
+        try:
+            for path, data in contents.items():
+                target = Path(os.path.realpath(path))
+                if target.exists() and not target.is_file():  # /dev/null, a pipe: no renaming
+                    target.write_bytes(data)
+                else:
+                    drafts.append((_draft(target), target))
+                    drafts[-1][0].write_bytes(data)
+            for draft, target in drafts:
+                os.replace(draft, target)
+        except OSError as error:
+            raise InputError(f"cannot write '{path}': {error.strerror or error}") from error
+        finally:
+            for draft, _ in drafts:
+                draft.unlink(missing_ok=True)
+
+
+def _draft(target: Path) -> Path:
+    """An empty file beside the target, with the permissions of any new file."""
+    draft = target.with_name(f".{target.name[:64]}.{secrets.token_hex(8)}")
+    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666))
+    return draft
 
 
 @contextmanager
@@ -131,9 +170,3 @@ def signals_wait() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, kept)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

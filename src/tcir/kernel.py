@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -17,6 +16,7 @@ from tcir.program.launch_table import LaunchTable, launch_table, works_of
 from tcir.program.memory_image import is_image, to_memory
 from tcir.program.signature import Signature
 from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS, RunOptions
+from tcir.threads import cached_property
 from tcir.validation.report import Report
 
 if TYPE_CHECKING:
@@ -43,8 +43,10 @@ class Kernel:
     ptx:       PTX text; `cubin` and `sass` are made from it when first used
     launches:  grid, block, shared memory, parameters of each launch, in order
     signature: shapes and types of inputs and results
-    report:    times per pass, and verdicts when compiled with ``validate=True``
+    report:    times per pass, and verdicts when compiled with ``validate=True``; where a pass made
+               it different and none or no code could follow, there are no launches and no PTX
     store:     where the cubin is kept
+    assembler: what makes it, ``ptxas`` or ``nvjitlink``
     """
 
     signature: Signature
@@ -55,6 +57,7 @@ class Kernel:
     report: Report
     ir: dict[str, str] = field(repr=False)
     store: Store = field(default=NO_STORE, repr=False, compare=False, kw_only=True)
+    assembler: str = field(default="ptxas", repr=False, kw_only=True)
 
     def __repr__(self) -> str:
         inputs, outputs = (
@@ -83,13 +86,15 @@ class Kernel:
 
     @cached_property
     def cubin(self) -> bytes:
-        """The assembled kernel; raises `MissingDependencyError` where there is no ptxas."""
+        """The assembled kernel; raises `MissingDependencyError` where there is no assembler."""
         from tcir import codegen
 
-        key = digest("cubin", self.ptx, self.target, versions()) if self.store.folder else ""
+        self._check_code()
+        of = ("cubin", self.assembler, self.ptx, self.target, versions())
+        key = digest(*of) if self.store.folder else ""
         found = self.store.get(key)
         if found is None:
-            found = codegen.assemble(self.ptx, target=self.target).data
+            found = codegen.assemble(self.ptx, self.target, self.assembler).data
             self.store.put(key, found)
         return found
 
@@ -130,6 +135,7 @@ class Kernel:
             ordering,
             jobs=jobs,
         )
+        self._check_code()
         _check_buffers(self.name, self.signature, buffers)
         inputs = [to_memory(array) for array in buffers[: len(self.signature.inputs)]]
         outcome = run_sequence(
@@ -161,6 +167,11 @@ class Kernel:
                 f"{error}; compile and launch need none of it"
             ) from error
         return results[0] if len(results) == 1 else tuple(results)
+
+    def _check_code(self) -> None:
+        """VerdictError of a kernel whose report says why it has no code."""
+        if not self.ptx:
+            self.report.check()
 
     def launch(self, *buffers: Any, stream: Any = None) -> None:
         """Runs the cubin on a GPU, see `tcir.runtime.launch`."""

@@ -9,14 +9,22 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from tcir.errors import LaunchError, VerdictError
-from tcir.interp.ptx.arguments import Buffers, Uninitialized, bind_variables, parameters
+from tcir.again import changed_variables, launch_again, variables_of
+from tcir.errors import InputError, LaunchError, VerdictError
+from tcir.files import read_text
+from tcir.interp.ptx.arguments import (
+    Buffers,
+    Uninitialized,
+    bind_variables,
+    parameters,
+    promised,
+)
 from tcir.interp.ptx.calls import inline_calls
 from tcir.interp.ptx.errors import PtxSyntaxError
 from tcir.interp.ptx.interpreter import WarpInterpreter
@@ -24,8 +32,8 @@ from tcir.interp.ptx.jobs.launch import run_in_blocks, why_together
 from tcir.interp.ptx.jobs.part import Block, Part, TogetherError, clusters
 from tcir.interp.ptx.jobs.sampling import why_whole
 from tcir.interp.ptx.launch import LaunchState
-from tcir.interp.ptx.launch_sizes import check_residency, launch_sizes
-from tcir.interp.ptx.layout import lay_out
+from tcir.interp.ptx.launch_sizes import check_residency, check_static, checked_bytes, launch_sizes
+from tcir.interp.ptx.layout import Layout, lay_out
 from tcir.interp.ptx.lockstep.abandoned import Abandoned
 from tcir.interp.ptx.lockstep.launch import Lockstep, eligible
 from tcir.interp.ptx.lockstep.repeat import Repetition, launch_key
@@ -34,6 +42,7 @@ from tcir.interp.ptx.op import Blocking, Incomplete
 from tcir.interp.ptx.parser import parse
 from tcir.interp.ptx.program import Program, decode
 from tcir.interp.ptx.recording import record, recorded, until_exit
+from tcir.interp.ptx.register_counts import allocated
 from tcir.interp.ptx.syntax import Function, Module, Site
 from tcir.interp.ptx.warp import Warp
 from tcir.machine import (
@@ -47,11 +56,16 @@ from tcir.machine import (
 )
 from tcir.machine.events import EventStream, Recording
 from tcir.machine.numerics.products import Products
+from tcir.machine.placement import Placement
 from tcir.machine.recorder import Recorder
 from tcir.machine.refusal import Refusal
 from tcir.machine.sample import Sample
 from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS, DEFAULT_OPTIONS, RunOptions
+from tcir.target import simulated
+from tcir.threads import import_whole
 
+PACKAGES = ("tcir.machine", "tcir.interp.ptx", "tcir.debug", "numpy.ma", "numpy.random")
+"""What executes PTX."""
 __all__ = ["LaunchError", "PtxSyntaxError", "RunReport", "Uninitialized", "entry_name", "run_ptx"]
 
 
@@ -88,6 +102,10 @@ class RunReport:
     """CTAs of a sample; 0: all were executed."""
     whole: str = ""
     """Why all were, although a sample was to be."""
+    left: list[str] = field(default_factory=list)
+    """Module variables that hold other bytes than before."""
+    meets: bool = False
+    """Whether CTAs may act on each other: under a seed some run side by side."""
     events: EventStream | None = None
     """What the recorded CTAs did; None: nothing was recorded."""
     options: RunOptions = DEFAULT_OPTIONS
@@ -255,8 +273,8 @@ def _text(ptx: str | Path) -> str:
     if not isinstance(ptx, str | Path):
         raise LaunchError(f"expected PTX text or the path of a file, got {type(ptx).__name__}")
     try:
-        return Path(ptx).read_text()
-    except (OSError, UnicodeDecodeError) as error:
+        return read_text(ptx)
+    except InputError as error:
         raise LaunchError(f"{ptx}: expected PTX text or the path of a file: {error}") from None
 
 
@@ -307,8 +325,12 @@ def run_ptx(
     jobs: int = 1,
     sample: Sample | None = None,
     events: Recording | None = None,
+    placement: str = "usual",
     addressed: Sequence[np.ndarray] = (),
+    written: Sequence[tuple[np.ndarray, np.ndarray]] = (),
     variables: dict[str, np.ndarray] | None = None,
+    cooperative: bool = True,
+    again: bool = False,
 ) -> RunReport:
     """Runs a kernel of a PTX module, a text or the path of a file, on the simulated machine.
 
@@ -327,49 +349,50 @@ def run_ptx(
     `args` that are not behind a griddepcontrol.wait are races. lockstep: CTAs that do the same as
     the first one are executed together, which changes nothing but the time. repeats: what a launch
     in lockstep leaves for runs of the same launch under seeds; shared with those. jobs: processes
-    that run blocks of the grid, where its CTAs have nothing to do with each other; the report is
-    the same, and says in `together` why one process ran all of it. sample: which CTAs are executed;
-    None: all. events: records what some CTAs do, for `tcir.time`. addressed: arrays that the kernel
-    reaches by addresses in its data: each is where the CPU has it. variables: the module's, by
-    name, for launches that share them; None: made anew.
+    that run blocks of the grid, where its CTAs do not meet (`together` of the report says why one
+    ran all). sample: which CTAs are executed; None: all. events: records what some CTAs do.
+    placement: "usual" or "adverse", see `RunOptions`. addressed: arrays that the kernel reaches by
+    addresses in its data. written: arrays of which only some bytes hold values, each with a mask of
+    its bytes; the launch enters what it writes.
+    variables: the module's, by name, shared by launches; None: made anew. cooperative: whether
+    `grid.sync()` works; else it traps. again: twice, with the same outputs.
 
-    Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit). What the
-    program does wrong is in the report.
+    Raises PtxSyntaxError and LaunchError; what the program does wrong is in the report.
     """
-    started = time.perf_counter()
-    text = _text(ptx)
+    import_whole(*PACKAGES)
+    started, text = time.perf_counter(), _text(ptx)
     module = _parsed(text)
     function = inline_calls(module, _entry(module, entry))
     options = RunOptions(
         order_seed, hazards, numerics, max_instructions, assumptions, ordering, products, lockstep,
-        _repeats(repeats, sample, events, order_seed), jobs, sample, events,
+        _repeats(repeats, sample, events, order_seed), jobs, sample, events, placement,
     )  # fmt: skip
-    layout, threads = lay_out(module, function), _threads(function, block)
+    layout, threads = _laid_out(module, function, options, dynamic_smem), _threads(function, block)
     ctas = cluster if cluster is not None else function.reqcluster or (1, 1, 1)
+    variables = {} if _flag("again", again) and variables is None else variables
     sizes = launch_sizes(function, layout, grid, threads, ctas, dynamic_smem)
     check_residency(ctas_per_sm, sizes)
 
     def attempt(options: RunOptions) -> RunReport:
         machine = Machine(
-            grid=sizes.grid,
-            block=sizes.block,
-            cluster=sizes.cluster,
-            dynamic_smem=dynamic_smem,
-            static_smem=layout.dynamic_base,
-            ctas_per_sm=ctas_per_sm,
-            options=options,
+            grid=sizes.grid, block=sizes.block, cluster=sizes.cluster, dynamic_smem=dynamic_smem,
+            static_smem=layout.static_bytes, ctas_per_sm=ctas_per_sm, options=options,
             progress=progress,
-        )
+        )  # fmt: skip
+        machine.shared_names, machine.shared_start = layout.names(), layout.shared_start
         machine.programmatic = _flag("programmatic", programmatic)
+        machine.on(simulated(module.target), allocated(function))
         if events is not None:
             machine.recorder = Recorder(events, sizes.grid, sizes.cluster)
         report = RunReport(options=options)
-        buffers = Buffers(machine, args, addressed)
+        buffers = Buffers(machine, args, addressed, written, promised(function, args))
         params = parameters(function, layout, args, buffers)
         program = decode(module, function, layout, bind_variables(module, machine, variables))
         report.incomplete = program.incomplete
+        before = variables_of(machine)
+        machine.interleave(program.meets)
         if not program.incomplete:
-            launch = LaunchState(machine, sizes, params)
+            launch = LaunchState(machine, sizes, params, _flag("cooperative", cooperative))
             part = _part(program, launch, report)
             if _execute_in_blocks(program, launch, report, observer, part):
                 pass
@@ -379,22 +402,34 @@ def run_ptx(
                 )
             else:
                 _execute(program, launch, report, observer, part=part)
+        buffers.keep_written()
         report.errors += map(_read_only_written, buffers.written())
+        report.left = changed_variables(machine, before)
         if machine.recorder is not None:
             report.events = machine.recorder.stream(function.name, sizes.block, sizes.total_smem)
         return report
 
-    way = options
-    while True:
-        try:
-            report = attempt(way)
-            break
-        except Abandoned as reason:
-            way = replace(way, lockstep=not reason.alone, repeats=None)
+    report = launch_again(function.name, partial(_until_done, attempt, options), args, again)
     report.options, report.seconds = options, time.perf_counter() - started
     if events is not None and report.events is not None:
         events.streams.append(report.events)
     return report
+
+
+def _until_done(attempt: Callable[[RunOptions], RunReport], way: RunOptions) -> RunReport:
+    """The report of the attempt that is not abandoned."""
+    while True:
+        try:
+            return attempt(way)
+        except Abandoned as reason:
+            way = replace(way, lockstep=not reason.alone, repeats=None)
+
+
+def _laid_out(module: Module, function: Function, options: RunOptions, dynamic_smem: int) -> Layout:
+    """The addresses of variables. Raises LaunchError for more static memory than ptxas takes."""
+    layout = lay_out(module, function, Placement(options), checked_bytes(dynamic_smem))
+    check_static(module.target, layout)
+    return layout
 
 
 def _threads(function: Function, block: Sequence[int] | int | None) -> Sequence[int] | int:
@@ -573,3 +608,4 @@ def _fill_in(report: RunReport, launch: LaunchState) -> None:
     report.findings = machine.findings.counted()
     report.counters = machine.counters.as_dict()
     report.instructions = launch.instructions
+    report.meets = machine.meets

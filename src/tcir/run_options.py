@@ -22,6 +22,7 @@ _WORDS = {
     "hazards": ("report", "off"),
     "numerics": ("exact", "fast"),
     "ordering": ("silicon", "isa"),
+    "placement": ("usual", "adverse"),
 }
 """What options that are words may be."""
 
@@ -52,6 +53,9 @@ class RunOptions:
                  use the same object; None: nothing
     sample:      which CTAs are executed; None: all. Those of kernels that communicate all are
     events:      takes the events of some CTAs; None: nothing is recorded
+    placement:   "usual": buffers at multiples of 256 bytes, tensor memory at the lowest columns,
+                 the lowest lane elected, unless a seed draws otherwise; "adverse": each buffer at
+                 the least alignment that its parameter promises, the highest columns and lane
     jobs:        processes that a grid may be cut into blocks for; changes nothing but the time
 
     Raises `tcir.LaunchError` for a value that is not allowed.
@@ -69,6 +73,7 @@ class RunOptions:
     jobs: int = 1
     sample: Sample | None = None
     events: Recording | None = None
+    placement: str = "usual"
 
     def __post_init__(self) -> None:
         limit, seed = self.max_instructions, self.order_seed
@@ -100,6 +105,7 @@ class RunOptions:
         words = [] if self.hazards == "report" else ["hazards off"]
         words += ["numerics fast (not bit-exact)"] if self.numerics == "fast" else []
         words += [f"ordering {self.ordering}"] if self.ordering != "silicon" else []
+        words += [f"placement {self.placement}"] if self.placement != "usual" else []
         words += [f"assumption {name}={answer}" for name, answer in self.changed_answers().items()]
         if self.max_instructions != DEFAULT_MAX_INSTRUCTIONS:
             words.append(f"at most {self.max_instructions} instructions")

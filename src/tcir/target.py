@@ -80,6 +80,11 @@ DEFAULT_TARGET = TARGETS["sm_100a"]
 """What is compiled for, and simulated, unless another target is named."""
 
 
+def simulated(name: str) -> Target:
+    """What runs PTX of this .target: code with features of one architecture runs on that alone."""
+    return TARGETS.get(name, DEFAULT_TARGET) if name.endswith("a") else DEFAULT_TARGET
+
+
 def targets_with(*features: str) -> list[str]:
     """Names of the targets that have all of `features`, fields of `Target` such as ``fp8``."""
     return [name for name, t in TARGETS.items() if all(getattr(t, f) for f in features)]

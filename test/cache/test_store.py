@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import pwd
+import signal
 import stat
 import time
 from collections.abc import Callable
@@ -11,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tcir.cache import NO_STORE, Store, digest, user_store
-from tcir.cache.store import _HEAD
+from tcir.cache.store import _HEAD, cache_store
 
 KEYS = [digest("key", number) for number in range(20)]
 OVERHEAD = len(_HEAD) + 32
@@ -73,7 +76,7 @@ def test_the_entry_that_was_not_used_for_longest_makes_room(tmp_path: Path) -> N
 def test_parts_of_dead_processes_are_removed(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.put(KEYS[0], b"first")
-    old, new = (entry(tmp_path, KEYS[0]).with_name(f"{name}.part") for name in ("old", "new"))
+    old, new = (entry(tmp_path, KEYS[0]).with_name(f"{name}.0.part") for name in ("0a", "0b"))
     old.touch()
     new.touch()
     os.utime(old, (time.time() - 7200, time.time() - 7200))
@@ -152,6 +155,108 @@ def test_what_another_user_wrote_is_a_miss(tmp_path: Path) -> None:
     assert store.get(KEYS[0]) is None
 
 
+def to_fifo(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def linked(path: Path, to: Path) -> None:
+    path.unlink()
+    path.symlink_to(to)
+
+
+def swapped(path: Path) -> None:
+    other = entry(path.parents[1], KEYS[1])
+    path.write_bytes(other.read_bytes())
+
+
+def moved_and_linked(path: Path) -> None:
+    path.rename(path.parents[1] / "sound")
+    path.symlink_to(path.parents[1] / "sound")
+
+
+HOSTILE: dict[str, Callable[[Path], object]] = {
+    "another entry in its place": swapped,
+    "a FIFO": to_fifo,
+    "a file without an end": lambda path: linked(path, Path("/dev/zero")),
+    "a terminal": lambda path: linked(path, Path("/dev/tty")),
+    "a link to a sound entry": moved_and_linked,
+    "others may write it": lambda path: path.chmod(0o602),
+    "its group may write it": lambda path: path.chmod(0o620),
+    "others may write its folder": lambda path: path.parent.chmod(0o707),
+    "others may write the cache": lambda path: path.parents[1].chmod(0o707),
+    "its group may write the cache": lambda path: path.parents[1].chmod(0o770),
+    "longer than all entries may be": lambda path: os.truncate(path, 1 << 33),
+}
+
+
+@pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE)
+def test_what_others_may_have_written_is_a_miss(
+    tmp_path: Path, change: Callable[[Path], object]
+) -> None:
+    store = Store(tmp_path / "cache")
+    for key in KEYS[:2]:
+        store.put(key, content(key))
+    assert store.get(KEYS[0]) == content(KEYS[0])
+    change(entry(tmp_path / "cache", KEYS[0]))
+    signal.alarm(20)  # nothing waits for a writer, or reads for ever
+    assert store.get(KEYS[0]) is None
+    signal.alarm(0)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("level", [0, 1, 2], ids=["entry", "part", "cache"])
+def test_what_another_user_owns_is_a_miss_but_for_an_owner_that_counts(
+    tmp_path: Path, level: int
+) -> None:
+    store = Store(tmp_path / "cache")
+    store.put(KEYS[0], b"first")
+    path = entry(tmp_path / "cache", KEYS[0])
+    os.chown([path, *path.parents][level], 65534, -1)
+    assert store.get(KEYS[0]) is None
+    assert Store(tmp_path / "cache", owners=frozenset({65534})).get(KEYS[0]) == b"first"
+
+
+def test_a_folder_that_others_may_write_is_named_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache").chmod(0o777)
+    store = Store(tmp_path / "cache")
+    with caplog.at_level(logging.WARNING, "tcir"):
+        for key in KEYS[:3]:
+            store.put(key, b"first")
+            assert store.get(key) is None
+    (record,) = caplog.records
+    assert f"cache {tmp_path / 'cache'}: expected a folder that user" in record.message
+    assert "mode 0777; nothing is kept or taken there (chmod go-w" in record.message
+
+
+def test_folders_are_made_for_the_user_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        Store(tmp_path / "a" / "b").put(KEYS[0], b"first")
+    finally:
+        os.umask(before)
+    made = [tmp_path / "a", tmp_path / "a" / "b", tmp_path / "a" / "b" / KEYS[0][:2]]
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in made] == [0o700] * 3
+
+
+def test_what_is_no_entry_stays(tmp_path: Path) -> None:
+    """A folder that has other things, too: only entries make room."""
+    store = Store(tmp_path, most=2 * (1000 + OVERHEAD))
+    others = [tmp_path / "ab" / "letter.txt", tmp_path / "papers" / "ab", tmp_path / "cd" / "ef"]
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "cd").symlink_to(tmp_path / "elsewhere")
+    for other in others:
+        other.parent.mkdir(exist_ok=True)
+        other.write_bytes(b"x" * 3000)
+        os.utime(other, (1000, 1000))
+    for key in KEYS[:4]:
+        store.put(key, content(key, 1000))
+    assert all(other.exists() for other in others)
+
+
 @pytest.mark.parametrize("place", ["/dev/null/cache", "/proc/none/cache", "/" + "x" * 300])
 def test_a_place_for_no_folder_keeps_nothing(place: str) -> None:
     store = Store(Path(place))
@@ -167,3 +272,38 @@ def test_where_the_users_store_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     monkeypatch.delenv("TCIR_CACHE_DIR")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert user_store().folder == tmp_path / "tcir" / "kernels"
+
+
+@pytest.mark.parametrize("place", ["cache", "~/cache", "./cache"])
+def test_a_relative_place_keeps_nothing(
+    place: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TCIR_CACHE_DIR", place)
+    with caplog.at_level(logging.WARNING, "tcir"):
+        assert user_store() == NO_STORE
+    assert f"TCIR_CACHE_DIR: expected an absolute path, got '{place}'" in caplog.text
+    Store(Path(place)).put(KEYS[0], b"first")
+    assert Store(Path(place)).get(KEYS[0]) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("home", [None, "", "home", "~"])
+@pytest.mark.parametrize("cache", [None, "", "cache", "./cache"])
+def test_a_relative_home_is_none(
+    home: str | None, cache: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Relative paths are below the folder that a command is started in, which may be anybody's."""
+    monkeypatch.delenv("TCIR_CACHE_DIR")
+    for name, value in (("HOME", home), ("XDG_CACHE_HOME", cache)):
+        monkeypatch.delenv(name, raising=False)
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    passwd = Path(pwd.getpwuid(os.geteuid()).pw_dir)
+    assert user_store().folder == passwd / ".cache" / "tcir" / "kernels"
+
+    def nobody(_: int) -> None:
+        raise KeyError
+
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    assert user_store() == NO_STORE == cache_store("native")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -55,13 +56,42 @@ def test_an_illegal_act_is_the_error_of_all_later_calls(freed: list[str]) -> Non
 
 def test_errors_that_a_program_can_go_on_from() -> None:
     ended = run(PROGRAMS / "launches.cu")
-    assert ended.returncode == 0, ended.stderr
+    assert ended.returncode == 1, ended.stderr  # although it knows of them
     assert ended.stdout.splitlines() == [
         "cudaErrorInvalidConfiguration", "cudaErrorInvalidValue", "cudaSuccess",
         "cudaErrorCooperativeLaunchTooLarge", "cudaSuccess",
     ]  # fmt: skip
     assert "error: _Z7nothingv: grid: expected at most 4736 CTAs of 64 threads" in ended.stderr
     assert "error: _Z7nothingv: block.x: expected 1..1024, got 2000" in ended.stderr
+
+
+def test_memory_that_nobody_wrote() -> None:
+    """The kernels of odd numbers depend on it; those of even ones do not."""
+    ended = run(PROGRAMS / "unwritten.cu")
+    found = re.findall(r"tcir: _Z\d+[a-z]+ILi(\d+)E.*: undefined-read: ", ended.stderr)
+    assert {*map(int, found)} == {*range(1, 22, 2)}, ended.stderr
+    assert ended.returncode == 1 and "error" not in ended.stderr
+
+
+@pytest.mark.parametrize("wrong", [pytest.param([], marks=pytest.mark.slow), ["wrong"]])
+def test_limits_of_the_runtime(wrong: list[str]) -> None:
+    ended = run(PROGRAMS / "limits.cu", *wrong)
+    assert ended.returncode == len(wrong), ended.stderr
+    said = dict(line.split(": ") for line in ended.stdout.splitlines())
+    assert len(said) == 17
+    if not wrong:
+        assert {*said.values()} == {"cudaSuccess"}
+        return
+    assert {name: error.removeprefix("cudaError") for name, error in said.items()} == {
+        **dict.fromkeys(("48 KB", "227 KB", "asked for", "of another kernel", "48 KB with static",
+                         "227 KB with static", "launch bounds"), "InvalidValue"),
+        **dict.fromkeys(("grid.y", "threads", "threads of two axes", "block.z", "CTAs"),
+                        "InvalidConfiguration"),
+        "cluster of 8": "cudaSuccess", "grid group": "cudaSuccess",
+        "cluster of 16": "InvalidClusterSize", "registers": "LaunchOutOfResources",
+        "grid barrier": "LaunchFailure",
+    }  # fmt: skip
+    assert "(limits.cu:25)" in ended.stderr and "cudaLaunchCooperativeKernel" in ended.stderr
 
 
 @pytest.mark.slow

@@ -69,6 +69,17 @@ def test_a_script_that_is_written_for_a_gpu() -> None:
 
 
 @needs_cute
+@needs_torch
+@pytest.mark.parametrize("what", ["empty", pytest.param("zeros", marks=pytest.mark.slow)])
+def test_memory_that_nobody_wrote(what: str) -> None:
+    ended = run("--max-findings", 1, SCRIPTS / "unwritten.py", what)
+    wrong = what == "empty"
+    assert ended.returncode == wrong, ended.stderr
+    assert f", {2 * wrong} with a result" in ended.stderr, ended.stderr
+    assert ended.stderr.count("undefined-read") == 2 * wrong
+
+
+@needs_cute
 @pytest.mark.parametrize(
     ("what", "status", "words"),
     [

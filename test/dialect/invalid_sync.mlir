@@ -48,7 +48,7 @@ func.func @f() {
 
 // illegal: tc.fence/kind
 func.func @f() {
-  // expected-error @+1 {{tc.fence: kind must be one of "tcgen05.before", "tcgen05.after", "proxy.async", "mbarrier_init", got "tcgen05"}}
+  // expected-error @+1 {{tc.fence: kind must be one of "tcgen05.before", "tcgen05.after", "proxy.async", "proxy.async.shared", "mbarrier_init", got "tcgen05"}}
   "tc.fence"() {kind = "tcgen05"} : () -> ()
   return
 }

@@ -150,9 +150,12 @@ def test_what_is_not_exact_gets_small_integers(what: str, old: str, new: str) ->
     text = TWO_LAYERS.replace(old, new)
     if "%other" in new:
         text = text.replace("  %y = linalg", OTHER_SUMS + "  %y = linalg")
-    draws = _draws(text)
-    assert draws.main.words.startswith("sums of unknown order: integers up to 3"), what
-    assert [draw.words for draw in draws.more] == ["random floats"]
+    validator = Validator()
+    with mlir_context() as context:
+        line = validator.start(load_module(text, context))
+    assert "sums of unknown order: integers up to 3" in line.compared, what
+    assert "and on random floats" in line.compared and "full range" in line.compared
+    assert str(validator.coverage) == "full range; special values"
 
 
 PRODUCT_BETWEEN = TWO_LAYERS.replace("arith.addf %s, %q", "arith.mulf %s, %q")

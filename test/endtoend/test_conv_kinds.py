@@ -105,7 +105,8 @@ def text(name: str) -> str:
 
 @pytest.mark.parametrize("name", slow_but(["conv_depthwise"], [*KINDS, "conv_grouped_residual"]))
 def test_every_level(name: str) -> None:
-    report = tcir.validate(text(name), "conv", orders=1)
+    report = tcir.validate(text(name), "conv", orders=1, strict=True)
+    assert report.ok, str(report)
     assert {line.verdict for line in report.passes} <= {"reference", "equal"}, str(report)
     assert not [f for line in report.passes for f in line.findings], str(report)
 
@@ -161,7 +162,7 @@ def test_named_ops(case: tuple[Named, str]) -> None:
 )
 def test_named_ops_at_every_level(case: tuple[Named, str]) -> None:
     named, element = case
-    report = tcir.validate(named.text(element), "conv", orders=1)
+    report = tcir.validate(named.text(element), "conv", orders=1, strict=True)
     assert report.ok, str(report)
 
 

@@ -100,6 +100,31 @@ def _last_request_first(module: Any) -> None:
     query.opview.operation.move_before(wait.operation)
 
 
+def _loops(module: Any) -> list[Any]:
+    """One for each role."""
+    return [pick(module, "scf.while", index) for index in range(3)]
+
+
+def _all_begin_with_the_first(module: Any) -> None:
+    for loop in _loops(module):
+        with ir.InsertionPoint(loop), loop.location:
+            loop.operands[1] = arith.constant(loop.operands[1].type, 0)
+
+
+def _the_next_tile(step: int) -> Edit:
+    """The answer counts, its coordinates do not."""
+
+    def edit(module: Any) -> None:
+        for loop in _loops(module):
+            tiles = loop.regions[1].blocks[0]
+            yields = tiles.operations[len(tiles.operations) - 1]
+            with ir.InsertionPoint(yields), yields.location:
+                more = arith.constant(loop.operands[1].type, step)
+                yields.operands[1] = arith.addi(tiles.arguments[1], more)
+
+    return edit
+
+
 NOTICED = ("difference", "hazard", "illegal", "deadlock", "refused")
 BREAKS = [
     Break("the request does not wait for room", PASS, erase(WAIT, EMPTY),
@@ -118,6 +143,10 @@ BREAKS = [
           set_attribute("tc.mbarrier_expect_tx", "nbytes", "8 : i64"), NOTICED),
     Break("one reader too few", PASS,
           set_attribute("tc.mbarrier_init", "arrivals", "128 : i64", 5), NOTICED),
+    Break("every CTA begins with the first tile", PASS, _all_begin_with_the_first,
+          NOTICED, quick=True),
+    Break("the next tile is taken, whatever the answer says", PASS, _the_next_tile(1),
+          NOTICED),
 ]  # fmt: skip
 
 
@@ -210,6 +239,8 @@ PAIR_BREAKS = [
               ("deadlock",), quick=True),
     Break("the response stays with the leader", PASS, without(REQUEST, "cta_group"),
               ("deadlock",)),
+    Break("every pair begins with the first tile", PASS, _all_begin_with_the_first, NOTICED),
+    Break("the next pair is taken, whatever the answer says", PASS, _the_next_tile(2), NOTICED),
     Break("both CTAs ask", PASS, without(REQUEST, "leader"), ("deadlock",)),
     Break("the other producer does not release", PASS, erase(ARRIVE, OF_PRODUCER),
               ("deadlock",)),

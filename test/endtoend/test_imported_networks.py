@@ -69,7 +69,8 @@ def given(shapes: list[tuple[int, ...]], dtype: Any = F16) -> list[Array]:
     ],
 )
 def test_every_level(name: str, verdicts: set[str]) -> None:
-    report = tcir.validate(text(name), pipeline(name), orders=1)
+    report = tcir.validate(text(name), pipeline(name), orders=1, strict=True)
+    assert report.ok, str(report)
     assert {line.verdict for line in report.passes} <= {"reference", *verdicts}, str(report)
     assert not [f for line in report.passes for f in line.findings], str(report)
 

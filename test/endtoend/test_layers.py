@@ -57,7 +57,8 @@ def cases(names: tuple[str, ...], pipeline: str) -> list[Any]:
     [*cases(PRODUCTS, "gemm"), *cases(WARP, "matmul-warp"), *cases(CONVS, "conv")],
 )
 def test_every_level(name: str, pipeline: str) -> None:
-    report = tcir.validate(text(name), pipeline, orders=1)
+    report = tcir.validate(text(name), pipeline, orders=1, strict=True)
+    assert report.ok, str(report)
     within = {"within bound"} if name in WITHIN else set()
     assert {line.verdict for line in report.passes} <= {"reference", "equal"} | within, str(report)
     assert not [f for line in report.passes for f in line.findings], str(report)

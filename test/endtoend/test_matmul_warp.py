@@ -268,15 +268,15 @@ def run_tf32(size: int) -> None:
     a = numbers.integers(-8, 9, (256, size)).astype(np.float32)
     b = numbers.integers(-8, 9, (size, 256)).astype(np.float32)
     out = np.full((size, size), np.nan, np.float32)
-    kernel(a, b, out, hazards="raise" if size < 2048 else "off")
+    kernel(a, b, out, hazards="raise")
     np.testing.assert_array_equal(out, a.T.astype(np.float64) @ b.T.astype(np.float64))
 
 
+@pytest.mark.slow
 def test_double_buffered_tf32_tile() -> None:
     run_tf32(128)
 
 
-@pytest.mark.slow
 def test_double_buffered_tf32_2048() -> None:
     run_tf32(2048)
 

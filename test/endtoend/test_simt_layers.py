@@ -137,7 +137,9 @@ def marked(names: Any) -> list[Any]:
 @pytest.mark.parametrize("inputs", ["integers", "random"])
 @pytest.mark.parametrize("name", marked(n for n in ORACLES if n not in LARGE))
 def test_every_level(name: str, inputs: Any) -> None:
-    report = tcir.validate(text(name), "simt-elementwise", inputs=inputs, orders=1)
+    strict = inputs == "integers"
+    report = tcir.validate(text(name), "simt-elementwise", inputs=inputs, orders=1, strict=strict)
+    assert report.ok, str(report)
     within = set() if name in EXACT else {"within bound"}
     assert {line.verdict for line in report.passes} <= {"reference", "equal"} | within, str(report)
     assert not [f for line in report.passes for f in line.findings], str(report)
@@ -236,7 +238,8 @@ def on_two(body: str, element: str, constants: str = "") -> str:
 )  # fmt: skip
 def test_all_bytes(program: str) -> None:
     """Elementwise, so the inputs are all codes."""
-    report = tcir.validate(program, "simt-elementwise", target="sm_90")
+    report = tcir.validate(program, "simt-elementwise", target="sm_90", strict=True)
+    assert report.ok, str(report)
     assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
 
 
@@ -269,7 +272,7 @@ NETWORKS: dict[str, tuple[str, list[tuple[int, ...]], Any, Any, float]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_networks_at_every_level(name: str) -> None:
-    report = tcir.validate(text(name), NETWORKS[name][0], orders=1)
+    report = tcir.validate(text(name), NETWORKS[name][0], orders=1, strict=True)
     assert report.ok, str(report)
 
 

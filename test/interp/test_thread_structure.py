@@ -174,14 +174,15 @@ def test_vectors_are_taken_apart_and_put_together() -> None:
 
 
 def test_structs_and_inline_assembly() -> None:
-    """Outputs are numbered before inputs; a tied pair the text does not name is one register."""
+    """Outputs are numbered before inputs; a tied pair is one register, named or not."""
     body = """%s = llvm.inline_asm has_side_effects "add.s32 $0, $2, $3; sub.s32 $1, $2, $3;", "=r,=r,r,r" %a, %b : (i32, i32) -> !llvm.struct<(i32, i32)>
     %sum = llvm.extractvalue %s[0] : !llvm.struct<(i32, i32)>
     %difference = llvm.extractvalue %s[1] : !llvm.struct<(i32, i32)>
     %t = llvm.inline_asm has_side_effects "bar.warp.sync 0xffffffff;", "=r,=r,0,1" %sum, %difference : (i32, i32) -> !llvm.struct<(i32, i32)>
     %x = llvm.extractvalue %t[0] : !llvm.struct<(i32, i32)>
     %d = llvm.extractvalue %t[1] : !llvm.struct<(i32, i32)>
-    %y = llvm.inline_asm "{ .reg .b32 t; mov.b32 t, $1; neg.s32 $0, t; }", "=r,r" %d : (i32) -> i32"""
+    %z = llvm.inline_asm "{ .reg .b32 t; mov.b32 t, $1; neg.s32 $0, t; }", "=r,r" %d : (i32) -> i32
+    %y = llvm.inline_asm "add.s32 $0, $1, 0;", "=r,0" %z : (i32) -> i32"""
     a, b = integers("i32", 8) >> 1, integers("i32", 9) >> 1
     text = kernel(body, ["i32", "i32"], ["i32", "i32"])
     for execute in (run, through_llvm):

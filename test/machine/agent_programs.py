@@ -20,8 +20,8 @@ from tcir.machine import (
     TensorOperand,
     TmemAddr,
 )
-from tcir.run_options import RunOptions
 
+from .bench import at_column_0
 from .issue import issue_mma
 
 Program = Callable[[Agent], Generator[Any, Any, None]]
@@ -62,7 +62,7 @@ class Run:
             grid=(grid, 1, 1),
             block=(192, 1, 1),
             dynamic_smem=SMEM,
-            options=RunOptions(seed, **options),
+            options=at_column_0(seed, **options),
         )
         self.a, self.a2, self.b = A.copy(), A2.copy(), B.copy()
         self.out = np.zeros((M, K), np.float16)

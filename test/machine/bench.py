@@ -7,6 +7,7 @@ and dealloc after.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from tcir.machine import (
     TensorOperand,
     TmemAddr,
 )
+from tcir.machine.assumptions import Assumptions
 from tcir.run_options import RunOptions
 
 from .issue import issue_mma
@@ -59,6 +61,16 @@ def fill(agent: Agent, base: int, values: Any) -> None:
     agent.memory.store("shared", base + 16 * np.arange(len(raw)), raw, site="fill")
 
 
+def at_column_0(
+    seed: int | None = None, assumptions: Assumptions | None = None, **options: Any
+) -> RunOptions:
+    """Options under which the first allocation is at column 0, unless `assumptions` say where."""
+    known = assumptions or Assumptions()
+    if known.alloc_place == Assumptions.alloc_place:
+        known = replace(known, alloc_place="lowest")
+    return RunOptions(seed, assumptions=known, **options)
+
+
 def finish(agent: Agent, i: int) -> Any:
     """Everything this thread gave to the tensor core is complete."""
     agent.tensor_core.commit(bar(i), site=f"commit {i}")
@@ -88,7 +100,7 @@ class Bench:
             grid=(grid, 1, 1),
             block=(128, 1, 1),
             dynamic_smem=32768,
-            options=RunOptions(seed, **options),
+            options=at_column_0(seed, **options),
         )
         self.source = np.arange(1, TILE // 2 + 1, dtype=np.uint16).reshape(128, 16)
         self.target = np.zeros((128, 16), np.uint16)

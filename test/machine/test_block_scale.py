@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tcir.machine import Agent, Assumptions, Machine, MachineError, SharedDesc, TmemAddr
-from tcir.run_options import RunOptions
 
+from .bench import at_column_0
 from .issue import issue_mma_bits, issue_mma_scaled
 
 M, N = 128, 32
@@ -80,7 +80,7 @@ def run(body: Program, seed: int | None = None, **options: Any) -> tuple[Machine
         grid=(1, 1, 1),
         block=(128, 1, 1),
         dynamic_smem=SMEM,
-        options=RunOptions(seed, **options),
+        options=at_column_0(seed, **options),
     )
     seen: dict[str, Any] = {"d": np.zeros((M, N), np.float32)}
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tcir.machine import Agent, Machine, SharedDesc
-from tcir.run_options import RunOptions
 
+from .bench import at_column_0
 from .issue import issue_mma_scaled
 from .test_clusters import meet
 
@@ -58,7 +58,7 @@ def test_pair(m: int, n: int, seed: int | None) -> None:
         block=(128, 1, 1),
         cluster=(2, 1, 1),
         dynamic_smem=32768,
-        options=RunOptions(seed),
+        options=at_column_0(seed),
     )
     got = np.zeros((m, n), np.float32)
     idesc = n // 8 << 17 | 1 << 23 | m // 128 << 27

@@ -14,7 +14,8 @@ import pytest
 
 from tcir.machine import Agent, Machine, MachineError, TensorMap, TensorOperand
 from tcir.machine.order.mbarrier import Order
-from tcir.run_options import RunOptions
+
+from .bench import at_column_0
 
 ORDERS = (None, *range(8))
 BAR, WORDS = 64, 1024
@@ -31,7 +32,7 @@ class Ctas:
     def __init__(self, seed: int | None = None, ctas: int = 2, **options: Any) -> None:
         self.machine = Machine(
             grid=(ctas, 1, 1), block=(32, 1, 1), cluster=(ctas, 1, 1), dynamic_smem=4096,
-            options=RunOptions(seed, **options),
+            options=at_column_0(seed, **options),
         )  # fmt: skip
         self.seen: list[Any] = []
         self.error: MachineError | None = None

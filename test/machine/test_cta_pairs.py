@@ -10,8 +10,8 @@ import pytest
 
 from tcir.machine import Agent, Assumptions, ElementAddresses, Machine, MachineError, TmemAddr
 from tcir.machine.sync.mbarriers import Mbarriers
-from tcir.run_options import RunOptions
 
+from .bench import at_column_0
 from .issue import issue_mma
 from .test_clusters import OF_CLUSTER, RANK, meet
 
@@ -43,7 +43,7 @@ class Pair:
         self.m, self.n = m, n
         self.machine = Machine(
             grid=(ctas, 1, 1), block=(128, 1, 1), cluster=(ctas, 1, 1), dynamic_smem=32768,
-            options=RunOptions(seed),
+            options=at_column_0(seed),
         )  # fmt: skip
         self.a, self.b = values(m, 1), values(n, 2)
         self.d = np.zeros((m, n), np.float32)
@@ -60,6 +60,7 @@ class Pair:
 
         def program(agent: Agent) -> Any:
             rank, own = agent.cta.rank_in_cluster, agent.cta.window
+            yield from meet(agent, relaxed=True)
             if agent.warp == 0:
                 yield from agent.tmem.alloc(own + WORD, 512, cta_group=2, site="alloc")
                 agent.tmem.relinquish(cta_group=2, site="relinquish")
@@ -413,6 +414,7 @@ def allocate(*bodies: Body) -> Machine:
 
 def test_both_ctas_allocate_and_free() -> None:
     def body(agent: Agent) -> Any:
+        yield from meet(agent, relaxed=True)
         for columns in (128, 64):
             where = agent.cta.window + WORD
             yield from agent.tmem.alloc(where, columns, cta_group=2, site=f"alloc {columns}")
@@ -427,6 +429,7 @@ def test_both_ctas_allocate_and_free() -> None:
         yield from agent.mbarrier.wait(agent.cta.window, 0, site="never")
 
     def other(agent: Agent) -> Any:
+        yield from meet(agent, relaxed=True)
         yield from agent.tmem.alloc(agent.cta.window + WORD, 32, cta_group=2, site="alloc 32")
         yield from agent.tmem.pair_dealloc(0, 32, site="dealloc")
 
@@ -445,6 +448,7 @@ def test_a_barrier_between_the_two_deallocs_may_hang() -> None:
 
     def body(agent: Agent) -> Any:
         own = agent.cta.window
+        yield from meet(agent, relaxed=True)
         yield from agent.tmem.alloc(own + WORD, 32, cta_group=2, site="alloc")
         if own:
             yield from meet(agent)

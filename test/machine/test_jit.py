@@ -43,7 +43,7 @@ def run(folder: Path, home: Path) -> str:
 
 def kept(folder: Path) -> list[Path]:
     """Object code below a folder."""
-    return sorted(folder.rglob("total-*.o"))
+    return sorted(path for path in folder.rglob("native/*/*") if path.is_file())
 
 
 def program(tmp_path: Path) -> tuple[Path, Path]:
@@ -83,6 +83,25 @@ def test_damaged_code_is_made_again(tmp_path):
 
 
 @pytest.mark.slow
+def test_code_that_others_may_write_is_made_again(tmp_path: Path) -> None:
+    folder, home = program(tmp_path)
+    run(folder, home)
+    (file,) = kept(folder)
+    file.chmod(0o666)
+    assert [run(folder, home) for _ in "ab"] == ["True", "False"]
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.slow
+def test_a_folder_of_code_that_others_may_write_is_not_used(tmp_path: Path) -> None:
+    folder, home = program(tmp_path)
+    run(folder, home)
+    (folder / "__pycache__" / "native").chmod(0o777)
+    assert [run(folder, home) for _ in "ab"] == ["True", "False"]
+    assert len(kept(home)) == 1
+
+
+@pytest.mark.slow
 def test_read_only_package_uses_the_home(tmp_path):
     folder, home = program(tmp_path)
     (folder / "__pycache__").write_text("")  # nobody, not even root, can write below a file
@@ -110,7 +129,7 @@ def test_many_processes_at_once(tmp_path):
     ]
     assert [one.wait() for one in both] == [0, 0]
     assert len(kept(folder)) == 1
-    assert not list((folder / "__pycache__").glob("tmp*"))
+    assert not list((folder / "__pycache__").rglob("*.part"))
 
 
 def test_wrong_annotation_is_refused():

@@ -22,7 +22,7 @@ WORDS = {
     "missing-fence-before": r"tcgen05\.fence::before_thread_sync between .* and the arrival",
     "missing-init-fence": r"fence\.mbarrier_init between mbarrier\.init and use",
     "mbarrier-init-race": r"a (CTA|cluster) barrier between mbarrier\.init and the first use",
-    "never-awaited": r"(a wait for the TMA load|cp\.async\.bulk\.commit_group and wait_group)",
+    "never-awaited": r"(a wait for its bytes|cp\.async\.bulk\.commit_group and wait_group)",
     "expect-tx-mismatch": r"announced and the arrived bytes differ by -?\d+: mbarrier at 0x",
     "tensor-memory-leak": r"tcgen05\.dealloc: the next CTA on the SM would wait forever",
     "peer-exited": r"a cluster barrier .* between the access .* and its end",

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import tcir.machine.order.shadow as order_shadow
-from tcir.machine import Agent, Deadlock, Machine, NotModelled, TensorOperand
-from tcir.machine.engine.machine import RESIDENT
+from tcir.machine import Agent, Assumptions, Deadlock, Machine, NotModelled, TensorOperand
 from tcir.machine.order.clocks import Access
 from tcir.machine.order.shadow import COMPACT, MANY, LastShadow, Shadow
 from tcir.run_options import RunOptions
+from tcir.target import DEFAULT_TARGET, TARGETS
 
 from .bench import A2, ORDERS, TILE, Bench, bar, finish, mma
 
@@ -31,9 +31,15 @@ def poke(agent: Agent, address: int, value: int) -> None:
     agent.memory.store("global", np.array([address]), raw, site="st.flag")
 
 
-def flags(count: int, body: Any, seed: int | None = None, spin_limit: int = 2000) -> Any:
+def flags(
+    count: int, body: Any, seed: int | None = None, spin_limit: int = 2000, **launch: Any
+) -> Any:
     """Runs ``count`` CTAs on an array of flags."""
-    machine = Machine(grid=(count, 1, 1), block=(32, 1, 1), options=RunOptions(seed, "off"))
+    options = RunOptions(seed, "off", assumptions=launch.pop("assumptions", None))
+    sizes: Any = {"grid": (count, 1, 1), "block": (32, 1, 1)} | launch
+    target, registers = sizes.pop("target", DEFAULT_TARGET), sizes.pop("registers", 0)
+    machine = Machine(options=options, **sizes)
+    machine.on(target, registers)
     machine.spin_limit = spin_limit
     array = np.zeros(count, np.uint32)
     base = machine.memory.bind(array)
@@ -86,19 +92,82 @@ def test_a_cta_that_polls_is_set_aside_at_once() -> None:
     assert flags(8, body).tolist() == [1] * 8 and polls < 8 * 8 * 10
 
 
-def test_more_ctas_than_sms_cannot_all_wait() -> None:
-    """The last CTA would free the others, but it never gets a place."""
+SMS = DEFAULT_TARGET.sms
+HALF = 113 << 10
+"""Bytes of shared memory of which an SM has room for two."""
+
+
+@pytest.mark.parametrize(
+    ("launch", "each", "why"),
+    [
+        ({"dynamic_smem": 2 * HALF}, 1, "233472 bytes of shared memory"),
+        ({"block": (1000, 1, 1)}, 2, "2048 threads, a CTA 1024"),
+        ({"block": (256, 1, 1), "registers": 255}, 1, "65536 registers, a CTA 65280"),
+        ({"cluster": (4, 1, 1), "dynamic_smem": 2 * HALF}, 1, "233472 bytes"),
+        ({"cluster": (8, 1, 1), "dynamic_smem": 2 * HALF}, 144 / 148, "233472 bytes"),
+        ({"dynamic_smem": 2 * HALF, "target": TARGETS["sm_90a"]}, 132 / 148, "sm_90a has 132 SMs"),
+    ],
+)
+def test_more_ctas_than_the_sms_hold_cannot_all_wait(
+    launch: dict[str, Any], each: float, why: str
+) -> None:
+    """The last CTA frees the others: it has to get a place while they wait."""
 
     def body(agent: Agent, base: int, me: int) -> Any:
-        last = base + 4 * RESIDENT
-        if me == RESIDENT:
-            poke(agent, last, 1)
+        if me == count - 1:
+            poke(agent, base + 4 * me, 1)
             return
-        while not peek(agent, last):
+        while not peek(agent, base + 4 * (count - 1)):
             yield from agent.pause()
 
-    with pytest.raises(Deadlock, match=r"global bytes at.*to change"):
-        flags(RESIDENT + 1, body, spin_limit=50)
+    size = launch.get("cluster", (1,))[0]
+    count = round(each * SMS)
+    assert flags(count, body, spin_limit=50, **launch)[-1] == 1
+    count += size
+    with pytest.raises(Deadlock, match=r"global bytes at.*to change") as caught:
+        flags(count, body, spin_limit=50, **launch)
+    assert f"{count - size} of {count} CTAs are resident and wait" in str(caught.value)
+    assert why in str(caught.value)
+
+
+def test_columns_of_tensor_memory_keep_others_out() -> None:
+    """A CTA that waits with half of the columns leaves room for one more on its SM."""
+
+    def run(count: int, columns: int) -> None:
+        def body(agent: Agent) -> Any:
+            me = agent.cta.index[0]
+            if me == count - 1:
+                poke(agent, base, 1)
+                return
+            yield from agent.tmem.alloc(32, columns, site="alloc")
+            while not peek(agent, base):
+                yield from agent.pause()
+
+        machine = Machine(grid=(count, 1, 1), block=(32, 1, 1), static_smem=64)
+        machine.spin_limit = 50
+        base = machine.memory.bind(np.zeros(1, np.uint32))
+        machine.run(lambda cta: [cta.agent("warp 0", warp=0, body=body)])
+
+    run(SMS, 512)
+    run(SMS + 1, 256)
+    with pytest.raises(Deadlock, match=r"512 columns of tensor memory, a CTA 512"):
+        run(SMS + 1, 512)
+
+
+def test_ctas_may_wait_for_those_in_front() -> None:
+    """However many: CTAs start in the order of their indices, if not assumed otherwise."""
+
+    def body(agent: Agent, base: int, me: int) -> Any:
+        while me and not peek(agent, base + 4 * (me - 1)):
+            yield from agent.pause()
+        poke(agent, base + 4 * me, 1)
+
+    assert flags(2 * SMS, body, dynamic_smem=2 * HALF).all()
+    any_order = Assumptions(cta_order="any")
+    for count, seed in ((SMS, None), (8, 1), (8, 2)):
+        assert flags(count, body, seed, dynamic_smem=2 * HALF, assumptions=any_order).all()
+    with pytest.raises(Deadlock, match=f"{SMS} of {2 * SMS} CTAs are resident and wait"):
+        flags(2 * SMS, body, spin_limit=50, dynamic_smem=2 * HALF, assumptions=any_order)
 
 
 def test_polling_for_what_never_comes_is_a_deadlock() -> None:

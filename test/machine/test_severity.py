@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from tcir.machine import Machine, TensorMap, TensorOperand
-from tcir.run_options import RunOptions
+
+from .bench import at_column_0
 
 
 def findings(
     bodies: list[Any], seed: int | None = None, ordering: str = "silicon"
 ) -> list[tuple[str, str]]:
-    options = RunOptions(seed, ordering=ordering)
+    options = at_column_0(seed, ordering=ordering)
     machine = Machine(grid=(1, 1, 1), block=(64, 1, 1), dynamic_smem=1024, options=options)
     source = np.arange(64, dtype=np.float16)
     tensor = TensorMap.tiled(source, dtype="f16", dims=[64], strides_bytes=[], box=[64])

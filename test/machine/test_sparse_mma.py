@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tcir.machine import Agent, Machine, MachineError, SharedDesc, TmemAddr
-from tcir.run_options import RunOptions
 
+from .bench import at_column_0
 from .issue import issue_mma_bits
 
 M, N = 128, 32
@@ -75,7 +75,7 @@ class Case:
 def run(case: Case, seed: int | None, *, metadata: Any = META, wait: bool = True,
         in_tmem: bool = False, **options: Any) -> tuple[Machine, np.ndarray]:  # fmt: skip
     machine = Machine(
-        grid=(1, 1, 1), block=(128, 1, 1), dynamic_smem=32768, options=RunOptions(seed)
+        grid=(1, 1, 1), block=(128, 1, 1), dynamic_smem=32768, options=at_column_0(seed)
     )
     d = np.zeros((M, N), np.uint32)
     words = case.words() if options.get("words") is None else options["words"]

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from tcir.machine import Agent, Assumptions, Machine, MachineError, SharedDesc, TmemAddr
-from tcir.run_options import RunOptions
 
+from .bench import at_column_0
 from .issue import issue_mma_bits, issue_mma_scaled
 
 D, META, A_TMEM, SFA, SFB = 0, 256, 272, 304, 320
@@ -194,7 +194,11 @@ def run(
     f = case.form
     ctas = (f.group, 1, 1)
     machine = Machine(
-        grid=ctas, block=(32, 1, 1), cluster=ctas, dynamic_smem=32768, options=RunOptions(**options)
+        grid=ctas,
+        block=(32, 1, 1),
+        cluster=ctas,
+        dynamic_smem=32768,
+        options=at_column_0(**options),
     )
     d = np.zeros((f.m, f.n), np.uint32)
 

@@ -51,6 +51,7 @@
 // RING: scf.for
 // RING: "tc.slot"([[FULL]],
 // RING: "tc.mbarrier_wait"
+// RING-NEXT: "tc.fence"() {kind = "proxy.async.shared"}
 // RING-NEXT: "tc.first_warp_barrier"
 // RING: "tc.one_thread"
 // RING: "tc.load_fragment"
@@ -68,6 +69,7 @@
 // FRAGMENTS: "tc.one_thread"
 // FRAGMENTS: "tc.mma_sync"
 // FRAGMENTS: "tc.mbarrier_wait"
+// FRAGMENTS-NEXT: "tc.fence"() {kind = "proxy.async.shared"}
 // FRAGMENTS-NEXT: "tc.first_warp_barrier"
 // FRAGMENTS: {k = 0 : i64, via = "ldmatrix"}
 // FRAGMENTS: "tc.mma_sync"

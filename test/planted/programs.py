@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
+import numpy as np
 from endtoend.block_scaled_text import F6A, F6B, F8A, F8B, UE8M0, BlockScaled, from_codes
 from endtoend.chain_text import TWO_PRODUCTS
+from endtoend.constants_text import with_constants
 from endtoend.epilogue_text import KEEP, SILU_OF_SUMS, TRUNCATE, Fused
 from endtoend.linalg_text import Conv, Matmul
+from endtoend.quantise_text import quantised
+from endtoend.test_gemm_grouped import Grouped
+from endtoend.test_gemm_quantise import E4M3 as E4M3_BLOCKS
+from endtoend.test_gemm_quantise import MXFP4 as MXFP4_BLOCKS
+from endtoend.test_gemm_quantise import NVFP4 as NVFP4_BLOCKS
+from endtoend.test_gemm_quantise import Case
+from endtoend.test_quantise_apart import argument
 
 from .planted import Program
 
@@ -63,6 +73,14 @@ DEQUANTISED = Fused(
     {"rows": ("f32", "m"), "columns": ("f32", "n")}, out="f32", element="i8", sums="i32",
     m=40, n=32, k=1440,
 )  # fmt: skip
+WEIGHTS = np.random.default_rng(1).standard_normal((32, 32)).astype(np.float16)
+TESTS = Path(__file__).parent.parent
+
+
+def _layer(name: str) -> str:
+    return (TESTS / "endtoend" / "layers" / f"{name}.mlir").read_text()
+
+
 SILU = Fused(SILU_OF_SUMS + KEEP, out="f32", m=40, n=32, k=32)
 
 _TEXTS = {
@@ -92,11 +110,72 @@ _TEXTS = {
     "gemm i8, dequantised": ("gemm", DEQUANTISED.linalg()),
     "gemm silu": ("gemm", SILU.linalg()),
     "two gemms": ("gemm", TWO_PRODUCTS),
+    "persistent gemm": (
+        "gemm{n-tile=16 persistent=true ctas=2 store=tma}",
+        Matmul(140, 40, 64, out="f16").text(),
+    ),
+    "gemm sm_90a": ("gemm", Matmul(128, 32, 64, out="f16").text(), "sm_90a"),
+    "softmax": ("simt-elementwise", _layer("softmax")),
+    "quantise i8": ("simt-elementwise", _layer("quantise")),
+    "max pool": ("simt-elementwise", _layer("max_pool")),
+    "maximum of rows": ("simt-elementwise", _layer("max_dim")),
+    "attention f16": ("gemm", _layer("sdpa_f16")),
+    "mlp bf16": ("gemm", (TESTS.parent / "examples" / "mlp_bf16.mlir").read_text()),
+    "layers f32, gelu": ("gemm", _layer("block")),
+    "linear residual": ("gemm", _layer("linear_residual")),
+    "constant weights": ("gemm", with_constants(NARROW.linalg(), {1: WEIGHTS})),
 }  # fmt: skip
 PROGRAMS = tuple(_TEXTS)
+LAYERS = Path(__file__).parents[1] / "endtoend" / "layers"
+
+
+def _fp8(element: str) -> str:
+    return Matmul(64, 32, 64, element=element, out=element).text()
+
+
+def _blocks(formats: tuple[str, str], rounding: str = "", m: int = 64) -> str:
+    body = "%t = arith.negf %u : f32"  # no relu: amax may have either sign
+    return Case(formats, m=m, k=64, body=body, rounding=rounding).linalg()
+
+
+CLAMPED = Fused(
+    """
+    %low = arith.constant -127.0 : f32
+    %high = arith.constant 127.0 : f32
+    %x = arith.mulf %s, %al : f32
+    %y = arith.addf %x, %b : f32
+    %u = arith.maximumf %y, %low : f32
+    %t = arith.minimumf %u, %high : f32
+    """ + TRUNCATE,
+    {"b": ("f32", "n"), "al": ("f32", "")}, m=40, n=32, k=32,
+)  # fmt: skip
+_BOUNDARIES = {
+    "gemm e4m3": ("gemm", _fp8("f8E4M3FN")),
+    "gemm e5m2": ("gemm", _fp8("f8E5M2")),
+    "gemm e4m3, sm_90a": ("gemm", _fp8("f8E4M3FN"), "sm_90a"),
+    "gemm f16": ("gemm", Matmul(64, 32, 64, out="f16").text()),
+    "gemm bf16": ("gemm", Matmul(64, 32, 64, element="bf16", out="bf16").text()),
+    "gemm clamped": ("gemm", CLAMPED.linalg()),
+    "gemm to nvfp4": ("gemm", _blocks(NVFP4_BLOCKS)),
+    "gemm to mxfp4": ("gemm", _blocks(MXFP4_BLOCKS)),
+    "gemm to mxfp8": ("gemm", _blocks(E4M3_BLOCKS, "rceil")),
+    "gemm to mxfp8, sm_90a": ("gemm", _blocks(E4M3_BLOCKS, "rceil", 128), "sm_90a"),
+    "quantise to nvfp4": ("simt-elementwise", quantised(argument(64, 64), NVFP4_BLOCKS)),
+    "quantise to mxfp4": ("simt-elementwise", quantised(argument(64, 64), MXFP4_BLOCKS)),
+    "quantise to mxfp8": (
+        "simt-elementwise", quantised(argument(64, 64), E4M3_BLOCKS, rounding="rceil")
+    ),
+    "implicit-gemm i8, 128 channels": ("conv-implicit-gemm", _conv("i8", "i32", 128)),
+    "max pool": ("simt-elementwise", (LAYERS / "max_pool.mlir").read_text()),
+    "quantise to i8": ("simt-elementwise", (LAYERS / "quantise.mlir").read_text()),
+    "to e4m3": ("simt-elementwise", (LAYERS / "to_f8.mlir").read_text()),
+    "grouped": ("gemm", Grouped(3, 420, 24, 72).text),
+    "grouped, masked": ("gemm", Grouped(3, 260, 24, 72, masked=True).text),
+}  # fmt: skip
+"""Programs whose bugs show at boundaries only."""
 
 
 @cache
 def program(name: str) -> Program:
     """The program of a name; compiled once."""
-    return Program(*_TEXTS[name])
+    return Program(*(_TEXTS | _BOUNDARIES)[name])

@@ -10,13 +10,17 @@ from tcir.program.source import load_module, mlir_context
 from tcir.validation.report import Line
 from tcir.validation.validator import Settings, Validator
 
+from . import values_ranged
 from .edits import results, where
 from .planted import PTX, Planted, Program
 from .programs import PROGRAMS, program
 from .values_epilogues import HALF_TO_BF16
 from .values_ptx import ON_FLOATS
 
-WITH_A_BOUND = [name for name in PROGRAMS if "i8" not in name and "codes" not in name]
+RANGED = {bug.program for bug in values_ranged.BUGS}
+WITH_A_BOUND = [
+    name for name in PROGRAMS if "i8" not in name and "codes" not in name and name not in RANGED
+]
 
 
 def _run(name: str, ptx: str, seed: int) -> Line:

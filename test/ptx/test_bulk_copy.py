@@ -132,3 +132,30 @@ def test_snippets_are_legal_ptx(assemble: Any) -> None:
                "[%r4], [%r2], %r1, [%r3];"]  # fmt: skip
     texts = (KERNEL.format(name=f"k{n}", body=b) for n, b in enumerate(bodies))
     assemble(HEADER + "".join(texts))
+
+
+def test_a_bulk_copy_has_no_prefetch_size() -> None:
+    """A plan had it; `ld` and `cp.async` do have one."""
+    from tcir import codegen
+    from tcir.errors import Error
+
+    text = """.version 8.8
+.target sm_100a
+.address_size 64
+.extern .shared .align 128 .b8 s[];
+.visible .entry k(.param .u64 p)
+{
+	.reg .b64 %a;
+	.reg .b32 %m;
+	ld.param.u64 %a, [p];
+	mov.u32 %m, s;
+	cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::128B [%m], [%a], 64, [%m];
+	ret;
+}
+"""
+    with pytest.raises(
+        Error, match=r"Illegal modifier '.L2::128B' for instruction 'cp.async.bulk'"
+    ):
+        codegen.assemble(text)
+    report = run_ptx(text, grid=1, block=32, args=[np.zeros(64)], dynamic_smem=1024)
+    assert "no rule for modifier .L2::128B" in str(report)

@@ -26,6 +26,7 @@ HEAD = """
  mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; setp.eq.u32 %p1, %r2, 0; setp.eq.u32 %p2, %r1, 0;
  mov.u32 %r30, %cluster_ctarank; setp.eq.u32 %p6, %r30, 0;
  mov.u32 %r4, tiles; mov.u32 %r5, full; mov.u32 %r6, done; mov.u32 %r31, base;
+ barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;
  @!%p1 bra SET;
  tcgen05.alloc.cta_group::GROUP.sync.aligned.shared::cta.b32 [%r31], 128;
  tcgen05.relinquish_alloc_permit.cta_group::GROUP.sync.aligned;

@@ -94,7 +94,7 @@ def test_memories_at_a_line() -> None:
     words, defined = stop.tensor_memory((0, 128), (0, 65))
     assert (words[:, :64].view(np.float32) == want).all()
     assert defined[:, :64].all() and not defined[:, 64].any()
-    rows, written = stop.shared(1024, 128)
+    rows, written = stop.shared(0x800, 128)
     a = operands(64, exact=True)[0]
     assert (rows.view(np.float16) == a[0]).all() and written.all()
     assert [b.phase for b in stop.mbarriers()] == [1, 1]

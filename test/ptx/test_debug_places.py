@@ -190,14 +190,14 @@ def shared() -> dict[str, Any]:
     ("watched", "words"),
     [
         # Halves of one word, 5 and 6, are told apart; so are CTAs.
-        (debug.SharedWatch(10, "f16"), "f16 at 0xa of shared memory of CTA (0, 0, 0): poison beca"
-         "me 5; written at line"),
-        (debug.SharedWatch(12, "f16", (1, 0, 0)), "CTA (1, 0, 0): poison became 106; written at"),
-        (debug.SharedWatch(64 + 12, "f32"), "f32 at 0x4c of shared memory of CTA (0, 0, 0): poison"
-         " became 3; written at line"),
-        (debug.SharedWatch(64 + 12, "u32", hit=2), "became 9; written at line"),
-        (debug.SharedWatch(64 + 80), "became 7; written at line"),
-        (debug.SharedWatch(64 + 80, hit=2), "the end; fewer than 2 write(s) to u32 at 0x90"),
+        (debug.SharedWatch(0x40A, "f16"), "f16 at 0x40a of shared memory of CTA (0, 0, 0): poison "
+         "became 5; written at line"),
+        (debug.SharedWatch(0x40C, "f16", (1, 0, 0)), "CTA (1, 0, 0): poison became 106; written"),
+        (debug.SharedWatch(0x440 + 12, "f32"), "f32 at 0x44c of shared memory of CTA (0, 0, 0): "
+         "poison became 3; written at line"),
+        (debug.SharedWatch(0x440 + 12, "u32", hit=2), "became 9; written at line"),
+        (debug.SharedWatch(0x440 + 80), "became 7; written at line"),
+        (debug.SharedWatch(0x440 + 80, hit=2), "the end; fewer than 2 write(s) to u32 at 0x490"),
     ],
 )  # fmt: skip
 def test_watched_shared_memory(watched: debug.SharedWatch, words: str) -> None:
@@ -212,9 +212,10 @@ def test_watched_shared_memory(watched: debug.SharedWatch, words: str) -> None:
     ("watched", "words"),
     [
         (debug.SharedWatch(3, "f16"), "expected an address of shared memory that is a multiple of"),
-        (debug.SharedWatch(1024), "shared memory, which has 192 bytes, got 0x400"),
-        (debug.SharedWatch(0, cta=(2, 0, 0)), "expected a CTA of 0.0.0 to 1.0.0, got 2.0.0"),
-        (debug.SharedWatch(0, hit=0), "expected hit=1 or more"),
+        (debug.SharedWatch(0x800), "shared memory, 0x400 to 0x4bf, got 0x800"),
+        (debug.SharedWatch(0), "shared memory, 0x400 to 0x4bf, got 0x0"),
+        (debug.SharedWatch(0x400, cta=(2, 0, 0)), "expected a CTA of 0.0.0 to 1.0.0, got 2.0.0"),
+        (debug.SharedWatch(0x400, hit=0), "expected hit=1 or more"),
         (debug.TensorWatch(128, 0), "expected a lane of 0..127"),
         (debug.TensorWatch(0, 0, cta=(0, 1, 0)), "expected a CTA of 0.0.0 to 1.0.0"),
     ],
@@ -239,7 +240,7 @@ def test_a_watched_tile_and_tensor_memory() -> None:
     def watch(text: str) -> str:
         return debug.run(path, break_at=break_at(f"watch={text}"), args=args, **sizes).reason
 
-    said = watch("smem:f16@0x4000,64,128B[37,5]")  # slot 1: k from 64 on
+    said = watch("smem:f16@0x4400,64,128B[37,5]")  # slot 1: k from 64 on
     assert f"poison became {a[37, 69]:g}; written at line" in said and said.endswith(
         "by TMA of CTA (0, 0, 0)"
     )
@@ -275,7 +276,7 @@ def test_a_conversation() -> None:
     assert "stopped: breakpoint at AGAIN, line" in said
     assert "stopped: watch of argument 0 at [1, 1]: 1.5 now" in said
     assert "1.5 in all lanes" in said and "%nobody does not occur" in said
-    assert "no mbarrier is alive" in said and "expected bytes in [0, 0)" in said
+    assert "no mbarrier is alive" in said and "expected bytes in [0x400, 0x400)" in said
     assert "a command may be shortened" in said.lower()
 
 

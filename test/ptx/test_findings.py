@@ -39,7 +39,7 @@ FAULTS = [
           "tcgen05.ld", "tcgen05.fence::after_thread_sync"),
     Fault("tensor-memory-leak", "@%p1 tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 128;", "",
           "128 columns", "the end of the kernel", "tcgen05.dealloc"),
-    Fault("never-awaited", WAIT_FULL, "", LOAD, "the end of the kernel", "a wait for the TMA load"),
+    Fault("never-awaited", WAIT_FULL, "", LOAD, "the end of the kernel", "a wait for its bytes"),
     Fault("undefined-read", '%rd11, %r9, %p5', "%rd11, %r9, 1", "tcgen05.mma", "accumulator",
           "nothing wrote"),
     Fault("undefined-register", "setp.ne.u32 %p5, %r10, 0;", "", "tcgen05.mma", "%p5",

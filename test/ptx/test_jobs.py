@@ -86,7 +86,7 @@ def test_why_one_process() -> None:
     off = run(body, together=True, jobs=2, hazards="off")[0]
     assert off.together == "with hazards off nobody notes what CTAs touch"
     shared = run(body, together=True, jobs=2, ctas_per_sm=2)[0]
-    assert shared.together == "CTAs share SMs"
+    assert shared.together == "CTAs run side by side"
     programmatic = run(body, together=True, jobs=2, programmatic=True)[0]
     assert programmatic.together == "a programmatic launch"
     kept = run(body, together=True, jobs=2, repeats={})[0]

@@ -58,10 +58,18 @@ DONE: ret;
 """
 # What CTA 0 does before its arrival, and CTA 1 behind its wait. Own: in its own SM.
 OWN = {
-    "stored, then read": ("st.shared.u32 [%r1], %r3;", "ld.shared::cluster.u32 %r6, [%r4];"),
     "read, then overwritten": ("ld.shared.u32 %r6, [%r1];", "st.shared::cluster.u32 [%r4], %r3;"),
+    "stored and fenced, then read": (
+        "st.shared.u32 [%r1], %r3; fence.proxy.async.shared::cta;",
+        "ld.shared::cluster.u32 %r6, [%r4];",
+    ),
 }
 OTHERS = {
+    "stored, then read": ("st.shared.u32 [%r1], %r3;", "ld.shared::cluster.u32 %r6, [%r4];"),
+    "copied, then read": (
+        "cp.async.ca.shared.global [%r1], [%d0], 4; cp.async.wait_all;",
+        "ld.shared::cluster.u32 %r6, [%r4];",
+    ),
     "pushed": ("st.shared::cluster.u32 [%r4], %r3;", "ld.shared.u32 %r6, [%r1];"),
     "pulled": ("ld.shared::cluster.u32 %r6, [%r4];", "st.shared.u32 [%r1], %r3;"),
     "global": ("st.global.u32 [%d0], %r3;", "ld.global.u32 %r6, [%d0];"),
@@ -93,7 +101,8 @@ def test_scopes_of_both_include_the_other_cta(name: str) -> None:
 
 @pytest.mark.parametrize("name", OWN)
 def test_what_stayed_on_the_sm_that_signals_is_a_warning(name: str) -> None:
-    """Shipping kernels give slots and operands back with arrivals of the default scope."""
+    """Shipping kernels give slots back with arrivals of the default scope, and hand over what they
+    stored and fenced for the async proxy (DeepGEMM's scale factors)."""
     for scopes in UNSCOPED:
         assert found(OWN[name], scopes) == [("warning", "mbarrier-scope")]
         assert found(OWN[name], scopes, "isa") == [("error", "mbarrier-scope")]
@@ -101,13 +110,16 @@ def test_what_stayed_on_the_sm_that_signals_is_a_warning(name: str) -> None:
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_memory_is_a_race(name: str) -> None:
-    """Global memory and the shared memory of another CTA."""
+    """Global memory, the shared memory of another CTA, and what a thread stored in its own: pairs
+    read older bytes there (NVIDIA/cutlass#3324, #3643; Dao-AILab/quack#63)."""
     for scopes in UNSCOPED:
         for profile in ("silicon", "isa"):
             assert ("error", "race") in found(OTHERS[name], scopes, profile)
 
 
-@pytest.mark.parametrize("work", [OWN["stored, then read"], OTHERS["pushed"]], ids=["own", "peer"])
+@pytest.mark.parametrize(
+    "work", [OTHERS["stored, then read"], OTHERS["pushed"]], ids=["own", "peer"]
+)
 def test_fences_of_relaxed_ones_have_to_include_the_other_cta(work: tuple[str, str]) -> None:
     first, second = work
     relaxed, to, of = ".relaxed.cluster", "fence.acq_rel.cluster; ", "fence.acq_rel.cta; "
@@ -137,6 +149,7 @@ TENSOR_MEMORY = """
   .reg .pred %p<3>; .reg .b32 %r<9>; .reg .b32 %k;
   .shared .align 4 .b32 base; .shared .align 8 .b64 done;
   mov.u32 %k, %cluster_ctarank; mov.u32 %r2, done;
+  barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;
   tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [base], 32;
   tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;
   elect.sync _|%p0, -1; @%p0 mbarrier.init.shared::cta.b64 [%r2], 32;

@@ -25,7 +25,7 @@ PAIR = " barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
 def kernel(columns: int, between: str, end: str = GIVE_UP + FREE, group: int = 1) -> str:
     """A warp that allocates, writes its CTA's number into its first column and reads it back."""
     text = f"""{HEADER.replace("8.8", "9.4")}.visible .entry k(.param .u64 out, .param .u64 met)
-{{
+{{{PAIR.replace("arrive", "arrive.relaxed") if group == 2 else ""}
  .reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %d<4>; .shared .align 4 .b32 base;
  ld.param.u64 %d0, [out]; ld.param.u64 %d1, [met]; mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x;
  setp.eq.u32 %p1, %r0, 0;

@@ -77,7 +77,7 @@ def test_conditions_that_are_not_the_default_are_said(
     assert (report["ordering"], report["assumptions"]) == ("isa", {"alloc_place": "any"})
     assert main([*run, "--assume", "alloc_place=top"]) == 3
     said = capsys.readouterr().err
-    assert "assumption alloc_place: expected 'lowest' or 'any', got 'top'" in said
+    assert "assumption alloc_place: expected 'by-residents' or 'lowest' or 'any', got 'top'" in said
     assert main([*run, "--assume", "alloc_spot=any"]) == 3
     assert "no assumption is called 'alloc_spot'" in capsys.readouterr().err
     assert main([*run, "--ordering", "ptx"]) == 3

@@ -61,6 +61,24 @@ def test_a_use_comes_after_its_load(seed: int | None) -> None:
     assert ("error", "race") in found(other, order_seed=seed)
 
 
+OVERWRITES = {
+    "mov": " mov.b32 %d0, 5;\n",
+    "add": " add.u32 %d1, %w0, 7;\n",
+    "some lanes": " setp.gt.u32 %p6, %w0, 7; @%p6 mov.b32 %d0, 5;\n",
+    "shared": " ld.shared.b32 %d0, [%m1];\n",
+}
+
+
+@pytest.mark.parametrize("write", OVERWRITES)
+def test_a_register_overwritten_before_the_wait(write: str) -> None:
+    """The load may come after the other value."""
+    use = " mov.b32 %d2, %d0; mov.b32 %d3, %d1;\n"
+    assert found(LOAD + WAIT + OVERWRITES[write] + use) == []
+    for profile in ("silicon", "isa"):
+        early = found(LOAD + OVERWRITES[write] + WAIT + use, ordering=profile)
+        assert early == [("error", "register-overwritten")]
+
+
 COPIES = {
     "mov": " mov.b32 %d2, %d0; mov.b32 %d3, %d1;\n",
     "shfl": " shfl.sync.idx.b32 %d2, %d0, 0, 31, -1; shfl.sync.idx.b32 %d3, %d1, 0, 31, -1;\n",
@@ -77,7 +95,8 @@ def test_a_copy_waits_with_its_source(copy: str) -> None:
 
 def test_an_undefined_register_is_none_that_waits() -> None:
     use = " mov.b32 %d0, %d9;\n mov.b32 %d2, 0; add.u32 %d3, %d0, 1;\n"
-    assert found(LOAD + use + WAIT) == [("error", "undefined-register")]
+    early = ("error", "register-overwritten")
+    assert found(LOAD + use + WAIT) == [early, ("error", "undefined-register")]
     assert found(LOAD + WAIT + use) == [("error", "undefined-register")]
 
 

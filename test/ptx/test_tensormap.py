@@ -128,3 +128,50 @@ def test_a_field_out_of_range(assemble: Callable[[str], bytes]) -> None:
     bad = COPY_RELEASE + " tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r4], 1, 300;"
     report, _, _ = launch(bad, ACQUIRE, assemble)
     assert "box_dim: expected 1..256, got 300" in str(report)
+
+
+FROM_HOST = """
+VARIABLE
+.visible .entry copy(PARAMETER .param .u64 out) .reqntid 32
+{
+ .reg .pred %p<3>; .reg .b32 %r<4>; .reg .b64 %rd<6>;
+ .shared .align 128 .b8 tile[128]; .shared .align 8 .b64 bar;
+ mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; ld.param.u64 %rd1, [out]; ADDRESS
+ @%p1 mbarrier.init.shared::cta.b64 [bar], 1; fence.mbarrier_init.release.cluster; bar.sync 0;
+ ACQUIRE
+ @%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 128;
+ @%p1 cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes
+      [tile], [%rd3, {0}], [bar];
+WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p2, [bar], 0; @!%p2 bra WAIT;
+ mul.wide.u32 %rd4, %r1, 4; add.s64 %rd1, %rd1, %rd4; shl.b32 %r2, %r1, 2; mov.u32 %r3, tile;
+ add.u32 %r3, %r3, %r2; ld.shared.b32 %r2, [%r3]; st.global.b32 [%rd1], %r2;
+ ret;
+}
+"""
+ACQUIRE_SYS = "fence.proxy.tensormap::generic.acquire.sys [%rd3], 128;"
+
+
+@pytest.mark.parametrize("profile", ["silicon", "isa"])
+@pytest.mark.parametrize("place", ["global", "const"])
+def test_a_map_of_the_host_is_acquired(place: str, profile: str) -> None:
+    """In global memory; the constant bank and parameters need no fence (PTX ISA 8.9.4)."""
+    x = np.arange(32, dtype=np.uint32)
+    tensor = TensorMap.tiled(x, dtype="u32", dims=[32], strides_bytes=[], box=[32])
+    raw = tensor.encode(x.__array_interface__["data"][0])
+    if place == "const":
+        values = ", ".join(map(str, raw))
+        variable = f".visible .const .align 64 .b8 map[128] = {{{values}}};"
+        parameter, address = "", "mov.u64 %rd3, map; cvta.const.u64 %rd3, %rd3;"
+        arrays: list[np.ndarray] = []
+    else:
+        variable, parameter, address = "", ".param .u64 map,", "ld.param.u64 %rd3, [map];"
+        arrays = [np.frombuffer(raw, np.uint8).copy()]
+    for acquire in (ACQUIRE_SYS, ""):
+        text = HEADER + FROM_HOST.replace("VARIABLE", variable).replace("PARAMETER", parameter)
+        text = text.replace("ADDRESS", address).replace("ACQUIRE", acquire)
+        out = np.zeros(32, np.uint32)
+        report = run_ptx(text, grid=1, args=[*arrays, out], addressed=[x], ordering=profile)
+        found = [(f.severity, f.code) for f in report.findings]
+        missing = place == "global" and not acquire
+        assert found == [("error", "missing-tensormap-fence")] * missing, str(report)
+        np.testing.assert_array_equal(out, x)

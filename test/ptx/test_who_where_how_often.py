@@ -100,7 +100,7 @@ def test_two_lanes_of_one_store_are_named_with_their_element(grid: int) -> None:
         assert finding.kind == "between lanes" and finding.count == 2 * grid
         assert finding.who == "warp 0, lane 0 and warp 0, lane 1 of CTA (0, 0, 0)"
         assert "PTX ISA 8.7.1" in finding.missing and "0x" not in finding.first + finding.second
-    assert shared.place == "bytes 0x0..0x3 of shared memory"
+    assert shared.place == "bytes 0x400..0x403 of shared memory"
     assert stored.place == "bytes 0x0..0x3 of argument 0 (out): [0, 0, 0]"
     one = STORES.replace("WHERE", "setp.lt.u32 %p1, %r1, 37; @%p1 mov.u32 %r6, %r1;")
     one = one.replace(".reg .b32 %r<8>;", ".reg .b32 %r<8>; .reg .pred %p1;")
@@ -208,7 +208,7 @@ WAIT_DONE:
     )
     (error,) = run_ptx(text, grid=1, block=64).errors
     first, lacks, others = str(error).splitlines()[1:]
-    assert "warp 0, lane 0 waits for parity 0 of mbarrier at 0x0 " in first and "[full]" in first
+    assert "warp 0, lane 0 waits for parity 0 of mbarrier at full " in first and "[full]" in first
     assert "it lacks 1 of 1 arrivals" in lacks
     assert "warp 0, lanes 1 to 31; warp 1 wait for" in others and "[done]" in others
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +21,10 @@ from tcir.ptxrun.command import main as tc_run
 from tcir.ptxrun.program_bundle import write_program
 from tcir.run import Uninitialized
 from tcir.runtime import bundle as bundles
-from tcir.runtime import timing
+from tcir.runtime import timing, visit
 from tcir.runtime.bundle import Call
 from tcir.runtime.module import architecture
-from tcir.runtime.replay import Bundle, replay
+from tcir.runtime.replay import Bundle, replay, seal
 
 from .fake_driver import forget, install
 
@@ -111,6 +115,97 @@ def test_a_changed_expectation_is_noticed(folder: Path) -> None:
     np.savez_compressed(folder / "data.npz", **arrays)
     with pytest.raises(InputError, match="expected1: expected SHA-256"):
         Bundle.read(folder)
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle that tests copy."""
+    place = tmp_path_factory.mktemp("sound")
+    x = np.arange(64, dtype=np.float32)
+    args = [np.float32(1.5), x, x[::-1].copy(), Uninitialized(np.zeros(1, np.uint32))]
+    bundles.write(place / "out", PTX.read_text(), [Call("saxpy", 1, 64, args=args)],
+                  target="sm_90a")  # fmt: skip
+    return place / "out"
+
+
+def fields(change: Callable[[dict[str, Any]], object], sealed: bool = False) -> Any:
+    """Changes launch.json, with a digest that fits where `sealed`."""
+
+    def damage(folder: Path) -> None:
+        description = json.loads((folder / "launch.json").read_text())
+        change(description)
+        if sealed:
+            description["sha256"] = seal(description)
+        (folder / "launch.json").write_text(json.dumps(description))
+
+    return damage
+
+
+def cut(name: str) -> Callable[[Path], object]:
+    return lambda folder: os.truncate(folder / name, (folder / name).stat().st_size * 2 // 3)
+
+
+def instead(name: str, make: Callable[[Path], object]) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        (folder / name).unlink()
+        make(folder / name)
+
+    return damage
+
+
+FILES = ("launch.json", "kernel.cubin", "kernel.ptx", "data.npz")
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    **{f"{name} cut": cut(name) for name in FILES},
+    **{f"{name} empty": instead(name, Path.touch) for name in FILES},
+    **{f"{name} a FIFO": instead(name, os.mkfifo) for name in FILES},
+    **{f"{name} endless": instead(name, lambda p: p.symlink_to("/dev/zero")) for name in FILES},
+    **{f"{name} gone": lambda folder, name=name: (folder / name).unlink() for name in FILES[1:]},
+    "no JSON": instead("launch.json", lambda p: p.write_text("{")),
+    "a list": instead("launch.json", lambda p: p.write_text("[]")),
+    "deep": instead("launch.json", lambda p: p.write_text("[" * 200000)),
+    "no UTF-8": instead("kernel.ptx", lambda p: p.write_bytes(b"\xff" * 99)),
+    "pickles": instead(
+        "data.npz",
+        lambda p: np.savez(open(p, "wb"), before0=np.array([{}])),  # noqa: SIM115
+    ),
+    "another size": fields(lambda d: d["launches"][0].update(grid=[2, 1, 1])),
+    "a field gone": fields(lambda d: d.pop("target")),
+    "a wrong type": fields(lambda d: d.update(buffers=7)),
+    "a field gone, sealed": fields(lambda d: d.pop("buffers"), sealed=True),
+    "a wrong type, sealed": fields(lambda d: d.update(buffers="x"), sealed=True),
+    "an element's type, sealed": fields(lambda d: d.update(buffers=[None]), sealed=True),
+    "a digest gone, sealed": fields(lambda d: d.pop("ptx_sha256"), sealed=True),
+    "a size gone, sealed": fields(lambda d: d["launches"][0].pop("grid"), sealed=True),
+    "a parameter's kind, sealed": fields(
+        lambda d: d["launches"][0]["params"][0].update(kind="no"), sealed=True
+    ),
+    "a buffer too many, sealed": fields(
+        lambda d: d["launches"][0]["params"][1].update(buffer=99), sealed=True
+    ),
+    "no digest": fields(lambda d: d.pop("sha256")),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_folder_is_damaged(
+    sound: Path, tmp_path: Path, damage: Callable[[Path], object], capsys: Any
+) -> None:
+    """Status 3 and one sentence, never "different" (1), whatever is wrong with it."""
+    folder = tmp_path / "out"
+    shutil.copytree(sound, folder)
+    damage(folder)
+    signal.alarm(20)
+    status = visit.main(folder, ["--dry-run"])
+    signal.alarm(0)
+    said = capsys.readouterr()
+    assert status == 3 and said.out == ""
+    assert "the folder is damaged: ask for it again" in said.err
+
+
+def test_a_sound_copy_is_sound(sound: Path, tmp_path: Path, capsys: Any) -> None:
+    shutil.copytree(sound, tmp_path / "out")
+    assert visit.main(tmp_path / "out", ["--dry-run"]) == 0
+    assert "the folder is sound" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -305,6 +400,7 @@ def test_reports_a_difference(folder: Path) -> None:
     np.savez_compressed(folder / "data.npz", **arrays)
     description = json.loads((folder / "launch.json").read_text())
     description["buffers"][1]["expected_sha256"] = bundles.digest(arrays["expected1"])
+    description["sha256"] = seal(description)
     (folder / "launch.json").write_text(json.dumps(description))
     done = run(folder)
     if done.returncode in (2, 3):

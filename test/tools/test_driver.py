@@ -199,9 +199,9 @@ def test_the_report_of_a_crash_names_the_pass(tmp_path: Path) -> None:
 
     done = tc_opt(PLUGIN, "--test-nothing", "--test-crash", flag, "-o", tmp_path / "x", text=SPLAT)
     data = json.loads(report.read_text())
-    assert (data["verdict"], data["exit_code"], data["error"]) == ("error", 4, crash)
-    assert done.returncode == 4
-    assert [line["verdict"] for line in data["passes"]] == ["reference", "equal"]
+    assert (data["verdict"], data["exit_code"], data["error"]) == ("different", 1, crash)
+    assert done.returncode == 1
+    assert [line["verdict"] for line in data["passes"]] == ["reference", "equal", "different"]
 
     words = [PLUGIN, "--test-break-constants={factor=3}", "--test-crash", flag]
     done = tc_opt(*words, "-o", tmp_path / "x", text=SPLAT)
@@ -217,7 +217,10 @@ def test_a_crash_behind_a_wrong_pass_is_the_verdict_of_that_pass(tmp_path: Path)
     assert "'test-crash' was ended by SIGSEGV" in done.stderr
     assert "different: first at pass 1, test-break-constants" in done.stderr
     clean = [PLUGIN, "--test-nothing", "--test-crash", "--validate-each"]
-    assert tc_opt(*clean, "-o", tmp_path / "x", text=SPLAT).returncode == 4
+    done = tc_opt(*clean, "-o", tmp_path / "x", text=SPLAT)
+    assert done.returncode == 1 and "different: first at pass 2, test-crash" in done.stderr
+    done = tc_opt(*clean[:-1], "-o", tmp_path / "x", text=SPLAT)
+    assert done.returncode == 4  # nothing is validated
 
 
 def test_start_up_and_help_load_no_compiler() -> None:

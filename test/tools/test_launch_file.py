@@ -221,3 +221,97 @@ def test_text_that_is_no_json_is_an_error(tmp_path: Path) -> None:
         LaunchFile.read(path)
     path.write_text('{"num_warps": 4}')  # Triton's
     assert LaunchFile.read(path) is None
+
+
+MATMUL = """
+func.func @"aten::mm"(%a: tensor<128x64xf16>, %b: tensor<64x32xf16>)
+    -> tensor<128x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<128x32xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<128x32xf32>) -> tensor<128x32xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<128x64xf16>, tensor<64x32xf16>)
+    outs(%f : tensor<128x32xf32>) -> tensor<128x32xf32>
+  return %r : tensor<128x32xf32>
+}"""
+
+
+def test_a_name_that_ptx_cannot_spell_is_mapped(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "k.mlir").write_text(MATMUL)
+    ptx = tmp_path / "k.ptx"
+    done = tc_opt(str(tmp_path / "k.mlir"), "--pipeline=gemm", "--emit=ptx", "-o", str(ptx))
+    assert done.returncode == 0, done.stderr
+    (launch,) = json.loads(ptx.with_suffix(".json").read_text())["launches"]
+    assert (launch["entry"], launch["symbol"]) == ("aten$3a3a$mm", "aten::mm")
+    for name, shape in (("a", (128, 64)), ("b", (64, 32))):
+        np.save(tmp_path / f"{name}.npy", np.ones(shape, np.float16))
+    words = [str(ptx), "--entry", "aten::mm", "--out", str(tmp_path / "c.npy")]
+    words += [f"--arg={tmp_path / each}.npy" for each in ("a", "b")]
+    assert main(words) == 0, capsys.readouterr().err
+    assert (np.load(tmp_path / "c.npy") == 64).all()
+    assert main([*words[:2], "aten$3a3a$mm", *words[3:]]) == 0
+
+
+SEQUENCE = {
+    "format": "tcir launch", "version": 1,
+    "arguments": [
+        {"name": "x", "dtype": "float32", "shape": [64]},
+        {"name": "y", "dtype": "float32", "shape": [64], "access": "write"},
+    ],
+    "workspaces": [1024, 1024],
+    "workspace_offsets": [0, 1024],
+    "launches": [
+        {"entry": name, "grid": [1, 1, 1], "block": [32, 1, 1],
+         "params": [{"kind": "pointer", "argument": n} for n in numbers]}
+        for name, numbers in (("a", (0, 2)), ("b", (2, 3)), ("c", (2, 3, 1)))
+    ],
+}  # fmt: skip
+
+
+def sequence(tmp_path: Path, **more: Any) -> Path:
+    path = tmp_path / "k.json"
+    path.write_text(json.dumps({**SEQUENCE, **more}))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("offsets", "launches", "words"),
+    [
+        ([0, 0], None, "@b: expected memory of its own for workspace 3, which it writes, got bytes "
+                       "of workspace 2"),
+        ([0, 512], None, "@b: expected memory of its own for workspace 3"),
+        ([0, 512], (("a", (0, 2)), ("b", (0, 3)), ("c", (2, 3, 1))),
+         "@c: expected in workspace 2 what a launch before stored there, got bytes of workspace 3 "
+         "of @b, which shares memory with it"),
+    ],
+)  # fmt: skip
+def test_workspaces_that_overlap_are_refused(
+    tmp_path: Path, offsets: list[int], launches: Any, words: str
+) -> None:
+    assert LaunchFile.read(sequence(tmp_path)) is not None
+    more: dict[str, Any] = {"workspace_offsets": offsets}
+    if launches:
+        params = [
+            {**each, "params": [{"kind": "pointer", "argument": n} for n in numbers]}
+            for each, (_, numbers) in zip(SEQUENCE["launches"], launches, strict=True)  # type: ignore[call-overload]
+        ]
+        more["launches"] = params
+        assert LaunchFile.read(sequence(tmp_path, launches=params)) is not None
+    with pytest.raises(InputError) as caught:
+        LaunchFile.read(sequence(tmp_path, **more))
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["O", "object", "finfo", "(4,)u1", "M8[s]", "c8", "S4", 5, None, ["f4"], "nothing"]
+)
+def test_a_dtype_of_no_numbers_is_refused(tmp_path: Path, dtype: object) -> None:
+    arguments = [{"name": "x", "dtype": dtype, "shape": [64]}, *SEQUENCE["arguments"][1:]]  # type: ignore[index]
+    with pytest.raises(InputError, match="x: expected a dtype such as float16"):
+        LaunchFile.read(sequence(tmp_path, arguments=arguments))
+
+
+@pytest.mark.parametrize("number", ["x", None, 1.5, True, [1]])
+def test_an_argument_without_a_number_is_refused(tmp_path: Path, number: object) -> None:
+    launch = {**SEQUENCE["launches"][0], "params": [{"kind": "pointer", "argument": number}]}  # type: ignore[index]
+    with pytest.raises(InputError, match="params: argument: expected a number, got"):
+        LaunchFile.read(sequence(tmp_path, launches=[launch]))

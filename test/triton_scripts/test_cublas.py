@@ -86,12 +86,13 @@ def test_scaled_mm_of_torch(form: str) -> None:
     """Which torch has for scales of rows on the CPU, for those of blocks on GPUs only."""
     import torch
 
+    from tcir.doors.launches import Launches
     from tcir.doors.torch_cuda import cuda_on_the_cpu
 
     (a, b, *scales), expected = drawn(form)
     if form == "nvfp4":
         a, b = (each.view(torch.float4_e2m1fn_x2) for each in (a, b))
-    with cuda_on_the_cpu(lambda _: None):
+    with cuda_on_the_cpu(Launches(), lambda _: None):
         out = torch._scaled_mm(a, b.t(), *scales, out_dtype=torch.float32)
         rows = torch.ones(16, 32).to(torch.float8_e4m3fn)
         one = torch.tensor(2.0)

@@ -198,3 +198,37 @@ def test_the_measure_sees_text_that_does_not_fit(tmp_path: Path) -> None:
     (picture,) = answer(tmp_path, page, MEASURE)
     misfits = [c["words"][0] for c in picture["cells"] if not c["fits"]]
     assert misfits == ["T31T31T31"] * 4
+
+
+HIT = "window.hit=(window.hit||0)+1"
+RUNS = (
+    f'<img src=x onerror="{HIT}">', f"</script><script>{HIT}</script>",
+    f'" onpointerover="{HIT}" onfocus="{HIT}" autofocus x="', f"--><svg/onload={HIT}>",
+)  # fmt: skip
+
+
+def hostile(value: Any, payload: str) -> Any:
+    """A report with the payload in each of its texts but those that the page asks for."""
+    if isinstance(value, dict):
+        kept = ("schema", "severity")
+        return {
+            name: each if name in kept else hostile(each, payload) for name, each in value.items()
+        }
+    if isinstance(value, list):
+        return [hostile(each, payload) for each in value]
+    return payload if isinstance(value, str) else value
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("payload", RUNS)
+def test_no_text_of_a_report_runs(tmp_path: Path, payload: str) -> None:
+    page = report_html(hostile(REPORT, payload), {0: State(payload), 1: State(f"x\n{payload}")})
+    script = """
+for(const row of document.querySelectorAll('tr[data-pass]'))row.click();
+for(const e of document.querySelectorAll('*'))
+  for(const kind of ['pointerover','focus'])e.dispatchEvent(new Event(kind));
+return {hits: window.hit||0, images: document.images.length,
+        scripts: document.scripts.length, rows: document.querySelectorAll('tr[data-pass]').length};
+"""
+    found = answer(tmp_path, page, script)
+    assert found == {"hits": 0, "images": 0, "scripts": 2, "rows": len(REPORT["passes"])}

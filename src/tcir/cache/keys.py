@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import os
 from functools import cache
 from pathlib import Path
@@ -24,6 +23,8 @@ def versions() -> str:
 
 
 def _version(package: str) -> str:
+    import importlib.metadata
+
     try:
         return f"{package} {importlib.metadata.version(package)}"
     except importlib.metadata.PackageNotFoundError:

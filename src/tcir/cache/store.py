@@ -1,7 +1,9 @@
-"""A folder of entries that any number of processes share.
+"""A folder of entries that any number of processes share, and that nobody else can write.
 
-An entry appears as a whole (it is renamed), is read without a lock, and carries a checksum. What
-is damaged, what another user wrote, what cannot be read or written: a miss, never an error. The
+An entry appears as a whole (it is renamed), is read without a lock, and carries a checksum of its
+key and its contents. Entries become code that runs. So folder and entry are looked at when they are
+open: they belong to the user, and neither group nor others may write them. What is damaged, in
+another's place, another user's, no file, or cannot be read or written: a miss, never an error. The
 entries that were not used for longest make room.
 """
 
@@ -9,83 +11,116 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import os
-import tempfile
+import pwd
+import re
+import secrets
+import stat
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 VARIABLE = "TCIR_CACHE_DIR"
 MOST = 1 << 30
 """Bytes of all entries."""
-_HEAD = b"tcir cache 1\n"
+_HEAD = b"tcir cache 2\n"
 _PART = ".part"
 """How the name of an entry ends that is being written."""
 _ABANDONED = 3600
 """Seconds after which nobody writes it any more."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_ENTRY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""A link is none of ours, and a FIFO would wait for who writes it."""
+_DRAFT = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_PARTS = re.compile(r"[0-9a-f]{2}")
+_ENTRIES = re.compile(rf"[0-9a-f]+(\.[0-9a-f]+{re.escape(_PART)})?")
+"""The names of what is ours in a folder, which may hold other things."""
 
 
 @dataclass(frozen=True)
 class Store:
-    """Entries in `folder`, together at most `most` bytes; None: nothing is kept."""
+    """Entries in `folder`, together at most `most` bytes; None: nothing is kept.
+
+    owners: user ids besides ours whose entries count: who may change our source, say
+    """
 
     folder: Path | None
     most: int = MOST
+    owners: frozenset[int] = field(default=frozenset())
 
     def get(self, key: str) -> bytes | None:
-        """What was put under this key; None if nothing was, or it was lost."""
-        if self.folder is None:
-            return None
-        path = self._path(self.folder, key)
+        """What was put under this key, in hexadecimal digits; None if nothing was, or it was
+        lost."""
         try:
-            with open(path, "rb") as file:
-                if os.fstat(file.fileno()).st_uid != os.getuid():
-                    return None
-                found = file.read()
+            with self._open(key) as part:
+                return self._read(part, key)
         except (OSError, ValueError):
             return None
-        start = len(_HEAD) + hashlib.sha256().digest_size
-        data = found[start:]
-        if found[:start] != _HEAD + hashlib.sha256(data).digest():
-            return None
-        with contextlib.suppress(OSError):  # it was just evicted, or the folder is read-only
-            os.utime(path)
+
+    def _read(self, part: int, key: str) -> bytes | None:
+        with os.fdopen(os.open(key[2:], _ENTRY, dir_fd=part), "rb") as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode) or not self._ours(found):
+                return None
+            if found.st_size > self.most:
+                return None
+            whole = file.read(found.st_size)
+            start = len(_HEAD) + hashlib.sha256().digest_size
+            data = whole[start:]
+            if whole[:start] != _HEAD + _checksum(key, data):
+                return None
+            with contextlib.suppress(OSError):  # the folder is read-only
+                os.utime(file.fileno())
         return data
 
     def put(self, key: str, data: bytes) -> None:
         """Keeps `data` if that is possible."""
         size = len(_HEAD) + hashlib.sha256().digest_size + len(data)
-        if self.folder is None or size > self.most:
+        if self.folder is None or not self.folder.is_absolute() or size > self.most:
             return
-        path = self._path(self.folder, key)
-        with contextlib.suppress(OSError):
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle, part = tempfile.mkstemp(suffix=_PART, dir=path.parent)
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(_HEAD + hashlib.sha256(data).digest() + data)
-                os.replace(part, path)
-            except BaseException:
-                os.unlink(part)
-                raise
+        with contextlib.suppress(OSError, ValueError):
+            _make(self.folder)
+            _make(self.folder / key[:2])
+            with self._open(key) as part:
+                _write(part, key[2:], _HEAD + _checksum(key, data) + data)
             self._make_room(self.folder)
 
-    @staticmethod
-    def _path(folder: Path, key: str) -> Path:
-        return folder / key[:2] / key[2:]
+    @contextlib.contextmanager
+    def _open(self, key: str) -> Iterator[int]:
+        """The open folder of an entry; OSError where there is none that only we can write."""
+        if self.folder is None or not self.folder.is_absolute():
+            raise FileNotFoundError
+        with _opened(self.folder) as top:
+            self._check(top, self.folder)
+            with _opened(key[:2], os.O_NOFOLLOW, top) as part:
+                self._check(part, self.folder / key[:2])
+                yield part
+
+    def _check(self, opened: int, folder: Path) -> None:
+        found = os.fstat(opened)
+        if not self._ours(found):
+            _warn(folder, found.st_uid, stat.S_IMODE(found.st_mode))
+            raise PermissionError
+
+    def _ours(self, found: os.stat_result) -> bool:
+        own = found.st_uid == os.geteuid() or found.st_uid in self.owners
+        return own and not found.st_mode & _OTHERS
 
     def _make_room(self, folder: Path) -> None:
         """Removes entries, those first that were not used for longest."""
         entries: list[tuple[float, int, str]] = []
         now = time.time()
-        for part in os.scandir(folder):
-            for entry in os.scandir(part.path) if part.is_dir() else ():
-                with contextlib.suppress(OSError):  # another process removed it
-                    info = entry.stat()
-                    if not entry.name.endswith(_PART):
-                        entries.append((info.st_mtime_ns, info.st_size, entry.path))
-                    elif now - info.st_mtime > _ABANDONED:
-                        os.unlink(entry.path)
+        for entry in _entries(folder):
+            with contextlib.suppress(OSError):  # another process removed it
+                info = entry.stat(follow_symlinks=False)
+                if not entry.name.endswith(_PART):
+                    entries.append((info.st_mtime_ns, info.st_size, entry.path))
+                elif now - info.st_mtime > _ABANDONED:
+                    os.unlink(entry.path)
         total = sum(size for _, size, _ in entries)
         for _, size, path in sorted(entries):
             if total <= self.most:
@@ -102,7 +137,92 @@ NO_STORE = Store(None)
 def user_store() -> Store:
     """In ``TCIR_CACHE_DIR``, else in the user's cache directory; none if the variable is empty."""
     named = os.environ.get(VARIABLE)
-    if named is not None:
-        return Store(Path(named)) if named else NO_STORE
-    user = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Store(Path(user, "tcir", "kernels"))
+    if named is None:
+        return cache_store("kernels")
+    if named and not Path(named).is_absolute():
+        _say(f"{VARIABLE}: expected an absolute path, got '{named}'; nothing is kept")
+        return NO_STORE
+    return Store(Path(named)) if named else NO_STORE
+
+
+def cache_store(name: str) -> Store:
+    """A folder of the user's cache directory; none for a user without a home.
+
+    That is ``XDG_CACHE_HOME`` where it is absolute (the XDG Base Directory Specification asks to
+    ignore other paths: they are below wherever the command was started), else ``~/.cache``.
+    """
+    user = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not user.is_absolute():
+        home = _home()
+        if home is None:
+            return NO_STORE
+        user = home / ".cache"
+    return Store(user / "tcir" / name)
+
+
+def _home() -> Path | None:
+    home = Path(os.environ.get("HOME", ""))
+    if not home.is_absolute():
+        try:
+            home = Path(pwd.getpwuid(os.geteuid()).pw_dir)
+        except KeyError:
+            return None
+    return home if home.is_absolute() else None
+
+
+def _checksum(key: str, data: bytes) -> bytes:
+    whole = hashlib.sha256(key.encode() + b"\0")
+    whole.update(data)
+    return whole.digest()
+
+
+@contextlib.contextmanager
+def _opened(path: str | Path, flags: int = 0, within: int | None = None) -> Iterator[int]:
+    opened = os.open(path, _FOLDER | flags, dir_fd=within)
+    try:
+        yield opened
+    finally:
+        os.close(opened)
+
+
+def _make(folder: Path) -> None:
+    """Makes a folder and those above it that are missing, for this user alone."""
+    if not folder.is_dir():
+        if folder != folder.parent:
+            _make(folder.parent)
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+
+
+def _write(part: int, name: str, data: bytes) -> None:
+    draft = f"{name}.{secrets.token_hex(8)}{_PART}"
+    with os.fdopen(os.open(draft, _DRAFT, 0o600, dir_fd=part), "wb") as file:
+        try:
+            file.write(data)
+            file.flush()
+            os.replace(draft, name, src_dir_fd=part, dst_dir_fd=part)
+        except BaseException:
+            os.unlink(draft, dir_fd=part)
+            raise
+
+
+def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+    for part in os.scandir(folder):
+        if _PARTS.fullmatch(part.name) and part.is_dir(follow_symlinks=False):
+            for entry in os.scandir(part.path):
+                if _ENTRIES.fullmatch(entry.name):
+                    yield entry
+
+
+def _warn(folder: Path, owner: int, mode: int) -> None:
+    _say(
+        f"cache {folder}: expected a folder that user {os.geteuid()} owns and nobody else may "
+        f"write, got owner {owner}, mode {mode:04o}; nothing is kept or taken there "
+        f"(chmod go-w, or another {VARIABLE})"
+    )
+
+
+@cache
+def _say(text: str) -> None:
+    """Says it once."""
+    logging.getLogger("tcir").warning("%s", text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from functools import cache
 from typing import IO, TYPE_CHECKING
@@ -77,7 +76,40 @@ def emit_ptx(text: str, *, cpu: str, features: str) -> str:
     return result
 
 
-_FUNCTIONS: dict[str, Callable[..., str]] = {
+def nvjitlink(text: str, *, target: str) -> tuple[bytes, str, str]:
+    """Cubin of PTX, by nvJitLink, the log, and what is missing; no cubin: it was rejected."""
+    try:
+        from cuda.bindings import nvjitlink as library
+
+        library.version()
+    except (ImportError, RuntimeError) as error:  # cuda-python, or the library it loads
+        return b"", "", str(error).strip().splitlines()[0]
+    options = [f"-arch={target}", "-Xptxas=-v"]
+    handle = library.create(len(options), options)
+    try:
+        data = text.encode()
+        try:
+            library.add_data(handle, library.InputType.PTX, data, len(data), "kernel.ptx")
+            library.complete(handle)
+        except library.nvJitLinkError:
+            log = bytearray(library.get_error_log_size(handle))
+            library.get_error_log(handle, log)
+            return b"", _c_text(log), ""
+        cubin = bytearray(library.get_linked_cubin_size(handle))
+        library.get_linked_cubin(handle, cubin)
+        log = bytearray(library.get_info_log_size(handle))
+        library.get_info_log(handle, log)
+        return bytes(cubin), _c_text(log), ""
+    finally:
+        library.destroy(handle)
+
+
+def _c_text(text: bytearray) -> str:
+    return text.rstrip(b"\0").decode(errors="replace")
+
+
+_FUNCTIONS: dict[str, Callable[..., object]] = {
+    "nvjitlink": nvjitlink,
     "rehearse": rehearse,
     "translate": translate,
     "emit_ptx": emit_ptx,
@@ -86,9 +118,9 @@ _FUNCTIONS: dict[str, Callable[..., str]] = {
 
 def main() -> None:
     """Answers requests on stdin until it closes."""
-    replies = os.fdopen(os.dup(1), "wb")
+    replies = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # what a native library prints must not end up between the replies
-    serve(sys.stdin.buffer, replies)
+    serve(os.fdopen(os.dup(0), "rb", buffering=0), replies)
 
 
 def serve(requests: IO[bytes], replies: IO[bytes]) -> None:

@@ -1,16 +1,21 @@
-"""PTX to cubin, by ptxas."""
+"""PTX to cubin, by ptxas or by nvJitLink."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tcir.codegen.crash import crashed
 from tcir.codegen.tools import find_tool
-from tcir.errors import Error
+from tcir.codegen.worker import WORKER
+from tcir.errors import Error, InputError, MissingDependencyError, UnknownNameError, did_you_mean
 from tcir.target import DEFAULT_TARGET
+
+PTXAS, NVJITLINK = "ptxas", "nvjitlink"
 
 
 @dataclass(frozen=True)
@@ -20,7 +25,7 @@ class Cubin:
     registers:    32-bit registers per thread.
     spill_bytes:  stores plus loads of spilled registers, bytes.
     shared_bytes: static shared memory of a CTA, bytes (dynamic shared memory is the launch's).
-    log:          the output of ptxas with ``-v``.
+    log:          the output of the assembler with ``-v``.
     """
 
     data: bytes
@@ -30,27 +35,30 @@ class Cubin:
     log: str
 
 
-def assemble(ptx: str, target: str = DEFAULT_TARGET.name) -> Cubin:
-    """Assembles `ptx`; raises `Error` with ptxas' message if it reports an error or warns.
+_UNWRITTEN = re.compile(r"Failed to write|[Nn]o space left|Failed to (?:open|create)[^\n]*outp")
 
-    A warning is an error because ptxas warns where it drops a directive the program relies on, for
-    example ``setmaxnreg`` (C7504).
+
+def assemble(ptx: str, target: str = DEFAULT_TARGET.name, assembler: str = PTXAS) -> Cubin:
+    """Assembles `ptx`, with ``ptxas`` or, where no program can be started or there is none, with
+    ``nvjitlink``: the library nvJitLink through cuda-python.
+
+    Raises `Error` with the assembler's message if it reports an error or warns: it warns where it
+    drops a directive the program relies on, for example ``setmaxnreg`` (C7504), which nvJitLink
+    always does. `NativeCrashError` if it dies, `MissingDependencyError` if it is not there.
     """
-    with tempfile.TemporaryDirectory(prefix="tcir-ptxas-") as folder:
-        source, output = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
-        source.write_text(ptx)
-        done = subprocess.run(
-            [find_tool("ptxas"), f"-arch={target}", "-v", source.name, "-o", output.name],
-            cwd=folder,
-            capture_output=True,
-            text=True,
+    check_assembler(assembler)
+    name, run = _ASSEMBLERS[assembler]
+    accepted, data, log = run(ptx, target)
+    if not accepted and _UNWRITTEN.search(log):
+        raise InputError(
+            f"cannot write to the temporary folder '{tempfile.gettempdir()}' (full?): "
+            f"{_first_complaint(log)}; TMPDIR names another"
         )
-        log = done.stdout + done.stderr
-        if done.returncode != 0:
-            raise Error(f"ptxas rejected the kernel: {_first_complaint(log)}")
-        if re.search(r"\bwarning\b|\bignored\b", log):
-            raise Error(f"ptxas dropped something: {_first_complaint(log)}")
-        data = output.read_bytes()
+    if not accepted:
+        raise Error(f"{name} rejected the kernel: {_first_complaint(log)}")
+    if re.search(r"\bwarning\b|\bignored\b", log):
+        other = f"; assembler={PTXAS} may take it" if assembler != PTXAS else ""
+        raise Error(f"{name} dropped something: {_first_complaint(log)}{other}")
     return Cubin(
         data=data,
         registers=_largest(r"Used (\d+) registers", log),
@@ -59,6 +67,66 @@ def assemble(ptx: str, target: str = DEFAULT_TARGET.name) -> Cubin:
         shared_bytes=_largest(r"(\d+) bytes smem", log),
         log=log,
     )
+
+
+def check_assembler(name: str) -> None:
+    """`UnknownNameError` for what is no assembler."""
+    if name not in _ASSEMBLERS:
+        raise UnknownNameError(
+            f"assembler: expected one of {', '.join(_ASSEMBLERS)}, got '{name}'"
+            + did_you_mean(str(name), _ASSEMBLERS)
+        )
+
+
+def _ptxas(ptx: str, target: str) -> tuple[bool, bytes, str]:
+    """Whether it was accepted, the cubin, the log."""
+    tool = find_tool("ptxas")
+    with tempfile.TemporaryDirectory(prefix="tcir-ptxas-") as folder:
+        source, output = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
+        source.write_text(ptx)
+        done = subprocess.run(
+            [tool, f"-arch={target}", "-v", source.name, "-o", output.name],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            errors="replace",
+        )
+        log = done.stdout + done.stderr
+        if done.returncode < 0:
+            raise crashed(
+                f"ptxas {_version(tool)}".strip(), done.returncode, log, ptx, ".ptx",
+                "it is a mistake of ptxas, whatever the kernel: report it to NVIDIA with that "
+                "file, or try another version of nvidia-cuda-nvcc, or "
+                f"assembler={NVJITLINK} (--assembler={NVJITLINK})",
+            )  # fmt: skip
+        return done.returncode == 0, output.read_bytes() if done.returncode == 0 else b"", log
+
+
+def _nvjitlink(ptx: str, target: str) -> tuple[bool, bytes, str]:
+    """The same in the worker: the library may end its process."""
+    data, log, missing = WORKER.call(
+        "nvjitlink", ptx, ".ptx", step="nvJitLink", target=target,
+        way_out="it is a mistake of nvJitLink, whatever the kernel: report it to NVIDIA with that "
+        f"file, or try another version of nvidia-nvjitlink, or assembler={PTXAS}",
+    )  # fmt: skip
+    if missing:
+        raise MissingDependencyError(
+            f"expected nvJitLink through cuda-python, got {missing}; `pip install tcir[nvjitlink]`"
+        )
+    return bool(data), data, log
+
+
+_ASSEMBLERS: dict[str, tuple[str, Callable[[str, str], tuple[bool, bytes, str]]]] = {
+    PTXAS: ("ptxas", _ptxas),
+    NVJITLINK: ("nvJitLink", _nvjitlink),
+}
+ASSEMBLERS = tuple(_ASSEMBLERS)
+
+
+def _version(tool: Path) -> str:
+    said = subprocess.run([tool, "--version"], capture_output=True, text=True, errors="replace")
+    found = re.search(r"V(\d+\.\d+\.\d+)", said.stdout)
+    return found[1] if found else ""
 
 
 def _largest(pattern: str, log: str) -> int:

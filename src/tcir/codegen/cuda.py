@@ -10,8 +10,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from tcir.codegen.crash import signal_name
 from tcir.codegen.tools import find_tool
-from tcir.errors import InputError
+from tcir.errors import InputError, NativeCrashError
 from tcir.files import signals_wait
 
 
@@ -54,5 +55,12 @@ def _nvcc(path: Path, out: Path, flags: Sequence[str]) -> None:
                     os.killpg(nvcc.pid, signal.SIGKILL)  # SIGTERM would wait, too
                 nvcc.communicate()
             raise
+    died = nvcc.returncode < 0 and signal_name(-nvcc.returncode)
+    died = died or next((line for line in said.splitlines() if "died due to signal" in line), "")
+    if died:
+        raise NativeCrashError(
+            f"nvcc {path}: the compiler died ({died.strip()}); it is a mistake of nvcc: report it "
+            "to NVIDIA with that file, or try another version of nvidia-cuda-nvcc"
+        )
     if nvcc.returncode or not out.exists():
         raise InputError(f"nvcc {path}: {(said or printed).strip()}")

@@ -10,6 +10,11 @@ from __future__ import annotations
 
 from tcir.codegen.worker import WORKER
 
+_WAY_OUT = (
+    "MLIR dies of that text: a smaller or less deeply nested one may do; report it to LLVM with "
+    "that file"
+)
+
 
 def rehearse(text: str, step: str, passes: str = "") -> None:
     """Has the child read the module `text` and run the pipeline `passes` on it.
@@ -18,4 +23,4 @@ def rehearse(text: str, step: str, passes: str = "") -> None:
     refuses is no error here: it refuses the same in this process, with the right locations.
     Dialects defined in Python are not loaded in the child, their ops are opaque.
     """
-    WORKER.call("rehearse", text, ".mlir", step=step, passes=passes)
+    WORKER.call("rehearse", text, ".mlir", step=step, way_out=_WAY_OUT, passes=passes)

@@ -8,8 +8,9 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+from tcir.codegen.crash import signal_name
 from tcir.codegen.tools import find_tool
-from tcir.errors import Error
+from tcir.errors import Error, NativeCrashError
 
 COUNTED = {
     "UTCHMMA": "tcgen05.mma, kind f16 or tf32",
@@ -37,6 +38,11 @@ def disassemble(cubin: bytes) -> str:
         path = Path(folder, "kernel.cubin")
         path.write_bytes(cubin)
         done = subprocess.run([find_tool("nvdisasm"), path], capture_output=True, text=True)
+    if done.returncode < 0:
+        raise NativeCrashError(
+            f"nvdisasm died ({signal_name(-done.returncode)}); --emit=cubin needs none of it, or "
+            "try another version of nvidia-cuda-nvdisasm"
+        )
     if done.returncode != 0:
         raise Error(f"nvdisasm rejected the cubin: {done.stderr.strip() or done.stdout.strip()}")
     return done.stdout

@@ -20,32 +20,40 @@ import sys
 import tempfile
 import threading
 import traceback
-from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from tcir.errors import Error, NativeCrashError
+from tcir.codegen.crash import crashed
+from tcir.errors import Error
 
 _HEADER = struct.Struct("<Q")
 _MAIN = "import sys; sys.path[:] = sys.argv[1:]; from {} import main; main()"
 
 
 def send(stream: IO[bytes], message: object) -> None:
-    """Writes one length-prefixed message."""
+    """Writes one length-prefixed message to a pipe without a buffer.
+
+    A buffer has a lock, and a fork beside a thread that writes would leave both to the child.
+    """
     data = pickle.dumps(message)
-    stream.write(_HEADER.pack(len(data)) + data)
-    stream.flush()
+    rest = memoryview(_HEADER.pack(len(data)) + data)
+    while rest:
+        rest = rest[stream.write(rest) :]
 
 
 def receive(stream: IO[bytes]) -> Any:
     """Reads one message of `send`; `EOFError` if the other side is closed."""
-    header = stream.read(_HEADER.size)
-    if len(header) < _HEADER.size:
-        raise EOFError
-    (size,) = _HEADER.unpack(header)
-    data = stream.read(size)
-    if len(data) < size:
-        raise EOFError
-    return pickle.loads(data)
+    (size,) = _HEADER.unpack(_exactly(stream, _HEADER.size))
+    return pickle.loads(_exactly(stream, size))
+
+
+def _exactly(stream: IO[bytes], size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        part = stream.read(size - len(data))
+        if not part:
+            raise EOFError
+        data += part
+    return bytes(data)
 
 
 class ForkedChild:
@@ -63,8 +71,8 @@ class ForkedChild:
             _serve_and_exit(request_end, reply_end, stderr.fileno())
         os.close(request_end)
         os.close(reply_end)
-        self.stdin: IO[bytes] | None = os.fdopen(requests, "wb")
-        self.stdout: IO[bytes] | None = os.fdopen(replies, "rb")
+        self.stdin: IO[bytes] | None = os.fdopen(requests, "wb", buffering=0)
+        self.stdout: IO[bytes] | None = os.fdopen(replies, "rb", buffering=0)
 
     def _reap(self, options: int) -> int | None:
         if self.returncode is None:
@@ -89,6 +97,12 @@ class ForkedChild:
             os.kill(self.pid, signal.SIGKILL)
 
 
+WAY_OUT = (
+    "tc-opt --validate-each names the pass that left it; if each pass holds, it is a mistake of "
+    "MLIR or LLVM: report it with that file"
+)
+"""Of a crash on what passes left."""
+
 Child = subprocess.Popen[bytes] | ForkedChild
 
 
@@ -100,11 +114,14 @@ def _serve_and_exit(requests: int, replies: int, stderr: int) -> NoReturn:
     try:
         os.dup2(stderr, 2)
         os.dup2(2, 1)  # what a native library prints must not reach our standard output
-        with os.fdopen(requests, "rb") as reader, os.fdopen(replies, "wb") as writer:
+        with (
+            os.fdopen(requests, "rb", buffering=0) as reader,
+            os.fdopen(replies, "wb", buffering=0) as writer,
+        ):
             serve(reader, writer)
         status = 0
     except BaseException:
-        traceback.print_exc()  # for `_crash`
+        traceback.print_exc()  # for `crashed`
     finally:
         sys.stderr.flush()
         os._exit(status)
@@ -139,6 +156,7 @@ class Worker:
             else:
                 self._process = subprocess.Popen(
                     [sys.executable, "-c", _MAIN.format(self._main), *sys.path],
+                    bufsize=0,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=self._stderr,
@@ -184,12 +202,21 @@ class Worker:
             stderr.close()
         return said
 
-    def call(self, function: str, text: str, suffix: str, *, step: str = "", **options: Any) -> Any:
+    def call(
+        self,
+        function: str,
+        text: str,
+        suffix: str,
+        *,
+        step: str = "",
+        way_out: str = WAY_OUT,
+        **options: Any,
+    ) -> Any:
         """Result of ``function(text, **options)`` of `_worker_main`, run in the child.
 
         Raises `Error` with the library's message if it rejects `text`, and `NativeCrashError` if
         the child crashes; `text` is then saved in a file that ends in `suffix`. step: what the
-        messages begin with; left out, `function`
+        messages begin with; left out, `function`. way_out: what the message of a crash ends with.
         """
         step = step or function
         with self._lock:
@@ -201,24 +228,10 @@ class Worker:
             except (EOFError, BrokenPipeError) as error:
                 status = process.wait()
                 said = self._close().strip()
-                raise NativeCrashError(_crash(step, status, said, text, suffix)) from error
+                raise crashed(step, status, said, text, suffix, way_out) from error
         if not accepted:
             raise Error(f"{step}: {result}")
         return result
-
-
-def _crash(step: str, status: int, said: str, text: str, suffix: str) -> str:
-    with tempfile.NamedTemporaryFile(
-        "w", prefix="tcir-crash-", suffix=suffix, delete=False
-    ) as file:
-        file.write(text)
-    how = f"signal {-status}" if status < 0 else f"exit status {status}"
-    first = next((line for line in said.splitlines() if "ERROR" in line or "error" in line), "")
-    return (
-        f"{step}: the native library died ({how})"
-        + (f": {first.strip()}" if first else "")
-        + f"; the program that caused it is in {Path(file.name)}"
-    )
 
 
 WORKER = Worker()

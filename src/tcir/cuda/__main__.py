@@ -26,8 +26,9 @@ examples:
   python -m tcir.cuda --order-seeds 3 examples/histogram.cu     # each launch in three more orders
   python -m tcir.cuda --nvcc="-I. more.cu" program.cu           # flags and files for nvcc
 
-Exit status: the program's; if it ends well, 1 where a kernel was illegal or a result depends on
-timing, 2 where an instruction has no rule; 3 for what cannot be compiled or loaded.
+Exit status: the program's; if it ends well, 1 where a launch was refused, a kernel was illegal, or
+a result depends on timing or on memory that nobody wrote, 2 where an instruction has no rule; 3 for
+what cannot be compiled or loaded.
 """
 
 

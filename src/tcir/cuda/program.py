@@ -17,11 +17,12 @@ import numpy as np
 from tcir.cuda.fat_binary import ptx_of
 from tcir.cuda.module import Module
 from tcir.cuda.tensor_maps import encoded
-from tcir.doors.cooperative import TOO_LARGE, CooperativeLaunchError
 from tcir.doors.launches import Launch, Launches
-from tcir.errors import Error, InputError, MissingDependencyError
+from tcir.doors.limits import Limits, RefusedError
+from tcir.errors import Error, InputError, MissingDependencyError, VerdictError
 from tcir.exit_status import INTERRUPTED, exit_status, internal_error
 from tcir.interp.ptx.arguments import holds_addresses
+from tcir.interp.ptx.launch_sizes import MAX_THREADS
 from tcir.target import DEFAULT_TARGET
 
 INVALID_VALUE, INVALID_CONFIGURATION, LAUNCH_FAILURE = 1, 9, 719
@@ -30,9 +31,11 @@ _C = ctypes
 _LAUNCH = _C.CFUNCTYPE(
     _C.c_int, _C.c_uint64, _C.c_char_p, _C.POINTER(_C.c_uint32), _C.POINTER(_C.c_void_p)
 )
+_SET = _C.CFUNCTYPE(_C.c_int, _C.c_uint64, _C.c_char_p, _C.c_int, _C.c_int)
 _MAP = _C.CFUNCTYPE(_C.c_int, _C.c_void_p, _C.POINTER(_C.c_uint64))
 _ALLOCATED = _C.CFUNCTYPE(None, _C.c_void_p, _C.c_uint64)
 _FREED = _C.CFUNCTYPE(_C.c_int, _C.c_void_p)
+_WRITTEN = _C.CFUNCTYPE(None, _C.c_void_p, _C.c_void_p, _C.c_uint64)
 _LOADED = _C.CFUNCTYPE(None, _C.c_uint64, _C.c_void_p, _C.c_uint64)
 _VARIABLE = _C.CFUNCTYPE(_C.c_void_p, _C.c_uint64, _C.c_char_p, _C.POINTER(_C.c_uint64))
 _ENDED = _C.CFUNCTYPE(None, _C.c_int)
@@ -44,9 +47,11 @@ class _Callbacks(ctypes.Structure):
 
     _fields_ = (
         ("launch", _LAUNCH),
+        ("set", _SET),
         ("map", _MAP),
         ("allocated", _ALLOCATED),
         ("freed", _FREED),
+        ("written", _WRITTEN),
         ("loaded", _LOADED),
         ("variable", _VARIABLE),
         ("ended", _ENDED),
@@ -86,16 +91,18 @@ def _end_when_interrupted() -> None:
 class Program:
     """The device of a program: its memory, modules and launches.
 
-    status: the exit status if the program itself ends well.
+    limits: of its kernels, by the number of the module and the name.
     """
 
     def __init__(self, launches: Launches) -> None:
-        self.launches, self.status = launches, 0
+        self.launches = launches
+        self.limits: dict[tuple[int, str], Limits] = {}
         self.allocations: dict[int, np.ndarray] = {}
         self.modules: dict[int, Module | InputError] = {}
         self._callbacks = _Callbacks(
-            _LAUNCH(self.launch), _MAP(self.map), _ALLOCATED(self.allocated), _FREED(self.freed),
-            _LOADED(self.loaded), _VARIABLE(self.variable), _ENDED(self.ended),
+            _LAUNCH(self.launch), _SET(self.set), _MAP(self.map), _ALLOCATED(self.allocated),
+            _FREED(self.freed), _WRITTEN(self.written), _LOADED(self.loaded),
+            _VARIABLE(self.variable), _ENDED(self.ended),
         )  # fmt: skip
 
     def load(self, runtime: Path, program: Path, name: str) -> Callable[[Sequence[str]], int]:
@@ -119,17 +126,14 @@ class Program:
             sys.stdout.flush()
             _end_when_interrupted()
             status: int = library.tcir_main(_C.cast(main, _MAIN), len(words), argv)
-            return status & 0xFF or self._status()
+            return status & 0xFF or self.launches.status
 
         return run
-
-    def _status(self) -> int:
-        return self.status or (1 if self.launches.wrong else 0)
 
     def ended(self, status: int) -> None:
         """The program called exit()."""
         closed = exit_status(self._close)  # nothing can be raised through its exit()
-        os._exit(status & 0xFF or closed or self._status())
+        os._exit(status & 0xFF or closed or self.launches.status)
 
     def _close(self) -> int:
         self.launches.close()
@@ -146,10 +150,19 @@ class Program:
         """Memory of the device is there."""
         memory = (ctypes.c_uint8 * size).from_address(base)
         self.allocations[base] = np.ctypeslib.as_array(memory)
+        self.launches.memory.allocated(base, size)
 
     def freed(self, base: int) -> bool:
         """Whether it was there."""
+        self.launches.memory.freed(base)
         return self.allocations.pop(base, None) is not None
+
+    def written(self, to: int, source: int | None, size: int) -> None:
+        """The runtime wrote bytes, those of another place, or the same value to all."""
+        if source is None:
+            self.launches.memory.wrote(to, size)
+        else:
+            self.launches.memory.copied(to, source, size)
 
     def map(self, where: int, fields: ctypes.Array[ctypes.c_uint64]) -> int:
         """Encodes a tensor map; the error."""
@@ -181,6 +194,7 @@ class Program:
 
         def execute() -> int:
             module, entry = self._module(number), name.decode()
+            limits = self._limits(number, entry)
             params = module.syntax.functions[entry].params
             x, y, z, u, v, w, i, j, k, smem, programmatic, cooperative = sizes[:12]
             variables = [
@@ -194,13 +208,31 @@ class Program:
                 [ctypes.string_at(arguments[n] or 0, p.size) for n, p in enumerate(params)],
                 [*memory, *variables], memory, (u, v, w), module.variables, bool(cooperative),
             )  # fmt: skip
+            if max(u, v, w, u * v * w) <= MAX_THREADS:  # no more of it is looked at first
+                limits.check((u, v, w), (i, j, k), smem)
             self.launches.execute(launch)
             return 0
 
         try:
-            return self._guarded(name.decode(), execute, INVALID_CONFIGURATION)
+            error = self._guarded(name.decode(), execute, INVALID_CONFIGURATION)
+            if error:
+                self.launches.failed(VerdictError("a launch that was refused", 1))
+            return error
         finally:
             sys.stdout.flush()
+
+    def set(self, number: int, name: bytes, attribute: int, value: int) -> int:
+        """Sets an attribute of a kernel; the error."""
+
+        def work() -> int:
+            self._limits(number, name.decode()).set(attribute, value)
+            return 0
+
+        return self._guarded(name.decode(), work, INVALID_VALUE)
+
+    def _limits(self, number: int, name: str) -> Limits:
+        given = Limits(self._module(number).ptx, name)
+        return self.limits.setdefault((number, name), given)
 
     def _module(self, number: int) -> Module:
         module = self.modules[number]
@@ -218,15 +250,13 @@ class Program:
         except Error as error:
             said = str(error) if str(error).startswith(what) else f"{what}: {error}"
             self.launches.say(f"error: {said}")
-            if isinstance(error, CooperativeLaunchError):
-                return TOO_LARGE
             if isinstance(error, InputError):  # the program is told, and may do something else
-                return wrong
-            self.status = self.status or error.exit_code
+                return error.cuda if isinstance(error, RefusedError) else wrong
+            self.launches.failed(error)
             return LAUNCH_FAILURE
         except Exception as error:
             self.launches.say(f"error: {what}: {internal_error(error)}")
-            self.status = Error.exit_code
+            self.launches.failed(error)
             return LAUNCH_FAILURE
 
 

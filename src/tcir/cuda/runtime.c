@@ -10,9 +10,11 @@
 
 typedef struct {
   int (*launch)(uint64_t module, const char *name, const uint32_t *sizes, void **arguments);
+  int (*set)(uint64_t module, const char *name, int attribute, int value);
   int (*map)(void *map, const uint64_t *fields);
   void (*allocated)(void *base, uint64_t bytes);
   int (*freed)(void *base);
+  void (*written)(void *to, const void *from, uint64_t bytes);
   void (*loaded)(uint64_t module, const void *image, uint64_t bytes);
   void *(*variable)(uint64_t module, const char *name, uint64_t *bytes);
   void (*ended)(int status);
@@ -135,7 +137,10 @@ int __cudaPopCallConfiguration(dim3_t *grid, dim3_t *block, size_t *smem, void *
   return *grid = pushed.grid, *block = pushed.block, *smem = pushed.smem, *stream = pushed.stream, 0;
 }
 
-int cudaFuncSetAttribute(const void *f, int which, int value) { return result(0); }
+int cudaFuncSetAttribute(const void *f, int which, int value) {
+  const registered_t *known = registered(f);
+  return result(known ? python.set(known->module, known->name, which, value) : INVALID_FUNCTION);
+}
 int cudaFuncSetCacheConfig(const void *f, int which) { return result(0); }
 int cudaFuncGetAttributes(void *attributes, const void *f) { return memset(attributes, 0, 144), result(0); }
 int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n, const void *f, int t, size_t s) { return *n = 1, result(0); }
@@ -188,7 +193,7 @@ static int allocate(void **where, size_t bytes) {
   size_t rounded = (bytes + 4095) / 4096 * 4096;
   *where = aligned_alloc(4096, rounded ? rounded : 4096);
   if (!*where) return result(2);
-  if (bytes) memset(*where, 0xa5, rounded), python.allocated(*where, bytes);
+  if (bytes) python.allocated(*where, bytes);
   return result(0);
 }
 static int release(void *base) {
@@ -196,15 +201,27 @@ static int release(void *base) {
   return free(base), result(0);
 }
 static int copy(void *to, const void *from, size_t bytes) {
-  if (!sticky) memmove(to, from, bytes);
+  if (!sticky) memmove(to, from, bytes), python.written(to, from, bytes);
   return result(0);
 }
 static int fill(void *to, int value, size_t bytes) {
-  if (!sticky) memset(to, value, bytes);
+  if (!sticky) memset(to, value, bytes), python.written(to, 0, bytes);
+  return result(0);
+}
+static int copy_rows(char *to, size_t tp, const char *from, size_t fp, size_t width, size_t rows) {
+  for (; rows; --rows, to += tp, from += fp) copy(to, from, width);
+  return result(0);
+}
+static int fill_rows(char *to, size_t pitch, int value, size_t width, size_t rows) {
+  for (; rows; --rows, to += pitch) fill(to, value, width);
   return result(0);
 }
 int cudaMalloc(void **p, size_t n) { return allocate(p, n); }
 int cudaMallocAsync(void **p, size_t n, void *s) { return allocate(p, n); }
+int cudaMallocPitch(void **p, size_t *pitch, size_t width, size_t rows) {
+  *pitch = (width + 511) / 512 * 512;
+  return allocate(p, *pitch * rows);
+}
 int cudaMallocManaged(void **p, size_t n, unsigned flags) { return allocate(p, n); }
 int cudaMallocHost(void **p, size_t n) { return allocate(p, n); }
 int cudaHostAlloc(void **p, size_t n, unsigned flags) { return allocate(p, n); }
@@ -215,9 +232,13 @@ int cudaFreeHost(void *p) { return release(p); }
 int cudaMemcpy(void *to, const void *from, size_t n, int kind) { return copy(to, from, n); }
 int cudaMemcpyAsync(void *to, const void *from, size_t n, int kind, void *s) { return copy(to, from, n); }
 int cudaMemcpy2D(void *to, size_t tp, const void *from, size_t fp, size_t width, size_t rows, int kind) {
-  for (size_t row = 0; row < rows; ++row) copy((char *)to + row * tp, (const char *)from + row * fp, width);
-  return result(0);
+  return copy_rows(to, tp, from, fp, width, rows);
 }
+int cudaMemcpy2DAsync(void *to, size_t tp, const void *from, size_t fp, size_t width, size_t rows, int kind, void *s) {
+  return copy_rows(to, tp, from, fp, width, rows);
+}
+int cudaMemset2D(void *p, size_t pitch, int value, size_t width, size_t rows) { return fill_rows(p, pitch, value, width, rows); }
+int cudaMemset2DAsync(void *p, size_t pitch, int value, size_t width, size_t rows, void *s) { return fill_rows(p, pitch, value, width, rows); }
 int cudaMemset(void *p, int value, size_t n) { return fill(p, value, n); }
 int cudaMemsetAsync(void *p, int value, size_t n, void *s) { return fill(p, value, n); }
 int cudaMemGetInfo(size_t *available, size_t *total) { return *available = *total = 180ul << 30, result(0); }
@@ -310,6 +331,8 @@ static const struct { int error; const char *name, *words; } errors[] = {
   {INVALID_FUNCTION, "cudaErrorInvalidDeviceFunction", "invalid device function"},
   {101, "cudaErrorInvalidDevice", "invalid device ordinal"},
   {NOT_FOUND, "cudaErrorSymbolNotFound", "named symbol not found"},
+  {701, "cudaErrorLaunchOutOfResources", "too many resources requested for launch"},
+  {912, "cudaErrorInvalidClusterSize", "cluster misconfiguration"},
   {FAILED, "cudaErrorLaunchFailure", "unspecified launch failure"},
   {720, "cudaErrorCooperativeLaunchTooLarge", "too many blocks in cooperative launch"}};
 const char *cudaGetErrorString(int error) {

@@ -25,8 +25,9 @@ examples:
   python -m tcir.cute --order-seeds 3 script.py --n 64   # each launch in three more orders
   python -m tcir.cute -m pytest test_kernels.py -k small # a module that runs scripts
 
-Exit status: the script's; 1 if it ends well and a result depends on timing; 2 where an instruction
-has no rule, or the host part needs a GPU; 3 for what cannot be run.
+Exit status: the script's; if it ends well, 1 where a kernel was illegal, or a result depends on
+timing or on memory that nobody wrote; 2 where an instruction has no rule, or the host part needs a
+GPU; 3 for what cannot be run.
 """
 
 
@@ -55,7 +56,7 @@ def _run(given: argparse.Namespace, folder: Path) -> int:
     launches = launches_of(given)
     engine: Engine | None = None
     try:
-        memory = Memory()
+        memory = Memory(launches.memory)
         with host.simulated(launches, memory):
             engine = Engine(launches, memory, folder)
             if given.module:
@@ -71,7 +72,7 @@ def _run(given: argparse.Namespace, folder: Path) -> int:
         return _failed(given.script, error, None if engine is None else engine.failed)
     finally:
         launches.close()
-    return 1 if launches.wrong else 0
+    return launches.status
 
 
 def _settings(dumps: Path) -> None:

@@ -25,10 +25,12 @@ def stand_ins(memory: Memory) -> Iterator[StandIn]:
 
     def copy(to: int, source: int, size: int, *_: object) -> tuple[object]:
         ctypes.memmove(int(to), int(source), size)
+        memory.contents.copied(int(to), int(source), size)
         return (run,)
 
     def fill(to: int, value: int, size: int, *_: object) -> tuple[object]:
         ctypes.memset(int(to), value, size)
+        memory.contents.wrote(int(to), size)
         return (run,)
 
     def free(base: int, *_: object) -> tuple[object]:

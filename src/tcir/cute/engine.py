@@ -13,8 +13,8 @@ from tcir.cuda.module import Module
 from tcir.cute.bindings import ATTRIBUTES
 from tcir.cute.memory import Memory
 from tcir.cute.tensor_maps import with_machine_maps
-from tcir.doors.cooperative import TOO_LARGE, CooperativeLaunchError
 from tcir.doors.launches import Launch, Launches
+from tcir.doors.limits import RefusedError
 from tcir.errors import IncompleteError
 
 NOT_FOUND, LAUNCH_FAILURE = 500, 719
@@ -107,9 +107,9 @@ class Engine:
         self.failed = None
         try:
             self.launches.execute(self._made(_Config.from_address(config), kernel, arguments))
-        except CooperativeLaunchError as error:  # which a script may expect
+        except RefusedError as error:  # which a script may expect
             self.failed = error
-            return TOO_LARGE
+            return error.cuda
         except Exception as error:
             self.failed = error
             return LAUNCH_FAILURE

@@ -84,7 +84,7 @@ def simulated(launches: Launches, memory: Memory) -> Iterator[None]:
 
             addresses = Addresses()
             memory.addressed = lambda words: addresses.reached([words])
-            stack.enter_context(cuda_on_the_cpu(addresses.taken))
+            stack.enter_context(cuda_on_the_cpu(launches, addresses.taken))
         yield
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from cutlass.cute import runtime
 
+from tcir.doors.memory import Allocations
 from tcir.errors import LaunchError
 from tcir.runtime.dlpack import CUDA
 
@@ -20,12 +21,14 @@ DEVICE_TYPE = 8
 class Memory:
     """Of every tensor of `cute.runtime.from_dlpack` that is still there, whole.
 
-    addressed: memory that the script knows by its address only, such as torch's `data_ptr`
+    contents: which of it holds values. addressed: memory that the script knows by its address only,
+    such as torch's `data_ptr`
     """
 
     addressed: Callable[[np.ndarray], list[np.ndarray]] | None = None
 
-    def __init__(self) -> None:
+    def __init__(self, contents: Allocations) -> None:
+        self.contents = contents
         self._tensors: dict[int, np.ndarray] = {}
         self._allocated: dict[int, np.ndarray] = {}
         initialise = runtime._Tensor.__init__
@@ -40,12 +43,14 @@ class Memory:
 
     def allocate(self, size: int) -> int:
         """The address of memory for the script itself."""
-        array = np.zeros(size, np.uint8)
+        array = np.empty(size, np.uint8)
+        self.contents.allocated(array.ctypes.data, size)
         self._allocated[array.ctypes.data] = array
         return array.ctypes.data
 
     def release(self, base: int) -> bool:
         """Whether it was there."""
+        self.contents.freed(base)
         return self._allocated.pop(base, None) is not None
 
     def arrays(self, words: np.ndarray) -> list[np.ndarray]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tcir.debug.control import Breakpoint
 from tcir.debug.difference import FirstDifference
 from tcir.debug.watching import Watched, watch
+from tcir.files import load_array
 from tcir.run import LaunchError
 
 FORMS = (
@@ -39,11 +38,7 @@ def _difference(text: str) -> FirstDifference:
     number, separator, file = rest.partition("=")
     if not separator or not number.isdigit():
         number, file = "", rest
-    try:
-        expected = np.load(file, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise LaunchError(f"{file}: {error}") from None
-    return FirstDifference(expected, int(number) if number else None, float(within or 0))
+    return FirstDifference(load_array(file), int(number) if number else None, float(within or 0))
 
 
 def _breakpoint(text: str) -> Breakpoint:

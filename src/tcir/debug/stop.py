@@ -147,11 +147,13 @@ class Stop:
         return [r for r in read if r.undefined & live != live]
 
     def shared(self, start: int, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """Bytes of shared memory, and which of them are defined."""
+        """Bytes of shared memory by address in its window (the first is at 0x400 in the order of
+        issue), and which of them are defined."""
         smem = self._memory("shared memory").smem
-        if start < 0 or size < 0 or start + size > smem.size:
+        if start < smem.start or size < 0 or start + size > smem.size:
             raise LaunchError(
-                f"shared memory: expected bytes in [0, {smem.size}), got {start}..{start + size}"
+                f"shared memory: expected bytes in [{smem.start:#x}, {smem.size:#x}), got "
+                f"{start:#x}..{start + size:#x}"
             )
         where = slice(start, start + size)
         return smem.data[where].copy(), smem.defined[where].copy()
@@ -264,7 +266,7 @@ class Stop:
         written = ranges(smem.defined)
         words = ", ".join(f"{a:#x}:{b:#x}" for a, b in written[:8]) or "nothing"
         more = f" and {len(written) - 8} more ranges" if len(written) > 8 else ""
-        out = [f"shared memory, {smem.size} bytes; written: {words}{more}"]
+        out = [f"shared memory, {smem.size - smem.start} bytes; written: {words}{more}"]
         if written:
             low, high = max(written, key=lambda r: r[1] - r[0])
             high = min(high, low + BYTES)

@@ -86,10 +86,10 @@ class SharedWatch:
         if cta is None:
             return None
         smem = cta.smem
-        if self.address + size > smem.size:
+        if not smem.start <= self.address <= smem.size - size:
             raise LaunchError(
-                f"watch: expected an address of shared memory, which has {smem.size} bytes, got "
-                f"{self.address:#x}"
+                f"watch: expected an address of shared memory, {smem.start:#x} to "
+                f"{smem.size - 1:#x}, got {self.address:#x}"
             )
         first, last = self.address // 4, (self.address + size - 1) // 4
         where: Any = slice(first, last + 1)

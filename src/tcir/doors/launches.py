@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,9 +13,11 @@ from typing import TextIO, TypeAlias
 
 import numpy as np
 
-from tcir.doors.cooperative import check_cooperative
-from tcir.errors import LaunchError, VerdictError
+from tcir.doors.limits import check_cooperative
+from tcir.doors.memory import Allocations
+from tcir.errors import Error, InputError, LaunchError, VerdictError
 from tcir.files import write_atomic
+from tcir.interp.ptx.special_registers import GRID_WORKSPACE
 from tcir.machine.events import EventStream, Recording
 from tcir.machine.numerics.products import Products
 from tcir.machine.sample import Sample
@@ -26,6 +29,10 @@ from tcir.time.trace import trace
 
 Argument: TypeAlias = "np.ndarray | np.generic | TensorMap | Uninitialized | bytes"
 Triple = tuple[int, int, int]
+ORDINARY = (
+    "the kernel has the barrier of a grid, grid.sync(), which traps unless the launch is "
+    "cooperative: cudaLaunchCooperativeKernel"
+)
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,7 @@ class Launches:
     order_seed, numerics, jobs: as of `tcir.run_ptx`. orders: in so many more orders, whose results
     have to be the same. at_most: findings of a launch that are printed. warnings: whether those are
     printed that shipping code shows to be harmless, too. trace: a file for the recorded launches.
-    messages: where all of this is printed.
+    messages: where all of this is printed. memory: what of the device's holds values.
     """
 
     order_seed: int | None = None
@@ -65,6 +72,7 @@ class Launches:
     warnings: bool = False
     trace: Path | None = None
     messages: TextIO = field(default_factory=lambda: sys.stderr)
+    memory: Allocations = field(default_factory=Allocations)
     launches: int = 0
     wrong: int = 0
     hidden: int = 0
@@ -72,27 +80,51 @@ class Launches:
     said: set[str] = field(default_factory=set)
     streams: list[EventStream] = field(default_factory=list)
     _times: list[ModelledTime | None] | None = None
+    _failed: int = 0
+    _device: threading.RLock = field(default_factory=threading.RLock)
+
+    @property
+    def status(self) -> int:
+        """Of a command whose program itself ends well."""
+        return self._failed or (1 if self.wrong else 0)
+
+    def failed(self, error: Exception) -> None:
+        """An error whose exit status the command has, although the program goes on."""
+        self._failed = self._failed or (error if isinstance(error, Error) else Error()).exit_code
 
     def execute(self, launch: Launch) -> None:
-        """Prints what was found; VerdictError for what ends a launch."""
+        """Prints what was found; VerdictError for what ends a launch. One launch at a time."""
+        with self._device:
+            try:
+                self._execute(launch)
+            except InputError:  # refused; whoever called is told
+                raise
+            except Exception as error:
+                self.failed(error)
+                raise
+
+    def _execute(self, launch: Launch) -> None:
         if launch.cooperative:
             check_cooperative(launch.grid, launch.block or (32, 1, 1), launch.shared)
         if self._times is not None:
             self._times.append(self._modelled(launch))
             return
-        self.launches += 1
+        partial = self.memory.partial(launch.memory)
         before = _contents(launch) if self.orders else []
+        masks = [(array, mask.copy()) for array, mask in partial] if self.orders else []
         events = Recording() if self.trace is not None else None
         products = Products() if self.orders else None
-        report = self._run(launch, self.order_seed, products, events)
+        report = self._run(launch, self.order_seed, products, partial, events)
+        self.launches += 1
         if events is not None:
             self.streams += events.streams
         sys.stdout.write(report.output)
-        wrong = self._say_findings(launch.name, report)
+        wrong = self._say_findings(launch, report)
         after = _contents(launch) if self.orders else []
         for seed in range(1, self.orders + 1):
             _restore(launch, before)
-            wrong |= self._say_findings(launch.name, self._run(launch, seed, products))
+            again = [(array, mask.copy()) for array, mask in masks]
+            wrong |= self._say_findings(launch, self._run(launch, seed, products, again))
             if _contents(launch) != after:
                 self.say(f"{launch.name}: the result is another one with --order-seed {seed}")
                 wrong = True
@@ -104,6 +136,7 @@ class Launches:
         launch: Launch,
         seed: int | None,
         products: Products | None,
+        written: Sequence[tuple[np.ndarray, np.ndarray]],
         events: Recording | None = None,
     ) -> RunReport:
         report = run_ptx(
@@ -111,13 +144,14 @@ class Launches:
             cluster=launch.cluster, dynamic_smem=launch.shared, args=launch.args,
             programmatic=launch.programmatic, order_seed=seed, numerics=self.numerics,
             jobs=self.jobs, events=events, products=products, addressed=launch.addressed,
-            variables=launch.variables,
+            written=written, variables=launch.variables, cooperative=launch.cooperative,
         )  # fmt: skip
         self.seconds += report.seconds
         return report
 
-    def _say_findings(self, name: str, report: RunReport) -> bool:
+    def _say_findings(self, launch: Launch, report: RunReport) -> bool:
         """Whether there is a hazard."""
+        name = launch.name
         bad = [each for each in report.findings if each.severity == "error"]
         shown = report.findings if self.warnings else bad
         for finding in shown[: self.at_most]:
@@ -127,6 +161,8 @@ class Launches:
         self.hidden += len(report.findings) - len(shown)
         if report.errors or report.incomplete:
             said = [*map(str, report.errors), *map(str, report.incomplete)]
+            if not launch.cooperative and any(each.code == "trap" for each in report.errors):
+                said += [ORDINARY] * any(name in launch.ptx for name in GRID_WORKSPACE)
             raise VerdictError(f"{name}: " + "; ".join(said), report.exit_code)
         return bool(bad)
 
@@ -160,7 +196,7 @@ class Launches:
             variables=launch.variables,
         )  # fmt: skip
         self.seconds += report.seconds
-        self._say_findings(launch.name, report)
+        self._say_findings(launch, report)
         _restore(launch, before)
         moved = sum(array.nbytes for array in launch.memory)
         target, ctas = ptx_target(launch.ptx), math.prod(launch.grid)

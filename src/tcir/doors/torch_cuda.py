@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from types import SimpleNamespace
@@ -13,19 +14,23 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from tcir.doors.block_scaled import block_scales, scaled_mm
-from tcir.errors import IncompleteError
+from tcir.doors.launches import Launches
+from tcir.doors.memory import Allocations
+from tcir.doors.torch_memory import called
+from tcir.errors import Error, IncompleteError
 from tcir.target import DEFAULT_TARGET
 
 
 class OnTheCpu(TorchFunctionMode):
     """Tensors for "cuda" are made on the CPU, and say that they are on a GPU when asked.
 
-    taken: called with each tensor whose address is taken
+    taken: called with each tensor whose address is taken. memory: what is written. A mode is one
+    of its thread.
     """
 
-    def __init__(self, taken: Callable[[torch.Tensor], None]) -> None:
+    def __init__(self, taken: Callable[[torch.Tensor], None], memory: Allocations) -> None:
         super().__init__()
-        self.taken = taken
+        self.taken, self.memory = taken, memory
 
     def __torch_function__(
         self,
@@ -42,7 +47,8 @@ class OnTheCpu(TorchFunctionMode):
         if func is torch._scaled_mm:
             scale = args[2] if len(args) > 2 else (kwargs or {}).get("scale_a")
             func = scaled_mm if block_scales(scale) else func
-        made = func(*map(_moved, args), **{k: _moved(v) for k, v in (kwargs or {}).items()})
+        moved = {k: _moved(v) for k, v in (kwargs or {}).items()}
+        made = called(self.memory, func, [*map(_moved, args)], moved)
         if func is torch.Tensor.data_ptr:
             self.taken(cast("torch.Tensor", args[0]))
         return made
@@ -58,10 +64,28 @@ def _moved(value: object) -> object:
 
 
 @contextmanager
-def cuda_on_the_cpu(taken: Callable[[torch.Tensor], None]) -> Iterator[None]:
-    """`torch.cuda` as of one B200 whose work is always done; taken: see `OnTheCpu`."""
+def cuda_on_the_cpu(launches: Launches, taken: Callable[[torch.Tensor], None]) -> Iterator[None]:
+    """`torch.cuda` as of one B200 whose work is always done, in threads that are started here, too;
+    taken: see `OnTheCpu`."""
+    start = threading.Thread.start
+
+    def start_with_it(thread: threading.Thread) -> None:
+        run = thread.run
+
+        def run_with_it() -> None:
+            try:
+                with OnTheCpu(taken, launches.memory):
+                    run()
+            except Error as error:  # Python prints it, and the script goes on
+                launches.failed(error)
+                raise
+
+        thread.run = run_with_it  # type: ignore[method-assign]
+        start(thread)
+
     with ExitStack() as stack:
-        stack.enter_context(OnTheCpu(taken))
+        stack.enter_context(OnTheCpu(taken, launches.memory))
+        stack.enter_context(patch.object(threading.Thread, "start", start_with_it))
         for name, value in _CUDA.items():
             stack.enter_context(patch.object(torch.cuda, name, value))
         yield

@@ -60,6 +60,8 @@ class Outcome:
     executed:   CTAs of a sample; 0: all were executed.
     stored:     of a sample, by output: which elements it stored, as a flat array of bool.
     whole:      why all were, where a sample was to be.
+    meets:      whether CTAs may act on each other, so that the result may depend on when they run.
+    left:       module variables that hold other bytes than before.
     """
 
     outputs: list[np.ndarray[Any, Any]]
@@ -73,6 +75,8 @@ class Outcome:
     executed: int = 0
     stored: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
     whole: str = ""
+    meets: bool = False
+    left: list[str] = field(default_factory=list)
 
     @property
     def errors(self) -> list[Any]:

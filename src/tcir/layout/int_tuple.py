@@ -20,6 +20,8 @@ def flatten(value: IntTuple) -> tuple[int, ...]:
     """Leaves of ``value`` from left to right."""
     if isinstance(value, int):
         return (value,)
+    if not isinstance(value, tuple | list):
+        raise LayoutError(f"expected an int or a tuple of ints, nested or not, got {value!r}")
     return tuple(leaf for item in value for leaf in flatten(item))
 
 

@@ -34,6 +34,8 @@ class Layout:
 
     def __init__(self, shape: IntTuple, stride: IntTuple | None = None) -> None:
         stride = compact_strides(shape) if stride is None else stride
+        for each in (shape, stride):
+            flatten(each)  # raises for what is no int tuple
         if not congruent(shape, stride):
             raise LayoutError(f"expected strides nested like shape {shape}, got {stride}")
         if any(extent < 1 for extent in flatten(shape)):

@@ -6,7 +6,9 @@ The construction is CuTe's (NVIDIA/cutlass, include/cute/atom/mma_atom.hpp).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
+
+from tcir.threads import cached_property
 
 from .atoms.mma import MmaAtom, mma_atom
 from .int_tuple import IntTuple, LayoutError

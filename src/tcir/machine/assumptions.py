@@ -168,11 +168,31 @@ class Assumptions:
         "tcgen05.alloc",
     )
     alloc_place: str = _question(
-        "Which free columns does tcgen05.alloc take: the lowest, or any?",
-        ("lowest", "any"),
-        "DeepGEMM traps unless its allocation starts at column 0, and runs on B200; PTX ISA "
-        "9.7.16.7 is silent. any: an order seed draws the place",
+        "Which free columns does tcgen05.alloc take: under an order seed another place than the "
+        "lowest where an SM has room for two CTAs of the launch, always the lowest, or under a "
+        "seed any?",
+        ("by-residents", "lowest", "any"),
+        "DeepGEMM traps unless its allocation starts at column 0, and runs on B200, one CTA an SM; "
+        "the second CTA of an SM gets other columns; PTX ISA 9.7.16.7 is silent. --validate-each "
+        "takes the highest of by-residents and any",
         "tcgen05.alloc",
+    )
+    shared_start: str = _question(
+        "Where does the shared memory of a CTA begin: at 0x400, under an order seed at another "
+        "multiple of 1,024 with static variables in another order, or always at 0x400?",
+        ("drawn", "reserved"),
+        "ptxas 13.0 and 13.5 place the first variable at 0x400 for sm_90 and later, static before "
+        "dynamic ones; what is in front is the system's. A multiple of 1,024: Triton declares "
+        ".align 16 and swizzles over 1,024 bytes, which works on B200",
+        "addresses of .shared variables",
+    )
+    elected_lane: str = _question(
+        "Which lane of its member mask does elect.sync elect: under an order seed any, or always "
+        "the lowest?",
+        ("drawn", "lowest"),
+        "PTX ISA 9.7.13.15 promises only that it is the same lane for the same member mask; "
+        "hardware is seen to elect the lowest, which the order of issue does",
+        "elect.sync",
     )
     alloc_permit: str = _question(
         "Does a CTA that has allocated tensor memory and not relinquished its permit keep the "
@@ -302,6 +322,14 @@ class Assumptions:
         ("allowed", "refused"),
         "PTX ISA 5.5.7 does not exclude it; a public simulator reports a trap on a B200",
         "cp.async.bulk.tensor to shared memory",
+    )
+    cta_order: str = _question(
+        "Do the CTAs of a grid start in the order of their indices, x fastest?",
+        ("index", "any"),
+        "no document promises an order, and CUDA's samples draw tickets instead; Triton's and "
+        "CUTLASS's stream-K kernels wait for CTAs of smaller index, which silicon starts first",
+        "CTAs that wait for others, where not all are resident; any: from the last one, or as a "
+        "seed draws it",
     )
 
     def __post_init__(self) -> None:

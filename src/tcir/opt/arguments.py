@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
+from shlex import quote
 from typing import Any
 
+from tcir.codegen.cubin import ASSEMBLERS
 from tcir.commandline import Parser
 from tcir.errors import InputError, UnknownNameError, did_you_mean
 from tcir.passmanager.pipeline import (
@@ -35,7 +37,8 @@ examples:
 exit status:
   0  all that was asked for held
   1  a pass changed the result, or the program has a hazard (or a diagnostic was not as expected)
-  2  incomplete: something could not be executed, compared or assembled; sampled (--budget)
+  2  incomplete: something could not be executed, compared or assembled; sampled (--budget);
+     with --strict: equal on small numbers only
   3  bad input: file, program, option, pass or pipeline
   4  internal error, or a crash of native code (a reproducer is saved)
 """
@@ -50,17 +53,7 @@ def make_parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
     )
     parser.add_general()
-    add = parser.add_argument_group("program and result").add_argument
-    add("input", nargs="?", default="-", metavar="FILE", help="MLIR text; - is standard input")
-    add("-o", dest="output", default="-", metavar="FILE", help="result; - is standard output")
-    add("--emit", choices=_EMITS, default="mlir", help="form of the result (default mlir)")
-    add(
-        "--target",
-        default=DEFAULT_TARGET.name,
-        metavar="{" + ",".join(TARGETS) + "}",  # a plugin may add one
-        help="architecture of PTX and cubin",
-    )
-    add("--entry", metavar="NAME", help="the program, where a module has several public functions")
+    _add_program(parser)
 
     passes = parser.add_argument_group("passes")
     add = passes.add_argument
@@ -98,6 +91,8 @@ def make_parser() -> argparse.ArgumentParser:
         help="processes for completion orders, or for blocks of a grid (default 1)")  # fmt: skip
     add("--budget", type=float, metavar="SECONDS",
         help="execute a sample of the CTAs if the estimate is longer (default: never)")  # fmt: skip
+    add("--strict", action="store_true",
+        help="equal on small numbers is no success: exit status 2")  # fmt: skip
     add("--numerics", choices=["exact", "fast"], default="exact", help="fast is not bit-exact")
     add(
         "--max-instructions",
@@ -157,6 +152,26 @@ def make_parser() -> argparse.ArgumentParser:
 _OPTIONAL_VALUE = {"--validate-each": "", "--verify-each": "true", "--prove": ""}
 
 
+def _add_program(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("program and result").add_argument
+    add("input", nargs="?", default="-", metavar="FILE", help="MLIR text; - is standard input")
+    add("-o", dest="output", default="-", metavar="FILE", help="result; - is standard output")
+    add("--emit", choices=_EMITS, default="mlir", help="form of the result (default mlir)")
+    add(
+        "--target",
+        default=DEFAULT_TARGET.name,
+        metavar="{" + ",".join(TARGETS) + "}",  # a plugin may add one
+        help="architecture of PTX and cubin",
+    )
+    add("--assembler", choices=ASSEMBLERS, default=ASSEMBLERS[0],
+        help="of --emit=cubin and sass; nvjitlink: the library nvJitLink, through cuda-python "
+        "(default ptxas)")  # fmt: skip
+    add("--debug-prefix-map", action="append", default=[], metavar="OLD=NEW",
+        help="how paths of sources begin in LLVM IR, PTX and cubin, as compilers' "
+        "-fdebug-prefix-map; may be repeated")  # fmt: skip
+    add("--entry", metavar="NAME", help="the program, where a module has several public functions")
+
+
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     """Flags as a namespace; ``pass_flags`` holds (name, options) of flags that name passes."""
     parser = make_parser()
@@ -209,12 +224,11 @@ def _check_together(parsed: argparse.Namespace) -> None:
             )
         if parsed.validate_each is None:
             parsed.validate_each = ""
-    if parsed.orders != 1 and parsed.validate_each is None:
-        raise InputError("--orders: expected --validate-each, which tries them")
-    if parsed.jobs != 1 and parsed.validate_each is None:
-        raise InputError("--jobs: expected --validate-each, which executes the program")
-    if parsed.budget is not None and parsed.validate_each is None:
-        raise InputError("--budget: expected --validate-each, which executes the program")
+    given = {"orders": parsed.orders != 1, "jobs": parsed.jobs != 1,
+             "budget": parsed.budget is not None, "strict": parsed.strict}  # fmt: skip
+    for flag in (flag for flag, set_ in given.items() if set_ and parsed.validate_each is None):
+        what = "tries them" if flag == "orders" else "executes the program"
+        raise InputError(f"--{flag}: expected --validate-each, which {what}")
     printed = parsed.mlir_print_ir_after_all or parsed.mlir_print_ir_after
     if parsed.mlir_print_ir_after_change and not printed:
         raise InputError(
@@ -237,7 +251,7 @@ def _check_together(parsed: argparse.Namespace) -> None:
 
 def plugin_flags(arguments: argparse.Namespace) -> str:
     """The flags that load this command's plugins, each with a space behind it."""
-    return "".join(f"--load-pass-plugin={plugin} " for plugin in arguments.load_pass_plugin)
+    return "".join(f"--load-pass-plugin={quote(plugin)} " for plugin in arguments.load_pass_plugin)
 
 
 def chosen_pipeline(arguments: argparse.Namespace, source: str) -> Pipeline:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from shlex import quote
 from typing import Any
 
 from tcir.child import End, in_child
@@ -19,10 +21,14 @@ from tcir.errors import InputError
 from tcir.exit_status import limit
 from tcir.files import write_atomic, write_json
 
+_DEEP = 1000
+"""Brackets in one another, which the stack of 8 MiB holds without doubt."""
+
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The child's progress: in the pass (or step) called `name`, after `done` passes.
+    """The child's progress: in the pass (or step) called `name`, after `done` passes; no name: it
+    reads the text.
 
     They began with the module `text`, from the file `source`. broken: the summary of the report if
     one of them changed the result. report: the JSON report if this step fails, without the reason.
@@ -65,6 +71,12 @@ class Notes:
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as this)
 
+    def __enter__(self) -> Notes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
     def write(self, checkpoint: Checkpoint) -> None:
         """Replaces the record."""
         self._file.seek(0)
@@ -96,14 +108,19 @@ def run_contained(
     reports:    files for the report, which names the pass, by their form: json, html
     flags:      what the reproducer's command needs besides: plugins
     """
-    notes = Notes()
-    end = in_child(lambda: work(notes))
-    if not end.crash:
-        return end.status
-    checkpoint = notes.read()
-    if checkpoint is None:
-        print(f"error: ended by {end.crash} before the first pass{limit()}", file=sys.stderr)
-        return 4
+    with Notes() as notes:
+        end = in_child(lambda: work(notes))
+        if not end.crash:
+            return end.status
+        checkpoint = notes.read()
+    if checkpoint is None or not checkpoint.name:
+        why = nested_too_deeply(checkpoint.text) if checkpoint is not None else ""
+        place = f"{checkpoint.source}: " if checkpoint is not None and why else ""
+        print(
+            f"{place}error: ended by {end.crash} before the first pass{why}{limit()}",
+            file=sys.stderr,
+        )
+        return InputError.exit_code if why else 4
     why = f"'{checkpoint.name}' was ended by {end.crash} in native code{limit()}"
     print(f"{checkpoint.source}: error: {why}", file=sys.stderr)
     if checkpoint.report is not None:
@@ -117,6 +134,21 @@ def run_contained(
     return 4
 
 
+def nested_too_deeply(text: str) -> str:
+    """Says that MLIR's parser, which calls itself for each bracket, has no stack for a text; "" for
+    a text that it has."""
+    deepest = depth = 0
+    for sign in re.findall(r"[][(){}<>]", re.sub(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->', "", text)):
+        depth += 1 if sign in "[({<" else -1
+        deepest = max(deepest, depth)
+    if deepest <= _DEEP:
+        return ""
+    return (
+        f": brackets are nested {deepest} deep, and MLIR's parser needs stack for each; nest less, "
+        "or raise the limit (ulimit -s)"
+    )
+
+
 def _saved(
     checkpoint: Checkpoint, save: Callable[[Checkpoint, str], int], path: str | None, flags: str
 ) -> str:
@@ -126,7 +158,7 @@ def _saved(
         handle, path = tempfile.mkstemp(prefix="tc-opt-crash-", suffix=".mlir")
         os.close(handle)
     if in_child(lambda: save(checkpoint, path)) == End(0):
-        return f"the program before it was saved: tc-opt {flags}--run-reproducer {path}"
+        return f"the program before it was saved: tc-opt {flags}--run-reproducer {quote(path)}"
     if not named:
         os.unlink(path)
     return "the program before it could not be saved"

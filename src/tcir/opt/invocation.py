@@ -9,12 +9,15 @@ from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from tcir._mlir import is_mlir_error
+from tcir.codegen.debug_paths import parse_prefixes
 from tcir.errors import Error, IncompleteError, InputError, PassError
 from tcir.exit_status import explain as explain_error
-from tcir.files import check_writable, write_atomic, write_json
+from tcir.files import check_writable, write_atomic, write_json, write_together
 from tcir.opt.arguments import CODE, chosen_pipeline, plugin_flags
 from tcir.opt.containment import Checkpoint, Notes
 from tcir.opt.printing import IrPrinter, Progress, timing, with_source
@@ -31,9 +34,9 @@ from tcir.program.source import (
     read_text,
     split_chunks,
 )
-from tcir.session.session import Session, Watcher
+from tcir.session.session import DIED, Session, Watcher
 from tcir.streams import write_output
-from tcir.validation.report import Line, Report
+from tcir.validation.report import SMALL_NUMBERS, Line, Report
 from tcir.validation.settings import Settings
 
 if TYPE_CHECKING:
@@ -57,6 +60,7 @@ class Invocation:
         self.printer = IrPrinter(arguments)
         self.reports: list[Report] = []
         self.recording: Recording | None = None
+        self.launch: bytes | None = None
 
     def run(self) -> int:
         """Runs the invocation; returns the exit status."""
@@ -68,6 +72,7 @@ class Invocation:
 
             find_prover()
         text, name = read_text(arguments.input)
+        self.notes.write(Checkpoint("", 0, text, name))
         self.pipeline = chosen_pipeline(arguments, text)
         self.printer.check(self.pipeline)
         chunks = split_chunks(text, name) if arguments.split_input_file else [Chunk(text, name)]
@@ -84,8 +89,21 @@ class Invocation:
         if arguments.report and self.reports and self.reports[0].passes:
             self.reports[0].save(arguments.report)
         if results and (len(results) == len(chunks) or arguments.split_input_file):
-            _emit(arguments.output, b"// -----\n".join(results))
+            self._emit(b"// -----\n".join(results))
         return max(statuses, key=_GRAVITY.index)
+
+    def _emit(self, data: bytes) -> None:
+        """Writes the result, and the launch file beside it, both or neither."""
+        path, beside = self.arguments.output, _launch_path(self.arguments)
+        if path == "-":
+            write_output(data)
+        elif self.launch is not None:
+            write_together({path: data, beside: self.launch})
+        else:
+            write_atomic(path, data)
+            if beside and Path(beside).is_file():
+                message = f"note: {beside} is left as it was: it is not of the PTX just written"
+                print(message, file=sys.stderr)
 
     def _chunk(self, chunk: Chunk) -> tuple[int, bytes | None]:
         """Exit code and result (None on failure) of one module."""
@@ -109,6 +127,7 @@ class Invocation:
             if "external resources for 'mlir_reproducer'" in diagnostic.message:
                 continue  # a warning about the pipeline that the file carries
             print(with_source(diagnostic, chunk), file=sys.stderr)
+        self.launch = run.launch
         if run.saved:
             print(run.saved, file=sys.stderr)
         return status, result
@@ -127,6 +146,7 @@ class _ChunkRun(Watcher):
         self.checkpoint: Checkpoint | None = None
         self.saved = ""
         self.running: tuple[Pass, ir.Module] | None = None
+        self.launch: bytes | None = None
         self.signature: Signature | None = None
         self.works: dict[str, Work] = {}
 
@@ -147,6 +167,7 @@ class _ChunkRun(Watcher):
             verify_each=arguments.verify_each in ("true", "1"),
             contained=True,
         )
+        session.debug_prefix_map = parse_prefixes(arguments.debug_prefix_map)
         if arguments.report is not None:
             session.keep_states()
         self.report = session.report
@@ -175,14 +196,14 @@ class _ChunkRun(Watcher):
         emit, report, code = self.arguments.emit, session.report, None
         try:
             if emit in CODE:
-                code = session.generate(emit)
+                code = session.generate(emit, self.arguments.assembler)
                 data = getattr(code, emit)
-                held = report.exit_code == 0 or report.verdict == "sampled"
+                held = report.exit_code == 0 or report.verdict in ("sampled", SMALL_NUMBERS)
                 if caller is not None and held:
                     from tcir.program.launch_file import LaunchFile
 
                     launch = LaunchFile.of(caller, code.launches, report.target)
-                    write_atomic(_launch_path(self.arguments), launch.text().encode())
+                    self.launch = launch.text().encode()
                 result: bytes = data if isinstance(data, bytes) else data.encode()
             else:
                 result = self._text(session.module, emit)
@@ -223,7 +244,8 @@ class _ChunkRun(Watcher):
     def before_pass(self, index: int, item: Pass, module: ir.Module) -> None:
         self.progress.start(item.name)
         self.running = (item, module)
-        self._note(item.name, index - 1)
+        died = Line(index, item.name, verdict="different", compared=DIED)
+        self._note(item.name, index - 1, died)
         self.printer.before(item, module)
 
     def after_pass(self, index: int, item: Pass, module: ir.Module) -> None:
@@ -250,8 +272,11 @@ class _ChunkRun(Watcher):
 
     # --- failures ----------------------------------------------------------------------------
 
-    def _note(self, name: str, done: int) -> None:
+    def _note(self, name: str, done: int, died: Line | None = None) -> None:
+        """died: the line of the pass, where the program is executed, if native code ends here"""
         report = self.report
+        if died is not None and report is not None and report.validated:
+            report = replace(report, passes=[*report.passes, died])
         different = report is not None and report.verdict == "different"
         broken = report.summary() if report is not None and different else ""
         failed = None
@@ -274,7 +299,7 @@ class _ChunkRun(Watcher):
                 save_reproducer(self.arguments, self.pipeline, self.checkpoint, path)
                 self.saved = (
                     f"note: the program before '{self.checkpoint.name}' was saved: "
-                    f"tc-opt {plugin_flags(self.arguments)}--run-reproducer {path}"
+                    f"tc-opt {plugin_flags(self.arguments)}--run-reproducer {quote(path)}"
                 )
             raise
 
@@ -365,6 +390,7 @@ def _settings(arguments: Namespace, recording: Recording | None) -> Settings | N
         arguments.jobs,
         arguments.budget,
         recording,
+        strict=arguments.strict,
     )
 
 
@@ -415,6 +441,10 @@ def _check_writable(arguments: Namespace) -> None:
         if not path or path == "-":
             continue
         check_writable(path)
+    if launch:
+        from tcir.program.launch_file import check_place
+
+        check_place(Path(launch))
     if arguments.emit == "cubin" and arguments.output == "-" and sys.stdout.isatty():
         raise InputError("a cubin is binary: name a file with -o")
 
@@ -423,6 +453,8 @@ def _launch_path(arguments: Namespace) -> str:
     """Where the launch file of emitted PTX goes: beside it; "" for none."""
     path = arguments.output
     if arguments.emit != "ptx" or path == "-" or arguments.split_input_file:
+        return ""
+    if os.path.exists(path) and not os.path.isfile(path):  # /dev/null, a pipe
         return ""
     return f"{path.removesuffix('.ptx')}.json"
 
@@ -435,10 +467,3 @@ def _caller(module: ir.Module) -> Signature | None:
         return signature_of(module)
     except InputError:
         return None
-
-
-def _emit(path: str, data: bytes) -> None:
-    if path != "-":
-        write_atomic(path, data)
-        return
-    write_output(data)

@@ -230,11 +230,15 @@ class Pipeline:
     """An ordered list of passes; items are passes, or text holding one or more of them."""
 
     def __init__(self, passes: Iterable[Pass | str] = ()) -> None:
+        if not isinstance(passes, Iterable):
+            raise InputError(f"expected a list of passes, got {passes!r}")
         self.passes: list[Pass] = [p for item in passes for p in self._read(item)]
 
     @staticmethod
     def parse(text: str) -> Pipeline:
         """Parses ``builtin.module(...)`` (or only the text in the parentheses)."""
+        if not isinstance(text, str):
+            raise InputError(f"expected the text of a pipeline, got {text!r}")
         return Pipeline(
             make_pass(item.name, item.options, item.anchors) for item in pipeline_text.parse(text)
         )
@@ -347,6 +351,8 @@ class NamedPipeline:
 
 def named_pipeline(text: str, **options: Any) -> Pipeline:
     """``NAME`` or ``NAME{key=value}`` (and keyword options) to the pipeline it builds."""
+    if not isinstance(text, str):
+        raise InputError(f"expected the name of a pipeline, got {text!r}")
     name, brace, rest = text.strip().partition("{")
     entry = find_pipeline(name)
     if entry is None:

@@ -87,6 +87,8 @@ def run_in_order(
         counters.update(outcome.counters)
         total.followers += outcome.followers
         total.together = "; ".join(filter(None, (total.together, outcome.together)))
+        total.meets |= outcome.meets
+        total.left += outcome.left
         total.whole = "; ".join(filter(None, (total.whole, outcome.whole)))
         ran += outcome.executed or outcome.counters.get("ctas", 0)
         sampled = sampled or outcome.executed > 0
@@ -169,11 +171,12 @@ def run_kernel(
     options: RunOptions = DEFAULT_OPTIONS,
     *,
     whole: Collection[int] = (),
+    variables: dict[str, Array] | None = None,
 ) -> Outcome:
     """Executes PTX text on the machine over copies of `inputs`; results start as poison.
 
     A changed byte of an input is an error finding. Results in `whole` are read by another
-    kernel: an unwritten byte there is an error finding.
+    kernel: an unwritten byte there is an error finding. variables: the module's, see `run_ptx`.
     Raises `tcir.machine.MachineError` on an illegal operation, which ends the run.
     """
     from tcir.debug import LastWriters
@@ -197,6 +200,7 @@ def run_kernel(
         programmatic=launch.programmatic,
         args=launch.arguments(copies, results),
         observer=writers,
+        variables=variables,
         **vars(options),
     )
     if report.errors:
@@ -218,6 +222,8 @@ def run_kernel(
         stored=_stored(writers, results) if report.executed else {},
         whole=f"@{launch.name}: {report.whole}" if report.whole else others,
         together=f"@{launch.name}: {report.together}" if report.together else "",
+        meets=report.meets,
+        left=report.left,
     )
 
 
@@ -289,12 +295,20 @@ def run_sequence(
     inputs: Sequence[np.ndarray[Any, Any]],
     outputs: Iterable[OutputSpec],
     options: RunOptions = DEFAULT_OPTIONS,
+    variables: dict[str, Array] | None = None,
 ) -> Outcome:
-    """Executes the kernels of PTX text one after the other, each as `run_kernel` does."""
+    """Executes the kernels of PTX text one after the other, each as `run_kernel` does.
+
+    variables: those of the module that an earlier execution left, by name; gets the others.
+    """
+    variables = {} if variables is None else variables
     inputs, results = [*inputs, *sequence.constants], list(outputs)
     if len(sequence.launches) == 1 and not sequence.workspaces.sizes:
         only = sequence.only
-        return in_memory(results, lambda specs: run_kernel(ptx, only, inputs, specs, options))
+        return in_memory(
+            results,
+            lambda specs: run_kernel(ptx, only, inputs, specs, options, variables=variables),
+        )
     first = len(inputs) + len(results)
 
     def step(launch: Launch) -> KernelStep:
@@ -302,7 +316,7 @@ def run_sequence(
             writes = numbers[len(arrays) :]
             whole = [place for place, n in enumerate(writes) if n >= first]
             local = launch.renumbered(numbers)
-            return run_kernel(ptx, local, arrays, wanted, options, whole=whole)
+            return run_kernel(ptx, local, arrays, wanted, options, whole=whole, variables=variables)
 
         return KernelStep(launch.name, launch.buffers, run)
 

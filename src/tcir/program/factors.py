@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from tcir.program.programs import find_program
 from tcir.program.signature import Signature, numpy_type
 from tcir.program.taps import Taps
 from tcir.target import TARGETS
+from tcir.threads import cached_property
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
@@ -42,7 +42,7 @@ _EXACT = {
     "tensor.collapse_shape", "tensor.empty", "tensor.expand_shape", "tensor.pad", "tensor.yield",
 }  # fmt: skip
 # Ops that may follow it: IEEE 754 and PTX round them alike.
-_ROUNDED = _EXACT | {
+ROUNDED = _EXACT | {
     "arith.andi", "arith.bitcast", "arith.cmpf", "arith.cmpi", "arith.divf", "arith.maximumf",
     "arith.maxnumf", "arith.maxsi", "arith.maxui", "arith.minimumf", "arith.minnumf", "arith.minsi",
     "arith.minui", "arith.negf", "arith.ori", "arith.select", "arith.shli", "arith.shrsi",
@@ -52,7 +52,7 @@ _ROUNDED = _EXACT | {
     "tc.epilogue", "tc.quantise_blocks", "tc.yield",
     "tensor.extract_slice",
 }  # fmt: skip
-FOLLOWING = _ROUNDED | {
+FOLLOWING = ROUNDED | {
     "math.erf", "math.exp", "math.exp2", "math.fpowi", "math.log", "math.log1p", "math.log2",
     "math.powf", "math.rsqrt", "math.tanh",
 }  # fmt: skip
@@ -208,7 +208,7 @@ def is_elementwise(module: ir.Module, signature: Signature) -> bool:
         return False
     block = find_program(module, signature.name).op.operation.regions[0].blocks[0]
     for op in (each.operation for each in block):
-        if op.name.startswith("tc.") or not consists_of(op, _ROUNDED) or not is_parallel(op):
+        if op.name.startswith("tc.") or not consists_of(op, ROUNDED) or not is_parallel(op):
             return False
     return True
 

@@ -36,6 +36,7 @@ from tcir.program.chain_inputs import draw_chain
 from tcir.program.chains import Chain
 from tcir.program.codes import any_codes, ends_of
 from tcir.program.factors import Contraction, Factor
+from tcir.program.group_sizes import group_sizes
 from tcir.program.memory_image import PACKED_BITS
 from tcir.program.signature import Signature
 from tcir.program.spans import (
@@ -86,6 +87,7 @@ def make_inputs(
     bits: int = LEAST_BITS,
     specials: Sequence[Special] | None = None,
     scalars: Mapping[int, float] | None = None,
+    factors: Mapping[int, Array] | None = None,
 ) -> list[Array]:
     """One array per spec; sizes of groups: any that have room, some 0, some not full.
 
@@ -96,6 +98,7 @@ def make_inputs(
               and 6 bits every code.
     specials: of the contraction; default: those that it has rows to spare for
     scalars:  numbers of inputs beside the factors, and what they are instead of powers of two
+    factors:  of the contraction, by number of the input, instead of what is drawn
     """
     if not isinstance(kind, str) or kind not in KINDS:
         got = f"'{kind}'" if isinstance(kind, str) else type(kind).__name__
@@ -105,7 +108,7 @@ def make_inputs(
         )
     if any(spec.groups for spec in specs):
         plain = [replace(spec, groups=None) for spec in specs]
-        arrays = make_inputs(plain, seed, kind, contraction, bits, specials, scalars)
+        arrays = make_inputs(plain, seed, kind, contraction, bits, specials, scalars, factors)
         return [
             array if spec.groups is None else group_sizes(spec, seed)
             for spec, array in zip(specs, arrays, strict=True)
@@ -120,7 +123,7 @@ def make_inputs(
         drawn = draw_chain(contraction, specials, generator)
     else:
         scaled = any(not spec.shape and spec.dtype.kind == "f" for spec in specs)
-        drawn = _exact(contraction, specials, F32_TOP - 2 * scaled, generator)
+        drawn = _exact(contraction, specials, F32_TOP - 2 * scaled, generator) | dict(factors or {})
         places = {factor.argument: factor.places for factor in contraction.factors}
     made: list[Array] = []
     for number, spec in enumerate(specs):
@@ -137,27 +140,6 @@ def make_inputs(
     for number, value in (scalars or {}).items():
         made[number] = np.asarray(value, specs[number].dtype)
     return made
-
-
-def group_sizes(spec: OutputSpec, seed: int) -> Array:
-    """Sizes of groups: most are parts of the room at random, one in four is 0, one is the rest.
-
-    Where each has its own room, one has all of it.
-    """
-    generator = np.random.default_rng(seed)
-    each, total = spec.groups or (0, 0)
-    count = math.prod(spec.shape)
-    empty = generator.random(count) < 1 / 4
-    if count * each <= total:
-        sizes = generator.integers(0, each, count, endpoint=True)
-        sizes[empty] = 0
-        sizes[generator.integers(count)] = each
-    else:
-        left = total - total // 8
-        ends = np.sort(generator.integers(0, left, count, endpoint=True))
-        ends[empty] = 0
-        sizes = np.diff(np.maximum.accumulate(ends), prepend=0)
-    return sizes.astype(spec.dtype).reshape(spec.shape)
 
 
 def _exact(
@@ -262,8 +244,11 @@ def _spanning(contraction: Contraction, generator: np.random.Generator) -> dict[
     pairs = contraction.pairs
     if all(factor.dtype.kind in "iu" for factor in contraction.factors):
         shared = contraction.shared_axes(pairs[0]) or (-1, -1)
-        factors = zip(pairs[0], shared, strict=True)
-        return {f.argument: _integers(f, axis, generator) for f, axis in factors}
+        products = contraction.products
+        return {
+            f.argument: _integers(f, side, axis, products, generator)
+            for side, (f, axis) in enumerate(zip(pairs[0], shared, strict=True))
+        }
     start = contraction.start
     bits = EXACT_BITS - (start is not None) - (contraction.products - 1).bit_length()
     elements = max(span_of(f, 0).top for f in pairs[0])
@@ -289,9 +274,12 @@ def _spanning(contraction: Contraction, generator: np.random.Generator) -> dict[
     return drawn
 
 
-def _integers(factor: Factor, shared: int, generator: np.random.Generator) -> Array:
+def _integers(
+    factor: Factor, side: int, shared: int, products: int, generator: np.random.Generator
+) -> Array:
     """All values of an integer type; in the second half of the longest parallel dimension they are
-    at least 96, so that sums of 1440 int8 products exceed 2^24.
+    so large that sums of more than 1040 int8 products exceed 2^24: 96 at least, or near the end.
+    The last row of the second side is the negative of that.
     """
     of = np.iinfo(factor.dtype)
     values = generator.integers(of.min, of.max, factor.shape, factor.dtype, endpoint=True)
@@ -299,7 +287,11 @@ def _integers(factor: Factor, shared: int, generator: np.random.Generator) -> Ar
     if others:
         n, axis = max(others)
         half = np.moveaxis(values, axis, 0)[n // 2 :]
-        half[...] = generator.integers(96, 127, half.shape, factor.dtype, endpoint=True)
+        enough = math.sqrt((1 << EXACT_BITS) * (1 + 1 / 16) / products) / 127
+        low = round(of.max * min(max(enough, 0.75), 0.99))
+        half[...] = generator.integers(low, of.max, half.shape, factor.dtype, endpoint=True)
+        if side and of.min < 0:
+            half[-1] = -1 - half[-1]
     return values
 
 

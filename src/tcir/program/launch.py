@@ -23,6 +23,7 @@ from tcir.errors import InputError, format_location
 from tcir.program.capacity import check_workspaces
 from tcir.program.constants import constant_arrays, folded_launches
 from tcir.program.programs import Program, find_program, find_programs
+from tcir.program.symbols import legal_symbol
 from tcir.program.workspaces import NONE, Workspaces
 
 if TYPE_CHECKING:
@@ -40,7 +41,11 @@ CLUSTER, PROGRAMMATIC = "tc.cluster", "tc.programmatic"
 
 @dataclass(frozen=True)
 class Launch:
-    """Launch sizes of one kernel, and its parameters in order (plain Python data, no MLIR)."""
+    """Launch sizes of one kernel, and its parameters in order (plain Python data, no MLIR).
+
+    name:   of the kernel in PTX
+    symbol: its name in the program, where PTX cannot spell that (pass legalize-symbols)
+    """
 
     name: str
     grid: tuple[int, int, int]
@@ -49,6 +54,12 @@ class Launch:
     params: tuple[dict[str, Any], ...] = field(hash=False)
     cluster: tuple[int, int, int] = (1, 1, 1)
     programmatic: bool = False
+    symbol: str = ""
+
+    @property
+    def title(self) -> str:
+        """The kernel's name in the program."""
+        return self.symbol or self.name
 
     @staticmethod
     def from_module(module: ir.Module) -> Launch:
@@ -68,8 +79,10 @@ class Launch:
                 f"'{program.level}' without {', '.join(missing) or 'any'}"
             )
         smem = "tc.smem_bytes"
+        symbol = program.symbol
         return Launch(
-            name=program.name,
+            name=legal_symbol(symbol),
+            symbol="" if legal_symbol(symbol) == symbol else symbol,
             grid=_triple(attribute_value(attributes["tc.grid"])),
             block=_triple(attribute_value(attributes["nvvm.reqntid"])),
             dynamic_smem=attribute_value(attributes[smem]) if smem in attributes else 0,

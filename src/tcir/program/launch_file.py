@@ -19,7 +19,7 @@ import ml_dtypes
 import numpy as np
 
 from tcir.errors import InputError
-from tcir.files import read_bytes
+from tcir.files import open_regular, read_bytes
 from tcir.interp import OutputSpec
 from tcir.program.launch import Launch, LaunchSequence
 from tcir.program.memory_image import image_spec
@@ -32,8 +32,21 @@ if TYPE_CHECKING:
 FORMAT, VERSION = "tcir launch", 1
 ACCESSES = ("read", "write", "read-write")
 _SIZES = ("grid", "block", "cluster")
+_OURS = re.compile(rf'\s*\{{\s*"format"\s*:\s*"{FORMAT}"')
 _PAGE = "docs/launch-file.md"
 _MAP_KEYS = {"strides": "strides_bytes"}
+
+
+def check_place(path: Path) -> None:
+    """InputError where a launch file would take the place of something else."""
+    if path.is_file():
+        with open_regular(path) as file:
+            ours = _OURS.match(file.read(100).decode(errors="replace"))
+        if not ours:
+            raise InputError(
+                f"cannot write '{path}', the launch file beside the PTX: there is another file of "
+                "this name, which is kept; give the PTX another name, or move that file away"
+            )
 
 
 @dataclass(frozen=True)
@@ -96,6 +109,7 @@ class LaunchFile:
             "launches": [
                 {
                     "entry": launch.name,
+                    **({"symbol": launch.symbol} if launch.symbol else {}),
                     **{name: list(getattr(launch, name)) for name in _SIZES},
                     "dynamic_smem": launch.dynamic_smem,
                     "programmatic": launch.programmatic,
@@ -166,11 +180,21 @@ def _argument(number: int, fields: Mapping[str, Any]) -> Argument:
     if access not in ACCESSES:
         raise InputError(f"{name}: expected access {' or '.join(ACCESSES)}, got {access!r}")
     word, shape = fields["dtype"], fields.get("shape")
-    dtype = getattr(ml_dtypes, word, None) or np.dtype(word)
     sizes = tuple(int(n) for n in shape or ())
-    spec = OutputSpec(sizes, np.dtype(dtype))
+    spec = OutputSpec(sizes, _dtype(name, word))
     data = _decoded(name, spec, access, fields["data"]) if "data" in fields else None
     return Argument(name, spec, access, shape is None, data)
+
+
+def _dtype(name: str, word: object) -> np.dtype[Any]:
+    """The type of numbers that has this name."""
+    try:
+        found = np.dtype(getattr(ml_dtypes, str(word), str(word)))
+    except (TypeError, ValueError, SyntaxError):
+        found = np.dtype("V")
+    if not isinstance(word, str) or not (hasattr(ml_dtypes, found.name) or found.kind in "biuf"):
+        raise ValueError(f"{name}: expected a dtype such as float16 or float8_e4m3fn, got {word!r}")
+    return found
 
 
 def _encoded(array: Array) -> str:
@@ -203,10 +227,13 @@ def _launch(fields: Mapping[str, Any]) -> Launch:
                 "params: expected kind pointer, tensor_map, value or workspace, got "
                 f"{param['kind']!r}"
             )
+        if param["kind"] != "workspace" and type(param["argument"]) is not int:
+            raise ValueError(f"params: argument: expected a number, got {param['argument']!r}")
         params.append(
             words if param["kind"] == "workspace" else {**words, "arg": param["argument"]}
         )
     return Launch(
         str(fields["entry"]), sizes("grid"), sizes("block"), int(fields.get("dynamic_smem", 0)),
         tuple(params), sizes("cluster"), bool(fields.get("programmatic", False)),
+        str(fields.get("symbol", "")),
     )  # fmt: skip

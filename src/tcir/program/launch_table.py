@@ -140,8 +140,8 @@ def launch_table(
             [sum(sizes[n] for n in numbers if (n < first) is caller) for numbers in (read, written)]
             for caller in (True, False)
         )
-        work = works.get(launch.name, Work(("(added by tiling)",)))
-        rows.append(Row(launch.name, work, outside[0], inside[0], inside[1], outside[1]))
+        work = works.get(launch.title, Work(("(added by tiling)",)))
+        rows.append(Row(launch.title, work, outside[0], inside[0], inside[1], outside[1]))
     return LaunchTable(tuple(rows), sequence.workspaces, sum(constants), sequence.folded)
 
 

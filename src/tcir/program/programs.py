@@ -28,6 +28,12 @@ class Program:
         return str(self.op.operation.attributes["sym_name"].value)
 
     @property
+    def symbol(self) -> str:
+        """Its name in the program, which PTX may be unable to spell (pass legalize-symbols)."""
+        given = self.attribute("tc.symbol")
+        return self.name if given is None else str(given.value)
+
+    @property
     def private(self) -> bool:
         """Whether only functions of its module call it."""
         visibility = self.attribute("sym_visibility")

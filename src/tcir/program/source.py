@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -57,7 +58,7 @@ def read_text(path: str) -> tuple[str, str]:
     if path == "-":
         data, name = read_input(), STDIN
     else:
-        data, name = read_bytes(path), path.encode(errors="replace").decode()
+        data, name = read_bytes(path, pipes=True), path.encode(errors="replace").decode()
     try:
         return data.decode(), name
     except UnicodeDecodeError as error:
@@ -135,6 +136,7 @@ def parse_module(chunk: Chunk, context: Any) -> Any:
     """The module of a chunk, its locations naming the file; MLIRError on malformed text."""
     from tcir._mlir import ir
 
+    _check_sizes(chunk, context)
     text = _generic(chunk, context) if _PRETTY.search(chunk.text) else chunk.text
     module = ir.Module.parse(text, context)
     _name_locations(module, chunk.name)
@@ -144,6 +146,26 @@ def parse_module(chunk: Chunk, context: Any) -> Any:
         with context:
             resolve_resources(module, chunk.text)
     return module
+
+
+_SHAPE = re.compile(r"\b(?:tensor|memref|vector)<((?:\d{1,19}x)+)")
+_MOST_ELEMENTS = 1 << 58
+"""Of a type: sizes in bytes, and those padded to tiles, are counted in 64 bits."""
+
+
+def _check_sizes(chunk: Chunk, context: ir.Context) -> None:
+    """Diagnostic of a type with more elements than memory has addresses; MLIR takes any."""
+    from tcir._mlir import ir
+
+    for shape in dict.fromkeys(_SHAPE.findall(chunk.text)):
+        if prod(map(int, shape[:-1].split("x"))) > _MOST_ELEMENTS:
+            at = chunk.text.index(f"<{shape}")
+            line, column = chunk.text.count("\n", 0, at) + 1, at - chunk.text.rfind("\n", 0, at)
+            ir.Location.file(chunk.name, line, column, context).emit_error(
+                f"expected types of at most 2^58 elements, got {shape[:-1]}: their bytes are "
+                "counted in 64 bits"
+            )
+            raise ir.MLIRError("too large", [])
 
 
 _PRETTY = re.compile(r"^\s*(?:%[^=\n]*= )?(tc\.\w+) ", re.MULTILINE)

@@ -39,6 +39,10 @@ def prove(
     compile with ``validate=True``. `Proofs` is true where all is proved; its text is a table. Needs
     the package sentryward (``pip install 'tcir[prove]'``).
     """
+    if not hasattr(kernel, "launches"):
+        raise InputError(
+            f"prove: expected a kernel that tcir.compile made, got {type(kernel).__name__}"
+        )
     return prove_launches(
         kernel.ptx, kernel.launches.launches, kernel.report, ctas, timeout, memory_mib
     )

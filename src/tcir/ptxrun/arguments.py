@@ -93,6 +93,11 @@ def _launch(parser: argparse.ArgumentParser) -> None:
     add("--arg", action="append", default=[], metavar="VALUE", help="see below; may be repeated")
     add("--ctas-per-sm", type=_count, default=1, metavar="N",
         help="CTAs that share tensor memory, and run side by side (1)")  # fmt: skip
+    add(
+        "--again",
+        action="store_true",
+        help="launch a second time on the same memory: outputs have to be the same",
+    )
     add("--programmatic", action="store_true",
         help="the launch may start before the one in front of it has ended: what is not "
         "behind griddepcontrol.wait is a race with it")  # fmt: skip
@@ -151,6 +156,8 @@ def _on_a_gpu(parser: argparse.ArgumentParser) -> None:
         "head has a command with --pipeline, and the self-test")  # fmt: skip
     add("--pipeline", metavar="NAME{options}",
         help="for --bundle of an MLIR program: how to compile it")  # fmt: skip
+    add("--debug-prefix-map", action="append", default=[], metavar="OLD=NEW",
+        help="for --pipeline: how paths of sources begin in its PTX and cubin")  # fmt: skip
     add("--input-seed", type=_count, metavar="N", help="of the MLIR program's inputs (0)")
     add("--target", metavar="NAME",
         help=f"of the bundle's cubin, and of CUDA C++ (default {DEFAULT_TARGET.name})")  # fmt: skip
@@ -182,9 +189,9 @@ def check_flags(options: argparse.Namespace) -> None:
         raise LaunchError("--dump: expected --break-at, too: it shows the state at a stop")
     if options.target and not (options.bundle or cuda):
         raise LaunchError("--target: expected --bundle DIR, or CUDA C++ to compile")
-    for flag in ("pipeline", "input_seed"):
+    for flag in ("pipeline", "input_seed", "debug_prefix_map"):
         wanted = options.bundle and (mlir or (kit and flag == "input_seed"))
-        if getattr(options, flag) is not None and not wanted:
+        if getattr(options, flag) not in (None, []) and not wanted:
             name = flag.replace("_", "-")
             raise LaunchError(f"--{name}: expected --bundle DIR and an MLIR file, too")
     if options.bundle and mlir and not options.pipeline:

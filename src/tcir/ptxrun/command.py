@@ -172,10 +172,10 @@ def _described(options: argparse.Namespace, ptx: str, file: LaunchFile) -> Job:
     made = [
         Call(c.name, c.grid, c.block, c.cluster, c.dynamic_smem, given, c.programmatic)
         for c, given in found
-        if options.entry in (None, c.name)
+        if options.entry in (None, c.name, c.title)
     ]
     if not made and (found or options.entry):
-        names = ", ".join(c.name for c, _ in found) or "none: nothing is launched"
+        names = ", ".join(c.title for c, _ in found) or "none: nothing is launched"
         raise LaunchError(f"--entry: expected one of {names}, got {options.entry!r}")
     saves = [*_saves(options.save, values), *zip(options.out, results, strict=False)]
     return Job(ptx, made, saves, workspaces)
@@ -246,6 +246,7 @@ def _launch(
     launch: dict[str, Any] = {
         "entry": call.entry,
         "ctas_per_sm": options.ctas_per_sm,
+        "again": options.again,
         "args": call.args,
         "hazards": options.hazards,
         "order_seed": options.seed,
@@ -280,6 +281,7 @@ def _launch(
 
 
 def _bundle_program(options: argparse.Namespace) -> int:
+    from tcir.codegen.debug_paths import parse_prefixes
     from tcir.ptxrun.program_bundle import write_program
 
     write_program(
@@ -288,6 +290,7 @@ def _bundle_program(options: argparse.Namespace) -> int:
         options.pipeline,
         seed=options.input_seed or 0,
         target=options.target or DEFAULT_TARGET.name,
+        debug_prefix_map=parse_prefixes(options.debug_prefix_map),
     )
     print(f"{options.bundle}: python run.py")
     return 0

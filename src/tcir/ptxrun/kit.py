@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tcir.errors import Error, InputError
+from tcir.files import read_text
 from tcir.program.source import split_chunks
 from tcir.ptxrun.program_bundle import pack_program
 from tcir.runtime.bundle import carry, check_new
@@ -24,7 +25,7 @@ def programs(folder: Path) -> Iterator[tuple[str, str, str]]:
     The pipeline is that of the command in the file's head, its first lines of comment.
     """
     for path in sorted(folder.glob("*.mlir")):
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
         head = re.match(r"(?://.*\n)*", text)
         found = _PIPELINE.search(head[0] if head else "")
         if found is None:

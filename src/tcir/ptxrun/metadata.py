@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tcir.files import read_bytes, read_text
 from tcir.interp.ptx.parser import parse
 from tcir.ptxrun.tensor_descriptors import check_metadata
 from tcir.run import LaunchError, entry_name
@@ -68,8 +69,8 @@ class LaunchMetadata:
 
 def _triton(path: Path) -> LaunchMetadata | None:
     try:
-        fields = json.loads(path.read_text())
-    except ValueError as error:
+        fields = json.loads(read_bytes(path))
+    except (ValueError, RecursionError) as error:
         raise LaunchError(f"{path}: {error}; remove it or launch a copy of the PTX") from None
     if not isinstance(fields, dict) or "num_warps" not in fields:
         return None
@@ -105,7 +106,7 @@ _CONSTANT = re.compile(r"(%\w+) = arith\.constant (\d+) : i(?:32|64)\b")
 
 
 def _cute(path: Path) -> LaunchMetadata | None:
-    text = path.read_text()
+    text = read_text(path)
     configurations = re.findall(r"cuda\.launch_cfg\.create.*", text)
     kernels = re.findall(r"cuda\.launch_ex @\w+::@(\w+)", text)
     if len(configurations) != 1 or len(kernels) != 1:  # several launches: which one is not ours

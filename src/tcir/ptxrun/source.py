@@ -15,7 +15,7 @@ def read_source(file: str, target: str) -> tuple[Path | None, str]:
     path = None if file == "-" else Path(file)
     if path is not None and path.suffix == ".cu":
         return path, compile_cuda(path, target)
-    data = read_bytes(path) if path else read_input()
+    data = read_bytes(path, pipes=True) if path else read_input()
     try:
         text = data.decode()
     except UnicodeDecodeError as error:

@@ -59,15 +59,15 @@ class Attempts:
         program.write_text(text)
         if self.beside is not None:
             program.with_suffix(".json").write_bytes(self.beside.read_bytes())
-        notes = Notes()
-        end = in_child(lambda: self._quietly(program, report, said, notes))
+        with Notes() as notes:
+            end = in_child(lambda: self._quietly(program, report, said, notes))
+            checkpoint = notes.read()
         if end == End(0):
             return None
         if end.status == INTERRUPTED:  # it was told, and so were we
             raise KeyboardInterrupt
         if end.status == TERMINATED:
             raise SystemExit(TERMINATED)
-        checkpoint = notes.read()
         step = checkpoint.name if checkpoint is not None else ""
         if end.crash:
             return Failure(step or "native code", f"ended by {end.crash}")
@@ -124,8 +124,7 @@ def of_script(command: str, suffix: str) -> Attempts:
 
     def run(program: Path, report: Path, notes: Notes) -> int:
         status = subprocess.run(
-            f"{command} {program}",
-            shell=True,
+            ["/bin/sh", "-c", f'{command} "$1"', "sh", str(program)],
             check=False,
             preexec_fn=partial(die_with, os.getpid()),
         ).returncode

@@ -9,11 +9,13 @@ from argparse import Namespace
 from collections.abc import Sequence
 from math import ceil
 from pathlib import Path
+from shlex import join, quote
 
 from tcir.errors import InputError
 from tcir.files import check_writable, write_atomic
 from tcir.opt.arguments import chosen_pipeline, parse_arguments, plugin_flags
 from tcir.opt.listing import load_plugin
+from tcir.program.launch_file import check_place
 from tcir.program.source import read_text
 from tcir.reduce import mlir
 from tcir.reduce.arguments import make_parser
@@ -33,6 +35,8 @@ def main(words: Sequence[str]) -> int:
         raise InputError("--test: expected no flags behind the file, the command has its own")
     out = Path(options.output or file.with_suffix(f".reduced{file.suffix}"))
     check_writable(out)
+    if out.suffix == ".ptx":
+        check_place(out.with_suffix(".json"))
     text, _ = read_text(options.file)
     return (_reduce_mlir if file.suffix == ".mlir" else _reduce_ptx)(options, file, text, out)
 
@@ -54,17 +58,21 @@ def _reduce_mlir(options: Namespace, file: Path, text: str, out: Path) -> int:
     program = Mlir(module, pipeline, unregistered)
     search = Search(attempts, program, out)
     found = reduced_mlir(program, search.fails, search.fails_exactly, search.failure.place)
-    again = f"{options.test} {out}" if pipeline is None else f"tc-opt {flags} {out}"
+    again = (
+        f"{options.test} {quote(str(out))}"
+        if pipeline is None
+        else f"tc-opt {flags} {quote(str(out))}"
+    )
     return search.end(found, again)
 
 
 def _reduce_ptx(options: Namespace, file: Path, text: str, out: Path) -> int:
     program = Ptx(text)
     if options.test is not None:
-        attempts, again = of_script(options.test, file.suffix), f"{options.test} {out}"
+        attempts, again = of_script(options.test, file.suffix), f"{options.test} {quote(str(out))}"
     else:
         attempts = of_tc_run(file, options.flags)
-        again = " ".join(["tc-run", str(out), *options.flags])
+        again = join(["tc-run", str(out), *options.flags])
     search = Search(attempts, program, out)
     if not search.failure.place:
         raise InputError(f"expected a program that fails when it runs, got {search.failure}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import combinations
 from typing import Protocol, TypeVar
 
@@ -12,6 +11,7 @@ from tcir.opt.containment import carrying
 from tcir.passmanager.pipeline import Pipeline
 from tcir.reduce import mlir, passes, ptx
 from tcir.reduce.ddmin import ddmin
+from tcir.threads import cached_property
 
 
 class Program(Protocol):

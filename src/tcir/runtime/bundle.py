@@ -31,9 +31,10 @@ import numpy as np
 from tcir.errors import Error, IncompleteError, InputError
 from tcir.runtime.cubin import triple
 from tcir.runtime.micro_kernel import Array
+from tcir.runtime.replay import seal
 from tcir.target import DEFAULT_TARGET
 
-SCHEMA = 4
+SCHEMA = 5
 CARRIED = (
     "__init__.py",
     "errors.py",
@@ -269,6 +270,7 @@ def save(
         "ptx_sha256": hashlib.sha256(ptx.encode()).hexdigest(),
         **description,
     }
+    description["sha256"] = seal(description)
     (folder / "launch.json").write_text(json.dumps(description, indent=1) + "\n")
 
 

@@ -255,6 +255,9 @@ NOT_ASKED = {
     "pair_dealloc": "whether it waits may differ from run to run",
     "alloc_content": "the contents depend on what ran before",
     "alloc_place": "where an allocation may lie does not show in where some did",
+    "cta_order": "the order in which some CTAs started shows nothing about others",
+    "shared_start": "where it may begin does not show in where it does",
+    "elected_lane": "which lane may be elected does not show in which is",
     "alloc_permit": "a launch cannot ask for two CTAs on one SM",
 }
 """Assumptions without a micro-kernel, and why."""

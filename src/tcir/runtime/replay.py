@@ -15,9 +15,25 @@ from typing import Any
 import numpy as np
 
 from tcir.errors import InputError
+from tcir.files import open_regular, read_bytes
 
 Array = np.ndarray[Any, Any]
+Fields = dict[str, Any]
+"""An object of launch.json."""
 _READ = "the folder is damaged: ask for it again"
+
+
+def seal(description: Fields) -> str:
+    """The digest of all fields of launch.json but ``sha256``, which holds it."""
+    rest = {name: value for name, value in description.items() if name != "sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return read_bytes(path)
+    except InputError as error:
+        raise InputError(f"{error}; {_READ}") from None
 
 
 @dataclass(frozen=True)
@@ -25,7 +41,7 @@ class Bundle:
     """The contents of a folder, checked against its digests."""
 
     folder: Path
-    description: dict[str, Any]
+    description: Fields
     cubin: bytes
     ptx: str
     before: list[Array]
@@ -35,28 +51,34 @@ class Bundle:
 
     @staticmethod
     def read(folder: Path) -> Bundle:
-        """`InputError` if a file is missing or modified."""
+        """`InputError` if a file is missing, modified or no file."""
         try:
-            description = json.loads((folder / "launch.json").read_text())
-            cubin = (folder / "kernel.cubin").read_bytes()
-            ptx = (folder / "kernel.ptx").read_text(encoding="utf-8")
-            with np.load(folder / "data.npz") as data:
-                before = [data[f"before{n}"] for n in range(len(description["buffers"]))]
-                expected = {
-                    n: data[f"expected{n}"]
-                    for n, b in enumerate(description["buffers"])
-                    if b["written"]
-                }
-                near = {
-                    n: (data[f"reference{n}"], data[f"errors{n}"])
-                    for n, b in enumerate(description["buffers"])
-                    if b.get("bounded")
-                }
-        except (OSError, ValueError, KeyError) as error:
-            raise InputError(f"{folder}: {error}; {_READ}") from None
-        bundle = Bundle(folder, description, cubin, ptx, before, expected, near)
-        bundle._verify()
+            bundle = Bundle._read(folder)
+            bundle._verify()
+        except (InputError, MemoryError):
+            raise
+        except Exception as error:  # of readers of JSON, zip and numpy's headers, or a field
+            what = f"{type(error).__name__}: {error}"
+            raise InputError(f"{folder}: {what}; {_READ}") from None
         return bundle
+
+    @staticmethod
+    def _read(folder: Path) -> Bundle:
+        description = json.loads(_bytes(folder / "launch.json"))
+        if seal(description) != description["sha256"]:
+            raise InputError(f"{folder / 'launch.json'}: expected another SHA-256; {_READ}")
+        cubin = _bytes(folder / "kernel.cubin")
+        ptx = _bytes(folder / "kernel.ptx").decode()
+        buffers = list(enumerate(description["buffers"]))
+        with open_regular(folder / "data.npz") as file, np.load(file) as data:
+            before = [data[f"before{n}"] for n, _ in buffers]
+            expected = {n: data[f"expected{n}"] for n, each in buffers if each["written"]}
+            near = {
+                n: (data[f"reference{n}"], data[f"errors{n}"])
+                for n, each in buffers
+                if each.get("bounded")
+            }
+        return Bundle(folder, description, cubin, ptx, before, expected, near)
 
     def _verify(self) -> None:
         wanted = [
@@ -71,16 +93,27 @@ class Bundle:
         for name, data, sha in wanted:
             if hashlib.sha256(data).hexdigest() != sha:
                 raise InputError(f"{self.folder / name}: expected SHA-256 {sha}; {_READ}")
+        for each in self.launches:
+            str(each["kernel"])
+            self.sizes(each)
+            self.parameters(each, [0] * len(self.before), lambda fields, address: b"")
 
     @property
-    def launches(self) -> list[dict[str, Any]]:
+    def launches(self) -> list[Fields]:
         """The launches in order: kernel, sizes, params."""
-        found: list[dict[str, Any]] = self.description["launches"]
+        found: list[Fields] = self.description["launches"]
+        return found
+
+    def sizes(self, launch: Fields) -> Fields:
+        """The sizes of a launch."""
+        found: Fields = {k: tuple(launch[k]) for k in ("grid", "block", "cluster")}
+        found["dynamic_smem"] = launch["dynamic_smem"]
+        found["programmatic"] = launch.get("programmatic", False)
         return found
 
     def parameters(
         self,
-        launch: dict[str, Any],
+        launch: Fields,
         pointers: Sequence[int],
         encode: Callable[[Any, int], bytes],
     ) -> list[bytes]:
@@ -101,7 +134,7 @@ class Bundle:
         return values
 
 
-def replay(bundle: Bundle, repeats: int) -> dict[str, Any]:
+def replay(bundle: Bundle, repeats: int) -> Fields:
     """Runs the bundle's kernels on device 0, one after the other; returns what happened.
 
     A question of the self-test (`description["question"]`) is not timed; its report has the digest
@@ -116,7 +149,7 @@ def replay(bundle: Bundle, repeats: int) -> dict[str, Any]:
     d = bundle.description
     gpu = device()
     module, loaded = load_or_compile(bundle.cubin, bundle.ptx, gpu)
-    report: dict[str, Any] = {
+    report: Fields = {
         "kernels": [launch["kernel"] for launch in bundle.launches],
         "target": d["target"],
         "cubin_sha256": d["cubin_sha256"],
@@ -127,11 +160,9 @@ def replay(bundle: Bundle, repeats: int) -> dict[str, Any]:
     pointers = [copy.pointer for copy in copies]
     calls = []
     for each in bundle.launches:
-        sizes: dict[str, Any] = {k: tuple(each[k]) for k in ("grid", "block", "cluster")}
-        sizes["dynamic_smem"] = each["dynamic_smem"]
-        sizes["programmatic"] = each.get("programmatic", False)
         values = bundle.parameters(each, pointers, encode)
-        calls.append(partial(module.function(each["kernel"]).launch, values, **sizes))
+        function = module.function(each["kernel"])
+        calls.append(partial(function.launch, values, **bundle.sizes(each)))
 
     def launch() -> None:
         for each in calls:
@@ -147,7 +178,7 @@ def replay(bundle: Bundle, repeats: int) -> dict[str, Any]:
     for n, array in bundle.expected.items():
         found = copies[n].numpy()
         where = np.flatnonzero(found != array)
-        entry: dict[str, Any] = {"buffer": n, "bytes": array.size, "different": int(where.size)}
+        entry: Fields = {"buffer": n, "bytes": array.size, "different": int(where.size)}
         if d["buffers"][n]["workspace"]:
             entry["workspace_of"] = [
                 each["kernel"]
@@ -199,7 +230,7 @@ def excess(
     return float(np.nan_to_num(parts, nan=np.inf).max(initial=0.0))
 
 
-def describe_device() -> dict[str, Any]:
+def describe_device() -> Fields:
     """Device 0 and its driver, for the report."""
     from tcir.runtime.devices import device
     from tcir.runtime.driver import call

@@ -22,8 +22,8 @@ class Code:
     sass: str = ""
 
 
-def assemble(code: Code, report: Report, *, required: str, sass: bool) -> Line:
-    """PTX to cubin and, with `sass`, its disassembly; ptxas' statistics go to ``report.code``.
+def assemble(code: Code, report: Report, *, required: str, sass: bool, assembler: str) -> Line:
+    """PTX to cubin and, with `sass`, its disassembly; its statistics go to ``report.code``.
 
     `MissingDependencyError` only for what is `required`, "cubin" or "sass".
     """
@@ -31,10 +31,10 @@ def assemble(code: Code, report: Report, *, required: str, sass: bool) -> Line:
 
     assert report.code is not None
     started = time.perf_counter()
-    line = Line(report.next_index, "ptxas")
+    line = Line(report.next_index, assembler)
     line.verdict, line.compared = "-", "assembled; SASS is counted, not executed"
     try:
-        cubin = codegen.assemble(code.ptx, target=report.target)
+        cubin = codegen.assemble(code.ptx, report.target, assembler)
         line.pass_seconds = time.perf_counter() - started
         code.cubin = cubin.data
         dynamic = max((each.dynamic_smem for each in code.launches.launches), default=0)

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tcir import codegen
+from tcir import _mlir, codegen
 from tcir.cache import NO_STORE, user_store
+from tcir.codegen.cubin import check_assembler
+from tcir.errors import InputError
 from tcir.kernel import Kernel
 from tcir.passmanager.pipeline import Pass, Pipeline, as_pipeline
 from tcir.program.inputs import Kind
+from tcir.program.launch import LaunchSequence
 from tcir.program.signature import signature_of
 from tcir.program.source import load_module, mlir_context
+from tcir.session.code import Code
 from tcir.session.kept import find_kernel, is_ours, keep_kernel, kernel_key
 from tcir.session.session import Session, Watcher, check_name
 from tcir.session.tuning import tuned_pipeline
 from tcir.target import DEFAULT_TARGET
-from tcir.validation.report import Line, Report
+from tcir.threads import import_whole
+from tcir.validation.report import SMALL_NUMBERS, Line, Report
 from tcir.validation.settings import Settings
 
 if TYPE_CHECKING:
@@ -24,6 +30,12 @@ if TYPE_CHECKING:
     from tcir.machine.assumptions import Assumptions
     from tcir.program.source import ModuleSource
 
+PACKAGES = (
+    "tcir.cache", "tcir.codegen", "tcir.debug", "tcir.dialect", "tcir.interp", "tcir.machine",
+    "tcir.passmanager", "tcir.passes", "tcir.pipelines", "tcir.program", "tcir.run",
+    "tcir.session", "tcir.time", "tcir.validation", "tcir.workers", "numpy.ma", "numpy.random",
+)  # fmt: skip
+"""What compiles and executes, with all passes and pipelines."""
 PRINTED_ELEMENTS = 1 << 16
 """Constants with more are left out of the texts that a kernel keeps: there is one for each pass."""
 
@@ -76,6 +88,8 @@ def compile(
     budget: float | None = None,
     cache: bool = True,
     tune: bool = False,
+    assembler: str = "ptxas",
+    debug_prefix_map: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Kernel:
     """Compiles `program` (an `ir.Module`, MLIR text or a path) with `pipeline` (or its name).
@@ -86,8 +100,20 @@ def compile(
     that was compiled before is taken from the user's cache, unless ``cache=False``. With
     ``tune=True`` the options that are left out are those that ``tc-bench sweep`` found fastest for
     this program, pipeline and target; `report.notes` say which, or that there was no sweep.
+    assembler: what makes the cubin from the PTX, ``ptxas`` or ``nvjitlink`` (a library, through
+    cuda-python: ``pip install tcir[nvjitlink]``; it has no setmaxnreg). A kernel whose report is
+    "different" has no PTX where native code died of what a pass left.
+    debug_prefix_map: beginnings of paths, and what takes their place in PTX and cubin, which name
+    the program's file: ``{os.getcwd(): "."}``.
     """
+    import_whole(*PACKAGES, *_mlir.modules())
     check_name(target)
+    check_assembler(assembler)
+    if not isinstance(debug_prefix_map, Mapping | None):
+        raise InputError(
+            f"debug_prefix_map: expected a mapping of prefixes, got {debug_prefix_map!r:.80}; such "
+            "as {os.getcwd(): '.'}"
+        )
     steps = as_pipeline(pipeline, **options)
     store = user_store()
     settings = Settings(
@@ -101,8 +127,9 @@ def compile(
             steps, note = tuned_pipeline(store, module, pipeline, target, options)
             notes.append(note)
         keeps = cache and not validate and store.folder is not None and is_ours(steps)
-        key = kernel_key(module, steps, target) if keeps else ""
+        key = kernel_key(module, steps, target, debug_prefix_map or {}) if keeps else ""
         if keeps and (kept := find_kernel(store, key)) is not None:
+            kept.assembler = assembler
             kept.report.notes += notes
             return kept
         texts = _Texts(module)
@@ -115,14 +142,17 @@ def compile(
             settings=settings if validate else None,
             watcher=texts,
         )
+        session.debug_prefix_map = debug_prefix_map or {}
         if validate:
             session.keep_states()
         session.report.program = signature.name
-        session.run_passes()
-        code = session.generate("ptx")
+        code = Code(LaunchSequence(()), "")
+        with _kept_if_different(session.report):
+            session.run_passes()
+            code = session.generate("ptx")
     kernel = Kernel(
         signature, code.launches, target, code.ptx, code.llvm, session.report, texts.texts,
-        store=store if cache else NO_STORE,
+        store=store if cache else NO_STORE, assembler=assembler,
     )  # fmt: skip
     if keeps:
         keep_kernel(store, key, kernel)
@@ -145,6 +175,7 @@ def validate(
     assumptions: Assumptions | None = None,
     jobs: int = 1,
     budget: float | None = None,
+    strict: bool = False,
     on_line: Callable[[Line], None] | None = None,
     **options: Any,
 ) -> Report:
@@ -159,25 +190,35 @@ def validate(
     to the open questions about the hardware (`tcir.machine.Assumptions`). jobs: processes that may
     run blocks of a grid, from the thread level on; of several orders, the orders. budget: seconds;
     a validation that is estimated to take longer executes a sample of the CTAs, and its verdict is
-    "sampled".
+    "sampled". strict: where inputs did not cover their types' range and special values, the verdict
+    is "small numbers", no success.
     """
+    import_whole(*PACKAGES, *_mlir.modules())
     steps = as_pipeline(pipeline, **options)
     settings = Settings(
-        seed, inputs, orders, numerics, max_instructions, ordering, assumptions, jobs, budget
-    )
+        seed, inputs, orders, numerics, max_instructions, ordering, assumptions, jobs, budget,
+        strict=strict,
+    )  # fmt: skip
     watcher = _Lines(on_line) if on_line is not None else None
     codegen.start()  # while the dialect is loaded
     with mlir_context() as context:
         module = load_module(program, context, entry)
         session = Session(module, steps, target=target, settings=settings, watcher=watcher)
         session.keep_states()
-        try:
+        with _kept_if_different(session.report):
             session.run_passes()
-            if session.report.verdict in ("held", "sampled") and session.lowered():
+            if session.report.verdict in ("held", "sampled", SMALL_NUMBERS) and session.lowered():
                 session.generate("ptx")
-        except Exception as error:
-            # What a later pass says of a program that a pass before it broke is no verdict.
-            if session.report.verdict != "different":
-                raise
-            session.report.error = str(error)
     return session.report
+
+
+@contextmanager
+def _kept_if_different(report: Report) -> Iterator[None]:
+    """Ends with what is raised noted in a report that is "different" already: what a later pass
+    says of a program that a pass before it broke is no verdict."""
+    try:
+        yield
+    except Exception as error:
+        if report.verdict != "different":
+            raise
+        report.error = str(error)

@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
-import pickle
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tcir.cache import Store, digest, versions
+from tcir.cache.data import from_bytes, to_bytes
 from tcir.dialect.base import DIALECTS
+from tcir.interp import OutputSpec
 from tcir.kernel import Kernel
 from tcir.passmanager.pipeline import Pipeline, UpstreamPass, is_own
+from tcir.program.launch import Launch, LaunchSequence
+from tcir.program.signature import Signature
+from tcir.program.workspaces import Workspaces
 from tcir.target import TARGETS
+from tcir.time.roofline import Executed, Modelled, Roofline
+from tcir.validation.report import Line, Report
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
 
 _FIELDS = ("signature", "launches", "target", "ptx", "llvm", "report", "ir")
+_CLASSES = (
+    Executed, Launch, LaunchSequence, Line, Modelled, OutputSpec, Report, Roofline, Signature,
+    Workspaces,
+)  # fmt: skip
+"""What the fields consist of besides numbers, texts and arrays."""
 _CONVERTER = "tcir.passes.nvvm.converter"
 
 
-def kernel_key(module: ir.Module, steps: Pipeline, target: str) -> str:
-    """Of the program with its locations, the passes with their options, target and versions."""
+def kernel_key(module: ir.Module, steps: Pipeline, target: str, prefixes: Mapping[str, str]) -> str:
+    """Of the program with its locations and how their paths begin in code, the passes with their
+    options, target and versions."""
     text = module.operation.get_asm(enable_debug_info=True)
-    return digest("kernel", text, steps, TARGETS.get(target), versions())
+    return digest("kernel", text, list(prefixes.items()), steps, TARGETS.get(target), versions())
 
 
 def is_ours(steps: Pipeline) -> bool:
     """Whether all code that compiles is of this package, whose source is part of the key."""
     passes = all(isinstance(item, UpstreamPass) or is_own(type(item)) for item in steps)
     converter = sys.modules.get(_CONVERTER)
-    rules = converter.RULES.values() if converter is not None else ()
+    rules = list(converter.RULES.values()) if converter is not None else ()
     return passes and set(DIALECTS) <= {"tc"} and all(_own(rule.__module__) for rule in rules)
 
 
@@ -43,15 +56,14 @@ def find_kernel(store: Store, key: str) -> Kernel | None:
     if found is None:
         return None
     try:
-        kernel = Kernel(**dict(zip(_FIELDS, pickle.loads(found), strict=True)), store=store)
-    except Exception:  # whatever a class that has changed makes of it
+        values = from_bytes(found, _CLASSES)
+        kernel = Kernel(**dict(zip(_FIELDS, values, strict=True)), store=store)
+    except ValueError:
         return None
-    for array in kernel.launches.constants:
-        array.flags.writeable = False  # copies of it stay on devices
     kernel.report.notes.append("from the cache: the passes ran in an earlier compilation")
     return kernel
 
 
 def keep_kernel(store: Store, key: str, kernel: Kernel) -> None:
     """Keeps a kernel that was just compiled."""
-    store.put(key, pickle.dumps([getattr(kernel, name) for name in _FIELDS]))
+    store.put(key, to_bytes([getattr(kernel, name) for name in _FIELDS]))

@@ -7,11 +7,22 @@ verified and, if requested, executed and compared; then it generates code and ex
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tcir._mlir import is_mlir_error
+from tcir.codegen.debug_paths import map_prefixes
 from tcir.dialect.walk import nested
-from tcir.errors import InputError, PassError, UnknownNameError
+from tcir.errors import (
+    Error,
+    IncompleteError,
+    InputError,
+    NativeCrashError,
+    PassError,
+    UnknownNameError,
+)
+from tcir.passes.roles.legalize_symbols import LegalizeSymbols, has_unspellable
 from tcir.passmanager.pipeline import Pass, Pipeline, registered_pipelines
 from tcir.program.launch import LaunchSequence
 from tcir.program.programs import Program, find_programs
@@ -28,6 +39,11 @@ if TYPE_CHECKING:
     from tcir.program.signature import Signature
     from tcir.validation.estimate import Estimate
     from tcir.validation.validator import Validator
+
+
+PTX_STEP = "llvm-to-ptx"
+DIED = "native code died"
+"""How the line of a step begins that ended so."""
 
 
 class Watcher:
@@ -77,7 +93,9 @@ class Session:
         self.module, self.pipeline = module, pipeline
         self.watcher = watcher or Watcher()
         self.verify_each = verify_each
-        self.states = False
+        self.states = self.executing = False
+        self.debug_prefix_map: Mapping[str, str] = {}
+        """Beginnings of paths of sources, and those that code has instead."""
         self.rehearsal = None if contained else Rehearsal()
         self.report = Report(pipeline=str(pipeline), target=target)
         self.signature = signature
@@ -100,7 +118,7 @@ class Session:
         All passes run, even after one that changed the result, so the code can be inspected; only
         execution stops there. Raises the `PassError` of a pass that rejects the module.
         """
-        executing = self.validator is not None and self._execute_input(self.validator)
+        self.executing = self.validator is not None and self._execute_input(self.validator)
         if self.signature is not None:
             from tcir.session import roofline  # needs numpy, as other code does not
 
@@ -108,27 +126,32 @@ class Session:
                 self.module, self.signature, self.report.target
             )
         for index, item in enumerate(self.pipeline, start=1):
-            self.watcher.before_pass(index, item, self.module)
+            self._run_pass(index, item)
+
+    def _run_pass(self, index: int, item: Pass) -> None:
+        """Runs one pass, verifies, executes and compares what it left, adds its line."""
+        self.watcher.before_pass(index, item, self.module)
+        started = time.perf_counter()
+        with self._crash_is_different(index, item.name):
             if self.rehearsal is not None:
                 self.rehearsal.before(item, self.module)
-            started = time.perf_counter()
             item.apply(self.module)
             if self.rehearsal is not None:
                 self.rehearsal.after(item, self.module)
-            if self.verify_each:
-                verify(self.module, item.name)
-            line = Line(index, item.name, pass_seconds=time.perf_counter() - started)
-            line.ops = count_ops(self.module)
-            self._keep(index, verified=self.verify_each)
-            self.watcher.after_pass(index, item, self.module)
-            if self.validator is None:
-                line.verdict = "-"
-            elif executing:
-                self.validator.check(self.module, line)
-                if line.findings or line.verdict == "different":
-                    line.locate(self.report.states.get(index) or State.of(self.module))
-                executing = line.verdict != "different"
-            self._add(line)
+        if self.verify_each:
+            verify(self.module, item.name)
+        line = Line(index, item.name, pass_seconds=time.perf_counter() - started)
+        line.ops = count_ops(self.module)
+        self._keep(index, verified=self.verify_each)
+        self.watcher.after_pass(index, item, self.module)
+        if self.validator is None:
+            line.verdict = "-"
+        elif self.executing:
+            self.validator.check(self.module, line)
+            if line.findings or line.verdict == "different":
+                line.locate(self.report.states.get(index) or State.of(self.module))
+            self.executing = line.verdict != "different"
+        self._add(line)
 
     def _execute_input(self, validator: Validator) -> bool:
         """Executes the input program, the reference; returns whether that succeeded."""
@@ -141,6 +164,7 @@ class Session:
         line = validator.start(self.module)
         line.ops = count_ops(self.module)
         self._add(line)
+        self.report.coverage = validator.coverage
         return line.verdict == "reference"
 
     def lowered(self) -> bool:
@@ -153,11 +177,13 @@ class Session:
             for program in programs
         )
 
-    def generate(self, upto: str) -> Code:
+    def generate(self, upto: str, assembler: str = "ptxas") -> Code:
         """Code of the lowered module, up to "llvm", "ptx", "cubin" or "sass"; PTX is executed.
 
+        Where a kernel has a name that PTX cannot spell, pass legalize-symbols runs first.
+
         A missing assembler is noted in ``report.code`` and raised only if the cubin itself was
-        requested.
+        requested. assembler: of the PTX, ptxas or nvjitlink
         """
         from tcir import codegen
 
@@ -165,16 +191,22 @@ class Session:
         programs = find_programs(self.module)
         _check_level(programs)
         _check_target(programs, target)
+        if has_unspellable(self.module):
+            self._run_pass(report.next_index, LegalizeSymbols())
+            programs = find_programs(self.module)
         self.watcher.before_step("translate-to-llvm-ir", self.module)
         launches = LaunchSequence.from_programs(self.module, programs)
         started = time.perf_counter()
-        code = Code(launches, codegen.translate(self.module))
+        with self._crash_is_different(report.next_index, PTX_STEP, refusals=True):
+            llvm = codegen.translate(self.module)
+            code = Code(launches, map_prefixes(llvm, self.debug_prefix_map))
         if upto == "llvm":
             return code
-        self.watcher.before_step("llvm-to-ptx", self.module)
-        code.ptx = codegen.emit_ptx(code.llvm, target=target)
+        self.watcher.before_step(PTX_STEP, self.module)
+        with self._crash_is_different(report.next_index, PTX_STEP, refusals=True):
+            code.ptx = codegen.emit_ptx(code.llvm, target=target)
         seconds = time.perf_counter() - started
-        line = Line(report.next_index, "llvm-to-ptx", pass_seconds=seconds)
+        line = Line(report.next_index, PTX_STEP, pass_seconds=seconds)
         line.ops = sum(1 for text in code.ptx.splitlines() if text.rstrip().endswith(";"))
         if self.states:
             report.states[line.index] = State(code.ptx, ptx=True)
@@ -194,14 +226,37 @@ class Session:
                 roof = roofline.after_run(roof, launches, self.signature, line, streams)
             report.roofline = roof
         report.code = {"ptx_lines": code.ptx.count("\n"), "tmem_columns": tmem_columns(code.ptx)}
+        if report.streams:
+            from tcir.time.stores import global_stores
+
+            report.code["global_stores"] = [vars(each) for each in global_stores(report.streams)]
         if launches.constants:
             report.code["constant_bytes"] = sum(each.nbytes for each in launches.constants)
         if upto in ("cubin", "sass"):
-            self.watcher.before_step("ptxas", self.module)
+            self.watcher.before_step(assembler, self.module)
             # Disassemble only for --emit=sass, or for the counts of a validation's table.
             sass = upto == "sass" or self.validator is not None
-            self._add(assemble(code, report, required=upto, sass=sass))
+            self._add(assemble(code, report, required=upto, sass=sass, assembler=assembler))
         return code
+
+    @contextmanager
+    def _crash_is_different(
+        self, index: int, name: str, *, refusals: bool = False
+    ) -> Iterator[None]:
+        """Where the program is executed, native code that dies of it is the verdict of the step.
+
+        refusals: of a code generator; so is what it refuses
+        """
+        try:
+            yield
+        except Error as error:
+            known = isinstance(error, InputError | IncompleteError)
+            died = any(isinstance(each, NativeCrashError) for each in (error, error.__cause__))
+            different = died or (refusals and not known)
+            if different and self.validator is not None and self.report.verdict != "different":
+                compared = f"{DIED}: {error}" if died else str(error)
+                self._add(Line(index, name, verdict="different", compared=compared))
+            raise
 
     def _keep(self, index: int, *, verified: bool) -> None:
         if self.states:

@@ -30,14 +30,14 @@ def timelines(
         for specs in (kernel.signature.inputs, kernel.signature.outputs)
     )
     sequence = kernel.launches
-    names = [launch.name for launch in sequence.launches]
+    names = [launch.title for launch in sequence.launches]
     if entry is not None and entry not in names:
         raise InputError(f"--entry: expected one of {', '.join(names)}, got {entry!r}")
     arrays = [*inputs, *sequence.constants, *outputs]
     arrays += [np.zeros(size, np.uint8) for size in sequence.workspaces.sizes]
     streams = []
     for launch, args in sequence.calls(arrays, ()):
-        if entry in (None, launch.name):
+        if entry in (None, launch.title):
             report = run_ptx(
                 kernel.ptx,
                 entry=launch.name,

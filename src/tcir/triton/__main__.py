@@ -20,8 +20,9 @@ examples:
   python -m tcir.triton --autotune all tutorial.py         # every configuration is executed
   python -m tcir.triton -m pytest tutorial.py -k small     # a module that runs scripts
 
-Exit status: the script's; 1 if it ends well and a result depends on timing; 2 where an instruction
-has no rule; 3 for what cannot be run. An illegal act of a kernel is an exception at the launch.
+Exit status: the script's; if it ends well, 1 where a kernel was illegal, or a result depends on
+timing or on memory that nobody wrote; 2 where an instruction has no rule; 3 for what cannot be run.
+An illegal act of a kernel is an exception at the launch.
 """
 
 
@@ -62,7 +63,7 @@ def main(argv: list[str] | None = None) -> int:
         return failed(given.script, error)
     finally:
         launches.close()
-    return 1 if launches.wrong else 0
+    return launches.status
 
 
 def _parser() -> argparse.ArgumentParser:

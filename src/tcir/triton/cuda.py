@@ -21,7 +21,7 @@ from tcir.triton.cublas import CublasLt
 def simulated(launches: Launches, addresses: Addresses) -> Iterator[None]:
     """`torch.cuda` as of one B200 whose work is always done; times of benchmarks are modelled."""
     with ExitStack() as stack:
-        stack.enter_context(cuda_on_the_cpu(addresses.taken))
+        stack.enter_context(cuda_on_the_cpu(launches, addresses.taken))
         stack.enter_context(patch.object(nvidia.cublas, "CublasLt", partial(CublasLt, launches)))
         for owner, name, value in stand_ins(launches):
             stack.enter_context(patch.object(owner, name, value))

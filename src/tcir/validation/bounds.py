@@ -42,6 +42,8 @@ WINDOW = 25
 AMPERE_WINDOW = 24
 FP8_WINDOW, FP8_STEPS = 13, 4
 """Of wgmma on fp8: bits kept, and instructions of a partial sum, 128 bytes of K."""
+TF32_LEAST = 2.0**-136
+"""The smallest number of tf32: below it a factor is lost."""
 TERMS_PER_STEP = 16
 LEAST_PER_STEP = 8
 ROUNDING = {

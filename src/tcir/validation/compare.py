@@ -63,7 +63,8 @@ def first_difference(
     for number, (a, b) in enumerate(zip(expected, got, strict=True)):
         wrong = unequal(a, b)
         if bounds is not None:
-            wrong &= ~(errors(a, b) <= bounds[number])  # a NaN in one of them is wrong
+            bound = bounds[number]  # 0: the same bits; a NaN in one of them is beyond any other
+            wrong &= ~(((errors(a, b) <= bound) & (bound > 0)) | np.isinf(bound))
         if wrong.any():
             index = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
             return Difference(

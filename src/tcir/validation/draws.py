@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tcir.interp.types import Array
+from tcir.program.boundary import Placed, boundary_inputs
 from tcir.program.chain_inputs import chain_alone, chain_specials
 from tcir.program.chains import Chain, chain_of
 from tcir.program.constants import constants_of
@@ -18,14 +18,12 @@ from tcir.program.inputs import ALL_CODES, Kind, make_inputs, whole_bits
 from tcir.program.memory_image import images
 from tcir.program.signature import Signature
 from tcir.program.special import Special, alone, special_values
+from tcir.threads import cached_property
 from tcir.validation import bounds
 from tcir.validation.settings import Settings
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
-
-RANDOM = "random floats"
-"""What a program whose sums are of unknown order gets besides integers."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +40,28 @@ class Bound:
     limits: list[float]
 
     @staticmethod
-    def of(errors: list[Array], squares: list[Array], reference: list[Array]) -> Bound | None:
-        """None where an element's bound is infinite."""
+    def of(
+        errors: list[Array], squares: list[Array], reference: list[Array], *, partly: bool = False
+    ) -> Bound | None:
+        """None where an element's bound is infinite; partly: such elements may be anything."""
+        if partly:
+            return Bound(errors, squares, [])
         if not all(np.isfinite(error).all() for error in errors):
             return None
         return Bound(errors, squares, list(map(bounds.squares_limit, squares, reference)))
+
+    def checked(self, reference: Sequence[Array], *, nan: bool) -> float:
+        """The share of elements that would not pass as 0, nor as 2^-10 of the largest number of
+        their row; nan: NaN counts."""
+        shares = []
+        for error, values in zip(self.errors, reference, strict=True):
+            with np.errstate(invalid="ignore"):
+                size = np.abs(values.astype(np.float64))
+            rows = np.where(np.isfinite(size), size, 0)
+            rows = rows.max(axis=-1, keepdims=True, initial=0) if rows.ndim else rows
+            counted = (error == 0) | (error < np.maximum(size, rows * 2.0**-10))
+            shares.append(float((counted if nan else counted & ~np.isnan(size)).mean()))
+        return min(shares, default=1.0)
 
 
 @dataclass
@@ -57,6 +72,8 @@ class Draw:
     bound:    how far later results may be off; None: they agree bit for bit
     no_bound: why there is no bound
     rounded:  whether sums round, so that the execution says nothing without a bound
+    exact:    whether later results agree bit for bit, so that no bound is derived
+    partly:   whether elements without a bound may be anything
     """
 
     inputs: list[Array]
@@ -65,6 +82,8 @@ class Draw:
     bound: Bound | None = None
     no_bound: str = ""
     rounded: bool = False
+    exact: bool = False
+    partly: bool = False
 
     @cached_property
     def images(self) -> list[Array]:
@@ -78,12 +97,15 @@ class Draws:
 
     main is executed in every completion order, `more` in the order of issue.
     known: whether the inputs are made so that all sums are exact
+    spans: whether they span their formats; special: and have special values
     """
 
     contraction: Contraction | None
     main: Draw
     more: list[Draw]
     known: bool = True
+    spans: bool = True
+    special: bool = True
 
     @staticmethod
     def of(module: ir.Module, signature: Signature, settings: Settings) -> Draws:
@@ -97,8 +119,16 @@ class Draws:
             specials: Sequence[Special] | None = None,
             scalars: Mapping[int, float] | None = None,
             kind: Kind = settings.inputs,
+            factors: Mapping[int, Array] | None = None,
         ) -> list[Array]:
-            return make_inputs(signature.inputs, settings.seed, kind, sums, bits, specials, scalars)
+            return make_inputs(
+                signature.inputs, settings.seed, kind, sums, bits, specials, scalars, factors
+            )
+
+        def placed(at: Placed) -> Draw:
+            special = None if contraction is None or at.arrays else ()
+            inputs = at.put_into(drawn(special, factors=at.factors))
+            return Draw(inputs, at.words, exact=at.exact)
 
         exact = settings.inputs == "integers"
         lists = _alone(sums) if exact else []
@@ -107,11 +137,13 @@ class Draws:
             for value in (0.0, np.inf):
                 words = f"{value:g} in argument {number}"
                 more.append(Draw(drawn(scalars={number: value}), words))
+        if exact:
+            more += map(placed, boundary_inputs(module, signature, contraction, settings.seed))
         known = sums is not None or bits == ALL_CODES
-        if exact and not known and signature.level == "tensor":
-            more.append(Draw(drawn(kind="random"), RANDOM, rounded=True))
+        several = isinstance(sums, Chain) and bool(sums.contractions)
+        special = isinstance(sums, Chain) or sums is None or bool(lists or special_values(sums))
         main = Draw(drawn(), _words(settings, sums, bits, more))
-        return Draws(contraction, main, more, known)
+        return Draws(contraction, main, more, known, exact and known and not several, special)
 
 
 def _alone(sums: Contraction | Chain | None) -> list[list[Special]]:

@@ -57,16 +57,21 @@ MONOTONE = (
 """Functions that are farthest off at the ends of where their argument may be."""
 
 
-def farthest(name: str, x: Array, error: Array, exponent: Array) -> Array:
-    """How far a function's value at x is from those within `error` of it."""
+def farthest(name: str, x: Array, error: Array, exponent: Array) -> tuple[Array, Array]:
+    """A function's value at x before rounding, and how far it is from those within `error` of it;
+    infinite where these are of different classes."""
     operands = (exponent,) if name in ("math.powf", "math.fpowi") else ()
     function = FUNCTIONS[name]
-    middle, ends = function(x, *operands), [x - error, x + error]
-    distances = [np.abs(function(end, *operands) - middle) for end in ends]
+    middle = function(x, *operands)
+
+    def distance(at: Array) -> Array:
+        value = function(at, *operands)
+        same = (value == middle) | (np.isnan(value) & np.isnan(middle))
+        return np.where(same, 0.0, np.abs(value - middle))
+
+    distances = [distance(x - error), distance(x + error)]
     if operands:  # an even power is least at 0
-        through = (ends[0] < 0) & (ends[1] > 0)
-        distances.append(
-            np.where(through, np.abs(function(np.zeros_like(x), *operands) - middle), 0)
-        )
+        through = (x - error < 0) & (x + error > 0)
+        distances.append(np.where(through, distance(np.zeros_like(x)), 0))
     most: Array = np.maximum.reduce(distances)
-    return np.where(np.isnan(most), np.inf, most)
+    return middle, np.where(np.isnan(most), np.inf, most)

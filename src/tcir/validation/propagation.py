@@ -19,7 +19,6 @@ from functools import partial
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-import ml_dtypes
 import numpy as np
 
 from tcir.dialect import tc
@@ -34,15 +33,14 @@ from tcir.interp.tensor.views import Linear, aligned, indexing, loop_sizes, view
 from tcir.interp.types import Array, dtype_of, poison, shape_of
 from tcir.program.access import product_of
 from tcir.validation import bounds
-from tcir.validation.functions import MONOTONE, OWN, farthest
-from tcir.validation.quantised import hull
+from tcir.validation.quantised import hull, rows_of
+from tcir.validation.rules import RULES, Known, overflow
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
 
-Slope: TypeAlias = "Array | float"
-
-
+Run: TypeAlias = Callable[[Sequence[Array], Sequence[Array]], Array]
+"""A contraction of other factors, added to other numbers."""
 Rounding: TypeAlias = Literal["exact", "rounded", "unknown"]
 EXACT: Rounding = "exact"
 """Sums of factors that are the same at every level are exact: the inputs are made so."""
@@ -54,43 +52,18 @@ ZERO = Linear({}, 0)
 """The index 0."""
 _CUT = np.uint32(0x1FFF)
 """The bits of an f32 that tf32 drops."""
+LEAST = 2.0**-149
+"""The smallest number of f32."""
 
 
 class NoBoundError(Exception):
     """An op that no error is carried through."""
 
 
-@dataclass(frozen=True)
-class Known:
-    """Numbers, the most by which they may be off, and the mean square that they may be off."""
-
-    value: Array
-    error: Array
-    square: Array
-
-    @staticmethod
-    def exact(value: Array) -> Known:
-        """Numbers that are the same at every level."""
-        zeros = np.zeros(np.shape(value))
-        return Known(value, zeros, zeros)
-
-    def like(self, change: Callable[[Array], Array]) -> Known:
-        """Rearranged."""
-        return Known(change(self.value), change(self.error), change(self.square))
-
-    @property
-    def size(self) -> Array:
-        """Magnitudes, the error included."""
-        return np.abs(np.asarray(self.value, np.float64)) + self.error
-
-
 def carried(
     function: ir.Operation, inputs: Sequence[Array], how: bounds.Sums, sums: Rounding
 ) -> list[Known]:
-    """The results of a function on tensors that has contractions.
-
-    An error that is not known, such as infinity times 0, is NaN: nothing is within that bound.
-    """
+    """The results of a function on tensors that has contractions."""
     with np.errstate(all="ignore"):
         return _Carrier(how, sums).run(function, inputs)
 
@@ -146,42 +119,69 @@ class _Carrier:
         sizes_of_groups = [each.value for each in factors[2:] if op.name == "tc.grouped_matmul"]
         factors = factors[: len(factors) - len(sizes_of_groups)]
 
-        def run(arrays: Sequence[Array], start: Callable[[Array], Array]) -> Array:
-            firsts = [start(each.value) for each in starts]
+        def run(arrays: Sequence[Array], firsts: Sequence[Array]) -> Array:
             rule = evaluate[op.name]
             (result,) = rule(Interpreter(), op.opview, *arrays, *sizes_of_groups, *firsts)
             return result
 
-        values = [each.value for each in factors]
-        value = run(values, lambda a: a)
+        value = run([each.value for each in factors], [each.value for each in starts])
         if not _off(operands) and (self.sums == EXACT or value.dtype.kind in "iu"):
             return Known.exact(value)
         inner = {each.name for region in op.regions for each in region.blocks[0].operations}
         if value.dtype.name not in bounds.ROUNDING or not inner <= _PRODUCTS:
             raise NoBoundError(f"{op.name} to {value.dtype.name}")
+        return self._rounded(value, factors, starts, run)
+
+    def _rounded(self, value: Array, factors: list[Known], starts: list[Known], run: Run) -> Known:
+        """Of sums in f32 or a tensor core, in any order.
+
+        A sum is an infinity or NaN if its infinite products make it one (those are multiplied by
+        the signs of finite numbers here), unless finite ones might overflow in some order.
+        """
+        ones = [np.ones(np.shape(each.value)) for each in factors]
+        zeros = [np.zeros(np.shape(each.value)) for each in starts]
+        nan, open_ = np.zeros((2, *value.shape), bool)
+        if not all(np.isfinite(each.wide).all() for each in (*factors, *starts)):
+            signs = [_signs(each, scale=not n) for n, each in enumerate(factors)]
+            nan = np.isnan(np.asarray(run(signs, [_signs(each) for each in starts]), np.float64))
+        for number, each in enumerate((*factors, *starts)):
+            if each.open.any():
+                masks = [*ones, *zeros]
+                masks[number] = each.open * 1.0
+                if number >= len(ones):
+                    masks[0] = 0 * ones[0]
+                open_ = open_ | (run(masks[: len(ones)], masks[len(ones) :]) != 0)
+        factors, starts = ([each.finite() for each in group] for group in (factors, starts))
         magnitudes = [each.size if _off([each]) else np.abs(each.value) for each in factors]
-        sizes = bounds.upper(run(magnitudes, np.abs))
+        sizes = bounds.upper(run(magnitudes, [np.abs(each.value) for each in starts]))
+        values = [each.value for each in factors]
         if (
             self.sums == UNKNOWN
-            and not _off(operands)
+            and not _off([*factors, *starts])
             and is_exact(values, starts, sizes, self.how.bits)
         ):
-            return Known.exact(value)
-        counts = bounds.upper(run(list(map(np.ones_like, values)), np.zeros_like))
-        error = bounds.fused_sum_bound(sizes, counts, value, self.how)
-        spread = bounds.spread_of([np.where(np.isfinite(a), a, 0) for a in values])
-        square = bounds.expected_squares(sizes, counts, value, self.how, spread)
+            return Known.exact(value).opened(open_ & ~nan)
+        counts = bounds.upper(run(ones, zeros))
+        kept = np.where(np.isfinite(np.asarray(value, np.float64)), value, value.dtype.type(0))
+        error = bounds.fused_sum_bound(sizes, counts, kept, self.how) + counts * LEAST
+        spread = bounds.spread_of(values)
+        square = bounds.expected_squares(sizes, counts, kept, self.how, spread)
+        if self.how.factors:
+            for number in range(len(factors)):
+                parts = [*magnitudes[:number], ones[number], *magnitudes[number + 1 :]]
+                error = error + bounds.TF32_LEAST * bounds.upper(run(parts, zeros))
         for number, each in enumerate(factors):
-            if most := float(each.error.max()):  # so that nothing underflows in a narrow result
+            if most := float(each.error.max(initial=0)):  # so that nothing underflows
                 parts = [*magnitudes[:number], each.error / most, *magnitudes[number + 1 :]]
-                error = error + most * bounds.upper(run(parts, np.zeros_like))
+                error = error + most * bounds.upper(run(parts, zeros))
                 parts = [np.asarray(a, np.float64) ** 2 for a in magnitudes]
                 parts[number] = each.square / most**2
-                square = square + most**2 * bounds.upper(run(parts, np.zeros_like))
+                square = square + most**2 * bounds.upper(run(parts, zeros))
         for each in starts:
             error, square = error + each.error, square + each.square
-        finite = np.isfinite(np.asarray(value, np.float64))
-        return Known(value, np.where(finite, error, 0.0), np.where(finite, square, 0.0))
+        over = ~(sizes + error < overflow(value.dtype))
+        open_ = (open_ | over) & ~nan
+        return Known(value, np.where(over, 0.0, error), np.where(over, 0.0, square)).opened(open_)
 
     def _epilogue(self, op: tc.EpilogueOp, sums: Known, values: Mapping[ir.Value, Known]) -> Known:
         """A ``tc.epilogue`` of the program's own."""
@@ -335,10 +335,17 @@ def _elementwise(op: ir.Operation, operands: list[Known]) -> Known:
 def quantised_blocks(op: ir.OpView, values: Known, *norm: Known) -> list[Known]:
     """Codes and scales of numbers that may be off: they lie between those of the ends."""
     with np.errstate(all="ignore"):
-        y = _mul(values.value * norm[0].value, values, norm[0]) if norm else values
+        y = RULES["arith.mulf"](values.value * norm[0].value, values, *norm) if norm else values
         results = evaluate[op.operation.name](Interpreter(), op, y.value)
-    errors = hull(op, y.value, y.error)
-    return [Known(r, e, e**2) for r, e in zip(results, errors, strict=True)]
+    errors = hull(op, y.value, np.where(y.open, 0.0, y.error))
+    known = [Known(r, e, e**2) for r, e in zip(results, errors, strict=True)]
+    strange = (~np.isfinite(y.wide) | y.open).any(axis=-1) & (y.error > 0).any(axis=-1)
+    if not strange.any():
+        return known
+    return [
+        each.opened(mask)
+        for each, mask in zip(known, rows_of(op, np.asarray(strange)), strict=True)
+    ]
 
 
 _PRODUCTS = {"arith.addf", "arith.extf", "arith.mulf", "arith.scaling_extf", "linalg.yield"}
@@ -359,6 +366,8 @@ def is_exact(
     bits:  of a fused sum
     """
     quantum = float(np.prod([_quantum(each) for each in factors]))
+    if quantum < LEAST:
+        return False
     if any(each.dtype == np.float32 and (each.view(np.uint32) & _CUT).any() for each in factors):
         return False
     fit = all(_quantum(each.value) >= quantum for each in starts)
@@ -373,106 +382,15 @@ def _quantum(array: Array) -> float:
     return float(np.ldexp((whole & -whole).astype(np.float64), exponents - 53).min(initial=np.inf))
 
 
+def _signs(known: Known, *, scale: bool = False) -> Array:
+    """-1, 0 or 1 for finite numbers, with infinities and NaNs; zeros for what is open.
+
+    scale: so small that sums of them are finite in any type
+    """
+    signs = np.where(np.isfinite(known.wide), np.sign(known.wide) * (2.0**-24 if scale else 1),
+                     known.wide)  # fmt: skip
+    return np.where(known.open, 0.0, signs)
+
+
 def _off(operands: Sequence[Known]) -> bool:
     return any(k.error.any() for k in operands)
-
-
-def _unit(value: Array, error: Array) -> Array:
-    """A unit in the last place of numbers up to ``|value| + error``; 0 where there is no error."""
-    value = np.asarray(value)
-    info = ml_dtypes.finfo(value.dtype)  # type: ignore[no-untyped-call]
-    size = np.abs(value.astype(np.float64)) + error
-    unit = np.maximum(size * float(info.eps), float(info.smallest_subnormal))
-    return np.where(error > 0, unit, 0.0)
-
-
-def _smooth(value: Array, pairs: Sequence[tuple[Known, Slope]], own: Slope = 0.0) -> Known:
-    """From operands with the slopes of the op there, and what the op itself is off.
-
-    Infinities and NaNs have to come out as they are.
-    """
-    error, square = np.zeros(np.shape(value)) + own, np.zeros(np.shape(value)) + own**2
-    for known, slope in pairs:
-        error = error + np.where(known.error > 0, slope * known.error, 0.0)
-        square = square + np.where(known.error > 0, slope**2 * known.square, 0.0)
-    unit = _unit(value, error)
-    finite = np.isfinite(np.asarray(value, np.float64))
-    error, square = error + unit, square + unit * np.sqrt(square)
-    return Known(value, np.where(finite, error, 0.0), np.where(finite, square, 0.0))
-
-
-def _mul(value: Array, a: Known, b: Known) -> Known:
-    return _smooth(value, [(a, b.size), (b, np.abs(np.asarray(a.value, np.float64)))])
-
-
-def _div(value: Array, a: Known, b: Known) -> Known:
-    least = np.abs(np.asarray(b.value, np.float64)) - b.error
-    least = np.where(least > 0, least, np.where(b.error > 0, 0.0, least))
-    slope = 1 / least
-    known = _smooth(value, [(a, slope), (b, np.abs(np.asarray(value, np.float64)) * slope)])
-    open_ = (b.error > 0) & (least == 0)  # of infinity as well: the quotient may be any number
-    return Known(value, *(np.where(open_, np.inf, each) for each in (known.error, known.square)))
-
-
-def _closest(value: Array, *operands: Known) -> Known:
-    """One of the operands."""
-    error = np.maximum.reduce(np.broadcast_arrays(*(k.error for k in operands)))
-    square = np.maximum.reduce(np.broadcast_arrays(*(k.square for k in operands)))
-    return Known(value, error, square)
-
-
-def _compare(value: Array, a: Known, b: Known) -> Known:
-    distance = np.abs(np.asarray(a.value, np.float64) - np.asarray(b.value, np.float64))
-    error = a.error + b.error
-    open_ = ((distance <= error) & (error > 0)).astype(np.float64)
-    return Known(value, open_, open_)
-
-
-def _select(value: Array, condition: Known, a: Known, b: Known) -> Known:
-    chosen = [
-        np.where(condition.value, x, y) for x, y in ((a.error, b.error), (a.square, b.square))
-    ]
-    distance = np.abs(np.asarray(a.value, np.float64) - np.asarray(b.value, np.float64))
-    either = distance + np.maximum(a.error, b.error)
-    open_ = condition.error > 0
-    square = np.where(open_, np.minimum(either**2, a.square + b.square + distance**2), chosen[1])
-    return Known(value, np.where(open_, either, chosen[0]), square)
-
-
-def _same(value: Array, a: Known) -> Known:
-    return Known(value, a.error, a.square)
-
-
-def _function(name: str) -> Callable[..., Known]:
-    def rule(value: Array, x: Known, *exponent: Known) -> Known:
-        wide, at = np.asarray(value, np.float64), np.asarray(x.value, np.float64)
-        power = np.asarray(exponent[0].value if exponent else 1, np.float64)
-        own = OWN[name](wide, x.size, power) if name in OWN else np.zeros(np.shape(wide))
-        distance = farthest(name, at, x.error, power)
-        slope = distance / np.where(x.error > 0, x.error, 1)
-        return _smooth(value, [(x, slope)], np.where(np.isfinite(wide), own, 0.0))
-
-    return rule
-
-
-RULES: dict[str, Callable[..., Known]] = {
-    **dict.fromkeys(
-        ("arith.addf", "arith.subf"), lambda value, a, b: _smooth(value, [(a, 1.0), (b, 1.0)])
-    ),
-    "arith.mulf": _mul,
-    "arith.divf": _div,
-    "arith.truncf": lambda value, a: _smooth(value, [(a, 1.0)]),
-    **dict.fromkeys(("arith.extf", "arith.negf", "math.absf"), _same),
-    **dict.fromkeys(
-        ("arith.maximumf", "arith.maxnumf", "arith.minimumf", "arith.minnumf"), _closest
-    ),
-    **dict.fromkeys(("arith.cmpf", "arith.cmpi"), _compare),
-    "arith.select": _select,
-    "math.fma": lambda value, a, b, c: _smooth(
-        value, [(a, b.size), (b, np.abs(np.asarray(a.value, np.float64))), (c, 1.0)]
-    ),
-    "arith.sitofp": lambda value, a: _smooth(value, [(a, 1.0)]),
-    **{name: _function(name) for name in (*MONOTONE, "math.powf", "math.fpowi")},
-    "linalg.fill": lambda value, number, *_: Known.exact(value),
-}
-"""The rules of ops whose operands may be off, or that are off themselves."""

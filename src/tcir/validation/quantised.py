@@ -55,3 +55,15 @@ def hull(op: ir.OpView, values: Array, error: Array) -> list[Array]:
         np.where(np.isfinite(widest), widest, 0).reshape(values.shape),
         np.where(np.isfinite(most), most, 0).reshape(shape),
     ]
+
+
+def rows_of(op: ir.OpView, rows: Array) -> list[Array]:
+    """The elements and the scales of ``tc.quantise_blocks`` that are of these rows."""
+    from tcir.formats import to_blocked
+
+    width = op.codes.type.shape[-1]
+    elements = np.broadcast_to(rows[..., None], (*rows.shape, width))
+    scales = elements[..., :: op.format.block]
+    if not op.row_major:
+        scales = to_blocked(np.ascontiguousarray(scales).view(np.uint8)).astype(bool)
+    return [elements, scales.reshape(tuple(op.scales.type.shape))]

@@ -10,9 +10,12 @@ seed, inputs, orders, numerics, ordering, assumptions, max_instructions
             that are not the default by name, the limit of one execution; null without validation
             (max_instructions also where it is in proportion to the level before)
 budget      seconds beyond which a sample of the CTAs is executed, or null
+coverage    null, or what the inputs covered: executed ("full range", "special values"),
+            small_numbers (why anything was left out, or null); strict: whether that is no success
 estimate    null, or seconds and bytes that executing all states was to take
-verdict     "held", "sampled" (held in the CTAs that were executed), "different", "incomplete",
-            "not executed" (without validation), "error" (a pass rejected the program, or failed);
+verdict     "held", "sampled" (held in the CTAs that were executed), "small numbers" (held, with
+            `strict`, but equal on small numbers only), "different", "incomplete", "not executed"
+            (without validation), "error" (a pass rejected the program, or failed);
             exit_code: 0, 1, 2, 3 or 4; error: its message, else null
 passes      a list with, for each pass: index, name, ops (operations after it), pass_seconds,
             execute_seconds, level ("tensor", "tile", "thread", "ptx", "" when not executed),
@@ -27,7 +30,9 @@ passes      a list with, for each pass: index, name, ops (operations after it), 
             in all)
 notes       words: where a kernel came from, other than this compilation
 code        null, or registers, spill_bytes, shared_bytes, tmem_columns, constant_bytes (if any),
-            ptx_lines, sass (counts by mnemonic), missing (why a step was not done)
+            ptx_lines, global_stores (of each st.global of the PTX that was executed, in the first
+            cluster: kernel, line, requests, bytes a lane, sectors a request, least: those that the
+            bytes fill), sass (counts by mnemonic), missing (why a step was not done)
 roofline    null (a program below tensors), or, modelled, never measured: flops (by kind), hbm_bytes
             (of inputs, constants and results, once), moved_bytes (by its launches), flop_per_byte,
             limits_us (by resource: the least time of the program), bound (the longest of them),
@@ -43,7 +48,7 @@ import os
 import tempfile
 import webbrowser
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,10 +62,14 @@ if TYPE_CHECKING:
     from tcir.program.state import State
     from tcir.time.roofline import Roofline
     from tcir.validation.compare import Difference
+    from tcir.validation.coverage import Coverage
     from tcir.validation.settings import Settings
 
 SCHEMA = "tcir.report/1"
-EXIT_CODES = {"held": 0, "sampled": 2, "not executed": 0, "different": 1, "incomplete": 2}
+SMALL_NUMBERS = "small numbers"
+EXIT_CODES = {
+    "held": 0, "sampled": 2, SMALL_NUMBERS: 2, "not executed": 0, "different": 1, "incomplete": 2,
+}  # fmt: skip
 
 
 @dataclass
@@ -151,6 +160,8 @@ class Report:
     assumptions: dict[str, str] | None = None
     max_instructions: int | None = None
     budget: float | None = None
+    coverage: Coverage | None = None
+    strict: bool = False
     estimate: dict[str, float] | None = None
     passes: list[Line] = field(default_factory=list)
     code: dict[str, Any] | None = None
@@ -167,11 +178,11 @@ class Report:
 
     def executed_by(self, settings: Settings) -> None:
         """Notes how the program is executed."""
-        options = settings.options()
+        options = replace(settings.options(), placement="usual")  # a validation's is adverse
         self.seed, self.inputs, self.orders = settings.seed, settings.inputs, settings.orders
         self.numerics, self.ordering = settings.numerics, settings.ordering
         self.assumptions = options.changed_answers()
-        self.max_instructions = settings.max_instructions
+        self.max_instructions, self.strict = settings.max_instructions, settings.strict
         self.budget, self.conditions = settings.budget, options.conditions()
 
     @property
@@ -194,7 +205,10 @@ class Report:
             return "not executed"
         if verdicts & {"incomplete", "not executed"} or not verdicts:
             return "incomplete"
-        return "sampled" if "sampled" in verdicts else "held"
+        if "sampled" in verdicts:
+            return "sampled"
+        small = self.strict and self.coverage is not None and self.coverage.small
+        return SMALL_NUMBERS if small else "held"
 
     @property
     def ok(self) -> bool:
@@ -244,7 +258,9 @@ class Report:
                 return f"{self.verdict}: executed, no pass to compare"
             if self.verdict == "sampled":
                 return f"sampled: {len(self.passes)} steps, held where CTAs were executed"
-            return f"{self.verdict}: {len(self.passes)} steps"
+            words = [f"{self.verdict}: {len(self.passes)} steps"]
+            covered = "" if self.coverage is None else str(self.coverage)
+            return "; ".join([*words, covered] if covered else words)
         rest = f": {failure.difference}" if failure.difference else ""
         return f"{self.verdict}: first at pass {failure.index}, {failure.name}{rest}"
 
@@ -294,6 +310,7 @@ class Report:
         own = dataclasses.asdict(dataclasses.replace(self, states={}, streams=()))
         for name in ("error_code", "conditions", "states", "streams"):
             del own[name]
+        own["coverage"] = self.coverage.as_dict() if self.coverage is not None else None
         own["roofline"] = self.roofline.as_dict() if self.roofline is not None else None
         for line in own["passes"]:
             line["counters"] = {key: int(value) for key, value in line["counters"].items()}

@@ -31,6 +31,7 @@ class Settings:
     skip:     completion orders after that of issue that others try
     events:   takes what some CTAs do, at the PTX level, in the order of issue
     budget:   seconds; a validation that is estimated to take longer executes a sample of the CTAs
+    strict:   whether equal on small numbers is no success
     ordering: "silicon" or "isa", and assumptions: see `tcir.run_options.RunOptions`
     """
 
@@ -45,6 +46,7 @@ class Settings:
     budget: float | None = None
     events: Recording | None = None
     skip: int = 0
+    strict: bool = False
 
     def __post_init__(self) -> None:
         for name in ("orders", "seed"):
@@ -81,4 +83,5 @@ class Settings:
             sample=sample,
             ordering=self.ordering,
             products=products,
+            placement="adverse",
         )

@@ -41,16 +41,20 @@ from tcir.program.launch import LaunchSequence
 from tcir.program.memory_image import PACKED_BITS, from_memory, images, in_memory
 from tcir.program.programs import Program, find_program, find_programs
 from tcir.program.signature import Signature, signature_of, views_of
+from tcir.program.slices import times_filling
 from tcir.program.workspaces import NONE, Workspaces
 from tcir.run_options import RunOptions
 from tcir.target import DEFAULT_TARGET
 from tcir.validation import bounds, compare, propagation
-from tcir.validation.draws import RANDOM, Bound, Draw, Draws
+from tcir.validation.coverage import FULL_RANGE, SPECIAL_VALUES, Coverage
+from tcir.validation.draws import Bound, Draw, Draws
 from tcir.validation.estimate import Estimate
 from tcir.validation.functions import OWN
 from tcir.validation.orders import Tried, tried
 from tcir.validation.raised import with_quantisation_raised
+from tcir.validation.ranged import Ranged
 from tcir.validation.report import Line
+from tcir.validation.rules import Known
 from tcir.validation.settings import Settings
 from tcir.validation.threads import Executed, Threads
 from tcir.validation.work import Algorithm, Work
@@ -81,7 +85,8 @@ wrong."""
 class Validator:
     """Executes the states of one program and fills in a report line for each.
 
-    streams: the events of each launch of PTX, in the order of issue
+    streams:  the events of each launch of PTX, in the order of issue
+    coverage: what the inputs covered
     """
 
     def __init__(self, settings: Settings | None = None) -> None:
@@ -101,6 +106,7 @@ class Validator:
         self._stored: tuple[int, dict[int, Array]] = 0, {}
         self._executed: Executed | None = None
         self.streams: Sequence[EventStream] = ()
+        self.coverage = Coverage()
 
     def foresee(self, module: ir.Module) -> Estimate:
         """What validating this input program will take; IncompleteError if it is too much."""
@@ -141,11 +147,56 @@ class Validator:
         rounded = approximate or self.settings.inputs == "random" or not draws.known
         if self.signature.level == "tensor" and rounded:
             for draw in (*draws.more, draws.main):
-                self._prepare_bound(module, programs, draw)
-            draws.more[:] = [d for d in draws.more if d.bound is not None or not d.rounded]
-        if any(draw.rounded for draw in draws.more):
-            line.compared += f"; and on {RANDOM}"
+                if not draw.exact:
+                    self._prepare_bound(module, programs, draw)
+            draws.more[:] = [
+                d for d in draws.more if d.exact or d.bound is not None or not d.rounded
+            ]
+        whole = draws.spans and (draws.special or not self._floats)
+        ranged = None if whole else self._range(module, programs, spans=draws.spans)
+        if ranged:
+            draws.more.extend(made := ranged.draws())
+            words = dict.fromkeys(draw.words for draw in made)
+            line.compared += f"; and on {', '.join(words)}" if words else ""
+        self.coverage = self._covered(draws, ranged)
         return line
+
+    @property
+    def _floats(self) -> bool:
+        """Whether an input is made of floats."""
+        inputs = self.signature.inputs if self.signature else ()
+        return any(spec.dtype.kind not in "biu" for spec in inputs)
+
+    def _range(
+        self, module: ir.Module, programs: Sequence[Program], *, spans: bool
+    ) -> Ranged | None:
+        """Further inputs for a program on tensors whose exact inputs do not span their formats."""
+        signature, settings = self.signature, self.settings
+        if signature is None or signature.level != "tensor" or settings.inputs != "integers":
+            return None
+
+        def run(inputs: list[Array]) -> list[Array] | None:
+            outcome = self._execute(module, programs, Draw(inputs), None, Line(0, "(range)"))
+            return None if outcome is None else outcome.outputs
+
+        def bounded(draw: Draw) -> bool:
+            self._carry_bound(module, programs, draw, sorted(_op_names(module) - _SUM_OF_PRODUCTS))
+            return draw.bound is not None
+
+        specs = (*signature.inputs, *signature.outputs)
+        work = self._points + sum(math.prod(spec.shape) for spec in specs)
+        filtered = times_filling(programs[0].op.operation.regions[0].blocks[0])
+        return Ranged(signature.inputs, settings.seed, run, bounded, work, filtered, spans)
+
+    def _covered(self, draws: Draws, ranged: Ranged | None) -> Coverage:
+        assert self.signature is not None
+        if ranged is not None:
+            return ranged.coverage
+        if draws.spans:
+            return Coverage([FULL_RANGE, *[SPECIAL_VALUES] * self._floats])
+        if self.settings.inputs == "random":
+            return Coverage(small="standard normal numbers only")
+        return Coverage(small=f"no bound is known at the {self.signature.level} level")
 
     def check(self, module: ir.Module, line: Line) -> Line:
         """Executes `module` under every order and fills in the verdict of `line`."""
@@ -184,7 +235,9 @@ class Validator:
             events = Recording()  # of one process, which runs the order of issue
         self.streams = events.streams if events is not None else ()
 
-        def execute(draw: Draw, order: int | None, line: Line) -> Outcome | None:
+        def execute(
+            draw: Draw, order: int | None, line: Line, variables: dict[str, Array] | None = None
+        ) -> Outcome | None:
             nonlocal events
             assert self.signature is not None
             options = dataclasses.replace(self._options(order, "thread"), events=events)
@@ -197,13 +250,28 @@ class Validator:
                     draw.images,
                     self.signature.outputs if self.signature else (),
                     options,
+                    variables,
                 ),
             )
 
         levels = ("thread",) * len(launches.launches)
         with _laid_to_the_pass(line):
-            self._compare_orders(line, self.settings.orders, execute, levels)
+            outcome = self._compare_orders(line, self.settings.orders, execute, levels)
+            if outcome is not None and outcome.left:
+                self._launch_again(line, execute)
         return line
+
+    def _launch_again(self, line: Line, execute: Callable[..., Outcome | None]) -> None:
+        """Executes launches twice that leave other bytes in the module's variables, where alone
+        something of the first may reach the second: the rest is inputs, or written before it is
+        read."""
+        variables: dict[str, Array] = {}
+        for _ in range(2):
+            again = Line(line.index, line.name)
+            self._attempt(lambda *run: execute(*run, variables), None, again)
+        if not again.held:
+            again.compared += ", the second time on the same memory"
+        line.take(again)
 
     def _options(self, order: int | None, level: str) -> RunOptions:
         """Of one execution at `level`."""
@@ -234,6 +302,8 @@ class Validator:
         self._repeats = {}  # of this state, under its orders
         last, outcome = self._attempt(execute, None, line)
         if outcome is not None and line.held:
+            # In the order of issue the first CTA does all that CTAs may take from each other.
+            orders = max(orders, 2) if outcome.meets else orders
             last = self._try_others(line, orders, execute, last)
         held = outcome is not None and line.held
         if outcome is not None and held:
@@ -394,10 +464,15 @@ class Validator:
         return in_memory(outputs, lambda specs: run_in_order(steps, buffers, specs, spaces))
 
     @property
+    def draws(self) -> Draws:
+        """All inputs."""
+        assert self._draws is not None
+        return self._draws
+
+    @property
     def main(self) -> Draw:
         """The inputs that are executed in every order."""
-        assert self._draws is not None
-        return self._draws.main
+        return self.draws.main
 
     def _complete(
         self, outcome: Outcome, reference: list[Array], before: tuple[int, dict[int, Array]]
@@ -515,18 +590,16 @@ class Validator:
             draw.no_bound = f"no bound is known for programs with {what}"
             return
         errors, squares = [each.error for each in known], [each.square for each in known]
-        draw.bound = Bound.of(errors, squares, draw.reference)
+        draw.bound = Bound.of(errors, squares, draw.reference, partly=draw.partly)
         if draw.bound is None:
             draw.no_bound = "an element may be off by any amount: no bound"
 
-    def _carried(
-        self, program: Program, module: ir.Module, draw: Draw
-    ) -> list[propagation.Known] | None:
+    def _carried(self, program: Program, module: ir.Module, draw: Draw) -> list[Known] | None:
         """The results of `program`, which computes what `module` does; None without a bound."""
         function, sums = program.op.operation, propagation.EXACT
         if self.settings.inputs == "random":
             sums = propagation.ROUNDED
-        elif self._draws is None or not self._draws.known:
+        elif draw.partly or self._draws is None or not self._draws.known:
             sums = propagation.UNKNOWN
         try:
             inputs = [*draw.inputs, *constant_arrays(module)]

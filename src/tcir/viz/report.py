@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Mapping
-from html import escape
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,6 +13,7 @@ from tcir.files import read_bytes, read_text
 from tcir.program.state import SITES, State
 from tcir.time.roofline import scaled
 
+from .html import Html, join, tag, text
 from .palette import BLUE, GREEN, GREY, ORANGE, VERMILLION
 from .svg import FONT
 
@@ -26,7 +26,7 @@ VERDICTS = {
     "reference": ("●", BLUE), "equal": ("✓", GREEN), "within bound": ("≈", GREEN),
     "different": ("✗", VERMILLION), "incomplete": ("?", ORANGE), "error": ("✗", VERMILLION),
     "not executed": ("–", GREY), "-": ("–", GREY), "held": ("✓", GREEN),
-    "sampled": ("◐", ORANGE),
+    "sampled": ("◐", ORANGE), "small numbers": ("◐", ORANGE),
 }  # fmt: skip
 """A symbol and a colour for every verdict of `tcir.validation.report`."""
 _FAILING = ("different", "incomplete", "not executed")
@@ -35,7 +35,7 @@ _FAILING = ("different", "incomplete", "not executed")
 def load_report(path: str) -> Json:
     """The JSON that ``--validate-each=FILE`` saved."""
     try:
-        data = json.loads(read_bytes(path))
+        data = json.loads(read_bytes(path, pipes=True))
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"{path}: expected the JSON of --validate-each=FILE, got {error}"
@@ -74,46 +74,49 @@ def read_tree(folder: str | None, source: str | None) -> dict[int, State]:
     return found
 
 
-def _changes(before: str, after: str) -> str:
+def _changes(before: str, after: str) -> Html:
     old, new = before.splitlines(), after.splitlines()
     groups = difflib.SequenceMatcher(None, old, new).get_grouped_opcodes(CONTEXT)
     out = []
     for group in groups:
-        out.append(f'<span class="at">… line {group[0][3] + 1}</span>')
-        for tag, i, j, k, m in group:
-            if tag == "equal":
-                out += [f"<span>  {escape(line)}</span>" for line in old[i:j]]
+        out.append(tag("span", f"… line {group[0][3] + 1}", class_="at"))
+        for kind, i, j, k, m in group:
+            if kind == "equal":
+                out += [tag("span", f"  {line}") for line in old[i:j]]
                 continue
-            out += [f"<del>- {escape(line)}</del>" for line in old[i:j]]
-            out += [f"<ins>+ {escape(line)}</ins>" for line in new[k:m]]
-    return "\n".join(out) or "<span>no change</span>"
+            out += [tag("del", f"- {line}") for line in old[i:j]]
+            out += [tag("ins", f"+ {line}") for line in new[k:m]]
+    return join(out, "\n") or tag("span", "no change")
 
 
-def _pane(kind: str, body: str | None, missing: str) -> str:
-    shown = f"<pre>{body}</pre>" if body is not None else f"<p class=none>{escape(missing)}</p>"
-    return f'<div class="pane" data-kind="{kind}">{shown}</div>'
+def _pane(kind: str, body: str | None, missing: str) -> Html:
+    shown = tag("p", missing, class_="none") if body is None else tag("pre", body)
+    return tag("div", shown, class_="pane", data_kind=kind)
 
 
-def _sites(words: str, number: int, state: State | None) -> str:
+def _bad(words: object) -> Html:
+    return tag("p", words, class_="bad")
+
+
+def _sites(words: str, number: object, state: State | None) -> Html:
     """A list of the lines that a finding names, each a link to where it stands."""
     if state is None:
-        return ""
+        return text("")
     found = list(state.sites(words).items())
-    items = [
-        f'<li><a href="#pass-{number}" data-pass="{number}" data-line="{line}">line {line}</a> '
-        f"<code>{escape(text)}</code></li>"
-        for line, text in found[:SITES]
-    ]
+    items = []
+    for line, code in found[:SITES]:
+        where = {"href": f"#pass-{number}", "data_pass": number, "data_line": line}
+        items.append(tag("li", tag("a", f"line {line}", **where), " ", tag("code", code)))
     if len(found) > SITES:
-        items.append(f"<li>{len(found) - SITES} more</li>")
-    return f"<ul class=sites>{''.join(items)}</ul>" if items else ""
+        items.append(tag("li", f"{len(found) - SITES} more"))
+    return tag("ul", *items, class_="sites") if items else text("")
 
 
-def _facts(line: Json, state: State | None) -> str:
+def _facts(line: Json, state: State | None) -> Html:
     facts = []
     if line.get("compared"):
         words = str(line["compared"])
-        facts += [f"<p>{escape(words)}</p>", _sites(words, line["index"], state)]
+        facts += [tag("p", words), _sites(words, line["index"], state)]
     difference = line.get("difference")
     if difference:
         site = str(difference.get("site") or "")
@@ -123,101 +126,99 @@ def _facts(line: Json, state: State | None) -> str:
             f"{difference['output']} at {index}{f' ({site})' if site else ''}: expected "
             f"{difference['expected']}, got {difference['got']}"
         )
-        facts.append(f'<p class="bad">{escape(words)}</p>')
-        facts.append(_sites(site, line["index"], state))
-    facts += [
-        f'<p class="bad">without a rule: {escape(str(name))}</p>'
-        for name in line.get("incomplete", [])
-    ]
+        facts += [_bad(words), _sites(site, line["index"], state)]
+    facts += [_bad(f"without a rule: {name}") for name in line.get("incomplete", [])]
     for finding in line.get("findings", []):
         words = "{severity} {code}: {text}".format(**finding)
-        facts.append(f'<p class="bad">{escape(words)}</p>')
-        facts.append(_sites(finding["text"], line["index"], state))
-    facts += [f"<p>remark: {escape(str(remark))}</p>" for remark in line.get("remarks", [])]
+        facts += [_bad(words), _sites(finding["text"], line["index"], state)]
+    facts += [tag("p", f"remark: {remark}") for remark in line.get("remarks", [])]
     counters = line.get("counters") or {}
     if counters:
-        items = "".join(f"<li>{escape(str(k))}: {escape(str(v))}</li>" for k, v in counters.items())
-        facts.append(f"<details><summary>counters</summary><ul>{items}</ul></details>")
-    return "".join(facts)
+        items = [tag("li", f"{name}: {count}") for name, count in counters.items()]
+        facts.append(tag("details", tag("summary", "counters"), tag("ul", *items)))
+    return join(facts)
 
 
-def _verdict(verdict: str) -> str:
+def _verdict(verdict: str) -> Html:
     sign, colour = VERDICTS.get(verdict, ("?", ORANGE))
-    return f'<b class="sign" style="background:{colour}">{sign}</b> {escape(verdict)}'
+    return join([tag("b", sign, class_="sign", style=f"background:{colour}"), " ", verdict])
 
 
-def _section(line: Json, states: Mapping[int, State]) -> str:
-    number, name = line["index"], str(line["name"])
+def _section(line: Json, states: Mapping[int, State]) -> Html:
+    number = line["index"]
     state = states.get(number)
     before = states[number - 1].text if number - 1 in states else None
     after = state.text if state is not None else None
     missing = "no IR of this step was given (tc-opt --report=FILE.html keeps it)"
     changes = None
     if after is not None and number == 0:
-        changes = escape(after)
+        changes = after
     elif before is not None and after is not None:
         changes = _changes(before, after)
-    panes = (
-        _pane("changes", changes, missing)
-        + _pane("before", None if before is None else escape(before), missing)
-        + _pane("after", None if after is None else escape(after), missing)
-    )
-    return (
-        f'<section id="pass-{number}" hidden><h2>{number} {escape(name)}</h2>'
-        f"<p>{_verdict(str(line['verdict']))}</p>{_facts(line, state)}{panes}</section>\n"
+    return tag(
+        "section",
+        tag("h2", f"{number} {line['name']}"),
+        tag("p", _verdict(str(line["verdict"]))),
+        _facts(line, state),
+        _pane("changes", changes, missing),
+        _pane("before", before, missing),
+        _pane("after", after, missing),
+        id=f"pass-{number}",
+        hidden=True,
     )
 
 
-def _row(line: Json, states: Mapping[int, State]) -> str:
+def _row(line: Json, states: Mapping[int, State]) -> Html:
     number = line["index"]
     seconds = float(line.get("pass_seconds") or 0) + float(line.get("execute_seconds") or 0)
-    marks = ' data-bad="1"' if line["verdict"] in _FAILING else ""
-    if number in states and number - 1 in states and states[number].text == states[number - 1].text:
-        marks += ' data-same="1"'
-    return (
-        f'<tr data-pass="{number}"{marks} tabindex="-1"><td>{number}</td>'
-        f"<td>{escape(str(line['name']))}</td><td>{line.get('ops') or '-'}</td>"
-        f"<td>{seconds:.2f}</td><td>{_verdict(str(line['verdict']))}</td></tr>\n"
+    both = number in states and number - 1 in states
+    same = both and states[number].text == states[number - 1].text
+    cells = (number, line["name"], line.get("ops") or "-", f"{seconds:.2f}")
+    return tag(
+        "tr",
+        *(tag("td", cell) for cell in (*cells, _verdict(str(line["verdict"])))),
+        data_pass=number,
+        data_bad=1 if line["verdict"] in _FAILING else None,
+        data_same=1 if same else None,
+        tabindex=-1,
     )
 
 
-def _roofline(numbers: Json | None) -> str:
+def _roofline(numbers: Json | None) -> Html:
     """The numbers of the program's roofline, as tables."""
     if not numbers:
-        return ""
+        return text("")
     limits = numbers["limits_us"]
     longest = max([*limits.values(), numbers.get("modelled_us") or 0.0]) or 1.0
     bars = [(f"{name}, at least", value, GREY) for name, value in limits.items()]
     if numbers.get("modelled_us"):
         name = f"modelled time, limited by {numbers['limited_by']}"
         bars.append((name, numbers["modelled_us"], ORANGE))
-    rows = "".join(
-        f"<tr><td>{escape(name)}</td><td>{value:.3g} us</td><td class=bar>"
-        f'<i style="width:{100 * value / longest:.1f}%;background:{colour}"></i></td></tr>'
-        for name, value, colour in bars
-    )
+    rows = []
+    for name, value, colour in bars:
+        bar = tag("i", style=f"width:{100 * value / longest:.1f}%;background:{colour}")
+        words = tag("td", name), tag("td", f"{value:.3g} us")
+        rows.append(tag("tr", *words, tag("td", bar, class_="bar")))
     work = [f"{scaled(value, 'FLOP')} ({kind})" for kind, value in numbers["flops"].items()]
     work.append(f"{scaled(numbers['hbm_bytes'], 'B')} of HBM")
     work.append(f"{numbers['flop_per_byte']:.3g} FLOP/B; bound by {numbers['bound']}")
     if numbers.get("share") is not None:
         work.append(f"{numbers['share']:.0%} of it reached")
-    return (
-        f"<h2>Roofline, modelled and never measured</h2><p>{escape(', '.join(work))}</p>"
-        f"<table>{rows}</table>"
-    )
+    title = tag("h2", "Roofline, modelled and never measured")
+    return join([title, tag("p", ", ".join(work)), tag("table", *rows)])
 
 
-def _code(code: Json | None) -> str:
+def _code(code: Json | None) -> Html:
     if not code:
-        return ""
+        return text("")
     shown = {name: value for name, value in code.items() if not isinstance(value, dict | list)}
     shown |= {f"SASS {name}": count for name, count in (code.get("sass") or {}).items()}
-    rows = "".join(
-        f"<tr><td>{escape(name.replace('_', ' '))}</td><td>{escape(str(value))}</td></tr>"
+    rows = [
+        tag("tr", tag("td", name.replace("_", " ")), tag("td", value))
         for name, value in shown.items()
         if value is not None
-    )
-    return f"<h2>Code</h2><table>{rows}</table>"
+    ]
+    return join([tag("h2", "Code"), tag("table", *rows)])
 
 
 _STYLE = f"""
@@ -334,6 +335,19 @@ def _conditions(report: Json) -> str:
     return ", ".join(how)
 
 
+_HEAD = Html(
+    """<p><input id="find" type="search" placeholder="search passes and IR" aria-label="search">
+<label><input id="hide" type="checkbox"> hide passes that change nothing</label></p>
+"""
+)
+_COLUMNS = Html("<tr><th>#<th>pass<th>ops<th>s<th>verdict</tr>\n")
+_KEYS = Html(
+    """<p id="nothing" hidden>nothing has this</p>
+<p><kbd>j</kbd> <kbd>k</kbd> next, previous pass; <kbd>c</kbd> changes, <kbd>b</kbd>
+before, <kbd>a</kbd> after; <kbd>f</kbd> first failure; <kbd>/</kbd> search</p>"""
+)
+
+
 def report_html(report: Json, states: Mapping[int, State], timeline: str = "") -> str:
     """The page, which needs nothing but a browser.
 
@@ -344,25 +358,30 @@ def report_html(report: Json, states: Mapping[int, State], timeline: str = "") -
     if not lines:
         raise InputError("expected a report with passes, got one without")
     verdict, program = str(report.get("verdict")), str(report.get("program") or "program")
-    error = f'<p class="bad">{escape(str(report["error"]))}</p>' if report.get("error") else ""
-    tabs = "".join(
-        f'<button data-kind="{kind}">{kind}</button> ' for kind in ("changes", "before", "after")
-    )
-    below = _roofline(report.get("roofline")) + _code(report.get("code"))
+    below = [_roofline(report.get("roofline")), _code(report.get("code"))]
     if timeline:
-        below += f"<h2>Timeline, modelled and never measured</h2>{timeline}"
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f"<title>{escape(f'{program}: {verdict}')}</title><style>{_STYLE}</style></head><body>\n"
-        f"<nav><h1>{escape(program)}: {_verdict(verdict)}</h1>"
-        f"<p>{escape(_conditions(report))}</p>{error}"
-        '<p><input id="find" type="search" placeholder="search passes and IR" aria-label="search"> '
-        '<label><input id="hide" type="checkbox"> hide passes that change nothing</label></p>'
-        "<table><tr><th>#<th>pass<th>ops<th>s<th>verdict</tr>\n"
-        f"{''.join(_row(line, states) for line in lines)}</table>"
-        '<p id="nothing" hidden>nothing has this</p>'
-        "<p><kbd>j</kbd> <kbd>k</kbd> next, previous pass; <kbd>c</kbd> changes, <kbd>b</kbd> "
-        "before, <kbd>a</kbd> after; <kbd>f</kbd> first failure; <kbd>/</kbd> search</p></nav>\n"
-        f"<main><p>{tabs}</p>\n{''.join(_section(line, states) for line in lines)}"
-        f"<aside>{below}</aside></main>\n<script>{_SCRIPT}</script></body></html>\n"
+        below += [tag("h2", "Timeline, modelled and never measured"), Html(timeline)]
+    kinds = ("changes", "before", "after")
+    nav = tag(
+        "nav",
+        tag("h1", program, ": ", _verdict(verdict)),
+        tag("p", _conditions(report)),
+        _bad(report["error"]) if report.get("error") else "",
+        _HEAD,
+        tag("table", _COLUMNS, join((_row(line, states) for line in lines), "\n")),
+        _KEYS,
     )
+    main = tag(
+        "main",
+        tag("p", join((tag("button", kind, data_kind=kind) for kind in kinds), " ")),
+        join((_section(line, states) for line in lines), "\n"),
+        tag("aside", *below),
+    )
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("title", f"{program}: {verdict}"),
+        tag("style", Html(_STYLE)),
+    )
+    body = tag("body", "\n", nav, "\n", main, "\n", tag("script", Html(_SCRIPT)))
+    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"

@@ -51,9 +51,9 @@ def barrier() -> None:
     effect("nvvm.barrier", operandSegmentSizes=integers(0, 0))
 
 
-def cluster_barrier() -> None:
-    """``barrier.cluster.arrive`` and ``.wait`` of all threads."""
-    for half in ("arrive", "wait"):
+def cluster_barrier(*, relaxed: bool = False) -> None:
+    """``barrier.cluster.arrive`` and ``.wait`` of all threads; relaxed: it orders no memory."""
+    for half in ("arrive.relaxed" if relaxed else "arrive", "wait"):
         effect(f"nvvm.cluster.{half}", aligned=ir.UnitAttr.get())
 
 
@@ -62,9 +62,10 @@ def fence_mbarrier_init() -> None:
     effect("nvvm.fence.mbarrier.init")
 
 
-def fence_proxy(kind: str) -> None:
-    """Orders accesses through different proxies."""
-    effect("nvvm.fence.proxy", kind=attribute("nvvm.proxy_kind", kind))
+def fence_proxy(kind: str, space: str = "") -> None:
+    """Orders accesses through different proxies, all or those to a space of shared memory."""
+    where = {"space": attribute("nvvm.shared_space", space)} if space else {}
+    effect("nvvm.fence.proxy", kind=attribute("nvvm.proxy_kind", kind), **where)
 
 
 def griddepcontrol(kind: Literal["wait", "launch_dependents"]) -> None:

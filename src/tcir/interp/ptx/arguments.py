@@ -22,6 +22,8 @@ from tcir.interp.ptx.syntax import (
     count_of,
 )
 from tcir.machine import TensorMap
+from tcir.machine.memory.memories import Place
+from tcir.machine.tma.tensor_limits import alignment as alignment_of
 
 #: CUDA C++ Programming Guide, "Function Parameters": 32,764 bytes from sm_70 on.
 MAX_PARAMETER_BYTES = 32764
@@ -35,20 +37,42 @@ class Uninitialized:
 
     array: np.ndarray
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.array, np.ndarray):
+            raise LaunchError(
+                f"Uninitialized: expected a numpy array, got {type(self.array).__name__}"
+            )
+
 
 class Buffers:
     """Binds the caller's arrays; overlapping ones through the array they are views of.
 
-    addressed: arrays that are where the CPU has them.
+    addressed: arrays that are where the CPU has them. written: arrays of which some bytes hold
+    values, and masks of these. promises: by `id` of an array, what its address is promised to be a
+    multiple of: where `placement` is "adverse", it is of no more.
     """
 
     def __init__(
-        self, machine: Any, args: Sequence[Any], addressed: Sequence[np.ndarray] = ()
+        self,
+        machine: Any,
+        args: Sequence[Any],
+        addressed: Sequence[np.ndarray] = (),
+        written: Sequence[tuple[np.ndarray, np.ndarray]] = (),
+        promises: Mapping[int, int] | None = None,
     ) -> None:
         self.machine = machine
+        self.promises = promises or {}
         self.bound: list[tuple[np.ndarray, int]] = []
+        self.masks = [_mask(array, mask) for array, mask in written]
+        self.partial: list[tuple[np.ndarray, np.ndarray]] = []
+        """Parts of the masks, and the copies that the machine writes."""
         self.read_only: list[tuple[np.ndarray, np.ndarray, str]] = []
         """Read-only arrays, the copies that the kernel gets, and their names."""
+        if not isinstance(args, Sequence) or isinstance(args, str | bytes):
+            raise LaunchError(
+                "args: expected a list with one argument for each parameter of the kernel, got "
+                f"{args!r:.80}"
+            )
         parts = [part for a in args for part in (a if isinstance(a, list | tuple) else (a,))]
         self.arrays = [_array(a) for a in parts if _array(a) is not None]
         self.undefined = [
@@ -62,15 +86,19 @@ class Buffers:
             raise LaunchError(f"addressed: expected a list of numpy arrays, got {addressed!r}")
         for array in addressed:
             at = array.__array_interface__["data"][0]
-            machine.memory.bind(array, name=f"the array at {at:#x}", at=at)
+            defined = self._defined(array)
+            machine.memory.bind(
+                array, defined=defined, name=f"the array at {at:#x}", place=Place(at)
+            )
             self.bound.append((array, at))
 
     def address(self, array: np.ndarray, name: str) -> int:
         """The address of an argument; name: what reports call its buffer."""
         if array.dtype.hasobject:
             raise LaunchError("argument: expected an array of numbers, got one of Python objects")
-        masked = sys.modules.get("numpy.ma")  # who has a masked array has imported it
-        if masked is not None and isinstance(array, masked.MaskedArray):
+        # Who has a masked array has imported it; another thread may be about to.
+        masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", ())
+        if isinstance(array, masked):
             raise LaunchError(f"{name}: expected an array without a mask, got one; pass a.data")
         if not array.dtype.isnative:
             raise LaunchError(
@@ -95,9 +123,29 @@ class Buffers:
         if not whole.flags.writeable:
             given = np.array(whole)
             self.read_only.append((whole, given, name))
-        base = self.machine.memory.bind(given, initialized=not undefined, name=name)
-        self.bound.append((whole, base))
-        return base + start - whole.__array_interface__["data"][0]
+        place = Place(offset=_offset(whole))
+        if self.machine.placement.adverse and whole is array:
+            place = Place(alignment=max(self.promises.get(id(array), 1), array.itemsize))
+        at: int = self.machine.memory.bind(
+            given, initialized=not undefined, defined=self._defined(whole), name=name, place=place
+        )
+        self.bound.append((whole, at))
+        return at + start - whole.__array_interface__["data"][0]
+
+    def _defined(self, array: np.ndarray) -> np.ndarray | None:
+        """Which bytes hold values; None: all."""
+        start = array.__array_interface__["data"][0]
+        for base, mask in self.masks:
+            part = mask[start - base :][: array.nbytes] if start >= base else mask[:0]
+            if len(part) == array.nbytes and not part.all():
+                self.partial.append((part, part.copy()))
+                return self.partial[-1][1]
+        return None
+
+    def keep_written(self) -> None:
+        """Enters into the caller's masks what the kernel wrote."""
+        for part, after in self.partial:
+            part[...] = after
 
     def written(self) -> Iterator[tuple[str, int]]:
         """Read-only arguments that the kernel wrote to: the name, and the first byte."""
@@ -105,6 +153,40 @@ class Buffers:
             kept = before.reshape(-1).view(np.uint8) == after.reshape(-1).view(np.uint8)
             if not kept.all():
                 yield name, int(np.argmin(kept))
+
+
+def _mask(array: np.ndarray, mask: np.ndarray) -> tuple[int, np.ndarray]:
+    """Where the array is, and which of its bytes hold values."""
+    if mask.dtype != bool or mask.shape != (array.nbytes,):
+        raise LaunchError(
+            f"written: expected a bool for each of {array.nbytes} bytes, got {mask.dtype} of shape "
+            f"{mask.shape}"
+        )
+    return array.__array_interface__["data"][0], mask
+
+
+def _offset(array: np.ndarray) -> int:
+    """Bytes between the array that this one is a view of, or itself, and its first element."""
+    outermost = array
+    while isinstance(outermost.base, np.ndarray):
+        outermost = outermost.base
+    start: int = array.__array_interface__["data"][0]
+    return start - int(outermost.__array_interface__["data"][0])
+
+
+def promised(function: Function, args: Sequence[object]) -> dict[int, int]:
+    """By `id` of each array in the arguments, what its address has to be a multiple of: as the
+    parameter says, or a tensor map needs; the largest of several."""
+    found: dict[int, int] = {}
+    for variable, arg in zip(function.params, args, strict=False):
+        for part in arg if isinstance(arg, list | tuple) else (arg,):
+            array = _array(part)
+            if array is not None:
+                step = (
+                    alignment_of(part.fields) if isinstance(part, TensorMap) else variable.pointee
+                )
+                found[id(array)] = max(step, found.get(id(array), 1))
+    return found
 
 
 def _array(arg: Any) -> np.ndarray | None:
@@ -162,7 +244,14 @@ def _parameter(n: int, variable: Variable, arg: Any, buffers: Buffers) -> bytes:
         if variable.size != 8:
             raise LaunchError(f"{what}: expected a value of that size, got an array (a pointer)")
         array = arg.array if isinstance(arg, Uninitialized) else arg
-        return buffers.address(array, name).to_bytes(8, "little")
+        address = buffers.address(array, name)
+        if address % variable.pointee:
+            raise LaunchError(
+                f"{what}: expected an address that is a multiple of {variable.pointee}, as its "
+                f".ptr .align promises, got a view that begins {_offset(array)} bytes into its "
+                "array; pass a copy"
+            )
+        return address.to_bytes(8, "little")
     if isinstance(arg, TensorMap):
         if variable.size != 128 or variable.align < 64:
             raise LaunchError(f"{what}: expected .align 64 .b8 [128] for a tensor map")
@@ -220,8 +309,14 @@ def bind_variables(
         image = np.zeros(variable.size, np.uint8) if known is None else known
         if known is None or holds_addresses(variable):
             images[variable.name] = image
+        alignment = variable.align if machine.placement.adverse else 256
         bound[variable.name] = machine.memory.bind(
-            image, result=False, name=f"variable {variable.name}"
+            image,
+            result=False,
+            kept=kept is not None,
+            constant=variable.space == "const",
+            name=f"variable {variable.name}",
+            place=Place(alignment=alignment),
         )
     for name, image in images.items():
         initialise(image, module.variables[name], bound, module)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tcir.interp.ptx.errors import PtxSyntaxError
+from tcir.interp.ptx.expressions import WARP_SIZE
 from tcir.interp.ptx.lexer import Token
 from tcir.interp.ptx.reader import Reader
 from tcir.interp.ptx.syntax import TYPES, Imm, Symbol, Table, Type, Variable, count_of
@@ -113,11 +114,17 @@ class Declarations(Reader):
 
     def declarator(self, space: str, align: int, lanes: int, kind: Type, extern: bool) -> Variable:
         # Attributes of pointer parameters follow the type: .u64 .ptr .global .align 16
+        pointee = 1
         while self.peek.text in (".ptr", ".global", ".shared", ".const", ".local", ".align"):
-            if self.next().text == ".align":
-                self.integer("an alignment")
+            word = self.next()
+            if word.text == ".align":
+                pointee = self.integer("an alignment")
+                if pointee <= 0 or pointee & (pointee - 1):
+                    raise self.fail("an alignment that is a power of two", word)
+            elif word.text == ".ptr":
+                pointee = 4
         token = self.peek
-        name = self.word()
+        name = self.identifier("a name")
         size, array = kind.size * lanes, False
         if kind.kind == "pred":
             raise self.fail("a type with a size (.pred lives in registers only)", token)
@@ -137,8 +144,9 @@ class Declarations(Reader):
             size = kind.size * count_of(initial)
         natural = kind.size * lanes
         return Variable(
-            name, space, kind, size, align or natural, array, token.line, extern, initial
-        )
+            name, space, kind, size, align or natural, array, token.line, extern, initial,
+            pointee=pointee,
+        )  # fmt: skip
 
     def initialiser(self) -> tuple[Imm | Symbol | Table, ...]:
         values: list[Imm | Symbol | Table] = []
@@ -150,7 +158,7 @@ class Declarations(Reader):
             token = self.peek
             if self.accept("}"):
                 depth -= 1
-            elif token.kind == "word":
+            elif token.kind == "word" and token.text != WARP_SIZE:
                 values.append(self.initial_address(None))
             elif token.kind == "numbers":
                 values.append(Table(self.next().text))
@@ -173,23 +181,14 @@ class Declarations(Reader):
             self.expect("(")
             name = self.word()
             self.expect(")")
-        offset = 0
-        while self.peek.text in ("+", "-"):
-            offset += self.integer() if self.accept("+") else -self.integer_after_minus()
-        return Symbol(name, offset, mask)
+        return Symbol(name, self.offset(), mask)
 
     def initial_number(self) -> Imm | Symbol:
         """A constant, or the bits of an address that a constant masks: `0xff00(name)`."""
-        negative = self.accept("-")
-        imm = self.number()
-        if imm.kind != "int":
-            sign = 1 << (31 if imm.kind == "f32" else 63)
-            return Imm(int(imm.value) ^ (sign if negative else 0), imm.kind)
-        value = -int(imm.value) if negative else int(imm.value)
-        if self.accept("("):
-            symbol = self.initial_address(value)
+        if self.peek.kind == "number" and self.tokens[self.at + 1].text == "(":
+            mask = self.integer()
+            self.expect("(")
+            symbol = self.initial_address(mask)
             self.expect(")")
             return symbol
-        while self.peek.text in ("+", "-"):
-            value += self.integer() if self.accept("+") else -self.integer_after_minus()
-        return Imm(value)
+        return self.constant()

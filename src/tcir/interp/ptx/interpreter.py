@@ -13,6 +13,7 @@ from tcir.interp.ptx.program import Program
 from tcir.interp.ptx.registers import U32
 from tcir.interp.ptx.warp import Warp
 from tcir.machine import MachineError
+from tcir.machine.order.involved import lane_words
 from tcir.machine.order.mbarrier import PhaseWait
 
 _SPINS = 64
@@ -35,6 +36,7 @@ class WarpInterpreter:
     __slots__ = (
         "_fetched",
         "_heads",
+        "_interleaves",
         "_loops",
         "_paused",
         "_polled",
@@ -57,7 +59,8 @@ class WarpInterpreter:
         self._polled = (-1, 0, 0)  # where and when a wait failed last, how often in a row before
         self._paused = False  # since a wait failed
         self._waits: dict[tuple[int, int], PhaseWait] = {}  # what it waited for
-        self._straight: Sequence[int] = program.straight
+        self._interleaves = warp.launch.machine.options.order_seed is not None
+        self._straight: Sequence[int] = program.parted if self._interleaves else program.straight
         self._fetched: Callable[[], None] | None = None
         self._heads: frozenset[int] = frozenset()
         if running.COMPILED and warp.launch.machine.recorder is None and program.loops is not None:
@@ -76,7 +79,8 @@ class WarpInterpreter:
 
     def untrace(self) -> None:
         """Calls nothing any more."""
-        self._fetched, self._straight = None, self.program.straight
+        self._fetched = None
+        self._straight = self.program.parted if self._interleaves else self.program.straight
         if self._loops is not None:
             self._loops.watched = None
 
@@ -151,7 +155,18 @@ class WarpInterpreter:
         return self.active(op)
 
     # --- one method per kind ------------------------------------------------------------------
-    def _plain(self, op: Op, active: int) -> None:
+    def _plain(self, op: Op, active: int) -> Blocking | None:
+        if op.meets and self._interleaves:
+            return self._meet(op, active)
+        self._execute(op, active)
+        return None
+
+    def _meet(self, op: Op, active: int) -> Blocking:
+        """After a turn of others, who may act on this thread by what it is about to do."""
+        yield from self._pause()
+        self._execute(op, active)
+
+    def _execute(self, op: Op, active: int) -> None:
         warp, unsure = self.warp, 0
         if op.guard >= 0:
             unsure = warp.undef[op.guard] & self.divergence.mask
@@ -344,9 +359,10 @@ class WarpInterpreter:
     def _members(self, op: Op, active: int) -> None:
         """The lanes of each member mask go on together; those that miss some stay behind."""
         state, missing = self.divergence, 0
-        for mask, lanes in self._masks(op, active).items():
+        masks = self._masks(op, active)
+        for mask, lanes in masks.items():
             if lanes & ~mask:
-                raise self._not_a_member(op, mask, lanes)
+                raise self._not_a_member(op, masks, lanes & ~mask)
             together = lanes | self._elsewhere(op, mask, lanes)
             if together == mask & self.warp.live:
                 op.run(self.warp, together)
@@ -401,11 +417,13 @@ class WarpInterpreter:
             op.site,
         )
 
-    def _not_a_member(self, op: Op, mask: int, lanes: int) -> MachineError:
+    def _not_a_member(self, op: Op, masks: dict[int, int], outside: int) -> MachineError:
+        named = "; ".join(f"{mask:#010x} by {lane_words(who)}" for mask, who in masks.items())
+        left = lane_words(outside)
         return self.warp.error(
             "not-a-member",
-            f"expected a member mask with the lanes that name it ({lanes:#010x}), got {mask:#010x}"
-            ": undefined behaviour (PTX ISA 9.7.13.2, 9.7.9.6)",
+            f"expected a member mask with the lanes that name it, got {named}: {left} "
+            "not in the mask, which is undefined behaviour (PTX ISA 9.7.13.2, 9.7.9.6)",
             op.site,
         )
 

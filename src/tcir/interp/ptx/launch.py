@@ -49,10 +49,13 @@ class LaunchSizes:
 
 
 class LaunchState:
-    """Shared by all warps of a launch. params: the bytes of the kernel parameters."""
+    """Shared by all warps of a launch. params: the bytes of the kernel parameters; cooperative:
+    whether there is a workspace for the barrier of the grid."""
 
-    def __init__(self, machine: Machine, sizes: LaunchSizes, params: bytes) -> None:
-        self.machine, self.sizes = machine, sizes
+    def __init__(
+        self, machine: Machine, sizes: LaunchSizes, params: bytes, cooperative: bool = True
+    ) -> None:
+        self.machine, self.sizes, self.cooperative = machine, sizes, cooperative
         self.params = np.frombuffer(params, np.uint8)
         self.max_instructions = machine.options.max_instructions
         self.instructions = 0
@@ -111,8 +114,8 @@ class LaunchState:
         return values[name]
 
     def _workspace(self) -> int:
-        """Where a cooperative launch has its barrier; any launch here can be one."""
-        if not self._grid_workspace:
+        """Where a cooperative launch has its barrier; a null pointer in others."""
+        if not self._grid_workspace and self.cooperative:
             self._grid_workspace = self.machine.memory.bind(np.zeros(2, np.uint32))
         return self._grid_workspace
 

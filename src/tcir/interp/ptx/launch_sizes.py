@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,6 +22,8 @@ MAX_GRID = ((1 << 31) - 1, 65535, 65535)
 MAX_CLUSTER = 16
 #: CTAs of a simulated launch: with more it would not end in reasonable time.
 MAX_CTAS = 1 << 24
+#: Bytes of static shared memory for targets before sm_90.
+MAX_STATIC = 48 << 10
 #: Bytes of local memory a thread may use on this machine, far above what kernels declare.
 MAX_LOCAL = 64 << 10
 
@@ -32,18 +35,34 @@ def launch_sizes(
     function: Function, layout: Layout, grid: Size, block: Size, cluster: Size, dynamic_smem: int
 ) -> LaunchSizes:
     """Sizes as triples. Raises LaunchError for those that the kernel or an SM does not allow."""
-    if not isinstance(dynamic_smem, int | np.integer):
-        raise LaunchError(f"dynamic_smem: expected a number of bytes, got {dynamic_smem!r}")
     sizes = LaunchSizes(
         checked_grid(grid),
         _triple(block, "block", MAX_BLOCK),
         _triple(cluster, "cluster", (MAX_CLUSTER,) * 3),
         dynamic_smem,
-        layout.dynamic_base + dynamic_smem,
+        layout.static_bytes + dynamic_smem,
     )
     _check_sizes(function, sizes)
     _check_memory(layout, sizes)
     return sizes
+
+
+def checked_bytes(dynamic_smem: object) -> int:
+    """Bytes of dynamic shared memory. Raises LaunchError for what is no number of them."""
+    if not isinstance(dynamic_smem, int | np.integer):
+        raise LaunchError(f"dynamic_smem: expected a number of bytes, got {dynamic_smem!r}")
+    return int(dynamic_smem)
+
+
+def check_static(target: str, layout: Layout) -> None:
+    """LaunchError for static shared memory that ptxas 13.5 refuses for the target of the text."""
+    number = re.match(r"sm_(\d+)", target)
+    most = DEFAULT_TARGET.smem_per_cta if number and int(number[1]) >= 90 else MAX_STATIC
+    if layout.static_bytes > most:
+        raise LaunchError(
+            f"static shared memory: expected at most {most} bytes for {target}, as ptxas does, got "
+            f"{layout.static_bytes}; make it dynamic: .extern .shared"
+        )
 
 
 def checked_grid(grid: Size) -> tuple[int, int, int]:
@@ -95,7 +114,7 @@ def _check_memory(layout: Layout, sizes: LaunchSizes) -> None:
     most = DEFAULT_TARGET.smem_per_cta
     if sizes.dynamic_smem < 0 or sizes.total_smem > most:
         raise LaunchError(
-            f"shared memory: expected at most {most} bytes, got {layout.dynamic_base} static "
+            f"shared memory: expected at most {most} bytes, got {layout.static_bytes} static "
             f"and {sizes.dynamic_smem} dynamic"
         )
     if layout.local_bytes > MAX_LOCAL:

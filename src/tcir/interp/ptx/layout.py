@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from tcir.interp.ptx.syntax import (
     Address,
@@ -17,6 +17,8 @@ from tcir.interp.ptx.syntax import (
     Variable,
     Vector,
 )
+from tcir.machine.memory.shared_names import SharedNames
+from tcir.machine.placement import RESERVED, Placement
 
 
 def align_up(value: int, alignment: int) -> int:
@@ -25,7 +27,11 @@ def align_up(value: int, alignment: int) -> int:
 
 @dataclass
 class Layout:
-    """Addresses by name or key. dynamic_base: where dynamic shared memory begins."""
+    """Addresses by name or key, those in shared memory from the start of the CTA's window.
+
+    shared_start: of what the kernel has of it. dynamic_base: where its dynamic part begins.
+    shared_names: shared variables as the program spells them.
+    """
 
     params: dict[str, int]
     param_bytes: int
@@ -33,6 +39,17 @@ class Layout:
     dynamic_base: int
     local: dict[str, int]
     local_bytes: int
+    shared_start: int = 0
+    shared_names: dict[str, int] = field(default_factory=dict)
+
+    def names(self) -> SharedNames:
+        """Shared variables by their addresses."""
+        return SharedNames(self.shared_names)
+
+    @property
+    def static_bytes(self) -> int:
+        """Of shared memory, with what aligns the dynamic part."""
+        return self.dynamic_base - self.shared_start
 
 
 def _symbols(operands: Iterable[Operand | None]) -> Iterable[str]:
@@ -57,36 +74,57 @@ def _saved(operands: Iterable[Operand | None]) -> Iterable[Variable]:
             yield from (v for pair in (*operand.arguments, *operand.results) for v in pair)
 
 
-def lay_out(module: Module, function: Function) -> Layout:
-    """Places parameters in order, static shared variables that are used, then the dynamic ones."""
-    params, at = {}, 0
-    for variable in function.params:
-        at = align_up(at, variable.align)
-        params[variable.name] = at
-        at += variable.size
+def lay_out(
+    module: Module, function: Function, placement: Placement | None = None, dynamic: int = 0
+) -> Layout:
+    """Places parameters in order, static shared variables that are used, then the dynamic ones.
+
+    placement: None: that of the order of issue. dynamic: bytes of dynamic shared memory.
+    """
+    params, param_bytes = _in_order({v.name: v for v in function.params})
+    used = _used(module, function)
+    static: dict[str, Variable] = {}
+    extern: dict[str, Variable] = {}
+    local: dict[str, Variable] = {}
+    for key, variable in used.items():
+        if variable.space == "shared":
+            (extern if variable.extern and variable.size == 0 else static)[key] = variable
+        elif variable.space in ("local", "param"):
+            local[key] = variable
+    alignment = max([16, *(v.align for v in extern.values())]) if extern else 1
+    start = RESERVED
+    shared, end = _in_order(static, start)
+    base = align_up(end, alignment)
+    if placement is not None:
+        start = placement.shared_start(base - start + dynamic)
+        _, end = _in_order(static, start)
+        base = align_up(end, alignment)
+        shared, end = _in_order(
+            {key: static[key] for key in placement.shuffled(list(static))}, start
+        )
+        if end > base:  # it moves nothing else
+            shared, end = _in_order(static, start)
+    shared |= dict.fromkeys(extern, base)
+    names = {used[key].name: address for key, address in shared.items()}
+    return Layout(params, param_bytes, shared, base, *_in_order(local), start, names)
+
+
+def _used(module: Module, function: Function) -> dict[str, Variable]:
+    """The variables that the function names, by key."""
     used: dict[str, Variable] = {}
     for instruction in function.body or ():
         for name in _symbols(instruction.operands):
-            variable_ = instruction.scope.variable(name) or module.variables.get(name)
-            if variable_ is not None:
-                used[variable_.key] = variable_
+            variable = instruction.scope.variable(name) or module.variables.get(name)
+            if variable is not None:
+                used[variable.key] = variable
         used.update((v.key, v) for v in _saved(instruction.operands))
-    shared: dict[str, int] = {}
-    local: dict[str, int] = {}
-    static = local_bytes = 0
-    dynamic = []
-    for key, variable in used.items():
-        if variable.space == "shared" and variable.extern and variable.size == 0:
-            dynamic.append((key, variable))
-        elif variable.space == "shared":
-            static = align_up(static, variable.align)
-            shared[key] = static
-            static += variable.size
-        elif variable.space in ("local", "param"):
-            local_bytes = align_up(local_bytes, variable.align)
-            local[key] = local_bytes
-            local_bytes += variable.size
-    base = align_up(static, max([16, *(v.align for _, v in dynamic)])) if dynamic else static
-    for key, _ in dynamic:
-        shared[key] = base
-    return Layout(params, at, shared, base, local, local_bytes)
+    return used
+
+
+def _in_order(variables: Mapping[str, Variable], at: int = 0) -> tuple[dict[str, int], int]:
+    """The addresses of variables, one behind the other from `at` on, and their end."""
+    places = {}
+    for key, variable in variables.items():
+        places[key] = at = align_up(at, variable.align)
+        at += variable.size
+    return places, at

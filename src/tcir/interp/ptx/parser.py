@@ -112,7 +112,7 @@ class _Parser(Declarations):
         """`.alias name, function;`: a declared name gets the body of a defined function."""
         self.next()
         token = self.peek
-        name = self.word("a function name")
+        name = self.identifier("a function name")
         self.expect(",")
         aliasee = self.word("a function name")
         self.expect(";")
@@ -132,7 +132,7 @@ class _Parser(Declarations):
         entry = self.next().text == ".entry"
         results = self.parameters(entry) if not entry and self.peek.text == "(" else []
         token = self.peek
-        function = Function(self.word("a function name"), entry, [], token.line, results)
+        function = Function(self.identifier("a function name"), entry, [], token.line, results)
         if self.peek.text == "(":
             function.params = self.parameters(entry)
         while self.peek.text.startswith("."):
@@ -237,7 +237,8 @@ class _Parser(Declarations):
                 function.body.append(self.instruction(scope))
 
     def label(self, scope: Scope) -> None:
-        token = self.next()
+        token = self.peek
+        self.identifier("a label")
         self.expect(":")
         assert self.function is not None and self.function.body is not None
         if token.text in scope.labels:
@@ -273,7 +274,7 @@ class _Parser(Declarations):
         kind = self.type_of(token.text, token)
         while True:
             token = self.peek
-            name = self.word("a register name")
+            name = self.identifier("a register name")
             if self.accept("<"):
                 count = self.integer("a register count")
                 self.expect(">")
@@ -302,9 +303,10 @@ class _Parser(Declarations):
         if mnemonic.startswith((".", "%")) or len(mnemonic) > _MAX_MNEMONIC:
             raise self.fail("an instruction", token)
         operands: list[Operand] = []
+        listed = mnemonic.partition(".")[0] == "call"
         if self.peek.text != ";":
             while True:
-                operands.append(self.operand(scope))
+                operands.append(self.operand(scope, listed))
                 if not self.accept(","):
                     break
         end = self.expect(";")

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
-from tcir.interp.ptx import isa, requirements  # noqa: F401  (isa registers the instructions)
+from tcir.interp.ptx import (  # (isa registers the instructions)
+    communication,
+    isa,  # noqa: F401
+    requirements,
+)
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.idle import idle_waits, polled_loads, waits_that_give_up
 from tcir.interp.ptx.layout import Layout, align_up
 from tcir.interp.ptx.loops.code import LoopCode, loop_code
-from tcir.interp.ptx.op import BRANCH, EXIT, INDEXED, PLAIN, Incomplete, Op, no_effect
+from tcir.interp.ptx.op import BRANCH, EXIT, INDEXED, PLAIN, TRY_WAIT, Incomplete, Op, no_effect
 from tcir.interp.ptx.registers import Slots, WarpStorage
 from tcir.interp.ptx.registry import DECODERS, REFUSED, find, nearest
 from tcir.interp.ptx.syntax import Function, Instruction, Module, Site
 from tcir.interp.ptx.threads import FAMILIES, in_threads
-from tcir.interp.ptx.wgmma_watch import watch
+from tcir.interp.ptx.watch.loads import watch_loads
+from tcir.interp.ptx.watch.tmem import watch_tmem_loads
+from tcir.interp.ptx.watch.wgmma import watch_wgmma
+from tcir.threads import cached_property
 
 #: What alloca can hand out to one thread, far above what kernels declare.
 STACK, STACK_ALIGNMENT = 16 << 10, 256
@@ -34,6 +40,16 @@ class Program:
     straight: list[int]
     storage: WarpStorage
     incomplete: list[Incomplete]
+
+    @cached_property
+    def parted(self) -> list[int]:
+        """As `straight`, up to the next instruction that depends on when others act."""
+        return communication.parted(self.straight, self.code)
+
+    @cached_property
+    def meets(self) -> bool:
+        """Whether there is one by which threads of different clusters may act on each other."""
+        return any(communication.among_ctas(each.mnemonic) for each in self.function.body or ())
 
     @cached_property
     def loops(self) -> LoopCode | None:
@@ -87,9 +103,13 @@ def decode(module: Module, function: Function, layout: Layout, globals_: dict[st
         code[at].idle = True
     for at in waits_that_give_up(code, function.body or ()):
         code[at].gives_up = True
+    _mark_unheeded(code)
+    communication.mark_updates(code)
     last = code[-1].site if code else Site(function.line, function.name)
     code.append(Op(EXIT, no_effect, last))
-    watch(code)
+    watch_wgmma(code)
+    watch_loads(code)
+    watch_tmem_loads(code)
     reached = _reachable(code)
     return Program(
         function,
@@ -112,7 +132,22 @@ def _decode_one(
     requirements.check(instruction, symbols.module)
     target = symbols.module.target
     op = DECODERS[name](Decode(instruction, name, slots, function, symbols.find, target))
+    op.meets = communication.meets(instruction.mnemonic)
     return in_threads(op) if name.split(".")[0] in FAMILIES else op
+
+
+def _mark_unheeded(code: list[Op]) -> None:
+    """Waits whose answer nothing reads, or only a branch that leads to the next instruction."""
+    waits = [op for op in code if op.kind == TRY_WAIT]
+    if not waits:
+        return
+    read: set[int] = set()
+    for at, op in enumerate(code):
+        read.update(op.reads)
+        if op.kind != BRANCH or op.target != at + 1:
+            read.add(op.guard)
+    for op in waits:
+        op.heeded = not read.isdisjoint(op.writes)
 
 
 def _straight(code: list[Op]) -> list[int]:

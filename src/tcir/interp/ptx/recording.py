@@ -184,6 +184,7 @@ def _access(op: Op, kind: str) -> Run:
         if beyond:
             events.recorder.drafts[events.last].op = f"{kind}.global"
             if at is not None:
+                at = w.launch.machine.memory.unshifted(at)
                 events.note(sectors=len(distinct(at // SECTOR)))
         events.note(bytes=beyond or nbytes, lanes=m.bit_count())
         return result

@@ -63,6 +63,7 @@ class Slots:
     constants: dict[int, int] = field(default_factory=dict)  # slot → bits
     specials: dict[int, str] = field(default_factory=dict)  # slot → name
     shared: set[int] = field(default_factory=set)  # constants that grow by the CTA's window
+    private: set[int] = field(default_factory=set)  # constants that grow by the thread's window
     local: dict[str, int] = field(default_factory=dict)  # addresses of local variables
     stack: int = 0  # where the memory of alloca begins, in local memory
     _interned: dict[tuple[object, ...], int] = field(default_factory=dict)
@@ -93,14 +94,16 @@ class Slots:
         return self._interned[key]
 
     def symbol(self, size: int, space: str, address: int) -> int:
-        """An address of a variable; in shared memory it depends on the CTA's rank."""
-        if space != "shared":
+        """An address of a variable; in shared memory it depends on the CTA's rank, in local memory
+        on the thread."""
+        windows = {"shared": self.shared, "local": self.private}
+        if space not in windows:
             return self.constant(size, address & ((1 << (8 * size)) - 1))
-        key = ("shared", size, address)
+        key = (space, size, address)
         if key not in self._interned:
-            self._interned[key] = slot = self.new(size, f"shared {address:#x}")
+            self._interned[key] = slot = self.new(size, f"{space} {address:#x}")
             self.constants[slot] = address
-            self.shared.add(slot)
+            windows[space].add(slot)
         return self._interned[key]
 
     def special(self, name: str, size: int) -> int:

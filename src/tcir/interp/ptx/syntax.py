@@ -241,7 +241,8 @@ class Scope:
 class Variable:
     """A variable in space param, shared, global, const or local, or a parameter in space reg.
 
-    size in bytes, 0 = extern [].
+    size in bytes, 0 = extern []. pointee: the alignment that `.ptr .align` promises of what a
+    parameter points to, 4 where `.ptr` says none (PTX ISA 7.1.5), 1 without `.ptr`.
     """
 
     name: str
@@ -254,6 +255,7 @@ class Variable:
     extern: bool = False
     initial: tuple[Imm | Symbol | Table, ...] | None = None
     key: str = ""  # unique within the module
+    pointee: int = 1
 
     def __post_init__(self) -> None:
         self.key = self.key or self.name

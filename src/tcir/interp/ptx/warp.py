@@ -12,6 +12,7 @@ from tcir.interp.ptx.launch import LaunchState
 from tcir.interp.ptx.registers import LocalMemory, WarpStorage, unsigned_view
 from tcir.interp.ptx.syntax import Frame, Site
 from tcir.interp.ptx.wgmma_registers import WgmmaRegisters
+from tcir.interp.ptx.windows import PRIVATE
 from tcir.machine import Agent, Finding, MachineError
 from tcir.machine.memory.undefined import Origin, Undefined
 from tcir.machine.order.involved import lane_words
@@ -27,6 +28,7 @@ class Warp:
     predicate as lane mask. undef[slot]: the lanes that have undefined bits, or that a tcgen05.ld
     fills which nothing has waited for: `pending` has those slots, with the place of the load.
     unknown[slot]: which bits of those lanes are undefined, if not all since nothing wrote them.
+    private: what the addresses of local variables grow by in each lane.
     live: the lanes that have not exited. Instructions write these directly.
     """
 
@@ -42,6 +44,7 @@ class Warp:
         "names",
         "p",
         "pending",
+        "private",
         "sizes",
         "undef",
         "unknown",
@@ -82,6 +85,10 @@ class Warp:
             for slot in slots.shared:
                 self.v[unsigned_view(slots.sizes[slot])][slot][:] += cta.window
         tid = 32 * self.index + np.arange(32, dtype=np.int64)
+        self.private = tid + 1 << PRIVATE
+        for slot in slots.private:
+            row = self.v[unsigned_view(slots.sizes[slot])][slot]
+            row += self.private.astype(row.dtype)
         for slot, name in slots.specials.items():
             self.undef[slot] = 0
             value = self.launch.special(name, cta, self.index, tid)
@@ -89,6 +96,23 @@ class Warp:
                 self.p[slot] = FULL if value else 0
             else:
                 self.v[unsigned_view(slots.sizes[slot])][slot][:] = value
+
+    def own_local(self, at: np.ndarray, lanes: np.ndarray, site: Site) -> np.ndarray:
+        """Offsets in the lanes' own local memory of addresses in it. An address without a number of
+        a thread is one of no variable."""
+        owners, own = at >> PRIVATE, self.private[lanes] >> PRIVATE
+        strange = (owners != own) & (owners != 0)
+        if strange.any():
+            first = int(np.argmax(strange))
+            raise self.error(
+                "foreign-local-memory",
+                f"expected an address in the local memory of thread {own[first] - 1} of the CTA, "
+                f"which accesses it, got one of thread {owners[first] - 1}: each thread has its "
+                "own (PTX ISA 5.1.5), so on hardware this is another variable; pass the value, or "
+                "put it into shared memory",
+                site,
+            )
+        return at & (1 << PRIVATE) - 1
 
     # --- undefined registers ------------------------------------------------------------------
     def read_undefined(self, site: Site, slots: tuple[int, ...], mask: int) -> None:

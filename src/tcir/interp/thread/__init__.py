@@ -19,6 +19,7 @@ from tcir.interp.types import Array
 from tcir.program.execution import run_kernel
 from tcir.program.launch import Launch
 from tcir.program.programs import Program
+from tcir.program.symbols import legal_symbol, spelled_symbol
 from tcir.rule_files import load_folder
 from tcir.run_options import DEFAULT_OPTIONS, RunOptions
 from tcir.target import DEFAULT_TARGET
@@ -49,8 +50,9 @@ def spell(module: ir.Module, name: str) -> Spelling:
     if missing:
         return Spelling("", tuple(missing))
     speller = Speller()
+    symbol = legal_symbol(Program(function, "thread").symbol)
     try:
-        parameters = _parameters(speller, function)
+        parameters = _parameters(speller, function, symbol)
         control.function_body(speller, function.regions[0])
     except IncompleteError as error:
         op = getattr(error, "op", function)
@@ -59,7 +61,7 @@ def spell(module: ir.Module, name: str) -> Spelling:
     lines = [
         PTX_HEADER.format(target=_target(function)),
         *shared,
-        f".visible .entry {name}(",
+        f".visible .entry {symbol}(",
         ",\n".join(f"\t{parameter}" for parameter in parameters),
         ")",
         f".reqntid {', '.join(map(str, block))}",
@@ -149,18 +151,18 @@ def _shared(op: ir.Operation) -> str:
             f"memory, got @{name} of type {kind} in address space {space}"
         )
     align = op.attributes["alignment"].value if "alignment" in op.attributes else 1
+    name = spelled_symbol(name)
     if size == "0":
         return f".extern .shared .align {align} .b8 {name}[];"
     return f".shared .align {align} .b8 {name}[{size}];"
 
 
-def _parameters(speller: Speller, function: ir.Operation) -> list[str]:
+def _parameters(speller: Speller, function: ir.Operation, symbol: str) -> list[str]:
     """The parameter list; each parameter is read into the register of its argument."""
-    name = ir.StringAttr(function.attributes["sym_name"]).value
     given = function.attributes.get("arg_attrs", None)
     declared = []
     for number, argument in enumerate(function.regions[0].blocks[0].arguments):
-        symbol = f"{name}_param_{number}"
+        parameter = f"{symbol}_param_{number}"
         attributes = {e.name: e.attr for e in given[number]} if given is not None else {}
         register = speller.define_one(argument)
         if "llvm.byval" in attributes:
@@ -168,14 +170,16 @@ def _parameters(speller: Speller, function: ir.Operation) -> list[str]:
                 raise IncompleteError("no rule for a by-value parameter without nvvm.grid_constant")
             words = int(str(attributes["llvm.byval"]).split("<")[1].split(" x i64")[0])
             align = attributes["llvm.align"].value
-            declared.append(f".param .align {align} .b8 {symbol}[{8 * words}]")
+            declared.append(f".param .align {align} .b8 {parameter}[{8 * words}]")
             inside = speller.fresh("b64")
-            speller.emit(f"mov.b64 {inside}, {symbol}")
+            speller.emit(f"mov.b64 {inside}, {parameter}")
             speller.emit(f"cvta.param.u64 {register}, {inside}")
         else:
             width = f"u{bits(argument.type)}"
-            declared.append(f".param .{width} {symbol}")
-            speller.emit(f"ld.param.{width} {register}, [{symbol}]")
+            least = attributes.get("llvm.align")
+            pointee = "" if least is None else f" .ptr .align {least.value}"
+            declared.append(f".param .{width}{pointee} {parameter}")
+            speller.emit(f"ld.param.{width} {register}, [{parameter}]")
     return declared
 
 

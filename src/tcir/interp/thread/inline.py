@@ -27,13 +27,19 @@ def _inline_asm(speller: Speller, op: ir.Operation) -> None:
     outputs = [c for c in constraints if c.startswith("=")]
     inputs = constraints[len(outputs) :]
     operands = list(op.operands)
-    if len(inputs) != len(operands) or any(c.startswith("=") for c in inputs):
+    if any(c.startswith("=") or "*" in c for c in (*inputs, *(c[1:] for c in outputs))):
         raise IncompleteError(f"no rule for the constraints {','.join(constraints)}")
+    if len(inputs) != len(operands):
+        words = f"expected an operand for each of {len(inputs)} constraints, got {len(operands)}"
+        raise MachineError("bad-inline-asm", words, site=site_of(op))
     named = {int(number) for number in re.findall(r"\$\{?(\d+)", text.replace("$$", ""))}
     given = [speller.read_one(operand) for operand in operands]
     results: list[str] = list(speller.define(op.results[0])) if len(op.results) else []
     if len(results) != len(outputs):
-        raise IncompleteError(f"no rule for {len(results)} results of {len(outputs)} outputs")
+        words = f"expected a result for each of {len(outputs)} outputs, got {len(results)}"
+        raise MachineError("bad-inline-asm", words, site=site_of(op))
+    if any(number >= len(results) + len(given) for number in named):
+        raise _no_operand(op, f"${max(named)}", len(results) + len(given))
     for position, (constraint, register) in enumerate(zip(inputs, given, strict=True)):
         if constraint.isdigit():
             output = int(constraint)
@@ -44,17 +50,13 @@ def _inline_asm(speller: Speller, op: ir.Operation) -> None:
                     f"'{constraint}'",
                     site=site_of(op),
                 )
-            if len(outputs) + position in named:
-                raise IncompleteError("no rule for a text that names a tied operand")
-            if output in named:
+            if named & {output, len(outputs) + position}:
                 register = _own(speller, operands[position], results[output], register)
-            results[output] = register
+            results[output] = given[position] = register
         elif constraint not in _REGISTER_CONSTRAINT:
             raise IncompleteError(f"no rule for the constraint {constraint}")
     if len(op.results):
         speller.rename(op.results[0], results)
-    if any(number >= len(results) + len(given) for number in named):
-        raise _no_operand(op, f"${max(named)}", len(results) + len(given))
     _emit(speller, _fill(text, r"\$(?:\$|\{(\d+)\}|(\d+))", tuple(results + given)))
 
 

@@ -14,6 +14,7 @@ from tcir.interp.thread.speller import (
     scalars,
     spelling,
 )
+from tcir.program.symbols import spelled_symbol
 
 _SPACE = {0: "", 1: ".global", 3: ".shared"}
 _DYNAMIC = -(2**31)
@@ -26,7 +27,7 @@ def _address_of(speller: Speller, op: ir.Operation) -> None:
     name = ir.FlatSymbolRefAttr(op.attributes["global_name"]).value
     if pointer_space(op.results[0].type) != 3:
         raise IncompleteError(f"no rule for the address of @{name}, which is not in shared memory")
-    speller.emit(f"mov.u32 {speller.define_one(op.results[0])}, {name}")
+    speller.emit(f"mov.u32 {speller.define_one(op.results[0])}, {spelled_symbol(name)}")
 
 
 @spelling("llvm.inttoptr", "llvm.ptrtoint")
@@ -97,6 +98,18 @@ def _access(op: ir.Operation, pointer: ir.Value, kind: ir.Type) -> tuple[str, in
     return _SPACE[space], per_instruction, list(range(0, count * size, per_instruction * size))
 
 
+def _check_claim(speller: Speller, op: ir.Operation, pointer: str, kind: ir.Type) -> None:
+    """Traps where the address breaks a claim of more alignment than the access itself needs: LLVM
+    takes it for true, and merges accesses."""
+    width, nbytes = bits(op.operands[-1].type), sum(bits(part) // 8 for part in scalars(kind))
+    claimed = op.attributes["alignment"].value if "alignment" in op.attributes else 1
+    if claimed > nbytes:
+        rest, broken = speller.fresh(f"b{width}"), speller.fresh("pred")
+        speller.emit(f"and.b{width} {rest}, {pointer}, {claimed - 1}")
+        speller.emit(f"setp.ne.b{width} {broken}, {rest}, 0")
+        speller.emit(f"@{broken} trap")
+
+
 def _operand(registers: tuple[str, ...]) -> tuple[str, str]:
     """``.v2``/``.v4`` or "", and the operand."""
     if len(registers) == 1:
@@ -109,6 +122,7 @@ def _load(speller: Speller, op: ir.Operation) -> None:
     kind = op.results[0].type
     space, count, offsets = _access(op, op.operands[0], kind)
     pointer, registers = speller.read_one(op.operands[0]), speller.define(op.results[0])
+    _check_claim(speller, op, pointer, kind)
     name = register_class(scalars(kind)[0])
     for i, offset in enumerate(offsets):
         vector, operand = _operand(registers[i * count : (i + 1) * count])
@@ -120,6 +134,7 @@ def _store(speller: Speller, op: ir.Operation) -> None:
     value, target = op.operands
     space, count, offsets = _access(op, target, value.type)
     pointer, registers = speller.read_one(target), speller.read(value)
+    _check_claim(speller, op, pointer, value.type)
     name = register_class(scalars(value.type)[0])
     for i, offset in enumerate(offsets):
         vector, operand = _operand(registers[i * count : (i + 1) * count])

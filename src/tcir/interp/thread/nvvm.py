@@ -247,12 +247,12 @@ def cta_group(op: ir.Operation, name: str = "group") -> str:
     return f"cta_group::{_GROUPS[expect(op, name, *_GROUPS)]}"
 
 
-@spelling("nvvm.cluster.arrive", "nvvm.cluster.wait")
+@spelling("nvvm.cluster.arrive", "nvvm.cluster.arrive.relaxed", "nvvm.cluster.wait")
 def _cluster_barrier(speller: Speller, op: ir.Operation) -> None:
     """9.7.13.4; releases and acquires."""
     only(op, "aligned")
     aligned = ".aligned" if "aligned" in op.attributes else ""
-    speller.emit(f"barrier.cluster.{op.name.rpartition('.')[2]}{aligned}")
+    speller.emit(f"barrier.cluster.{op.name.removeprefix('nvvm.cluster.')}{aligned}")
 
 
 @spelling("nvvm.tcgen05.alloc")

@@ -40,11 +40,16 @@ from tcir.interp.tile.places import Places
 from tcir.interp.tile.values import MemRef, Writers
 from tcir.interp.types import Array, dtype_of, shape_of
 from tcir.machine import Finding, Machine, MachineError, NotModelled
+from tcir.machine.memory.memories import Place
 from tcir.program.execution import overwritten
 from tcir.rule_files import load_folder
 from tcir.run_options import DEFAULT_OPTIONS, RunOptions
 
 __all__ = ["execute", "run"]
+
+LEAST = 32
+"""The least alignment of a buffer at this level, which has no vector accesses: that of a tensor map
+of any type (CUDA driver API)."""
 
 
 def run(
@@ -101,10 +106,17 @@ def _run(
         dynamic_smem=places.dynamic_smem,
         options=options,
     )
+    machine.shared_start = machine.placement.shared_start(places.dynamic_smem)
     machine.programmatic = "tc.programmatic" in function.attributes
-    arguments = []
+    meets = any(isinstance(op, tc.LaunchRequestOp) for op in nested(function))
+    machine.interleave(meets)
+    arguments, adverse = [], options.placement == "adverse"
     for number, array in enumerate(arrays):
-        address = machine.memory.bind(array, initialized=number < len(inputs))
+        address = machine.memory.bind(
+            array,
+            initialized=number < len(inputs),
+            place=Place(alignment=LEAST if adverse else 256),
+        )
         arguments.append(MemRef(address, array.shape, array.dtype, number))
         writers.watch(number, array.size)
     roles = any(isinstance(op, tc.RoleOp) for op in nested(function))
@@ -144,6 +156,7 @@ def _run(
         if part is None
         else {i: writers.owner[len(inputs) + i] >= 0 for i in range(len(results))},
         whole=f"@{name}: {why}" if why else "",
+        meets=meets,
     )
 
 

@@ -157,9 +157,9 @@ def of_leader(step: Step) -> Step:
     return straight
 
 
-def meet(frame: Frame, site: Site) -> Blocking:
+def meet(frame: Frame, site: Site, *, relaxed: bool = False) -> Blocking:
     """Arrives at the cluster barrier and waits for all others."""
-    frame.agent.cluster_barrier.arrive(site=site)
+    frame.agent.cluster_barrier.arrive(relaxed=relaxed, site=site)
     yield from frame.agent.cluster_barrier.wait(site=site)
 
 

@@ -115,7 +115,7 @@ class CtaRun:
 
     def announce(self, frame: Frame, nbytes: int, site: Site) -> int:
         """Arms the interpreter's mbarrier for a load without `signal`; returns its address."""
-        bar = self.cta.window + self.places.scratch
+        bar = self.cta.shared + self.places.scratch
         frame.agent.mbarrier.arrive(bar, expect_tx=nbytes, site=site)
         return bar
 
@@ -123,7 +123,7 @@ class CtaRun:
         """Completes such a load; MachineError if it moved a number of bytes other than `nbytes`."""
         frame.agent.drain()
         parity, self._loads = self._loads % 2, self._loads + 1
-        bar = self.cta.window + self.places.scratch
+        bar = self.cta.shared + self.places.scratch
         if not frame.agent.mbarrier.test(bar, parity, site=site):
             raise self.error(
                 "wrong-byte-count", f"expected nbytes = {box}, the box's, got {nbytes}", site
@@ -134,11 +134,13 @@ class CtaRun:
     def body(self, program: Step, frame: Frame) -> Blocking:
         """Runs the whole kernel as one agent."""
         agent, places = frame.agent, self.places
-        scratch = self.cta.window + places.scratch
+        scratch = self.cta.shared + places.scratch
         if places.scratch and frame.whole:
             agent.mbarrier.init(scratch, 1, site=OWN)
             agent.fence("mbarrier_init", site=OWN)  # other CTAs may multicast
         if places.own_allocation:
+            if self.cta_group == PAIR:
+                yield from meet(frame, OWN, relaxed=True)
             if frame.elected():
                 yield from agent.tmem.alloc(scratch + 8, TMEM_COLUMNS, self.cta_group, site=OWN)
             if not frame.whole:

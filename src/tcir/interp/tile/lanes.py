@@ -31,9 +31,9 @@ def lane_masks(compiler: Compiler, op: tc.LaneMasksOp) -> Step:
 
     def make_table(frame: Frame) -> None:
         if fresh and frame.elected():
-            start = frame.cta.window + base
+            start = frame.cta.shared + base
             frame.cta_run.forget_shared(frame, start, LANE_MASK_BYTES * count)
-        frame.values[result] = LaneMasks(frame.cta.window + base, count)
+        frame.values[result] = LaneMasks(frame.cta.shared + base, count)
 
     return make_table
 

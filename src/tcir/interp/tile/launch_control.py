@@ -19,7 +19,7 @@ def launch_responses(compiler: Compiler, op: tc.LaunchResponsesOp) -> Step:
     count = integer(op, "count")
 
     def make(frame: Frame) -> None:
-        frame.values[result] = LaunchResponses(frame.cta.window + base, count)
+        frame.values[result] = LaunchResponses(frame.cta.shared + base, count)
 
     return make
 

@@ -12,10 +12,10 @@ import numpy as np
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, optional_integer
-from tcir.dialect.cta_pair import cta_group_of
+from tcir.dialect.cta_pair import PAIR, cta_group_of
 from tcir.dialect.limits import MBARRIER_BYTES
 from tcir.dialect.types import slots, tensor_columns
-from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute
+from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute, meet
 from tcir.interp.tile.places import layout_of
 from tcir.interp.tile.staged import staged_layout
 from tcir.interp.tile.values import Mbarrier, MemRef, Ring, SmemTile, StagedTile, TmemTile
@@ -46,7 +46,7 @@ def smem_tile(compiler: Compiler, op: tc.SmemTileOp) -> Step:
         return _object(type_, lambda t, i: _tile(t, start + i * t.nbytes))
 
     def make_tile(frame: Frame) -> None:
-        start = frame.cta.window + base
+        start = frame.cta.shared + base
         if fresh and frame.elected():
             frame.cta_run.forget_shared(frame, start, size)
         frame.values[result] = tiles(start)
@@ -89,15 +89,17 @@ def tmem_alloc(compiler: Compiler, op: tc.TmemAllocOp) -> Step:
     cta_group = cta_group_of(op)
 
     def allocate(frame: Frame) -> Blocking:
+        if cta_group == PAIR:
+            yield from meet(frame, site, relaxed=True)
         if frame.elected(warp):
-            place = frame.cta.window + slot
+            place = frame.cta.shared + slot
             yield from frame.agent.tmem.alloc(place, columns, cta_group, site=site)
         known: dict[str, int] = {}
 
         def origin(frame: Frame) -> int:
             # Every warp reads the address from shared memory, when it first needs it.
             if "column" not in known:
-                place = frame.cta.window + slot
+                place = frame.cta.shared + slot
                 known["column"] = frame.cta_run.read_word(frame, place, site)
             return known["column"]
 
@@ -146,7 +148,7 @@ def mbarrier_init(compiler: Compiler, op: tc.MbarrierInitOp) -> Step:
         return _object(type_, lambda _, i: Mbarrier(start + MBARRIER_BYTES * i))
 
     def initialise(frame: Frame) -> None:
-        start = frame.cta.window + base
+        start = frame.cta.shared + base
         if frame.elected():
             for i in range(count):
                 frame.agent.mbarrier.init(start + MBARRIER_BYTES * i, arrivals, site=site)

@@ -7,18 +7,21 @@ units it holds; ``site`` is what a report shows of an operation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Hashable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.engine.circumstances import circumstances
+from tcir.machine.engine.fences import check_fences
 from tcir.machine.engine.grid_control import GridControl
+from tcir.machine.engine.half_orders import half_ordered
 from tcir.machine.engine.launch_control import LaunchControl
 from tcir.machine.engine.operand_races import Race
+from tcir.machine.engine.touch import Touch
 from tcir.machine.errors import MachineError, NotModelled
 from tcir.machine.findings import Unpromised
 from tcir.machine.memory.cp_async import CpAsync
@@ -27,6 +30,7 @@ from tcir.machine.memory.memories import RANK_SHIFT, address_words
 from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
 from tcir.machine.memory.st_async import StAsync
 from tcir.machine.memory.strong import StrongAccesses
+from tcir.machine.memory.updates import Updates
 from tcir.machine.order.clocks import (
     BEFORE,
     BEYOND,
@@ -46,7 +50,6 @@ from tcir.machine.order.clocks import (
     observed_beyond,
     of_tensor_memory,
 )
-from tcir.machine.order.fence_marks import BY_FENCES
 from tcir.machine.order.involved import Involved, between
 from tcir.machine.order.lane_shadow import Granules
 from tcir.machine.order.lanes import (
@@ -99,23 +102,9 @@ SCOPE_OF_CLUSTER = (
 )
 
 
-class Touch(NamedTuple):
-    """An access to granules of a memory that is being checked.
-
-    lanes: the lane of each row of granules, or of all; None: all lanes of the warp together, or an
-    agent that is no warp. same: a write that puts back the bytes that were there.
-    """
-
-    shadow: Shadow
-    where: Granules
-    access: Access
-    write: bool
-    lanes: LaneNumbers | None
-    same: bool = False
-
-
 class Agent:
     """The units: `memory` (ld, st), `strong` (what those with a scope release and acquire),
+    `updates` (a load and a store that ought to be one atomic),
     `cp_async`, `st_async`, `barrier`, `cluster_barrier`, `registers` (setmaxnreg), `mbarrier`,
     `bulk` (cp.async.bulk and its groups), `tma` (cp.async.bulk.tensor), `tensormap`, `tmem`
     (tcgen05.alloc, ld, st, wait), `tensor_core` (tcgen05.mma, cp, shift, commit), `wgmma`,
@@ -130,6 +119,8 @@ class Agent:
         self.met: Clock = {}
         """What cluster barriers put before it in time, relaxed arrivals included, which order no
         memory (PTX ISA 9.7.13.3)."""
+        self._met_ctas = {cta.index}
+        """Those it has reached, or tried to."""
         self.inits: list[int] = []
         """Numbers of its mbarrier.init."""
         self.tensor_threads = [TensorThread(self.me, 0, self.machine.assumptions)]
@@ -160,6 +151,7 @@ class Agent:
     def _hold_units(self) -> None:
         self.memory = Memory(self)
         self.strong = StrongAccesses(self)
+        self.updates = Updates(self)
         self.cp_async = CpAsync(self, self.memory)
         self.st_async = StAsync(self, self.memory)
         self.barrier = Barriers(self)
@@ -178,7 +170,7 @@ class Agent:
     def forget(self) -> None:
         """Lets go of its units, which refer to it: for an agent that has ended."""
         self.tensor_threads.clear()
-        del self.memory, self.strong, self.cp_async, self.st_async, self.barrier
+        del self.memory, self.strong, self.updates, self.cp_async, self.st_async, self.barrier
         del (
             self.cluster_barrier,
             self.registers,
@@ -258,6 +250,11 @@ class Agent:
         self._polled.clear()
         self.progress += 1
 
+    def proceed_unless_polling(self, site: object) -> None:
+        """As `proceed`, of what a polling loop may do besides: a fence."""
+        if not self.polls:
+            self.proceed(site)
+
     def poll(self, site: object, condition: str, barrier: Mbarrier | None = None) -> None:
         """Notes that ``condition`` does not hold yet: no progress."""
         self.site, self.polls = site, condition
@@ -306,7 +303,7 @@ class Agent:
                 "for it",
                 site=site,
             )
-        return self.cta.cluster.at(rank, site)
+        return self._started(self.cta.cluster.at(rank, site), site)
 
     def multicast(self, address: int, cta_mask: int | None, site: object) -> list[int]:
         """The address, or the ones at its offset in each CTA of a mask."""
@@ -316,7 +313,8 @@ class Agent:
             raise MachineError("cta-mask", "expected a CTA in the mask, got none", site=site)
         offset = address & (1 << RANK_SHIFT) - 1
         ranks = [r for r in range(cta_mask.bit_length()) if cta_mask >> r & 1]
-        return [self.cta.cluster.at(r, site).window | offset for r in ranks]
+        peers = (self._started(self.cta.cluster.at(rank, site), site) for rank in ranks)
+        return [peer.window | offset for peer in peers]
 
     def group(self, cta_group: int, site: object) -> tuple[CtaProtocol, ...]:
         """The CTAs on which a tcgen05 instruction of this group acts, even rank first."""
@@ -332,7 +330,30 @@ class Agent:
             )
         if cta_group == 1:
             return (self.cta,)
-        return self.cta.cluster.pair(self.cta.rank_in_cluster, site)
+        pair = self.cta.cluster.pair(self.cta.rank_in_cluster, site)
+        for cta in pair:
+            self._started(cta, site, tensor_core=True)
+        return pair
+
+    def _started(
+        self, peer: CtaProtocol, site: object, *, tensor_core: bool = False
+    ) -> CtaProtocol:
+        """A CTA of the cluster that this one is about to reach: it has to be there already, which
+        only something that it did, and this agent waited for, can tell."""
+        if peer.index not in self._met_ctas:
+            self._met_ctas.add(peer.index)
+            clocks = (self.clock, self.met, *self.seen)
+            if not any(_is_of(line, peer.index) for clock in clocks for line in clock):
+                self.cta.report(
+                    Unpromised(
+                        "9.7.16.5", "CUTLASS's Blackwell tutorials 04 and 05",
+                        "that the peer is there",
+                    ) if tensor_core else "error",
+                    "peer-not-started", site, "the start of the CTA that it reaches",
+                    "a cluster barrier, or a wait for a signal of that CTA, before the first "
+                    "access to it: CTAs of a cluster run together, but do not start at once",
+                )  # fmt: skip
+        return peer
 
     def issue_from(self, lane: int) -> None:
         """The tensor-core operations that follow are issued by this lane.
@@ -369,6 +390,13 @@ class Agent:
         """A copy of what is known, own accesses included; later accesses are not covered."""
         return self.lanes.publish()
 
+    def comes_after(self, component: Component, number: int) -> bool:
+        """Whether it runs after another agent was so far, be it in an order that is none of memory:
+        by relaxed arrivals, or by an arrival or a wait of too narrow a scope."""
+        clocks = (self.clock, self.met, *self.seen)
+        lines = component, (BEYOND, component)
+        return any(clock.get(line, 0) >= number for clock in clocks for line in lines)
+
     def own_access(
         self, kind: str, site: object, strong: Strong | None = None, *, by_lane: bool = False
     ) -> Access:
@@ -387,7 +415,7 @@ class Agent:
 
     def fence(self, kind: str, *, site: object) -> None:
         """A fence: "tcgen05.after", "tcgen05.before", "proxy.async", "mbarrier_init", "cta", …"""
-        self.proceed(site)
+        self.proceed_unless_polling(site)
         self.lanes.learn()
         match kind:
             case "tcgen05.after":
@@ -494,7 +522,7 @@ class Agent:
         self.cta.report(
             "error", "non-coherent-load", load.site, write.site,
             "a plain load: the launch writes these bytes, and no barrier or fence orders the "
-            "non-coherent path (PTX ISA 9.7.9.9)", self._involved(touch, other, wrote=wrote),
+            "non-coherent path (PTX ISA 9.7.9.9)", self.involved(touch, other, wrote=wrote),
         )  # fmt: skip
 
     def note_write(
@@ -504,13 +532,14 @@ class Agent:
         access: Access,
         *,
         lanes: NDArray[np.int64] | None = None,
-        same: bool = False,
+        same: bool | Callable[[], bool] = False,
         visit: bool = True,
     ) -> None:
         """Checks and records a write.
 
-        lanes: who writes each row of the granules (None: the active ones). same: it puts back the
-        bytes that were there. visit: the CTA whose memory it is has to be there until then.
+        lanes: who writes each row of the granules (None: the active ones). same: whether it puts
+        back the bytes that were there, or will be. visit: the CTA whose memory it is has to be
+        there until then.
         """
         if shadow is not None:
             if shadow.constant is not None:
@@ -560,7 +589,7 @@ class Agent:
                     "error", "race", f"{other.site} (lanes {verb}, each its own place)",
                     f"{access.site} (lanes {'write' if write else 'read'} each other's)",
                     "no data race, as both are relaxed or volatile, but what is read depends on "
-                    f"timing: {MISSING_WARP_SYNC}", self._involved(touch, other, wrote=wrote),
+                    f"timing: {MISSING_WARP_SYNC}", self.involved(touch, other, wrote=wrote),
                 )  # fmt: skip
 
     def check_write(self, shadow: Shadow | None, where: Granules, access: Access) -> None:
@@ -622,7 +651,7 @@ class Agent:
             lanes = lanes or other.lanes  # a later reader's lanes may have replaced them
         return not lanes or observed_of(self.clock, other, lanes)
 
-    def _marked(self, touch: Touch, other: Access, mark: str, *, wrote: bool) -> bool:
+    def passed(self, touch: Touch, other: Access, mark: str, *, wrote: bool) -> bool:
         """Whether ``other`` has passed a fence."""
         if marked(self.clock, mark, other):
             return True
@@ -657,7 +686,7 @@ class Agent:
             return  # the two calls of a pair
         known = observed(self.clock, other) or piped(self.clock, other)
         if known or self._lanes_observed(touch, other, wrote=wrote):
-            self._fences(touch, other, wrote)
+            check_fences(self, touch, other, wrote)
             return
         both_piped = other.component[0] == "tc" and access.component == self.tensor.component
         if both_piped and self.listed_reach.get(class_of(other), 0) >= other.number:
@@ -669,11 +698,12 @@ class Agent:
         one_cluster = shadow.owner is not None
         mine = other.component == self.tensor.component
         missing = missing_edge(other, access, mine, one_cluster)
+        missing += self._ended_early(other)
         if other.component == self.me or any(observed(g.clock, other) for g in self.lanes.groups):
             missing = MISSING_WARP_SYNC
         if both_piped and listed(self.machine.assumptions, other, access):
             missing += "; or tcgen05.fence::before_thread_sync, a barrier and ::after_thread_sync"
-        involved = self._involved(touch, other, wrote=wrote)
+        involved = self.involved(touch, other, wrote=wrote)
         verb = f"{'writes' if wrote else 'reads'} {shadow.space}, then {access.kind} " + (
             "overwrites it" if touch.write else "reads it"
         )
@@ -687,10 +717,10 @@ class Agent:
                 involved,
             )  # fmt: skip
             return
-        if self._marked(touch, other, BEYOND, wrote=wrote) or observed_beyond(self.clock, other):
-            if _near(shadow, other):
+        if self.passed(touch, other, BEYOND, wrote=wrote) or observed_beyond(self.clock, other):
+            if _near(shadow, other) and not (wrote and self._on_its_way(touch, other)):
                 self._report_scope(f"{other.site} ({other.kind} {verb})", access.site, involved)
-                self._fences(touch, other, wrote)
+                check_fences(self, touch, other, wrote)
                 return
             missing += f"; {SCOPE_OF_CLUSTER}"
         peers = shadow.owner is not None and shadow.owner is not self.cta
@@ -708,27 +738,38 @@ class Agent:
                 f"{other.site} ({other.kind} {verb})", access.site, "DeepGEMM's pairs", involved
             )
             return
-        if self._marked(touch, other, BY_FENCES, wrote=wrote):
-            self.cta.report(
-                Unpromised("8.8", "DeepEP (barrier_block)", "order by another thread's fence"),
-                "fence-before-barrier", f"{other.site} ({other.kind} {verb})", access.site,
-                "a fence by the thread that signals, behind the barrier (fence.acq_rel in front of "
-                "it is no part of a release pattern of another thread; fence.sc on both sides is)",
-                involved,
-            )  # fmt: skip
+        first = f"{other.site} ({other.kind} {verb})"
+        if half_ordered(self, touch, other, wrote, first, involved):
             return
         race = Race(shadow, touch.where, other, access, f"{other.site} ({other.kind} {verb})")
         if race.loses_rows(self, missing, involved):
             return
         # The bytes are the same in either order: compilers let several warps store a constant.
-        harmless = touch.same and other.kind == "generic"
+        alike = other.kind == access.kind if access.proxy == "async" else other.kind == "generic"
+        harmless = alike and (touch.same() if callable(touch.same) else touch.same)
         severity, code = ("warning", "same-value-race") if harmless else ("error", "race")
         self.cta.report(
             severity, code, f"{other.site} ({other.kind} {verb})", access.site,
             f"not ordered: {missing}", involved,
         )  # fmt: skip
 
-    def _involved(self, touch: Touch, other: Access, *, wrote: bool) -> Involved:
+    def _ended_early(self, other: Access) -> str:
+        """Who ended a phase of the mbarrier that an operation signals before its bytes came."""
+        if other.component[0] == "tma":
+            _, index, number = other.component
+            for cta in self.cta.cluster.ctas:
+                if cta.index == index:
+                    return cta.all_mbarriers[cast("int", number)].early
+        return ""
+
+    def _on_its_way(self, touch: Touch, write: Access) -> bool:
+        """Whether what a thread stored in its CTA's shared memory, or copied there by cp.async, may
+        not be there yet for another CTA: mma of pairs read older bytes on B200s. Behind a
+        fence.proxy.async of the thread it is."""
+        shared = touch.shadow.space == "shared memory" and write.proxy == "generic"
+        return shared and not self.passed(touch, write, PROXY, wrote=True)
+
+    def involved(self, touch: Touch, other: Access, *, wrote: bool) -> Involved:
         """Who and where, for a report about an access and an earlier one."""
         pair, lanes = (other, touch.access), touch.lanes
         return Involved(
@@ -745,58 +786,10 @@ class Agent:
             "mbarrier-scope", first, second, SCOPE_OF_CLUSTER, involved,
         )  # fmt: skip
 
-    def _fences(self, touch: Touch, other: Access, wrote: bool) -> None:
-        """Ordered; are the fences there that the two kinds of access need besides?"""
-        if touch.shadow.space == "tensor memory":
-            self._thread_sync_fences(touch, other, wrote)
-        elif wrote and other.proxy == "generic" and touch.access.proxy == "async":
-            self._proxy_fence(touch, other)
 
-    def _proxy_fence(self, touch: Touch, other: Access) -> None:
-        """Reads of what was written need the fence. Overwriting it needs it by the ISA's text too,
-        but Triton lets TMA refill memory that was stored to, with a barrier in between."""
-        if self._marked(touch, other, PROXY, wrote=True):
-            return
-        if self._marked(touch, other, LATE, wrote=True):
-            self.cta.report(
-                Unpromised("9.7.16.6.5", "ThunderKittens", "a fence by another thread"),
-                "late-proxy-fence", other.site, touch.access.site,
-                "fence.proxy.async by the writing thread, before it synchronises",
-                self._involved(touch, other, wrote=True),
-            )  # fmt: skip
-            return
-        self.cta.report(
-            Unpromised("9.7.16.6.5", "Triton and Gluon") if touch.write else "error",
-            "missing-proxy-fence", other.site, touch.access.site,
-            "fence.proxy.async between a write through the generic proxy and a use "
-            "through the async proxy (PTX ISA 9.7.16.6.5)",
-            self._involved(touch, other, wrote=True),
-        )  # fmt: skip
-
-    def _thread_sync_fences(self, touch: Touch, other: Access, wrote: bool) -> None:
-        access = touch.access
-        if access.kind == "dealloc" or other.kind == "dealloc":
-            return  # synchronous: a barrier is enough
-        if other.component in (("ld", self.me), ("st", self.me)):
-            return
-        if other.component == access.component == self.tensor.component:
-            return  # one thread, which has waited for the completion
-        after = self.after_clock
-        known = observed(after, other) or observed_beyond(after, other) or piped(after, other)
-        if not known:
-            self.cta.report(
-                Unpromised("9.7.16.6.4", "Triton, Gluon and CuTe DSL"),
-                "missing-fence-after", other.site, access.site,
-                "tcgen05.fence::after_thread_sync between the wait and the access",
-                self._involved(touch, other, wrote=wrote),
-            )  # fmt: skip
-        elif other.component[0] in ("ld", "st") and not marked(self.clock, BEFORE, other):
-            self.cta.report(
-                Unpromised("9.7.16.6.4", "Triton and Gluon"),
-                "missing-fence-before", other.site, access.site,
-                "tcgen05.fence::before_thread_sync between the access and the arrival",
-                self._involved(touch, other, wrote=wrote),
-            )  # fmt: skip
+def _is_of(line: Hashable, cta: Hashable) -> bool:
+    """Whether a component, or a mark of one, is of a CTA."""
+    return isinstance(line, tuple) and any(part == cta or _is_of(part, cta) for part in line)
 
 
 def _near(shadow: Shadow, first: Access) -> bool:

@@ -10,6 +10,9 @@ follows from the seed, so that a few seeds in a row bring extremes and not only 
 | 3             | of the tensor core at once, copies (TMA, bulk, cp.async) late       |
 | 5             | copies at once, the tensor core late                                |
 
+An order with late ones refuses the first question about each phase of an mbarrier that the thread
+does not know to be complete, so that a wait which asks once is seen to be none.
+
 Late: only when every agent has ended, waits, or has asked `HOLD` times in a row for something that
 did not come; so that a wait which gives up, or a delay that usually is enough, is seen to be none.
 """
@@ -25,7 +28,9 @@ from tcir.machine.order.operation import Operation
 HOLD = 64
 """Polls in vain after which an agent does not keep operations from completing any more."""
 LONGEST = 2_000
-"""Turns of agents after which a late operation completes in any case."""
+"""Turns of agents after which a late operation completes in any case; a long one counts as one for
+each `TURN` instructions, so that a loop which works while it polls does not spend the budget."""
+TURN = 16
 
 _COPY, _TENSOR = "copy", "tensor core"
 _LATE: tuple[frozenset[str], ...] = (
@@ -66,8 +71,14 @@ class CompletionOrder:
         """One turn of an agent."""
         before = agent.progress
         agent.advance()
-        self._held += 1
+        self._held += 1 + (agent.progress - before) // TURN
         self._polls[agent] = 0 if agent.progress != before else self._polls.get(agent, 0) + 1
+
+    @property
+    def refuses(self) -> bool:
+        """Whether the first question about a phase is answered no, as by a wait that gave up or a
+        thread that came early."""
+        return bool(self.late)
 
     @property
     def polls_before_waiting(self) -> int:

@@ -29,22 +29,25 @@ class Cta:
         index: Triple,
         cluster: ClusterProtocol,
         sm: Sm,
-        tmem_seed: str | None = None,
     ) -> None:
         self.machine = machine
         self.index = index
         self.cluster = cluster
         self.rank_in_cluster = len(cluster.ctas)
         self.window = self.rank_in_cluster << RANK_SHIFT
-        """The address of its first byte of shared memory."""
+        """The address of its window of shared memory."""
+        self.shared = self.window + machine.shared_start
+        """The address of the first byte in it that is the kernel's."""
         self.launch = cluster.launch
         self.smem = SharedMemory(
-            machine.static_smem + machine.dynamic_smem,
+            size := machine.static_smem + machine.dynamic_smem,
             machine.checking,
             dynamic=machine.dynamic_smem,
+            start=machine.shared_start,
         )
+        pick = machine.placement.columns(index, machine.block, size)
         zeros = machine.assumptions.alloc_content == "zeros"
-        self.tmem = TensorMemory(machine.checking, zeros, tmem_seed, sm, f"CTA {index}")
+        self.tmem = TensorMemory(machine.checking, zeros, pick, sm, f"CTA {index}")
         for shadow in (self.smem.shadow, self.tmem.shadow):
             if shadow is not None:
                 shadow.owner = self
@@ -52,6 +55,9 @@ class Cta:
         """The live ones, by offset in the CTA's window."""
         self.all_mbarriers: list[Mbarrier] = []
         self.barriers: dict[int, BarrierRound] = {}
+        """The uses of named barriers that are under way."""
+        self.last_rounds: dict[int, BarrierRound] = {}
+        """Of each, the one before."""
         self.register_pool = RegisterPool()
         self.agents: list[Agent] = []
         self.remote_accesses: dict[Component, Access] = {}
@@ -155,7 +161,7 @@ class Cta:
                 _, site = barrier.users[barrier.tma]
                 self.report(
                     "error", "never-awaited", site, end,
-                    f"a wait for the TMA load: it may write shared memory after the CTA has ended "
+                    f"a wait for its bytes: it may write shared memory after the CTA has ended "
                     f"({barrier})",
                 )  # fmt: skip
         for agent in self.agents:

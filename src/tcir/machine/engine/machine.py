@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from tcir.errors import LaunchError
@@ -14,21 +15,27 @@ from tcir.machine.engine.agent import Agent
 from tcir.machine.engine.cluster import Cluster
 from tcir.machine.engine.completion_order import CompletionOrder
 from tcir.machine.engine.cta import Cta
+from tcir.machine.engine.residency import most_resident
 from tcir.machine.engine.residents import Residents
-from tcir.machine.errors import MachineError, NotModelled
+from tcir.machine.errors import Deadlock, MachineError, NotModelled
 from tcir.machine.findings import Findings
 from tcir.machine.memory.effects import Effect
 from tcir.machine.memory.memories import GlobalMemory
 from tcir.machine.memory.protocols import AgentProtocol, Triple
+from tcir.machine.memory.shared_names import SharedNames
+from tcir.machine.memory.stores_in_flight import StoresInFlight
 from tcir.machine.memory.tensor_memory import Sm
-from tcir.machine.order.strong import Place, Writes
+from tcir.machine.order.loads_in_flight import LoadsInFlight
+from tcir.machine.order.strong import Done, Place, Writes
+from tcir.machine.placement import Placement
 from tcir.machine.recorder import Recorder
 from tcir.run_options import DEFAULT_OPTIONS, RunOptions
-from tcir.target import DEFAULT_TARGET
+from tcir.target import DEFAULT_TARGET, Target
 
-RESIDENT = DEFAULT_TARGET.sms
-"""CTAs that may be under way at once: the SMs of a B200. A launch whose CTAs wait for each other
-may count on no more than one per SM."""
+ABREAST = 4
+"""Clusters that run side by side where they may act on each other, if there are twice as many."""
+MANY = 4
+"""Groups of CTAs that may all poll up to the limit before a deadlock is told."""
 
 
 class Followers(Protocol):
@@ -61,8 +68,19 @@ class Machine:
                 raise LaunchError(f"grid.{axis}: expected a multiple of the cluster's {c}, got {g}")
         self.grid, self.block, self.cluster = grid, block, cluster
         self.dynamic_smem, self.static_smem = dynamic_smem, static_smem
+        self.shared_start = 0
+        """The address of the first of these bytes in the window of a CTA; those before it are not
+        the kernel's."""
+        self.placement = Placement(options)
         self.ctas_per_sm = ctas_per_sm
         """CTAs that share an SM, and run side by side."""
+        self.meets = False
+        """Whether CTAs may act on each other."""
+        self.abreast = 1
+        """Clusters that run side by side, each on SMs of its own."""
+        self.target = DEFAULT_TARGET
+        self.registers = 0
+        """Of a thread; 0: ptxas chooses them."""
         self.programmatic = False
         """Whether the launch may start before the one in front of it has ended."""
         self.options = options
@@ -72,6 +90,11 @@ class Machine:
         self.memory = GlobalMemory()
         self.strong: dict[Place, Writes] = {}
         """What strong reads of each place observe."""
+        self.loads_in_flight = LoadsInFlight()
+        self.shared_names = SharedNames()
+        self.stores_in_flight = StoresInFlight()
+        self.updates: dict[Place, list[Done]] = {}
+        """Changes of each place by a load and a store."""
         self.counters = Counters()
         self.effects: Callable[[Effect | None], None] | None = None
         """Takes what operations of the tensor core do to the memories; None: one that is no
@@ -87,6 +110,9 @@ class Machine:
         self._waiting: Iterator[tuple[int, tuple[int, ...]]] = iter(())
         """Clusters not launched yet."""
         self._rng = random.Random(f"{options.order_seed}/launch control")
+        self._turns = None
+        if options.order_seed is not None:
+            self._turns = random.Random(f"{options.order_seed}/turns")
 
     def take_over(self) -> Triple | None:
         """The first CTA of a cluster that is not launched and now never will be; None: declined.
@@ -101,17 +127,27 @@ class Machine:
         x, y, z = (p * c for p, c in zip(reversed(place), self.cluster, strict=True))
         return x, y, z
 
+    def on(self, target: Target, registers: int) -> None:
+        """Before it runs: what is simulated, and the registers of a thread, as far as known."""
+        self.target, self.registers = target, registers
+
+    def interleave(self, meets: bool) -> None:
+        """Before it runs. meets: whether CTAs may act on each other; under a seed some then run
+        side by side, so that none of them is always the first."""
+        self.meets = meets
+        if meets and self.options.order_seed is not None:
+            clusters = math.prod(self.grid) // math.prod(self.cluster)
+            self.abreast = min(ABREAST, max(2, clusters // 2))
+
+    @property
+    def side_by_side(self) -> int:
+        """Clusters that run at a time."""
+        return self.ctas_per_sm * self.abreast
+
     @property
     def who(self) -> str:
         """The agent whose turn it is, as a report names it; "": none."""
         return "" if self.running is None else self.running.who
-
-    def tmem_seed(self, cta: Triple) -> str | None:
-        """What draws a CTA's places in tensor memory; None: allocations take the lowest."""
-        seed = self.options.order_seed
-        if seed is None or self.assumptions.alloc_place == "lowest":
-            return None
-        return f"{seed}/{cta}"
 
     def run(
         self, start: Callable[[Cta], Sequence[Agent]], followers: Followers | None = None
@@ -119,7 +155,7 @@ class Machine:
         """Runs the grid, each CTA with the agents ``start(cta)`` makes; some may be `followers`.
 
         One cluster after the other; one that only polls is parked until others have run, as
-        many CTAs as there are SMs. What ends the run takes the hazards found before with it.
+        many CTAs as the SMs hold. What ends the run takes the hazards found before with it.
         """
         try:
             self._run(start, followers)
@@ -134,7 +170,7 @@ class Machine:
             return
         seen = set()
         for buffer in self.memory.buffers:
-            for at, origin in buffer.stored_undefined() if buffer.result else ():
+            for at, origin in buffer.stored_undefined() if buffer.result or buffer.kept else ():
                 if (key := (*origin.key, str(origin.stored))) not in seen:
                     seen.add(key)
                     place = buffer.words(at, at + 1)
@@ -148,26 +184,28 @@ class Machine:
         total = extents[0] * extents[1] * extents[2] * size
         started = 0
         parked: list[Residents] = []
-        self._waiting = enumerate(itertools.product(*map(range, reversed(extents))))
+        self._waiting = enumerate(self._order(itertools.product(*map(range, reversed(extents)))))
         for first in self._waiting:
             if followers is not None and followers.executed(first[1][::-1]):
                 continue
-            sms = [Sm(self.assumptions.alloc_permit == "owned") for _ in range(size)]
-            places = [first, *itertools.islice(self._waiting, self.ctas_per_sm - 1)]
-            clusters = [self._cluster(number, place, sms) for number, place in places]
+            places = [first, *itertools.islice(self._waiting, self.side_by_side - 1)]
+            clusters = []
+            for n, (number, place) in enumerate(places):
+                if n % self.ctas_per_sm == 0:
+                    sms = [Sm(self.assumptions.alloc_permit == "owned") for _ in range(size)]
+                clusters.append(self._cluster(number, place, sms))
             for cluster in clusters:
                 for cta in cluster.ctas:
                     start(cta)
                 cluster.agents.extend(a for cta in cluster.ctas for a in cta.agents)
-            group, others = Residents(clusters), 0
+            group, others = Residents(clusters, self._turns), 0
             if group.run():
                 if followers is not None:
                     others = followers.ended(clusters[0].ctas[0])
                 group.forget()
             else:
                 parked.append(group)
-            if sum(g.size for g in parked) >= RESIDENT * self.ctas_per_sm:
-                parked = _resume(parked, self.spin_limit)
+            parked = self._make_room(parked, total)
             for count in itertools.chain((size * len(clusters),), itertools.repeat(1, others)):
                 started += count
                 if self.progress is not None:
@@ -177,6 +215,43 @@ class Machine:
             if self.progress is not None:
                 self.progress(total - sum(g.size for g in parked), total)
 
+    def _order(self, places: Iterable[tuple[int, ...]]) -> Iterable[tuple[int, ...]]:
+        """In which clusters start (`Assumptions.cta_order`)."""
+        if self.assumptions.cta_order == "index":
+            return places
+        listed = list(places)[::-1]
+        if self.options.order_seed is not None:
+            random.Random(f"{self.options.order_seed}/clusters").shuffle(listed)
+        return listed
+
+    def _make_room(self, parked: list[Residents], total: int) -> list[Residents]:
+        """Those that still wait, once there is room for another one. Deadlock if there never is:
+        nobody but one that has not started could help."""
+        size = math.prod(self.cluster)
+        least = self.target.sms // size * size
+        while (waiting := sum(group.size for group in parked)) >= least:
+            ctas = (c for group in parked for cluster in group.clusters for c in cluster.ctas)
+            most, why = most_resident(
+                self.target,
+                self.block,
+                self.cluster,
+                self.static_smem + self.dynamic_smem,
+                self.registers,
+                ctas,
+            )
+            if waiting < max(most, self.ctas_per_sm * least):
+                break
+            try:
+                parked = _resume(parked, self.spin_limit)
+            except Deadlock as deadlock:
+                deadlock.message += (
+                    f"\n    {waiting} of {total} CTAs are resident and wait, and no other can "
+                    f"start before one of them ends: {self.target.name} has {self.target.sms} SMs, "
+                    f"and {why}"
+                )
+                raise
+        return parked
+
     def _cluster(self, number: int, place: tuple[int, ...], sms: list[Sm]) -> Cluster:
         """The cluster at a place of the grid (z, y, x), a CTA on each SM."""
         seed = self.options.order_seed
@@ -185,7 +260,7 @@ class Machine:
             z, y, x = (
                 p * c + i for p, c, i in zip(place, reversed(self.cluster), inside, strict=True)
             )
-            cta = Cta(self, (x, y, z), cluster, sm, self.tmem_seed((x, y, z)))
+            cta = Cta(self, (x, y, z), cluster, sm)
             cluster.ctas.append(cta)
         return cluster
 
@@ -193,9 +268,10 @@ class Machine:
 def _resume(parked: list[Residents], spin_limit: int) -> list[Residents]:
     """Lets clusters that waited for others go on; those that still wait.
 
-    If none moves, each polls up to the limit: a wait may give up. Deadlock if none does.
+    If none moves, each polls up to the limit, many of them less often: a wait may give up. Deadlock
+    if none does.
     """
-    for limit in (0, spin_limit):
+    for limit in (0, min(spin_limit, MANY * spin_limit // len(parked))):
         before = sum(group.progress for group in parked)
         left = []
         for group in parked:

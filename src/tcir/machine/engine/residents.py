@@ -1,8 +1,10 @@
-"""Clusters whose CTAs share SMs, and so tensor memory: they run side by side (PTX ISA 9.7.16.7)."""
+"""Clusters that run side by side: on SMs of their own, or sharing them and their tensor memory (PTX
+ISA 9.7.16.7)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+from collections.abc import Iterator, Sequence
 
 from tcir.machine.engine.cluster import Cluster
 from tcir.machine.errors import Deadlock
@@ -10,12 +12,16 @@ from tcir.machine.errors import Deadlock
 PATIENCE = 8
 """Turns of each agent without progress after which its cluster is set aside for others."""
 
+MOST_TURNS = 4
+"""That a cluster may take in a row, in an order that is drawn."""
+
 
 class Residents:
-    """Clusters whose CTAs share SMs, rank by rank: mostly one. They take turns."""
+    """Clusters that run side by side: mostly one. They take turns; `turns` draws how many and in
+    which order, None: one each."""
 
-    def __init__(self, clusters: Sequence[Cluster]) -> None:
-        self.clusters = list(clusters)
+    def __init__(self, clusters: Sequence[Cluster], turns: random.Random | None = None) -> None:
+        self.clusters, self._turns = list(clusters), turns
         self._going = list(clusters)
 
     @property
@@ -35,7 +41,7 @@ class Residents:
         polled, progress = 0, -1
         while self._going:
             moved = False
-            for cluster in list(self._going):
+            for cluster in self._in_turn():
                 if cluster.ended:
                     cluster.end()
                     self._going.remove(cluster)
@@ -51,6 +57,18 @@ class Residents:
             if self._going and polled > (limit or PATIENCE * agents):
                 return False
         return True
+
+    def _in_turn(self) -> Iterator[Cluster]:
+        """Those that take the next turns: each at least one, until it has ended."""
+        if self._turns is None or len(self._going) == 1:
+            yield from list(self._going)
+            return
+        order = list(self._going)
+        self._turns.shuffle(order)
+        for cluster in order:
+            for _ in range(self._turns.randint(1, MOST_TURNS)):
+                if cluster in self._going:
+                    yield cluster
 
     def poll_again(self) -> bool:
         """Wakes agents that wait in loops which may give up; whether there are any."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from pathlib import Path
 from types import CodeType, FunctionType
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from tcir.machine.jit.kinds import RESULTS, Key, Kind, flatten
 from tcir.machine.jit.native import address, code_key, link
+from tcir.threads import cached_property
 
 _SUCCESS = (0, -2)
 """What native code answers: -2 for None where there might be a value."""

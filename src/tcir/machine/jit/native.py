@@ -1,16 +1,14 @@
 """Object code: kept on disk, linked into this process.
 
 A file is written next to the source, or in the user's cache directory where that is not possible;
-where neither is, each process compiles for itself. It appears as a whole, and its checksum is
-compared, so any number of processes may share it.
+where neither is, each process compiles for itself. What is linked runs, so it is kept in a
+`tcir.cache.store.Store`, which takes nothing that another user may have written.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import os
-import tempfile
-import threading
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -18,9 +16,10 @@ from pathlib import Path
 import llvmlite
 import llvmlite.binding as llvm
 
-_CHECKSUM = 32
+from tcir.cache.store import Store, cache_store
+from tcir.threads import LOCK
+
 _LINKED: dict[str, llvm.ObjectFileRef] = {}
-_LOCK = threading.Lock()
 
 
 @cache
@@ -37,18 +36,18 @@ def code_key(*of: object) -> str:
     """Names the object code that is made of this by these versions for this processor."""
     versions = llvmlite.__version__, object.__basicsize__
     made = "\0".join(map(str, (*of, *versions, *_processor())))
-    return hashlib.sha256(made.encode()).hexdigest()[:24]
+    return hashlib.sha256(made.encode()).hexdigest()[:40]
 
 
 def link(source: Path, name: str, make: Callable[[], bytes]) -> None:
     """Links the object code `name`, which ``make()`` compiles where none is kept for `source`."""
-    with _LOCK:
+    with LOCK:
         if name in _LINKED:
             return
-        code = _read(source, name)
+        code = _kept(source, name)
         if code is None:
             code = make()
-            _write(source, name, code)
+            _keep(source, name, code)
         _LINKED[name] = llvm.ObjectFileRef.from_data(code)
         _engine().add_object_file(_LINKED[name])
         _engine().finalize_object()
@@ -63,12 +62,14 @@ def assembled(text: str) -> bytes:
 
 def address(symbol: str) -> int:
     """Of what has been linked."""
-    return int(_engine().get_function_address(symbol))
+    with LOCK:
+        return int(_engine().get_function_address(symbol))
 
 
 @cache
 def _processor() -> tuple[str, str]:
-    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    with LOCK:  # llvmlite has one of its own, which no child may find held
+        return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
 
 
 @cache
@@ -76,36 +77,29 @@ def _engine() -> llvm.ExecutionEngine:
     return llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
 
 
-def _folders(source: Path) -> list[Path]:
-    user = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    beside = [source.parent / "__pycache__"] if source.is_file() else []
-    return [*beside, Path(user) / "tcir" / "native"]
+def _stores(source: Path) -> list[Store]:
+    """Where code of a source file is kept: beside it, where what its owner wrote counts, as who
+    owns the source decides what runs; else in the user's cache directory."""
+    with contextlib.suppress(OSError):
+        found = source.stat()
+        beside = source.parent / "__pycache__" / "native"
+        return [Store(beside, owners=frozenset({found.st_uid})), cache_store("native")]
+    return [cache_store("native")]
 
 
-def _read(source: Path, name: str) -> bytes | None:
-    for folder in _folders(source):
-        try:
-            content = (folder / f"{name}.o").read_bytes()
-        except OSError:
-            continue
-        code, checksum = content[:-_CHECKSUM], content[-_CHECKSUM:]
-        if hashlib.sha256(code).digest() == checksum:
-            return code
-    return None
+def _kept(source: Path, name: str) -> bytes | None:
+    key = _key(name)
+    return next(filter(None, (store.get(key) for store in _stores(source))), None)
 
 
-def _write(source: Path, name: str, code: bytes) -> None:
-    for folder in _folders(source):
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            handle, draft = tempfile.mkstemp(dir=folder)
-        except OSError:
-            continue
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(code + hashlib.sha256(code).digest())
-            os.chmod(draft, 0o644)
-            os.replace(draft, folder / f"{name}.o")
+def _keep(source: Path, name: str, code: bytes) -> None:
+    """Keeps it in the first place that takes it."""
+    key = _key(name)
+    for store in _stores(source):
+        store.put(key, code)
+        if store.get(key) is not None:
             return
-        except OSError:
-            Path(draft).unlink(missing_ok=True)
+
+
+def _key(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()

@@ -274,12 +274,12 @@ class Memory:
     ) -> None:
         """MachineError if one of these bytes of a CTA (None: this one) is of a live mbarrier."""
         low, high = int(where.min()), int(where.max())
-        for address in (cta or self.cta).mbarriers:
+        for address, barrier in (cta or self.cta).mbarriers.items():
             near = low < address + 8 and address <= high
             if near and ((where >= address) & (where < address + 8)).any():
                 raise MachineError(
                     "mbarrier-overwritten" if verb == "written" else "mbarrier-read",
-                    f"expected the live mbarrier at {address:#x} to be used by mbarrier "
+                    f"expected the live mbarrier at {barrier.where} to be used by mbarrier "
                     f"instructions only (mbarrier.inval frees its memory), got it {verb}",
                     site=site,
                 )

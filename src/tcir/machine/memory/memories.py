@@ -43,8 +43,9 @@ def _span(low: int, high: int) -> str:
 class Buffer(Tracked):
     """One bound array: its bytes, and which of them are defined (None: all).
 
-    result: whether the caller reads it afterwards. name: what a report calls it; array: as the
-    caller has it.
+    result: whether the caller reads it afterwards; kept: whether later launches do. constant:
+    whether it is of the constant state space. name: what a report calls it; array: as the caller
+    has it.
     """
 
     base: int
@@ -54,8 +55,12 @@ class Buffer(Tracked):
     """Bytes that accesses are told apart by: an element of the array, at most 4."""
     shadow: LastShadow | None = None
     result: bool = True
+    kept: bool = False
+    constant: bool = False
     name: str = "a buffer"
     array: NDArray[Any] | None = None
+    shift: int = 0
+    """Bytes that it lies behind a multiple of 256 because no more was promised."""
 
     def words(self, low: int, high: int) -> str:
         """Bytes ``low`` to ``high`` (exclusive) of it, and the elements that they are."""
@@ -90,6 +95,22 @@ class Buffer(Tracked):
         return self.data.size
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where an array is to lie in global memory.
+
+    at: its address; None: the next one that is free, `offset` bytes behind a multiple of 256, or
+    with an `alignment` below that at a multiple of it and of no more
+    """
+
+    at: int | None = None
+    offset: int = 0
+    alignment: int = 256
+
+
+ANYWHERE = Place()
+
+
 class GlobalMemory:
     """Buffers far apart: an access outside all of them is an error, never a hit elsewhere."""
 
@@ -103,28 +124,36 @@ class GlobalMemory:
         array: NDArray[Any],
         *,
         initialized: bool = True,
+        defined: NDArray[np.bool_] | None = None,
         result: bool = True,
+        kept: bool = False,
+        constant: bool = False,
         name: str = "a buffer",
-        at: int | None = None,
+        place: Place = ANYWHERE,
     ) -> int:
-        """Gives ``array`` (C-contiguous, written in place) an address, a multiple of 256.
+        """Gives ``array`` (C-contiguous, written in place) an address.
 
-        at: the address that it has to have; None: the next one.
-        result: whether the caller reads it afterwards, so that it must not hold undefined bits.
-        name: what a report calls it.
+        defined: which of its bytes are, written in place; None: all, or none of what is not
+        ``initialized``. result: whether the caller reads it afterwards, so that it must not hold
+        undefined bits; kept: whether later launches do. constant: whether it is of the constant
+        state space. name: what a report calls it.
         """
         if not array.flags.c_contiguous:
             raise ValueError(f"expected a C-contiguous array, got strides {array.strides}")
         data = np.asarray(array).reshape(-1).view(np.uint8)  # of a matrix, too
-        defined = None if initialized else np.zeros(data.size, bool)
-        base = self._next if at is None else at
+        if not initialized:
+            defined = np.zeros(data.size, bool)
+        shift = place.alignment % 256
+        base = self._next + place.offset % 256 + shift if place.at is None else place.at
         granule = min(4, array.itemsize)
-        place = bisect_right(self._bases, base)
-        self.buffers.insert(
-            place, Buffer(base, data, defined, granule, result=result, name=name, array=array)
-        )
-        self._bases.insert(place, base)
-        if at is None:
+        position = bisect_right(self._bases, base)
+        made = Buffer(
+            base, data, defined, granule, result=result, kept=kept, constant=constant, name=name,
+            array=array, shift=shift,
+        )  # fmt: skip
+        self.buffers.insert(position, made)
+        self._bases.insert(position, base)
+        if place.at is None:
             self._next = (base + data.size + GUARD + 255) // 256 * 256
         return base
 
@@ -134,6 +163,11 @@ class GlobalMemory:
         if i >= 0 and high <= self.buffers[i].end:
             return self.buffers[i]
         raise MachineError("out-of-bounds", self._nearest(low, high), site=site)
+
+    def unshifted(self, addresses: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Addresses in one buffer as if it were at a multiple of 256, as allocators place it."""
+        i = bisect_right(self._bases, int(addresses.min())) - 1
+        return addresses - self.buffers[i].shift if i >= 0 else addresses
 
     def holds(self, low: int, high: int) -> bool:
         """Whether a buffer holds bytes ``low`` (inclusive) to ``high`` (exclusive)."""
@@ -163,16 +197,18 @@ class SharedMemory(Tracked):
     granule = 4
     """Bytes that accesses are told apart by, until one of them is smaller: see `granules`."""
 
-    def __init__(self, size: int, hazards: bool, *, dynamic: int = 0) -> None:
+    def __init__(self, size: int, hazards: bool, *, dynamic: int = 0, start: int = 0) -> None:
+        """start: in front of the `size` bytes are so many that are not the kernel's."""
         if size > SHARED_LIMIT:
             raise MachineError(
                 "shared-memory-size",
                 f"expected at most {SHARED_LIMIT} bytes a CTA (227 KB), got {size}",
             )
-        self.size, self.dynamic = size, dynamic
-        self.data = np.full(size, POISON, np.uint8)
-        self.defined: NDArray[np.bool_] = np.zeros(size, bool)
-        self.shadow = Shadow(size // 4 + 1, "shared memory") if hazards else None
+        self.start, self.size, self.dynamic = start, start + size, dynamic
+        """The first and the end of its offsets in the window, of which `data` has all."""
+        self.data = np.full(self.size, POISON, np.uint8)
+        self.defined: NDArray[np.bool_] = np.zeros(self.size, bool)
+        self.shadow = Shadow(self.size // 4 + 1, "shared memory") if hazards else None
 
     def granules(self, where: NDArray[np.int64], aligned: bool = False) -> Any:
         """What indexes the shadow for an access of some bytes, int64 [n, bytes of an element];
@@ -206,10 +242,20 @@ class SharedMemory(Tracked):
 
     def check(self, low: int, high: int, site: object) -> None:
         """MachineError unless bytes [low, high) exist."""
+        if 0 <= low < self.start:
+            raise MachineError(
+                "reserved-shared-memory",
+                f"expected an offset from {self.start:#x} on in the CTA's window of shared memory, "
+                f"got {_span(low, high)}: what is in front is the system's (ptxas reserves 1,024 "
+                "bytes on sm_90 and later); is the address, or a descriptor, made without that of "
+                "a .shared variable?",
+                site=site,
+            )
         if low < 0 or high > self.size:
             launch = "" if self.dynamic else "; the launch gives no dynamic_smem (--dynamic-smem)"
             raise MachineError(
                 "out-of-bounds",
-                f"expected shared bytes in [0, {self.size}), got {low}..{high - 1}{launch}",
+                f"expected shared bytes in [{self.start}, {self.size}), got {low}..{high - 1}"
+                f"{launch}",
                 site=site,
             )

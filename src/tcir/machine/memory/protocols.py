@@ -16,6 +16,8 @@ from tcir.machine.counters import Counters
 from tcir.machine.findings import Findings, Unpromised
 from tcir.machine.memory.effects import Effect
 from tcir.machine.memory.memories import GlobalMemory, SharedMemory
+from tcir.machine.memory.shared_names import SharedNames
+from tcir.machine.memory.stores_in_flight import StoresInFlight
 from tcir.machine.memory.tensor_memory import TensorMemory
 from tcir.machine.memory.undefined import Origin
 from tcir.machine.order.clocks import Access, Clock, Component, Scope
@@ -23,14 +25,16 @@ from tcir.machine.order.collected import Collected
 from tcir.machine.order.involved import Involved
 from tcir.machine.order.lane_shadow import Granules
 from tcir.machine.order.lanes import Lanes
+from tcir.machine.order.loads_in_flight import LoadsInFlight
 from tcir.machine.order.mbarrier import Mbarrier
 from tcir.machine.order.operation import Blocking, Operation
 from tcir.machine.order.ordering import Class
 from tcir.machine.order.register_pool import RegisterPool
 from tcir.machine.order.rounds import BarrierRound, ClusterRound
 from tcir.machine.order.shadow import Shadow
-from tcir.machine.order.strong import Place, Strong, Writes
+from tcir.machine.order.strong import Done, Place, Strong, Writes
 from tcir.machine.order.tensor_thread import TensorThread
+from tcir.machine.placement import Placement
 from tcir.machine.recorder import Recorder, WarpEvents
 from tcir.run_options import RunOptions
 
@@ -51,9 +55,16 @@ class MachineProtocol(Protocol):
     running: AgentProtocol | None
     memory: GlobalMemory
     strong: dict[Place, Writes]
+    loads_in_flight: LoadsInFlight
+    shared_names: SharedNames
+    stores_in_flight: StoresInFlight
+    updates: dict[Place, list[Done]]
     cta_group: tuple[int, object] | None
     static_smem: int
     dynamic_smem: int
+    shared_start: int
+    block: Triple
+    placement: Placement
     spin_limit: int
 
     @property
@@ -66,6 +77,8 @@ class OrderProtocol(Protocol):
 
     @property
     def polls_before_waiting(self) -> int: ...
+    @property
+    def refuses(self) -> bool: ...
 
 
 class OperandReads(Protocol):
@@ -104,11 +117,13 @@ class CtaProtocol(Protocol):
     index: Triple
     rank_in_cluster: int
     window: int
+    shared: int
     smem: SharedMemory
     tmem: TensorMemory
     mbarriers: dict[int, Mbarrier]
     all_mbarriers: list[Mbarrier]
     barriers: dict[int, BarrierRound]
+    last_rounds: dict[int, BarrierRound]
     register_pool: RegisterPool
     remote_accesses: dict[Component, Access]
     acquired_maps: dict[int, dict[Component, tuple[int, Clock]]]
@@ -143,7 +158,9 @@ class CtaProtocol(Protocol):
 class FindsMbarriers(Protocol):
     """`tcir.machine.sync.mbarriers.Mbarriers` for the units below it."""
 
-    def at(self, address: int, site: object, *, proxy: str = ...) -> Mbarrier: ...
+    def at(
+        self, address: int, site: object, *, proxy: str = ..., operation: bool = ...
+    ) -> Mbarrier: ...
 
 
 class AgentProtocol(Protocol):
@@ -177,6 +194,7 @@ class AgentProtocol(Protocol):
     def who(self) -> str: ...
 
     def proceed(self, site: object) -> None: ...
+    def proceed_unless_polling(self, site: object) -> None: ...
     def poll(self, site: object, condition: str, barrier: Mbarrier | None = ...) -> None: ...
     def wait(
         self,
@@ -196,6 +214,7 @@ class AgentProtocol(Protocol):
     def own_access(
         self, kind: str, site: object, strong: Strong | None = ..., *, by_lane: bool = ...
     ) -> Access: ...
+    def comes_after(self, component: Component, number: int) -> bool: ...
     def has_observed(self, shadow: Shadow, where: Granules, other: Access) -> bool: ...
     def scope(self, word: str) -> Scope: ...
     def mark(self, which: str) -> None: ...
@@ -231,6 +250,6 @@ class AgentProtocol(Protocol):
         access: Access,
         *,
         lanes: NDArray[np.int64] | None = ...,
-        same: bool = ...,
+        same: bool | Callable[[], bool] = ...,
         visit: bool = ...,
     ) -> None: ...

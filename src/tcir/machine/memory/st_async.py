@@ -40,7 +40,7 @@ class StAsync:
         """
         agent = self.agent
         agent.proceed(site)
-        nbytes = data.size
+        nbytes, names = data.size, agent.machine.shared_names
         cta = agent.cta_of(target, site)
         if target % nbytes:
             raise MachineError(
@@ -49,11 +49,11 @@ class StAsync:
         if agent.cta_of(mbar, site) is not cta:
             raise MachineError(
                 "foreign-mbarrier",
-                f"expected the mbarrier in the CTA that the bytes go to, got {mbar:#x} and "
-                f"{target:#x}",
+                f"expected the mbarrier in the CTA that the bytes go to "
+                f"({names.address(target)}), got {names.address(mbar)}",
                 site=site,
             )
-        barrier = agent.mbarrier.at(mbar, site)
+        barrier = agent.mbarrier.at(mbar, site, operation=True)
         target -= cta.window
         smem = cta.smem
         smem.check(target, target + nbytes, site)

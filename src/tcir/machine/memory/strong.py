@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tcir.machine.memory.protocols import AgentProtocol
-from tcir.machine.order.clocks import REACHES, Clock, join
+from tcir.machine.order.clocks import BY_TICKET, REACHES, Clock, join, learn_by
 from tcir.machine.order.fence_marks import in_front, mark_fence, observe_fences, see
 from tcir.machine.order.strong import Place, Strong, Writes, merged
 
@@ -34,10 +34,15 @@ class StrongAccesses:
                 agent.lanes.learn()
             agent.lanes.knows.read[place] = writes.version, acquired
             for reach, domain in enumerate(here.domains):
-                if released := writes.released.get(domain):
+                released = writes.released.get(domain)
+                if released:
                     join(agent.clock if reach <= acquired else agent.seen[reach], released)
-                if covered := writes.covered.get(domain):
+                covered = writes.covered.get(domain)
+                if covered:
                     see(agent.clock, covered, reach, acquire=reach <= acquired)
+                if strong.counts and acquired < reach <= here.reach:
+                    for known in (released or {}, *(covered or ())):
+                        learn_by(BY_TICKET, agent.clock, known)
 
     def write(self, places: Iterable[Place], strong: Strong) -> None:
         """After a strong write, whose number it shares with no other access."""
@@ -52,7 +57,8 @@ class StrongAccesses:
         for place in places:
             known = self.machine.strong.get(place)
             if known is None or not (strong.atomic and known.last.meets(here)):
-                known = Writes(known.version if known else 0, here)
+                readers = known.readers if known else {}
+                known = Writes(known.version if known else 0, here, readers=readers)
                 self.machine.strong[place] = known
             if strong.release:
                 self._released[place] = here.reach, now

@@ -6,7 +6,6 @@ of its own, and what CTAs share is which columns are taken.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
@@ -95,18 +94,18 @@ class Accumulation:
 class TensorMemory(Tracked):
     """Tensor memory of a CTA: words [lane, column], which are defined, which allocated.
 
-    An allocation takes the lowest free columns; with a `seed` its place is drawn.
+    An allocation takes the lowest free columns, or the place that `pick` chooses.
     """
 
     def __init__(
         self,
         hazards: bool,
         zeros: bool = False,
-        seed: str | None = None,
+        pick: Callable[[Sequence[int]], int] = min,
         sm: Sm | None = None,
         name: str = "the CTA",
     ) -> None:
-        self._rng = None if seed is None else random.Random(seed)
+        self._pick = pick
         self.name = name
         self.sm = sm or Sm()
         self.sm.memories.append(self)
@@ -154,9 +153,7 @@ class TensorMemory(Tracked):
         taken = np.logical_or.reduce([memory.sm.taken() for memory in both])
         starts = range(0, COLUMNS - columns + 1, 32 if exclusive else columns)
         free = [b for b in starts if not taken[b : b + columns].any()]
-        if not free:
-            return None
-        return free[0] if self._rng is None else self._rng.choice(free)
+        return self._pick(free) if free else None
 
     def allocate(self, base: int, columns: int, exclusive: bool = False) -> None:
         """Takes free columns: what they hold is undefined, from the start or since `free`."""

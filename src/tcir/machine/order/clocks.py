@@ -12,7 +12,9 @@ c)``, how far ``c`` has passed a ``fence.mbarrier_init``; ``(BEFORE, c)`` and ``
 tensor-memory accesses, or issued tensor-core operations, of ``c`` have passed a
 ``tcgen05.fence::before_thread_sync``; ``(PIPED, class)``, how far tensor-core operations of another
 thread, of one kind and target, came before those that a commit tracked; ``(BEYOND, c)``, how far
-``c`` is known only from an mbarrier by which another CTA synchronised without .cluster.
+``c`` is known only from an mbarrier by which another CTA synchronised without .cluster; ``(BY_EXIT,
+c)``, only because a thread that knew it had ended when a barrier was complete; ``(BY_TICKET, c)``,
+only because a relaxed atomic counted a thread that released it.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ REACHES = 3
 PROXY, LATE, INIT, BEFORE, PIPE = "proxy", "late proxy", "init", "before", "pipe"
 PIPED = "piped"
 BEYOND = "beyond the scope"
+BY_EXIT, BY_TICKET = "by the end of a thread", "by a ticket"
 
 _KEPT = (BEYOND, PROXY, LATE, INIT, BEFORE)
 """Marks that order nothing by themselves, and those of what is known like this already."""
@@ -135,6 +138,15 @@ def beyond(clock: Clock) -> Clock:
         if found.get(known_as, 0) < number:
             found[known_as] = number
     return found
+
+
+def learn_by(mark: str, clock: Clock, other: Clock) -> None:
+    """``clock`` comes after what ``other`` knows, though no document says so: `BY_EXIT`, because
+    threads have ended; `BY_TICKET`, because an atomic counted them."""
+    for component, number in other.items():
+        known_as = component if component[0] in (*_KEPT, mark) else (mark, component)
+        if clock.get(component, 0) < number and clock.get(known_as, 0) < number:
+            clock[known_as] = number
 
 
 def complete(clock: Clock, component: Component, number: int) -> None:

@@ -56,7 +56,7 @@ def actor(access: Access, lanes: int, names: Sequence[str]) -> tuple[str, Hashab
         return "a launch before this", None
     cta, number = issuer(access.component)
     if access.component[0] == "tma":
-        return "TMA", cta
+        return "TMA" if access.proxy == "async" else access.kind, cta
     name = names[number] if isinstance(number, int) and number < len(names) else "an agent"
     unit = _UNITS.get(str(access.component[0]), "")
     if unit:

@@ -292,6 +292,10 @@ class Lanes:
         behind = {line: n for line, n in own.items() if clock.get(line, 0) < n}
         return {**clock, **behind} if behind else clock
 
+    def of_ended(self) -> Clock:
+        """What an agent that has ended knew and did."""
+        return {**self.everything(), self.me: self.number}
+
     def everything(self) -> Clock:
         """What any of its lanes has observed, those that have ended included."""
         known = dict(self._gone)

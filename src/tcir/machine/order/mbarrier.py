@@ -92,6 +92,12 @@ class Mbarrier:
     """The last phase that somebody found open, or waited for."""
     announced: tuple[int, object] | None = None
     """Bytes and site of the last expect_tx."""
+    name: str = ""
+    """What the program calls its place, if anybody knows."""
+    ended_empty: tuple[int, object] | None = None
+    """The last phase that ended without bytes, and the arrival that ended it."""
+    _bytes: bool = False
+    """Whether bytes of the open phase were announced, or came."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= MAX_COUNT:
@@ -101,6 +107,11 @@ class Mbarrier:
                 site=self.site,
             )
         self.pending = self.count
+
+    @property
+    def where(self) -> str:
+        """Its place, for messages."""
+        return self.name or f"{self.address:#x}"
 
     def complete(self, parity: int) -> bool:
         """test_wait.parity: whether the phase of ``parity`` (current or the one before) is over."""
@@ -119,11 +130,13 @@ class Mbarrier:
             raise MachineError(
                 "mbarrier-over-arrival",
                 f"expected at most {self.pending} arrivals in phase {self.phase} of the mbarrier "
-                f"at {self.address:#x} (count {self.count}), got {count} more",
+                f"at {self.where} (count {self.count}), got {count} more",
                 site=site,
             )
         self.pending -= count
         join(self.collected.far if far else self.collected.near, clock)
+        if not (self.pending or self.tx or self._bytes):
+            self.ended_empty = self.phase, site
         self.advance()
 
     def drop(self, count: int, site: object) -> None:
@@ -133,7 +146,7 @@ class Mbarrier:
             raise MachineError(
                 "mbarrier-over-arrival",
                 f"expected at most {self.count} arrivals to drop from the mbarrier at "
-                f"{self.address:#x}, got {count}",
+                f"{self.where}, got {count}",
                 site=site,
             )
         self.count -= count
@@ -163,17 +176,18 @@ class Mbarrier:
         if not self.live:
             raise MachineError(
                 "mbarrier-invalidated",
-                f"expected the mbarrier at {self.address:#x} (from {self.site}) to live until the "
+                f"expected the mbarrier at {self.where} (from {self.site}) to live until the "
                 "operations that signal it are complete, got an mbarrier.inval before",
                 site=site,
             )
 
     def _move(self, nbytes: int, site: object) -> None:
+        self._bytes = True
         self.tx += nbytes
         if abs(self.tx) > MAX_COUNT:
             raise MachineError(
                 "mbarrier-tx-range",
-                f"expected a tx-count within +-{MAX_COUNT} at {self.address:#x}, got {self.tx}",
+                f"expected a tx-count within +-{MAX_COUNT} at {self.where}, got {self.tx}",
                 site=site,
             )
 
@@ -182,6 +196,7 @@ class Mbarrier:
         if self.pending or self.tx:
             return
         self.phase += 1
+        self._bytes = False
         self.pending = self.count
         while self.in_order + 1 in self.landed:
             self.in_order += 1
@@ -212,10 +227,18 @@ class Mbarrier:
         if self.tx < 0:
             words.append(f"an announcement of the {-self.tx} bytes that came")
         where = str(self.site).rstrip(";")
-        return f"initialised at {where}; it lacks {' and '.join(words) or 'nothing'}"
+        return f"initialised at {where}; it lacks {' and '.join(words) or 'nothing'}{self.early}"
+
+    @property
+    def early(self) -> str:
+        """Who ended a phase without bytes, where operations bring some."""
+        if self.ended_empty is None or not self.loads:
+            return ""
+        phase, site = self.ended_empty
+        return f"; phase {phase} of the mbarrier at {self.where} ended without bytes, by {site}"
 
     def __str__(self) -> str:
         return (
-            f"mbarrier at {self.address:#x} (phase {self.phase}, {self.pending} of {self.count} "
+            f"mbarrier at {self.where} (phase {self.phase}, {self.pending} of {self.count} "
             f"arrivals pending, tx-count {self.tx})"
         )

@@ -138,8 +138,13 @@ def missing_edge(first: Access, second: Access, same_thread: bool, one_cluster: 
         case "mma" | "cp" | "shift":
             by = "" if same_thread else " by the thread that issued it"
             return f"tcgen05.commit after the {first.kind}{by}, and a wait on its mbarrier"
-        case "TMA load":
-            return "a wait on the mbarrier that the TMA load signals"
+        case "TMA load" | "TMA reduce" | "try_cancel" | "st.async" | "red.async" if (
+            first.component[0] == "tma"
+        ):
+            return (
+                f"a wait on the mbarrier that the {first.kind} signals; barriers, of the cluster "
+                "too, do not wait for it"
+            )
         case "wgmma":
             return "wgmma.commit_group and wait_group, then a barrier or an arrival"
         case "cp.async":

@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from tcir.machine.order.clocks import Clock
+from tcir.machine.order.clocks import Clock, Component
+
+
+class Arrival(NamedTuple):
+    """Of a warp, with what instruction and where; accesses: the number of its accesses so far."""
+
+    name: str
+    instruction: str
+    site: object
+    component: Component
+    accesses: int
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.site}"
 
 
 @dataclass(eq=False)
@@ -13,6 +27,13 @@ class BarrierRound:
 
     threads: int | None
     """How many are expected; None: all that still run."""
+    number: int = 1
+    """1 for the first use of this barrier."""
+    before: BarrierRound | None = None
+    """The use before this one, until this one is complete."""
+    arrivals: list[Arrival] = field(default_factory=list)
+    gone: Clock = field(default_factory=dict)
+    """What threads knew that had ended when it was complete."""
     arrived: int = 0
     done: bool = False
     clock: Clock = field(default_factory=dict)
@@ -27,6 +48,8 @@ class ClusterRound:
     arrived: set[object] = field(default_factory=set)
     """Agents."""
     clock: Clock = field(default_factory=dict)
+    gone: Clock = field(default_factory=dict)
+    """As in `BarrierRound`."""
     met: Clock = field(default_factory=dict)
     """What was done before the arrivals, relaxed ones included: who waits runs after it."""
     done: bool = False

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tcir.machine.order.clocks import Access, Clock, Component, Scope, join
 from tcir.machine.order.fence_marks import Covered
@@ -23,13 +24,37 @@ Place = tuple[Hashable, int, int]
 another size observes no write as a whole (PTX ISA 8.7.2)."""
 
 
+class Update(NamedTuple):
+    """A strong load or store that may be part of a change of a word.
+
+    number: of the instruction. feeds: stores of what a load's value becomes; decides: whether the
+    value decides what the thread does next.
+    """
+
+    number: int
+    feeds: frozenset[int]
+    decides: bool
+
+
+class Done(NamedTuple):
+    """A change of a place by a thread that found a value and put another there.
+
+    access: the store; version: of the place, that it made; found: what the load read.
+    """
+
+    access: Access
+    place: Place
+    version: int
+    found: bytes
+
+
 @dataclass(frozen=True)
 class Strong:
     """The qualifiers of a strong access.
 
     size: bytes of an element. atomic: a read-modify-write. observes: False for the read of a red,
-    which is part of no acquire pattern. polled: a load that is repeated until it reads what the
-    thread waits for.
+    which is part of no acquire pattern. counts: an atomic that adds, as one that draws a ticket.
+    polled: a load that is repeated until it reads what the thread waits for.
     """
 
     scope: str
@@ -39,6 +64,7 @@ class Strong:
     atomic: bool = False
     observes: bool = True
     polled: bool = False
+    counts: bool = False
 
 
 @dataclass(eq=False)
@@ -86,12 +112,14 @@ class Writes:
         if self.readers.get(by, (0, -1))[1] != self.version:
             self.readers[by] = number, self.version
 
+    def read_by(self, version: int, sees: Callable[[Component, int], bool]) -> bool:
+        """Whether who ``sees`` has observed a read of that version, or of a later one."""
+        return any(seen >= version and sees(by, at) for by, (at, seen) in self.readers.items())
+
     def precedes(self, access: Access, sees: Callable[[Component, int], bool]) -> bool:
         """Whether who ``sees`` has observed a read that observed the write ``access``."""
         number, version = self.writes.get(access.component, (-1, 0))
-        return number == access.number and any(
-            seen >= version and sees(reader, at) for reader, (at, seen) in self.readers.items()
-        )
+        return number == access.number and self.read_by(version, sees)
 
 
 def merged(a: Clock, b: Clock) -> Clock:

@@ -1,40 +1,50 @@
-"""Named barriers: bar.sync, bar.arrive (PTX ISA 9.7.13.1)."""
+"""Named barriers: bar.sync, bar.red, bar.arrive (PTX ISA 9.7.13.1)."""
 
 from __future__ import annotations
 
 from tcir.machine.errors import MachineError
 from tcir.machine.memory.protocols import AgentProtocol
-from tcir.machine.order.clocks import join
+from tcir.machine.order.clocks import BY_EXIT, join, learn_by
 from tcir.machine.order.operation import Blocking
-from tcir.machine.order.rounds import BarrierRound
+from tcir.machine.order.rounds import Arrival, BarrierRound
 
 WARP = 32
 
 
 class Barriers:
-    """bar.sync and bar.arrive of a warp."""
+    """bar.sync, bar.red and bar.arrive of a warp."""
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent, self.cta = agent, agent.cta
+        self._waited: dict[int, BarrierRound] = {}
+        """The last use of each barrier that it waited for the end of."""
 
-    def sync(self, number: int, threads: int | None, *, site: object) -> Blocking:
-        """bar.sync: blocks until ``threads`` threads (None: all that still run) have arrived."""
-        this = self._enter(number, threads, site)
+    def sync(
+        self, number: int, threads: int | None, *, reduces: bool = False, site: object
+    ) -> Blocking:
+        """bar.sync, or bar.red (`reduces`): blocks until ``threads`` threads (None: all that still
+        run) have arrived."""
+        this = self._enter(number, threads, "bar.red" if reduces else "bar.sync", site)
         yield from self.agent.wait(
             lambda: self._complete(number, this),
             lambda: (
-                f"barrier {number} ({this.arrived} of {self._expected(this)} threads) at {site}"
+                f"barrier {number} ({this.arrived} of {self._expected(this)} threads"
+                f"{_earlier(this)}) at {site}"
             ),
         )
         join(self.agent.clock, this.clock)
+        learn_by(BY_EXIT, self.agent.clock, this.gone)
+        self._waited[number] = this
         if self.agent.events is not None:
             self.agent.events.wait_for(this.events)
 
     def arrive(self, number: int, threads: int, *, site: object) -> None:
         """bar.arrive: counts the warp, which does not learn what the others did."""
-        self._complete(number, self._enter(number, threads, site))
+        self._complete(number, self._enter(number, threads, "bar.arrive", site))
 
-    def _enter(self, number: int, threads: int | None, site: object) -> BarrierRound:
+    def _enter(
+        self, number: int, threads: int | None, instruction: str, site: object
+    ) -> BarrierRound:
         agent = self.agent
         agent.proceed(site)
         agent.machine.counters.barriers += 1
@@ -48,7 +58,11 @@ class Barriers:
                 f"expected a multiple of {WARP} threads (PTX ISA 9.7.13.1), got {threads}",
                 site=site,
             )
-        this = self.cta.barriers.setdefault(number, BarrierRound(threads))
+        this = self.cta.barriers.get(number)
+        if this is None:
+            before = self.cta.last_rounds.get(number)
+            use = before.number + 1 if before is not None else 1
+            this = self.cta.barriers[number] = BarrierRound(threads, use, before)
         if this.threads != threads:
             raise MachineError(
                 "barrier-threads",
@@ -56,6 +70,10 @@ class Barriers:
                 f"got {threads}",
                 site=site,
             )
+        self._check_kind(number, this, instruction, site)
+        if agent.machine.checking:
+            self._follow(number, this, site)
+        this.arrivals.append(Arrival(agent.name, instruction, site, agent.me, agent.lanes.number))
         join(this.clock, agent.release())
         this.arrived += _whole_warps(agent.threads)
         if agent.events is not None:
@@ -68,6 +86,32 @@ class Barriers:
             )
         return this
 
+    def _check_kind(self, number: int, this: BarrierRound, instruction: str, site: object) -> None:
+        """A finding where some threads reduce and others do not."""
+        first = this.arrivals[0] if this.arrivals else None
+        if first is not None and (first.instruction == "bar.red") != (instruction == "bar.red"):
+            self.cta.report(
+                "error", "barrier-mixed", f"{first.site} ({first.name})", site,
+                f"{first.instruction} of all threads in one use of barrier {number}: with bar.red "
+                "beside bar.sync or bar.arrive what happens is unpredictable (PTX ISA 9.7.13.1)",
+            )  # fmt: skip
+
+    def _follow(self, number: int, this: BarrierRound, site: object) -> None:
+        """Whether the agent comes after all who arrived at the use before: else it might have been
+        counted there, in the place of one of them."""
+        before = this.before
+        if before is None or self._waited.get(number) is before:
+            return
+        for arrival in before.arrivals:
+            if not self.agent.comes_after(arrival.component, arrival.accesses):
+                self.cta.report(
+                    "error", "barrier-shared", f"{arrival.site} (arrives at barrier {number})",
+                    f"{site} (arrives for its next use)",
+                    "an order between the two: whoever comes first is counted, so each may be "
+                    "taken for the other; use another number, or wait for the end of the first use",
+                )  # fmt: skip
+                return
+
     def _expected(self, this: BarrierRound) -> int:
         if this.threads is not None:
             return this.threads
@@ -75,9 +119,20 @@ class Barriers:
 
     def _complete(self, number: int, this: BarrierRound) -> bool:
         if not this.done and this.arrived >= self._expected(this):
-            this.done = True
-            del self.cta.barriers[number]
+            this.done, this.before = True, None
+            self.cta.last_rounds[number] = self.cta.barriers.pop(number)
+            for agent in self.cta.agents if this.threads is None else ():
+                if agent.ended:
+                    join(this.gone, agent.lanes.of_ended())
         return this.done
+
+
+def _earlier(this: BarrierRound) -> str:
+    """In which use of the barrier a warp waits, and whose arrivals completed the one before."""
+    if this.before is None:
+        return ""
+    arrivals = ", ".join(map(str, this.before.arrivals))
+    return f", use {this.number}; use {this.number - 1} was complete with {arrivals}"
 
 
 def _whole_warps(threads: int) -> int:

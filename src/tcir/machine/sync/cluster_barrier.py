@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tcir.machine.errors import MachineError
 from tcir.machine.memory.protocols import AgentProtocol
-from tcir.machine.order.clocks import join
+from tcir.machine.order.clocks import BY_EXIT, join, learn_by
 from tcir.machine.order.operation import Blocking
 from tcir.machine.order.rounds import ClusterRound
 
@@ -66,6 +66,7 @@ class ClusterBarrier:
 
     def _acquire(self, this: ClusterRound) -> None:
         join(self.agent.clock, this.clock)
+        learn_by(BY_EXIT, self.agent.clock, this.gone)
         join(self.agent.met, this.met)
         if self.agent.events is not None:
             self.agent.events.wait_for(this.events)
@@ -89,6 +90,9 @@ class ClusterBarrier:
     def _complete(self, this: ClusterRound) -> bool:
         if not this.done and not self._not_arrived(this):
             this.done, self.cta.cluster.round = True, None
+            for agent in self.cta.cluster.agents:
+                if agent.ended:
+                    join(this.gone, agent.lanes.of_ended())
         return this.done
 
     def _describe(self, this: ClusterRound, site: object) -> str:

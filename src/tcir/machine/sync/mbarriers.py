@@ -25,6 +25,8 @@ class Mbarriers:
         self.agent, self.cta, self.machine = agent, agent.cta, agent.machine
         self.remembered: Mapping[tuple[int, int], PhaseWait] = {}
         """Waits that `test` goes on with, by address and parity."""
+        self._asked: dict[Mbarrier, int] = {}
+        """Of each mbarrier, the last phase whose end it has asked for, or has brought about."""
 
     def init(self, address: int, count: int, *, site: object) -> None:
         """mbarrier.init."""
@@ -40,7 +42,7 @@ class Mbarriers:
             if known.address == address:
                 raise MachineError(
                     "mbarrier-reuse",
-                    f"expected mbarrier.inval before a new mbarrier.init at {address:#x}, got "
+                    f"expected mbarrier.inval before a new mbarrier.init at {known.where}, got "
                     f"{known}",
                     site=site,
                 )
@@ -48,6 +50,7 @@ class Mbarriers:
         events = self.agent.events
         make = Mbarrier if events is None else partial(events.mbarrier, self.cta.window)
         barrier = make(address, count, site, tma)
+        barrier.name = self.machine.shared_names.offset(address)
         self.cta.mbarriers[address] = barrier
         self.cta.all_mbarriers.append(barrier)
         smem.data[address : address + 8] = 0
@@ -81,22 +84,29 @@ class Mbarriers:
             smem.shadow, _words(address), self.agent.own_access("mbarrier.inval", site)
         )
 
-    def at(self, address: int, site: object, *, proxy: str = "generic") -> Mbarrier:
-        """The object at ``address``, for a use by this agent (or, through it, the async proxy)."""
+    def at(
+        self, address: int, site: object, *, proxy: str = "generic", operation: bool = False
+    ) -> Mbarrier:
+        """The object at ``address``, for a use by this agent (or, through it, the async proxy).
+
+        operation: an asynchronous one of the generic proxy signals it later (st.async), whose
+        completion ends the use.
+        """
         cta = self.agent.cta_of(address, site)
         address -= cta.window
         barrier = cta.mbarriers.get(address)
         if barrier is None:
-            known = ", ".join(f"{a:#x}" for a in sorted(cta.mbarriers)) or "none"
+            known = ", ".join(cta.mbarriers[a].where for a in sorted(cta.mbarriers)) or "none"
             raise MachineError(
                 "mbarrier-not-initialised",
-                f"expected the address of an initialised mbarrier ({known}), got {address:#x}",
+                f"expected the address of an initialised mbarrier ({known}), got "
+                f"{self.machine.shared_names.offset(address)}",
                 site=site,
             )
         shadow = cta.smem.shadow
         if shadow is None:
             return barrier
-        if proxy == "generic":  # loads, commits: their own
+        if proxy == "generic" and not operation:  # loads, commits: their own
             if cta is not self.cta:
                 cta.remote_accesses[self.agent.me] = self.agent.own_access(MBARRIER_OPERATION, site)
             barrier.users[self.agent.me] = (self.agent.lanes.number, site)
@@ -134,16 +144,20 @@ class Mbarriers:
         *,
         drop: bool = False,
         completes: bool = True,
+        more: int = 0,
         order: Order = RELEASE,
         site: object,
     ) -> None:
         """mbarrier.arrive and arrive_drop, with ``expect_tx`` announced first.
 
-        completes: False for .noComplete, which must not end the phase. A relaxed arrival releases
+        completes: False for .noComplete, which must not end the phase. more: lanes of the same
+        instruction that arrive there, too, after this one: in the same phase, or which of them ends
+        it is not defined. A relaxed arrival releases
         only what a fence did before.
         """
         self.agent.proceed(site)
         barrier = self.at(address, site)
+        phase = barrier.phase
         if expect_tx is not None:
             barrier.expect(expect_tx, site)
         if not completes and count >= barrier.pending:
@@ -162,6 +176,15 @@ class Mbarriers:
             barrier.arrive(count, beyond(released), site)
         else:
             barrier.arrive(count, released, site, far=far)
+        if barrier.phase != phase:
+            self._asked[barrier] = barrier.phase
+            if more:
+                self.cta.report(
+                    "error", "arrivals-of-two-phases", site,
+                    f"the next phase of the mbarrier at {barrier.address:#x}",
+                    f"a count of all lanes that arrive, or one lane that does: {barrier.count} of "
+                    "them end the phase, and the others arrive in those that follow",
+                )  # fmt: skip
 
     def complete_tx(self, address: int, nbytes: int, *, site: object) -> None:
         """mbarrier.complete_tx: counts bytes that no operation brought."""
@@ -173,8 +196,17 @@ class Mbarriers:
         self.agent.proceed(site)
         self.at(address, site).expect(nbytes, site)
 
-    def test(self, address: int, parity: int, *, order: Order = ACQUIRE, site: object) -> bool:
-        """mbarrier.test_wait.parity; a relaxed one acquires with a fence that follows only."""
+    def test(
+        self,
+        address: int,
+        parity: int,
+        *,
+        order: Order = ACQUIRE,
+        heeded: bool = True,
+        site: object,
+    ) -> bool:
+        """mbarrier.test_wait.parity; a relaxed one acquires with a fence that follows only, and one
+        whose answer nobody reads (not `heeded`) nothing: it might have been no."""
         barrier = self._own(address, site)
         released = barrier.released
         if not barrier.complete(parity):
@@ -184,12 +216,29 @@ class Mbarriers:
                 self.agent.poll(site, f"parity {parity} of {barrier} at {site}", barrier)
                 return False
             released = wait.released
-            self._overtaken(address, site)
+            self._overtaken(barrier, site)
         self.agent.proceed(site)
-        self._acquire(released, order)
+        if heeded:
+            self._acquire(released, order)
         if self.agent.events is not None:
             self.agent.events.ended(barrier, parity)
         return True
+
+    def refuses(self, address: int, parity: int, *, site: object) -> bool:
+        """Whether a test_wait or try_wait of a phase is answered no although it is over: once, if
+        nothing that it knows tells that it is (`CompletionOrder.refuses`)."""
+        order, barrier = self.cta.cluster.order, self._own(address, site)
+        if order is None or not order.refuses:
+            return False
+        asked, self._asked[barrier] = self._asked.get(barrier), barrier.phase
+        if asked == barrier.phase or not barrier.complete(parity):
+            return False
+        clock, released = self.agent.clock, barrier.released
+        return not all(
+            clock.get(line, 0) >= number or clock.get((BEYOND, line), 0) >= number
+            for part in (released.near, released.far)
+            for line, number in part.items()
+        )
 
     def watch(self, address: int, *, site: object) -> PhaseWait:
         """A wait for the open phase, which `remembered` or `sleep` take."""
@@ -225,7 +274,7 @@ class Mbarriers:
             yield from self.sleep(address, wait, site=site)
             released = wait.released
             if not barrier.complete(parity):
-                self._overtaken(address, site)
+                self._overtaken(barrier, site)
         barrier.check_live(site)
         self._acquire(released or Released(), order)
 
@@ -237,12 +286,12 @@ class Mbarriers:
         if released.far:
             join(far, released.to(order))
 
-    def _overtaken(self, address: int, site: object) -> None:
+    def _overtaken(self, barrier: Mbarrier, site: object) -> None:
         self.cta.report(
             Unpromised(
                 "9.7.13.15.16", "CUTLASS's Blackwell tutorial 05", "that it ends after the next one"
             ),
-            "phase-overtaken", f"the wait at {site}", f"mbarrier at {address:#x}",
+            "phase-overtaken", f"the wait at {site}", f"mbarrier at {barrier.where}",
             "an arrival of the waiter that the next phase needs, too",
         )  # fmt: skip
 

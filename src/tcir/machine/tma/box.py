@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from tcir.machine.tma.tensor_limits import ALIGNMENT
 from tcir.machine.tma.tensor_types import PADDED
 from tcir.machine.tma.tensor_walk import row_elements, tile_elements
 from tcir.machine.tma.values import fill, loaded
+from tcir.threads import cached_property
 
 Index = NDArray[np.int64]
 Words = NDArray[np.unsignedinteger]

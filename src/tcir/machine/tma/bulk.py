@@ -8,6 +8,7 @@ bulk groups. All accesses use the async proxy.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from tcir.machine.memory.generic import Memory
 from tcir.machine.memory.memories import RANK_SHIFT, Buffer, SharedMemory
 from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
 from tcir.machine.memory.reduction import Reduction
+from tcir.machine.memory.stores_in_flight import BulkStore
 from tcir.machine.memory.undefined import Undefined
 from tcir.machine.order.clocks import Access, Component, Scope
 from tcir.machine.order.distinct import distinct
@@ -211,6 +213,8 @@ class Bulk:
         memory, where = self.memory.place("global", np.array([target]), nbytes, site)
         chosen = np.tile(byte_mask >> np.arange(UNIT) & 1, nbytes // UNIT).astype(bool)
         places = where[0][chosen]
+        stores = agent.machine.stores_in_flight
+        bytes_ = BulkStore(memory, places, smem.data[source : source + nbytes][chosen])
         if agent.machine.checking:
             kind = "TMA reduce" if reduction else "TMA store"
             number = self.number
@@ -219,7 +223,9 @@ class Bulk:
             reads = Access(self.reads, number, kind, site, "async", strong=copied)
             agent.note_read(smem.shadow, slice(source // 4, (source + nbytes) // 4), reads)
             writes = Access(self.writes, number, kind, site, "async", strong=strong)
-            agent.note_write(memory.shadow, distinct(places // memory.granule), writes)
+            granules = distinct(places // memory.granule)
+            same = partial(stores.repeat, bytes_) if reduction is None else False
+            agent.note_write(memory.shadow, granules, writes, same=same)
 
         def run() -> None:
             copied = np.arange(source, source + nbytes)[chosen]
@@ -232,7 +238,11 @@ class Bulk:
                 data = reduction(memory.data[where[0]], data)
             memory.data[places] = data[chosen]
             memory.written(places, undefined, site)
+            if reduction is None:
+                stores.end(bytes_)
 
+        if reduction is None:
+            stores.begin(bytes_)
         self.launch(Operation(site, run))
 
     def destinations(
@@ -256,7 +266,8 @@ class Bulk:
                 raise MachineError(
                     "foreign-mbarrier",
                     f"expected the mbarrier in {allowed} (rank {cta.rank_in_cluster} of the "
-                    f"cluster), got {mbar:#x}, rank {rank}",
+                    f"cluster), got "
+                    f"{self.agent.machine.shared_names.address(mbar)}",
                     site=site,
                 )
             found.append(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 from tcir.machine.memory.swizzle import SWIZZLES
 from tcir.machine.tma.tensor_types import SLICE, TYPES, Unit
+from tcir.threads import cached_property
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import index
 from typing import Any
 
 from numpy.typing import NDArray
 
+from tcir.machine.refusal import TensorMapError
 from tcir.machine.tma.map_fields import DecodedMap, MapFields
 from tcir.machine.tma.tensor_encoding import MAP_BYTES, decode, encode
 from tcir.machine.tma.tensor_limits import check_address
 from tcir.machine.tma.tensor_types import TYPES
 
 __all__ = ["MAP_BYTES", "TYPES", "DecodedMap", "MapFields", "TensorMap", "decode", "encode"]
+
+
+_WHY = "the CUDA driver API takes 64-bit integers"
+
+
+def _numbers(name: str, values: Sequence[int]) -> tuple[int, ...]:
+    try:
+        return tuple(_number(name, each) for each in values)
+    except TypeError:
+        raise TensorMapError(name, repr(values), "a sequence of integers", _WHY) from None
+
+
+def _number(name: str, value: int) -> int:
+    try:
+        return index(value)
+    except TypeError:
+        raise TensorMapError(name, repr(value), "an integer", _WHY) from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +84,11 @@ class TensorMap:
             MapFields(
                 "tiled",
                 dtype,
-                tuple(map(int, dims)),
-                tuple(map(int, strides_bytes)),
-                tuple(map(int, element_strides or (1,) * len(dims))),
+                _numbers("dims", dims),
+                _numbers("strides_bytes", strides_bytes),
+                _numbers("element_strides", element_strides or (1,) * len(_numbers("dims", dims))),
                 swizzle,
-                box=tuple(map(int, box)),
+                box=_numbers("box", box),
                 interleave=interleave,
                 oob_fill=oob_fill,
             ),
@@ -103,14 +122,14 @@ class TensorMap:
             MapFields(
                 "im2col",
                 dtype,
-                tuple(map(int, dims)),
-                tuple(map(int, strides_bytes)),
-                tuple(map(int, element_strides or (1,) * len(dims))),
+                _numbers("dims", dims),
+                _numbers("strides_bytes", strides_bytes),
+                _numbers("element_strides", element_strides or (1,) * len(_numbers("dims", dims))),
                 swizzle,
-                lower_corner=tuple(map(int, lower_corner)),
-                upper_corner=tuple(map(int, upper_corner)),
-                channels_per_pixel=int(channels_per_pixel),
-                pixels_per_column=int(pixels_per_column),
+                lower_corner=_numbers("lower_corner", lower_corner),
+                upper_corner=_numbers("upper_corner", upper_corner),
+                channels_per_pixel=_number("channels_per_pixel", channels_per_pixel),
+                pixels_per_column=_number("pixels_per_column", pixels_per_column),
                 interleave=interleave,
                 oob_fill=oob_fill,
             ),
@@ -144,14 +163,14 @@ class TensorMap:
             MapFields(
                 f"im2col_{mode.lower()}",
                 dtype,
-                tuple(map(int, dims)),
-                tuple(map(int, strides_bytes)),
-                tuple(map(int, element_strides or (1,) * len(dims))),
+                _numbers("dims", dims),
+                _numbers("strides_bytes", strides_bytes),
+                _numbers("element_strides", element_strides or (1,) * len(_numbers("dims", dims))),
                 swizzle,
-                lower_corner=(int(lower_corner_width),),
-                upper_corner=(int(upper_corner_width),),
-                channels_per_pixel=int(channels_per_pixel),
-                pixels_per_column=int(pixels_per_column),
+                lower_corner=_numbers("lower_corner_width", (lower_corner_width,)),
+                upper_corner=_numbers("upper_corner_width", (upper_corner_width,)),
+                channels_per_pixel=_number("channels_per_pixel", channels_per_pixel),
+                pixels_per_column=_number("pixels_per_column", pixels_per_column),
                 oob_fill=oob_fill,
             ),
             offset_bytes,

@@ -7,6 +7,7 @@ and releases), synchronisation, and `fence.proxy.tensormap::generic.acquire` on 
 the user, or by another thread of its CTA that it synchronises with afterwards: the fence has to lie
 on the way from the one to the other (PTX ISA 8.9, proxy-preserved base causality order, which takes
 accesses of one thread block together). Triton's kernels acquire in one warp and use the map in two.
+What the host, or an earlier launch, wrote to global memory needs the acquire, too (PTX ISA 8.9.4).
 
 Sources: PTX ISA 9.7.9.28 (tensormap.replace), 9.7.13.16 (tensormap.cp_fenceproxy), 9.7.13.4
 (membar, fence).
@@ -105,6 +106,15 @@ class TensorMaps:
         start = address - buffer.base
         where = slice(start // buffer.granule, (start + MAP_BYTES) // buffer.granule)
         acquires = list(self._acquires(address))
+        if not (acquires or buffer.constant or buffer.shadow.writer[where].all()):
+            self.cta.report(
+                "error", "missing-tensormap-fence",
+                f"{buffer.words(start, start + MAP_BYTES)}, written before the launch",
+                f"{access.site} ({access.kind} uses it as tensor map)",
+                "fence.proxy.tensormap::generic.acquire.sys on the map by its user, or a map in a "
+                "__grid_constant__ parameter or constant memory: the start of a kernel acquires "
+                "nothing for the tensormap proxy (PTX ISA 8.9.4)",
+            )  # fmt: skip
         for other in buffer.shadow.writers_at(where):
             if not self.agent.has_observed(buffer.shadow, where, other):
                 continue  # a race, reported by note_read below

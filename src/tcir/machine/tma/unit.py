@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +12,7 @@ from tcir.machine.errors import MachineError
 from tcir.machine.memory.generic import Memory
 from tcir.machine.memory.memories import ALL_DEFINED, RANK_SHIFT, Buffer
 from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
+from tcir.machine.memory.stores_in_flight import BulkStore
 from tcir.machine.memory.undefined import Undefined
 from tcir.machine.order.clocks import Access
 from tcir.machine.order.distinct import distinct
@@ -108,7 +112,8 @@ class Tma:
         counters.shared_to_global += box.addresses.size * fields.piece_bytes  # clipped
         if self.agent.events is not None:
             self.agent.events.note(bytes=box.nbytes)
-        addresses = box.addresses
+        addresses, stores = box.addresses, self.machine.stores_in_flight
+        bytes_: BulkStore | None = None
         if self.machine.checking:
             kind = "TMA reduce" if reduction else "TMA store"
             number = self.bulk.number
@@ -118,12 +123,18 @@ class Tma:
             # Each reduction is a relaxed atomic of its own (PTX ISA 9.7.9.27.1.3).
             strong = self.agent.scope("gpu") if reduction else None
             writes = Access(self.bulk.writes, number, kind, site, "async", strong=strong)
-            self._note_global(addresses, writes, fields.piece_bytes, write=True)
+            bytes_ = None if reduction or not addresses.size else self._outgoing(box, site)
+            same = bytes_ is not None and partial(stores.repeat, bytes_)
+            self._note_global(addresses, writes, fields.piece_bytes, write=True, same=same)
 
         def run() -> None:
             if addresses.size:
                 self._move_out(box, addresses, reduction, site)
+            if bytes_ is not None:
+                stores.end(bytes_)
 
+        if bytes_ is not None:
+            stores.begin(bytes_)
         self.bulk.launch(Operation(site, run))
 
     def prefetch(
@@ -209,7 +220,23 @@ class Tma:
         if box.gaps is not None:
             self.memory.spare_mbarriers(box.gaps, site, verb, cta)
 
-    def _note_global(self, addresses: Index, access: Access, eb: int, *, write: bool) -> None:
+    def _outgoing(self, box: Box, site: object) -> BulkStore:
+        """The bytes that a store will write, as shared memory has them now."""
+        eb = box.fields.piece_bytes
+        buffer, at = self._words(box.addresses, eb, site)
+        values = self.cta.smem.view(np.dtype(f"u{eb}"))[box.shared[box.inside] // eb]
+        places = (at[:, None] + np.arange(eb)).ravel()
+        return BulkStore(buffer, places, np.ascontiguousarray(values).view(np.uint8).ravel())
+
+    def _note_global(
+        self,
+        addresses: Index,
+        access: Access,
+        eb: int,
+        *,
+        write: bool,
+        same: bool | Callable[[], bool] = False,
+    ) -> None:
         if not addresses.size:
             return
         buffer, at = self._words(addresses, eb, access.site)
@@ -219,7 +246,7 @@ class Tma:
         if eb > size:
             where = (at[:, None] + np.arange(0, eb, size)).ravel() // size
         if write:
-            self.agent.note_write(buffer.shadow, where, access)
+            self.agent.note_write(buffer.shadow, where, access, same=same)
         else:
             self.agent.note_read(buffer.shadow, where, access)
 

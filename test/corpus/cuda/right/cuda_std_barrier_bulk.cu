@@ -25,6 +25,7 @@ extern "C" __global__ void maximum(const int *x, int *y) {
     }
     bar.wait(std::move(token));
     for (int k = 0; k < 4; ++k) v[k] = max(v[k], s[64 * k + t]);
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     __syncthreads();
   }
   for (int k = 0; k < 4; ++k) y[64 * k + t] = v[k];

@@ -94,6 +94,7 @@ def _atomic(d: Decode, returns: bool) -> Op:
         release=order in ("release", "acq_rel"),
         atomic=True,
         observes=returns,
+        counts=returns and name in ("add", "inc"),
     )
     if count > 1 and kind.kind != "f":
         raise d.malformed(f".v{count} goes with float types only")

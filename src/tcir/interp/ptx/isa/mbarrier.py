@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -146,13 +147,15 @@ def arrive(d: Decode) -> Op:
         rows = zip(lanes, places, amounts, strict=True)
         # What all lanes arrive at, all release; else each lane what it did.
         apart = len(set(places)) > 1
+        left = Counter(places)
         for lane, address, n in one_by_one(w, m, rows) if apart else rows:
             if state is not None:
                 phase, pending = w.agent.mbarrier.state(address, site=site)
                 w.v[U64][state][lane] = phase << _PENDING_BITS | pending
+            left[address] -= 1
             w.agent.mbarrier.arrive(
                 address, 1 if expect else n, n if expect else None, drop=drop, completes=completes,
-                order=order, site=site,
+                more=left[address], order=order, site=site,
             )  # fmt: skip
         if state is not None:
             w.undef[state] &= ~m
@@ -215,18 +218,21 @@ def wait(d: Decode) -> Op:
             raise w.error(
                 "bad-parity", f"expected a parity of 0 or 1, got {int(np.max(asked))}", site
             )
-        known: dict[tuple[int, int], bool] = {}
-        done = 0
+        known: dict[tuple[int, int], bool | None] = {}  # None: refused, though it is complete
+        done, mbarrier = 0, w.agent.mbarrier
         for lane, address, value in zip(LANE_INDICES[m], at(w, m), asked.tolist(), strict=True):
             key = (address, value if parity_form else _parity(w, address, value, site))
+            if key not in known and mbarrier.refuses(*key, site=site):
+                known[key] = None
             if key not in known:
-                known[key] = w.agent.mbarrier.test(*key, order=order, site=site)
-            done |= int(known[key]) << int(lane)
+                known[key] = mbarrier.test(*key, order=order, heeded=op.heeded, site=site)
+            done |= int(known[key] is True) << int(lane)
         w.p[dst] = w.p[dst] & ~m | done
         w.undef[dst] &= ~m
-        return [key for key, complete in known.items() if not complete]
+        return [key for key, complete in known.items() if complete is False]
 
-    return d.op(TRY_WAIT, run)
+    op = d.op(TRY_WAIT, run)
+    return op
 
 
 def _parity(w: Warp, address: int, state: int, site: Site) -> int:
@@ -235,9 +241,10 @@ def _parity(w: Warp, address: int, state: int, site: Site) -> int:
     asked = state >> _PENDING_BITS
     slept = (address, asked & 1) in w.agent.mbarrier.remembered
     if asked not in (phase, phase - 1) and not slept:
+        place = w.launch.machine.shared_names.address(address)
         raise w.error(
             "mbarrier-stale-state",
-            f"expected the state of phase {phase} or {phase - 1} of the mbarrier at {address:#x}, "
+            f"expected the state of phase {phase} or {phase - 1} of the mbarrier at {place}, "
             f"got {state:#x} (phase {asked}): other states are undefined (PTX ISA 9.7.13.15.16)",
             site,
         )

@@ -199,15 +199,49 @@ def read(
         return _load(w, space, at, nbytes, lanes, site, strong)
     if space in ("shared", "cluster", "global"):
         return _load(w, space, at, nbytes, lanes, site, None, constant)
-    bytes_ = at[:, None] + np.arange(nbytes)
     if space == "param":
         params = w.launch.params
         _bounds(w, space, at, nbytes, len(params), site)
-        return params[bytes_], None
+        return params[at[:, None] + np.arange(nbytes)], None
+    at = w.own_local(at, lanes, site)
     _bounds(w, space, at, nbytes, w.local.size, site)
-    where = lanes[:, None], bytes_
+    where = lanes[:, None], at[:, None] + np.arange(nbytes)
     unwritten = Origin("undefined-read", site, "local memory", cta=w.agent.cta.index)
     return w.local.data[where], w.local.missing(where, unwritten)
+
+
+def _elements(
+    w: Warp, space: str, at: np.ndarray, data: np.ndarray, strong: Strong
+) -> list[tuple[StrongPlace, bytes]]:
+    """The locations of a strong access, and the bytes that it finds or puts there."""
+    if space == "generic":
+        parts = split(at)
+        return [
+            each
+            for part, where, inside in parts
+            for each in _elements(w, _reach(part), inside, data[where], strong)
+        ]
+    if space not in ("shared", "cluster", "global"):
+        return []
+    owner = None if space == "global" else w.agent.cta.cluster.ctas[0].index
+    return [
+        ((owner, address + n, strong.size), row[n : n + strong.size].tobytes())
+        for address, row in zip(at.tolist(), data, strict=True)
+        for n in range(0, data.shape[1], strong.size)
+    ]
+
+
+def _read_for_update(
+    w: Warp, op: Op, space: str, at: np.ndarray, nbytes: int, lanes: np.ndarray, strong: Strong
+) -> tuple[np.ndarray, Undefined | None]:
+    """`read`, of a word that the thread may store to next."""
+    assert op.update is not None
+    blank = np.zeros((len(at), nbytes), np.uint8)
+    places = [place for place, _ in _elements(w, space, at, blank, strong)]
+    w.agent.updates.load(places, op.update, op.site)
+    data, undefined = read(w, space, at, nbytes, lanes, op.site, strong)
+    w.agent.updates.found(_elements(w, space, at, data, strong))
+    return data, undefined
 
 
 def _load(
@@ -283,6 +317,7 @@ def store(
     if space == "param":
         raise w.error("read-only", "expected a writable address, got kernel parameters", site)
     nbytes = data.shape[1]
+    at = w.own_local(at, lanes, site)
     _bounds(w, space, at, nbytes, w.local.size, site)
     place = lanes[:, None], at[:, None] + np.arange(nbytes)
     w.local.data[place] = data
@@ -355,7 +390,11 @@ def ld(d: Decode) -> Op:
         at = addresses(w, slot, size, offset, m, site)
         check_aligned(w, at, nbytes, site)
         lanes, how = LANE_INDICES[m], polled if op.idle else strong
-        data, undefined = read(w, space, at, nbytes, lanes, site, how, constant)
+        if op.update is not None and w.launch.machine.checking:
+            assert how is not None
+            data, undefined = _read_for_update(w, op, space, at, nbytes, lanes, how)
+        else:
+            data, undefined = read(w, space, at, nbytes, lanes, site, how, constant)
         values = data.view(dtype)
         v, undef = w.v, w.undef
         for position, dst, n in moves:
@@ -429,6 +468,10 @@ def st(d: Decode) -> Op:
                 undefined = stored(w, sources, kind.size, m, site)
             value = v[views[position]][source]
             data[:, position] = value if m == FULL else value[lanes]
+        if op.update is not None and w.launch.machine.checking:
+            assert strong is not None
+            values = _elements(w, space, at, data.view(np.uint8), strong)
+            w.agent.updates.store(values, op.update, site)
         store(w, space, at, data.view(np.uint8), lanes, site, strong, undefined)
 
     place, values = Place(slot, size, offset, space), tuple(zip(sources, views, strict=True))

@@ -42,7 +42,7 @@ def alloca(d: Decode) -> Op:
                 f"expected at most {limit} bytes of local memory a thread, got {max(end)}",
                 site,
             )
-        w.v[n][target][lanes] = at.astype(w.v[n][target].dtype)
+        w.v[n][target][lanes] = (at + w.private[lanes]).astype(w.v[n][target].dtype)
         w.v[U64][pointer][lanes] = end.astype(np.uint64)
         for lane, low, high in zip(lanes, at, end, strict=True):
             w.local.cleared((lane, slice(low, high)))

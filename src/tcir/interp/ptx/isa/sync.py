@@ -78,7 +78,7 @@ def bar_red(d: Decode) -> Op:
         yes = (w.p[source] ^ flip) & m
         arrivals = rounds.setdefault(key, [])
         arrivals.append((yes.bit_count(), m.bit_count()))
-        yield from w.agent.barrier.sync(barrier, threads, site=site)
+        yield from w.agent.barrier.sync(barrier, threads, reduces=True, site=site)
         if rounds.get(key) is arrivals:
             del rounds[key]  # the first to continue opens the next round
         total, threads_seen = (sum(column) for column in zip(*arrivals, strict=True))
@@ -117,7 +117,7 @@ def _fence_memory(
     site = d.site
 
     def run(w: Warp, m: int) -> None:
-        w.agent.proceed(site)
+        w.agent.proceed_unless_polling(site)
         w.agent.strong.fence(scope, sc=sc, acquire=acquire, release=release)
 
     return d.plain(run)

@@ -79,6 +79,7 @@ class _Reader:
         w, inside = self.w, address & 0xFFFFFFFF
         match SPACES.get(address >> 32):
             case "local":
+                (inside,) = w.own_local(np.array([inside]), np.array([self.lane]), self.site)
                 return w.local.data[self.lane, inside:], w.local.defined[self.lane, inside:]
             case "shared":
                 cta = w.agent.cta_of(inside, self.site)

@@ -165,7 +165,7 @@ def activemask(d: Decode) -> Op:
 
 @instruction("elect.sync")
 def elect(d: Decode) -> Op:
-    """The lowest lane of the member mask is elected (hardware: one, always the same)."""
+    """One lane of the member mask is elected, always the same of the same mask."""
     d.done(2)
     target = d.operands[0]
     if not isinstance(target, Pair):
@@ -174,10 +174,10 @@ def elect(d: Decode) -> Op:
     mask = _member_mask(d, d.operands[1])
 
     def run(w: Warp, m: int) -> None:
-        leader = m & -m
-        np.copyto(w.v[U32][dst], leader.bit_length() - 1, where=LANE_MASK[m], casting="unsafe")
+        leader = w.launch.machine.placement.leader(m)
+        np.copyto(w.v[U32][dst], leader, where=LANE_MASK[m], casting="unsafe")
         w.undef[dst] &= ~m
-        w.p[flag] = w.p[flag] & ~m | leader
+        w.p[flag] = w.p[flag] & ~m | 1 << leader
         w.undef[flag] &= ~m
 
     return d.among(mask, run)

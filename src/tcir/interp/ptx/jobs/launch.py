@@ -50,7 +50,7 @@ def why_together(program: Program, launch: LaunchState, mine: Sequence[int]) -> 
     reasons = {
         "with hazards off nobody notes what CTAs touch": not machine.checking,
         "a grid of few CTAs": len(mine) < FEWEST,
-        "CTAs share SMs": machine.ctas_per_sm != 1,
+        "CTAs run side by side": machine.side_by_side != 1,
         "a programmatic launch": machine.programmatic,
         "launch control": any(control),
         "completion orders share what the first one leaves": options.repeats is not None,

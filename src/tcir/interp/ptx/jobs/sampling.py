@@ -17,8 +17,8 @@ def why_whole(program: Program, machine: Machine) -> str:
     """What lets a CTA wait for another one, or add to its results, or nothing."""
     if machine.programmatic:
         return "a programmatic launch"
-    if machine.ctas_per_sm != 1:
-        return "CTAs share SMs"
+    if machine.side_by_side != 1:
+        return "CTAs run side by side"
     for op in program.code:
         text = op.site.text
         if ".shared" not in text and (found := _COMMUNICATES.search(text)):

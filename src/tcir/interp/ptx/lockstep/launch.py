@@ -50,7 +50,8 @@ def eligible(launch: LaunchState) -> bool:
     return (
         (machine.options.order_seed is None or machine.checking)
         and machine.cluster == (1, 1, 1)
-        and machine.ctas_per_sm == 1
+        and machine.side_by_side == 1
+        and machine.assumptions.cta_order == "index"
         and not machine.programmatic
         and LEAST <= math.prod(machine.grid) <= MOST
     )

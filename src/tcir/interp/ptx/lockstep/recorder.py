@@ -239,7 +239,8 @@ class Recorder:
         self.shared[where // 4] = varying
 
     def _inside(self, where: np.ndarray) -> None:
-        if where.size and (where.min() < 0 or where.max() >= self.cta.smem.size):
+        smem = self.cta.smem
+        if where.size and (where.min() < smem.start or where.max() >= smem.size):
             raise NoReplay("an address outside the shared memory of the CTA")
 
     def readable(self, where: np.ndarray, always: bool = False) -> bool:

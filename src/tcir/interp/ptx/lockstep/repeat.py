@@ -65,6 +65,8 @@ def launch_key(launch: LaunchState, text: str) -> bytes:
     for buffer in machine.memory.buffers:
         found.update(f"{buffer.base} {buffer.result} {buffer.defined is None};".encode())
         found.update(np.ascontiguousarray(buffer.data).data)
+        if buffer.defined is not None and buffer.defined.any():
+            found.update(buffer.defined.data)
     return found.digest()
 
 

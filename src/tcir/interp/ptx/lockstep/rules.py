@@ -115,7 +115,7 @@ def _load_shared(
     if active.guard >= 0:
         recorder.steps.append(SameLanes(active))
         active = Active(active.warp, active.mask, active.leader, active.whole)
-    if at.min() < 0 or at.max() + form.nbytes > recorder.cta.smem.size:
+    if at.min() < recorder.cta.smem.start or at.max() + form.nbytes > recorder.cta.smem.size:
         raise NoReplay("an illegal access to shared memory")
     if not recorder.readable(at[:, None] + np.arange(form.nbytes)):
         return False
@@ -264,7 +264,7 @@ def load_matrices(recorder: Recorder, traced: Traced, op: Op, active: Active) ->
     recorder.same(traced, op, (form.place.slot,), rows)
     space, at = _where(traced.warp, form.place, rows)
     where = at[:, None] + np.arange(16)
-    if space != "shared" or at.min() < 0 or where.max() >= smem.size:
+    if space != "shared" or at.min() < smem.start or where.max() >= smem.size:
         raise NoReplay("ldmatrix of what is no shared memory")
     last, traced.last_load = traced.last_load, (op.site, False)
     if not recorder.readable(where):

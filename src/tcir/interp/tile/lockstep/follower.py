@@ -58,6 +58,7 @@ class FollowerCta:
         self.index, self.memories = index, memories
         self.smem = self.tmem = Forgetful()
         self.window = self.rank_in_cluster = 0
+        self.shared = machine.shared_start
         self.memory, self.assumptions = machine.memory, machine.assumptions
         self.counters = Counters()
         self.reads: set[int] = set()

@@ -36,6 +36,8 @@ def eligible(machine: Machine) -> bool:
         and (machine.options.order_seed is None or machine.checking)
         and machine.cluster == (1, 1, 1)
         and not machine.programmatic
+        and machine.side_by_side == 1
+        and machine.assumptions.cta_order == "index"
         and ptx.LEAST <= math.prod(machine.grid) <= ptx.MOST
     )
 

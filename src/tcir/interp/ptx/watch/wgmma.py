@@ -7,7 +7,7 @@ from tcir.interp.ptx.op import Op, Run
 from tcir.interp.ptx.warp import Warp
 
 
-def watch(code: list[Op]) -> None:
+def watch_wgmma(code: list[Op]) -> None:
     """Lets every op tell which registers of wgmma it touches."""
     forms = [op.form for op in code if isinstance(op.form, WgmmaOperands)]
     watched = {slot for form in forms for slot in (*form.d, *form.a)}

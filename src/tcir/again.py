@@ -1,0 +1,84 @@
+"""Launches that run a second time on the same memory, as those of a served model do.
+
+A counter that nobody sets back, or a workspace that is taken to be zero, is right once. What the
+launches write entirely (`tcir.Uninitialized`) has to be the same again; arrays that they add to, or
+whose contents they use, may go on from where they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcir.interp.ptx.arguments import Uninitialized
+from tcir.machine import Machine, MachineError
+
+if TYPE_CHECKING:
+    from tcir.run import RunReport
+
+_VARIABLE = "variable "
+
+
+def variables_of(machine: Machine) -> dict[str, np.ndarray]:
+    """Copies of the module's variables, by name."""
+    buffers = (b for b in machine.memory.buffers if b.name.startswith(_VARIABLE))
+    return {b.name.removeprefix(_VARIABLE): b.data.copy() for b in buffers}
+
+
+def changed_variables(machine: Machine, before: dict[str, np.ndarray]) -> list[str]:
+    """Names of those that hold other bytes now."""
+    now = variables_of(machine)
+    return [name for name, was in before.items() if (was != now[name]).any()]
+
+
+def launch_again(
+    entry: str, launched: Callable[[], RunReport], args: Sequence[object], again: bool
+) -> RunReport:
+    """The report of a launch and, if `again` and that is ok, of another one on the same memory.
+
+    In between, outputs get other bytes, so that what the second one does not store is seen.
+    """
+    if not again:
+        return launched()
+    arrays = {n: a.array for n, a in enumerate(args) if isinstance(a, Uninitialized)}
+    before = {n: _bytes(array).copy() for n, array in arrays.items()}
+    report = launched()
+    if not report.ok:
+        return report
+    first = {n: _bytes(array).copy() for n, array in arrays.items()}
+    for array in arrays.values():
+        _bytes(array)[...] ^= 0xFF
+    known = {finding.key for finding in report.findings}
+    second = launched()
+    report.findings += [f for f in second.findings if f.key not in known]
+    report.errors += second.errors
+    report.output += second.output
+    report.instructions += second.instructions
+    for n, array in arrays.items():
+        now = _bytes(array)
+        missing = now == first[n] ^ 0xFF
+        differs = np.flatnonzero((now != first[n]) & ~(missing & (first[n] == before[n])))
+        now[missing] = first[n][missing]
+        if differs.size and report.ok:
+            report.errors.append(_different(entry, n, array, int(differs[0]), report.left))
+    return report
+
+
+def _different(
+    entry: str, n: int, array: np.ndarray, byte: int, left: Sequence[str]
+) -> MachineError:
+    index = ", ".join(str(int(i)) for i in np.unravel_index(byte // array.itemsize, array.shape))
+    names = f"; the first one changed {', '.join(left)}" if left else ""
+    return MachineError(
+        "second-launch",
+        f"expected of a second launch of {entry} on the same memory what the first one stored, got "
+        f"something else or nothing in argument {n}, element [{index}]: counters, flags and "
+        "workspaces have to be as the kernel needs them when it ends, or set before every launch"
+        f"{names}",
+    )
+
+
+def _bytes(array: np.ndarray) -> np.ndarray:
+    return array.reshape(-1).view(np.uint8)

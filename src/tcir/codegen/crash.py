@@ -1,0 +1,46 @@
+"""What is said of a native tool that died: its signal, the file that was kept, the ways out."""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+
+from tcir.errors import NativeCrashError
+
+_MEANING = {
+    signal.SIGKILL: "it was ended from outside, as the system does when memory runs out",
+    signal.SIGXCPU: "its time was up (ulimit -t)",
+    signal.SIGXFSZ: "its file was too long (ulimit -f)",
+    signal.SIGTERM: "it was told to end",
+}
+"""Signals that say nothing of the program."""
+
+
+def signal_name(number: int) -> str:
+    """``SIGSEGV`` for 11; ``signal 70`` for one without a name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def crashed(
+    step: str, status: int, said: str, text: str, suffix: str, way_out: str
+) -> NativeCrashError:
+    """The error for a tool that ended with `status`, negative after a signal, on the input `text`,
+    which is kept in a file that ends in `suffix`.
+
+    step: what the message begins with; said: what the tool wrote to stderr; way_out: what may work
+    """
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="tcir-crash-", suffix=suffix, delete=False
+    ) as file:
+        file.write(text)
+    how = signal_name(-status) if status < 0 else f"exit status {status}"
+    first = next((line for line in said.splitlines() if "ERROR" in line or "error" in line), "")
+    meaning = next((words for number, words in _MEANING.items() if number == -status), None)
+    return NativeCrashError(
+        f"{step}: the native library died ({how})"
+        + (f": {first.strip()}" if first else "")
+        + f"; the program that caused it is in {file.name} ({meaning or way_out})"
+    )

@@ -1,0 +1,54 @@
+"""Paths of sources in generated code, without what only this computer has.
+
+LLVM IR names the file of each location, PTX has it in ``.file``, and ptxas copies it into the
+cubin; so two folders give two cubins. Compilers replace the beginning of such paths by
+``-fdebug-prefix-map=OLD=NEW``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from tcir.errors import InputError
+
+_FILE = re.compile(r'^(!\d+ = (?:distinct )?!DIFile\(filename: ")([^"]*)(", directory: ")([^"]*)"',
+                   re.MULTILINE)  # fmt: skip
+_ESCAPED = re.compile(rb"\\([0-9A-Fa-f]{2})")
+
+
+def parse_prefixes(texts: Iterable[str]) -> dict[str, str]:
+    """The prefixes of ``OLD=NEW``, each with what takes its place; InputError for other texts."""
+    found: dict[str, str] = {}
+    for text in texts:
+        old, equals, new = text.partition("=")
+        if not equals or not old:
+            raise InputError(
+                f"--debug-prefix-map: expected OLD=NEW, the beginning of paths and what takes its "
+                f"place, got '{text}'; such as --debug-prefix-map=$PWD=."
+            )
+        found.pop(old, None)
+        found[old] = new
+    return found
+
+
+def map_prefixes(llvm_ir: str, prefixes: Mapping[str, str]) -> str:
+    """LLVM IR whose source files begin otherwise; of several prefixes that fit, the last counts."""
+    if not prefixes:
+        return llvm_ir
+
+    def mapped(escaped: str) -> str:
+        path = _ESCAPED.sub(lambda m: bytes([int(m[1], 16)]), escaped.encode()).decode()
+        for old, new in reversed(list(prefixes.items())):
+            if path.startswith(old):
+                return _escape(new + path[len(old) :])
+        return escaped
+
+    return _FILE.sub(lambda m: f'{m[1]}{mapped(m[2])}{m[3]}{mapped(m[4])}"', llvm_ir)
+
+
+def _escape(path: str) -> str:
+    return "".join(
+        chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\' else f"\\{byte:02X}"
+        for byte in path.encode()
+    )

@@ -1,0 +1,145 @@
+"""What the CUDA runtime allows a launch, and what a program asks it for beforehand."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from tcir.codegen.cubin import assemble
+from tcir.errors import Error, LaunchError
+from tcir.interp.ptx.layout import lay_out
+from tcir.interp.ptx.register_counts import MOST, SM_REGISTERS
+from tcir.interp.ptx.syntax import Function
+from tcir.run import parsed
+from tcir.target import DEFAULT_TARGET
+from tcir.time import ctas_per_sm
+
+INVALID_VALUE, OUT_OF_RESOURCES, TOO_LARGE, INVALID_CLUSTER = 1, 701, 720, 912
+"""cudaError_t."""
+DYNAMIC_SHARED, NON_PORTABLE_CLUSTER = 8, 14
+"""cudaFuncAttribute."""
+SHARED_BY_DEFAULT, PORTABLE_CLUSTER = 48 << 10, 8
+"""Bytes of shared memory, and CTAs of a cluster, of a kernel that nobody asked more for (CUDA C++
+Programming Guide, "Shared Memory" of compute capability 10.0, and "Thread Block Clusters")."""
+_Triple = tuple[int, int, int]
+
+
+class RefusedError(LaunchError):
+    """A launch, or an attribute, that the runtime refuses. cuda: its cudaError_t."""
+
+    def __init__(self, message: str, cuda: int) -> None:
+        super().__init__(message)
+        self.cuda = cuda
+
+
+@dataclass
+class Limits:
+    """Of one kernel. dynamic: bytes of dynamic shared memory; None: 48 KB less the static.
+    non_portable: whether clusters of more than 8 CTAs were asked for."""
+
+    ptx: str
+    name: str
+    dynamic: int | None = None
+    non_portable: bool = False
+
+    def set(self, attribute: int, value: int) -> None:
+        """As cudaFuncSetAttribute does."""
+        if attribute == DYNAMIC_SHARED:
+            most = DEFAULT_TARGET.smem_per_cta - self.static
+            if not 0 <= value <= most:
+                raise RefusedError(
+                    f"cudaFuncAttributeMaxDynamicSharedMemorySize: expected 0 to {most} bytes, "
+                    f"got {value}: an SM gives a CTA {DEFAULT_TARGET.smem_per_cta} at most, of "
+                    f"which {self.static} are static",
+                    INVALID_VALUE,
+                )
+            self.dynamic = value
+        if attribute == NON_PORTABLE_CLUSTER:
+            self.non_portable = bool(value)
+
+    def check(self, block: _Triple, cluster: _Triple, shared: int) -> None:
+        """RefusedError for what these limits do not allow; shared: bytes of dynamic."""
+        most, why = SHARED_BY_DEFAULT - self.static, f"with {self.static} static, 48 KB in all"
+        if self.dynamic is not None:
+            most, why = self.dynamic, "that many were asked for"
+        if shared > most:
+            raise RefusedError(
+                f"dynamic shared memory: expected at most {most} bytes, got {shared}: {why}; "
+                "cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) "
+                "asks for more",
+                INVALID_VALUE,
+            )
+        ctas, threads = math.prod(cluster), math.prod(block)
+        if ctas > PORTABLE_CLUSTER and not self.non_portable:
+            raise RefusedError(
+                f"cluster: expected at most {PORTABLE_CLUSTER} CTAs, got {ctas}: not every GPU has "
+                "room for more; cudaFuncSetAttribute(kernel, "
+                "cudaFuncAttributeNonPortableClusterSizeAllowed, 1) allows up to 16",
+                INVALID_CLUSTER,
+            )
+        bound = self._function.maxntid
+        if bound is not None and threads > bound:
+            raise RefusedError(
+                f"block: expected at most {bound} threads, which __launch_bounds__ (.maxntid) "
+                f"promises, got {threads}",
+                INVALID_VALUE,
+            )
+        self._check_registers(threads)
+
+    def _check_registers(self, threads: int) -> None:
+        """ptxas knows them; it is asked where a thread may have too many, and no bound keeps it
+        from that."""
+        warps = -(-threads // 32)
+        bounded = self._function.maxntid or self._function.reqntid
+        if bounded or not SM_REGISTERS // MOST < 32 * warps <= 1024:
+            return
+        registers = _registers(self.ptx).get(self.name, 0)
+        if (most := SM_REGISTERS // (-(-registers // 8) * 8 or 1) // 32 * 32) < threads:
+            raise RefusedError(
+                f"block: expected at most {most} threads, got {threads}: ptxas gives each "
+                f"{registers} registers, and an SM has {SM_REGISTERS}; __launch_bounds__({threads})"
+                " has ptxas use fewer",
+                OUT_OF_RESOURCES,
+            )
+
+    @property
+    def static(self) -> int:
+        """Bytes of static shared memory."""
+        return lay_out(parsed(self.ptx), self._function).static_bytes
+
+    @property
+    def _function(self) -> Function:
+        return parsed(self.ptx).functions[self.name]
+
+
+@cache
+def _registers(ptx: str) -> dict[str, int]:
+    """Of a thread of each kernel; of none where ptxas does not take the text."""
+    try:
+        log = assemble(ptx).log
+    except Error:
+        return {}
+    found = re.findall(r"Compiling entry function '([^']+)'.*?Used (\d+) registers", log, re.S)
+    return {name: int(registers) for name, registers in found}
+
+
+def check_cooperative(grid: _Triple, block: _Triple, shared: int) -> None:
+    """RefusedError for more CTAs than a B200 holds at a time.
+
+    By threads and dynamic shared memory (`shared`, bytes); registers, which ptxas chooses, and
+    static shared memory may allow fewer. Sizes that no launch may have are not looked at.
+    """
+    threads = math.prod(block)
+    if not 1 <= threads <= 1024 or not 0 <= shared <= DEFAULT_TARGET.smem_per_cta:
+        return
+    each = ctas_per_sm(threads, 0, shared, DEFAULT_TARGET)
+    most, ctas = each * DEFAULT_TARGET.sms, math.prod(grid)
+    if ctas > most:
+        raise RefusedError(
+            f"grid: expected at most {most} CTAs of {threads} threads and {shared} bytes of "
+            f"dynamic shared memory, got {ctas}: those of a cooperative launch run at the same "
+            f"time, on {DEFAULT_TARGET.sms} SMs {each} each; launch fewer, that loop over the work",
+            TOO_LARGE,
+        )

@@ -1,0 +1,110 @@
+"""What torch allocates and writes, as far as scripts call it by name: for `Allocations`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.nn.parameter import Parameter
+
+from tcir.doors.memory import Allocations
+
+_EMPTY = (
+    torch.empty, torch.empty_like, torch.empty_strided, torch.empty_permuted,
+    torch.Tensor.new_empty, torch.Tensor.new_empty_strided,
+)  # fmt: skip
+_NO_WRITES = {
+    f"{name}_"
+    for name in ("as_strided", "detach", "requires_grad", "resize_as", "set", "share_memory",
+                 "squeeze", "swapaxes", "swapdims", "t", "transpose", "unsqueeze")
+}  # fmt: skip
+"""Of the functions that change a tensor, those that leave its memory as it is."""
+_PARTS = ("fill_diagonal_", "index_", "masked_", "put_", "scatter_")
+"""How those begin that write a part of it, which its contents tell."""
+
+
+def called(
+    memory: Allocations,
+    func: Callable[..., object],
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
+) -> object:
+    """What the call of one of torch's functions returns; its effects are entered.
+
+    What other code writes into a tensor, and torch's own functions inside each other, is not seen
+    here, but `Allocations` finds it.
+    """
+    name, first = getattr(func, "__name__", ""), _plain(args[0]) if args else None
+    before = first.untyped_storage().nbytes() if name == "resize_" and first is not None else 0
+    made = func(*args, **kwargs)
+    if func in _EMPTY and kwargs.get("out") is None:
+        _allocated(memory, made)
+    elif first is not None and name == "resize_":
+        if first.untyped_storage().nbytes() > before:
+            _allocated(memory, first, before)
+    elif first is not None and name == "__setitem__":
+        if memory.mask(_start(first)) is not None:
+            part = first[args[1]]
+            if _start(part) == _start(first):
+                _wrote(memory, part)
+    elif first is not None and name == "copy_" and (source := _alike(first, args[1:])) is not None:
+        memory.copied(first.data_ptr(), source.data_ptr(), first.nbytes)
+    elif args and _writes_all(name):
+        _wrote(memory, args[0])
+    _wrote(memory, kwargs.get("out"))
+    return made
+
+
+def _writes_all(name: str) -> bool:
+    """Whether the function of that name writes all of its first argument."""
+    in_place = name.endswith("_") and not name.endswith("__")
+    return in_place and name not in _NO_WRITES and not name.startswith(_PARTS)
+
+
+def _plain(tensor: object) -> torch.Tensor | None:
+    """The tensor, if it has memory of the CPU."""
+    if not isinstance(tensor, torch.Tensor) or type(tensor) not in (torch.Tensor, Parameter):
+        return None
+    try:
+        tensor.untyped_storage()
+    except (NotImplementedError, RuntimeError):  # of torch.func's transformations
+        return None
+    return tensor if tensor.device.type == "cpu" else None
+
+
+def _start(tensor: torch.Tensor) -> int:
+    """Where its whole memory is."""
+    return tensor.untyped_storage().data_ptr()
+
+
+def _alike(target: torch.Tensor, given: Sequence[object]) -> torch.Tensor | None:
+    """The source of a copy into the target, if it is one of bytes in a row."""
+    source = _plain(given[0]) if given else None
+    if source is None or (source.dtype, source.shape) != (target.dtype, target.shape):
+        return None
+    return source if source.is_contiguous() and target.is_contiguous() else None
+
+
+def _allocated(memory: Allocations, given: object, kept: int = 0) -> None:
+    if (tensor := _plain(given)) is not None:
+        storage = tensor.untyped_storage()
+        where, size = storage.data_ptr(), storage.nbytes()
+        memory.allocated(where, size, partial(_there, StorageWeakRef(storage), where, size), kept)
+
+
+def _there(reference: StorageWeakRef, where: int, size: int) -> bool:
+    storage = torch.UntypedStorage._new_with_weak_ptr(reference.cdata)
+    return storage is not None and (storage.data_ptr(), storage.nbytes()) == (where, size)
+
+
+def _wrote(memory: Allocations, given: object) -> None:
+    for tensor in given if isinstance(given, list | tuple) else (given,):
+        known = _plain(tensor)
+        if known is not None and known.nbytes and (found := memory.mask(known.data_ptr())):
+            mask, at = found
+            size = known.element_size()
+            shape, strides = (*known.shape, size), (*(n * size for n in known.stride()), 1)
+            np.lib.stride_tricks.as_strided(mask[at:], shape, strides)[...] = True

@@ -1,0 +1,85 @@
+"""Instructions by which threads act on each other: strong accesses, and launch control.
+
+Under a seed warps and CTAs give way to others in front of them. Between two of them nothing that a
+program may rely on depends on what others do meanwhile (data races are findings in any order), so
+these are all the places that matter. A `red` gives the same result in any order with other `red`.
+
+A load and a store may change a word together. Where others write it, too, that has to be one
+atomic, or something has to keep them away meanwhile (`tcir.machine.memory.updates`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tcir.interp.ptx.isa.memory import Load, Store
+from tcir.interp.ptx.op import BRANCH, EXIT, INDEXED, Op
+from tcir.machine.order.strong import Update
+
+_MEETS = re.compile(
+    r"atom\.|(ld|st)\.(\S+\.)?(acquire|release|relaxed|volatile|mmio)\b|clusterlaunchcontrol\.try"
+)
+_INSIDE = re.compile(r"\.shared\b")
+
+
+def meets(mnemonic: str) -> bool:
+    """Whether other threads may change what the instruction does, data races aside."""
+    return _MEETS.match(mnemonic) is not None
+
+
+def among_ctas(mnemonic: str) -> bool:
+    """Whether threads of other clusters may: `.shared::cluster` too is inside of one, but for the
+    answers of launch control."""
+    asks = mnemonic.startswith("clusterlaunchcontrol")
+    return meets(mnemonic) and (asks or _INSIDE.search(mnemonic) is None)
+
+
+def parted(straight: list[int], code: list[Op]) -> list[int]:
+    """`straight` (see `tcir.interp.ptx.program.Program`) that ends in front of each such access."""
+    ends = list(straight)
+    for at in reversed(range(len(code) - 1)):
+        if ends[at] > at:
+            ends[at] = at if code[at].meets else ends[at + 1]
+    return ends
+
+
+def mark_updates(code: Sequence[Op]) -> None:
+    """Gives strong loads and stores that may belong together their `Update`."""
+    stores = {at: op for at, op in enumerate(code) if _strong(op, Store)}
+    loads = [at for at, op in enumerate(code) if _strong(op, Load)] if stores else []
+    for at in loads:
+        feeds, decides = _uses(code, at, stores)
+        if feeds or decides:
+            code[at].update = Update(at, feeds, decides)
+    for at, op in stores.items():
+        op.update = Update(at, frozenset(), False)
+
+
+def _strong(op: Op, form: type) -> bool:
+    found = op.form
+    return isinstance(found, Load | Store) and isinstance(found, form) and not found.plain
+
+
+def _uses(code: Sequence[Op], load: int, stores: dict[int, Op]) -> tuple[frozenset[int], bool]:
+    """Stores of what is made of a loaded value, and whether it decides what the thread does.
+
+    By the registers it gets into, wherever they are used; what is stored in memory of the CTA may
+    decide, too, in another thread.
+    """
+    values, before = set(code[load].writes), -1
+    while len(values) != before:
+        before = len(values)
+        for at, op in enumerate(code):
+            if at != load and not values.isdisjoint((op.guard, *op.reads)):
+                values.update(op.writes)
+    feeds, decides = set(), False
+    for at, op in enumerate(code):
+        jumps = op.kind in (BRANCH, EXIT, INDEXED)
+        decides |= op.guard in values and (jumps or at in stores)
+        decides |= jumps and not values.isdisjoint(op.reads)
+        if isinstance(op.form, Store) and any(slot in values for slot, _ in op.form.sources):
+            if at in stores:
+                feeds.add(at)
+            decides |= op.form.place.space != "global" and at not in stores
+    return frozenset(feeds), decides

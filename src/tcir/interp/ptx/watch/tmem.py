@@ -1,0 +1,31 @@
+"""Registers of tcgen05.ld that something else writes before tcgen05.wait::ld (PTX ISA 9.7.16.8)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tcir.interp.ptx.isa.tcgen05.access import TmemAccess
+from tcir.interp.ptx.op import Op, Run
+from tcir.interp.ptx.syntax import Site
+from tcir.interp.ptx.warp import Warp
+
+
+def watch_tmem_loads(code: list[Op]) -> None:
+    """Lets the ops that write such registers look whether a load may still do so."""
+    forms = [op.form for op in code if isinstance(op.form, TmemAccess) and op.form.load]
+    loaded = {slot for form in forms for slot in form.slots}
+    for op in code if loaded else ():
+        slots = tuple(sorted(loaded & {*op.writes}))
+        if slots and not isinstance(op.form, TmemAccess):
+            op.run = partial(_write, op.run, slots, op.site)
+
+
+def _write(run: Run, slots: tuple[int, ...], site: Site, w: Warp, m: int) -> object:
+    for slot in slots:
+        if slot in w.pending and w.undef[slot] & m:
+            w.agent.cta.report(
+                "error", "register-overwritten", w.pending[slot], site,
+                f"tcgen05.wait::ld between the load and another write of {w.names[slot]}: the load "
+                "may come later, and the other value is lost (PTX ISA 9.7.16.8)",
+            )  # fmt: skip
+    return run(w, m)

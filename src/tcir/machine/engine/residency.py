@@ -1,0 +1,47 @@
+"""How many CTAs of a launch are resident at a time: the others start when one of these has ended.
+
+CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", 9.0 and 10.0. CTAs
+are started in the order of their indices (`Assumptions.cta_order`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from tcir.machine.engine.cta import Cta
+from tcir.machine.memory.protocols import Triple
+from tcir.machine.memory.tensor_memory import COLUMNS
+from tcir.target import Target
+
+CTAS, THREADS, WARP = 32, 2048, 32
+"""CTAs and threads of an SM; threads of a warp."""
+
+
+def most_resident(
+    target: Target, block: Triple, cluster: Triple, smem: int, registers: int, ctas: Iterable[Cta]
+) -> tuple[int, str]:
+    """CTAs that all SMs hold at a time, at least one each, and why no more, in words.
+
+    smem: bytes of a CTA; registers: of a thread, as far as they are known; ctas: those that wait
+    hold columns of tensor memory.
+    """
+    threads = -(-math.prod(block) // WARP) * WARP
+    shared = smem + target.smem_reserved
+    columns = max((int(cta.tmem.allocated.sum()) for cta in ctas), default=0)
+    limits = [
+        (CTAS, f"{CTAS} CTAs"),
+        (THREADS // threads, f"{THREADS} threads, a CTA {threads}"),
+        (
+            target.smem_per_sm // shared,
+            f"{target.smem_per_sm} bytes of shared memory, a CTA {shared}",
+        ),
+    ]
+    if registers:
+        each = registers * threads
+        limits.append((target.registers // each, f"{target.registers} registers, a CTA {each}"))
+    if columns:
+        limits.append((COLUMNS // columns, f"{COLUMNS} columns of tensor memory, a CTA {columns}"))
+    each, why = min(limits)
+    size = math.prod(cluster)
+    return max(1, each) * (target.sms // size * size), f"an SM has {why}"

@@ -1,0 +1,26 @@
+"""An access that is being checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tcir.machine.order.clocks import Access
+from tcir.machine.order.lane_shadow import Granules
+from tcir.machine.order.lanes import LaneNumbers
+from tcir.machine.order.shadow import Shadow
+
+
+class Touch(NamedTuple):
+    """An access to granules of a memory that is being checked.
+
+    lanes: the lane of each row of granules, or of all; None: all lanes of the warp together, or an
+    agent that is no warp. same: a write that puts back the bytes that were there, or will be.
+    """
+
+    shadow: Shadow
+    where: Granules
+    access: Access
+    write: bool
+    lanes: LaneNumbers | None
+    same: bool | Callable[[], bool] = False

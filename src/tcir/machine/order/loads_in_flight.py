@@ -1,0 +1,48 @@
+"""Loads whose values nothing has used yet.
+
+A thread goes on behind a load until something uses the value; barriers and arrivals do not wait for
+it either. On an H200, bulk copies issued behind any of them overtook such loads, and none whose
+value was used in front of it (docs/hazards.md, "Read, then TMA").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from tcir.machine.order.clocks import Access, Clock, Component
+from tcir.machine.order.lanes import lane_line, members
+
+RECENT = 64
+"""The loads at one place of a program that are kept: those before them count as used."""
+
+
+class LoadsInFlight:
+    """Of the loads that may be in flight while their thread lets others go on: when they were
+    used."""
+
+    def __init__(self) -> None:
+        self._uses: dict[tuple[Component, Hashable], dict[int, int]] = {}
+
+    def load(self, agent: Component, site: Hashable, number: int) -> None:
+        """A load, which is the access ``number`` of an agent."""
+        uses = self._uses.setdefault((agent, site), {})
+        uses[number] = 0
+        if len(uses) > RECENT:
+            del uses[next(iter(uses))]
+
+    def use(self, agent: Component, site: Hashable, number: int) -> None:
+        """The last load at a site is complete before the access ``number``."""
+        uses = self._uses.get((agent, site))
+        if uses and not uses[last := next(reversed(uses))]:
+            uses[last] = number
+
+    def unused(self, load: Access, agent: Component, clock: Clock) -> bool:
+        """Whether what an agent with ``clock`` does comes after a load, and not after its use."""
+        uses = self._uses.get((load.component, load.site), {})
+        if load.number not in uses:
+            return False
+        used = uses[load.number]
+        if not used or load.component == agent:
+            return not used
+        lines = [lane_line(load.component, lane) for lane in members(load.lanes)]
+        return max(clock.get(line, 0) for line in (load.component, *lines)) < used

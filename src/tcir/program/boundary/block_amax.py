@@ -1,0 +1,110 @@
+"""Blocks of numbers whose quantisation is at a boundary.
+
+- The largest magnitude is a power of two, or that times the largest element's mantissa (1.75 of
+  e4m3 and e5m2, 1.5 of e2m1), at which ``rceil`` begins to round up; or a little less or more. Of
+  ue4m3 scales a sixth of it is a number of the format or a tie, at both ends too.
+- It stands at each place of a block in turn, negative where the others are much smaller: there a
+  number that enters the maximum with its sign shows.
+- The others are quotients at ties of the elements times the scale.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import ml_dtypes
+import numpy as np
+
+from tcir.interp import OutputSpec
+from tcir.interp.types import Array, DType
+from tcir.program.boundary.ties import magnitudes_of
+from tcir.program.spans import info_of
+
+UE8M0, UE4M3 = np.dtype(ml_dtypes.float8_e8m0fnu), np.dtype(ml_dtypes.float8_e4m3fn)
+BESIDE = 2.0**-9
+"""How far from a boundary its neighbours are, as a part of it: in reach of sums of 10 bits."""
+EXPONENTS = (-6, 4)
+"""Of the largest magnitudes."""
+FAR_BELOW = 8
+"""Where the sign of the largest shows, it is so many times the others at least."""
+
+
+@dataclass(frozen=True)
+class BlockFormat:
+    """Types of elements and scales of a result with block scales, and elements that share one."""
+
+    codes: DType
+    scales: DType
+
+    @property
+    def block(self) -> int:
+        """Elements of a block."""
+        return 16 if self.scales == UE4M3 else 32
+
+    @property
+    def largest(self) -> float:
+        """The largest element."""
+        return float(info_of(self.codes).max)
+
+    def amax(self, beside: float) -> Array:
+        """Largest magnitudes at boundaries of the scale, and such parts of them beside; of 0 the
+        next numbers of f32."""
+        if self.scales == UE4M3:
+            numbers = magnitudes_of(UE4M3)
+            ends = [numbers[1] / 2, numbers[1] * 0.75, 464, 480]
+            near = numbers[np.searchsorted(numbers, 2.0 ** EXPONENTS[0]) :][:80]
+            found = np.array([*ends, *near, *((near[1:] + near[:-1]) / 2)]) * self.largest
+        else:
+            powers = 2.0 ** np.arange(*EXPONENTS)
+            found = np.concatenate([powers, self.largest / 2.0**self.exponent * powers])
+        below, above = (found * (1 + sign * beside) for sign in (-1, 1))
+        if not beside:
+            below, above = (np.nextafter(np.float32(found), np.float32(e)) for e in (0, np.inf))
+        return np.concatenate([found, found, below, above])
+
+    @property
+    def exponent(self) -> int:
+        """Of the largest element."""
+        return int(np.log2(self.largest))
+
+    def scale_of(self, amax: Array) -> Array:
+        """About: of ue8m0 rounded down."""
+        if self.scales == UE8M0:
+            return 2.0 ** (np.floor(np.log2(amax)) - self.exponent)
+        nearest = np.minimum(amax / self.largest, 448).astype(UE4M3).astype(np.float64)
+        return np.maximum(nearest, 2.0**-9)
+
+
+def block_format_of(outputs: tuple[OutputSpec, ...]) -> BlockFormat | None:
+    """The format of results that are codes and their scales."""
+    types = [spec.dtype for spec in outputs]
+    for codes, scales in pairwise(types):
+        narrow = codes.itemsize == 1 and codes.kind not in "iub" and codes != UE8M0
+        if narrow and (scales == UE8M0 or (scales == UE4M3 and info_of(codes).bits == 4)):
+            return BlockFormat(codes, scales)
+    return None
+
+
+def rows_of_blocks(
+    form: BlockFormat,
+    count: int,
+    width: int,
+    generator: np.random.Generator,
+    beside: float = BESIDE,
+) -> Array:
+    """``[count, width]`` numbers, of each row one the largest."""
+    amax = np.resize(generator.permutation(form.amax(beside)), count)
+    numbers = magnitudes_of(form.codes)
+    ties = (numbers[1:] + numbers[:-1]) / 2
+    quotients = generator.choice(np.concatenate([ties, ties, numbers]), (count, width))
+    rows = quotients * form.scale_of(amax)[:, None]
+    small = np.arange(count) % 2 == 0
+    limit = np.where(small, amax / FAR_BELOW, amax)[:, None]
+    # A power of two smaller they are quotients at ties of nothing, but of the same bits.
+    rows = np.where(rows > limit, rows * np.where(small, 1 / (4 * FAR_BELOW), 0.25)[:, None], rows)
+    rows = np.where(rows > limit, 0, rows)
+    rows *= generator.choice([-1, 1], rows.shape)
+    places = np.arange(count) // 2 % width
+    rows[np.arange(count), places] = amax * np.where(small, -1, generator.choice([-1, 1], count))
+    return rows

@@ -1,0 +1,197 @@
+"""Executions on inputs at the boundaries of a program's ops (`tcir.program.boundary.targets`).
+
+One more execution puts sums at ties and limits, or inputs, if there are no sums; and one each has
+groups of special sizes, windows without a number, and global scales that are subnormal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcir.interp.types import Array, DType
+from tcir.program.access import product_of
+from tcir.program.boundary.block_amax import BlockFormat, block_format_of, rows_of_blocks
+from tcir.program.boundary.placed_sums import Wanted, factors_with_sums
+from tcir.program.boundary.targets import boundaries_of
+from tcir.program.factors import ROUNDED, Contraction, consists_of, inputs_of, is_parallel
+from tcir.program.group_sizes import special_sizes
+from tcir.program.programs import find_program
+from tcir.program.signature import Signature
+
+if TYPE_CHECKING:
+    from tcir._mlir import ir
+
+TIES = "ties and limits"
+MODERATE = 16.0
+"""The largest sums before a function such as exp, so that its error has a bound."""
+SUBNORMAL_SCALE = 2.0**-127
+"""A global scale below the normal numbers of f32."""
+FACING_SCALE = 2.0**100
+"""Of the others then, so that results are not."""
+
+
+_ALONE = ROUNDED | {"arith.fptosi", "arith.fptoui", "linalg.index"}
+"""Ops that round each result alone."""
+_EXACT_REDUCTIONS = {
+    "arith.andi", "arith.cmpf", "arith.cmpi", "arith.constant", "arith.index_cast",
+    "arith.maximumf", "arith.maxnumf", "arith.maxsi", "arith.maxui", "arith.minimumf",
+    "arith.minnumf", "arith.minsi", "arith.minui", "arith.ori", "arith.select", "linalg.index",
+    "linalg.yield", "math.absf",
+}  # fmt: skip
+"""Ops of a reduction that keeps one of its elements."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Inputs of an execution besides what is drawn.
+
+    words:   what they are
+    factors: of the contraction, by number of the input; None: as drawn, without special values
+    numbers: inputs that are one number everywhere
+    arrays:  inputs that are given
+    exact:   whether results agree bit for bit, whatever is known of the program's sums
+    """
+
+    words: str
+    factors: Mapping[int, Array] | None = None
+    numbers: Mapping[int, float] = field(default_factory=dict)
+    arrays: Mapping[int, Array] = field(default_factory=dict)
+    exact: bool = False
+
+    def put_into(self, drawn: list[Array]) -> list[Array]:
+        """The inputs, from those that are drawn with `factors`."""
+        full = {n: np.full_like(drawn[n], value) for n, value in self.numbers.items()}
+        given = full | dict(self.arrays)
+        return [given.get(n, array) for n, array in enumerate(drawn)]
+
+
+def boundary_inputs(
+    module: ir.Module, signature: Signature, contraction: Contraction | None, seed: int
+) -> Iterator[Placed]:
+    """What a program on tensors is executed on besides; contraction: if it has just one."""
+    for number, spec in enumerate(signature.inputs):
+        if spec.groups is not None:
+            for words, sizes in special_sizes(spec):
+                yield Placed(words, arrays={number: sizes})
+    if signature.level != "tensor":
+        return
+    block = find_program(module, signature.name).op.operation.regions[0].blocks[0]
+    generator = np.random.default_rng(seed)
+    if contraction is not None:
+        yield from _of_sums(block, signature, contraction, generator)
+        yield from _of_scales(signature, contraction)
+    elif all(_is_exact(each.operation) for each in block):
+        yield from _of_inputs(block, signature, generator)
+        if not all(is_parallel(each.operation) for each in block):
+            yield _without_a_number(signature)
+
+
+def _is_exact(op: ir.Operation) -> bool:
+    """Whether an op rounds each result alone, or reduces without rounding."""
+    return consists_of(op, _ALONE if is_parallel(op) else _EXACT_REDUCTIONS)
+
+
+def _is_rounded(op: ir.Operation) -> bool:
+    """Whether an op is no function whose error is bounded only."""
+    return product_of(op) is not None or consists_of(op, ROUNDED)
+
+
+def _of_sums(
+    block: ir.Block,
+    signature: Signature,
+    contraction: Contraction,
+    generator: np.random.Generator,
+) -> Iterator[Placed]:
+    """Sums of a contraction at boundaries."""
+    root = next(
+        each.operation.results[0] for each in block if product_of(each.operation) is not None
+    )
+    found = boundaries_of(block, inputs_of(block), root)
+    form = block_format_of(signature.outputs) if contraction.blocks else None
+    functions = not all(_is_rounded(each.operation) for each in block)
+    sums = [x for x in found.sums if not functions or abs(x) <= MODERATE]
+    if functions if form is not None else not sums:
+        return
+    wanted = _wanted(form, sums, generator)
+    factors = factors_with_sums(contraction, wanted, form.block if form else 0)
+    if factors is None:
+        return
+    neutral = {n: value for n, value in found.neutral.items() if n not in factors}
+    if contraction.start is not None:
+        neutral[contraction.start.argument] = 0.0
+    yield Placed(TIES, factors, neutral)
+
+
+def _wanted(
+    form: BlockFormat | None, sums: Sequence[float], generator: np.random.Generator
+) -> Wanted:
+    """Numbers for rows and columns: all, as far as there is room, each at several places."""
+
+    def numbers(rows: int, columns: int) -> Array:
+        if form is not None:
+            return rows_of_blocks(form, rows, columns, generator)
+        filled = np.resize(np.array(sums), rows * columns)
+        return generator.permutation(filled).reshape(rows, columns)
+
+    return numbers
+
+
+def _of_scales(signature: Signature, contraction: Contraction) -> Iterator[Placed]:
+    """A global scale that is subnormal."""
+    scales = [n for n, s in enumerate(signature.inputs) if s.unsigned and not s.shape]
+    if len(contraction.pairs) == 1 or contraction.blocks or not scales:
+        return
+    numbers = dict.fromkeys(scales, FACING_SCALE) | {scales[0]: SUBNORMAL_SCALE}
+    yield Placed("a subnormal global scale", numbers=numbers)
+
+
+def _of_inputs(
+    block: ir.Block, signature: Signature, generator: np.random.Generator
+) -> Iterator[Placed]:
+    """Inputs at boundaries, of a program without sums; each in turn, the others neutral."""
+    form = block_format_of(signature.outputs)
+    for number, value in enumerate(inputs_of(block)):
+        spec = signature.inputs[number]
+        if not spec.shape or spec.dtype.kind == "b":
+            continue
+        found = boundaries_of(block, inputs_of(block), value)
+        if form is not None and spec.shape[-1] % form.block == 0:
+            count = math.prod(spec.shape) // form.block
+            rows = rows_of_blocks(form, count, form.block, generator, beside=0)
+            array = rows.reshape(spec.shape)
+        elif found.sums:
+            array = _wanted(None, found.sums, generator)(1, math.prod(spec.shape))
+        else:
+            continue
+        array = array.reshape(spec.shape).astype(spec.dtype)
+        yield Placed(TIES, numbers=found.neutral, arrays={number: array}, exact=True)
+
+
+def _without_a_number(signature: Signature) -> Placed:
+    """Whole windows, or rows, of -inf, and others of inf: the first and last of each dimension."""
+    arrays = {}
+    for number, spec in enumerate(signature.inputs):
+        if spec.dtype.kind == "b" or not spec.shape:
+            continue
+        low, high = _ends(spec.dtype)
+        array = np.zeros(spec.shape, spec.dtype)
+        axes = [np.moveaxis(array, axis, 0) for axis in range(len(spec.shape))]
+        for rows in axes:
+            rows[2:][-1:] = high
+        for rows in axes:
+            rows[: len(rows) > 1] = low
+        arrays[number] = array
+    return Placed("windows of -inf only", arrays=arrays, exact=True)
+
+
+def _ends(dtype: DType) -> Array:
+    """What is neutral to a maximum, and to a minimum."""
+    if dtype.kind in "iu":
+        of = np.iinfo(dtype)
+        return np.array([of.min, of.max], dtype)
+    return np.array([-np.inf, np.inf]).astype(dtype)

@@ -1,0 +1,82 @@
+"""Where the conversions to a format change what they give: ties, ends, and the next beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from tcir.interp.types import Array, DType
+from tcir.program.spans import info_of
+
+_FEW_BITS = 8
+"""Formats of so many bits have a tie between every two numbers, others some."""
+HALVES = (0.5, 1.5, 2.5, 126.5, 127.5, 128.5, 254.5, 255.5, 256.5)
+"""Ties of roundings to whole numbers: small ones, and at the ends of i8 and u8."""
+
+
+def limits_of(dtype: DType) -> list[float]:
+    """Numbers at which rounding to a format of floats changes, the most telling first.
+
+    The tie between the largest number and the one that the format would have next: beyond it is
+    overflow; the tie between the smallest and 0; around them a quarter of the last place; ties to
+    an even number below and above, also between subnormals, and at a power of two. Of formats of 8
+    bits and fewer all ties. Both signs.
+    """
+    info = info_of(dtype)
+    largest, smallest, normal = (
+        float(x) for x in (info.max, info.smallest_subnormal, info.smallest_normal)
+    )
+    place = 2.0 ** (np.floor(np.log2(largest)) - info.nmant)
+    if largest > np.finfo(np.float32).max / 2:  # rounded up to infinity only
+        over = [largest, largest + place / 2, largest + place / 4]
+    else:
+        over = [largest, *(largest + part * place for part in (0.25, 0.5, 0.75, 1))]
+    unit = float(info.eps)
+    found = [*over, *(part * smallest for part in (0.5, 0.75, 0.25, 1.5, 2.5))]
+    found += [normal - smallest / 2, 1 + unit / 2, 1 + 1.5 * unit, 2 - unit / 2, 1 + 0.75 * unit]
+    if info.bits <= _FEW_BITS:
+        numbers = magnitudes_of(dtype)
+        found += list((numbers[1:] + numbers[:-1]) / 2)
+    return both_signs(found)
+
+
+def magnitudes_of(dtype: DType) -> Array:
+    """All finite numbers >= 0 of a format of at most 8 bits, ascending."""
+    codes = np.arange(1 << info_of(dtype).bits, dtype=np.uint8).view(dtype)
+    numbers = codes.astype(np.float64)
+    return np.unique(numbers[np.isfinite(numbers) & (numbers >= 0)])
+
+
+def both_signs(numbers: Iterable[float]) -> list[float]:
+    """Each number with both signs, once."""
+    return list(dict.fromkeys(signed for each in numbers for signed in (each, -each)))
+
+
+def around(number: float, dtype: DType) -> list[float]:
+    """What is compared with a number: itself, and its neighbours in the type, near and farther.
+
+    Nothing of 0, about which any inputs are: both signs, zeros, subnormals.
+    """
+    if number == 0:
+        return []
+    if dtype.kind in "iu":
+        return [number, number - 1, number + 1]
+    near = np.nextafter(np.float32(number), np.array([-np.inf, np.inf], np.float32))
+    step = abs(number) * 2.0**-8
+    return [number, number - step, number + step, *map(float, near)]
+
+
+def toward_zero(values: Array, dtype: DType) -> Array:
+    """`values` cut to a format, no larger than its largest; f32 as tf32."""
+    if dtype.kind in "iu":
+        of = np.iinfo(dtype)
+        return np.clip(np.trunc(values), of.min, of.max)
+    if dtype == np.float32:
+        mantissa, exponent = np.frexp(values)
+        return np.ldexp(np.trunc(mantissa * 2.0**11), exponent - 11)
+    info = info_of(dtype)
+    size = np.minimum(np.abs(values), float(info.max))
+    low = int(np.log2(float(info.smallest_subnormal)))
+    place = np.maximum(np.frexp(size)[1] - 1 - info.nmant, low)
+    return np.copysign(np.ldexp(np.floor(np.ldexp(size, -place)), place), values)

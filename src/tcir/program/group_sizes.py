@@ -1,0 +1,69 @@
+"""Sizes of the groups of a ``tc.grouped_matmul``: they alone decide control flow at run time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from tcir.interp import OutputSpec
+from tcir.interp.types import Array
+
+TILE = 128
+"""Rows of a tile."""
+EDGES = (TILE - 1, TILE, TILE + 1, 0, 1, 2 * TILE + 1, 2 * TILE, 2 * TILE - 1)
+"""Sizes about whole tiles, and about what a byte holds."""
+
+
+def group_sizes(spec: OutputSpec, seed: int) -> Array:
+    """Most are parts of the room at random, one in four is 0, one is the rest.
+
+    Where each has its own room, one has all of it.
+    """
+    generator = np.random.default_rng(seed)
+    each, total = spec.groups or (0, 0)
+    count = math.prod(spec.shape)
+    empty = generator.random(count) < 1 / 4
+    if count * each <= total:
+        sizes = generator.integers(0, each, count, endpoint=True)
+        sizes[empty] = 0
+        sizes[generator.integers(count)] = each
+    else:
+        left = total - total // 8
+        ends = np.sort(generator.integers(0, left, count, endpoint=True))
+        ends[empty] = 0
+        sizes = np.diff(np.maximum.accumulate(ends), prepend=0)
+    return sizes.astype(spec.dtype).reshape(spec.shape)
+
+
+def special_sizes(spec: OutputSpec) -> Iterator[tuple[str, Array]]:
+    """What comes in executions of its own: sizes at edges of tiles, all rows, and larger than a
+    byte, in the first groups and in the last."""
+    each, total = spec.groups or (0, 0)
+    count = math.prod(spec.shape)
+    apart = count * each <= total
+    yield "groups at edges of tiles", _made(spec, _edges(each, total, count, apart, EDGES))
+    turned = [*EDGES[4:], *EDGES[:4]]
+    last = _edges(each, total, count, apart, turned)[::-1]
+    yield "groups at edges of more tiles", _made(spec, last)
+    full = [each] * count if apart else [0] * (count // 2) + [total]
+    yield "groups with all rows", _made(spec, full)
+
+
+def _edges(
+    each: int, total: int, count: int, apart: bool, edges: tuple[int, ...] | list[int]
+) -> list[int]:
+    """One edge after the other, as far as there is room."""
+    sizes: list[int] = []
+    left = total
+    for size in (edges * count)[:count]:
+        sizes.append(min(size, each if apart else left))
+        left -= sizes[-1]
+    return sizes
+
+
+def _made(spec: OutputSpec, sizes: list[int]) -> Array:
+    found = np.zeros(math.prod(spec.shape), spec.dtype)
+    found[: len(sizes)] = sizes
+    return found.reshape(spec.shape)

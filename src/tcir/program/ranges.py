@@ -1,0 +1,182 @@
+"""Inputs over the whole range of their formats, for programs of which nothing more is known.
+
+Their sums round, and in some results the order of a sum decides whether it overflows: a bound that
+knows infinities and NaNs (`tcir.validation.rules`) says what the results have to be.
+
+- **Full range**: each slice of an input (`tcir.program.slices`) is a multiple of its own by a power
+  of two, up to the largest and down to the smallest numbers; some slices have one sign only. What
+  has one slice is large in one execution and small in the next, so that products stay inside.
+- **Special values**: NaN, infinities, the largest number, and zeros of both signs, each in a slice
+  of its own; a -0 and a subnormal number in all others. An input of one slice has a NaN only if no
+  other input has any: all results would depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tcir.interp import OutputSpec
+from tcir.interp.types import Array, DType
+from tcir.program.inputs import make_inputs
+from tcir.program.slices import Slices, is_drawn
+from tcir.program.spans import info_of
+
+UP = (4, 7, 11, 16, 24, 36, 54, 80)
+DOWN = (2, 5, 9, 14, 20, 30, 45, 70, 110)
+"""Exponents of slices, as far as a format has them; its ends besides."""
+_MODES = ("any", "negative", "ascending", "positive")
+"""Of slices in turn: numbers of both signs or one, or with the largest last."""
+MANY = 8
+"""An input of so many slices shows both ends of its range at once."""
+REPEATS = 4
+"""Slices with the same special value, at most."""
+
+
+@dataclass(frozen=True)
+class Base:
+    """What is changed: standard normal numbers.
+
+    shrunk: exponent of what matrices of one slice, but the first input, are divided by, besides
+            about the root of their rows, so that sums are about 1 or less; None: not at all
+    """
+
+    specs: Sequence[OutputSpec]
+    slices: Sequence[Slices]
+    seed: int
+    shrunk: int | None = 0
+
+    @property
+    def floats(self) -> list[int]:
+        """Numbers of the inputs that have a range."""
+        return [n for n, spec in enumerate(self.specs) if is_drawn(spec)]
+
+    @property
+    def whole(self) -> list[int]:
+        """Those of one slice."""
+        return [n for n in self.floats if self.slices[n].count < 2]
+
+    @property
+    def many(self) -> bool:
+        """Whether all have many slices."""
+        return all(self.slices[n].count >= MANY for n in self.floats)
+
+    def arrays(self, number: int) -> list[Array]:
+        """Random floats; number: of the execution."""
+        made = [np.array(each) for each in make_inputs(self.specs, self.seed + number, "random")]
+        for n in self.whole:
+            if self.shrunk is not None and n and made[n].ndim > 1:
+                rows = made[n].size // max(made[n].shape)
+                made[n] = _scaled(made[n], -self.shrunk - round(np.log2(rows) / 2))
+        return made
+
+
+def full_range(base: Base, number: int, strength: float) -> list[Array]:
+    """Inputs at the ends of their range.
+
+    number:   0 or 1: what is of one slice is large or small, alternating between inputs, and the
+              slices of others are large or small; both at once if all have many
+    strength: part of the range
+    """
+    generator = np.random.default_rng([base.seed, 1 + number])
+    arrays = base.arrays(1 + number)
+    for turn, n in enumerate(base.whole):
+        low, high = _exponents(arrays[n].dtype)
+        share = strength * (0.8 if len(base.whole) == 1 else 1 / 3)
+        exponent = (high if (turn + number) % 2 == 0 else low) * share
+        arrays[n] = _scaled(arrays[n], int(exponent))
+    for n in set(base.floats) - set(base.whole):
+        low, high = _exponents(arrays[n].dtype)
+        up = [*(step for step in UP if step < high), high]
+        down = [*(-step for step in DOWN if step < -low), low]
+        ends = [e for pair in zip(up, np.resize(down, len(up)), strict=True) for e in pair] + down
+        steps = ends if base.many else (up, down)[(number + n) % 2]
+        places = list(base.slices[n].places())
+        order = generator.permutation(len(places))
+        for turn, place in enumerate(order):
+            at, step = places[place], int(steps[turn % len(steps)] * strength)
+            mode = _MODES[(turn + turn // len(_MODES)) % len(_MODES)]  # each with each exponent
+            part = arrays[n][at] if base.specs[n].unsigned else _as(mode, arrays[n][at])
+            arrays[n][at] = _scaled(part, step)
+    return arrays
+
+
+def special_values(base: Base, share: int, kinds: Sequence[float]) -> list[Array]:
+    """Inputs with special values.
+
+    share: one slice in so many has one, at most
+    kinds: that may occur: NaN, infinities
+    """
+    generator = np.random.default_rng([base.seed, 0])
+    arrays = base.arrays(0)
+    cut = [n for n in base.floats if base.slices[n].count >= 2]
+    for turn, n in enumerate(base.floats):
+        spec, slices = base.specs[n], base.slices[n]
+        values = [v for v in _kinds(spec.dtype, kinds) if not spec.unsigned or not np.signbit(v)]
+        if slices.times_filling:
+            values = [value for value in values if np.isfinite(value)]
+        room = slices.count // share if len(cut) > 1 else max(slices.count // 2, 1)
+        if n not in cut:
+            room, values = int(not cut and turn == 0), values[:1]
+        values = list(np.roll(values, -turn)) if n in cut else values
+        places = list(slices.places())
+        order = generator.permutation(len(places))
+        for place, k in enumerate(order):
+            part = arrays[n][places[k]]
+            if place < min(room, REPEATS * len(values)):
+                value = values[place % len(values)]
+                part = _zeros(part, generator) if value == 0 else _with(part, [value], generator)
+            elif not spec.unsigned:
+                small = float(info_of(spec.dtype).smallest_subnormal)
+                part = _with(part, [-0.0, small][: max(1, part.size // 4)], generator)
+            arrays[n][places[k]] = part
+    return arrays
+
+
+def _kinds(dtype: DType, allowed: Sequence[float]) -> list[float]:
+    """NaN and infinities that a format has, its largest number, and 0 for zeros of both signs."""
+    with np.errstate(all="ignore"):
+        stored = [(value, float(np.array(value).astype(dtype))) for value in allowed]
+    has = [v for v, s in stored if (np.isnan(v) and np.isnan(s)) or v == s]
+    return [*has, float(info_of(dtype).max), 0.0]
+
+
+def _with(part: Array, values: Sequence[float], generator: np.random.Generator) -> Array:
+    """An array with these among its elements."""
+    changed = np.array(part)
+    flat = changed.reshape(-1)
+    places = generator.choice(flat.size, min(len(values), flat.size), replace=False)
+    for place, value in zip(places, values):
+        flat[place] = np.array(value).astype(part.dtype)
+    return changed
+
+
+def _zeros(part: Array, generator: np.random.Generator) -> Array:
+    signs = generator.choice([-1.0, 1.0], np.shape(part))
+    return np.copysign(0.0, signs).astype(part.dtype)
+
+
+def _exponents(dtype: DType) -> tuple[int, int]:
+    """Of the smallest and of the largest power of two."""
+    info = info_of(dtype)
+    return int(np.log2(float(info.smallest_subnormal))), int(np.log2(float(info.max)))
+
+
+def _as(mode: str, values: Array) -> Array:
+    """In one of `_MODES`."""
+    if mode == "ascending":
+        return np.sort(values, axis=None).reshape(values.shape)
+    signs = {"negative": -1.0, "positive": 1.0}
+    return np.copysign(values, values.dtype.type(signs[mode])) if mode in signs else values
+
+
+def _scaled(values: Array, exponent: int) -> Array:
+    """Times a power of two."""
+    return _stored(np.asarray(values, np.float64) * 2.0**exponent, values.dtype)
+
+
+def _stored(wide: Array, dtype: DType) -> Array:
+    largest = float(info_of(dtype).max)
+    return np.clip(wide, -largest, largest).astype(dtype)

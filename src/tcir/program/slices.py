@@ -1,0 +1,139 @@
+"""Parts of an input on which results of their own depend, found by changing one.
+
+Of most programs each row of the first input makes a row of the result, and each column of the last
+weights a column. What is placed in one of these slices shows in some results and spoils no others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import ml_dtypes
+import numpy as np
+
+from tcir.interp import OutputSpec
+from tcir.interp.types import Array
+from tcir.program.access import product_of
+from tcir.program.factors import inputs_of
+from tcir.program.memory_image import PACKED_BITS
+
+if TYPE_CHECKING:
+    from tcir._mlir import ir
+
+Run: TypeAlias = Callable[[list[Array]], "list[Array] | None"]
+"""Results of the program; None if it cannot be executed on these inputs."""
+CHANGE = -8
+"""What one slice is multiplied by."""
+MOST_WORK = 1 << 28
+"""Products and elements of all executions that look for slices."""
+_FILLED = ("tensor.pad", "tensor.insert_slice")
+"""Ops that put numbers between or around those of a tensor."""
+
+
+@dataclass(frozen=True)
+class Slices:
+    """How an input is cut.
+
+    axes:  its dimensions with an index for each slice; none: one slice
+    exact: whether no result depends on two slices
+    times_filling: whether it is multiplied by what a pad or an insertion puts beside a tensor
+    """
+
+    shape: tuple[int, ...]
+    axes: tuple[int, ...] = ()
+    exact: bool = False
+    times_filling: bool = False
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return math.prod(self.shape[axis] for axis in self.axes)
+
+    def places(self) -> Iterator[tuple[int | slice, ...]]:
+        """Where each is."""
+        for point in np.ndindex(*(self.shape[axis] for axis in self.axes)):
+            at: list[int | slice] = [slice(None)] * len(self.shape)
+            for axis, index in zip(self.axes, point, strict=True):
+                at[axis] = index
+            yield tuple(at)
+
+
+def is_drawn(spec: OutputSpec) -> bool:
+    """Whether an input is made of floats that have exponents to speak of."""
+    packed = PACKED_BITS.get(spec.dtype, 8) < 8 or spec.dtype == ml_dtypes.float8_e8m0fnu
+    return spec.dtype.kind not in "biu" and not packed
+
+
+def slices_of(
+    specs: Sequence[OutputSpec], inputs: list[Array], run: Run, work: int, filtered: set[int]
+) -> list[Slices]:
+    """Of each input.
+
+    inputs:   any, all different
+    work:     products and elements of one execution
+    filtered: numbers of inputs that are multiplied by filling
+    """
+    before = run(inputs)
+    left = MOST_WORK // max(work, 1) if before is not None else 0
+    found = []
+    for number, spec in enumerate(specs):
+        fractions: dict[int, float] = {}
+        for axis, extent in enumerate(spec.shape):
+            if extent > 1 and left > 0 and is_drawn(spec):
+                left -= 1
+                changed = list(inputs)
+                changed[number] = array = inputs[number].copy()
+                at = (slice(None),) * axis + (extent // 2,)
+                array[at] = (array[at].astype(np.float64) * CHANGE).astype(spec.dtype)
+                after = run(changed)
+                if before is not None and after is not None:
+                    fractions[axis] = max(map(_changed, before, after), default=1.0)
+        exact = tuple(n for n, part in fractions.items() if part <= 1 / spec.shape[n] + 1e-9)
+        fewest = min(fractions, key=lambda n: fractions[n], default=0)
+        some = (fewest,) if fractions.get(fewest, 1.0) <= 1 / 2 else ()
+        axes = exact or some
+        found.append(Slices(tuple(spec.shape), axes, bool(exact), number in filtered))
+    return found
+
+
+def _changed(before: Array, after: Array) -> float:
+    """The share of elements that differ."""
+    bits = f"u{before.dtype.itemsize}"
+    one, other = (np.ascontiguousarray(each).view(bits) for each in (before, after))
+    return float((one != other).mean()) if one.size else 0.0
+
+
+def times_filling(block: ir.Block) -> set[int]:
+    """Numbers of the inputs that products multiply by what a pad or an insertion adds.
+
+    Whether a kernel does multiply by it depends on its schedule (docs/convolution.md, "0 · inf").
+    """
+    arguments, found = inputs_of(block), set[int]()
+    for op in (each.operation for each in block):
+        if (product := product_of(op)) is None:
+            continue
+        sources = [_sources(value) for value, _ in product.factors]
+        for number, (_, filled) in enumerate(sources):
+            if filled:
+                others = [values for n, (values, _) in enumerate(sources) if n != number]
+                found |= {arguments.index(v) for vs in others for v in vs if v in arguments}
+    return found
+
+
+def _sources(value: ir.Value) -> tuple[list[ir.Value], bool]:
+    """The arguments that a tensor is made of, and whether something was added to them."""
+    from tcir._mlir import ir
+
+    seen, arguments, filled = [value], list[ir.Value](), False
+    for each in seen:
+        if isinstance(each.owner, ir.Block):
+            arguments.append(each)
+            continue
+        op = each.owner.operation
+        filled |= op.name in _FILLED
+        inner = [op, *(o.operation for r in op.regions for b in r for o in b)]
+        seen += [v for o in inner for v in o.operands if v not in seen]
+    return arguments, filled

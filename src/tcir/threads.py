@@ -1,0 +1,75 @@
+"""What the threads of a process share, and what a fork of it must not cut in two.
+
+MLIR's bindings keep tables for the whole process, LLVM and numba compile for one thread at a time,
+and Python holds a lock on each module that is being imported. A fork copies such a lock as it is:
+held, by a thread that the child does not have. So there is one lock, and a fork waits for it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar, overload
+
+LOCK = threading.RLock()
+"""Held by who writes what native libraries keep for the whole process, and by who imports."""
+
+Value = TypeVar("Value")
+_IMPORTED: set[str] = set()
+_LEFT_OUT = ("__main__", "tcir.machine.jit.compiling")
+"""Scripts, and numba, which is imported in few processes, and there by who holds `LOCK`."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release
+    )
+
+
+def import_whole(*packages: str) -> None:
+    """Imports packages, ours with all their modules, where there are other threads.
+
+    What is imported on first use would be imported beside them, and a fork of theirs would leave
+    the child waiting for the import to end. A process with one thread imports what it needs.
+    """
+    if threading.active_count() == 1 or _IMPORTED.issuperset(packages):
+        return
+    with LOCK:
+        for package in packages:
+            if package not in _IMPORTED:
+                for name in _modules(package):
+                    importlib.import_module(name)
+                _IMPORTED.add(package)
+
+
+def _modules(name: str) -> Iterator[str]:
+    yield name
+    found = importlib.import_module(name)
+    if name.startswith("tcir.") and hasattr(found, "__path__"):
+        for each in pkgutil.walk_packages(found.__path__, f"{name}."):
+            if not each.name.endswith(_LEFT_OUT):
+                yield each.name
+
+
+class cached_property(Generic[Value]):
+    """As `functools.cached_property`, without its lock, which all instances of a class share and
+    which a fork copies as it is. Two threads may both compute a value."""
+
+    def __init__(self, function: Callable[[Any], Value]) -> None:
+        self.function = function
+        self.__doc__ = function.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> cached_property[Value]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> Value: ...
+    def __get__(self, instance: object | None, owner: type) -> cached_property[Value] | Value:
+        if instance is None:
+            return self
+        value: Value = instance.__dict__.setdefault(self.name, self.function(instance))
+        return value

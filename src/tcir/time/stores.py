@@ -1,0 +1,56 @@
+"""Stores of threads to global memory: how wide they are, and how many sectors a request takes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tcir.machine.events import SECTOR, Event, EventStream
+
+
+@dataclass(frozen=True)
+class GlobalStore:
+    """One ``st.global`` of a kernel, over the warps of the recorded CTAs.
+
+    line:     of the PTX
+    requests: how often a warp executed it; each is one request
+    bytes:    bytes a lane stores, the width of the instruction
+    sectors:  32-byte sectors that a request touches, on average
+    least:    those that its bytes fill
+    """
+
+    kernel: str
+    line: int
+    requests: int
+    bytes: int
+    sectors: float
+    least: float
+
+
+def global_stores(streams: Iterable[EventStream]) -> list[GlobalStore]:
+    """Of each launch, in the order of its lines; stores by TMA and bulk copies are no requests of
+    threads."""
+    return [
+        _counted(stream.kernel, line, events)
+        for stream in streams
+        for line, events in sorted(_by_line(stream).items())
+    ]
+
+
+def _by_line(stream: EventStream) -> dict[int, list[Event]]:
+    found = defaultdict(list)
+    for event in stream:
+        if event.op == "st.global" and "sectors" in event.detail:
+            found[event.line].append(event)
+    return found
+
+
+def _counted(kernel: str, line: int, events: list[Event]) -> GlobalStore:
+    moved, lanes, sectors = (
+        sum(int(event.detail[name]) for event in events) for name in ("bytes", "lanes", "sectors")
+    )
+    count = len(events)
+    return GlobalStore(
+        kernel, line, count, moved // lanes, sectors / count, -(-moved // SECTOR) / count
+    )

@@ -1,0 +1,29 @@
+"""What the inputs of a validation covered, for the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+FULL_RANGE, SPECIAL_VALUES = "full range", "special values"
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What was executed, in words, and why anything was left out.
+
+    executed: "full range": magnitudes up to both ends of the inputs' types; "special values": NaN,
+              infinities, zeros of both signs, subnormal numbers, as far as the types have them
+    small:    "" if nothing was left out
+    """
+
+    executed: Sequence[str] = ()
+    small: str = ""
+
+    def __str__(self) -> str:
+        left_out = [f"equal on small numbers: {self.small}"] if self.small else []
+        return "; ".join([*self.executed, *left_out])
+
+    def as_dict(self) -> dict[str, list[str] | str | None]:
+        """For the JSON report."""
+        return {"executed": list(self.executed), "small_numbers": self.small or None}

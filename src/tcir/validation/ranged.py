@@ -1,0 +1,137 @@
+"""Executions over the full range, and with special values, of programs whose sums round.
+
+An element counts as checked where the bound is finite: within it, or of a certain class. Draws in
+which too few elements are checked are repeated nearer to 1, or left out, which the report says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+
+import numpy as np
+
+from tcir.interp import OutputSpec
+from tcir.interp.types import Array
+from tcir.program.ranges import Base, full_range, special_values
+from tcir.program.slices import Run, is_drawn, slices_of
+from tcir.validation.coverage import FULL_RANGE, SPECIAL_VALUES, Coverage
+from tcir.validation.draws import Draw
+
+FLOATS = "random floats"
+STRENGTHS = (1.0, 0.25, 0.0625)
+"""Parts of the range that are tried."""
+SHRUNK = (1, 3, None)
+"""How far random matrices are shrunk (`tcir.program.ranges.Base`)."""
+SPECIALS = (
+    (4, (np.nan, np.inf, -np.inf)),
+    (16, (np.nan, np.inf, -np.inf)),
+    (4, (np.inf, -np.inf)),
+    (4, ()),
+)
+"""One slice in so many is special, and what the values are, besides finite ones: NaN has no meaning
+to some programs (conversions to integers), infinities neither."""
+SOME = 1 / 4
+"""Of the elements, has to be checked of random floats, and beside special values."""
+CHECKED = 1 / 2
+"""Of the elements, of a draw over the range."""
+
+
+@dataclass
+class Ranged:
+    """Makes the draws.
+
+    run:      the program on tensors
+    bound:    gives a draw its bound, with open elements; whether it has one
+    work:     products and elements of one execution
+    filtered: numbers of inputs that are multiplied by filling
+    spans:    whether other draws are over the full range, and special values are all there is to do
+    executed: what the draws have; missing: what was left out, and why
+    """
+
+    specs: Sequence[OutputSpec]
+    seed: int
+    run: Run
+    bound: Callable[[Draw], bool]
+    work: int
+    filtered: set[int]
+    spans: bool = False
+    executed: list[str] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def coverage(self) -> Coverage:
+        """Of the draws."""
+        wanted = (FULL_RANGE, SPECIAL_VALUES)
+        small = [
+            f"no {what}, as {why}"
+            for what, why in self.missing.items()
+            if what not in self.executed
+        ]
+        has = [*self.executed, FULL_RANGE] if self.spans else self.executed
+        return Coverage([what for what in wanted if what in has], "; ".join(small))
+
+    def draws(self) -> list[Draw]:
+        """Random floats, special values, the full range; fewer where nothing could be checked."""
+        for number, spec in enumerate(self.specs):
+            if spec.dtype.kind in "iu" and spec.groups is None and not self.spans:
+                self.missing[f"full range in argument {number}"] = "its integers may be indices"
+        if not any(map(is_drawn, self.specs)):
+            return []
+        whole = Base(self.specs, slices_of(self.specs, [], lambda _: None, 0, set()), self.seed)
+        slices = slices_of(self.specs, whole.arrays(0), self.run, self.work, self.filtered)
+        base = Base(self.specs, slices, self.seed)
+        floats, base = ([], base) if self.spans else self._floats(base)
+        tries = (special_values(base, share, kinds) for share, kinds in SPECIALS)
+        specials = self._first(SPECIAL_VALUES, tries, SOME)
+        numbers = () if self.spans else (0,) if base.many else (0, 1)
+        ranges = [
+            self._first(
+                FULL_RANGE, (full_range(base, n, strength) for strength in STRENGTHS), CHECKED
+            )
+            for n in numbers
+        ]
+        if specials and base.many and floats:  # which has random floats in its other slices
+            floats, specials = [], [replace(specials[0], words=f"{FLOATS}, {SPECIAL_VALUES}")]
+        return [*floats, *specials, *(draw for draws in ranges for draw in draws)]
+
+    def _floats(self, base: Base) -> tuple[list[Draw], Base]:
+        """Those that show most; they are executed even if that is little."""
+        best: list[tuple[float, Draw, Base]] = []
+        for shrunk in SHRUNK if base.whole else (None,):
+            tried = replace(base, shrunk=shrunk)
+            draw, checked, _ = self._tried(FLOATS, tried.arrays(3))
+            if draw is not None:
+                best.append((checked, draw, tried))
+            if checked >= SOME:
+                break
+        if not best:
+            return [], base
+        _, draw, base = max(best, key=itemgetter(0))
+        return [draw], base
+
+    def _first(self, words: str, tries: Iterator[list[Array]], least: float) -> list[Draw]:
+        """The first draw of which enough is checked."""
+        why = ""
+        for arrays in tries:
+            draw, checked, because = self._tried(words, arrays)
+            if draw is not None and checked >= least:
+                self.missing.pop(words, None)
+                self.executed.append(words)
+                return [draw]
+            why = because or why
+        self.missing[words] = why
+        return []
+
+    def _tried(self, words: str, arrays: list[Array]) -> tuple[Draw | None, float, str]:
+        """A draw with its reference and bound, the share that is checked, and what is wrong."""
+        draw = Draw(arrays, words, rounded=True, partly=True)
+        results = self.run(arrays)
+        if results is None:
+            return None, 0.0, "the program has no meaning on them"
+        draw.reference = results
+        if not self.bound(draw) or draw.bound is None:
+            return None, 0.0, draw.no_bound
+        checked = draw.bound.checked(results, nan=words == SPECIAL_VALUES)
+        return draw, checked, f"only {checked:.0%} of the results have a bound below their size"

@@ -1,0 +1,263 @@
+"""How far the result of each elementwise op may be off, from what its operands are off.
+
+Infinities and NaNs are classes: what arithmetic decides has to come out exactly as it is. It does
+not decide where an operand is open itself, where a number within its error of another one rounds to
+an infinity, or a zero within its error has the other sign: such results are open, and nothing is
+claimed about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from typing import TypeAlias
+
+import ml_dtypes
+import numpy as np
+
+from tcir.interp.tensor.math import FUNCTIONS
+from tcir.interp.types import Array, DType
+from tcir.validation.functions import MONOTONE, OWN, farthest
+
+Slope: TypeAlias = "Array | float"
+
+
+@dataclass(frozen=True)
+class Known:
+    """Numbers, the most by which they may be off, and the mean square that they may be off.
+
+    The error of an infinity or NaN that is certain is 0, of what is open infinite.
+
+    floor: what they are not below, where that is more than the error says
+    """
+
+    value: Array
+    error: Array
+    square: Array
+    floor: Array | None = None
+
+    @staticmethod
+    def exact(value: Array) -> Known:
+        """Numbers that are the same at every level."""
+        zeros = np.zeros(np.shape(value))
+        return Known(value, zeros, zeros)
+
+    def like(self, change: Callable[[Array], Array]) -> Known:
+        """Rearranged."""
+        floor = None if self.floor is None else change(self.floor)
+        return Known(change(self.value), change(self.error), change(self.square), floor)
+
+    @cached_property
+    def wide(self) -> Array:
+        """The numbers in float64."""
+        return np.asarray(self.value, np.float64)
+
+    @property
+    def size(self) -> Array:
+        """Magnitudes, the error included."""
+        return np.abs(self.wide) + self.error
+
+    @property
+    def least(self) -> Array:
+        """What they are not below."""
+        least = self.wide - self.error
+        return least if self.floor is None else np.fmax(self.floor, least)
+
+    @cached_property
+    def open(self) -> Array:
+        """Which may be anything."""
+        return np.isinf(self.error)
+
+    @cached_property
+    def nan(self) -> Array:
+        """Which are NaN, certainly."""
+        return np.isnan(self.wide) & ~self.open
+
+    @cached_property
+    def signless(self) -> Array:
+        """Which may be zero or of either sign."""
+        return (self.error > 0) & (np.abs(self.wide) <= self.error) & ~(self.least > 0)
+
+    def opened(self, where: Array | bool) -> Known:
+        """These, open there; infinities and NaNs elsewhere are certain."""
+        finite = np.isfinite(self.wide)
+        error, square = (np.where(finite, each, 0.0) for each in (self.error, self.square))
+        return Known(self.value, np.where(where, np.inf, error), np.where(where, np.inf, square))
+
+    def finite(self) -> Known:
+        """These, with exact zeros for what is open, infinite or NaN."""
+        kept = np.isfinite(self.wide) & ~self.open
+        if kept.all():
+            return self
+        zero = np.zeros((), np.asarray(self.value).dtype)
+        return Known(*(np.where(kept, a, z) for a, z in (
+            (self.value, zero), (self.error, 0.0), (self.square, 0.0))))  # fmt: skip
+
+
+def overflow(dtype: DType) -> float:
+    """The least magnitude that rounds to an infinity, or what a type has for one."""
+    info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+    largest = float(info.max)
+    return largest + float(np.ldexp(float(info.eps), int(np.frexp(largest)[1]) - 2))
+
+
+def _any(masks: Sequence[Array]) -> Array:
+    return reduce(np.logical_or, masks)
+
+
+def _unit(dtype: DType, size: Array, error: Array) -> Array:
+    """A unit in the last place of numbers up to ``size + error``; 0 where there is no error."""
+    info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+    largest = np.minimum(size + error, float(info.max))
+    unit = np.maximum(largest * float(info.eps), float(info.smallest_subnormal))
+    return np.where(error > 0, unit, 0.0)
+
+
+def _smooth(
+    value: Array,
+    real: Array,
+    pairs: Sequence[tuple[Known, Slope]],
+    own: Slope = 0.0,
+    unsure: Array | bool = False,
+) -> Known:
+    """From operands with the slopes of the op there, and what the op itself is off.
+
+    real:   the result before it is rounded
+    unsure: where not even the class is known, besides what is open or near the largest number
+    """
+    value = np.asarray(value)
+    error, square = np.zeros(value.shape) + own, np.zeros(value.shape) + np.square(own)
+    for known, slope in pairs:
+        moved = (known.error > 0) & ~known.open & np.isfinite(slope)
+        error = error + np.where(moved, slope * known.error, 0.0)
+        square = square + np.where(moved, np.square(slope) * known.square, 0.0)
+    size = np.abs(np.asarray(real, np.float64))
+    unit = _unit(value.dtype, size, error)
+    error, square = error + unit, square + unit * np.sqrt(square)
+    limit = overflow(value.dtype)
+    certain = (size + error < limit) | (size - error >= limit) | np.isnan(size) | (error == 0)
+    open_ = _any([unsure | ~certain, *(known.open for known, _ in pairs)])
+    return Known(value, error, square).opened(open_ & ~_any([known.nan for known, _ in pairs]))
+
+
+def _add(value: Array, a: Known, b: Known) -> Known:
+    known = _smooth(value, a.wide + b.wide, [(a, 1.0), (b, 1.0)])
+    if a.floor is None and b.floor is None:
+        return known
+    return replace(known, floor=_rounded_down(a.least + b.least, value))
+
+
+def _rounded_down(least: Array, value: Array) -> Array:
+    """Below numbers rounded to the type of `value`; nothing is known unless they are positive."""
+    unit = float(ml_dtypes.finfo(np.asarray(value).dtype).eps)  # type: ignore[no-untyped-call]
+    return np.where(least > 0, least * (1 - unit), -np.inf)
+
+
+def _sub(value: Array, a: Known, b: Known) -> Known:
+    return _smooth(value, a.wide - b.wide, [(a, 1.0), (b, 1.0)])
+
+
+def _times_zero(a: Known, b: Known) -> Array:
+    """Where infinity is multiplied by what may be 0."""
+    return (np.isinf(a.wide) & b.signless) | (np.isinf(b.wide) & a.signless)
+
+
+def _mul(value: Array, a: Known, b: Known) -> Known:
+    pairs = [(a, b.size), (b, np.abs(a.wide))]
+    return _smooth(value, a.wide * b.wide, pairs, unsure=_times_zero(a, b))
+
+
+def _fma(value: Array, a: Known, b: Known, c: Known) -> Known:
+    pairs: list[tuple[Known, Slope]] = [(a, b.size), (b, np.abs(a.wide)), (c, 1.0)]
+    return _smooth(value, a.wide * b.wide + c.wide, pairs, unsure=_times_zero(a, b))
+
+
+def _div(value: Array, a: Known, b: Known) -> Known:
+    slope: Array = 1 / np.fmax(np.abs(b.wide) - np.where(b.open, 0.0, b.error), b.least)
+    real = a.wide / b.wide
+    unsure = b.signless | (a.signless & (b.wide == 0))
+    return _smooth(value, real, [(a, slope), (b, np.abs(real) * slope)], unsure=unsure)
+
+
+def _round(value: Array, a: Known) -> Known:
+    return _smooth(value, a.wide, [(a, 1.0)])
+
+
+def _closest(value: Array, *operands: Known) -> Known:
+    """One of the operands; those that are NaN may be passed over."""
+    error = np.maximum.reduce(np.broadcast_arrays(*(k.error for k in operands)))
+    square = np.maximum.reduce(np.broadcast_arrays(*(k.square for k in operands)))
+    return Known(value, error, square).opened(np.isinf(error))
+
+
+def _most(value: Array, *operands: Known) -> Known:
+    """One of the operands; NaN if one is."""
+    known = _closest(value, *operands)
+    return known.opened(known.open & ~_any([k.nan for k in operands]))
+
+
+def _compare(value: Array, a: Known, b: Known) -> Known:
+    error = a.error + b.error
+    near = (np.abs(a.wide - b.wide) <= error) & (error > 0)
+    open_ = (near | a.open | b.open) & ~a.nan & ~b.nan
+    return Known(value, open_.astype(np.float64), open_.astype(np.float64))
+
+
+def _select(value: Array, condition: Known, a: Known, b: Known) -> Known:
+    chosen = [
+        np.where(condition.value, x, y) for x, y in ((a.error, b.error), (a.square, b.square))
+    ]
+    distance = np.where(a.wide == b.wide, 0.0, np.abs(a.wide - b.wide))
+    either = distance + np.maximum(a.error, b.error)
+    open_ = condition.error > 0
+    square = np.where(open_, np.minimum(either**2, a.square + b.square + distance**2), chosen[1])
+    error = np.where(open_, either, chosen[0])
+    known = Known(value, error, square)
+    both = a.nan & b.nan
+    return known.opened(np.where(open_, ~np.isfinite(error) & ~both, np.isinf(error)))
+
+
+def _same(value: Array, a: Known) -> Known:
+    return Known(value, a.error, a.square)
+
+
+def _fill(value: Array, number: Known, *_: Known) -> Known:
+    shape = np.shape(value)
+    return Known(value, *(np.broadcast_to(e, shape) for e in (number.error, number.square)))
+
+
+def _function(name: str) -> Callable[..., Known]:
+    def rule(value: Array, x: Known, *exponent: Known) -> Known:
+        power = exponent[0].wide if exponent else np.ones(())
+        real, distance = farthest(name, x.wide, np.where(x.open, 0.0, x.error), power)
+        own = OWN[name](real, x.size, power) if name in OWN else np.zeros(np.shape(real))
+        own = np.where(np.isfinite(real) & np.isfinite(own), own, 0.0)
+        slope = distance / np.where(x.error > 0, x.error, 1)
+        unsure = (x.error > 0) & ~np.isfinite(distance)
+        known = _smooth(value, real, [(x, slope)], own, unsure)
+        if name in ("math.exp", "math.exp2"):
+            with np.errstate(invalid="ignore"):
+                lowest = FUNCTIONS[name](np.where(x.open, -np.inf, x.least)) - own
+            known = replace(known, floor=_rounded_down(lowest, value))
+        return known.opened(known.open | exponent[0].open) if exponent else known
+
+    return rule
+
+
+RULES: dict[str, Callable[..., Known]] = {
+    "arith.addf": _add,
+    "arith.subf": _sub,
+    "arith.mulf": _mul,
+    "arith.divf": _div,
+    "math.fma": _fma,
+    **dict.fromkeys(("arith.truncf", "arith.sitofp"), _round),
+    **dict.fromkeys(("arith.extf", "arith.negf", "math.absf"), _same),
+    **dict.fromkeys(("arith.maximumf", "arith.minimumf"), _most),
+    **dict.fromkeys(("arith.maxnumf", "arith.minnumf"), _closest),
+    **dict.fromkeys(("arith.cmpf", "arith.cmpi"), _compare),
+    "arith.select": _select,
+    **{name: _function(name) for name in (*MONOTONE, "math.powf", "math.fpowi")},
+    "linalg.fill": _fill,
+}
+"""The rules of ops whose operands may be off, or that are off themselves."""

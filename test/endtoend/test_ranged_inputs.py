@@ -1,0 +1,145 @@
+"""Inputs over the full range, and the bounds that know infinities and NaNs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcir
+from tcir.program.source import load_module, mlir_context
+from tcir.validation.rules import RULES, Known
+from tcir.validation.validator import Validator
+
+Array = np.ndarray[Any, Any]
+F16, F32 = np.float16, np.float32
+ENDS = np.array([0.0, np.inf, np.nan, 3e38, 2e38, 1e30, 65520.0, 65504.0, 1e-40, 1e-45, 1.0, 89.0],
+                F32)  # fmt: skip
+OPS: dict[str, Any] = {
+    "arith.addf": np.add,
+    "arith.subf": np.subtract,
+    "arith.mulf": np.multiply,
+    "arith.divf": np.divide,
+    "arith.maximumf": np.maximum,
+    "arith.minimumf": np.minimum,
+    "arith.maxnumf": np.fmax,
+    "arith.cmpf": np.less,
+    "arith.truncf": lambda a: a.astype(F16),
+    "math.exp": np.exp,
+    "math.log": np.log,
+    "math.rsqrt": lambda a: (1 / np.sqrt(a.astype(np.float64))).astype(F32),
+}
+
+
+def _operand(draw: np.random.Generator) -> Known:
+    """Numbers of all sizes; a third at an end, two thirds off, some open."""
+    size = 4000
+    ends = np.concatenate([ENDS, -ENDS])
+    value = (draw.standard_normal(size) * 2.0 ** draw.integers(-20, 20, size)).astype(F32)
+    value = np.where(draw.random(size) < 1 / 3, draw.choice(ends, size), value)
+    off = np.where(np.isfinite(value), np.abs(value), 0) * draw.choice(
+        [0.0, 2.0**-20, 0.1, 3.0], size
+    )
+    error = off.astype(np.float64)
+    return Known(value, error, error**2).opened(draw.random(size) < 1 / 16)
+
+
+def _within(known: Known, draw: np.random.Generator) -> Array:
+    """Other numbers that the operand may be."""
+    size = known.value.shape
+    share = draw.choice([-1.0, 0.0, 1.0, 0.5], size)
+    with np.errstate(all="ignore"):
+        moved = known.wide + share * np.where(known.open, 0, known.error)
+        moved = np.clip(moved, known.wide - known.error, known.wide + known.error).astype(F32)
+        beyond = np.abs(moved.astype(np.float64) - known.wide) > known.error
+    moved = np.where(beyond | (known.error == 0), known.value, moved)
+    return np.where(known.open, draw.choice(np.concatenate([ENDS, -ENDS]), size), moved)
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_what_an_op_makes_of_numbers_within_their_errors_is_within_its_own(name: str) -> None:
+    draw, op = np.random.default_rng(1), OPS[name]
+    count = 1 if name.split(".")[1] in ("truncf", "exp", "log", "rsqrt") else 2
+    known = [_operand(draw) for _ in range(count)]
+    with np.errstate(all="ignore"):
+        result = RULES[name](op(*(each.value for each in known)), *known)
+        assert not np.isnan(result.error).any()
+        for _ in range(8):
+            got = op(*(_within(each, draw) for each in known))
+            off = np.abs(got.astype(np.float64) - result.wide)
+            same = (got == result.value) | (np.isnan(got) & np.isnan(result.value))
+            assert (same | (off <= result.error) | result.open).all()
+    assert result.open.mean() < 0.9, "something is claimed"
+
+
+MATMUL = """func.func @f(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>, %c: tensor<4x4xf32>)
+    -> tensor<4x4xf32> {
+  %y = linalg.matmul ins(%a, %b : tensor<4x4xf32>, tensor<4x4xf32>) outs(%c : tensor<4x4xf32>)
+    -> tensor<4x4xf32>
+  return %y : tensor<4x4xf32>
+}"""
+
+
+def _errors(text: str, inputs: list[Array]) -> tuple[Array, Array]:
+    """The reference's results on these inputs, and what they may be off."""
+    from tcir.validation import bounds, propagation
+
+    with mlir_context() as context:
+        module = load_module(text, context)
+        (function,) = (op.operation for op in module.body.operations)
+        (known,) = propagation.carried(function, inputs, bounds.Sums(), propagation.UNKNOWN)
+    return known.value, known.error
+
+
+def test_the_class_of_a_sum() -> None:
+    """Certain where its infinite products decide it; open where an order of finite ones does."""
+    a, b, c = np.ones((4, 4), F32), np.full((4, 4), 0.2, F32), np.zeros((4, 4), F32)
+    a[0, 1], a[1, 2], a[2] = np.nan, np.inf, [3e38, 3e38, -3e38, -3e38]
+    b[:, 3] = [2, 2, 2, 2]
+    value, error = _errors(MATMUL, [a, b, c])
+    assert np.isnan(value[0]).all() and (error[0] == 0).all()
+    assert (value[1] == np.inf).all() and (error[1] == 0).all()
+    assert (error[2, :3] < 1e34).all(), "four products of 6e37 do not overflow"
+    assert np.isinf(error[2, 3]), "6e38 - 6e38 is 0, infinite or NaN"
+    assert np.isfinite(error[3]).all() and (np.abs(value[3]) > error[3]).all()
+
+
+SMALL = """func.func @f(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {
+  %o = tensor.empty() : tensor<8x16xf32>
+  %y = linalg.softmax dimension(1) ins(%x : tensor<8x16xf32>) outs(%o : tensor<8x16xf32>)
+    -> tensor<8x16xf32>
+  return %y : tensor<8x16xf32>
+}"""
+
+
+def test_the_verdict_says_what_was_executed() -> None:
+    report = tcir.validate(SMALL, ["canonicalize"], strict=True)
+    assert report.summary() == "held: 2 steps; full range; special values", str(report)
+    assert report.as_dict()["coverage"] == {
+        "executed": ["full range", "special values"], "small_numbers": None,
+    }  # fmt: skip
+
+
+def test_small_numbers_are_no_success_when_strict() -> None:
+    words = "2 steps; equal on small numbers: standard normal numbers only"
+    report = tcir.validate(SMALL, ["canonicalize"], inputs="random")
+    assert report.ok and report.summary() == f"held: {words}"
+    strict = tcir.validate(SMALL, ["canonicalize"], inputs="random", strict=True)
+    assert strict.summary() == f"small numbers: {words}"
+    assert (strict.ok, strict.exit_code) == (False, 2)
+
+
+def test_rows_show_both_ends_and_each_special_value() -> None:
+    validator = Validator()
+    with mlir_context() as context:
+        validator.start(load_module(SMALL, context))
+    draws = validator.draws.more
+    assert [draw.words for draw in draws] == ["random floats, special values", "full range"]
+    special, full = (draw.inputs[0] for draw in draws)
+    assert np.isnan(special).any() and np.isposinf(special).any() and np.isneginf(special).any()
+    assert (np.signbit(special) & (special == 0)).any()
+    assert ((special != 0) & (np.abs(special) < 2.0**-126)).any()
+    assert (np.isfinite(special).all(axis=1)).sum() >= 3, "not all results are NaN"
+    sizes = np.abs(full).max(axis=1)
+    assert (sizes > 2.0**10).any() and (sizes < 2.0**-4).any() and np.isfinite(full).all()
