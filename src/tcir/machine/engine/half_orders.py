@@ -32,7 +32,7 @@ def half_ordered(
 
 def _ticket(agent: Checked, first: str, second: object, involved: Involved) -> None:
     agent.cta.report(
-        Unpromised("8.8", "NVIDIA's sample threadFenceReduction and PyTorch's batch norm", "order by the ticket"),
+        Unpromised("8.8", "threadFenceReduction (CUDA samples), PyTorch", "order by the ticket"),
         "missing-reader-fence", first, second,
         "a fence (or .acquire) behind the atomic by which the last one knows that it is",
         involved,
