@@ -25,7 +25,8 @@ MOST = 1 << 30
 def check_writable(path: str | Path) -> None:
     """InputError for a path that cannot be written; of a link, for what it names."""
     try:
-        why = refusal(Path(os.path.realpath(path) if os.path.islink(path) else path))
+        named = Path(path)
+        why = refusal(Path(os.path.realpath(path)) if named.is_symlink() else named)
     except ValueError as error:  # a name with a zero byte
         why = str(error)
     if why:

@@ -372,6 +372,7 @@ def run_ptx(
     variables = {} if _flag("again", again) and variables is None else variables
     sizes = launch_sizes(function, layout, grid, threads, ctas, dynamic_smem)
     check_residency(ctas_per_sm, sizes)
+    promises = promised(function, args)
 
     def attempt(options: RunOptions) -> RunReport:
         machine = Machine(
@@ -385,7 +386,7 @@ def run_ptx(
         if events is not None:
             machine.recorder = Recorder(events, sizes.grid, sizes.cluster)
         report = RunReport(options=options)
-        buffers = Buffers(machine, args, addressed, written, promised(function, args))
+        buffers = Buffers(machine, args, addressed, written, promises)
         params = parameters(function, layout, args, buffers)
         program = decode(module, function, layout, bind_variables(module, machine, variables))
         report.incomplete = program.incomplete
@@ -393,15 +394,7 @@ def run_ptx(
         machine.interleave(program.meets)
         if not program.incomplete:
             launch = LaunchState(machine, sizes, params, _flag("cooperative", cooperative))
-            part = _part(program, launch, report)
-            if _execute_in_blocks(program, launch, report, observer, part):
-                pass
-            elif options.lockstep and (observer is None or observer.passive) and eligible(launch):
-                _execute_together(
-                    program, launch, f"{function.name}\0{text}", report, observer, part
-                )
-            else:
-                _execute(program, launch, report, observer, part=part)
+            _execute_fastest(program, launch, f"{function.name}\0{text}", report, observer)
         buffers.keep_written()
         report.errors += map(_read_only_written, buffers.written())
         report.left = changed_variables(machine, before)
@@ -447,6 +440,27 @@ def _read_only_written(written: tuple[str, int]) -> MachineError:
         f"expected a kernel that only reads {name}, a read-only array, got byte {byte:#x} changed; "
         "pass a copy, which it may write",
     )
+
+
+def _execute_fastest(
+    program: Program,
+    launch: LaunchState,
+    text: str,
+    report: RunReport,
+    observer: Observer | None,
+) -> None:
+    """As `_execute`: in several processes, or else in lockstep, where that can be.
+
+    text: of the program, and its entry
+    """
+    part = _part(program, launch, report)
+    if _execute_in_blocks(program, launch, report, observer, part):
+        return
+    together = launch.machine.options.lockstep and (observer is None or observer.passive)
+    if together and eligible(launch):
+        _execute_together(program, launch, text, report, observer, part)
+    else:
+        _execute(program, launch, report, observer, part=part)
 
 
 def _execute_together(

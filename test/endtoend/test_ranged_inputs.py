@@ -9,6 +9,8 @@ import pytest
 
 import tcir
 from tcir.program.source import load_module, mlir_context
+from tcir.validation import compare
+from tcir.validation.draws import OPEN, Bound
 from tcir.validation.rules import RULES, Known
 from tcir.validation.validator import Validator
 
@@ -103,6 +105,33 @@ def test_the_class_of_a_sum() -> None:
     assert (error[2, :3] < 1e34).all(), "four products of 6e37 do not overflow"
     assert np.isinf(error[2, 3]), "6e38 - 6e38 is 0, infinite or NaN"
     assert np.isfinite(error[3]).all() and (np.abs(value[3]) > error[3]).all()
+
+
+def test_what_a_function_makes_of_the_largest_number_may_be_open_in_part() -> None:
+    """gelu(-inf) is -inf times what may be 0: that one may be anything, the others may not."""
+    reference = np.array([np.nan, 1.0, 2.0, 3.0], F32)
+    errors = np.array([np.inf, 1e-6, 1e-6, 0.0])
+    squares = [errors**2]
+    assert Bound.of([errors], squares, [reference]) is None
+    assert Bound.of([np.full(4, np.inf)], squares, [reference], open_share=OPEN) is None
+    bound = Bound.of([errors], squares, [reference], open_share=OPEN)
+    assert bound is not None and np.isfinite(bound.limits).all()
+    got = [np.array([np.inf, 1.0, 2.0000005, 3.0], F32)]
+    assert compare.first_difference([reference], got, bound.errors) is None
+    assert 0 < compare.largest_ratio([reference], got, bound.errors)[1] < 1
+    assert np.isfinite(compare.mean_squares([reference], got, bound.squares)).all()
+    wrong = [np.array([np.inf, 1.0, np.nan, 3.0], F32)]
+    assert compare.first_difference([reference], wrong, bound.errors) is not None
+
+
+def test_a_sum_overflows_if_what_is_rounded_does() -> None:
+    """elu(x) = x + (exp(0) - 1) at the largest x."""
+    x = Known.exact(np.array([np.finfo(F32).max]))
+    for off, certain in ((1e-7, True), (2.0**103, False)):
+        small = Known(np.zeros(1, F32), np.array([off]), np.array([off**2]))
+        assert (
+            np.isfinite(RULES["arith.addf"](np.float32(x.value), x, small).error).all() == certain
+        )
 
 
 SMALL = """func.func @f(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {

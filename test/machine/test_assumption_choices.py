@@ -225,6 +225,7 @@ def test_where_a_pair_copies_from(choice: str, origin: tuple[int, int]) -> None:
 def test_a_barrier_between_the_two_deallocs(choice: str, hangs: bool) -> None:
     def body(agent: Agent) -> Any:
         own = agent.cta.window
+        yield from meet(agent)
         yield from agent.tmem.alloc(own + WORD, 32, cta_group=2, site="alloc")
         if own:
             yield from meet(agent)

@@ -66,6 +66,7 @@ def test_pair(m: int, n: int, seed: int | None) -> None:
     def body(agent: Agent) -> Any:
         w, rank, own = agent.warp, agent.cta.rank_in_cluster, agent.cta.window
         tiles = [placed(h[rank], at) for h, at in zip(halves, (A_AT, B_AT))]
+        yield from meet(agent)
         if w == 0:
             yield from agent.tmem.alloc(own + WORD, 512, cta_group=2, site="alloc")
             agent.mbarrier.init(own + BAR, 1, site="init")

@@ -17,6 +17,7 @@ from tcir.machine import Agent, Assumptions, Machine, MachineError, SharedDesc, 
 
 from .bench import at_column_0
 from .issue import issue_mma_bits, issue_mma_scaled
+from .test_clusters import meet
 
 D, META, A_TMEM, SFA, SFB = 0, 256, 272, 304, 320
 A_AT, B_AT, BAR, WORD = 1024, 8192, 64, 32
@@ -204,14 +205,14 @@ def run(
 
     def body(agent: Agent) -> Any:
         rank, own = agent.cta.rank_in_cluster, agent.cta.window
+        yield from meet(agent)
         yield from agent.tmem.alloc(own + WORD, 512, cta_group=f.group, site="alloc")
         case.place(agent.cta, rank)
         if change is not None:
             change(agent.cta)
         agent.mbarrier.init(own + BAR, 1, site="init")
         agent.fence("mbarrier_init", site="fence")
-        agent.cluster_barrier.arrive(site="arrive")
-        yield from agent.cluster_barrier.wait(site="wait")
+        yield from meet(agent)
         if rank == 0:
             rows, cols = f.m // f.group, f.n // f.group
             base = f.lane << 16
@@ -239,8 +240,7 @@ def run(
         yield from agent.mbarrier.wait(own + BAR, 0, site="done")
         agent.fence("tcgen05.after", site="after")
         case.taken(agent.cta, rank, d)
-        agent.cluster_barrier.arrive(site="arrive")
-        yield from agent.cluster_barrier.wait(site="wait")
+        yield from meet(agent)
         if f.group == 2:
             yield from agent.tmem.pair_dealloc(0, 512, site="dealloc")
         else:

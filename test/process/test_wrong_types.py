@@ -37,6 +37,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "no arguments": (lambda: ptx(args=None), "args: expected a list with one argument"),
     "a number of arguments": (lambda: ptx(args=5), "args: expected a list"),
     "arguments as text": (lambda: ptx(args="abcd"), "args: expected a list"),
+    "no arguments, twice": (lambda: ptx(args=None, again=True), "args: expected a list"),
     "an output that is none": (lambda: tcir.Uninitialized(5), "expected a numpy array, got int"),  # type: ignore[arg-type]
     "dims as text": (lambda: tiled(dims="a"), "dims: expected an integer, got 'a'"),
     "no dims": (lambda: tiled(dims=None), "dims: expected a sequence of integers, got None"),

@@ -32,6 +32,7 @@ HEAD = """
  mov.u32 %w0, %tid.x; shr.u32 %w1, %w0, 5; setp.eq.u32 %p1, %w1, 0; setp.eq.u32 %p2, %w0, 0;
  mov.u32 %w2, %cluster_ctarank; setp.eq.and.u32 %p3, %w2, 0, %p2;
  mov.u32 %m0, done; mov.u32 %m1, base; mov.b32 %f, FILL;
+ barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;
  @!%p1 bra SET;
  tcgen05.alloc.cta_group::GROUP.sync.aligned.shared::cta.b32 [%m1], 512;
  tcgen05.relinquish_alloc_permit.cta_group::GROUP.sync.aligned;

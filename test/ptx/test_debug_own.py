@@ -52,7 +52,7 @@ def test_a_line() -> None:
     assert defined.all()
     np.testing.assert_array_equal(words.view(np.float32)[0], launch()[1][0, :8])
     shown = str(stop)
-    assert "mbarrier at 0x" in shown and "registers of warp 0" in shown
+    assert "mbarrier at smem+0x4800 (phase 1" in shown and "registers of warp 0" in shown
     assert re.search(rf"-> warp 0, all lanes: line {line}: tcgen05.ld.*\(.*:\d+\)", shown)
 
 

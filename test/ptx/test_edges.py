@@ -182,8 +182,10 @@ DONE: ret;
 ATOM = "atom.global.add.u32 %r2, [%d1], 1;"
 
 
-def drawn(writer: str, atomic: str, reader: str, profile: str = "silicon") -> Any:
-    text = HEADER + TICKET.replace("WRITER", writer).replace("ATOMIC", atomic)
+def drawn(
+    writer: str, atomic: str, reader: str, profile: str = "silicon", text: str = TICKET
+) -> Any:
+    text = HEADER + text.replace("WRITER", writer).replace("ATOMIC", atomic)
     args = [np.zeros(4, np.uint32), np.zeros(1, np.uint32), np.zeros(4, np.uint32)]
     text = text.replace("READER", reader)
     return run_ptx(text, grid=4, block=64, args=args, ordering=profile)
@@ -200,6 +202,14 @@ def test_the_last_one_reads_without_a_fence() -> None:
     for other in ("or.b32 %r2, [%d1], 0", "exch.b32 %r2, [%d1], 3"):
         locked = f"atom.relaxed.gpu.global.{other}; mov.u32 %r2, 3;"
         assert set(found(drawn(fence, locked, ""))) == {("error", "race")}
+
+
+def test_the_last_one_reads_by_weak_loads() -> None:
+    """What a cache kept is no newer for the ticket: that ships nowhere."""
+    fence, weak = "membar.gl;", TICKET.replace("ld.volatile", "ld")
+    assert found(drawn(fence, ATOM, "", text=weak)) == [("error", "race")]
+    assert found(drawn(fence, ATOM, "fence.acq_rel.cta;", text=weak)) == [("error", "race")]
+    assert found(drawn(fence, ATOM, fence, "isa", weak)) == []
 
 
 # --- bulk stores ---------------------------------------------------------------------------------

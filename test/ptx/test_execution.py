@@ -39,7 +39,7 @@ REDUCE = """
  ld.global.b32 %r2, [%rd3];
  mov.u32 %r3, 16;
 LOOP:
- shfl.sync.down.b32 %r4|%p1, %r2, %r3, 31, -1;
+ shfl.sync.bfly.b32 %r4|%p1, %r2, %r3, 31, -1;
  @%p1 add.u32 %r2, %r2, %r4;
  shr.u32 %r3, %r3, 1;
  setp.ne.u32 %p2, %r3, 0;
@@ -175,9 +175,11 @@ def test_saxpy(assemble: Any) -> None:
 
 
 def test_warp_reduction(assemble: Any) -> None:
-    x, y = np.arange(1, 129, dtype=np.uint32) ** 2, np.zeros(4, np.uint32)
-    report = run_ptx(HEADER + REDUCE, grid=1, block=128, args=[x, y])
-    assert report.ok and (y == x.reshape(4, 32).sum(1)).all(), str(report)
+    """Every lane has the sum, for any of them may be elected."""
+    for seed in (None, 0, 1, 2):
+        x, y = np.arange(1, 129, dtype=np.uint32) ** 2, np.zeros(4, np.uint32)
+        report = run_ptx(HEADER + REDUCE, grid=1, block=128, args=[x, y], order_seed=seed)
+        assert report.ok and (y == x.reshape(4, 32).sum(1)).all(), str(report)
     assemble(HEADER + REDUCE)
 
 

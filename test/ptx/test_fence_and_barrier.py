@@ -103,6 +103,23 @@ def test_without_a_fence_on_one_side(fences: tuple[str, str], block: int) -> Non
 
 
 @pytest.mark.parametrize("block", [32, 64])
+def test_volatile_loads_without_a_fence_on_one_side(block: int) -> None:
+    """PyTorch's batch norm: only the last one's fence may be missing, and one by each of its
+    threads is another thread's."""
+    cases = [
+        (SC, "", ("warning", "missing-reader-fence")),
+        (SC, "fence.sc.cluster;", ("warning", "missing-reader-fence")),
+        (ACQ_REL, ACQ_REL, ("warning", "fence-before-barrier")),
+        ("", SC, ("error", "race")),
+        ("membar.cta;", "membar.cta;", ("error", "race")),
+    ]
+    for before, behind, finding in cases:
+        text = last_block(before, behind).replace("ld.global.b32", "ld.volatile.global.b32")
+        for seed in SEEDS:
+            assert found(run(text, seed, block)) == {finding}, (before, behind)
+
+
+@pytest.mark.parametrize("block", [32, 64])
 def test_fences_without_the_barrier_between(block: int) -> None:
     for fences in ((SC, SC), (ACQ_REL, ACQ_REL)):
         report = run(last_block(*fences, meet=""), None, block)

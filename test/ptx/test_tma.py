@@ -306,7 +306,7 @@ OWN_SOURCE = "shl.b32 %r7, %r1, 7; add.u32 %r7, %r7, %r2; "
     [
         (STORE, None),
         (OWN_SOURCE + STORE.replace("[%r2]", "[%r7]"), "race"),
-        (STORE + STORE, "race"),
+        (STORE + STORE, "same-value-race"),  # the same bytes twice
         (BULK.format(source="%r2"), None),
         (OWN_SOURCE + BULK.format(source="%r7"), "race"),
     ],

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tcir.debug.control import Breakpoint
 from tcir.debug.difference import FirstDifference
 from tcir.debug.watching import Watched, watch
+from tcir.errors import InputError, LaunchError
 from tcir.files import load_array
-from tcir.run import LaunchError
 
 FORMS = (
     "PLACE[,hit=N][,warp=N][,cta=X.Y.Z] with a line, FILE:LINE of the source or a label for PLACE; "
@@ -27,7 +27,7 @@ def break_at(text: str) -> Breakpoint | FirstDifference | Watched | str:
         if name == "watch":
             return watch(rest)
         return _breakpoint(text)
-    except LaunchError as error:
+    except InputError as error:
         raise LaunchError(f"--break-at {text}: {error}") from None
     except ValueError:
         raise LaunchError(f"--break-at: expected {FORMS}, got {text!r}") from None

@@ -176,6 +176,8 @@ class WarpEvents:
         self._counted = 0
         self._missed = NO_MISS
         """Line of the wait that failed last, and the instructions before it failed first."""
+        self._refused = False
+        """Whether the answer of the running wait is no, though a phase is over."""
         self._found: tuple[int, list[int]] | None = None
         """Address of the mbarrier, and the events, that ended the wait that succeeds now."""
         self._pipe: list[int] = []
@@ -248,9 +250,14 @@ class WarpEvents:
             place, events = self._found or (barrier.place, [])
             self._found = place, [*events, *barrier.last(parity)]
 
+    def refused(self) -> None:
+        """A wait is answered no though the phase is complete: that poll fails."""
+        self._refused = True
+
     def waited(self, op: str, line: int, *, over: bool) -> None:
         """A wait was tried. Polls that fail are no events, nor the loop around them."""
         executed, found = self._executed(), self._found
+        over, self._refused = over and not self._refused, False
         before, self._found = executed - 1, None
         if self._missed[0] == line:
             before = self._missed[1]

@@ -68,7 +68,7 @@ class Base:
         made = [np.array(each) for each in make_inputs(self.specs, self.seed + number, "random")]
         for n in self.whole:
             if self.shrunk is not None and n and made[n].ndim > 1:
-                rows = made[n].size // max(made[n].shape)
+                rows = max(1, made[n].size // max(1, *made[n].shape))
                 made[n] = _scaled(made[n], -self.shrunk - round(np.log2(rows) / 2))
         return made
 

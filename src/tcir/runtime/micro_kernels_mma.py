@@ -46,6 +46,7 @@ FILL: setp.ge.u32 %p3, %r8, SHARED; @%p3 bra FILLED;
  add.u32 %r10, %r7, %r8; st.shared.b32 [%r10], %r9; add.u32 %r8, %r8, 512; bra FILL;
 FILLED:
  fence.proxy.async.shared::cta;
+ BARRIER
  @!%p1 bra SET;
  tcgen05.alloc.cta_group::GROUP.sync.aligned.shared::cta.b32 [base], WIDTH;
  tcgen05.relinquish_alloc_permit.cta_group::GROUP.sync.aligned;

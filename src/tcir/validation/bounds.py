@@ -170,7 +170,8 @@ def squares_limit(expected: Array, reference: Array) -> float:
     relative, absolute = ROUNDING.get(reference.dtype.name, (0.0, 0.0))  # integers are exact
     with np.errstate(invalid="ignore"):  # of infinities
         unit = 2 * (relative * np.abs(reference.astype(np.float64)) + absolute)
-    rare = np.divide(unit**2, expected, out=np.zeros_like(expected), where=expected > 0)
+    known = (expected > 0) & ~np.isinf(expected)
+    rare = np.divide(unit**2, expected, out=np.zeros_like(expected), where=known)
     return 1 + 4 * float(np.sqrt((3 + rare.mean()) / max(expected.size, 1)))
 
 

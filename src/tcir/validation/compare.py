@@ -81,10 +81,10 @@ def errors(expected: Array, got: Array) -> Array:
 
 
 def largest_ratio(expected: Arrays, got: Arrays, bounds: Arrays) -> tuple[float, float]:
-    """The largest error, and the largest ratio of an error to its bound."""
+    """The largest error, and the largest ratio of an error to its bound, where that is finite."""
     error, ratio = 0.0, 0.0
     for a, b, bound in zip(expected, got, bounds, strict=True):
-        distance = errors(a, b)
+        distance = np.where(np.isinf(bound), 0.0, errors(a, b))
         if distance.size:
             error = max(error, float(distance.max()))
             with np.errstate(divide="ignore"):  # of what has to be exact
@@ -94,11 +94,13 @@ def largest_ratio(expected: Arrays, got: Arrays, bounds: Arrays) -> tuple[float,
 
 
 def mean_squares(expected: Arrays, got: Arrays, squares: Arrays) -> list[float]:
-    """Of each result the mean of error^2, each as a part of its expected square; of NaN none is."""
+    """Of each result the mean of error^2, each as a part of its expected square, where that is not
+    infinite; of NaN none is."""
     means = []
     for a, b, square in zip(expected, got, squares, strict=True):
         error = errors(a, b) ** 2
-        part = np.divide(error, square, out=np.zeros_like(error), where=square > 0)
+        finite = (square > 0) & ~np.isinf(square)
+        part = np.divide(error, square, out=np.zeros_like(error), where=finite)
         part[np.isnan(square) & (error > 0)] = np.inf
         means.append(float(part.mean()) if part.size else 0.0)
     return means

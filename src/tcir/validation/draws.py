@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from tcir._mlir import ir
 
 
+OPEN = 1 / 2
+"""Of the results on integers may be open: NaN, infinities and the largest numbers are among them,
+and what a function makes of these is not always certain."""
+
+
 @dataclass(frozen=True)
 class Bound:
     """How far the results may be off.
@@ -41,12 +46,10 @@ class Bound:
 
     @staticmethod
     def of(
-        errors: list[Array], squares: list[Array], reference: list[Array], *, partly: bool = False
+        errors: list[Array], squares: list[Array], reference: list[Array], *, open_share: float = 0
     ) -> Bound | None:
-        """None where an element's bound is infinite; partly: such elements may be anything."""
-        if partly:
-            return Bound(errors, squares, [])
-        if not all(np.isfinite(error).all() for error in errors):
+        """None if more than `open_share` of a result has an infinite bound: it may be anything."""
+        if any(error.size and np.mean(~np.isfinite(error)) > open_share for error in errors):
             return None
         return Bound(errors, squares, list(map(bounds.squares_limit, squares, reference)))
 
@@ -73,7 +76,7 @@ class Draw:
     no_bound: why there is no bound
     rounded:  whether sums round, so that the execution says nothing without a bound
     exact:    whether later results agree bit for bit, so that no bound is derived
-    partly:   whether elements without a bound may be anything
+    partly:   whether all elements may be without a bound
     """
 
     inputs: list[Array]

@@ -133,10 +133,10 @@ def _smooth(
         error = error + np.where(moved, slope * known.error, 0.0)
         square = square + np.where(moved, np.square(slope) * known.square, 0.0)
     size = np.abs(np.asarray(real, np.float64))
+    limit = overflow(value.dtype)  # of what is rounded, which is off by `error`
+    certain = (size + error < limit) | (size - error >= limit) | np.isnan(size) | (error == 0)
     unit = _unit(value.dtype, size, error)
     error, square = error + unit, square + unit * np.sqrt(square)
-    limit = overflow(value.dtype)
-    certain = (size + error < limit) | (size - error >= limit) | np.isnan(size) | (error == 0)
     open_ = _any([unsure | ~certain, *(known.open for known, _ in pairs)])
     return Known(value, error, square).opened(open_ & ~_any([known.nan for known, _ in pairs]))
 

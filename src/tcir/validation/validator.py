@@ -47,7 +47,7 @@ from tcir.run_options import RunOptions
 from tcir.target import DEFAULT_TARGET
 from tcir.validation import bounds, compare, propagation
 from tcir.validation.coverage import FULL_RANGE, SPECIAL_VALUES, Coverage
-from tcir.validation.draws import Bound, Draw, Draws
+from tcir.validation.draws import OPEN, Bound, Draw, Draws
 from tcir.validation.estimate import Estimate
 from tcir.validation.functions import OWN
 from tcir.validation.orders import Tried, tried
@@ -590,9 +590,10 @@ class Validator:
             draw.no_bound = f"no bound is known for programs with {what}"
             return
         errors, squares = [each.error for each in known], [each.square for each in known]
-        draw.bound = Bound.of(errors, squares, draw.reference, partly=draw.partly)
+        share = 1.0 if draw.partly else OPEN if self.settings.inputs == "integers" else 0.0
+        draw.bound = Bound.of(errors, squares, draw.reference, open_share=share)
         if draw.bound is None:
-            draw.no_bound = "an element may be off by any amount: no bound"
+            draw.no_bound = "too many elements may be off by any amount: no bound"
 
     def _carried(self, program: Program, module: ir.Module, draw: Draw) -> list[Known] | None:
         """The results of `program`, which computes what `module` does; None without a bound."""

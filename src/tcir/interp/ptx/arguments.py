@@ -68,11 +68,6 @@ class Buffers:
         """Parts of the masks, and the copies that the machine writes."""
         self.read_only: list[tuple[np.ndarray, np.ndarray, str]] = []
         """Read-only arrays, the copies that the kernel gets, and their names."""
-        if not isinstance(args, Sequence) or isinstance(args, str | bytes):
-            raise LaunchError(
-                "args: expected a list with one argument for each parameter of the kernel, got "
-                f"{args!r:.80}"
-            )
         parts = [part for a in args for part in (a if isinstance(a, list | tuple) else (a,))]
         self.arrays = [_array(a) for a in parts if _array(a) is not None]
         self.undefined = [
@@ -176,7 +171,15 @@ def _offset(array: np.ndarray) -> int:
 
 def promised(function: Function, args: Sequence[object]) -> dict[int, int]:
     """By `id` of each array in the arguments, what its address has to be a multiple of: as the
-    parameter says, or a tensor map needs; the largest of several."""
+    parameter says, or a tensor map needs; the largest of several.
+
+    Raises LaunchError for arguments that are no list.
+    """
+    if not isinstance(args, Sequence) or isinstance(args, str | bytes):
+        raise LaunchError(
+            "args: expected a list with one argument for each parameter of the kernel, got "
+            f"{args!r:.80}"
+        )
     found: dict[int, int] = {}
     for variable, arg in zip(function.params, args, strict=False):
         for part in arg if isinstance(arg, list | tuple) else (arg,):

@@ -117,6 +117,7 @@ def tma_load(compiler: Compiler, op: tc.TmaLoadOp) -> Step:
             issue(frame, frame.values[signal[0]].address, mask)
             return
         bar = frame.cta_run.announce(frame, nbytes, site)
+        frame.agent.fence("proxy.async", site=site)  # in a program in order, reads are over
         counted = issue(frame, bar, None)
         frame.cta_run.complete_load(frame, nbytes, counted, site)
 
@@ -130,6 +131,7 @@ def tma_load(compiler: Compiler, op: tc.TmaLoadOp) -> Step:
         frame.agent.fence("tcgen05.before", site=site)
         yield from meet(frame, site)
         frame.agent.fence("tcgen05.after", site=site)
+        frame.agent.fence("proxy.async", site=site)
         counted = issue(frame, bar, masks[rank])
         frame.agent.drain()
         yield from meet(frame, site)

@@ -20,6 +20,8 @@ def half_ordered(
     wrote: whether the earlier one wrote. first: what a report calls it.
     """
     for mark, report in _REPORTS.items():
+        if mark == BY_TICKET and touch.access.strong is None:
+            continue  # shipping code reads by volatile loads; a weak one may find what a cache kept
         if agent.passed(touch, other, mark, wrote=wrote):
             report(agent, first, touch.access.site, involved)
             if mark == BY_EXIT and touch.shadow.space != "tensor memory":
@@ -30,7 +32,7 @@ def half_ordered(
 
 def _ticket(agent: Checked, first: str, second: object, involved: Involved) -> None:
     agent.cta.report(
-        Unpromised("8.8", "NVIDIA's sample threadFenceReduction", "order by the ticket"),
+        Unpromised("8.8", "threadFenceReduction (CUDA samples), PyTorch", "order by the ticket"),
         "missing-reader-fence", first, second,
         "a fence (or .acquire) behind the atomic by which the last one knows that it is",
         involved,
@@ -57,7 +59,7 @@ def _fence(agent: Checked, first: str, second: object, involved: Involved) -> No
 
 
 _REPORTS: dict[str, Callable[[Checked, str, object, Involved], None]] = {
-    BY_TICKET: _ticket,
     BY_EXIT: _exit,
     BY_FENCES: _fence,
+    BY_TICKET: _ticket,
 }

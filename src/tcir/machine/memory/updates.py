@@ -27,14 +27,13 @@ KEPT = 64
 
 
 class Loaded(NamedTuple):
-    """A load, until the thread stores to the place. value: what it found; writes: one of another
-    thread that nothing orders before it; done: updates by others that nothing does."""
+    """A load, until the thread stores to the place. writes: one of another thread that nothing
+    orders before it; done: updates by others that nothing does."""
 
     update: Update
     site: object
     writes: bool
     done: Sequence[Done]
-    value: bytes = b""
 
 
 class Updates:
@@ -43,6 +42,8 @@ class Updates:
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent, self.machine = agent, agent.machine
         self._loads: dict[Place, Loaded] = {}
+        self._found: dict[Place, bytes] = {}
+        """What those loads found."""
 
     def load(self, places: Iterable[Place], update: Update, site: object) -> None:
         """In front of a strong load."""
@@ -55,25 +56,24 @@ class Updates:
 
     def found(self, values: Iterable[tuple[Place, bytes]]) -> None:
         """Behind it."""
-        for place, value in values:
-            self._loads[place] = self._loads[place]._replace(value=value)
+        self._found.update(values)
 
     def store(self, values: Iterable[tuple[Place, bytes]], update: Update, site: object) -> None:
         """In front of a strong store."""
         for place, value in values:
-            loaded = self._loads.pop(place, None)
+            loaded, found = self._loads.pop(place, None), self._found.pop(place, b"")
             if loaded is None:
                 continue
             if loaded.writes and update.number in loaded.update.feeds:
                 self._report(loaded, site, "what another thread writes there in between is lost")
-            elif loaded.update.decides and value != loaded.value:
-                if any(d.found == loaded.value for d in loaded.done):
+            elif loaded.update.decides and value != found:
+                if any(d.found == found for d in loaded.done):
                     what = "two threads may both find that value before either of them stores"
                     self._report(loaded, site, what)
                 version = known.version if (known := self.machine.strong.get(place)) else 0
                 access = self.agent.own_access("generic", site, by_lane=True)
                 done = self.machine.updates.setdefault(place, [])
-                done.append(Done(access, place, version + 1, loaded.value))
+                done.append(Done(access, place, version + 1, found))
                 del done[:-KEPT]
 
     def _others_wrote(self, place: Place) -> bool:

@@ -234,11 +234,14 @@ class Mbarriers:
         if asked == barrier.phase or not barrier.complete(parity):
             return False
         clock, released = self.agent.clock, barrier.released
-        return not all(
+        known = all(
             clock.get(line, 0) >= number or clock.get((BEYOND, line), 0) >= number
             for part in (released.near, released.far)
             for line, number in part.items()
         )
+        if not known and self.agent.events is not None:
+            self.agent.events.refused()
+        return not known
 
     def watch(self, address: int, *, site: object) -> PhaseWait:
         """A wait for the open phase, which `remembered` or `sleep` take."""
