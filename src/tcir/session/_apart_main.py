@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import traceback
 from collections.abc import Callable
 
@@ -27,7 +26,8 @@ _TORCH_TO_LINALG = (
 def linalg(text: str) -> str:
     """`linalg` of a module of the dialect torch."""
     with ir.Context() as context:
-        import_bindings("dialects.torch").register_dialect(context)
+        # Not from `dialects.torch`, which has a Python class for every op.
+        import_bindings("_mlir_libs._torchMlir").register_dialect(context)
         context.emit_error_diagnostics = True  # a pass may report an error and go on
         module = ir.Module.parse(text)
         try:
@@ -61,11 +61,12 @@ _FUNCTIONS: dict[str, Callable[..., object]] = {
 
 def main() -> None:
     """Answers requests on stdin until it closes."""
-    replies = os.fdopen(os.dup(1), "wb")
+    requests = os.fdopen(os.dup(0), "rb", buffering=0)
+    replies = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # what a native library prints must not end up between the replies
     while True:
         try:
-            function, text, options = receive(sys.stdin.buffer)
+            function, text, options = receive(requests)
         except EOFError:
             return
         try:

@@ -7,12 +7,14 @@ many at a time as there are processors.
 
 from __future__ import annotations
 
+import atexit
 import os
 import queue
 import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 from tcir.codegen.worker import Worker
@@ -25,7 +27,7 @@ PATIENCE = 900.0
 
 
 class Compilers:
-    """Children that compile; a context manager, which ends them."""
+    """Children that compile, started when they are needed; a context manager, which ends them."""
 
     def __init__(self, count: int | None = None) -> None:
         self.count = min(count or os.cpu_count() or 1, MOST_CHILDREN)
@@ -38,6 +40,10 @@ class Compilers:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Ends the children."""
         for worker in self._all:
             worker.stop()
 
@@ -66,9 +72,11 @@ class Compilers:
             late.daemon = True
             late.start()
             try:
-                kind, result = worker.call(function, text, ".mlir", **options)
+                kind, result = worker.call(
+                    function, text, ".mlir", way_out="please report it with that file", **options
+                )
             except NativeCrashError as error:
-                raise InternalError(f"{error}; please report it with that file") from error
+                raise InternalError(str(error)) from error
             finally:
                 late.cancel()
         if kind == "rejected":
@@ -84,6 +92,16 @@ class Compilers:
             yield worker
         finally:
             self._free.put(worker)
+
+
+@cache
+def compilers() -> Compilers:
+    """Those of this process, which end with it."""
+    made = Compilers()
+    atexit.register(made.stop)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=compilers.cache_clear)
+    return made
 
 
 def _kept(text: str, said: str) -> str:

@@ -15,7 +15,7 @@ from tcir.session.session import check_name
 from tcir.torch.calls import Call
 from tcir.torch.compiled import Compiled, KernelModule, Part
 from tcir.torch.exported import exported, name_of, units, weights_of
-from tcir.torch.lowering import OWN, Lowered, Lowering, Tell, lower
+from tcir.torch.lowering import OWN, Lowered, Lowering, lower
 from tcir.torch.tensors import target_of
 
 
@@ -58,7 +58,9 @@ def compile(
     found_target = target_of(call.tensors)
     target = found_target if target is None else target
     check_name(target)
-    return compiled(module, exported(module, call, weights_of(module)), call, pipeline, target, verbose)
+    return compiled(
+        module, exported(module, call, weights_of(module)), call, pipeline, target, verbose
+    )
 
 
 def compiled(

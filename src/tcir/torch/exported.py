@@ -43,9 +43,7 @@ def exported(
     """The module as ATen ops on the tensors of `call` and then `weights`, for shapes as theirs."""
     given = (*call.tensors, *(value.detach() for value in weights.values()))
     try:
-        program = torch.export.export(
-            _Functional(module, call, list(weights)), given, strict=False
-        )
+        program = torch.export.export(_Functional(module, call, list(weights)), given, strict=False)
         program = program.run_decompositions(DECOMPOSITIONS)  # and replaces what is done in place
     except Exception as error:
         raise InputError(

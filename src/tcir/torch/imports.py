@@ -103,9 +103,7 @@ def _linalg(mlir: str, given: Sequence[torch.Tensor], line: Line) -> list[torch.
     return [tensor_of(each) for each in outcome.outputs] if not outcome.incomplete else []
 
 
-def _compare(
-    mine: torch.Tensor, theirs: torch.Tensor, exact: torch.Tensor
-) -> tuple[str, float]:
+def _compare(mine: torch.Tensor, theirs: torch.Tensor, exact: torch.Tensor) -> tuple[str, float]:
     """What is wrong, if anything, and the error over that allowed."""
     if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
         words = [f"{list(each.shape)} of {str(each.dtype)[6:]}" for each in (theirs, mine)]

@@ -17,7 +17,7 @@ from torch.fx.passes.utils.fuser_utils import fuse_as_graphmodule
 
 from tcir.errors import Error, InternalError
 from tcir.kernel import Kernel
-from tcir.session.apart import Compilers
+from tcir.session.apart import Compilers, compilers
 from tcir.torch.exported import Unit, name_of, torch_text
 
 VIEWS = (
@@ -74,12 +74,11 @@ def lower(
     """Compiles what `pipeline` takes of the graph's ops, in child processes, several at a time."""
     started = time.perf_counter()
     result = Lowering()
-    with Compilers() as compilers:
-        work = _Work(module, pipeline, target, compilers, tell, result)
-        work.own([unit for unit in units if unit[0].target in OWN])
-        plain = [unit for unit in units if unit[0].target not in OWN]
-        taken = work.ask(plain)
-        work.compile(_regions(module, plain, taken))
+    work = _Work(module, pipeline, target, compilers(), tell, result)
+    work.own([unit for unit in units if unit[0].target in OWN])
+    plain = [unit for unit in units if unit[0].target not in OWN]
+    taken = work.ask(plain)
+    work.compile(_regions(module, plain, taken))
     for unit in plain:
         if not any(unit[0] in region.nodes for region in result.regions):
             result.left.setdefault(unit[0], NOTHING)
@@ -169,7 +168,9 @@ class _Work:
                 launches, took = len(kernel.launches.launches), time.perf_counter() - started
                 self.tell(f"{len(region)} ops: {launches} launches, {took:.1f} s")
 
-    def _start(self, pool: ThreadPoolExecutor, region: Sequence[Unit]) -> Future[tuple[str, Kernel]]:
+    def _start(
+        self, pool: ThreadPoolExecutor, region: Sequence[Unit]
+    ) -> Future[tuple[str, Kernel]]:
         text, reason = self._text([node for unit in region for node in unit])
         if text not in self.kernels:
             self.result.attempts += 1
