@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar
@@ -45,11 +45,13 @@ from tcir.passes.gemm.block_scaled import (
     choose_scaled_n_tile,
 )
 from tcir.passes.gemm.dense import DenseProduct, check_dense, check_rows, columns_step
+from tcir.passes.gemm.epilogue_tile import AUTO, Results, parse
 from tcir.passes.gemm.grouped import tile_grouped
 from tcir.passes.gemm.place import Place, Product
 from tcir.passes.gemm.schedules import Schedules
 from tcir.passes.gemm.wgmma import WarpgroupSchedule
 from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.passmanager.remarks import remark
 from tcir.target import DEFAULT_TARGET, TARGETS
 
 CLC = "clc"
@@ -76,6 +78,11 @@ class TileGemm(Pass):
                   whose CTA has the SM to itself, else one
     kind: of the block-scaled instruction, where several multiply the types; left out, the one with
           the least bytes in shared memory
+    epilogue_tile: MxN: sums that the epilogue loads, stages and stores at a time. store=direct:
+                   128xN, N columns in registers of each thread, 16 to 128; store=tma: M rows, 32,
+                   64 or 128, in a tile that 1, 2 or 4 warps write and one of them stores. auto:
+                   128x16 (128x64 where results are quantised); with store=tma 32 rows of the
+                   widest swizzle span that divides a tile's rows, so that no warp waits for another
     cta_group: 2: pairs of CTAs compute tiles of 256 rows together, M of the mma
     cluster: MxN: CTAs along rows and columns of the output's tiles that load operands together,
              each a part of the rows of A, or the columns of B, that it shares with others
@@ -121,6 +128,11 @@ class TileGemm(Pass):
           tc.tma_store %tile -> %map[%first, %row]
         } }
 
+    With tiles of 64 rows two warps write one, and the last of them stores it::
+
+          scf.for %column { tc.tmem_ld, round, tc.store_shared %v -> %tile[%q mod 2 * 32, %column] }
+          scf.if %q mod 2 == 1 { tc.tma_store %tile -> %map[%first, %row] }
+
     and a matrix that the epilogue reads comes by ``tc.tma_load`` in ``%span``, ``tc.load_shared``.
 
     For a target with wgmma a tile has 128 rows, 64 for each of two warpgroups, and its sums are a
@@ -147,6 +159,7 @@ class TileGemm(Pass):
     scheduler: str = "static"
     store: str = "direct"
     store_stages: int = 0
+    epilogue_tile: str = AUTO
     kind: str = ""
     cta_group: int = 1
     cluster: str = "1x1"
@@ -170,6 +183,7 @@ class TileGemm(Pass):
                 f"ctas={self.ctas} persistent={str(self.persistent).lower()}: the grid has a CTA "
                 "for every tile, and the hardware decides how many are launched"
             )
+        parse(self.epilogue_tile)
         check_cta_group(self.cta_group)
         cluster = Cluster.parse(self.cluster)
         if cluster != ALONE and self.cta_group == PAIR:
@@ -248,7 +262,7 @@ class TileGemm(Pass):
             lambda arguments: DenseProduct.create(op, arguments, n_tile, self.cta_group, cluster),
             n_tile,
             self._output_tiles(source, n_tile),
-            self._staging,
+            self._results(source, n_tile),
         )
 
     def _tile_groups(self, source: Source) -> None:
@@ -278,6 +292,12 @@ class TileGemm(Pass):
                 "expected store=direct with groups, got tma: a box stores 32 rows, of which TMA "
                 "leaves out only those outside the output, and the rows behind a group's last are "
                 "the next group's; leave store out",
+            )
+        if self.epilogue_tile != AUTO:
+            raise match_failure(
+                op,
+                f"expected epilogue-tile=auto with groups, got {self.epilogue_tile}: lanes have "
+                "indices of their own there, and store 16 columns at a time; leave it out",
             )
         self._check_no_kind(op)
         if source.quantise is not None:
@@ -312,7 +332,7 @@ class TileGemm(Pass):
             ),
             n_tile,
             self._output_tiles(source, n_tile),
-            self._staging,
+            self._results(source, n_tile),
         )
 
     def _option(self, source: Source) -> int:
@@ -321,12 +341,12 @@ class TileGemm(Pass):
             return self.n_tile
         return Schedules(source.op, self.kind, source.quantised_columns).choose().work.n_tile
 
-    @property
-    def _staging(self) -> int | None:
-        """Tiles of a warp that TMA stores from; None: threads store."""
-        if self.store != BY_TMA:
-            return None
-        return self.store_stages or (2 if self.persistent else 1)
+    def _results(self, source: Source, n_tile: int) -> Results:
+        """How results are stored."""
+        stages = (self.store_stages or (2 if self.persistent else 1)) * (self.store == BY_TMA)
+        if stages:
+            _check_staged(source)
+        return Results.of(source, self.epilogue_tile, n_tile, stages)
 
     def _cluster(self, op: ir.OpView) -> Cluster:
         """CTAs along rows and columns of the mma's tiles."""
@@ -370,7 +390,7 @@ class TileGemm(Pass):
 
 
 _OF_TCGEN05 = {
-    "scheduler": "static", "store": "direct", "kind": "", "cta_group": 1,
+    "scheduler": "static", "store": "direct", "epilogue_tile": AUTO, "kind": "", "cta_group": 1,
 }  # fmt: skip
 """Options that kernels of wgmma do not have, and their defaults."""
 
@@ -389,17 +409,19 @@ def _tile(
     create: Callable[[list[ir.Value]], Product],
     n_tile: int,
     tiles: OutputTiles,
-    staging: int | None,
+    results: Results,
 ) -> None:
-    """The kernel, from what makes its product out of the kernel's arguments.
-
-    staging: tiles of a warp that TMA stores from; None: threads store
-    """
-    read = [] if staging is None else _read_by_tma(source)
+    """The kernel, from what makes its product out of the kernel's arguments."""
+    read = _read_by_tma(source) if results.stages else []
     with kernel(source, tiles.grid, cluster=tiles.cluster_shape) as arguments:
         product = create(arguments)
         matrices = {each: argument(arguments, each.tensor) for each in read}
-        staged = _staged(source, arguments[-1], n_tile, staging, matrices) if staging else None
+        staged = None
+        if results.stages:
+            staged = StagedStore.create(
+                source.op, arguments[-1], results.tile, results.stages, matrices
+            )
+        remark(source.op, str(results))
         with tiles.each() as (x, y, z):
             place = Place.of(x, y, z, n_tile, out_layout(source.op))
             if k_part(source.op) is not None:
@@ -429,6 +451,7 @@ def _tile(
                     column_dim=place.dim("n"),
                     indices=indices,
                     epilogue=epilogue,
+                    columns=results.tile.columns,
                 )
 
 
@@ -442,14 +465,8 @@ def _read_by_tma(source: Source) -> list[tc.ElementOp]:
     return read
 
 
-def _staged(
-    source: Source,
-    out: ir.Value,
-    n_tile: int,
-    stages: int,
-    read: Mapping[tc.ElementOp, ir.Value],
-) -> StagedStore:
-    """The stores of a kernel by TMA."""
+def _check_staged(source: Source) -> None:
+    """Raises a match failure for results that TMA cannot store."""
     if out_layout(source.op) == "nm":
         raise match_failure(
             source.op,
@@ -468,4 +485,3 @@ def _staged(
             "expected a result for every sum with store=tma, got a gated one (a staged tile has "
             "the columns of the sums); take store=direct",
         )
-    return StagedStore.create(source.op, out, n_tile, stages, read)
