@@ -51,6 +51,9 @@ class GemmOptions:
                   read; 0 chooses
     epilogue_tile: MxN: sums that the epilogue loads, stages, stores at a time; auto: what threads
                    store 128x16, what TMA stores 32 rows of one swizzle span
+    producer_warps, consumer_warps, epilogue_warps: that load (1, or 2 where the epilogue reads by
+                                                    TMA), multiply (1; 8 with wgmma), and store
+                                                    (4, 8, 12); 0 chooses
     cta_group: 2: pairs of CTAs compute tiles of 256 rows together, M of the mma
     cluster: MxN: clusters of M by N CTAs, neighbours along rows and columns of the output, load the
              operands that they share together, by multicast
@@ -73,6 +76,9 @@ class GemmOptions:
     store: str = "direct"
     store_stages: int = 0
     epilogue_tile: str = AUTO
+    producer_warps: int = 0
+    consumer_warps: int = 0
+    epilogue_warps: int = 0
     cta_group: int = 1
     cluster: str = "1x1"
     kind: str = ""
@@ -113,6 +119,9 @@ def build(options: GemmOptions) -> Pipeline:
                 store=options.store,
                 store_stages=options.store_stages,
                 epilogue_tile=options.epilogue_tile,
+                producer_warps=options.producer_warps,
+                consumer_warps=options.consumer_warps,
+                epilogue_warps=options.epilogue_warps,
                 kind=options.kind,
                 cta_group=options.cta_group,
                 cluster=options.cluster,

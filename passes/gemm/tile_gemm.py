@@ -12,7 +12,6 @@ from tcir.dialect import tc
 from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import QUARTER_LANES, SWIZZLE_ATOM_ROWS, TMEM_LANES
 from tcir.dialect.ops.highlevel import k_part, out_layout
-from tcir.dialect.warp_map import TCGEN05_EPILOGUE_LOAD, WARP_MAP
 from tcir.errors import InputError
 from tcir.passes.build.cluster import ALONE, Cluster
 from tcir.passes.build.cta_pair import check_cta_group
@@ -24,7 +23,6 @@ from tcir.passes.build.limits import MMA_N, ceil_div, round_up
 from tcir.passes.build.output_tiles import OutputTiles
 from tcir.passes.build.quantise import QUANTISED_COLUMNS, check_quantised
 from tcir.passes.build.scaled_shape import ScaledShape
-from tcir.passes.build.staged_load import staged_elements
 from tcir.passes.build.staged_store import StagedStore
 from tcir.passes.build.tensor_functions import tensor_ops
 from tcir.passes.build.tile_kernel import (
@@ -49,6 +47,7 @@ from tcir.passes.gemm.epilogue_tile import AUTO, Results, parse
 from tcir.passes.gemm.grouped import tile_grouped
 from tcir.passes.gemm.place import Place, Product
 from tcir.passes.gemm.schedules import Schedules
+from tcir.passes.gemm.warps import Warps
 from tcir.passes.gemm.wgmma import WarpgroupSchedule
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
@@ -83,6 +82,10 @@ class TileGemm(Pass):
                    64 or 128, in a tile that 1, 2 or 4 warps write and one of them stores. auto:
                    128x16 (128x64 where results are quantised); with store=tma 32 rows of the
                    widest swizzle span that divides a tile's rows, so that no warp waits for another
+    producer_warps: that load: 1, or 2, of which one loads what the epilogue reads (store=tma);
+                    consumer_warps: that multiply: 1 with tcgen05, 8 with wgmma; epilogue_warps: 4,
+                    8 or 12, which split the columns. 0 chooses: as many loading warps as have
+                    something to load, 4 for the epilogue
     cta_group: 2: pairs of CTAs compute tiles of 256 rows together, M of the mma
     cluster: MxN: CTAs along rows and columns of the output's tiles that load operands together,
              each a part of the rows of A, or the columns of B, that it shares with others
@@ -161,6 +164,9 @@ class TileGemm(Pass):
     store_stages: int = 0
     epilogue_tile: str = AUTO
     kind: str = ""
+    producer_warps: int = 0
+    consumer_warps: int = 0
+    epilogue_warps: int = 0
     cta_group: int = 1
     cluster: str = "1x1"
 
@@ -184,6 +190,7 @@ class TileGemm(Pass):
                 "for every tile, and the hardware decides how many are launched"
             )
         parse(self.epilogue_tile)
+        _ = self._warps
         check_cta_group(self.cta_group)
         cluster = Cluster.parse(self.cluster)
         if cluster != ALONE and self.cta_group == PAIR:
@@ -234,8 +241,13 @@ class TileGemm(Pass):
         for source in find_sources(module, kind, self.name, epilogues=True):
             (self._tile_scaled if scaled else self._tile_dense)(source)
 
+    @property
+    def _warps(self) -> Warps:
+        return Warps(self.producer_warps, self.consumer_warps, self.epilogue_warps)
+
     def _check_warpgroups(self, op: ir.OpView, target: str) -> None:
         """Rejects options of tcgen05."""
+        self._warps.check_warpgroups(op, target)
         for name, default in _OF_TCGEN05.items():
             got = getattr(self, name)
             if got != default:
@@ -263,6 +275,7 @@ class TileGemm(Pass):
             n_tile,
             self._output_tiles(source, n_tile),
             self._results(source, n_tile),
+            self._warps,
         )
 
     def _tile_groups(self, source: Source) -> None:
@@ -307,6 +320,7 @@ class TileGemm(Pass):
                 "scales has 128 rows, of whichever groups these are); quantise in another kernel",
             )
         check_dense(op)
+        self._warps.assign(source, staged=False)
         tile_grouped(source, choose_n_tile(op, self.n_tile, op.out.type.shape[-1]))
 
     def _check_no_kind(self, op: ir.OpView) -> None:
@@ -333,6 +347,7 @@ class TileGemm(Pass):
             n_tile,
             self._output_tiles(source, n_tile),
             self._results(source, n_tile),
+            self._warps,
         )
 
     def _option(self, source: Source) -> int:
@@ -410,9 +425,10 @@ def _tile(
     n_tile: int,
     tiles: OutputTiles,
     results: Results,
+    warps: Warps,
 ) -> None:
     """The kernel, from what makes its product out of the kernel's arguments."""
-    read = _read_by_tma(source) if results.stages else []
+    read = warps.assign(source, staged=bool(results.stages))
     with kernel(source, tiles.grid, cluster=tiles.cluster_shape) as arguments:
         product = create(arguments)
         matrices = {each: argument(arguments, each.tensor) for each in read}
@@ -453,16 +469,6 @@ def _tile(
                     epilogue=epilogue,
                     columns=results.tile.columns,
                 )
-
-
-def _read_by_tma(source: Source) -> list[tc.ElementOp]:
-    """The matrices that the epilogue reads through shared memory; a warp of its own loads them."""
-    names = source.function.attributes
-    if WARP_MAP in names and ir.StringAttr(names[WARP_MAP]).value != TCGEN05_EPILOGUE_LOAD:
-        return []
-    if read := staged_elements(source.after):
-        names[WARP_MAP] = ir.StringAttr.get(TCGEN05_EPILOGUE_LOAD)
-    return read
 
 
 def _check_staged(source: Source) -> None:
