@@ -51,6 +51,8 @@ class GemmOptions:
                   read; 0 chooses
     epilogue_tile: MxN: sums that the epilogue loads, stages, stores at a time; auto: what threads
                    store 128x16, what TMA stores 32 rows of one swizzle span
+    n_tiles: tiles of n-tile columns that a CTA multiplies a tile of A by
+    collector: the tensor core keeps A from the first of n-tiles to the last
     producer_warps, consumer_warps, epilogue_warps: that load (1, or 2 where the epilogue reads by
                                                     TMA), multiply (1; 8 with wgmma), and store
                                                     (4, 8, 12); 0 chooses
@@ -76,6 +78,8 @@ class GemmOptions:
     store: str = "direct"
     store_stages: int = 0
     epilogue_tile: str = AUTO
+    n_tiles: int = 1
+    collector: bool = False
     producer_warps: int = 0
     consumer_warps: int = 0
     epilogue_warps: int = 0
@@ -119,6 +123,8 @@ def build(options: GemmOptions) -> Pipeline:
                 store=options.store,
                 store_stages=options.store_stages,
                 epilogue_tile=options.epilogue_tile,
+                n_tiles=options.n_tiles,
+                collector=options.collector,
                 producer_warps=options.producer_warps,
                 consumer_warps=options.consumer_warps,
                 epilogue_warps=options.epilogue_warps,

@@ -42,6 +42,7 @@ from tcir.passes.gemm.block_scaled import (
     check_block_scaled,
     choose_scaled_n_tile,
 )
+from tcir.passes.gemm.collector import Together
 from tcir.passes.gemm.dense import DenseProduct, check_dense, check_rows, columns_step
 from tcir.passes.gemm.epilogue_tile import AUTO, Results, parse
 from tcir.passes.gemm.grouped import tile_grouped
@@ -82,6 +83,8 @@ class TileGemm(Pass):
                    64 or 128, in a tile that 1, 2 or 4 warps write and one of them stores. auto:
                    128x16 (128x64 where results are quantised); with store=tma 32 rows of the
                    widest swizzle span that divides a tile's rows, so that no warp waits for another
+    n_tiles: tiles of `n_tile` columns, each with an accumulator, that a CTA multiplies a tile of A
+             by; collector: the tensor core keeps A from the first of them to the last
     producer_warps: that load: 1, or 2, of which one loads what the epilogue reads (store=tma);
                     consumer_warps: that multiply: 1 with tcgen05, 8 with wgmma; epilogue_warps: 4,
                     8 or 12, which split the columns. 0 chooses: as many loading warps as have
@@ -131,6 +134,11 @@ class TileGemm(Pass):
           tc.tma_store %tile -> %map[%first, %row]
         } }
 
+    With `n_tiles` 2 and `collector` a slice of A is multiplied by that of two tiles of B::
+
+          "tc.mma"(%d0, %ta, %tb0) {collector = "fill"}
+          "tc.mma"(%d1, %ta, %tb1) {collector = "lastuse"}
+
     With tiles of 64 rows two warps write one, and the last of them stores it::
 
           scf.for %column { tc.tmem_ld, round, tc.store_shared %v -> %tile[%q mod 2 * 32, %column] }
@@ -164,6 +172,8 @@ class TileGemm(Pass):
     store_stages: int = 0
     epilogue_tile: str = AUTO
     kind: str = ""
+    n_tiles: int = 1
+    collector: bool = False
     producer_warps: int = 0
     consumer_warps: int = 0
     epilogue_warps: int = 0
@@ -190,7 +200,7 @@ class TileGemm(Pass):
                 "for every tile, and the hardware decides how many are launched"
             )
         parse(self.epilogue_tile)
-        _ = self._warps
+        _ = self._warps, self._together
         check_cta_group(self.cta_group)
         cluster = Cluster.parse(self.cluster)
         if cluster != ALONE and self.cta_group == PAIR:
@@ -242,6 +252,10 @@ class TileGemm(Pass):
             (self._tile_scaled if scaled else self._tile_dense)(source)
 
     @property
+    def _together(self) -> Together:
+        return Together(self.n_tiles, self.collector)
+
+    @property
     def _warps(self) -> Warps:
         return Warps(self.producer_warps, self.consumer_warps, self.epilogue_warps)
 
@@ -254,8 +268,9 @@ class TileGemm(Pass):
                 option = name.replace("_", "-")
                 raise match_failure(
                     op,
-                    f"expected {option}={default or 'none'} for {target}, got {got} (it is of "
-                    "kernels of tcgen05); leave it out, or take target sm_100a",
+                    f"expected {option}={str(default).lower() or 'none'} for {target}, got "
+                    f"{str(got).lower()} (it is of kernels of tcgen05); leave it out, or take "
+                    "target sm_100a",
                 )
 
     def _tile_dense(self, source: Source) -> None:
@@ -269,13 +284,23 @@ class TileGemm(Pass):
         cluster = self._cluster(op)
         check_rows(op, cluster)
         n_tile = self._in_parts(op, n_tile, cluster, columns_step(op))
+        together = self._together
+        together.check(op, n_tile)
+        if self.store == BY_TMA:
+            together.check_only_one(
+                op, "with store=tma (its tiles in shared memory are those of one accumulator)"
+            )
+        together.tell(op, n_tile)
         _tile(
             source,
-            lambda arguments: DenseProduct.create(op, arguments, n_tile, self.cta_group, cluster),
+            lambda arguments: DenseProduct.create(
+                op, arguments, n_tile, self.cta_group, cluster, together
+            ),
             n_tile,
-            self._output_tiles(source, n_tile),
+            self._output_tiles(source, n_tile * together.count),
             self._results(source, n_tile),
             self._warps,
+            together.count,
         )
 
     def _tile_groups(self, source: Source) -> None:
@@ -320,6 +345,7 @@ class TileGemm(Pass):
                 "scales has 128 rows, of whichever groups these are); quantise in another kernel",
             )
         check_dense(op)
+        self._together.check_only_one(op, "with groups (a tile of A is of the rows of one group)")
         self._warps.assign(source, staged=False)
         tile_grouped(source, choose_n_tile(op, self.n_tile, op.out.type.shape[-1]))
 
@@ -334,6 +360,10 @@ class TileGemm(Pass):
     def _tile_scaled(self, source: Source) -> None:
         op, shape = source.op, ScaledShape.of(source.op, self.kind)
         check_block_scaled(op, shape)
+        self._together.check_only_one(
+            op,
+            "with block-scaled operands (one tile of scale factors of B is in tensor memory)",
+        )
         option = self._option(source)
         n_tile = choose_scaled_n_tile(op, option, shape, self.cta_group, self.persistent)
         n_tile = _whole_blocks(source, option, n_tile)
@@ -352,7 +382,8 @@ class TileGemm(Pass):
 
     def _option(self, source: Source) -> int:
         """Columns of a tile: what the options say, or the cost model of a CTA a tile; 0: a rule."""
-        if self.n_tile or self.persistent or self.cta_group == PAIR or self.cluster != str(ALONE):
+        given = self.n_tile or self.n_tiles > 1
+        if given or self.persistent or self.cta_group == PAIR or self.cluster != str(ALONE):
             return self.n_tile
         return Schedules(source.op, self.kind, source.quantised_columns).choose().work.n_tile
 
@@ -406,6 +437,7 @@ class TileGemm(Pass):
 
 _OF_TCGEN05 = {
     "scheduler": "static", "store": "direct", "epilogue_tile": AUTO, "kind": "", "cta_group": 1,
+    "n_tiles": 1, "collector": False,
 }  # fmt: skip
 """Options that kernels of wgmma do not have, and their defaults."""
 
@@ -426,8 +458,12 @@ def _tile(
     tiles: OutputTiles,
     results: Results,
     warps: Warps,
+    n_tiles: int = 1,
 ) -> None:
-    """The kernel, from what makes its product out of the kernel's arguments."""
+    """The kernel, from what makes its product out of the kernel's arguments.
+
+    n_tiles: of `n_tile` columns, next to each other, that a CTA computes at a time
+    """
     read = warps.assign(source, staged=bool(results.stages))
     with kernel(source, tiles.grid, cluster=tiles.cluster_shape) as arguments:
         product = create(arguments)
@@ -439,36 +475,37 @@ def _tile(
             )
         remark(source.op, str(results))
         with tiles.each() as (x, y, z):
-            place = Place.of(x, y, z, n_tile, out_layout(source.op))
+            place = Place.of(x, y, z, n_tile * n_tiles, out_layout(source.op))
             if k_part(source.op) is not None:
                 place = place.of_part(
                     source.op.a.type.shape[0] if source.op.a.type.rank == 3 else None
                 )
             step = product.at(place)
-            d = accumulator(n_tile, product.sums)
+            sums = [accumulator(n_tile, product.sums) for _ in range(n_tiles)]
             with loop(product.steps) as i:
-                step(d, i, Accumulate(i))
+                step(sums, i, Accumulate(i))
             after = source.epilogue(
                 arguments, place.dim("m"), place.dim("n"), staged.loads.readers if staged else None
             )
             epilogue = product.finish(after)
-            indices = source.indices(place.indices)
-            if source.quantise is not None:
-                quantiser = source.quantiser(arguments)
-                quantise_tile(d, quantiser, indices=indices, epilogue=epilogue)
-            elif staged:
-                staged.store(d, indices, epilogue)
-            else:
-                store_tile(
-                    d,
-                    arguments[-1],
-                    rows=QUARTER_LANES,
-                    row_dim=place.dim("m"),
-                    column_dim=place.dim("n"),
-                    indices=indices,
-                    epilogue=epilogue,
-                    columns=results.tile.columns,
-                )
+            quantiser = source.quantiser(arguments) if source.quantise is not None else None
+            for number, d in enumerate(sums):
+                indices = source.indices(place.of_tile(number, n_tile).indices)
+                if quantiser is not None:
+                    quantise_tile(d, quantiser, indices=indices, epilogue=epilogue)
+                elif staged:
+                    staged.store(d, indices, epilogue)
+                else:
+                    store_tile(
+                        d,
+                        arguments[-1],
+                        rows=QUARTER_LANES,
+                        row_dim=place.dim("m"),
+                        column_dim=place.dim("n"),
+                        indices=indices,
+                        epilogue=epilogue,
+                        columns=results.tile.columns,
+                    )
 
 
 def _check_staged(source: Source) -> None:
