@@ -81,10 +81,10 @@ def errors(expected: Array, got: Array) -> Array:
 
 
 def largest_ratio(expected: Arrays, got: Arrays, bounds: Arrays) -> tuple[float, float]:
-    """The largest error, and the largest ratio of an error to its bound."""
+    """The largest error, and the largest ratio of an error to its bound, where that is finite."""
     error, ratio = 0.0, 0.0
     for a, b, bound in zip(expected, got, bounds, strict=True):
-        distance = errors(a, b)
+        distance = np.where(np.isinf(bound), 0.0, errors(a, b))
         if distance.size:
             error = max(error, float(distance.max()))
             with np.errstate(divide="ignore"):  # of what has to be exact

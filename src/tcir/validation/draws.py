@@ -43,11 +43,14 @@ class Bound:
     def of(
         errors: list[Array], squares: list[Array], reference: list[Array], *, partly: bool = False
     ) -> Bound | None:
-        """None where an element's bound is infinite; partly: such elements may be anything."""
+        """Elements whose bound is infinite may be anything; None where these are more than a half,
+        unless `partly`."""
         if partly:
             return Bound(errors, squares, [])
-        if not all(np.isfinite(error).all() for error in errors):
+        finite = [np.isfinite(error) for error in errors]
+        if not all(2 * np.count_nonzero(each) >= each.size for each in finite):
             return None
+        squares = [np.where(kept, each, 0.0) for kept, each in zip(finite, squares, strict=True)]
         return Bound(errors, squares, list(map(bounds.squares_limit, squares, reference)))
 
     def checked(self, reference: Sequence[Array], *, nan: bool) -> float:

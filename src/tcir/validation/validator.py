@@ -592,7 +592,7 @@ class Validator:
         errors, squares = [each.error for each in known], [each.square for each in known]
         draw.bound = Bound.of(errors, squares, draw.reference, partly=draw.partly)
         if draw.bound is None:
-            draw.no_bound = "an element may be off by any amount: no bound"
+            draw.no_bound = "most elements may be off by any amount: no bound"
 
     def _carried(self, program: Program, module: ir.Module, draw: Draw) -> list[Known] | None:
         """The results of `program`, which computes what `module` does; None without a bound."""
