@@ -101,6 +101,7 @@ class Draws:
     main is executed in every completion order, `more` in the order of issue.
     known: whether the inputs are made so that all sums are exact
     spans: whether they span their formats; special: and have special values
+    few:   whether most are near 1, as they are drawn beside sums, of which there are none
     """
 
     contraction: Contraction | None
@@ -109,6 +110,7 @@ class Draws:
     known: bool = True
     spans: bool = True
     special: bool = True
+    few: bool = False
 
     @staticmethod
     def of(module: ir.Module, signature: Signature, settings: Settings) -> Draws:
@@ -146,7 +148,9 @@ class Draws:
         several = isinstance(sums, Chain) and bool(sums.contractions)
         special = isinstance(sums, Chain) or sums is None or bool(lists or special_values(sums))
         main = Draw(drawn(), _words(settings, sums, bits, more))
-        return Draws(contraction, main, more, known, exact and known and not several, special)
+        no_sums = isinstance(sums, Chain) and not sums.contractions
+        spans = exact and known and not several
+        return Draws(contraction, main, more, known, spans, special, exact and no_sums)
 
 
 def _alone(sums: Contraction | Chain | None) -> list[list[Special]]:
