@@ -82,11 +82,11 @@ def _filled(
 
 def source(of: str, *lines: str) -> Edit:
     """Puts the first operand of the ops ``%r = op %x, … : type`` that match `of` through `lines`."""
-    head = re.compile(rf"^(\s*)(%\w+ = {of}.*? )%(\w+)(.*? : )(.*?)( to .*| loc\(.*)?$", re.M)
+    head = re.compile(rf"^(\s*)(%\w+ = {of}.*? )%([\w#]+)(.*? : )(.*?)( to .*| loc\(.*)?$", re.M)
 
     def extended(match: re.Match[str]) -> str:
         indent, op, old, middle, type_, rest = match.groups()
-        name = f"{old}_{len(match.string[: match.start()])}"
+        name = f"{old.replace('#', '_')}_{len(match.string[: match.start()])}"
         filled = _filled(lines, indent, name, type_, f"%{old}", f"%new_{name}")
         return "\n".join([*filled, f"{indent}{op}%new_{name}{middle}{type_}{rest or ''}"])
 

@@ -124,6 +124,7 @@ class _Walk:
 
     first:  type of the sums
     made:   of values that are made of sums
+    second: of those that a select takes from two, the other
     origin: what stands for an argument of a body, or for the result of an op with one
     wanted: for each boundary the sums
     """
@@ -131,6 +132,7 @@ class _Walk:
     arguments: Sequence[ir.Value]
     first: DType
     made: dict[ir.Value, Made] = field(default_factory=dict)
+    second: dict[ir.Value, Made] = field(default_factory=dict)
     origin: dict[ir.Value, ir.Value] = field(default_factory=dict)
     wanted: list[list[float]] = field(default_factory=list)
     neutral: dict[int, float] = field(default_factory=dict)
@@ -146,9 +148,9 @@ class _Walk:
             elif op.operands and len(op.results) == 1:
                 self._op(op)
 
-    def limits(self, made: Made, wanted: Sequence[float]) -> None:
+    def limits(self, made: Made | None, wanted: Sequence[float]) -> None:
         """Notes what a value is to be."""
-        if wanted:
+        if made and wanted:
             self.wanted.append(made.sums_for(wanted, self.first))
 
     def _body(self, op: ir.Operation) -> None:
@@ -182,9 +184,12 @@ class _Walk:
         dtype = _type_of(result)
         if op.name in _MOVES or op.name == "arith.select":
             self.made[result] = replace(made, dtype=dtype)
+            if op.name == "arith.select" and len(sources) > 1:
+                self.second[result] = self.made[op.operands[sources[1]]]
         elif op.name in ("arith.truncf", "arith.sitofp", "arith.uitofp"):
             if op.name == "arith.truncf":
-                self.limits(made, limits_of(dtype))
+                for each in (made, self.second.get(op.operands[0])):
+                    self.limits(each, limits_of(dtype))
             self.made[result] = made.then(1, 0, dtype)
         elif op.name == "arith.negf":
             self.made[result] = made.then(-1, 0, dtype)
