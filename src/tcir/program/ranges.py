@@ -133,7 +133,8 @@ def special_values(base: Base, share: int, kinds: Sequence[float]) -> list[Array
                 part = _zeros(part, generator) if value == 0 else _with(part, [value], generator)
             elif not spec.unsigned:
                 small = float(info_of(spec.dtype).smallest_subnormal)
-                part = _with(part, [-0.0, small][: max(1, part.size // 4)], generator)
+                tiny = [-0.0, small] if part.size > 1 or place % 2 else [small]
+                part = _with(part, tiny[: max(1, part.size // 4)], generator)
             arrays[n][places[k]] = part
     return arrays
 
