@@ -25,6 +25,9 @@ from tcir.validation.settings import Settings
 if TYPE_CHECKING:
     from tcir._mlir import ir
 
+SMALL = 2.0**-13
+"""A scalar factor with which the largest sums of whole numbers are near 127."""
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -139,7 +142,7 @@ class Draws:
         lists = _alone(sums) if exact else []
         more = [Draw(drawn(specials), _sides(specials)) for specials in lists]
         for number in _scalars(signature) if exact and sums is not None else ():
-            for value in (0.0, np.inf):
+            for value in (0.0, np.inf, SMALL):
                 words = f"{value:g} in argument {number}"
                 more.append(Draw(drawn(scalars={number: value}), words))
         if exact:

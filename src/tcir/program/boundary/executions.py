@@ -104,7 +104,7 @@ def _is_exact(op: ir.Operation) -> bool:
 
 def _is_rounded(op: ir.Operation) -> bool:
     """Whether an op is no function whose error is bounded only."""
-    return product_of(op) is not None or consists_of(op, ROUNDED)
+    return product_of(op) is not None or consists_of(op, _ALONE)
 
 
 def _of_sums(

@@ -2,8 +2,8 @@
 
 The values that follow the sums are walked from the first op to the last. Of each the steps are
 kept that make it of a sum: products with constants, sums with constants, roundings. What inputs
-beside the sums do is taken out: those that are multiplied are 1, those that are added 0
-(`Boundaries.neutral`). An op with a boundary (`_limits`) asks for it, and the steps are undone.
+beside the sums do is taken out: those that are multiplied are 1, by whole numbers a half, those
+that are added 0 (`Boundaries.neutral`). An op with a boundary (`_limits`) asks for it, and the steps are undone.
 """
 
 from __future__ import annotations
@@ -219,7 +219,8 @@ class _Walk:
         if op.name not in _SUMS | _PRODUCTS or (op.name == "arith.divf" and source):
             return
         if number is None:
-            number = 0.0 if op.name in _SUMS else 1.0
+            halved = self.first.kind in "iu" and dtype.kind not in "iu"  # for ties of whole numbers
+            number = 0.0 if op.name in _SUMS else 0.5 if halved else 1.0
             self._settle(other, number)
         if op.name in _PRODUCTS and number:
             factor = 1 / number if op.name == "arith.divf" else number
