@@ -97,11 +97,15 @@ SQUARE = Matmul(128, 32, 64, out="f16")
 TEXTS: dict[str, tuple[str, ...]] = {
     # gemm, options
     "pairs": ("gemm{cta_group=2 n-tile=32}", Matmul(256, 32, 64, out="f16").text()),
-    "pairs relu6": ("gemm{cta_group=2 n-tile=32}",
-                    Fused(RELU6 + TRUNCATE, B, m=200, n=32, k=40).linalg()),
+    "pairs relu6": (
+        "gemm{cta_group=2 n-tile=32}",
+        Fused(RELU6 + TRUNCATE, B, m=200, n=32, k=40).linalg(),
+    ),
     "clc": ("gemm{n-tile=16 persistent=true scheduler=clc}", Matmul(140, 40, 40, out="f16").text()),
-    "persistent leaky": ("gemm{n-tile=16 persistent=true ctas=2}",
-                         replace(LEAKY_F16, m=140, n=40, k=40).linalg()),
+    "persistent leaky": (
+        "gemm{n-tile=16 persistent=true ctas=2}",
+        replace(LEAKY_F16, m=140, n=40, k=40).linalg(),
+    ),
     "split-k": ("gemm{split-k=2}", Matmul(64, 32, 128, out="f16").text()),
     "split-k leaky": ("gemm{split-k=2}", replace(LEAKY_F16, k=128).linalg()),
     "store tma": ("gemm{store=tma}", Matmul(100, 40, 64, out="bf16", element="bf16").text()),
@@ -113,62 +117,110 @@ TEXTS: dict[str, tuple[str, ...]] = {
     "i8 to i8": ("gemm", I8.linalg()),
     "gelu": ("gemm", GELU.linalg()),
     "gemm nvfp4": ("gemm", BlockScaled(m=64, n=32, k=128).linalg()),
-    "gemm mxfp8": ("gemm", BlockScaled(m=64, n=32, k=128, scale=UE8M0, block=32, a=F8A,
-                                       b=F8B).linalg()),
+    "gemm mxfp8": (
+        "gemm",
+        BlockScaled(m=64, n=32, k=128, scale=UE8M0, block=32, a=F8A, b=F8B).linalg(),
+    ),
     "two": ("gemm", TWO.replace("BODY", BIASED)),
     "two relu6": ("gemm", TWO.replace("BODY", RELU6)),
     "two gelu": ("gemm", TWO.replace("BODY", gelu_of_sums("erf"))),
     "grouped bf16": ("gemm{n-tile=16}", Grouped(3, 140, 16, 40, "bf16", "nk", "bf16").text),
     "constant f16": ("gemm", with_constants(LEAKY_F16.linalg(), {1: WEIGHTS})),
     "constant, few": ("gemm", with_constants(BIAS.linalg(), {1: FEW})),
-    "constant two": ("gemm", with_constants(
-        TWO.replace("BODY", RELU6).replace("48", "32"), {1: WEIGHTS, 3: FEW})),
+    "constant two": (
+        "gemm",
+        with_constants(TWO.replace("BODY", RELU6).replace("48", "32"), {1: WEIGHTS, 3: FEW}),
+    ),
     # sm_90a
     "hopper leaky": ("gemm", LEAKY_F16.linalg(), HOPPER),
     "hopper bf16": ("gemm", Matmul(100, 40, 64, element="bf16", out="bf16").text(), HOPPER),
     "hopper tf32": ("gemm", Matmul(64, 24, 40, element="f32").text(), HOPPER),
     "hopper i8 to i8": ("gemm", I8.linalg(), HOPPER),
     "hopper e5m2": ("gemm", Matmul(64, 32, 64, element="f8E5M2", out="f16").text(), HOPPER),
-    "hopper persistent": ("gemm{n-tile=16 persistent=true ctas=2}",
-                          Matmul(140, 40, 40, out="f16").text(), HOPPER),
+    "hopper persistent": (
+        "gemm{n-tile=16 persistent=true ctas=2}",
+        Matmul(140, 40, 40, out="f16").text(),
+        HOPPER,
+    ),
     "hopper two": ("gemm", TWO.replace("BODY", RELU6), HOPPER),
     "hopper implicit": ("conv-implicit-gemm", _conv(LEAKY + TRUNCATE), HOPPER),
     "hopper offset": ("conv-smem-offset", _conv(RELU6 + TRUNCATE), HOPPER),
     "hopper constant": ("gemm", with_constants(LEAKY_F16.linalg(), {1: WEIGHTS}), HOPPER),
     "hopper warp": ("matmul-warp", Matmul(64, 32, 64, out="f16").text(), HOPPER),
     # convolutions
-    "implicit stride 2": ("conv-implicit-gemm", _conv(
-        LEAKY + TRUNCATE, strides=(2, 2), h=9, w=9)),
-    "implicit pair": ("conv-implicit-gemm{cta_group=2}", _conv(
-        RELU6 + TRUNCATE, h=12, w=16)),
+    "implicit stride 2": ("conv-implicit-gemm", _conv(LEAKY + TRUNCATE, strides=(2, 2), h=9, w=9)),
+    "implicit pair": ("conv-implicit-gemm{cta_group=2}", _conv(RELU6 + TRUNCATE, h=12, w=16)),
     "shift relu6": ("conv-shift-reuse", _conv(RELU6 + TRUNCATE)),
     "shift refresh": ("conv-shift-reuse{halo=refresh}", _conv(BIASED + KEEP, "f32")),
-    "offset dilated": ("conv-smem-offset", _conv(LEAKY + TRUNCATE, dilations=(2, 2),
-                                                 pads=(2, 2, 2, 2))),
+    "offset dilated": (
+        "conv-smem-offset",
+        _conv(LEAKY + TRUNCATE, dilations=(2, 2), pads=(2, 2, 2, 2)),
+    ),
     "conv chosen": ("conv", _conv(RELU6 + TRUNCATE, pads=(0, 1, 1, 0), r=2, s=3)),
     # others
-    "padded relu6": ("gemv-padded-n", FusedScaled(
-        NVFP4, RELU6.replace("%b", "%bias") + TRUNCATE, {"bias": ("f32", "m")}).linalg()),
-    "padded stream-k": ("gemv-padded-n{schedule=split-k splits=2}",
-                        BlockScaled(m=128, n=8, k=512, scale=UE8M0, block=32, a=F8A,
-                                    b=F8A, out="f16").linalg()),
-    "simt nvfp4, columns": ("gemv-simt", BlockScaled(m=64, k=256, alpha="after",
-                                                     out="f16").linalg()),
+    "padded relu6": (
+        "gemv-padded-n",
+        FusedScaled(
+            NVFP4, RELU6.replace("%b", "%bias") + TRUNCATE, {"bias": ("f32", "m")}
+        ).linalg(),
+    ),
+    "padded stream-k": (
+        "gemv-padded-n{schedule=split-k splits=2}",
+        BlockScaled(m=128, n=8, k=512, scale=UE8M0, block=32, a=F8A, b=F8A, out="f16").linalg(),
+    ),
+    "simt nvfp4, columns": (
+        "gemv-simt",
+        BlockScaled(m=64, k=256, alpha="after", out="f16").linalg(),
+    ),
     "simt mx": ("gemv-simt", MX.linalg()),
     "warp f16": ("matmul-warp{copy=cp.async}", Matmul(64, 32, 64, out="f16").text()),
     "warp leaky": ("matmul-warp", replace(LEAKY_F16, m=64, k=64).linalg()),
     "warp i8": ("matmul-warp", Matmul(64, 32, 64, element="f8E5M2", out="bf16").text()),
-}  # fmt: skip
+}
 LAYERS = (
-    "argmax", "layer_norm", "layer_norm_f16", "rms_norm", "softmax_f16", "log_softmax", "std",
-    "avg_pool", "avg_pool_inside", "elu", "hardswish", "leaky_relu", "greater", "dequantise",
-    "max_pool_i8", "pow3", "pow_half", "softplus", "tril", "max_pool_indices", "gelu_tanh",
-    "norm", "upsample", "relu_i8", "gelu_f16", "mish", "sum_all", "batch_norm", "conv_depthwise",
-    "cat1", "silu", "mean_hw",
-)  # fmt: skip
+    "argmax",
+    "layer_norm",
+    "layer_norm_f16",
+    "rms_norm",
+    "softmax_f16",
+    "log_softmax",
+    "std",
+    "avg_pool",
+    "avg_pool_inside",
+    "elu",
+    "hardswish",
+    "leaky_relu",
+    "greater",
+    "dequantise",
+    "max_pool_i8",
+    "pow3",
+    "pow_half",
+    "softplus",
+    "tril",
+    "max_pool_indices",
+    "gelu_tanh",
+    "norm",
+    "upsample",
+    "relu_i8",
+    "gelu_f16",
+    "mish",
+    "sum_all",
+    "batch_norm",
+    "conv_depthwise",
+    "cat1",
+    "silu",
+    "mean_hw",
+)
 """Of `endtoend/layers`, through simt-elementwise."""
-PRODUCTS = ("attention_masked", "mlp_casts", "sdpa_bf16", "softmax_attention", "matmul_silu",
-            "convs_residual", "convs_nchw")  # fmt: skip
+PRODUCTS = (
+    "attention_masked",
+    "mlp_casts",
+    "sdpa_bf16",
+    "softmax_attention",
+    "matmul_silu",
+    "convs_residual",
+    "convs_nchw",
+)
 
 
 def _layer(name: str) -> str:

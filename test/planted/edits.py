@@ -81,7 +81,7 @@ def _filled(
 
 
 def source(of: str, *lines: str) -> Edit:
-    """Puts the first operand of the ops ``%r = op %x, … : type`` that match `of` through `lines`."""
+    """Puts the first operand of ops ``%r = op %x, … : type`` that match `of` through `lines`."""
     head = re.compile(rf"^(\s*)(%\w+ = {of}.*? )%([\w#]+)(.*? : )(.*?)( to .*| loc\(.*)?$", re.M)
 
     def extended(match: re.Match[str]) -> str:

@@ -142,7 +142,8 @@ class Draws:
         lists = _alone(sums) if exact else []
         more = [Draw(drawn(specials), _sides(specials)) for specials in lists]
         for number in _scalars(signature) if exact and sums is not None else ():
-            for value in (0.0, np.inf, SMALL):
+            small = (SMALL,) if contraction is not None and contraction.whole else ()
+            for value in (0.0, np.inf, *small):
                 words = f"{value:g} in argument {number}"
                 more.append(Draw(drawn(scalars={number: value}), words))
         if exact:

@@ -63,9 +63,7 @@ def _matrices(
     numbers = []
     for each in later:
         others = [
-            cone
-            for cone in map(_cone, list(each.operands)[:2])
-            if product.results[0] not in cone
+            cone for cone in map(_cone, list(each.operands)[:2]) if product.results[0] not in cone
         ]
         if len(others) != 1:
             return None

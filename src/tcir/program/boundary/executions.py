@@ -89,12 +89,12 @@ def boundary_inputs(
         if not placed or len(contraction.pairs) > 1:  # whose digits are few
             yield from _of_added(block, signature, generator)
         yield from _of_scales(signature, contraction)
-    elif any(product_of(each.operation) is not None for each in block):
-        yield from _of_added(block, signature, generator)
     elif all(_is_exact(each.operation) for each in block):
         yield from _of_inputs(block, signature, generator)
         if not all(is_parallel(each.operation) for each in block):
             yield _without_a_number(signature)
+    else:
+        yield from _of_added(block, signature, generator)
 
 
 def _is_exact(op: ir.Operation) -> bool:

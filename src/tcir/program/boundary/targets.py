@@ -3,7 +3,8 @@
 The values that follow the sums are walked from the first op to the last. Of each the steps are
 kept that make it of a sum: products with constants, sums with constants, roundings. What inputs
 beside the sums do is taken out: those that are multiplied are 1, by whole numbers a half, those
-that are added 0 (`Boundaries.neutral`). An op with a boundary (`_limits`) asks for it, and the steps are undone.
+that are added 0 (`Boundaries.neutral`). An op with a boundary (`_limits`) asks for it, and the
+steps are undone.
 """
 
 from __future__ import annotations
