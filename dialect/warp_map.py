@@ -135,6 +135,8 @@ WGMMA_THREE = "wgmma-three"
 share out evenly. 152 registers for each thread: enough for 64 sums and their rounded results."""
 TCGEN05_EPILOGUE8 = "tcgen05-epilogue8"
 """Two warpgroups drain D, each half of its columns, with most of the registers."""
+TCGEN05_EPILOGUE12 = "tcgen05-epilogue12"
+"""Three warpgroups drain D: as many as have registers, 152 for each thread."""
 WARP_MAPS = {
     TCGEN05: WarpMap(
         (
@@ -182,6 +184,14 @@ WARP_MAPS = {
             Role(PRODUCER, (8,), "one", registers=80),
             Role(MMA, (9,), "one", registers=80),
             Role(EPILOGUE, tuple(range(8)), "warp", registers=208),
+        ),
+        allocates=MMA,
+    ),
+    TCGEN05_EPILOGUE12: WarpMap(
+        (
+            Role(PRODUCER, (12,), "one", registers=56),
+            Role(MMA, (13,), "one", registers=56),
+            Role(EPILOGUE, tuple(range(12)), "warp", registers=152),
         ),
         allocates=MMA,
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tcir.passes.gemm.collapse_batch import CollapseBatch
+from tcir.passes.gemm.epilogue_tile import AUTO
 from tcir.passes.gemm.repack_gemm import RepackGemm
 from tcir.passes.gemm.split_k import SplitK
 from tcir.passes.gemm.swap_operands import SwapOperands
@@ -48,6 +49,13 @@ class GemmOptions:
            memory, whole lines at a time
     store_stages: tiles that a warp stores by TMA in turn, so that it writes one while others are
                   read; 0 chooses
+    epilogue_tile: MxN: sums that the epilogue loads, stages, stores at a time; auto: what threads
+                   store 128x16, what TMA stores 32 rows of one swizzle span
+    n_tiles: tiles of n-tile columns that a CTA multiplies a tile of A by
+    collector: the tensor core keeps A from the first of n-tiles to the last
+    producer_warps, consumer_warps, epilogue_warps: that load (1, or 2 where the epilogue reads by
+                                                    TMA), multiply (1; 8 with wgmma), and store
+                                                    (4, 8, 12); 0 chooses
     cta_group: 2: pairs of CTAs compute tiles of 256 rows together, M of the mma
     cluster: MxN: clusters of M by N CTAs, neighbours along rows and columns of the output, load the
              operands that they share together, by multicast
@@ -69,6 +77,12 @@ class GemmOptions:
     programmatic: bool = False
     store: str = "direct"
     store_stages: int = 0
+    epilogue_tile: str = AUTO
+    n_tiles: int = 1
+    collector: bool = False
+    producer_warps: int = 0
+    consumer_warps: int = 0
+    epilogue_warps: int = 0
     cta_group: int = 1
     cluster: str = "1x1"
     kind: str = ""
@@ -108,6 +122,12 @@ def build(options: GemmOptions) -> Pipeline:
                 scheduler=options.scheduler,
                 store=options.store,
                 store_stages=options.store_stages,
+                epilogue_tile=options.epilogue_tile,
+                n_tiles=options.n_tiles,
+                collector=options.collector,
+                producer_warps=options.producer_warps,
+                consumer_warps=options.consumer_warps,
+                epilogue_warps=options.epilogue_warps,
                 kind=options.kind,
                 cta_group=options.cta_group,
                 cluster=options.cluster,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcir.dialect.limits import TMEM_LANES
 from tcir.passes.gemm.repack_gemm import RepackGemm
 from tcir.passes.gemv.tile_gemv_padded_n import TileGemvPaddedN
 from tcir.passes.raising.constants_to_arguments import ConstantsToArguments
@@ -31,6 +32,8 @@ class GemvPaddedNOptions:
     pad_n:    N of the mma: the columns of B are padded to it; 8, or a multiple of 16
     schedule: ``single``, ``split-k``, ``stream-k``, or ``auto``, see tile-gemv-padded-n
     splits:   CTAs per tile with ``split-k``; 0 chooses
+    m_tile:   rows of a tile: 128, or 256 of a pair of CTAs
+    k_tile:   elements of K of a stage; 0 chooses
     stages:   slots of the ring in shared memory; 0 chooses
     kind:     mxf4nvf4, mxf4 or mxf8f6f4 where several multiply the types; left out, the one with
               the least bytes in shared memory
@@ -39,6 +42,8 @@ class GemvPaddedNOptions:
     pad_n: int = 16
     schedule: str = "auto"
     splits: int = 0
+    m_tile: int = TMEM_LANES
+    k_tile: int = 0
     stages: int = 0
     kind: str = ""
 
@@ -49,6 +54,8 @@ def build(options: GemvPaddedNOptions) -> Pipeline:
         pad_n=options.pad_n,
         schedule=options.schedule,
         splits=options.splits,
+        m_tile=options.m_tile,
+        k_tile=options.k_tile,
         kind=options.kind,
     )
     return Pipeline(

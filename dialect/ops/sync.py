@@ -149,6 +149,46 @@ class WarpBarrierOp(Op, name="warp_barrier", issued_by="warp", role="epilogue", 
     """
 
 
+class WarpsBarrierOp(Op, name="warps_barrier", issued_by="warp", role="epilogue", async_only=True):
+    """``bar.sync``: ``warps`` adjacent warps of the role meet (PTX ISA 9.7.13.1).
+
+    They are number ``number`` (index) of such groups, and have barrier 1 + ``number``.
+    """
+
+    example = """
+    func.func @example(%number: index) {
+      "tc.warps_barrier"(%number) {warps = 2 : i64} : (index) -> ()
+      return
+    }
+    """
+
+    number: ext.Operand[ir.IndexType]
+    warps: ir.IntegerAttr
+
+
+@verify(
+    WarpsBarrierOp,
+    "warps",
+    "PTX ISA 9.7.13.1",
+    "warps must be at least 2, got {got}: one warp meets by tc.warp_barrier",
+)
+def _(op: WarpsBarrierOp) -> Broken:
+    got = integer(op, "warps")
+    return None if got >= 2 else {"got": got}
+
+
+@verify(
+    WarpsBarrierOp,
+    "number",
+    "PTX ISA 9.7.13.1",
+    "number must be 0 to {most}, got {got}: a CTA has {all} barriers, of which tc.cta_barrier is 0",
+)
+def _(op: WarpsBarrierOp) -> Broken:
+    got, most = constant_of(op.number), CTA_BARRIERS - 2
+    inside = got is None or 0 <= got <= most
+    return None if inside else {"got": got, "most": most, "all": CTA_BARRIERS}
+
+
 @verify(
     FirstWarpBarrierOp,
     "slot",

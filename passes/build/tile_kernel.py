@@ -328,8 +328,9 @@ def store_tile(
     indices: Places,
     epilogue: Epilogue,
     column_dim: int | None = None,
+    columns: int = STORE_COLUMNS,
 ) -> None:
-    """Stores `epilogue` of D to `out`, by sub-partition, 16 columns at a time.
+    """Stores `epilogue` of D to `out`, by sub-partition, `columns` at a time.
 
     ``indices(quarter)(column)`` are the indices of lane 0 of the sub-partition `quarter`; columns
     go along `column_dim`, or the last.
@@ -340,7 +341,7 @@ def store_tile(
         if column_dim not in (None, out.type.rank - 1):
             op.attributes["column_dim"] = i64(column_dim)
 
-    _store_quarters(d, indices, epilogue, store)
+    _store_quarters(d, indices, epilogue, store, columns)
 
 
 def quantise_tile(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -124,10 +125,11 @@ class BlockScaledProduct:
         self,
         place: ScaledPlace,
         part: Index | None,
-        d: ir.Value,
+        sums: Sequence[ir.Value],
         step: Index,
         accumulate: Accumulate,
     ) -> None:
+        (d,) = sums
         if part is not None:
             step = index.add(index.mul(part, self.steps), step)
         self.product.multiply(d, step, place, accumulate)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,6 +22,7 @@ from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div, round_up
 from tcir.passes.build.operand_tiles import TiledOperand, check_pitch, k_step, part_step
 from tcir.passes.build.tile_kernel import Accumulate, argument
+from tcir.passes.gemm.collector import ONE, Together
 from tcir.passes.gemm.place import Place, Step
 
 
@@ -78,6 +80,7 @@ class DenseProduct:
     cta_group: 2 for a product of CTA pairs, whose CTAs load half of a tile of B each
     cluster: CTAs that load tiles of A and B together
     unsigned: whether i8 of A, of B have no sign
+    together: tiles of B, each with sums of its own, that a tile of A is multiplied by
     """
 
     a: TiledOperand
@@ -88,6 +91,7 @@ class DenseProduct:
     cta_group: int = 1
     cluster: Cluster = ALONE
     unsigned: tuple[int, int] = (0, 0)
+    together: Together = ONE
 
     @staticmethod
     def create(
@@ -96,6 +100,7 @@ class DenseProduct:
         n_tile: int,
         cta_group: int = 1,
         cluster: Cluster = ALONE,
+        together: Together = ONE,
     ) -> DenseProduct:
         """Builds the tensor maps in a kernel of these `arguments`."""
         (a, a_layout), (b, b_layout) = operands_of(op)
@@ -121,13 +126,20 @@ class DenseProduct:
             cta_group,
             cluster,
             unsigned_operands(op),
+            together,
         )
 
     def at(self, place: Place) -> Step:
         """The steps of the tile at `place`."""
-        column = first_column(place.column, self.b.type.shape[0], self.cta_group)
+        rows = self.b.type.shape[0]
+        columns = [
+            first_column(
+                index.add(place.column, number * rows * self.cta_group), rows, self.cta_group
+            )
+            for number in range(self.together.count)
+        ]
         shares = self.cluster.share_of_a(), self.cluster.share_of_b()
-        return partial(self._multiply, place, column, shares)
+        return partial(self._multiply, place, columns, shares)
 
     def finish(self, epilogue: Epilogue) -> Epilogue:
         """`epilogue` of the sums."""
@@ -137,32 +149,47 @@ class DenseProduct:
         self,
         place: Place,
         step: Index,
-        column: Index | None = None,
         shares: tuple[Share | None, Share | None] = (None, None),
     ) -> tuple[ir.Value, ir.Value]:
-        """The tiles of A and B of a step at `place`, of B from `column` (None: the place's) on."""
+        """The tiles of A and B of a step at `place`."""
+        a, (b,) = self._load(place, step, [place.column], shares)
+        return a, b
+
+    def _load(
+        self,
+        place: Place,
+        step: Index,
+        columns: Sequence[Index],
+        shares: tuple[Share | None, Share | None],
+    ) -> tuple[ir.Value, list[ir.Value]]:
+        """The tile of A of a step at `place`, and those of B from each of `columns` on."""
         if place.part is not None:
             step = index.add(index.mul(place.part, self.steps), step)
         k0 = index.mul(step, self.k)
-        a, b = tc.SmemTileOp(self.a.type).tile, tc.SmemTileOp(self.b.type).tile
+        a = tc.SmemTileOp(self.a.type).tile
+        b = [tc.SmemTileOp(self.b.type).tile for _ in columns]
         batch: dict[str, Index] = {} if place.batch is None else {"batch": place.batch}
-        first = place.column if column is None else column
         self.a.load(a, {"mn": place.row, "k": k0, **batch}, shares[0])
-        self.b.load(b, {"mn": first, "k": k0, **batch}, shares[1])
+        for tile, column in zip(b, columns, strict=True):
+            self.b.load(tile, {"mn": column, "k": k0, **batch}, shares[1])
         return a, b
 
     def _multiply(
         self,
         place: Place,
-        column: Index,
+        columns: Sequence[Index],
         shares: tuple[Share | None, Share | None],
-        d: ir.Value,
+        sums: Sequence[ir.Value],
         step: Index,
         accumulate: Accumulate,
     ) -> None:
-        a, b = self.load(place, step, column, shares)
+        a, tiles = self._load(place, step, columns, shares)
         bytes_ = tc.element_bytes(self.a.type.element)
         for j in range(self.k * bytes_ // MMA_K_BYTES):
-            op = mma(d, a, b, accumulate.take(), j, unsigned=self.unsigned)
-            if self.cta_group == PAIR:
-                of_pair(op)
+            taken = accumulate.take()
+            for number, (d, b) in enumerate(zip(sums, tiles, strict=True)):
+                op = mma(d, a, b, taken, j, unsigned=self.unsigned)
+                if self.cta_group == PAIR:
+                    of_pair(op)
+                if self.together.collector:
+                    op.attributes["collector"] = ir.StringAttr.get(self.together.usage(number))

@@ -57,7 +57,7 @@ def tile_grouped(source: Source, n_tile: int) -> None:
         with counting_loop(0, turns, 1):
             d = accumulator(n_tile, product.sums)
             with loop(product.steps) as i:
-                step(d, i, Accumulate(i))
+                step([d], i, Accumulate(i))
 
             def places(quarter: ir.Value) -> list[Lanes]:
                 row = lane_index() + index.mul(quarter, QUARTER_LANES)

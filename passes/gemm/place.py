@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
@@ -43,6 +43,10 @@ class Place:
         both = index.div(self.batch, batches), index.rem(self.batch, batches)
         return replace(self, part=both[0], batch=both[1])
 
+    def of_tile(self, number: int, n_tile: int) -> Place:
+        """The place of tile `number` of several of `n_tile` columns next to each other."""
+        return replace(self, column=index.add(self.column, number * n_tile))
+
     @property
     def outer(self) -> list[Index]:
         """The indices in front of row and column."""
@@ -63,8 +67,9 @@ class Place:
         return at
 
 
-Step: TypeAlias = "Callable[[ir.Value, Index, Accumulate], None]"
-"""``step(d, number, accumulate)`` loads step `number` of a tile and adds its product to `d`."""
+Step: TypeAlias = "Callable[[Sequence[ir.Value], Index, Accumulate], None]"
+"""``step(sums, number, accumulate)`` loads step `number` of a tile and adds its product to `sums`,
+an accumulator for each tile of B."""
 
 
 class Product(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar
@@ -12,7 +12,6 @@ from tcir.dialect import tc
 from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import QUARTER_LANES, SWIZZLE_ATOM_ROWS, TMEM_LANES
 from tcir.dialect.ops.highlevel import k_part, out_layout
-from tcir.dialect.warp_map import TCGEN05_EPILOGUE_LOAD, WARP_MAP
 from tcir.errors import InputError
 from tcir.passes.build.cluster import ALONE, Cluster
 from tcir.passes.build.cta_pair import check_cta_group
@@ -24,7 +23,6 @@ from tcir.passes.build.limits import MMA_N, ceil_div, round_up
 from tcir.passes.build.output_tiles import OutputTiles
 from tcir.passes.build.quantise import QUANTISED_COLUMNS, check_quantised
 from tcir.passes.build.scaled_shape import ScaledShape
-from tcir.passes.build.staged_load import staged_elements
 from tcir.passes.build.staged_store import StagedStore
 from tcir.passes.build.tensor_functions import tensor_ops
 from tcir.passes.build.tile_kernel import (
@@ -44,12 +42,16 @@ from tcir.passes.gemm.block_scaled import (
     check_block_scaled,
     choose_scaled_n_tile,
 )
+from tcir.passes.gemm.collector import Together
 from tcir.passes.gemm.dense import DenseProduct, check_dense, check_rows, columns_step
+from tcir.passes.gemm.epilogue_tile import AUTO, Results, parse
 from tcir.passes.gemm.grouped import tile_grouped
 from tcir.passes.gemm.place import Place, Product
 from tcir.passes.gemm.schedules import Schedules
+from tcir.passes.gemm.warps import Warps
 from tcir.passes.gemm.wgmma import WarpgroupSchedule
 from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.passmanager.remarks import remark
 from tcir.target import DEFAULT_TARGET, TARGETS
 
 CLC = "clc"
@@ -76,6 +78,17 @@ class TileGemm(Pass):
                   whose CTA has the SM to itself, else one
     kind: of the block-scaled instruction, where several multiply the types; left out, the one with
           the least bytes in shared memory
+    epilogue_tile: MxN: sums that the epilogue loads, stages and stores at a time. store=direct:
+                   128xN, N columns in registers of each thread, 16 to 128; store=tma: M rows, 32,
+                   64 or 128, in a tile that 1, 2 or 4 warps write and one of them stores. auto:
+                   128x16 (128x64 where results are quantised); with store=tma 32 rows of the
+                   widest swizzle span that divides a tile's rows, so that no warp waits for another
+    n_tiles: tiles of `n_tile` columns, each with an accumulator, that a CTA multiplies a tile of A
+             by; collector: the tensor core keeps A from the first of them to the last
+    producer_warps: that load: 1, or 2, of which one loads what the epilogue reads (store=tma);
+                    consumer_warps: that multiply: 1 with tcgen05, 8 with wgmma; epilogue_warps: 4,
+                    8 or 12, which split the columns. 0 chooses: as many loading warps as have
+                    something to load, 4 for the epilogue
     cta_group: 2: pairs of CTAs compute tiles of 256 rows together, M of the mma
     cluster: MxN: CTAs along rows and columns of the output's tiles that load operands together,
              each a part of the rows of A, or the columns of B, that it shares with others
@@ -121,6 +134,16 @@ class TileGemm(Pass):
           tc.tma_store %tile -> %map[%first, %row]
         } }
 
+    With `n_tiles` 2 and `collector` a slice of A is multiplied by that of two tiles of B::
+
+          "tc.mma"(%d0, %ta, %tb0) {collector = "fill"}
+          "tc.mma"(%d1, %ta, %tb1) {collector = "lastuse"}
+
+    With tiles of 64 rows two warps write one, and the last of them stores it::
+
+          scf.for %column { tc.tmem_ld, round, tc.store_shared %v -> %tile[%q mod 2 * 32, %column] }
+          scf.if %q mod 2 == 1 { tc.tma_store %tile -> %map[%first, %row] }
+
     and a matrix that the epilogue reads comes by ``tc.tma_load`` in ``%span``, ``tc.load_shared``.
 
     For a target with wgmma a tile has 128 rows, 64 for each of two warpgroups, and its sums are a
@@ -147,7 +170,13 @@ class TileGemm(Pass):
     scheduler: str = "static"
     store: str = "direct"
     store_stages: int = 0
+    epilogue_tile: str = AUTO
     kind: str = ""
+    n_tiles: int = 1
+    collector: bool = False
+    producer_warps: int = 0
+    consumer_warps: int = 0
+    epilogue_warps: int = 0
     cta_group: int = 1
     cluster: str = "1x1"
 
@@ -170,6 +199,8 @@ class TileGemm(Pass):
                 f"ctas={self.ctas} persistent={str(self.persistent).lower()}: the grid has a CTA "
                 "for every tile, and the hardware decides how many are launched"
             )
+        parse(self.epilogue_tile)
+        _ = self._warps, self._together
         check_cta_group(self.cta_group)
         cluster = Cluster.parse(self.cluster)
         if cluster != ALONE and self.cta_group == PAIR:
@@ -220,16 +251,26 @@ class TileGemm(Pass):
         for source in find_sources(module, kind, self.name, epilogues=True):
             (self._tile_scaled if scaled else self._tile_dense)(source)
 
+    @property
+    def _together(self) -> Together:
+        return Together(self.n_tiles, self.collector)
+
+    @property
+    def _warps(self) -> Warps:
+        return Warps(self.producer_warps, self.consumer_warps, self.epilogue_warps)
+
     def _check_warpgroups(self, op: ir.OpView, target: str) -> None:
         """Rejects options of tcgen05."""
+        self._warps.check_warpgroups(op, target)
         for name, default in _OF_TCGEN05.items():
             got = getattr(self, name)
             if got != default:
                 option = name.replace("_", "-")
                 raise match_failure(
                     op,
-                    f"expected {option}={default or 'none'} for {target}, got {got} (it is of "
-                    "kernels of tcgen05); leave it out, or take target sm_100a",
+                    f"expected {option}={str(default).lower() or 'none'} for {target}, got "
+                    f"{str(got).lower()} (it is of kernels of tcgen05); leave it out, or take "
+                    "target sm_100a",
                 )
 
     def _tile_dense(self, source: Source) -> None:
@@ -243,12 +284,23 @@ class TileGemm(Pass):
         cluster = self._cluster(op)
         check_rows(op, cluster)
         n_tile = self._in_parts(op, n_tile, cluster, columns_step(op))
+        together = self._together
+        together.check(op, n_tile)
+        if self.store == BY_TMA:
+            together.check_only_one(
+                op, "with store=tma (its tiles in shared memory are those of one accumulator)"
+            )
+        together.tell(op, n_tile)
         _tile(
             source,
-            lambda arguments: DenseProduct.create(op, arguments, n_tile, self.cta_group, cluster),
+            lambda arguments: DenseProduct.create(
+                op, arguments, n_tile, self.cta_group, cluster, together
+            ),
             n_tile,
-            self._output_tiles(source, n_tile),
-            self._staging,
+            self._output_tiles(source, n_tile * together.count),
+            self._results(source, n_tile),
+            self._warps,
+            together.count,
         )
 
     def _tile_groups(self, source: Source) -> None:
@@ -279,6 +331,12 @@ class TileGemm(Pass):
                 "leaves out only those outside the output, and the rows behind a group's last are "
                 "the next group's; leave store out",
             )
+        if self.epilogue_tile != AUTO:
+            raise match_failure(
+                op,
+                f"expected epilogue-tile=auto with groups, got {self.epilogue_tile}: lanes have "
+                "indices of their own there, and store 16 columns at a time; leave it out",
+            )
         self._check_no_kind(op)
         if source.quantise is not None:
             raise match_failure(
@@ -287,6 +345,8 @@ class TileGemm(Pass):
                 "scales has 128 rows, of whichever groups these are); quantise in another kernel",
             )
         check_dense(op)
+        self._together.check_only_one(op, "with groups (a tile of A is of the rows of one group)")
+        self._warps.assign(source, staged=False)
         tile_grouped(source, choose_n_tile(op, self.n_tile, op.out.type.shape[-1]))
 
     def _check_no_kind(self, op: ir.OpView) -> None:
@@ -300,6 +360,10 @@ class TileGemm(Pass):
     def _tile_scaled(self, source: Source) -> None:
         op, shape = source.op, ScaledShape.of(source.op, self.kind)
         check_block_scaled(op, shape)
+        self._together.check_only_one(
+            op,
+            "with block-scaled operands (one tile of scale factors of B is in tensor memory)",
+        )
         option = self._option(source)
         n_tile = choose_scaled_n_tile(op, option, shape, self.cta_group, self.persistent)
         n_tile = _whole_blocks(source, option, n_tile)
@@ -312,21 +376,23 @@ class TileGemm(Pass):
             ),
             n_tile,
             self._output_tiles(source, n_tile),
-            self._staging,
+            self._results(source, n_tile),
+            self._warps,
         )
 
     def _option(self, source: Source) -> int:
         """Columns of a tile: what the options say, or the cost model of a CTA a tile; 0: a rule."""
-        if self.n_tile or self.persistent or self.cta_group == PAIR or self.cluster != str(ALONE):
+        given = self.n_tile or self.n_tiles > 1
+        if given or self.persistent or self.cta_group == PAIR or self.cluster != str(ALONE):
             return self.n_tile
         return Schedules(source.op, self.kind, source.quantised_columns).choose().work.n_tile
 
-    @property
-    def _staging(self) -> int | None:
-        """Tiles of a warp that TMA stores from; None: threads store."""
-        if self.store != BY_TMA:
-            return None
-        return self.store_stages or (2 if self.persistent else 1)
+    def _results(self, source: Source, n_tile: int) -> Results:
+        """How results are stored."""
+        stages = (self.store_stages or (2 if self.persistent else 1)) * (self.store == BY_TMA)
+        if stages:
+            _check_staged(source)
+        return Results.of(source, self.epilogue_tile, n_tile, stages)
 
     def _cluster(self, op: ir.OpView) -> Cluster:
         """CTAs along rows and columns of the mma's tiles."""
@@ -370,7 +436,8 @@ class TileGemm(Pass):
 
 
 _OF_TCGEN05 = {
-    "scheduler": "static", "store": "direct", "kind": "", "cta_group": 1,
+    "scheduler": "static", "store": "direct", "epilogue_tile": AUTO, "kind": "", "cta_group": 1,
+    "n_tiles": 1, "collector": False,
 }  # fmt: skip
 """Options that kernels of wgmma do not have, and their defaults."""
 
@@ -389,67 +456,60 @@ def _tile(
     create: Callable[[list[ir.Value]], Product],
     n_tile: int,
     tiles: OutputTiles,
-    staging: int | None,
+    results: Results,
+    warps: Warps,
+    n_tiles: int = 1,
 ) -> None:
     """The kernel, from what makes its product out of the kernel's arguments.
 
-    staging: tiles of a warp that TMA stores from; None: threads store
+    n_tiles: of `n_tile` columns, next to each other, that a CTA computes at a time
     """
-    read = [] if staging is None else _read_by_tma(source)
+    read = warps.assign(source, staged=bool(results.stages))
     with kernel(source, tiles.grid, cluster=tiles.cluster_shape) as arguments:
         product = create(arguments)
         matrices = {each: argument(arguments, each.tensor) for each in read}
-        staged = _staged(source, arguments[-1], n_tile, staging, matrices) if staging else None
+        staged = None
+        if results.stages:
+            staged = StagedStore.create(
+                source.op, arguments[-1], results.tile, results.stages, matrices
+            )
+        remark(source.op, str(results))
         with tiles.each() as (x, y, z):
-            place = Place.of(x, y, z, n_tile, out_layout(source.op))
+            place = Place.of(x, y, z, n_tile * n_tiles, out_layout(source.op))
             if k_part(source.op) is not None:
                 place = place.of_part(
                     source.op.a.type.shape[0] if source.op.a.type.rank == 3 else None
                 )
             step = product.at(place)
-            d = accumulator(n_tile, product.sums)
+            sums = [accumulator(n_tile, product.sums) for _ in range(n_tiles)]
             with loop(product.steps) as i:
-                step(d, i, Accumulate(i))
+                step(sums, i, Accumulate(i))
             after = source.epilogue(
                 arguments, place.dim("m"), place.dim("n"), staged.loads.readers if staged else None
             )
             epilogue = product.finish(after)
-            indices = source.indices(place.indices)
-            if source.quantise is not None:
-                quantiser = source.quantiser(arguments)
-                quantise_tile(d, quantiser, indices=indices, epilogue=epilogue)
-            elif staged:
-                staged.store(d, indices, epilogue)
-            else:
-                store_tile(
-                    d,
-                    arguments[-1],
-                    rows=QUARTER_LANES,
-                    row_dim=place.dim("m"),
-                    column_dim=place.dim("n"),
-                    indices=indices,
-                    epilogue=epilogue,
-                )
+            quantiser = source.quantiser(arguments) if source.quantise is not None else None
+            for number, d in enumerate(sums):
+                indices = source.indices(place.of_tile(number, n_tile).indices)
+                if quantiser is not None:
+                    quantise_tile(d, quantiser, indices=indices, epilogue=epilogue)
+                elif staged:
+                    staged.store(d, indices, epilogue)
+                else:
+                    store_tile(
+                        d,
+                        arguments[-1],
+                        rows=QUARTER_LANES,
+                        row_dim=place.dim("m"),
+                        column_dim=place.dim("n"),
+                        indices=indices,
+                        epilogue=epilogue,
+                        columns=results.tile.columns,
+                    )
 
 
-def _read_by_tma(source: Source) -> list[tc.ElementOp]:
-    """The matrices that the epilogue reads through shared memory; a warp of its own loads them."""
-    names = source.function.attributes
-    if WARP_MAP in names and ir.StringAttr(names[WARP_MAP]).value != TCGEN05_EPILOGUE_LOAD:
-        return []
-    if read := staged_elements(source.after):
-        names[WARP_MAP] = ir.StringAttr.get(TCGEN05_EPILOGUE_LOAD)
-    return read
-
-
-def _staged(
-    source: Source,
-    out: ir.Value,
-    n_tile: int,
-    stages: int,
-    read: Mapping[tc.ElementOp, ir.Value],
-) -> StagedStore:
-    """The stores of a kernel by TMA."""
+def _check_staged(source: Source) -> None:
+    """Raises a match failure for results that TMA cannot store."""
     if out_layout(source.op) == "nm":
         raise match_failure(
             source.op,
@@ -468,4 +528,3 @@ def _staged(
             "expected a result for every sum with store=tma, got a gated one (a staged tile has "
             "the columns of the sums); take store=direct",
         )
-    return StagedStore.create(source.op, out, n_tile, stages, read)

@@ -12,6 +12,8 @@ from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.scaled_shape import ScaledShape, Stage
 from tcir.passes.gemv.ranges import SMS, Ranges
 
+WIDEST = 128
+"""Bytes of a row of a stage: the widest swizzle span."""
 SCHEDULES = ("auto", "single", "split-k", "stream-k")
 
 FAIR = 1.05
@@ -52,16 +54,21 @@ def row_bytes(shape: ScaledShape) -> list[int]:
     return [width for width in (128, 64, 32) if Stage(shape, width).scales % 4 == 0]
 
 
-def single(shape: ScaledShape) -> Schedule:
-    """One CTA a tile."""
-    stage = Stage(shape, 128)
+def k_tiles(shape: ScaledShape) -> dict[int, int]:
+    """Elements of K that a stage may have, and the width of its rows in bytes."""
+    return {Stage(shape, width).k: width for width in row_bytes(shape)}
+
+
+def single(shape: ScaledShape, width: int = WIDEST) -> Schedule:
+    """One CTA a tile, in stages of rows of `width` bytes."""
+    stage = Stage(shape, width)
     tiles = ceil_div(shape.m, TMEM_LANES) * shape.batch
     return Schedule("single", stage, Ranges(tiles, stage.per_tile, tiles))
 
 
-def split(shape: ScaledShape, parts: int) -> Schedule:
+def split(shape: ScaledShape, parts: int, width: int = WIDEST) -> Schedule:
     """`parts` CTAs a tile."""
-    one = single(shape)
+    one = single(shape, width)
     ranges = one.ranges
     return Schedule("split-k", one.stage, Ranges(ranges.tiles, ranges.units, ranges.tiles * parts))
 
@@ -73,8 +80,10 @@ def stream(shape: ScaledShape, width: int) -> Schedule:
     return Schedule("stream-k", stage, Ranges(tiles, stage.per_tile, ctas))
 
 
-def choose(op: ir.OpView, shape: ScaledShape, schedule: str, splits: int) -> Schedule:
-    """The schedule selected by the options.
+def choose(
+    op: ir.OpView, shape: ScaledShape, schedule: str, splits: int, k_tile: int = 0
+) -> Schedule:
+    """The schedule selected by the options; `k_tile`: elements of K of a stage, 0 chooses.
 
     ``auto``: `single` if there are fewer than two stages per SM, or if the largest share of an SM
     is at most 1.05 times the mean; else, of `split-k` in 2 to 8 parts and the `stream-k` with the
@@ -85,7 +94,9 @@ def choose(op: ir.OpView, shape: ScaledShape, schedule: str, splits: int) -> Sch
             op,
             f"expected schedule to be one of {', '.join(SCHEDULES)}, got {schedule}; leave it out",
         )
-    one = single(shape)
+    given = _width(op, shape, k_tile)
+    width = given or WIDEST
+    one = single(shape, width)
     most = one.ranges.units
     if splits and (schedule != "split-k" or not 1 <= splits <= most):
         raise match_failure(
@@ -94,9 +105,9 @@ def choose(op: ir.OpView, shape: ScaledShape, schedule: str, splits: int) -> Sch
             f"schedule={schedule} (a tile has {most} stages); smallest accepted: splits=1",
         )
     if splits:
-        return split(shape, splits)
-    parts = [split(shape, p) for p in range(2, min(MOST_SPLITS, most) + 1)]
-    streams = [stream(shape, width) for width in row_bytes(shape)]
+        return split(shape, splits, width)
+    parts = [split(shape, p, width) for p in range(2, min(MOST_SPLITS, most) + 1)]
+    streams = [stream(shape, each) for each in ([given] if given else row_bytes(shape))]
     streams = [s for s in streams if s.ranges.valid and s.ranges.per_cta <= MOST_SEGMENTS]
     few = one.ranges.total < 2 * SMS
     candidates = {
@@ -118,3 +129,17 @@ def choose(op: ir.OpView, shape: ScaledShape, schedule: str, splits: int) -> Sch
     widest = next((each for each in fair if each.name == "stream-k"), None)
     cut = [each for each in fair if each.name == "split-k" or each is widest]
     return one if one in fair else min(cut, key=lambda each: each.traffic)
+
+
+def _width(op: ir.OpView, shape: ScaledShape, k_tile: int) -> int:
+    """Bytes of a row of a stage of `k_tile` elements of K; 0: the schedule chooses."""
+    legal = k_tiles(shape)
+    if k_tile and k_tile not in legal:
+        known = ", ".join(map(str, sorted(legal)))
+        raise match_failure(
+            op,
+            f"expected k-tile to be one of {known}, got {k_tile} (a stage's rows are a swizzle "
+            f"span of 32, 64 or 128 bytes, here of {shape.a.bits}-bit elements, with whole sets of "
+            f"4 scales); take k-tile={max(legal)}, or 0 to choose",
+        )
+    return legal.get(k_tile, 0)

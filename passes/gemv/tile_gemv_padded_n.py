@@ -7,12 +7,15 @@ from typing import ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
+from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
+from tcir.errors import InputError
 from tcir.passes.build import index
+from tcir.passes.build.cta_pair import first_column
 from tcir.passes.build.diagnostics import check_whole_rows
 from tcir.passes.build.element_epilogue import check_by_element
 from tcir.passes.build.index import Index
-from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.limits import ceil_div, round_up
 from tcir.passes.build.scaled_checks import check_scaled
 from tcir.passes.build.scaled_product import ScaledPlace, ScaledProduct
 from tcir.passes.build.scaled_shape import ScaledShape
@@ -26,7 +29,7 @@ from tcir.passes.build.tile_kernel import (
     kernel,
     loop,
 )
-from tcir.passes.gemv.limits import check_pad_n
+from tcir.passes.gemv.limits import M_TILES, check_pad_n, check_pair
 from tcir.passes.gemv.ranges import Share
 from tcir.passes.gemv.reduce import Partials
 from tcir.passes.gemv.result import Result
@@ -45,6 +48,10 @@ class TileGemvPaddedN(Pass):
            of K; ``stream-k``: every SM an equal range of the stages of all tiles; ``auto`` takes
            the first of these in which no SM has more than 1.05 times the mean share
     splits: CTAs per tile with ``split-k``; 0 chooses
+    m_tile: rows of a tile, 128, or 256 of a pair of CTAs, M of the mma (``tc.cluster = array<i64:
+            2, 1, 1>``; schedule=single, pad_n a multiple of 32)
+    k_tile: elements of K of a stage: a swizzle span of 32, 64 or 128 bytes; 0 chooses, 128 bytes,
+            with ``stream-k`` the widest that is even
     kind: of the instruction, where several multiply the types; left out, the one with the least
           bytes in shared memory
 
@@ -79,7 +86,16 @@ class TileGemvPaddedN(Pass):
     pad_n: int = 16
     schedule: str = "auto"
     splits: int = 0
+    m_tile: int = TMEM_LANES
+    k_tile: int = 0
     kind: str = ""
+
+    def __post_init__(self) -> None:
+        if self.m_tile not in M_TILES:
+            raise InputError(
+                f"expected m-tile to be 128 or 256, got {self.m_tile}: a block-scaled mma has "
+                "M = 128, or 256 of a pair of CTAs (PTX ISA 9.7.16.2); take m-tile=128"
+            )
 
     def run(self, module: ir.Module) -> None:
         for source in find_sources(module, tc.BlockScaledMatmulOp, self.name, epilogues=True):
@@ -88,24 +104,33 @@ class TileGemvPaddedN(Pass):
             shape = ScaledShape.of(source.op, self.kind)
             check_scaled(source.op, shape)
             check_pad_n(source.op, shape, self.pad_n)
-            schedule = choose(source.op, shape, self.schedule, self.splits)
+            pair, name = self.m_tile > TMEM_LANES, self.schedule
+            if pair:
+                check_pair(source.op, self.pad_n, name)
+                name = "single"
+            schedule = choose(source.op, shape, name, self.splits, self.k_tile)
             if schedule.ranges.whole:
-                _tile(source, shape, self.pad_n, schedule)
+                _tile(source, shape, self.pad_n, schedule, PAIR if pair else 1)
             else:
                 _tile_ranges(module, source, shape, self.pad_n, schedule)
 
 
-def _tile(source: Source, shape: ScaledShape, pad_n: int, schedule: Schedule) -> None:
-    """One CTA a tile: the result itself."""
-    stage = schedule.stage
-    with kernel(source, [ceil_div(shape.m, TMEM_LANES), 1, shape.batch]) as arguments:
-        operands = ScaledProduct.create(source.op, arguments, stage, pad_n)
+def _tile(
+    source: Source, shape: ScaledShape, pad_n: int, schedule: Schedule, cta_group: int
+) -> None:
+    """One CTA, or a pair, a tile: the result itself."""
+    stage, tiles = schedule.stage, ceil_div(shape.m, TMEM_LANES)
+    cluster = [PAIR, 1, 1] if cta_group == PAIR else None
+    grid = [round_up(tiles, cta_group), 1, shape.batch]
+    with kernel(source, grid, cluster=cluster) as arguments:
+        operands = ScaledProduct.create(source.op, arguments, stage, pad_n, cta_group)
+        column = first_column(0, operands.b.type.shape[0], cta_group)
         tile, batch = block_id("x"), block_id("z") if shape.batch > 1 else 0
         row = index.mul(tile, TMEM_LANES)
         result = Result.create(source, arguments, shape)
         d = accumulator(pad_n)
         with loop(stage.per_tile) as i:
-            operands.multiply(d, i, ScaledPlace(row, tile, batch), Accumulate(i))
+            operands.multiply(d, i, ScaledPlace(row, tile, batch, column), Accumulate(i))
 
         def indices(quarter: ir.Value) -> list[Index]:
             return [batch, index.add(row, index.mul(quarter, QUARTER_LANES)), 0]

@@ -6,6 +6,7 @@ from tcir._mlir import arith, ir, llvm, nvvm, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, string
 from tcir.dialect.cta_pair import PAIR, cta_group_of
+from tcir.dialect.limits import WARP
 from tcir.errors import PassError
 from tcir.passes.build.gpu_module import pointer_type
 
@@ -135,6 +136,14 @@ def convert_cta_barrier(converter: Converter, op: tc.CtaBarrierOp) -> None:
         raise PassError("expected tc.cta_barrier outside tc.role: all threads take part in it")
     nvvm.barrier()
     _read_bases(converter)
+
+
+@lower(tc.WarpsBarrierOp)
+def convert_warps_barrier(converter: Converter, op: tc.WarpsBarrierOp) -> None:
+    """``bar.sync`` of some warps."""
+    require_role(converter, op)
+    number = converter.add(converter.ssa(op.number), 1)
+    nvvm.barrier(number, converter.constant(WARP * integer(op, "warps")))
 
 
 @lower(tc.FirstWarpBarrierOp)

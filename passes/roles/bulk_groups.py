@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tcir._mlir import func, ir
+from tcir._mlir import func, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import defining
-from tcir.dialect.limits import QUARTERS
 from tcir.dialect.walk import walk
 from tcir.dialect.warp_map import EPILOGUE
+from tcir.passes.build import index
 from tcir.passes.build.emit import fence, i64
 from tcir.passes.build.kernel_ops import ancestor_in, walk_body
+from tcir.passes.build.staged_store import stages_of, warps_of
 
 STORE = tc.TmaStoreOp
 
@@ -20,20 +21,21 @@ def guard_stores(kernel: func.FuncOp, role_attribute: str) -> None:
     """Makes each run of consecutive ``tc.tma_store`` a bulk group, waited for before its tiles are
     written again, and at the kernel's end.
 
-    In front of it every thread of the warp makes its writes visible to the async proxy and meets
-    the others, one of which stores. A warp with n tiles writes to one while the stores of the
-    others, n - 1 groups, may be under way. A fence belongs to no role of its own: `role_attribute`
-    names it.
+    In front of it every thread that wrote the tile makes its writes visible to the async proxy and
+    meets the others, one of which stores: those of a warp, or of the warps that share a tile. Who
+    has n tiles writes to one while the stores of the others, n - 1 groups, may be under way. A
+    fence belongs to no role of its own: `role_attribute` names it.
     """
     runs = list(_runs(kernel))
     for first, last in runs:
-        with ir.InsertionPoint(_first_write(first)), first.location:
-            _wait(_tiles_of_a_warp(first.tile) - 1)
-            tc.WarpBarrierOp()
-        with ir.InsertionPoint(first), first.location:
+        storing = _whole(first)
+        with ir.InsertionPoint(_first_write(storing, first.tile)), first.location:
+            _wait(_stages(first.tile) - 1)
+            _meet(first)
+        with ir.InsertionPoint(storing), first.location:
             fenced = fence("proxy.async")
             fenced.attributes[role_attribute] = ir.StringAttr.get(EPILOGUE)
-            tc.WarpBarrierOp()
+            _meet(first)
         with ir.InsertionPoint.after(last), last.location:
             tc.BulkCommitOp()
     if runs:
@@ -47,18 +49,35 @@ def _wait(pending: int) -> None:
     tc.BulkWaitOp(i64(pending), ir.BoolAttr.get(True))
 
 
-def _tiles_of_a_warp(tile: ir.Value) -> int:
-    """How many tiles a warp stores from in turn: the four warps of a warpgroup share a ring out."""
+def _stages(tile: ir.Value) -> int:
+    """How many tiles are stored from in turn."""
     slot = defining(tile, tc.SlotOp)
-    return 1 if slot is None else max(1, slot.ring.type.count // QUARTERS)
+    return 1 if slot is None else stages_of(slot.ring.type)
 
 
-def _first_write(store: ir.OpView) -> ir.OpView:
-    """The op of the store's block that is or contains the first write to its tile."""
-    for op in store.operation.block:
-        if any(isinstance(each, tc.StoreSharedOp) and each.tile == store.tile for each in walk(op)):
+def _whole(store: ir.OpView) -> ir.OpView:
+    """The store, or the branch of one warp that it is in."""
+    around = store.operation.parent.opview
+    return around if isinstance(around, scf.IfOp) else store
+
+
+def _meet(store: ir.OpView) -> None:
+    """The barrier of those who write the tile of `store`."""
+    warps = warps_of(store.tile.type)
+    if warps == 1 or _whole(store) is store:
+        tc.WarpBarrierOp()
+        return
+    quarter = _whole(store).operation.parent.opview.induction_variable
+    number = index.value(index.div(quarter, warps))
+    tc.WarpsBarrierOp(number, i64(warps))
+
+
+def _first_write(storing: ir.OpView, tile: ir.Value) -> ir.OpView:
+    """The op of the block of `storing` that is or contains the first write to `tile`."""
+    for op in storing.operation.block:
+        if any(isinstance(each, tc.StoreSharedOp) and each.tile == tile for each in walk(op)):
             return op
-    return store
+    return storing
 
 
 def _runs(kernel: func.FuncOp) -> Iterator[tuple[ir.OpView, ir.OpView]]:

@@ -15,7 +15,8 @@
 arguments as they were before the launch. A buffer without an `expect` has to keep its bytes; one
 whose values are open says `any`. `buffer` is an argument that only tensor maps name.
 `silicon` and `isa` are the outcome under the two profiles of ordering: `clean`, or a severity and
-the kinds of finding that count, any of them (`race|deadlock`, `*` for all). Right programs may name
+the kinds of finding that count, any of them (`race|deadlock`, `*` for all; `values`: those of the
+buffers are not as expected). Right programs may name
 a warning, and have to have it where `isa` names an error; wrong ones name an error, or a warning
 where only the documents forbid the program.
 
@@ -227,6 +228,7 @@ def verdict(case: Case, order: int | None, profile: str = "silicon") -> str:
     found = outcomes(report)
     if case.kind == "wrong":
         expected = program.outcome(profile)
+        found += [("error", "values")] * bool(wrong)
         if any(expected.names(*outcome) for outcome in found):
             return ""
         wanted = f"{expected.severity} {'|'.join(sorted(expected.kinds))}"

@@ -71,3 +71,39 @@ func.func @f() {
   "tc.first_warp_barrier"(%slot) : (index) -> ()
   return
 }
+
+// -----
+
+// legal: tc.warps_barrier/warps
+func.func @two_warps(%number: index) {
+  "tc.warps_barrier"(%number) {warps = 2 : i64} : (index) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.warps_barrier/number
+func.func @last_barrier() {
+  %number = arith.constant 14 : index
+  "tc.warps_barrier"(%number) {warps = 2 : i64} : (index) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.warps_barrier/warps
+func.func @one_warp(%number: index) {
+  // expected-error @+1 {{tc.warps_barrier: warps must be at least 2, got 1: one warp meets by tc.warp_barrier}}
+  "tc.warps_barrier"(%number) {warps = 1 : i64} : (index) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.warps_barrier/number
+func.func @no_such_barrier() {
+  %number = arith.constant 15 : index
+  // expected-error @+1 {{tc.warps_barrier: number must be 0 to 14, got 15: a CTA has 16 barriers, of which tc.cta_barrier is 0}}
+  "tc.warps_barrier"(%number) {warps = 2 : i64} : (index) -> ()
+  return
+}

@@ -237,8 +237,9 @@ def on_two(body: str, element: str, constants: str = "") -> str:
     ids=("sums", "products", "e4m3", "e5m2"),
 )  # fmt: skip
 def test_all_bytes(program: str) -> None:
-    """Elementwise, so the inputs are all codes."""
-    report = tcir.validate(program, "simt-elementwise", target="sm_90", strict=True)
+    """Elementwise, so the inputs are all codes, but where fptosi may be out of range."""
+    strict = "fptosi" not in program
+    report = tcir.validate(program, "simt-elementwise", target="sm_90", strict=strict)
     assert report.ok, str(report)
     assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
 

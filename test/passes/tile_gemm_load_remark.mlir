@@ -2,6 +2,7 @@
 // RUN: %tc-opt --verify-diagnostics --tile-gemm="{n-tile=48 store=tma}" %s
 
 func.func @f(%a: tensor<40x24xf16>, %b: tensor<36x24xf16>, %c: tensor<40x36xf16>) -> tensor<40x36xf32> {
+  // expected-remark @+1 {{epilogue-tile=32x16 (auto: a warp's rows, the widest swizzle span that divides a tile's; 4 in shared memory, a warp stores each)}}
   %s = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "nk"} : (tensor<40x24xf16>, tensor<36x24xf16>) -> tensor<40x36xf32>
   %y = "tc.epilogue"(%s) ({
   ^bb0(%sum: f32):

@@ -80,6 +80,19 @@ def _filled(
     return filled
 
 
+def source(of: str, *lines: str) -> Edit:
+    """Puts the first operand of ops ``%r = op %x, … : type`` that match `of` through `lines`."""
+    head = re.compile(rf"^(\s*)(%\w+ = {of}.*? )%([\w#]+)(.*? : )(.*?)( to .*| loc\(.*)?$", re.M)
+
+    def extended(match: re.Match[str]) -> str:
+        indent, op, old, middle, type_, rest = match.groups()
+        name = f"{old.replace('#', '_')}_{len(match.string[: match.start()])}"
+        filled = _filled(lines, indent, name, type_, f"%{old}", f"%new_{name}")
+        return "\n".join([*filled, f"{indent}{op}%new_{name}{middle}{type_}{rest or ''}"])
+
+    return lambda text: head.sub(extended, text)
+
+
 def constant(old: int, new: int, count: int = 0) -> Edit:
     """Gives all `arith.constant` and `llvm.mlir.constant` of a value another one, or the first."""
     return sub(rf"(= (?:arith|llvm\.mlir)\.constant[ (]){old} :", rf"\g<1>{new} :", count)

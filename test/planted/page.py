@@ -17,7 +17,7 @@ from endtoend.test_matmul_warp_breaks import BREAKS as WARP_BREAKS
 
 from tcir.tools.dev.generated_page import write_or_check
 
-from . import test_values
+from . import attack, test_values
 from .programs import program
 
 TARGET = Path(__file__).resolve().parents[2] / "docs" / "planted-bugs.md"
@@ -57,8 +57,9 @@ verifier. `test/endtoend/test_deletion_sweep.py` deletes every op and PTX instru
 MISSED = """\
 The report names each of these, as a warning: PTX ISA 9.7.16.6.4 asks for the fence, and kernels of
 Triton, Gluon and CuTe DSL ship without it ([hazards.md](hazards.md)). `--ordering=isa` makes them
-`different`.
+`different`. Stores that nobody waits for are a warning too.
 """
+SURVIVORS = "No warning either, though there are inputs on which the results differ; and why:\n"
 HARMLESS = "Edits after which the program is still right, and which have to be `equal`:\n"
 
 
@@ -76,7 +77,7 @@ class Row:
     @property
     def caught(self) -> bool:
         """Whether the pass is `different`."""
-        return not self.by.startswith("warning")
+        return bool(self.by) and not self.by.startswith("warning")
 
 
 def _kind(what: str) -> str:
@@ -97,6 +98,9 @@ def rows() -> Iterator[Row]:
 def _rows() -> Iterator[Row]:
     for bug in test_values.BUGS:
         yield Row(VALUES, program(bug.program).pipeline, bug.after, bug.what, bug.by)
+    for bug in attack.BUGS:
+        kind = VALUES if bug not in attack.STRUCTURE else _kind(bug.what)
+        yield Row(kind, program(bug.program).pipeline, bug.after, bug.what, bug.by)
     for each in test_breaks.BREAKS:
         yield Row(_kind(each.what), each.pipeline, each.at, each.what, _any(each.by))
     for text in test_breaks.PTX_BREAKS:
@@ -130,7 +134,12 @@ def render() -> str:
         *_matrix(found),
         "\n## Missed\n",
         MISSED,
-        *(f"- {row.pipeline}, `{row.at}`: {row.what}" for row in found if not row.caught),
+        *(f"- {row.pipeline}, `{row.at}`: {row.what}"
+          for row in found if row.by.startswith("warning")),
+        "\n## Survivors\n",
+        SURVIVORS,
+        *(f"- {program(name).pipeline}, {name}: {what}. {why[0].upper()}{why[1:]}"
+          for (name, what), why in attack.SURVIVORS.items()),
         "\n## Named at a later pass\n",
         *(f"- {row.pipeline}, `{row.at}`: {row.what}, at `{row.named_at}`, the first level with "
           "threads" for row in late),
@@ -141,12 +150,14 @@ def render() -> str:
         "Noticed as `any`: a difference, a hazard, an illegal act or a deadlock.\n",
         "| class | pipeline | behind | bug | noticed as |",
         "|---|---|---|---|---|",
-        *(f"| {row.kind} | {row.pipeline} | {row.at} | {row.what} | {row.by} |" for row in found),
+        *(f"| {row.kind} | {row.pipeline} | {row.at} | {row.what} | {row.by or 'nothing'} |"
+          for row in found),
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
 
 
 def _matrix(found: list[Row]) -> Iterator[str]:
+    found = [replace(row, pipeline=row.pipeline.partition("{")[0]) for row in found]
     pipelines = list(dict.fromkeys(row.pipeline for row in found))
     planted = Counter((row.kind, row.pipeline) for row in found)
     caught = Counter((row.kind, row.pipeline) for row in found if row.caught)

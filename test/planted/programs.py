@@ -20,6 +20,7 @@ from endtoend.test_gemm_quantise import NVFP4 as NVFP4_BLOCKS
 from endtoend.test_gemm_quantise import Case
 from endtoend.test_quantise_apart import argument
 
+from .attack_programs import TEXTS as _ATTACKED
 from .planted import Program
 
 NVFP4 = BlockScaled(m=64, k=256)
@@ -178,4 +179,4 @@ _BOUNDARIES = {
 @cache
 def program(name: str) -> Program:
     """The program of a name; compiled once."""
-    return Program(*(_TEXTS | _BOUNDARIES)[name])
+    return Program(*(_TEXTS | _BOUNDARIES | _ATTACKED)[name])

@@ -168,7 +168,12 @@ def test_scale_factor_cells() -> None:
 
 
 def test_command_writes_by_suffix(tmp_path: Path) -> None:
-    for suffix, start in (("svg", "<svg"), ("html", "<!doctype"), ("txt", "Block of")):
+    for suffix, start in (
+        ("svg", "<svg"),
+        ("html", "<!doctype"),
+        ("typ", "#set"),
+        ("txt", "Block of"),
+    ):
         file = tmp_path / f"a.{suffix}"
         assert main(["scale-factors", "-o", str(file)]) == 0
         assert file.read_text(encoding="utf-8").startswith(start)

@@ -57,6 +57,8 @@ FOLLOWING = ROUNDED | {
     "math.powf", "math.rsqrt", "math.tanh",
 }  # fmt: skip
 """Ops that may follow sums; of functions the error is bounded (`tcir.validation.propagation`)."""
+TO_WHOLE = FOLLOWING | {"arith.fptosi", "arith.fptoui"}
+"""Those that may follow sums of whole numbers, which are never NaN."""
 _FP8 = ("float8_e4m3fn", "float8_e5m2")
 # Ops of a body that only moves elements.
 _MOVED = {"arith.extf", "linalg.yield"}
@@ -108,6 +110,11 @@ class Contraction:
                 if index is not None and index[0] not in self.parallel:
                     extents[index[0]] = max(n * index[1], extents.get(index[0], 1))
         return math.prod(extents.values())
+
+    @property
+    def whole(self) -> bool:
+        """Whether the factors are integers."""
+        return all(factor.dtype.kind in "iu" for factor in self.factors)
 
     @property
     def inputs(self) -> tuple[Factor, ...]:
@@ -192,10 +199,12 @@ def contraction_of(module: ir.Module, signature: Signature) -> Contraction | Non
     before = _before(op)
     if not all(is_parallel(each) or is_maximum(each) for each in ops if each != op):
         return None
-    if any(not consists_of(each, _EXACT if each in before else FOLLOWING) for each in ops):
+    if any(not consists_of(each, _EXACT if each in before else TO_WHOLE) for each in ops):
         return None
     contraction = contraction_from(block, signature, product)
     if contraction is None:
+        return None
+    if not all(consists_of(each, FOLLOWING) for each in ops) and not contraction.whole:
         return None
     used = [f.argument for f in contraction.inputs]
     blocks = any(is_maximum(each) or each.name == "tc.quantise_blocks" for each in ops)

@@ -27,8 +27,9 @@ from tcir.program.spans import info_of
 UP = (4, 7, 11, 16, 24, 36, 54, 80)
 DOWN = (2, 5, 9, 14, 20, 30, 45, 70, 110)
 """Exponents of slices, as far as a format has them; its ends besides."""
-_MODES = ("any", "negative", "ascending", "positive")
-"""Of slices in turn: numbers of both signs or one, or with the largest last."""
+_MODES = ("any", "negative", "ascending", "positive", "close")
+"""Of slices in turn: numbers of both signs or one, with the largest last, or near each other: far
+from 0 as measured by their differences, which formulas for variances that cancel lose."""
 MANY = 8
 """An input of so many slices shows both ends of its range at once."""
 REPEATS = 4
@@ -95,6 +96,8 @@ def full_range(base: Base, number: int, strength: float) -> list[Array]:
         steps = ends if base.many else (up, down)[(number + n) % 2]
         places = list(base.slices[n].places())
         order = generator.permutation(len(places))
+        if len(places) < len(steps):  # some of the whole range
+            steps = [steps[int(k)] for k in np.linspace(0, len(steps) - 1, len(places)).round()]
         for turn, place in enumerate(order):
             at, step = places[place], int(steps[turn % len(steps)] * strength)
             mode = _MODES[(turn + turn // len(_MODES)) % len(_MODES)]  # each with each exponent
@@ -130,7 +133,8 @@ def special_values(base: Base, share: int, kinds: Sequence[float]) -> list[Array
                 part = _zeros(part, generator) if value == 0 else _with(part, [value], generator)
             elif not spec.unsigned:
                 small = float(info_of(spec.dtype).smallest_subnormal)
-                part = _with(part, [-0.0, small][: max(1, part.size // 4)], generator)
+                tiny = [-0.0, small] if part.size > 1 or place % 2 else [small]
+                part = _with(part, tiny[: max(1, part.size // 4)], generator)
             arrays[n][places[k]] = part
     return arrays
 
@@ -168,6 +172,9 @@ def _as(mode: str, values: Array) -> Array:
     """In one of `_MODES`."""
     if mode == "ascending":
         return np.sort(values, axis=None).reshape(values.shape)
+    if mode == "close":
+        near = 1 + np.asarray(values, np.float64) * 2.0 ** -(info_of(values.dtype).nmant // 2)
+        return near.astype(values.dtype)
     signs = {"negative": -1.0, "positive": 1.0}
     return np.copysign(values, values.dtype.type(signs[mode])) if mode in signs else values
 

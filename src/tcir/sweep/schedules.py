@@ -27,6 +27,7 @@ _PRODUCTS = (
     "matmul-warp{copy=tma}",
     "matmul-warp{copy=cp.async}",
     "gemv-padded-n{schedule=single}",
+    "gemv-padded-n{m-tile=256 pad-n=32}",
     "gemv-padded-n{schedule=split-k}",
     "gemv-padded-n{schedule=stream-k}",
     "gemv-simt",

@@ -25,6 +25,9 @@ from tcir.validation.settings import Settings
 if TYPE_CHECKING:
     from tcir._mlir import ir
 
+SMALL = 2.0**-13
+"""A scalar factor with which the largest sums of whole numbers are near 127."""
+
 
 OPEN = 1 / 2
 """Of the results on integers may be open: NaN, infinities and the largest numbers are among them,
@@ -48,9 +51,14 @@ class Bound:
     def of(
         errors: list[Array], squares: list[Array], reference: list[Array], *, open_share: float = 0
     ) -> Bound | None:
-        """None if more than `open_share` of a result has an infinite bound: it may be anything."""
-        if any(error.size and np.mean(~np.isfinite(error)) > open_share for error in errors):
+        """Elements whose bound is infinite may be anything; None if that are more than `open_share`
+        of a result."""
+        finite = [np.isfinite(error) for error in errors]
+        if any(each.size and np.mean(~each) > open_share for each in finite):
             return None
+        if open_share == 1:
+            return Bound(errors, squares, [])
+        squares = [np.where(kept, each, 0.0) for kept, each in zip(finite, squares, strict=True)]
         return Bound(errors, squares, list(map(bounds.squares_limit, squares, reference)))
 
     def checked(self, reference: Sequence[Array], *, nan: bool) -> float:
@@ -101,6 +109,7 @@ class Draws:
     main is executed in every completion order, `more` in the order of issue.
     known: whether the inputs are made so that all sums are exact
     spans: whether they span their formats; special: and have special values
+    few:   whether most are near 1, as they are drawn beside sums, of which there are none
     """
 
     contraction: Contraction | None
@@ -109,6 +118,7 @@ class Draws:
     known: bool = True
     spans: bool = True
     special: bool = True
+    few: bool = False
 
     @staticmethod
     def of(module: ir.Module, signature: Signature, settings: Settings) -> Draws:
@@ -137,7 +147,8 @@ class Draws:
         lists = _alone(sums) if exact else []
         more = [Draw(drawn(specials), _sides(specials)) for specials in lists]
         for number in _scalars(signature) if exact and sums is not None else ():
-            for value in (0.0, np.inf):
+            small = (SMALL,) if contraction is not None and contraction.whole else ()
+            for value in (0.0, np.inf, *small):
                 words = f"{value:g} in argument {number}"
                 more.append(Draw(drawn(scalars={number: value}), words))
         if exact:
@@ -146,7 +157,9 @@ class Draws:
         several = isinstance(sums, Chain) and bool(sums.contractions)
         special = isinstance(sums, Chain) or sums is None or bool(lists or special_values(sums))
         main = Draw(drawn(), _words(settings, sums, bits, more))
-        return Draws(contraction, main, more, known, exact and known and not several, special)
+        no_sums = isinstance(sums, Chain) and not sums.contractions
+        spans = exact and known and not several
+        return Draws(contraction, main, more, known, spans, special, exact and no_sums)
 
 
 def _alone(sums: Contraction | Chain | None) -> list[list[Special]]:

@@ -79,22 +79,40 @@ class Ranged:
                 self.missing[f"full range in argument {number}"] = "its integers may be indices"
         if not any(map(is_drawn, self.specs)):
             return []
-        whole = Base(self.specs, slices_of(self.specs, [], lambda _: None, 0, set()), self.seed)
-        slices = slices_of(self.specs, whole.arrays(0), self.run, self.work, self.filtered)
-        base = Base(self.specs, slices, self.seed)
+        base = self._base()
         floats, base = ([], base) if self.spans else self._floats(base)
         tries = (special_values(base, share, kinds) for share, kinds in SPECIALS)
         specials = self._first(SPECIAL_VALUES, tries, SOME)
-        numbers = () if self.spans else (0,) if base.many else (0, 1)
-        ranges = [
+        ranges = [] if self.spans else self._ranges(base)
+        if specials and base.many and floats:  # which has random floats in its other slices
+            floats, specials = [], [replace(specials[0], words=f"{FLOATS}, {SPECIAL_VALUES}")]
+        return [*floats, *specials, *ranges]
+
+    def ranges(self) -> list[Draw]:
+        """Random floats up to about 10, where functions bend, and the full range."""
+        if not any(map(is_drawn, self.specs)):
+            return []
+        base = self._base()
+        bent = [
+            (4 * array).astype(array.dtype) if n in base.floats else array
+            for n, array in enumerate(base.arrays(3))
+        ]
+        draw, checked, _ = self._tried(FLOATS, bent)
+        return [*([draw] if draw and checked >= SOME else []), *self._ranges(base)]
+
+    def _base(self) -> Base:
+        whole = Base(self.specs, slices_of(self.specs, [], lambda _: None, 0, set()), self.seed)
+        slices = slices_of(self.specs, whole.arrays(0), self.run, self.work, self.filtered)
+        return Base(self.specs, slices, self.seed)
+
+    def _ranges(self, base: Base) -> list[Draw]:
+        made = [
             self._first(
                 FULL_RANGE, (full_range(base, n, strength) for strength in STRENGTHS), CHECKED
             )
-            for n in numbers
+            for n in ((0,) if base.many else (0, 1))
         ]
-        if specials and base.many and floats:  # which has random floats in its other slices
-            floats, specials = [], [replace(specials[0], words=f"{FLOATS}, {SPECIAL_VALUES}")]
-        return [*floats, *specials, *(draw for draws in ranges for draw in draws)]
+        return [draw for draws in made for draw in draws]
 
     def _floats(self, base: Base) -> tuple[list[Draw], Base]:
         """Those that show most; they are executed even if that is little."""

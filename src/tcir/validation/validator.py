@@ -154,6 +154,8 @@ class Validator:
             ]
         whole = draws.spans and (draws.special or not self._floats)
         ranged = None if whole else self._range(module, programs, spans=draws.spans)
+        if whole and draws.few and (wider := self._range(module, programs, spans=False)):
+            draws.more.extend(wider.ranges())
         if ranged:
             draws.more.extend(made := ranged.draws())
             words = dict.fromkeys(draw.words for draw in made)

@@ -18,8 +18,8 @@ from tcir.target import DEFAULT_TARGET, TARGETS
 
 from .picture import Picture
 
-FORMATS = ("text", "svg", "html")
-SUFFIXES = {"svg": "svg", "html": "html", "txt": "text", "text": "text", "": "text"}
+FORMATS = ("text", "svg", "html", "typst")
+SUFFIXES = {"svg": "svg", "html": "html", "typ": "typst", "txt": "text", "text": "text", "": "text"}
 WARPS = 32
 """Of a CTA: 1024 threads."""
 
@@ -105,6 +105,7 @@ def parser() -> argparse.ArgumentParser:
         "--unit", type=int, default=0, metavar="N", help="16 bytes of each row that are read"
     )
 
+    view("moves", "what moves data into and out of tensor memory")
     view("scale-factors", "the 512-byte block of scale factors")
 
     ld = view("ld", "tcgen05.ld and st")
@@ -214,7 +215,7 @@ def _check_atoms(arguments: argparse.Namespace) -> None:
 
 def picture(arguments: argparse.Namespace) -> Picture:
     """The picture that the command line selects."""
-    from . import fragments, layouts, products
+    from . import fragments, layouts, moves, products
 
     _check_atoms(arguments)
     match arguments.view:
@@ -241,6 +242,8 @@ def picture(arguments: argparse.Namespace) -> Picture:
                 arguments.rows, arguments.columns, arguments.element_bytes, arguments.swizzle,
                 arguments.unit,
             )  # fmt: skip
+        case "moves":
+            return moves.moves_view()
         case "scale-factors":
             return layouts.scale_factor_view()
         case "ld":
@@ -262,11 +265,13 @@ def picture(arguments: argparse.Namespace) -> Picture:
 
 
 def render(drawn: Picture, form: str, colour: bool = False) -> str:
-    """The picture as ``text``, ``svg`` or ``html``."""
-    from . import svg, text
+    """The picture as ``text``, ``svg``, ``html`` or ``typst``."""
+    from . import svg, text, typst
 
     if form == "text":
         return text.text(drawn, colour)
+    if form == "typst":
+        return typst.typst(drawn)
     return svg.svg(drawn) if form == "svg" else svg.html(drawn)
 
 
@@ -278,7 +283,7 @@ def _form(arguments: argparse.Namespace) -> str:
         return "html"
     if suffix not in SUFFIXES and arguments.output != "-" and not arguments.format:
         raise InputError(
-            f"-o {arguments.output}: expected a name that ends in .svg, .html or .txt, got "
+            f"-o {arguments.output}: expected a name that ends in .svg, .html, .typ or .txt, got "
             f".{suffix}; a browser or rsvg-convert makes a bitmap or a PDF of an .svg"
         )
     return arguments.format or SUFFIXES.get(suffix, "text")

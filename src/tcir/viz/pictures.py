@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from . import fragments, layouts, products
+from . import fragments, layouts, moves, products
 from .picture import Picture
 from .svg import svg
 from .timeline import timeline_view
@@ -48,6 +48,7 @@ PICTURES: dict[str, Callable[[], Picture]] = {
     "mma_m16n8k16.svg": lambda: products.product_view("mma.m16n8k16"),
     "ldmatrix_x4_a.svg": lambda: products.copy_view("ldmatrix.x4", "mma.m16n8k16", "A"),
     "smem_swizzle_128b.svg": lambda: layouts.smem_view(16, 64, 2, "128B", 0),
+    "moves.svg": moves.moves_view,
     "scale_factors.svg": layouts.scale_factor_view,
     "ld_16x256b_x1.svg": lambda: fragments.ld_view("16x256b.x1"),
     "tmem_conv.svg": lambda: _kernel(

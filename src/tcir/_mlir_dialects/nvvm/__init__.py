@@ -46,9 +46,11 @@ def setmaxregister(action: Literal["increase", "decrease"], count: int) -> None:
     effect("nvvm.setmaxregister", regCount=integer(count), action=kind)
 
 
-def barrier() -> None:
-    """``bar.sync 0``."""
-    effect("nvvm.barrier", operandSegmentSizes=integers(0, 0))
+def barrier(number: ir.Value | None = None, threads: ir.Value | None = None) -> None:
+    """``bar.sync 0``, or barrier `number` of so many `threads`."""
+    given = [each for each in (number, threads) if each is not None]
+    sizes = integers(*(int(each is not None) for each in (number, threads)))
+    effect("nvvm.barrier", *given, operandSegmentSizes=sizes)
 
 
 def cluster_barrier(*, relaxed: bool = False) -> None:

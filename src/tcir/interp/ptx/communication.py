@@ -2,7 +2,8 @@
 
 Under a seed warps and CTAs give way to others in front of them. Between two of them nothing that a
 program may rely on depends on what others do meanwhile (data races are findings in any order), so
-these are all the places that matter. A `red` gives the same result in any order with other `red`.
+these are all the places that matter. A `red` gives the same result in any order with other `red`,
+so that it is one only where CTAs may see what it changes by other accesses.
 
 A load and a store may change a word together. Where others write it, too, that has to be one
 atomic, or something has to keep them away meanwhile (`tcir.machine.memory.updates`).
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 
 from tcir.interp.ptx.isa.memory import Load, Store
 from tcir.interp.ptx.op import BRANCH, EXIT, INDEXED, Op
+from tcir.interp.ptx.syntax import Instruction
 from tcir.machine.order.strong import Update
 
 _MEETS = re.compile(
@@ -33,6 +35,13 @@ def among_ctas(mnemonic: str) -> bool:
     answers of launch control."""
     asks = mnemonic.startswith("clusterlaunchcontrol")
     return meets(mnemonic) and (asks or _INSIDE.search(mnemonic) is None)
+
+
+def mark_reductions(code: Sequence[Op], body: Sequence[Instruction]) -> None:
+    """Lets every `red` give way, too, if other clusters may look at what it changes meanwhile."""
+    if any(among_ctas(each.mnemonic) for each in body):
+        for op, each in zip(code, body, strict=False):
+            op.meets |= each.mnemonic.startswith("red.") and _INSIDE.search(each.mnemonic) is None
 
 
 def parted(straight: list[int], code: list[Op]) -> list[int]:

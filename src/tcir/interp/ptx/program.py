@@ -105,6 +105,7 @@ def decode(module: Module, function: Function, layout: Layout, globals_: dict[st
         code[at].gives_up = True
     _mark_unheeded(code)
     communication.mark_updates(code)
+    communication.mark_reductions(code, function.body or ())
     last = code[-1].site if code else Site(function.line, function.name)
     code.append(Op(EXIT, no_effect, last))
     watch_wgmma(code)

@@ -81,9 +81,10 @@ def _barrier(speller: Speller, op: ir.Operation) -> None:
     """9.7.13.1."""
     only(op, "aligned")
     expect(op, "aligned", "true")
-    if len(op.operands):
-        raise IncompleteError("no rule for a barrier of chosen threads")
-    speller.emit("bar.sync 0")
+    if len(op.operands) not in (0, 2):
+        raise IncompleteError("no rule for a barrier of all threads other than barrier 0")
+    chosen = ", ".join(speller.read_one(each) for each in op.operands)
+    speller.emit(f"bar.sync {chosen or 0}")
 
 
 @spelling("nvvm.fence.mbarrier.init")

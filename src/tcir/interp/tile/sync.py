@@ -117,6 +117,19 @@ def first_warp_barrier(compiler: Compiler, op: tc.FirstWarpBarrierOp) -> Step:
     return barrier
 
 
+@execute(tc.WarpsBarrierOp)
+def warps_barrier(compiler: Compiler, op: tc.WarpsBarrierOp) -> Step:
+    """Nothing without roles: one agent is all warps."""
+    (number,) = compiler.operands(op)
+    threads, site = WARP * integer(op, "warps"), compiler.site(op)
+
+    def barrier(frame: Frame) -> Blocking:
+        if not frame.whole:
+            yield from frame.agent.barrier.sync(1 + frame.values[number], threads, site=site)
+
+    return barrier
+
+
 @execute(tc.WarpBarrierOp)
 def warp_barrier(compiler: Compiler, op: tc.WarpBarrierOp) -> Step:
     """Nothing: at this level a warp is one agent, whose accesses are in program order."""

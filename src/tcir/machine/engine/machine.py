@@ -16,7 +16,7 @@ from tcir.machine.engine.cluster import Cluster
 from tcir.machine.engine.completion_order import CompletionOrder
 from tcir.machine.engine.cta import Cta
 from tcir.machine.engine.residency import most_resident
-from tcir.machine.engine.residents import Residents
+from tcir.machine.engine.residents import Residents, Turns
 from tcir.machine.errors import Deadlock, MachineError, NotModelled
 from tcir.machine.findings import Findings
 from tcir.machine.memory.effects import Effect
@@ -112,7 +112,7 @@ class Machine:
         self._rng = random.Random(f"{options.order_seed}/launch control")
         self._turns = None
         if options.order_seed is not None:
-            self._turns = random.Random(f"{options.order_seed}/turns")
+            self._turns = Turns(options.order_seed)
 
     def take_over(self) -> Triple | None:
         """The first CTA of a cluster that is not launched and now never will be; None: declined.

@@ -12,15 +12,24 @@ from tcir.machine.errors import Deadlock
 PATIENCE = 8
 """Turns of each agent without progress after which its cluster is set aside for others."""
 
-MOST_TURNS = 4
-"""That a cluster may take in a row, in an order that is drawn."""
+
+class Turns:
+    """Turns of clusters under a seed: their order is drawn, and how many one takes in a row.
+
+    One at a time under even seeds, so that clusters that do the same come to each place together;
+    up to four under odd ones.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.drawn = random.Random(f"{seed}/turns")
+        self.most = 4 if seed % 2 else 1
 
 
 class Residents:
     """Clusters that run side by side: mostly one. They take turns; `turns` draws how many and in
     which order, None: one each."""
 
-    def __init__(self, clusters: Sequence[Cluster], turns: random.Random | None = None) -> None:
+    def __init__(self, clusters: Sequence[Cluster], turns: Turns | None = None) -> None:
         self.clusters, self._turns = list(clusters), turns
         self._going = list(clusters)
 
@@ -64,9 +73,9 @@ class Residents:
             yield from list(self._going)
             return
         order = list(self._going)
-        self._turns.shuffle(order)
+        self._turns.drawn.shuffle(order)
         for cluster in order:
-            for _ in range(self._turns.randint(1, MOST_TURNS)):
+            for _ in range(self._turns.drawn.randint(1, self._turns.most)):
                 if cluster in self._going:
                     yield cluster
 

@@ -7,7 +7,8 @@ from it, another thread may write. Two kinds are findings:
   another thread's write before the load: that write may be lost;
 - it goes on if it finds a value, and puts another in its place, and so did another thread that
   found the same: both may find it before either has stored. A turn that comes round, of which each
-  thread waits for its own value, is none.
+  thread waits for its own value, is none. Nor is a flag that both raise to one value, if both
+  found it down (a maximum is, of which the smaller value may come last, and a count).
 
 What the load itself acquires is no order: it might have come first.
 """
@@ -27,13 +28,14 @@ KEPT = 64
 
 
 class Loaded(NamedTuple):
-    """A load, until the thread stores to the place. writes: one of another thread that nothing
-    orders before it; done: updates by others that nothing does."""
+    """A load, until the thread stores to the place. version: of the place then; writes: one of
+    another thread that nothing orders before it; done: updates by others that nothing does."""
 
     update: Update
     site: object
     writes: bool
     done: Sequence[Done]
+    version: int
 
 
 class Updates:
@@ -52,7 +54,8 @@ class Updates:
             others = () if known is None else self.machine.updates.get(place, ())
             done = [d for d in others if d.access.component != self.agent.me and not self._after(d)]
             lost = bool(update.feeds) and not update.decides and self._others_wrote(place)
-            self._loads[place] = Loaded(update, site, lost, done)
+            version = 0 if known is None else known.version
+            self._loads[place] = Loaded(update, site, lost, done, version)
 
     def found(self, values: Iterable[tuple[Place, bytes]]) -> None:
         """Behind it."""
@@ -67,13 +70,18 @@ class Updates:
             if loaded.writes and update.number in loaded.update.feeds:
                 self._report(loaded, site, "what another thread writes there in between is lost")
             elif loaded.update.decides and value != found:
-                if any(d.found == found for d in loaded.done):
+                done = self.machine.updates.setdefault(place, [])
+                made = update.number in loaded.update.feeds
+                if any(d.found == found for d in loaded.done) or any(
+                    d.found == found and d.version > loaded.version
+                    for d in done
+                    if made or d.put != value
+                ):
                     what = "two threads may both find that value before either of them stores"
                     self._report(loaded, site, what)
                 version = known.version if (known := self.machine.strong.get(place)) else 0
                 access = self.agent.own_access("generic", site, by_lane=True)
-                done = self.machine.updates.setdefault(place, [])
-                done.append(Done(access, place, version + 1, found))
+                done.append(Done(access, place, version + 1, found, value))
                 del done[:-KEPT]
 
     def _others_wrote(self, place: Place) -> bool:

@@ -39,13 +39,15 @@ class Update(NamedTuple):
 class Done(NamedTuple):
     """A change of a place by a thread that found a value and put another there.
 
-    access: the store; version: of the place, that it made; found: what the load read.
+    access: the store; version: of the place, that it made; found: what the load read; put: what
+    it stored.
     """
 
     access: Access
     place: Place
     version: int
     found: bytes
+    put: bytes
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import numpy as np
 
 from tcir.interp.types import Array, DType
 from tcir.program.access import product_of
+from tcir.program.boundary.added import added_at_boundaries
 from tcir.program.boundary.block_amax import BlockFormat, block_format_of, rows_of_blocks
 from tcir.program.boundary.placed_sums import Wanted, factors_with_sums
 from tcir.program.boundary.targets import boundaries_of
@@ -83,12 +84,17 @@ def boundary_inputs(
     block = find_program(module, signature.name).op.operation.regions[0].blocks[0]
     generator = np.random.default_rng(seed)
     if contraction is not None:
-        yield from _of_sums(block, signature, contraction, generator)
+        placed = list(_of_sums(block, signature, contraction, generator))
+        yield from placed
+        if not placed or len(contraction.pairs) > 1:  # whose digits are few
+            yield from _of_added(block, signature, generator)
         yield from _of_scales(signature, contraction)
     elif all(_is_exact(each.operation) for each in block):
         yield from _of_inputs(block, signature, generator)
         if not all(is_parallel(each.operation) for each in block):
             yield _without_a_number(signature)
+    else:
+        yield from _of_added(block, signature, generator)
 
 
 def _is_exact(op: ir.Operation) -> bool:
@@ -98,7 +104,7 @@ def _is_exact(op: ir.Operation) -> bool:
 
 def _is_rounded(op: ir.Operation) -> bool:
     """Whether an op is no function whose error is bounded only."""
-    return product_of(op) is not None or consists_of(op, ROUNDED)
+    return product_of(op) is not None or consists_of(op, _ALONE)
 
 
 def _of_sums(
@@ -125,6 +131,21 @@ def _of_sums(
     if contraction.start is not None:
         neutral[contraction.start.argument] = 0.0
     yield Placed(TIES, factors, neutral)
+
+
+def _of_added(
+    block: ir.Block, signature: Signature, generator: np.random.Generator
+) -> Iterator[Placed]:
+    """What is added to sums at boundaries, the sums being 0."""
+    if not all(_is_rounded(each.operation) for each in block):
+        return
+    for sums, number, numbers, matrices in added_at_boundaries(block, signature):
+        spec = signature.inputs[number]
+        added = _wanted(None, sums, generator)(1, math.prod(spec.shape)).reshape(spec.shape)
+        given = {n: each.astype(signature.inputs[n].dtype) for n, each in matrices.items()}
+        arrays = given | {number: added.astype(spec.dtype)}
+        others = {n: value for n, value in numbers.items() if n not in arrays}
+        yield Placed(TIES, numbers=others, arrays=arrays, exact=True)
 
 
 def _wanted(

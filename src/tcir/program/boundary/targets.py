@@ -2,8 +2,9 @@
 
 The values that follow the sums are walked from the first op to the last. Of each the steps are
 kept that make it of a sum: products with constants, sums with constants, roundings. What inputs
-beside the sums do is taken out: those that are multiplied are 1, those that are added 0
-(`Boundaries.neutral`). An op with a boundary (`_limits`) asks for it, and the steps are undone.
+beside the sums do is taken out: those that are multiplied are 1, by whole numbers a half, those
+that are added 0 (`Boundaries.neutral`). An op with a boundary (`_limits`) asks for it, and the
+steps are undone.
 """
 
 from __future__ import annotations
@@ -124,6 +125,7 @@ class _Walk:
 
     first:  type of the sums
     made:   of values that are made of sums
+    second: of those that a select takes from two, the other
     origin: what stands for an argument of a body, or for the result of an op with one
     wanted: for each boundary the sums
     """
@@ -131,6 +133,7 @@ class _Walk:
     arguments: Sequence[ir.Value]
     first: DType
     made: dict[ir.Value, Made] = field(default_factory=dict)
+    second: dict[ir.Value, Made] = field(default_factory=dict)
     origin: dict[ir.Value, ir.Value] = field(default_factory=dict)
     wanted: list[list[float]] = field(default_factory=list)
     neutral: dict[int, float] = field(default_factory=dict)
@@ -146,9 +149,9 @@ class _Walk:
             elif op.operands and len(op.results) == 1:
                 self._op(op)
 
-    def limits(self, made: Made, wanted: Sequence[float]) -> None:
+    def limits(self, made: Made | None, wanted: Sequence[float]) -> None:
         """Notes what a value is to be."""
-        if wanted:
+        if made and wanted:
             self.wanted.append(made.sums_for(wanted, self.first))
 
     def _body(self, op: ir.Operation) -> None:
@@ -182,9 +185,12 @@ class _Walk:
         dtype = _type_of(result)
         if op.name in _MOVES or op.name == "arith.select":
             self.made[result] = replace(made, dtype=dtype)
+            if op.name == "arith.select" and len(sources) > 1:
+                self.second[result] = self.made[op.operands[sources[1]]]
         elif op.name in ("arith.truncf", "arith.sitofp", "arith.uitofp"):
             if op.name == "arith.truncf":
-                self.limits(made, limits_of(dtype))
+                for each in (made, self.second.get(op.operands[0])):
+                    self.limits(each, limits_of(dtype))
             self.made[result] = made.then(1, 0, dtype)
         elif op.name == "arith.negf":
             self.made[result] = made.then(-1, 0, dtype)
@@ -214,7 +220,8 @@ class _Walk:
         if op.name not in _SUMS | _PRODUCTS or (op.name == "arith.divf" and source):
             return
         if number is None:
-            number = 0.0 if op.name in _SUMS else 1.0
+            halved = self.first.kind in "iu" and dtype.kind not in "iu"  # for ties of whole numbers
+            number = 0.0 if op.name in _SUMS else 0.5 if halved else 1.0
             self._settle(other, number)
         if op.name in _PRODUCTS and number:
             factor = 1 / number if op.name == "arith.divf" else number

@@ -20,8 +20,8 @@ def limits_of(dtype: DType) -> list[float]:
 
     The tie between the largest number and the one that the format would have next: beyond it is
     overflow; the tie between the smallest and 0; around them a quarter of the last place; ties to
-    an even number below and above, also between subnormals, and at a power of two. Of formats of 8
-    bits and fewer all ties. Both signs.
+    an even number below and above, also between subnormals, and at a power of two; just beside two
+    of these. Of formats of 8 bits and fewer all ties. Both signs.
     """
     info = info_of(dtype)
     largest, smallest, normal = (
@@ -35,7 +35,9 @@ def limits_of(dtype: DType) -> list[float]:
     unit = float(info.eps)
     found = [*over, *(part * smallest for part in (0.5, 0.75, 0.25, 1.5, 2.5))]
     found += [normal - smallest / 2, 1 + unit / 2, 1 + 1.5 * unit, 2 - unit / 2, 1 + 0.75 * unit]
-    if info.bits <= _FEW_BITS:
+    if info.bits > _FEW_BITS:  # so near a tie that rounding twice makes it one
+        found += [1 + unit / 2 + unit / 256, 1 + 1.5 * unit - unit / 256]
+    else:
         numbers = magnitudes_of(dtype)
         found += list((numbers[1:] + numbers[:-1]) / 2)
     return both_signs(found)

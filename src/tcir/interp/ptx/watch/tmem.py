@@ -1,4 +1,5 @@
-"""Registers of tcgen05.ld that something else writes before tcgen05.wait::ld (PTX ISA 9.7.16.8)."""
+"""Registers of tcgen05.ld that something writes before tcgen05.wait::ld, another one, too (PTX ISA
+9.7.16.8)."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ def watch_tmem_loads(code: list[Op]) -> None:
     loaded = {slot for form in forms for slot in form.slots}
     for op in code if loaded else ():
         slots = tuple(sorted(loaded & {*op.writes}))
-        if slots and not isinstance(op.form, TmemAccess):
+        if slots:
             op.run = partial(_write, op.run, slots, op.site)
 
 

@@ -1,0 +1,74 @@
+"""The options `n-tiles` and `collector`: tiles of B that read one tile of A."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcir._mlir import ir
+from tcir.dialect.limits import MMA_K_BYTES, TMEM_COLUMNS, TMEM_LANES
+from tcir.errors import InputError
+from tcir.passes.build.cost import mma_cycles
+from tcir.passes.build.diagnostics import match_failure
+from tcir.passmanager.remarks import remark
+
+
+@dataclass(frozen=True)
+class Together:
+    """count: tiles of B that a CTA multiplies a tile of A by, each with an accumulator of its own;
+    collector: whether the tensor core keeps A from the first to the last of them."""
+
+    count: int = 1
+    collector: bool = False
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise InputError(
+                f"expected n-tiles of at least 1, got {self.count}; smallest accepted: n-tiles=1"
+            )
+        if self.collector and self.count == 1:
+            raise InputError(
+                "expected n-tiles of at least 2 with collector=true, got 1: the buffer keeps A for "
+                "further mma that read the same A (PTX ISA 9.7.16.10.9.1); take n-tiles=2"
+            )
+
+    def check(self, op: ir.OpView, n_tile: int) -> None:
+        """Raises a match failure if tensor memory has no room for the accumulators."""
+        if self.count * n_tile > TMEM_COLUMNS:
+            raise match_failure(
+                op,
+                f"expected n-tiles of at most {TMEM_COLUMNS // n_tile} with {n_tile} columns each, "
+                f"got {self.count}: tensor memory has {TMEM_COLUMNS} columns for their "
+                f"accumulators; take n-tiles={TMEM_COLUMNS // n_tile}",
+            )
+
+    def check_only_one(self, op: ir.OpView, what: str) -> None:
+        """Raises a match failure if there are several tiles."""
+        if self.count > 1:
+            raise match_failure(op, f"expected n-tiles=1 {what}, got {self.count}; leave it out")
+
+    def usage(self, number: int) -> str:
+        """What mma `number` does with the buffer: the first fills it, the last gives it up."""
+        if number == 0:
+            return "fill"
+        return "use" if number < self.count - 1 else "lastuse"
+
+    def tell(self, op: ir.OpView, n_tile: int) -> None:
+        """A remark: what the collector saves."""
+        if not self.collector:
+            return
+        apart = mma_cycles(n_tile, a_in_tmem=False)
+        kept = mma_cycles(n_tile, a_in_tmem=True)
+        a, b = MMA_K_BYTES * TMEM_LANES, MMA_K_BYTES * n_tile
+        n = self.count
+        read = f"{n * (a + b)} -> {a + n * b} bytes of shared memory"
+        cycles = f"{n * apart} -> {apart + (n - 1) * kept} cycles of the tensor core"
+        remark(
+            op,
+            f"collector: {n} mma of {n_tile} columns read A once: {read}, {cycles} for "
+            f"{MMA_K_BYTES} bytes of K (modelled, not measured; at most: the ISA says that the "
+            "buffer may be read instead)",
+        )
+
+
+ONE = Together()
+"""A tile of A is multiplied by one of B."""

@@ -1,0 +1,107 @@
+"""The option `epilogue-tile`: which tiles are legal, which is taken, and why."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tcir._mlir import ir
+from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES, TMEM_LD_NUM
+from tcir.errors import InputError
+from tcir.passes.build.diagnostics import match_failure
+from tcir.passes.build.limits import MMA_N
+from tcir.passes.build.quantise import QUANTISED_COLUMNS
+from tcir.passes.build.staged_store import EpilogueTile, staged_tile
+from tcir.passes.build.tile_kernel import STORE_COLUMNS, Source
+
+AUTO = "auto"
+ROWS = (QUARTER_LANES, 2 * QUARTER_LANES, TMEM_LANES)
+"""Rows of a tile: those of one, two or four warps, each of which reads its own 32 lanes."""
+LOADED = tuple(n for n in TMEM_LD_NUM["32x32b"].values if n >= STORE_COLUMNS)
+"""Columns that a thread can load and store at a time."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """How a kernel stores them: `tile` at a time; stages: tiles that TMA stores from in turn, 0:
+    threads store; why: this tile."""
+
+    tile: EpilogueTile
+    stages: int
+    why: str
+
+    @staticmethod
+    def of(source: Source, option: str, n_tile: int, stages: int) -> Results:
+        """What the `option` says, or the rule of ``auto``; a match failure if that is illegal."""
+        given = parse(option)
+        if given is not None:
+            _check_divides(source.op, given, n_tile)
+            if not stages:
+                _check_stored_by_threads(source, given)
+            return Results(given, stages, "as the option says")
+        if stages:
+            tile = staged_tile(n_tile, source.function.type.results[0].element_type)
+            why = "auto: a warp's rows, the widest swizzle span that divides a tile's"
+            return Results(tile, stages, why)
+        columns = STORE_COLUMNS if source.quantise is None else QUANTISED_COLUMNS
+        return Results(
+            EpilogueTile(TMEM_LANES, columns), 0, "auto: all rows, as threads store them"
+        )
+
+    def __str__(self) -> str:
+        tile, held = self.tile, f"{self.tile.columns} sums in registers of a thread"
+        if self.stages:
+            warps = "a warp stores each" if tile.warps == 1 else f"{tile.warps} warps share each"
+            held = f"{TMEM_LANES // tile.rows * self.stages} in shared memory, {warps}"
+        return f"epilogue-tile={tile} ({self.why}; {held})"
+
+
+def parse(text: str) -> EpilogueTile | None:
+    """The tile ``MxN`` of the option, None for ``auto``; InputError for others."""
+    if text == AUTO:
+        return None
+    match = re.fullmatch(r"(\d+)x(\d+)", text)
+    made = EpilogueTile(*map(int, match.groups())) if match else None
+    if made is None or made.rows not in ROWS or made.columns not in MMA_N:
+        rows = ", ".join(map(str, ROWS))
+        raise InputError(
+            f"expected epilogue-tile=auto or MxN with M one of {rows} (a warp reads 32 lanes of "
+            f"tensor memory, PTX ISA 9.7.16.8) and N {MMA_N}, got {text}; take epilogue-tile=auto"
+        )
+    return made
+
+
+def _check_divides(op: ir.OpView, tile: EpilogueTile, n_tile: int) -> None:
+    if n_tile % tile.columns:
+        raise match_failure(
+            op,
+            f"expected columns of epilogue-tile that divide the {n_tile} of n-tile, got {tile}: "
+            "the last one would read tensor memory behind the accumulator; take "
+            f"epilogue-tile={tile.rows}x{STORE_COLUMNS}",
+        )
+
+
+def _check_stored_by_threads(source: Source, tile: EpilogueTile) -> None:
+    op, smallest = source.op, f"epilogue-tile={TMEM_LANES}x{STORE_COLUMNS}"
+    if tile.rows != TMEM_LANES:
+        raise match_failure(
+            op,
+            f"expected epilogue-tile={TMEM_LANES}xN with store=direct, got {tile}: each of the "
+            "four warps stores its own 32 rows from registers, all at the same time, and no rows "
+            f"are staged together; take store=tma or {smallest}",
+        )
+    if source.quantise is not None and tile.columns != QUANTISED_COLUMNS:
+        raise match_failure(
+            op,
+            f"expected epilogue-tile={TMEM_LANES}x{QUANTISED_COLUMNS} for results that are "
+            f"quantised, got {tile}: a thread stores the scales of {QUANTISED_COLUMNS} columns "
+            "together; leave it out",
+        )
+    if tile.columns not in LOADED:
+        legal = ", ".join(map(str, LOADED))
+        raise match_failure(
+            op,
+            f"expected {legal} columns of epilogue-tile with store=direct, got {tile}: one "
+            "tcgen05.ld.32x32b loads a power of two of columns to as many registers of a thread "
+            f"(PTX ISA 9.7.16.8.1); take {smallest}",
+        )

@@ -1,0 +1,145 @@
+"""The options `producer-warps`, `consumer-warps`, `epilogue-warps`: which roles have how many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.limits import QUARTERS
+from tcir.dialect.warp_map import (
+    CONSUMER,
+    EPILOGUE,
+    PRODUCER,
+    TCGEN05,
+    TCGEN05_EPILOGUE8,
+    TCGEN05_EPILOGUE12,
+    TCGEN05_EPILOGUE_LOAD,
+    WARP_MAP,
+    WARP_MAPS,
+    WGMMA,
+)
+from tcir.errors import InputError
+from tcir.passes.build.diagnostics import match_failure
+from tcir.passes.build.staged_load import staged_elements
+from tcir.passes.build.tile_kernel import Source
+from tcir.passmanager.remarks import remark
+
+MAPS = {
+    (1, QUARTERS): TCGEN05,
+    (2, QUARTERS): TCGEN05_EPILOGUE_LOAD,
+    (1, 2 * QUARTERS): TCGEN05_EPILOGUE8,
+    (1, 3 * QUARTERS): TCGEN05_EPILOGUE12,
+}
+"""By the warps that load and those of the epilogue."""
+LEGAL = {
+    "producer": (
+        (1, 2),
+        "one thread keeps TMA busy, which copies whole boxes by itself; a second warp loads the "
+        "matrices that the epilogue reads",
+    ),
+    "consumer": (
+        (1, len(WARP_MAPS[WGMMA][CONSUMER].warps)),
+        "tcgen05.mma is an instruction of one thread, wgmma of whole warpgroups, each of which "
+        "multiplies 64 of a tile's 128 rows",
+    ),
+    "epilogue": (
+        tuple(epilogue for loading, epilogue in MAPS if loading == 1),
+        "warp w reads lanes 32 * (w mod 4) to + 31 of tensor memory, PTX ISA 9.7.16.8, so all 128 "
+        "take whole warpgroups; with four a thread would have fewer registers than the 128 columns "
+        "that it may load",
+    ),
+}
+"""By the role: legal numbers of warps, and why."""
+
+
+@dataclass(frozen=True)
+class Warps:
+    """Of each role; 0: the rule chooses, one that loads, or with store=tma a second one for the
+    matrices that the epilogue reads; one that multiplies; four for the epilogue."""
+
+    producer: int = 0
+    consumer: int = 0
+    epilogue: int = 0
+
+    def __post_init__(self) -> None:
+        for role, (legal, why) in LEGAL.items():
+            got = getattr(self, role)
+            if got and got not in legal:
+                raise InputError(
+                    f"expected {role}-warps to be one of {', '.join(map(str, legal))}, or 0 to "
+                    f"choose, got {got} ({why}); take {role}-warps={legal[0]}"
+                )
+
+    def assign(self, source: Source, staged: bool) -> list[tc.ElementOp]:
+        """Names the warp map of the kernel of `source`.
+
+        staged: whether TMA stores its results. Returns the matrices that the epilogue reads through
+        shared memory: a warp of its own loads them.
+        """
+        names = source.function.attributes
+        if self != Warps() and WARP_MAP in names:
+            raise match_failure(
+                source.op,
+                f"expected a function without {WARP_MAP} or no numbers of warps, got both; leave "
+                "one of them out",
+            )
+        if WARP_MAP in names:
+            told = ir.StringAttr(names[WARP_MAP]).value
+            staged = staged and told == TCGEN05_EPILOGUE_LOAD
+        self._check(source, staged)
+        read = staged_elements(source.after) if staged and self.producer != 1 else []
+        if self.producer == 2 and not read:
+            raise match_failure(
+                source.op,
+                "expected producer-warps=1, got 2: the second loads matrices that the epilogue "
+                "reads, with store=tma, and this kernel has none that TMA can load; leave it out",
+            )
+        if read or self != Warps():
+            name = MAPS[2 if read else 1, self.epilogue or QUARTERS]
+            names[WARP_MAP] = ir.StringAttr.get(name)
+        if self != Warps():
+            remark(source.op, f"warps by role: {_roles(name)} (warp map {name})")
+        return read
+
+    def _check(self, source: Source, staged: bool) -> None:
+        if self.consumer > 1:
+            raise match_failure(
+                source.op,
+                f"expected consumer-warps=1 for sm_100a, got {self.consumer}: {LEGAL[CONSUMER][1]}"
+                "; leave it out, or take target sm_90a",
+            )
+        if staged and self.epilogue > QUARTERS:
+            raise match_failure(
+                source.op,
+                f"expected epilogue-warps={QUARTERS} with store=tma, got {self.epilogue}: bulk "
+                "groups are of the thread that stores, and the tiles in shared memory of the warps "
+                "of one warpgroup; take store=direct",
+            )
+
+    def check_warpgroups(self, op: ir.OpView, target: str) -> None:
+        """Raises a match failure for numbers that kernels of wgmma do not have."""
+        roles = WARP_MAPS[WGMMA]
+        for role, want in (
+            (PRODUCER, len(roles[PRODUCER].warps)),
+            (CONSUMER, len(roles[CONSUMER].warps)),
+            (EPILOGUE, 0),
+        ):
+            got = getattr(self, role)
+            if got not in (0, want):
+                raise match_failure(
+                    op,
+                    f"expected {role}-warps={want} for {target}, got {got}: the sums are in "
+                    "registers of the consumers, two warpgroups with 64 rows each, which also "
+                    "store them; leave it out",
+                )
+
+
+def _roles(name: str) -> str:
+    """The roles of a map with their warps."""
+    words = []
+    for role in WARP_MAPS[name].roles:
+        first, last = role.warps[0], role.warps[-1]
+        numbers = f"warp {first}" if first == last else f"warps {first} to {last}"
+        words.append(f"{role.kind} {len(role.warps)} ({numbers})")
+    return ", ".join(words)

@@ -1,0 +1,418 @@
+"""Bugs in layers on CUDA cores: constants, norms, maxima, special cases, ends of windows."""
+
+from __future__ import annotations
+
+from .edits import Edit, both, clamped, constant, number, results, sub, where
+from .planted import PTX, Planted
+
+SIMT = "convert-linalg-to-simt"
+EPSILON = r"(arith\.constant )1\.0+e-05( : f64)"
+ONE_PASS = both(
+    sub(r"(%22 = arith\.mulf )%21, %21", r"\1%15, %15"),
+    sub(
+        r"%24 = arith\.divf %23, %cst : f32",
+        "%q = arith.divf %23, %cst : f32\n%s = arith.mulf %18, %18 : f32\n"
+        "%24 = arith.subf %q, %s : f32",
+    ),
+)
+"""A variance as the mean of squares less the square of the mean."""
+NEGATIVE_ONLY = (
+    "$z = arith.constant $D(0.0) : $T",
+    "$p = arith.cmpf olt, $x, $z : $T",
+)
+
+
+def asm(of: str, before: str = "", behind: str = "") -> Edit:
+    """Instructions before and behind an approximation in PTX, on its operand and result."""
+    return sub(
+        rf"\t({of}\S*) (%\w+), (%\w+);",
+        lambda m: " ".join(
+            [before.replace("$", m[3]), f"{m[1]} {m[2]}, {m[3]};", behind.replace("$", m[2])]
+        ),
+    )
+
+
+def _bugs(program: str, *rows: tuple[str, Edit], after: str = SIMT) -> list[Planted]:
+    return [Planted(what, f"{program} layer", after, edit) for what, edit in rows]
+
+
+NORMS = [
+    *(
+        bug
+        for program in ("layer_norm", "rms_norm", "batch_norm", "layer_norm_f16")
+        for bug in _bugs(
+            program,
+            ("epsilon is 1e-6", sub(EPSILON, r"\g<1>1.000000e-06\2")),
+            ("epsilon left out", sub(EPSILON, r"\g<1>0.000000e+00\2")),
+        )
+    ),
+    *_bugs(
+        "layer_norm",
+        ("the variance is E(x^2) - E(x)^2", ONE_PASS),
+        (
+            "the mean without its last column",
+            sub(r"(layer_norm_0[\s\S]*?%c40_i32 = arith\.constant )40", r"\g<1>39", 1),
+        ),
+        (
+            "the variance of 39 degrees of freedom",
+            sub(
+                r"(layer_norm_2[\s\S]*%cst = arith\.constant )4\.0+e\+01(?![\s\S]*func)",
+                r"\g<1>3.900000e+01",
+            ),
+        ),
+        (
+            "deviations of magnitude 2^40 and more are 2^40",
+            results(r"arith\.subf", *clamped("-1.0995116e12", "1.0995116e12")),
+        ),
+        ("deviations below 2^-24 are 0", results(r"arith\.subf", *where("olt", "5.96e-08", "0.0"))),
+    ),
+    *_bugs(
+        "rms_norm",
+        ("numbers below 2^-60 are 0", results(r"arith\.mulf %13", *where("olt", "1.0e-18", "0.0"))),
+        (
+            "means of squares at most 2^96",
+            results(r"arith\.divf", number("c", "7.9228163e28"), "$y = arith.minimumf $x, $c : $T"),
+        ),
+    ),
+    *_bugs(
+        "std",
+        (
+            "sums of f32",
+            results(
+                r"arith\.addf",
+                "$n = arith.truncf $x : f64 to f32",
+                "$y = arith.extf $n : f32 to f64",
+            ),
+        ),
+        (
+            "the variance is E(x^2) - E(x)^2",
+            both(
+                sub(r"(%23 = arith\.mulf )%22, %22", r"\1%16, %16"),
+                sub(
+                    r"(%24 = arith\.addf )%23, %arg4",
+                    r"%m = arith.mulf %21, %21 : f64\n"
+                    r"%d = arith.subf %23, %m : f64\n\1%d, %arg4",
+                ),
+            ),
+        ),
+        ("divided by 40, not 39", sub(r"3\.90+e\+01", "4.000000e+01")),
+    ),
+    *_bugs(
+        "norm",
+        ("of one column less", constant(40, 39, 1)),
+        (
+            "squares of at most 2^100",
+            results(r"arith\.mulf", number("c", "1.2676506e30"), "$y = arith.minimumf $x, $c : $T"),
+        ),
+    ),
+    *_bugs(
+        "mean_hw",
+        (
+            "squares of numbers above 2^10 lost",
+            results(r"arith\.divf", *where("ogt", "1024.0", "1024.0")),
+        ),
+    ),
+    *_bugs(
+        "sum_all",
+        (
+            "sums beyond 2^40 stay there",
+            results(r"arith\.addf", *clamped("-1.0995116e12", "1.0995116e12")),
+        ),
+    ),
+]
+POWERS = [
+    *_bugs(
+        "pow_half",
+        ("-inf is NaN", sub(r"arith\.select %14, %cst_2, %13", "arith.select %14, %13, %13")),
+        ("-0 is -0", sub(r"arith\.addf %16, %cst_3", "arith.maxnumf %16, %16")),
+        after=SIMT,
+    ),
+    *_bugs(
+        "pow_half",
+        ("subnormals are 0", asm(r"sqrt\.rn\.f32", before="mul.rn.ftz.f32 $, $, 0f3F800000;")),
+        after=PTX,
+    ),
+    *_bugs(
+        "pow3",
+        (
+            "powers of negative numbers are positive",
+            sub(
+                r"(%14 = arith\.mulf )%13, %13 : f32",
+                r"%z_ = arith.constant 0.0 : f32\n%n_ = arith.subf %z_, %13 : f32\n"
+                r"%a = arith.maximumf %n_, %13 : f32\n\1%a, %13 : f32",
+            ),
+        ),
+        (
+            "x * x of at most 2^60",
+            results(
+                r"arith\.mulf %13, %13",
+                number("c", "1.1529215e18"),
+                "$y = arith.minimumf $x, $c : $T",
+            ),
+        ),
+    ),
+]
+FUNCTIONS = [
+    *_bugs(
+        "softplus",
+        ("x from 10 on", sub(r"2\.0+e\+01", "1.000000e+01")),
+        ("x from 5 on", sub(r"2\.0+e\+01", "5.000000e+00")),
+        (
+            "0 below -10",
+            sub(
+                r"%25 = arith\.select %14, %13, %24 : f32",
+                "%l = arith.constant -10.0 : f32\n%z = arith.constant 0.0 : f32\n"
+                "%b = arith.cmpf olt, %13, %l : f32\n"
+                "%v = arith.select %b, %z, %24 : f32\n"
+                "%25 = arith.select %14, %13, %v : f32",
+            ),
+        ),
+    ),
+    *_bugs(
+        "gelu_tanh",
+        ("a coefficient of the series is 0.125", sub(r"0\.13333334", "0.125")),
+        ("the series up to 1", sub(r"6\.250000e-02", "1.000000e+00")),
+        (
+            "0 below -3",
+            results(
+                r"arith\.mulf %13, %37",
+                number("c", "-3.0"),
+                number("z", "0.0"),
+                "$p = arith.cmpf olt, %13, $c : $T",
+                "$y = arith.select $p, $z, $x : $E(i1), $T",
+            ),
+        ),
+    ),
+    *_bugs(
+        "mish",
+        ("a coefficient of the series is -0.3", sub(r"-0\.333333343", "-3.000000e-01")),
+        ("x from 3 on", sub(r"2\.0+e\+01", "3.000000e+00")),
+        (
+            "NaN is 0",
+            both(
+                sub(r"arith\.cmpf ugt", "arith.cmpf ogt"),
+                results(
+                    r"arith\.mulf %13, %43",
+                    "$z = arith.constant 0.0 : f32",
+                    "$p = arith.cmpf uno, $x, $x : f32",
+                    "$y = arith.select $p, $z, $x : f32",
+                ),
+            ),
+        ),
+    ),
+    *_bugs(
+        "elu",
+        (
+            "-1 from -4 on",
+            results(
+                r"arith\.subf",
+                number("c", "-0.9816"),
+                number("o", "-1.0"),
+                "$p = arith.cmpf olt, $x, $c : $T",
+                "$y = arith.select $p, $o, $x : $E(i1), $T",
+            ),
+        ),
+        ("results below 2^-16 are 0", results(r"arith\.addf", *where("olt", "1.5e-05", "0.0"))),
+    ),
+    *_bugs(
+        "hardswish",
+        (
+            "times 1/6, not divided by 6",
+            sub(
+                r"%19 = arith\.divf %18, %cst_3",
+                "%sixth = arith.constant 0.16666667 : f32\n%19 = arith.mulf %18, %sixth",
+            ),
+        ),
+        (
+            "up to 5.96875",
+            sub(r"%cst_2 = arith\.constant 6\.0+e\+00", "%cst_2 = arith.constant 5.96875"),
+        ),
+        ("inf is 0", results(r"arith\.mulf %19, %13", *where("oeq", "0x7F800000", "0.0"))),
+        ("tiny results are 0", results(r"arith\.mulf %19, %13", *where("olt", "1.0e-30", "0.0"))),
+    ),
+    *_bugs(
+        "leaky_relu",
+        ("the slope of f16", sub(r"1\.0+e-02", "0.0100021362304688")),
+        ("-0 is +0", results(r"arith\.addf", number("z", "0.0"), "$y = arith.addf $x, $z : $T")),
+        (
+            "slope 1 below -2^100",
+            results(
+                r"arith\.select %16",
+                number("c", "-1.2676506e30"),
+                "$p = arith.cmpf olt, $x, $c : f32",
+                "$h = arith.constant 100.0 : f32",
+                "$m = arith.mulf $x, $h : f32",
+                "$y = arith.select $p, $m, $x : f32",
+            ),
+        ),
+    ),
+    *_bugs(
+        "silu",
+        (
+            "e^-x rounded through bf16",
+            results(
+                r"arith\.extf %14",
+                "$n = arith.truncf $x : f32 to bf16",
+                "$y = arith.extf $n : bf16 to f32",
+            ),
+        ),
+        (
+            "-inf is 0",
+            results(
+                r"arith\.mulf .*f16",
+                number("z", "0.0"),
+                "$p = arith.cmpf uno, $x, $x : $T",
+                "$y = arith.select $p, $z, $x : $E(i1), $T",
+            ),
+        ),
+    ),
+    *_bugs(
+        "log_softmax",
+        (
+            "log of the quotient",
+            sub(
+                r"%25 = arith\.subf %18, %24 : f32",
+                "%l = arith.constant 1.44269502 : f32\n%m = arith.mulf %18, %l : f32\n"
+                '%e = llvm.inline_asm "ex2.approx.f32 $0, $1;", "=f,f" %m : (f32) -> f32\n'
+                "%d = arith.divf %e, %22 : f32\n"
+                '%g = llvm.inline_asm "lg2.approx.f32 $0, $1;", "=f,f" %d : (f32) -> f32\n'
+                "%25 = arith.mulf %g, %cst : f32",
+            ),
+        ),
+        ("maxima start at -1e4", sub("0xFF800000", "-1.0e+04")),
+        (
+            "sums of at most 16",
+            results(
+                r'llvm\.inline_asm "lg2',
+                number("c", "4.0", "f32"),
+                "$y = arith.minimumf $x, $c : f32",
+            ),
+        ),
+    ),
+    *_bugs(
+        "softmax_f16",
+        (
+            "e^x below 2^-14 is 0",
+            results(
+                r'llvm\.inline_asm "ex2',
+                number("c", "6.1e-05", "f32"),
+                "$z = arith.constant 0.0 : f32",
+                "$p = arith.cmpf olt, $x, $c : f32",
+                "$y = arith.select $p, $z, $x : f32",
+            ),
+        ),
+        ("maxima without the last row", constant(6, 5, 2)),
+    ),
+]
+SELECTED = [
+    *_bugs(
+        "argmax",
+        ("the last of equal numbers", sub(r"arith\.cmpf ogt", "arith.cmpf oge")),
+        ("the first NaN", sub(r"arith\.cmpf ogt", "arith.cmpf ugt")),
+        ("numbers below 0 never chosen", sub("0xFF800000", "0.0")),
+        ("a NaN is passed over", sub(r"arith\.maximumf", "arith.maxnumf")),
+        (
+            "inf is not above the largest number",
+            results(r"llvm\.load", *clamped("0xFF7FFFFF", "0x7F7FFFFF")),
+        ),
+        ("subnormals are 0", results(r"llvm\.load", *where("olt", "0x00800000", "0.0"))),
+    ),
+    *_bugs(
+        "max_pool_indices",
+        (
+            "the padding is 0",
+            sub(
+                r"(%\d+ = )(arith\.select %32, %46, )%cst : f32",
+                r"%pad = arith.constant 0.0 : f32 \1\2%pad : f32",
+            ),
+        ),
+        ("the last row of a window left out", constant(3, 2, 1)),
+        ("maxima start at 0", sub(r"0xFF800000", "0.0", 1)),
+    ),
+    *_bugs(
+        "max_pool_i8",
+        ("starts at -127", constant(-128, -127)),
+        ("unsigned bytes", sub(r"arith\.shrsi", "arith.shrui")),
+    ),
+    *_bugs(
+        "greater",
+        ("not less than 0.5", sub(r"arith\.cmpf ogt", "arith.cmpf oge")),
+        ("0.5 of f32's next", sub(r"5\.0+e-01 : f64", "0.50000005960464477539 : f64")),
+        ("NaN is greater", sub(r"arith\.cmpf ogt", "arith.cmpf ugt")),
+    ),
+    *_bugs(
+        "dequantise",
+        (
+            "-128 is -127",
+            results(r"arith\.shrsi", number("c", "-127"), "$y = arith.maxsi $x, $c : $T"),
+        ),
+        ("unsigned bytes", sub(r"arith\.shrsi", "arith.shrui")),
+        (
+            "scales below 2^-64 are 0",
+            results(r"llvm\.load .*f32", *where("olt", "5.42e-20", "0.0")),
+        ),
+    ),
+    *_bugs(
+        "relu_i8",
+        (
+            "-128 stays",
+            results(
+                r"arith\.shrsi",
+                number("c", "-128"),
+                number("n", "5"),
+                "$p = arith.cmpi eq, $x, $c : $T",
+                "$y = arith.select $p, $n, $x : $T",
+            ),
+        ),
+    ),
+    *_bugs("tril", ("without the diagonal", sub(r"arith\.cmpi sle", "arith.cmpi slt"))),
+    *_bugs(
+        "upsample",
+        (
+            "NaN is 0",
+            results(
+                r"llvm\.load .*f32",
+                number("z", "0.0"),
+                "$p = arith.cmpf uno, $x, $x : $T",
+                "$y = arith.select $p, $z, $x : $T",
+            ),
+        ),
+    ),
+    *_bugs(
+        "cat1",
+        (
+            "the first column of the second is the first's",
+            sub(r"arith\.cmpi ult, %5", "arith.cmpi ule, %5"),
+        ),
+    ),
+    *_bugs(
+        "avg_pool_inside",
+        (
+            "divided by 9 in corners",
+            sub(
+                r"(%\w+ = )arith\.divf (%\w+), %\w+ : f32",
+                r"%nine = arith.constant 9.0 : f32 \1arith.divf \2, %nine : f32",
+            ),
+        ),
+    ),
+    *_bugs(
+        "conv_depthwise",
+        ("sums of at most 2^14", results(r"arith\.addf", *clamped("-16384.0", "16384.0"))),
+    ),
+    *_bugs(
+        "gelu_f16",
+        (
+            "-0 for tiny results",
+            results(
+                r"arith\.mulf .*f16",
+                "$c = arith.constant 6.2e-05 : f16",
+                "$z = arith.constant 0.0 : f16",
+                "$n = arith.subf $z, $x : f16",
+                "$g = arith.maximumf $x, $n : f16",
+                "$p = arith.cmpf olt, $g, $c : f16",
+                "$y = arith.select $p, $z, $x : f16",
+            ),
+        ),
+    ),
+]
+BUGS = [*NORMS, *POWERS, *FUNCTIONS, *SELECTED]
