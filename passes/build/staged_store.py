@@ -118,7 +118,8 @@ class StagedStore:
                     self.loads.move(index.mul(quarter, QUARTER_LANES), inside)
                     tc.StoreSharedOp(epilogue(sums, at), tile, row, inside)
                 with _last_of(quarter, warps):
-                    self._store_boxes(tile, indices(index.mul(group, warps)), first)
+                    whole = place if warps == 1 else indices(index.mul(group, warps))
+                    self._store_boxes(tile, whole, first)
 
     def _store_boxes(
         self, tile: ir.Value, place: Callable[[Index], list[Index]], first: Index

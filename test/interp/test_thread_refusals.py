@@ -46,7 +46,7 @@ def test_named(op: str) -> None:
 
 
 NO_RESULT = {
-    "nvvm.barrier id = %tid number_of_threads = %tid": "nvvm.barrier: no rule for a barrier of chosen threads",
+    "nvvm.barrier id = %tid": "no rule for a barrier of all threads other than barrier 0",
     "nvvm.fence.sc.cluster": "nvvm.fence.sc.cluster: no rule at thread level",
 }  # fmt: skip
 
