@@ -29,10 +29,10 @@ PATIENCE = 900.0
 class Compilers:
     """Children that compile, started when they are needed; a context manager, which ends them."""
 
-    def __init__(self, count: int | None = None) -> None:
+    def __init__(self, count: int | None = None, main: str = "tcir.session._apart_main") -> None:
         self.count = min(count or os.cpu_count() or 1, MOST_CHILDREN)
         self._free: queue.LifoQueue[Worker] = queue.LifoQueue()
-        self._all = [Worker("tcir.session._apart_main") for _ in range(self.count)]
+        self._all = [Worker(main) for _ in range(self.count)]
         for worker in self._all:
             self._free.put(worker)
 

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
-from functorch.compile import make_boxed_func
 from torch._dynamo import register_backend
 from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.aot_autograd import make_boxed_func
 
 from tcir.errors import InputError
 from tcir.passmanager.pipeline import as_pipeline
@@ -30,9 +30,9 @@ def backend(
     module: torch.fx.GraphModule,
     inputs: Sequence[torch.Tensor],
     *,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
     mode: str | None = None,
-) -> Callable[..., Any]:
+) -> Callable[..., object]:
     """What `torch.compile` calls with each graph that it traced.
 
     Kernels run the forward graph, compiled at the first call for the shapes of its arguments, and
@@ -51,13 +51,15 @@ def backend(
             f"{', '.join(map(repr, unknown))}"
         )
 
-    def forward(graph: torch.fx.GraphModule, _: Sequence[torch.Tensor]) -> Callable[..., Any]:
-        return make_boxed_func(_Specialised(graph, dict(options or {})))
+    def forward(graph: torch.fx.GraphModule, _: Sequence[torch.Tensor]) -> Callable[..., object]:
+        boxed: Callable[..., object] = make_boxed_func(_Specialised(graph, dict(options or {})))
+        return boxed
 
-    def backward(graph: torch.fx.GraphModule, _: Sequence[torch.Tensor]) -> Callable[..., Any]:
-        return make_boxed_func(graph.forward)
+    def backward(graph: torch.fx.GraphModule, _: Sequence[torch.Tensor]) -> Callable[..., object]:
+        boxed: Callable[..., object] = make_boxed_func(graph.forward)
+        return boxed
 
-    traced: Callable[..., Any] = aot_autograd(
+    traced: Callable[..., object] = aot_autograd(
         fw_compiler=forward, bw_compiler=backward, inference_compiler=forward
     )(module, inputs)
     return traced
@@ -70,7 +72,7 @@ class _Specialised:
         self.graph, self.options = graph, options
         self.compiled: dict[object, Compiled] = {}
 
-    def __call__(self, *args: object) -> Any:
+    def __call__(self, *args: object) -> object:
         call = Call.of(args, {})
         key = (call.others, tuple((t.shape, t.dtype, t.device) for t in call.tensors))
         found = self.compiled.get(key)

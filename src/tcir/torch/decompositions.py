@@ -59,12 +59,15 @@ def _widened(op: torch._ops.OpOverload) -> Decomposition:
 
 
 def _wide(value: object) -> object:
-    return value.to(torch.float32) if _is_narrow(value) else value
+    if isinstance(value, torch.Tensor) and value.dtype in NARROW:
+        return value.to(torch.float32)
+    return value
 
 
 def _cast(value: object, dtype: torch.dtype) -> object:
-    floating = isinstance(value, torch.Tensor) and value.is_floating_point()
-    return value.to(dtype) if floating else value
+    if isinstance(value, torch.Tensor) and value.is_floating_point():
+        return value.to(dtype)
+    return value
 
 
 def _reciprocal(x: torch.Tensor) -> torch.Tensor:
@@ -76,16 +79,10 @@ def _reciprocal(x: torch.Tensor) -> torch.Tensor:
 
 
 def _instance_norm(
-    x: torch.Tensor,
-    weight: torch.Tensor | None,
-    bias: torch.Tensor | None,
-    mean: torch.Tensor | None,
-    var: torch.Tensor | None,
-    use_input_stats: bool,
-    momentum: float,
-    eps: float,
-    cudnn_enabled: bool,
-) -> torch.Tensor:
+    x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None,
+    mean: torch.Tensor | None, var: torch.Tensor | None, use_input_stats: bool, momentum: float,
+    *rest: float,
+) -> torch.Tensor:  # fmt: skip
     """Over each image and channel, or from running statistics. torch-mlir's own aborts."""
     shape = [1, x.shape[1], *[1] * (x.dim() - 2)]
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
@@ -95,7 +92,7 @@ def _instance_norm(
     else:
         assert mean is not None and var is not None
         mean, var = mean.view(shape), var.view(shape)
-    result = (wide - mean) * torch.rsqrt(var + eps)
+    result = (wide - mean) * torch.rsqrt(var + rest[0])  # eps; then cudnn_enabled
     if weight is not None:
         result = result * weight.view(shape)
     if bias is not None:

@@ -74,8 +74,9 @@ def _draw(part: torch.fx.GraphModule, number: int, seed: int) -> list[torch.Tens
 
 
 def _f64(value: object) -> object:
-    floating = isinstance(value, torch.Tensor) and value.is_floating_point()
-    return value.double() if floating else value
+    if isinstance(value, torch.Tensor) and value.is_floating_point():
+        return value.double()
+    return value
 
 
 def _wide(part: torch.fx.GraphModule) -> torch.fx.GraphModule:
