@@ -13,7 +13,7 @@
 // CHECK: gemm: matrix product, batched or not, operands transposed or not, block-scaled or not. (also matmul)
 // CHECK: options n-tile: int = 0, stages: int = 0
 // CHECK: gemv-padded-n: block-scaled product with few columns
-// CHECK: options pad-n: int = 16, schedule: str = auto, splits: int = 0, stages: int = 0, kind: str = ""
+// CHECK: options pad-n: int = 16, schedule: str = auto, splits: int = 0, m-tile: int = 128, k-tile: int = 0, stages: int = 0, kind: str = ""
 // CHECK: gemv-simt: block-scaled product on CUDA cores
 // CHECK: options rows: int = 4, warps: int = 4, reorder: bool = false
 // CHECK: layers: convolutions and matrix products in one function
