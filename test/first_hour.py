@@ -60,7 +60,9 @@ def steps() -> list[Block]:
 
 def title(block: Block, command: str = "") -> str:
     """What a row says was pasted: a command, or for Python the line that calls tcir."""
-    calls = (line for line in block.text.splitlines() if re.search(r"tcir\.[\w.]+\(", line))
+    calls = (
+        line for line in block.text.splitlines() if re.search(r"tcir\.[\w.]+\(|\"tcir\"", line)
+    )
     text = command or next(calls)
     short = text if len(text) < 90 else text[:86] + " …"
     return short.strip().replace("|", "\\|")

@@ -378,7 +378,7 @@ TC_OPT = {
     "the version": Case("tc-opt --version", 0, out=r"tc-opt \d"),
 }  # fmt: skip
 TC_VIZ = {
-    "a bitmap": Case("tc-viz scale-factors -o x.png", 3, "that ends in .svg, .html or .txt"),
+    "a bitmap": Case("tc-viz scale-factors -o x.png", 3, "that ends in .svg, .html, .typ or .txt"),
     "a PDF": Case("tc-viz scale-factors -o x.pdf", 3, "got .pdf"),
     "a million atoms": Case(
         "tc-viz fragment mma.m16n8k16 --atoms 1000,1000,1", 3, "1 to 32 in all, the"),

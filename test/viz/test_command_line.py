@@ -15,7 +15,10 @@ from tcir.viz.command import main
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["scale-factors", "-o", "x.png"], "expected a name that ends in .svg, .html or .txt"),
+        (
+            ["scale-factors", "-o", "x.png"],
+            "expected a name that ends in .svg, .html, .typ or .txt",
+        ),
         (["scale-factors", "-o", "x.pdf"], "got .pdf"),
         (["fragment", "mma.m16n8k16", "--atoms", "1000,1000,1"], "expected 1 to 32 in all"),
         (["mma", "mma.m16n8k16", "--atoms", "100,100,1"], "the warps of a CTA, got 10000"),

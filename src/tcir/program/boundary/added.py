@@ -14,8 +14,7 @@ import numpy as np
 
 from tcir.interp.types import Array
 from tcir.program.access import product_of
-from tcir.program.boundary.targets import boundaries_of
-from tcir.program.factors import inputs_of
+from tcir.program.boundary.targets import boundaries_of, drawn_of
 from tcir.program.signature import Signature
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ def added_at_boundaries(
 ) -> Iterator[tuple[list[float], int, dict[int, float], dict[int, Array]]]:
     """For each product to which an f32 input is added: what this is to have, its number, numbers
     that other inputs are everywhere, and inputs that are matrices with a 1 in each column."""
-    arguments = inputs_of(block)
+    arguments = drawn_of(block, signature)
     products = [each.operation for each in block if product_of(each.operation) is not None]
     found = [boundaries_of(block, arguments, product.results[0]) for product in products]
     for n, product in enumerate(products):

@@ -18,8 +18,8 @@ from tcir.program.access import product_of
 from tcir.program.boundary.added import added_at_boundaries
 from tcir.program.boundary.block_amax import BlockFormat, block_format_of, rows_of_blocks
 from tcir.program.boundary.placed_sums import Wanted, factors_with_sums
-from tcir.program.boundary.targets import boundaries_of
-from tcir.program.factors import ROUNDED, Contraction, consists_of, inputs_of, is_parallel
+from tcir.program.boundary.targets import boundaries_of, drawn_of
+from tcir.program.factors import ROUNDED, Contraction, consists_of, is_parallel
 from tcir.program.group_sizes import special_sizes
 from tcir.program.programs import find_program
 from tcir.program.signature import Signature
@@ -117,7 +117,7 @@ def _of_sums(
     root = next(
         each.operation.results[0] for each in block if product_of(each.operation) is not None
     )
-    found = boundaries_of(block, inputs_of(block), root)
+    found = boundaries_of(block, drawn_of(block, signature), root)
     form = block_format_of(signature.outputs) if contraction.blocks else None
     functions = not all(_is_rounded(each.operation) for each in block)
     sums = [x for x in found.sums if not functions or abs(x) <= MODERATE]
@@ -176,11 +176,11 @@ def _of_inputs(
 ) -> Iterator[Placed]:
     """Inputs at boundaries, of a program without sums; each in turn, the others neutral."""
     form = block_format_of(signature.outputs)
-    for number, value in enumerate(inputs_of(block)):
+    for number, value in enumerate(drawn_of(block, signature)):
         spec = signature.inputs[number]
         if not spec.shape or spec.dtype.kind == "b":
             continue
-        found = boundaries_of(block, inputs_of(block), value)
+        found = boundaries_of(block, drawn_of(block, signature), value)
         if form is not None and spec.shape[-1] % form.block == 0:
             count = math.prod(spec.shape) // form.block
             rows = rows_of_blocks(form, count, form.block, generator, beside=0)

@@ -18,7 +18,7 @@ import numpy as np
 from tcir.interp.types import Array
 from tcir.program.boundary.ties import toward_zero
 from tcir.program.factors import Contraction, Factor
-from tcir.program.spans import EXACT_BITS, PROMOTED_BITS, span_of
+from tcir.program.spans import EXACT_BITS, PROMOTED_BITS, info_of, span_of
 
 PERIOD = 32
 """Columns after which numbers repeat."""
@@ -94,6 +94,8 @@ def factors_with_sums(
     shape = values[(*fixed[: sides.k[0]], 0, *fixed[sides.k[0] + 1 :])].shape
     for copy, exponent in enumerate(exponents):
         digit = toward_zero(rest * 2.0**-exponent, sides.digits.dtype)
+        if contraction.promoted:  # products are aligned by exponents: a subnormal's is too large
+            digit[np.abs(digit) < float(info_of(sides.digits.dtype).smallest_normal)] = 0
         rest = rest - digit * 2.0**exponent
         for place in range(period):
             at = (*fixed[: sides.k[0]], copy * stride + place, *fixed[sides.k[0] + 1 :])

@@ -17,7 +17,8 @@ import numpy as np
 
 from tcir.interp.types import Array, DType
 from tcir.program.boundary.ties import HALVES, around, both_signs, limits_of
-from tcir.program.signature import numpy_type
+from tcir.program.factors import inputs_of
+from tcir.program.signature import Signature, numpy_type
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
@@ -93,6 +94,11 @@ class Boundaries:
 
     sums: list[float] = field(default_factory=list)
     neutral: dict[int, float] = field(default_factory=dict)
+
+
+def drawn_of(block: ir.Block, signature: Signature) -> list[ir.Value]:
+    """The arguments of a program that are drawn: behind them stand its constants."""
+    return inputs_of(block)[: len(signature.inputs)]
 
 
 def boundaries_of(block: ir.Block, arguments: Sequence[ir.Value], root: ir.Value) -> Boundaries:
