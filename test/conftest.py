@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-sys.path.append(str(Path(__file__).parent))  # modes.py
+sys.path.append(str(Path(__file__).parent))  # modes.py, tiers.py
+
+import tiers
 
 # A test compiles what it tests: nothing comes from the user's cache, and nothing is left there.
 os.environ["TCIR_CACHE_DIR"] = ""
@@ -23,6 +25,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--mode",
         choices=["apart", "together", "interpreted", "jobs"],
         help="how the machine executes programs (test/modes.py): all has to be equal",
+    )
+    parser.addoption(
+        "--all-quick",
+        action="store_true",
+        help="tests of test/slow.txt are not slow (test/tiers.py)",
     )
 
 
@@ -45,7 +52,12 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are selected by their marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    names = frozenset() if config.getoption("--all-quick") else tiers.listed()
+    for item in items:
+        if item.nodeid in names:
+            item.add_marker(pytest.mark.slow)
     if mode := config.getoption("--mode"):
         from modes import OWN
 
