@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import torch
-from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
+from torch.fx.passes.tools_common import stable_topological_sort
+from torch.fx.passes.utils.fuser_utils import erase_nodes, fuse_as_graphmodule, insert_subgm
 
 from tcir.errors import InputError
 from tcir.passmanager.pipeline import as_pipeline
@@ -85,7 +86,9 @@ def _table(graph: torch.fx.GraphModule, lowering: Lowering) -> list[Part]:
     """What became of the ops, in the order in which they run; puts kernels in their places."""
     regions = {f"kernel_{number}": region for number, region in enumerate(lowering.regions)}
     left = {node.name: reason for node, reason in lowering.left.items()}  # it makes new nodes
-    fuse_by_partitions(graph, [dict.fromkeys(r.nodes) for r in regions.values()], "kernel_")
+    for name, region in regions.items():
+        _put(graph, name, region.nodes)
+    stable_topological_sort(graph)
     graph.recompile()
     parts: list[Part] = []
     for node in graph.graph.nodes:
@@ -102,6 +105,17 @@ def _table(graph: torch.fx.GraphModule, lowering: Lowering) -> list[Part]:
             before = parts.pop().ops if same else ()
             parts.append(Part((*before, name_of((node,))), reason=reason))
     return parts
+
+
+def _put(graph: torch.fx.GraphModule, name: str, nodes: Sequence[torch.fx.Node]) -> None:
+    """Replaces ops by a call of a submodule.
+
+    In the order in which they were imported, as that orders its arguments and results;
+    `fuse_by_partitions` has another.
+    """
+    part, inputs, outputs = fuse_as_graphmodule(graph, list(nodes), name)
+    insert_subgm(graph, part, inputs, outputs)
+    erase_nodes(graph, list(nodes))
 
 
 def _is_op(node: torch.fx.Node) -> bool:
