@@ -16,9 +16,9 @@ def build(options: ConvOptions) -> Pipeline:
     return Pipeline(
         [
             *raise_convolution(
+                options,
                 FoldFilterRows(wgmma=True),
                 SplitConvK(n_tile=options.n_tile, shifted=True),
-                programmatic=options.programmatic,
             ),
             TileConv(n_tile=options.n_tile),
             *tile_to_llvm(

@@ -21,6 +21,7 @@ class ConvImplicitGemmOptions(ConvOptions):
     stages: slots of the ring in shared memory; 0 chooses
     programmatic: launches may start before those in front of them have ended (programmatic
                   dependent launch)
+    tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
     cta_group: 2: pairs of CTAs compute tiles of 256 output pixels together, M of the mma
     split_k: for sm_90a: CTAs that share the taps and channels of an output tile; a second kernel
              sums their results up; 0 takes the fastest by the model
@@ -35,9 +36,9 @@ def build(options: ConvImplicitGemmOptions) -> Pipeline:
     return Pipeline(
         [
             *raise_convolution(
+                options,
                 FoldFilterRows(),
                 SplitConvK(splits=options.split_k, n_tile=options.n_tile),
-                programmatic=options.programmatic,
             ),
             TileConvImplicitGemm(n_tile=options.n_tile, cta_group=options.cta_group),
             *tile_to_llvm(

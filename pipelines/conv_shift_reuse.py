@@ -19,6 +19,7 @@ class ConvShiftReuseOptions(ConvOptions):
     stages: slots of the ring in shared memory and tensor memory; 0 chooses
     programmatic: launches may start before those in front of them have ended (programmatic
                   dependent launch)
+    tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
     halo:   what happens to lanes without a new pixel after a shift: ``mask`` (not stored), or
             ``refresh`` (the last lane of each quarter gets one from shared memory)
     tiling: how pixels are laid on lanes: ``rows``, ``packed`` or ``linear``
@@ -40,7 +41,7 @@ def build(options: ConvShiftReuseOptions) -> Pipeline:
     mask = options.halo == "mask"  # what the cost model knows
     return Pipeline(
         [
-            *raise_convolution(programmatic=options.programmatic),
+            *raise_convolution(options),
             *([CompareConvSchedules(options.n_tile, options.tiling)] if mask else []),
             TileConvShiftReuse(
                 n_tile=options.n_tile,

@@ -13,7 +13,7 @@ def build(options: ConvOptions) -> Pipeline:
     """The passes."""
     return Pipeline(
         [
-            *raise_convolution(programmatic=options.programmatic),
+            *raise_convolution(options),
             TileConvSmemOffset(n_tile=options.n_tile),
             *tile_to_llvm(
                 options.stages, programmatic=options.programmatic, warpgroups=ONE_WARPGROUP

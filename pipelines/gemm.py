@@ -66,6 +66,7 @@ class GemmOptions:
     split_k: CTAs that share K of an output tile; a second kernel sums their results up
     quantise_apart: tc.quantise_blocks is a launch of its own, also of an argument, whose codes and
                     scales a product then reads; left out, one with the product before it
+    tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
     """
 
     n_tile: int = 0
@@ -89,6 +90,7 @@ class GemmOptions:
     swap: str = "auto"
     split_k: int = 1
     quantise_apart: bool = False
+    tf32: bool = True
 
 
 def build(options: GemmOptions) -> Pipeline:
@@ -99,7 +101,7 @@ def build(options: GemmOptions) -> Pipeline:
             ConstantsToArguments(),
             RaiseQuantise(),
             FoldLayouts(),
-            SplitLayers(),
+            SplitLayers(tf32=options.tf32),
             FuseEpilogue(),
             RaiseToTc(),
             CollapseBatch(),

@@ -20,15 +20,19 @@ class LayersOptions:
     stages: slots of the rings in shared memory; 0 chooses
     programmatic: launches that multiply may start before those in front of them have ended
                   (programmatic dependent launch)
+    tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
     """
 
     stages: int = 0
     programmatic: bool = False
+    tf32: bool = True
 
 
 def build(options: LayersOptions) -> Pipeline:
     """The passes of gemm, and before its tiling that of the convolutions."""
-    chosen = gemm.GemmOptions(stages=options.stages, programmatic=options.programmatic)
+    chosen = gemm.GemmOptions(
+        stages=options.stages, programmatic=options.programmatic, tf32=options.tf32
+    )
     passes = gemm.build(chosen)
     passes = passes.insert(FoldFilterRows(wgmma=True), after="raise-to-tc")
     passes = passes.insert(SplitConvK(shifted=True), before="split-launches")

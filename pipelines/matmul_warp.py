@@ -47,6 +47,7 @@ class MatmulWarpOptions:
     copy: "tma" or "cp.async"; "" takes TMA where target and operands allow it
     ctas: CTAs that share the tiles out, one after another; 0: where TMA loads and an SM has no room
           for two, the fewest that need no more rounds than one per SM
+    tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
     """
 
     block_m: int = 0
@@ -60,6 +61,7 @@ class MatmulWarpOptions:
     ldmatrix: bool = True
     copy: str = ""
     ctas: int = 0
+    tf32: bool = True
 
 
 def build(options: MatmulWarpOptions) -> Pipeline:
@@ -70,7 +72,7 @@ def build(options: MatmulWarpOptions) -> Pipeline:
             ConstantsToArguments(),
             RaiseQuantise(),
             FoldLayouts(),
-            SplitLayers(),
+            SplitLayers(tf32=options.tf32),
             FuseEpilogue(),
             RaiseToTc(),
             CollapseBatch(),

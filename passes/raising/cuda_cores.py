@@ -1,4 +1,4 @@
-"""Which convolutions CUDA cores compute, and why tensor cores do not."""
+"""Which products CUDA cores compute, and why tensor cores do not."""
 
 from __future__ import annotations
 
@@ -6,17 +6,23 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import MMA_K_BYTES
 from tcir.passes.build.limits import MMA_N_STEP
-from tcir.passes.raising.contraction import OPERAND_TYPES, Conv, is_contraction, recognise
+from tcir.passes.raising.contraction import OPERAND_TYPES, Conv, Matmul, is_contraction, recognise
+from tcir.passes.raising.einsum import Einsum
 
 FLAT = 2
 """Dimensions of an image in which the tilings place lanes."""
 
 
-def no_tensor_core(op: ir.OpView) -> str:
-    """Why no tensor core computes `op`, a convolution; "" if one does, or if it is none."""
+def no_tensor_core(op: ir.OpView, tf32: bool = True) -> str:
+    """Why no tensor core computes `op`, a product; "" if one does, or if it is none.
+
+    tf32: whether f32 factors may be cut to it
+    """
     found = recognise(op) if is_contraction(op) else None
+    if found is not None and not tf32 and str(op.operands[0].type.element_type) == "f32":
+        return "they would cut f32 to tf32, which tf32=false rules out"
     if not isinstance(found, Conv):
-        return ""
+        return _no_matrix(op, found)
     if not found.channels:
         return (
             "a depthwise filter multiplies one channel, and an mma sums over 32 bytes of channels, "
@@ -40,3 +46,16 @@ def no_tensor_core(op: ir.OpView) -> str:
     if len(found.strides) > FLAT:
         return f"the schedules have images of {FLAT} dimensions, it has {len(found.strides)}"
     return ""
+
+
+def _no_matrix(op: ir.OpView, found: Matmul | Einsum | None) -> str:
+    """Why a product that is no convolution is none of matrices."""
+    if found is None:
+        return ""
+    rows = op.results[0].type.shape if isinstance(found, Matmul) else found.shape
+    if list(rows[-2:]) != [1, 1] or str(op.operands[0].type.element_type) != "f32":
+        return ""
+    return (
+        "each result has factors of its own, so that tensor cores would compute one of 128 x 8, "
+        "and cut f32 to tf32"
+    )

@@ -105,10 +105,10 @@ def _fold_around(function: func.FuncOp, kept: Sequence[int]) -> None:
 
 
 def _products(function: func.FuncOp) -> list[ir.OpView]:
-    """The products for tensor cores, in order; a single contraction whatever its body. On CUDA
-    cores a thread follows layouts back element by element."""
+    """The products for tensor cores, in order; a single contraction of two inputs whatever its
+    body. On CUDA cores a thread follows layouts back element by element."""
     found = [op for op in function.entry_block if is_contraction(op) and len(op.results) == 1]
-    if len(found) > 1:
+    if len(found) > 1 or any(len(op.operands) == 2 for op in found):
         found = [op for op in found if is_product(op.operation) or multiplied(op)]
     return [op for op in found if not no_tensor_core(op)]
 

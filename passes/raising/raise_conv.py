@@ -84,8 +84,6 @@ def raise_conv(
     if conv.groups:
         raised.operation.attributes["groups"] = i64(extents[-2])
     set_unsigned(raised, op, conv.x, conv.w)
-    if str(x.source.type.element_type) == "f32":
-        remark(op, "f32 inputs are multiplied as tf32: their low 13 bits are ignored")
     replace_result(tail, raised.out, groups)
 
 

@@ -36,6 +36,7 @@ from tcir.passes.raising.wrappers import (
     zero_accumulator_ops,
 )
 from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.passmanager.remarks import remark
 
 
 @register_pass
@@ -129,6 +130,8 @@ def _raise_function(function: func.FuncOp) -> None:
     used = [op.operation, *zero_accumulator_ops(op, smallest), *tail.ops, *tail.kept, *views]
     used += [pad for each in pads for pad in each.ops]
     check_rest(ops, used, tail.returned, _EXPECTED, smallest)
+    if str(op.operands[0].type.element_type) == "f32":
+        remark(op, TF32)
     with ir.InsertionPoint(op), op.location:
         if isinstance(found, Einsum):
             raise_einsum(op, found, [_plain(op, each, smallest) for each in pads], tail)
@@ -160,6 +163,10 @@ def _views(op: ir.OpView, source: ir.Value, smallest: str) -> list[ir.Operation]
     return found
 
 
+TF32 = (
+    "f32 is multiplied as tf32: the low 13 bits of each factor are ignored; with the pipeline's "
+    "option tf32=false CUDA cores multiply f32"
+)
 _ARGUMENT = "make it an argument"
 _EXPECTED = "a zero tensor.pad, a zero linalg.fill, one contraction and a rounding of its result"
 

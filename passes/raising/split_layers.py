@@ -47,6 +47,7 @@ class SplitLayers(Pass):
     """Cuts a function on tensors into launches: a product each, or ops for CUDA cores.
 
     simt: whether products, too, run on CUDA cores
+    tf32: whether tensor cores multiply f32, cut to tf32; otherwise CUDA cores do
 
     Before::
 
@@ -75,6 +76,7 @@ class SplitLayers(Pass):
 
     name: ClassVar[str] = "split-layers"
     simt: bool = False
+    tf32: bool = True
 
     def run(self, module: ir.Module) -> None:
         inline_calls(module)
@@ -86,7 +88,7 @@ class SplitLayers(Pass):
         ours = [op for op in function.entry_block if op.operation.name.startswith("tc.")]
         if all(isinstance(op, tc.RepackOp) for op in ours) and "tc.args" not in function.attributes:
             decompose_softmax(module)
-            _Layers.of(function, self.simt).split(module)
+            _Layers.of(function, self.simt, self.tf32).split(module)
 
 
 def _check_program(functions: list[func.FuncOp]) -> None:
@@ -146,7 +148,7 @@ class _Layers:
     ops:    in order, but the return
     tails:  each product and the ops that are fused behind it
     stored: what is in memory, besides arguments
-    cores:  why CUDA cores compute a convolution
+    cores:  why CUDA cores compute a product
     """
 
     function: func.FuncOp
@@ -157,13 +159,14 @@ class _Layers:
     cores: dict[ir.Operation, str]
 
     @staticmethod
-    def of(function: func.FuncOp, simt: bool) -> _Layers:
+    def of(function: func.FuncOp, simt: bool, tf32: bool) -> _Layers:
         """Decides what is fused, and what is in memory; drops ops whose results nobody reads."""
         erase_unread(function)
         *ops, end = (each.operation for each in function.entry_block)
         returned = list(end.operands)
         sums = [op for op in ops if is_product(op)]
-        cores = {} if simt else {op: words for op in sums if (words := no_tensor_core(op.opview))}
+        reasons = {} if simt else {op: no_tensor_core(op.opview, tf32) for op in sums}
+        cores = {op: words for op, words in reasons.items() if words}
         products = [] if simt else [op for op in sums if op not in cores]
         layers = _Layers(function, ops, returned, {}, set(), cores)
         for product in products:

@@ -52,8 +52,15 @@ def is_mark(op: ir.Operation) -> bool:
 def multiplied(op: ir.OpView) -> list[ir.Value]:
     """The factors of a sum of what an op in front of it multiplies; none for anything else.
 
-    An importer writes a matrix times a vector like this; fusion makes one op of them.
+    An importer writes a matrix times a vector like this; fusion makes one op of them. Not of f32
+    factors, which a tensor core would cut to tf32: who writes two ops has their digits.
     """
+    factors = _multiplied(op)
+    cut = any(str(_in_memory(each, True).type.element_type) == "f32" for each in factors)
+    return [] if cut else factors
+
+
+def _multiplied(op: ir.OpView) -> list[ir.Value]:
     inputs = list(op.operands)[:-1]
     if len(inputs) != 1 or isinstance(inputs[0], ir.BlockArgument):
         return []

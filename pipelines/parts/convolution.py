@@ -44,32 +44,33 @@ class ConvOptions:
     stages: slots of the ring in shared memory; 0 chooses
     programmatic: launches may start before those in front of them have ended (programmatic
                   dependent launch)
+    tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
     """
 
     n_tile: int = 0
     stages: int = 0
     programmatic: bool = False
+    tf32: bool = True
 
 
-def raise_convolution(*rewrites: Pass, programmatic: bool = False) -> list[Pass]:
+def raise_convolution(options: ConvOptions, *rewrites: Pass) -> list[Pass]:
     """From linalg to ``tc.conv2d`` that TMA can encode, and its ``tc.epilogue``.
 
     rewrites: of the ``tc.conv2d``, one of which may leave its sums in parts
-    programmatic: of the launches beside the convolution's, see `tile_to_llvm`
     """
     return [
         FoldEmpty(),
         ConstantsToArguments(),
         RaiseQuantise(),
         FoldLayouts(),
-        SplitLayers(),
+        SplitLayers(tf32=options.tf32),
         FuseEpilogue(),
         RaiseToTc(),
         *rewrites,
         SplitLaunches(quantise_apart=True),
         FoldConstantLaunches(),
-        ConvertRepackToSimt(programmatic=programmatic),
-        *([ConvertSumsToSimt(programmatic=programmatic)] if rewrites else []),
+        ConvertRepackToSimt(programmatic=options.programmatic),
+        *([ConvertSumsToSimt(programmatic=options.programmatic)] if rewrites else []),
         ConvertLinalgToSimt(),
         ConvertQuantiseToSimt(),
     ]

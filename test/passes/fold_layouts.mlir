@@ -165,11 +165,40 @@ func.func @transposed(%a: tensor<40x16xf16>, %b: tensor<16x24xf16>) -> tensor<24
 
 // The product of a broadcast vector, summed: one contraction.
 // CHECK-LABEL: func.func @summed(
-// CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]} ins(%arg0, %arg1 : tensor<40x16xf32>, tensor<16xf32>)
+// CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]} ins(%arg0, %arg1 : tensor<40x16xf16>, tensor<16xf16>)
 // CHECK: arith.mulf
 // CHECK: arith.addf
 // CHECK-NOT: linalg.generic
-func.func @summed(%a: tensor<40x16xf32>, %b: tensor<16xf32>) -> tensor<40xf32> {
+func.func @summed(%a: tensor<40x16xf16>, %b: tensor<16xf16>) -> tensor<40xf32> {
+  %zero = arith.constant dense<0.0> : tensor<40xf32>
+  %e = tensor.empty() : tensor<40x16xf32>
+  %p = linalg.generic {indexing_maps = [affine_map<(m, k) -> (m, k)>, affine_map<(m, k) -> (k)>, affine_map<(m, k) -> (m, k)>], iterator_types = ["parallel", "parallel"]}
+      ins(%a, %b : tensor<40x16xf16>, tensor<16xf16>) outs(%e : tensor<40x16xf32>) {
+  ^bb0(%x: f16, %y: f16, %o: f32):
+    %u = arith.extf %x : f16 to f32
+    %v = arith.extf %y : f16 to f32
+    %m = arith.mulf %u, %v : f32
+    linalg.yield %m : f32
+  } -> tensor<40x16xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(m, k) -> (m, k)>, affine_map<(m, k) -> (m)>], iterator_types = ["parallel", "reduction"]}
+      ins(%p : tensor<40x16xf32>) outs(%zero : tensor<40xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %t = arith.addf %x, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<40xf32>
+  return %s : tensor<40xf32>
+}
+
+// -----
+
+// Not in f32, which a tensor core would cut to tf32.
+// CHECK-LABEL: func.func @summed_f32(
+// CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "parallel"]}
+// CHECK: arith.mulf
+// CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]}
+// CHECK-NOT: arith.mulf
+// CHECK: return
+func.func @summed_f32(%a: tensor<40x16xf32>, %b: tensor<16xf32>) -> tensor<40xf32> {
   %zero = arith.constant dense<0.0> : tensor<40xf32>
   %e = tensor.empty() : tensor<40x16xf32>
   %p = linalg.generic {indexing_maps = [affine_map<(m, k) -> (m, k)>, affine_map<(m, k) -> (k)>, affine_map<(m, k) -> (m, k)>], iterator_types = ["parallel", "parallel"]}

@@ -5,9 +5,9 @@
 // CHECK: options n-tile: int = 0, stages: int = 0
 // CHECK: conv-implicit-gemm: 2-D convolution as a matrix product
 // CHECK-NEXT: accepts linalg.conv_2d_nhwc_hwcf
-// CHECK: options n-tile: int = 0, stages: int = 0, programmatic: bool = false, cta-group: int = 1
+// CHECK: options n-tile: int = 0, stages: int = 0, programmatic: bool = false, tf32: bool = true, cta-group: int = 1
 // CHECK: conv-shift-reuse: 2-D convolution whose input goes to tensor memory once per filter row
-// CHECK: options n-tile: int = 0, stages: int = 0, programmatic: bool = false, halo: str = mask, tiling: str = rows
+// CHECK: options n-tile: int = 0, stages: int = 0, programmatic: bool = false, tf32: bool = true, halo: str = mask, tiling: str = rows
 // CHECK: conv-smem-offset: 2-D convolution whose taps are one tile in shared memory
 // CHECK: options n-tile: int = 0, stages: int = 0
 // CHECK: gemm: matrix product, batched or not, operands transposed or not, block-scaled or not. (also matmul)
