@@ -23,6 +23,13 @@ SMALLEST_MATMUL = (
     "outs(%init : tensor<1x8xf32>) -> tensor<1x8xf32> "
     "return %c : tensor<1x8xf32> }"
 )
+SMALLEST_NUMBER = (
+    "#n = affine_map<(d) -> (d)> func.func @f(%x: tensor<8xf32>, %s: tensor<f32>) -> tensor<8xf32> "
+    "{ %e = tensor.empty() : tensor<8xf32> %y = linalg.generic {indexing_maps = [#n, "
+    'affine_map<(d) -> ()>, #n], iterator_types = ["parallel"]} ins(%x, %s : tensor<8xf32>, '
+    "tensor<f32>) outs(%e : tensor<8xf32>) { ^bb0(%a: f32, %b: f32, %o: f32): %m = arith.mulf %a, "
+    "%b : f32 linalg.yield %m : f32 } -> tensor<8xf32> return %y : tensor<8xf32> }"
+)
 SMALLEST_SIMT = (
     "func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> { "
     "%y = math.exp %x : tensor<8xf32> return %y : tensor<8xf32> }"

@@ -7,6 +7,7 @@ from math import prod
 from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.ops.codes import PACKED_BITS
+from tcir.passes.build.diagnostics import SMALLEST_NUMBER, match_failure
 
 SIMT = "tc.simt"
 """Unit attribute of a function on tensors that runs on CUDA cores, without products."""
@@ -23,6 +24,38 @@ def functions_with_body(module: ir.Module) -> list[func.FuncOp]:
 def is_simt(function: func.FuncOp) -> bool:
     """Whether a function on tensors runs on CUDA cores."""
     return SIMT in function.attributes
+
+
+def check_numbers(function: func.FuncOp) -> None:
+    """Rejects numbers between the ops on tensors of a function: arguments, results, and what its
+    ops compute."""
+    signature = function.type
+    for words, number in (
+        *((f"argument {n}", each) for n, each in enumerate(signature.inputs)),
+        *((f"result {n}", each) for n, each in enumerate(signature.results)),
+    ):
+        if _is_number(number):
+            raise match_failure(
+                function,
+                f"expected tensors as arguments and results, got {words} of type {number} (a "
+                f"kernel's arguments are buffers in memory); write it as tensor<{number}>, which "
+                "has no dimensions, and read it in a linalg.generic by the map (…) -> ()",
+                SMALLEST_NUMBER,
+            )
+    for op in function.entry_block:
+        kinds = [result.type for result in op.results if str(result.type) != "i1"]  # of cf.assert
+        if op.operation.name != "arith.constant" and any(map(_is_number, kinds)):
+            raise match_failure(
+                op,
+                f"expected ops on tensors, got {op.operation.name} with a result of type "
+                f"{op.results[0].type} (no launch computes it, as it is in no tensor); compute it "
+                "in the body of the linalg.generic that reads it",
+                SMALLEST_NUMBER,
+            )
+
+
+def _is_number(kind: ir.Type) -> bool:
+    return isinstance(kind, ir.FloatType | ir.IntegerType)
 
 
 def tensor_ops(module: ir.Module) -> list[ir.OpView]:

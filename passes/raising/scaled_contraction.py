@@ -50,9 +50,13 @@ class Mismatch(Exception):
 
 
 def is_scaled_contraction(op: ir.OpView) -> bool:
-    """Whether `op` multiplies three or more tensors and sums over a loop."""
+    """Whether `op` sums over a loop what it reads of three or more tensors, some of a type that has
+    block scales, to one result."""
     tensors = [o for o in op.operation.operands if isinstance(o.type, ir.RankedTensorType)]
     if not op.operation.name.startswith("linalg.") or len(tensors) < 4:
+        return False
+    kinds = {str(each.type.element_type) for each in tensors[:-1]}
+    if len(op.operation.results) != 1 or not kinds & {*ELEMENT_BITS, *SCALE_TYPES}:
         return False
     maps = linalg.get_indexing_maps(op.operation)
     return maps is not None and n_loops(maps[len(maps) - 1]) > len(

@@ -10,6 +10,7 @@ from tcir._mlir import func, ir, linalg, tensor
 from tcir.dialect import tc
 from tcir.dialect.attributes import is_fill_only
 from tcir.dialect.ops.epilogue import SCALAR_OPS
+from tcir.dialect.walk import walk
 from tcir.passes.build.calls import CHOOSE, inline_calls
 from tcir.passes.build.clone import clone
 from tcir.passes.build.diagnostics import SMALLEST_CONV, SMALLEST_SIMT, is_op, match_failure
@@ -19,6 +20,7 @@ from tcir.passes.build.gpu_module import kernels_block
 from tcir.passes.build.reshape import RESHAPES
 from tcir.passes.build.tensor_functions import (
     SIMT,
+    check_numbers,
     erase_unread,
     functions_with_body,
     is_empty,
@@ -81,6 +83,8 @@ class SplitLayers(Pass):
     def run(self, module: ir.Module) -> None:
         inline_calls(module)
         functions = functions_with_body(module)
+        for function in functions:
+            check_numbers(function)
         _check_program(functions)
         if len(functions) != 1 or len(functions[0].regions[0].blocks) != 1:
             return  # raise-to-tc says what it expects
@@ -480,10 +484,10 @@ def _in_function(op: ir.Operation | ir.OpView) -> ir.Operation:
 
 def _operands(op: ir.Operation) -> list[ir.Value]:
     """What an op reads, its regions included, of the function's values."""
-    inner = [each.operation for r in op.regions for block in r for each in block]
-    own = {value for each in inner for value in each.results}
-    own |= {value for r in op.regions for block in r for value in block.arguments}
-    read = [*op.operands, *(value for each in inner for value in each.operands)]
+    within = [each.operation for each in walk(op.opview)]
+    own = {value for each in within if each != op for value in each.results}
+    own |= {v for each in within for r in each.regions for block in r for v in block.arguments}
+    read = [value for each in within for value in each.operands]
     return list(dict.fromkeys(each for each in read if each not in own))
 
 
