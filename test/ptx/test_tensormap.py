@@ -196,7 +196,9 @@ REPLACE: bar.warp.sync -1; st.global.b32 [%rd4], %r5;
 """
 
 
-@pytest.mark.parametrize("wait", ["", "cp.async.bulk.wait_group.read 0;", "cp.async.bulk.wait_group 0;"])
+@pytest.mark.parametrize(
+    "wait", ["", "cp.async.bulk.wait_group.read 0;", "cp.async.bulk.wait_group 0;"]
+)
 def test_a_map_replaced_under_a_store(wait: str) -> None:
     """NVIDIA/cutlass#2162: the store reads its map until its group has read all."""
     x, y = (np.zeros(32, np.uint32) for _ in range(2))

@@ -1,4 +1,4 @@
-"""Mistakes of published kernels: ``reported.py wrong`` launches them, ``reported.py right`` their twins."""
+"""Mistakes of published kernels (``reported.py wrong``), and their twins (``reported.py right``)."""
 
 import sys
 
