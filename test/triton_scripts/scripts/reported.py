@@ -1,4 +1,4 @@
-"""Mistakes of published kernels (``reported.py wrong``), and their twins (``reported.py right``)."""
+"""Mistakes of published kernels (``reported.py wrong``) and their twins (``reported.py right``)."""
 
 import sys
 
