@@ -236,6 +236,8 @@ BREAKS = [
     Break("rings start again with every tile", PLACE, change_operand("arith.divui", 0, _inner, 4),
           NOTICED),
     Break("the last tile of every CTA is left out", TILE, _one_tile_less, UNWRITTEN, True),
+    Break("a loop over three tiles that says two", TILE,
+          set_attribute("scf.for", TRIPS, "2 : i64", 3), ("illegal: most-trips",), True),
     Break("a tile adds to the one before", TILE, _first_k_step_adds, NOTICED, True),
     Break("a tile counted to the next column", TILE, change_operand("arith.divui", 0, _next, 2),
           UNWRITTEN),

@@ -167,6 +167,15 @@ def plus(operand: int, amount: int) -> Any:
     return change
 
 
+def shares(*registers: int) -> Any:
+    """Other shares of the registers of an SM."""
+
+    def change(op: Any) -> None:
+        op.attributes["registers"] = ir.DenseI64ArrayAttr.get(registers)
+
+    return change
+
+
 PRODUCT = program(136, 128, 256, "f16", out="f16")
 PARTIAL = program(136, 128, 512, E4M3, "mk", "nk", out="bf16")
 BREAKS = {
@@ -181,6 +190,9 @@ BREAKS = {
     ),
     "partial sums added before the wait": (
         PARTIAL, "wait-ahead", Break("tc.wgmma_wait", no_wait),
+    ),
+    "more registers than an SM has": (
+        PRODUCT, "defer-stores", Break("tc.warpgroup_registers", shares(240, 240, 40))
     ),
     "no wait for tiles": (PARTIAL, "wait-ahead", Break("tc.mbarrier_wait", erase)),
 }  # fmt: skip

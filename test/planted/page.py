@@ -53,6 +53,7 @@ NaN, infinities, subnormals, scales.
 320 faults drawn at random between the passes of all pipelines are in
 `test/endtoend/test_random_faults.py`: each ends in a verdict, or is refused by the next pass or the
 verifier. `test/endtoend/test_deletion_sweep.py` deletes every op and PTX instruction of a kernel.
+Cases that readers reported, planted bugs among them, are in [reported-cases.md](reported-cases.md).
 """
 MISSED = """\
 The report names each of these, as a warning: PTX ISA 9.7.16.6.4 asks for the fence, and kernels of

@@ -7,6 +7,7 @@ from .planted import PTX, Planted
 
 THREADS = "convert-tc-to-nvvm"
 DESCRIPTORS = sub(r"bfe\.u32 \t(%r\d+), (%r\d+), 4, 14;", r"mov.b32 \t\1, 0;")
+FOUR_BITS = sub(r"(bfe\.u32 \t%r\d+, %r\d+, 4, )14;", r"\g<1>4;")
 SYMBOL = sub(
     r"(%\w+ = )llvm\.ptrtoint %\w+ : !llvm\.ptr<3> to i32",
     r"\1llvm.mlir.constant(0 : i32) : i32",
@@ -30,6 +31,7 @@ BUGS = [
             ("padded nvfp4", RESERVED),
         )
     ),
+    Planted("four bits of the window's base", "gemm residual", PTX, FOUR_BITS, RESERVED),
     *(
         Planted("@smem is 0", name, THREADS, SYMBOL, RESERVED)
         for name in (

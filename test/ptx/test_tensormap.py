@@ -175,3 +175,44 @@ def test_a_map_of_the_host_is_acquired(place: str, profile: str) -> None:
         missing = place == "global" and not acquire
         assert found == [("error", "missing-tensormap-fence")] * missing, str(report)
         np.testing.assert_array_equal(out, x)
+
+
+UNDER_A_STORE = """
+.visible .entry store(.param .u64 map, .param .u64 other) .reqntid 32
+{
+ .reg .pred %p<3>; .reg .b32 %r<6>; .reg .b64 %rd<6>;
+ .shared .align 128 .b8 tile[128];
+ mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; shl.b32 %r2, %r1, 2; mov.u32 %r3, tile;
+ add.u32 %r4, %r3, %r2; st.shared.b32 [%r4], %r1; fence.proxy.async.shared::cta; bar.warp.sync -1;
+ ld.param.u64 %rd3, [map]; ld.param.u64 %rd1, [other]; cvt.u64.u32 %rd2, %r2;
+ add.s64 %rd1, %rd1, %rd2; ld.global.b32 %r5, [%rd1]; add.s64 %rd4, %rd3, %rd2;
+ fence.proxy.tensormap::generic.acquire.sys [%rd3], 128;
+ @%p1 bra REPLACE;
+ cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [%rd3, {0}], [tile];
+ cp.async.bulk.commit_group; WAIT
+REPLACE: bar.warp.sync -1; st.global.b32 [%rd4], %r5;
+ DRAIN ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "wait", ["", "cp.async.bulk.wait_group.read 0;", "cp.async.bulk.wait_group 0;"]
+)
+def test_a_map_replaced_under_a_store(wait: str) -> None:
+    """NVIDIA/cutlass#2162: the store reads its map until its group has read all."""
+    x, y = (np.zeros(32, np.uint32) for _ in range(2))
+    maps = [
+        np.frombuffer(
+            TensorMap.tiled(each, dtype="u32", dims=[32], strides_bytes=[], box=[32]).encode(
+                each.__array_interface__["data"][0]
+            ),
+            np.uint8,
+        ).copy()
+        for each in (x, y)
+    ]
+    text = HEADER + UNDER_A_STORE.replace("WAIT", wait)
+    text = text.replace("DRAIN", "" if wait else "@!%p1 cp.async.bulk.wait_group 0;")
+    report = run_ptx(text, grid=1, args=maps, addressed=[x, y])
+    assert [(f.severity, f.code) for f in report.findings] == [("error", "race")] * (not wait)
+    assert not report.errors

@@ -37,6 +37,22 @@ def test_a_race_is_found_at_the_script_s_line() -> None:
 
 
 @needs_triton
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["wrong", "right"])
+def test_mistakes_of_published_kernels(what: str) -> None:
+    """A masked load without `other` is none: Triton's PTX sets the register to 0."""
+    ended = run("--max-findings", 1, SCRIPTS / "reported.py", what)
+    wrong = what == "wrong"
+    assert ended.returncode == wrong, ended.stderr
+    assert f", {3 * wrong} with a result that depends on timing" in ended.stderr
+    for name in ("read_back", "in_a_loop", "stencil"):
+        assert (f"tcir: {name}: race: " in ended.stderr) == wrong, ended.stderr
+    outside = "row: out-of-bounds: expected an address in a buffer, got bytes"
+    assert (outside in ended.stderr) == wrong, ended.stderr
+    assert "no_other" not in ended.stderr
+
+
+@needs_triton
 def test_an_illegal_act_ends_the_script_at_the_launch() -> None:
     ended = run(SCRIPTS / "outside.py")
     assert ended.returncode == 1

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tcir._mlir import ir
+from tcir.dialect.attributes import optional_integer
+from tcir.dialect.loops import MOST_TRIPS
 from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute, may_block
 
 
@@ -46,7 +48,7 @@ def scf_for(compiler: Compiler, op: ir.OpView) -> Step:
     index, *carried = [compiler.slot(a) for a in block.arguments]
     results = [compiler.slot(r) for r in op.operation.results]
     body = compiler.block(block)
-    site = compiler.site(op)
+    site, most = compiler.site(op), optional_integer(op, MOST_TRIPS)
 
     def trips(frame: Frame) -> range:
         v = frame.values
@@ -55,7 +57,14 @@ def scf_for(compiler: Compiler, op: ir.OpView) -> Step:
         for target, source in zip(carried, [v[s] for s in initial]):
             v[target] = source
         frame.cta_run.turns.spend(max(0, -((v[low] - v[high]) // v[step])), site)
-        return range(v[low], v[high], v[step])
+        turns = range(v[low], v[high], v[step])
+        if most is not None and turns and turns[-1] >= most:
+            raise frame.cta_run.error(
+                "most-trips",
+                f"expected a loop to {most} at most ({MOST_TRIPS}), got {turns[-1] + 1}",
+                site,
+            )
+        return turns
 
     def finish(frame: Frame) -> None:
         for target, source in zip(results, carried):

@@ -1,14 +1,27 @@
-"""Rules of registers, which are unlimited here."""
+"""Rules of registers: unlimited here, but for those that warpgroups share out."""
 
 from __future__ import annotations
 
 from tcir.dialect import tc
+from tcir.dialect.attributes import integers
+from tcir.dialect.limits import WARPGROUP, launch_registers
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 
 
 @execute(tc.WarpgroupRegistersOp)
 def warpgroup_registers(compiler: Compiler, op: tc.WarpgroupRegistersOp) -> Step:
-    def nothing(frame: Frame) -> None:
-        pass
+    """The pool of an SM is checked, as nobody takes registers from it before threads exist."""
+    shares, site = integers(op, "registers"), compiler.site(op)
+    most = launch_registers(WARPGROUP * len(shares)) * len(shares)
 
-    return nothing
+    def share_out(frame: Frame) -> None:
+        if sum(shares) > most:
+            raise frame.cta_run.error(
+                "register-pool",
+                f"expected shares that add up to at most {most} registers, got "
+                f"{' + '.join(map(str, shares))} = {sum(shares)}: setmaxnreg.inc would wait for "
+                "registers that no warpgroup gives back",
+                site,
+            )
+
+    return share_out
