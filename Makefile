@@ -3,13 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DOORS := .venv-doors
+DOORS_STAMP := $(DOORS)/.installed
 JOBS ?= 2
 
 # The tests start Python thousands of times: bytecode is kept where containers say otherwise, too.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all test-modes check format docs site peers clean
+.PHONY: help venv demo test test-doors test-all test-modes check format docs site peers clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +32,17 @@ demo: $(STAMP) ## a ResNet-50 layer and an NVFP4 GEMV from linalg to cubin, exec
 
 test: $(STAMP) ## the tests but the slow ones, at most 10 minutes on 2 cores
 	"$(BIN)/python" -m tcir.tools.dev.run_tests -j $(JOBS)
+
+$(DOORS_STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv "$(DOORS)"
+	"$(DOORS)/bin/python" -m pip install --quiet --upgrade pip
+	"$(DOORS)/bin/python" -m pip install --quiet -c constraints.txt -e '.[test,torch,triton,cute,prove]'
+	@touch "$(DOORS_STAMP)"
+
+test-doors: $(DOORS_STAMP) ## tests with PyTorch, Triton, CuTe DSL and the prover, in .venv-doors: none may be skipped
+	"$(DOORS)/bin/python" -m tcir.tools.dev.run_tests -j $(JOBS) --only-skips 'is installed$$|no GPU' \
+	    test/torch_models test/triton_scripts test/cute_scripts test/prover test/doors \
+	    test/endtoend/test_shift_cases.py
 
 test-all: $(STAMP) ## all tests
 	"$(BIN)/python" -m tcir.tools.dev.run_tests -j $(JOBS) --all
@@ -67,4 +80,4 @@ peers: $(STAMP) ## kernels of other compilers and libraries on the simulated mac
 	"$(BIN)/python" -m peers.run --jobs $(JOBS) --write docs/peers.md
 
 clean: ## remove what was built
-	rm -rf build "$(VENV)" src/tcir.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build "$(VENV)" "$(DOORS)" src/tcir.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

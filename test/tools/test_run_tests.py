@@ -48,6 +48,15 @@ def test_pytest(tmp_path: Path, sources: tuple[str, ...], status: int, last: str
         assert any(line.endswith("test_skipped: not today") for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("regex", "status", "last"),
+    [("today", 0, "1 passed, 0 failed"), ("GPU", 1, "1 passed, 1 failed")],
+)
+def test_skips_for_other_reasons(tmp_path: Path, regex: str, status: int, last: str) -> None:
+    code, lines = run(tmp_path, GOOD, SKIPPED, words=["--only-skips", regex])
+    assert (code, lines[-1]) == (status, last)
+
+
 @pytest.mark.parametrize(("words", "orders"), [([], 2), (["--all"], 10)])
 def test_completion_orders(tmp_path: Path, words: list[str], orders: int) -> None:
     """The end-to-end tests get ten of them in `make test-all`, two in `make test`."""
