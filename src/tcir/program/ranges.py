@@ -27,9 +27,12 @@ from tcir.program.spans import info_of
 UP = (4, 7, 11, 16, 24, 36, 54, 80)
 DOWN = (2, 5, 9, 14, 20, 30, 45, 70, 110)
 """Exponents of slices, as far as a format has them; its ends besides."""
-_MODES = ("any", "negative", "ascending", "positive", "close")
+_MODES = ("any", "negative", "ascending", "positive", "close", "closest")
 """Of slices in turn: numbers of both signs or one, with the largest last, or near each other: far
 from 0 as measured by their differences, which formulas for variances that cancel lose."""
+_SHARED_BITS = {"close": 1 / 2, "closest": 5 / 6}
+"""Of the mantissas of numbers that are near each other, as a part: as many as sums of the same
+format lose the variance with, or sums of twice its bits."""
 MANY = 8
 """An input of so many slices shows both ends of its range at once."""
 REPEATS = 4
@@ -172,8 +175,9 @@ def _as(mode: str, values: Array) -> Array:
     """In one of `_MODES`."""
     if mode == "ascending":
         return np.sort(values, axis=None).reshape(values.shape)
-    if mode == "close":
-        near = 1 + np.asarray(values, np.float64) * 2.0 ** -(info_of(values.dtype).nmant // 2)
+    if mode in _SHARED_BITS:
+        bits = int(info_of(values.dtype).nmant * _SHARED_BITS[mode])
+        near = 1 + np.asarray(values, np.float64) * 2.0**-bits
         return near.astype(values.dtype)
     signs = {"negative": -1.0, "positive": 1.0}
     return np.copysign(values, values.dtype.type(signs[mode])) if mode in signs else values

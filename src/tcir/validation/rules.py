@@ -21,6 +21,8 @@ from tcir.interp.types import Array, DType
 from tcir.validation.functions import MONOTONE, OWN, farthest
 
 Slope: TypeAlias = "Array | float"
+_F64 = 2.0**-50
+"""What arithmetic in f64 is off here, relative, with room to spare."""
 
 
 @dataclass(frozen=True)
@@ -114,29 +116,45 @@ def _unit(dtype: DType, size: Array, error: Array) -> Array:
     return np.where(error > 0, unit, 0.0)
 
 
+def _rounded_ends(value: Array, real: Array, error: Array) -> Array:
+    """How far a result may be off that was within `error` of `real` before it was rounded: rounding
+    keeps the order of numbers, so it is between the ends, rounded."""
+    if not np.any(error > 0):
+        return error
+    wide, reach = value.astype(np.float64), error * (1 + _F64) + np.abs(real) * _F64
+    ends = ((real + side * reach).astype(value.dtype).astype(np.float64) for side in (-1, 1))
+    distance = np.maximum.reduce([np.abs(end - wide) for end in ends])
+    return np.where(error > 0, np.where(np.isfinite(distance), distance, 0.0), 0.0)
+
+
 def _smooth(
     value: Array,
     real: Array,
     pairs: Sequence[tuple[Known, Slope]],
-    own: Slope = 0.0,
+    own: Slope | None = None,
     unsure: Array | bool = False,
 ) -> Known:
     """From operands with the slopes of the op there, and what the op itself is off.
 
     real:   the result before it is rounded
+    own:    None of one that is rounded to the nearest
     unsure: where not even the class is known, besides what is open or near the largest number
     """
     value = np.asarray(value)
-    error, square = np.zeros(value.shape) + own, np.zeros(value.shape) + np.square(own)
+    error = np.zeros(value.shape) + (0.0 if own is None else own)
+    square = np.square(error)
     for known, slope in pairs:
         moved = (known.error > 0) & ~known.open & np.isfinite(slope)
         error = error + np.where(moved, slope * known.error, 0.0)
         square = square + np.where(moved, np.square(slope) * known.square, 0.0)
-    size = np.abs(np.asarray(real, np.float64))
+    real = np.asarray(real, np.float64)
+    size = np.abs(real)
     limit = overflow(value.dtype)  # of what is rounded, which is off by `error`
     certain = (size + error < limit) | (size - error >= limit) | np.isnan(size) | (error == 0)
     unit = _unit(value.dtype, size, error)
-    error, square = error + unit, square + unit * np.sqrt(square)
+    square = square + unit * np.sqrt(square)
+    narrow = own is None and value.dtype != np.float64
+    error = _rounded_ends(value, real, error) if narrow else error + unit
     open_ = _any([unsure | ~certain, *(known.open for known, _ in pairs)])
     return Known(value, error, square).opened(open_ & ~_any([known.nan for known, _ in pairs]))
 
