@@ -184,12 +184,12 @@ def _kinds(contraction: Contraction, factor: Factor) -> Iterator[str]:
     yield "overflow"
     if infinite or factor.dtype == ml_dtypes.float8_e4m3fn:
         yield "NaN"
-    if len(contraction.pairs) > 1:
-        yield "NaN scale"
-        yield from _OF_SCALES
     yield "zeros"
     if infinite:
         yield "inf - inf"
+    if len(contraction.pairs) > 1:
+        yield "NaN scale"
+        yield from _OF_SCALES
 
 
 class Placing:

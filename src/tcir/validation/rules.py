@@ -122,8 +122,9 @@ def _rounded_ends(value: Array, real: Array, error: Array) -> Array:
     if not np.any(error > 0):
         return error
     wide, reach = value.astype(np.float64), error * (1 + _F64) + np.abs(real) * _F64
-    ends = ((real + side * reach).astype(value.dtype).astype(np.float64) for side in (-1, 1))
-    distance = np.maximum.reduce([np.abs(end - wide) for end in ends])
+    with np.errstate(all="ignore"):
+        ends = [(real + side * reach).astype(value.dtype).astype(np.float64) for side in (-1, 1)]
+        distance = np.maximum.reduce([np.abs(end - wide) for end in ends])
     return np.where(error > 0, np.where(np.isfinite(distance), distance, 0.0), 0.0)
 
 
