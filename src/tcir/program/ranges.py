@@ -107,7 +107,9 @@ def full_range(base: Base, number: int, strength: float) -> list[Array]:
         steps, modes = _some(steps, len(places)), _some(_MODES, len(places))
         for turn, place in enumerate(order):
             at, step = places[place], int(steps[turn % len(steps)] * strength)
-            mode = modes[(turn + small + turn // len(modes)) % len(modes)]  # each with each exponent
+            mode = modes[
+                (turn + small + turn // len(modes)) % len(modes)
+            ]  # each with each exponent
             part = arrays[n][at] if base.specs[n].unsigned else _as(mode, arrays[n][at])
             arrays[n][at] = _scaled(part, step)
     return arrays

@@ -67,8 +67,8 @@ F32_LOW = -149
 class Special:
     """One row or column (`row` counts along `axis`) of one side's elements, or one of its elements.
 
-    what: "NaN", "inf", "inf - inf", "overflow", "subnormals", "zeros", "NaN scale", "smallest scale"
-          or "largest scale"
+    what: "NaN", "inf", "inf - inf", "overflow", "subnormals", "zeros", "NaN scale",
+          "smallest scale" or "largest scale"
     axis: None for a vector, and for single elements of what windows run over
     contraction: its number, in a program of several
     """

@@ -125,6 +125,9 @@ def _rounded_ends(value: Array, real: Array, error: Array) -> Array:
     with np.errstate(all="ignore"):
         ends = [(real + side * reach).astype(value.dtype).astype(np.float64) for side in (-1, 1)]
         distance = np.maximum.reduce([np.abs(end - wide) for end in ends])
+    smallest = float(ml_dtypes.finfo(value.dtype).smallest_subnormal)  # type: ignore[no-untyped-call]
+    signless = (distance == 0) & (np.abs(real) <= reach)  # zeros of both signs
+    distance = np.where(signless, smallest, distance)
     return np.where(error > 0, np.where(np.isfinite(distance), distance, 0.0), 0.0)
 
 

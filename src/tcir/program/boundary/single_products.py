@@ -1,7 +1,7 @@
 """Inputs with which each sum has a single product, so that it is exact in any order.
 
-Of a product by constants, or by sums of an earlier layer, no sums can be chosen. But an input that
-has one number other than 0 for each sum gives products themselves: of small odd numbers, which
+Of a product by constants no sums can be chosen. But an input that has one number other than 0 for
+each sum gives products themselves: of small odd numbers, which
 often are ties of what sums are rounded to, of numbers with all their bits, of small numbers, for
 results that are subnormal, and zeros. What is added is subnormal, and shows beside these alone.
 """
@@ -53,12 +53,22 @@ def with_single_products(
 def _factor(
     product: Product, arguments: Sequence[ir.Value], specs: Sequence[OutputSpec]
 ) -> int | None:
-    """The number of an input that is one factor, and no part of the other."""
+    """The number of an input that is one factor, if the other one is a constant."""
     sources = [source_of(value, access.dims)[0] for value, access in product.factors]
-    numbers = [list(arguments).index(s) if s in arguments else len(specs) for s in sources]
-    if numbers[0] == numbers[1]:
-        return None
-    return next((n for n in numbers if n < len(specs) and is_drawn(specs[n])), None)
+    inputs = list(arguments)[: len(specs)]
+    constant = [_is_constant(source, inputs) for source in sources]
+    given = next((s for s, known in zip(sources, constant[::-1]) if known and s in inputs), None)
+    number = None if given is None else inputs.index(given)
+    return number if number is not None and is_drawn(specs[number]) else None
+
+
+def _is_constant(value: ir.Value, inputs: Sequence[ir.Value]) -> bool:
+    """Whether a value is one, or an argument that no caller passes."""
+    from tcir._mlir import ir
+
+    if isinstance(value.owner, ir.Block):
+        return value not in inputs
+    return str(value.owner.operation.name) == "arith.constant"
 
 
 def _single(
