@@ -116,6 +116,12 @@ def _unit(dtype: DType, size: Array, error: Array) -> Array:
     return np.where(error > 0, unit, 0.0)
 
 
+def _smallest(value: Array) -> float:
+    """The smallest number of a type."""
+    info = ml_dtypes.finfo(np.asarray(value).dtype)  # type: ignore[no-untyped-call]
+    return float(info.smallest_subnormal)
+
+
 def _rounded_ends(value: Array, real: Array, error: Array) -> Array:
     """How far a result may be off that was within `error` of `real` before it was rounded: rounding
     keeps the order of numbers, so it is between the ends, rounded."""
@@ -125,9 +131,8 @@ def _rounded_ends(value: Array, real: Array, error: Array) -> Array:
     with np.errstate(all="ignore"):
         ends = [(real + side * reach).astype(value.dtype).astype(np.float64) for side in (-1, 1)]
         distance = np.maximum.reduce([np.abs(end - wide) for end in ends])
-    smallest = float(ml_dtypes.finfo(value.dtype).smallest_subnormal)  # type: ignore[no-untyped-call]
     signless = (distance == 0) & (np.abs(real) <= reach)  # zeros of both signs
-    distance = np.where(signless, smallest, distance)
+    distance = np.where(signless, _smallest(value), distance)
     return np.where(error > 0, np.where(np.isfinite(distance), distance, 0.0), 0.0)
 
 
@@ -185,9 +190,18 @@ def _times_zero(a: Known, b: Known) -> Array:
     return (np.isinf(a.wide) & b.signless) | (np.isinf(b.wide) & a.signless)
 
 
+def _of_either_sign(known: Known, *operands: Known) -> Known:
+    """Zeros that are made of what may be of either sign."""
+    either = (known.value == 0) & _any([each.signless for each in operands])
+    return replace(
+        known, error=np.where(either, np.fmax(known.error, _smallest(known.value)), known.error)
+    )
+
+
 def _mul(value: Array, a: Known, b: Known) -> Known:
     pairs = [(a, b.size), (b, np.abs(a.wide))]
-    return _smooth(value, a.wide * b.wide, pairs, unsure=_times_zero(a, b))
+    known = _smooth(value, a.wide * b.wide, pairs, unsure=_times_zero(a, b))
+    return _of_either_sign(known, a, b)
 
 
 def _fma(value: Array, a: Known, b: Known, c: Known) -> Known:
@@ -199,7 +213,8 @@ def _div(value: Array, a: Known, b: Known) -> Known:
     slope: Array = 1 / np.fmax(np.abs(b.wide) - np.where(b.open, 0.0, b.error), b.least)
     real = a.wide / b.wide
     unsure = b.signless | (a.signless & (b.wide == 0))
-    return _smooth(value, real, [(a, slope), (b, np.abs(real) * slope)], unsure=unsure)
+    known = _smooth(value, real, [(a, slope), (b, np.abs(real) * slope)], unsure=unsure)
+    return _of_either_sign(known, a, b)
 
 
 def _round(value: Array, a: Known) -> Known:
