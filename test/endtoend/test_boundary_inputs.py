@@ -167,11 +167,19 @@ def test_the_clamps_of_a_quantisation() -> None:
 
 def test_windows_without_a_number() -> None:
     (x,) = _of((LAYERS / "max_pool.mlir").read_text(), "windows of -inf only").inputs
-    assert (
-        (x[0] == -np.inf).all()
-        and (x[1, 1:-1, 1:-1, 1:-1] == 0).all()
-        and (x[1, -1, 1:-1, 1:-1] == np.inf).all()
-    )
+    assert (x[0] == -np.inf).all() and (x[1, -1, 1:-1, 1:-1] == np.inf).all()
+    between, largest = x[1, 1:-1, 1:-1, 1:-1], np.finfo(np.float32).max
+    assert set(np.unique(between)) == {-np.inf, -largest, largest, np.inf}
+    assert (np.abs(between) == largest).mean() > 3 / 4
+
+
+def test_the_largest_number_stands_before_infinity() -> None:
+    (x,) = _of((LAYERS / "argmax.mlir").read_text(), "windows of -inf only").inputs
+    largest = np.finfo(np.float32).max
+    first = [np.argmax(x == largest, axis=-1), np.argmax(x == np.inf, axis=-1)]
+    assert (first[0] < first[1])[1:-1].any()
+    least = [np.argmax(x[:, 1:] == -largest, axis=-1), np.argmax(x[:, 1:] == -np.inf, axis=-1)]
+    assert (least[0] < least[1]).any()
 
 
 @pytest.mark.parametrize("masked", [False, True])

@@ -198,7 +198,7 @@ def test_zero_times_infinity_in_the_padding(tiling: str, multiplied: bool) -> No
 def test_special_scales() -> None:
     (_, sa, _, sb), _ = _drawn(BlockScaled(m=64, n=32, k=512, **MX).linalg())
     assert 255 in _codes(sa) and 254 in _codes(sa)
-    assert 255 in _codes(sb)
+    assert 255 in _codes(sb) and 254 in _codes(sb) and 0 in _codes(sb)
     (_, sa, _, _), _ = _drawn(BlockScaled(m=64, k=512).linalg())
     assert 127 in _codes(sa)
 
@@ -212,6 +212,7 @@ def test_special_pixels() -> None:
 
 
 INFINITE = ["inf in B", "NaN in B", "NaN scale in B"]
+SCALES = ["smallest scale in B", "largest scale in B"]
 
 
 @pytest.mark.parametrize(
@@ -219,9 +220,16 @@ INFINITE = ["inf in B", "NaN in B", "NaN scale in B"]
     [
         (BlockScaled(m=64, k=256).linalg(), [["NaN scale in B"]]),
         (BlockScaled(m=64, k=512, a=F8A, b=F8B, **MX).linalg(), [[each] for each in INFINITE]),
-        (BlockScaled(m=64, n=2, k=512, a=F8A, b=F8B, **MX).linalg(), [INFINITE[:2], INFINITE[2:]]),
+        (
+            BlockScaled(m=64, n=2, k=512, a=F8A, b=F8B, **MX).linalg(),
+            [INFINITE[:2], [INFINITE[2], SCALES[0]], SCALES[1:]],
+        ),
+        (BlockScaled(m=64, n=8, k=256).linalg(), [[INFINITE[2], *SCALES]]),
+        (BlockScaled(m=64, n=32, k=512, **MX).linalg(), []),
+        (BlockScaled(m=64, n=16, k=512, **MX).linalg(), [SCALES[1:]]),
         (Matmul(64, 8, 96).text(), [INFINITE[:2]]),
-        (Matmul(64, 16, 96).text(), []),
+        (Matmul(64, 16, 96).text(), [INFINITE[:1]]),
+        (Matmul(16, 24, 96).text(), [["NaN in A"]]),
         (Matmul(8, 64, 96, element="f8E4M3FN").text(), [["NaN in A"]]),
         (
             BlockScaled(m=1, k=256).linalg(),

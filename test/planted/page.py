@@ -138,7 +138,7 @@ def render() -> str:
         *(f"- {row.pipeline}, `{row.at}`: {row.what}"
           for row in found if row.by.startswith("warning")),
         "\n## Survivors\n",
-        SURVIVORS,
+        SURVIVORS if attack.SURVIVORS else "None of these bugs.",
         *(f"- {program(name).pipeline}, {name}: {what}. {why[0].upper()}{why[1:]}"
           for (name, what), why in attack.SURVIVORS.items()),
         "\n## Named at a later pass\n",

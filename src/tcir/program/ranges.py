@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -24,12 +25,18 @@ from tcir.program.inputs import make_inputs
 from tcir.program.slices import Slices, is_drawn
 from tcir.program.spans import info_of
 
+_T = TypeVar("_T")
 UP = (4, 7, 11, 16, 24, 36, 54, 80)
 DOWN = (2, 5, 9, 14, 20, 30, 45, 70, 110)
 """Exponents of slices, as far as a format has them; its ends besides."""
-_MODES = ("any", "negative", "ascending", "positive", "close")
+_MODES = ("any", "ascending", "close", "closest", "positive", "negative")
 """Of slices in turn: numbers of both signs or one, with the largest last, or near each other: far
-from 0 as measured by their differences, which formulas for variances that cancel lose."""
+from 0 as measured by their differences, which formulas for variances that cancel lose. Of few
+slices the last has the largest numbers, all negative: what maxima start at shows; or any of the
+smallest."""
+_SHARED_BITS = {"close": 1 / 2, "closest": 5 / 6}
+"""Of the mantissas of numbers that are near each other, as a part: as many as sums of the same
+format lose the variance with, or sums of twice its bits."""
 MANY = 8
 """An input of so many slices shows both ends of its range at once."""
 REPEATS = 4
@@ -93,17 +100,26 @@ def full_range(base: Base, number: int, strength: float) -> list[Array]:
         up = [*(step for step in UP if step < high), high]
         down = [*(-step for step in DOWN if step < -low), low]
         ends = [e for pair in zip(up, np.resize(down, len(up)), strict=True) for e in pair] + down
-        steps = ends if base.many else (up, down)[(number + n) % 2]
+        small = 0 if base.many else (number + n) % 2
+        steps = ends if base.many else (up, down)[small]
         places = list(base.slices[n].places())
         order = generator.permutation(len(places))
-        if len(places) < len(steps):  # some of the whole range
-            steps = [steps[int(k)] for k in np.linspace(0, len(steps) - 1, len(places)).round()]
+        steps, modes = _some(steps, len(places)), _some(_MODES, len(places))
         for turn, place in enumerate(order):
             at, step = places[place], int(steps[turn % len(steps)] * strength)
-            mode = _MODES[(turn + turn // len(_MODES)) % len(_MODES)]  # each with each exponent
+            mode = modes[
+                (turn + small + turn // len(modes)) % len(modes)
+            ]  # each with each exponent
             part = arrays[n][at] if base.specs[n].unsigned else _as(mode, arrays[n][at])
             arrays[n][at] = _scaled(part, step)
     return arrays
+
+
+def _some(values: Sequence[_T], count: int) -> list[_T]:
+    """So many, if there are more, the first and the last among them."""
+    if len(values) <= count:
+        return list(values)
+    return [values[int(k)] for k in np.linspace(0, len(values) - 1, count).round()]
 
 
 def special_values(base: Base, share: int, kinds: Sequence[float]) -> list[Array]:
@@ -172,8 +188,9 @@ def _as(mode: str, values: Array) -> Array:
     """In one of `_MODES`."""
     if mode == "ascending":
         return np.sort(values, axis=None).reshape(values.shape)
-    if mode == "close":
-        near = 1 + np.asarray(values, np.float64) * 2.0 ** -(info_of(values.dtype).nmant // 2)
+    if mode in _SHARED_BITS:
+        bits = int(info_of(values.dtype).nmant * _SHARED_BITS[mode])
+        near = 1 + np.asarray(values, np.float64) * 2.0**-bits
         return near.astype(values.dtype)
     signs = {"negative": -1.0, "positive": 1.0}
     return np.copysign(values, values.dtype.type(signs[mode])) if mode in signs else values

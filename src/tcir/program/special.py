@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, TypeAlias
 
 import ml_dtypes
@@ -48,9 +49,13 @@ FAR = 1 << 10
 """More than any distance of exponents."""
 _OF_A_FORMAT = ("inf", "NaN", "NaN scale")
 """What a side has to show itself."""
+_SMALL = ("subnormals", "smallest scale")
+"""What is far below all others."""
+_OF_SCALES = ("smallest scale", "largest scale")
+"""The ends of block scales that are finite."""
 _TIMES_ZERO = ("inf", "NaN", "inf - inf")
 """What zeros of padding show."""
-_ONE_PRODUCT = ("subnormals", "overflow", "smallest scale")
+_ONE_PRODUCT = ("subnormals", "overflow", *_OF_SCALES)
 """What has one product that is not zero, far from all others."""
 SELDOM = 16
 """One in so many elements of what the products are added to is infinite or NaN."""
@@ -62,8 +67,8 @@ F32_LOW = -149
 class Special:
     """One row or column (`row` counts along `axis`) of one side's elements, or one of its elements.
 
-    what: "NaN", "inf", "inf - inf", "overflow" (with the largest scale), "subnormals", "zeros",
-          "NaN scale" or "smallest scale"
+    what: "NaN", "inf", "inf - inf", "overflow", "subnormals", "zeros", "NaN scale",
+          "smallest scale" or "largest scale"
     axis: None for a vector, and for single elements of what windows run over
     contraction: its number, in a program of several
     """
@@ -89,16 +94,50 @@ def special_values(contraction: Contraction, among: Sequence[str] = ()) -> list[
             found += [Special(side, kind, None) for kind in kinds[:room]]
         elif (axis := _spared(contraction, side)) is not None:
             # The sides take turns: with room for few, B's are others than A's.
-            if meets_padding(contraction, factor):
-                kinds = [kind for kind in kinds if kind not in _TIMES_ZERO]
-            start = contraction.start
-            if start is not None and not _is_start_of(start, factor, axis):
-                kinds = [kind for kind in kinds if kind not in _ONE_PRODUCT]
+            kinds = _allowed(contraction, factor, axis, kinds)
             half = len(kinds) // 2 if side and pair[0].argument >= 0 else 0
             turned = kinds[half:] + kinds[:half]
             room = factor.shape[axis] // SHARE
             found += [Special(side, kind, axis) for kind in turned[:room]]
     return found
+
+
+def _allowed(
+    contraction: Contraction, factor: Factor, axis: int | None, kinds: Sequence[str]
+) -> list[str]:
+    """Those that padding, or what the products are added to, does not spoil."""
+    if meets_padding(contraction, factor):
+        kinds = [kind for kind in kinds if kind not in _TIMES_ZERO]
+    start = contraction.start
+    if start is not None and axis is not None and not _is_start_of(start, factor, axis):
+        kinds = [kind for kind in kinds if kind not in _ONE_PRODUCT]
+    return list(kinds)
+
+
+def _left_over(contraction: Contraction) -> Iterator[list[Special]]:
+    """The ends of formats that the rows and columns have no room for; both sides at once."""
+    pair, shown = contraction.pairs[0], special_values(contraction)
+    left: list[list[Special]] = []
+    for side, factor in enumerate(pair):
+        axis = None if factor.dtype.kind in "iu" else _spared(contraction, side)
+        if axis is None or None in factor.dims:
+            continue
+        has = {special.what for special in shown if special.side == side}
+        has |= {"inf"} if "inf - inf" in has else set()
+        kinds = [kind for kind in _kinds(contraction, factor) if kind not in has]
+        kinds = _allowed(contraction, factor, axis, _ends_among(kinds))
+        room = factor.shape[axis] // SHARE
+        left += [
+            [Special(side, kind, axis) for kind in kinds[n : n + room]]
+            for n in range(0, len(kinds), room)
+        ]
+    sides = [[each for each in left if each[0].side == side] for side in (0, 1)]
+    yield from (a + b for a, b in zip_longest(*sides, fillvalue=[]))
+
+
+def _ends_among(kinds: Sequence[str]) -> list[str]:
+    """What a side has to show itself."""
+    return [kind for kind in kinds if kind in (*_OF_A_FORMAT, *_OF_SCALES)]
 
 
 def alone(contraction: Contraction) -> list[list[Special]]:
@@ -107,20 +146,18 @@ def alone(contraction: Contraction) -> list[list[Special]]:
     What such a side does not show in its own format, the rows of the other side do, if it has any.
     """
     pair = contraction.pairs[0]
-    executions = []
+    executions = list(_left_over(contraction))
     shown = [_spared(contraction, side) is not None or None in pair[side].dims
              for side in (0, 1)]  # fmt: skip
     for side, factor in enumerate(pair):
         if shown[side] or factor.dtype.kind in "iu":
             continue
-        kinds = [kind for kind in _kinds(contraction, factor) if kind in _OF_A_FORMAT]
+        axis = contraction.own_axis(pair, side, least=2)
+        kinds = list(_kinds(contraction, factor))
+        kinds = [k for k in _ends_among(kinds) if axis is not None or k not in _OF_SCALES]
         if not any(shown) and side == 0:
             kinds = ["subnormals", "overflow", *kinds]
-        if meets_padding(contraction, factor):
-            kinds = [kind for kind in kinds if kind not in _TIMES_ZERO]
-        axis, start = contraction.own_axis(pair, side, least=2), contraction.start
-        if start is not None and axis is not None and not _is_start_of(start, factor, axis):
-            kinds = [kind for kind in kinds if kind not in _ONE_PRODUCT]
+        kinds = _allowed(contraction, factor, axis, kinds)
         room = 1 if axis is None else factor.shape[axis]
         specials = [Special(side, kind, axis) for kind in kinds]
         executions += [specials[n : n + room] for n in range(0, len(specials), room)]
@@ -147,12 +184,12 @@ def _kinds(contraction: Contraction, factor: Factor) -> Iterator[str]:
     yield "overflow"
     if infinite or factor.dtype == ml_dtypes.float8_e4m3fn:
         yield "NaN"
-    if len(contraction.pairs) > 1:
-        yield "NaN scale"
-        yield "smallest scale"
     yield "zeros"
     if infinite:
         yield "inf - inf"
+    if len(contraction.pairs) > 1:
+        yield "NaN scale"
+        yield from _OF_SCALES
 
 
 class Placing:
@@ -298,21 +335,19 @@ class Placing:
         product that f32 cannot hold is a zero of either sign.
         """
         own = self._scale_of(factor, special)
-        small = special.what in ("subnormals", "smallest scale")
+        if special.what in _OF_SCALES:
+            return self._with_scale(special, factor, own, row) if own is not None else None
+        small = special.what == "subnormals"
         low, high = _exponents(factor.dtype)
         ends = _exponents(own.dtype) if own is not None else (0, 0)
         end = ends[0] if small else ends[1]
-        places = [self._loops(factor) for _ in range(TRIES)]
-        if small:
-            others = [place for side, place in self._small if side != special.side]
-            places = [place for place in places if place not in others]
-        if not places:
+        if not (sums := self._places(special, factor)):
             return None
-        sums, places = places, [place | _own(factor, special, row) for place in places]
+        places = [place | _own(factor, special, row) for place in sums]
         wanted = np.array([self._wanted(factor, own, loops, small) for loops in places])
         away = wanted - end - low if small else high + end - wanted
         # Best is the sum at f32's end with the element and the scale near theirs. Else it is the
-        # sum alone for subnormals, and the scale alone for others.
+        # sum alone for subnormals, and the scale alone for overflow.
         short, far = (FAR**2, FAR) if special.what == "subnormals" else (FAR, FAR**2)
         cost = np.where(away < 0, short - away, np.where(away > high - low, far + away, away))
         best = int(np.argmin(cost))
@@ -327,12 +362,39 @@ class Placing:
             return loops, float(info_of(factor.dtype).max)
         return loops, 2.0 ** int(np.clip(exponent, low, high))
 
-    def _wanted(self, factor: Factor, own: Factor | None, loops: Loops, small: bool) -> int:
+    def _places(self, special: Special, factor: Factor) -> list[Loops]:
+        """Where an element may be alone: not where one of the other side is as small."""
+        places = [self._loops(factor) for _ in range(TRIES)]
+        if special.what not in _SMALL:
+            return places
+        others = [place for side, place in self._small if side != special.side]
+        return [place for place in places if place not in others]
+
+    def _with_scale(self, special: Special, factor: Factor, own: Factor, row: int) -> Place | None:
+        """The only element of a row, beside a scale at the end of its format, where the results are
+        nearest to 1: any type has them."""
+        if not (sums := self._places(special, factor)):
+            return None
+        least = special.what in _SMALL
+        end = _exponents(own.dtype)[0 if least else 1]
+        low, high = _exponents(factor.dtype)
+        places = [place | _own(factor, special, row) for place in sums]
+        wanted = np.array([self._wanted(factor, own, loops, None) for loops in places]) - end
+        best = int(np.argmin(np.abs(wanted - np.clip(wanted, low, high))))
+        if least:
+            self._small.append((special.side, sums[best]))
+        value = 2.0**end if least else float(info_of(own.dtype).max)
+        self._drawn[own.argument][_at(own, places[best])] = value
+        return places[best], 2.0 ** int(np.clip(wanted[best], low, high))
+
+    def _wanted(self, factor: Factor, own: Factor | None, loops: Loops, small: bool | None) -> int:
         """The exponent of an element with its scale: the sums' lowest bit, or largest, is at the
-        end of f32."""
+        end of f32; None: the middle one is 1."""
         others = [f for f in self._contraction.factors if f not in (factor, own)]
         facing = [np.abs(self._finite[f.argument][_at(f, loops)].astype(float)) for f in others]
         facing = [values[values > 0] for values in facing]
+        if small is None:
+            return -sum(int(np.median(_top(v))) for v in facing if v.size)
         if small:
             return F32_LOW - sum(int(_quantum(v).min()) for v in facing if v.size)
         return self._top + 1 - sum(int(_top(v).max()) for v in facing if v.size)

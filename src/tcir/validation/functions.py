@@ -28,7 +28,8 @@ def _power(value: Array, x: Array, exponent: Array) -> Array:
     # 2^-21 of it, which the exponential multiplies the result by; the root is exact.
     scaled = np.abs(exponent) * np.maximum(np.abs(np.log2(np.maximum(x, 2.0**-149))), 1)
     factors = np.where(exponent == np.trunc(exponent), np.abs(exponent) / 2, scaled)
-    return np.abs(value) * (2.0**-21 + 2.0**-21 * np.where(np.isfinite(x), factors, 0)) + 2.0**-126
+    own = np.abs(value) * (2.0**-21 + 2.0**-21 * np.where(np.isfinite(x), factors, 0)) + 2.0**-126
+    return np.where(x == 0, 0.0, own)  # powers of zeros are exact, their signs too
 
 
 OWN: dict[str, Own] = {

@@ -54,6 +54,8 @@ _CUT = np.uint32(0x1FFF)
 """The bits of an f32 that tf32 drops."""
 LEAST = 2.0**-149
 """The smallest number of f32."""
+NORMAL = 2.0**-100
+"""Products of this size and two factors of 11 bits are exact in f32."""
 
 
 class NoBoundError(Exception):
@@ -179,6 +181,8 @@ class _Carrier:
                 square = square + most**2 * bounds.upper(run(parts, zeros))
         for each in starts:
             error, square = error + each.error, square + each.square
+        if (alone := _alone(factors, starts, sizes, run)) is not None:
+            error, square = np.where(alone, 0.0, error), np.where(alone, 0.0, square)
         over = ~(sizes + error < overflow(value.dtype))
         open_ = (open_ | over) & ~nan
         return Known(value, np.where(over, 0.0, error), np.where(over, 0.0, square)).opened(open_)
@@ -372,6 +376,23 @@ def is_exact(
         return False
     fit = all(_quantum(each.value) >= quantum for each in starts)
     return fit and bool((sizes <= quantum * 2.0**bits).all())
+
+
+def _alone(factors: list[Known], starts: list[Known], sizes: Array, run: Run) -> Array | None:
+    """Sums of one product at most, which is exact; None where factors are not mostly zeros.
+
+    sizes: the sums of magnitudes
+    """
+    values = [each.value for each in factors]
+    if _off([*factors, *starts]) or not any((each == 0).mean() > 1 / 2 for each in values):
+        return None
+    if any(each.dtype == np.float32 and (each.view(np.uint32) & _CUT).any() for each in values):
+        return None
+    masks = [(each != 0).astype(np.float64) for each in values]
+    count = run(masks, [np.zeros(np.shape(each.value)) for each in starts])
+    zero = [np.abs(each.value) for each in starts]
+    added = run([0 * each for each in masks], zero) if zero else np.zeros(())
+    return (count <= 1) & (added == 0) & ((sizes == 0) | (sizes >= NORMAL))
 
 
 def _quantum(array: Array) -> float:

@@ -20,6 +20,7 @@ from tcir.validation.coverage import FULL_RANGE, SPECIAL_VALUES, Coverage
 from tcir.validation.draws import Draw
 
 FLOATS = "random floats"
+SINGLE = "single products"
 STRENGTHS = (1.0, 0.25, 0.0625)
 """Parts of the range that are tried."""
 SHRUNK = (1, 3, None)
@@ -46,6 +47,7 @@ class Ranged:
     bound:    gives a draw its bound, with open elements; whether it has one
     work:     products and elements of one execution
     filtered: numbers of inputs that are multiplied by filling
+    single:   inputs with single products in sums, of random ones; None if there are none
     spans:    whether other draws are over the full range, and special values are all there is to do
     executed: what the draws have; missing: what was left out, and why
     """
@@ -56,6 +58,7 @@ class Ranged:
     bound: Callable[[Draw], bool]
     work: int
     filtered: set[int]
+    single: Callable[[list[Array]], list[Array] | None]
     spans: bool = False
     executed: list[str] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
@@ -86,7 +89,7 @@ class Ranged:
         ranges = [] if self.spans else self._ranges(base)
         if specials and base.many and floats:  # which has random floats in its other slices
             floats, specials = [], [replace(specials[0], words=f"{FLOATS}, {SPECIAL_VALUES}")]
-        return [*floats, *specials, *ranges]
+        return [*floats, *specials, *ranges, *self._single(base)]
 
     def ranges(self) -> list[Draw]:
         """Random floats up to about 10, where functions bend, and the full range."""
@@ -128,6 +131,15 @@ class Ranged:
             return [], base
         _, draw, base = max(best, key=itemgetter(0))
         return [draw], base
+
+    def _single(self, base: Base) -> list[Draw]:
+        """Sums of single products, if the results say so: if they are as exact as these."""
+        arrays = None if self.spans else self.single(base.arrays(4))
+        draw = self._tried(SINGLE, arrays)[0] if arrays is not None else None
+        if draw is None or draw.bound is None:
+            return []
+        exact = min(float((error == 0).mean()) for error in draw.bound.errors)
+        return [draw] if exact >= CHECKED else []
 
     def _first(self, words: str, tries: Iterator[list[Array]], least: float) -> list[Draw]:
         """The first draw of which enough is checked."""

@@ -21,6 +21,8 @@ from tcir.interp.types import Array, DType
 from tcir.validation.functions import MONOTONE, OWN, farthest
 
 Slope: TypeAlias = "Array | float"
+_F64 = 2.0**-50
+"""What arithmetic in f64 is off here, relative, with room to spare."""
 
 
 @dataclass(frozen=True)
@@ -114,29 +116,54 @@ def _unit(dtype: DType, size: Array, error: Array) -> Array:
     return np.where(error > 0, unit, 0.0)
 
 
+def _smallest(value: Array) -> float:
+    """The smallest number of a type."""
+    info = ml_dtypes.finfo(np.asarray(value).dtype)  # type: ignore[no-untyped-call]
+    return float(info.smallest_subnormal)
+
+
+def _rounded_ends(value: Array, real: Array, error: Array) -> Array:
+    """How far a result may be off that was within `error` of `real` before it was rounded: rounding
+    keeps the order of numbers, so it is between the ends, rounded."""
+    if not np.any(error > 0):
+        return error
+    wide, reach = value.astype(np.float64), error * (1 + _F64) + np.abs(real) * _F64
+    with np.errstate(all="ignore"):
+        ends = [(real + side * reach).astype(value.dtype).astype(np.float64) for side in (-1, 1)]
+        distance = np.maximum.reduce([np.abs(end - wide) for end in ends])
+    signless = (distance == 0) & (np.abs(real) <= reach)  # zeros of both signs
+    distance = np.where(signless, _smallest(value), distance)
+    return np.where(error > 0, np.where(np.isfinite(distance), distance, 0.0), 0.0)
+
+
 def _smooth(
     value: Array,
     real: Array,
     pairs: Sequence[tuple[Known, Slope]],
-    own: Slope = 0.0,
+    own: Slope | None = None,
     unsure: Array | bool = False,
 ) -> Known:
     """From operands with the slopes of the op there, and what the op itself is off.
 
     real:   the result before it is rounded
+    own:    None of one that is rounded to the nearest
     unsure: where not even the class is known, besides what is open or near the largest number
     """
     value = np.asarray(value)
-    error, square = np.zeros(value.shape) + own, np.zeros(value.shape) + np.square(own)
+    error = np.zeros(value.shape) + (0.0 if own is None else own)
+    square = np.square(error)
     for known, slope in pairs:
         moved = (known.error > 0) & ~known.open & np.isfinite(slope)
         error = error + np.where(moved, slope * known.error, 0.0)
         square = square + np.where(moved, np.square(slope) * known.square, 0.0)
-    size = np.abs(np.asarray(real, np.float64))
+    real = np.asarray(real, np.float64)
+    size = np.abs(real)
     limit = overflow(value.dtype)  # of what is rounded, which is off by `error`
     certain = (size + error < limit) | (size - error >= limit) | np.isnan(size) | (error == 0)
     unit = _unit(value.dtype, size, error)
-    error, square = error + unit, square + unit * np.sqrt(square)
+    square = square + unit * np.sqrt(square)
+    narrow = own is None and value.dtype != np.float64
+    error = _rounded_ends(value, real, error) if narrow else error + unit
     open_ = _any([unsure | ~certain, *(known.open for known, _ in pairs)])
     return Known(value, error, square).opened(open_ & ~_any([known.nan for known, _ in pairs]))
 
@@ -163,9 +190,18 @@ def _times_zero(a: Known, b: Known) -> Array:
     return (np.isinf(a.wide) & b.signless) | (np.isinf(b.wide) & a.signless)
 
 
+def _of_either_sign(known: Known, *operands: Known) -> Known:
+    """Zeros that are made of what may be of either sign."""
+    either = (known.value == 0) & _any([each.signless for each in operands])
+    return replace(
+        known, error=np.where(either, np.fmax(known.error, _smallest(known.value)), known.error)
+    )
+
+
 def _mul(value: Array, a: Known, b: Known) -> Known:
     pairs = [(a, b.size), (b, np.abs(a.wide))]
-    return _smooth(value, a.wide * b.wide, pairs, unsure=_times_zero(a, b))
+    known = _smooth(value, a.wide * b.wide, pairs, unsure=_times_zero(a, b))
+    return _of_either_sign(known, a, b)
 
 
 def _fma(value: Array, a: Known, b: Known, c: Known) -> Known:
@@ -177,7 +213,8 @@ def _div(value: Array, a: Known, b: Known) -> Known:
     slope: Array = 1 / np.fmax(np.abs(b.wide) - np.where(b.open, 0.0, b.error), b.least)
     real = a.wide / b.wide
     unsure = b.signless | (a.signless & (b.wide == 0))
-    return _smooth(value, real, [(a, slope), (b, np.abs(real) * slope)], unsure=unsure)
+    known = _smooth(value, real, [(a, slope), (b, np.abs(real) * slope)], unsure=unsure)
+    return _of_either_sign(known, a, b)
 
 
 def _round(value: Array, a: Known) -> Known:

@@ -28,6 +28,7 @@ from tcir.machine.events import EventStream, Recording
 from tcir.machine.sample import Sample
 from tcir.passes.build.calls import inlined
 from tcir.program.access import product_of, reduction_points
+from tcir.program.boundary.single_products import with_single_products
 from tcir.program.constants import constant_arrays
 from tcir.program.execution import (
     KernelStep,
@@ -187,8 +188,13 @@ class Validator:
 
         specs = (*signature.inputs, *signature.outputs)
         work = self._points + sum(math.prod(spec.shape) for spec in specs)
-        filtered = times_filling(programs[0].op.operation.regions[0].blocks[0])
-        return Ranged(signature.inputs, settings.seed, run, bounded, work, filtered, spans)
+        block = programs[0].op.operation.regions[0].blocks[0]
+
+        def single(drawn: list[Array]) -> list[Array] | None:
+            return with_single_products(block, signature.inputs, drawn, settings.seed)
+
+        filtered = times_filling(block)
+        return Ranged(signature.inputs, settings.seed, run, bounded, work, filtered, single, spans)
 
     def _covered(self, draws: Draws, ranged: Ranged | None) -> Coverage:
         assert self.signature is not None

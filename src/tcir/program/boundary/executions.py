@@ -23,6 +23,7 @@ from tcir.program.factors import ROUNDED, Contraction, consists_of, is_parallel
 from tcir.program.group_sizes import special_sizes
 from tcir.program.programs import find_program
 from tcir.program.signature import Signature
+from tcir.program.spans import info_of
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
@@ -34,6 +35,8 @@ SUBNORMAL_SCALE = 2.0**-127
 """A global scale below the normal numbers of f32."""
 FACING_SCALE = 2.0**100
 """Of the others then, so that results are not."""
+SELDOM = 7
+"""So many of the largest numbers for each infinity among them."""
 
 
 _ALONE = ROUNDED | {"arith.fptosi", "arith.fptoui", "linalg.index"}
@@ -92,7 +95,7 @@ def boundary_inputs(
     elif all(_is_exact(each.operation) for each in block):
         yield from _of_inputs(block, signature, generator)
         if not all(is_parallel(each.operation) for each in block):
-            yield _without_a_number(signature)
+            yield _without_a_number(signature, generator)
     else:
         yield from _of_added(block, signature, generator)
 
@@ -193,14 +196,15 @@ def _of_inputs(
         yield Placed(TIES, numbers=found.neutral, arrays={number: array}, exact=True)
 
 
-def _without_a_number(signature: Signature) -> Placed:
-    """Whole windows, or rows, of -inf, and others of inf: the first and last of each dimension."""
+def _without_a_number(signature: Signature, generator: np.random.Generator) -> Placed:
+    """Whole windows, or rows, of -inf, and others of inf: the first and last of each dimension.
+    Between them are the numbers next to these, and a few more infinities."""
     arrays = {}
     for number, spec in enumerate(signature.inputs):
         if spec.dtype.kind == "b" or not spec.shape:
             continue
         low, high = _ends(spec.dtype)
-        array = np.zeros(spec.shape, spec.dtype)
+        array = generator.choice(_beside_ends(spec.dtype), spec.shape)
         axes = [np.moveaxis(array, axis, 0) for axis in range(len(spec.shape))]
         for rows in axes:
             rows[2:][-1:] = high
@@ -208,6 +212,17 @@ def _without_a_number(signature: Signature) -> Placed:
             rows[: len(rows) > 1] = low
         arrays[number] = array
     return Placed("windows of -inf only", arrays=arrays, exact=True)
+
+
+def _beside_ends(dtype: DType) -> Array:
+    """The least and the largest number, mostly, and the ends of `_ends` where those are infinite;
+    of integers what is next to the ends."""
+    ends = _ends(dtype)
+    if dtype.kind in "iu":
+        return ends + np.array([1, -1], dtype)
+    largest = float(info_of(dtype).max)
+    numbers = np.array([-largest, largest]).astype(dtype)
+    return np.concatenate([*[numbers] * SELDOM, ends[np.isinf(ends.astype(float))]])
 
 
 def _ends(dtype: DType) -> Array:

@@ -11,6 +11,8 @@ from tcir.program.spans import info_of
 
 _FEW_BITS = 8
 """Formats of so many bits have a tie between every two numbers, others some."""
+LARGE = 2.0**6
+"""Of ties that sums have whose products are of digits without small exponents."""
 HALVES = (0.5, 1.5, 2.5, 126.5, 127.5, 128.5, 254.5, 255.5, 256.5)
 """Ties of roundings to whole numbers: small ones, and at the ends of i8 and u8."""
 
@@ -21,7 +23,7 @@ def limits_of(dtype: DType) -> list[float]:
     The tie between the largest number and the one that the format would have next: beyond it is
     overflow; the tie between the smallest and 0; around them a quarter of the last place; ties to
     an even number below and above, also between subnormals, and at a power of two; just beside two
-    of these. Of formats of 8 bits and fewer all ties. Both signs.
+    of these; ties at a larger power of two. Of formats of 8 bits and fewer all ties. Both signs.
     """
     info = info_of(dtype)
     largest, smallest, normal = (
@@ -37,6 +39,7 @@ def limits_of(dtype: DType) -> list[float]:
     found += [normal - smallest / 2, 1 + unit / 2, 1 + 1.5 * unit, 2 - unit / 2, 1 + 0.75 * unit]
     if info.bits > _FEW_BITS:  # so near a tie that rounding twice makes it one
         found += [1 + unit / 2 + unit / 256, 1 + 1.5 * unit - unit / 256]
+        found += [LARGE * (1 + unit / 2), LARGE * (1 + 1.5 * unit)]
     else:
         numbers = magnitudes_of(dtype)
         found += list((numbers[1:] + numbers[:-1]) / 2)
