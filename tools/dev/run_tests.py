@@ -1,8 +1,7 @@
 """Runs lit and pytest and adds up: the last line is ``N passed, N failed``.
 
-Used by ``make test``, ``make test-doors``, ``make test-all`` and ``.ci/run``. Skipped tests are listed with
-reasons.
-A run that ended without a result (a crash, no test found) counts as failed.
+Used by ``make test``, ``make test-doors``, ``make test-all`` and ``.ci/run``. Skipped tests are
+listed with reasons. A run that ended without a result (a crash, no test found) counts as failed.
 """
 
 from __future__ import annotations
