@@ -53,7 +53,10 @@ def record(name: str, out: Path) -> None:
     import recording
 
     path, arguments, multiprocessors, wanted = EXAMPLES[name]
-    library, text = compile_example(examples() / path)
+    try:
+        library, text = compile_example(examples() / path)
+    except subprocess.CalledProcessError as error:
+        sys.exit(error.stderr)
     (out / f"{name}.ptx").write_text(text)
     with tempfile.TemporaryDirectory() as scratch:
         driver = ctypes.CDLL(str(recording.build(Path(scratch))), ctypes.RTLD_GLOBAL)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
+
+import pytest
 
 import tcir
 from tcir.program.source import load_module, mlir_context
@@ -48,3 +51,21 @@ def test_what_nobody_wrote_is_said() -> None:
     validator.check_ptx(ptx, kernel.launches, line)
     assert line.verdict == "different" and line.difference is not None
     assert line.difference.site == "nothing wrote it"
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_what_a_launch_leaves_reaches_the_next_one(used: bool) -> None:
+    """A count that nobody sets back is no difference, until something depends on it."""
+    kernel = tcir.compile(PROGRAM.text(), "matmul")
+    launch = kernel.launch_config
+    threads = math.prod((*launch.grid, *launch.block))
+    count = ".reg .pred %q; .reg .b32 %c; atom.global.add.u32 %c, [arrived], 1;"
+    leave = f" setp.ge.u32 %q, %c, {threads}; @%q ret;" if used else ""
+    ptx = re.sub(r"(?m)^\{$", lambda m: f"{{\n{count}{leave}", kernel.ptx, count=1)
+    ptx = ptx.replace(".visible .entry", ".global .align 4 .u32 arrived = 0;\n.visible .entry", 1)
+    validator = Validator(Settings(seed=7))
+    with mlir_context() as context:
+        validator.start(load_module(PROGRAM.text(), context))
+    line = validator.check_ptx(ptx, kernel.launches, Line(0, "llvm-to-ptx"))
+    assert line.held != used, str(line)
+    assert ("the second time on the same memory" in line.compared) == used

@@ -106,6 +106,48 @@ def test_a_fence_on_either_side_keeps_a_copy_behind_the_reads(signal: str) -> No
             assert found(copied(signal, profile, BEHIND=USE, **{side: FENCE})) == []
 
 
+ADDRESS_THEN_COPY = """
+.visible .entry k(.param .u64 in)
+{
+  .reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %d<4>;
+  .shared .align 16 .b8 slot[256]; .shared .align 8 .b64 full;
+  ld.param.u64 %d0, [in]; mov.u32 %r0, %tid.x; setp.eq.u32 %p0, %r0, 0; mov.u32 %r2, slot;
+  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [WORD], 32;
+  tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;
+  @%p0 mbarrier.init.shared::cta.b64 [full], 1;
+  fence.proxy.async; STORE
+  bar.sync 0;
+  ld.shared.u32 %r4, [WORD]; ld.shared.u32 %r5, [slot+LOADED];
+  bar.sync 0;
+  @!%p0 bra WAIT;
+  mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 256;
+  cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [slot], [%d0], 256, [full];
+WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p1, [full], 0; @!%p1 bra WAIT;
+  add.u32 %r6, %r5, 1;
+  tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r4, 32;
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_the_address_of_tensor_memory_is_used_at_once(profile: str) -> None:
+    """Triton and Gluon use the word as the first bytes of the first slot; what else a load may
+    still read in that slot stays an error."""
+
+    def severities(loaded: str, store: str = "") -> set[str]:
+        text = ADDRESS_THEN_COPY.replace("WORD", "slot").replace("STORE", store)
+        report = run_ptx(
+            HEADER + text.replace("LOADED", loaded), grid=1, block=32,
+            args=[np.arange(64, dtype=np.uint32)], ordering=profile,
+        )  # fmt: skip
+        mine = [f for f in report.findings if f.code == MISSED and "ld.shared" in f.first]
+        return {f.severity for f in mine if f"slot+{loaded}" in f.first}
+
+    assert severities("0") == {"warning" if profile == "silicon" else "error"}
+    assert severities("128", "@%p0 st.shared.u32 [slot+128], 7;") == {"error"}
+
+
 # --- barriers ------------------------------------------------------------------------------------
 
 

@@ -134,3 +134,34 @@ def test_cuda_is_compiled_and_findings_name_its_lines(tmp_path: Path, capsys: An
     path.write_text(source.replace("float part", "flt part"))
     assert main(run) == 3
     assert 'reduce.cu(7): error: identifier "flt"' in capsys.readouterr().err
+
+
+TICKET = """
+.global .align 4 .u32 tickets = 0;
+.visible .entry ticket(.param .u64 out)
+{
+  .reg .pred %p<2>; .reg .b32 %r<5>; .reg .b64 %d<3>;
+  ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x; setp.ne.u32 %p0, %r0, 0;
+  mov.u64 %d1, tickets;
+  @%p0 bra DONE;
+  atom.global.add.u32 %r1, [%d1], 1;
+  st.global.u32 [%d0], %r1;
+  RESET
+DONE: ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("reset", "status"), [("atom.global.exch.b32 %r2, [%d1], 0;", 0), ("", 1)])
+def test_a_second_launch_on_the_same_memory(
+    reset: str, status: int, tmp_path: Path, capsys: Any
+) -> None:
+    """A ticket that nobody sets back is right once."""
+    file = tmp_path / "ticket.ptx"
+    file.write_text(HEADER + TICKET.replace("RESET", reset))
+    command = [str(file), "--grid", "1", "--block", "32", "--arg", "empty=u32,1"]
+    assert main(command) == 0
+    capsys.readouterr()
+    assert main([*command, "--again"]) == status
+    said = capsys.readouterr().out
+    assert ("second-launch" in said and "the first one changed tickets" in said) == (status == 1)

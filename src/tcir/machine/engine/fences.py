@@ -63,7 +63,8 @@ def _write_then_async(agent: Checked, touch: Touch, other: Access) -> None:
 def _read_then_async(agent: Checked, touch: Touch, other: Access) -> None:
     """A copy overwrites what was read. A fence on either side of the synchronisation orders the
     two. Without one, a load that nothing used before its thread let the copy go may read the new
-    bytes; one that was used is over."""
+    bytes; one that was used is over, and so is one of the word that tcgen05.alloc wrote: ptxas
+    moves it to a uniform register behind the load (docs/hazards.md, "Read, then TMA")."""
     if any(agent.passed(touch, other, mark, wrote=False) for mark in (PROXY, LATE)):
         return
     access, space = touch.access, touch.shadow.space
@@ -71,7 +72,10 @@ def _read_then_async(agent: Checked, touch: Touch, other: Access) -> None:
         "fence.proxy.async between a read through the generic proxy and a write over the bytes "
         "through the async proxy (PTX ISA 9.7.9.25)"
     )
+    ships = "CUTLASS (consumer_release of main loops)"
     late = agent.machine.loads_in_flight.unused(other, agent.me, agent.clock)
+    if late and {w.kind for w in touch.shadow.writers_read(touch.where, other)} == {"alloc"}:
+        late, ships = False, "Triton and Gluon (the word that tcgen05.alloc wrote)"
     read = "may still read" if late else "reads"
     first = f"{other.site} ({read} {space}, then {access.kind} overwrites it)"
     if late:
@@ -80,7 +84,7 @@ def _read_then_async(agent: Checked, touch: Touch, other: Access) -> None:
             "loaded value there, so the load may still be in flight (an H200 reads the new bytes)"
         )
     agent.cta.report(
-        "error" if late else Unpromised("9.7.9.25", "CUTLASS (consumer_release of main loops)"),
+        "error" if late else Unpromised("9.7.9.25", ships),
         "missing-proxy-fence", first, access.site, missing,
         agent.involved(touch, other, wrote=False),
     )  # fmt: skip

@@ -84,6 +84,11 @@ class Shadow:
         """Distinct last writers of the granules."""
         return [self.accesses[i - 1] for i in _distinct(self.writer[where]) if i]
 
+    def writers_read(self, where: Granules, read: Access) -> list[Access]:
+        """Distinct last writers of those of the granules that an access read."""
+        writer = self.writer[where][self.met(where, read, wrote=False)]
+        return [self.accesses[i - 1] for i in _distinct(writer) if i]
+
     def written_by(self, access: Access, where: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of the granules whose last writer it is."""
         writer = self.writer[where]
