@@ -101,6 +101,7 @@ def processes(args: argparse.Namespace) -> int:
     """Several processes of this script on one cache; 1 if one fails or makes other code."""
     command = [sys.executable, "-X", "faulthandler", __file__, "--cache"]
     command += [f"--compiles={args.compiles}", f"--threads={args.threads}"]
+    command += ["--forks"] if args.forks else []
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "TCIR_CACHE_DIR": folder}
         children = [
