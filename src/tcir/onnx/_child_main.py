@@ -10,10 +10,10 @@ from onnx.reference import ReferenceEvaluator
 from tcir.errors import InputError
 from tcir.interp.types import Array
 from tcir.onnx.asking import refused
-from tcir.onnx.lowering import WAY_OUT, linalg
+from tcir.onnx.lowering import linalg
 from tcir.onnx.model import Imported
 from tcir.onnx.precision import in_f64, with_wide
-from tcir.onnx.reading import inputs_of, label, read, specialised, value_of
+from tcir.onnx.reading import WAY_OUT, inputs_of, label, read, specialised, value_of
 from tcir.passmanager.pipeline import as_pipeline
 from tcir.program.source import load_module, mlir_context
 from tcir.session._apart_main import serve

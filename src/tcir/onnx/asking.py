@@ -11,6 +11,11 @@ from tcir.errors import Error
 from tcir.onnx.reading import label
 
 
+VIEWS = ("Constant", "Dropout", "Expand", "Flatten", "Identity", "Reshape", "Slice", "Split",
+         "Squeeze", "Transpose", "Unsqueeze")  # fmt: skip
+"""Ops that compute nothing: no kernel is of them alone, but they are part of others."""
+
+
 def refused(model: onnx.ModelProto, attempt: Callable[[onnx.ModelProto], object]) -> dict[str, str]:
     """The first error of each kind of op that `attempt` raises for it alone, by the names of nodes.
 
@@ -36,7 +41,7 @@ def _singles(model: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, onnx.Mode
     typed = (*model.graph.input, *model.graph.value_info, *model.graph.output)
     values = {each.name: each for each in typed}
     for node in model.graph.node:
-        if node.op_type == "Constant":
+        if node.op_type in VIEWS:
             continue
         names = list(dict.fromkeys(filter(None, node.input)))
         graph = helper.make_graph(

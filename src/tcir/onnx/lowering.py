@@ -20,15 +20,10 @@ _LINALG = (
 )
 KNOWN = ("arith", "builtin", "cf", "complex", "func", "linalg", "math", "scf", "tensor")
 """Dialects that programs have."""
-WAY_OUT = (
-    "nothing else runs them; compute these outside of the model, or export it with others (in a "
-    "newer opset, without ops of a runtime's own domain)"
-)
 
 
 def linalg(model: onnx.ModelProto) -> str:
     """The program of a model with shapes; InputError that names the node which has none."""
-    _check_domains(model)
     declared = {each.name: each for each in model.graph.output}
     plain = inferred(rewritten(model), declared, floats=True)
     wide = inferred(with_wide(plain, SUMS), declared)
@@ -38,15 +33,6 @@ def linalg(model: onnx.ModelProto) -> str:
         node.name = f"node {number}"
     wide.graph.name = re.sub(r"\W", "_", model.graph.name) or "main"
     return _lowered(wide, labels)
-
-
-def _check_domains(model: onnx.ModelProto) -> None:
-    foreign = [node for node in nodes_of(model.graph) if node.domain not in ("", "ai.onnx")]
-    if foreign:
-        raise InputError(
-            "expected ops of ONNX's own domain, got "
-            f"{', '.join(f'{label(node)} of {node.domain}' for node in foreign[:8])}; {WAY_OUT}"
-        )
 
 
 def _lowered(model: onnx.ModelProto, labels: dict[str, str]) -> str:

@@ -20,7 +20,10 @@ MOST_BYTES = (1 << 31) - 1
 """Of a model with its weights: protobuf's limit of a message."""
 MOST_ELEMENTS = 1 << 40
 """Of a tensor of a model: what shape inference may be told to make."""
-STANDARD = ("", "ai.onnx")
+WAY_OUT = (
+    "nothing else runs them; compute these outside of the model, or export it with others (in a "
+    "newer opset, without ops of a runtime's own domain)"
+)
 NESTED = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 
 
@@ -45,7 +48,17 @@ def read(path: str, data: bytes | None) -> onnx.ModelProto:
         onnx.checker.check_model(model)
     except (onnx.checker.ValidationError, ValueError) as error:
         raise InputError(f"expected a model that ONNX's checker takes: {_line(error)}") from error
-    return inliner.inline_local_functions(model) if model.functions else model
+    model = inliner.inline_local_functions(model) if model.functions else model
+    _check_domains(model)
+    return model
+
+
+def _check_domains(model: onnx.ModelProto) -> None:
+    foreign = [node for node in nodes_of(model.graph) if node.domain not in ("", "ai.onnx")]
+    if foreign:
+        words = ", ".join(f"{label(node)} of {node.domain}" for node in foreign[:8])
+        more = f" and {len(foreign) - 8} more" if len(foreign) > 8 else ""
+        raise InputError(f"expected ops of ONNX's own domain, got {words}{more}: {WAY_OUT}")
 
 
 def _load_external(model: onnx.ModelProto, path: str) -> None:
@@ -157,7 +170,7 @@ def _set_input(value: onnx.ValueInfoProto, given: tuple[tuple[int, ...], str] | 
             )
         return
     shape, dtype = given
-    own = np.dtype(helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+    own = dtype_of(tensor.elem_type)
     if dtype and own.name != dtype:
         raise InputError(f"input {value.name!r}: expected an array of {own}, got {dtype}")
     fits = not tensor.HasField("shape") or (
@@ -180,7 +193,15 @@ def value_of(value: onnx.ValueInfoProto) -> Value:
     """Name, shape and type of an input or output."""
     tensor = value.type.tensor_type
     shape = tuple(each.dim_value for each in tensor.shape.dim)
-    return Value(value.name, shape, np.dtype(helper.tensor_dtype_to_np_dtype(tensor.elem_type)))
+    return Value(value.name, shape, dtype_of(tensor.elem_type))
+
+
+def dtype_of(kind: int) -> np.dtype:
+    """numpy's (or ml_dtypes') type of ONNX's; InputError for one that ONNX does not have."""
+    try:
+        return np.dtype(helper.tensor_dtype_to_np_dtype(kind))
+    except (KeyError, TypeError) as error:
+        raise InputError(f"expected elements of a type of ONNX, got the number {kind}") from error
 
 
 def is_static(value: onnx.ValueInfoProto) -> bool:

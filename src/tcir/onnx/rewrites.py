@@ -21,7 +21,12 @@ FUNCTIONS = (
 
 
 def rewritten(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with these ops written as others; their results are the same."""
+    """A copy of the model with these ops written as others; their results are the same."""
+    model = onnx.ModelProto.FromString(model.SerializeToString())
+    model.graph.value_info.extend(
+        helper.make_tensor_value_info(each.name, each.data_type, each.dims)
+        for each in model.graph.initializer
+    )  # which the inliner looks for
     try:
         model = inliner.inline_selected_functions(
             model, [("", name) for name in FUNCTIONS], inline_schema_functions=True
