@@ -10,7 +10,6 @@ from onnx import helper
 from tcir.errors import Error
 from tcir.onnx.reading import label
 
-
 VIEWS = ("Constant", "Dropout", "Expand", "Flatten", "Identity", "Reshape", "Slice", "Split",
          "Squeeze", "Transpose", "Unsqueeze")  # fmt: skip
 """Ops that compute nothing: no kernel is of them alone, but they are part of others."""

@@ -98,7 +98,7 @@ class Compilers:
             raise Error(result)
         if kind == "internal":
             raise InternalError(
-                f"{result.strip().splitlines()[-1]}; {_kept(text, result, self.suffix)}"
+                f"{result.strip().splitlines()[-1]}; {kept(text, result, self.suffix)}"
             )
         return result
 
@@ -121,7 +121,7 @@ def compilers() -> Compilers:
     return made
 
 
-def _kept(text: str, said: str, suffix: str) -> str:
+def kept(text: str, said: str, suffix: str = ".mlir") -> str:
     """Where the program and the traceback are kept, for a report."""
     with tempfile.NamedTemporaryFile(
         "w", prefix="tcir-internal-", suffix=suffix, delete=False
