@@ -27,6 +27,7 @@ WAYS_OUT = {
     "body from a loop in Python",
 }
 """Of ops that have no linalg."""
+_PLACE = re.compile(r'loc\("([^"]+)":(\d+):(\d+)\)$')
 _LEFT = re.compile(r'\s*(?:%[^=]*= )?"?((?:stablehlo|chlo|shape)\.\w+)')
 
 
@@ -60,10 +61,14 @@ def linalg(stablehlo: str) -> str:
 
 def _checked(text: str) -> str:
     """InputError for a program in which an op of StableHLO is left."""
-    for line in text.splitlines():
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
         found = _LEFT.match(line)
         if found:
-            place = re.search(r'loc\("([^"]+)":(\d+):(\d+)\)$', line)
+            end = f"{line[: len(line) - len(line.lstrip())]}}}"  # of an op with regions
+            ends = (each for each in lines[number:] if each.startswith(end))
+            last = next((each for each in ends if _PLACE.search(each)), "")
+            place = _PLACE.search(line) or _PLACE.search(last)
             where = ":".join(place.groups()) + ": " if place else ""
             raise InputError(where + _has_none(found[1]))
     return text

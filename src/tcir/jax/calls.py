@@ -43,12 +43,17 @@ class Call:
                     f"{name}: expected arrays, numbers or strings, in any pytree, got "
                     f"{type(leaf).__module__}.{type(leaf).__name__}"
                 )
+            if is_array and not _is_plain(leaf.dtype):
+                raise InputError(
+                    f"{name}: expected numbers, got {leaf.dtype}: kernels have no random keys, "
+                    "strings or objects; jax.random.key_data is a key's numbers"
+                )
         return cls(leaves, are_arrays, names, tree)
 
     @property
     def specs(self) -> list[jax.ShapeDtypeStruct]:
         """Shape and type of each array."""
-        return [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in self._arrays()]
+        return [jax.ShapeDtypeStruct(each.shape, _canonical(each)) for each in self._arrays()]
 
     def _arrays(self) -> list[Any]:
         pairs = zip(self.leaves, self.are_arrays, strict=True)
@@ -81,13 +86,27 @@ class Call:
             self.names, self.leaves, given.leaves, self.are_arrays, strict=True
         ):
             if is_array:
-                arrays.append(check_array(name, leaf, mine.shape, np.dtype(mine.dtype)))
+                array = np.asarray(leaf) if hasattr(leaf, "__array__") else leaf
+                if isinstance(array, np.ndarray) and _canonical(array) == mine.dtype:
+                    array = array.astype(mine.dtype)
+                arrays.append(check_array(name, array, mine.shape, np.dtype(mine.dtype)))
             elif type(mine) is not type(leaf) or mine != leaf:
                 raise InputError(
                     f"{name}: expected {mine!r}, as it was compiled for, got {leaf!r}: what is no "
                     "array is fixed in a kernel; compile again for another"
                 )
         return arrays
+
+
+def _canonical(array: Any) -> np.dtype:
+    """The type of an array to JAX, which without x64 has none of 64 bits."""
+    return np.dtype(jax.dtypes.canonicalize_dtype(array.dtype))
+
+
+def _is_plain(dtype: Any) -> bool:
+    if jax.dtypes.issubdtype(dtype, jax.dtypes.extended):
+        return False
+    return any(jax.dtypes.issubdtype(dtype, each) for each in (np.number, np.bool_))
 
 
 def _name(path: Any) -> str:

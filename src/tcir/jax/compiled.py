@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,7 +84,7 @@ class Compiled:
         """What the program computes, by the function itself."""
         types = ["float64" if wide and is_floating(each.dtype) else None for each in given]
         try:
-            with jax.enable_x64(wide), jax.default_device(jax.devices("cpu")[0]):
+            with _x64(wide), jax.default_device(jax.devices("cpu")[0]):
                 arrays = map(jax.numpy.asarray, given, types)
                 args, kwargs = self.call.with_arrays(list(arrays))
                 leaves = jax.tree_util.tree_leaves(self.function(*args, **kwargs))
@@ -93,3 +94,8 @@ class Compiled:
                  for result, leaf in zip(self.traced.results, leaves, strict=True)
                  if isinstance(result, int) and result >= 0}  # fmt: skip
         return [found[number] for number in sorted(found)]
+
+
+def _x64(wide: bool) -> AbstractContextManager[Any]:
+    """f64 as a type; else what the user has set."""
+    return jax.enable_x64(True) if wide else nullcontext()

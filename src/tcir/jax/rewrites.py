@@ -29,7 +29,12 @@ def _concatenate(*parts: Any, dimension: int) -> Any:
     return whole
 
 
-REWRITES: dict[str, Rule] = {"concatenate": _concatenate}
+def _select(which: Any, *cases: Any) -> Any:
+    """With a choice for each element."""
+    return lax.select_n(jnp.broadcast_to(which, cases[0].shape), *cases)
+
+
+REWRITES: dict[str, Rule] = {"concatenate": _concatenate, "select_n": _select}
 """By the name of a primitive; called with its inputs and parameters."""
 
 

@@ -74,7 +74,7 @@ def _results(jaxpr: Any) -> tuple[tuple[Result, ...], list[int]]:
     arguments = {variable: -1 - number for number, variable in enumerate(jaxpr.invars)}
     places: dict[Any, int] = {}
     results: list[Result] = []
-    kept = []
+    kept: list[int] = []
     for number, atom in enumerate(jaxpr.outvars):
         if isinstance(atom, Literal):
             results.append(np.asarray(atom.val))

@@ -8,15 +8,22 @@ adds in f32 or in f16, as it likes; `linalg` would add in f16.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax._src.source_info_util import user_context  # jax has no public name for it
+from jax._src.source_info_util import (  # not public; there is no other way
+    register_exclusion,
+    user_context,
+    user_frame,
+)  # fmt: skip
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 from tcir.jax.rewrites import MOST_STEPS, REWRITES, unrolled
 
+register_exclusion(str(Path(__file__).parent))  # lines of this folder are nobody's function
 MOST_ELEMENTS = 1 << 16
 """Of a constant that is computed when the function is compiled."""
 NARROW = (jnp.float16, jnp.bfloat16)
@@ -39,9 +46,16 @@ def evaluate(jaxpr: Jaxpr, constants: Sequence[Any], arguments: Sequence[Any]) -
         return atom.val if isinstance(atom, Literal) else values[atom]
 
     for equation in jaxpr.eqns:
-        results = _results(equation, [read(atom) for atom in equation.invars])
+        with _at(equation.source_info.traceback):
+            results = _results(equation, [read(atom) for atom in equation.invars])
         values.update(zip(equation.outvars, results, strict=True))
     return [read(atom) for atom in jaxpr.outvars]
+
+
+def _at(traceback: Any) -> AbstractContextManager[Any]:
+    """Locations at the user's line; of a function of jnp, at the line that calls it."""
+    found = traceback is not None and user_frame(traceback) is not None
+    return user_context(traceback) if found else nullcontext()
 
 
 def _results(equation: Any, inputs: list[Any]) -> Sequence[Any]:
@@ -54,11 +68,10 @@ def _results(equation: Any, inputs: list[Any]) -> Sequence[Any]:
         return [_chosen(inputs[0], each) for each in zip(*results, strict=True)]
     if name == "scan" and params["length"] <= MOST_STEPS:
         return unrolled(lambda given: _called(params["jaxpr"], given), inputs, params)
-    with user_context(equation.source_info.traceback):  # locations are the user's
-        if not any(isinstance(each, jax.core.Tracer) for each in inputs) and _is_small(equation):
-            with jax.ensure_compile_time_eval():  # positions, tables
-                return _bound(equation, inputs)
-        return _bound(equation, inputs)
+    if not any(isinstance(each, jax.core.Tracer) for each in inputs) and _is_small(equation):
+        with jax.ensure_compile_time_eval():  # positions, tables
+            return _bound(equation, inputs)
+    return _bound(equation, inputs)
 
 
 def _is_small(equation: Any) -> bool:
@@ -75,7 +88,8 @@ def _chosen(branch: Any, results: Sequence[Any]) -> Any:
     """The result of the branch of that number, the last or the first one for others."""
     chosen = results[-1]
     for number in reversed(range(len(results) - 1)):
-        chosen = jnp.where(branch <= number, results[number], chosen)
+        last = jnp.broadcast_to(branch <= number, chosen.shape)
+        chosen = jax.lax.select(last, results[number], chosen)
     return chosen
 
 
