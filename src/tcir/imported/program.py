@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from tcir.errors import InputError
 from tcir.imported.check import Source, checked
 from tcir.interp.types import Array
 from tcir.kernel import Kernel
+from tcir.program.inputs import Kind
 from tcir.session.entry import validate
 from tcir.validation.report import Report
 
@@ -40,11 +40,11 @@ class Table(tuple[Part, ...]):
     __repr__ = __str__
 
 
-def run(kernel: Kernel, arrays: Sequence[Array], **options: Any) -> list[Array]:
+def run(kernel: Kernel, arrays: Sequence[Array]) -> list[Array]:
     """The kernel's results on the simulated machine; unsigned integers go in by their bytes."""
     results = [np.zeros(spec.shape, spec.dtype) for spec in kernel.signature.outputs]
     pairs = zip(arrays, kernel.signature.inputs, strict=True)
-    kernel(*(signless(array, spec.dtype) for array, spec in pairs), *results, **options)
+    kernel(*(signless(array, spec.dtype) for array, spec in pairs), *results)
     return results
 
 
@@ -55,9 +55,13 @@ def signless(array: Array, dtype: np.dtype) -> Array:
     return array.view(dtype) if alike and array.itemsize == dtype.itemsize else array
 
 
-def validated(part: Part, source: Source, target: str, seed: int, **options: Any) -> Report:
+def validated(
+    part: Part, source: Source, target: str, seed: int, inputs: Kind, orders: int
+) -> Report:
     """`tcir.validate` of a part, behind the line of its import."""
-    report = validate(part.mlir, part.pipeline, target=target, seed=seed, **options)
+    report = validate(
+        part.mlir, part.pipeline, target=target, seed=seed, inputs=inputs, orders=orders
+    )
     report.passes.insert(0, checked(source, part.mlir, seed))
     return report
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import numpy as np
+from jax.tree_util import PyTreeDef
 
 from tcir.errors import InputError
 from tcir.imported.program import check_array
@@ -25,10 +25,10 @@ class Call:
     in the call; tree: their structure
     """
 
-    leaves: tuple[Any, ...]
+    leaves: tuple[jax.Array | object, ...]
     are_arrays: tuple[bool, ...]
     names: tuple[str, ...]
-    tree: Any
+    tree: PyTreeDef
 
     @classmethod
     def of(cls, args: Sequence[object], kwargs: Mapping[str, object]) -> Call:
@@ -55,11 +55,11 @@ class Call:
         """Shape and type of each array."""
         return [jax.ShapeDtypeStruct(each.shape, _canonical(each)) for each in self._arrays()]
 
-    def _arrays(self) -> list[Any]:
+    def _arrays(self) -> list[jax.Array]:
         pairs = zip(self.leaves, self.are_arrays, strict=True)
         return [leaf for leaf, is_array in pairs if is_array]
 
-    def with_arrays(self, arrays: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def with_arrays(self, arrays: Sequence[object]) -> tuple[tuple[object, ...], dict[str, object]]:
         """The arguments with other arrays in the places of these."""
         rest = iter(arrays)
         pairs = zip(self.leaves, self.are_arrays, strict=True)
@@ -81,15 +81,16 @@ class Call:
                 f"expected arguments like those that it was compiled for, {self.tree}, got "
                 f"{given.tree}; compile again for others"
             )
-        arrays = []
+        arrays, specs = [], iter(self.specs)
         for name, mine, leaf, is_array in zip(
             self.names, self.leaves, given.leaves, self.are_arrays, strict=True
         ):
             if is_array:
+                spec = next(specs)
                 array = np.asarray(leaf) if hasattr(leaf, "__array__") else leaf
-                if isinstance(array, np.ndarray) and _canonical(array) == mine.dtype:
-                    array = array.astype(mine.dtype)
-                arrays.append(check_array(name, array, mine.shape, np.dtype(mine.dtype)))
+                if isinstance(array, np.ndarray) and _canonical(array) == spec.dtype:
+                    array = array.astype(spec.dtype)
+                arrays.append(check_array(name, array, spec.shape, np.dtype(spec.dtype)))
             elif type(mine) is not type(leaf) or mine != leaf:
                 raise InputError(
                     f"{name}: expected {mine!r}, as it was compiled for, got {leaf!r}: what is no "
@@ -98,18 +99,18 @@ class Call:
         return arrays
 
 
-def _canonical(array: Any) -> np.dtype:
+def _canonical(array: Array) -> np.dtype:
     """The type of an array to JAX, which without x64 has none of 64 bits."""
     return np.dtype(jax.dtypes.canonicalize_dtype(array.dtype))
 
 
-def _is_plain(dtype: Any) -> bool:
+def _is_plain(dtype: object) -> bool:
     if jax.dtypes.issubdtype(dtype, jax.dtypes.extended):
         return False
     return any(jax.dtypes.issubdtype(dtype, each) for each in (np.number, np.bool_))
 
 
-def _name(path: Any) -> str:
+def _name(path: tuple[object, ...]) -> str:
     """Of an argument: ``argument 0['w']``, ``argument scale``."""
     _, first, *rest = path
     key = getattr(first, "idx", getattr(first, "key", first))

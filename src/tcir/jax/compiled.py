@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import numpy as np
@@ -28,7 +27,7 @@ class Compiled:
     function: that it was made from; call: its arguments, without data; target: of the kernel
     """
 
-    function: Callable[..., Any]
+    function: Callable[..., object]
     call: Call
     traced: Traced
     part: Part
@@ -48,7 +47,7 @@ class Compiled:
         """What was compiled: `launch_table`, `ptx`, `cubin`, `launch` on a GPU."""
         return self.part.kernel
 
-    def __call__(self, *args: object, **kwargs: object) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         """The function's results, on the simulated machine: JAX's arrays if an argument is one,
         else numpy's.
 
@@ -96,6 +95,6 @@ class Compiled:
         return [found[number] for number in sorted(found)]
 
 
-def _x64(wide: bool) -> AbstractContextManager[Any]:
+def _x64(wide: bool) -> AbstractContextManager[None]:
     """f64 as a type; else what the user has set."""
     return jax.enable_x64(True) if wide else nullcontext()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from tcir.errors import Error, InputError, InternalError
 from tcir.imported.program import Part
@@ -18,7 +17,7 @@ from tcir.target import DEFAULT_TARGET
 
 
 def compile(
-    function: Callable[..., Any],
+    function: Callable[..., object],
     *args: object,
     pipeline: str = "layers",
     target: str = DEFAULT_TARGET.name,

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax.numpy as jnp
-from jax import lax
+from jax import Array, lax
 
-Rule = Callable[..., Any]
+Rule = Callable[..., Array]
 MOST_STEPS = 64
 """Of a scan that is written out."""
 
 
-def _concatenate(*parts: Any, dimension: int) -> Any:
+def _concatenate(*parts: Array, dimension: int) -> Array:
     """Each part padded to the whole, and chosen by its places."""
     shape = list(parts[0].shape)
     shape[dimension] = sum(part.shape[dimension] for part in parts)
@@ -29,7 +28,7 @@ def _concatenate(*parts: Any, dimension: int) -> Any:
     return whole
 
 
-def _select(which: Any, *cases: Any) -> Any:
+def _select(which: Array, *cases: Array) -> Array:
     """With a choice for each element."""
     return lax.select_n(jnp.broadcast_to(which, cases[0].shape), *cases)
 
@@ -39,13 +38,15 @@ REWRITES: dict[str, Rule] = {"concatenate": _concatenate, "select_n": _select}
 
 
 def unrolled(
-    step: Callable[[Sequence[Any]], Sequence[Any]], inputs: Sequence[Any], params: dict[str, Any]
-) -> list[Any]:
+    step: Callable[[Sequence[Array]], Sequence[Array]],
+    inputs: Sequence[Array],
+    params: dict[str, int],
+) -> list[Array]:
     """The results of `scan`. step: its body, of constants, what is carried, and a slice."""
     fixed, carried = params["num_consts"], params["num_carry"]
     constants, carry = inputs[:fixed], list(inputs[fixed : fixed + carried])
     rows = inputs[fixed + carried :]
-    made: list[Sequence[Any]] = []
+    made: list[Sequence[Array]] = []
     order = range(params["length"])
     for number in reversed(order) if params["reverse"] else order:
         found = step([*constants, *carry, *(row[number] for row in rows)])
@@ -56,5 +57,5 @@ def unrolled(
     return [*carry, *(_stacked(results) for results in zip(*made, strict=True))]
 
 
-def _stacked(parts: Sequence[Any]) -> Any:
+def _stacked(parts: Sequence[Array]) -> Array:
     return _concatenate(*(lax.expand_dims(part, [0]) for part in parts), dimension=0)

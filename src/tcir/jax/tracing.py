@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.export
 import numpy as np
-from jax.extend.core import Literal
+from jax.extend.core import Jaxpr, Literal, Var
 from jax.interpreters.mlir import make_ir_context
+from jax.tree_util import PyTreeDef
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func
 
@@ -32,15 +32,15 @@ class Traced:
     stablehlo: str
     primitives: tuple[str, ...]
     results: tuple[Result, ...]
-    tree: Any
+    tree: PyTreeDef
 
 
-def traced(function: Callable[..., Any], call: Call) -> Traced:
+def traced(function: Callable[..., object], call: Call) -> Traced:
     """InputError for a function that JAX cannot trace, such as one whose `if` depends on numbers,
     and for one that computes nothing."""
-    trees: list[Any] = []
+    trees: list[PyTreeDef] = []
 
-    def flat(*arrays: Any) -> list[Any]:
+    def flat(*arrays: jax.Array) -> list[object]:
         args, kwargs = call.with_arrays(arrays)
         leaves, tree = jax.tree_util.tree_flatten(function(*args, **kwargs))
         trees.append(tree)
@@ -60,7 +60,7 @@ def traced(function: Callable[..., Any], call: Call) -> Traced:
     if not kept:
         raise InputError("expected a function that computes something, got one without a primitive")
 
-    def program(*arrays: Any) -> list[Any]:
+    def program(*arrays: jax.Array) -> list[jax.Array]:
         found = evaluate(jaxpr, closed.consts, arrays)
         return [found[number] for number in kept]
 
@@ -69,10 +69,10 @@ def traced(function: Callable[..., Any], call: Call) -> Traced:
     return Traced(text, tuple(primitives(jaxpr)), results, trees[-1])
 
 
-def _results(jaxpr: Any) -> tuple[tuple[Result, ...], list[int]]:
+def _results(jaxpr: Jaxpr) -> tuple[tuple[Result, ...], list[int]]:
     """What each result is, and which the program computes: each once."""
     arguments = {variable: -1 - number for number, variable in enumerate(jaxpr.invars)}
-    places: dict[Any, int] = {}
+    places: dict[Var, int] = {}
     results: list[Result] = []
     kept: list[int] = []
     for number, atom in enumerate(jaxpr.outvars):

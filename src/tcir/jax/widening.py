@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 from jax._src.source_info_util import (  # not public; there is no other way
     register_exclusion,
     user_context,
     user_frame,
 )  # fmt: skip
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 from tcir.jax.rewrites import MOST_STEPS, REWRITES, unrolled
 
@@ -37,12 +37,12 @@ CALLS = {
 """Primitives that call another jaxpr once, by the name of its parameter: written out in place."""
 
 
-def evaluate(jaxpr: Jaxpr, constants: Sequence[Any], arguments: Sequence[Any]) -> list[Any]:
+def evaluate(jaxpr: Jaxpr, constants: Sequence[Array], arguments: Sequence[Array]) -> list[Array]:
     """The results of a jaxpr, with calls in place and narrow sums wide."""
-    values: dict[Any, Any] = dict(zip(jaxpr.constvars, constants, strict=True))
+    values: dict[Var, Array] = dict(zip(jaxpr.constvars, constants, strict=True))
     values.update(zip(jaxpr.invars, arguments, strict=True))
 
-    def read(atom: Any) -> Any:
+    def read(atom: Var | Literal) -> Array:
         return atom.val if isinstance(atom, Literal) else values[atom]
 
     for equation in jaxpr.eqns:
@@ -52,13 +52,13 @@ def evaluate(jaxpr: Jaxpr, constants: Sequence[Any], arguments: Sequence[Any]) -
     return [read(atom) for atom in jaxpr.outvars]
 
 
-def _at(traceback: Any) -> AbstractContextManager[Any]:
+def _at(traceback: object) -> AbstractContextManager[None]:
     """Locations at the user's line; of a function of jnp, at the line that calls it."""
     found = traceback is not None and user_frame(traceback) is not None
     return user_context(traceback) if found else nullcontext()
 
 
-def _results(equation: Any, inputs: list[Any]) -> Sequence[Any]:
+def _results(equation: JaxprEqn, inputs: list[Array]) -> Sequence[Array]:
     name, params = equation.primitive.name, equation.params
     inner = params.get(CALLS.get(name, ""))
     if inner is not None:
@@ -74,17 +74,17 @@ def _results(equation: Any, inputs: list[Any]) -> Sequence[Any]:
     return _bound(equation, inputs)
 
 
-def _is_small(equation: Any) -> bool:
+def _is_small(equation: JaxprEqn) -> bool:
     return all(each.aval.size <= MOST_ELEMENTS for each in equation.outvars)
 
 
-def _called(inner: ClosedJaxpr | Jaxpr, inputs: Sequence[Any]) -> list[Any]:
+def _called(inner: ClosedJaxpr | Jaxpr, inputs: Sequence[Array]) -> list[Array]:
     if isinstance(inner, ClosedJaxpr):
         return evaluate(inner.jaxpr, inner.consts, inputs)
     return evaluate(inner, (), inputs)
 
 
-def _chosen(branch: Any, results: Sequence[Any]) -> Any:
+def _chosen(branch: Array, results: Sequence[Array]) -> Array:
     """The result of the branch of that number, the last or the first one for others."""
     chosen = results[-1]
     for number in reversed(range(len(results) - 1)):
@@ -93,7 +93,7 @@ def _chosen(branch: Any, results: Sequence[Any]) -> Any:
     return chosen
 
 
-def _bound(equation: Any, inputs: list[Any]) -> list[Any]:
+def _bound(equation: JaxprEqn, inputs: list[Array]) -> list[Array]:
     """The results of one primitive, in the types that the jaxpr has."""
     name, params = equation.primitive.name, equation.params
     kinds = [each.aval.dtype for each in equation.outvars]

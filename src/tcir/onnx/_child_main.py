@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import onnx
 from onnx.reference import ReferenceEvaluator
 
@@ -11,7 +9,7 @@ from tcir.errors import InputError
 from tcir.interp.types import Array
 from tcir.onnx.asking import refused
 from tcir.onnx.lowering import linalg
-from tcir.onnx.model import Imported
+from tcir.onnx.model import Imported, Shapes
 from tcir.onnx.precision import in_f64, with_wide
 from tcir.onnx.reading import WAY_OUT, inputs_of, label, read, specialised, value_of
 from tcir.passmanager.pipeline import as_pipeline
@@ -20,7 +18,7 @@ from tcir.session._apart_main import serve
 from tcir.session.session import Session
 
 
-def imported(path: str, *, data: bytes | None, shapes: Any) -> Imported:
+def imported(path: str, *, data: bytes | None, shapes: Shapes) -> Imported:
     """The model of a file, or of bytes, for inputs of these shapes."""
     model = specialised(read(path, data), shapes)
     try:

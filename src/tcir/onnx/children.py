@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import NoReturn
 
 from tcir.errors import InputError
 from tcir.interp.types import Array
-from tcir.onnx.model import Imported
+from tcir.onnx.model import Imported, Shapes
 from tcir.session.apart import Compilers
-
-Shapes = Mapping[str, tuple[tuple[int, ...], str]] | Sequence[tuple[tuple[int, ...], str]]
-"""Shape and type ("": the model's) of inputs, by name or in order."""
 
 
 class Readers(Compilers):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from tcir.errors import InputError, did_you_mean
 from tcir.imported.check import Source
@@ -54,13 +53,13 @@ class Compiled:
         """What was compiled: `launch_table`, `ptx`, `cubin`, `launch` on a GPU."""
         return self.part.kernel
 
-    def __call__(self, *arrays: object, **options: Any) -> dict[str, Array]:
+    def __call__(self, *arrays: object) -> dict[str, Array]:
         """The outputs by name, of a mapping of arrays by input name, or of arrays in order.
 
-        On the simulated machine; options are those of `tcir.Kernel`. InputError for other names,
+        On the simulated machine. InputError for other names,
         shapes or types; `tcir.HazardError` of a kernel with a hazard.
         """
-        results = run(self.kernel, self._given(arrays), **options)
+        results = run(self.kernel, self._given(arrays))
         return {
             value.name: result.view(value.dtype) if value.dtype.kind == "u" else result
             for value, result in zip(self.outputs, results, strict=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from tcir.errors import Error, InputError, InternalError
 from tcir.imported.program import Part
 from tcir.onnx.children import readers
 from tcir.onnx.compiled import Compiled
+from tcir.onnx.model import Shapes
 from tcir.passmanager.pipeline import as_pipeline
 from tcir.session.apart import compilers
 from tcir.session.session import check_name
@@ -17,7 +17,7 @@ from tcir.target import DEFAULT_TARGET
 
 
 def compile(
-    model: str | os.PathLike[str] | Any,
+    model: object,
     inputs: Mapping[str, object] | Sequence[object] = (),
     *,
     pipeline: str = "layers",
@@ -66,7 +66,7 @@ def _source(model: object) -> tuple[str, bytes | None]:
         raise InputError(f"onnx.compile: expected a model of at most 2 GiB: {error}") from error
 
 
-def _shapes(inputs: object) -> Any:
+def _shapes(inputs: object) -> Shapes:
     """Shape and type of each input."""
     if isinstance(inputs, Mapping):
         return {str(name): _shape(str(name), value) for name, value in inputs.items()}

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+Shapes = Mapping[str, tuple[tuple[int, ...], str]] | Sequence[tuple[tuple[int, ...], str]]
+"""Shape and type ("": the model's) of inputs, by name or in order."""
 
 
 @dataclass(frozen=True)

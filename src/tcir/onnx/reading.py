@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from onnx import helper, inliner, shape_inference
 from tcir.errors import InputError, did_you_mean
 from tcir.files import read_bytes
 from tcir.onnx.folding import folded
-from tcir.onnx.model import Value
+from tcir.onnx.model import Shapes, Value
 
 MOST_BYTES = (1 << 31) - 1
 """Of a model with its weights: protobuf's limit of a message."""
@@ -77,9 +77,7 @@ def _load_external(model: onnx.ModelProto, path: str) -> None:
         raise InputError(f"expected the model's external data beside it: {_line(error)}") from error
 
 
-def specialised(
-    model: onnx.ModelProto, shapes: Mapping[str, tuple[tuple[int, ...], str]] | Sequence
-) -> onnx.ModelProto:
+def specialised(model: onnx.ModelProto, shapes: Shapes) -> onnx.ModelProto:
     """The model with these shapes of its inputs, and with those of all values.
 
     shapes: shape and type of each input by its name, or in the model's order. InputError for other
@@ -124,7 +122,7 @@ def inferred(
     return model
 
 
-def _set_inputs(model: onnx.ModelProto, shapes: Mapping | Sequence) -> None:
+def _set_inputs(model: onnx.ModelProto, shapes: Shapes) -> None:
     expected = inputs_of(model)
     names = [each.name for each in expected]
     if not isinstance(shapes, Mapping):

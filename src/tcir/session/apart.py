@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from tcir.codegen.worker import Worker
 from tcir.errors import Error, InputError, InternalError, NativeCrashError
@@ -74,7 +73,7 @@ class Compilers:
         the errors of `linalg` and `compile`, where it has no kernel for it."""
         self.ask("takes", torch_text, pipeline=pipeline, target=target)
 
-    def ask(self, function: str, text: str, **options: Any) -> Any:
+    def ask(self, function: str, text: str, **options: object) -> object:
         """The result of a function of a child; the errors of `compile`. text: what to report."""
         with self._worker() as worker:
             late = threading.Timer(PATIENCE, worker.kill)
@@ -86,7 +85,7 @@ class Compilers:
                     text,
                     self.suffix,
                     way_out="please report it with that file",
-                    **options,
+                    **options,  # type: ignore[arg-type]  # none is called step
                 )
             except NativeCrashError as error:
                 raise InternalError(str(error)) from error
