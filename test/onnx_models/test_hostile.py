@@ -21,7 +21,7 @@ import tcir.onnx
 from tcir.errors import Error, InputError, InternalError
 from tcir.onnx.children import readers
 
-from .models import FLOAT16, Builder, mlp
+from .models import FLOAT16, MODELS, Builder, mlp
 
 
 def _two(first: list[str], second: list[str]) -> onnx.ModelProto:
@@ -68,6 +68,39 @@ def _outside() -> onnx.ModelProto:
     return model
 
 
+def _filled() -> onnx.ModelProto:
+    """Constants of 2^41 numbers, whose sum is small."""
+    b = Builder(FLOAT16)
+    x = b.input("x", 1, 1)
+    ones = b.op("ConstantOfShape", b.constant([2**31, 2**10], "int64"))
+    total = b.op("Cast", b.op("ReduceSum", ones), to=FLOAT16)
+    return b.model(y=(b.op("Add", x, total), (1, 1)))
+
+
+def _counted() -> onnx.ModelProto:
+    """A range of 2^40 numbers."""
+    b = Builder(FLOAT16)
+    x = b.input("x", 1)
+    numbers = b.op("Range", *(b.constant(n, "int64") for n in (0, 2**50, 1)))
+    total = b.op("Cast", b.op("ReduceSum", numbers, keepdims=0), to=FLOAT16)
+    return b.model(y=(b.op("Add", x, total), (1,)))
+
+
+def _loop() -> onnx.ModelProto:
+    value = helper.make_tensor_value_info
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["on"], ["on.out"]),
+         helper.make_node("Add", ["state", "state"], ["state.out"])],
+        "body",
+        [value("i", TensorProto.INT64, []), value("on", TensorProto.BOOL, []),
+         value("state", FLOAT16, [8])],
+        [value("on.out", TensorProto.BOOL, []), value("state.out", FLOAT16, [8])],
+    )  # fmt: skip
+    b = Builder(FLOAT16)
+    x, count = b.input("x", 8), b.input("count", kind=TensorProto.INT64)
+    return b.model(y=(b.op("Loop", count, "", x, body=body), (8,)))
+
+
 def _strings() -> onnx.ModelProto:
     b = Builder(FLOAT16)
     x = b.input("x", 4, kind=TensorProto.STRING)
@@ -90,6 +123,10 @@ FILES: dict[str, Callable[[], bytes]] = {
     "negative": lambda: _bytes(_negative),
     "promised": lambda: _bytes(_promised),
     "outside": lambda: _bytes(_outside),
+    "filled": lambda: _bytes(_filled),
+    "counted": lambda: _bytes(_counted),
+    "loop": lambda: _bytes(_loop),
+    "names": lambda: _bytes(lambda: mlp(FLOAT16)).replace(b"my Gemm", b"my \xff\xfe00"),
     "strings": lambda: _bytes(_strings),
 }
 
@@ -107,7 +144,7 @@ def test_files(name: str, tmp_path: Path) -> None:
 def test_damaged_bytes(seed: int) -> None:
     """Bytes of a model replaced at random: a model still, or an error of tcir's."""
     draw = random.Random(seed)
-    whole = bytearray(_bytes(lambda: _two(["x", "x"], ["a", "x"])))
+    whole = bytearray(_bytes(lambda: MODELS["pooling"][0](FLOAT16)))
     for _ in range(60):
         data = bytearray(whole)
         for _ in range(draw.choice([1, 1, 2, 8])):

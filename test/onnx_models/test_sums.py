@@ -11,12 +11,13 @@ import pytest
 if importlib.util.find_spec("onnx") is None:
     pytest.skip("onnx is not installed", allow_module_level=True)
 
+from tcir.errors import InputError
 from tcir.interp.tensor import run
-from tcir.onnx._child_main import imported
+from tcir.onnx._child_main import imported, reference
 from tcir.program.signature import signature_of
 from tcir.program.source import load_module, mlir_context
 
-from .models import FLOAT16, Builder
+from .models import FLOAT, FLOAT16, Builder
 
 Array = np.ndarray
 COUNT = 1024
@@ -61,3 +62,25 @@ def test_sums_of_f16(op: str) -> None:
     own = right(x.astype(np.float32)).astype(np.float16)
     errors = [float(np.abs(each.astype(np.float64) - exact).max()) for each in (got, own)]
     assert got.dtype == np.float16 and errors[0] <= 1.5 * errors[1] + 1e-9, errors
+
+
+def test_windows_of_lrn() -> None:
+    """Beside numpy in f64; even sizes, of which torch-mlir has PyTorch's window, are refused."""
+    for size in (3, 4):
+        b = Builder(FLOAT)
+        y = b.op("LRN", b.input("x", 2, 8, 4, 4), size=size, alpha=1.0)
+        model = b.model(y=(y, (2, 8, 4, 4))).SerializeToString()
+        if size == 4:
+            with pytest.raises(InputError, match="LRN 'my LRN': expected an odd size, got 4"):
+                imported("model", data=model, shapes=[])
+            break
+        found = imported("model", data=model, shapes=[])
+        x = np.random.default_rng(0).standard_normal((2, 8, 4, 4)).astype(np.float32)
+        padded = np.pad(x.astype(np.float64) ** 2, [(0, 0), (1, 1), (0, 0), (0, 0)])
+        exact = x / (1 + (padded[:, :-2] + padded[:, 1:-1] + padded[:, 2:]) / 3) ** 0.75
+        (own,) = reference("model", data=found.data, inputs=[x], wide=True)
+        assert np.abs(own - exact).max() < 1e-6
+        with mlir_context() as context:
+            module = load_module(found.mlir, context)
+            (got,) = run(module, "graph", [x], signature_of(module).outputs).outputs
+        assert np.abs(got - exact).max() < 1e-5

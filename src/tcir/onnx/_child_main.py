@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import onnx
-from onnx.reference import ReferenceEvaluator
 
 from tcir.errors import InputError
 from tcir.interp.types import Array
 from tcir.onnx.asking import refused
+from tcir.onnx.evaluator import evaluated
 from tcir.onnx.lowering import linalg
 from tcir.onnx.model import Imported, Shapes
 from tcir.onnx.precision import in_f64, with_wide
@@ -68,11 +68,10 @@ def reference(name: str, *, data: bytes, inputs: list[Array], wide: bool) -> lis
         given = [each.astype("float64") if kind.kind not in "iub" else each
                  for each, kind in zip(given, types, strict=True)]  # fmt: skip
     try:
-        evaluator = ReferenceEvaluator(in_f64(model) if wide else with_wide(model))
-        results = evaluator.run(None, dict(zip(names, given, strict=True)))
+        made = in_f64(model) if wide else with_wide(model)
+        return evaluated(made, dict(zip(names, given, strict=True)))
     except Exception as error:  # whatever an op's Python raises
         raise InputError(f"cannot run {name}: {type(error).__name__}: {error}") from error
-    return results
 
 
 def main() -> None:

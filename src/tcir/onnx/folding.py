@@ -3,6 +3,7 @@ and functions of ONNX do. torch-mlir folds some."""
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
@@ -33,7 +34,7 @@ def folded(model: onnx.ModelProto, *, floats: bool) -> bool:
     kept, made = [], list[onnx.TensorProto]()
     for node in graph.node:
         results = None
-        if not outputs & set(node.output):
+        if not outputs & set(node.output) and _is_small(node, shapes):
             results = _shape(node, shapes) or _evaluated(node, constants, model, floats)
         if results is None:
             kept.append(node)
@@ -45,6 +46,19 @@ def folded(model: onnx.ModelProto, *, floats: bool) -> bool:
     graph.node.extend(kept)
     graph.initializer.extend(made)
     return bool(made)
+
+
+def _is_small(node: onnx.NodeProto, shapes: dict[str, onnx.TypeProto.Tensor]) -> bool:
+    """Whether the results are known to be: what computes others may need any amount of memory."""
+    for name in node.output:
+        tensor = shapes.get(name)
+        if tensor is None or not tensor.HasField("shape"):
+            return False
+        dims = tensor.shape.dim
+        known = all(each.HasField("dim_value") for each in dims)
+        if not known or math.prod(each.dim_value for each in dims) > MOST_ELEMENTS:
+            return False
+    return True
 
 
 def _shape(node: onnx.NodeProto, shapes: dict[str, onnx.TypeProto.Tensor]) -> list[Array] | None:

@@ -38,6 +38,7 @@ def read(path: str, data: bytes | None) -> onnx.ModelProto:
         ) from error
     if not model.graph.node and not model.graph.output:
         raise InputError("expected an ONNX model, got one without a graph; onnx.save writes it")
+    _check_names(model.graph)
     _load_external(model, path if data is None else "")
     if model.ByteSize() > MOST_BYTES:
         raise InputError(
@@ -61,8 +62,35 @@ def _check_domains(model: onnx.ModelProto) -> None:
         raise InputError(f"expected ops of ONNX's own domain, got {words}{more}: {WAY_OUT}")
 
 
+def _check_names(graph: onnx.GraphProto) -> None:
+    """InputError for a name that is not UTF-8: protobuf gives its bytes, or raises at each use."""
+    try:
+        names = [graph.name, *(each.name for each in graph.initializer)]
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            symbols = (dim.dim_param for dim in value.type.tensor_type.shape.dim)
+            names += [value.name, *symbols]
+        for node in nodes_of(graph):
+            names += [node.name, node.op_type, node.domain, *node.input, *node.output]
+            names += [attribute.name for attribute in node.attribute]
+    except UnicodeDecodeError as error:
+        raise InputError(f"expected names in UTF-8, got {error.object!r:.60}") from error
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(f"expected names in UTF-8, got {name!r:.60}")
+
+
+def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+    """Weights, and the constants of nodes."""
+    yield from graph.initializer
+    for node in nodes_of(graph):
+        for attribute in node.attribute:
+            yield from (attribute.t, *attribute.tensors)
+            for inner in (attribute.g, *attribute.graphs):
+                yield from inner.initializer
+
+
 def _load_external(model: onnx.ModelProto, path: str) -> None:
-    outside = [each for each in model.graph.initializer
+    outside = [each for each in _tensors(model.graph)
                if each.data_location == onnx.TensorProto.EXTERNAL]  # fmt: skip
     if not outside:
         return
@@ -157,10 +185,18 @@ def _set_input(value: onnx.ValueInfoProto, given: tuple[tuple[int, ...], str] | 
             f"input {value.name!r}: expected a tensor, got {value.type.WhichOneof('value')}: "
             "kernels have no other arguments"
         )
+    own = dtype_of(tensor.elem_type)
+    if own.kind in "OSUc":
+        raise InputError(
+            f"input {value.name!r}: expected real numbers, got "
+            f"{onnx.TensorProto.DataType.Name(tensor.elem_type)}: kernels have no others"
+        )
     dims = [each.dim_value if each.HasField("dim_value") else each.dim_param or "?"
             for each in tensor.shape.dim]  # fmt: skip
     words = f"[{', '.join(map(str, dims))}]"
     if given is None:
+        if any(type(each) is int and each < 0 for each in dims):
+            raise InputError(f"input {value.name!r}: expected sizes of at least 0, got {words}")
         if not is_static(value):
             raise InputError(
                 f"input {value.name!r}: expected a shape for {words}, got none: kernels have fixed "
@@ -168,7 +204,6 @@ def _set_input(value: onnx.ValueInfoProto, given: tuple[tuple[int, ...], str] | 
             )
         return
     shape, dtype = given
-    own = dtype_of(tensor.elem_type)
     if dtype and own.name != dtype:
         raise InputError(f"input {value.name!r}: expected an array of {own}, got {dtype}")
     fits = not tensor.HasField("shape") or (

@@ -10,7 +10,7 @@ from onnx import helper, inliner, numpy_helper
 
 from tcir.errors import InputError
 from tcir.onnx.precision import types_of
-from tcir.onnx.reading import name_nodes
+from tcir.onnx.reading import label, name_nodes
 
 FUNCTIONS = (
     "AffineGrid", "Attention", "CastLike", "CausalConvWithState", "Celu", "CenterCropPad",
@@ -57,6 +57,18 @@ def _reciprocal(node: onnx.NodeProto, types: dict[str, int]) -> list[onnx.NodePr
     ]
 
 
+def _lrn(node: onnx.NodeProto, types: dict[str, int]) -> list[onnx.NodeProto]:
+    """Itself; refused for even sizes, of whose channels torch-mlir takes one more in front, as
+    PyTorch does, and ONNX one more behind."""
+    size = next(each.i for each in node.attribute if each.name == "size")
+    if size % 2 == 0:
+        raise InputError(
+            f"{label(node)}: expected an odd size, got {size}: torch-mlir has PyTorch's window, "
+            "which is another one for even sizes"
+        )
+    return [node]
+
+
 def _swish(node: onnx.NodeProto, types: dict[str, int]) -> list[onnx.NodeProto]:
     """x · sigmoid(alpha · x)."""
     x, result = node.input[0], node.output[0]
@@ -92,6 +104,7 @@ def _with_zero_point(node: onnx.NodeProto, types: dict[str, int]) -> list[onnx.N
 
 
 REWRITES: dict[str, Callable[[onnx.NodeProto, dict[str, int]], list[onnx.NodeProto]]] = {
+    "LRN": _lrn,
     "Reciprocal": _reciprocal,
     "Swish": _swish,
     "QuantizeLinear": _with_zero_point,
