@@ -57,7 +57,7 @@ STATUS = {
     "--pipeline=gemm": 3,
 }
 NEEDS = {"needs Triton": "triton", "needs PyTorch": "torch", "needs CuTe DSL": "cutlass",
-          "needs sentryward": "sentryward"}  # fmt: skip
+          "needs sentryward": "sentryward", "needs onnx": "onnx", "needs JAX": "jax"}  # fmt: skip
 """Reasons not to run a block where a package is missing."""
 TALES = "docs/debugging.md"
 """A page whose blocks go on from each other, up to the next heading."""

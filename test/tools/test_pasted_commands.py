@@ -15,7 +15,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pasted import BLOCKS, PARSERS, TALES, Block, copy_checkout, follow, shows, tales
+from pasted import BLOCKS, NEEDS, PARSERS, TALES, Block, copy_checkout, follow, shows, tales
 
 RUN = [
     pytest.param(block, id=str(block), marks=[pytest.mark.slow] if block.slow else [])
@@ -63,11 +63,8 @@ def test_what_is_not_run() -> None:
             print(f"{block}: {line}")
     reasons = {block.reason for block in BLOCKS if block.reason}
     assert reasons <= {
+        *NEEDS,
         "needs a GPU",
-        "needs Triton",
-        "needs PyTorch",
-        "needs CuTe DSL",
-        "needs sentryward",
         "a part of a program",
         "takes minutes",
     }

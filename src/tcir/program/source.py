@@ -14,6 +14,7 @@ from tcir.errors import InputError
 from tcir.files import read_bytes
 from tcir.passmanager.remarks import remarks_to
 from tcir.program.entry_function import keep_entry
+from tcir.program.foreign import BYTECODE, check_dialects
 from tcir.streams import read_input
 
 if TYPE_CHECKING:
@@ -59,12 +60,17 @@ def read_text(path: str) -> tuple[str, str]:
         data, name = read_input(), STDIN
     else:
         data, name = read_bytes(path, pipes=True), path.encode(errors="replace").decode()
+    if data.startswith(BYTECODE):
+        raise InputError(
+            f"{name}: expected MLIR text, got bytecode; `torch-mlir-opt FILE -o FILE.mlir` (of the "
+            "wheel torch-mlir) writes its text"
+        )
     try:
         return data.decode(), name
     except UnicodeDecodeError as error:
         raise InputError(
             f"{name}: expected MLIR text in UTF-8, got byte {data[error.start]:#04x} "
-            f"at offset {error.start} (MLIR bytecode is not read)"
+            f"at offset {error.start}"
         ) from error
 
 
@@ -137,6 +143,7 @@ def parse_module(chunk: Chunk, context: Any) -> Any:
     from tcir._mlir import ir
 
     _check_sizes(chunk, context)
+    check_dialects(chunk.text, chunk.name, context)
     text = _generic(chunk, context) if _PRETTY.search(chunk.text) else chunk.text
     module = ir.Module.parse(text, context)
     _name_locations(module, chunk.name)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tcir._mlir import import_bindings, ir, is_mlir_error, passmanager
 from tcir.codegen.worker import receive, send
-from tcir.errors import Error
+from tcir.errors import Error, InputError
 from tcir.passmanager.pipeline import as_pipeline
 from tcir.program.source import load_module, mlir_context
 from tcir.session.entry import compile as compile_program
@@ -61,6 +61,11 @@ _FUNCTIONS: dict[str, Callable[..., object]] = {
 
 def main() -> None:
     """Answers requests on stdin until it closes."""
+    serve(_FUNCTIONS)
+
+
+def serve(functions: Mapping[str, Callable[..., object]]) -> None:
+    """The main function of a child of `apart` that has these functions."""
     requests = os.fdopen(os.dup(0), "rb", buffering=0)
     replies = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # what a native library prints must not end up between the replies
@@ -70,7 +75,9 @@ def main() -> None:
         except EOFError:
             return
         try:
-            reply = ("done", _FUNCTIONS[function](text, **options))
+            reply = ("done", functions[function](text, **options))
+        except InputError as error:
+            reply = ("refused", str(error))
         except Error as error:
             reply = ("rejected", str(error))
         except Exception:

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from tcir.codegen.worker import Worker
-from tcir.errors import Error, InternalError, NativeCrashError
+from tcir.errors import Error, InputError, InternalError, NativeCrashError
 from tcir.kernel import Kernel
 
 MOST_CHILDREN = 8
@@ -29,7 +29,14 @@ PATIENCE = 900.0
 class Compilers:
     """Children that compile, started when they are needed; a context manager, which ends them."""
 
-    def __init__(self, count: int | None = None, main: str = "tcir.session._apart_main") -> None:
+    def __init__(
+        self,
+        count: int | None = None,
+        main: str = "tcir.session._apart_main",
+        suffix: str = ".mlir",
+    ) -> None:
+        """main: the module of the children's main function; suffix: of files to report."""
+        self.suffix = suffix
         self.count = min(count or os.cpu_count() or 1, MOST_CHILDREN)
         self._free: queue.LifoQueue[Worker] = queue.LifoQueue()
         self._all = [Worker(main) for _ in range(self.count)]
@@ -49,7 +56,7 @@ class Compilers:
 
     def linalg(self, torch_text: str) -> str:
         """The `linalg` of a module of the dialect `torch`; `Error` if torch-mlir has none."""
-        return str(self._ask("linalg", torch_text))
+        return str(self.ask("linalg", torch_text))
 
     def compile(self, mlir: str, pipeline: str, target: str) -> Kernel:
         """The kernel of a program, as `tcir.compile` makes it.
@@ -57,32 +64,41 @@ class Compilers:
         `Error` for what the pipeline rejects; `InternalError` for a fault of the compiler, with a
         file to report: an exception, a crash of native code, more than `PATIENCE` seconds.
         """
-        kernel = self._ask("compile", mlir, pipeline=pipeline, target=target)
+        kernel = self.ask("compile", mlir, pipeline=pipeline, target=target)
         assert isinstance(kernel, Kernel)
         return kernel
 
     def takes(self, torch_text: str, pipeline: str, target: str) -> None:
         """Runs the pipeline's passes on a module of the dialect `torch`, without code generation:
         the errors of `linalg` and `compile`, where it has no kernel for it."""
-        self._ask("takes", torch_text, pipeline=pipeline, target=target)
+        self.ask("takes", torch_text, pipeline=pipeline, target=target)
 
-    def _ask(self, function: str, text: str, **options: str) -> object:
+    def ask(self, function: str, text: str, **options: object) -> object:
+        """The result of a function of a child; the errors of `compile`. text: what to report."""
         with self._worker() as worker:
             late = threading.Timer(PATIENCE, worker.kill)
             late.daemon = True
             late.start()
             try:
                 kind, result = worker.call(
-                    function, text, ".mlir", way_out="please report it with that file", **options
+                    function,
+                    text,
+                    self.suffix,
+                    way_out="please report it with that file",
+                    **options,  # type: ignore[arg-type]  # none is called step
                 )
             except NativeCrashError as error:
                 raise InternalError(str(error)) from error
             finally:
                 late.cancel()
+        if kind == "refused":
+            raise InputError(result)
         if kind == "rejected":
             raise Error(result)
         if kind == "internal":
-            raise InternalError(f"{result.strip().splitlines()[-1]}; {_kept(text, result)}")
+            raise InternalError(
+                f"{result.strip().splitlines()[-1]}; {kept(text, result, self.suffix)}"
+            )
         return result
 
     @contextmanager
@@ -104,10 +120,10 @@ def compilers() -> Compilers:
     return made
 
 
-def _kept(text: str, said: str) -> str:
+def kept(text: str, said: str, suffix: str = ".mlir") -> str:
     """Where the program and the traceback are kept, for a report."""
     with tempfile.NamedTemporaryFile(
-        "w", prefix="tcir-internal-", suffix=".mlir", delete=False
+        "w", prefix="tcir-internal-", suffix=suffix, delete=False
     ) as file:
         file.write("".join(f"// {line}\n" for line in said.splitlines()) + text)
     return f"please report it with the program, which is in {Path(file.name)}"

@@ -23,7 +23,8 @@ from tcir.errors import (
     UnknownNameError,
 )
 from tcir.passes.roles.legalize_symbols import LegalizeSymbols, has_unspellable
-from tcir.passmanager.pipeline import Pass, Pipeline, registered_pipelines
+from tcir.passmanager.pipeline import Pass, Pipeline, is_own, registered_pipelines
+from tcir.program.foreign import check_lowered
 from tcir.program.launch import LaunchSequence
 from tcir.program.programs import Program, find_programs
 from tcir.program.source import count_ops
@@ -125,7 +126,10 @@ class Session:
             self.report.roofline = roofline.of_input(
                 self.module, self.signature, self.report.target
             )
+        ours = next((item for item in self.pipeline if is_own(type(item))), None)
         for index, item in enumerate(self.pipeline, start=1):
+            if item is ours:
+                check_lowered(self.module)
             self._run_pass(index, item)
 
     def _run_pass(self, index: int, item: Pass) -> None:

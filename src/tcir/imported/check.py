@@ -1,0 +1,153 @@
+"""The import as a checked step: a model where it came from beside the `linalg` made of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+from tcir.errors import Error
+from tcir.interp import OutputSpec
+from tcir.interp.tensor import run
+from tcir.interp.types import Array
+from tcir.passes.build.calls import inlined
+from tcir.program.programs import find_program
+from tcir.program.signature import signature_of
+from tcir.program.source import load_module, mlir_context
+from tcir.validation.report import Line
+
+FACTOR = 1.5
+"""The error against f64 that is allowed, over the reference's own; beside it `ROUNDINGS`."""
+ROUNDINGS = {"float32": 128, "float64": 128}
+"""Of the largest result, that are allowed beside it; 1 for other types. `linalg` leaves the order
+of sums open, and executed one after the other some thousand f32 numbers lose some bits."""
+DRAWS = ("N(0, 1)", "[0, 1)")
+"""Inputs that cancel, and inputs whose sums grow."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a program came from.
+
+    name: of the line, such as "ONNX → linalg"; reference: who computes what is right
+    exact, own: the results of arrays of the program's types, in f64, and in the types of the model
+    with sums in f32
+    """
+
+    name: str
+    reference: str
+    exact: Callable[[Sequence[Array]], list[Array]]
+    own: Callable[[Sequence[Array]], list[Array]]
+
+
+def checked(source: Source, mlir: str, seed: int = 0) -> Line:
+    """The line of a report: the results of `mlir` against those of `source` in f64.
+
+    An error of more than 1.5 times the reference's own, and `ROUNDINGS` of the largest result, is
+    `different`; so are NaN and infinities in other places. A reference that cannot run the model is
+    `incomplete`.
+    """
+    started = time.perf_counter()
+    line = Line(0, source.name, level="tensor", verdict="within bound")
+    with mlir_context() as context:
+        module = inlined(load_module(mlir, context))
+        signature, name = signature_of(module), find_program(module).name
+        words: list[str] = []
+        for kind in DRAWS:
+            given = draw(signature.inputs, kind, seed)
+            outcome = run(module, name, given, signature.outputs)
+            if outcome.incomplete:
+                line.incomplete = list(outcome.incomplete)
+                break
+            try:
+                exact, own = source.exact(given), source.own(given)
+            except Error as error:
+                line.incomplete = [f"{source.reference}: {error}"]
+                break
+            line.max_error_over_bound = max(
+                line.max_error_over_bound or 0.0,
+                _all(outcome.outputs, own, exact, f"inputs {kind}", source.reference, words),
+            )
+    ratio = line.max_error_over_bound or 0.0
+    line.verdict = "incomplete" if line.incomplete else "different" if words else "within bound"
+    line.compared = "; ".join(words) or (
+        f"with {source.reference} in f64: at most {ratio:.2f} of the error allowed, {FACTOR} times "
+        f"its own and roundings; inputs {' and '.join(DRAWS)}"
+    )
+    line.execute_seconds = time.perf_counter() - started
+    return line
+
+
+def draw(inputs: Sequence[OutputSpec], kind: str, seed: int) -> list[Array]:
+    """Arrays for a program's inputs: floating numbers of `kind`, integers of 0 and 1."""
+    generator = np.random.default_rng(seed)
+    given = []
+    for spec in inputs:
+        shape, dtype = tuple(spec.shape), np.dtype(spec.dtype)
+        made: Array = generator.integers(0, 2, shape)
+        if is_floating(dtype):
+            made = (generator.standard_normal if kind == DRAWS[0] else generator.random)(shape)
+        given.append(np.asarray(made).astype(dtype))
+    return given
+
+
+def is_floating(dtype: np.dtype) -> bool:
+    """Whether numbers of the type are, ml_dtypes' included."""
+    try:
+        _rounding(dtype)
+    except ValueError:
+        return False
+    return True
+
+
+def _rounding(dtype: np.dtype) -> float:
+    """The relative distance of neighbouring numbers; ValueError for a type of integers."""
+    return float(ml_dtypes.finfo(dtype).eps)  # type: ignore[no-untyped-call]
+
+
+def _all(
+    got: Sequence[Array], own: Sequence[Array], exact: Sequence[Array], inputs: str, reference: str,
+    words: list[str],
+) -> float:  # fmt: skip
+    """The largest error over that allowed; adds to `words` what is wrong."""
+    largest = 0.0
+    for number, arrays in enumerate(zip(got, own, exact, strict=True)):
+        failure, ratio = compare(*arrays, reference)
+        if failure:
+            words.append(f"result {number} of {inputs}: {failure}")
+        largest = max(largest, ratio)
+    return largest
+
+
+def compare(mine: Array, theirs: Array, exact: Array, reference: str) -> tuple[str, float]:
+    """What is wrong, if anything, and the error over that allowed.
+
+    mine: of the program; theirs: of the reference in its own types; exact: in f64
+    """
+    if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
+        words = [f"{list(each.shape)} of {each.dtype}" for each in (theirs, mine)]
+        return f"expected {words[0]}, got {words[1]}", float("inf")
+    if not is_floating(theirs.dtype):
+        sure = theirs == exact.astype(theirs.dtype)
+        wrong = int(((mine != theirs) & sure).sum())
+        return (f"{wrong} of {mine.size} elements differ from {reference}'s" if wrong else ""), 0.0
+    a, b, right = (each.astype(np.float64) for each in (mine, theirs, exact))
+    finite = np.isfinite(b)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    if not (same[~finite].all() and np.isfinite(a[finite]).all()):
+        return f"NaN and infinities are in other places than {reference}'s", float("inf")
+    if not finite.any():
+        return "", 0.0
+    scale = float(np.abs(right[finite]).max())
+    error, own = (float(np.abs(each[finite] - right[finite]).max()) for each in (a, b))
+    rounding = _rounding(theirs.dtype) * ROUNDINGS.get(theirs.dtype.name, 1)
+    allowed = FACTOR * own + rounding * scale
+    ratio = error / allowed if allowed else (float("inf") if error else 0.0)
+    if ratio > 1:
+        return (
+            f"the largest error against f64 is {error:.2e} of {scale:.2e}, {reference}'s {own:.2e}"
+        ), ratio
+    return "", ratio

@@ -1,0 +1,85 @@
+"""A whole model as one program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tcir.errors import InputError
+from tcir.imported.check import Source, checked
+from tcir.interp.types import Array
+from tcir.kernel import Kernel
+from tcir.program.inputs import Kind
+from tcir.session.entry import validate
+from tcir.validation.report import Report
+
+
+@dataclass(frozen=True)
+class Part:
+    """The ops of a model, and the kernel that computes them; mlir: what it was compiled from."""
+
+    ops: tuple[str, ...]
+    kernel: Kernel
+    mlir: str
+    pipeline: str
+
+    def __str__(self) -> str:
+        launches = len(self.kernel.launches.launches)
+        ops = ", ".join(self.ops)
+        return f"{ops}: {self.pipeline}, {launches} launch{'es' * (launches > 1)}"
+
+
+class Table(tuple[Part, ...]):
+    """What became of each op; a line for each part as text."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self))
+
+    __repr__ = __str__
+
+
+def run(kernel: Kernel, arrays: Sequence[Array]) -> list[Array]:
+    """The kernel's results on the simulated machine; unsigned integers go in by their bytes."""
+    results = [np.zeros(spec.shape, spec.dtype) for spec in kernel.signature.outputs]
+    pairs = zip(arrays, kernel.signature.inputs, strict=True)
+    kernel(*(signless(array, spec.dtype) for array, spec in pairs), *results)
+    return results
+
+
+def signless(array: Array, dtype: np.dtype) -> Array:
+    """An array in C order, integers with the sign that the program's type has in numpy."""
+    array = np.asarray(array, order="C")
+    alike = array.dtype != dtype and array.dtype.kind in "iu" and dtype.kind in "iu"
+    return array.view(dtype) if alike and array.itemsize == dtype.itemsize else array
+
+
+def validated(
+    part: Part, source: Source, target: str, seed: int, inputs: Kind, orders: int
+) -> Report:
+    """`tcir.validate` of a part, behind the line of its import."""
+    report = validate(
+        part.mlir, part.pipeline, target=target, seed=seed, inputs=inputs, orders=orders
+    )
+    report.passes.insert(0, checked(source, part.mlir, seed))
+    return report
+
+
+def check_array(name: str, array: object, shape: Sequence[int], dtype: np.dtype) -> Array:
+    """An argument as numpy's array; InputError for one of another shape or type.
+
+    What has `__array__` (JAX's arrays, tensors of the CPU) is one.
+    """
+    if not hasattr(array, "__array__"):
+        raise InputError(
+            f"{name}: expected an array, got {type(array).__module__}.{type(array).__name__}; "
+            "np.asarray makes one"
+        )
+    found = np.asarray(array)
+    if found.shape != tuple(shape) or found.dtype != dtype:
+        raise InputError(
+            f"{name}: expected {dtype}{list(shape)}, as it was compiled for, got "
+            f"{found.dtype}{list(found.shape)}; compile again for others"
+        )
+    return found

@@ -1,0 +1,19 @@
+"""JAX functions on tcir's kernels: traced, lowered by StableHLO and a pipeline, whole or refused.
+
+    model = tcir.jax.compile(function, params, x)
+    print(model.table)            # the primitives, and their launches
+    y = model(params, x)          # on the simulated machine
+    print(model.validate())       # the import, and every pass, executed
+
+Needs the extra ``jax``.
+"""
+
+import importlib.util
+
+if importlib.util.find_spec("jax") is None:
+    raise ModuleNotFoundError("tcir.jax needs JAX: pip install 'tcir[jax]'", name="jax")
+
+from tcir.jax.compiled import Compiled
+from tcir.jax.entry import compile
+
+__all__ = ["Compiled", "compile"]

@@ -1,0 +1,117 @@
+"""What a function is called with: arrays, and everything else, which is fixed when it compiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+from jax.tree_util import PyTreeDef
+
+from tcir.errors import InputError
+from tcir.imported.program import check_array
+from tcir.interp.types import Array
+
+FIXED = (int, float, complex, str, bytes)
+"""What a leaf may be beside an array; None is none to JAX."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """Positional and keyword arguments, taken apart.
+
+    leaves: all; are_arrays: which of them are arrays or `jax.ShapeDtypeStruct`; names: of each, as
+    in the call; tree: their structure
+    """
+
+    leaves: tuple[jax.Array | object, ...]
+    are_arrays: tuple[bool, ...]
+    names: tuple[str, ...]
+    tree: PyTreeDef
+
+    @classmethod
+    def of(cls, args: Sequence[object], kwargs: Mapping[str, object]) -> Call:
+        """InputError for a leaf that is neither an array nor a number or a string."""
+        paths, tree = jax.tree_util.tree_flatten_with_path((tuple(args), dict(kwargs)))
+        names = tuple(_name(path) for path, _ in paths)
+        leaves = tuple(leaf for _, leaf in paths)
+        are_arrays = tuple(hasattr(each, "shape") and hasattr(each, "dtype") for each in leaves)
+        for name, leaf, is_array in zip(names, leaves, are_arrays, strict=True):
+            if not is_array and not isinstance(leaf, FIXED):
+                raise InputError(
+                    f"{name}: expected arrays, numbers or strings, in any pytree, got "
+                    f"{type(leaf).__module__}.{type(leaf).__name__}"
+                )
+            if is_array and not _is_plain(leaf.dtype):
+                raise InputError(
+                    f"{name}: expected numbers, got {leaf.dtype}: kernels have no random keys, "
+                    "strings or objects; jax.random.key_data is a key's numbers"
+                )
+        return cls(leaves, are_arrays, names, tree)
+
+    @property
+    def specs(self) -> list[jax.ShapeDtypeStruct]:
+        """Shape and type of each array."""
+        return [jax.ShapeDtypeStruct(each.shape, _canonical(each)) for each in self._arrays()]
+
+    def _arrays(self) -> list[jax.Array]:
+        pairs = zip(self.leaves, self.are_arrays, strict=True)
+        return [leaf for leaf, is_array in pairs if is_array]
+
+    def with_arrays(self, arrays: Sequence[object]) -> tuple[tuple[object, ...], dict[str, object]]:
+        """The arguments with other arrays in the places of these."""
+        rest = iter(arrays)
+        pairs = zip(self.leaves, self.are_arrays, strict=True)
+        leaves = [next(rest) if is_array else leaf for leaf, is_array in pairs]
+        args, kwargs = jax.tree_util.tree_unflatten(self.tree, leaves)
+        return args, kwargs
+
+    def without_data(self) -> Call:
+        """The same with shapes and types in place of arrays."""
+        specs = iter(self.specs)
+        pairs = zip(self.leaves, self.are_arrays, strict=True)
+        leaves = tuple(next(specs) if is_array else leaf for leaf, is_array in pairs)
+        return Call(leaves, self.are_arrays, self.names, self.tree)
+
+    def checked(self, given: Call) -> list[Array]:
+        """The arrays of a call; InputError for one that this was not compiled for."""
+        if given.tree != self.tree or given.are_arrays != self.are_arrays:
+            raise InputError(
+                f"expected arguments like those that it was compiled for, {self.tree}, got "
+                f"{given.tree}; compile again for others"
+            )
+        arrays, specs = [], iter(self.specs)
+        for name, mine, leaf, is_array in zip(
+            self.names, self.leaves, given.leaves, self.are_arrays, strict=True
+        ):
+            if is_array:
+                spec = next(specs)
+                array = np.asarray(leaf) if hasattr(leaf, "__array__") else leaf
+                if isinstance(array, np.ndarray) and _canonical(array) == spec.dtype:
+                    array = array.astype(spec.dtype)
+                arrays.append(check_array(name, array, spec.shape, np.dtype(spec.dtype)))
+            elif type(mine) is not type(leaf) or mine != leaf:
+                raise InputError(
+                    f"{name}: expected {mine!r}, as it was compiled for, got {leaf!r}: what is no "
+                    "array is fixed in a kernel; compile again for another"
+                )
+        return arrays
+
+
+def _canonical(array: Array) -> np.dtype:
+    """The type of an array to JAX, which without x64 has none of 64 bits."""
+    return np.dtype(jax.dtypes.canonicalize_dtype(array.dtype))
+
+
+def _is_plain(dtype: object) -> bool:
+    if jax.dtypes.issubdtype(dtype, jax.dtypes.extended):
+        return False
+    return any(jax.dtypes.issubdtype(dtype, each) for each in (np.number, np.bool_))
+
+
+def _name(path: tuple[object, ...]) -> str:
+    """Of an argument: ``argument 0['w']``, ``argument scale``."""
+    _, first, *rest = path
+    key = getattr(first, "idx", getattr(first, "key", first))
+    return f"argument {key}{jax.tree_util.keystr(tuple(rest))}"

@@ -1,0 +1,100 @@
+"""A JAX function that is a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+
+from tcir.errors import InputError
+from tcir.imported.check import Source, is_floating
+from tcir.imported.program import Part, Table, run, validated
+from tcir.interp.types import Array
+from tcir.jax.calls import Call
+from tcir.jax.tracing import Traced
+from tcir.kernel import Kernel
+from tcir.program.inputs import Kind
+from tcir.validation.report import Report
+
+
+@dataclass(frozen=True, repr=False)
+class Compiled:
+    """A function for arguments of fixed shapes: call it as the function.
+
+    function: that it was made from; call: its arguments, without data; target: of the kernel
+    """
+
+    function: Callable[..., object]
+    call: Call
+    traced: Traced
+    part: Part
+    target: str
+
+    def __repr__(self) -> str:
+        name = getattr(self.function, "__name__", type(self.function).__name__)
+        return f"<tcir.jax.Compiled {name}: {self.part.kernel!r}>"
+
+    @property
+    def table(self) -> Table:
+        """What became of the primitives; a line as text."""
+        return Table((self.part,))
+
+    @property
+    def kernel(self) -> Kernel:
+        """What was compiled: `launch_table`, `ptx`, `cubin`, `launch` on a GPU."""
+        return self.part.kernel
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        """The function's results, on the simulated machine: JAX's arrays if an argument is one,
+        else numpy's.
+
+        InputError for arguments of another structure, shapes, types or numbers than it was compiled
+        for; `tcir.HazardError` of a kernel with a hazard.
+        """
+        given = Call.of(args, kwargs)
+        arrays = self.call.checked(given)
+        found = run(self.kernel, arrays)
+        leaves = [
+            result if isinstance(result, np.ndarray)
+            else found[result] if result >= 0
+            else arrays[-1 - result]
+            for result in self.traced.results
+        ]  # fmt: skip
+        if any(isinstance(each, jax.Array) for each in given.leaves):
+            leaves = [jax.numpy.asarray(each) for each in leaves]
+        return jax.tree_util.tree_unflatten(self.traced.tree, leaves)
+
+    def validate(self, *, seed: int = 0, inputs: Kind = "integers", orders: int = 1) -> Report:
+        """Executes the program after every pass, see `tcir.validate`.
+
+        The first line, "JAX → linalg", compares the program with the function as JAX computes it on
+        the CPU, in f64 and in its own types.
+        """
+        source = Source(
+            "JAX → linalg", "JAX", lambda given: self._by_jax(given, wide=True),
+            lambda given: self._by_jax(given, wide=False),
+        )  # fmt: skip
+        return validated(self.part, source, self.target, seed, inputs=inputs, orders=orders)
+
+    def _by_jax(self, given: Sequence[Array], wide: bool) -> list[Array]:
+        """What the program computes, by the function itself."""
+        types = ["float64" if wide and is_floating(each.dtype) else None for each in given]
+        try:
+            with _x64(wide), jax.default_device(jax.devices("cpu")[0]):
+                arrays = map(jax.numpy.asarray, given, types)
+                args, kwargs = self.call.with_arrays(list(arrays))
+                leaves = jax.tree_util.tree_leaves(self.function(*args, **kwargs))
+        except Exception as error:  # of the function, which may be for its own types alone
+            raise InputError(f"cannot run the function: {type(error).__name__}: {error}") from error
+        found = {result: np.asarray(leaf)
+                 for result, leaf in zip(self.traced.results, leaves, strict=True)
+                 if isinstance(result, int) and result >= 0}  # fmt: skip
+        return [found[number] for number in sorted(found)]
+
+
+def _x64(wide: bool) -> AbstractContextManager[None]:
+    """f64 as a type; else what the user has set."""
+    return jax.enable_x64(True) if wide else nullcontext()

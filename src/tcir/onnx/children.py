@@ -1,0 +1,48 @@
+"""The child process that reads models: a file that ends it is an error here."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Sequence
+from functools import cache
+from typing import NoReturn
+
+from tcir.errors import InputError
+from tcir.interp.types import Array
+from tcir.onnx.model import Imported, Shapes
+from tcir.session.apart import Compilers
+
+
+class Readers(Compilers):
+    """A child that reads models, imports them and evaluates them by ONNX's own evaluator."""
+
+    def __init__(self) -> None:
+        super().__init__(1, "tcir.onnx._child_main", ".txt")
+
+    def imported(self, path: str, data: bytes | None, shapes: Shapes) -> Imported:
+        """The model; `InputError` for what is none and for what has no linalg."""
+        found = self.ask("imported", path, data=data, shapes=shapes)
+        assert isinstance(found, Imported)
+        return found
+
+    def explain(self, error: str, data: bytes, pipeline: str, target: str) -> NoReturn:
+        """Raises what to say of an error of `pipeline`."""
+        self.ask("explained", error, data=data, pipeline=pipeline, target=target)
+        raise InputError(error)
+
+    def reference(self, name: str, data: bytes, inputs: Sequence[Array], wide: bool) -> list[Array]:
+        """The results of ONNX's evaluator, in f64 (`wide`) or with sums in f32."""
+        results = self.ask("reference", name, data=data, inputs=list(inputs), wide=wide)
+        assert isinstance(results, list)
+        return results
+
+
+@cache
+def readers() -> Readers:
+    """Those of this process, which end with it."""
+    made = Readers()
+    atexit.register(made.stop)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=readers.cache_clear)
+    return made

@@ -1,0 +1,86 @@
+"""`tcir.onnx.compile`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from tcir.errors import Error, InputError, InternalError
+from tcir.imported.program import Part
+from tcir.onnx.children import readers
+from tcir.onnx.compiled import Compiled
+from tcir.onnx.model import Shapes
+from tcir.passmanager.pipeline import as_pipeline
+from tcir.session.apart import compilers
+from tcir.session.session import check_name
+from tcir.target import DEFAULT_TARGET
+
+
+def compile(
+    model: object,
+    inputs: Mapping[str, object] | Sequence[object] = (),
+    *,
+    pipeline: str = "layers",
+    target: str = DEFAULT_TARGET.name,
+) -> Compiled:
+    """An ONNX model, whole, as a kernel.
+
+    model: a path (external data is beside it), or an `onnx.ModelProto`
+    inputs: arrays, or shapes as tuples, by input name or in the model's order; they fix the model's
+    dynamic dimensions, and may be left out for inputs of a fixed shape
+
+    torch-mlir's importer makes `linalg` of it; weights are constants. Sums of f16 and bf16 are kept
+    in f32; f32 is multiplied as tf32. InputError for a file that is no model, for inputs that are
+    not the model's, and for ops that are not lowered, by name: nothing else runs them.
+    """
+    as_pipeline(pipeline)
+    check_name(target)
+    path, data = _source(model)
+    try:
+        imported = readers().imported(path, data, _shapes(inputs))
+        try:
+            kernel = compilers().compile(imported.mlir, pipeline, target)
+        except InternalError:
+            raise
+        except Error as error:
+            readers().explain(str(error), imported.data, pipeline, target)
+    except InternalError:
+        raise
+    except Error as error:
+        raise InputError(f"{path}: {error}") from error
+    ops = tuple(each.partition(" ")[0] for each in imported.nodes)
+    return Compiled(path, imported, Part(ops, kernel, imported.mlir, pipeline), target)
+
+
+def _source(model: object) -> tuple[str, bytes | None]:
+    """The path of a model, or a name and its bytes."""
+    if isinstance(model, str | os.PathLike):
+        return os.fspath(model), None
+    if not hasattr(model, "graph") or not hasattr(model, "SerializeToString"):
+        raise InputError(
+            f"onnx.compile: expected a path or an onnx.ModelProto, got {type(model).__name__}"
+        )
+    try:
+        return f"model {model.graph.name!r}", model.SerializeToString()
+    except Exception as error:  # protobuf's own, of a message of more than 2 GiB
+        raise InputError(f"onnx.compile: expected a model of at most 2 GiB: {error}") from error
+
+
+def _shapes(inputs: object) -> Shapes:
+    """Shape and type of each input."""
+    if isinstance(inputs, Mapping):
+        return {str(name): _shape(str(name), value) for name, value in inputs.items()}
+    if not isinstance(inputs, Sequence) or isinstance(inputs, str):
+        inputs = [inputs]
+    return [_shape(str(number), value) for number, value in enumerate(inputs)]
+
+
+def _shape(name: str, value: object) -> tuple[tuple[int, ...], str]:
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return tuple(map(int, value.shape)), str(value.dtype)
+    if isinstance(value, tuple | list) and all(type(each) is int for each in value):
+        return tuple(value), ""
+    raise InputError(
+        f"onnx.compile: input {name}: expected an array, or a shape as a tuple of integers, got "
+        f"{type(value).__name__}"
+    )

@@ -1,0 +1,38 @@
+"""An ONNX model as data: what the process that reads it hands to the one that compiles it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+Shapes = Mapping[str, tuple[tuple[int, ...], str]] | Sequence[tuple[tuple[int, ...], str]]
+"""Shape and type ("": the model's) of inputs, by name or in order."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """An input or output: its name, shape and type."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A model with the shapes of its inputs.
+
+    data: the model with these shapes, weights included, serialised; mlir: its `linalg`
+    nodes: the ops in their order, constants left out
+    """
+
+    data: bytes
+    mlir: str
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    nodes: tuple[str, ...]

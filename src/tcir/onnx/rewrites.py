@@ -1,0 +1,112 @@
+"""Ops as others, where torch-mlir has no linalg for them, or one that stops at some numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+from onnx import helper, inliner, numpy_helper
+
+from tcir.errors import InputError
+from tcir.onnx.precision import types_of
+from tcir.onnx.reading import label, name_nodes
+
+FUNCTIONS = (
+    "AffineGrid", "Attention", "CastLike", "CausalConvWithState", "Celu", "CenterCropPad",
+    "GroupNormalization", "LinearAttention", "MeanVarianceNormalization", "RMSNormalization",
+    "RotaryEmbedding",
+)  # fmt: skip
+"""Ops that ONNX itself defines by others."""
+
+
+def rewritten(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy of the model with these ops written as others; their results are the same."""
+    model = onnx.ModelProto.FromString(model.SerializeToString())
+    model.graph.value_info.extend(
+        helper.make_tensor_value_info(each.name, each.data_type, each.dims)
+        for each in model.graph.initializer
+    )  # which the inliner looks for
+    try:
+        model = inliner.inline_selected_functions(
+            model, [("", name) for name in FUNCTIONS], inline_schema_functions=True
+        )
+    except RuntimeError as error:
+        raise InputError(f"ONNX cannot write its own functions out: {error}") from error
+    types = types_of(model.graph)
+    nodes = [
+        made for node in model.graph.node for made in REWRITES.get(node.op_type, _same)(node, types)
+    ]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    name_nodes(model)
+    return model
+
+
+def _same(node: onnx.NodeProto, types: dict[str, int]) -> list[onnx.NodeProto]:
+    return [node]
+
+
+def _reciprocal(node: onnx.NodeProto, types: dict[str, int]) -> list[onnx.NodeProto]:
+    """1 / x, which torch-mlir's own asserts to be finite."""
+    dtype = helper.tensor_dtype_to_np_dtype(types[node.input[0]])
+    one = numpy_helper.from_array(np.ones((), dtype), f"{node.output[0]}/one")
+    return [
+        helper.make_node("Constant", [], [one.name], name=node.name, value=one),
+        helper.make_node("Div", [one.name, node.input[0]], node.output, name=node.name),
+    ]
+
+
+def _lrn(node: onnx.NodeProto, types: dict[str, int]) -> list[onnx.NodeProto]:
+    """Itself; refused for even sizes, of whose channels torch-mlir takes one more in front, as
+    PyTorch does, and ONNX one more behind."""
+    size = next(each.i for each in node.attribute if each.name == "size")
+    if size % 2 == 0:
+        raise InputError(
+            f"{label(node)}: expected an odd size, got {size}: torch-mlir has PyTorch's window, "
+            "which is another one for even sizes"
+        )
+    return [node]
+
+
+def _swish(node: onnx.NodeProto, types: dict[str, int]) -> list[onnx.NodeProto]:
+    """x · sigmoid(alpha · x)."""
+    x, result = node.input[0], node.output[0]
+    alpha = next((each.f for each in node.attribute if each.name == "alpha"), 1.0)
+    dtype = helper.tensor_dtype_to_np_dtype(types[x])
+    factor = numpy_helper.from_array(np.array(alpha, dtype), f"{result}/alpha")
+    return [
+        helper.make_node("Constant", [], [factor.name], name=node.name, value=factor),
+        helper.make_node("Mul", [factor.name, x], [f"{result}/scaled"], name=node.name),
+        helper.make_node("Sigmoid", [f"{result}/scaled"], [f"{result}/gate"], name=node.name),
+        helper.make_node("Mul", [x, f"{result}/gate"], [result], name=node.name),
+    ]
+
+
+def _with_zero_point(node: onnx.NodeProto, types: dict[str, int]) -> list[onnx.NodeProto]:
+    """With a zero point of 0 where it has none: torch-mlir expects one."""
+    if len(node.input) != 2:
+        return [node]
+    given = {each.name: each.i for each in node.attribute}
+    kind = given.get("output_dtype", onnx.TensorProto.UINT8)
+    zeros = node.output[0] + "/zeros"
+    made = onnx.NodeProto.FromString(node.SerializeToString())
+    made.input.append(zeros)
+    if node.op_type == "DequantizeLinear":
+        kind = types[node.input[0]]
+    shape = node.output[0] + "/shape"
+    zero = helper.make_tensor("value", kind, [1], [0])
+    return [
+        helper.make_node("Shape", [node.input[1]], [shape], name=node.name),
+        helper.make_node("ConstantOfShape", [shape], [zeros], name=node.name, value=zero),
+        made,
+    ]
+
+
+REWRITES: dict[str, Callable[[onnx.NodeProto, dict[str, int]], list[onnx.NodeProto]]] = {
+    "LRN": _lrn,
+    "Reciprocal": _reciprocal,
+    "Swish": _swish,
+    "QuantizeLinear": _with_zero_point,
+    "DequantizeLinear": _with_zero_point,
+}
