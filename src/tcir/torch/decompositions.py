@@ -2,7 +2,8 @@
 
 Eager PyTorch sums f16 and bf16 in f32 and rounds the result once (its `acc_type` on the CPU and
 CUDA); torch-mlir lowers most reductions in the type of the tensor, one element after the other.
-Each op of `REDUCTIONS` is therefore computed in f32 and rounded at the end.
+Each op of `REDUCTIONS` is therefore computed in f32 and rounded at the end, and so are
+elementwise ops that torch-mlir makes of several.
 """
 
 from __future__ import annotations
@@ -11,6 +12,10 @@ from collections.abc import Callable
 
 import torch
 from torch.utils._pytree import tree_map
+
+from tcir.torch.choices import CHOICES
+from tcir.torch.losses import LOSSES
+from tcir.torch.places import PLACES
 
 Decomposition = Callable[..., object]
 aten = torch.ops.aten
@@ -30,11 +35,17 @@ REDUCTIONS = (
     "rms_norm", "layer_norm", "native_layer_norm", "group_norm", "native_group_norm",
     "softmax", "_softmax", "log_softmax", "_log_softmax",
     # losses
-    "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "nll_loss", "nll_loss_forward",
+    "mse_loss", "l1_loss", "nll_loss", "nll_loss_forward",
     "nll_loss2d_forward", "cross_entropy_loss", "binary_cross_entropy",
-    "binary_cross_entropy_with_logits", "kl_div", "soft_margin_loss",
+    "binary_cross_entropy_with_logits", "kl_div",
 )  # fmt: skip
 """ATen ops, all overloads, that sum or multiply along a dimension."""
+ELEMENTWISE = (
+    "sigmoid", "silu", "gelu", "mish", "softplus", "log_sigmoid", "log_sigmoid_forward", "elu",
+    "selu", "celu", "glu", "tanhshrink", "logit", "sinc", "addcmul", "addcdiv", "lerp",
+    "xlogy",
+)  # fmt: skip
+"""ATen ops that torch-mlir makes of several, each of which would be rounded."""
 
 
 def _is_narrow(value: object) -> bool:
@@ -116,10 +127,10 @@ def decompositions() -> dict[torch._ops.OperatorBase, Decomposition]:
         aten.instance_norm.default: _instance_norm,
         aten.logsumexp.default: _logsumexp,
     }
-    for name in REDUCTIONS:
+    for name in (*REDUCTIONS, *ELEMENTWISE):
         packet = getattr(aten, name, None)
         for overload in packet.overloads() if packet is not None else ():
             if not overload.endswith("out"):
                 op = getattr(packet, overload)
                 table[op] = _widened(op)
-    return table
+    return table | CHOICES | LOSSES | PLACES
