@@ -8,6 +8,7 @@ elementwise ops that torch-mlir makes of several.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -16,6 +17,7 @@ from torch.utils._pytree import tree_map
 from tcir.torch.choices import CHOICES
 from tcir.torch.losses import LOSSES
 from tcir.torch.places import PLACES
+from tcir.torch.sums import SUMS
 
 Decomposition = Callable[..., object]
 aten = torch.ops.aten
@@ -24,9 +26,9 @@ NARROW = (torch.float16, torch.bfloat16)
 """Types whose sums eager PyTorch keeps in f32."""
 REDUCTIONS = (
     # sums and means
-    "sum", "nansum", "mean", "prod", "cumsum", "cumprod", "logcumsumexp", "trace",
+    "sum", "mean", "prod", "cumsum", "cumprod", "logcumsumexp", "trace",
     # norms and moments
-    "norm", "linalg_vector_norm", "linalg_matrix_norm", "var", "std", "var_mean", "std_mean",
+    "norm", "linalg_vector_norm", "linalg_matrix_norm", "var", "std", "var_mean",
     "cosine_similarity", "pairwise_distance", "cdist",
     # pools
     "avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool2d",
@@ -46,6 +48,16 @@ ELEMENTWISE = (
     "xlogy",
 )  # fmt: skip
 """ATen ops that torch-mlir makes of several, each of which would be rounded."""
+
+
+def _either(first: Decomposition, second: Decomposition) -> Decomposition:
+    """The first that knows the arguments."""
+
+    def decomposition(*args: object, **kwargs: object) -> object:
+        result = first(*args, **kwargs)
+        return second(*args, **kwargs) if result is NotImplemented else result
+
+    return decomposition
 
 
 def _is_narrow(value: object) -> bool:
@@ -120,6 +132,39 @@ def _logsumexp(x: torch.Tensor, dim: list[int], keepdim: bool = False) -> torch.
     return (result if keepdim else result.squeeze(dim)).to(x.dtype)
 
 
+def _gelu(x: torch.Tensor, *, approximate: str = "none") -> object:
+    """By tanh; torch-mlir's own is off by 2^-16 of the largest result."""
+    if approximate != "tanh":
+        return _widened(aten.gelu.default)(x, approximate=approximate)
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    inner = math.sqrt(2 / math.pi) * (wide + 0.044715 * wide * wide * wide)
+    return (0.5 * wide * (1 + torch.tanh(inner))).to(x.dtype)
+
+
+def _nansum(
+    x: torch.Tensor,
+    dim: list[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> torch.Tensor:
+    """The sum without NaN; torch-mlir has no linalg."""
+    numbers = torch.where(x != x, torch.zeros((), dtype=x.dtype, device=x.device), x)
+    return numbers.sum(dim, keepdim, dtype=dtype)
+
+
+def _std_mean(
+    x: torch.Tensor,
+    dim: list[int] | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Both; torch-mlir has no linalg."""
+    dims = list(range(x.dim())) if dim is None else dim
+    return x.std(dims, correction=correction, keepdim=keepdim), x.mean(dims, keepdim)
+
+
 def decompositions() -> dict[torch._ops.OperatorBase, Decomposition]:
     """Those of this file, by overload; ops that this PyTorch does not have are left out."""
     table: dict[torch._ops.OperatorBase, Decomposition] = {
@@ -133,4 +178,9 @@ def decompositions() -> dict[torch._ops.OperatorBase, Decomposition]:
             if not overload.endswith("out"):
                 op = getattr(packet, overload)
                 table[op] = _widened(op)
+    table[aten.gelu.default] = _gelu
+    table[aten.nansum.default] = _nansum
+    table[aten.std_mean.correction] = _std_mean
+    for op, long in SUMS.items():
+        table[op] = _either(table[op], long)
     return table | CHOICES | LOSSES | PLACES

@@ -126,7 +126,7 @@ MORE: dict[str, tuple[Function, tuple[Shape | Mask, ...]]] = {
     "fmod number": (lambda x: torch.fmod(x, 3.0), (ROW,)),
     "pow 2": (lambda x: x**2, (ROW,)),
     "pow 3": (lambda x: x**3, (ROW,)),
-    "pow 0.5": (lambda x: x**0.5, (ROW,)),
+    "pow 0.5": (lambda x: x.abs() ** 0.5, (ROW,)),
     "pow -1": (lambda x: x**-1, (ROW,)),
     "pow 1.7": (lambda x: x**1.7, (ROW,)),
     "pow of 2": (lambda x: torch.pow(2.0, x), (ROW,)),

@@ -9,6 +9,7 @@ Exit status 1 if one is wrong.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -63,7 +64,15 @@ def words(cell: Cell) -> str:
     """A cell; a reason without the pipes and stars that tables know."""
     if cell.state == LOWERED:
         return f"{cell.error:.1e} / {cell.eager:.1e}" if cell.error or cell.eager else "exact"
-    text = cell.words.split("; ")[0].replace("|", "/").replace("*", "\\*").replace("_", "\\_")
+    missing = re.search(r'name = "torch\.([\w.]+)"', cell.words)
+    reason = f"torch-mlir has no linalg for {missing[1]}" if missing else cell.words
+    text = (
+        reason.split("; ")[0]
+        .split(": %")[0]
+        .replace("|", "/")
+        .replace("*", "\\*")
+        .replace("_", "\\_")
+    )
     return f"{cell.state}: {text}" if cell.state != ABSENT else cell.state
 
 
