@@ -67,7 +67,7 @@ def test_a_wrong_decomposition_is_red(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_sums_of_f16_are_red(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decompositions, "REDUCTIONS", ())
+    monkeypatch.setattr(decompositions, "NARROW", ())
     state, words = _cell(page.CASES["sum long"])
     assert state == RED and "imported: " in words
 

@@ -72,9 +72,8 @@ def _widened(op: torch._ops.OpOverload) -> Decomposition:
                   if _is_narrow(each)]  # fmt: skip
         if not narrow:
             return NotImplemented
-        dtype = kwargs.get("dtype") or narrow[0].dtype
-        if "dtype" in kwargs:
-            kwargs = {**kwargs, "dtype": torch.promote_types(dtype, torch.float32)}
+        asked = [each for each in (*args, *kwargs.values()) if isinstance(each, torch.dtype)]
+        dtype = (*asked, narrow[0].dtype)[0]
         wide = tree_map(_wide, (args, kwargs))
         return tree_map(lambda each: _cast(each, dtype), op(*wide[0], **wide[1]))
 
@@ -82,6 +81,8 @@ def _widened(op: torch._ops.OpOverload) -> Decomposition:
 
 
 def _wide(value: object) -> object:
+    if isinstance(value, torch.dtype) and value in NARROW:
+        return torch.float32
     if isinstance(value, torch.Tensor) and value.dtype in NARROW:
         return value.to(torch.float32)
     return value

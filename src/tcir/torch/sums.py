@@ -74,6 +74,54 @@ def vector_norm(
     return (wide * wide).sum(dims, keepdim).to(x.dtype).sqrt()
 
 
+def _moments(x: torch.Tensor, dim: Dims) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Mean, differences from it, and the sum of their squares, in f64; dimensions are kept."""
+    dims = list(range(x.dim())) if dim is None else dim
+    wide = x.double()
+    average = wide.sum(dims, True) / _count(x, dim)
+    centered = wide - average
+    return average, centered, (centered * centered).sum(dims, True)
+
+
+def _squeezed(x: torch.Tensor, dim: Dims, keepdim: bool) -> torch.Tensor:
+    if keepdim:
+        return x
+    return x.squeeze(list(range(x.dim())) if dim is None else dim)
+
+
+def _var(
+    x: torch.Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False
+) -> object:
+    if not _is_long(x, dim, None):
+        return NotImplemented
+    *_, squares = _moments(x, dim)
+    count = _count(x, dim) - (1 if correction is None else correction)
+    return _squeezed((squares / count).to(x.dtype), dim, keepdim)
+
+
+def _std(
+    x: torch.Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False
+) -> object:
+    variance = _var(x, dim, correction=correction, keepdim=keepdim)
+    return variance.sqrt() if isinstance(variance, torch.Tensor) else variance
+
+
+def _var_mean(
+    x: torch.Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False
+) -> object:
+    variance = _var(x, dim, correction=correction, keepdim=keepdim)
+    if not isinstance(variance, torch.Tensor):
+        return variance
+    return variance, mean(x, dim, keepdim)
+
+
+def _cosine_similarity(x: torch.Tensor, y: torch.Tensor, dim: int = 1, eps: float = 1e-8) -> object:
+    if not _is_long(x, dim, None) or y.dtype != x.dtype:
+        return NotImplemented
+    sizes = [(each * each).sum(dim).sqrt().clamp(min=eps) for each in (x, y)]
+    return (x * y).sum(dim) / (sizes[0] * sizes[1])
+
+
 def _layer_norm(
     x: torch.Tensor,
     shape: Sequence[int],
@@ -86,9 +134,8 @@ def _layer_norm(
     dims = list(range(x.dim() - len(shape), x.dim()))
     if not _is_long(x, dims, None):
         return NotImplemented
-    wide = x.double()
-    centered = wide - wide.sum(dims, True) / _count(x, dims)
-    variance = (centered * centered).sum(dims, True) / _count(x, dims)
+    _, centered, squares = _moments(x, dims)
+    variance = squares / _count(x, dims)
     result = centered.to(x.dtype) * torch.rsqrt((variance + eps).to(x.dtype))
     result = result if weight is None else result * weight
     return result if bias is None else result + bias
@@ -101,5 +148,9 @@ SUMS: dict[torch._ops.OperatorBase, Decomposition] = {
     aten.mean.dim: mean,
     aten.linalg_vector_norm.default: vector_norm,
     aten.layer_norm.default: _layer_norm,
+    aten.var.correction: _var,
+    aten.std.correction: _std,
+    aten.var_mean.correction: _var_mean,
+    aten.cosine_similarity.default: _cosine_similarity,
 }
 """By overload, of f32."""

@@ -13,6 +13,12 @@ ROW: Shape = (3, 37)
 ROWS = (ROW, ROW)
 LONG: Shape = (2, 1025)
 IMAGE: Shape = (2, 6, 9, 11)
+
+
+def _wide(x: torch.Tensor) -> torch.dtype:
+    return torch.promote_types(x.dtype, torch.float32)
+
+
 REDUCTIONS = [
     "sum",
     "mean",
@@ -46,7 +52,7 @@ LOSSES = ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "soft_margin_lo
 MORE: dict[str, tuple[Function, tuple[Argument, ...]]] = {
     "sum long": (lambda x: x.abs().sum(-1), (LONG,)),
     "sum of two dims": (lambda x: x.sum((0, 2)), ((3, 7, 11),)),
-    "sum to f32": (lambda x: x.sum(-1, dtype=torch.float32), (ROW,)),
+    "sum to f32": (lambda x: x.sum(-1, dtype=_wide(x)), (ROW,)),
     "sum of a mask": (lambda m: m.sum(-1), (Mask(ROW),)),
     "mean of an image": (lambda x: x.mean((2, 3)), ((1, 2, 33, 31),)),
     "nansum": (lambda x: torch.nansum(x, -1), (ROW,)),
@@ -76,7 +82,7 @@ MORE: dict[str, tuple[Function, tuple[Argument, ...]]] = {
     "trace": (torch.trace, ((9, 9),)),
     "softmax": (lambda x: x.softmax(-1), (ROW,)),
     "softmax 0": (lambda x: x.softmax(0), (ROW,)),
-    "softmax to f32": (lambda x: x.softmax(-1, dtype=torch.float32), (ROW,)),
+    "softmax to f32": (lambda x: x.softmax(-1, dtype=_wide(x)), (ROW,)),
     "softmax masked": (
         lambda x, m: x.masked_fill(m, -torch.inf).softmax(-1), (ROW, Mask(ROW))),
     "log_softmax": (lambda x: x.log_softmax(-1), (ROW,)),
