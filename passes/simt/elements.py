@@ -232,8 +232,7 @@ class Elements:
             ]  # fmt: skip
             with each.location:
                 if name == "cf.assert":
-                    message = ir.StringAttr(each.attributes["msg"]).value
-                    simt.check(*operands, message)
+                    simt.check(operands[0], ir.StringAttr(each.attributes["msg"]).value)
                 else:
                     inner[each.operation.results[0]] = self._inner(each, operands, loops)
         last = list(block)[-1].operation.operands

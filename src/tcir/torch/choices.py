@@ -104,12 +104,40 @@ def _logaddexp(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 def _quotient(a: object, b: object, **rounding: str | None) -> object:
     """Left to PyTorch for floats: a whole quotient of rounded ones may be another one."""
-    floats = any(isinstance(each, torch.Tensor) and each.is_floating_point() for each in (a, b))
+    tensors = (each for each in (a, b) if isinstance(each, torch.Tensor))
+    floats = [each for each in tensors if each.is_floating_point()]
     if not floats or rounding.get("rounding_mode", "floor") != "floor":
         return NotImplemented
     raise InputError(
         "expected integers, got floats: no instruction has the exact remainder of two floats"
     )
+
+
+def _grid_sampler(x: torch.Tensor, *rest: object) -> object:
+    """Left to PyTorch in f32: torch-mlir rounds coordinates once more."""
+    if x.dtype != torch.float32:
+        return NotImplemented
+    raise InputError("expected f16 or bf16, got f32: coordinates are rounded once more here")
+
+
+def _lerp(start: torch.Tensor, end: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """From the nearer end, as PyTorch has it."""
+    kind = start.dtype
+    wide = torch.promote_types(kind, torch.float32)
+    a, b, w = start.to(wide), end.to(wide), weight.to(wide)
+    return torch.where(w.abs() < 0.5, a + w * (b - a), b - (b - a) * (1 - w)).to(kind)
+
+
+def _with_float(op: torch._ops.OpOverload) -> Decomposition:
+    """A comparison of floats with a whole number, which torch-mlir folds wrongly where the floats
+    are constants: it reads the number's bits as a float's."""
+
+    def decomposition(x: torch.Tensor, number: float) -> object:
+        if not x.is_floating_point() or not isinstance(number, int):
+            return NotImplemented
+        return op(x, torch.full((), number, dtype=x.dtype, device=x.device))
+
+    return decomposition
 
 
 CHOICES: dict[torch._ops.OperatorBase, Decomposition] = {
@@ -129,6 +157,13 @@ CHOICES: dict[torch._ops.OperatorBase, Decomposition] = {
     aten.hardswish.default: _hardswish,
     aten.isfinite.default: _isfinite,
     aten.logaddexp.default: _logaddexp,
+    aten.grid_sampler_2d.default: _grid_sampler,
+    aten.grid_sampler.default: _grid_sampler,
+    aten.lerp.Tensor: _lerp,
+    **{
+        getattr(aten, name).Scalar: _with_float(getattr(aten, name).Tensor)
+        for name in ("eq", "ne", "lt", "le", "gt", "ge")
+    },
     **dict.fromkeys(
         (
             aten.fmod.Tensor, aten.fmod.Scalar, aten.remainder.Tensor, aten.remainder.Scalar,

@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_map
 from tcir.torch.choices import CHOICES
 from tcir.torch.losses import LOSSES
 from tcir.torch.places import PLACES
+from tcir.torch.pools import POOLS
 from tcir.torch.sums import SUMS
 
 Decomposition = Callable[..., object]
@@ -182,6 +183,8 @@ def decompositions() -> dict[torch._ops.OperatorBase, Decomposition]:
     table[aten.gelu.default] = _gelu
     table[aten.nansum.default] = _nansum
     table[aten.std_mean.correction] = _std_mean
-    for op, long in SUMS.items():
-        table[op] = _either(table[op], long)
-    return table | CHOICES | LOSSES | PLACES
+    for op, other in SUMS.items():
+        table[op] = _either(table[op], other)
+    for op, other in {**LOSSES, **POOLS}.items():
+        table[op] = _either(other, table.get(op, other))
+    return table | CHOICES | PLACES

@@ -47,7 +47,32 @@ def _soft_margin(x: torch.Tensor, target: torch.Tensor, reduction: int = MEAN) -
     return _reduced(torch.log1p(torch.exp(-b * a)), reduction, x.dtype)
 
 
+def _apart(op: torch._ops.OpOverload) -> Decomposition:
+    """The loss of each element, and then their sum or mean."""
+    names = [each.name for each in op._schema.arguments]
+
+    def decomposition(*args: object, **kwargs: object) -> object:
+        given = dict(zip(names, args)) | kwargs
+        reduction, x = given.get("reduction", MEAN), given["self"]
+        if reduction == NONE or not isinstance(reduction, int) or not isinstance(x, torch.Tensor):
+            return NotImplemented
+        given["reduction"] = NONE
+        wide = {
+            name: _wide(each)[0] if isinstance(each, torch.Tensor) else each
+            for name, each in given.items()
+        }
+        return _reduced(op(**wide), reduction, x.dtype)
+
+    return decomposition
+
+
+SUMMED = (
+    aten.mse_loss.default, aten.l1_loss.default, aten.kl_div.default,
+    aten.binary_cross_entropy.default, aten.binary_cross_entropy_with_logits.default,
+)  # fmt: skip
+"""Losses that torch-mlir sums in f32, one element after the other."""
 LOSSES: dict[torch._ops.OperatorBase, Decomposition] = {
+    **{op: _apart(op) for op in SUMMED},
     aten.huber_loss.default: _huber,
     aten.smooth_l1_loss.default: _smooth_l1,
     aten.soft_margin_loss.default: _soft_margin,

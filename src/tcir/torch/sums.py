@@ -13,7 +13,7 @@ import torch
 
 Decomposition = Callable[..., object]
 aten = torch.ops.aten
-LONG = 128
+LONG = 64
 """Elements from which partial sums are f64."""
 Dims = Sequence[int] | int | None
 

@@ -132,6 +132,8 @@ MORE: dict[str, tuple[Function, tuple[Shape | Mask, ...]]] = {
     "pow of 2": (lambda x: torch.pow(2.0, x), (ROW,)),
     "gt number": (lambda x: x > 0.5, (ROW,)),
     "eq number": (lambda x: x == 0, (ROW,)),
+    "eq of ones": (lambda x: torch.where(torch.ones(37, dtype=x.dtype) == 1, x + 1, 0), (ROW,)),
+    "lt of ones": (lambda x: torch.where(torch.ones(37, dtype=x.dtype) < 2, x + 1, 0), (ROW,)),
     "addcmul": (lambda x, y, z: torch.addcmul(x, y, z, value=0.5), (*ROWS, ROW)),
     "addcdiv": (lambda x, y, z: torch.addcdiv(x, y, z.abs() + 0.5, value=0.5), (*ROWS, ROW)),
     "lerp": (lambda x, y: torch.lerp(x, y, 0.25), ROWS),

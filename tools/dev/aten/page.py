@@ -52,7 +52,7 @@ def row(name: str, cells: Mapping[Key, Cell]) -> str:
     """The line of a case."""
     plain = [cells[kind, False] for kind in TYPES]
     other = [cells[kind, True] for kind in TYPES]
-    same = all((a.state, a.error) == (b.state, b.error) for a, b in zip(plain, other, strict=True))
+    same = [(c.state, c.error) for c in plain] == [(c.state, c.error) for c in other]
     strided = "same" if same else "; ".join(map(words, other))
     texts = [words(each) for each in plain]
     if len({each.words for each in plain}) == 1 and plain[0].state != LOWERED:

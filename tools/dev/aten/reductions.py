@@ -96,7 +96,7 @@ MORE: dict[str, tuple[Function, tuple[Argument, ...]]] = {
         lambda x, m, v, w, b: F.batch_norm(x, m, v.abs() + 0.5, w, b), (IMAGE, *((6,),) * 4)),
     "local_response_norm": (lambda x: F.local_response_norm(x, 3), (IMAGE,)),
     "mse_loss each": (lambda x, y: F.mse_loss(x, y, reduction="none"), ROWS),
-    "kl_div": (lambda x, y: F.kl_div(x.log_softmax(-1), y.softmax(-1), reduction="batchmean"),
+    "kl_div": (lambda x, y: F.kl_div(x, y.sigmoid(), reduction="batchmean"),
                ROWS),
     "binary_cross_entropy": (lambda x, y: F.binary_cross_entropy(x.sigmoid(), y.sigmoid()), ROWS),
     "binary_cross_entropy_with_logits": (

@@ -21,7 +21,7 @@ def power(x: Array, exponent: Array) -> Array:
     return np.where(exponent == 0.5, root, np.power(x, exponent)).astype(np.asarray(x).dtype)
 
 
-def in_f64(function: Callable[..., Any]) -> Callable[..., Any]:
+def in_f64(function: Callable[..., Array]) -> Callable[..., Array]:
     """Whose result is rounded once, where numpy's own of f32 is off by units."""
     return lambda *operands: function(*(np.asarray(each, np.float64) for each in operands))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from tcir._mlir import arith, ir, llvm
-from tcir.passes.build.f32 import about_one, constant, each, with_element
+from tcir.passes.build.functions.f32 import about_one, constant, each, with_element
 
 WHOLE = 1.5 * 2.0**52
 """A sum of an f64 with it is a whole number, whose low bits are those of the sum."""

@@ -11,9 +11,9 @@ import math
 from collections.abc import Callable
 
 from tcir._mlir import arith, ir, llvm
-from tcir.passes.build.f32 import constant, each, with_element
-from tcir.passes.build.hyperbolic import cosh, expm1, sinh
-from tcir.passes.build.trigonometry import acos, asin, atan, cos, sin, tan
+from tcir.passes.build.functions.f32 import constant, each, with_element
+from tcir.passes.build.functions.hyperbolic import cosh, expm1, sinh
+from tcir.passes.build.functions.trigonometry import acos, asin, atan, cos, sin, tan
 
 LN_2 = 0.6931471805599453
 LOG2_E = 1.4426950408889634

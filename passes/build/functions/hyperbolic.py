@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcir._mlir import arith, ir, llvm
-from tcir.passes.build.f32 import about_one, constant, each
+from tcir.passes.build.functions.f32 import about_one, constant, each
 
 LOG2_E = 1.4426950408889634
 NEAR_EXPM1, NEAR_SINH = 0.25, 0.5
