@@ -51,7 +51,7 @@ ELEMENTWISE = (
 """ATen ops that torch-mlir makes of several, each of which would be rounded."""
 
 
-def _either(first: Decomposition, second: Decomposition) -> Decomposition:
+def either(first: Decomposition, second: Decomposition) -> Decomposition:
     """The first that knows the arguments."""
 
     def decomposition(*args: object, **kwargs: object) -> object:
@@ -184,7 +184,7 @@ def decompositions() -> dict[torch._ops.OperatorBase, Decomposition]:
     table[aten.nansum.default] = _nansum
     table[aten.std_mean.correction] = _std_mean
     for op, other in SUMS.items():
-        table[op] = _either(table[op], other)
+        table[op] = either(table[op], other)
     for op, other in {**LOSSES, **POOLS}.items():
-        table[op] = _either(other, table.get(op, other))
+        table[op] = either(other, table.get(op, other))
     return table | CHOICES | PLACES
