@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tcir._mlir import arith, ir, llvm, nvvm
+from tcir._mlir import arith, ir, llvm, nvvm, scf
 from tcir.dialect.attributes import integer_type
 from tcir.dialect.limits import GRID, WARP
 from tcir.dialect.ops.grid_control import PROGRAMMATIC
@@ -184,6 +185,16 @@ def thread_index() -> ir.Value:
 def block_index(axis: int) -> ir.Value:
     """%ctaid.{x,y,z}."""
     return nvvm.read_ptx_sreg(f"ctaid.{'xyz'[axis]}")
+
+
+def check(holds: ir.Value, expected: str) -> None:
+    """A trap of the thread, which ends the kernel with an error, unless `holds`; expected: what
+    does, a comment of the instruction."""
+    broken = scf.IfOp(differing_bits(holds, 1))
+    words = re.sub(r"[^\w .,:;=<>+*()-]", " ", expected, flags=re.ASCII)
+    with ir.InsertionPoint(broken.then_block):
+        llvm.inline_asm(None, [], f"trap; // {words}", "", has_side_effects=True)
+        scf.YieldOp([])
 
 
 def at(pointer: ir.Value, offset: ir.Value) -> ir.Value:

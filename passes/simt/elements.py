@@ -2,7 +2,8 @@
 
 Ops on tensors are followed back to what is in memory, element by element, so what stands between is
 not stored: elementwise ops, broadcasts, transposes, padding, slices, reshapes. A reduction is a
-loop over its points in lexicographic order, which is the order of the reference.
+loop over its points in lexicographic order, which is the order of the reference. An element may
+say where another one is (`tensor.extract`): a thread traps if that is outside.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ Totals: TypeAlias = "Mapping[int, ir.Value | None]"
 
 STORED = ("f32", "f16", "bf16", "f64", "i64", "i32", "i16", "i8", "i1", *FP8)
 """Types of elements in memory."""
-INDEX_OPS = ("arith.index_cast", "arith.index_castui", "linalg.index", "tensor.extract")
+INDEX_OPS = (
+    "arith.index_cast", "arith.index_castui", "cf.assert", "linalg.index", "tensor.extract",
+)  # fmt: skip
 """What bodies may have besides arithmetic: an index is an i64."""
 DIVISIONS = tuple(
     f"arith.{name}" for name in ("ceildivsi", "divsi", "divui", "floordivsi", "remsi", "remui")
@@ -228,7 +231,10 @@ class Elements:
                 for o in each.operands
             ]  # fmt: skip
             with each.location:
-                inner[each.operation.results[0]] = self._inner(each, operands, loops)
+                if name == "cf.assert":
+                    simt.check(operands[0], ir.StringAttr(each.attributes["msg"]).value)
+                else:
+                    inner[each.operation.results[0]] = self._inner(each, operands, loops)
         last = list(block)[-1].operation.operands
         return {n: inner[v] if (v := last[n]) in inner else self.element(v, ()) for n in totals}
 
@@ -240,15 +246,7 @@ class Elements:
             case "linalg.index":
                 return simt.wide(loops[ir.IntegerAttr(op.attributes["dim"]).value])
             case "tensor.extract":
-                tensor, *indices = operands
-                if not all(map(_of_loops, op.operands[1:])):
-                    raise match_failure(
-                        op,
-                        "expected tensor.extract at indices made of linalg.index and constants, "
-                        "got elements of a tensor (nothing says that they are inside); gather "
-                        "in front of the function",
-                    )
-                return self.element(tensor, tuple(narrow.resized(each, 32) for each in indices))
+                return self.element(operands[0], _inside(op, operands[1:]))
             case name if name in DIVISIONS:
                 return _divided(op, *operands)
         return narrow.computed(op, operands)
@@ -304,6 +302,21 @@ def _is_single(index: ir.AffineExpr) -> bool:
     """Whether an index is a loop, or 0."""
     zero = isinstance(index, ir.AffineConstantExpr) and index.value == 0
     return isinstance(index, ir.AffineDimExpr) or zero
+
+
+def _inside(op: ir.OpView, indices: Sequence[ir.Value]) -> Index:
+    """The indices of a `tensor.extract`. One made of elements of a tensor is checked: a thread with
+    one that is outside traps, and loads nothing from there."""
+    found = []
+    for given, index, extent in zip(
+        op.operands[1:], indices, op.operands[0].type.shape, strict=True
+    ):
+        if _of_loops(given):
+            found.append(narrow.resized(index, 32))
+        else:
+            simt.check(simt.less(index, extent), f"expected an index from 0 to {extent - 1}")
+            found.append(narrow.resized(simt.smaller(index, extent - 1), 32))
+    return tuple(found)
 
 
 def _of_loops(number: ir.Value) -> bool:

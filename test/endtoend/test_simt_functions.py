@@ -34,6 +34,10 @@ def _exact(value: Array, _: Array) -> Array:
     return np.zeros(value.shape)
 
 
+def _below_2_50(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    return lambda x: np.where(np.abs(x) < 2.0**50, function(x), np.nan)
+
+
 def _log(absolute: int) -> Error:
     return lambda value, _: 2.0**absolute + 2.0**-21 * np.abs(value)
 
@@ -46,6 +50,26 @@ FUNCTIONS: dict[str, tuple[Callable[[Array], Array], Error]] = {
     "log1p": (np.log1p, _log(-21)),
     "tanh": (np.tanh, lambda value, _: np.minimum(2.0**-20, 2.0**-18 * np.abs(value))),
     "erf": (scipy.special.erf, lambda value, _: np.full(value.shape, 2.0**-20)),
+    "log10": (np.log10, _log(-22)),
+    "expm1": (
+        np.expm1,
+        lambda value, x: (
+            np.where(
+                np.abs(x) < 0.25,
+                np.abs(value) * 2.0**-21,
+                (np.abs(value) + 1) * (2.0**-20 + 2.0**-22 * np.abs(x)),
+            )
+            + 2.0**-126
+        ),
+    ),
+    "sinh": (np.sinh, lambda v, x: np.abs(v) * (2.0**-19 + 2.0**-21 * np.abs(x)) + 2.0**-126),
+    "cosh": (np.cosh, lambda v, x: v * (2.0**-20 + 2.0**-22 * np.abs(x)) + 2.0**-126),
+    "sin": (_below_2_50(np.sin), relative(-22)),
+    "cos": (_below_2_50(np.cos), relative(-22)),
+    "tan": (_below_2_50(np.tan), relative(-20)),
+    "asin": (np.arcsin, relative(-20)),
+    "acos": (np.arccos, relative(-20)),
+    "atan": (np.arctan, relative(-21)),
     "rsqrt": (lambda x: 1 / np.sqrt(x), relative(-21)),
     "sqrt": (np.sqrt, _exact),
     "absf": (np.abs, _exact),
@@ -94,7 +118,7 @@ def _check(text: str, element: str, value: Callable[[Array], Array], error: Erro
 @pytest.mark.parametrize("element", DTYPES)
 @pytest.mark.parametrize(
     "name",
-    slow_but(("rsqrt", "tanh"), FUNCTIONS),
+    slow_but(("rsqrt", "sin", "tanh"), FUNCTIONS),
 )
 def test_functions(name: str, element: str) -> None:
     kind = f"tensor<{COUNT}x{element}>"

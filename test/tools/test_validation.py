@@ -292,12 +292,12 @@ def test_poison_is_not_zero() -> None:
 
 
 AFTER = "linalg.{} ins({} : tensor<8x16xf32>) outs(%e : tensor<8x16xf32>) -> tensor<8x16xf32>\n"
-SINE = """linalg.generic {
+ANGLE = """linalg.generic {
     indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
     iterator_types = ["parallel", "parallel"]
   } ins(%x : tensor<8x16xf32>) outs(%e : tensor<8x16xf32>) {
     ^bb0(%s: f32, %o: f32):
-      %n = math.sin %s : f32
+      %n = math.atan2 %s, %s : f32
       linalg.yield %n : f32
   } -> tensor<8x16xf32>
 """
@@ -321,11 +321,11 @@ PRODUCT = """%w = arith.constant dense<0.5> : tensor<16x16xf32>
     ("after", "why"),
     [
         ("%v = " + AFTER.format("exp", "%r"), "beyond the bound"),
-        ("%v = " + SINE.replace("%x", "%r"), "no bound is known"),
+        ("%v = " + ANGLE.replace("%x", "%r"), "no bound is known"),
         (PRODUCT + AFTER.format("exp", "%u"), "beyond the bound"),
-        (PRODUCT + SINE.replace("%x", "%u"), "no bound is known"),
+        (PRODUCT + ANGLE.replace("%x", "%u"), "no bound is known"),
         (LARGEST, "beyond the bound"),
-        (LARGEST.replace("math.absf", "math.sin"), "no bound is known"),
+        (LARGEST.replace("math.absf %x", "math.atan2 %x, %x"), "no bound is known"),
     ],
     ids=[
         "a function of stated accuracy",

@@ -72,9 +72,9 @@ def test_what_no_pipeline_takes_is_left_to_pytorch() -> None:
     compiled = tcir.torch.compile(model, tokens)
     assert max(errors(model, tokens, compiled(*tokens))) < 4e-3
     rows = {part.ops: part for part in compiled.table}
-    assert rows[("embedding",)].kernel is None and "cf.assert" in rows[("embedding",)].reason
-    assert rows[("sort",)].kernel is None and "tm_tensor.sort" in rows[("sort",)].reason
-    assert "linear" in ", ".join(op for ops, part in rows.items() if part.kernel for op in ops)
+    assert rows[("cummax",)].kernel is None and rows[("cummax",)].reason
+    lowered = [op for ops, part in rows.items() if part.kernel for op in ops]
+    assert lowered.count("linear") == 2 and "embedding" in lowered
     assert len(compiled.kernels) == 2
 
 
@@ -154,8 +154,8 @@ def test_results_have_the_strides_of_pytorch() -> None:
     x = torch.randn(4, 6).half()
     strided = compiled_function(lambda x: torch.as_strided(x.t() + 1, (4,), (1,)), x)
     assert torch.equal(strided(x), (x.t() + 1).as_strided((4,), (1,)))
-    viewed = compiled_function(lambda x: torch.sort(x.t() + 1, -1)[0].t().view(-1), x)
-    assert torch.equal(viewed(x), torch.sort(x.t() + 1, -1)[0].t().reshape(-1))
+    viewed = compiled_function(lambda x: torch.fmod(x.t() + 1, 0.5).t().view(-1), x)
+    assert torch.equal(viewed(x), torch.fmod(x.t() + 1, 0.5).t().reshape(-1))
     plain = compiled_function(lambda x: x.t() + 1, x)
     assert plain(x).stride() == (x.t() + 1).stride()
 

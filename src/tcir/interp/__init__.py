@@ -28,12 +28,19 @@ class OutputSpec:
 
     unsigned: the sign bit has no meaning (block scales of type f8E4M3FN): numbers are >= 0.
     groups:   of sizes of groups (``tc.grouped_matmul``): the most that one may be, and all together
+    below:    of indices into a tensor: they are less, and at least 0
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     unsigned: bool = False
     groups: tuple[int, int] | None = None
+    below: int | None = None
+
+    @property
+    def says_where(self) -> bool:
+        """Whether its numbers decide which elements a program reads."""
+        return self.groups is not None or self.below is not None
 
     def __str__(self) -> str:
         return f"{self.dtype.name}{list(self.shape)}"

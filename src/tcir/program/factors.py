@@ -53,8 +53,9 @@ ROUNDED = _EXACT | {
     "tensor.extract_slice",
 }  # fmt: skip
 FOLLOWING = ROUNDED | {
-    "math.erf", "math.exp", "math.exp2", "math.fpowi", "math.log", "math.log1p", "math.log2",
-    "math.powf", "math.rsqrt", "math.tanh",
+    "math.acos", "math.asin", "math.atan", "math.cos", "math.cosh", "math.erf", "math.exp",
+    "math.exp2", "math.expm1", "math.fpowi", "math.log", "math.log10", "math.log1p", "math.log2",
+    "math.powf", "math.rsqrt", "math.sin", "math.sinh", "math.tan", "math.tanh",
 }  # fmt: skip
 """Ops that may follow sums; of functions the error is bounded (`tcir.validation.propagation`)."""
 TO_WHOLE = FOLLOWING | {"arith.fptosi", "arith.fptoui"}

@@ -36,7 +36,7 @@ from tcir.program.chain_inputs import draw_chain
 from tcir.program.chains import Chain
 from tcir.program.codes import any_codes, ends_of
 from tcir.program.factors import Contraction, Factor
-from tcir.program.group_sizes import group_sizes
+from tcir.program.indices import numbers_of_places
 from tcir.program.memory_image import PACKED_BITS
 from tcir.program.signature import Signature
 from tcir.program.spans import (
@@ -89,7 +89,8 @@ def make_inputs(
     scalars: Mapping[int, float] | None = None,
     factors: Mapping[int, Array] | None = None,
 ) -> list[Array]:
-    """One array per spec; sizes of groups: any that have room, some 0, some not full.
+    """One array per spec; sizes of groups: any that have room, some 0, some not full; indices: any
+    that are inside, the first one and the last one.
 
     integers: values spanning their formats, on which `contraction` is exact (see above); without
               one, whole numbers of `bits` bits with a sign, except 0, or any (`ALL_CODES`).
@@ -106,12 +107,12 @@ def make_inputs(
             f"expected inputs of kind {' or '.join(KINDS)}, got {got}; on arrays of yours: "
             "tcir.compile(…).run(…)"
         )
-    if any(spec.groups for spec in specs):
-        plain = [replace(spec, groups=None) for spec in specs]
+    if any(spec.says_where for spec in specs):
+        plain = [replace(spec, groups=None, below=None) for spec in specs]
         arrays = make_inputs(plain, seed, kind, contraction, bits, specials, scalars, factors)
         return [
-            array if spec.groups is None else group_sizes(spec, seed)
-            for spec, array in zip(specs, arrays, strict=True)
+            numbers_of_places(spec, seed + number) if spec.says_where else array
+            for number, (spec, array) in enumerate(zip(specs, arrays, strict=True))
         ]
     generator = np.random.default_rng(seed)
     if kind == "integers" and bits == ALL_CODES:

@@ -17,6 +17,7 @@ from tcir.interp import OutputSpec
 from tcir.interp.types import DTYPES
 from tcir.passes.build.calls import inlined
 from tcir.program.constants import constants_of
+from tcir.program.indices import bound_of
 from tcir.program.programs import Program, find_program
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def signature_of(module: Any, entry: str | None = None) -> Signature:
     body = [each.operation for each in op.operation.regions[0].blocks[0]]
     packed = [each.results[0].type for each in body if each.name == "tc.pack_codes"]
     names |= {_spec(kind, op).dtype.name for kind in packed}
-    specs = [_of_groups(spec, a) for spec, a in zip(specs, inputs, strict=True)]
+    specs = [_of_places(spec, a) for spec, a in zip(specs, inputs, strict=True)]
     specs = _with_scales(specs, names)
     return Signature(program.name, level, tuple(specs), tuple(outputs), unread)
 
@@ -102,14 +103,14 @@ _RETURNED = (
 )
 
 
-def _of_groups(spec: OutputSpec, argument: ir.Value) -> OutputSpec:
-    """Marks the sizes of a ``tc.grouped_matmul``, the last of its operands."""
+def _of_places(spec: OutputSpec, argument: ir.Value) -> OutputSpec:
+    """Marks indices, and the sizes of a ``tc.grouped_matmul``, the last of its operands."""
     for use in argument.uses:
         if use.owner.name == "tc.grouped_matmul" and use.operand_number == 2:
             rows = use.owner.operands[0].type.shape[:-1]
             groups = spec.shape[0] if len(rows) == 2 else 1
             return replace(spec, groups=(int(rows[-1]), groups * int(rows[-1])))
-    return spec
+    return replace(spec, below=bound_of(argument)) if spec.dtype.kind in "iu" else spec
 
 
 def _with_scales(specs: list[OutputSpec], names: set[str]) -> list[OutputSpec]:

@@ -30,19 +30,23 @@ def linalg(text: str) -> str:
         import_bindings("_mlir_libs._torchMlir").register_dialect(context)
         context.emit_error_diagnostics = True  # a pass may report an error and go on
         module = ir.Module.parse(text)
-        try:
-            passmanager.PassManager.parse(_TORCH_TO_LINALG).run(module.operation)
-        except Exception as error:
-            if is_mlir_error(error):
-                raise Error(f"torch-mlir has no linalg for it: {_first(error)}") from error
-            raise
+        said: list[str] = []
+        with context.attach_diagnostic_handler(lambda each: _kept(said, each)):
+            try:
+                passmanager.PassManager.parse(_TORCH_TO_LINALG).run(module.operation)
+            except Exception as error:
+                if is_mlir_error(error):
+                    why = next(iter(said), str(error).splitlines()[0])
+                    raise Error(f"torch-mlir has no linalg for it: {why}") from error
+                raise
         return str(module)
 
 
-def _first(error: Exception) -> str:
-    """The first diagnostic that says something."""
-    lines = [line.strip() for line in str(error).splitlines() if "error:" in line]
-    return lines[0].partition("error: ")[2] if lines else str(error).splitlines()[0]
+def _kept(said: list[str], diagnostic: ir.Diagnostic) -> bool:
+    """Adds what an error says."""
+    if diagnostic.severity == ir.DiagnosticSeverity.ERROR:
+        said.append(diagnostic.message)
+    return False
 
 
 def takes(text: str, *, pipeline: str, target: str) -> None:

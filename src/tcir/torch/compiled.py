@@ -34,12 +34,12 @@ class Part:
     def __str__(self) -> str:
         ops = ", ".join(self.ops)
         if self.kernel is None:
-            return f"{ops}: left to PyTorch: {_short(self.reason)}"
+            return f"{ops}: left to PyTorch: {short(self.reason)}"
         launches = len(self.kernel.launches.launches)
         return f"{ops}: {self.pipeline}, {launches} launch{'es' * (launches > 1)}"
 
 
-def _short(reason: str) -> str:
+def short(reason: str) -> str:
     """What was not expected, without all that is."""
     first = reason.splitlines()[0]
     found = re.search(r"^expected .*?, (got .*?)(; |$)", first)

@@ -2,15 +2,23 @@
 
 Eager PyTorch sums f16 and bf16 in f32 and rounds the result once (its `acc_type` on the CPU and
 CUDA); torch-mlir lowers most reductions in the type of the tensor, one element after the other.
-Each op of `REDUCTIONS` is therefore computed in f32 and rounded at the end.
+Each op of `REDUCTIONS` is therefore computed in f32 and rounded at the end, and so are
+elementwise ops that torch-mlir makes of several.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
 from torch.utils._pytree import tree_map
+
+from tcir.torch.choices import CHOICES
+from tcir.torch.losses import LOSSES
+from tcir.torch.places import PLACES
+from tcir.torch.pools import POOLS
+from tcir.torch.sums import SUMS
 
 Decomposition = Callable[..., object]
 aten = torch.ops.aten
@@ -19,9 +27,9 @@ NARROW = (torch.float16, torch.bfloat16)
 """Types whose sums eager PyTorch keeps in f32."""
 REDUCTIONS = (
     # sums and means
-    "sum", "nansum", "mean", "prod", "cumsum", "cumprod", "logcumsumexp", "trace",
+    "sum", "mean", "prod", "cumsum", "cumprod", "logcumsumexp", "trace",
     # norms and moments
-    "norm", "linalg_vector_norm", "linalg_matrix_norm", "var", "std", "var_mean", "std_mean",
+    "norm", "linalg_vector_norm", "linalg_matrix_norm", "var", "std", "var_mean",
     "cosine_similarity", "pairwise_distance", "cdist",
     # pools
     "avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool2d",
@@ -30,11 +38,27 @@ REDUCTIONS = (
     "rms_norm", "layer_norm", "native_layer_norm", "group_norm", "native_group_norm",
     "softmax", "_softmax", "log_softmax", "_log_softmax",
     # losses
-    "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "nll_loss", "nll_loss_forward",
+    "mse_loss", "l1_loss", "nll_loss", "nll_loss_forward",
     "nll_loss2d_forward", "cross_entropy_loss", "binary_cross_entropy",
-    "binary_cross_entropy_with_logits", "kl_div", "soft_margin_loss",
+    "binary_cross_entropy_with_logits", "kl_div",
 )  # fmt: skip
 """ATen ops, all overloads, that sum or multiply along a dimension."""
+ELEMENTWISE = (
+    "sigmoid", "silu", "gelu", "mish", "softplus", "log_sigmoid", "log_sigmoid_forward", "elu",
+    "selu", "celu", "glu", "tanhshrink", "logit", "sinc", "addcmul", "addcdiv", "lerp",
+    "xlogy",
+)  # fmt: skip
+"""ATen ops that torch-mlir makes of several, each of which would be rounded."""
+
+
+def either(first: Decomposition, second: Decomposition) -> Decomposition:
+    """The first that knows the arguments."""
+
+    def decomposition(*args: object, **kwargs: object) -> object:
+        result = first(*args, **kwargs)
+        return second(*args, **kwargs) if result is NotImplemented else result
+
+    return decomposition
 
 
 def _is_narrow(value: object) -> bool:
@@ -49,9 +73,8 @@ def _widened(op: torch._ops.OpOverload) -> Decomposition:
                   if _is_narrow(each)]  # fmt: skip
         if not narrow:
             return NotImplemented
-        dtype = kwargs.get("dtype") or narrow[0].dtype
-        if "dtype" in kwargs:
-            kwargs = {**kwargs, "dtype": torch.promote_types(dtype, torch.float32)}
+        asked = [each for each in (*args, *kwargs.values()) if isinstance(each, torch.dtype)]
+        dtype = (*asked, narrow[0].dtype)[0]
         wide = tree_map(_wide, (args, kwargs))
         return tree_map(lambda each: _cast(each, dtype), op(*wide[0], **wide[1]))
 
@@ -59,6 +82,8 @@ def _widened(op: torch._ops.OpOverload) -> Decomposition:
 
 
 def _wide(value: object) -> object:
+    if isinstance(value, torch.dtype) and value in NARROW:
+        return torch.float32
     if isinstance(value, torch.Tensor) and value.dtype in NARROW:
         return value.to(torch.float32)
     return value
@@ -109,6 +134,39 @@ def _logsumexp(x: torch.Tensor, dim: list[int], keepdim: bool = False) -> torch.
     return (result if keepdim else result.squeeze(dim)).to(x.dtype)
 
 
+def _gelu(x: torch.Tensor, *, approximate: str = "none") -> object:
+    """By tanh; torch-mlir's own is off by 2^-16 of the largest result."""
+    if approximate != "tanh":
+        return _widened(aten.gelu.default)(x, approximate=approximate)
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    inner = math.sqrt(2 / math.pi) * (wide + 0.044715 * wide * wide * wide)
+    return (0.5 * wide * (1 + torch.tanh(inner))).to(x.dtype)
+
+
+def _nansum(
+    x: torch.Tensor,
+    dim: list[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> torch.Tensor:
+    """The sum without NaN; torch-mlir has no linalg."""
+    numbers = torch.where(x != x, torch.zeros((), dtype=x.dtype, device=x.device), x)
+    return numbers.sum(dim, keepdim, dtype=dtype)
+
+
+def _std_mean(
+    x: torch.Tensor,
+    dim: list[int] | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Both; torch-mlir has no linalg."""
+    dims = list(range(x.dim())) if dim is None else dim
+    return x.std(dims, correction=correction, keepdim=keepdim), x.mean(dims, keepdim)
+
+
 def decompositions() -> dict[torch._ops.OperatorBase, Decomposition]:
     """Those of this file, by overload; ops that this PyTorch does not have are left out."""
     table: dict[torch._ops.OperatorBase, Decomposition] = {
@@ -116,10 +174,17 @@ def decompositions() -> dict[torch._ops.OperatorBase, Decomposition]:
         aten.instance_norm.default: _instance_norm,
         aten.logsumexp.default: _logsumexp,
     }
-    for name in REDUCTIONS:
+    for name in (*REDUCTIONS, *ELEMENTWISE):
         packet = getattr(aten, name, None)
         for overload in packet.overloads() if packet is not None else ():
             if not overload.endswith("out"):
                 op = getattr(packet, overload)
                 table[op] = _widened(op)
-    return table
+    table[aten.gelu.default] = _gelu
+    table[aten.nansum.default] = _nansum
+    table[aten.std_mean.correction] = _std_mean
+    for op, other in SUMS.items():
+        table[op] = either(table[op], other)
+    for op, other in {**LOSSES, **POOLS}.items():
+        table[op] = either(other, table.get(op, other))
+    return table | CHOICES | PLACES

@@ -11,7 +11,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from tcir._mlir import import_bindings
 from tcir.errors import InputError
 from tcir.torch.calls import Call
-from tcir.torch.decompositions import decompositions
+from tcir.torch.decompositions import decompositions, either
 
 DECOMPOSITIONS: dict[torch._ops.OperatorBase, Callable[..., torch.Tensor]] = {}
 """tcir's own ops as ATen's: each file that defines one adds it."""
@@ -110,7 +110,8 @@ def torch_text(part: torch.fx.GraphModule) -> str:
     """The part in torch-mlir's dialect `torch`, with what tcir decomposes otherwise."""
     given = examples(part)
     table = dict(import_bindings("extras.fx_decomp_util").get_decomposition_table())
-    table.update(decompositions())
+    for op, ours in decompositions().items():
+        table[op] = either(ours, table[op]) if op in table else ours
     try:
         return str(
             import_bindings("fx").export_and_import(

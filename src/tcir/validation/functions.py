@@ -1,6 +1,6 @@
 """What functions are off: `own` by their lowering and by numpy, the rest by their operands.
 
-Lowerings are in `passes/build/functions.py`; errors of approximate instructions are those of PTX
+Lowerings are in `passes/build/functions/`; errors of approximate instructions are those of PTX
 ISA 9.7.3. ``sqrt.rn`` and roundings to whole numbers are exact on both sides.
 """
 
@@ -21,6 +21,10 @@ Own: TypeAlias = Callable[[Array, Array, Array], Array]
 def _log(absolute: float) -> Own:
     # lg2.approx: 2^-22 of the result, or of 1; ln(2), its product, and numpy's own log.
     return lambda value, *_: absolute + 2.0**-21 * np.abs(value)
+
+
+def _circular(part: float) -> Own:
+    return lambda value, x, _: np.where(x < 2.0**50, np.abs(value) * part, np.inf)
 
 
 def _power(value: Array, x: Array, exponent: Array) -> Array:
@@ -45,6 +49,26 @@ OWN: dict[str, Own] = {
     "math.tanh": lambda value, *_: np.minimum(2.0**-20, 2.0**-18 * np.abs(value)),
     # ex2.approx of a polynomial: 2^-22 of up to 1, its fit 2^-20.58, rounded in f32.
     "math.erf": lambda value, *_: np.full(np.shape(value), 2.0**-20),
+    # As log2, and a product.
+    "math.log10": _log(2.0**-22),
+    # Below 1/4 a series in fused multiply-adds, above it an exponential less 1.
+    "math.expm1": lambda value, x, _: (
+        np.where(
+            x < 0.25, np.abs(value) * 2.0**-21, (np.abs(value) + 1) * (2.0**-20 + 2.0**-22 * x)
+        )
+        + 2.0**-126
+    ),
+    # Half an exponential and its inverse; below 1/2 sinh is a series.
+    "math.sinh": lambda value, x, _: np.abs(value) * (2.0**-19 + 2.0**-21 * x) + 2.0**-126,
+    "math.cosh": lambda value, x, _: np.abs(value) * (2.0**-20 + 2.0**-22 * x) + 2.0**-126,
+    # Polynomials of an angle that is rounded once; from 2^50 on they are NaN.
+    "math.sin": _circular(2.0**-22),
+    "math.cos": _circular(2.0**-22),
+    "math.tan": _circular(2.0**-20),
+    # A polynomial, a quotient and a sum; of asin and acos the quotient is of rounded numbers.
+    "math.atan": lambda value, *_: np.abs(value) * 2.0**-21,
+    "math.asin": lambda value, *_: np.abs(value) * 2.0**-20,
+    "math.acos": lambda value, *_: np.abs(value) * 2.0**-20,
     # rsqrt.approx: 2^-22.9 of the result; numpy's root and quotient half a unit each.
     "math.rsqrt": lambda value, *_: np.abs(value) * 2.0**-21,
     "math.powf": _power,
@@ -52,10 +76,15 @@ OWN: dict[str, Own] = {
 }
 """By op; others are exact."""
 MONOTONE = (
-    "math.ceil", "math.erf", "math.exp", "math.exp2", "math.floor", "math.log", "math.log1p",
-    "math.log2", "math.roundeven", "math.rsqrt", "math.sqrt", "math.tanh", "math.trunc",
+    "math.acos", "math.asin", "math.atan", "math.ceil", "math.erf", "math.exp", "math.exp2",
+    "math.expm1", "math.floor", "math.log", "math.log10", "math.log1p", "math.log2",
+    "math.roundeven", "math.rsqrt", "math.sinh", "math.sqrt", "math.tanh", "math.trunc",
 )  # fmt: skip
 """Functions that are farthest off at the ends of where their argument may be."""
+EVEN = ("math.cosh", "math.fpowi", "math.powf")
+"""Functions that may be so at 0, too."""
+CIRCULAR = ("math.cos", "math.sin", "math.tan")
+"""Functions that may be so between; sin and cos are off by no more than their argument."""
 
 
 def farthest(name: str, x: Array, error: Array, exponent: Array) -> tuple[Array, Array]:
@@ -70,8 +99,13 @@ def farthest(name: str, x: Array, error: Array, exponent: Array) -> tuple[Array,
         same = (value == middle) | (np.isnan(value) & np.isnan(middle))
         return np.where(same, 0.0, np.abs(value - middle))
 
+    if name in CIRCULAR[:2]:
+        return middle, np.where(np.isfinite(middle), np.minimum(error, 2.0), 0.0)
     distances = [distance(x - error), distance(x + error)]
-    if operands:  # an even power is least at 0
+    if name in CIRCULAR:
+        branches = [np.floor((x + each) / np.pi + 1 / 2) for each in (-error, error)]
+        distances.append(np.where(branches[0] != branches[1], np.inf, 0.0))
+    if name in EVEN:
         through = (x - error < 0) & (x + error > 0)
         distances.append(np.where(through, distance(np.zeros_like(x)), 0))
     most: Array = np.maximum.reduce(distances)

@@ -250,6 +250,9 @@ class _Carrier:
             for each in ops:
                 body = each.operation
                 known = [inner[o] for o in body.operands]
+                if body.name == "cf.assert":
+                    _asserted(body, known)
+                    continue
                 inner[body.results[0]] = (
                     Known.exact(np.asarray({**grid, **at}[body.attributes["dim"].value], np.int64))
                     if body.name == "linalg.index" else _elementwise(body, known)
@@ -259,6 +262,13 @@ class _Carrier:
             total.like(partial(_placed, out=out, order=order, sizes=sizes))
             for total, out in zip(totals, outs, strict=True)
         ]
+
+
+def _asserted(op: ir.Operation, known: list[Known]) -> None:
+    """What has to hold has no meaning where it may or may not."""
+    if _off(known):
+        raise NoBoundError(op.name)
+    evaluate[op.name](Interpreter(), op.opview, *(each.value for each in known))
 
 
 def _placed(array: Array, out: list[Linear], order: list[int], sizes: list[int]) -> Array:

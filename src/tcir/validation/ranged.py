@@ -78,7 +78,7 @@ class Ranged:
     def draws(self) -> list[Draw]:
         """Random floats, special values, the full range; fewer where nothing could be checked."""
         for number, spec in enumerate(self.specs):
-            if spec.dtype.kind in "iu" and spec.groups is None and not self.spans:
+            if spec.dtype.kind in "iu" and not spec.says_where and not self.spans:
                 self.missing[f"full range in argument {number}"] = "its integers may be indices"
         if not any(map(is_drawn, self.specs)):
             return []

@@ -18,7 +18,7 @@ import numpy as np
 
 from tcir.interp.tensor.math import FUNCTIONS
 from tcir.interp.types import Array, DType
-from tcir.validation.functions import MONOTONE, OWN, farthest
+from tcir.validation.functions import CIRCULAR, EVEN, MONOTONE, OWN, farthest
 
 Slope: TypeAlias = "Array | float"
 _F64 = 2.0**-50
@@ -269,9 +269,10 @@ def _function(name: str) -> Callable[..., Known]:
         power = exponent[0].wide if exponent else np.ones(())
         real, distance = farthest(name, x.wide, np.where(x.open, 0.0, x.error), power)
         own = OWN[name](real, x.size, power) if name in OWN else np.zeros(np.shape(real))
+        beyond = np.isfinite(real) & np.isposinf(own)
         own = np.where(np.isfinite(real) & np.isfinite(own), own, 0.0)
         slope = distance / np.where(x.error > 0, x.error, 1)
-        unsure = (x.error > 0) & ~np.isfinite(distance)
+        unsure = beyond | ((x.error > 0) & ~np.isfinite(distance))
         known = _smooth(value, real, [(x, slope)], own, unsure)
         if name in ("math.exp", "math.exp2"):
             with np.errstate(invalid="ignore"):
@@ -294,7 +295,7 @@ RULES: dict[str, Callable[..., Known]] = {
     **dict.fromkeys(("arith.maxnumf", "arith.minnumf"), _closest),
     **dict.fromkeys(("arith.cmpf", "arith.cmpi"), _compare),
     "arith.select": _select,
-    **{name: _function(name) for name in (*MONOTONE, "math.powf", "math.fpowi")},
+    **{name: _function(name) for name in (*MONOTONE, *EVEN, *CIRCULAR)},
     "linalg.fill": _fill,
 }
 """The rules of ops whose operands may be off, or that are off themselves."""

@@ -570,7 +570,7 @@ class Validator:
             return
         magnitudes = self._plain(module, programs, [np.abs(a) for a in draw.inputs])
         assert self.signature is not None
-        numbers_ = [spec.groups is None for spec in self.signature.inputs]  # others are sizes
+        numbers_ = [not spec.says_where for spec in self.signature.inputs]
         ones = [np.ones_like(a) if n else a for a, n in zip(draw.inputs, numbers_, strict=True)]
         counts = self._plain(module, programs, ones)
         factors = [a for a, n in zip(draw.inputs, numbers_, strict=True) if n]

@@ -149,6 +149,13 @@ def tensor_extract(
     return [source[inside(op, source, indices)]]
 
 
+@evaluate("cf.assert")
+def assertion(_: Interpreter, op: ir.OpView, holds: Array) -> Sequence[Array]:
+    if not np.all(holds):
+        raise InputError(f"cf.assert: {ir.StringAttr(op.attributes['msg']).value}")
+    return ()
+
+
 @evaluate("tensor.insert")
 def tensor_insert(
     _: Interpreter, op: ir.OpView, value: Array, target: Array, *indices: Array

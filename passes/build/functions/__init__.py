@@ -8,9 +8,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from tcir._mlir import arith, ir, llvm
+from tcir.passes.build.functions.f32 import constant, each, with_element
+from tcir.passes.build.functions.hyperbolic import cosh, expm1, sinh
+from tcir.passes.build.functions.trigonometry import acos, asin, atan, cos, sin, tan
 
 LN_2 = 0.6931471805599453
 LOG2_E = 1.4426950408889634
@@ -32,7 +35,7 @@ def function(name: str, given: ir.Value, exponent: float | None = None) -> ir.Va
 
     exponent: of a power
     """
-    wide = _with_element(given.type, ir.F32Type.get())
+    wide = with_element(given.type, ir.F32Type.get())
     x = given if given.type == wide else arith.extf(wide, given)
     result = FUNCTIONS[name](x) if exponent is None else power(x, exponent)
     return result if given.type == wide else arith.truncf(given.type, result)
@@ -44,30 +47,30 @@ def divided(a: ir.Value, b: ir.Value) -> ir.Value:
     element = a.type.element_type if isinstance(a.type, ir.VectorType) else a.type
     if element.width >= WIDE:
         return arith.divf(a, b)
-    wide = _with_element(a.type, ir.F32Type.get())
+    wide = with_element(a.type, ir.F32Type.get())
     return arith.truncf(a.type, arith.divf(arith.extf(wide, a), arith.extf(wide, b)))
 
 
 def exp(x: ir.Value) -> ir.Value:
     """``2^(x log2(e))``."""
-    return _each("ex2.approx.f32", arith.mulf(x, _constant(x.type, LOG2_E)))
+    return each("ex2.approx.f32", arith.mulf(x, constant(x.type, LOG2_E)))
 
 
 def log(x: ir.Value) -> ir.Value:
     """``log2(x) / log2(e)``."""
-    return arith.mulf(_each("lg2.approx.f32", x), _constant(x.type, LN_2))
+    return arith.mulf(each("lg2.approx.f32", x), constant(x.type, LN_2))
 
 
 def tanh(x: ir.Value) -> ir.Value:
     """``1 - 2 / (1 + exp(2x))``, and ``x (1 + x^2 (…))`` near 0."""
-    one, two = (_constant(x.type, n) for n in (1.0, 2.0))
-    inverse = _each("rcp.approx.f32", arith.addf(one, exp(arith.mulf(two, x))))
+    one, two = (constant(x.type, n) for n in (1.0, 2.0))
+    inverse = each("rcp.approx.f32", arith.addf(one, exp(arith.mulf(two, x))))
     square = arith.mulf(x, x)
-    tail = _constant(x.type, TANH[-1])
+    tail = constant(x.type, TANH[-1])
     for factor in reversed(TANH[:-1]):
-        tail = arith.addf(arith.mulf(tail, square), _constant(x.type, factor))
+        tail = arith.addf(arith.mulf(tail, square), constant(x.type, factor))
     near = arith.mulf(x, arith.addf(one, arith.mulf(square, tail)))
-    is_near = arith.cmpf(arith.CmpFPredicate.OLT, square, _constant(x.type, SMALL**2))
+    is_near = arith.cmpf(arith.CmpFPredicate.OLT, square, constant(x.type, SMALL**2))
     return arith.select(is_near, near, arith.subf(one, arith.mulf(two, inverse)))
 
 
@@ -77,13 +80,13 @@ def erf(x: ir.Value) -> ir.Value:
     In fused multiply-adds, and without subnormal numbers, which are nothing beside 1. One function
     of the special unit, which takes a warp 8 cycles, as many as 8 multiply-adds.
     """
-    size = _each("abs.f32", x)
-    total = _constant(x.type, ERFC[-1])
+    size = each("abs.f32", x)
+    total = constant(x.type, ERFC[-1])
     for factor in reversed(ERFC[:-1]):
-        total = llvm.intr_fma(total, size, _constant(x.type, factor))
-    tail = _each("ex2.approx.ftz.f32", arith.mulf(total, size))
-    result = arith.subf(_constant(x.type, 1.0), tail)
-    negative = arith.cmpf(arith.CmpFPredicate.OLT, x, _constant(x.type, 0.0))
+        total = llvm.intr_fma(total, size, constant(x.type, factor))
+    tail = each("ex2.approx.ftz.f32", arith.mulf(total, size))
+    result = arith.subf(constant(x.type, 1.0), tail)
+    negative = arith.cmpf(arith.CmpFPredicate.OLT, x, constant(x.type, 0.0))
     return arith.select(negative, arith.negf(result), result)
 
 
@@ -93,13 +96,13 @@ def power(x: ir.Value, exponent: float) -> ir.Value:
     if size == int(size):
         result = _product(x, int(size))
     else:  # of -inf the power is that of inf, of -0 that of 0
-        low, high = (_constant(x.type, sign * math.inf) for sign in (-1, 1))
+        low, high = (constant(x.type, sign * math.inf) for sign in (-1, 1))
         x = arith.select(arith.cmpf(arith.CmpFPredicate.OEQ, x, low), high, x)
         if size != 0.5:
-            scaled = arith.mulf(_each("lg2.approx.f32", x), _constant(x.type, exponent))
-            return _each("ex2.approx.f32", scaled)
-        result = arith.addf(_each("sqrt.rn.f32", x), _constant(x.type, 0.0))
-    return result if exponent >= 0 else arith.divf(_constant(x.type, 1.0), result)
+            scaled = arith.mulf(each("lg2.approx.f32", x), constant(x.type, exponent))
+            return each("ex2.approx.f32", scaled)
+        result = arith.addf(each("sqrt.rn.f32", x), constant(x.type, 0.0))
+    return result if exponent >= 0 else arith.divf(constant(x.type, 1.0), result)
 
 
 def _product(x: ir.Value, count: int) -> ir.Value:
@@ -110,19 +113,29 @@ def _product(x: ir.Value, count: int) -> ir.Value:
             result = x if result is None else arith.mulf(result, x)
         count //= 2
         x = arith.mulf(x, x) if count else x
-    return _constant(x.type, 1.0) if result is None else result
+    return constant(x.type, 1.0) if result is None else result
 
 
 def _instruction(text: str) -> Callable[[ir.Value], ir.Value]:
-    return lambda x: _each(text, x)
+    return lambda x: each(text, x)
 
 
 FUNCTIONS: dict[str, Callable[[ir.Value], ir.Value]] = {
     "math.exp": exp,
     "math.exp2": _instruction("ex2.approx.f32"),
     "math.log": log,
-    "math.log1p": lambda x: log(arith.addf(x, _constant(x.type, 1.0))),
+    "math.log1p": lambda x: log(arith.addf(x, constant(x.type, 1.0))),
     "math.log2": _instruction("lg2.approx.f32"),
+    "math.log10": lambda x: arith.mulf(each("lg2.approx.f32", x), constant(x.type, math.log10(2))),
+    "math.expm1": expm1,
+    "math.sin": sin,
+    "math.cos": cos,
+    "math.tan": tan,
+    "math.asin": asin,
+    "math.acos": acos,
+    "math.atan": atan,
+    "math.sinh": sinh,
+    "math.cosh": cosh,
     "math.tanh": tanh,
     "math.erf": erf,
     "math.sqrt": _instruction("sqrt.rn.f32"),
@@ -153,32 +166,3 @@ def constant_number(number: ir.Value) -> float | None:
         value = value.get_splat_value() if value.is_splat else None
     found = float(value.value) if isinstance(value, ir.FloatAttr | ir.IntegerAttr) else math.inf
     return found if math.isfinite(found) else None
-
-
-def _with_element(kind: ir.Type, element: ir.Type) -> ir.Type:
-    return ir.VectorType.get(kind.shape, element) if isinstance(kind, ir.VectorType) else element
-
-
-def _constant(kind: ir.Type, number: float) -> ir.Value:
-    value = ir.FloatAttr.get(ir.F32Type.get(), number)
-    if isinstance(kind, ir.VectorType):
-        return arith.constant(kind, ir.DenseElementsAttr.get_splat(kind, value))
-    return arith.constant(kind, value)
-
-
-def _each(instruction: str, x: ir.Value) -> ir.Value:
-    """A unary instruction on every element."""
-    f32 = ir.F32Type.get()
-
-    def one(number: ir.Value) -> ir.Value:
-        return llvm.inline_asm(f32, [number], f"{instruction} $0, $1;", "=f,f").results[0]
-
-    if not isinstance(x.type, ir.VectorType):
-        return one(x)
-    places: Sequence[ir.Value] = [
-        arith.constant(ir.IntegerType.get_signless(32), n) for n in range(x.type.shape[0])
-    ]
-    result = llvm.mlir_poison(x.type)
-    for place in places:
-        result = llvm.insertelement(result, one(llvm.extractelement(x, place)), place)
-    return result

@@ -1,0 +1,46 @@
+"""What functions of f32 numbers, and of vectors of them, are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tcir._mlir import arith, ir, llvm
+
+
+def with_element(kind: ir.Type, element: ir.Type) -> ir.Type:
+    """The type, or that of a vector, with other elements."""
+    return ir.VectorType.get(kind.shape, element) if isinstance(kind, ir.VectorType) else element
+
+
+def constant(kind: ir.Type, number: float) -> ir.Value:
+    """A number, or a vector of it."""
+    value = ir.FloatAttr.get(getattr(kind, "element_type", kind), number)
+    if isinstance(kind, ir.VectorType):
+        return arith.constant(kind, ir.DenseElementsAttr.get_splat(kind, value))
+    return arith.constant(kind, value)
+
+
+def about_one(x: ir.Value, factors: Sequence[float]) -> ir.Value:
+    """``1 + x (f0 + x (f1 + …))``, in fused multiply-adds."""
+    total = constant(x.type, factors[-1])
+    for factor in (*reversed(factors[:-1]), 1.0):
+        total = llvm.intr_fma(total, x, constant(x.type, factor))
+    return total
+
+
+def each(instruction: str, x: ir.Value) -> ir.Value:
+    """A unary instruction on every element."""
+    f32 = ir.F32Type.get()
+
+    def one(number: ir.Value) -> ir.Value:
+        return llvm.inline_asm(f32, [number], f"{instruction} $0, $1;", "=f,f").results[0]
+
+    if not isinstance(x.type, ir.VectorType):
+        return one(x)
+    places: Sequence[ir.Value] = [
+        arith.constant(ir.IntegerType.get_signless(32), n) for n in range(x.type.shape[0])
+    ]
+    result = llvm.mlir_poison(x.type)
+    for place in places:
+        result = llvm.insertelement(result, one(llvm.extractelement(x, place)), place)
+    return result

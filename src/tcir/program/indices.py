@@ -1,0 +1,80 @@
+"""Inputs whose numbers decide what a program reads: indices into a tensor, sizes of groups."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcir.interp import OutputSpec
+from tcir.interp.types import Array
+from tcir.passes.build.functions import constant_number
+from tcir.program.group_sizes import group_sizes
+
+if TYPE_CHECKING:
+    from tcir._mlir import ir
+
+_OF_NUMBERS = ("arith.", "math.")
+"""Dialects whose ops make one number of others."""
+
+
+def numbers_of_places(spec: OutputSpec, seed: int) -> Array:
+    """Sizes of groups, or indices: any that are inside, the first one and the last one, too."""
+    if spec.groups is not None:
+        return group_sizes(spec, seed)
+    assert spec.below is not None
+    drawn = np.random.default_rng(seed).integers(0, spec.below, spec.shape)
+    ends = drawn.reshape(-1)
+    if ends.size > 1:
+        ends[-1], ends[ends.size // 2] = spec.below - 1, 0
+    return drawn.astype(spec.dtype)
+
+
+def bound_of(argument: ir.Value) -> int | None:
+    """How many places there are for the elements of an argument in what they are indices into;
+    None if they are no indices. Sums with constants on the way make it less."""
+    bounds: dict[ir.OpOperand, list[int]] = {}
+    seen: set[tuple[ir.Value, int]] = set()
+    waiting = [(argument, 0)]
+    while waiting:
+        value, more = waiting.pop()
+        if (value, more) in seen:
+            continue
+        seen.add((value, more))
+        for use in value.uses:
+            extent = _extent(use)
+            if extent is not None:
+                key = (use.owner.operation, use.operand_number)
+                bounds.setdefault(key, []).append(extent - more)
+            waiting += [(each, more + step) for each, step in _after(use)]
+    found = [max(each) for each in bounds.values()]
+    return max(1, min(found)) if found else None
+
+
+def _extent(use: ir.OpOperand) -> int | None:
+    """The places along the dimension of a tensor that a number is an index of."""
+    op = use.owner.operation
+    if op.name != "tensor.extract" or use.operand_number == 0:
+        return None
+    return int(op.operands[0].type.shape[use.operand_number - 1])
+
+
+def _after(use: ir.OpOperand) -> list[tuple[ir.Value, int]]:
+    """What is made of a number as an index, and the constant that is added to it on the way."""
+    op = use.owner.operation
+    if op.name == "linalg.yield":
+        return [(op.parent.results[use.operand_number], 0)]
+    if op.name.startswith("linalg.") and len(op.regions):
+        return [(op.regions[0].blocks[0].arguments[use.operand_number], 0)]
+    if op.name == "tensor.extract":
+        return [] if use.operand_number else [(op.results[0], 0)]
+    if op.name.startswith("tensor.") and op.results:
+        return [(op.results[0], 0)]
+    if not op.name.startswith(_OF_NUMBERS) or str(op.results[0].type) == "i1":
+        return []
+    more = 0
+    if op.name in ("arith.addi", "arith.subi"):
+        other = constant_number(op.operands[1 - use.operand_number])
+        sign = -1 if op.name == "arith.subi" else 1
+        more = sign * int(other) if other is not None else 0
+    return [(op.results[0], more)]

@@ -1,0 +1,176 @@
+"""Decompositions of ops that choose between numbers, which torch-mlir does not as PyTorch with NaN.
+
+Its maximum, minimum and clamp compare and take the other operand; PyTorch's result of a NaN is NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import torch
+
+from tcir.errors import InputError
+
+Decomposition = Callable[..., object]
+Bound: TypeAlias = "torch.Tensor | float | None"
+aten = torch.ops.aten
+
+
+def _nan(x: torch.Tensor) -> torch.Tensor:
+    return x != x
+
+
+def _pair(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    kind = torch.promote_types(a.dtype, b.dtype)
+    return a.to(kind), b.to(kind)
+
+
+def maximum(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """The larger; of a NaN it is NaN."""
+    a, b = _pair(a, b)
+    return torch.where((a > b) | _nan(a), a, b)
+
+
+def minimum(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """The smaller; of a NaN it is NaN."""
+    a, b = _pair(a, b)
+    return torch.where((a < b) | _nan(a), a, b)
+
+
+def fmax(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """The larger; of a NaN and a number, the number."""
+    a, b = _pair(a, b)
+    return torch.where((a >= b) | _nan(b), a, b)
+
+
+def fmin(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """The smaller; of a NaN and a number, the number."""
+    a, b = _pair(a, b)
+    return torch.where((a <= b) | _nan(b), a, b)
+
+
+def clamp(x: torch.Tensor, min: Bound = None, max: Bound = None) -> object:
+    """Not below `min`, then not above `max`: numbers or tensors."""
+    for bound, choose in ((min, maximum), (max, minimum)):
+        if bound is None:
+            continue
+        if not isinstance(bound, torch.Tensor):
+            if not x.is_floating_point() and not isinstance(bound, int):
+                return NotImplemented
+            bound = torch.full((), bound, dtype=x.dtype, device=x.device)
+        x = choose(bound, x)
+    return x
+
+
+def _clamp_min(x: torch.Tensor, min: Bound) -> object:
+    return clamp(x, min)
+
+
+def _clamp_max(x: torch.Tensor, max: Bound) -> object:
+    return clamp(x, None, max)
+
+
+def _hardtanh(x: torch.Tensor, low: float = -1, high: float = 1) -> object:
+    return clamp(x, low, high)
+
+
+def _relu6(x: torch.Tensor) -> object:
+    return clamp(x, 0, 6)
+
+
+def _hardsigmoid(x: torch.Tensor) -> torch.Tensor:
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    return (aten.clamp.default(wide + 3, 0, 6) / 6).to(x.dtype)
+
+
+def _hardswish(x: torch.Tensor) -> torch.Tensor:
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    return (wide * aten.clamp.default(wide + 3, 0, 6) / 6).to(x.dtype)
+
+
+def _isfinite(x: torch.Tensor) -> object:
+    return x.abs() < torch.inf if x.is_floating_point() else NotImplemented
+
+
+def _logaddexp(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """log(exp(a) + exp(b)), also of two infinities."""
+    result = torch.promote_types(a.dtype, b.dtype)
+    wide = torch.promote_types(result, torch.float32)
+    a, b = a.to(wide), b.to(wide)
+    total = maximum(a, b) + torch.log1p(torch.exp(-(a - b).abs()))
+    return torch.where((a == b) & (a.abs() == torch.inf), a, total).to(result)
+
+
+def _quotient(a: object, b: object, **rounding: str | None) -> object:
+    """Left to PyTorch for floats: a whole quotient of rounded ones may be another one."""
+    tensors = (each for each in (a, b) if isinstance(each, torch.Tensor))
+    floats = [each for each in tensors if each.is_floating_point()]
+    if not floats or rounding.get("rounding_mode", "floor") != "floor":
+        return NotImplemented
+    raise InputError(
+        "expected integers, got floats: no instruction has the exact remainder of two floats"
+    )
+
+
+def _grid_sampler(x: torch.Tensor, *rest: object) -> object:
+    """Left to PyTorch in f32: torch-mlir rounds coordinates once more."""
+    if x.dtype != torch.float32:
+        return NotImplemented
+    raise InputError("expected f16 or bf16, got f32: coordinates are rounded once more here")
+
+
+def _lerp(start: torch.Tensor, end: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """From the nearer end, as PyTorch has it."""
+    kind = start.dtype
+    wide = torch.promote_types(kind, torch.float32)
+    a, b, w = start.to(wide), end.to(wide), weight.to(wide)
+    return torch.where(w.abs() < 0.5, a + w * (b - a), b - (b - a) * (1 - w)).to(kind)
+
+
+def _with_float(op: torch._ops.OpOverload) -> Decomposition:
+    """A comparison of floats with a whole number, which torch-mlir folds wrongly where the floats
+    are constants: it reads the number's bits as a float's."""
+
+    def decomposition(x: torch.Tensor, number: float) -> object:
+        if not x.is_floating_point() or not isinstance(number, int):
+            return NotImplemented
+        return op(x, torch.full((), number, dtype=x.dtype, device=x.device))
+
+    return decomposition
+
+
+CHOICES: dict[torch._ops.OperatorBase, Decomposition] = {
+    aten.maximum.default: maximum,
+    aten.minimum.default: minimum,
+    aten.fmax.default: fmax,
+    aten.fmin.default: fmin,
+    aten.clamp.default: clamp,
+    aten.clamp.Tensor: clamp,
+    aten.clamp_min.default: _clamp_min,
+    aten.clamp_min.Tensor: _clamp_min,
+    aten.clamp_max.default: _clamp_max,
+    aten.clamp_max.Tensor: _clamp_max,
+    aten.hardtanh.default: _hardtanh,
+    aten.relu6.default: _relu6,
+    aten.hardsigmoid.default: _hardsigmoid,
+    aten.hardswish.default: _hardswish,
+    aten.isfinite.default: _isfinite,
+    aten.logaddexp.default: _logaddexp,
+    aten.grid_sampler_2d.default: _grid_sampler,
+    aten.grid_sampler.default: _grid_sampler,
+    aten.lerp.Tensor: _lerp,
+    **{
+        getattr(aten, name).Scalar: _with_float(getattr(aten, name).Tensor)
+        for name in ("eq", "ne", "lt", "le", "gt", "ge")
+    },
+    **dict.fromkeys(
+        (
+            aten.fmod.Tensor, aten.fmod.Scalar, aten.remainder.Tensor, aten.remainder.Scalar,
+            aten.remainder.Scalar_Tensor, aten.floor_divide.default, aten.floor_divide.Scalar,
+            aten.div.Tensor_mode, aten.div.Scalar_mode,
+        ),
+        _quotient,
+    ),
+}  # fmt: skip
+"""By overload."""

@@ -1,0 +1,156 @@
+"""Decompositions of long sums of f32, whose partial sums are f64.
+
+Eager PyTorch sums f32 in blocks, whose error grows with the logarithm of their number; a thread of
+a kernel adds one element after the other, and the error of that grows with the number itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+
+Decomposition = Callable[..., object]
+aten = torch.ops.aten
+LONG = 64
+"""Elements from which partial sums are f64."""
+Dims = Sequence[int] | int | None
+
+
+def _count(x: torch.Tensor, dim: Dims) -> int:
+    """The elements of a sum."""
+    if dim is None or (isinstance(dim, Sequence) and not dim):
+        return int(x.numel())
+    dims = [dim] if isinstance(dim, int) else dim
+    return math.prod(x.shape[each] for each in dims) if x.dim() else 1
+
+
+def _is_long(x: torch.Tensor, dim: Dims, dtype: torch.dtype | None) -> bool:
+    return x.dtype == torch.float32 and dtype in (None, x.dtype) and _count(x, dim) >= LONG
+
+
+def total(
+    x: torch.Tensor,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> object:
+    """The sum."""
+    if not _is_long(x, dim, dtype):
+        return NotImplemented
+    dims = list(range(x.dim())) if dim is None else dim
+    return x.double().sum(dims, keepdim).to(x.dtype)
+
+
+def mean(
+    x: torch.Tensor,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> object:
+    """The mean."""
+    if not _is_long(x, dim, dtype):
+        return NotImplemented
+    dims = list(range(x.dim())) if dim is None else dim
+    return (x.double().sum(dims, keepdim) / _count(x, dim)).to(x.dtype)
+
+
+def vector_norm(
+    x: torch.Tensor,
+    ord: float = 2,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> object:
+    """The root of the sum of squares; of other norms, as it is."""
+    if ord != 2 or not _is_long(x, dim, dtype):
+        return NotImplemented
+    wide = x.double()
+    dims = list(range(x.dim())) if dim is None else dim
+    return (wide * wide).sum(dims, keepdim).to(x.dtype).sqrt()
+
+
+def _moments(x: torch.Tensor, dim: Dims) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Mean, differences from it, and the sum of their squares, in f64; dimensions are kept."""
+    dims = list(range(x.dim())) if dim is None else dim
+    wide = x.double()
+    average = wide.sum(dims, True) / _count(x, dim)
+    centered = wide - average
+    return average, centered, (centered * centered).sum(dims, True)
+
+
+def _squeezed(x: torch.Tensor, dim: Dims, keepdim: bool) -> torch.Tensor:
+    if keepdim:
+        return x
+    return x.squeeze(list(range(x.dim())) if dim is None else dim)
+
+
+def _var(
+    x: torch.Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False
+) -> object:
+    if not _is_long(x, dim, None):
+        return NotImplemented
+    *_, squares = _moments(x, dim)
+    count = _count(x, dim) - (1 if correction is None else correction)
+    return _squeezed((squares / count).to(x.dtype), dim, keepdim)
+
+
+def _std(
+    x: torch.Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False
+) -> object:
+    variance = _var(x, dim, correction=correction, keepdim=keepdim)
+    return variance.sqrt() if isinstance(variance, torch.Tensor) else variance
+
+
+def _var_mean(
+    x: torch.Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False
+) -> object:
+    variance = _var(x, dim, correction=correction, keepdim=keepdim)
+    if not isinstance(variance, torch.Tensor):
+        return variance
+    return variance, mean(x, dim, keepdim)
+
+
+def _cosine_similarity(x: torch.Tensor, y: torch.Tensor, dim: int = 1, eps: float = 1e-8) -> object:
+    if not _is_long(x, dim, None) or y.dtype != x.dtype:
+        return NotImplemented
+    sizes = [(each * each).sum(dim).sqrt().clamp(min=eps) for each in (x, y)]
+    return (x * y).sum(dim) / (sizes[0] * sizes[1])
+
+
+def _layer_norm(
+    x: torch.Tensor,
+    shape: Sequence[int],
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    eps: float = 1e-5,
+    *_: bool,
+) -> object:
+    """The result; mean and variance are f64."""
+    dims = list(range(x.dim() - len(shape), x.dim()))
+    if not _is_long(x, dims, None):
+        return NotImplemented
+    _, centered, squares = _moments(x, dims)
+    variance = squares / _count(x, dims)
+    result = centered.to(x.dtype) * torch.rsqrt((variance + eps).to(x.dtype))
+    result = result if weight is None else result * weight
+    return result if bias is None else result + bias
+
+
+SUMS: dict[torch._ops.OperatorBase, Decomposition] = {
+    aten.sum.default: total,
+    aten.sum.dim_IntList: total,
+    aten.mean.default: mean,
+    aten.mean.dim: mean,
+    aten.linalg_vector_norm.default: vector_norm,
+    aten.layer_norm.default: _layer_norm,
+    aten.var.correction: _var,
+    aten.std.correction: _std,
+    aten.var_mean.correction: _var_mean,
+    aten.cosine_similarity.default: _cosine_similarity,
+}
+"""By overload, of f32."""

@@ -1,0 +1,1 @@
+"""ATen ops through the PyTorch door, one by one, against f64: docs/aten.md."""

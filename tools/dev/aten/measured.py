@@ -1,0 +1,234 @@
+"""One case of the table: exported, imported, compiled, run on the simulated machine.
+
+Layouts of results are not compared here: kernels give those that PyTorch traced.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import ChainMap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from tcir.errors import Error, InternalError
+from tcir.kernel import Kernel
+from tcir.session.apart import Compilers
+from tcir.target import DEFAULT_TARGET
+from tcir.tools.dev.aten.case import Case
+from tcir.torch.calls import Call
+from tcir.torch.compiled import KernelModule, short
+from tcir.torch.exported import exported, torch_text
+from tcir.torch.imports import Compared, checked, compared
+
+TYPES = (torch.float16, torch.bfloat16, torch.float32)
+PIPELINE = "layers"
+FUNCTIONS_OFF, TF32_OFF = 2.0**-17, 2.0**-9
+"""Of f32 results, relative to the largest: what functions of the special unit, and products of
+tf32, may be off beyond PyTorch's own error (docs/numerics.md)."""
+LOWERED, LEFT, ABSENT, RED = "lowered", "left to PyTorch", "not in PyTorch", "red"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What became of an op of one type.
+
+    state: LOWERED; LEFT, for the reason in `words`; ABSENT: PyTorch has none on the CPU; RED:
+    wrong, as `words` says, or a fault of the compiler
+    error, eager: the largest error against f64, over the largest result, and PyTorch's own
+    """
+
+    state: str
+    words: str = ""
+    error: float = 0.0
+    eager: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A case on tensors of one type and layout."""
+
+    case: Case
+    kind: torch.dtype
+    strides: bool
+    given: list[torch.Tensor]
+
+    def run(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
+        """Its results."""
+        return list(tree_leaves(self.case.function(*(tensors or self.given))))
+
+
+class _Each(torch.nn.Module):
+    """Several calls, on tensors one after the other."""
+
+    def __init__(self, calls: Sequence[_Call]) -> None:
+        super().__init__()
+        self.calls = calls
+
+    def forward(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
+        rest = iter(tensors)
+        return [
+            result for call in self.calls for result in call.run(*(next(rest) for _ in call.given))
+        ]
+
+
+def strided(tensor: torch.Tensor) -> torch.Tensor:
+    """The same numbers, every other element of memory, the dimensions the other way round."""
+    *outer, last = tensor.shape[::-1] or (1,)
+    memory = torch.zeros((*outer, 2 * last), dtype=tensor.dtype)[..., ::2]
+    result = memory.permute(*reversed(range(memory.ndim)))
+    return result.copy_(tensor) if tensor.ndim else tensor
+
+
+Key = tuple[torch.dtype, bool]
+"""A type, and whether the arguments are strided."""
+Cells = dict[str, dict[Key, Cell]]
+"""By the name of the case."""
+
+
+@dataclass
+class Measure:
+    """Measures cases, by programs that child processes compile."""
+
+    compilers: Compilers
+
+    def cells(self, cases: Sequence[Case], types: Sequence[torch.dtype] = TYPES) -> Cells:
+        """Of each case. All are one program; where that is not lowered or wrong, fewer cases are,
+        then one type."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            cells = self._together(cases, types)
+        states = {cell.state for found in cells.values() for cell in found.values()}
+        if states == {LOWERED} or (len(cases) == 1 and len(types) == 1):
+            return cells
+        if len(cases) > 1:
+            middle = len(cases) // 2
+            return self.cells(cases[:middle], types) | self.cells(cases[middle:], types)
+        apart = [self.cells(cases, [kind]) for kind in types]
+        return {name: dict(ChainMap(*(each[name] for each in apart))) for name in cells}
+
+    def _together(self, cases: Sequence[Case], types: Sequence[torch.dtype]) -> Cells:
+        calls = [
+            _Call(case, kind, strides, _given(case, kind, strides))
+            for strides in (False, True)
+            for kind in types
+            for case in cases
+        ]
+        try:
+            own = [call.run() for call in calls]
+        except (RuntimeError, NotImplementedError) as error:
+            return _all(calls, Cell(ABSENT, str(error).splitlines()[0]))
+        try:
+            return self._compared(calls, own)
+        except InternalError as error:
+            return _all(calls, Cell(RED, str(error)))
+        except Error as error:
+            return _all(calls, Cell(LEFT, short(_without_place(str(error)))))
+
+    def _compared(self, calls: Sequence[_Call], own: Sequence[list[torch.Tensor]]) -> Cells:
+        """The calls as two programs, of contiguous arguments and of strided ones, which are one if
+        PyTorch traces the same."""
+        count = len(calls) // 2
+        found = _all(calls, Cell(RED))
+        same: dict[str, tuple[str, Kernel]] = {}
+        for first, part in zip((0, count), _parts(calls), strict=True):
+            if part.code not in same:
+                mlir = self.compilers.linalg(torch_text(part))
+                kernel = self.compilers.compile(mlir, PIPELINE, DEFAULT_TARGET.name)
+                same[part.code] = (mlir, kernel)
+            mlir, kernel = same[part.code]
+            line = checked(part, mlir)
+            if line.verdict == "different":
+                return _all(calls, Cell(RED, f"imported: {line.compared}"))
+            ours, theirs = calls[first : first + count], own[first : first + count]
+            for call, cell in zip(ours, _run(ours, part, kernel, theirs), strict=True):
+                found[call.case.name][call.kind, call.strides] = cell
+        return found
+
+
+def _all(calls: Sequence[_Call], cell: Cell) -> Cells:
+    found: Cells = {call.case.name: {} for call in calls}
+    for call in calls:
+        found[call.case.name][call.kind, call.strides] = cell
+    return found
+
+
+def _given(case: Case, kind: torch.dtype, strides: bool) -> list[torch.Tensor]:
+    given = [each.to(kind) if each.is_floating_point() else each for each in case.drawn()]
+    return list(map(strided, given)) if strides else given
+
+
+def _parts(calls: Sequence[_Call]) -> list[torch.fx.GraphModule]:
+    """The graphs of the first and of the second half, of one export."""
+    tensors = [tensor for call in calls for tensor in call.given]
+    graph = exported(_Each(calls).eval(), Call.of(tensors, {}), {})
+    places = [node for node in graph.graph.nodes if node.op == "placeholder"]
+    results = tree_leaves(graph.graph.output_node().args[0])
+    inputs, outputs = len(places) // 2, len(results) // 2
+    return [
+        _part(graph, places[n * inputs :][:inputs], results[n * outputs :][:outputs])
+        for n in range(2)
+    ]
+
+
+def _part(
+    graph: torch.fx.GraphModule, places: Sequence[torch.fx.Node], results: Sequence[torch.fx.Node]
+) -> torch.fx.GraphModule:
+    """The part of a graph between some of its arguments and some of its results."""
+    wanted = {*places, *results}
+    for node in reversed(graph.graph.nodes):
+        if node in wanted:
+            wanted.update(node.all_input_nodes)
+    part = torch.fx.Graph()
+    copies: dict[torch.fx.Node, torch.fx.Node] = {}
+    for node in graph.graph.nodes:
+        if node in wanted:
+            copies[node] = copy = part.node_copy(node, lambda each: copies[each])
+            copy.name = f"value{len(copies)}"  # equal parts have equal code
+            copy.target = copy.name if node.op == "placeholder" else node.target
+    part.output(tuple(copies[each] for each in results))
+    return torch.fx.GraphModule(graph, part)
+
+
+def _run(
+    calls: Sequence[_Call], part: torch.fx.GraphModule, kernel: Kernel,
+    own: Sequence[list[torch.Tensor]],
+) -> list[Cell]:  # fmt: skip
+    """The results of the kernel on the simulated machine, for each call."""
+    ends = tree_leaves(part.graph.output_node().args[0])
+    strides = [each.meta["val"].stride() for each in ends]
+    try:
+        results = KernelModule(kernel, strides, True)(*(x for call in calls for x in call.given))
+    except Error as error:
+        return [Cell(RED, f"its kernel: {str(error).splitlines()[0]}")] * len(calls)
+    rest = iter(results)
+    return [
+        _cell(call, [next(rest) for _ in theirs], theirs)
+        for call, theirs in zip(calls, own, strict=True)
+    ]
+
+
+def _cell(call: _Call, mine: Sequence[torch.Tensor], theirs: Sequence[torch.Tensor]) -> Cell:
+    exact = call.run(*(x.double() if x.is_floating_point() else x for x in call.given))
+    found = [_compared(call.case, *each) for each in zip(mine, theirs, exact, strict=True)]
+    failures = [f"result {n}: {each.failure}" for n, each in enumerate(found) if each.failure]
+    if failures:
+        return Cell(RED, "; ".join(failures))
+    worst = max(found, key=lambda each: each.error)
+    return Cell(LOWERED, "", worst.error, worst.eager)
+
+
+def _without_place(text: str) -> str:
+    return re.sub(r"^<text>:\d+:\d+: (error: )?", "", text)
+
+
+def _compared(
+    case: Case, mine: torch.Tensor, theirs: torch.Tensor, exact: torch.Tensor
+) -> Compared:
+    more = 0.0
+    if theirs.dtype == torch.float32:
+        more = TF32_OFF if case.multiplied else FUNCTIONS_OFF
+    return compared(mine, theirs, exact, more)
