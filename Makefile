@@ -36,13 +36,13 @@ test: $(STAMP) ## the tests but the slow ones, at most 10 minutes on 2 cores
 $(DOORS_STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv "$(DOORS)"
 	"$(DOORS)/bin/python" -m pip install --quiet --upgrade pip
-	"$(DOORS)/bin/python" -m pip install --quiet -c constraints.txt -e '.[test,torch,triton,cute,prove]'
+	"$(DOORS)/bin/python" -m pip install --quiet -c constraints.txt -e '.[test,torch,triton,cute,prove,onnx,jax]'
 	@touch "$(DOORS_STAMP)"
 
 test-doors: $(DOORS_STAMP) ## tests with PyTorch, Triton, CuTe DSL and the prover, in .venv-doors: none may be skipped
 	"$(DOORS)/bin/python" -m tcir.tools.dev.run_tests -j $(JOBS) --only-skips 'is installed$$|no GPU' \
-	    test/torch_models test/triton_scripts test/cute_scripts test/prover test/doors \
-	    test/endtoend/test_shift_cases.py
+	    test/torch_models test/onnx_models test/jax_functions test/triton_scripts \
+	    test/cute_scripts test/prover test/doors test/endtoend/test_shift_cases.py
 
 test-all: $(STAMP) ## all tests
 	"$(BIN)/python" -m tcir.tools.dev.run_tests -j $(JOBS) --all

@@ -22,7 +22,7 @@ BUDGET = 1.5
 """Seconds of a quick test."""
 KEPT = ("test/endtoend/test_cases.py::test_conv_shift_reuse[1x56x56x64-64-3x3-p1111-hwcf-f16-f32]",)
 """Quick whatever they take: a layer of ResNet-50 at its size."""
-DOORS = ("cuda_programs", "cute_programs", "jax_functions", "onnx_models", "torch_models",
+DOORS = ("cuda_programs", "cute_scripts", "jax_functions", "onnx_models", "torch_models",
          "triton_scripts")  # fmt: skip
 """Folders of test/ whose files say themselves what is slow: `make test` skips them where the other
 compiler is not installed."""
