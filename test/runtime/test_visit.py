@@ -151,14 +151,20 @@ BF16 = RSQRT.format(
 
 
 @pytest.mark.parametrize(
-    ("units", "outcome"),
-    [(0.0, "equal"), (1.0, "within bound"), (64.0, "different"), (np.nan, "different")],
+    ("change", "units", "outcome"),
+    [
+        (0, 0.0, "equal"),
+        (1, 0.0, "within bound"),
+        (1, 64.0, "different"),
+        (1, np.nan, "different"),
+    ],
 )
 @pytest.mark.parametrize(("program", "width", "digits"), [(F32, 4, 23), (BF16, 2, 7)])
 def test_results_of_approximate_functions_have_a_bound(
-    gpu: Install, tmp_path: Path, program: str, width: int, digits: int, units: float, outcome: str
-) -> None:
-    """units: how far the reference of an element whose bits differ is from what the GPU gives."""
+    gpu: Install, tmp_path: Path, program: str, width: int, digits: int, change: int, units: float,
+    outcome: str,
+) -> None:  # fmt: skip
+    """change: of the bits of an element; units: how far its reference moves from what it was."""
     pack_program(tmp_path, program, "simt-elementwise", name="f", target="sm_90")
     bundle = Bundle.read(tmp_path)
     (number,) = bundle.near
@@ -166,7 +172,7 @@ def test_results_of_approximate_functions_have_a_bound(
     bits = bundle.expected[number].view(f"u{width}").copy()
     reference, errors = bundle.near[number]
     at = int(np.flatnonzero(np.isfinite(reference))[5])
-    bits[at] ^= units != 0
+    bits[at] ^= change
     reference[at] *= 1 + units * 2.0**-digits
     near = {number: (reference, errors)}
     found = visit.attempt(replace(bundle, expected={number: bits.view(np.uint8)}, near=near), 3)
