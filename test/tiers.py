@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-BUDGET = 1.5
+BUDGET = 1.0
 """Seconds of a quick test."""
 KEPT = ("test/endtoend/test_cases.py::test_conv_shift_reuse[1x56x56x64-64-3x3-p1111-hwcf-f16-f32]",)
 """Quick whatever they take: a layer of ResNet-50 at its size."""

@@ -31,7 +31,7 @@ INTERNAL = {
 }
 """Control flow: never leaves the function that catches it."""
 
-EXTRAS = {"cutlass", "torch", "triton"}
+EXTRAS = {"cutlass", "jax", "onnx", "torch", "triton"}
 """What modules behind an extra import."""
 
 
