@@ -40,7 +40,7 @@ $(DOORS_STAMP): pyproject.toml constraints.txt
 	@touch "$(DOORS_STAMP)"
 
 test-doors: $(DOORS_STAMP) ## tests with PyTorch, Triton, CuTe DSL and the prover, in .venv-doors: none may be skipped
-	"$(DOORS)/bin/python" -m tcir.tools.dev.run_tests -j $(JOBS) --only-skips 'is installed$$|no GPU' \
+	"$(DOORS)/bin/python" -m tcir.tools.dev.run_tests -j $(JOBS) --only-skips 'is installed$$|is there$$|no GPU' \
 	    test/torch_models test/onnx_models test/jax_functions test/triton_scripts \
 	    test/cute_scripts test/prover test/doors test/endtoend/test_shift_cases.py
 
