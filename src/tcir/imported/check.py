@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import ml_dtypes
 import numpy as np
@@ -35,12 +35,14 @@ class Source:
     name: of the line, such as "ONNX → linalg"; reference: who computes what is right
     exact, own: the results of arrays of the program's types, in f64, and in the types of the model
     with sums in f32
+    roundings: of the largest result, that are allowed besides, by type; 1 for others
     """
 
     name: str
     reference: str
     exact: Callable[[Sequence[Array]], list[Array]]
     own: Callable[[Sequence[Array]], list[Array]]
+    roundings: Mapping[str, int] = field(default_factory=lambda: ROUNDINGS)
 
 
 def checked(source: Source, mlir: str, seed: int = 0) -> Line:
@@ -69,7 +71,7 @@ def checked(source: Source, mlir: str, seed: int = 0) -> Line:
                 break
             line.max_error_over_bound = max(
                 line.max_error_over_bound or 0.0,
-                _all(outcome.outputs, own, exact, f"inputs {kind}", source.reference, words),
+                _all(source, (outcome.outputs, own, exact), f"inputs {kind}", words),
             )
     ratio = line.max_error_over_bound or 0.0
     line.verdict = "incomplete" if line.incomplete else "different" if words else "within bound"
@@ -109,45 +111,68 @@ def _rounding(dtype: np.dtype) -> float:
 
 
 def _all(
-    got: Sequence[Array], own: Sequence[Array], exact: Sequence[Array], inputs: str, reference: str,
-    words: list[str],
-) -> float:  # fmt: skip
+    source: Source, results: tuple[Sequence[Array], ...], inputs: str, words: list[str]
+) -> float:
     """The largest error over that allowed; adds to `words` what is wrong."""
     largest = 0.0
-    for number, arrays in enumerate(zip(got, own, exact, strict=True)):
-        failure, ratio = compare(*arrays, reference)
-        if failure:
-            words.append(f"result {number} of {inputs}: {failure}")
-        largest = max(largest, ratio)
+    got, own, exact = results
+    for number, (mine, theirs, right) in enumerate(zip(got, own, exact, strict=True)):
+        kind = theirs.dtype
+        more = (
+            (source.roundings.get(kind.name, 1) - 1) * _rounding(kind) if is_floating(kind) else 0
+        )
+        found = compare(mine, theirs, right, source.reference, more)
+        if found.failure:
+            words.append(f"result {number} of {inputs}: {found.failure}")
+        largest = max(largest, found.ratio)
     return largest
 
 
-def compare(mine: Array, theirs: Array, exact: Array, reference: str) -> tuple[str, float]:
-    """What is wrong, if anything, and the error over that allowed.
+@dataclass(frozen=True)
+class Compared:
+    """A result beside the reference's.
 
-    mine: of the program; theirs: of the reference in its own types; exact: in f64
+    failure: what is wrong, if anything; ratio: the error over that allowed
+    error, own: the largest error against f64, over the largest result, and the reference's
+    """
+
+    failure: str = ""
+    ratio: float = 0.0
+    error: float = 0.0
+    own: float = 0.0
+
+
+def compare(
+    mine: Array, theirs: Array, exact: Array, reference: str, more: float = 0.0
+) -> Compared:
+    """A result beside that of the reference in its own types (`theirs`) and in f64 (`exact`).
+
+    more: of the largest result, what `mine` may be off besides `FACTOR` times the reference's own
+    error and a rounding
     """
     if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
         words = [f"{list(each.shape)} of {each.dtype}" for each in (theirs, mine)]
-        return f"expected {words[0]}, got {words[1]}", float("inf")
+        return Compared(f"expected {words[0]}, got {words[1]}", float("inf"))
     if not is_floating(theirs.dtype):
         sure = theirs == exact.astype(theirs.dtype)
         wrong = int(((mine != theirs) & sure).sum())
-        return (f"{wrong} of {mine.size} elements differ from {reference}'s" if wrong else ""), 0.0
+        return Compared(
+            f"{wrong} of {mine.size} elements differ from {reference}'s" if wrong else ""
+        )
     a, b, right = (each.astype(np.float64) for each in (mine, theirs, exact))
     finite = np.isfinite(b)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     if not (same[~finite].all() and np.isfinite(a[finite]).all()):
-        return f"NaN and infinities are in other places than {reference}'s", float("inf")
+        return Compared(f"NaN and infinities are in other places than {reference}'s", float("inf"))
     if not finite.any():
-        return "", 0.0
+        return Compared()
     scale = float(np.abs(right[finite]).max())
     error, own = (float(np.abs(each[finite] - right[finite]).max()) for each in (a, b))
-    rounding = _rounding(theirs.dtype) * ROUNDINGS.get(theirs.dtype.name, 1)
-    allowed = FACTOR * own + rounding * scale
+    allowed = FACTOR * own + (_rounding(theirs.dtype) + more) * scale
     ratio = error / allowed if allowed else (float("inf") if error else 0.0)
+    failure = ""
     if ratio > 1:
-        return (
+        failure = (
             f"the largest error against f64 is {error:.2e} of {scale:.2e}, {reference}'s {own:.2e}"
-        ), ratio
-    return "", ratio
+        )
+    return Compared(failure, ratio, *(each / scale if scale else each for each in (error, own)))

@@ -15,6 +15,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from tcir.errors import Error, InternalError
+from tcir.imported.check import Compared
 from tcir.kernel import Kernel
 from tcir.session.apart import Compilers
 from tcir.target import DEFAULT_TARGET
@@ -22,7 +23,7 @@ from tcir.tools.dev.aten.case import Case
 from tcir.torch.calls import Call
 from tcir.torch.compiled import KernelModule, short
 from tcir.torch.exported import exported, torch_text
-from tcir.torch.imports import Compared, checked, compared
+from tcir.torch.imports import checked, compared
 
 TYPES = (torch.float16, torch.bfloat16, torch.float32)
 PIPELINE = "layers"
@@ -218,7 +219,7 @@ def _cell(call: _Call, mine: Sequence[torch.Tensor], theirs: Sequence[torch.Tens
     if failures:
         return Cell(RED, "; ".join(failures))
     worst = max(found, key=lambda each: each.error)
-    return Cell(LOWERED, "", worst.error, worst.eager)
+    return Cell(LOWERED, "", worst.error, worst.own)
 
 
 def _without_place(text: str) -> str:
