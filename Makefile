@@ -18,11 +18,13 @@ help: ## this list
 
 venv: $(STAMP) ## .venv with tcir (editable) and what the tests need
 
-$(STAMP): pyproject.toml constraints.txt
-	$(PYTHON) -m venv "$(VENV)"
-	"$(BIN)/python" -m pip install --quiet --upgrade pip
-	"$(BIN)/python" -m pip install --quiet -c constraints.txt -e '.[test]'
-	@touch "$(STAMP)"
+$(STAMP): EXTRAS := test
+$(DOORS_STAMP): EXTRAS := test,torch,onnx,jax,triton,cute,prove
+$(STAMP) $(DOORS_STAMP): %/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv "$*"
+	"$*/bin/python" -m pip install --quiet --upgrade pip
+	"$*/bin/python" -m pip install --quiet -c constraints.txt -e '.[$(EXTRAS)]'
+	@touch "$@"
 
 demo: $(STAMP) ## a ResNet-50 layer and an NVFP4 GEMV from linalg to cubin, executed
 	@mkdir -p build
@@ -33,13 +35,7 @@ demo: $(STAMP) ## a ResNet-50 layer and an NVFP4 GEMV from linalg to cubin, exec
 test: $(STAMP) ## the tests but the slow ones, at most 10 minutes on 2 cores
 	"$(BIN)/python" -m tcir.tools.dev.run_tests -j $(JOBS)
 
-$(DOORS_STAMP): pyproject.toml constraints.txt
-	$(PYTHON) -m venv "$(DOORS)"
-	"$(DOORS)/bin/python" -m pip install --quiet --upgrade pip
-	"$(DOORS)/bin/python" -m pip install --quiet -c constraints.txt -e '.[test,torch,triton,cute,prove,onnx,jax]'
-	@touch "$(DOORS_STAMP)"
-
-test-doors: $(DOORS_STAMP) ## tests with PyTorch, Triton, CuTe DSL and the prover, in .venv-doors: none may be skipped
+test-doors: $(DOORS_STAMP) ## tests with PyTorch, ONNX, JAX, Triton, CuTe DSL and the prover, in .venv-doors: none may be skipped
 	"$(DOORS)/bin/python" -m tcir.tools.dev.run_tests -j $(JOBS) --only-skips 'is installed$$|is there$$|no GPU' \
 	    test/torch_models test/onnx_models test/jax_functions test/triton_scripts \
 	    test/cute_scripts test/prover test/doors test/endtoend/test_shift_cases.py
