@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from tcir._mlir import arith, ir, llvm
 
+LOG2_E = 1.4426950408889634
+
 
 def with_element(kind: ir.Type, element: ir.Type) -> ir.Type:
     """The type, or that of a vector, with other elements."""
@@ -14,7 +16,9 @@ def with_element(kind: ir.Type, element: ir.Type) -> ir.Type:
 
 def constant(kind: ir.Type, number: float) -> ir.Value:
     """A number, or a vector of it."""
-    value = ir.FloatAttr.get(getattr(kind, "element_type", kind), number)
+    element = getattr(kind, "element_type", kind)
+    whole = isinstance(element, ir.IntegerType)
+    value = (ir.IntegerAttr if whole else ir.FloatAttr).get(element, number)
     if isinstance(kind, ir.VectorType):
         return arith.constant(kind, ir.DenseElementsAttr.get_splat(kind, value))
     return arith.constant(kind, value)
@@ -26,6 +30,11 @@ def about_one(x: ir.Value, factors: Sequence[float]) -> ir.Value:
     for factor in (*reversed(factors[:-1]), 1.0):
         total = llvm.intr_fma(total, x, constant(x.type, factor))
     return total
+
+
+def exp(x: ir.Value) -> ir.Value:
+    """``2^(x log2(e))``."""
+    return each("ex2.approx.f32", arith.mulf(x, constant(x.type, LOG2_E)))
 
 
 def each(instruction: str, x: ir.Value) -> ir.Value:

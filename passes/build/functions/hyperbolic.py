@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from tcir._mlir import arith, ir, llvm
-from tcir.passes.build.functions.f32 import about_one, constant, each
+from tcir.passes.build.functions.f32 import LOG2_E, about_one, constant, each, exp
 
-LOG2_E = 1.4426950408889634
 NEAR_EXPM1, NEAR_SINH = 0.25, 0.5
 """Below these the series are taken, which keep zeros, signs and small numbers."""
 EXPM1 = (1 / 2, 1 / 6, 1 / 24, 1 / 120, 1 / 720)
@@ -14,8 +13,7 @@ SINH = (1 / 6, 1 / 120, 1 / 5040)
 
 def expm1(x: ir.Value) -> ir.Value:
     """``exp(x) - 1``."""
-    power = each("ex2.approx.f32", arith.mulf(x, constant(x.type, LOG2_E)))
-    far = arith.subf(power, constant(x.type, 1.0))
+    far = arith.subf(exp(x), constant(x.type, 1.0))
     return _near(x, NEAR_EXPM1, arith.mulf(x, about_one(x, EXPM1)), far)
 
 

@@ -87,12 +87,14 @@ def _reduced(x: ir.Value) -> tuple[ir.Value, ir.Value]:
 def _of_quadrant(rest: ir.Value, quadrant: ir.Value, further: int) -> ir.Value:
     kind = quadrant.type
     if further:
-        quadrant = arith.addi(quadrant, _whole(kind, further))
+        quadrant = arith.addi(quadrant, constant(kind, further))
     square = arith.mulf(rest, rest)
     sine = arith.mulf(rest, about_one(square, SINE))
     cosine = about_one(square, (-0.5, *COSINE))
     odd, half = (
-        arith.cmpi(arith.CmpIPredicate.ne, arith.andi(quadrant, _whole(kind, bit)), _whole(kind, 0))
+        arith.cmpi(
+            arith.CmpIPredicate.ne, arith.andi(quadrant, constant(kind, bit)), constant(kind, 0)
+        )
         for bit in (1, 2)
     )
     result = arith.select(odd, cosine, sine)
@@ -101,11 +103,3 @@ def _of_quadrant(rest: ir.Value, quadrant: ir.Value, further: int) -> ir.Value:
 
 def _more(size: ir.Value, number: float) -> ir.Value:
     return arith.cmpf(arith.CmpFPredicate.OGT, size, constant(size.type, number))
-
-
-def _whole(kind: ir.Type, number: int) -> ir.Value:
-    element = getattr(kind, "element_type", kind)
-    value = ir.IntegerAttr.get(element, number)
-    if isinstance(kind, ir.VectorType):
-        return arith.constant(kind, ir.DenseElementsAttr.get_splat(kind, value))
-    return arith.constant(kind, value)
