@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
-import os
 from collections.abc import Sequence
-from functools import cache
 from typing import NoReturn
 
 from tcir.errors import InputError
 from tcir.interp.types import Array
 from tcir.onnx.model import Imported, Shapes
-from tcir.session.apart import Compilers
+from tcir.session.apart import Compilers, one_per_process
 
 
 class Readers(Compilers):
@@ -38,11 +35,5 @@ class Readers(Compilers):
         return results
 
 
-@cache
-def readers() -> Readers:
-    """Those of this process, which end with it."""
-    made = Readers()
-    atexit.register(made.stop)
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=readers.cache_clear)
-    return made
+readers = one_per_process(Readers)
+"""Those of this process."""

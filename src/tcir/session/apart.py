@@ -12,10 +12,11 @@ import os
 import queue
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 from tcir.codegen.worker import Worker
 from tcir.errors import Error, InputError, InternalError, NativeCrashError
@@ -110,14 +111,25 @@ class Compilers:
             self._free.put(worker)
 
 
-@cache
-def compilers() -> Compilers:
-    """Those of this process, which end with it."""
-    made = Compilers()
-    atexit.register(made.stop)
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=compilers.cache_clear)
-    return made
+C = TypeVar("C", bound=Compilers)
+
+
+def one_per_process(made: Callable[[], C]) -> Callable[[], C]:
+    """Makes what has children once, ends them with the process, and makes others in a fork."""
+
+    @cache
+    def found() -> C:
+        one = made()
+        atexit.register(one.stop)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=found.cache_clear)
+        return one
+
+    return found
+
+
+compilers = one_per_process(Compilers)
+"""Those of this process."""
 
 
 def kept(text: str, said: str, suffix: str = ".mlir") -> str:
