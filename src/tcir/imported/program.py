@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -26,12 +27,19 @@ class Part:
     pipeline: str
 
     def __str__(self) -> str:
-        launches = len(self.kernel.launches.launches)
-        ops = ", ".join(self.ops)
-        return f"{ops}: {self.pipeline}, {launches} launch{'es' * (launches > 1)}"
+        return lowered(self.ops, self.pipeline, self.kernel)
 
 
-class Table(tuple[Part, ...]):
+def lowered(ops: Sequence[str], pipeline: str, kernel: Kernel) -> str:
+    """The line of a table for ops that are a kernel."""
+    launches = len(kernel.launches.launches)
+    return f"{', '.join(ops)}: {pipeline}, {launches} launch{'es' * (launches > 1)}"
+
+
+P = TypeVar("P")
+
+
+class Table(tuple[P, ...]):
     """What became of each op; a line for each part as text."""
 
     def __str__(self) -> str:

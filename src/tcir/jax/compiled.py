@@ -38,7 +38,7 @@ class Compiled:
         return f"<tcir.jax.Compiled {name}: {self.part.kernel!r}>"
 
     @property
-    def table(self) -> Table:
+    def table(self) -> Table[Part]:
         """What became of the primitives; a line as text."""
         return Table((self.part,))
 

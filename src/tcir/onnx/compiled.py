@@ -44,7 +44,7 @@ class Compiled:
         return self.imported.outputs
 
     @property
-    def table(self) -> Table:
+    def table(self) -> Table[Part]:
         """What became of the ops; a line as text."""
         return Table((self.part,))
 

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import torch
 
+from tcir.imported.program import Table, lowered
 from tcir.kernel import Kernel
 from tcir.program.inputs import Kind
 from tcir.session.entry import validate as validate_program
@@ -32,11 +33,9 @@ class Part:
     graph: torch.fx.GraphModule | None = None
 
     def __str__(self) -> str:
-        ops = ", ".join(self.ops)
         if self.kernel is None:
-            return f"{ops}: left to PyTorch: {short(self.reason)}"
-        launches = len(self.kernel.launches.launches)
-        return f"{ops}: {self.pipeline}, {launches} launch{'es' * (launches > 1)}"
+            return f"{', '.join(self.ops)}: left to PyTorch: {short(self.reason)}"
+        return lowered(self.ops, self.pipeline, self.kernel)
 
 
 def short(reason: str) -> str:
@@ -44,15 +43,6 @@ def short(reason: str) -> str:
     first = reason.splitlines()[0]
     found = re.search(r"^expected .*?, (got .*?)(; |$)", first)
     return found[1] if found else first
-
-
-class Table(tuple[Part, ...]):
-    """What became of each op; a line for each part as text."""
-
-    def __str__(self) -> str:
-        return "\n".join(map(str, self))
-
-    __repr__ = __str__
 
 
 class KernelModule(torch.nn.Module):

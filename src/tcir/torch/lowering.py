@@ -207,9 +207,14 @@ def _computes(unit: Unit) -> bool:
     return name_of(unit) not in (*VIEWS, *MADE)
 
 
+def without_place(text: str) -> str:
+    """An error without its place in a text that nobody sees."""
+    return re.sub(r"^<text>:\d+:\d+: (error: )?", "", text)
+
+
 def _reason(error: Error) -> str:
     """What it says, whole, without its place in a text that nobody sees."""
-    text = re.sub(r"^<text>:\d+:\d+: (error: )?", "", str(error)).strip()
+    text = without_place(str(error)).strip()
     return f"internal error: {text}" if isinstance(error, InternalError) else text
 
 

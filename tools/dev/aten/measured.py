@@ -5,7 +5,6 @@ Layouts of results are not compared here: kernels give those that PyTorch traced
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections import ChainMap
 from collections.abc import Sequence
@@ -24,6 +23,7 @@ from tcir.torch.calls import Call
 from tcir.torch.compiled import KernelModule, short
 from tcir.torch.exported import exported, torch_text
 from tcir.torch.imports import checked, compared
+from tcir.torch.lowering import without_place
 
 TYPES = (torch.float16, torch.bfloat16, torch.float32)
 PIPELINE = "layers"
@@ -127,7 +127,7 @@ class Measure:
         except InternalError as error:
             return _all(calls, Cell(RED, str(error)))
         except Error as error:
-            return _all(calls, Cell(LEFT, short(_without_place(str(error)))))
+            return _all(calls, Cell(LEFT, short(without_place(str(error)))))
 
     def _compared(self, calls: Sequence[_Call], own: Sequence[list[torch.Tensor]]) -> Cells:
         """The calls as two programs, of contiguous arguments and of strided ones, which are one if
@@ -220,10 +220,6 @@ def _cell(call: _Call, mine: Sequence[torch.Tensor], theirs: Sequence[torch.Tens
         return Cell(RED, "; ".join(failures))
     worst = max(found, key=lambda each: each.error)
     return Cell(LOWERED, "", worst.error, worst.own)
-
-
-def _without_place(text: str) -> str:
-    return re.sub(r"^<text>:\d+:\d+: (error: )?", "", text)
 
 
 def _compared(
