@@ -5,16 +5,14 @@ Its maximum, minimum and clamp compare and take the other operand; PyTorch's res
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TypeAlias
 
 import torch
 
 from tcir.errors import InputError
+from tcir.torch.aten import Decomposition, Decompositions, aten, wide
 
-Decomposition = Callable[..., object]
 Bound: TypeAlias = "torch.Tensor | float | None"
-aten = torch.ops.aten
 
 
 def _nan(x: torch.Tensor) -> torch.Tensor:
@@ -80,13 +78,12 @@ def _relu6(x: torch.Tensor) -> object:
 
 
 def _hardsigmoid(x: torch.Tensor) -> torch.Tensor:
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    return (aten.clamp.default(wide + 3, 0, 6) / 6).to(x.dtype)
+    return (aten.clamp.default(wide(x) + 3, 0, 6) / 6).to(x.dtype)
 
 
 def _hardswish(x: torch.Tensor) -> torch.Tensor:
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    return (wide * aten.clamp.default(wide + 3, 0, 6) / 6).to(x.dtype)
+    a = wide(x)
+    return (a * aten.clamp.default(a + 3, 0, 6) / 6).to(x.dtype)
 
 
 def _isfinite(x: torch.Tensor) -> object:
@@ -96,8 +93,7 @@ def _isfinite(x: torch.Tensor) -> object:
 def _logaddexp(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """log(exp(a) + exp(b)), also of two infinities."""
     result = torch.promote_types(a.dtype, b.dtype)
-    wide = torch.promote_types(result, torch.float32)
-    a, b = a.to(wide), b.to(wide)
+    a, b = (wide(each.to(result)) for each in (a, b))
     total = maximum(a, b) + torch.log1p(torch.exp(-(a - b).abs()))
     return torch.where((a == b) & (a.abs() == torch.inf), a, total).to(result)
 
@@ -123,8 +119,7 @@ def _grid_sampler(x: torch.Tensor, *rest: object) -> object:
 def _lerp(start: torch.Tensor, end: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """From the nearer end, as PyTorch has it."""
     kind = start.dtype
-    wide = torch.promote_types(kind, torch.float32)
-    a, b, w = start.to(wide), end.to(wide), weight.to(wide)
+    a, b, w = map(wide, (start, end, weight))
     return torch.where(w.abs() < 0.5, a + w * (b - a), b - (b - a) * (1 - w)).to(kind)
 
 
@@ -140,7 +135,7 @@ def _with_float(op: torch._ops.OpOverload) -> Decomposition:
     return decomposition
 
 
-CHOICES: dict[torch._ops.OperatorBase, Decomposition] = {
+CHOICES: Decompositions = {
     aten.maximum.default: maximum,
     aten.minimum.default: minimum,
     aten.fmax.default: fmax,

@@ -9,19 +9,16 @@ elementwise ops that torch-mlir makes of several.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import torch
 from torch.utils._pytree import tree_map
 
+from tcir.torch.aten import Decomposition, Decompositions, aten, dims_of, wide
 from tcir.torch.choices import CHOICES
 from tcir.torch.losses import LOSSES
 from tcir.torch.places import PLACES
 from tcir.torch.pools import POOLS
 from tcir.torch.sums import SUMS
-
-Decomposition = Callable[..., object]
-aten = torch.ops.aten
 
 NARROW = (torch.float16, torch.bfloat16)
 """Types whose sums eager PyTorch keeps in f32."""
@@ -75,13 +72,13 @@ def _widened(op: torch._ops.OpOverload) -> Decomposition:
             return NotImplemented
         asked = [each for each in (*args, *kwargs.values()) if isinstance(each, torch.dtype)]
         dtype = (*asked, narrow[0].dtype)[0]
-        wide = tree_map(_wide, (args, kwargs))
-        return tree_map(lambda each: _cast(each, dtype), op(*wide[0], **wide[1]))
+        given = tree_map(_in_f32, (args, kwargs))
+        return tree_map(lambda each: _cast(each, dtype), op(*given[0], **given[1]))
 
     return decomposition
 
 
-def _wide(value: object) -> object:
+def _in_f32(value: object) -> object:
     if isinstance(value, torch.dtype) and value in NARROW:
         return torch.float32
     if isinstance(value, torch.Tensor) and value.dtype in NARROW:
@@ -110,14 +107,14 @@ def _instance_norm(
 ) -> torch.Tensor:  # fmt: skip
     """Over each image and channel, or from running statistics. torch-mlir's own aborts."""
     shape = [1, x.shape[1], *[1] * (x.dim() - 2)]
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    a = wide(x)
     if use_input_stats:
         dims = list(range(2, x.dim()))
-        mean, var = wide.mean(dims, keepdim=True), wide.var(dims, correction=0, keepdim=True)
+        mean, var = a.mean(dims, keepdim=True), a.var(dims, correction=0, keepdim=True)
     else:
         assert mean is not None and var is not None
         mean, var = mean.view(shape), var.view(shape)
-    result = (wide - mean) * torch.rsqrt(var + rest[0])  # eps; then cudnn_enabled
+    result = (a - mean) * torch.rsqrt(var + rest[0])  # eps; then cudnn_enabled
     if weight is not None:
         result = result * weight.view(shape)
     if bias is not None:
@@ -127,10 +124,10 @@ def _instance_norm(
 
 def _logsumexp(x: torch.Tensor, dim: list[int], keepdim: bool = False) -> torch.Tensor:
     """log(sum(exp(x))), the maximum subtracted where it is finite; torch-mlir has no linalg."""
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    top = wide.amax(dim, keepdim=True)
+    a = wide(x)
+    top = a.amax(dim, keepdim=True)
     top = torch.where(top.abs() == torch.inf, torch.zeros_like(top), top)
-    result = (wide - top).exp().sum(dim, keepdim=True).log() + top
+    result = (a - top).exp().sum(dim, keepdim=True).log() + top
     return (result if keepdim else result.squeeze(dim)).to(x.dtype)
 
 
@@ -138,9 +135,9 @@ def _gelu(x: torch.Tensor, *, approximate: str = "none") -> object:
     """By tanh; torch-mlir's own is off by 2^-16 of the largest result."""
     if approximate != "tanh":
         return _widened(aten.gelu.default)(x, approximate=approximate)
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    inner = math.sqrt(2 / math.pi) * (wide + 0.044715 * wide * wide * wide)
-    return (0.5 * wide * (1 + torch.tanh(inner))).to(x.dtype)
+    a = wide(x)
+    inner = math.sqrt(2 / math.pi) * (a + 0.044715 * a * a * a)
+    return (0.5 * a * (1 + torch.tanh(inner))).to(x.dtype)
 
 
 def _nansum(
@@ -163,13 +160,13 @@ def _std_mean(
     keepdim: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Both; torch-mlir has no linalg."""
-    dims = list(range(x.dim())) if dim is None else dim
+    dims = dims_of(x, dim)
     return x.std(dims, correction=correction, keepdim=keepdim), x.mean(dims, keepdim)
 
 
-def decompositions() -> dict[torch._ops.OperatorBase, Decomposition]:
+def decompositions() -> Decompositions:
     """Those of this file, by overload; ops that this PyTorch does not have are left out."""
-    table: dict[torch._ops.OperatorBase, Decomposition] = {
+    table: Decompositions = {
         aten.reciprocal.default: _reciprocal,
         aten.instance_norm.default: _instance_norm,
         aten.logsumexp.default: _logsumexp,

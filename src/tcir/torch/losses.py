@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 
-Decomposition = Callable[..., object]
-aten = torch.ops.aten
+from tcir.torch.aten import Decomposition, Decompositions, aten, wide
+
 NONE, MEAN = 0, 1
 """Reductions, as ATen numbers them; 2 is the sum."""
 
@@ -18,14 +16,10 @@ def _reduced(each: torch.Tensor, reduction: int, kind: torch.dtype) -> torch.Ten
     return (each.mean() if reduction == MEAN else each.sum()).to(kind)
 
 
-def _wide(*given: torch.Tensor) -> list[torch.Tensor]:
-    return [each.to(torch.promote_types(each.dtype, torch.float32)) for each in given]
-
-
 def _huber(
     x: torch.Tensor, target: torch.Tensor, reduction: int = MEAN, delta: float = 1.0
 ) -> torch.Tensor:
-    a, b = _wide(x, target)
+    a, b = wide(x), wide(target)
     size = (a - b).abs()
     each = torch.where(size <= delta, 0.5 * size * size, delta * (size - 0.5 * delta))
     return _reduced(each, reduction, x.dtype)
@@ -34,7 +28,7 @@ def _huber(
 def _smooth_l1(
     x: torch.Tensor, target: torch.Tensor, reduction: int = MEAN, beta: float = 1.0
 ) -> torch.Tensor:
-    a, b = _wide(x, target)
+    a, b = wide(x), wide(target)
     size = (a - b).abs()
     each = size if not beta else torch.where(
         size < beta, 0.5 * size * size / beta, size - 0.5 * beta
@@ -43,7 +37,7 @@ def _smooth_l1(
 
 
 def _soft_margin(x: torch.Tensor, target: torch.Tensor, reduction: int = MEAN) -> torch.Tensor:
-    a, b = _wide(x, target)
+    a, b = wide(x), wide(target)
     return _reduced(torch.log1p(torch.exp(-b * a)), reduction, x.dtype)
 
 
@@ -57,11 +51,11 @@ def _apart(op: torch._ops.OpOverload) -> Decomposition:
         if reduction == NONE or not isinstance(reduction, int) or not isinstance(x, torch.Tensor):
             return NotImplemented
         given["reduction"] = NONE
-        wide = {
-            name: _wide(each)[0] if isinstance(each, torch.Tensor) else each
+        given = {
+            name: wide(each) if isinstance(each, torch.Tensor) else each
             for name, each in given.items()
         }
-        return _reduced(op(**wide), reduction, x.dtype)
+        return _reduced(op(**given), reduction, x.dtype)
 
     return decomposition
 
@@ -71,7 +65,7 @@ SUMMED = (
     aten.binary_cross_entropy.default, aten.binary_cross_entropy_with_logits.default,
 )  # fmt: skip
 """Losses that torch-mlir sums in f32, one element after the other."""
-LOSSES: dict[torch._ops.OperatorBase, Decomposition] = {
+LOSSES: Decompositions = {
     **{op: _apart(op) for op in SUMMED},
     aten.huber_loss.default: _huber,
     aten.smooth_l1_loss.default: _smooth_l1,

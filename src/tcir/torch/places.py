@@ -8,12 +8,12 @@ in a dimension; what has more than `MOST` pairs is left to PyTorch.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 
-Decomposition = Callable[..., object]
-aten = torch.ops.aten
+from tcir.torch.aten import Decompositions, aten
+
 MOST = 1 << 24
 """Pairs of places that are compared."""
 
@@ -219,7 +219,7 @@ def _pad(
     return x
 
 
-PLACES: dict[torch._ops.OperatorBase, Decomposition] = {
+PLACES: Decompositions = {
     aten.roll.default: _roll,
     aten.pad.default: _pad,
     aten.cumsum.default: _cumsum,

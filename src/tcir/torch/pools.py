@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 
-Decomposition = Callable[..., object]
-aten = torch.ops.aten
+from tcir.torch.aten import Decompositions, aten, wide
+
 MOST = 16
 """Windows along a dimension that are slices."""
 
@@ -16,7 +16,7 @@ def _adaptive(x: torch.Tensor, size: Sequence[int]) -> object:
     """Windows are the products of those along each dimension, so their means are, too."""
     if max(size) > MOST or min(size) < 1:
         return NotImplemented
-    result = x.to(torch.promote_types(x.dtype, torch.float32))
+    result = wide(x)
     dims = list(range(x.dim() - len(size), x.dim()))
     if max(size) == 1:
         return result.mean(dims, keepdim=True).to(x.dtype)
@@ -28,7 +28,7 @@ def _adaptive(x: torch.Tensor, size: Sequence[int]) -> object:
     return result.to(x.dtype)
 
 
-POOLS: dict[torch._ops.OperatorBase, Decomposition] = {
+POOLS: Decompositions = {
     aten.adaptive_avg_pool1d.default: _adaptive,
     aten.adaptive_avg_pool2d.default: _adaptive,
     aten._adaptive_avg_pool2d.default: _adaptive,

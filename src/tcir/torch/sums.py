@@ -7,15 +7,14 @@ a kernel adds one element after the other, and the error of that grows with the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 
-Decomposition = Callable[..., object]
-aten = torch.ops.aten
+from tcir.torch.aten import Decompositions, Dims, aten, dims_of
+
 LONG = 64
 """Elements from which partial sums are f64."""
-Dims = Sequence[int] | int | None
 
 
 def _count(x: torch.Tensor, dim: Dims) -> int:
@@ -40,7 +39,7 @@ def total(
     """The sum."""
     if not _is_long(x, dim, dtype):
         return NotImplemented
-    dims = list(range(x.dim())) if dim is None else dim
+    dims = dims_of(x, dim)
     return x.double().sum(dims, keepdim).to(x.dtype)
 
 
@@ -54,7 +53,7 @@ def mean(
     """The mean."""
     if not _is_long(x, dim, dtype):
         return NotImplemented
-    dims = list(range(x.dim())) if dim is None else dim
+    dims = dims_of(x, dim)
     return (x.double().sum(dims, keepdim) / _count(x, dim)).to(x.dtype)
 
 
@@ -70,13 +69,13 @@ def vector_norm(
     if ord != 2 or not _is_long(x, dim, dtype):
         return NotImplemented
     wide = x.double()
-    dims = list(range(x.dim())) if dim is None else dim
+    dims = dims_of(x, dim)
     return (wide * wide).sum(dims, keepdim).to(x.dtype).sqrt()
 
 
 def _moments(x: torch.Tensor, dim: Dims) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Mean, differences from it, and the sum of their squares, in f64; dimensions are kept."""
-    dims = list(range(x.dim())) if dim is None else dim
+    dims = dims_of(x, dim)
     wide = x.double()
     average = wide.sum(dims, True) / _count(x, dim)
     centered = wide - average
@@ -86,7 +85,7 @@ def _moments(x: torch.Tensor, dim: Dims) -> tuple[torch.Tensor, torch.Tensor, to
 def _squeezed(x: torch.Tensor, dim: Dims, keepdim: bool) -> torch.Tensor:
     if keepdim:
         return x
-    return x.squeeze(list(range(x.dim())) if dim is None else dim)
+    return x.squeeze(dims_of(x, dim))
 
 
 def _var(
@@ -141,7 +140,7 @@ def _layer_norm(
     return result if bias is None else result + bias
 
 
-SUMS: dict[torch._ops.OperatorBase, Decomposition] = {
+SUMS: Decompositions = {
     aten.sum.default: total,
     aten.sum.dim_IntList: total,
     aten.mean.default: mean,
