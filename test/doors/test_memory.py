@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tcir.doors.limits import Limits, RefusedError
 from tcir.doors.memory import SHORTEST, SURE, Allocations
+from tcir.doors.numpy_memory import noise_in_empty
 
 
 def allocated(memory: Allocations, size: int) -> np.ndarray:
@@ -128,3 +129,19 @@ def test_the_runtime_s_limits() -> None:
     limits.set(8, 228352)
     limits.set(14, 1)
     limits.check(one, (4, 4, 1), 228352)
+
+
+def test_arrays_of_numpy_that_nobody_filled() -> None:
+    memory, plain = Allocations(), np.empty
+    with noise_in_empty(memory):
+        array, like = np.empty((4, 16), np.float32, order="F"), np.empty_like(np.zeros(64, np.int8))
+        filled, objects = np.empty(16, np.int64), np.empty(2, object)
+        filled[:] = range(16)
+        inside = np.concatenate([np.ones(8), np.ones(8)])
+    assert len(unwritten(memory, array)) == array.nbytes
+    assert len(unwritten(memory, like[:1])) == 64, "a view reaches all of it"
+    assert not unwritten(memory, filled) and not unwritten(memory, inside)
+    assert objects.tolist() == [None, None] and np.empty is plain
+    at = array.ctypes.data
+    del array
+    assert memory.mask(at) is None

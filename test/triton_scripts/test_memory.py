@@ -1,4 +1,4 @@
-"""What torch allocates holds no values before they are written; other threads are as the first."""
+"""Memory holds no values before they are written; other threads are as the first."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from .command import SCRIPTS, needs_triton, run
 
-CASES = 13
+CASES = 14
 
 
 @needs_triton

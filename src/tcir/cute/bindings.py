@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import ModuleType
+from typing import SupportsInt
 
+import numpy as np
 from cuda.bindings import driver, runtime
 
 from tcir.cute.memory import Memory
@@ -23,19 +27,7 @@ def stand_ins(memory: Memory) -> Iterator[StandIn]:
     drive, run = driver.CUresult.CUDA_SUCCESS, runtime.cudaError_t.cudaSuccess
     stream, context = driver.CUstream(0), driver.CUcontext(1)
 
-    def copy(to: int, source: int, size: int, *_: object) -> tuple[object]:
-        ctypes.memmove(int(to), int(source), size)
-        memory.contents.copied(int(to), int(source), size)
-        return (run,)
-
-    def fill(to: int, value: int, size: int, *_: object) -> tuple[object]:
-        ctypes.memset(int(to), value, size)
-        memory.contents.wrote(int(to), size)
-        return (run,)
-
-    def free(base: int, *_: object) -> tuple[object]:
-        known = memory.release(int(base))
-        return (run if known else runtime.cudaError_t.cudaErrorInvalidValue,)
+    work = _Work(memory)
 
     for name, values in {
         "cuInit": (), "cuDeviceGetCount": (1,), "cuDeviceGet": (driver.CUdevice(0),),
@@ -57,11 +49,67 @@ def stand_ins(memory: Memory) -> Iterator[StandIn]:
         "cudaDriverGetVersion": (VERSION,), "cudaLibraryUnload": (),
     }.items():  # fmt: skip
         yield runtime, name, _returns(run, *values)
-    yield runtime, "cudaMalloc", lambda size: (run, memory.allocate(size))
-    yield runtime, "cudaFree", free
-    for name, work in {"cudaMemcpy": copy, "cudaMemset": fill}.items():
-        yield runtime, name, work
-        yield runtime, f"{name}Async", work
+    pointer, invalid = driver.CUdeviceptr, driver.CUresult.CUDA_ERROR_INVALID_VALUE
+    for name, call in {
+        "cuMemAlloc": _answers(drive, lambda size: pointer(memory.allocate(size))),
+        "cuMemFree": lambda base, *_: (drive if memory.release(int(base)) else invalid,),
+        "cuMemcpy": _answers(drive, work.copy), "cuMemcpyHtoD": _answers(drive, work.copy),
+        "cuMemcpyDtoH": _answers(drive, work.copy), "cuMemcpyDtoD": _answers(drive, work.copy),
+        "cuMemsetD8": _answers(drive, partial(work.fill, 1)),
+        "cuMemsetD16": _answers(drive, partial(work.fill, 2)),
+        "cuMemsetD32": _answers(drive, partial(work.fill, 4)),
+    }.items():  # fmt: skip
+        yield driver, name, call
+        yield driver, f"{name}Async", call
+    refused = runtime.cudaError_t.cudaErrorInvalidValue
+    for name, call in {
+        "cudaMalloc": _answers(run, memory.allocate),
+        "cudaFree": lambda base, *_: (run if memory.release(int(base)) else refused,),
+        "cudaMemcpy": _answers(run, work.copy),
+        "cudaMemset": _answers(run, partial(work.fill, 1)),
+    }.items():
+        yield runtime, name, call
+        yield runtime, f"{name}Async", call
+
+
+class _Work:
+    """Copies and fills, at once; sizes in bytes, of fills in elements."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+
+    def copy(self, to: object, source: object, size: int) -> None:
+        where, origin = _address(to), _address(source)
+        ctypes.memmove(where, origin, size)
+        self.memory.contents.copied(where, origin, size)
+
+    def fill(self, width: int, to: object, value: int, count: int) -> None:
+        """width: of an element, in bytes."""
+        where, element = _address(to), (value % (1 << 8 * width)).to_bytes(width, "little")
+        ctypes.memmove(where, element * count, width * count)
+        self.memory.contents.wrote(where, width * count)
+
+
+def _address(of: object) -> int:
+    """Of memory that a script names by a number, a pointer of the driver, or an object of its own.
+
+    TypeError for one without memory.
+    """
+    if isinstance(of, SupportsInt) and not isinstance(of, np.ndarray):
+        return int(of)
+    return np.frombuffer(of, np.uint8).ctypes.data  # type: ignore[call-overload]
+
+
+def _answers(status: object, call: Callable[..., object]) -> Callable[..., tuple[object, ...]]:
+    """The call as the bindings make it: a status, then what it returns. A flag or a stream behind
+    the arguments changes nothing."""
+    count = len(inspect.signature(call).parameters)
+
+    def made(*given: object) -> tuple[object, ...]:
+        result = call(*given[:count])
+        return (status,) if result is None else (status, result)
+
+    return made
 
 
 def _returns(*values: object) -> Callable[..., tuple[object, ...]]:

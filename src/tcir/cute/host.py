@@ -15,6 +15,7 @@ from cutlass.base_dsl.compiler import CompileOptions, EnableTVMFFI
 from tcir.cute.bindings import stand_ins
 from tcir.cute.memory import Memory
 from tcir.doors.launches import Launches
+from tcir.doors.numpy_memory import noise_in_empty
 from tcir.errors import IncompleteError
 from tcir.target import DEFAULT_TARGET
 
@@ -69,6 +70,7 @@ def simulated(launches: Launches, memory: Memory) -> Iterator[None]:
         return time(call, *args, **named)
 
     with ExitStack() as stack:
+        stack.enter_context(noise_in_empty(launches.memory))
         for owner, name, value in (
             *stand_ins(memory),
             (CompileOptions, "enable_tvm_ffi", property(_no_tvm_ffi)),

@@ -11,6 +11,7 @@ from unittest.mock import patch
 from triton._C.libtriton import nvidia
 
 from tcir.doors.launches import Launches
+from tcir.doors.numpy_memory import noise_in_empty
 from tcir.doors.torch_cuda import cuda_on_the_cpu
 from tcir.triton.addresses import Addresses
 from tcir.triton.benchmarks import VIEWER, stand_ins, viewer
@@ -22,6 +23,7 @@ def simulated(launches: Launches, addresses: Addresses) -> Iterator[None]:
     """`torch.cuda` as of one B200 whose work is always done; times of benchmarks are modelled."""
     with ExitStack() as stack:
         stack.enter_context(cuda_on_the_cpu(launches, addresses.taken))
+        stack.enter_context(noise_in_empty(launches.memory))
         stack.enter_context(patch.object(nvidia.cublas, "CublasLt", partial(CublasLt, launches)))
         for owner, name, value in stand_ins(launches):
             stack.enter_context(patch.object(owner, name, value))

@@ -1,4 +1,4 @@
-"""Memory that torch allocated and nobody wrote: ``unwritten.py LAST`` leaves so many elements."""
+"""Memory of torch and numpy that nobody wrote: ``unwritten.py LAST`` leaves so many elements."""
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -81,12 +81,21 @@ def again():
     return empty(64) if LAST else torch.zeros(64, device="cuda")
 
 
+def of_numpy():
+    x = np.empty((16, 16), np.float32)
+    x[: 16 - LAST] = 1
+    return torch.from_numpy(x).cuda()
+
+
 def thread():
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(view).result()
 
 
-cases = view, random, through_numpy, out, copied, grown, transposed, indexed, layer, again, thread
+cases = (
+    view, random, through_numpy, of_numpy, out, copied, grown, transposed, indexed, layer, again,
+    thread,
+)  # fmt: skip
 for case in cases:
     x = case()
     n = x.untyped_storage().nbytes() // x.element_size()

@@ -1,0 +1,43 @@
+"""What scripts allocate by `numpy.empty` and its like: for `Allocations`."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from unittest.mock import patch
+
+import numpy as np
+
+from tcir.doors.memory import Allocations
+
+_FILLED_AT_ONCE = {"numpy", "tcir"}
+"""Packages whose own calls are left alone."""
+
+
+@contextmanager
+def noise_in_empty(memory: Allocations) -> Iterator[None]:
+    """`numpy.empty` and `empty_like` return memory that holds no values yet.
+
+    What numpy or C code writes into it later, `Allocations` finds.
+    """
+
+    def noisy(make: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+        @wraps(make)
+        def made(*args: object, **named: object) -> np.ndarray:
+            array = make(*args, **named)
+            caller = sys._getframe(1).f_globals.get("__name__", "")
+            whole = array.base is None and not array.dtype.hasobject and array.flags.forc
+            if whole and caller.split(".")[0] not in _FILLED_AT_ONCE:
+                kept = weakref.ref(array)
+                memory.allocated(array.ctypes.data, array.nbytes, lambda: kept() is not None)
+            return array
+
+        return made
+
+    with ExitStack() as stack:
+        for name in ("empty", "empty_like"):
+            stack.enter_context(patch.object(np, name, noisy(getattr(np, name))))
+        yield
