@@ -8,6 +8,7 @@ the memory "on the device".
 from __future__ import annotations
 
 import ctypes
+import gc
 from typing import Any
 
 import numpy as np
@@ -226,6 +227,8 @@ def install(
 
 
 def forget() -> None:
-    """What was cached of the fake device."""
+    """What was cached of the fake device; called while it is there, as modules in cycles would be
+    unloaded by a real driver later."""
     runtime.load.cache_clear()
     devices.device.cache_clear()
+    gc.collect()

@@ -40,7 +40,7 @@ SAXPY = Path(__file__).with_name("saxpy.ptx").read_text()
 
 
 @pytest.fixture(autouse=True)
-def afterwards() -> Iterator[None]:
+def afterwards(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:  # ends in front of it
     yield
     fake_driver.forget()
 

@@ -48,7 +48,7 @@ def parts(buffer: np.ndarray, out: np.ndarray) -> list[Any]:
 
 
 @pytest.fixture(autouse=True)
-def afterwards() -> Iterator[None]:
+def afterwards(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:  # ends in front of it
     yield
     fake_driver.forget()
 

@@ -20,7 +20,7 @@ TEXT = program(72, 24, 40, "f16", out="f16")
 
 
 @pytest.fixture(autouse=True)
-def afterwards() -> Iterator[None]:
+def afterwards(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:  # ends in front of it
     yield
     fake_driver.forget()
 
