@@ -40,8 +40,7 @@ def copy(d: Decode) -> Op:
     d.skip(*HINTS)
     d.done((3, 4, 5))
     at = shared_operand(d, d.operands[0], True)
-    shared = Place(*d.address(d.operands[0])[:3], "shared")
-    slot, size, offset, _ = d.address(d.operands[1])
+    shared, source = Place.of(d, d.operands[0], "shared"), Place.of(d, d.operands[1], "global")
     nbytes = d.immediate(d.operands[2])
     allowed = (16,) if ".cg." in d.name else (4, 8, 16)
     if nbytes not in allowed:
@@ -60,7 +59,7 @@ def copy(d: Decode) -> Op:
 
     def run(w: Warp, m: int) -> None:
         targets = np.array(at(w, m), np.int64)
-        sources = addresses(w, slot, size, offset, m, site)
+        sources = addresses(w, source, m, site)
         check_aligned(w, targets, nbytes, site)
         check_aligned(w, sources, nbytes, site)
         lanes = LANE_INDICES[m]
@@ -81,7 +80,7 @@ def copy(d: Decode) -> Op:
         w.agent.cp_async.copy(m, targets, sources, nbytes, read, site=site)
 
     op = d.plain(run)
-    op.form = AsyncCopy(shared, Place(slot, size, offset, "global"), nbytes, count, ignore, flip)
+    op.form = AsyncCopy(shared, source, nbytes, count, ignore, flip)
     return op
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.memory import (
-    SPACE_WORDS,
+    Place,
     addresses,
     check_aligned,
     load,
@@ -104,9 +104,8 @@ def _atomic(d: Decode, returns: bool) -> Op:
     n = unsigned_view(kind.size) if kind.kind == "f" else view(kind)
     dtype = VIEW_DTYPES[n]
     rest = d.operands[1:] if returns else d.operands
-    slot, size, offset, declared = d.address(rest[0])
-    if space == "generic" and declared is not None:
-        space = SPACE_WORDS[declared]
+    place = Place.of(d, rest[0], space)
+    space = place.space
     operands = [d.src(o, kind) for o in d.vector(rest[1], count)]
     c = d.src(rest[2], kind) if name == "cas" else None
     targets = [d.dst(o, kind) for o in d.vector(d.operands[0], count)] if returns else []
@@ -115,7 +114,7 @@ def _atomic(d: Decode, returns: bool) -> Op:
     nbytes = kind.size * count
 
     def run(w: Warp, m: int) -> None:
-        at = addresses(w, slot, size, offset, m, site)
+        at = addresses(w, place, m, site)
         check_aligned(w, at, nbytes, site)
         for s in needed:
             if w.undef[s] & m:

@@ -7,7 +7,7 @@ import numpy as np
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.atomic import OPERATIONS, combination
 from tcir.interp.ptx.isa.mbarrier import MULTICAST, PerLane, shared_operand
-from tcir.interp.ptx.isa.memory import addresses, split
+from tcir.interp.ptx.isa.memory import Place, addresses, split
 from tcir.interp.ptx.lanes import LANE_INDICES
 from tcir.interp.ptx.op import Op
 from tcir.interp.ptx.registers import VIEW_DTYPES, unsigned_view, view
@@ -25,11 +25,10 @@ _SCOPES = ("cta", "cluster", "gpu", "sys")
 
 def _global(d: Decode, operand: Operand) -> PerLane:
     """Function (warp, mask) → global addresses; generic ones have to point there."""
-    slot, size, offset, _ = d.address(operand)
-    site = d.site
+    place, site = Place.of(d, operand, "generic"), d.site
 
     def at(w: Warp, m: int) -> list[int]:
-        found = addresses(w, slot, size, offset, m, site)
+        found = addresses(w, place, m, site)
         if any(space != "global" for space, _, _ in split(found)):
             raise w.error("not-global", f"expected a global address, got {int(found[0]):#x}", site)
         return [int(a) for a in found]

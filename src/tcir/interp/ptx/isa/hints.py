@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
-from tcir.interp.ptx.isa.memory import addresses, check_aligned, split
+from tcir.interp.ptx.isa.memory import Place, addresses, check_aligned, split
 from tcir.interp.ptx.lanes import LANE_INDICES, LANE_MASK
 from tcir.interp.ptx.op import Op, no_effect
 from tcir.interp.ptx.registers import U32, view
@@ -50,11 +50,11 @@ def line(d: Decode) -> Op:
     d.done(2)
     if d.immediate(d.operands[1]) != _LINE:
         raise d.malformed(f"expected a size of {_LINE}, got {d.immediate(d.operands[1])}")
-    slot, size, offset, _ = d.address(d.operands[0])
+    place = Place.of(d, d.operands[0], "generic")
     site, drops = d.site, d.name == "discard"
 
     def run(w: Warp, m: int) -> None:
-        at = addresses(w, slot, size, offset, m, site)
+        at = addresses(w, place, m, site)
         check_aligned(w, at, _LINE, site)
         if any(space != "global" for space, _, _ in split(at)):
             raise w.error("not-global", f"expected a global address, got {int(at[0]):#x}", site)
@@ -71,13 +71,13 @@ def bulk_prefetch(d: Decode) -> Op:
     d.require("global")
     policy = d.take("L2::cache_hint") is not None
     d.done(2 + policy)
-    slot, size, offset, _ = d.address(d.operands[0])
+    place = Place.of(d, d.operands[0], "global")
     count, site = d.src(d.operands[1], TYPES["u32"]), d.site
 
     def run(w: Warp, m: int) -> None:
         if w.undef[count] & m:
             w.read_undefined(site, (count,), m)
-        check_aligned(w, addresses(w, slot, size, offset, m, site), 16, site)
+        check_aligned(w, addresses(w, place, m, site), 16, site)
         check_aligned(w, w.v[U32][count][LANE_INDICES[m]], 16, site)
 
     return d.plain(run)

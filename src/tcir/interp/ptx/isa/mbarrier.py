@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
-from tcir.interp.ptx.isa.memory import addresses, split
+from tcir.interp.ptx.isa.memory import Place, addresses, split
 from tcir.interp.ptx.isa.values.elementwise import elementwise
 from tcir.interp.ptx.lanes import LANE_INDICES
 from tcir.interp.ptx.op import TRY_WAIT, Op
@@ -28,12 +28,10 @@ MULTICAST = ("multicast::cluster", "multicast::cluster::16b")
 """Signals to the CTAs of a 16-bit mask; `::16b` is of PTX ISA 9.4."""
 
 
-def shared_addresses(
-    w: Warp, slot: int, size: int, offset: int, m: int, generic: bool, site: Site
-) -> list[int]:
+def shared_addresses(w: Warp, place: Place, m: int, site: Site) -> list[int]:
     """Shared-memory addresses of the active lanes; generic ones have to point to shared memory."""
-    at = addresses(w, slot, size, offset, m, site)
-    if generic:
+    at = addresses(w, place, m, site)
+    if place.space == "generic":
         parts = split(at)
         if len(parts) != 1 or parts[0][0] != "shared":
             raise w.error(
@@ -45,12 +43,10 @@ def shared_addresses(
 
 def shared_operand(d: Decode, operand: Operand, spaced: bool) -> PerLane:
     """Function (warp, mask) → shared addresses of an address operand."""
-    slot, size, offset, declared = d.address(operand)
-    generic = not spaced and declared is None
-    site = d.site
+    place, site = Place.of(d, operand, "shared" if spaced else "generic"), d.site
 
     def at(w: Warp, m: int) -> list[int]:
-        return shared_addresses(w, slot, size, offset, m, generic, site)
+        return shared_addresses(w, place, m, site)
 
     return at
 

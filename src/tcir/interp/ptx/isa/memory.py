@@ -18,7 +18,7 @@ from tcir.interp.ptx.lanes import FULL, LANE_INDICES
 from tcir.interp.ptx.op import Op
 from tcir.interp.ptx.registers import U32, U64, VIEW_DTYPES, unsigned_view, view
 from tcir.interp.ptx.registry import instruction
-from tcir.interp.ptx.syntax import Site, Type
+from tcir.interp.ptx.syntax import Operand, Site, Type
 from tcir.interp.ptx.warp import Warp
 from tcir.interp.ptx.windows import SPACES
 from tcir.machine import MachineError
@@ -40,6 +40,8 @@ SPACE_WORDS = {
     "param::entry": "param",
     "param::func": "param",
 }
+_NARROW = ("shared", "cluster", "local")
+"""State spaces whose addresses have 32 bits."""
 _SCOPES = ("cta", "cluster", "gpu", "sys")
 HINTS = (
     "ca", "cg", "cs", "lu", "cv", "wb", "wt", "unified",
@@ -54,20 +56,40 @@ def take_space(d: Decode) -> str:
     return SPACE_WORDS[word] if word else "generic"
 
 
-def addresses(w: Warp, slot: int, size: int, offset: int, m: int, site: Site) -> np.ndarray:
+@dataclass(frozen=True)
+class Place:
+    """Where an access goes: the slot of the address, its bytes, an offset, the state space."""
+
+    slot: int
+    size: int
+    offset: int
+    space: str
+
+    @staticmethod
+    def of(d: Decode, operand: Operand, space: str) -> Place:
+        """Of an address operand; a variable is where it was declared, those for call parameters in
+        local memory here."""
+        slot, size, offset, declared = d.address(operand)
+        if declared is not None and (space == "generic" or declared == "local"):
+            space = SPACE_WORDS[declared]
+        return Place(slot, size, offset, space)
+
+    def effective(self, value: np.ndarray) -> np.ndarray:
+        """int64 addresses of values of the slot.
+
+        Those of 32 bits wrap around (CuTe DSL relies on it), and wider ones are truncated to the
+        width of their state space (PTX ISA 6.4.1, "Addresses as Operands").
+        """
+        at = value.astype(np.int64) + self.offset
+        return at & 0xFFFFFFFF if self.size == 4 or self.space in _NARROW else at
+
+
+def addresses(w: Warp, place: Place, m: int, site: Site) -> np.ndarray:
     """int64 addresses of the active lanes."""
-    if w.undef[slot] & m:
-        w.read_undefined(site, (slot,), m)
-    value = w.v[U64 if size == 8 else U32][slot]
-    if m != FULL:
-        value = value[LANE_INDICES[m]]
-    return effective(value, size, offset)
-
-
-def effective(value: np.ndarray, size: int, offset: int) -> np.ndarray:
-    """int64 addresses of the values of a slot of `size` bytes."""
-    at = value.astype(np.int64) + offset
-    return at & 0xFFFFFFFF if size == 4 else at  # CuTe DSL lets 32-bit addresses wrap around
+    if w.undef[place.slot] & m:
+        w.read_undefined(site, (place.slot,), m)
+    value = w.v[U64 if place.size == 8 else U32][place.slot]
+    return place.effective(value if m == FULL else value[LANE_INDICES[m]])
 
 
 def check_aligned(w: Warp, at: np.ndarray, nbytes: int, site: Site) -> None:
@@ -77,20 +99,6 @@ def check_aligned(w: Warp, at: np.ndarray, nbytes: int, site: Site) -> None:
             "misaligned-address", f"expected a multiple of {nbytes}, got {address_words(bad)}",
             site,
         )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where an ld or st goes: the slot of the address, its bytes, an offset, the state space."""
-
-    slot: int
-    size: int
-    offset: int
-    space: str
-
-    def effective(self, value: np.ndarray) -> np.ndarray:
-        """int64 addresses of values of the slot."""
-        return effective(value, self.size, self.offset)
 
 
 @dataclass(frozen=True)
@@ -371,9 +379,8 @@ def ld(d: Decode) -> Op:
     d.done((2, 3))  # the third is an L2 cache policy
     if kind.kind == "pred" or kind.size * count > 32:
         raise d.malformed(f"expected at most 32 bytes, got .v{count}.{kind.name}")
-    slot, size, offset, declared = d.address(d.operands[1])
-    if declared is not None and (space == "generic" or declared == "local"):
-        space = SPACE_WORDS[declared]  # variables for call parameters are local memory here
+    place = Place.of(d, d.operands[1], space)
+    space = place.space
     targets = d.vector(d.operands[0], count)
     moves = []
     for position, target in enumerate(targets):
@@ -387,7 +394,7 @@ def ld(d: Decode) -> Op:
     polled = strong and replace(strong, polled=True)
 
     def run(w: Warp, m: int) -> None:
-        at = addresses(w, slot, size, offset, m, site)
+        at = addresses(w, place, m, site)
         check_aligned(w, at, nbytes, site)
         lanes, how = LANE_INDICES[m], polled if op.idle else strong
         if op.update is not None and w.launch.machine.checking:
@@ -407,7 +414,6 @@ def ld(d: Decode) -> Op:
             else:
                 w.define(dst, m, _loaded(undefined, lanes, position, kind, w.sizes[dst]))
 
-    place = Place(slot, size, offset, space)
     op = d.plain(run)
     op.form = Load(place, nbytes, dtype, tuple(moves), strong is None, constant)
     return op
@@ -448,9 +454,8 @@ def st(d: Decode) -> Op:
     d.done((2, 3))
     if kind.kind == "pred" or kind.size * count > 32:
         raise d.malformed(f"expected at most 32 bytes, got .v{count}.{kind.name}")
-    slot, size, offset, declared = d.address(d.operands[0])
-    if declared is not None and (space == "generic" or declared == "local"):
-        space = SPACE_WORDS[declared]
+    place = Place.of(d, d.operands[0], space)
+    space = place.space
     sources = [d.src(o, kind, wider=True) for o in d.vector(d.operands[1], count)]
     views = [unsigned_view(d.slots.sizes[s]) for s in sources]
     dtype = VIEW_DTYPES[unsigned_view(kind.size)]
@@ -458,7 +463,7 @@ def st(d: Decode) -> Op:
     site = d.site
 
     def run(w: Warp, m: int) -> None:
-        at = addresses(w, slot, size, offset, m, site)
+        at = addresses(w, place, m, site)
         check_aligned(w, at, nbytes, site)
         lanes = LANE_INDICES[m]
         data = np.empty((len(at), count), dtype)
@@ -474,7 +479,7 @@ def st(d: Decode) -> Op:
             w.agent.updates.store(values, op.update, site)
         store(w, space, at, data.view(np.uint8), lanes, site, strong, undefined)
 
-    place, values = Place(slot, size, offset, space), tuple(zip(sources, views, strict=True))
+    values = tuple(zip(sources, views, strict=True))
     op = d.plain(run)
     op.form = Store(place, nbytes, dtype, values, strong is None)
     return op

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tcir.interp.ptx.decode import Decode
-from tcir.interp.ptx.isa.memory import addresses, split
+from tcir.interp.ptx.isa.memory import Place, addresses, split
 from tcir.interp.ptx.isa.sync import uniform
 from tcir.interp.ptx.lanes import LANE_INDICES
 from tcir.interp.ptx.op import Op
@@ -24,14 +24,12 @@ def _place(
     d: Decode, operand: Operand, space: str | None
 ) -> Callable[[Warp, int], list[tuple[str, int]]]:
     """Function (warp, mask) -> (space, address) of every active lane."""
-    slot, size, offset, declared = d.address(operand)
-    named = space or {"shared::cta": "shared"}.get(declared or "", declared)
-    site = d.site
+    place, site = Place.of(d, operand, space or "generic"), d.site
 
     def at(w: Warp, m: int) -> list[tuple[str, int]]:
-        found = addresses(w, slot, size, offset, m, site)
-        if named is not None:
-            return [(named, int(a)) for a in found]
+        found = addresses(w, place, m, site)
+        if place.space != "generic":
+            return [(place.space, int(a)) for a in found]
         out = []
         for position in range(len(found)):
             where, _, inside = split(found[position : position + 1])[0]

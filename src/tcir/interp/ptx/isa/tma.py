@@ -116,9 +116,9 @@ def tensor_copy(d: Decode) -> Op:
     group = d.take("cta_group::1", "cta_group::2")
     multicast = d.take(*MULTICAST) is not None
     d.done((3, 4, 5, 6))
-    slot, size, offset, _ = d.address(d.operands[0])
+    place = Place.of(d, d.operands[0], "shared")
     tensor = TensorPlace(d, d.operands[1], rank, mode)
-    bar, bar_size, bar_offset, _ = d.address(d.operands[2])
+    signal = Place.of(d, d.operands[2], "shared")
     rest = list(d.operands[3:])
     offsets: list[int] = []
     if mode.startswith("im2col"):
@@ -132,8 +132,8 @@ def tensor_copy(d: Decode) -> Op:
     site = d.site
 
     def run(w: Warp, m: int) -> None:
-        targets = shared_addresses(w, slot, size, offset, m, False, site)
-        barriers = shared_addresses(w, bar, bar_size, bar_offset, m, False, site)
+        targets = shared_addresses(w, place, m, site)
+        barriers = shared_addresses(w, signal, m, site)
         rows = zip(LANE_INDICES[m].tolist(), targets, barriers, strict=True)
         for n, target, barrier in one_by_one(w, m, rows):
             w.agent.tma.load(
@@ -151,7 +151,6 @@ def tensor_copy(d: Decode) -> Op:
 
     op = d.plain(run)
     plain = mask is None and group != "cta_group::2"
-    place = Place(slot, size, offset, "shared")
     op.form = TensorCopy(place, tensor, mode, tuple(offsets), True, plain)
     return op
 
@@ -162,11 +161,11 @@ def _tensor_store(d: Decode, rank: int, reduction: str | None = None) -> Op:
     mode = d.take(*_STORES) or "tile"
     d.done((2, 3))
     tensor = TensorPlace(d, d.operands[0], rank, mode)
-    slot, size, offset, _ = d.address(d.operands[1])
+    place = Place.of(d, d.operands[1], "shared")
     site = d.site
 
     def run(w: Warp, m: int) -> None:
-        sources = shared_addresses(w, slot, size, offset, m, False, site)
+        sources = shared_addresses(w, place, m, site)
         stores = [
             (source, TensorOperand(**tensor.arguments(w, int(lane)), mode=mode))
             for lane, source in zip(LANE_INDICES[m], sources, strict=True)
@@ -176,7 +175,6 @@ def _tensor_store(d: Decode, rank: int, reduction: str | None = None) -> Op:
             w.agent.tma.store(source, operand, reduction, site=site)
 
     op = d.plain(run)
-    place = Place(slot, size, offset, "shared")
     op.form = TensorCopy(place, tensor, mode, (), False, reduction is None)
     return op
 

@@ -48,14 +48,12 @@ class _RowAddresses:
     """Shared addresses of the 8·count rows, those of the first lanes."""
 
     def __init__(self, d: Decode, operand: Operand, space: str, count: int) -> None:
-        slot, size, offset, declared = d.address(operand)
-        self.generic = space == "generic" and declared is None
-        self.place = Place(slot, size, offset, "generic" if self.generic else "shared")
+        self.place = Place.of(d, operand, space)
+        self.generic = self.place.space == "generic"
         self.lanes, self.site = (1 << 8 * count) - 1, d.site
 
     def __call__(self, w: Warp) -> np.ndarray:
-        place = self.place
-        at = addresses(w, place.slot, place.size, place.offset, self.lanes, self.site)
+        at = addresses(w, self.place, self.lanes, self.site)
         check_aligned(w, at, 16, self.site)
         return _in_shared(w, at, self.site) if self.generic else at
 
