@@ -118,6 +118,19 @@ def test_arrive_with_expect_tx_announces_before_it_arrives():
     assert not [f for f in run.findings if f.severity == "error"]
 
 
+def test_a_second_init_before_any_use():
+    """It changes nothing, and is told; `wrong/mbarrier_init_again_behind_a_use` is behind one."""
+
+    def program(agent):
+        for site in ("init", "again"):
+            agent.mbarrier.init(FULL, 2, site=site)
+        agent.mbarrier.arrive(FULL, 2, site="arrive")
+        assert agent.mbarrier.test(FULL, 0, site="test")
+
+    found = [(f.severity, f.code, f.first, f.second) for f in alone(program).findings]
+    assert found == [("warning", "mbarrier-init-again", "init", "again")]
+
+
 def misuse(name):
     def program(agent):
         match name:
@@ -128,7 +141,7 @@ def misuse(name):
                 agent.mbarrier.arrive(FULL, 3, site="here")
             case "mbarrier-reuse":
                 agent.mbarrier.init(FULL, 2, site="init")
-                agent.mbarrier.init(FULL, 2, site="here")
+                agent.mbarrier.init(FULL, 1, site="here")
             case "mbarrier-count":
                 agent.mbarrier.init(FULL, 0, site="here")
             case "mbarrier-tx-range":

@@ -225,7 +225,7 @@ def an_mbarrier_is_invalidated_before_init(b: Bench, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
         if edge:
             agent.mbarrier.inval(bar(0), site="inval")
-        agent.mbarrier.init(bar(0), 2, site="init")
+        agent.mbarrier.init(bar(0), 3, site="init")
         yield from ()
 
     return [body]

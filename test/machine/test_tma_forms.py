@@ -13,7 +13,7 @@ from tcir.machine.assumptions import Assumptions
 from tcir.machine.refusal import TensorMapError
 from tcir.machine.tma.box import load_box
 from tcir.machine.tma.im2col_walk import im2col_elements, wide_elements
-from tcir.machine.tma.tensor_encoding import FIELDS, decode, encode
+from tcir.machine.tma.tensor_encoding import LIMITS, decode, encode
 from tcir.machine.tma.tensor_encoding import replace as replace_field
 from tcir.machine.tma.tensor_map import TensorMap
 from tcir.machine.tma.tensor_walk import OUTSIDE, row_elements, tile_elements
@@ -417,7 +417,9 @@ def test_every_field_is_replaced():
         decode(replace_field(raw, "swizzle_atomicity", 1))
     with pytest.raises(TensorMapError, match=r"interleave|rank"):
         decode(replace_field(raw, "interleave_layout", 1))
-    for field, (_, count, low, high) in FIELDS.items():
+    counts = {"box_dim": 5, "global_dim": 5, "global_stride": 4, "element_stride": 5}
+    for field, (low, high) in LIMITS.items():
+        count = counts.get(field, 1)
         replace_field(raw, field, low)
         replace_field(raw, field, high)
         for value, ordinal in ((low - 1, 0), (high + 1, 0), (low, count)):

@@ -138,3 +138,19 @@ def test_a_kernel_that_ignores_the_address_is_noticed() -> None:
     found = [launch(wrong, order_seed=seed, assumptions=ANY)[0] for seed in seeds]
     codes = [{error.code for error in report.errors} for report in found]
     assert codes[0] == set() and {"tensor-memory-columns"} in codes
+
+
+def test_a_commit_on_an_address_of_shared_memory(assemble: Any) -> None:
+    """Without a state space it takes a generic address, of which the hardware uses the low half."""
+    spaced = """.shared::cluster.multicast::cluster.b64
+   [%m0], %h1;"""
+    ptx = issued(" cvt.u64.u32 %o1, %m0;")
+    assert ptx.count(spaced) == 1
+    of_shared = ptx.replace(spaced, ".b64 [%o1];")
+    generic = of_shared.replace("%m0;\n", "%m0; cvta.shared.u64 %o1, %o1;\n", 1)
+    assert assemble(of_shared) and generic != of_shared
+    for text, silicon, isa in ((generic, [], []), (of_shared, ["warning"], ["error"])):
+        for ordering, wanted in (("silicon", silicon), ("isa", isa)):
+            report, _ = launch(text, ordering=ordering)
+            found = [f.severity for f in report.findings if f.code == "commit-address"]
+            assert not report.errors and found == wanted, str(report)

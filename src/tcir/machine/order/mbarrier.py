@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tcir.machine.errors import MachineError
-from tcir.machine.order.clocks import Clock, Component, beyond, join
+from tcir.machine.order.clocks import Access, Clock, Component, beyond, join
 
 MAX_COUNT = (1 << 20) - 1
 
@@ -96,6 +96,8 @@ class Mbarrier:
     """What the program calls its place, if anybody knows."""
     ended_empty: tuple[int, object] | None = None
     """The last phase that ended without bytes, and the arrival that ended it."""
+    again: list[Access] = field(default_factory=list)
+    """Further initialisations, before any use."""
     _bytes: bool = False
     """Whether bytes of the open phase were announced, or came."""
 
@@ -107,6 +109,12 @@ class Mbarrier:
                 site=self.site,
             )
         self.pending = self.count
+
+    @property
+    def unused(self) -> bool:
+        """Whether nobody has arrived, asked or signalled since it was initialised."""
+        open_still = self.phase == 0 and self.pending == self.count and self.tx == 0
+        return open_still and not (self.users or self.loads or self.waits) and self.asked < 0
 
     @property
     def where(self) -> str:

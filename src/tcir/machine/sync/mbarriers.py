@@ -38,14 +38,10 @@ class Mbarriers:
         address -= self.agent.cta_of(address, site, own=True).window
         smem = self.cta.smem
         smem.check(address, address + 8, site)
-        for known in self.cta.mbarriers.values():
-            if known.address == address:
-                raise MachineError(
-                    "mbarrier-reuse",
-                    f"expected mbarrier.inval before a new mbarrier.init at {known.where}, got "
-                    f"{known}",
-                    site=site,
-                )
+        known = self.cta.mbarriers.get(address)
+        if known is not None:
+            self._init_again(known, count, site)
+            return
         tma = ("tma", self.cta.index, len(self.cta.all_mbarriers))
         events = self.agent.events
         make = Mbarrier if events is None else partial(events.mbarrier, self.cta.window)
@@ -60,6 +56,26 @@ class Mbarriers:
         self.agent.note_write(
             smem.shadow, _words(address), self.agent.own_access("mbarrier.init", site)
         )
+        self.agent.lanes.step()
+
+    def _init_again(self, known: Mbarrier, count: int, site: object) -> None:
+        """mbarrier.init of an object that is there: nothing changes if it is as good as new."""
+        if known.count != count or not known.unused:
+            raise MachineError(
+                "mbarrier-reuse",
+                f"expected mbarrier.inval before a new mbarrier.init at {known.where}, got {known}",
+                site=site,
+            )
+        self.cta.report(
+            Unpromised(
+                "9.7.13.15.9", "ThunderKittens' templates for Hopper, CuTe DSL's tutorials",
+                "an mbarrier that is initialised twice",
+            ),
+            "mbarrier-init-again", known.site, site,
+            "mbarrier.init by one thread, or mbarrier.inval between",
+        )  # fmt: skip
+        self.agent.inits.append(self.agent.lanes.number)
+        known.again.append(self.agent.own_access("mbarrier.init", site))
         self.agent.lanes.step()
 
     def inval(self, address: int, *, site: object) -> None:
@@ -111,7 +127,8 @@ class Mbarriers:
                 cta.remote_accesses[self.agent.me] = self.agent.own_access(MBARRIER_OPERATION, site)
             barrier.users[self.agent.me] = (self.agent.lanes.number, site)
         meet = "a CTA barrier" if cta is self.cta else "a cluster barrier"
-        for other in shadow.writers_at(_words(address)):
+        again = [other for other in barrier.again if other.component != self.agent.me]
+        for other in (*shadow.writers_at(_words(address)), *again):
             fenced = proxy == "generic" or other.component == self.agent.me
             observed = self.agent.has_observed(shadow, _words(address), other)
             if not observed and known_to(self.agent.met, other):

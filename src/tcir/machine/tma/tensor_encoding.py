@@ -1,13 +1,13 @@
-"""The 128-byte encoding of a tensor map, and replacement of single fields.
+"""The encoding of a tensor map in 128 bytes, and replacement of single fields.
 
-NVIDIA's bit layout is not public, so the encoding is our own, with a magic number and a checksum.
-`decode` validates the fields; `replace` does not, because a map may be inconsistent between two
-replacements (PTX ISA 9.7.9.28, tensormap.replace).
+The encoding is our own. As the hardware's, it is in the first 64 bytes (`driver_encoding`): kernels
+of CuTe DSL copy no more of a map that they change. A checksum tells it from other bytes. `decode`
+validates the fields; `replace` does not, because a map may be inconsistent between two replacements
+(PTX ISA 9.7.9.28, tensormap.replace).
 """
 
 from __future__ import annotations
 
-import struct
 import zlib
 from collections.abc import Sequence
 from functools import lru_cache
@@ -18,8 +18,8 @@ from tcir.machine.tma.tensor_limits import ENCODERS, require
 from tcir.machine.tma.tensor_types import SLICE, TYPES
 
 MAP_BYTES = 128
-_MAGIC = b"tcir.tma"
-_LAYOUT = struct.Struct("<8s8BQ5I4Q5B5H3h3hHH")
+USED_BYTES = 64
+_BODY_BYTES = 61
 
 _MODES, _DTYPES, _INTERLEAVES, _FILLS = (
     list(ENCODERS), list(TYPES), list(SLICE), ["zero", "nan"],
@@ -35,86 +35,110 @@ _SWIZZLES: dict[str, tuple[int, int]] = {
 }
 """Swizzle -> values of swizzle_mode and swizzle_atomicity (PTX ISA 9.7.9.28)."""
 
-# Positions in _LAYOUT.
-_CODES = dict(
-    zip(("mode", "elemtype", "rank", "swizzle_mode", "swizzle_atomicity", "interleave_layout",
-         "fill_mode"), range(1, 8))
-)  # fmt: skip
-_ADDRESS, _DIMS, _STRIDES, _STEPS, _BOX, _LOWER, _UPPER, _CHANNELS, _PIXELS = (
-    9, 10, 15, 19, 24, 29, 32, 35, 36,
-)  # fmt: skip
+Values = dict[str, list[int]]
+"""By field of tensormap.replace, and those of im2col maps: rank and dimensions minus one."""
 
-FIELDS: dict[str, tuple[int, int, int, int]] = {
-    "global_address": (_ADDRESS, 1, 0, (1 << 64) - 1),
-    "rank": (_CODES["rank"], 1, 0, 4),
-    "box_dim": (_BOX, 5, 1, 256),
-    "global_dim": (_DIMS, 5, 1, 1 << 32),
-    "global_stride": (_STRIDES, 4, 0, (1 << 40) - 1),
-    "element_stride": (_STEPS, 5, 1, 8),
-    "elemtype": (_CODES["elemtype"], 1, 0, 15),
-    "interleave_layout": (_CODES["interleave_layout"], 1, 0, 2),
-    "swizzle_mode": (_CODES["swizzle_mode"], 1, 0, 3),
-    "swizzle_atomicity": (_CODES["swizzle_atomicity"], 1, 0, 3),
-    "fill_mode": (_CODES["fill_mode"], 1, 0, 1),
+_COMMON = {
+    "mode": (1, 3), "elemtype": (1, 4), "rank": (1, 3), "swizzle_mode": (1, 2),
+    "swizzle_atomicity": (1, 2), "interleave_layout": (1, 2), "fill_mode": (1, 1),
+    "global_address": (1, 64), "global_dim": (5, 32), "global_stride": (4, 40),
+    "element_stride": (5, 4),
+}  # fmt: skip
+"""Field -> its values, and bits of each."""
+_TILED = _COMMON | {"box_dim": (5, 9)}
+_IM2COL = _COMMON | {"corner": (2, 16), "channels": (1, 9), "pixels": (1, 11)}
+_CORNER_BITS = {0: 0, 1: 16, 2: 8, 3: 5}
+"""Bits of a coordinate of a corner, by the number of spatial dimensions."""
+
+LIMITS: dict[str, tuple[int, int]] = {
+    "global_address": (0, (1 << 64) - 1),
+    "rank": (0, 4),
+    "box_dim": (1, 256),
+    "global_dim": (1, 1 << 32),
+    "global_stride": (0, (1 << 40) - 1),
+    "element_stride": (1, 8),
+    "elemtype": (0, 15),
+    "interleave_layout": (0, 2),
+    "swizzle_mode": (0, 3),
+    "swizzle_atomicity": (0, 3),
+    "fill_mode": (0, 1),
 }
-"""Field of tensormap.replace -> position, number of ordinals, minimum and maximum new value."""
+"""Field of tensormap.replace -> minimum and maximum new value."""
 
 
-def _pad(values: Sequence[int], length: int, filler: int = 0) -> list[int]:
-    return [*values, *[filler] * (length - len(values))]
+def _layout(values: Values) -> dict[str, tuple[int, int]]:
+    return _TILED if _MODES[values["mode"][0]] == "tiled" else _IM2COL
 
 
-def _seal(values: Sequence[object]) -> bytes:
-    body = _LAYOUT.pack(*values).ljust(MAP_BYTES - 4, b"\0")
-    return body + struct.pack("<I", zlib.crc32(body))
+def _seal(values: Values) -> bytes:
+    number = place = 0
+    for field, (count, width) in _layout(values).items():
+        for value in (values.get(field, []) + [0] * count)[:count]:
+            number |= value << place
+            place += width
+    body = number.to_bytes(_BODY_BYTES, "little")
+    return (body + _check(body)).ljust(MAP_BYTES, b"\0")
+
+
+def _check(body: bytes) -> bytes:
+    return zlib.crc32(body).to_bytes(4, "little")[: USED_BYTES - _BODY_BYTES]
+
+
+def _corner(coordinates: Sequence[int]) -> int:
+    width = _CORNER_BITS[len(coordinates)]
+    return sum((c & (1 << width) - 1) << width * n for n, c in enumerate(coordinates))
+
+
+def _coordinates(corner: int, spatial: int) -> tuple[int, ...]:
+    width = _CORNER_BITS[spatial]
+    parts = [corner >> width * n & (1 << width) - 1 for n in range(spatial)]
+    return tuple(c - (c >> width - 1 << width) for c in parts)
 
 
 def encode(decoded: DecodedMap) -> bytes:
     """The bytes of a tensor map."""
     f = decoded.fields
+    mode, atomicity = _SWIZZLES[f.swizzle]
     return _seal(
-        [
-            _MAGIC,
-            _MODES.index(f.mode),
-            _DTYPES.index(f.dtype),
-            f.rank - 1,
-            *_SWIZZLES[f.swizzle],
-            _INTERLEAVES.index(f.interleave),
-            _FILLS.index(f.oob_fill),
-            0,
-            decoded.address,
-            *_pad([d - 1 for d in f.dims], 5),
-            *_pad(f.strides_bytes, 4),
-            *_pad(f.element_strides, 5, 1),
-            *_pad(f.box, 5, 1),
-            *_pad(f.lower_corner, 3),
-            *_pad(f.upper_corner, 3),
-            f.channels_per_pixel,
-            f.pixels_per_column,
-        ]
+        {
+            "mode": [_MODES.index(f.mode)],
+            "elemtype": [_DTYPES.index(f.dtype)],
+            "rank": [f.rank - 1],
+            "swizzle_mode": [mode],
+            "swizzle_atomicity": [atomicity],
+            "interleave_layout": [_INTERLEAVES.index(f.interleave)],
+            "fill_mode": [_FILLS.index(f.oob_fill)],
+            "global_address": [decoded.address],
+            "global_dim": [d - 1 for d in f.dims],
+            "global_stride": [*f.strides_bytes],
+            "element_stride": [*f.element_strides, *[1] * (5 - f.rank)],
+            "box_dim": [*f.box, *[1] * (5 - len(f.box))],
+            "corner": [_corner(f.lower_corner), _corner(f.upper_corner)],
+            "channels": [f.channels_per_pixel],
+            "pixels": [f.pixels_per_column],
+        }
     )
 
 
-def _open(raw: bytes) -> list[int]:
-    """The encoded values, after the magic number and checksum have been verified."""
-    sound = (
-        len(raw) == MAP_BYTES
-        and raw.startswith(_MAGIC)
-        and struct.unpack("<I", raw[-4:])[0] == zlib.crc32(raw[:-4])
-    )
+def _open(raw: bytes) -> Values:
+    """The encoded values, after the checksum has been verified."""
+    body = raw[:_BODY_BYTES]
     require(
-        sound,
+        len(raw) in (USED_BYTES, MAP_BYTES) and raw[_BODY_BYTES:USED_BYTES] == _check(body),
         "tensor map",
         f"{len(raw)} bytes starting {raw[:8].hex(' ')}",
-        f"the {MAP_BYTES} bytes of an encoded tensor map",
+        f"the {MAP_BYTES} bytes of an encoded tensor map, or the first {USED_BYTES}",
         "the address given to the TMA instruction holds something else",
     )
-    return list(_LAYOUT.unpack_from(raw))
+    return _values(int.from_bytes(body, "little"))
 
 
-def _blank() -> list[int]:
-    values = list(_LAYOUT.unpack_from(bytes(MAP_BYTES)))
-    values[0], values[_CODES["mode"]] = _MAGIC, _MODES.index("tiled")
+def _values(number: int) -> Values:
+    count, width = _COMMON["mode"]
+    values = {"mode": [number & (1 << width) - 1]}
+    for field, (count, width) in _layout(values).items():
+        values[field] = [number >> width * n & (1 << width) - 1 for n in range(count)]
+        number >>= width * count
     return values
 
 
@@ -122,9 +146,9 @@ def _blank() -> list[int]:
 def decode(raw: bytes) -> DecodedMap:
     """Inverse of `encode`; TensorMapError on bytes that `encode` or `replace` did not produce."""
     v = _open(raw)
-    rank = v[_CODES["rank"]] + 1
-    mode = _MODES[v[_CODES["mode"]]]
-    pair = (v[_CODES["swizzle_mode"]], v[_CODES["swizzle_atomicity"]])
+    one = {field: values[0] for field, values in v.items()}
+    rank, mode = one["rank"] + 1, _MODES[one["mode"]]
+    pair = one["swizzle_mode"], one["swizzle_atomicity"]
     swizzle = next((name for name, codes in _SWIZZLES.items() if codes == pair), None)
     if swizzle is None:
         raise TensorMapError(
@@ -133,39 +157,40 @@ def decode(raw: bytes) -> DecodedMap:
         )  # fmt: skip
     tiled = mode == "tiled"
     spatial = 0 if tiled else 1 if mode != "im2col" else rank - 2
+    lower, upper = (_coordinates(corner, spatial) for corner in v.get("corner", [0, 0]))
     return DecodedMap(
         MapFields(
             mode,
-            _DTYPES[v[_CODES["elemtype"]]],
-            tuple(d + 1 for d in v[_DIMS : _DIMS + rank]),
-            tuple(v[_STRIDES : _STRIDES + rank - 1]),
-            tuple(v[_STEPS : _STEPS + rank]),
+            _DTYPES[one["elemtype"]],
+            tuple(d + 1 for d in v["global_dim"][:rank]),
+            tuple(v["global_stride"][: rank - 1]),
+            tuple(v["element_stride"][:rank]),
             swizzle,
-            box=tuple(v[_BOX : _BOX + rank]) if tiled else (),
-            lower_corner=tuple(v[_LOWER : _LOWER + spatial]),
-            upper_corner=tuple(v[_UPPER : _UPPER + spatial]),
-            channels_per_pixel=v[_CHANNELS],
-            pixels_per_column=v[_PIXELS],
-            interleave=_INTERLEAVES[v[_CODES["interleave_layout"]]],
-            oob_fill=_FILLS[v[_CODES["fill_mode"]]],
+            box=tuple(v["box_dim"][:rank]) if tiled else (),
+            lower_corner=lower,
+            upper_corner=upper,
+            channels_per_pixel=one.get("channels", 0),
+            pixels_per_column=one.get("pixels", 0),
+            interleave=_INTERLEAVES[one["interleave_layout"]],
+            oob_fill=_FILLS[one["fill_mode"]],
         ),
-        v[_ADDRESS],
+        one["global_address"],
     )
 
 
 def replace(raw: bytes, field: str, value: int, ordinal: int = 0) -> bytes:
     """The map with one field changed, as tensormap.replace.tile does it.
 
-    128 bytes of zeros are a tiled map whose fields are all zeros: Triton's kernels make their maps
-    from them, field by field. What they leave at zero and must not be is refused when it is used.
-    `rank` takes the rank minus one; dimensions, boxes and strides are in the driver's units. An
-    enumerated field takes PTX's number. TensorMapError names a value out of range.
+    Zeros are a tiled map whose fields are all zeros: Triton's kernels make their maps from them,
+    field by field. What they leave at zero and must not be is refused when it is used. `rank` takes
+    the rank minus one; dimensions, boxes and strides are in the driver's units. An enumerated field
+    takes PTX's number. TensorMapError names a value out of range.
     """
-    values = _blank() if raw == bytes(MAP_BYTES) else _open(raw)
-    mode = _MODES[values[_CODES["mode"]]]
+    values = _open(raw) if any(raw[:USED_BYTES]) else _values(0)
+    mode = _MODES[values["mode"][0]]
     require(mode == "tiled", "mode of the map", mode, "tiled", "tensormap.replace is .tile only")
-    position, count, low, high = FIELDS[field]
+    (count, _), (low, high) = _TILED[field], LIMITS[field]
     require(0 <= ordinal < count, "ord", ordinal, f"0..{count - 1}", f"field {field}")
     require(low <= value <= high, field, value, f"{low}..{high}", "PTX ISA 9.7.9.28")
-    values[position + ordinal] = value - 1 if field == "global_dim" else value
+    values[field][ordinal] = value - 1 if field == "global_dim" else value
     return _seal(values)

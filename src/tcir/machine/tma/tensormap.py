@@ -26,7 +26,7 @@ from tcir.machine.memory.protocols import AgentProtocol
 from tcir.machine.order.clocks import Access, Clock, marked, observed
 from tcir.machine.order.lanes import observed_of
 from tcir.machine.refusal import Refusal
-from tcir.machine.tma.tensor_encoding import MAP_BYTES, replace
+from tcir.machine.tma.tensor_encoding import MAP_BYTES, USED_BYTES, replace
 
 RELEASED = "tensormap"
 """Marks accesses that were released to the tensormap proxy."""
@@ -46,9 +46,9 @@ class TensorMaps:
     ) -> None:
         """tensormap.replace.tile: one field of the map in "shared" or "global" memory."""
         at = self._map_address(address, site)
-        raw = self.memory.load(space, at, MAP_BYTES, site=site).tobytes()
+        raw = self.memory.load(space, at, USED_BYTES, site=site).tobytes()
         try:
-            changed = replace(raw, field, value, ordinal)
+            changed = replace(raw, field, value, ordinal)[:USED_BYTES]
         except Refusal as refusal:
             raise MachineError.of(refusal, site) from None
         self.memory.store(space, at, np.frombuffer(changed, np.uint8)[None], site=site)
@@ -70,9 +70,16 @@ class TensorMaps:
         self.agent.lanes.step()
 
     def copy_release(self, target: int, source: int, *, site: object) -> None:
-        """tensormap.cp_fenceproxy: copies a map from shared to global memory and releases it."""
-        raw = self.memory.load("shared", self._map_address(source, site), MAP_BYTES, site=site)
-        self.memory.store("global", self._map_address(target, site), raw, site=site)
+        """tensormap.cp_fenceproxy: copies a map from shared to global memory and releases it.
+
+        The half that is not used holds no values that anybody could miss.
+        """
+        at = self._map_address(source, site)
+        raw, undefined = self.memory.read("shared", at, MAP_BYTES, site=site)
+        if undefined is not None:
+            undefined.where[:, USED_BYTES:] = False
+        at = self._map_address(target, site)
+        self.memory.store("global", at, raw, undefined=undefined, site=site)
         self.agent.mark(RELEASED)
 
     def _map_address(self, address: int, site: object) -> NDArray[np.int64]:
@@ -86,10 +93,10 @@ class TensorMaps:
         return np.array([address], np.int64)
 
     def read(self, address: int, *, site: object) -> bytes:
-        """The bytes of the map at a global address; `note` checks the ordering."""
+        """The bytes of the map at a global address that are used; `note` checks the ordering."""
         buffer = self.machine.memory.find(address, address + MAP_BYTES, site)
         start = address - buffer.base
-        where = slice(start, start + MAP_BYTES)
+        where = slice(start, start + USED_BYTES)
         unwritten = self.memory.origin(f"tensor map at {address:#x}", site)
         if undefined := buffer.missing(where, unwritten):
             self.cta.report_undefined(undefined.origin, site)
@@ -104,7 +111,7 @@ class TensorMaps:
         if buffer.shadow is None:
             return
         start = address - buffer.base
-        where = slice(start // buffer.granule, (start + MAP_BYTES) // buffer.granule)
+        where = slice(start // buffer.granule, (start + USED_BYTES) // buffer.granule)
         acquires = list(self._acquires(address))
         if not (acquires or buffer.constant or buffer.shadow.writer[where].all()):
             self.cta.report(

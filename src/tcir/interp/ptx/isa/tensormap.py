@@ -14,7 +14,7 @@ from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import Operand
 from tcir.interp.ptx.threads import one_by_one
 from tcir.interp.ptx.warp import Warp
-from tcir.machine.tma.tensor_encoding import FIELDS, MAP_BYTES
+from tcir.machine.tma.tensor_encoding import LIMITS, MAP_BYTES
 
 _ORDINAL = ("box_dim", "global_dim", "global_stride", "element_stride")
 _SCOPES = ("cta", "cluster", "gpu", "sys")
@@ -42,7 +42,7 @@ def _place(
 @instruction("tensormap.replace.tile")
 def replace(d: Decode) -> Op:
     """`[map] {, ordinal}, new value`: a change through the generic proxy."""
-    field = d.require(*FIELDS)
+    field = d.require(*LIMITS)
     space = d.take("global", "shared::cta", "shared")
     d.require("b1024")
     kind = d.type("b32", "b64")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tcir.interp.ptx.decode import Decode
-from tcir.interp.ptx.isa.mbarrier import MULTICAST, shared_operand
+from tcir.interp.ptx.isa.mbarrier import MULTICAST, shared_addresses
+from tcir.interp.ptx.isa.memory import Place, addresses
 from tcir.interp.ptx.isa.tcgen05.operands import (
     cta_group,
     per_thread,
@@ -11,8 +14,9 @@ from tcir.interp.ptx.isa.tcgen05.operands import (
 from tcir.interp.ptx.op import Op
 from tcir.interp.ptx.registers import U16
 from tcir.interp.ptx.registry import instruction
-from tcir.interp.ptx.syntax import TYPES
+from tcir.interp.ptx.syntax import TYPES, Site
 from tcir.interp.ptx.warp import Warp
+from tcir.machine.findings import Unpromised
 
 
 @instruction("tcgen05.commit")
@@ -23,7 +27,7 @@ def commit(d: Decode) -> Op:
     multicast = d.take(*MULTICAST) is not None
     d.require("b64")
     d.done(2 if multicast else 1)
-    at = shared_operand(d, d.operands[0], spaced)
+    place = Place.of(d, d.operands[0], "shared" if spaced else "generic")
     mask = d.src(d.operands[1], TYPES["u16"]) if multicast else None
     site = d.site
 
@@ -31,13 +35,25 @@ def commit(d: Decode) -> Op:
         if mask is not None and w.undef[mask] & 1 << lane:
             w.read_undefined(site, (mask,), 1 << lane)
         w.agent.tensor_core.commit(
-            at(w, 1 << lane)[0],
+            _address(w, place, 1 << lane, site),
             cta_mask=None if mask is None else int(w.v[U16][mask][lane]),
             cta_group=group,
             site=site,
         )
 
     return per_thread(d, issue)
+
+
+def _address(w: Warp, place: Place, m: int, site: Site) -> int:
+    """Of the mbarrier. The hardware takes the low half of a generic address, and so of one that is
+    of shared memory already (ptxas: UTCBAR)."""
+    if place.space == "generic" and not int(addresses(w, place, m, site)[0]) >> 32:
+        w.agent.cta.report(
+            Unpromised("9.7.16.12.1", "ThunderKittens", "an address of another kind"),
+            "commit-address", site, "", "a generic address, or .shared::cluster for this one",
+        )  # fmt: skip
+        place = replace(place, space="shared")
+    return shared_addresses(w, place, m, site)[0]
 
 
 @instruction("tcgen05.fence::before_thread_sync", "tcgen05.fence::after_thread_sync")
