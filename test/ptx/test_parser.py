@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 
+from tcir.errors import Error
 from tcir.interp.ptx.errors import PtxSyntaxError
 from tcir.interp.ptx.parser import parse
 from tcir.interp.ptx.syntax import Address, Imm, Pair, Reg, Symbol, Vector
@@ -258,3 +259,55 @@ def test_a_wrong_source_line_is_found_where_it_stands(place: str, column: int, g
         parse(text)
     line = text.splitlines().index(f".loc {place}") + 1
     assert (caught.value.line, caught.value.column) == (line + (column == 1), column)
+
+
+SPELLINGS = """
+.version 8.8
+.target sm_100a
+.address_size 64
+# 1 "kernel.cu"
+.const .align 4 .b32 table[4] = {3, 5, 7, 9};
+.visible .entry k(.param .u64 out)
+{
+ .reg.b32 %r<4>; .reg .v4 .b32 %v, %w<2>; .reg .v2 .f32 %f; .reg .b64 %rd; .reg .f32 %g;
+ .shared .align 16 .b32 shared[8];
+# 2 "kernel.cu"
+ ld .param .u64 %rd, [out];
+ mov .b32 %r0, %tid .x; mov.v4.b32 %v, {%r0, 1, 2, 3}; mov.v4.b32 %w1, %v;
+ st.shared.v4.b32 [shared], %w1; ld.shared.b32 %r1, shared[2]; ld.const.b32 %r2, table[3];
+ add.u32 %r1, %r1, %v.a; add .u32 %r1, %r1, %w1 .y;
+ mov.b64 %rd, %rd; mov.f32 %g, .5; mov.v2.f32 %f, {%g, .25e1}; cvt.rni.s32.f32 %r3, %f.y;
+ st.global.v4.b32 [%rd], {%r1, %r2, %r3, %w1.x};
+ ret;
+}
+"""
+
+
+def test_spellings_that_ptxas_takes(assemble) -> None:
+    """Modifiers and components behind spaces, vector registers, array elements, lines of cpp."""
+    assert assemble(SPELLINGS)
+    out = np.zeros(4, np.uint32)
+    report = run_ptx(SPELLINGS, grid=1, block=1, args=[out])
+    assert report.ok, str(report)
+    assert out.tolist() == [2 + 3 + 1, 9, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("mov.b32 %r0, shared[%r1];", "expected a constant index, or a byte address in brackets"),
+        ("mov.b32 %r0, nothing[1];", "expected an array that is declared"),
+        ("add . u32 %r0, %r1, 1;", "unexpected character '.'"),
+        (".reg .v4 .b32 %m<5000>;", "expected at most 4096 vectors"),
+        ("mov.b32 %r0, %v;", "expected"),
+    ],
+)
+def test_spellings_that_are_wrong(line: str, words: str) -> None:
+    ptx = SPELLINGS.replace(" ret;", f" {line} ret;")
+    report = None
+    try:
+        report = run_ptx(ptx, grid=1, block=1, args=[np.zeros(4, np.uint32)])
+    except Error as error:
+        assert words in str(error), error
+    else:
+        assert not report.ok and words in str(report), str(report)

@@ -236,6 +236,8 @@ class Decode:
 
     def address(self, operand: Operand) -> tuple[int, int, int, str | None]:
         """Slot, byte size of the slot, offset, and the state space if the base is a symbol."""
+        if isinstance(operand, Symbol) and operand.element:
+            operand = Address(operand)
         if not isinstance(operand, Address) or operand.coordinates is not None:
             raise self.malformed("expected an address in brackets")
         return self.base(operand)

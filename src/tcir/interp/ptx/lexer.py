@@ -22,15 +22,18 @@ class Token(NamedTuple):
     offset: int
 
 
-_SPACE = re.compile(r"(?:[ \t\r\f\v\n]++|//[^\n]*+|/\*.*?\*/)*+", re.DOTALL)
+_SPACE = re.compile(
+    r"(?:[ \t\r\f\v\n]++|//[^\n]*+|/\*.*?\*/|(?:(?<=\n)|(?<!.))\#[^\n]*+)*+", re.DOTALL
+)
+"""Also lines of a preprocessor, `# 1 "file.cu"`."""
 _TOKEN = re.compile(
     _SPACE.pattern
     + r"""(?:
-    (?P<word>\.?[A-Za-z_$%][\w$]*+(?:(?:\.|::)[\w$]++)*+)
+    (?P<word>\.[A-Za-z_$%][\w$]*+(?:::[\w$]++)*+|[A-Za-z_$%][\w$]*+(?:(?:\.|::)[\w$]++)*+)
   | (?P<punct>[][(){},;:@!|+\-*=<>&~?%^]|/(?!\*))
   | (?P<number>0[fF][0-9a-fA-F]{8}(?![\w.])|0[dD][0-9a-fA-F]{16}(?![\w.])
       |0[xX][0-9a-fA-F]+U?|0[bB][01]+U?
-      |\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+U?)
+      |(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+U?)
   | (?P<string>"[^"\n]*")
   | (?P<end>\Z))
     """,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import re
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from tcir.interp.ptx.declarations import SPACES, Declarations
@@ -20,11 +21,16 @@ from tcir.interp.ptx.syntax import (
     Reg,
     Scope,
     Site,
+    Type,
     Variable,
+    Vector,
 )
 
 _MAX_BLOCKS = 64  # nested { } in one function
 _MAX_MNEMONIC = 256  # characters; the longest of the ISA have half as many
+_MAX_VECTORS = 1 << 12
+_COMPONENTS = ("xr", "yg", "zb", "wa")
+"""Of a vector register: each has two names."""
 _LINKAGE = {".visible", ".extern", ".weak", ".common"}
 
 _OPAQUE = {".texref", ".samplerref", ".surfref"}
@@ -49,6 +55,7 @@ class _Parser(Declarations):
     # --- module -------------------------------------------------------------------------------
     def module(self) -> Module:
         module = Module("", "")
+        self.variables = module.variables
         while self.peek.kind != "end":
             token = self.peek
             if token.text == ".version":
@@ -269,8 +276,9 @@ class _Parser(Declarations):
         """`.reg .b32 %r<10>, x, y;`"""
         self.next()
         token = self.next()
-        if token.text in (".v2", ".v4"):
-            raise self.fail("a scalar register type", token)
+        components = _COMPONENTS[: int(token.text[2:])] if token.text in (".v2", ".v4") else ()
+        if components:
+            token = self.next()
         kind = self.type_of(token.text, token)
         while True:
             token = self.peek
@@ -280,12 +288,28 @@ class _Parser(Declarations):
                 self.expect(">")
                 if not 0 <= count <= 1 << 24:
                     raise self.fail("at most 2^24 registers", token)
-                scope.ranges[name] = (kind, count)
+                if components and count > _MAX_VECTORS:
+                    raise self.fail(f"at most {_MAX_VECTORS} vectors", token)
+                names = [f"{name}{n}" for n in range(count)] if components else []
+                if not components:
+                    scope.ranges[name] = (kind, count)
             else:
-                scope.registers[name] = self.new_register(name, kind)
+                names = [name]
+            for each in names:
+                self.declare(each, kind, components, scope)
             if not self.accept(","):
                 break
         self.expect(";")
+
+    def declare(self, name: str, kind: Type, components: Sequence[str], scope: Scope) -> None:
+        """A register, or a vector of them, `%v.x` being the same as `%v.r` (PTX ISA 5.4.2)."""
+        if not components:
+            scope.registers[name] = self.new_register(name, kind)
+            return
+        parts = [self.new_register(f"{name}.{part[0]}", kind) for part in components]
+        scope.vectors[name] = Vector(tuple(parts))
+        for part, reg in zip(components, parts, strict=True):
+            scope.registers |= {f"{name}.{spelling}": reg for spelling in part}
 
     # --- instructions -------------------------------------------------------------------------
     def instruction(self, scope: Scope) -> Instruction:
@@ -300,6 +324,8 @@ class _Parser(Declarations):
             guard = Not(reg) if negated else reg
         token = self.peek
         mnemonic = self.word("an instruction")
+        while self.peek.kind == "word" and self.peek.text.startswith("."):
+            mnemonic += self.next().text  # white space may stand before a modifier
         if mnemonic.startswith((".", "%")) or len(mnemonic) > _MAX_MNEMONIC:
             raise self.fail("an instruction", token)
         operands: list[Operand] = []

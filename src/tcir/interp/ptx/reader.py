@@ -18,6 +18,7 @@ from tcir.interp.ptx.syntax import (
     Special,
     Symbol,
     Type,
+    Variable,
     Vector,
 )
 
@@ -42,6 +43,7 @@ class Reader(Expressions):
         self.files: dict[str, str] = {}
         self.source = ""
         self.function: Function | None = None
+        self.variables: dict[str, Variable] = {}
 
     def identifier(self, what: str) -> str:
         """A name that is declared here (PTX ISA 4.4)."""
@@ -73,6 +75,15 @@ class Reader(Expressions):
             level = level.parent
         return None
 
+    def vector_register(self, name: str, scope: Scope) -> Vector | None:
+        """The registers of a vector that is declared here."""
+        level: Scope | None = scope
+        while level is not None:
+            if name in level.vectors:
+                return level.vectors[name]
+            level = level.parent
+        return None
+
     def operand(self, scope: Scope, listed: bool = False) -> Operand:
         """listed: operands in parentheses are a list, as call has them, and no expression."""
         if self.tokens[self.at].kind == "punct":
@@ -88,7 +99,21 @@ class Reader(Expressions):
             return Pair(first, second)
         if isinstance(first, Symbol) and self.peek.text in ("+", "-"):
             return Symbol(first.name, self.offset())
+        if isinstance(first, Symbol) and self.accept("["):
+            return self.element(first.name, scope)
         return first
+
+    def element(self, name: str, scope: Scope) -> Symbol:
+        """`name[index]`: an element of an array (PTX ISA 6.4.2)."""
+        token = self.peek
+        array = scope.variable(name) or self.variables.get(name)
+        if array is None:
+            raise self.fail(f"an array that is declared, before [: {name} is none", token)
+        index = self.constant("a constant index, or a byte address in brackets")
+        if not isinstance(index.value, int):
+            raise self.fail("an integer", token)
+        self.expect("]")
+        return Symbol(name, index.value * array.type.size, element=True)
 
     def vector(self, closing: str, scope: Scope) -> Vector:
         items: list[Operand] = []
@@ -122,11 +147,16 @@ class Reader(Expressions):
         if token.kind != "word":
             raise self.fail("an operand")
         name = self.next().text
+        while self.tokens[self.at].text[0] == "." and self.peek.kind == "word":
+            name += self.next().text  # white space may stand before a component
         if name == "_":
             return Sink()
         reg = self.lookup(name, scope)
         if reg is not None:
             return reg
+        vector = self.vector_register(name, scope)
+        if vector is not None:
+            return vector
         base, _, selector = name.rpartition(".")
         whole = self.lookup(base, scope) if _SELECTOR.fullmatch(selector) else None
         if whole is not None:

@@ -84,11 +84,13 @@ class Symbol:
     """The address of a variable, parameter, label or function, plus bytes.
 
     mask: in an initial value, `0xff00(name)`: only these bits of it, moved to the lowest place.
+    element: `name[index]`, which is an address in brackets, too.
     """
 
     name: str
     offset: int = 0
     mask: int | None = None
+    element: bool = False
 
 
 @dataclass(frozen=True)
@@ -217,6 +219,7 @@ class Scope:
     parent: Scope | None
     registers: dict[str, Reg] = field(default_factory=dict)
     ranges: dict[str, tuple[Type, int]] = field(default_factory=dict)
+    vectors: dict[str, Vector] = field(default_factory=dict)
     labels: dict[str, int] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
 
