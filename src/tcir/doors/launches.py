@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TextIO, TypeAlias
 
@@ -109,6 +109,8 @@ class Launches:
         if self._times is not None:
             self._times.append(self._modelled(launch))
             return
+        if not self.launches:  # there is none in front
+            launch = replace(launch, programmatic=False)
         partial = self.memory.partial(launch.memory)
         before = _contents(launch) if self.orders else []
         masks = [(array, mask.copy()) for array, mask in partial] if self.orders else []

@@ -75,12 +75,12 @@ class LaunchControl:
             cta.smem.check(start, start + BYTES, site)
             where = np.arange(start, start + BYTES, dtype=np.int64)[None, :]
             self.memory.spare_mbarriers(where, site, "written", cta)
-            barrier.loads += 1
+            number = barrier.load(agent.clock)
             if agent.machine.checking:
-                barrier.users[barrier.tma] = (barrier.loads, site)
-                access = Access(barrier.tma, barrier.loads, "try_cancel", site, "async")
+                barrier.users[barrier.tma] = (number, site)
+                access = Access(barrier.tma, number, "try_cancel", site, "async")
                 agent.note_write(cta.smem.shadow, cta.smem.granules(where), access)
-            parts.append((cta.smem, slice(start, start + BYTES), barrier, barrier.loads))
+            parts.append((cta.smem, slice(start, start + BYTES), barrier, number))
 
         def run() -> None:
             answer = np.frombuffer(encode(agent.machine.take_over()), np.uint8)

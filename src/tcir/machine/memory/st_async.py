@@ -59,8 +59,7 @@ class StAsync:
         smem.check(target, target + nbytes, site)
         where = np.arange(target, target + nbytes, dtype=np.int64)[None, :]
         self.memory.spare_mbarriers(where, site, "written", cta)
-        barrier.loads += 1
-        number = barrier.loads
+        number = barrier.load(agent.clock)
         agent.machine.counters.shared_store += nbytes
         if agent.machine.checking:
             barrier.users[barrier.tma] = (number, site)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tcir.machine.errors import MachineError
-from tcir.machine.order.clocks import Access, Clock, Component, beyond, join
+from tcir.machine.order.clocks import EARLIER, Access, Clock, Component, beyond, join
 
 MAX_COUNT = (1 << 20) - 1
 
@@ -120,6 +120,17 @@ class Mbarrier:
     def where(self) -> str:
         """Its place, for messages."""
         return self.name or f"{self.address:#x}"
+
+    def load(self, issuer: Clock) -> int:
+        """The number of a load that signals it.
+
+        Who waits for its bytes comes after the launches in front that its issuer had waited for:
+        they have ended by then (ThunderKittens' consumers rely on it).
+        """
+        self.loads += 1
+        if EARLIER in issuer:
+            self.collected.near[EARLIER] = issuer[EARLIER]
+        return self.loads
 
     def complete(self, parity: int) -> bool:
         """test_wait.parity: whether the phase of ``parity`` (current or the one before) is over."""

@@ -146,8 +146,7 @@ class Bulk:
         strong = self._strong(scope, reduction)
         signals = []
         for cta, barrier in copies:
-            barrier.loads += 1
-            number = barrier.loads
+            number = barrier.load(agent.clock)
             signals.append((cta.smem, barrier, number))
             if not nbytes:
                 continue

@@ -69,8 +69,7 @@ class Tma:
         for cta, barrier in copies:
             cta.smem.check(box.low, box.high, site)
             self._spare(box, "written", site, cta)
-            barrier.loads += 1
-            number = barrier.loads
+            number = barrier.load(self.agent.clock)
             signals.append((cta, barrier, number))
             if self.machine.checking:
                 barrier.users[barrier.tma] = (number, site)
