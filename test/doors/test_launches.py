@@ -15,7 +15,8 @@ PTX = """
 .visible .entry next(.param .u64 data)
 {
  .reg .b32 %r<2>; .reg .b64 %rd<3>;
- ld.param.u64 %rd0, [data]; mov.u32 %r0, %tid.x; mul.wide.u32 %rd1, %r0, 4; add.s64 %rd2, %rd0, %rd1;
+ ld.param.u64 %rd0, [data]; mov.u32 %r0, %tid.x; mul.wide.u32 %rd1, %r0, 4;
+ add.s64 %rd2, %rd0, %rd1;
  ld.global.u32 %r1, [%rd2]; add.u32 %r1, %r1, 1; st.global.u32 [%rd2], %r1;
  ret;
 }
