@@ -37,7 +37,6 @@ def _fragment(letter: str, first: int, count: int) -> str:
     return "{" + ", ".join(f"%{letter}{first + n}" for n in range(count)) + "}"
 
 
-_A, _C = _fragment("r", 4, 8), _fragment("f", 0, 8)
 REFUSALS: dict[str, str] = {
     "tex": "tex.2d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [T0, {%f4,%f5}];",
     "tld4": "tld4.r.2d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [%d0, {%f4,%f5}];",
@@ -54,9 +53,6 @@ REFUSALS: dict[str, str] = {
         "multimem.cp.async.bulk.global.shared::cta.bulk_group [%d0], [%r2], %r1;",
     "multimem.cp.reduce.async.bulk":
         "multimem.cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%d0], [%r2], %r1;",
-    "wmma.load": f"wmma.load.a.sync.aligned.m16n16k16.row.f16 {_A}, [%d0];",
-    "wmma.store": f"wmma.store.d.sync.aligned.m16n16k16.row.f32 [%d0], {_C};",
-    "wmma.mma": f"wmma.mma.sync.aligned.m16n16k16.row.col.f32.f32 {_C}, {_A}, {_A}, {_C};",
     "rcp.approx.ftz.f64": "rcp.approx.ftz.f64 %g0, %g1;",
     "rsqrt.approx.ftz.f64": "rsqrt.approx.ftz.f64 %g0, %g1;",
     "vadd": "vadd.s32.u32.s32.sat %r4, %r5.b0, %r6.h1;",

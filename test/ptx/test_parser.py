@@ -200,12 +200,10 @@ def test_damaged_text_never_crashes() -> None:
 
 def test_an_instruction_without_a_rule_is_named_and_nothing_runs() -> None:
     out = np.zeros(32, np.uint32)
-    body = "mov.u32 %d, 1;\nwmma.load.a.sync.aligned.m16n16k16.f16 {%t1}, [%t2];"
+    body = "mov.u32 %d, 1;\ntxq.width.b32 %t1, [%t2];"
     report = run_ptx(HEADER + kernel("k", body, [], "u32"), grid=1, block=32, args=[out])
     assert not report.ok and not out.any() and report.instructions == 0
-    assert (
-        report.incomplete[0].instruction.startswith("wmma.load") and report.incomplete[0].line > 3
-    )
+    assert report.incomplete[0].instruction.startswith("txq") and report.incomplete[0].line > 3
     assert "incomplete" in str(report) and report.as_dict()["incomplete"][0]["line"] > 3
 
 
@@ -217,7 +215,7 @@ def test_a_modifier_without_a_rule_is_incomplete_too() -> None:
 
 
 def test_unreachable_instructions_do_not_matter() -> None:
-    body = "mov.u32 %d, 7; bra.uni OVER; wmma.load %d, %d; OVER: "
+    body = "mov.u32 %d, 7; bra.uni OVER; txq.width.b32 %d, [%d]; OVER: "
     out = np.zeros(32, np.uint32)
     report = run_ptx(HEADER + kernel("k", body, [], "u32"), grid=1, block=32, args=[out])
     assert report.ok and (out == 7).all()

@@ -32,5 +32,6 @@ from tcir.interp.ptx.isa import (  # noqa: F401  (importing registers the rules)
     tma,
     vote,
     warp_matrix,
+    wmma,
 )
 from tcir.interp.ptx.isa.warpgroup import registers, wgmma  # noqa: F401

@@ -32,7 +32,7 @@ from tcir.machine import NotModelled
 from tcir.machine.numerics.warp_mma import TURING, VOLTA, generation, warp_mma
 from tcir.machine.numerics.warp_mma_exact import bit_sum, double_sum, integer_sum, integer_values
 
-_BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8,
+BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8,
          "s4": 4, "u4": 4, "b1": 1, "f64": 64}  # fmt: skip
 #: The shapes by bits of an element of A; k of a sparse A counts the zeros.
 _SHAPES = {
@@ -49,7 +49,9 @@ _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 
 
 @dataclass(frozen=True)
-class _Form:
+class Form:
+    """Shape and types of one product."""
+
     m: int
     k: int
     d: str
@@ -58,13 +60,14 @@ class _Form:
     c: str
     saturate: bool
     rows: tuple[bool, bool]  # A is .row, B is .row
+    n: int = 8
 
     @property
     def bits(self) -> int:
-        return _BITS[self.a]
+        return BITS[self.a]
 
 
-def _form(d: Decode, sparse: bool) -> _Form:
+def _form(d: Decode, sparse: bool) -> Form:
     """Takes the modifiers; rejects combinations of types and shapes that do not exist."""
     if _ELSEWHERE & set(d.modifiers):
         raise d.incomplete(
@@ -78,14 +81,14 @@ def _form(d: Decode, sparse: bool) -> _Form:
     layouts = [m for m in d.modifiers if m in ("row", "col")]
     d.modifiers = [m for m in d.modifiers if m not in ("row", "col")]
     saturate = d.take("satfinite") is not None
-    names = [m for m in d.modifiers if m in _BITS or m in ("f32", "s32")]
+    names = [m for m in d.modifiers if m in BITS or m in ("f32", "s32")]
     d.modifiers = [m for m in d.modifiers if m not in names]
     if len(names) != 4 or len(layouts) != 2:
         raise d.malformed("expected two layouts and four types")
     d_type, a_type, b_type, c_type = names
-    if a_type not in _BITS or b_type not in _BITS:
+    if a_type not in BITS or b_type not in BITS:
         raise d.malformed(f"expected operand types, got .{a_type} and .{b_type}")
-    bits = _BITS[a_type]
+    bits = BITS[a_type]
     legal = [f"m16n8k{k}" for k in _SPARSE.get(bits, ())] if sparse else _SHAPES[bits]
     if shape not in legal or sparse and a_type in ("e4m3", "e5m2") and shape != "m16n8k64":
         raise d.malformed(
@@ -95,7 +98,7 @@ def _form(d: Decode, sparse: bool) -> _Form:
     assert found is not None
     m, k = int(found[1]), int(found[3])
     volta = bits == 16 and m == 8
-    if bits == 8 and m == 8 and a_type[0] not in "su" or bits != _BITS[b_type]:
+    if bits == 8 and m == 8 and a_type[0] not in "su" or bits != BITS[b_type]:
         raise d.malformed(
             f"expected operands of one width for {shape}, got .{a_type} and .{b_type}"
         )
@@ -111,7 +114,7 @@ def _form(d: Decode, sparse: bool) -> _Form:
     if layouts != ["row", "col"] and not volta:
         raise d.malformed(f"expected .row.col for {shape}")
     rows = (layouts[0] == "row", layouts[1] == "row")
-    return _Form(m, k, d_type, a_type, b_type, c_type, saturate, rows)
+    return Form(m, k, d_type, a_type, b_type, c_type, saturate, rows)
 
 
 def _registers(count: int, bits: int) -> int:
@@ -119,7 +122,10 @@ def _registers(count: int, bits: int) -> int:
     return max(1, count * bits // 32 // max(32, bits))
 
 
-def _operands(d: Decode, counts: list[int], wide: bool) -> tuple[list[int], list[tuple[int, ...]]]:
+def fragments_of(
+    d: Decode, counts: list[int], wide: bool
+) -> tuple[list[int], list[tuple[int, ...]]]:
+    """The slots of d, and of a, b and c: so many registers of 32 bits, or of 64."""
     kind = TYPES["b64" if wide else "b32"]
     targets = [d.dst(o, kind) for o in d.vector(d.operands[0], counts[0])]
     sources = [
@@ -134,7 +140,7 @@ Spread = Callable[..., np.ndarray]
 """From the undefined bits of the words of a, b, c to those of d, all [registers, 32]."""
 
 
-def _collective(
+def collective(
     d: Decode,
     wide: bool,
     targets: list[int],
@@ -196,7 +202,7 @@ def _collective(
     return op
 
 
-def _multiply(d: Decode, form: _Form, operation: str | None) -> Matrices:
+def multiplied_by(d: Decode, form: Form, operation: str | None) -> Matrices:
     """D of A [M, K] codes, B [8, K] codes and C [M, 8] words."""
     if form.a == "b1":
         assert operation is not None
@@ -214,33 +220,34 @@ def _multiply(d: Decode, form: _Form, operation: str | None) -> Matrices:
     )
 
 
-def _dense(form: _Form, multiply: Matrices) -> Matrices:
-    m, k, bits, half = form.m, form.k, form.bits, form.d == "f16"
-    a_at, b_at, c_at = fragment_a(bits, m, k), fragment_b(bits, k), fragment_c(m)
+def dense(form: Form, multiply: Matrices) -> Matrices:
+    """D from the words of a, b and c, whose elements are where `fragments` says."""
+    m, n, k, bits, half = form.m, form.n, form.k, form.bits, form.d == "f16"
+    a_at, b_at, c_at = fragment_a(bits, m, k), fragment_b(bits, k, n), fragment_c(m, n)
     code = {32: np.uint32, 16: np.uint16}.get(bits, np.uint8)
 
     def run(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
         warps = a.shape[:-2]
-        matrix_a, matrix_b = np.zeros((*warps, m, k), code), np.zeros((*warps, 8, k), code)
-        matrix_c = np.zeros((*warps, m, 8), np.uint32)
-        matrix_a[(..., *a_at)] = elements(a, bits)
-        matrix_b[..., b_at[1], b_at[0]] = elements(b, bits)
-        matrix_c[(..., *c_at)] = elements(c, 16 if half else 32)
+        matrix_a, matrix_b = np.zeros((*warps, m, k), code), np.zeros((*warps, n, k), code)
+        matrix_c = np.zeros((*warps, m, n), np.uint32)
+        matrix_a[(..., *a_at)] = elements(a, bits)[..., : len(a_at[0]), :]
+        matrix_b[..., b_at[1], b_at[0]] = elements(b, bits)[..., : len(b_at[0]), :]
+        matrix_c[(..., *c_at)] = elements(c, 16 if form.c == "f16" else 32)
         return _packed(multiply(matrix_a, matrix_b, matrix_c)[(..., *c_at)], half)
 
     return run
 
 
-def _dense_spread(form: _Form) -> Spread:
+def dense_spread(form: Form) -> Spread:
     """A row of A makes a row of D undefined, a column of B a column, an element of C its own."""
-    m, k, bits, half = form.m, form.k, form.bits, form.d == "f16"
-    a_at, b_at, c_at = fragment_a(bits, m, k), fragment_b(bits, k), fragment_c(m)
+    m, n, k, bits, half = form.m, form.n, form.k, form.bits, form.d == "f16"
+    a_at, b_at, c_at = fragment_a(bits, m, k), fragment_b(bits, k, n), fragment_c(m, n)
 
     def run(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-        rows, columns, lost = np.zeros(m, bool), np.zeros(8, bool), np.zeros((m, 8), bool)
-        np.logical_or.at(rows, a_at[0], elements(a, bits) != 0)
-        np.logical_or.at(columns, b_at[1], elements(b, bits) != 0)
-        lost[c_at] = elements(c, 16 if half else 32) != 0
+        rows, columns, lost = np.zeros(m, bool), np.zeros(n, bool), np.zeros((m, n), bool)
+        np.logical_or.at(rows, a_at[0], elements(a, bits)[: len(a_at[0])] != 0)
+        np.logical_or.at(columns, b_at[1], elements(b, bits)[: len(b_at[0])] != 0)
+        lost[c_at] = elements(c, 16 if form.c == "f16" else 32) != 0
         lost |= rows[:, None] | columns
         ones = np.where(lost[c_at], np.uint32(0xFFFF if half else 0xFFFFFFFF), np.uint32(0))
         return _packed(ones, half)
@@ -252,7 +259,7 @@ def _packed(result: np.ndarray, half: bool) -> np.ndarray:
     return result[..., 0::2, :] | result[..., 1::2, :] << np.uint32(16) if half else result
 
 
-def _volta(form: _Form) -> Matrices:
+def _volta(form: Form) -> Matrices:
     """m8n8k4: four products of 8 x 8 x 4; the lanes of each hold them as `fragments` says.
 
     Tensor cores since Ampere lack it. ptxas spells it with f32 instructions: a chain of fused
@@ -286,7 +293,8 @@ def _volta(form: _Form) -> Matrices:
     return run
 
 
-def _doubles(form: _Form, mode: str) -> Matrices:
+def doubles(form: Form, mode: str) -> Matrices:
+    """Of f64, rounded by `mode`."""
     m, k = form.m, form.k
     a_at, b_at, c_at = fragment_a(64, m, k), fragment_b(64, k), fragment_c(m)
 
@@ -329,14 +337,14 @@ def mma(d: Decode) -> Op:
         raise d.incomplete("no rule for m8n8k4 of sm_70 and sm_75, whose tensor cores have it")
     if volta:
         counts = [8 if form.d == "f32" else 4, 2, 2, 8 if form.c == "f32" else 4]
-    targets, sources = _operands(d, counts, wide)
+    targets, sources = fragments_of(d, counts, wide)
     if wide:
-        return _collective(d, True, targets, sources, _doubles(form, mode or "rn"), products)
+        return collective(d, True, targets, sources, doubles(form, mode or "rn"), products)
     if volta:
-        return _collective(d, False, targets, sources, _volta(form), 4 * products)
-    run = _dense(form, _multiply(d, form, operation))
+        return collective(d, False, targets, sources, _volta(form), 4 * products)
+    run = dense(form, multiplied_by(d, form, operation))
     together = form.a in ("f16", "bf16", "tf32")
-    return _collective(d, False, targets, sources, run, products, _dense_spread(form), together)
+    return collective(d, False, targets, sources, run, products, dense_spread(form), together)
 
 
 @instruction("mma.sp.sync", "mma.sp::ordered_metadata.sync")
@@ -350,7 +358,7 @@ def sparse(d: Decode) -> Op:
     d.done(6)
     k, bits, half = form.k, form.bits, form.d == "f16"
     counts = [2 if half else 4, _registers(8 * k, bits), _registers(8 * k, bits), 2 if half else 4]
-    targets, sources = _operands(d, counts, False)
+    targets, sources = fragments_of(d, counts, False)
     sources.append((d.src(d.operands[4], TYPES["b32"]),))
     selector = d.immediate(d.operands[5])
     chunk = {32: 2, 4: 8}.get(bits, 4)
@@ -358,7 +366,7 @@ def sparse(d: Decode) -> Op:
     limit = {4: 4, 8: 2, 16: 1}[chunks]
     if not 0 <= selector < limit:
         raise d.malformed(f"expected a sparsity selector below {limit}, got {selector}")
-    multiply = _multiply(d, form, None)
+    multiply = multiplied_by(d, form, None)
     a_at, b_at, c_at = fragment_a(bits, 16, k // 2), fragment_b(bits, k), fragment_c(16)
     code = {32: np.uint32, 16: np.uint16}.get(bits, np.uint8)
     site = d.site
@@ -377,4 +385,4 @@ def sparse(d: Decode) -> Op:
             result[one] = multiply(matrix_a[one], held, matrix_c[one])
         return _packed(result[c_at], half)
 
-    return _collective(d, False, targets, sources, run, 16 * 8 * k)
+    return collective(d, False, targets, sources, run, 16 * 8 * k)

@@ -6,7 +6,6 @@ from tcir.interp.ptx.registry import DECODERS, REFUSED
 
 _TEXTURES = "textures and surfaces, their formats and filters are not modelled; read global memory"
 _MULTIMEM = "addresses of several GPUs (multimem) are not modelled; reduce in global memory"
-_WMMA = "which element lies where in a fragment is left open by the ISA; use mma.sync"
 _VIDEO = "video instructions are not modelled; use bfe, add, max, dp4a and friends"
 _GROSS = (
     "an approximation by 20 bits of the mantissa, whose error the ISA leaves open; use div or sqrt"
@@ -21,7 +20,6 @@ _WHY: dict[str, str] = {
     **dict.fromkeys(
         ("multimem.cp.async.bulk", "multimem.cp.reduce.async.bulk"), _MULTIMEM
     ),
-    **dict.fromkeys(("wmma.load", "wmma.store", "wmma.mma"), _WMMA),
     **dict.fromkeys(("rcp.approx.ftz.f64", "rsqrt.approx.ftz.f64"), _GROSS),
     **dict.fromkeys(_SCALAR, _VIDEO),
     **dict.fromkeys((f"{name}{count}" for name in _SIMD for count in (2, 4)), _VIDEO),

@@ -24,17 +24,20 @@ def fragment_a(bits: int, m: int, k: int) -> tuple[np.ndarray, np.ndarray]:
     return np.array(rows), np.array(columns)
 
 
-def fragment_b(bits: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Row (of K) and column of B, k x 8."""
+def fragment_b(bits: int, k: int, n: int = 8) -> tuple[np.ndarray, np.ndarray]:
+    """Row (of K) and column of B, k x n: one block of 8 columns after the other."""
     per = max(1, 32 // bits)
     rows = [_C * per + i + 4 * per * block for block in range(k // (4 * per)) for i in range(per)]
-    return np.array(rows), np.array([_G] * len(rows))
+    tiles = [_G + 8 * tile for tile in range(n // 8) for _ in rows]
+    return np.array(rows * (n // 8)), np.array(tiles)
 
 
-def fragment_c(m: int) -> tuple[np.ndarray, np.ndarray]:
-    """Row and column of C and D, m x 8."""
-    rows = [_G + 8 * half for half in range(m // 8) for _ in range(2)]
-    return np.array(rows), np.array([2 * _C + i for _ in range(m // 8) for i in range(2)])
+def fragment_c(m: int, n: int = 8) -> tuple[np.ndarray, np.ndarray]:
+    """Row and column of C and D, m x n: one block of 8 columns after the other."""
+    tiles = range(n // 8)
+    rows = [_G + 8 * half for _ in tiles for half in range(m // 8) for _ in range(2)]
+    columns = [2 * _C + i + 8 * tile for tile in tiles for _ in range(m // 8) for i in range(2)]
+    return np.array(rows), np.array(columns)
 
 
 def elements(words: np.ndarray, bits: int) -> np.ndarray:
