@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tcir.machine.engine.fences import Checked, check_fences
 from tcir.machine.engine.touch import Touch
 from tcir.machine.findings import Unpromised
-from tcir.machine.order.clocks import BY_EXIT, BY_TICKET, Access
+from tcir.machine.order.clocks import BY_EXIT, BY_TICKET, BY_WARP, BY_WARPGROUP, Access
 from tcir.machine.order.fence_marks import BY_FENCES
 from tcir.machine.order.involved import Involved
 
@@ -22,12 +22,20 @@ def half_ordered(
     for mark, report in _REPORTS.items():
         if mark == BY_TICKET and touch.access.strong is None:
             continue  # shipping code reads by volatile loads; a weak one may find what a cache kept
+        if mark == BY_WARP and not _kept_by_arrivals(agent, touch, other):
+            continue
         if agent.passed(touch, other, mark, wrote=wrote):
             report(agent, first, touch.access.site, involved)
-            if mark == BY_EXIT and touch.shadow.space != "tensor memory":
+            if mark in (BY_EXIT, BY_WARP) and touch.shadow.space != "tensor memory":
                 check_fences(agent, touch, other, wrote)
             return True
     return False
+
+
+def _kept_by_arrivals(agent: Checked, touch: Touch, other: Access) -> bool:
+    """Whether what lanes of another warp did is done when one of them arrives: a warp's accesses to
+    shared memory keep their order on an H200."""
+    return touch.shadow.space == "shared memory" and other.component != agent.me
 
 
 def _ticket(agent: Checked, first: str, second: object, involved: Involved) -> None:
@@ -58,8 +66,31 @@ def _fence(agent: Checked, first: str, second: object, involved: Involved) -> No
     )  # fmt: skip
 
 
+def _warp(agent: Checked, first: str, second: object, involved: Involved) -> None:
+    agent.cta.report(
+        Unpromised("9.7.13.2", "NVIDIA's CuTe DSL primitives", "order by an elected lane"),
+        "elected-for-warp", first, second,
+        "bar.warp.sync in front of elect.sync, or an arrival of every lane",
+        involved,
+    )  # fmt: skip
+
+
+def _warpgroup(agent: Checked, first: str, second: object, involved: Involved) -> None:
+    agent.cta.report(
+        Unpromised(
+            "9.7.15.7", "CUTLASS (PipelineTmaAsync), ThunderKittens",
+            "order by another warp's wgmma.wait_group",
+        ),
+        "waited-for-warpgroup", first, second,
+        "an arrival of every warp behind its wait, or a barrier of the warpgroup",
+        involved,
+    )  # fmt: skip
+
+
 _REPORTS: dict[str, Callable[[Checked, str, object, Involved], None]] = {
     BY_EXIT: _exit,
     BY_FENCES: _fence,
     BY_TICKET: _ticket,
+    BY_WARP: _warp,
+    BY_WARPGROUP: _warpgroup,
 }

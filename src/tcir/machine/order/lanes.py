@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tcir.machine.order.clocks import REACHES, Access, Clock, Component, join, observed
+from tcir.machine.order.clocks import BY_WARP, REACHES, Access, Clock, Component, join, observed
 
 WARP = (1 << 32) - 1
 TOGETHER = 32
@@ -157,6 +157,14 @@ class Lanes:
         if self.active and self.knows.lanes & ~self.active:
             self.knows = self.knows.part(self.active)
             self.groups.append(self.knows)
+
+    def converge(self, lanes: int) -> None:
+        """elect.sync of these lanes: what all of the warp did is in front of what one of them does
+        next, on silicon; no document says so."""
+        if self.separate and all(not group.lanes & ~lanes for group in self.groups):
+            for group in self.groups:
+                group.clock[(BY_WARP, self.me)] = self.number
+            self.step()
 
     def synchronise(self, lanes: int) -> None:
         """bar.warp.sync: what these lanes did is before what they do next."""

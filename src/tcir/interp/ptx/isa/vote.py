@@ -179,6 +179,7 @@ def elect(d: Decode) -> Op:
         w.undef[dst] &= ~m
         w.p[flag] = w.p[flag] & ~m | 1 << leader
         w.undef[flag] &= ~m
+        w.agent.lanes.converge(m)
 
     return d.among(mask, run)
 
