@@ -184,7 +184,7 @@ def run_kernel(
 
     if whole and options.sample is not None:
         options = replace(options, sample=None)
-        others = f"@{launch.name}: another launch reads what it stores"
+        others = f"@{launch.title}: another launch reads what it stores"
     else:
         others = ""
     writers = LastWriters()
@@ -211,8 +211,8 @@ def run_kernel(
         level="ptx",
         findings=[
             *report.findings,
-            *_holes(launch.name, writers, results, whole),
-            *overwritten(launch.name, inputs, copies, lambda n: writers.finder(copies[n])),
+            *_holes(launch.title, writers, results, whole),
+            *overwritten(launch.title, inputs, copies, lambda n: writers.finder(copies[n])),
         ],
         counters=report.counters | sizes,
         incomplete=[str(item) for item in report.incomplete],
@@ -220,8 +220,8 @@ def run_kernel(
         followers=report.lockstep,
         executed=report.executed,
         stored=_stored(writers, results) if report.executed else {},
-        whole=f"@{launch.name}: {report.whole}" if report.whole else others,
-        together=f"@{launch.name}: {report.together}" if report.together else "",
+        whole=f"@{launch.title}: {report.whole}" if report.whole else others,
+        together=f"@{launch.title}: {report.together}" if report.together else "",
         meets=report.meets,
         left=report.left,
     )
@@ -318,7 +318,7 @@ def run_sequence(
             local = launch.renumbered(numbers)
             return run_kernel(ptx, local, arrays, wanted, options, whole=whole, variables=variables)
 
-        return KernelStep(launch.name, launch.buffers, run)
+        return KernelStep(launch.title, launch.buffers, run)
 
     steps = [step(launch) for launch in sequence.launches]
     return in_memory(results, lambda specs: run_in_order(steps, inputs, specs, sequence.workspaces))
