@@ -13,6 +13,7 @@ from tcir import progress
 from tcir.errors import InputError
 from tcir.passmanager.pipeline import as_pipeline
 from tcir.session.session import check_name
+from tcir.torch.aliases import keep_aliases
 from tcir.torch.calls import Call
 from tcir.torch.compiled import Compiled, KernelModule, Part
 from tcir.torch.exported import exported, name_of, units, weights_of
@@ -69,6 +70,7 @@ def compiled(
     verbose: bool | None,
 ) -> Compiled:  # fmt: skip
     """`module` from its graph of ATen ops, on the tensors of `call` and then its weights."""
+    keep_aliases(graph)
     tell = _say if progress.wanted(verbose) else _quiet
     lowering = lower(graph, units(graph.graph), pipeline, target, tell)
     return Compiled(graph, _table(graph, lowering), call, module, target)
