@@ -20,6 +20,7 @@ from tcir.passes.raising.raise_to_tc import RaiseToTc
 from tcir.passes.raising.reorder_scales import ReorderScales
 from tcir.passes.raising.split_launches import SplitLaunches
 from tcir.passes.raising.split_layers import SplitLayers
+from tcir.passes.roles.share_kernels import ShareKernels
 from tcir.passes.simt.convert_codes_to_simt import ConvertCodesToSimt
 from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
 from tcir.passes.simt.convert_quantise_to_simt import ConvertQuantiseToSimt
@@ -111,6 +112,7 @@ def build(options: GemmOptions) -> Pipeline:
             SplitK(splits=options.split_k),
             SplitLaunches(quantise_apart=options.quantise_apart),
             FoldConstantLaunches(),
+            ShareKernels(),
             ConvertRepackToSimt(),
             ConvertScalesToSimt(),
             ConvertCodesToSimt(),

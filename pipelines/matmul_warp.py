@@ -19,6 +19,7 @@ from tcir.passes.raising.raise_to_tc import RaiseToTc
 from tcir.passes.raising.split_launches import SplitLaunches
 from tcir.passes.raising.split_layers import SplitLayers
 from tcir.passes.roles.plan_workspaces import PlanWorkspaces
+from tcir.passes.roles.share_kernels import ShareKernels
 from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
 from tcir.passes.simt.convert_quantise_to_simt import ConvertQuantiseToSimt
 from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
@@ -79,6 +80,7 @@ def build(options: MatmulWarpOptions) -> Pipeline:
             RepackGemm(row_bytes=COPY_BYTES[0]),
             SplitLaunches(quantise_apart=True),
             FoldConstantLaunches(),
+            ShareKernels(),
             ConvertRepackToSimt(),
             ConvertLinalgToSimt(),
             ConvertQuantiseToSimt(),

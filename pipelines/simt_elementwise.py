@@ -11,6 +11,7 @@ from tcir.passes.raising.fold_empty import FoldEmpty
 from tcir.passes.raising.raise_quantise import RaiseQuantise
 from tcir.passes.raising.split_layers import SplitLayers
 from tcir.passes.roles.plan_workspaces import PlanWorkspaces
+from tcir.passes.roles.share_kernels import ShareKernels
 from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
 from tcir.passes.simt.convert_quantise_to_simt import ConvertQuantiseToSimt
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
@@ -31,6 +32,7 @@ def build(_: SimtElementwiseOptions) -> Pipeline:
             RaiseQuantise(),
             SplitLayers(simt=True),
             FoldConstantLaunches(),
+            ShareKernels(),
             ConvertLinalgToSimt(),
             ConvertQuantiseToSimt(),
             PlanWorkspaces(),

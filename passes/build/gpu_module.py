@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from tcir._mlir import func, ir, llvm
 from tcir.dialect.attributes import integer, integers, string
+from tcir.errors import PassError
+from tcir.program.repeats import REPEATS
 from tcir.target import DEFAULT_TARGET
 
 NAME = "kernels"
@@ -53,7 +55,15 @@ def next_buffer(module: ir.Module, alone: int) -> int:
 
 
 def insert_launch(module: ir.Module, order: int) -> None:
-    """Makes room for a launch at `order`: the launches from there on come one later."""
+    """Makes room for a launch at `order`: the launches from there on come one later.
+
+    PassError where kernels are launched several times, as the new one would have to be.
+    """
+    if REPEATS in module.operation.attributes:
+        raise PassError(
+            "expected a function for each launch, got tc.repeats (share-kernels); run "
+            "share-kernels behind this pass", module.operation.location,
+        )  # fmt: skip
     for each in _launches(module):
         if "tc.order" in each.attributes and integer(each, "tc.order") >= order:
             kind = each.attributes["tc.order"].type

@@ -13,6 +13,7 @@ from tcir.passes.raising.raise_quantise import RaiseQuantise
 from tcir.passes.raising.raise_to_tc import RaiseToTc
 from tcir.passes.raising.split_launches import SplitLaunches
 from tcir.passes.raising.split_layers import SplitLayers
+from tcir.passes.roles.share_kernels import ShareKernels
 from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
 from tcir.passes.simt.convert_quantise_to_simt import ConvertQuantiseToSimt
 from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
@@ -69,6 +70,7 @@ def raise_convolution(options: ConvOptions, *rewrites: Pass) -> list[Pass]:
         *rewrites,
         SplitLaunches(quantise_apart=True),
         FoldConstantLaunches(),
+        ShareKernels(),
         ConvertRepackToSimt(programmatic=options.programmatic),
         *([ConvertSumsToSimt(programmatic=options.programmatic)] if rewrites else []),
         ConvertLinalgToSimt(),

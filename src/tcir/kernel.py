@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +16,7 @@ from tcir.program.launch import Launch, LaunchSequence
 from tcir.program.launch_table import LaunchTable, launch_table, works_of
 from tcir.program.memory_image import is_image, to_memory
 from tcir.program.signature import Signature
+from tcir.progress import simulated
 from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS, RunOptions
 from tcir.threads import cached_property
 from tcir.validation.report import Report
@@ -58,6 +60,8 @@ class Kernel:
     ir: dict[str, str] = field(repr=False)
     store: Store = field(default=NO_STORE, repr=False, compare=False, kw_only=True)
     assembler: str = field(default="ptxas", repr=False, kw_only=True)
+    _seconds: float | None = field(default=None, init=False, repr=False, compare=False)
+    """Of the last call on the simulated machine."""
 
     def __repr__(self) -> str:
         inputs, outputs = (
@@ -115,14 +119,16 @@ class Kernel:
         ordering: str = "silicon",
         assumptions: Assumptions | None = None,
         jobs: int = 1,
+        progress: bool | None = None,
     ) -> Outcome:
         """Executes the PTX on the simulated machine: inputs first, then the results, written to.
 
         Arrays are numpy's (or ml_dtypes') with the shapes and types of `signature`; inputs of 4 and
         6 bits an element also as packed bytes (`tcir.program.memory_image`). With
         ``hazards="raise"`` a result that depends on timing raises `HazardError`, under
-        ``ordering="isa"`` also one that only shipping code proves. The others: see
-        `tcir.run_options.RunOptions`.
+        ``ordering="isa"`` also one that only shipping code proves. progress: an estimate and
+        what is left on standard error; default: on a terminal, unless TCIR_PROGRESS is 0. The
+        others: see `tcir.run_options.RunOptions`.
         """
         if hazards not in ("raise", "report", "off"):
             raise LaunchError(f"hazards: expected 'raise', 'report' or 'off', got {hazards!r}")
@@ -138,13 +144,11 @@ class Kernel:
         self._check_code()
         _check_buffers(self.name, self.signature, buffers)
         inputs = [to_memory(array) for array in buffers[: len(self.signature.inputs)]]
-        outcome = run_sequence(
-            self.ptx,
-            self.launches,
-            inputs,
-            self.signature.outputs,
-            options,
-        )
+        outputs = self.signature.outputs
+        with simulated(self.name, self.launches, self._seconds, progress) as told:
+            started = time.monotonic()
+            outcome = run_sequence(self.ptx, self.launches, inputs, outputs, options, progress=told)
+            self._seconds = time.monotonic() - started
         if outcome.incomplete:
             raise IncompleteError(f"@{self.name}: without a rule: {', '.join(outcome.incomplete)}")
         if hazards == "raise" and outcome.errors:

@@ -11,6 +11,7 @@ from tcir.jax.calls import Call
 from tcir.jax.compiled import Compiled
 from tcir.jax.tracing import traced
 from tcir.passmanager.pipeline import as_pipeline
+from tcir.progress import compiling
 from tcir.session.apart import compilers
 from tcir.session.session import check_name
 from tcir.target import DEFAULT_TARGET
@@ -40,7 +41,8 @@ def compile(
     found = traced(function, call)
     try:
         mlir = linalg(found.stablehlo)
-        kernel = compilers().compile(mlir, pipeline, target)
+        with compiling("tcir.jax", len(found.primitives)):
+            kernel = compilers().compile(mlir, pipeline, target)
     except (InternalError, InputError):
         raise
     except Error as error:

@@ -11,6 +11,7 @@ from tcir.onnx.children import readers
 from tcir.onnx.compiled import Compiled
 from tcir.onnx.model import Shapes
 from tcir.passmanager.pipeline import as_pipeline
+from tcir.progress import compiling
 from tcir.session.apart import compilers
 from tcir.session.session import check_name
 from tcir.target import DEFAULT_TARGET
@@ -39,7 +40,8 @@ def compile(
     try:
         imported = readers().imported(path, data, _shapes(inputs))
         try:
-            kernel = compilers().compile(imported.mlir, pipeline, target)
+            with compiling("tcir.onnx", len(imported.nodes)):
+                kernel = compilers().compile(imported.mlir, pipeline, target)
         except InternalError:
             raise
         except Error as error:

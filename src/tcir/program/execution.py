@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -172,11 +173,12 @@ def run_kernel(
     *,
     whole: Collection[int] = (),
     variables: dict[str, Array] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Outcome:
     """Executes PTX text on the machine over copies of `inputs`; results start as poison.
 
     A changed byte of an input is an error finding. Results in `whole` are read by another
-    kernel: an unwritten byte there is an error finding. variables: the module's, see `run_ptx`.
+    kernel: an unwritten byte there is an error finding. variables, progress: see `run_ptx`.
     Raises `tcir.machine.MachineError` on an illegal operation, which ends the run.
     """
     from tcir.debug import LastWriters
@@ -184,7 +186,7 @@ def run_kernel(
 
     if whole and options.sample is not None:
         options = replace(options, sample=None)
-        others = f"@{launch.name}: another launch reads what it stores"
+        others = f"@{launch.title}: another launch reads what it stores"
     else:
         others = ""
     writers = LastWriters()
@@ -201,6 +203,7 @@ def run_kernel(
         args=launch.arguments(copies, results),
         observer=writers,
         variables=variables,
+        progress=progress,
         **vars(options),
     )
     if report.errors:
@@ -211,8 +214,8 @@ def run_kernel(
         level="ptx",
         findings=[
             *report.findings,
-            *_holes(launch.name, writers, results, whole),
-            *overwritten(launch.name, inputs, copies, lambda n: writers.finder(copies[n])),
+            *_holes(launch.title, writers, results, whole),
+            *overwritten(launch.title, inputs, copies, lambda n: writers.finder(copies[n])),
         ],
         counters=report.counters | sizes,
         incomplete=[str(item) for item in report.incomplete],
@@ -220,8 +223,8 @@ def run_kernel(
         followers=report.lockstep,
         executed=report.executed,
         stored=_stored(writers, results) if report.executed else {},
-        whole=f"@{launch.name}: {report.whole}" if report.whole else others,
-        together=f"@{launch.name}: {report.together}" if report.together else "",
+        whole=f"@{launch.title}: {report.whole}" if report.whole else others,
+        together=f"@{launch.title}: {report.together}" if report.together else "",
         meets=report.meets,
         left=report.left,
     )
@@ -296,10 +299,12 @@ def run_sequence(
     outputs: Iterable[OutputSpec],
     options: RunOptions = DEFAULT_OPTIONS,
     variables: dict[str, Array] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Outcome:
     """Executes the kernels of PTX text one after the other, each as `run_kernel` does.
 
     variables: those of the module that an earlier execution left, by name; gets the others.
+    progress: is told how many CTAs of all launches are done, and how many there are
     """
     variables = {} if variables is None else variables
     inputs, results = [*inputs, *sequence.constants], list(outputs)
@@ -307,8 +312,11 @@ def run_sequence(
         only = sequence.only
         return in_memory(
             results,
-            lambda specs: run_kernel(ptx, only, inputs, specs, options, variables=variables),
+            lambda specs: run_kernel(
+                ptx, only, inputs, specs, options, variables=variables, progress=progress
+            ),
         )
+    told = iter(_of_all(sequence, progress))
     first = len(inputs) + len(results)
 
     def step(launch: Launch) -> KernelStep:
@@ -316,9 +324,25 @@ def run_sequence(
             writes = numbers[len(arrays) :]
             whole = [place for place, n in enumerate(writes) if n >= first]
             local = launch.renumbered(numbers)
-            return run_kernel(ptx, local, arrays, wanted, options, whole=whole, variables=variables)
+            return run_kernel(
+                ptx, local, arrays, wanted, options, whole=whole, variables=variables,
+                progress=next(told),
+            )  # fmt: skip
 
-        return KernelStep(launch.name, launch.buffers, run)
+        return KernelStep(launch.title, launch.buffers, run)
 
     steps = [step(launch) for launch in sequence.launches]
     return in_memory(results, lambda specs: run_in_order(steps, inputs, specs, sequence.workspaces))
+
+
+def _of_all(
+    sequence: LaunchSequence, progress: Callable[[int, int], None] | None
+) -> Iterator[Callable[[int, int], None] | None]:
+    """What each launch in order tells of its CTAs, as those of all launches."""
+    ctas = [math.prod(launch.grid) for launch in sequence.launches]
+    for place in range(len(ctas)):
+        yield None if progress is None else partial(_tell, progress, sum(ctas[:place]), sum(ctas))
+
+
+def _tell(progress: Callable[[int, int], None], before: int, total: int, done: int, _: int) -> None:
+    progress(before + done, total)

@@ -44,7 +44,8 @@ class Launch:
     """Launch sizes of one kernel, and its parameters in order (plain Python data, no MLIR).
 
     name:   of the kernel in PTX
-    symbol: its name in the program, where PTX cannot spell that (pass legalize-symbols)
+    symbol: of the launch in the program, where that is another: PTX cannot spell it (pass
+            legalize-symbols), or the kernel is launched several times (pass share-kernels)
     """
 
     name: str
@@ -58,7 +59,7 @@ class Launch:
 
     @property
     def title(self) -> str:
-        """The kernel's name in the program."""
+        """The launch's name in the program."""
         return self.symbol or self.name
 
     @staticmethod
@@ -79,14 +80,18 @@ class Launch:
                 f"'{program.level}' without {', '.join(missing) or 'any'}"
             )
         smem = "tc.smem_bytes"
-        symbol = program.symbol
+        name, symbol = legal_symbol(program.symbol), program.symbol
+        params = tuple(attribute_value(attributes["tc.params"]))
+        if program.repeat is not None:
+            symbol, here = program.repeat.name, program.repeat.here
+            params = tuple({**p, "arg": here([p["arg"]])[0]} if "arg" in p else p for p in params)
         return Launch(
-            name=legal_symbol(symbol),
-            symbol="" if legal_symbol(symbol) == symbol else symbol,
+            name=name,
+            symbol="" if name == symbol else symbol,
             grid=_triple(attribute_value(attributes["tc.grid"])),
             block=_triple(attribute_value(attributes["nvvm.reqntid"])),
             dynamic_smem=attribute_value(attributes[smem]) if smem in attributes else 0,
-            params=tuple(attribute_value(attributes["tc.params"])),
+            params=params,
             cluster=_triple(attribute_value(attributes[CLUSTER]) if CLUSTER in attributes else ()),
             programmatic=PROGRAMMATIC in attributes,
         )

@@ -169,7 +169,7 @@ def works_in(module: ir.Module) -> dict[str, Work]:
         ops = [op.operation for op in program.op.operation.regions[0].blocks[0]]
         behind = [op for op in ops if op.name in _BEHIND]
         first = _names(op for op in ops if op not in behind)
-        works[program.name] = Work(first, _names(behind)) if first else Work(_names(behind))
+        works[program.title] = Work(first, _names(behind)) if first else Work(_names(behind))
     return works
 
 

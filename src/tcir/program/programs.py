@@ -1,15 +1,17 @@
 """The programs in a module: the functions to execute, and the level of each.
 
 Levels: ``tensor`` (func on tensors), ``tile`` (`func.func` with the attribute ``tc.kernel``),
-``thread`` (`llvm.func` with ``nvvm.kernel``). A module holds one, or several with ``tc.order``.
+``thread`` (`llvm.func` with ``nvvm.kernel``). A module holds one, or several with ``tc.order``, of
+which some may be launched several times (`repeats`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tcir.errors import InputError, format_location
+from tcir.program.repeats import Repeat, repeats_of
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
@@ -17,15 +19,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Program:
-    """A function to execute, and its level: "tensor", "tile" or "thread"."""
+    """A function to execute, and its level: "tensor", "tile" or "thread".
+
+    repeat: None, or which further launch of the function it is
+    """
 
     op: ir.OpView
     level: str
+    repeat: Repeat | None = None
 
     @property
     def name(self) -> str:
         """The function's name."""
         return str(self.op.operation.attributes["sym_name"].value)
+
+    @property
+    def title(self) -> str:
+        """The name of the launch."""
+        return self.name if self.repeat is None else self.repeat.name
 
     @property
     def symbol(self) -> str:
@@ -42,12 +53,21 @@ class Program:
     @property
     def order(self) -> int | None:
         """Its position in the sequence of launches."""
+        if self.repeat is not None:
+            return self.repeat.order
         order = self.attribute("tc.order")
         return None if order is None else int(order.value)
 
     @property
     def buffers(self) -> tuple[int, ...]:
         """Numbers of its buffers: its arguments in order (on tensors: and results)."""
+        if self.repeat is not None:
+            here = self.repeat.here(self._own_buffers)
+            return tuple(sorted(here)) if self.level == "thread" else here
+        return self._own_buffers
+
+    @property
+    def _own_buffers(self) -> tuple[int, ...]:
         if self.level == "thread":
             given = (entry["arg"] for entry in self.attribute("tc.params", ()) if "arg" in entry)
             return tuple(sorted({int(number.value) for number in given}))
@@ -83,7 +103,7 @@ def find_program(module: ir.Module, entry: str | None = None) -> Program:
     """The only program in `module`, or the one called `entry`."""
     programs = _programs(module)
     if entry is not None:
-        programs = [program for program in programs if program.name == entry] or programs
+        programs = [program for program in programs if program.title == entry] or programs
     return _only(module, programs)
 
 
@@ -98,7 +118,7 @@ def _only(module: ir.Module, programs: list[Program]) -> Program:
         return programs[0]
     from tcir.passes.build.calls import CHOOSE
 
-    names = ", ".join(f"@{program.name}" for program in programs) or "none"
+    names = ", ".join(f"@{program.title}" for program in programs) or "none"
     raise InputError(
         f"{format_location(module.operation.location)}expected one function with a body "
         f"(func.func, or llvm.func with nvvm.kernel) to execute, got {names}"
@@ -117,7 +137,25 @@ def _programs(module: ir.Module) -> list[Program]:
         elif name == "func.func" and len(op.operation.regions[0].blocks):
             program = Program(op, "tile" if "tc.kernel" in attributes else "tensor")
             (called if program.private else programs).append(program)
-    return programs or called
+    return _with_repeats(module, programs or called)
+
+
+def _with_repeats(module: ir.Module, programs: list[Program]) -> list[Program]:
+    """The programs and their further launches."""
+    repeats = repeats_of(module)
+    if not repeats:
+        return programs
+    by_order = {program.order: program for program in programs}
+    strange = next((each for each in repeats if each.kernel not in by_order), None)
+    if strange is not None:
+        raise InputError(
+            f"{format_location(module.operation.location)}tc.repeats: expected launches of a "
+            f"function with tc.order, got @{strange.name} of number {strange.kernel}"
+        )
+    return [
+        *programs,
+        *(replace(by_order[each.kernel], repeat=each) for each in repeats),
+    ]
 
 
 def _functions(operation: ir.Operation) -> list[ir.OpView]:

@@ -169,10 +169,11 @@ def _described(options: argparse.Namespace, ptx: str, file: LaunchFile) -> Job:
         raise
     except (TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
         raise LaunchError(f"launch file: {error}, see docs/launch-file.md") from None
+    titled = options.entry in [c.title for c, _ in found]  # one launch of a kernel, not all
     made = [
         Call(c.name, c.grid, c.block, c.cluster, c.dynamic_smem, given, c.programmatic)
         for c, given in found
-        if options.entry in (None, c.name, c.title)
+        if options.entry in (None, c.title if titled else c.name)
     ]
     if not made and (found or options.entry):
         names = ", ".join(c.title for c, _ in found) or "none: nothing is launched"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -10,9 +9,11 @@ import torch
 from torch.fx.passes.tools_common import stable_topological_sort
 from torch.fx.passes.utils.fuser_utils import erase_nodes, fuse_as_graphmodule, insert_subgm
 
+from tcir import progress
 from tcir.errors import InputError
 from tcir.passmanager.pipeline import as_pipeline
 from tcir.session.session import check_name
+from tcir.torch.aliases import keep_aliases
 from tcir.torch.calls import Call
 from tcir.torch.compiled import Compiled, KernelModule, Part
 from tcir.torch.exported import exported, name_of, units, weights_of
@@ -37,8 +38,8 @@ def compile(
     tensor (None, numbers) is fixed. PyTorch runs the ops that no pipeline takes; `Compiled.table`
     says why. f16, bf16 and f32 modules; f32 is multiplied as tf32. target: left out, that of the
     GPU which the example tensors are on, or sm_100a. verbose: a line on stderr for each part;
-    default: on a terminal. InputError for a module in training mode, one that changes its
-    arguments, and tensors that are not of the CPU or of a GPU of a target.
+    default: on a terminal, unless TCIR_PROGRESS is 0. InputError for a module in training mode, one
+    that changes its arguments, and tensors that are not of the CPU or of a GPU of a target.
     """
     if not isinstance(module, torch.nn.Module):
         raise InputError(f"torch.compile: expected a torch.nn.Module, got {type(module).__name__}")
@@ -69,13 +70,14 @@ def compiled(
     verbose: bool | None,
 ) -> Compiled:  # fmt: skip
     """`module` from its graph of ATen ops, on the tensors of `call` and then its weights."""
-    says = sys.stderr.isatty() if verbose is None else verbose
-    lowering = lower(graph, units(graph.graph), pipeline, target, _say if says else _quiet)
+    keep_aliases(graph)
+    tell = _say if progress.wanted(verbose) else _quiet
+    lowering = lower(graph, units(graph.graph), pipeline, target, tell)
     return Compiled(graph, _table(graph, lowering), call, module, target)
 
 
 def _say(line: str) -> None:
-    print(f"tcir.torch: {line}", file=sys.stderr, flush=True)
+    progress.say(f"tcir.torch: {line}")
 
 
 def _quiet(line: str) -> None:

@@ -3,18 +3,39 @@
 from __future__ import annotations
 
 import operator
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from tcir._mlir import import_bindings
 from tcir.errors import InputError
+from tcir.torch.aliases import KEPT
 from tcir.torch.calls import Call
 from tcir.torch.decompositions import decompositions, either
 
 DECOMPOSITIONS: dict[torch._ops.OperatorBase, Callable[..., torch.Tensor]] = {}
 """tcir's own ops as ATen's: each file that defines one adds it."""
+
+
+_TRACING = threading.RLock()
+"""PyTorch's tracers keep their state in globals."""
+R = TypeVar("R")
+P = ParamSpec("P")
+
+
+def one_at_a_time(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, run by one thread at a time, with all others that are so."""
+
+    @wraps(function)
+    def alone(*args: P.args, **kwargs: P.kwargs) -> R:
+        with _TRACING:
+            return function(*args, **kwargs)
+
+    return alone
 
 
 class _Functional(torch.nn.Module):
@@ -37,6 +58,7 @@ def weights_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     return {**dict(module.named_parameters()), **dict(module.named_buffers())}
 
 
+@one_at_a_time
 def exported(
     module: torch.nn.Module, call: Call, weights: Mapping[str, torch.Tensor]
 ) -> torch.fx.GraphModule:
@@ -54,8 +76,10 @@ def exported(
             "torch.compile: expected a module that changes none of its arguments and buffers: a "
             "kernel's inputs are read only; call module.eval() first, or return the new values"
         )
-    graph = program.module(check_guards=False)  # `Compiled` checks its inputs
-    assert isinstance(graph, torch.fx.GraphModule)
+    found = program.module(check_guards=False)  # `Compiled` checks its inputs
+    assert isinstance(found, torch.fx.GraphModule)
+    found.graph._tracer_cls = None  # as without its hooks, it can be pickled
+    graph = torch.fx.GraphModule(found, found.graph)
     for node in list(graph.graph.nodes):
         if node.target is torch.ops.aten._assert_tensor_metadata.default:
             graph.graph.erase_node(node)  # of types, which are fixed
@@ -63,6 +87,7 @@ def exported(
     return graph
 
 
+@one_at_a_time
 def traced(module: torch.fx.GraphModule, call: Call) -> torch.fx.GraphModule:
     """A graph of ATen ops, such as AOTAutograd makes, for the shapes and numbers of `call`."""
 
@@ -81,10 +106,10 @@ Unit = tuple[torch.fx.Node, ...]
 
 
 def units(graph: torch.fx.Graph) -> list[Unit]:
-    """The ops of the graph in their order."""
+    """The ops of the graph in their order, without those that PyTorch runs for their views."""
     found: dict[torch.fx.Node, list[torch.fx.Node]] = {}
     for node in graph.nodes:
-        if node.op != "call_function":
+        if node.op != "call_function" or KEPT in node.meta:
             continue
         if node.target is operator.getitem and node.args[0] in found:
             found[node.args[0]].append(node)
@@ -106,6 +131,7 @@ def examples(part: torch.fx.GraphModule) -> list[torch.Tensor]:
     return [torch.zeros(value.shape, dtype=value.dtype) for value in values]
 
 
+@one_at_a_time
 def torch_text(part: torch.fx.GraphModule) -> str:
     """The part in torch-mlir's dialect `torch`, with what tcir decomposes otherwise."""
     given = examples(part)

@@ -58,7 +58,8 @@ def _stable(part: torch.fx.GraphModule) -> torch.fx.GraphModule:
     for node in stable.graph.nodes:
         if node.target is torch.ops.aten.sort.default:
             node.target = torch.ops.aten.sort.stable
-            node.kwargs = {**node.kwargs, "stable": True}
+            named = dict(zip(("dim", "descending"), node.args[1:]))  # keywords alone there
+            node.args, node.kwargs = node.args[:1], {"stable": True, **named, **node.kwargs}
         elif node.target is torch.ops.aten.topk.default:
             node.target = _topk
     stable.recompile()

@@ -41,7 +41,7 @@ class Threads:
 
         if executor_for("thread") is not thread.run:
             return None  # somebody else's: what decides its executions is not known
-        spelled = {program.name: thread.spell(module, program.name) for program in programs}
+        spelled = {name: thread.spell(module, name) for name in {p.name: None for p in programs}}
         if any(each.incomplete for each in spelled.values()):
             return None
         return Threads(

@@ -454,7 +454,8 @@ class Validator:
                 if program.level == "thread":
                     written = numbers[len(arrays) :]
                     whole = [place for place, n in enumerate(written) if n >= first]
-                    named |= {"buffers": numbers, "whole": whole}
+                    own = program.repeat.there(numbers) if program.repeat else numbers
+                    named |= {"buffers": own, "whole": whole}
                 execute = _executor(program.level)
                 options = self._options(order, program.level)
                 if program.level == "tile" and any(n >= first for n in numbers[len(arrays) :]):
@@ -464,7 +465,7 @@ class Validator:
                     outcome.outputs = images(outcome.outputs)
                 return outcome
 
-            return KernelStep(program.name, program.buffers, run, views)
+            return KernelStep(program.title, program.buffers, run, views)
 
         first = len(buffers) + len(outputs)
         spaces = Workspaces.of(module)
