@@ -23,6 +23,7 @@ from tcir.passes.raising.contraction import (
 )
 from tcir.passes.raising.cuda_cores import no_tensor_core
 from tcir.passes.raising.moves import inverse, is_widening, move_of, transpose
+from tcir.passes.raising.phases import split_phases
 from tcir.passes.raising.scaled_contraction import is_scaled_contraction
 from tcir.passes.raising.split_layers import is_product
 from tcir.passes.raising.stored_tensors import is_mark, mark, mark_of, multiplied, repeat, unmark
@@ -59,8 +60,9 @@ class FoldLayouts(Pass):
     Upstream's ``convert-elementwise-to-linalg``, ``linalg-generalize-named-ops`` and
     ``linalg-fuse-elementwise-ops`` do the folding into maps; this pass carries padding over
     transposes first, and keeps them from fusing what a contraction reads into it. Convolutions in a
-    row have their images channels last between them. A move that the maps of one of several
-    products do not take stays in front of it. A function whose contractions have plain operands and
+    row have their images channels last between them. A transposed convolution becomes one without
+    zeros between its pixels, where it can (docs/convolution.md). A move that the maps of one of
+    several products do not take stays in front of it. A function whose contractions have plain operands and
     plain results stays as it is. Preserves every value, up to the order of the f32 sums.
     """
 
@@ -68,6 +70,7 @@ class FoldLayouts(Pass):
 
     def run(self, module: ir.Module) -> None:
         inline_calls(module)
+        split_phases(module)
         for function in functions_with_body(module):
             if len(function.regions[0].blocks) == 1 and _has_layouts(function):
                 _fold(function)

@@ -13,7 +13,7 @@ from tcir.dialect.ops.epilogue import SCALAR_OPS
 from tcir.dialect.walk import walk
 from tcir.passes.build.calls import CHOOSE, inline_calls
 from tcir.passes.build.clone import clone
-from tcir.passes.build.diagnostics import SMALLEST_CONV, SMALLEST_SIMT, is_op, match_failure
+from tcir.passes.build.diagnostics import SMALLEST_SIMT, is_op, match_failure
 from tcir.passes.build.emit import i64, i64s
 from tcir.passes.build.functions import NAMES
 from tcir.passes.build.gpu_module import kernels_block
@@ -33,7 +33,6 @@ from tcir.passes.raising.regroup import Groups, groups_of
 from tcir.passes.raising.scaled_contraction import is_scaled_contraction
 from tcir.passes.raising.softmax import decompose_softmax
 from tcir.passes.raising.stored_scale import check_stored_scales
-from tcir.passes.raising.wrappers import WAY_OUT
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
@@ -318,12 +317,6 @@ class _Layers:
     def _check_ops(self) -> None:
         """Rejects what is no tensor of known size made by an op, alone."""
         for op in self.ops:
-            if op.name in WAY_OUT:
-                raise match_failure(
-                    op.opview,
-                    f"expected no {op.name} in front of a product; {WAY_OUT[op.name]}",
-                    SMALLEST_CONV,
-                )
             kinds = [each.type for each in op.results]
             shaped = [each for each in kinds if isinstance(each, ir.ShapedType)]
             if not kinds or any(not each.has_static_shape for each in shaped):

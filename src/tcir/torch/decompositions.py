@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_map
 
 from tcir.torch.aten import Decomposition, Decompositions, aten, dims_of, wide
 from tcir.torch.choices import CHOICES
+from tcir.torch.convolutions import CONVOLUTIONS
 from tcir.torch.losses import LOSSES
 from tcir.torch.places import PLACES
 from tcir.torch.pools import POOLS
@@ -184,4 +185,4 @@ def decompositions() -> Decompositions:
         table[op] = either(table[op], other)
     for op, other in {**LOSSES, **POOLS}.items():
         table[op] = either(other, table.get(op, other))
-    return table | CHOICES | PLACES
+    return table | CHOICES | PLACES | CONVOLUTIONS

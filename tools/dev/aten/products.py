@@ -50,11 +50,40 @@ CASES: dict[str, tuple[Function, tuple[Argument, ...]]] = {
     "conv2d depthwise": (
         lambda x, w: F.conv2d(x, w, padding=1, groups=8), (IMAGE, (8, 1, 3, 3))),
     "conv3d": (F.conv3d, ((1, 2, 5, 6, 7), (4, 2, 2, 2, 2))),
+    "conv2d patches of a larger step": (
+        lambda x, w: F.conv2d(x, w, stride=5), ((1, 3, 13, 14), (16, 3, 4, 3))),
+    "conv1d patches": (lambda x, w: F.conv1d(x, w, stride=4), ((2, 3, 24), (16, 3, 4))),
+    "conv2d dilated, asymmetric": (
+        lambda x, w: F.conv2d(F.pad(x, (2, 0, 1, 3)), w, dilation=(1, 2)),
+        (IMAGE, (16, 8, 3, 2))),
+    "conv2d dilated, stride": (
+        lambda x, w: F.conv2d(x, w, stride=2, padding=2, dilation=2), (IMAGE, (16, 8, 3, 3))),
     "conv_transpose1d": (
         lambda x, w: F.conv_transpose1d(x, w, stride=2), ((2, 8, 9), (8, 4, 3))),
+    "conv_transpose1d even": (
+        lambda x, w: F.conv_transpose1d(x, w, stride=3, padding=1), ((2, 8, 9), (8, 4, 6))),
     "conv_transpose2d": (lambda x, w: F.conv_transpose2d(x, w, stride=2), (IMAGE, (8, 4, 2, 2))),
+    "conv_transpose2d stride 1": (
+        lambda x, w: F.conv_transpose2d(x, w, padding=1), (IMAGE, (8, 4, 3, 3))),
     "conv_transpose2d padding": (
         lambda x, w, b: F.conv_transpose2d(x, w, b, 2, 1, 1), (IMAGE, (8, 4, 3, 3), (4,))),
+    "conv_transpose2d even padding": (
+        lambda x, w, b: F.conv_transpose2d(x, w, b, 2, 1), (IMAGE, (8, 4, 4, 4), (4,))),
+    "conv_transpose2d two strides": (
+        lambda x, w, b: F.conv_transpose2d(x, w, b, (1, 3), (0, 2), (0, 1)),
+        (IMAGE, (8, 4, 2, 6), (4,))),
+    "conv_transpose2d larger step": (
+        lambda x, w: F.conv_transpose2d(x, w, stride=3), (IMAGE, (8, 4, 2, 2))),
+    "conv_transpose2d grouped": (
+        lambda x, w, b: F.conv_transpose2d(x, w, b, 2, groups=2), (IMAGE, (8, 4, 2, 2), (8,))),
+    "conv_transpose2d grouped, padding": (
+        lambda x, w: F.conv_transpose2d(x, w, None, 2, 1, 1, groups=2), (IMAGE, (8, 4, 3, 3))),
+    "conv_transpose2d depthwise": (
+        lambda x, w: F.conv_transpose2d(x, w, None, 2, 1, groups=8), (IMAGE, (8, 1, 4, 4))),
+    "conv_transpose2d dilated": (
+        lambda x, w: F.conv_transpose2d(x, w, None, 2, 1, dilation=2), (IMAGE, (8, 4, 3, 3))),
+    "conv_transpose3d": (
+        lambda x, w: F.conv_transpose3d(x, w, stride=2), ((1, 4, 3, 4, 2), (4, 2, 2, 2, 2))),
     "attention": (F.scaled_dot_product_attention, HEADS),
     "attention causal": (
         lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), HEADS),
