@@ -62,8 +62,8 @@ class FoldLayouts(Pass):
     transposes first, and keeps them from fusing what a contraction reads into it. Convolutions in a
     row have their images channels last between them. A transposed convolution becomes one without
     zeros between its pixels, where it can (docs/convolution.md). A move that the maps of one of
-    several products do not take stays in front of it. A function whose contractions have plain operands and
-    plain results stays as it is. Preserves every value, up to the order of the f32 sums.
+    several products do not take stays in front of it. A function whose contractions have plain
+    operands and plain results stays as it is. Preserves every value, up to the order of the f32 sums.
     """
 
     name: ClassVar[str] = "fold-layouts"

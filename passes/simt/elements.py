@@ -290,7 +290,7 @@ def _carried(op: ir.Operation, number: int) -> list[int]:
 
 def _divided(op: ir.OpView, number: ir.Value, divisor: ir.Value) -> ir.Value:
     """A division or a remainder of integers by a positive constant; floor and ceiling by both."""
-    by, kind = constant_number(op.operation.operands[1]), op.operation.results[0].type
+    by, kind = constant_number(divisor), op.operation.results[0].type
     if by is None or by <= 0 or narrow.is_byte(kind):
         got = f"{kind} by {'another number' if by is None else f'{by:g}'}"
         raise match_failure(

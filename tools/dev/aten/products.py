@@ -9,6 +9,21 @@ from tcir.tools.dev.aten.case import Argument, Case, Function
 
 IMAGE = (2, 8, 9, 11)
 HEADS = ((1, 2, 24, 16),) * 3
+
+
+def _experts(
+    x: torch.Tensor, router: torch.Tensor, gate_up: torch.Tensor, down: torch.Tensor
+) -> torch.Tensor:
+    """A mixture of experts, two for each token, whose weights are gathered."""
+    chances = F.softmax(F.linear(x, router), -1, dtype=torch.promote_types(x.dtype, torch.float32))
+    share, chosen = torch.topk(chances, 2)
+    share = (share / share.sum(-1, keepdim=True)).to(x.dtype).reshape(-1)
+    chosen, tokens = chosen.reshape(-1), x.repeat_interleave(2, 0)
+    gate, up = torch.bmm(gate_up[chosen], tokens.unsqueeze(-1)).squeeze(-1).chunk(2, -1)
+    made = torch.bmm(down[chosen], (F.silu(gate) * up).unsqueeze(-1)).squeeze(-1)
+    return (made * share.unsqueeze(-1)).view(x.shape[0], 2, -1).sum(1)
+
+
 CASES: dict[str, tuple[Function, tuple[Argument, ...]]] = {
     "linear": (F.linear, ((5, 72), (40, 72), (40,))),
     "linear without bias": (F.linear, ((5, 72), (40, 72))),
@@ -97,6 +112,19 @@ CASES: dict[str, tuple[Function, tuple[Argument, ...]]] = {
     "lstm_cell": (
         lambda x, h, c, a, b: torch.lstm_cell(x, (h, c), a, b),
         ((2, 8), (2, 16), (2, 16), (64, 8), (64, 16))),
+    "gru": (
+        lambda x, h, *w: torch.gru(x, h, w, True, 1, 0.0, False, False, True),
+        ((2, 3, 8), (1, 2, 16), (48, 8), (48, 16), (48,), (48,))),
+    "lstm of two directions": (
+        lambda x, h, c, *w: torch.lstm(x, (h, c), w, False, 1, 0.0, False, True, False),
+        ((2, 2, 8), (2, 2, 16), (2, 2, 16), *((64, 8), (64, 16)) * 2)),
+    "rnn": (
+        lambda x, h, *w: torch.rnn_tanh(x, h, w, True, 1, 0.0, False, False, False),
+        ((3, 2, 8), (1, 2, 16), (16, 8), (16, 16), (16,), (16,))),
+    "gru long": (
+        lambda x, h, *w: torch.gru(x, h, w, False, 1, 0.0, False, False, True),
+        ((1, 65, 8), (1, 1, 8), (24, 8), (24, 8))),
+    "experts of each token": (_experts, ((6, 16), (4, 16), (4, 48, 16), (4, 16, 24))),
 }  # fmt: skip
 
 
