@@ -21,6 +21,8 @@ def no_tensor_core(op: ir.OpView, tf32: bool = True) -> str:
     found = recognise(op) if is_contraction(op) else None
     if found is not None and not tf32 and str(op.operands[0].type.element_type) == "f32":
         return "they would cut f32 to tf32, which tf32=false rules out"
+    if found is not None and (reason := _other_types(op)):
+        return reason
     if not isinstance(found, Conv):
         return _no_matrix(op, found)
     if not found.channels:
@@ -46,6 +48,13 @@ def no_tensor_core(op: ir.OpView, tf32: bool = True) -> str:
     if len(found.strides) > FLAT:
         return f"the schedules have images of {FLAT} dimensions, it has {len(found.strides)}"
     return ""
+
+
+def _other_types(op: ir.OpView) -> str:
+    """Why a product of two elements of a type is none for tensor cores."""
+    first, second = (str(each.type.element_type) for each in list(op.operands)[:2])
+    alike = first == second and first in ("f64", "i16", "i32", "i64")
+    return f"it multiplies {first}, which the tensor cores of this target do not" if alike else ""
 
 
 def _no_matrix(op: ir.OpView, found: Matmul | Einsum | None) -> str:

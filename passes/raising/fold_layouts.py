@@ -22,7 +22,9 @@ from tcir.passes.raising.contraction import (
     value,
 )
 from tcir.passes.raising.cuda_cores import no_tensor_core
+from tcir.passes.raising.half_sums import widen_half_sums
 from tcir.passes.raising.moves import inverse, is_widening, move_of, transpose
+from tcir.passes.raising.phases import split_phases
 from tcir.passes.raising.scaled_contraction import is_scaled_contraction
 from tcir.passes.raising.split_layers import is_product
 from tcir.passes.raising.stored_tensors import is_mark, mark, mark_of, multiplied, repeat, unmark
@@ -59,15 +61,19 @@ class FoldLayouts(Pass):
     Upstream's ``convert-elementwise-to-linalg``, ``linalg-generalize-named-ops`` and
     ``linalg-fuse-elementwise-ops`` do the folding into maps; this pass carries padding over
     transposes first, and keeps them from fusing what a contraction reads into it. Convolutions in a
-    row have their images channels last between them. A move that the maps of one of several
-    products do not take stays in front of it. A function whose contractions have plain operands and
-    plain results stays as it is. Preserves every value, up to the order of the f32 sums.
+    row have their images channels last between them. A transposed convolution becomes one without
+    zeros between its pixels, where it can (docs/convolution.md). A move that the maps of one of
+    several products do not take stays in front of it. Sums of f16 and bf16 become sums of f32,
+    rounded once. A function whose contractions have plain operands and results stays as it is.
+    Preserves every value, up to the order of the f32 sums.
     """
 
     name: ClassVar[str] = "fold-layouts"
 
     def run(self, module: ir.Module) -> None:
         inline_calls(module)
+        widen_half_sums(module)
+        split_phases(module)
         for function in functions_with_body(module):
             if len(function.regions[0].blocks) == 1 and _has_layouts(function):
                 _fold(function)

@@ -28,7 +28,6 @@ from tcir.passes.raising.raise_conv import raise_conv
 from tcir.passes.raising.raise_einsum import raise_einsum
 from tcir.passes.raising.scaled_contraction import is_scaled_contraction
 from tcir.passes.raising.wrappers import (
-    WAY_OUT,
     Padding,
     check_rest,
     find_tail,
@@ -155,7 +154,7 @@ def _views(op: ir.OpView, source: ir.Value, smallest: str) -> list[ir.Operation]
             raise match_failure(
                 op,
                 "expected function arguments as inputs (TMA reads them from global memory), got "
-                f"the result of {source.owner.name}; {WAY_OUT.get(source.owner.name, _ARGUMENT)}",
+                f"the result of {source.owner.name}; make it an argument",
                 smallest,
             )
         found.append(source.owner)
@@ -167,7 +166,6 @@ TF32 = (
     "f32 is multiplied as tf32: the low 13 bits of each factor are ignored; with the pipeline's "
     "option tf32=false CUDA cores multiply f32"
 )
-_ARGUMENT = "make it an argument"
 _EXPECTED = "a zero tensor.pad, a zero linalg.fill, one contraction and a rounding of its result"
 
 

@@ -13,7 +13,7 @@ from tcir.dialect.ops.epilogue import SCALAR_OPS
 from tcir.dialect.walk import walk
 from tcir.passes.build.calls import CHOOSE, inline_calls
 from tcir.passes.build.clone import clone
-from tcir.passes.build.diagnostics import SMALLEST_CONV, SMALLEST_SIMT, is_op, match_failure
+from tcir.passes.build.diagnostics import SMALLEST_SIMT, is_op, match_failure
 from tcir.passes.build.emit import i64, i64s
 from tcir.passes.build.functions import NAMES
 from tcir.passes.build.gpu_module import kernels_block
@@ -29,11 +29,11 @@ from tcir.passes.build.tensor_functions import (
 from tcir.passes.raising.contraction import Conv, is_contraction, recognise, value
 from tcir.passes.raising.cuda_cores import no_tensor_core
 from tcir.passes.raising.einsum import Einsum
+from tcir.passes.raising.half_sums import widen_half_sums
 from tcir.passes.raising.regroup import Groups, groups_of
 from tcir.passes.raising.scaled_contraction import is_scaled_contraction
 from tcir.passes.raising.softmax import decompose_softmax
 from tcir.passes.raising.stored_scale import check_stored_scales
-from tcir.passes.raising.wrappers import WAY_OUT
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
@@ -71,7 +71,8 @@ class SplitLayers(Pass):
     read. A convolution that no tensor core takes (depthwise, thin groups) is computed by CUDA cores
     with what is behind it. In memory are results, factors of products, and what is reduced to;
     elementwise ops between those are computed by every launch that reads them. Reshapes are other
-    shapes of a buffer. ``linalg.softmax`` is decomposed. A workspace is written by one launch. A
+    shapes of a buffer. ``linalg.softmax`` is decomposed. Sums of products in
+    f16 and bf16 are sums of f32, rounded once. A workspace is written by one launch. A
     remark states each launch. A function of one product and its epilogue stays as it is, and so
     does one with ops of ``tc`` but ``tc.repack`` of results. Preserves every value, bit for bit.
     """
@@ -92,6 +93,7 @@ class SplitLayers(Pass):
         ours = [op for op in function.entry_block if op.operation.name.startswith("tc.")]
         if all(isinstance(op, tc.RepackOp) for op in ours) and "tc.args" not in function.attributes:
             decompose_softmax(module)
+            widen_half_sums(module)
             _Layers.of(function, self.simt, self.tf32).split(module)
 
 
@@ -318,12 +320,6 @@ class _Layers:
     def _check_ops(self) -> None:
         """Rejects what is no tensor of known size made by an op, alone."""
         for op in self.ops:
-            if op.name in WAY_OUT:
-                raise match_failure(
-                    op.opview,
-                    f"expected no {op.name} in front of a product; {WAY_OUT[op.name]}",
-                    SMALLEST_CONV,
-                )
             kinds = [each.type for each in op.results]
             shaped = [each for each in kinds if isinstance(each, ir.ShapedType)]
             if not kinds or any(not each.has_static_shape for each in shaped):

@@ -13,12 +13,6 @@ from tcir.passes.raising.contraction import value
 from tcir.passes.raising.moves import filling
 
 RESULT_TYPES = ("f32", "f16", "bf16")
-WAY_OUT = {
-    "tensor.insert_slice": "that of a transposed convolution has zeros between its pixels, and "
-    "strides of a tensor map skip elements but put none in between; compute each phase of the "
-    "output by an ordinary convolution with the taps that meet it"
-}
-"""What to do about ops that make an operand, by name."""
 
 
 @dataclass(frozen=True)

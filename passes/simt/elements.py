@@ -1,9 +1,10 @@
 """Elements of tensors on CUDA cores: a thread computes one from those that it is made of.
 
 Ops on tensors are followed back to what is in memory, element by element, so what stands between is
-not stored: elementwise ops, broadcasts, transposes, padding, slices, reshapes. A reduction is a
-loop over its points in lexicographic order, which is the order of the reference. An element may
-say where another one is (`tensor.extract`): a thread traps if that is outside.
+not stored: elementwise ops, broadcasts, transposes, padding, slices and what is written into one,
+reshapes. A reduction is a loop over its points in lexicographic order, which is the order of the
+reference. An element may say where another one is (`tensor.extract`): a thread traps if that is
+outside.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tcir.passes.build.element_epilogue import address
 from tcir.passes.build.fp8 import FP8
 from tcir.passes.build.functions import NAMES, constant_number
 from tcir.passes.build.reshape import RESHAPES
+from tcir.passes.simt.slices import in_inserted, in_slice
 
 Index: TypeAlias = "tuple[ir.Value, ...]"
 """An i32 for each dimension of a tensor."""
@@ -42,7 +44,7 @@ DIVISIONS = tuple(
 TAKEN = (
     "expected linalg ops with indexing maps (elementwise, broadcasts, transposes, reductions, "
     f"pooling), arith ops, {', '.join(NAMES)}, tensor.pad, tensor.extract_slice, "
-    "tensor.concat, reshapes"
+    "tensor.insert_slice, tensor.concat, reshapes"
 )
 """What the kernels of this room compute."""
 LEFT = (
@@ -103,9 +105,11 @@ class Elements:
             if isinstance(op.opview, RESHAPES):
                 return self.element(op.operands[0], _through_view(op, at))
             if op.name == "tensor.extract_slice":
-                return self.element(op.operands[0], _in_slice(op, at))
+                return self.element(op.operands[0], in_slice(op, at))
             if op.name == "tensor.pad":
                 return self._padded(op, at)
+            if op.name == "tensor.insert_slice":
+                return self._inserted(op, at)
             if op.name == "tensor.concat":
                 return self._joined(op, at)
             if op.name.startswith("linalg.") and linalg.get_indexing_maps(op) is not None:
@@ -137,6 +141,13 @@ class Elements:
             places.append(simt.smaller(place, extent - 1))
         element = self.element(op.operands[0], tuple(places))
         return arith.SelectOp(inside, element, self.element(yielded, ())).result
+
+    def _inserted(self, op: ir.Operation, at: Index) -> ir.Value:
+        """The element of the slice, or what was there: every load is inside, as in padding."""
+        source, target = op.operands[:2]
+        inside, places = in_inserted(op, at)
+        element = self.element(source, places)
+        return arith.SelectOp(inside, element, self.element(target, at)).result
 
     def _joined(self, op: ir.Operation, at: Index) -> ir.Value:
         """The element of the part that has it: every load is inside, as in padding."""
@@ -279,7 +290,7 @@ def _carried(op: ir.Operation, number: int) -> list[int]:
 
 def _divided(op: ir.OpView, number: ir.Value, divisor: ir.Value) -> ir.Value:
     """A division or a remainder of integers by a positive constant; floor and ceiling by both."""
-    by, kind = constant_number(op.operation.operands[1]), op.operation.results[0].type
+    by, kind = constant_number(divisor), op.operation.results[0].type
     if by is None or by <= 0 or narrow.is_byte(kind):
         got = f"{kind} by {'another number' if by is None else f'{by:g}'}"
         raise match_failure(
@@ -376,21 +387,3 @@ def _through_view(op: ir.Operation, at: Index) -> Index:
         return tuple(simt.constant(0) for _ in source)
     parts = zip(at, groups, strict=True)
     return tuple(each for index, g in parts for each in digits(index, [source[d] for d in g]))
-
-
-def _in_slice(op: ir.Operation, at: Index) -> Index:
-    """The indices before a slice."""
-    offsets, strides = (
-        list(ir.DenseI64ArrayAttr(op.attributes[f"static_{name}"]))
-        for name in ("offsets", "strides")
-    )
-    if len(op.operands) != 1 or len(offsets) != len(at):
-        raise match_failure(
-            op.opview,
-            "expected a slice by constants that keeps every dimension, got another; drop "
-            "dimensions with tensor.collapse_shape",
-        )
-    return tuple(
-        simt.add(simt.mul(index, stride), offset)
-        for index, offset, stride in zip(at, offsets, strides, strict=True)
-    )

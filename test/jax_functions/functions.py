@@ -46,6 +46,13 @@ def conv(x: Array, w: Array) -> Array:
                              (1, 2, 2, 1), "VALID")  # fmt: skip
 
 
+def decoder(x: Array, even: Array, odd: Array) -> Array:
+    """Transposed convolutions: without zeros between pixels, and with them."""
+    shapes = ("NHWC", "HWIO", "NHWC")
+    y = jax.nn.relu(lax.conv_transpose(x, even, (2, 2), "SAME", dimension_numbers=shapes))
+    return lax.conv_transpose(y, odd, (2, 2), "VALID", dimension_numbers=shapes)
+
+
 def swiglu(x: Array, gate: Array, up: Array, down: Array) -> Array:
     return (jax.nn.silu(x @ gate) * (x @ up)) @ down
 
@@ -75,9 +82,10 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Any]] = {
     "attention": (attention, ((2, 16, 32), (2, 16, 32), (2, 16, 32))),
     "rope": (rope, ((16, 32),)),
     "conv": (conv, ((1, 8, 8, 16), (3, 3, 16, 16))),
+    "decoder": (decoder, ((1, 4, 5, 16), (4, 4, 16, 16), (3, 3, 16, 8))),
     "swiglu": (swiglu, ((16, 64), (64, 96), (64, 96), (96, 64))),
     "gradient": (gradient, ((64, 32), (16, 64))),
     "recurrent": (recurrent, ((16, 16), (3, 8, 16))),
     "classifier": (classifier, ({"x": (16, 64), "w": (64, 16)},)),
 }
-"""Ten functions, and the shapes of their arguments."""
+"""Functions, and the shapes of their arguments."""

@@ -63,7 +63,7 @@ def check(name: str, dtype: Any, bound: float) -> tcir.jax.Compiled:
 
 
 @pytest.mark.parametrize("name", slow_but(QUICK, FUNCTIONS))
-def test_ten_functions_in_f16(name: str) -> None:
+def test_functions_in_f16(name: str) -> None:
     check(name, np.float16, 3e-3)
 
 

@@ -157,6 +157,19 @@ def classifier(kind: int) -> onnx.ModelProto:
     return b.model(chances=(chances, (4, 16)), best=(best, (4,), TensorProto.INT64))
 
 
+def decoder(kind: int) -> onnx.ModelProto:
+    """Transposed convolutions: without zeros between pixels, and with them. (Those of groups ONNX's
+    evaluator does not take.)"""
+    b = Builder(kind)
+    x = b.input("x", 1, 8, 5, 6)
+    even = b.weight(8, 16, 4, 4, scale=0.1)
+    h = b.op("ConvTranspose", x, even, b.weight(16), strides=[2, 2], pads=[1, 1, 1, 1])
+    odd = b.weight(16, 8, 3, 3, scale=0.1)
+    y = b.op("ConvTranspose", b.op("Relu", h), odd, strides=[2, 2], output_padding=[1, 1],
+             pads=[1, 1, 1, 1])  # fmt: skip
+    return b.model(y=(y, (1, 8, 20, 24)))
+
+
 MODELS: dict[str, tuple[Callable[[int], onnx.ModelProto], dict[str, tuple[int, ...]]]] = {
     "mlp": (mlp, {"input.1": (16, 64)}),
     "conv net": (conv_net, {}),
@@ -168,5 +181,6 @@ MODELS: dict[str, tuple[Callable[[int], onnx.ModelProto], dict[str, tuple[int, .
     "int8 weights": (int8_weights, {}),
     "dynamic reshape": (dynamic_reshape, {"x": (8, 4, 16)}),
     "classifier": (classifier, {}),
+    "decoder": (decoder, {}),
 }
-"""Ten models, and shapes for their dynamic inputs."""
+"""Models, and shapes for their dynamic inputs."""

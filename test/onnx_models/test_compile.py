@@ -65,7 +65,7 @@ def check(name: str, kind: int, bound: float) -> tcir.onnx.Compiled:
 
 
 @pytest.mark.parametrize("name", slow_but(QUICK, MODELS))
-def test_ten_models_in_f16(name: str) -> None:
+def test_models_in_f16(name: str) -> None:
     check(name, FLOAT16, 2e-3)
 
 

@@ -45,6 +45,30 @@ func.func @pool(%x: tensor<1x6x6x4xf32>) -> tensor<1x3x3x4xf32> attributes {tc.s
 
 // -----
 
+// What is written into a slice: each element is one of the slice or one that was there, and both
+// loads are inside.
+// CHECK-LABEL: llvm.func @insert(
+// CHECK: arith.remui
+// CHECK: arith.divui
+// CHECK: %[[P:.*]] = arith.minui
+// CHECK: %[[A:.*]] = llvm.load
+// CHECK: %[[B:.*]] = llvm.load
+// CHECK: arith.select %{{.*}}, %[[A]], %[[B]] : f32
+func.func @insert(%x: tensor<5xf32>, %y: tensor<12xf32>) -> tensor<12xf32> attributes {tc.simt} {
+  %z = tensor.insert_slice %x into %y[1] [5] [2] : tensor<5xf32> into tensor<12xf32>
+  return %z : tensor<12xf32>
+}
+
+// -----
+
+func.func @insert_lower_rank(%x: tensor<5xf32>, %y: tensor<1x12xf32>) -> tensor<1x12xf32> attributes {tc.simt} {
+  // expected-error @+1 {{expected a slice by constants that keeps every dimension, got another; drop dimensions with tensor.collapse_shape}}
+  %z = tensor.insert_slice %x into %y[0, 1] [1, 5] [1, 2] : tensor<5xf32> into tensor<1x12xf32>
+  return %z : tensor<1x12xf32>
+}
+
+// -----
+
 // Other functions stay.
 // CHECK-LABEL: func.func @other(
 func.func @other(%x: tensor<8xf32>) -> tensor<8xf32> {

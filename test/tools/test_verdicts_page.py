@@ -6,8 +6,6 @@ import re
 
 from verdicts import FOLDERS, ROOT, TARGET, options_of, programs
 
-REFUSED = ("test/endtoend/layers/conv_transposed.mlir",)
-"""No pipeline takes it, by name."""
 _ROW = re.compile(r"^\| ([\w/.]+?)(?:, \d+)? \| `(.+?)` \| (.+?) \|$", re.M)
 
 
@@ -19,7 +17,7 @@ def test_each_program_has_a_row_and_held() -> None:
     for file, options, words in rows:
         assert options == options_of(files[file].read_text()), file
         held = words.startswith("held: ") and "full range" in words and "small" not in words
-        assert held or (file in REFUSED and words.startswith("refused: ")), (file, words)
+        assert held, (file, words)
 
 
 def test_options_come_from_the_head() -> None:

@@ -98,17 +98,6 @@ def _logaddexp(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return torch.where((a == b) & (a.abs() == torch.inf), a, total).to(result)
 
 
-def _quotient(a: object, b: object, **rounding: str | None) -> object:
-    """Left to PyTorch for floats: a whole quotient of rounded ones may be another one."""
-    tensors = (each for each in (a, b) if isinstance(each, torch.Tensor))
-    floats = [each for each in tensors if each.is_floating_point()]
-    if not floats or rounding.get("rounding_mode", "floor") != "floor":
-        return NotImplemented
-    raise InputError(
-        "expected integers, got floats: no instruction has the exact remainder of two floats"
-    )
-
-
 def _grid_sampler(x: torch.Tensor, *rest: object) -> object:
     """Left to PyTorch in f32: torch-mlir rounds coordinates once more."""
     if x.dtype != torch.float32:
@@ -159,13 +148,5 @@ CHOICES: Decompositions = {
         getattr(aten, name).Scalar: _with_float(getattr(aten, name).Tensor)
         for name in ("eq", "ne", "lt", "le", "gt", "ge")
     },
-    **dict.fromkeys(
-        (
-            aten.fmod.Tensor, aten.fmod.Scalar, aten.remainder.Tensor, aten.remainder.Scalar,
-            aten.remainder.Scalar_Tensor, aten.floor_divide.default, aten.floor_divide.Scalar,
-            aten.div.Tensor_mode, aten.div.Scalar_mode,
-        ),
-        _quotient,
-    ),
 }  # fmt: skip
 """By overload."""

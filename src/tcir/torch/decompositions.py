@@ -15,9 +15,14 @@ from torch.utils._pytree import tree_map
 
 from tcir.torch.aten import Decomposition, Decompositions, aten, dims_of, wide
 from tcir.torch.choices import CHOICES
+from tcir.torch.convolutions import CONVOLUTIONS
+from tcir.torch.functions import FUNCTIONS
 from tcir.torch.losses import LOSSES
 from tcir.torch.places import PLACES
 from tcir.torch.pools import POOLS
+from tcir.torch.recurrent import RECURRENT
+from tcir.torch.remainders import REMAINDERS
+from tcir.torch.scans import SCANS
 from tcir.torch.sums import SUMS
 
 NARROW = (torch.float16, torch.bfloat16)
@@ -140,6 +145,11 @@ def _gelu(x: torch.Tensor, *, approximate: str = "none") -> object:
     return (0.5 * a * (1 + torch.tanh(inner))).to(x.dtype)
 
 
+def _empty_like(x: torch.Tensor, *, dtype: torch.dtype | None = None, **_: object) -> torch.Tensor:
+    """Zeros: what nobody has written is any number."""
+    return torch.zeros_like(x, dtype=dtype)
+
+
 def _nansum(
     x: torch.Tensor,
     dim: list[int] | None = None,
@@ -179,9 +189,12 @@ def decompositions() -> Decompositions:
                 table[op] = _widened(op)
     table[aten.gelu.default] = _gelu
     table[aten.nansum.default] = _nansum
+    table[aten.empty_like.default] = _empty_like
     table[aten.std_mean.correction] = _std_mean
     for op, other in SUMS.items():
         table[op] = either(table[op], other)
     for op, other in {**LOSSES, **POOLS}.items():
         table[op] = either(other, table.get(op, other))
-    return table | CHOICES | PLACES
+    for each in (CHOICES, PLACES, CONVOLUTIONS, FUNCTIONS, REMAINDERS, SCANS, RECURRENT):
+        table |= each
+    return table

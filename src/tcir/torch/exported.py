@@ -128,6 +128,8 @@ def examples(part: torch.fx.GraphModule) -> list[torch.Tensor]:
     values = [node.meta["val"] for node in part.graph.nodes if node.op == "placeholder"]
     if not all(isinstance(value, torch.Tensor) for value in values):
         raise InputError("takes an argument that is no tensor")
+    if not all(isinstance(size, int) for value in values for size in value.shape):
+        raise InputError("expected static shapes, got one that depends on elements of a tensor")
     return [torch.zeros(value.shape, dtype=value.dtype) for value in values]
 
 

@@ -53,7 +53,8 @@ def _arrays(results: object) -> list[Array]:
 
 
 def _stable(part: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """The part with equal elements sorted in their order, which PyTorch leaves open."""
+    """The part with equal elements sorted in their order, which PyTorch leaves open, and with views
+    of results that have other strides in another type."""
     stable = copy.deepcopy(part)
     for node in stable.graph.nodes:
         if node.target is torch.ops.aten.sort.default:
@@ -62,6 +63,8 @@ def _stable(part: torch.fx.GraphModule) -> torch.fx.GraphModule:
             node.args, node.kwargs = node.args[:1], {"stable": True, **named, **node.kwargs}
         elif node.target is torch.ops.aten.topk.default:
             node.target = _topk
+        elif node.target in (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default):
+            node.target = torch.ops.aten.reshape.default
     stable.recompile()
     return stable
 

@@ -18,17 +18,17 @@ MOST = 1 << 24
 """Pairs of places that are compared."""
 
 
-def _places(count: int, like: torch.Tensor) -> torch.Tensor:
+def places(count: int, like: torch.Tensor) -> torch.Tensor:
     return torch.arange(count, device=like.device)
 
 
 def _inside(index: torch.Tensor, count: int) -> torch.Tensor:
     """The index, read from a table of places, whose bounds are checked."""
-    flat = _places(count, index).index_select(0, index.reshape(-1).to(torch.int64))
+    flat = places(count, index).index_select(0, index.reshape(-1).to(torch.int64))
     return flat.view(index.shape)
 
 
-def _accumulated(kind: torch.dtype) -> torch.dtype:
+def accumulated(kind: torch.dtype) -> torch.dtype:
     """The type that PyTorch keeps such sums in, on the CPU."""
     if not kind.is_floating_point:
         return torch.int64
@@ -39,17 +39,17 @@ def _cumsum(x: torch.Tensor, dim: int, *, dtype: torch.dtype | None = None) -> o
     if x.dim() == 0 or x.numel() * x.shape[dim] > MOST:
         return NotImplemented
     result = dtype or (x.dtype if x.is_floating_point() else torch.int64)
-    moved = x.to(result).to(_accumulated(result)).movedim(dim, -1)
-    place = _places(x.shape[dim], x)
+    moved = x.to(result).to(accumulated(result)).movedim(dim, -1)
+    place = places(x.shape[dim], x)
     zero = torch.zeros((), dtype=moved.dtype, device=x.device)
     terms = torch.where(place[:, None] >= place, moved.unsqueeze(-2), zero)
     return terms.sum(-1).to(result).movedim(-1, dim).contiguous()
 
 
-def _order(x: torch.Tensor, descending: bool, count: int) -> torch.Tensor:
+def order(x: torch.Tensor, descending: bool, count: int) -> torch.Tensor:
     """The places of the first `count` elements of the last dimension, equal ones in their order;
     NaN is larger than all numbers."""
-    place = _places(x.shape[-1], x)
+    place = places(x.shape[-1], x)
     mine, other = x.unsqueeze(-1), x.unsqueeze(-2)
     first = (other > mine) if descending else (other < mine)
     same = other == mine
@@ -66,8 +66,8 @@ def _taken(x: torch.Tensor, dim: int, descending: bool, count: int) -> object:
     if x.dim() == 0 or x.dtype == torch.bool or x.numel() * x.shape[dim] > MOST:
         return NotImplemented
     moved = x.movedim(dim, -1)
-    order = _order(moved, descending, count)
-    pair = (torch.gather(moved, -1, order), order)
+    place = order(moved, descending, count)
+    pair = (torch.gather(moved, -1, place), place)
     return tuple(each.movedim(-1, dim).contiguous() for each in pair)
 
 
@@ -90,8 +90,8 @@ def _topk(
 def _last(index: torch.Tensor, count: int) -> torch.Tensor:
     """For each of `count` places, one more than that of the last element of the last dimension of
     `index` which names it; 0 if none does."""
-    hit = _inside(index, count).unsqueeze(-2) == _places(count, index)[:, None]
-    number = _places(index.shape[-1], index) + 1
+    hit = _inside(index, count).unsqueeze(-2) == places(count, index)[:, None]
+    number = places(index.shape[-1], index) + 1
     return torch.where(hit, number, torch.zeros_like(number)).amax(-1)
 
 
@@ -158,7 +158,7 @@ def _scatter_add(x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.T
 
 def _added(x: torch.Tensor, dim: int, at: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
     kind = torch.promote_types(x.dtype, torch.float32) if x.is_floating_point() else x.dtype
-    hit = at.unsqueeze(-2) == _places(x.shape[dim], x)[:, None]
+    hit = at.unsqueeze(-2) == places(x.shape[dim], x)[:, None]
     zero = torch.zeros((), dtype=kind, device=x.device)
     total = torch.where(hit, source.to(kind).unsqueeze(-2), zero).sum(-1)
     result = (x.movedim(dim, -1).to(kind) + total).to(x.dtype)
@@ -208,7 +208,7 @@ def _pad(
     for number in range(0, len(pad), 2):
         dim = x.dim() - 1 - number // 2
         count, (low, high) = x.shape[dim], pad[number : number + 2]
-        place = _places(low + count + high, x) - low
+        place = places(low + count + high, x) - low
         if mode == "circular":
             place = torch.where(place < 0, place + count, place)
             place = torch.where(place >= count, place - count, place)

@@ -1,4 +1,4 @@
-"""Decompositions of adaptive average pools, whose windows are means of slices."""
+"""Decompositions of adaptive pools, whose windows are means and largest elements of slices."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ MOST = 16
 """Windows along a dimension that are slices."""
 
 
+def _ends(extent: int, count: int) -> list[tuple[int, int]]:
+    """Begin and end of each window along a dimension."""
+    return [(n * extent // count, -(-(n + 1) * extent // count)) for n in range(count)]
+
+
 def _adaptive(x: torch.Tensor, size: Sequence[int]) -> object:
     """Windows are the products of those along each dimension, so their means are, too."""
     if max(size) > MOST or min(size) < 1:
@@ -21,16 +26,38 @@ def _adaptive(x: torch.Tensor, size: Sequence[int]) -> object:
     if max(size) == 1:
         return result.mean(dims, keepdim=True).to(x.dtype)
     for dim, count in zip(dims, size, strict=True):
-        extent = x.shape[dim]
-        ends = [(n * extent // count, -(-(n + 1) * extent // count)) for n in range(count)]
-        parts = [result.narrow(dim, a, b - a).mean(dim, keepdim=True) for a, b in ends]
+        parts = [
+            result.narrow(dim, a, b - a).mean(dim, keepdim=True)
+            for a, b in _ends(x.shape[dim], count)
+        ]
         result = torch.cat(parts, dim)
     return result.to(x.dtype)
+
+
+def _adaptive_max(x: torch.Tensor, size: Sequence[int]) -> object:
+    """The largest of each window, and its number in the image: along one dimension after the other,
+    the last first."""
+    if max(size) > MOST or min(size) < 1:
+        return NotImplemented
+    values, place = x, None
+    for dim, count in reversed(list(enumerate(size, x.dim() - len(size)))):
+        found = [
+            (start, *torch.max(values.narrow(dim, start, end - start), dim, keepdim=True))
+            for start, end in _ends(x.shape[dim], count)
+        ]
+        values = torch.cat([largest for _, largest, _ in found], dim)
+        at = torch.cat([index + start for start, _, index in found], dim)
+        if place is not None:  # the column that the row has
+            at = at * x.shape[dim + 1] + torch.gather(place, dim, at)
+        place = at
+    return values, place
 
 
 POOLS: Decompositions = {
     aten.adaptive_avg_pool1d.default: _adaptive,
     aten.adaptive_avg_pool2d.default: _adaptive,
     aten._adaptive_avg_pool2d.default: _adaptive,
+    aten.adaptive_max_pool1d.default: _adaptive_max,
+    aten.adaptive_max_pool2d.default: _adaptive_max,
 }
 """By overload."""

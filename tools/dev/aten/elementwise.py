@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from tcir.tools.dev.aten.case import Case, Function, Mask, Shape
+from tcir.tools.dev.aten.case import Case, Function, Index, Mask, Shape
 
 ROW: Shape = (3, 37)
 ROWS = (ROW, ROW)
@@ -169,5 +169,13 @@ def cases() -> list[Case]:
     for name in BROADCAST:
         made.append(Case(f"{name} broadcast", getattr(torch, name), ((3, 1), (37,)), True))
     made += [Case(name, function, given, True) for name, (function, given) in MORE.items()]
+    numbers = Index(ROW, 1000)
+    for name, function in {
+        "floor_divide of integers": lambda n: (n - 500) // 7,
+        "remainder of integers": lambda n: (n - 500) % 7,
+        "div floor of integers": lambda n: torch.div(n - 500, 7, rounding_mode="floor"),
+        "div trunc of integers": lambda n: torch.div(n - 500, 7, rounding_mode="trunc"),
+    }.items():
+        made.append(Case(name, function, (numbers,)))
     whole = "to i32", lambda x: (x * 10).int(), ((3, 37),)
     return [*made, Case(*whole), Case("to i64", lambda x: (x * 10).long(), (ROW,))]

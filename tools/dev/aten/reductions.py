@@ -63,6 +63,8 @@ MORE: dict[str, tuple[Function, tuple[Argument, ...]]] = {
     "max dim": (lambda x: torch.max(x, -1), (ROW,)),
     "min dim": (lambda x: torch.min(x, 0), (ROW,)),
     "aminmax": (lambda x: torch.aminmax(x, dim=-1), (ROW,)),
+    "median": (lambda x: torch.median(x, -1)[0], (ROW,)),
+    "median keepdim": (lambda x: torch.median(x, 0, keepdim=True)[0], ((8, 5),)),
     "logsumexp": (lambda x: x.logsumexp(-1), (ROW,)),
     "logsumexp keepdim": (lambda x: x.logsumexp(0, keepdim=True), (ROW,)),
     "prod dim": (lambda x: x.prod(-1), ((7, 5),)),
@@ -110,6 +112,7 @@ MORE: dict[str, tuple[Function, tuple[Argument, ...]]] = {
     "cumsum 0": (lambda x: x.cumsum(0), ((5, 7),)),
     "cumsum long": (lambda x: x.cumsum(-1), (LONG,)),
     "cumprod": (lambda x: x.cumprod(-1), (ROW,)),
+    "cumprod 0": (lambda x: x.cumprod(0), ((9, 5),)),
     "cummax": (lambda x: x.cummax(-1), (ROW,)),
     "logcumsumexp": (lambda x: x.logcumsumexp(-1), (ROW,)),
     "sort": (lambda x: x.sort(dim=-1, stable=True), (ROW,)),
@@ -134,7 +137,11 @@ MORE: dict[str, tuple[Function, tuple[Argument, ...]]] = {
     "adaptive_avg_pool2d 1": (lambda x: F.adaptive_avg_pool2d(x, 1), ((1, 2, 33, 31),)),
     "adaptive_avg_pool2d 3": (lambda x: F.adaptive_avg_pool2d(x, 3), (IMAGE,)),
     "adaptive_avg_pool2d 4 of 11": (lambda x: F.adaptive_avg_pool2d(x, 4), (IMAGE,)),
+    "adaptive_max_pool1d": (lambda x: F.adaptive_max_pool1d(x, 4), ((2, 4, 29),)),
     "adaptive_max_pool2d": (lambda x: F.adaptive_max_pool2d(x, 3), (IMAGE,)),
+    "adaptive_max_pool2d 1": (lambda x: F.adaptive_max_pool2d(x, 1), (IMAGE,)),
+    "adaptive_max_pool2d indices": (
+        lambda x: F.adaptive_max_pool2d(x, (3, 4), return_indices=True), (IMAGE,)),
 }  # fmt: skip
 
 

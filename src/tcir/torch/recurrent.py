@@ -1,0 +1,44 @@
+"""Recurrences over a sequence, which are written out: each step is launches of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from tcir.errors import InputError
+from tcir.torch.aten import Decompositions, aten
+
+MOST_STEPS = 64
+"""Of a sequence, in all layers and directions."""
+
+
+def _limited(name: str) -> Callable[..., object]:
+    """Leaves `name` as it is, to torch-mlir, or, if it is long, to PyTorch."""
+
+    def decomposition(
+        x: torch.Tensor,
+        state: object,
+        weights: object,
+        has_biases: bool,
+        layers: int,
+        dropout: float,
+        train: bool,
+        bidirectional: bool,
+        batch_first: bool,
+    ) -> object:
+        steps = x.shape[int(batch_first)] * layers * (1 + bidirectional)
+        if steps > MOST_STEPS:
+            raise InputError(
+                f"expected at most {MOST_STEPS} steps of aten.{name} in all layers and directions, "
+                f"got {steps}: each is launches of its own"
+            )
+        return NotImplemented
+
+    return decomposition
+
+
+RECURRENT: Decompositions = {
+    getattr(aten, name).input: _limited(name) for name in ("gru", "lstm", "rnn_tanh", "rnn_relu")
+}
+"""By overload."""

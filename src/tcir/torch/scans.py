@@ -1,0 +1,65 @@
+"""Decompositions of products and sums so far, and of medians, by comparing all pairs of places."""
+
+from __future__ import annotations
+
+import torch
+
+from tcir.torch.aten import Decompositions, aten, wide
+from tcir.torch.places import MOST, accumulated, order, places
+
+
+def _pairs(x: torch.Tensor, dim: int, before: float) -> torch.Tensor | None:
+    """For each element of a dimension, which is last, all up to it, and `before` for the others;
+    None where there are too many."""
+    if x.dim() == 0 or x.numel() * x.shape[dim] > MOST:
+        return None
+    moved, place = x.movedim(dim, -1), places(x.shape[dim], x)
+    other = torch.full((), before, dtype=x.dtype, device=x.device)
+    return torch.where(place[:, None] >= place, moved.unsqueeze(-2), other)
+
+
+def _cumprod(x: torch.Tensor, dim: int, *, dtype: torch.dtype | None = None) -> object:
+    result = dtype or (x.dtype if x.is_floating_point() else torch.int64)
+    factors = _pairs(x.to(result).to(accumulated(result)), dim, 1)
+    if factors is None:
+        return NotImplemented
+    return factors.prod(-1).to(result).movedim(-1, dim).contiguous()
+
+
+def _logcumsumexp(x: torch.Tensor, dim: int) -> object:
+    terms = _pairs(wide(x), dim, -torch.inf) if x.is_floating_point() else None
+    if terms is None:
+        return NotImplemented
+    return terms.logsumexp(-1).to(x.dtype).movedim(-1, dim).contiguous()
+
+
+def _median(x: torch.Tensor) -> object:
+    """Of an even number the lower one; NaN if one is."""
+    found = _median_of(x.reshape(-1), 0)
+    return found[0] if isinstance(found, tuple) else found
+
+
+def _median_of(x: torch.Tensor, dim: int, keepdim: bool = False) -> object:
+    """The median and its place."""
+    if x.dim() == 0 or x.dtype == torch.bool or x.numel() * x.shape[dim] > MOST:
+        return NotImplemented
+    moved = x.movedim(dim, -1)
+    middle = (x.shape[dim] - 1) // 2
+    place = order(moved, False, middle + 1).narrow(-1, middle, 1)
+    if x.is_floating_point():  # NaN are the largest: the first of them
+        nan = moved != moved
+        first = torch.where(nan, places(x.shape[dim], x), x.shape[dim]).amin(-1, keepdim=True)
+        place = torch.where(first < x.shape[dim], first, place)
+    pair = (torch.gather(moved, -1, place), place)
+    return tuple(
+        each.movedim(-1, dim).contiguous() if keepdim else each.squeeze(-1) for each in pair
+    )
+
+
+SCANS: Decompositions = {
+    aten.cumprod.default: _cumprod,
+    aten.logcumsumexp.default: _logcumsumexp,
+    aten.median.default: _median,
+    aten.median.dim: _median_of,
+}
+"""By overload."""
