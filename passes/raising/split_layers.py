@@ -71,7 +71,8 @@ class SplitLayers(Pass):
     read. A convolution that no tensor core takes (depthwise, thin groups) is computed by CUDA cores
     with what is behind it. In memory are results, factors of products, and what is reduced to;
     elementwise ops between those are computed by every launch that reads them. Reshapes are other
-    shapes of a buffer. ``linalg.softmax`` is decomposed. A workspace is written by one launch. A
+    shapes of a buffer. ``linalg.softmax`` is decomposed. A workspace is written by one launch;
+    results that are arguments, or one tensor twice, are copied. A
     remark states each launch. A function of one product and its epilogue stays as it is, and so
     does one with ops of ``tc`` but ``tc.repack`` of results. Preserves every value, bit for bit.
     """
@@ -166,6 +167,7 @@ class _Layers:
     def of(function: func.FuncOp, simt: bool, tf32: bool) -> _Layers:
         """Decides what is fused, and what is in memory; drops ops whose results nobody reads."""
         erase_unread(function)
+        _copy_results(function)
         *ops, end = (each.operation for each in function.entry_block)
         returned = list(end.operands)
         sums = [op for op in ops if is_product(op)]
@@ -204,7 +206,6 @@ class _Layers:
             return
         check_stored_scales(self.function)  # of codes that leave this function
         self._check_ops()
-        self._check_results()
         numbers = self._numbers(module, launches)
         for order, launch in enumerate(launches):
             self._outline(launch, order, numbers)
@@ -336,19 +337,6 @@ class _Layers:
                     SMALLEST_SIMT,
                 )
 
-    def _check_results(self) -> None:
-        """Rejects results that are arguments, or the same twice: a buffer is written once."""
-        bases = [_base(each) for each in self.returned if not is_empty(each)]
-        for number, base in enumerate(bases):
-            if isinstance(base, ir.BlockArgument) or base in bases[:number]:
-                got = "an argument" if isinstance(base, ir.BlockArgument) else "one of them twice"
-                raise match_failure(
-                    list(self.function.entry_block)[-1],
-                    f"expected results that are different tensors, each computed here, got {got} "
-                    "(a launch writes each buffer once); return it once",
-                    SMALLEST_SIMT,
-                )
-
     # --- buffers -------------------------------------------------------------------------------
 
     def _numbers(self, module: ir.Module, launches: list[_Launch]) -> dict[ir.Value, int]:
@@ -472,6 +460,28 @@ def _base(tensor: ir.Value) -> ir.Value:
     while not isinstance(tensor, ir.BlockArgument) and isinstance(tensor.owner.opview, RESHAPES):
         tensor = tensor.owner.operands[0]
     return tensor
+
+
+def _copy_results(function: func.FuncOp) -> None:
+    """Makes copies of results that are arguments, or one tensor twice: a buffer is written once."""
+    *_, end = function.entry_block
+    seen: set[ir.Value] = set()
+    for number, value in enumerate(end.operands):
+        base = _base(value)
+        if is_empty(value) or not (isinstance(base, ir.BlockArgument) or base in seen):
+            seen.add(base)
+            continue
+        if not value.type.has_static_shape:
+            raise match_failure(
+                end,
+                "expected results that are arguments to be of static shapes (a launch copies them, "
+                f"as a buffer is written once), got {value.type}; specialise the function: "
+                "specialise-shapes{batch=8}",
+                SMALLEST_SIMT,
+            )
+        with ir.InsertionPoint(end), end.location:
+            empty = tensor.EmptyOp(value.type.shape, value.type.element_type).result
+            end.operands[number] = linalg.copy(value, outs=[empty])
 
 
 def _in_function(op: ir.Operation | ir.OpView) -> ir.Operation:

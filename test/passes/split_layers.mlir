@@ -102,10 +102,45 @@ func.func @gated(%x: tensor<16x8xf16>, %w: tensor<8x32xf16>, %u: tensor<8x32xf16
 
 // -----
 
-func.func @argument(%x: tensor<16x8xf32>) -> (tensor<16x8xf32>, tensor<16x8xf32>) {
+// A buffer is written once: results that are arguments, or one tensor twice, are copied.
+// CHECK-LABEL: func.func @argument_0_negf(
+// CHECK: func.func @argument_1_copy(%{{.*}}: tensor<16x8xf32>) -> tensor<16x8xf32> attributes {tc.args = array<i64: 0, 2>
+// CHECK: func.func @argument_2_copy(%{{.*}}: tensor<16x8xf32>) -> tensor<128xf32> attributes {tc.args = array<i64: 1, 3>
+func.func @argument(%x: tensor<16x8xf32>) -> (tensor<16x8xf32>, tensor<16x8xf32>, tensor<128xf32>) {
+  // expected-remark @+1 {{launch 1 of 3}}
   %y = arith.negf %x : tensor<16x8xf32>
-  // expected-error @+1 {{expected results that are different tensors, each computed here, got an argument (a launch writes each buffer once)}}
-  return %y, %x : tensor<16x8xf32>, tensor<16x8xf32>
+  %z = tensor.collapse_shape %y [[0, 1]] : tensor<16x8xf32> into tensor<128xf32>
+  // expected-remark @+2 {{launch 2 of 3, @argument_1_copy: linalg.copy on CUDA cores; writes result 2, 512 bytes}}
+  // expected-remark @+1 {{launch 3 of 3, @argument_2_copy: linalg.copy on CUDA cores, with tensor.collapse_shape; writes result 3, 512 bytes}}
+  return %y, %x, %z : tensor<16x8xf32>, tensor<16x8xf32>, tensor<128xf32>
+}
+
+// -----
+
+func.func @dynamic(%x: tensor<?x8xf32>, %v: tensor<8xf32>) -> (tensor<8xf32>, tensor<?x8xf32>) {
+  %y = arith.negf %v : tensor<8xf32>
+  // expected-error @+1 {{expected results that are arguments to be of static shapes (a launch copies them, as a buffer is written once), got tensor<?x8xf32>}}
+  return %y, %x : tensor<8xf32>, tensor<?x8xf32>
+}
+
+// -----
+
+// The body of a gather is fused into what reads it, with what it asserts; nothing is left of it.
+// CHECK-LABEL: func.func @asserts_0_negf(
+// CHECK-NOT: func.func
+func.func @asserts(%x: tensor<8xf32>, %at: tensor<4xi64>) -> tensor<4xf32> {
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%at : tensor<4xi64>) {
+  ^bb0(%i: i64):
+    %zero = arith.constant 0 : i64
+    %inside = arith.cmpi sge, %i, %zero : i64
+    cf.assert %inside, "index below 0"
+    linalg.yield
+  }
+  %e = tensor.empty() : tensor<4xf32>
+  %s = tensor.extract_slice %x[0] [4] [1] : tensor<8xf32> to tensor<4xf32>
+  // expected-remark @+1 {{launch 1 of 1}}
+  %y = arith.negf %s : tensor<4xf32>
+  return %y : tensor<4xf32>
 }
 
 // -----

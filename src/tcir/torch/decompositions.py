@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_map
 
 from tcir.torch.aten import Decomposition, Decompositions, aten, dims_of, wide
@@ -140,6 +141,16 @@ def _gelu(x: torch.Tensor, *, approximate: str = "none") -> object:
     return (0.5 * a * (1 + torch.tanh(inner))).to(x.dtype)
 
 
+def _view(x: torch.Tensor, size: list[int]) -> object:
+    """Of what a decomposition made with other strides than PyTorch's own kernel: of a copy."""
+    try:
+        with _disable_current_modes():  # it would be traced, too
+            torch.empty_strided(x.shape, x.stride(), device="meta").view(size)
+    except (RuntimeError, ValueError):
+        return aten.view.default(x.contiguous(), size)
+    return NotImplemented
+
+
 def _nansum(
     x: torch.Tensor,
     dim: list[int] | None = None,
@@ -170,6 +181,7 @@ def decompositions() -> Decompositions:
         aten.reciprocal.default: _reciprocal,
         aten.instance_norm.default: _instance_norm,
         aten.logsumexp.default: _logsumexp,
+        aten.view.default: _view,
     }
     for name in (*REDUCTIONS, *ELEMENTWISE):
         packet = getattr(aten, name, None)

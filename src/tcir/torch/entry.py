@@ -15,7 +15,7 @@ from tcir.passmanager.pipeline import as_pipeline
 from tcir.session.session import check_name
 from tcir.torch.calls import Call
 from tcir.torch.compiled import Compiled, KernelModule, Part
-from tcir.torch.exported import exported, name_of, units, weights_of
+from tcir.torch.exported import exported, is_getitem, name_of, units, weights_of
 from tcir.torch.lowering import OWN, Lowered, Lowering, lower
 from tcir.torch.tensors import target_of
 
@@ -94,7 +94,7 @@ def _table(graph: torch.fx.GraphModule, lowering: Lowering) -> list[Part]:
     for node in graph.graph.nodes:
         if node.op == "call_module":
             region = regions[node.target]
-            names = tuple(name_of((each,)) for each in region.nodes if _is_op(each))
+            names = tuple(name_of((each,)) for each in region.nodes if not is_getitem(each))
             part = Part(names, region.kernel, region.mlir, region.pipeline)
             if region.nodes[0].target not in OWN:
                 part = replace(part, graph=getattr(graph, node.target))
@@ -116,10 +116,6 @@ def _put(graph: torch.fx.GraphModule, name: str, nodes: Sequence[torch.fx.Node])
     part, inputs, outputs = fuse_as_graphmodule(graph, list(nodes), name)
     insert_subgm(graph, part, inputs, outputs)
     erase_nodes(graph, list(nodes))
-
-
-def _is_op(node: torch.fx.Node) -> bool:
-    return not str(node.target).endswith("getitem>")
 
 
 def _kernel_module(graph: torch.fx.GraphModule, name: str, region: Lowered) -> KernelModule:
