@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from tcir._mlir import func, ir, linalg, tensor
 from tcir.dialect import tc
@@ -39,6 +39,7 @@ from tcir.passmanager.remarks import remark
 
 FREE = ("arith.constant", "linalg.fill", "tensor.empty")
 """Ops that every launch has for itself."""
+Dims: TypeAlias = "Sequence[int] | None"
 FOLDED = ("linalg.transpose", "tensor.pad")
 """Ops between memory and a factor of a product that raise-to-tc folds into it."""
 
@@ -225,8 +226,7 @@ class _Layers:
         """
         taken = {op for tail in self.tails.values() for op in tail}
         inside, best = [product], 1
-        found = recognise(product.opview)
-        groups = found.groups if isinstance(found, Einsum) else ()
+        groups = _groups(product)
         for op in self.ops[self.ops.index(product) + 1 :]:
             made = {each.results[0] for each in inside}
             view = views and isinstance(op.opview, RESHAPES) and op.operands[0] in made
@@ -283,16 +283,20 @@ class _Layers:
         product = next((p for p, tail in tails if root == p or root in tail), None)
         inside = [root] if product is None else [product, *self.tails[product]]
         launch = _Launch(result, product)
-        self._visit(result, launch, inside)
+        dims = range(result.type.rank)
+        self._visit(result, launch, inside, dims)
         read = [_base(each) for each in launch.inputs]
         if len(set(read)) < len(read):
             again = {each for each in read if read.count(each) > 1}
             launch = _Launch(result, product, whole=again)
-            self._visit(result, launch, inside)
+            self._visit(result, launch, inside, dims)
         return launch
 
-    def _visit(self, tensor: ir.Value, launch: _Launch, inside: list[ir.Operation]) -> None:
-        """Adds what makes `tensor` from memory; stores what an epilogue cannot compute."""
+    def _visit(
+        self, tensor: ir.Value, launch: _Launch, inside: list[ir.Operation], dims: Dims
+    ) -> None:
+        """Adds what makes `tensor` from memory; stores what an epilogue cannot compute. dims: of
+        the launch's result, those that index the tensor."""
         op = tensor.owner
         if isinstance(tensor, ir.BlockArgument):
             if tensor not in launch.inputs and not is_fill_only(tensor):
@@ -309,12 +313,29 @@ class _Layers:
                     launch.inputs.append(tensor)
                 return
             folded = launch.product is not None and (view or is_folded(tensor))
-            if launch.product is not None and not folded and not _computes(op):
+            if (
+                launch.product is not None
+                and not folded
+                and not (_computes(op) and self._reads_groups(op, launch, dims))
+            ):
                 self.stored.add(_base(tensor))
                 return
+        read = dict(_indexed(op, dims))
         for operand in _operands(op):
-            self._visit(operand, launch, inside)
+            self._visit(operand, launch, inside, read.get(operand))
         launch.ops.append(op)
+
+    def _reads_groups(self, op: ir.Operation, launch: _Launch, dims: Dims) -> bool:
+        """Whether what an op in a product's epilogue reads is indexed by all or none of each group
+        of dimensions of the result."""
+        groups = _groups(launch.product)
+        shape = launch.result.type.shape
+        if not groups or shape != launch.product.results[0].type.shape:
+            return True
+        return all(
+            groups_of([d for d in each if shape[d] != 1], groups) is not None
+            for _, each in _indexed(op, dims) if each is not None
+        )  # fmt: skip
 
     def _check_ops(self) -> None:
         """Rejects what is no tensor of known size made by an op, alone."""
@@ -466,22 +487,22 @@ def _copy_results(function: func.FuncOp) -> None:
     """Makes copies of results that are arguments, or one tensor twice: a buffer is written once."""
     *_, end = function.entry_block
     seen: set[ir.Value] = set()
-    for number, value in enumerate(end.operands):
-        base = _base(value)
-        if is_empty(value) or not (isinstance(base, ir.BlockArgument) or base in seen):
+    for number, returned in enumerate(end.operands):
+        base = _base(returned)
+        if is_empty(returned) or not (isinstance(base, ir.BlockArgument) or base in seen):
             seen.add(base)
             continue
-        if not value.type.has_static_shape:
+        if not returned.type.has_static_shape:
             raise match_failure(
                 end,
                 "expected results that are arguments to be of static shapes (a launch copies them, "
-                f"as a buffer is written once), got {value.type}; specialise the function: "
+                f"as a buffer is written once), got {returned.type}; specialise the function: "
                 "specialise-shapes{batch=8}",
                 SMALLEST_SIMT,
             )
         with ir.InsertionPoint(end), end.location:
-            empty = tensor.EmptyOp(value.type.shape, value.type.element_type).result
-            end.operands[number] = linalg.copy(value, outs=[empty])
+            empty = tensor.EmptyOp(returned.type.shape, returned.type.element_type).result
+            end.operands[number] = linalg.copy(returned, outs=[empty])
 
 
 def _in_function(op: ir.Operation | ir.OpView) -> ir.Operation:
@@ -545,6 +566,30 @@ def _fuses(op: ir.Operation, sums: set[ir.Value]) -> bool:
         return False
     maps = _maps(op)
     return all(each == maps[-1] for each, o in zip(maps, op.operands) if o in sums)
+
+
+def _groups(product: ir.Operation | None) -> Groups:
+    """The groups of dimensions of a matrix product's result; of others none."""
+    found = recognise(product.opview) if product is not None else None
+    return found.groups if isinstance(found, Einsum) else ()
+
+
+def _indexed(op: ir.Operation, dims: Dims) -> list[tuple[ir.Value, Dims]]:
+    """The operands of an op whose result is indexed by `dims`, and what indexes each of them; None
+    where that is not known."""
+    maps = _maps(op)
+    if dims is None or not maps:
+        same = op.name.partition(".")[0] in ("arith", "math")
+        return [(each, dims if same else None) for each in op.operands]
+    loops = {e.position: d for d, e in zip(dims, maps[-1].results) if _is_dim(e)}
+    return [
+        (each, [loops[e.position] for e in read.results if _is_dim(e) and e.position in loops])
+        for each, read in zip(op.operands, maps)
+    ]
+
+
+def _is_dim(expression: ir.AffineExpr) -> bool:
+    return isinstance(expression, ir.AffineDimExpr)
 
 
 def _is_grouped(op: ir.Operation, groups: Groups) -> bool:

@@ -283,3 +283,45 @@ func.func @shortcut_first(%x: tensor<16x8xf16>, %w: tensor<8x32xf16>, %v: tensor
   } -> tensor<16x32xf32>
   return %y : tensor<16x32xf32>
 }
+
+// -----
+
+// What an epilogue's operand is computed from is indexed by rows and columns, too; else it is stored. Rows are (b, m)
+// where all batches have the same factor.
+// CHECK-LABEL: func.func @embedding_0_addf(%{{.*}}: tensor<2x24x32xf16>, %{{.*}}: tensor<24x32xf16>) -> tensor<2x24x32xf16>
+// CHECK: func.func @embedding_1_matmul(%{{.*}}: tensor<2x4x24x8xf16>, %{{.*}}: tensor<4x8x32xf16>, %{{.*}}: tensor<2x24x32xf16>, %{{.*}}: tensor<2x24x32xf16>, %{{.*}}: tensor<32xf16>)
+func.func @embedding(%x: tensor<2x4x24x8xf16>, %w: tensor<4x8x32xf16>, %h: tensor<2x24x32xf16>, %p: tensor<24x32xf16>, %v: tensor<32xf16>) -> tensor<2x24x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2x24x32xf32>
+  %f = tensor.empty() : tensor<2x24x32xf16>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<2x24x32xf32>) -> tensor<2x24x32xf32>
+  // expected-remark @+1 {{launch 1 of 2, @embedding_0_addf: linalg.generic on CUDA cores}}
+  %s = linalg.generic {indexing_maps = [affine_map<(b, m, n) -> (b, m, n)>, affine_map<(b, m, n) -> (m, n)>, affine_map<(b, m, n) -> (b, m, n)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%h, %p : tensor<2x24x32xf16>, tensor<24x32xf16>) outs(%f : tensor<2x24x32xf16>) {
+  ^bb0(%a: f16, %b: f16, %o: f16):
+    %t = arith.addf %a, %b : f16
+    linalg.yield %t : f16
+  } -> tensor<2x24x32xf16>
+  %k = linalg.generic {indexing_maps = [affine_map<(b, m, n) -> (b, m, n)>, affine_map<(b, m, n) -> (n)>, affine_map<(b, m, n) -> (b, m, n)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%h, %v : tensor<2x24x32xf16>, tensor<32xf16>) outs(%f : tensor<2x24x32xf16>) {
+  ^bb0(%a: f16, %b: f16, %o: f16):
+    %t = arith.mulf %a, %b : f16
+    linalg.yield %t : f16
+  } -> tensor<2x24x32xf16>
+  %c = linalg.generic {indexing_maps = [affine_map<(b, m, n, h, k) -> (b, h, m, k)>, affine_map<(b, m, n, h, k) -> (h, k, n)>, affine_map<(b, m, n, h, k) -> (b, m, n)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]} ins(%x, %w : tensor<2x4x24x8xf16>, tensor<4x8x32xf16>) outs(%i : tensor<2x24x32xf32>) {
+  ^bb0(%a: f16, %b: f16, %o: f32):
+    %l = arith.extf %a : f16 to f32
+    %r = arith.extf %b : f16 to f32
+    %q = arith.mulf %l, %r : f32
+    %t = arith.addf %o, %q : f32
+    linalg.yield %t : f32
+  } -> tensor<2x24x32xf32>
+  // expected-remark @+1 {{launch 2 of 2, @embedding_1_matmul}}
+  %y = linalg.generic {indexing_maps = [affine_map<(b, m, n) -> (b, m, n)>, affine_map<(b, m, n) -> (b, m, n)>, affine_map<(b, m, n) -> (b, m, n)>, affine_map<(b, m, n) -> (b, m, n)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%c, %s, %k : tensor<2x24x32xf32>, tensor<2x24x32xf16>, tensor<2x24x32xf16>) outs(%e : tensor<2x24x32xf32>) {
+  ^bb0(%a: f32, %b: f16, %d: f16, %o: f32):
+    %l = arith.extf %b : f16 to f32
+    %r = arith.extf %d : f16 to f32
+    %t = arith.addf %a, %l : f32
+    %u = arith.mulf %t, %r : f32
+    linalg.yield %u : f32
+  } -> tensor<2x24x32xf32>
+  return %y : tensor<2x24x32xf32>
+}
