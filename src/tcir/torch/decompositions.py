@@ -141,6 +141,16 @@ def _gelu(x: torch.Tensor, *, approximate: str = "none") -> object:
     return (0.5 * a * (1 + torch.tanh(inner))).to(x.dtype)
 
 
+def _abs(x: torch.Tensor) -> object:
+    """Of integers by a choice; no instruction of kernels has it."""
+    return NotImplemented if x.is_floating_point() else torch.where(x < 0, -x, x)
+
+
+def _empty_like(x: torch.Tensor, *, dtype: torch.dtype | None = None, **_: object) -> torch.Tensor:
+    """Zeros: no kernel reads memory that is not written."""
+    return torch.zeros(x.shape, dtype=dtype or x.dtype)
+
+
 def _view(x: torch.Tensor, size: list[int]) -> object:
     """Of what a decomposition made with other strides than PyTorch's own kernel: of a copy."""
     try:
@@ -182,6 +192,8 @@ def decompositions() -> Decompositions:
         aten.instance_norm.default: _instance_norm,
         aten.logsumexp.default: _logsumexp,
         aten.view.default: _view,
+        aten.abs.default: _abs,
+        aten.empty_like.default: _empty_like,
     }
     for name in (*REDUCTIONS, *ELEMENTWISE):
         packet = getattr(aten, name, None)

@@ -71,7 +71,7 @@ def compiled(
     """`module` from its graph of ATen ops, on the tensors of `call` and then its weights."""
     says = sys.stderr.isatty() if verbose is None else verbose
     lowering = lower(graph, units(graph.graph), pipeline, target, _say if says else _quiet)
-    return Compiled(graph, _table(graph, lowering), call, module, target)
+    return Compiled(graph, table(graph, lowering), call, module, target)
 
 
 def _say(line: str) -> None:
@@ -82,7 +82,7 @@ def _quiet(line: str) -> None:
     pass
 
 
-def _table(graph: torch.fx.GraphModule, lowering: Lowering) -> list[Part]:
+def table(graph: torch.fx.GraphModule, lowering: Lowering) -> list[Part]:
     """What became of the ops, in the order in which they run; puts kernels in their places."""
     regions = {f"kernel_{number}": region for number, region in enumerate(lowering.regions)}
     left = {node.name: reason for node, reason in lowering.left.items()}  # it makes new nodes
