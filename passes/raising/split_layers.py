@@ -328,9 +328,12 @@ class _Layers:
     def _reads_groups(self, op: ir.Operation, launch: _Launch, dims: Dims) -> bool:
         """Whether what an op in a product's epilogue reads is indexed by all or none of each group
         of dimensions of the result."""
-        groups = _groups(launch.product)
-        shape = launch.result.type.shape
-        if not groups or shape != launch.product.results[0].type.shape:
+        product, shape = launch.product, launch.result.type.shape
+        if (
+            product is None
+            or not (groups := _groups(product))
+            or shape != product.results[0].type.shape
+        ):
             return True
         return all(
             groups_of([d for d in each if shape[d] != 1], groups) is not None
@@ -568,9 +571,9 @@ def _fuses(op: ir.Operation, sums: set[ir.Value]) -> bool:
     return all(each == maps[-1] for each, o in zip(maps, op.operands) if o in sums)
 
 
-def _groups(product: ir.Operation | None) -> Groups:
+def _groups(product: ir.Operation) -> Groups:
     """The groups of dimensions of a matrix product's result; of others none."""
-    found = recognise(product.opview) if product is not None else None
+    found = recognise(product.opview)
     return found.groups if isinstance(found, Einsum) else ()
 
 

@@ -21,6 +21,7 @@ from torch import nn
 
 import tcir
 import tcir.torch
+from tcir.torch import lowering
 
 from .models import Bottleneck, Decode, Mlp, Tokens, made
 
@@ -424,3 +425,35 @@ def test_results_that_are_one_tensor() -> None:
     a, b, c = compiled(x)
     assert torch.equal(a, x.relu()) and torch.equal(b, a) and torch.equal(c, x)
     assert len({each.data_ptr() for each in (a, b, c, x)}) == 4
+
+
+def test_a_cut_has_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a region that is refused, though each op alone is taken."""
+    compiled_text = lowering._Work._compiled
+
+    def picky(self: lowering._Work, text: str, reason: str) -> object:
+        if len(re.findall(r"torch\.aten\.(?:linear|addmm|mm)\b", text)) > 1:
+            raise tcir.Error("expected one product, got 2; no way out")
+        return compiled_text(self, text, reason)
+
+    monkeypatch.setattr(lowering._Work, "_compiled", picky)
+    model, inputs = made(lambda: Mlp(64), torch.float16, (48, 64))
+    compiled = tcir.torch.compile(model, inputs)
+    assert str(compiled.table).splitlines() == [
+        "linear: layers, 1 launch; cut: got 2", "gelu, linear: layers, 2 launches; cut: got 2",
+    ]  # fmt: skip
+    assert compiled.table[0].reason == "expected one product, got 2; no way out"
+    assert max(errors(model, inputs, compiled(*inputs))) < 2e-3
+
+
+def test_a_kernel_that_fails_behind_its_passes_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An op whose passes run, but not its code generation, has that error."""
+
+    def broken(self: lowering._Work, text: str, reason: str) -> object:
+        raise tcir.Error("ptxas: no registers")
+
+    monkeypatch.setattr(lowering._Work, "_compiled", broken)
+    model, inputs = made(lambda: Mlp(64), torch.float16, (48, 64))
+    compiled = tcir.torch.compile(model, inputs)
+    assert str(compiled.table) == "linear, gelu, linear: left to PyTorch: ptxas: no registers"
+    assert torch.equal(compiled(*inputs), model(*inputs))

@@ -95,7 +95,7 @@ def table(graph: torch.fx.GraphModule, lowering: Lowering) -> list[Part]:
         if node.op == "call_module":
             region = regions[node.target]
             names = tuple(name_of((each,)) for each in region.nodes if not is_getitem(each))
-            part = Part(names, region.kernel, region.mlir, region.pipeline)
+            part = Part(names, region.kernel, region.mlir, region.pipeline, region.cut)
             if region.nodes[0].target not in OWN:
                 part = replace(part, graph=getattr(graph, node.target))
                 setattr(graph, node.target, _kernel_module(graph, node.target, region))

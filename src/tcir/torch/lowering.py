@@ -40,12 +40,14 @@ ELEMENTS = (
 
 @dataclass(frozen=True)
 class Lowered:
-    """A region that is a kernel; mlir: what it was compiled from, by `pipeline`."""
+    """A region that is a kernel; mlir: what it was compiled from, by `pipeline`; cut: why a larger
+    region was refused, each op of which is taken alone."""
 
     nodes: tuple[torch.fx.Node, ...]
     kernel: Kernel
     mlir: str
     pipeline: str
+    cut: str = ""
 
 
 @dataclass
@@ -114,25 +116,26 @@ class _Work:
         self.result.left.update({node: reason for node, reason in named.items() if reason})
         hopeful = [unit for unit in units if not named[unit[0]]]
         with _pool(self.compilers) as pool:
-            waiting = [(r, self._start(pool, r)) for r in _regions(self.module, hopeful)]
+            waiting = [(r, "", self._start(pool, r)) for r in _regions(self.module, hopeful)]
             while waiting:
-                region, answer = waiting.pop(0)
+                region, cut, answer = waiting.pop(0)
                 started = time.perf_counter()
                 try:
                     mlir, kernel = answer.result()
                 except Error as error:
-                    smaller = self._smaller(pool, region, _reason(error))
-                    waiting[:0] = [(each, self._start(pool, each)) for each in smaller]
+                    smaller, why = self._smaller(pool, region, _reason(error))
+                    waiting[:0] = [(each, why or cut, self._start(pool, each)) for each in smaller]
                     continue
                 nodes = tuple(node for unit in region for node in unit)
-                self.result.regions.append(Lowered(nodes, kernel, mlir, self.pipeline))
+                self.result.regions.append(Lowered(nodes, kernel, mlir, self.pipeline, cut))
                 launches, took = len(kernel.launches.launches), time.perf_counter() - started
                 self.tell(f"{len(region)} ops: {launches} launches, {took:.1f} s")
 
     def _smaller(
         self, pool: ThreadPoolExecutor, region: Sequence[Unit], reason: str
-    ) -> list[Sequence[Unit]]:
-        """The regions to compile in place of one that is refused for a reason."""
+    ) -> tuple[list[Sequence[Unit]], str]:
+        """The regions to compile in place of one that is refused for a reason, and that reason
+        where no op of it is refused alone."""
         refused = self._refused(pool, region, reason)
         self.result.left.update(refused)
         if refused:
@@ -142,7 +145,7 @@ class _Work:
             smaller = _halves(region)
             words = "in halves"
         self.tell(f"{len(region)} ops: {reason}; {words}: {len(smaller)} regions")
-        return smaller
+        return smaller, "" if refused else reason
 
     def _refused(
         self, pool: ThreadPoolExecutor, region: Sequence[Unit], reason: str
@@ -156,7 +159,7 @@ class _Work:
         self.result.kinds += len(unknown)
         waiting: list[tuple[list[tuple[object, ...]], Future[str] | None]] = []
         if len(region) == 1:
-            self.answers.update(dict.fromkeys(unknown, reason))
+            self.answers.update(dict.fromkeys(kinds, reason))
         elif unknown:
             waiting = [(each, None) for each in _split(unknown)]
         while waiting:
@@ -233,7 +236,8 @@ def _side_by_side(
     module: torch.fx.GraphModule, nodes: Sequence[torch.fx.Node]
 ) -> torch.fx.GraphModule:
     """A graph of ops each of which has arguments of its own; getitems belong to the op before."""
-    graph, results, copies = torch.fx.Graph(), [], {}
+    graph, results = torch.fx.Graph(), []
+    copies: dict[torch.fx.Node, torch.fx.Node] = {}
     for node in nodes:
         if not is_getitem(node):
             copies = {}

@@ -53,7 +53,7 @@ def _made(kind: type) -> Callable[[object, _Rest], object]:
     """Makes objects of a class, without its `__init__`."""
 
     def made(children: object, rest: _Rest) -> object:
-        found = kind.__new__(kind)
+        found: object = object.__new__(kind)
         found.__dict__.update(_own(rest.others))
         found.__dict__.update(zip(rest.names, children, strict=True))  # type: ignore[call-overload]
         return found

@@ -92,6 +92,9 @@ def _compiled(
         sum(len(kernel.launches.launches) for kernel in compiled.kernels),
         lowered / max(1, sum(counted.values())), time.perf_counter() - started,
     )  # fmt: skip
+    for region in lowering.regions:
+        if region.cut:
+            found.left.setdefault(region.cut, []).append("a cut")
     for node, reason in lowering.left.items():
         if reason != NOTHING:
             found.left.setdefault(reason, []).append(name_of((node,)))
@@ -105,7 +108,7 @@ def flops(node: torch.fx.Node) -> int:
     if not fake:
         return 0
     with fake[0].fake_mode, FlopCounterMode(display=False) as counter:
-        node.target(*args, **kwargs)  # type: ignore[operator]
+        node.target(*args, **kwargs)
     return int(counter.get_total_flops())
 
 
