@@ -19,7 +19,7 @@ help: ## this list
 venv: $(STAMP) ## .venv with tcir (editable) and what the tests need
 
 $(STAMP): EXTRAS := test
-$(DOORS_STAMP): EXTRAS := test,torch,onnx,jax,triton,cute,prove
+$(DOORS_STAMP): EXTRAS := test,torch,networks,onnx,jax,triton,cute,prove
 $(STAMP) $(DOORS_STAMP): %/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv "$*"
 	"$*/bin/python" -m pip install --quiet --upgrade pip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from tcir._mlir import func, ir, linalg, tensor
 from tcir.dialect import tc
@@ -39,6 +39,7 @@ from tcir.passmanager.remarks import remark
 
 FREE = ("arith.constant", "linalg.fill", "tensor.empty")
 """Ops that every launch has for itself."""
+Dims: TypeAlias = "Sequence[int] | None"
 FOLDED = ("linalg.transpose", "tensor.pad")
 """Ops between memory and a factor of a product that raise-to-tc folds into it."""
 
@@ -72,7 +73,8 @@ class SplitLayers(Pass):
     with what is behind it. In memory are results, factors of products, and what is reduced to;
     elementwise ops between those are computed by every launch that reads them. Reshapes are other
     shapes of a buffer. ``linalg.softmax`` is decomposed. Sums of products in
-    f16 and bf16 are sums of f32, rounded once. A workspace is written by one launch. A
+    f16 and bf16 are sums of f32, rounded once. A workspace is written by one launch; results that
+    are arguments, or one tensor twice, are copied. A
     remark states each launch. A function of one product and its epilogue stays as it is, and so
     does one with ops of ``tc`` but ``tc.repack`` of results. Preserves every value, bit for bit.
     """
@@ -168,6 +170,7 @@ class _Layers:
     def of(function: func.FuncOp, simt: bool, tf32: bool) -> _Layers:
         """Decides what is fused, and what is in memory; drops ops whose results nobody reads."""
         erase_unread(function)
+        _copy_results(function)
         *ops, end = (each.operation for each in function.entry_block)
         returned = list(end.operands)
         sums = [op for op in ops if is_product(op)]
@@ -206,7 +209,6 @@ class _Layers:
             return
         check_stored_scales(self.function)  # of codes that leave this function
         self._check_ops()
-        self._check_results()
         numbers = self._numbers(module, launches)
         for order, launch in enumerate(launches):
             self._outline(launch, order, numbers)
@@ -226,8 +228,7 @@ class _Layers:
         """
         taken = {op for tail in self.tails.values() for op in tail}
         inside, best = [product], 1
-        found = recognise(product.opview)
-        groups = found.groups if isinstance(found, Einsum) else ()
+        groups = _groups(product)
         for op in self.ops[self.ops.index(product) + 1 :]:
             made = {each.results[0] for each in inside}
             view = views and isinstance(op.opview, RESHAPES) and op.operands[0] in made
@@ -284,16 +285,20 @@ class _Layers:
         product = next((p for p, tail in tails if root == p or root in tail), None)
         inside = [root] if product is None else [product, *self.tails[product]]
         launch = _Launch(result, product)
-        self._visit(result, launch, inside)
+        dims = range(result.type.rank)
+        self._visit(result, launch, inside, dims)
         read = [_base(each) for each in launch.inputs]
         if len(set(read)) < len(read):
             again = {each for each in read if read.count(each) > 1}
             launch = _Launch(result, product, whole=again)
-            self._visit(result, launch, inside)
+            self._visit(result, launch, inside, dims)
         return launch
 
-    def _visit(self, tensor: ir.Value, launch: _Launch, inside: list[ir.Operation]) -> None:
-        """Adds what makes `tensor` from memory; stores what an epilogue cannot compute."""
+    def _visit(
+        self, tensor: ir.Value, launch: _Launch, inside: list[ir.Operation], dims: Dims
+    ) -> None:
+        """Adds what makes `tensor` from memory; stores what an epilogue cannot compute. dims: of
+        the launch's result, those that index the tensor."""
         op = tensor.owner
         if isinstance(tensor, ir.BlockArgument):
             if tensor not in launch.inputs and not is_fill_only(tensor):
@@ -310,12 +315,32 @@ class _Layers:
                     launch.inputs.append(tensor)
                 return
             folded = launch.product is not None and (view or is_folded(tensor))
-            if launch.product is not None and not folded and not _computes(op):
+            if (
+                launch.product is not None
+                and not folded
+                and not (_computes(op) and self._reads_groups(op, launch, dims))
+            ):
                 self.stored.add(_base(tensor))
                 return
+        read = dict(_indexed(op, dims))
         for operand in _operands(op):
-            self._visit(operand, launch, inside)
+            self._visit(operand, launch, inside, read.get(operand))
         launch.ops.append(op)
+
+    def _reads_groups(self, op: ir.Operation, launch: _Launch, dims: Dims) -> bool:
+        """Whether what an op in a product's epilogue reads is indexed by all or none of each group
+        of dimensions of the result."""
+        product, shape = launch.product, launch.result.type.shape
+        if (
+            product is None
+            or not (groups := _groups(product))
+            or shape != product.results[0].type.shape
+        ):
+            return True
+        return all(
+            groups_of([d for d in each if shape[d] != 1], groups) is not None
+            for _, each in _indexed(op, dims) if each is not None
+        )  # fmt: skip
 
     def _check_ops(self) -> None:
         """Rejects what is no tensor of known size made by an op, alone."""
@@ -329,19 +354,6 @@ class _Layers:
                     "expected ops with results of static shapes where a function is cut into "
                     f"launches (buffers between them are planned when it is compiled), got {got} "
                     f"of {op.name}; specialise the function: specialise-shapes{{batch=8}}",
-                    SMALLEST_SIMT,
-                )
-
-    def _check_results(self) -> None:
-        """Rejects results that are arguments, or the same twice: a buffer is written once."""
-        bases = [_base(each) for each in self.returned if not is_empty(each)]
-        for number, base in enumerate(bases):
-            if isinstance(base, ir.BlockArgument) or base in bases[:number]:
-                got = "an argument" if isinstance(base, ir.BlockArgument) else "one of them twice"
-                raise match_failure(
-                    list(self.function.entry_block)[-1],
-                    f"expected results that are different tensors, each computed here, got {got} "
-                    "(a launch writes each buffer once); return it once",
                     SMALLEST_SIMT,
                 )
 
@@ -470,6 +482,28 @@ def _base(tensor: ir.Value) -> ir.Value:
     return tensor
 
 
+def _copy_results(function: func.FuncOp) -> None:
+    """Makes copies of results that are arguments, or one tensor twice: a buffer is written once."""
+    *_, end = function.entry_block
+    seen: set[ir.Value] = set()
+    for number, returned in enumerate(end.operands):
+        base = _base(returned)
+        if is_empty(returned) or not (isinstance(base, ir.BlockArgument) or base in seen):
+            seen.add(base)
+            continue
+        if not returned.type.has_static_shape:
+            raise match_failure(
+                end,
+                "expected results that are arguments to be of static shapes (a launch copies them, "
+                f"as a buffer is written once), got {returned.type}; specialise the function: "
+                "specialise-shapes{batch=8}",
+                SMALLEST_SIMT,
+            )
+        with ir.InsertionPoint(end), end.location:
+            empty = tensor.EmptyOp(returned.type.shape, returned.type.element_type).result
+            end.operands[number] = linalg.copy(returned, outs=[empty])
+
+
 def _in_function(op: ir.Operation | ir.OpView) -> ir.Operation:
     """The op of the function's block that `op` is in, or is."""
     op = op.operation
@@ -531,6 +565,30 @@ def _fuses(op: ir.Operation, sums: set[ir.Value]) -> bool:
         return False
     maps = _maps(op)
     return all(each == maps[-1] for each, o in zip(maps, op.operands) if o in sums)
+
+
+def _groups(product: ir.Operation) -> Groups:
+    """The groups of dimensions of a matrix product's result; of others none."""
+    found = recognise(product.opview)
+    return found.groups if isinstance(found, Einsum) else ()
+
+
+def _indexed(op: ir.Operation, dims: Dims) -> list[tuple[ir.Value, Dims]]:
+    """The operands of an op whose result is indexed by `dims`, and what indexes each of them; None
+    where that is not known."""
+    maps = _maps(op)
+    if dims is None or not maps:
+        same = op.name.partition(".")[0] in ("arith", "math")
+        return [(each, dims if same else None) for each in op.operands]
+    loops = {e.position: d for d, e in zip(dims, maps[-1].results) if _is_dim(e)}
+    return [
+        (each, [loops[e.position] for e in read.results if _is_dim(e) and e.position in loops])
+        for each, read in zip(op.operands, maps)
+    ]
+
+
+def _is_dim(expression: ir.AffineExpr) -> bool:
+    return isinstance(expression, ir.AffineDimExpr)
 
 
 def _is_grouped(op: ir.Operation, groups: Groups) -> bool:

@@ -102,10 +102,45 @@ func.func @gated(%x: tensor<16x8xf16>, %w: tensor<8x32xf16>, %u: tensor<8x32xf16
 
 // -----
 
-func.func @argument(%x: tensor<16x8xf32>) -> (tensor<16x8xf32>, tensor<16x8xf32>) {
+// A buffer is written once: results that are arguments, or one tensor twice, are copied.
+// CHECK-LABEL: func.func @argument_0_negf(
+// CHECK: func.func @argument_1_copy(%{{.*}}: tensor<16x8xf32>) -> tensor<16x8xf32> attributes {tc.args = array<i64: 0, 2>
+// CHECK: func.func @argument_2_copy(%{{.*}}: tensor<16x8xf32>) -> tensor<128xf32> attributes {tc.args = array<i64: 1, 3>
+func.func @argument(%x: tensor<16x8xf32>) -> (tensor<16x8xf32>, tensor<16x8xf32>, tensor<128xf32>) {
+  // expected-remark @+1 {{launch 1 of 3}}
   %y = arith.negf %x : tensor<16x8xf32>
-  // expected-error @+1 {{expected results that are different tensors, each computed here, got an argument (a launch writes each buffer once)}}
-  return %y, %x : tensor<16x8xf32>, tensor<16x8xf32>
+  %z = tensor.collapse_shape %y [[0, 1]] : tensor<16x8xf32> into tensor<128xf32>
+  // expected-remark @+2 {{launch 2 of 3, @argument_1_copy: linalg.copy on CUDA cores; writes result 2, 512 bytes}}
+  // expected-remark @+1 {{launch 3 of 3, @argument_2_copy: linalg.copy on CUDA cores, with tensor.collapse_shape; writes result 3, 512 bytes}}
+  return %y, %x, %z : tensor<16x8xf32>, tensor<16x8xf32>, tensor<128xf32>
+}
+
+// -----
+
+func.func @dynamic(%x: tensor<?x8xf32>, %v: tensor<8xf32>) -> (tensor<8xf32>, tensor<?x8xf32>) {
+  %y = arith.negf %v : tensor<8xf32>
+  // expected-error @+1 {{expected results that are arguments to be of static shapes (a launch copies them, as a buffer is written once), got tensor<?x8xf32>}}
+  return %y, %x : tensor<8xf32>, tensor<?x8xf32>
+}
+
+// -----
+
+// The body of a gather is fused into what reads it, with what it asserts; nothing is left of it.
+// CHECK-LABEL: func.func @asserts_0_negf(
+// CHECK-NOT: func.func
+func.func @asserts(%x: tensor<8xf32>, %at: tensor<4xi64>) -> tensor<4xf32> {
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%at : tensor<4xi64>) {
+  ^bb0(%i: i64):
+    %zero = arith.constant 0 : i64
+    %inside = arith.cmpi sge, %i, %zero : i64
+    cf.assert %inside, "index below 0"
+    linalg.yield
+  }
+  %e = tensor.empty() : tensor<4xf32>
+  %s = tensor.extract_slice %x[0] [4] [1] : tensor<8xf32> to tensor<4xf32>
+  // expected-remark @+1 {{launch 1 of 1}}
+  %y = arith.negf %s : tensor<4xf32>
+  return %y : tensor<4xf32>
 }
 
 // -----
@@ -247,4 +282,46 @@ func.func @shortcut_first(%x: tensor<16x8xf16>, %w: tensor<8x32xf16>, %v: tensor
     linalg.yield %g : f32
   } -> tensor<16x32xf32>
   return %y : tensor<16x32xf32>
+}
+
+// -----
+
+// What an epilogue's operand is computed from is indexed by rows and columns, too; else it is stored. Rows are (b, m)
+// where all batches have the same factor.
+// CHECK-LABEL: func.func @embedding_0_addf(%{{.*}}: tensor<2x24x32xf16>, %{{.*}}: tensor<24x32xf16>) -> tensor<2x24x32xf16>
+// CHECK: func.func @embedding_1_matmul(%{{.*}}: tensor<2x4x24x8xf16>, %{{.*}}: tensor<4x8x32xf16>, %{{.*}}: tensor<2x24x32xf16>, %{{.*}}: tensor<2x24x32xf16>, %{{.*}}: tensor<32xf16>)
+func.func @embedding(%x: tensor<2x4x24x8xf16>, %w: tensor<4x8x32xf16>, %h: tensor<2x24x32xf16>, %p: tensor<24x32xf16>, %v: tensor<32xf16>) -> tensor<2x24x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2x24x32xf32>
+  %f = tensor.empty() : tensor<2x24x32xf16>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<2x24x32xf32>) -> tensor<2x24x32xf32>
+  // expected-remark @+1 {{launch 1 of 2, @embedding_0_addf: linalg.generic on CUDA cores}}
+  %s = linalg.generic {indexing_maps = [affine_map<(b, m, n) -> (b, m, n)>, affine_map<(b, m, n) -> (m, n)>, affine_map<(b, m, n) -> (b, m, n)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%h, %p : tensor<2x24x32xf16>, tensor<24x32xf16>) outs(%f : tensor<2x24x32xf16>) {
+  ^bb0(%a: f16, %b: f16, %o: f16):
+    %t = arith.addf %a, %b : f16
+    linalg.yield %t : f16
+  } -> tensor<2x24x32xf16>
+  %k = linalg.generic {indexing_maps = [affine_map<(b, m, n) -> (b, m, n)>, affine_map<(b, m, n) -> (n)>, affine_map<(b, m, n) -> (b, m, n)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%h, %v : tensor<2x24x32xf16>, tensor<32xf16>) outs(%f : tensor<2x24x32xf16>) {
+  ^bb0(%a: f16, %b: f16, %o: f16):
+    %t = arith.mulf %a, %b : f16
+    linalg.yield %t : f16
+  } -> tensor<2x24x32xf16>
+  %c = linalg.generic {indexing_maps = [affine_map<(b, m, n, h, k) -> (b, h, m, k)>, affine_map<(b, m, n, h, k) -> (h, k, n)>, affine_map<(b, m, n, h, k) -> (b, m, n)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]} ins(%x, %w : tensor<2x4x24x8xf16>, tensor<4x8x32xf16>) outs(%i : tensor<2x24x32xf32>) {
+  ^bb0(%a: f16, %b: f16, %o: f32):
+    %l = arith.extf %a : f16 to f32
+    %r = arith.extf %b : f16 to f32
+    %q = arith.mulf %l, %r : f32
+    %t = arith.addf %o, %q : f32
+    linalg.yield %t : f32
+  } -> tensor<2x24x32xf32>
+  // expected-remark @+1 {{launch 2 of 2, @embedding_1_matmul}}
+  %y = linalg.generic {indexing_maps = [affine_map<(b, m, n) -> (b, m, n)>, affine_map<(b, m, n) -> (b, m, n)>, affine_map<(b, m, n) -> (b, m, n)>, affine_map<(b, m, n) -> (b, m, n)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%c, %s, %k : tensor<2x24x32xf32>, tensor<2x24x32xf16>, tensor<2x24x32xf16>) outs(%e : tensor<2x24x32xf32>) {
+  ^bb0(%a: f32, %b: f16, %d: f16, %o: f32):
+    %l = arith.extf %b : f16 to f32
+    %r = arith.extf %d : f16 to f32
+    %t = arith.addf %a, %l : f32
+    %u = arith.mulf %t, %r : f32
+    linalg.yield %u : f32
+  } -> tensor<2x24x32xf32>
+  return %y : tensor<2x24x32xf32>
 }

@@ -21,6 +21,7 @@ from torch import nn
 
 import tcir
 import tcir.torch
+from tcir.torch import lowering
 
 from .models import Bottleneck, Decode, Mlp, Tokens, made
 
@@ -344,3 +345,115 @@ def test_models(model: type[nn.Module], shapes: list, bound: float, launches: in
     (part,) = compiled.table
     assert len(part.kernel.launches.launches) == launches
     assert [report.verdict for report in compiled.validate()] == ["held"]
+
+
+class Layer:
+    """Keys and values of a cache."""
+
+    def __init__(self) -> None:
+        self.keys: torch.Tensor | None = None
+        self.seen = 0
+
+
+class Cache:
+    """An object that PyTorch cannot take apart."""
+
+    def __init__(self, count: int = 2) -> None:
+        self.layers = [Layer() for _ in range(count)]
+        self.kind = torch.float16
+
+
+class Cached(nn.Module):
+    """A step of a model that returns the cache that it is given, longer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(64, 64)
+
+    def forward(self, x: torch.Tensor, cache: Cache | None = None) -> tuple[torch.Tensor, Cache]:
+        cache = Cache() if cache is None else cache
+        for layer in cache.layers:
+            x = self.linear(x)
+            layer.keys = x if layer.keys is None else torch.cat([layer.keys, x])
+            layer.seen += 1
+        return x, cache
+
+
+def test_objects_that_hold_tensors() -> None:
+    model, (x,) = made(Cached, torch.float16, (16, 64))
+    _, first = tcir.torch.compile(model, (x,))(x)
+    assert isinstance(first, Cache) and first.kind == torch.float16
+    assert [layer.seen for layer in first.layers] == [1, 1]
+    step = tcir.torch.compile(model, (x, first))
+    (mine, second), (right, theirs) = step(x, first), model(x, copy.deepcopy(first))
+    assert torch.allclose(mine, right, atol=2e-3)
+    for layer, other in zip(second.layers, theirs.layers, strict=True):
+        assert layer.seen == other.seen == 2
+        assert torch.allclose(layer.keys, other.keys, atol=2e-3)
+    assert [layer.seen for layer in first.layers] == [1, 1], "what was given is as it was"
+    with pytest.raises(tcir.InputError, match="expected arguments like the example's"):
+        step(x, second.layers)
+
+
+class Heads(nn.Module):
+    """Attention, whose result PyTorch has in another order of strides than its decomposition."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q = x.view(2, 16, 4, 16).transpose(1, 2)
+        return nn.functional.scaled_dot_product_attention(q, q, q).transpose(1, 2).view(32, 64)
+
+
+def test_views_of_what_has_other_strides_when_it_is_imported() -> None:
+    model, inputs = made(Heads, torch.float16, (32, 64))
+    compiled = tcir.torch.compile(model, inputs)
+    assert len(compiled.table) == 1 and len(compiled.kernels) == 1
+    assert max(errors(model, inputs, compiled(*inputs))) < 2e-3
+
+
+class Same(nn.Module):
+    """Results that are one tensor, and an argument, in a region that computes something."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = torch.relu(x)
+        return y + 0, y * 1, x + 0
+
+
+def test_results_that_are_one_tensor() -> None:
+    x = torch.randn(16, 64).half()
+    compiled = tcir.torch.compile(Same().eval(), (x,))
+    assert len(compiled.kernels) == 1
+    a, b, c = compiled(x)
+    assert torch.equal(a, x.relu()) and torch.equal(b, a) and torch.equal(c, x)
+    assert len({each.data_ptr() for each in (a, b, c, x)}) == 4
+
+
+def test_a_cut_has_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a region that is refused, though each op alone is taken."""
+    compiled_text = lowering._Work._compiled
+
+    def picky(self: lowering._Work, text: str, reason: str) -> object:
+        if len(re.findall(r"torch\.aten\.(?:linear|addmm|mm)\b", text)) > 1:
+            raise tcir.Error("expected one product, got 2; no way out")
+        return compiled_text(self, text, reason)
+
+    monkeypatch.setattr(lowering._Work, "_compiled", picky)
+    model, inputs = made(lambda: Mlp(64), torch.float16, (48, 64))
+    compiled = tcir.torch.compile(model, inputs)
+    assert str(compiled.table).splitlines() == [
+        "linear: layers, 1 launch; cut: got 2", "gelu, linear: layers, 2 launches; cut: got 2",
+    ]  # fmt: skip
+    assert compiled.table[0].reason == "expected one product, got 2; no way out"
+    assert max(errors(model, inputs, compiled(*inputs))) < 2e-3
+
+
+def test_a_kernel_that_fails_behind_its_passes_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An op whose passes run, but not its code generation, has that error."""
+
+    def broken(self: lowering._Work, text: str, reason: str) -> object:
+        raise tcir.Error("ptxas: no registers")
+
+    monkeypatch.setattr(lowering._Work, "_compiled", broken)
+    model, inputs = made(lambda: Mlp(64), torch.float16, (48, 64))
+    compiled = tcir.torch.compile(model, inputs)
+    assert str(compiled.table) == "linear, gelu, linear: left to PyTorch: ptxas: no registers"
+    assert torch.equal(compiled(*inputs), model(*inputs))

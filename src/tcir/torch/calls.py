@@ -9,6 +9,7 @@ import torch
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from tcir.errors import InputError
+from tcir.torch import objects
 
 FIXED = (torch.Tensor, int, float, complex, str, type(None), torch.dtype, torch.device)
 """What an argument may be: a tensor, or what is fixed when a module compiles."""
@@ -30,6 +31,7 @@ class Call:
     @classmethod
     def of(cls, args: Sequence[object], kwargs: Mapping[str, object]) -> Call:
         """InputError for a leaf that is neither a tensor nor a number, string or None."""
+        objects.register((args, kwargs))
         leaves, spec = tree_flatten((tuple(args), dict(sorted(kwargs.items()))))
         for each in leaves:
             if not isinstance(each, FIXED):

@@ -23,7 +23,8 @@ from tcir.validation.report import Report
 @dataclass(frozen=True)
 class Part:
     """A run of ops. kernel: None where PyTorch runs them, for `reason`, which is the whole error of
-    the pipeline; mlir: of the kernel; graph: the part in PyTorch, of one that was imported."""
+    the pipeline; of a kernel `reason` is why a larger part was cut. mlir: of the kernel; graph: the
+    part in PyTorch, of one that was imported."""
 
     ops: tuple[str, ...]
     kernel: Kernel | None = None
@@ -35,7 +36,8 @@ class Part:
     def __str__(self) -> str:
         if self.kernel is None:
             return f"{', '.join(self.ops)}: left to PyTorch: {short(self.reason)}"
-        return lowered(self.ops, self.pipeline, self.kernel)
+        words = lowered(self.ops, self.pipeline, self.kernel)
+        return f"{words}; cut: {short(self.reason)}" if self.reason else words
 
 
 def short(reason: str) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_map
 
 from tcir.torch.aten import Decomposition, Decompositions, aten, dims_of, wide
@@ -145,9 +146,24 @@ def _gelu(x: torch.Tensor, *, approximate: str = "none") -> object:
     return (0.5 * a * (1 + torch.tanh(inner))).to(x.dtype)
 
 
+def _abs(x: torch.Tensor) -> object:
+    """Of integers by a choice; no instruction of kernels has it."""
+    return NotImplemented if x.is_floating_point() else torch.where(x < 0, -x, x)
+
+
 def _empty_like(x: torch.Tensor, *, dtype: torch.dtype | None = None, **_: object) -> torch.Tensor:
-    """Zeros: what nobody has written is any number."""
-    return torch.zeros_like(x, dtype=dtype)
+    """Zeros: what nobody has written is any number, and no kernel reads it."""
+    return torch.zeros(x.shape, dtype=dtype or x.dtype)
+
+
+def _view(x: torch.Tensor, size: list[int]) -> object:
+    """Of what a decomposition made with other strides than PyTorch's own kernel: of a copy."""
+    try:
+        with _disable_current_modes():  # it would be traced, too
+            torch.empty_strided(x.shape, x.stride(), device="meta").view(size)
+    except (RuntimeError, ValueError):
+        return aten.view.default(x.contiguous(), size)
+    return NotImplemented
 
 
 def _nansum(
@@ -180,6 +196,9 @@ def decompositions() -> Decompositions:
         aten.reciprocal.default: _reciprocal,
         aten.instance_norm.default: _instance_norm,
         aten.logsumexp.default: _logsumexp,
+        aten.view.default: _view,
+        aten.abs.default: _abs,
+        aten.empty_like.default: _empty_like,
     }
     for name in (*REDUCTIONS, *ELEMENTWISE):
         packet = getattr(aten, name, None)
@@ -189,7 +208,6 @@ def decompositions() -> Decompositions:
                 table[op] = _widened(op)
     table[aten.gelu.default] = _gelu
     table[aten.nansum.default] = _nansum
-    table[aten.empty_like.default] = _empty_like
     table[aten.std_mean.correction] = _std_mean
     for op, other in SUMS.items():
         table[op] = either(table[op], other)

@@ -16,7 +16,7 @@ from tcir.session.session import check_name
 from tcir.torch.aliases import keep_aliases
 from tcir.torch.calls import Call
 from tcir.torch.compiled import Compiled, KernelModule, Part
-from tcir.torch.exported import exported, name_of, units, weights_of
+from tcir.torch.exported import exported, is_getitem, name_of, units, weights_of
 from tcir.torch.lowering import OWN, Lowered, Lowering, lower
 from tcir.torch.tensors import target_of
 
@@ -73,7 +73,7 @@ def compiled(
     keep_aliases(graph)
     tell = _say if progress.wanted(verbose) else _quiet
     lowering = lower(graph, units(graph.graph), pipeline, target, tell)
-    return Compiled(graph, _table(graph, lowering), call, module, target)
+    return Compiled(graph, table(graph, lowering), call, module, target)
 
 
 def _say(line: str) -> None:
@@ -84,7 +84,7 @@ def _quiet(line: str) -> None:
     pass
 
 
-def _table(graph: torch.fx.GraphModule, lowering: Lowering) -> list[Part]:
+def table(graph: torch.fx.GraphModule, lowering: Lowering) -> list[Part]:
     """What became of the ops, in the order in which they run; puts kernels in their places."""
     regions = {f"kernel_{number}": region for number, region in enumerate(lowering.regions)}
     left = {node.name: reason for node, reason in lowering.left.items()}  # it makes new nodes
@@ -96,8 +96,8 @@ def _table(graph: torch.fx.GraphModule, lowering: Lowering) -> list[Part]:
     for node in graph.graph.nodes:
         if node.op == "call_module":
             region = regions[node.target]
-            names = tuple(name_of((each,)) for each in region.nodes if _is_op(each))
-            part = Part(names, region.kernel, region.mlir, region.pipeline)
+            names = tuple(name_of((each,)) for each in region.nodes if not is_getitem(each))
+            part = Part(names, region.kernel, region.mlir, region.pipeline, region.cut)
             if region.nodes[0].target not in OWN:
                 part = replace(part, graph=getattr(graph, node.target))
                 setattr(graph, node.target, _kernel_module(graph, node.target, region))
@@ -118,10 +118,6 @@ def _put(graph: torch.fx.GraphModule, name: str, nodes: Sequence[torch.fx.Node])
     part, inputs, outputs = fuse_as_graphmodule(graph, list(nodes), name)
     insert_subgm(graph, part, inputs, outputs)
     erase_nodes(graph, list(nodes))
-
-
-def _is_op(node: torch.fx.Node) -> bool:
-    return not str(node.target).endswith("getitem>")
 
 
 def _kernel_module(graph: torch.fx.GraphModule, name: str, region: Lowered) -> KernelModule:

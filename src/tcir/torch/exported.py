@@ -13,6 +13,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from tcir._mlir import import_bindings
 from tcir.errors import InputError
+from tcir.torch import objects
 from tcir.torch.aliases import KEPT
 from tcir.torch.calls import Call
 from tcir.torch.decompositions import decompositions, either
@@ -50,7 +51,9 @@ class _Functional(torch.nn.Module):
         count = len(values) - len(self.names)
         weights = dict(zip(self.names, values[count:], strict=True))
         args, kwargs = self.call.with_tensors(values[:count])
-        return torch.func.functional_call(self.inner, weights, args, kwargs)
+        result = torch.func.functional_call(self.inner, weights, args, kwargs)
+        objects.register(result)
+        return result
 
 
 def weights_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -111,11 +114,16 @@ def units(graph: torch.fx.Graph) -> list[Unit]:
     for node in graph.nodes:
         if node.op != "call_function" or KEPT in node.meta:
             continue
-        if node.target is operator.getitem and node.args[0] in found:
+        if is_getitem(node) and node.args[0] in found:
             found[node.args[0]].append(node)
         else:
             found[node] = [node]
     return [tuple(nodes) for nodes in found.values()]
+
+
+def is_getitem(node: torch.fx.Node) -> bool:
+    """Whether it takes one of an op's results."""
+    return node.target is operator.getitem
 
 
 def name_of(unit: Unit) -> str:
@@ -130,7 +138,10 @@ def examples(part: torch.fx.GraphModule) -> list[torch.Tensor]:
         raise InputError("takes an argument that is no tensor")
     if not all(isinstance(size, int) for value in values for size in value.shape):
         raise InputError("expected static shapes, got one that depends on elements of a tensor")
-    return [torch.zeros(value.shape, dtype=value.dtype) for value in values]
+    return [
+        torch.empty_strided(value.shape, value.stride(), dtype=value.dtype).zero_()
+        for value in values
+    ]
 
 
 @one_at_a_time

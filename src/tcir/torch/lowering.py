@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import torch
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
@@ -18,7 +19,7 @@ from torch.fx.passes.utils.fuser_utils import fuse_as_graphmodule
 from tcir.errors import Error, InternalError
 from tcir.kernel import Kernel
 from tcir.session.apart import Compilers, compilers
-from tcir.torch.exported import Unit, name_of, torch_text
+from tcir.torch.exported import Unit, is_getitem, name_of, torch_text
 
 VIEWS = (
     "view", "_unsafe_view", "reshape", "permute", "transpose", "t", "unsqueeze", "squeeze",
@@ -39,12 +40,14 @@ ELEMENTS = (
 
 @dataclass(frozen=True)
 class Lowered:
-    """A region that is a kernel; mlir: what it was compiled from, by `pipeline`."""
+    """A region that is a kernel; mlir: what it was compiled from, by `pipeline`; cut: why a larger
+    region was refused, each op of which is taken alone."""
 
     nodes: tuple[torch.fx.Node, ...]
     kernel: Kernel
     mlir: str
     pipeline: str
+    cut: str = ""
 
 
 @dataclass
@@ -77,8 +80,7 @@ def lower(
     work = _Work(module, pipeline, target, compilers(), tell, result)
     work.own([unit for unit in units if unit[0].target in OWN])
     plain = [unit for unit in units if unit[0].target not in OWN]
-    taken = work.ask(plain)
-    work.compile(_regions(module, plain, taken))
+    work.compile(plain)
     for unit in plain:
         if not any(unit[0] in region.nodes for region in result.regions):
             result.left.setdefault(unit[0], NOTHING)
@@ -95,6 +97,8 @@ class _Work:
     tell: Tell
     result: Lowering
     kernels: dict[str, Future[tuple[str, Kernel]]] = field(default_factory=dict)
+    answers: dict[tuple[object, ...], str] = field(default_factory=dict)
+    """Why the pipeline refuses a kind of op; "" if it takes it."""
 
     def own(self, units: Sequence[Unit]) -> None:
         for unit in units:
@@ -105,34 +109,81 @@ class _Work:
             else:
                 self.result.regions.append(Lowered(unit, kernel, mlir, pipeline))
 
-    def ask(self, units: Sequence[Unit]) -> set[torch.fx.Node]:
-        """The ops that the pipeline takes: one of each kind is asked."""
-        kinds: dict[tuple[object, ...], list[Unit]] = {}
-        taken: set[torch.fx.Node] = set()
-        for unit in units:
-            if (reason := _of_types(unit)) is not None:
-                self.result.left[unit[0]] = reason
-            elif name_of(unit) in (*VIEWS, *MADE):
-                taken.update(unit)
-            else:
-                kinds.setdefault(_kind(unit), []).append(unit)
-        self.result.kinds = len(kinds)
+    def compile(self, units: Sequence[Unit]) -> None:
+        """Kernels of the largest regions. Of one that is refused each kind of op is asked, and the
+        regions of those that are taken compile; where all are, both halves do."""
+        named: dict[torch.fx.Node, str] = {unit[0]: _of_types(unit) for unit in units}
+        self.result.left.update({node: reason for node, reason in named.items() if reason})
+        hopeful = [unit for unit in units if not named[unit[0]]]
         with _pool(self.compilers) as pool:
-            asked = [(some, pool.submit(self._takes, *self._text(some[0])))
-                     for some in kinds.values()]  # fmt: skip
-            for some, answer in asked:
-                reason = answer.result()
-                for unit in some:
-                    if reason:
-                        self.result.left[unit[0]] = reason
-                    else:
-                        taken.update(unit)
-        return taken
+            waiting = [(r, "", self._start(pool, r)) for r in _regions(self.module, hopeful)]
+            while waiting:
+                region, cut, answer = waiting.pop(0)
+                started = time.perf_counter()
+                try:
+                    mlir, kernel = answer.result()
+                except Error as error:
+                    smaller, why = self._smaller(pool, region, _reason(error))
+                    waiting[:0] = [(each, why or cut, self._start(pool, each)) for each in smaller]
+                    continue
+                nodes = tuple(node for unit in region for node in unit)
+                self.result.regions.append(Lowered(nodes, kernel, mlir, self.pipeline, cut))
+                launches, took = len(kernel.launches.launches), time.perf_counter() - started
+                self.tell(f"{len(region)} ops: {launches} launches, {took:.1f} s")
 
-    def _text(self, nodes: Sequence[torch.fx.Node]) -> tuple[str, str]:
-        """A region in the dialect torch, or why there is none."""
+    def _smaller(
+        self, pool: ThreadPoolExecutor, region: Sequence[Unit], reason: str
+    ) -> tuple[list[Sequence[Unit]], str]:
+        """The regions to compile in place of one that is refused for a reason, and that reason
+        where no op of it is refused alone."""
+        refused = self._refused(pool, region, reason)
+        self.result.left.update(refused)
+        if refused:
+            smaller = _regions(self.module, [u for u in region if u[0] not in refused])
+            words = f"without {', '.join(sorted({name_of((node,)) for node in refused}))}"
+        else:
+            smaller = _halves(region)
+            words = "in halves"
+        self.tell(f"{len(region)} ops: {reason}; {words}: {len(smaller)} regions")
+        return smaller, "" if refused else reason
+
+    def _refused(
+        self, pool: ThreadPoolExecutor, region: Sequence[Unit], reason: str
+    ) -> dict[torch.fx.Node, str]:
+        """The ops of a refused region that the pipeline refuses alone, and why: one of each kind is
+        asked, all in one program, then halves of those that are refused."""
+        kinds: dict[tuple[object, ...], list[Unit]] = {}
+        for unit in filter(_computes, region):
+            kinds.setdefault(_kind(unit), []).append(unit)
+        unknown = [kind for kind in kinds if kind not in self.answers]
+        self.result.kinds += len(unknown)
+        waiting: list[tuple[list[tuple[object, ...]], Future[str] | None]] = []
+        if len(region) == 1:
+            self.answers.update(dict.fromkeys(kinds, reason))
+        elif unknown:
+            waiting = [(each, None) for each in _split(unknown)]
+        while waiting:
+            some, answer = waiting.pop(0)
+            if answer is None:
+                text = self._text([node for kind in some for node in kinds[kind][0]], apart=True)
+                waiting.append((some, pool.submit(self._takes, *text)))
+            elif (said := answer.result()) and len(some) > 1:
+                waiting[:0] = [(each, None) for each in _split(some)]
+            else:
+                self.answers.update(dict.fromkeys(some, said))
+        return {
+            unit[0]: self.answers[kind]
+            for kind, some in kinds.items() if self.answers[kind] for unit in some
+        }  # fmt: skip
+
+    def _text(self, nodes: Sequence[torch.fx.Node], apart: bool = False) -> tuple[str, str]:
+        """A region in the dialect torch, or why there is none; apart: of ops that do not read
+        another's results."""
         try:
-            inner, *_ = fuse_as_graphmodule(self.module, list(nodes), "region")
+            if apart:
+                inner = _side_by_side(self.module, nodes)
+            else:
+                inner, *_ = fuse_as_graphmodule(self.module, list(nodes), "region")
             return torch_text(inner), ""
         except Error as error:
             return "", str(error)
@@ -145,28 +196,6 @@ class _Work:
         except Error as error:
             return _reason(error)
         return ""
-
-    def compile(self, regions: Sequence[Sequence[Unit]]) -> None:
-        """Kernels of the regions; one that does not compile is halved."""
-        with _pool(self.compilers) as pool:
-            waiting = [(region, self._start(pool, region)) for region in regions]
-            while waiting:
-                region, answer = waiting.pop(0)
-                started = time.perf_counter()
-                try:
-                    mlir, kernel = answer.result()
-                except Error as error:
-                    reason = _reason(error)
-                    halves = _halves(region)
-                    waiting[:0] = [(half, self._start(pool, half)) for half in halves]
-                    if not halves:
-                        self.result.left.update({unit[0]: reason for unit in region})
-                    self.tell(f"{len(region)} ops: {reason}; {len(halves)} halves are tried")
-                    continue
-                nodes = tuple(node for unit in region for node in unit)
-                self.result.regions.append(Lowered(nodes, kernel, mlir, self.pipeline))
-                launches, took = len(kernel.launches.launches), time.perf_counter() - started
-                self.tell(f"{len(region)} ops: {launches} launches, {took:.1f} s")
 
     def _start(
         self, pool: ThreadPoolExecutor, region: Sequence[Unit]
@@ -192,6 +221,34 @@ def _pool(compilers: Compilers) -> Iterator[ThreadPoolExecutor]:
         yield pool
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+T = TypeVar("T")
+
+
+def _split(some: list[T]) -> list[list[T]]:
+    """Both halves; one alone as it is."""
+    middle = (len(some) + 1) // 2
+    return [half for half in (some[:middle], some[middle:]) if half]
+
+
+def _side_by_side(
+    module: torch.fx.GraphModule, nodes: Sequence[torch.fx.Node]
+) -> torch.fx.GraphModule:
+    """A graph of ops each of which has arguments of its own; getitems belong to the op before."""
+    graph, results = torch.fx.Graph(), []
+    copies: dict[torch.fx.Node, torch.fx.Node] = {}
+    for node in nodes:
+        if not is_getitem(node):
+            copies = {}
+            for read in node.all_input_nodes:
+                copies[read] = graph.placeholder(f"x{len(graph.nodes)}")
+                copies[read].meta = dict(read.meta)
+        copies[node] = graph.node_copy(node, copies.__getitem__)
+        if isinstance(node.meta.get("val"), torch.Tensor):
+            results.append(copies[node])
+    graph.output(tuple(results))
+    return torch.fx.GraphModule(module, graph)
 
 
 def _halves(region: Sequence[Unit]) -> list[Sequence[Unit]]:
@@ -231,19 +288,18 @@ def _shape(node: torch.fx.Node) -> str:
     return repr(value)
 
 
-def _of_types(unit: Unit) -> str | None:
-    """Why an op of such types is none for a kernel."""
+def _of_types(unit: Unit) -> str:
+    """Why an op of such types is none for a kernel, if so."""
     values = [node.meta.get("val") for node in (*unit[0].all_input_nodes, *unit)]
     for value in torch.utils._pytree.tree_leaves(values):
         if isinstance(value, torch.Tensor) and value.dtype not in ELEMENTS:
             return f"expected elements of a type that kernels have in memory, got {value.dtype}"
-    return None
+    return ""
 
 
-def _regions(
-    module: torch.fx.GraphModule, units: Sequence[Unit], taken: set[torch.fx.Node]
-) -> list[list[Unit]]:
-    """The largest regions of ops that are taken, each with an op that computes something."""
+def _regions(module: torch.fx.GraphModule, units: Sequence[Unit]) -> list[Sequence[Unit]]:
+    """The largest regions of these ops, each with an op that computes something."""
+    taken = {node for unit in units for node in unit}
 
     class Taken(OperatorSupportBase):
         def is_node_supported(
@@ -254,7 +310,7 @@ def _regions(
     proposed = CapabilityBasedPartitioner(
         module, Taken(), allows_single_node_partition=True
     ).propose_partitions()
-    regions = []
+    regions: list[Sequence[Unit]] = []
     for partition in proposed:
         region = [unit for unit in units if unit[0] in partition.nodes]
         if any(map(_computes, region)):

@@ -1,0 +1,69 @@
+"""Objects that hold tensors and that PyTorch cannot take apart, such as transformers' caches.
+
+An object is taken apart by its attributes: those that hold tensors are what a module is called with
+or returns; the others are fixed when it compiles.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch.utils._pytree import SUPPORTED_NODES, register_pytree_node, tree_leaves
+
+
+@dataclass
+class _Rest:
+    """What is no tensor of an object: its attributes, and the names of those that hold tensors."""
+
+    names: tuple[str, ...]
+    others: dict[str, object]
+
+
+def register(value: object) -> None:
+    """Has PyTorch take apart the objects in a structure that hold tensors, classes it has not met.
+
+    A class is registered for the process, as `torch.utils._pytree.register_pytree_node` does.
+    """
+    for leaf in tree_leaves(value):
+        kind = type(leaf)
+        if isinstance(leaf, torch.Tensor | torch.nn.Module | type) or kind in SUPPORTED_NODES:
+            continue
+        if any(map(_holds, getattr(leaf, "__dict__", {}).values())) and kind not in SUPPORTED_NODES:
+            register_pytree_node(kind, _taken_apart, _made(kind))
+
+
+def _holds(value: object) -> bool:
+    """Whether there is a tensor in a structure, also in an object of it."""
+    register(value)
+    return any(isinstance(each, torch.Tensor) for each in tree_leaves(value))
+
+
+def _taken_apart(found: object) -> tuple[list[object], _Rest]:
+    held = vars(found)
+    names = tuple(name for name, value in held.items() if _holds(value))
+    return [held[name] for name in names], _Rest(
+        names, {name: value for name, value in held.items() if name not in names}
+    )
+
+
+def _made(kind: type) -> Callable[[object, _Rest], object]:
+    """Makes objects of a class, without its `__init__`."""
+
+    def made(children: object, rest: _Rest) -> object:
+        found: object = object.__new__(kind)
+        found.__dict__.update(_own(rest.others))
+        found.__dict__.update(zip(rest.names, children, strict=True))  # type: ignore[call-overload]
+        return found
+
+    return made
+
+
+def _own(values: Mapping[str, object]) -> dict[str, object]:
+    """The values, those that an object may change in place copied."""
+    return {
+        name: copy.copy(value) if isinstance(value, list | dict | set) else value
+        for name, value in values.items()
+    }

@@ -1,0 +1,99 @@
+"""One network of the table, and what networks are called with."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+
+Arguments = Mapping[str, object]
+"""By keyword; floating tensors are f32."""
+TYPES = (torch.float16, torch.bfloat16, torch.float32)
+LEAST = 0.98
+WORDS = 96
+"""Of the vocabularies."""
+SIDE = 32
+"""Pixels of a side of an image."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """A small network with random weights.
+
+    make: the module, of f32; arguments: draws what it is called with
+    least: the part of its contraction FLOPs that kernels are to have; types: that PyTorch exports;
+    why: where these are not `LEAST` and `TYPES`
+    """
+
+    name: str
+    make: Callable[[], torch.nn.Module]
+    arguments: Callable[[], Arguments]
+    least: float = LEAST
+    why: str = ""
+    types: tuple[torch.dtype, ...] = TYPES
+
+    def drawn(self, kind: torch.dtype) -> tuple[torch.nn.Module, dict[str, object]]:
+        """The module for evaluation, and its arguments, of a type; always the same numbers."""
+        torch.manual_seed(0)
+        module = self.make().eval()
+        with torch.no_grad():
+            for name, buffer in module.named_buffers():  # as if it had been trained
+                if name.endswith("running_mean"):
+                    buffer.uniform_(-0.2, 0.2)
+                elif name.endswith("running_var"):
+                    buffer.uniform_(0.5, 1.5)
+        return module.to(kind), {name: of_type(x, kind) for name, x in self.arguments().items()}
+
+
+def of_type(value: object, kind: torch.dtype) -> object:
+    """A floating tensor in another type; all else as it is."""
+    if isinstance(value, torch.Tensor) and value.is_floating_point():
+        return value.to(kind)
+    return value
+
+
+def shipped(
+    name: str,
+    config: Mapping[str, object],
+    arguments: Callable[[], Arguments],
+    *,
+    attention: str = "sdpa",
+    model: str = "Model",
+    called: str = "",
+    least: float = LEAST,
+    why: str = "",
+    types: tuple[torch.dtype, ...] = TYPES,
+) -> Network:
+    """A model of transformers as it is shipped, with a small configuration.
+
+    attention: its implementation; model: the end of the class's name; called: in the table
+    """
+
+    def make() -> torch.nn.Module:
+        transformers = importlib.import_module("transformers")
+        found = getattr(transformers, f"{name}Config")(**config)
+        found._attn_implementation = attention
+        module: torch.nn.Module = getattr(transformers, f"{name}{model}")(found)
+        return module
+
+    ends = {"sdpa": "", "eager": ", eager attention"}
+    return Network(called or name + ends[attention], make, arguments, least, why, types)
+
+
+def tokens(batch: int = 2, length: int = 16) -> Arguments:
+    """Tokens, of which the last ones of the last row are padding."""
+    mask = torch.ones(batch, length, dtype=torch.int64)
+    mask[-1, length - 3 :] = 0
+    return {"input_ids": torch.randint(3, WORDS, (batch, length)), "attention_mask": mask}
+
+
+def sequence() -> Arguments:
+    """Tokens without padding."""
+    return {"input_ids": tokens()["input_ids"]}
+
+
+def image(batch: int = 2, side: int = SIDE) -> Callable[[], Arguments]:
+    """Images of three colours."""
+    return lambda: {"pixel_values": torch.randn(batch, 3, side, side)}
