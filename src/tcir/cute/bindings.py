@@ -27,7 +27,7 @@ def stand_ins(memory: Memory) -> Iterator[StandIn]:
     drive, run = driver.CUresult.CUDA_SUCCESS, runtime.cudaError_t.cudaSuccess
     stream, context = driver.CUstream(0), driver.CUcontext(1)
 
-    work = _Work(memory)
+    work = Work(memory)
 
     for name, values in {
         "cuInit": (), "cuDeviceGetCount": (1,), "cuDeviceGet": (driver.CUdevice(0),),
@@ -72,19 +72,20 @@ def stand_ins(memory: Memory) -> Iterator[StandIn]:
         yield runtime, f"{name}Async", call
 
 
-class _Work:
+class Work:
     """Copies and fills, at once; sizes in bytes, of fills in elements."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
 
     def copy(self, to: object, source: object, size: int) -> None:
+        """Bytes that do not overlap."""
         where, origin = _address(to), _address(source)
         ctypes.memmove(where, origin, size)
         self.memory.contents.copied(where, origin, size)
 
     def fill(self, width: int, to: object, value: int, count: int) -> None:
-        """width: of an element, in bytes."""
+        """As many elements of that value; width: of one, in bytes."""
         where, element = _address(to), (value % (1 << 8 * width)).to_bytes(width, "little")
         ctypes.memmove(where, element * count, width * count)
         self.memory.contents.wrote(where, width * count)

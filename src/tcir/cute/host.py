@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import wraps
 from unittest.mock import patch
 
 import cutlass
 import cutlass.cute.testing
 import cutlass.testing
 from cutlass.base_dsl.compiler import CompileOptions, EnableTVMFFI
+from cutlass.cutlass_dsl.cutlass import CuTeDSL, CuteExperimentalDSL
 
 from tcir.cute.bindings import stand_ins
+from tcir.cute.direct_calls import Compiled, DirectCalls
 from tcir.cute.memory import Memory
 from tcir.doors.launches import Launches
 from tcir.doors.numpy_memory import noise_in_empty
-from tcir.errors import IncompleteError
 from tcir.target import DEFAULT_TARGET
 
+DSLS = (CuTeDSL, CuteExperimentalDSL)
 OF_TUNING = (
     "warmup_iterations", "iterations", "use_cold_l2", "print_verbose", "current_stream",
 )  # fmt: skip
@@ -73,7 +76,8 @@ def simulated(launches: Launches, memory: Memory) -> Iterator[None]:
         stack.enter_context(noise_in_empty(launches.memory))
         for owner, name, value in (
             *stand_ins(memory),
-            (CompileOptions, "enable_tvm_ffi", property(_no_tvm_ffi)),
+            (CompileOptions, "enable_tvm_ffi", False),
+            *((dsl, "compile_and_cache", _direct(dsl.compile_and_cache)) for dsl in DSLS),
             (cutlass.utils, "HardwareInfo", Hardware),
             (cutlass.testing, "benchmark", benchmark),
             (cutlass.cute.testing, "benchmark", benchmark),
@@ -90,11 +94,20 @@ def simulated(launches: Launches, memory: Memory) -> Iterator[None]:
         yield
 
 
-def _no_tvm_ffi(options: CompileOptions) -> bool:
-    """In place of `CompileOptions.enable_tvm_ffi`."""
-    if options.options[EnableTVMFFI].value:
-        raise IncompleteError(
-            "TVM FFI: expected a call that CuTe DSL makes, got --enable-tvm-ffi, whose calls go to "
-            "the GPU's driver; compile without that option"
+def _direct(compile_and_cache: Callable[..., Compiled]) -> Callable[..., Compiled]:
+    """In place of CuTe DSL's, which makes a function of TVM FFI where that is enabled."""
+
+    @wraps(compile_and_cache)
+    def made(
+        dsl: object, *given: object, full_args: Sequence[object] | None = None,
+        full_kwargs: Mapping[str, object] | None = None, **named: object,
+    ) -> Compiled:  # fmt: skip
+        compiled = compile_and_cache(
+            dsl, *given, full_args=full_args, full_kwargs=full_kwargs, **named
         )
-    return False
+        options = dsl.compile_options.options  # type: ignore[attr-defined]
+        if not options[EnableTVMFFI].value or compiled is None:
+            return compiled
+        return DirectCalls(compiled, full_args or (), full_kwargs or {})
+
+    return made

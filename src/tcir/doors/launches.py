@@ -81,6 +81,7 @@ class Launches:
     streams: list[EventStream] = field(default_factory=list)
     _times: list[ModelledTime | None] | None = None
     _failed: int = 0
+    _dry: bool = False
     _device: threading.RLock = field(default_factory=threading.RLock)
 
     @property
@@ -95,6 +96,8 @@ class Launches:
     def execute(self, launch: Launch) -> None:
         """Prints what was found; VerdictError for what ends a launch. One launch at a time."""
         with self._device:
+            if self._dry:
+                return
             try:
                 self._execute(launch)
             except InputError:  # refused; whoever called is told
@@ -175,6 +178,15 @@ class Launches:
             call()
         known = [time for time in times if time is not None]
         return in_sequence(known)[0] / 1000 if known and len(known) == len(times) else math.nan
+
+    def tried(self, call: Callable[[], object]) -> None:
+        """Calls it, and leaves its launches out."""
+        with self._device:
+            outer, self._dry = self._dry, True
+            try:
+                call()
+            finally:
+                self._dry = outer
 
     @contextmanager
     def _timed(self) -> Iterator[list[ModelledTime | None]]:

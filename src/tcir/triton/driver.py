@@ -135,7 +135,8 @@ class SimulatedDriver(DriverBase):
         return torch.device("cpu")
 
     def get_benchmarker(self) -> Callable[..., list[float]]:
-        """For autotuners: times that are all the same, so the first configuration is taken.
+        """For autotuners: times that are all the same, so the first configuration is taken, of
+        those that fit into an SM.
 
         With ``autotune="all"`` each is executed, and checked; with "modelled" times are modelled.
         """
@@ -146,11 +147,13 @@ class SimulatedDriver(DriverBase):
                 time = self.launches.modelled_ms(call)
                 return [math.inf if math.isnan(time) else time] * 3
             self.launches.say(
-                "autotuning: nothing is timed here; the first configuration is taken"
+                "autotuning: nothing is timed here; the first configuration that fits is taken"
                 + (", all are executed" if self.autotune == "all" else "")
             )
             if self.autotune == "all":
                 call()
+            else:
+                self.launches.tried(call)
             return [0.0, 0.0, 0.0]
 
         return measure
