@@ -13,17 +13,15 @@ import numpy as np
 from cuda.bindings import driver, runtime
 
 from tcir.cute.memory import Memory
-from tcir.target import DEFAULT_TARGET
+from tcir.doors.device import Device
 
 StandIn = tuple[ModuleType, str, Callable[..., object]]
-ATTRIBUTES = {1: 1024, 10: 32, 16: DEFAULT_TARGET.sms, 39: 2048, 75: 10, 76: 0, 81: 228 << 10,
-              97: DEFAULT_TARGET.smem_per_cta}  # fmt: skip
-"""CUdevice_attribute of a B200."""
 VERSION = 13000
 
 
-def stand_ins(memory: Memory) -> Iterator[StandIn]:
+def stand_ins(memory: Memory, device: Device) -> Iterator[StandIn]:
     """Modules, names, and functions in their place: one device, whose work is always done."""
+    known = device.attributes
     drive, run = driver.CUresult.CUDA_SUCCESS, runtime.cudaError_t.cudaSuccess
     stream, context = driver.CUstream(0), driver.CUcontext(1)
 
@@ -40,7 +38,7 @@ def stand_ins(memory: Memory) -> Iterator[StandIn]:
     yield (
         driver,
         "cuDeviceGetAttribute",
-        lambda which, _device: (drive, ATTRIBUTES.get(int(which), 1)),
+        lambda which, _device: (drive, known.get(int(which), 0)),
     )
     for name, values in {
         "cudaGetDeviceCount": (1,), "cudaGetDevice": (0,), "cudaSetDevice": (),

@@ -12,7 +12,7 @@ from cutlass._mlir import execution_engine
 
 from tcir.cuda.module import Module
 from tcir.cuda.tensor_maps import encoded
-from tcir.cute.bindings import ATTRIBUTES, Work
+from tcir.cute.bindings import Work
 from tcir.cute.memory import Memory
 from tcir.cute.tensor_maps import MAP_BYTES, with_machine_maps
 from tcir.doors.launches import Launch, Launches
@@ -120,6 +120,7 @@ class Engine:
             self.kernels[len(self.kernels) + 1] = module, entry
             return _put(where, len(self.kernels))
 
+        known = self.launches.device.attributes
         functions: Functions = {
             **self._of_memory(),
             "_cuTensorMapEncodeTiled": (_ENCODE, self._encode),
@@ -128,7 +129,7 @@ class Engine:
             "_cudaLaunchKernelEx": ((_AT, _AT, _AT), self._launch),
             "_cudaDeviceGetAttribute": (
                 (_AT, _INT, _INT),
-                lambda where, which, _: _put(where, ATTRIBUTES.get(which, 1), _C.c_int),
+                lambda where, which, _: _put(where, known.get(which, 0), _C.c_int),
             ),
             "_cuKernelGetAttribute": (
                 (_AT, _INT, _AT, _INT),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import wraps
+from functools import partial, wraps
 from unittest.mock import patch
 
 import cutlass
@@ -17,9 +17,9 @@ from cutlass.cutlass_dsl.cutlass import CuTeDSL, CuteExperimentalDSL
 from tcir.cute.bindings import stand_ins
 from tcir.cute.direct_calls import Compiled, DirectCalls
 from tcir.cute.memory import Memory
+from tcir.doors.device import Device
 from tcir.doors.launches import Launches
 from tcir.doors.numpy_memory import noise_in_empty
-from tcir.target import DEFAULT_TARGET
 
 DSLS = (CuTeDSL, CuteExperimentalDSL)
 OF_TUNING = (
@@ -31,19 +31,20 @@ OF_TUNING = (
 class Hardware:
     """`cutlass.utils.HardwareInfo` of a B200."""
 
-    def __init__(self, device_id: int = 0) -> None: ...
+    def __init__(self, device: Device, device_id: int = 0) -> None:
+        self.device = device
 
     def get_max_active_clusters(self, cluster_size: int, stream: object = None) -> int:
         """One CTA on each SM."""
-        return DEFAULT_TARGET.sms // cluster_size
+        return self.device.multiprocessors // cluster_size
 
     def get_device_multiprocessor_count(self) -> int:
         """Of a B200."""
-        return DEFAULT_TARGET.sms
+        return self.device.multiprocessors
 
     def get_l2_cache_size_in_bytes(self) -> int:
         """Of a B200."""
-        return 126 << 20
+        return self.device.chip.l2
 
 
 @contextmanager
@@ -75,10 +76,10 @@ def simulated(launches: Launches, memory: Memory) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(noise_in_empty(launches.memory))
         for owner, name, value in (
-            *stand_ins(memory),
+            *stand_ins(memory, launches.device),
             (CompileOptions, "enable_tvm_ffi", False),
             *((dsl, "compile_and_cache", _direct(dsl.compile_and_cache)) for dsl in DSLS),
-            (cutlass.utils, "HardwareInfo", Hardware),
+            (cutlass.utils, "HardwareInfo", partial(Hardware, launches.device)),
             (cutlass.testing, "benchmark", benchmark),
             (cutlass.cute.testing, "benchmark", benchmark),
             (cutlass.testing, "_benchmark_for_autotune", tried),

@@ -13,6 +13,7 @@ from typing import TextIO, TypeAlias
 
 import numpy as np
 
+from tcir.doors.device import Device
 from tcir.doors.limits import check_cooperative
 from tcir.doors.memory import Allocations
 from tcir.errors import Error, InputError, LaunchError, VerdictError
@@ -61,7 +62,8 @@ class Launches:
     order_seed, numerics, jobs: as of `tcir.run_ptx`. orders: in so many more orders, whose results
     have to be the same. at_most: findings of a launch that are printed. warnings: whether those are
     printed that shipping code shows to be harmless, too. trace: a file for the recorded launches.
-    messages: where all of this is printed. memory: what of the device's holds values.
+    messages: where all of this is printed. memory: what of the device's holds values. device: what
+    programs are told that it is.
     """
 
     order_seed: int | None = None
@@ -73,6 +75,7 @@ class Launches:
     trace: Path | None = None
     messages: TextIO = field(default_factory=lambda: sys.stderr)
     memory: Allocations = field(default_factory=Allocations)
+    device: Device = field(default_factory=Device)
     launches: int = 0
     wrong: int = 0
     hidden: int = 0

@@ -14,6 +14,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from tcir.doors.block_scaled import block_scales, scaled_mm
+from tcir.doors.device import Device
 from tcir.doors.launches import Launches
 from tcir.doors.memory import Allocations
 from tcir.doors.torch_memory import called
@@ -94,6 +95,7 @@ def cuda_on_the_cpu(launches: Launches, taken: Callable[[torch.Tensor], None]) -
         stack.enter_context(patch.object(threading.Thread, "start", start_with_it))
         for owner, name, value in (
             *((torch.cuda, name, value) for name, value in _CUDA.items()),
+            (torch.cuda, "get_device_properties", lambda *_: _properties(launches.device)),
             (torch.autograd, "_engine_run_backward", backward),
             (torch.autograd.profiler.profile, "__init__", _without_a_gpu(launches)),
         ):
@@ -114,7 +116,7 @@ def _without_a_gpu(launches: Launches) -> Callable[..., None]:
     return make
 
 
-class Device:
+class OnDevice:
     """`torch.cuda.device` and its like: there is only one."""
 
     idx = prev_idx = 0
@@ -183,15 +185,20 @@ def no_graph(*_: object, **__: object) -> None:
 
 
 _NAME = "simulated B200"
-_PROPERTIES = SimpleNamespace(
-    name=_NAME,
-    major=10,
-    minor=0,
-    total_memory=DEFAULT_TARGET.memory,
-    multi_processor_count=DEFAULT_TARGET.sms,
-    shared_memory_per_block_optin=DEFAULT_TARGET.smem_per_cta,
-    warp_size=32,
-)
+
+
+def _properties(device: Device) -> SimpleNamespace:
+    """As `torch.cuda.get_device_properties` has them."""
+    known = device.attributes
+    return SimpleNamespace(
+        name=_NAME, major=10, minor=0, warp_size=32, total_memory=device.target.memory,
+        multi_processor_count=device.multiprocessors, L2_cache_size=device.chip.l2,
+        max_threads_per_multi_processor=known[39], regs_per_multiprocessor=known[82],
+        shared_memory_per_block=known[8], shared_memory_per_multiprocessor=known[81],
+        shared_memory_per_block_optin=known[97], is_integrated=0, is_multi_gpu_board=0,
+    )  # fmt: skip
+
+
 _CUDA = {
     "is_available": lambda: True,
     "current_device": lambda: 0,
@@ -201,7 +208,6 @@ _CUDA = {
     "empty_cache": lambda: None,
     "get_device_name": lambda *_: _NAME,
     "get_device_capability": lambda *_: (10, 0),
-    "get_device_properties": lambda *_: _PROPERTIES,
     "Stream": Stream,
     "Event": Event,
     "current_stream": Stream,
@@ -210,9 +216,9 @@ _CUDA = {
     "stream": nullcontext,
     "set_stream": lambda *_: None,
     "is_current_stream_capturing": lambda: False,
-    "device": Device,
-    "device_of": Device,
-    "_DeviceGuard": Device,
+    "device": OnDevice,
+    "device_of": OnDevice,
+    "_DeviceGuard": OnDevice,
     "is_initialized": lambda: True,
     "init": lambda: None,
     "_lazy_init": lambda: None,
