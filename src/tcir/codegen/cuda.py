@@ -51,7 +51,7 @@ def _nvcc(path: Path, out: Path, flags: Sequence[str]) -> None:
     if not path.is_file():
         raise InputError(f"{path}: no such file")
     nvcc = None
-    command = [find_tool("nvcc"), *_always(flags), *flags, "-lineinfo", path, "-o", out]
+    command = [find_tool("nvcc"), *_always(flags), *flags, "-lineinfo", str(path), "-o", str(out)]
     with tempfile.TemporaryDirectory() as scratch:
         try:
             with signals_wait():  # for its process group's number

@@ -19,6 +19,7 @@ from tcir.cuda.fat_binary import ptx_of
 from tcir.cuda.host_library import compile_library, undefined_symbols
 from tcir.cuda.module import Module
 from tcir.cuda.tensor_maps import encoded
+from tcir.doors.causes import shown_name
 from tcir.doors.launches import Launch, Launches
 from tcir.doors.limits import Limits, RefusedError
 from tcir.errors import Error, IncompleteError, InputError, VerdictError
@@ -240,7 +241,7 @@ class Program:
             return 0
 
         try:
-            error = self._guarded(name.decode(), execute, INVALID_CONFIGURATION)
+            error = self._guarded(shown_name(name.decode()), execute, INVALID_CONFIGURATION)
             if error:
                 self.launches.failed(VerdictError("a launch that was refused", 1))
             return error
@@ -254,7 +255,7 @@ class Program:
             self._limits(number, name.decode()).set(attribute, value)
             return 0
 
-        return self._guarded(name.decode(), work, INVALID_VALUE)
+        return self._guarded(shown_name(name.decode()), work, INVALID_VALUE)
 
     def attributes(self, number: int, name: bytes, out: ctypes.Array[ctypes.c_int64]) -> int:
         """What `Limits.attributes` has of a kernel; the error."""
@@ -264,7 +265,7 @@ class Program:
                 out[n] = value
             return 0
 
-        return self._guarded(name.decode(), work, INVALID_VALUE)
+        return self._guarded(shown_name(name.decode()), work, INVALID_VALUE)
 
     def occupancy(self, number: int, name: bytes, threads: int, shared: int) -> int:
         """CTAs of a kernel that an SM holds at a time."""
@@ -275,7 +276,7 @@ class Program:
             found = self._limits(number, name.decode()).active(threads, shared)
             return 0
 
-        self._guarded(name.decode(), work, INVALID_VALUE)
+        self._guarded(shown_name(name.decode()), work, INVALID_VALUE)
         return found
 
     def missing(self, name: bytes) -> None:

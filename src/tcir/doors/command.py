@@ -43,7 +43,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--max-findings", type=_count, default=5, metavar="N",
-        help="findings of a launch that are printed",
+        help="causes of a launch's findings that are printed; those between the same lines are one",
     )  # fmt: skip
     parser.add_argument(
         "--warnings", action="store_true",

@@ -13,6 +13,7 @@ from typing import TextIO, TypeAlias
 
 import numpy as np
 
+from tcir.doors.causes import causes, shown_name
 from tcir.doors.device import Device
 from tcir.doors.limits import check_cooperative
 from tcir.doors.memory import Allocations
@@ -60,8 +61,8 @@ class Launches:
     """What was executed so far, and how launches are executed.
 
     order_seed, numerics, jobs: as of `tcir.run_ptx`. orders: in so many more orders, whose results
-    have to be the same. at_most: findings of a launch that are printed. warnings: whether those are
-    printed that shipping code shows to be harmless, too. trace: a file for the recorded launches.
+    have to be the same. at_most: causes of a launch's findings that are printed. warnings: whether
+    those are that shipping code shows to be harmless. trace: a file for the recorded launches.
     messages: where all of this is printed. memory: what of the device's holds values. device: what
     programs are told that it is.
     """
@@ -132,7 +133,9 @@ class Launches:
             again = [(array, mask.copy()) for array, mask in masks]
             wrong |= self._say_findings(launch, self._run(launch, seed, products, again))
             if _contents(launch) != after:
-                self.say(f"{launch.name}: the result is another one with --order-seed {seed}")
+                self.say(
+                    f"{shown_name(launch.name)}: the result is another one with --order-seed {seed}"
+                )
                 wrong = True
         _restore(launch, after)
         self.wrong += wrong
@@ -157,13 +160,14 @@ class Launches:
 
     def _say_findings(self, launch: Launch, report: RunReport) -> bool:
         """Whether there is a hazard."""
-        name = launch.name
+        name = shown_name(launch.name)
         bad = [each for each in report.findings if each.severity == "error"]
         shown = report.findings if self.warnings else bad
-        for finding in shown[: self.at_most]:
-            self.say(f"{name}: {finding}")
-        if len(shown) > self.at_most:
-            self.say(f"{name}: {len(shown) - self.at_most} more (--max-findings)")
+        found = causes(shown)
+        for cause in found[: self.at_most]:
+            self.say(f"{name}: {cause}")
+        if len(found) > self.at_most:
+            self.say(f"{name}: {len(found) - self.at_most} more causes (--max-findings)")
         self.hidden += len(report.findings) - len(shown)
         if report.errors or report.incomplete:
             said = [*map(str, report.errors), *map(str, report.incomplete)]
@@ -218,7 +222,7 @@ class Launches:
         try:
             return modelled_time(events.streams[0], target, ctas, unique_bytes=moved)
         except LaunchError as error:
-            self.say(f"{launch.name}: no modelled time: {error}")
+            self.say(f"{shown_name(launch.name)}: no modelled time: {error}")
             return None
 
     def close(self) -> None:
