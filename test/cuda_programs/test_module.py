@@ -11,7 +11,7 @@ import pytest
 
 import tcir
 from tcir.codegen import assemble
-from tcir.cuda.module import source_name
+from tcir.doors.causes import source_name
 
 ROOT = Path(__file__).parents[2]
 SAXPY = ROOT / "examples" / "saxpy.ptx"

@@ -46,6 +46,45 @@ def test_tensor_maps_of_the_driver() -> None:
     assert "error: cuTensorMapEncode: box" in ended.stderr and "257" in ended.stderr
 
 
+DEVICE = [
+    ["simulated B200, 10.0, 148 SMs, 227 KB, 1 1 1 126, other 101",
+     "1024 bytes, 256 threads, sm_100, cluster of 2; 1184 x 256, 2, 0"],
+    ["simulated H100, 9.0, 4 SMs, 227 KB, 1 1 1 50, other 101",
+     "1024 bytes, 256 threads, sm_90, cluster of 2; 32 x 256, 2, 0"],
+]  # fmt: skip
+WORK = ["stream", "3 1 256, 0101, 2 1 0, invalid argument, no error"]
+
+
+def test_what_programs_ask_the_device_for() -> None:
+    """A function of cuBLAS is linked, and not called."""
+    ended = run(PROGRAMS / "device.cu")
+    assert (ended.returncode, ended.stdout.splitlines()) == (0, [*DEVICE[0], *WORK]), ended.stderr
+    assert LAUNCHES.format(3) in ended.stderr and ", 0 with a result" in ended.stderr
+
+
+@pytest.mark.slow
+def test_an_h100_with_four_sms_and_a_function_that_nobody_has() -> None:
+    ended = run("--target", "sm_90a", "--sms", 4, PROGRAMS / "device.cu", "missing")
+    assert (ended.returncode, ended.stdout.splitlines()) == (2, [*DEVICE[1], *WORK]), ended.stderr
+    words = "device.cu: expected functions of the CUDA runtime that this one has, got cublasCreate"
+    assert words in ended.stderr and "Traceback" not in ended.stderr
+
+
+@pytest.mark.slow
+def test_headers_of_cccl() -> None:
+    """CUB, Thrust, cooperative groups, libcu++, cuda_fp16.h: of tcir's dependencies alone."""
+    ended = run(PROGRAMS / "cccl.cu")
+    assert (ended.returncode, ended.stdout) == (0, "32 192496 3000\n"), ended.stderr
+
+
+@pytest.mark.slow
+def test_the_user_s_standard_of_cpp(tmp_path: Path) -> None:
+    text = "template <class T> concept Four = sizeof(T) == 4; static_assert(Four<int>);"
+    (tmp_path / "p.cu").write_text(f"{text} int main() {{}}\n")
+    assert run("--nvcc=-std=c++20", "p.cu", cwd=tmp_path).returncode == 0
+    assert run("p.cu", cwd=tmp_path).returncode == 3
+
+
 @pytest.mark.parametrize("freed", [[], pytest.param(["freed"], marks=pytest.mark.slow)])
 def test_an_illegal_act_is_the_error_of_all_later_calls(freed: list[str]) -> None:
     ended = run(PROGRAMS / "outside.cu", *freed)
@@ -123,10 +162,7 @@ def test_orders_that_give_other_results(tmp_path: Path) -> None:
     [
         ("__global__ void k() {}\n", "expected a program with main(), got none"),
         ("int main() { what(); }\n", 'identifier "what" is undefined'),
-        (
-            "int main() { cudaGraph_t graph; cudaGraphCreate(&graph, 0); }\n",
-            "expected functions of the CUDA runtime that this one has, got cudaGraphCreate;",
-        ),
+        ("int mine(); int main() { return mine(); }\n", "undefined symbol: _Z4minev"),
     ],
 )
 def test_what_cannot_be_run(text: str, words: str, tmp_path: Path) -> None:

@@ -59,6 +59,13 @@ def test_an_autotuner_executes_every_configuration_and_models_its_time() -> None
 
 
 @needs_cute
+def test_calls_for_tvm_ffi_and_maps_of_the_driver() -> None:
+    ended = run(SCRIPTS / "direct_calls.py")
+    assert (ended.returncode, ended.stdout) == (0, "right\n"), ended.stderr
+    assert "4 launches executed" in ended.stderr and ", 0 with a result" in ended.stderr
+
+
+@needs_cute
 @needs_torch
 def test_a_script_that_is_written_for_a_gpu() -> None:
     ended = run(SCRIPTS / "torch_cuda.py")
@@ -93,7 +100,7 @@ def test_memory_that_nobody_wrote(what: str) -> None:
             "wrong.py:52: error: the host part needs a GPU here (cuda.cuGraphCreate(0)): ",
         ),
         ("dsl", 3, "wrong.py:54: error: NameError in `unknown`: name 'nothing' is not defined"),
-        ("ffi", 2, "wrong.py:56: error: TVM FFI: expected a call that CuTe DSL makes"),
+        ("map", 3, "wrong.py:58: error: dims[1]: expected 1..2^32, got 0; cuTensorMapEncodeTiled"),
         ("own", 1, "ValueError: mine"),
         ("exit", 7, "tcir: 0 launches executed"),
     ],

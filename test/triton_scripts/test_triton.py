@@ -15,7 +15,7 @@ def test_a_script_that_names_cuda(autotune: str, launches: int) -> None:
     ended = run("--autotune", autotune, SCRIPTS / "vector_add.py")
     assert (ended.returncode, ended.stdout) == (0, "right\n"), ended.stderr
     assert f"tcir: {launches} launches executed" in ended.stderr
-    assert "the first configuration is taken" in ended.stderr
+    assert "the first configuration that fits is taken" in ended.stderr
     assert "leaked" not in ended.stderr  # as Triton's C part says of kernels that outlive it
 
 
@@ -106,3 +106,12 @@ def test_gluon_and_a_map_of_pixels() -> None:
     ended = run(SCRIPTS / "im2col.py")
     assert (ended.returncode, ended.stdout) == (0, "right\n"), ended.stderr
     assert "3 launches executed" in ended.stderr and ", 0 with a result" in ended.stderr
+
+
+@needs_triton
+def test_what_libraries_for_a_gpu_ask_torch_for() -> None:
+    """Devices, streams, alignment, autograd, a profiler, configurations that do not fit."""
+    ended = run(SCRIPTS / "library.py")
+    assert (ended.returncode, ended.stdout) == (0, "right\n"), ended.stderr
+    assert "3 launches executed" in ended.stderr and ", 0 with a result" in ended.stderr
+    assert "torch.profiler: the CPU's part alone" in ended.stderr

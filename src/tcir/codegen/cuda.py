@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -36,15 +37,26 @@ def compile_program(path: Path, target: str, out: Path, flags: Sequence[str] = (
     _nvcc(path, out, [*library, "-gencode", f"arch={arch},code={arch}", *flags])
 
 
+def _always(flags: Sequence[str]) -> list[str]:
+    """What nvcc is given but where `flags` have another: the standard of C++.
+
+    CCCL refuses the headers of another minor version of CUDA, such as those that PyTorch brings
+    along, beside which it works.
+    """
+    given = any(re.match("--?std(=|$)", flag) for flag in flags)
+    return ["-DCCCL_DISABLE_CTK_COMPATIBILITY_CHECK", *([] if given else ["-std=c++17"])]
+
+
 def _nvcc(path: Path, out: Path, flags: Sequence[str]) -> None:
     if not path.is_file():
         raise InputError(f"{path}: no such file")
     nvcc = None
+    command = [find_tool("nvcc"), *_always(flags), *flags, "-lineinfo", str(path), "-o", str(out)]
     with tempfile.TemporaryDirectory() as scratch:
         try:
             with signals_wait():  # for its process group's number
                 nvcc = subprocess.Popen(
-                    [find_tool("nvcc"), *flags, "-lineinfo", "-std=c++17", path, "-o", out],
+                    command,
                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
                     process_group=0, env={**os.environ, "TMPDIR": scratch},
                 )  # fmt: skip

@@ -15,9 +15,10 @@ from typing import NoReturn
 from tcir.codegen.cuda import compile_program
 from tcir.cuda.program import Program, compile_runtime
 from tcir.doors.command import add_flags, check_values, launches_of
+from tcir.doors.device import CHIPS
 from tcir.exit_status import exit_status
 from tcir.streams import guard_streams
-from tcir.target import DEFAULT_TARGET
+from tcir.target import DEFAULT_TARGET, TARGETS
 
 EPILOG = """
 examples:
@@ -25,10 +26,11 @@ examples:
   python -m tcir.cuda examples/histogram.cu 5000                # with an argument of its own
   python -m tcir.cuda --order-seeds 3 examples/histogram.cu     # each launch in three more orders
   python -m tcir.cuda --nvcc="-I. more.cu" program.cu           # flags and files for nvcc
+  python -m tcir.cuda --target sm_90a --sms 4 program.cu        # on an H100 with four SMs
 
 Exit status: the program's; if it ends well, 1 where a launch was refused, a kernel was illegal, or
-a result depends on timing or on memory that nobody wrote, 2 where an instruction has no rule; 3 for
-what cannot be compiled or loaded.
+a result depends on timing or on memory that nobody wrote, 2 where an instruction has no rule, or a
+function of CUDA is called that is not there; 3 for what cannot be compiled or loaded.
 """
 
 
@@ -36,11 +38,12 @@ def main(argv: list[str] | None = None) -> int:
     """The exit status."""
     given = _parser().parse_args(argv)
     check_values(given, "nvcc", "program")
+    target = TARGETS[given.target]
     with tempfile.TemporaryDirectory() as folder, _ended_by_signals():
         library = Path(folder) / "program.so"
-        compile_program(Path(given.program), DEFAULT_TARGET.name, library, shlex.split(given.nvcc))
+        compile_program(Path(given.program), target.name, library, shlex.split(given.nvcc))
         runtime = compile_runtime(Path(folder))
-        launches = launches_of(given)
+        launches = launches_of(given, target)
         run = Program(launches).load(runtime, library, given.program)
     status = run(given.arguments)
     launches.close()
@@ -75,6 +78,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_flags(parser)
     parser.add_argument("--nvcc", default="", metavar="FLAGS", help="more flags and files for nvcc")
+    parser.add_argument(
+        "--target", choices=sorted(CHIPS), default=DEFAULT_TARGET.name,
+        help="sm_90a: the device is an H100",
+    )  # fmt: skip
     parser.add_argument("program", help="a .cu file with main()")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the program")
     return parser

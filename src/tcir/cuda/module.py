@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import TypedDict, Unpack
 import numpy as np
 
 from tcir.codegen.cuda import compile_cuda
+from tcir.doors.causes import source_name
 from tcir.errors import InputError, LaunchError, UnknownNameError, did_you_mean
 from tcir.files import read_bytes
 from tcir.interp.ptx.arguments import holds_addresses, initialise
@@ -196,17 +196,6 @@ class Kernel:
 def _check_name(what: str, name: object) -> None:
     if not isinstance(name, str):
         raise UnknownNameError(f"{what}: expected a name, got {type(name).__name__}")
-
-
-def source_name(mangled: str) -> str:
-    """Of a function in C++, without namespaces and template arguments; itself if not mangled."""
-    text, name = mangled.removeprefix("_Z").removeprefix("N"), mangled
-    while mangled.startswith("_Z") and (length := re.match(r"\d+", text)):
-        text = text[length.end() :]
-        name, text = text[: int(length[0])], text[int(length[0]) :]
-        if not mangled.startswith("_ZN"):
-            break
-    return name
 
 
 def _machine_code(name: str, data: bytes) -> InputError:

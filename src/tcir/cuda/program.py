@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from pathlib import Path
 
 import numpy as np
 
 from tcir.cuda.fat_binary import ptx_of
+from tcir.cuda.host_library import compile_library, undefined_symbols
 from tcir.cuda.module import Module
 from tcir.cuda.tensor_maps import encoded
+from tcir.doors.causes import shown_name
 from tcir.doors.launches import Launch, Launches
 from tcir.doors.limits import Limits, RefusedError
-from tcir.errors import Error, InputError, MissingDependencyError, VerdictError
+from tcir.errors import Error, IncompleteError, InputError, VerdictError
 from tcir.exit_status import INTERRUPTED, exit_status, internal_error
 from tcir.interp.ptx.arguments import holds_addresses
 from tcir.interp.ptx.launch_sizes import MAX_THREADS
-from tcir.target import DEFAULT_TARGET
 
 INVALID_VALUE, INVALID_CONFIGURATION, LAUNCH_FAILURE = 1, 9, 719
 """cudaError_t."""
+MOST_ATTRIBUTES = 256
+"""More than cudaDeviceAttr has."""
 _C = ctypes
 _LAUNCH = _C.CFUNCTYPE(
     _C.c_int, _C.c_uint64, _C.c_char_p, _C.POINTER(_C.c_uint32), _C.POINTER(_C.c_void_p)
@@ -39,7 +43,15 @@ _WRITTEN = _C.CFUNCTYPE(None, _C.c_void_p, _C.c_void_p, _C.c_uint64)
 _LOADED = _C.CFUNCTYPE(None, _C.c_uint64, _C.c_void_p, _C.c_uint64)
 _VARIABLE = _C.CFUNCTYPE(_C.c_void_p, _C.c_uint64, _C.c_char_p, _C.POINTER(_C.c_uint64))
 _ENDED = _C.CFUNCTYPE(None, _C.c_int)
+_ATTRIBUTES = _C.CFUNCTYPE(_C.c_int, _C.c_uint64, _C.c_char_p, _C.POINTER(_C.c_int64))
+_OCCUPANCY = _C.CFUNCTYPE(_C.c_int, _C.c_uint64, _C.c_char_p, _C.c_int, _C.c_uint64)
+_MISSING = _C.CFUNCTYPE(None, _C.c_char_p)
 _MAIN = _C.CFUNCTYPE(_C.c_int, _C.c_int, _C.POINTER(_C.c_char_p))
+
+
+_OF_CUDA = re.compile(
+    r"_*(cu|cuda|cublas\w*|curand|cufft|cusparse|cusolver\w*|cudnn|nvrtc|nvml|nccl)[A-Z]"
+)
 
 
 class _Callbacks(ctypes.Structure):
@@ -55,21 +67,18 @@ class _Callbacks(ctypes.Structure):
         ("loaded", _LOADED),
         ("variable", _VARIABLE),
         ("ended", _ENDED),
+        ("attributes", _ATTRIBUTES),
+        ("occupancy", _OCCUPANCY),
+        ("missing", _MISSING),
+        ("registered", _ALLOCATED),
     )
 
 
 def compile_runtime(folder: Path) -> Path:
     """runtime.c as a library, by the C compiler that nvcc needs, too."""
-    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
-    if not compiler:
-        raise MissingDependencyError("expected a C compiler, cc or gcc (or its path in CC)")
-    out = folder / "libcudart_simulated.so"
-    source = Path(__file__).with_name("runtime.c")
-    command = [*compiler.split(), "-O1", "-shared", "-fPIC", "-w", str(source), "-o", str(out)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise MissingDependencyError(f"{compiler} runtime.c: {done.stderr.strip()}")
-    return out
+    source = folder / "runtime.c"
+    shutil.copyfile(Path(__file__).with_name("runtime.c"), source)
+    return compile_library(source)
 
 
 def _end_when_interrupted() -> None:
@@ -95,25 +104,36 @@ class Program:
     """
 
     def __init__(self, launches: Launches) -> None:
-        self.launches = launches
+        self.launches, self.name = launches, ""
         self.limits: dict[tuple[int, str], Limits] = {}
         self.allocations: dict[int, np.ndarray] = {}
         self.modules: dict[int, Module | InputError] = {}
         self._callbacks = _Callbacks(
             _LAUNCH(self.launch), _SET(self.set), _MAP(self.map), _ALLOCATED(self.allocated),
             _FREED(self.freed), _WRITTEN(self.written), _LOADED(self.loaded),
-            _VARIABLE(self.variable), _ENDED(self.ended),
+            _VARIABLE(self.variable), _ENDED(self.ended), _ATTRIBUTES(self.attributes),
+            _OCCUPANCY(self.occupancy), _MISSING(self.missing),
+            _ALLOCATED(self.registered),
         )  # fmt: skip
 
     def load(self, runtime: Path, program: Path, name: str) -> Callable[[Sequence[str]], int]:
         """The `main` of the library, which takes arguments and gives the exit status; the files
         are not needed any more. name: of the program, its argv[0]."""
         library = ctypes.CDLL(str(runtime), ctypes.RTLD_GLOBAL)
-        library.tcir_start(ctypes.byref(self._callbacks), DEFAULT_TARGET.sms)
+        device = self.launches.device
+        known = device.attributes
+        table = (ctypes.c_int32 * MOST_ATTRIBUTES)(
+            *map(known.get, range(MOST_ATTRIBUTES), repeat(0))
+        )
+        library.tcir_start(
+            ctypes.byref(self._callbacks), table, ctypes.c_uint64(device.target.memory),
+            device.chip.name.encode(),
+        )  # fmt: skip
+        self.name = name
         try:
-            main = ctypes.CDLL(str(program)).main
+            main = _loaded(program, library).main
         except OSError as error:
-            raise InputError(_unknown(name, str(error))) from None
+            raise InputError(f"{name}: {error}") from None
         except AttributeError:
             raise InputError(
                 f"{name}: expected a program with main(), got none; for kernels alone there is "
@@ -148,9 +168,13 @@ class Program:
 
     def allocated(self, base: int, size: int) -> None:
         """Memory of the device is there."""
+        self.registered(base, size)
+        self.launches.memory.allocated(base, size)
+
+    def registered(self, base: int, size: int) -> None:
+        """Memory of the host is the device's, too, with what is in it."""
         memory = (ctypes.c_uint8 * size).from_address(base)
         self.allocations[base] = np.ctypeslib.as_array(memory)
-        self.launches.memory.allocated(base, size)
 
     def freed(self, base: int) -> bool:
         """Whether it was there."""
@@ -197,6 +221,9 @@ class Program:
             limits = self._limits(number, entry)
             params = module.syntax.functions[entry].params
             x, y, z, u, v, w, i, j, k, smem, programmatic, cooperative = sizes[:12]
+            required = module.syntax.functions[entry].reqcluster
+            if (i, j, k) == (1, 1, 1) and required is not None:  # __cluster_dims__
+                i, j, k = required
             variables = [
                 module.variable(v.name)
                 for v in module.syntax.variables.values()
@@ -214,7 +241,7 @@ class Program:
             return 0
 
         try:
-            error = self._guarded(name.decode(), execute, INVALID_CONFIGURATION)
+            error = self._guarded(shown_name(name.decode()), execute, INVALID_CONFIGURATION)
             if error:
                 self.launches.failed(VerdictError("a launch that was refused", 1))
             return error
@@ -228,7 +255,35 @@ class Program:
             self._limits(number, name.decode()).set(attribute, value)
             return 0
 
-        return self._guarded(name.decode(), work, INVALID_VALUE)
+        return self._guarded(shown_name(name.decode()), work, INVALID_VALUE)
+
+    def attributes(self, number: int, name: bytes, out: ctypes.Array[ctypes.c_int64]) -> int:
+        """What `Limits.attributes` has of a kernel; the error."""
+
+        def work() -> int:
+            for n, value in enumerate(self._limits(number, name.decode()).attributes):
+                out[n] = value
+            return 0
+
+        return self._guarded(shown_name(name.decode()), work, INVALID_VALUE)
+
+    def occupancy(self, number: int, name: bytes, threads: int, shared: int) -> int:
+        """CTAs of a kernel that an SM holds at a time."""
+        found = 0
+
+        def work() -> int:
+            nonlocal found
+            found = self._limits(number, name.decode()).active(threads, shared)
+            return 0
+
+        self._guarded(shown_name(name.decode()), work, INVALID_VALUE)
+        return found
+
+    def missing(self, name: bytes) -> None:
+        """The program calls a function that nobody has: its end."""
+        self.launches.say(f"error: {_unknown(self.name, name.decode())}")
+        self.launches.failed(IncompleteError(name.decode()))
+        self.ended(0)
 
     def _limits(self, number: int, name: str) -> Limits:
         given = Limits(self._module(number).ptx, name)
@@ -260,9 +315,20 @@ class Program:
             return LAUNCH_FAILURE
 
 
-def _unknown(name: str, words: str) -> str:
-    """Of a function that the loader did not find."""
-    missing = words.rpartition("undefined symbol: ")[2]
+def _loaded(program: Path, runtime: ctypes.CDLL) -> ctypes.CDLL:
+    """The program as a library. Functions of CUDA that nobody has end it when they are called."""
+    names = [n for n in undefined_symbols(program) if _OF_CUDA.match(n)]
+    missing = [name for name in names if not hasattr(runtime, name)]
+    if missing:
+        source = program.with_name("missing.c")
+        calls = [f'void {n}(void) {{ tcir_missing("{n}"); }}' for n in missing]
+        source.write_text("\n".join(["void tcir_missing(const char *);", *calls]))
+        ctypes.CDLL(str(compile_library(source)), ctypes.RTLD_GLOBAL)
+    return ctypes.CDLL(str(program))
+
+
+def _unknown(name: str, missing: str) -> str:
+    """Of a function that nobody has."""
     return (
         f"{name}: expected functions of the CUDA runtime that this one has, got {missing}; "
         "libraries such as cuBLAS have machine code only, which is not executed: call their "

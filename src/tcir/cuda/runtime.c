@@ -2,6 +2,7 @@
 // simulated machine: its memory is the host's, launches go to Python (program.py). A kernel that
 // fails makes the error of a real one: it stays, and every later call returns it.
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <unistd.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,12 +19,18 @@ typedef struct {
   void (*loaded)(uint64_t module, const void *image, uint64_t bytes);
   void *(*variable)(uint64_t module, const char *name, uint64_t *bytes);
   void (*ended)(int status);
+  int (*attributes)(uint64_t module, const char *name, int64_t *values);
+  int (*occupancy)(uint64_t module, const char *name, int threads, uint64_t shared);
+  void (*missing)(const char *name);
+  void (*registered)(void *base, uint64_t bytes);
 } callbacks_t;
 
 enum { INVALID_VALUE = 1, INVALID_SYMBOL = 13, INVALID_FUNCTION = 98, NOT_FOUND = 500, FAILED = 719 };
 
 static callbacks_t python;
-static uint32_t multiprocessors;
+static const int32_t *device;  // by number of CUdevice_attribute, 256 of them
+static uint64_t device_memory;
+static char device_name[256];
 static int in_program, last_error, sticky;
 
 static int result(int error) {
@@ -36,9 +43,18 @@ static void on_end(int status, void *unused) {
   if (in_program) python.ended(status);
 }
 
-void tcir_start(const callbacks_t *callbacks, uint32_t sms) {
-  python = *callbacks, multiprocessors = sms;
+void tcir_start(const callbacks_t *callbacks, const int32_t *attributes, uint64_t memory, const char *name) {
+  static int32_t kept[256];
+  python = *callbacks, device_memory = memory;
+  device = memcpy(kept, attributes, sizeof kept);
+  strncpy(device_name, name, sizeof device_name - 1);
   on_exit(on_end, 0);
+}
+
+// A function that nobody has was called; this does not return.
+void tcir_missing(const char *name) {
+  fflush(0);
+  python.missing(name);
 }
 
 int tcir_main(int (*program)(int, char **), int argc, char **argv) {
@@ -142,10 +158,52 @@ int cudaFuncSetAttribute(const void *f, int which, int value) {
   return result(known ? python.set(known->module, known->name, which, value) : INVALID_FUNCTION);
 }
 int cudaFuncSetCacheConfig(const void *f, int which) { return result(0); }
-int cudaFuncGetAttributes(void *attributes, const void *f) { return memset(attributes, 0, 144), result(0); }
-int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n, const void *f, int t, size_t s) { return *n = 1, result(0); }
-int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n, const void *f, int t, size_t s, unsigned flags) { return *n = 1, result(0); }
-int cudaOccupancyMaxActiveClusters(int *n, const void *f, const config_t *c) { return *n = multiprocessors / 2, result(0); }
+int cudaFuncGetAttributes(void *attributes, const void *f) {
+  const registered_t *known = registered(f);
+  if (!known) return result(INVALID_FUNCTION);
+  int64_t v[11];
+  int error = python.attributes(known->module, known->name, v);
+  if (error) return result(error);
+  // Of cudaFuncAttributes in CUDA 13: one size, then ints from byte 24 on.
+  static const int at[] = {24, 28, 32, 36, 44, 52, 56, 60, 64, 72};
+  memset(attributes, 0, 144), memcpy(attributes, v, 8);
+  for (int i = 0; i < 10; ++i) *(int *)((char *)attributes + at[i]) = v[1 + i];
+  return result(0);
+}
+int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n, const void *f, int threads, size_t shared, unsigned flags) {
+  const registered_t *known = registered(f);
+  if (!known) return result(INVALID_FUNCTION);
+  return *n = python.occupancy(known->module, known->name, threads, shared), result(0);
+}
+int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n, const void *f, int threads, size_t shared) {
+  return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(n, f, threads, shared, 0);
+}
+int cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *f, int blocks, int threads) {
+  int64_t each = blocks > 0 ? device[81] / blocks - device[111] : -1, v[11];
+  const registered_t *known = registered(f);
+  if (!known) return result(INVALID_FUNCTION);
+  int error = python.attributes(known->module, known->name, v);
+  if (each > device[97]) each = device[97];
+  return *bytes = each > v[0] ? each - v[0] : 0, result(error);
+}
+static int ctas(const config_t *c) {
+  const attribute_t *attributes = c->attributes;
+  for (uint32_t i = 0; i < c->count; ++i)
+    if (attributes[i].id == CLUSTER_DIMENSION)
+      return attributes[i].value[0] * attributes[i].value[1] * attributes[i].value[2];
+  return 1;
+}
+int cudaOccupancyMaxActiveClusters(int *n, const void *f, const config_t *c) {
+  int each = 0, error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, f, c->block.x * c->block.y * c->block.z, c->smem);
+  return *n = each * device[16] / (ctas(c) ? ctas(c) : 1), error;
+}
+int cudaOccupancyMaxPotentialClusterSize(int *n, const void *f, const config_t *c) {
+  const registered_t *known = registered(f);
+  int64_t v[11];
+  if (!known) return result(INVALID_FUNCTION);
+  int error = python.attributes(known->module, known->name, v);
+  return *n = v[10] ? 16 : 8, result(error);
+}
 
 // --- tensor maps -------------------------------------------------------------------------------
 
@@ -187,18 +245,40 @@ int cuTensorMapEncodeIm2col(void *m, int t, uint32_t r, void *a, const uint64_t 
 
 // --- memory ------------------------------------------------------------------------------------
 
-static int allocate(void **where, size_t bytes) {
+// Kinds as of cudaMemoryType.
+enum { UNREGISTERED, HOST, DEVICE, MANAGED };
+typedef struct { char *base; size_t bytes; int kind; } memory_t;
+static memory_t *memories;
+static int memory_count, memory_room;
+
+static memory_t *memory_of(const char *at) {
+  for (int i = 0; i < memory_count; ++i)
+    if (at >= memories[i].base && at < memories[i].base + memories[i].bytes) return memories + i;
+  return 0;
+}
+
+static int allocate(void **where, size_t bytes, int kind) {
   if (!where) return result(INVALID_VALUE);
   if (bytes > (size_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE)) return result(2);
   size_t rounded = (bytes + 4095) / 4096 * 4096;
   *where = aligned_alloc(4096, rounded ? rounded : 4096);
   if (!*where) return result(2);
-  if (bytes) python.allocated(*where, bytes);
+  if (!bytes) return result(0);
+  if (memory_count == memory_room)
+    memories = realloc(memories, (memory_room = 2 * memory_room + 64) * sizeof *memories);
+  memories[memory_count++] = (memory_t){*where, bytes, kind};
+  python.allocated(*where, bytes);
   return result(0);
 }
-static int release(void *base) {
+static int forget(void *base) {
+  memory_t *known = memory_of(base);
   if (base && !python.freed(base)) return result(INVALID_VALUE);
-  return free(base), result(0);
+  if (known) *known = memories[--memory_count];
+  return 0;
+}
+static int release(void *base) {
+  int error = forget(base);
+  return error ? error : (free(base), result(0));
 }
 static int copy(void *to, const void *from, size_t bytes) {
   if (!sticky) memmove(to, from, bytes), python.written(to, from, bytes);
@@ -216,15 +296,33 @@ static int fill_rows(char *to, size_t pitch, int value, size_t width, size_t row
   for (; rows; --rows, to += pitch) fill(to, value, width);
   return result(0);
 }
-int cudaMalloc(void **p, size_t n) { return allocate(p, n); }
-int cudaMallocAsync(void **p, size_t n, void *s) { return allocate(p, n); }
+int cudaMalloc(void **p, size_t n) { return allocate(p, n, DEVICE); }
+int cudaMallocAsync(void **p, size_t n, void *s) { return allocate(p, n, DEVICE); }
 int cudaMallocPitch(void **p, size_t *pitch, size_t width, size_t rows) {
   *pitch = (width + 511) / 512 * 512;
-  return allocate(p, *pitch * rows);
+  return allocate(p, *pitch * rows, DEVICE);
 }
-int cudaMallocManaged(void **p, size_t n, unsigned flags) { return allocate(p, n); }
-int cudaMallocHost(void **p, size_t n) { return allocate(p, n); }
-int cudaHostAlloc(void **p, size_t n, unsigned flags) { return allocate(p, n); }
+int cudaMallocManaged(void **p, size_t n, unsigned flags) { return allocate(p, n, MANAGED); }
+int cudaMallocHost(void **p, size_t n) { return allocate(p, n, HOST); }
+int cudaHostAlloc(void **p, size_t n, unsigned flags) { return allocate(p, n, HOST); }
+int cudaMallocFromPoolAsync(void **p, size_t n, void *pool, void *s) { return allocate(p, n, DEVICE); }
+// Memory of the host's own, which kernels may reach from now on; it has what it has.
+int cudaHostRegister(void *p, size_t n, unsigned flags) {
+  if (!p || !n || memory_of(p)) return result(INVALID_VALUE);
+  if (memory_count == memory_room)
+    memories = realloc(memories, (memory_room = 2 * memory_room + 64) * sizeof *memories);
+  memories[memory_count++] = (memory_t){p, n, HOST};
+  return python.registered(p, n), result(0);
+}
+int cudaHostUnregister(void *p) { return result(forget(p)); }
+typedef struct { int kind, ordinal; void *device, *host; int64_t rest[8]; } pointer_t;
+int cudaPointerGetAttributes(pointer_t *out, const void *p) {
+  memory_t *known = memory_of(p);
+  *out = (pointer_t){known ? known->kind : UNREGISTERED, known ? 0 : -1};
+  if (known) out->device = (void *)p;
+  if (!known || known->kind != DEVICE) out->host = (void *)p;
+  return result(0);
+}
 int cudaHostGetDevicePointer(void **p, void *host, unsigned flags) { return *p = host, result(0); }
 int cudaFree(void *p) { return release(p); }
 int cudaFreeAsync(void *p, void *s) { return release(p); }
@@ -241,7 +339,20 @@ int cudaMemset2D(void *p, size_t pitch, int value, size_t width, size_t rows) { 
 int cudaMemset2DAsync(void *p, size_t pitch, int value, size_t width, size_t rows, void *s) { return fill_rows(p, pitch, value, width, rows); }
 int cudaMemset(void *p, int value, size_t n) { return fill(p, value, n); }
 int cudaMemsetAsync(void *p, int value, size_t n, void *s) { return fill(p, value, n); }
-int cudaMemGetInfo(size_t *available, size_t *total) { return *available = *total = 180ul << 30, result(0); }
+int cudaMemcpyPeer(void *to, int there, const void *from, int here, size_t n) { return copy(to, from, n); }
+int cudaMemcpyPeerAsync(void *to, int there, const void *from, int here, size_t n, void *s) { return copy(to, from, n); }
+int cudaMemGetInfo(size_t *available, size_t *total) { return *available = *total = device_memory, result(0); }
+typedef struct { int type, id; } place_t;
+int cudaMemAdvise(const void *p, size_t n, int advice, place_t place) { return result(0); }
+// Pools: memory is given and taken at once, and nothing is kept.
+int cudaDeviceGetDefaultMemPool(void **pool, int device) { return *pool = (void *)1, result(0); }
+int cudaDeviceGetMemPool(void **pool, int device) { return *pool = (void *)1, result(0); }
+int cudaDeviceSetMemPool(int device, void *pool) { return result(0); }
+int cudaMemPoolCreate(void **pool, const void *properties) { return *pool = (void *)1, result(0); }
+int cudaMemPoolDestroy(void *pool) { return result(0); }
+int cudaMemPoolSetAttribute(void *pool, int which, void *value) { return result(0); }
+int cudaMemPoolGetAttribute(void *pool, int which, void *value) { return memset(value, 0, which < 4 ? 4 : 8), result(0); }
+int cudaMemPoolTrimTo(void *pool, size_t bytes) { return result(0); }
 int cudaMemPrefetchAsync(const void *p, size_t n, uint64_t place, unsigned flags, void *s) { return result(0); }
 
 static int symbol(const void *host, size_t offset, size_t bytes, char **where) {
@@ -270,44 +381,37 @@ int cudaMemcpyFromSymbolAsync(void *to, const void *host, size_t bytes, size_t o
 
 // --- device ------------------------------------------------------------------------------------
 
-// CUdevice_attribute, the same numbers as cudaDeviceAttr.
-static int attribute(int which) {
-  switch (which) {
-    case 1: return 1024;                // threads per block
-    case 2: case 3: return 1024;        // in x, in y
-    case 4: return 64;                  // in z
-    case 5: return 2147483647;          // blocks of a grid, in x
-    case 6: case 7: return 65535;       // in y, in z
-    case 8: return 49152;               // shared memory per block
-    case 9: return 65536;               // constant memory
-    case 10: return 32;                 // warp size
-    case 12: return 65536;              // registers per block
-    case 13: return 1965000;            // clock in kHz
-    case 16: return multiprocessors;
-    case 36: return 3996000;            // clock of the memory in kHz
-    case 37: return 8192;               // bits of its bus
-    case 39: return 2048;               // threads per multiprocessor
-    case 75: return 10;                 // compute capability, major
-    case 76: return 0;
-    case 81: return 233472;             // shared memory per multiprocessor
-    case 97: return 232448;             // shared memory per block, opt-in
-    default: return 1;
-  }
-}
-int cudaDeviceGetAttribute(int *value, int which, int device) { return *value = attribute(which), result(0); }
-
-// cudaDeviceProp of CUDA 13, by offsets.
-int cudaGetDeviceProperties(void *properties, int device) {
-  static const struct { int at, attribute; } fields[] = {
-    {296, 8}, {304, 12}, {308, 10}, {320, 1}, {324, 2}, {328, 3}, {332, 4}, {336, 5}, {340, 6},
-    {344, 7}, {360, 75}, {364, 76}, {384, 16}, {624, 81}, {672, 97}};
+// cudaDeviceProp of CUDA 13, by offsets; sizes of 8 bytes are at 296, 312, 352 and from 368 on.
+static const struct { int at, attribute; } properties_of[] = {
+  {296, 8}, {304, 12}, {308, 10}, {312, 11}, {320, 1}, {324, 2}, {328, 3}, {332, 4}, {336, 5}, {340, 6},
+  {344, 7}, {352, 9}, {360, 75}, {364, 76}, {368, 14}, {376, 51}, {384, 16}, {392, 19}, {552, 30},
+  {560, 31}, {564, 32}, {584, 40}, {588, 41}, {592, 37}, {596, 38}, {604, 39}, {608, 78}, {612, 79},
+  {616, 80}, {624, 81}, {632, 82}, {636, 83}, {656, 89}, {660, 90}, {664, 91}, {668, 95}, {672, 97},
+  {688, 106}, {696, 111}, {704, 99}, {720, 115}, {744, 125}, {748, 120}};
+int cudaGetDeviceProperties(void *properties, int which) {
+  if (which) return result(101);
   memset(properties, 0, 1008);
-  strcpy(properties, "simulated B200");
-  *(uint64_t *)((char *)properties + 288) = 180ul << 30;
-  for (unsigned i = 0; i < sizeof fields / sizeof *fields; ++i)
-    *(int *)((char *)properties + fields[i].at) = attribute(fields[i].attribute);
+  strcpy(properties, device_name);
+  *(uint64_t *)((char *)properties + 288) = device_memory;
+  for (unsigned i = 0; i < sizeof properties_of / sizeof *properties_of; ++i)
+    *(int *)((char *)properties + properties_of[i].at) = device[properties_of[i].attribute];
   return result(0);
 }
+int cudaDeviceGetAttribute(int *value, int which, int ordinal) {
+  if (ordinal) return result(101);
+  if (which < 1 || which > 255) return result(INVALID_VALUE);
+  return *value = device[which], result(0);
+}
+int cudaDeviceGetName(char *name, int length, int ordinal) { return strncpy(name, device_name, length), result(0); }
+int cudaDeviceGetPCIBusId(char *id, int length, int ordinal) { return strncpy(id, "0000:00:00.0", length), result(0); }
+int cudaDeviceGetByPCIBusId(int *ordinal, const char *id) { return *ordinal = 0, result(0); }
+int cudaChooseDevice(int *ordinal, const void *properties) { return *ordinal = 0, result(0); }
+int cudaInitDevice(int ordinal, unsigned flags, unsigned given) { return result(ordinal ? 101 : 0); }
+int cudaGetDeviceFlags(unsigned *flags) { return *flags = 0, result(0); }
+int cudaSetDeviceFlags(unsigned flags) { return result(0); }
+int cudaDeviceCanAccessPeer(int *can, int device, int peer) { return *can = 0, result(0); }
+int cudaDeviceEnablePeerAccess(int peer, unsigned flags) { return result(101); }
+int cudaDeviceGetStreamPriorityRange(int *least, int *greatest) { return *least = 0, *greatest = -5, result(0); }
 int cudaDriverGetVersion(int *version) { return *version = 13000, result(0); }
 int cudaRuntimeGetVersion(int *version) { return *version = 13000, result(0); }
 int cudaGetDeviceCount(int *number) { return *number = 1, result(0); }
@@ -315,7 +419,16 @@ int cudaGetDevice(int *device) { return *device = 0, result(0); }
 int cudaSetDevice(int device) { return result(device ? 101 : 0); }
 int cudaDeviceReset(void) { return result(0); }
 int cudaDeviceSynchronize(void) { return result(0); }
-int cudaDeviceSetLimit(int which, size_t value) { return result(0); }
+// Of stack, printf, malloc, and what programs set.
+static size_t limits[16] = {1024, 7 << 20, 8 << 20, 2, 2048, 128};
+int cudaDeviceSetLimit(int which, size_t value) {
+  if (which < 0 || which > 15) return result(INVALID_VALUE);
+  return limits[which] = value, result(0);
+}
+int cudaDeviceGetLimit(size_t *value, int which) {
+  if (which < 0 || which > 15) return result(INVALID_VALUE);
+  return *value = limits[which], result(0);
+}
 int cudaDeviceSetCacheConfig(int which) { return result(0); }
 int cudaPeekAtLastError(void) { return sticky ? sticky : last_error; }
 int cudaGetLastError(void) {
@@ -346,15 +459,30 @@ const char *cudaGetErrorName(int error) {
   return "unrecognized error code";
 }
 // Streams and events: all work is done when a call returns. Elapsed times are not a number.
-int cudaStreamCreate(void **s) { return *s = 0, result(0); }
-int cudaStreamCreateWithFlags(void **s, unsigned flags) { return *s = 0, result(0); }
-int cudaStreamCreateWithPriority(void **s, unsigned flags, int priority) { return *s = 0, result(0); }
+static int handle(void **made) {
+  static uint64_t number = 256;  // 0 to 2 are the default streams
+  return *made = (void *)number++, result(0);
+}
+int cudaStreamCreate(void **s) { return handle(s); }
+int cudaStreamCreateWithFlags(void **s, unsigned flags) { return handle(s); }
+int cudaStreamCreateWithPriority(void **s, unsigned flags, int priority) { return handle(s); }
+int cudaStreamGetPriority(void *s, int *priority) { return *priority = 0, result(0); }
+int cudaStreamGetFlags(void *s, unsigned *flags) { return *flags = 0, result(0); }
+int cudaStreamGetDevice(void *s, int *ordinal) { return *ordinal = 0, result(0); }
+int cudaStreamIsCapturing(void *s, int *status) { return *status = 0, result(0); }
+int cudaStreamAttachMemAsync(void *s, void *p, size_t n, unsigned flags) { return result(0); }
+int cudaLaunchHostFunc(void *s, void (*call)(void *), void *data) { return call(data), result(0); }
+int cudaStreamAddCallback(void *s, void (*call)(void *, int, void *), void *data, unsigned flags) {
+  return call(s, sticky, data), result(0);
+}
+int cudaProfilerStart(void) { return result(0); }
+int cudaProfilerStop(void) { return result(0); }
 int cudaStreamDestroy(void *s) { return result(0); }
 int cudaStreamSynchronize(void *s) { return result(0); }
 int cudaStreamQuery(void *s) { return result(0); }
 int cudaStreamWaitEvent(void *s, void *e, unsigned flags) { return result(0); }
-int cudaEventCreate(void **e) { return *e = 0, result(0); }
-int cudaEventCreateWithFlags(void **e, unsigned flags) { return *e = 0, result(0); }
+int cudaEventCreate(void **e) { return handle(e); }
+int cudaEventCreateWithFlags(void **e, unsigned flags) { return handle(e); }
 int cudaEventDestroy(void *e) { return result(0); }
 int cudaEventRecord(void *e, void *s) { return result(0); }
 int cudaEventRecordWithFlags(void *e, void *s, unsigned flags) { return result(0); }
@@ -362,10 +490,26 @@ int cudaEventSynchronize(void *e) { return result(0); }
 int cudaEventQuery(void *e) { return result(0); }
 int cudaEventElapsedTime(float *ms, void *a, void *b) { return *ms = __builtin_nanf(""), result(0); }
 
+// The driver, as far as programs of the runtime ask it.
+int cuInit(unsigned flags) { return 0; }
+int cuDriverGetVersion(int *version) { return *version = 13000, 0; }
+int cuDeviceGetCount(int *number) { return *number = 1, 0; }
+int cuDeviceGet(int *made, int ordinal) { return *made = 0, ordinal ? 101 : 0; }
+int cuDeviceGetName(char *name, int length, int ordinal) { return strncpy(name, device_name, length), 0; }
+int cuDeviceGetAttribute(int *value, int which, int ordinal) { return cudaDeviceGetAttribute(value, which, ordinal); }
+int cuDeviceTotalMem_v2(size_t *bytes, int ordinal) { return *bytes = device_memory, 0; }
+int cuCtxGetCurrent(void **context) { return *context = (void *)1, 0; }
+int cuCtxSetCurrent(void *context) { return 0; }
+int cuCtxGetDevice(int *ordinal) { return *ordinal = 0, 0; }
+int cuCtxSynchronize(void) { return sticky; }
+int cuDevicePrimaryCtxRetain(void **context, int ordinal) { return *context = (void *)1, 0; }
+int cuDevicePrimaryCtxRelease_v2(int ordinal) { return 0; }
+int cuGetErrorString(int error, const char **words) { return *words = cudaGetErrorString(error), 0; }
+int cuGetErrorName(int error, const char **name) { return *name = cudaGetErrorName(error), 0; }
+
 // The entry points of the driver that host code asks for by name.
 static int entry_point(const char *name, void **where) {
-  *where = !strcmp(name, "cuTensorMapEncodeTiled") ? (void *)tiled
-         : !strcmp(name, "cuTensorMapEncodeIm2col") ? (void *)im2col : 0;
+  *where = strncmp(name, "cu", 2) ? 0 : dlsym(RTLD_DEFAULT, name);
   return *where ? 0 : NOT_FOUND;
 }
 int cudaGetDriverEntryPoint(const char *name, void **where, unsigned long long flags, int *found) {

@@ -82,7 +82,11 @@ def _settings(dumps: Path) -> None:
     """
     named = {"ARCH": DEFAULT_TARGET.name, "KEEP": "ptx", "DUMP_DIR": str(dumps), "LINEINFO": "1",
              "DISABLE_FILE_CACHING": "1"}  # fmt: skip
-    os.environ |= {f"CUTE_DSL_{name}": value for name, value in named.items()}
+    for family in ("CUTE_DSL", "CUTE_EXPERIMENTAL_DSL"):  # the latter: of cute.experimental
+        os.environ |= {f"{family}_{name}": value for name, value in named.items()}
+    if os.environ.pop("CUTE_DSL_ENABLE_TVM_FFI", "0").lower() not in ("", "0", "false", "off"):
+        given = os.environ.get("CUTE_DSL_COMPILER_OPT", "")  # there it needs no package of TVM
+        os.environ["CUTE_DSL_COMPILER_OPT"] = f"{given} --enable-tvm-ffi".lstrip()
     warnings.filterwarnings("ignore", message="Cache is disabled as user wants to generate PTX")
 
 

@@ -13,21 +13,19 @@ import numpy as np
 from cuda.bindings import driver, runtime
 
 from tcir.cute.memory import Memory
-from tcir.target import DEFAULT_TARGET
+from tcir.doors.device import Device
 
 StandIn = tuple[ModuleType, str, Callable[..., object]]
-ATTRIBUTES = {1: 1024, 10: 32, 16: DEFAULT_TARGET.sms, 39: 2048, 75: 10, 76: 0, 81: 228 << 10,
-              97: DEFAULT_TARGET.smem_per_cta}  # fmt: skip
-"""CUdevice_attribute of a B200."""
 VERSION = 13000
 
 
-def stand_ins(memory: Memory) -> Iterator[StandIn]:
+def stand_ins(memory: Memory, device: Device) -> Iterator[StandIn]:
     """Modules, names, and functions in their place: one device, whose work is always done."""
+    known = device.attributes
     drive, run = driver.CUresult.CUDA_SUCCESS, runtime.cudaError_t.cudaSuccess
     stream, context = driver.CUstream(0), driver.CUcontext(1)
 
-    work = _Work(memory)
+    work = Work(memory)
 
     for name, values in {
         "cuInit": (), "cuDeviceGetCount": (1,), "cuDeviceGet": (driver.CUdevice(0),),
@@ -40,7 +38,7 @@ def stand_ins(memory: Memory) -> Iterator[StandIn]:
     yield (
         driver,
         "cuDeviceGetAttribute",
-        lambda which, _device: (drive, ATTRIBUTES.get(int(which), 1)),
+        lambda which, _device: (drive, known.get(int(which), 0)),
     )
     for name, values in {
         "cudaGetDeviceCount": (1,), "cudaGetDevice": (0,), "cudaSetDevice": (),
@@ -72,19 +70,20 @@ def stand_ins(memory: Memory) -> Iterator[StandIn]:
         yield runtime, f"{name}Async", call
 
 
-class _Work:
+class Work:
     """Copies and fills, at once; sizes in bytes, of fills in elements."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
 
     def copy(self, to: object, source: object, size: int) -> None:
+        """Bytes that do not overlap."""
         where, origin = _address(to), _address(source)
         ctypes.memmove(where, origin, size)
         self.memory.contents.copied(where, origin, size)
 
     def fill(self, width: int, to: object, value: int, count: int) -> None:
-        """width: of an element, in bytes."""
+        """As many elements of that value; width: of one, in bytes."""
         where, element = _address(to), (value % (1 << 8 * width)).to_bytes(width, "little")
         ctypes.memmove(where, element * count, width * count)
         self.memory.contents.wrote(where, width * count)

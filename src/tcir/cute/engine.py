@@ -4,25 +4,66 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from cutlass._mlir import execution_engine
 
 from tcir.cuda.module import Module
-from tcir.cute.bindings import ATTRIBUTES
+from tcir.cuda.tensor_maps import encoded
+from tcir.cute.bindings import Work
 from tcir.cute.memory import Memory
-from tcir.cute.tensor_maps import with_machine_maps
+from tcir.cute.tensor_maps import MAP_BYTES, with_machine_maps
 from tcir.doors.launches import Launch, Launches
 from tcir.doors.limits import RefusedError
-from tcir.errors import IncompleteError
+from tcir.errors import IncompleteError, LaunchError
 
-NOT_FOUND, LAUNCH_FAILURE = 500, 719
+INVALID_VALUE, NOT_FOUND, LAUNCH_FAILURE, NOT_SUPPORTED = 1, 500, 719, 801
 """cudaError_t."""
 COOPERATIVE, CLUSTER, PROGRAMMATIC = 2, 4, 6
 """cudaLaunchAttributeID."""
 _C = ctypes
 _INT, _AT = _C.c_int, _C.c_void_p
+_ENCODE = (_AT, _INT, _C.c_uint32, *[_AT] * 5, *[_INT] * 4)
+_DONE = (
+    "_cudaStreamDestroy", "_cudaStreamSynchronize", "_cudaStreamWaitEvent", "_cudaEventDestroy",
+    "_cudaEventQuery", "_cudaEventRecord", "_cudaEventRecordWithFlags", "_cudaEventSynchronize",
+    "_cudaLibraryUnload", "_cudaProfilerStart", "_cudaProfilerStop",
+)  # fmt: skip
+"""Nothing is left to do for these."""
+UNKNOWN = {
+    "_cuLibraryGetGlobal",
+    "_cuLibraryGetManaged",
+    "_cuTensorMapReplaceAddress",
+    "_cudaEventElapsedTime",
+    "_cudaGetDeviceProperties",
+    "_cudaGraphAddKernelNode",
+    "_cudaGraphCreate",
+    "_cudaGraphDestroy",
+    "_cudaGraphExecDestroy",
+    "_cudaGraphInstantiate",
+    "_cudaGraphKernelNodeGetAttribute",
+    "_cudaGraphKernelNodeSetAttribute",
+    "_cudaGraphLaunch",
+    "_cudaLaunchKernel",
+    "_cudaLibraryGetGlobal",
+    "_cudaLibraryGetKernelCount",
+    "_cudaLibraryGetManaged",
+    "_cudaLibraryGetUnifiedFunction",
+    "_cudaLibraryLoadFromFile",
+    "_cudaMallocHost",
+    "_cudaMallocManaged",
+    "_cudaFreeHost",
+    "_cudaOccupancyMaxActiveBlocksPerMultiprocessor",
+    "_cudaStreamAddCallback",
+    "_cudaStreamBeginCapture",
+    "_cudaStreamEndCapture",
+}
+"""What else its host code may call: refused by name. Without a function of ours it would look for
+the GPU's driver, and end the process where there is none."""
+Functions = dict[str, tuple[tuple[type, ...], Callable[..., int]]]
+"""By name: the types of the parameters, and what returns the cudaError_t."""
 
 
 class _Attribute(ctypes.Structure):
@@ -52,6 +93,7 @@ class Engine:
     def __init__(self, launches: Launches, memory: Memory, dumps: Path) -> None:
         self.launches, self.memory, self.dumps = launches, memory, dumps
         self.failed: Exception | None = None
+        self._map_error: Exception | None = None
         self.kernels: dict[int, tuple[Module, str]] = {}
         self._kept: list[object] = []
         initialise = execution_engine.ExecutionEngine.__init__
@@ -78,13 +120,16 @@ class Engine:
             self.kernels[len(self.kernels) + 1] = module, entry
             return _put(where, len(self.kernels))
 
-        functions: dict[str, tuple[tuple[type, ...], Callable[..., int]]] = {
+        known = self.launches.device.attributes
+        functions: Functions = {
+            **self._of_memory(),
+            "_cuTensorMapEncodeTiled": (_ENCODE, self._encode),
             "_cudaLibraryLoadData": ((_AT,), lambda where: _put(where, 1)),
             "_cudaLibraryGetKernel": ((_AT, _AT, _C.c_char_p), find),
             "_cudaLaunchKernelEx": ((_AT, _AT, _AT), self._launch),
             "_cudaDeviceGetAttribute": (
                 (_AT, _INT, _INT),
-                lambda where, which, _: _put(where, ATTRIBUTES.get(which, 1), _C.c_int),
+                lambda where, which, _: _put(where, known.get(which, 0), _C.c_int),
             ),
             "_cuKernelGetAttribute": (
                 (_AT, _INT, _AT, _INT),
@@ -96,16 +141,78 @@ class Engine:
             "_cudaFuncSetAttribute": ((_AT, _INT, _INT), lambda *_: 0),
             "_cudaKernelSetAttributeForDevice": ((_AT, _INT, _INT, _INT), lambda *_: 0),
             "_cudaDeviceSynchronize": ((), lambda: 0),
-            "_cudaStreamSynchronize": ((_AT,), lambda _: 0),
         }
+        for name in UNKNOWN - functions.keys():
+            functions[name] = (), partial(self._unknown, name)
         for name, (kinds, work) in functions.items():
             callback = ctypes.CFUNCTYPE(_INT, *kinds)(work)
             self._kept.append(callback)
             engine.raw_register_runtime(name, ctypes.cast(callback, _AT))  # type: ignore[attr-defined]
 
+    def _of_memory(self) -> Functions:
+        """Memory, streams and events: work is done when it is issued."""
+        memory, work = self.memory, Work(self.memory)
+
+        def allocate(where: int, size: int, *_: int) -> int:
+            return _put(where, memory.allocate(size))
+
+        def release(base: int, *_: int) -> int:
+            return 0 if not base or memory.release(base) else INVALID_VALUE
+
+        def copy(to: int, source: int, size: int, *_: int) -> int:
+            work.copy(to, source, size)
+            return 0
+
+        def fill(to: int, value: int, size: int, *_: int) -> int:
+            work.fill(1, to, value, size)
+            return 0
+
+        made: Functions = {}
+        for name, kinds, call in (
+            ("Malloc", (_AT, _C.c_size_t), allocate), ("Free", (_AT,), release),
+            ("Memcpy", (_AT, _AT, _C.c_size_t, _INT), copy),
+            ("Memset", (_AT, _INT, _C.c_size_t), fill),
+        ):  # fmt: skip
+            made[f"_cuda{name}"] = kinds, call
+            made[f"_cuda{name}Async"] = (*kinds, _AT), call
+        for name in ("StreamCreate", "EventCreate"):
+            made[f"_cuda{name}"] = (_AT,), lambda where: _put(where, 0)
+        made["_cudaEventCreateWithFlags"] = (_AT, _INT), lambda where, _: _put(where, 0)
+        return made | {name: ((), lambda: 0) for name in _DONE}
+
+    def _encode(self, where: int, *given: int) -> int:
+        """cuTensorMapEncodeTiled, into the machine's form."""
+        kind, rank, address, dims, strides, box, steps, interleave, swizzle, _, fill = given
+        try:
+            if not 1 <= rank <= 5:
+                raise LaunchError(f"cuTensorMapEncodeTiled: expected 1 to 5 dimensions, got {rank}")
+            fields = [0, kind, rank, address or 0, *[0] * 19, interleave, swizzle, fill]
+            fields[4 : 4 + rank] = (_C.c_uint64 * rank).from_address(dims)
+            fields[9 : 8 + rank] = (_C.c_uint64 * (rank - 1)).from_address(strides or dims)
+            fields[13 : 13 + rank] = (_C.c_uint32 * rank).from_address(box)
+            fields[18 : 18 + rank] = (_C.c_uint32 * rank).from_address(steps)
+            _C.memmove(where, encoded(fields), MAP_BYTES)
+        except Exception as error:  # told by the launch: for an error here the host code would
+            self._map_error = error  # end the process
+            _C.memset(where, 0, MAP_BYTES)
+        return 0
+
+    def _unknown(self, name: str) -> int:
+        """An error that is said at once: for some the host code ends the process."""
+        self.failed = IncompleteError(
+            f"{name.lstrip('_')}: expected calls of the CUDA runtime that this one has "
+            "(docs/cute.md), got another one by compiled host code"
+        )
+        self.launches.say(f"error: {self.failed}")
+        self.launches.failed(self.failed)
+        return NOT_SUPPORTED
+
     def _launch(self, config: int, kernel: int, arguments: int) -> int:
         self.failed = None
         try:
+            if self._map_error is not None:
+                error, self._map_error = self._map_error, None
+                raise error
             self.launches.execute(self._made(_Config.from_address(config), kernel, arguments))
         except RefusedError as error:  # which a script may expect
             self.failed = error

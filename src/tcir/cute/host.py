@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial, wraps
 from unittest.mock import patch
 
 import cutlass
 import cutlass.cute.testing
 import cutlass.testing
 from cutlass.base_dsl.compiler import CompileOptions, EnableTVMFFI
+from cutlass.cutlass_dsl.cutlass import CuTeDSL, CuteExperimentalDSL
 
 from tcir.cute.bindings import stand_ins
+from tcir.cute.direct_calls import Compiled, DirectCalls
 from tcir.cute.memory import Memory
+from tcir.doors.device import Device
 from tcir.doors.launches import Launches
 from tcir.doors.numpy_memory import noise_in_empty
-from tcir.errors import IncompleteError
-from tcir.target import DEFAULT_TARGET
 
+DSLS = (CuTeDSL, CuteExperimentalDSL)
 OF_TUNING = (
     "warmup_iterations", "iterations", "use_cold_l2", "print_verbose", "current_stream",
 )  # fmt: skip
@@ -28,19 +31,20 @@ OF_TUNING = (
 class Hardware:
     """`cutlass.utils.HardwareInfo` of a B200."""
 
-    def __init__(self, device_id: int = 0) -> None: ...
+    def __init__(self, device: Device, device_id: int = 0) -> None:
+        self.device = device
 
     def get_max_active_clusters(self, cluster_size: int, stream: object = None) -> int:
         """One CTA on each SM."""
-        return DEFAULT_TARGET.sms // cluster_size
+        return self.device.multiprocessors // cluster_size
 
     def get_device_multiprocessor_count(self) -> int:
         """Of a B200."""
-        return DEFAULT_TARGET.sms
+        return self.device.multiprocessors
 
     def get_l2_cache_size_in_bytes(self) -> int:
         """Of a B200."""
-        return 126 << 20
+        return self.device.chip.l2
 
 
 @contextmanager
@@ -72,9 +76,10 @@ def simulated(launches: Launches, memory: Memory) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(noise_in_empty(launches.memory))
         for owner, name, value in (
-            *stand_ins(memory),
-            (CompileOptions, "enable_tvm_ffi", property(_no_tvm_ffi)),
-            (cutlass.utils, "HardwareInfo", Hardware),
+            *stand_ins(memory, launches.device),
+            (CompileOptions, "enable_tvm_ffi", False),
+            *((dsl, "compile_and_cache", _direct(dsl.compile_and_cache)) for dsl in DSLS),
+            (cutlass.utils, "HardwareInfo", partial(Hardware, launches.device)),
             (cutlass.testing, "benchmark", benchmark),
             (cutlass.cute.testing, "benchmark", benchmark),
             (cutlass.testing, "_benchmark_for_autotune", tried),
@@ -90,11 +95,20 @@ def simulated(launches: Launches, memory: Memory) -> Iterator[None]:
         yield
 
 
-def _no_tvm_ffi(options: CompileOptions) -> bool:
-    """In place of `CompileOptions.enable_tvm_ffi`."""
-    if options.options[EnableTVMFFI].value:
-        raise IncompleteError(
-            "TVM FFI: expected a call that CuTe DSL makes, got --enable-tvm-ffi, whose calls go to "
-            "the GPU's driver; compile without that option"
+def _direct(compile_and_cache: Callable[..., Compiled]) -> Callable[..., Compiled]:
+    """In place of CuTe DSL's, which makes a function of TVM FFI where that is enabled."""
+
+    @wraps(compile_and_cache)
+    def made(
+        dsl: object, *given: object, full_args: Sequence[object] | None = None,
+        full_kwargs: Mapping[str, object] | None = None, **named: object,
+    ) -> Compiled:  # fmt: skip
+        compiled = compile_and_cache(
+            dsl, *given, full_args=full_args, full_kwargs=full_kwargs, **named
         )
-    return False
+        options = dsl.compile_options.options  # type: ignore[attr-defined]
+        if not options[EnableTVMFFI].value or compiled is None:
+            return compiled
+        return DirectCalls(compiled, full_args or (), full_kwargs or {})
+
+    return made

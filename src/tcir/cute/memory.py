@@ -34,6 +34,7 @@ class Memory:
         initialise = runtime._Tensor.__init__
 
         def keep(tensor: object, data: object, *given: object, **named: object) -> None:
+            named.pop("enable_tvm_ffi", None)  # see `DirectCalls`
             initialise(tensor, data, *given, **named)
             _on_a_gpu(tensor._dlpack_data)  # type: ignore[attr-defined]
             self._tensors[id(tensor)] = whole(data)

@@ -7,10 +7,12 @@ import sys
 import traceback
 from pathlib import Path
 
+from tcir.doors.device import Device
 from tcir.doors.launches import Launches
 from tcir.errors import Error, InputError
 from tcir.files import check_writable
 from tcir.streams import kept_messages
+from tcir.target import DEFAULT_TARGET, Target
 from tcir.time.trace import check_perfetto
 from tcir.version import Version
 
@@ -32,12 +34,16 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--jobs", type=_processes, default=1, metavar="N", help="processes for the CTAs of a grid"
     )
     parser.add_argument(
+        "--sms", type=_processes, metavar="N",
+        help="tell programs of N multiprocessors, so that those that fill the device launch fewer",
+    )  # fmt: skip
+    parser.add_argument(
         "--trace", type=Path, metavar="FILE",
         help="write a trace of the first cluster of each launch, for ui.perfetto.dev",
     )  # fmt: skip
     parser.add_argument(
         "--max-findings", type=_count, default=5, metavar="N",
-        help="findings of a launch that are printed",
+        help="causes of a launch's findings that are printed; those between the same lines are one",
     )  # fmt: skip
     parser.add_argument(
         "--warnings", action="store_true",
@@ -52,16 +58,17 @@ def check_values(given: argparse.Namespace, *names: str) -> None:
             raise InputError(f"--{name.replace('_', '-')}: expected a value, got '--'")
 
 
-def launches_of(given: argparse.Namespace) -> Launches:
+def launches_of(given: argparse.Namespace, target: Target = DEFAULT_TARGET) -> Launches:
     """As the flags of `add_flags` say."""
-    check_values(given, "order_seed", "order_seeds", "numerics", "jobs", "trace", "max_findings")
+    names = ("order_seed", "order_seeds", "numerics", "jobs", "sms", "trace", "max_findings")
+    check_values(given, *names)
     if given.trace is not None:
         check_perfetto()
         check_writable(given.trace)
     return Launches(
         given.order_seed, given.order_seeds, given.numerics, given.jobs,
         at_most=given.max_findings, warnings=given.warnings, trace=given.trace,
-        messages=kept_messages(),
+        messages=kept_messages(), device=Device(target, given.sms),
     )  # fmt: skip
 
 

@@ -13,6 +13,8 @@ from typing import TextIO, TypeAlias
 
 import numpy as np
 
+from tcir.doors.causes import causes, shown_name
+from tcir.doors.device import Device
 from tcir.doors.limits import check_cooperative
 from tcir.doors.memory import Allocations
 from tcir.errors import Error, InputError, LaunchError, VerdictError
@@ -59,9 +61,10 @@ class Launches:
     """What was executed so far, and how launches are executed.
 
     order_seed, numerics, jobs: as of `tcir.run_ptx`. orders: in so many more orders, whose results
-    have to be the same. at_most: findings of a launch that are printed. warnings: whether those are
-    printed that shipping code shows to be harmless, too. trace: a file for the recorded launches.
-    messages: where all of this is printed. memory: what of the device's holds values.
+    have to be the same. at_most: causes of a launch's findings that are printed. warnings: whether
+    those are that shipping code shows to be harmless. trace: a file for the recorded launches.
+    messages: where all of this is printed. memory: what of the device's holds values. device: what
+    programs are told that it is.
     """
 
     order_seed: int | None = None
@@ -73,6 +76,7 @@ class Launches:
     trace: Path | None = None
     messages: TextIO = field(default_factory=lambda: sys.stderr)
     memory: Allocations = field(default_factory=Allocations)
+    device: Device = field(default_factory=Device)
     launches: int = 0
     wrong: int = 0
     hidden: int = 0
@@ -81,6 +85,7 @@ class Launches:
     streams: list[EventStream] = field(default_factory=list)
     _times: list[ModelledTime | None] | None = None
     _failed: int = 0
+    _dry: bool = False
     _device: threading.RLock = field(default_factory=threading.RLock)
 
     @property
@@ -95,6 +100,8 @@ class Launches:
     def execute(self, launch: Launch) -> None:
         """Prints what was found; VerdictError for what ends a launch. One launch at a time."""
         with self._device:
+            if self._dry:
+                return
             try:
                 self._execute(launch)
             except InputError:  # refused; whoever called is told
@@ -128,7 +135,9 @@ class Launches:
             again = [(array, mask.copy()) for array, mask in masks]
             wrong |= self._say_findings(launch, self._run(launch, seed, products, again))
             if _contents(launch) != after:
-                self.say(f"{launch.name}: the result is another one with --order-seed {seed}")
+                self.say(
+                    f"{shown_name(launch.name)}: the result is another one with --order-seed {seed}"
+                )
                 wrong = True
         _restore(launch, after)
         self.wrong += wrong
@@ -153,13 +162,14 @@ class Launches:
 
     def _say_findings(self, launch: Launch, report: RunReport) -> bool:
         """Whether there is a hazard."""
-        name = launch.name
+        name = shown_name(launch.name)
         bad = [each for each in report.findings if each.severity == "error"]
         shown = report.findings if self.warnings else bad
-        for finding in shown[: self.at_most]:
-            self.say(f"{name}: {finding}")
-        if len(shown) > self.at_most:
-            self.say(f"{name}: {len(shown) - self.at_most} more (--max-findings)")
+        found = causes(shown)
+        for cause in found[: self.at_most]:
+            self.say(f"{name}: {cause}")
+        if len(found) > self.at_most:
+            self.say(f"{name}: {len(found) - self.at_most} more causes (--max-findings)")
         self.hidden += len(report.findings) - len(shown)
         if report.errors or report.incomplete:
             said = [*map(str, report.errors), *map(str, report.incomplete)]
@@ -177,6 +187,15 @@ class Launches:
             call()
         known = [time for time in times if time is not None]
         return in_sequence(known)[0] / 1000 if known and len(known) == len(times) else math.nan
+
+    def tried(self, call: Callable[[], object]) -> None:
+        """Calls it, and leaves its launches out."""
+        with self._device:
+            outer, self._dry = self._dry, True
+            try:
+                call()
+            finally:
+                self._dry = outer
 
     @contextmanager
     def _timed(self) -> Iterator[list[ModelledTime | None]]:
@@ -205,7 +224,7 @@ class Launches:
         try:
             return modelled_time(events.streams[0], target, ctas, unique_bytes=moved)
         except LaunchError as error:
-            self.say(f"{launch.name}: no modelled time: {error}")
+            self.say(f"{shown_name(launch.name)}: no modelled time: {error}")
             return None
 
     def close(self) -> None:

@@ -12,8 +12,8 @@ from tcir.errors import Error, LaunchError
 from tcir.interp.ptx.layout import lay_out
 from tcir.interp.ptx.register_counts import MOST, SM_REGISTERS
 from tcir.interp.ptx.syntax import Function
-from tcir.run import parsed
-from tcir.target import DEFAULT_TARGET
+from tcir.run import parsed, ptx_target
+from tcir.target import DEFAULT_TARGET, Target, simulated
 from tcir.time import ctas_per_sm
 
 INVALID_VALUE, OUT_OF_RESOURCES, TOO_LARGE, INVALID_CLUSTER = 1, 701, 720, 912
@@ -103,6 +103,45 @@ class Limits:
                 " has ptxas use fewer",
                 OUT_OF_RESOURCES,
             )
+
+    def active(self, threads: int, shared: int) -> int:
+        """CTAs that an SM holds at a time; shared: bytes of dynamic shared memory."""
+        if not 1 <= threads <= self.most_threads:
+            return 0
+        try:
+            return ctas_per_sm(threads, self.registers, self.static + shared, self.target)
+        except LaunchError:
+            return 0
+
+    @property
+    def registers(self) -> int:
+        """Of a thread, as ptxas gives them; 0 where it does not take the text."""
+        return _registers(self.ptx).get(self.name, 0)
+
+    @property
+    def most_threads(self) -> int:
+        """Of a CTA: those of the launch bounds, or as many as there are registers for."""
+        bound = self._function.maxntid or math.prod(self._function.reqntid or (0,))
+        each = -(-self.registers // 8) * 8 or 1
+        return bound or min(1024, SM_REGISTERS // each // 32 * 32)
+
+    @property
+    def target(self) -> Target:
+        """What the text is for."""
+        return simulated(ptx_target(self.ptx))
+
+    @property
+    def attributes(self) -> list[int]:
+        """As `cudaFuncAttributes` has them: bytes of static shared memory; most threads; registers;
+        architectures of PTX and machine code, 100 of sm_100; bytes of dynamic shared memory;
+        whether the kernel has a cluster, its three sizes; whether others than portable ones go."""
+        required = self._function.reqcluster
+        version = int(re.sub(r"\D", "", ptx_target(self.ptx)))
+        dynamic = SHARED_BY_DEFAULT - self.static if self.dynamic is None else self.dynamic
+        return [
+            self.static, self.most_threads, self.registers, version, version, dynamic,
+            int(required is not None), *(required or (0, 0, 0)), int(self.non_portable),
+        ]  # fmt: skip
 
     @property
     def static(self) -> int:

@@ -14,6 +14,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from tcir.doors.block_scaled import block_scales, scaled_mm
+from tcir.doors.device import Device
 from tcir.doors.launches import Launches
 from tcir.doors.memory import Allocations
 from tcir.doors.torch_memory import called
@@ -83,25 +84,75 @@ def cuda_on_the_cpu(launches: Launches, taken: Callable[[torch.Tensor], None]) -
         thread.run = run_with_it  # type: ignore[method-assign]
         start(thread)
 
+    run_backward = torch.autograd._engine_run_backward
+
+    def backward(*given: object, **named: object) -> object:  # which runs Python of the script
+        with OnTheCpu(taken, launches.memory):
+            return run_backward(*given, **named)
+
     with ExitStack() as stack:
         stack.enter_context(OnTheCpu(taken, launches.memory))
         stack.enter_context(patch.object(threading.Thread, "start", start_with_it))
-        for name, value in _CUDA.items():
-            stack.enter_context(patch.object(torch.cuda, name, value))
+        for owner, name, value in (
+            *((torch.cuda, name, value) for name, value in _CUDA.items()),
+            (torch.cuda, "get_device_properties", lambda *_: _properties(launches.device)),
+            (torch.autograd, "_engine_run_backward", backward),
+            (torch.autograd.profiler.profile, "__init__", _without_a_gpu(launches)),
+        ):
+            stack.enter_context(patch.object(owner, name, value))
         yield
+
+
+def _without_a_gpu(launches: Launches) -> Callable[..., None]:
+    """In place of the initialiser of torch's profilers: of the CPU alone."""
+    initialise = torch.autograd.profiler.profile.__init__
+
+    def make(profiler: object, *given: object, **named: object) -> None:
+        if named.get("use_cuda") or named.get("use_device") == "cuda":
+            launches.say("torch.profiler: the CPU's part alone, as nothing of the GPU is timed")
+            named |= {"use_cuda": False, "use_device": None, "use_cpu": True}
+        initialise(profiler, *given, **named)
+
+    return make
+
+
+class OnDevice:
+    """`torch.cuda.device` and its like: there is only one."""
+
+    idx = prev_idx = 0
+
+    def __init__(self, _device: object = None) -> None: ...
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
 
 
 class Stream:
     """Work is done when it is issued."""
 
-    cuda_stream = 0
+    cuda_stream = stream_id = device_index = priority = 0
+    device = torch.device("cpu")
 
     def __init__(self, *_: object, **__: object) -> None: ...
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
 
     def synchronize(self, *_: object) -> None:
         """There is nothing to wait for."""
 
     wait_stream = wait_event = synchronize
+
+    def record_event(self, event: Event | None = None) -> Event:
+        """That or a new one."""
+        return event or Event()
+
+    def query(self) -> bool:
+        """Whether all work is done."""
+        return True
 
 
 class Event:
@@ -134,15 +185,20 @@ def no_graph(*_: object, **__: object) -> None:
 
 
 _NAME = "simulated B200"
-_PROPERTIES = SimpleNamespace(
-    name=_NAME,
-    major=10,
-    minor=0,
-    total_memory=DEFAULT_TARGET.memory,
-    multi_processor_count=DEFAULT_TARGET.sms,
-    shared_memory_per_block_optin=DEFAULT_TARGET.smem_per_cta,
-    warp_size=32,
-)
+
+
+def _properties(device: Device) -> SimpleNamespace:
+    """As `torch.cuda.get_device_properties` has them."""
+    known = device.attributes
+    return SimpleNamespace(
+        name=_NAME, major=10, minor=0, warp_size=32, total_memory=device.target.memory,
+        multi_processor_count=device.multiprocessors, L2_cache_size=device.chip.l2,
+        max_threads_per_multi_processor=known[39], regs_per_multiprocessor=known[82],
+        shared_memory_per_block=known[8], shared_memory_per_multiprocessor=known[81],
+        shared_memory_per_block_optin=known[97], is_integrated=0, is_multi_gpu_board=0,
+    )  # fmt: skip
+
+
 _CUDA = {
     "is_available": lambda: True,
     "current_device": lambda: 0,
@@ -152,12 +208,28 @@ _CUDA = {
     "empty_cache": lambda: None,
     "get_device_name": lambda *_: _NAME,
     "get_device_capability": lambda *_: (10, 0),
-    "get_device_properties": lambda *_: _PROPERTIES,
     "Stream": Stream,
     "Event": Event,
     "current_stream": Stream,
     "default_stream": Stream,
+    "ExternalStream": Stream,
     "stream": nullcontext,
+    "set_stream": lambda *_: None,
+    "is_current_stream_capturing": lambda: False,
+    "device": OnDevice,
+    "device_of": OnDevice,
+    "_DeviceGuard": OnDevice,
+    "is_initialized": lambda: True,
+    "init": lambda: None,
+    "_lazy_init": lambda: None,
+    "is_bf16_supported": lambda *_, **__: True,
+    "can_device_access_peer": lambda *_: False,
+    "ipc_collect": lambda: None,
+    "mem_get_info": lambda *_: (DEFAULT_TARGET.memory, DEFAULT_TARGET.memory),
+    "manual_seed": torch.default_generator.manual_seed,
+    "manual_seed_all": torch.default_generator.manual_seed,
+    "get_rng_state": lambda *_: torch.get_rng_state(),
+    "set_rng_state": lambda state, *_: torch.set_rng_state(state),
     "CUDAGraph": no_graph,
 }
 """Of `torch.cuda`."""

@@ -16,6 +16,11 @@ _EMPTY = (
     torch.empty, torch.empty_like, torch.empty_strided, torch.empty_permuted,
     torch.Tensor.new_empty, torch.Tensor.new_empty_strided,
 )  # fmt: skip
+ALIGNMENT = 512
+"""Bytes: of what PyTorch's allocator gives for a GPU."""
+_ONE_OWNER = 2
+"""Uses of a storage that one tensor has: its own, and the object that we look at."""
+_GIVEN = ("from_numpy", "frombuffer", "from_dlpack", "as_tensor", "asarray", "from_file")
 _NO_WRITES = {
     f"{name}_"
     for name in ("as_strided", "detach", "requires_grad", "resize_as", "set", "share_memory",
@@ -39,7 +44,13 @@ def called(
     """
     name, first = getattr(func, "__name__", ""), _plain(args[0]) if args else None
     before = first.untyped_storage().nbytes() if name == "resize_" and first is not None else 0
+    if before and not first.untyped_storage().resizable():  # type: ignore[union-attr]
+        first.data = first.clone()  # type: ignore[union-attr]
     made = func(*args, **kwargs)
+    if kwargs.get("out") is None and name not in _GIVEN and not name.startswith("__"):
+        for each in made if isinstance(made, tuple | list) else (made,):
+            if all(each is not arg for arg in args):
+                _align(each)
     if func in _EMPTY and kwargs.get("out") is None:
         _allocated(memory, made)
     elif first is not None and name == "resize_":
@@ -56,6 +67,28 @@ def called(
         _wrote(memory, args[0])
     _wrote(memory, kwargs.get("out"))
     return made
+
+
+def _align(made: object) -> None:
+    """Moves what a function has just made to a multiple of 512 bytes, as on a GPU.
+
+    Memory that somebody else has, too, stays where it is.
+    """
+    tensor = _plain(made)
+    if tensor is None or tensor.layout != torch.strided or tensor._base is not None:
+        return
+    storage = tensor.untyped_storage()
+    size, where = storage.nbytes(), storage.data_ptr()
+    alone = torch._C._storage_Use_Count(storage._cdata) <= _ONE_OWNER
+    if not size or where % ALIGNMENT == 0 or not alone:
+        return
+    room = np.empty(size + ALIGNMENT, np.uint8)
+    first = -room.ctypes.data % ALIGNMENT
+    moved = torch.from_numpy(room[first : first + size]).untyped_storage()
+    moved.copy_(storage)
+    tensor.data = torch.empty(0, dtype=tensor.dtype).set_(
+        moved, tensor.storage_offset(), tensor.shape, tensor.stride()
+    )
 
 
 def _writes_all(name: str) -> bool:

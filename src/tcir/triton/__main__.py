@@ -49,7 +49,7 @@ def main(argv: list[str] | None = None) -> int:
     launches, addresses = launches_of(given), Addresses()
     driver.set_active(SimulatedDriver(launches, addresses, given.autotune))
     try:
-        with simulated(launches, addresses):
+        with simulated(launches, addresses, given.autotune):
             if given.module:
                 run_module(given.script, given.arguments)
             else:
@@ -81,8 +81,8 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument(
         "--autotune", choices=("first", "all", "modelled"), default="first",
-        help="of an autotuner's configurations, take the first; the first, but execute all; the "
-        "one with the least modelled time",
+        help="of an autotuner's configurations that fit, take the first; the first, but execute "
+        "all; the one with the least modelled time",
     )  # fmt: skip
     add_flags(parser)
     parser.add_argument(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from types import ModuleType
+from weakref import WeakKeyDictionary
 
 import triton.profiler
 import triton.testing
+from triton.runtime.autotuner import Autotuner
 
 from tcir.doors.launches import Launches
 
@@ -15,8 +18,8 @@ StandIn = tuple[object, str, Callable[..., object]]
 VIEWER = "triton.profiler.viewer"
 
 
-def stand_ins(launches: Launches) -> Iterator[StandIn]:
-    """For `triton.testing` and the profiler."""
+def stand_ins(launches: Launches, autotune: str) -> Iterator[StandIn]:
+    """For `triton.testing`, the profiler and autotuners (`SimulatedDriver`)."""
 
     def modelled(
         call: Callable[[], object],
@@ -37,11 +40,28 @@ def stand_ins(launches: Launches) -> Iterator[StandIn]:
     def no_profile(*_: object, **__: object) -> None:
         launches.say("triton.profiler: left out, as nothing is timed")
 
+    if autotune == "first":
+        yield Autotuner, "_bench", first_that_fits(Autotuner._bench)
     for name in ("do_bench", "do_bench_cudagraph", "do_bench_proton", "do_bench_cudagraph_proton"):
         yield triton.testing, name, modelled
     yield triton.testing.Mark, "run", no_report
     for name in ("start", "activate", "deactivate", "finalize"):
         yield triton.profiler, name, no_profile
+
+
+def first_that_fits(bench: Callable[..., list[float]]) -> Callable[..., list[float]]:
+    """In place of `Autotuner._bench`: what follows the first one that fits is not compiled."""
+    found: WeakKeyDictionary[Autotuner, object] = WeakKeyDictionary()
+
+    def timed(tuner: Autotuner, *args: object, **named: object) -> list[float]:
+        if found.get(tuner) is tuner.nargs:  # those of this call of the kernel
+            return [math.inf] * 3
+        times = bench(tuner, *args, **named)
+        if times[0] < math.inf:
+            found[tuner] = tuner.nargs
+        return times
+
+    return timed
 
 
 def viewer() -> ModuleType:

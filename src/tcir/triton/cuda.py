@@ -19,13 +19,13 @@ from tcir.triton.cublas import CublasLt
 
 
 @contextmanager
-def simulated(launches: Launches, addresses: Addresses) -> Iterator[None]:
+def simulated(launches: Launches, addresses: Addresses, autotune: str) -> Iterator[None]:
     """`torch.cuda` as of one B200 whose work is always done; times of benchmarks are modelled."""
     with ExitStack() as stack:
         stack.enter_context(cuda_on_the_cpu(launches, addresses.taken))
         stack.enter_context(noise_in_empty(launches.memory))
         stack.enter_context(patch.object(nvidia.cublas, "CublasLt", partial(CublasLt, launches)))
-        for owner, name, value in stand_ins(launches):
+        for owner, name, value in stand_ins(launches, autotune):
             stack.enter_context(patch.object(owner, name, value))
         sys.modules[VIEWER] = viewer()
         stack.callback(sys.modules.pop, VIEWER, None)

@@ -12,6 +12,7 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 from triton.compiler import compiler
 
+from tcir.doors.device import Device
 from tcir.doors.launches import Launch, Launches, scratch
 from tcir.interp.ptx.launch_sizes import checked_grid
 from tcir.target import DEFAULT_TARGET
@@ -21,7 +22,6 @@ from tcir.triton.tensors import Storages, arguments
 PROPERTIES = {
     "max_shared_mem": DEFAULT_TARGET.smem_per_cta,
     "max_num_regs": DEFAULT_TARGET.registers,
-    "multiprocessor_count": DEFAULT_TARGET.sms,
     "warpSize": 32,
     "sm_clock_rate": 1_965_000,
     "mem_clock_rate": 3_996_000,
@@ -32,6 +32,9 @@ PROPERTIES = {
 
 class Utils:
     """What Triton asks a driver's C part for."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
 
     def load_binary(
         self, name: str, kernel: bytes, shared: int, device: int
@@ -44,7 +47,7 @@ class Utils:
 
     def get_device_properties(self, device: int) -> dict[str, int]:
         """Of a B200."""
-        return PROPERTIES
+        return PROPERTIES | {"multiprocessor_count": self.device.multiprocessors}
 
 
 class Metadata(Protocol):
@@ -105,7 +108,8 @@ class SimulatedDriver(DriverBase):
 
     def __init__(self, launches: Launches, addresses: Addresses, autotune: str = "first") -> None:
         super().__init__()
-        self.utils, self.autotune, self.launches = Utils(), autotune, launches
+        self.utils, self.autotune = Utils(launches.device), autotune
+        self.launches = launches
         texts: dict[bytes, str] = {}
         kept = {"launches": launches, "addresses": addresses, "ptx": texts}
         self.launcher_cls = type("Launcher", (Launcher,), kept)
@@ -135,7 +139,8 @@ class SimulatedDriver(DriverBase):
         return torch.device("cpu")
 
     def get_benchmarker(self) -> Callable[..., list[float]]:
-        """For autotuners: times that are all the same, so the first configuration is taken.
+        """For autotuners: times that are all the same, so the first configuration is taken, of
+        those that fit into an SM.
 
         With ``autotune="all"`` each is executed, and checked; with "modelled" times are modelled.
         """
@@ -146,11 +151,13 @@ class SimulatedDriver(DriverBase):
                 time = self.launches.modelled_ms(call)
                 return [math.inf if math.isnan(time) else time] * 3
             self.launches.say(
-                "autotuning: nothing is timed here; the first configuration is taken"
+                "autotuning: nothing is timed here; the first configuration that fits is taken"
                 + (", all are executed" if self.autotune == "all" else "")
             )
             if self.autotune == "all":
                 call()
+            else:
+                self.launches.tried(call)
             return [0.0, 0.0, 0.0]
 
         return measure

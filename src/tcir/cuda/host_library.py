@@ -1,0 +1,34 @@
+"""Libraries of C that are made for a program, and what a library does not have itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from tcir.errors import MissingDependencyError
+
+
+def compile_library(source: Path) -> Path:
+    """The library beside its source, by the C compiler that nvcc needs, too."""
+    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        raise MissingDependencyError("expected a C compiler, cc or gcc (or its path in CC)")
+    out = source.with_suffix(".so")
+    command = [*compiler.split(), "-O1", "-shared", "-fPIC", "-w", str(source), "-o", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise MissingDependencyError(f"{compiler} {source.name}: {done.stderr.strip()}")
+    return out
+
+
+def undefined_symbols(library: Path) -> list[str]:
+    """Names that it takes from other libraries, by nm of the linker's package."""
+    nm = shutil.which("nm")
+    if not nm:
+        raise MissingDependencyError("expected nm, which comes with the linker (binutils)")
+    command = [nm, "-D", "--undefined-only", "--no-demangle", str(library)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    rows = [line.split() for line in done.stdout.splitlines()]
+    return [row[-1].partition("@")[0] for row in rows if row[:1] == ["U"]]
