@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tcir.interp.ptx.isa.mma_sync import _SHAPES
+from tcir.interp.ptx.isa.mma.mma_sync import _SHAPES
 from tcir.interp.ptx.isa.values import fragments
 from tcir.layout import (
     MMA_ATOMS,

@@ -10,7 +10,7 @@ import pytest
 from tcir._mlir import ir
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.passes.raising.element_graph import NotRaised, Number
-from tcir.passes.raising.intervals import RULES, Interval, bounds
+from tcir.passes.raising.quantise.intervals import RULES, Interval, bounds
 
 Array = np.ndarray[Any, Any]
 F32, I32, WIDE = ("f32", np.float32), ("i32", np.int32), ("f64", np.float64)

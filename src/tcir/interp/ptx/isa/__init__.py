@@ -21,7 +21,6 @@ from tcir.interp.ptx.isa import (  # noqa: F401  (importing registers the rules)
     logic,
     mbarrier,
     memory,
-    mma_sync,
     move,
     refused,
     stack,
@@ -31,7 +30,6 @@ from tcir.interp.ptx.isa import (  # noqa: F401  (importing registers the rules)
     tensormap,
     tma,
     vote,
-    warp_matrix,
-    wmma,
 )
+from tcir.interp.ptx.isa.mma import mma_sync, warp_matrix, wmma  # noqa: F401
 from tcir.interp.ptx.isa.warpgroup import registers, wgmma  # noqa: F401

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tcir.interp.ptx.isa.async_copy import AsyncCopy
 from tcir.interp.ptx.isa.memory import Load, Store
-from tcir.interp.ptx.isa.warp_matrix import MatrixLoad
+from tcir.interp.ptx.isa.mma.warp_matrix import MatrixLoad
 from tcir.interp.ptx.lanes import LANE_INDICES
 from tcir.interp.ptx.lockstep.group import Group, Operand
 from tcir.interp.ptx.lockstep.lanes_of import Active

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from tcir.interp.ptx.isa.async_copy import AsyncCopy
 from tcir.interp.ptx.isa.memory import Load, Place, Store, split
+from tcir.interp.ptx.isa.mma.warp_matrix import MatrixLoad
 from tcir.interp.ptx.isa.tcgen05.access import TmemAccess
 from tcir.interp.ptx.isa.tma import TensorCopy, decode_map
-from tcir.interp.ptx.isa.warp_matrix import MatrixLoad
 from tcir.interp.ptx.lanes import FULL, LANE_INDICES, LANE_MASK
 from tcir.interp.ptx.lockstep.lanes_of import Active
 from tcir.interp.ptx.lockstep.memory_steps import (

@@ -11,7 +11,7 @@ from tcir.dialect.ops.block_scaled import SCALE_TYPES, scales_shape
 from tcir.dialect.ops.quantise import BLOCK_FORMATS, ROUNDINGS, BlockFormat
 from tcir.passes.build.tensor_functions import functions_with_body
 from tcir.passes.raising.element_graph import COLUMN, NotRaised
-from tcir.passes.raising.quantise_pattern import (
+from tcir.passes.raising.quantise.pattern import (
     LOCAL,
     Maximum,
     Values,
@@ -88,7 +88,7 @@ def _raise_all(function: func.FuncOp) -> None:
 
 
 def _raise(maximum: Maximum) -> tc.QuantiseBlocksOp:
-    from tcir.passes.raising import quantise_proof as proof  # needs numpy, which few programs do
+    from tcir.passes.raising.quantise import proof  # needs numpy, which few programs do
 
     values = values_of(maximum)
     codes, scales = outputs_of(maximum, values)

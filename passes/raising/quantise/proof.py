@@ -2,7 +2,7 @@
 
 The scale is a function of the block's largest magnitude, an element one of its value and that
 magnitude. What ``tc.quantise_blocks`` makes is a step function of each, so intervals are halved
-until both are one code on each (`tcir.passes.raising.intervals`), or differ at a single number.
+until both are one code on each (`intervals`), or differ at a single number.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.tensor.quantise import elements_of, scales_of
 from tcir.interp.types import Array, DType, dtype_of
 from tcir.passes.raising.element_graph import AMAX, VALUE, NotRaised, Number
-from tcir.passes.raising.intervals import Interval, bits_of, bounds
+from tcir.passes.raising.quantise.intervals import Interval, bits_of, bounds
 
 LARGEST, INFINITY = 0x7F7FFFFF, 0x7F800000
 NANS = (0x7F800001, 0x7FC00000, 0x7FFFFFFF)

@@ -20,7 +20,7 @@ from tcir.interp.ptx.isa.memory import (
     stored,
     take_space,
 )
-from tcir.interp.ptx.isa.mma_sync import (
+from tcir.interp.ptx.isa.mma.mma_sync import (
     BITS,
     Form,
     Matrices,

@@ -1,0 +1,1 @@
+"""`linalg` that quantises to block scales, raised to `tc`: found by pattern, proven."""
