@@ -86,7 +86,7 @@ def test_one_kind_alone(text: str) -> None:
     """Products compile as by gemm, convolutions as by conv."""
     alone = "conv" if "conv_2d" in text else "gemm"
     names = [
-        [each.name for each in tcir.compile(text, pipeline).launches.launches]
+        [each.title for each in tcir.compile(text, pipeline).launches.launches]
         for pipeline in ("layers", alone)
     ]
     assert names[0] == names[1]
