@@ -46,7 +46,7 @@ def held(text: str, pipeline: str, x: list[Array], want: Array, within: bool = F
 
 def names(kernel: tcir.Kernel) -> list[str]:
     """Of the launches, in order."""
-    return [each.name for each in kernel.launches.launches]
+    return [each.title for each in kernel.launches.launches]
 
 
 def layers(m: int, sizes: list[int], seed: int = 0) -> tuple[Array, dict[int, Array], Array]:

@@ -31,7 +31,7 @@ def test_each_beside_numpy() -> None:
     assert (out == layer(x, w)).all()
     both = tcir.compile(PUBLIC, "gemm", entry="twice")
     both(x, w, v, out)
-    assert [each.name for each in both.launches.launches] == ["twice_0_matmul", "twice_1_matmul"]
+    assert [each.title for each in both.launches.launches] == ["twice_0_matmul", "twice_1_matmul"]
     assert (out == layer(layer(x, w), v)).all()
 
 

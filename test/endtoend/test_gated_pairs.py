@@ -72,7 +72,7 @@ def test_a_product_beside_numpy() -> None:
     kernel(gate, up, x, out)
     g, u = (each.astype(float) @ x.astype(float) for each in (gate, up))
     assert (out == (np.maximum(g, 0) * u).astype(np.float32)).all() and out.any()
-    assert [each.name for each in kernel.launches.launches] == ["gated_0_matmul", "gated_1_matmul"]
+    assert [each.title for each in kernel.launches.launches] == ["gated_0_matmul", "gated_1_matmul"]
     assert kernel.launch_table.total[1:] == (out.nbytes, out.nbytes, out.nbytes)
 
 

@@ -78,7 +78,7 @@ def test_every_level(name: str, verdicts: set[str]) -> None:
 @pytest.mark.parametrize("name", LAUNCHES)
 def test_a_launch_for_each_product_and_reduction(name: str) -> None:
     kernel = tcir.compile(text(name), pipeline(name))
-    assert [each.name for each in kernel.launches.launches] == [
+    assert [each.title for each in kernel.launches.launches] == [
         f"{name}_{each}" for each in LAUNCHES[name]
     ]
 
@@ -131,7 +131,7 @@ def test_a_single_sum_has_a_launch_behind_it() -> None:
     a, b = given([(64,), (64,)])
     out = np.zeros((), F16)
     kernel = tcir.compile(DOT, "gemm")
-    assert [each.name for each in kernel.launches.launches] == ["f_0_dot", "f_1_truncf"]
+    assert [each.title for each in kernel.launches.launches] == ["f_0_dot", "f_1_truncf"]
     kernel(a, b, np.array(5, np.float32), out)
     assert out == a.astype(float) @ b.astype(float) + 5
 

@@ -147,7 +147,7 @@ def test_bytes_of_repacking(name: str, copied: list[int]) -> None:
 
 def test_only_the_filter_is_repacked_between_permutes() -> None:
     kernel = tcir.compile(text("conv_nhwc"), "conv")
-    assert [each.name for each in kernel.launches.launches] == ["conv_nhwc_repack0", "conv_nhwc"]
+    assert [each.title for each in kernel.launches.launches] == ["conv_nhwc_repack0", "conv_nhwc"]
 
 
 MATMULS = {

@@ -38,7 +38,7 @@ def run(text: str, arrays: list[Array], shape: tuple[int, ...]) -> tuple[Array, 
     out = np.full(shape, 7, F32)
     kernel = tcir.compile(text, "layers")
     kernel(*arrays, out)
-    return out, [each.name for each in kernel.launches.launches]
+    return out, [each.title for each in kernel.launches.launches]
 
 
 def test_classifier_beside_numpy() -> None:
@@ -86,7 +86,7 @@ def test_one_kind_alone(text: str) -> None:
     """Products compile as by gemm, convolutions as by conv."""
     alone = "conv" if "conv_2d" in text else "gemm"
     names = [
-        [each.name for each in tcir.compile(text, pipeline).launches.launches]
+        [each.title for each in tcir.compile(text, pipeline).launches.launches]
         for pipeline in ("layers", alone)
     ]
     assert names[0] == names[1]
@@ -128,7 +128,7 @@ def test_calls_beside_numpy() -> None:
     out = np.full((40, 32), 7, BF16)
     kernel = tcir.compile(CALLS, "gemm")
     kernel(x, w, v, out)
-    assert [each.name for each in kernel.launches.launches] == ["twice_0_matmul", "twice_1_matmul"]
+    assert [each.title for each in kernel.launches.launches] == ["twice_0_matmul", "twice_1_matmul"]
     h = (x.astype(float) @ w.astype(float)).astype(F32).astype(BF16)
     want = (h.astype(float) @ v.astype(float)).astype(F32).astype(BF16)
     assert (out == want).all()

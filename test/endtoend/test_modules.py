@@ -43,7 +43,7 @@ def run(text: str, pipeline: str, arrays: list[Array], *shapes: tuple[tuple[int,
 
 def launches(text: str, pipeline: str = "gemm") -> list[str]:
     """Names of the kernels, in order."""
-    return [each.name for each in tcir.compile(text, pipeline).launches.launches]
+    return [each.title for each in tcir.compile(text, pipeline).launches.launches]
 
 
 def whole(generator: np.random.Generator, *shape: int, dtype: Any = BF16) -> Array:

@@ -92,7 +92,7 @@ def test_table(name: str) -> None:
     pipeline, want = TABLES[name]
     kernel = tcir.compile(source(name), pipeline)
     table = kernel.launch_table
-    assert [row.name for row in table.rows] == [each.name for each in kernel.launches.launches]
+    assert [row.name for row in table.rows] == [each.title for each in kernel.launches.launches]
     found = [
         (", ".join(r.work.computes), ", ".join(r.work.fused) or "-", r.bytes) for r in table.rows
     ]

@@ -135,7 +135,7 @@ def test_real_size_assembles() -> None:
     """A of (7168, 16384), packed on the way: two more launches, a workspace of 56 MiB."""
     case = BlockScaled(m=7168, k=16384)
     kernel = tcir.compile(from_codes(case, case.linalg(), "a"), "gemv-padded-n")
-    names = [launch.name for launch in kernel.launches.launches]
+    names = [launch.title for launch in kernel.launches.launches]
     assert names[:2] == ["f_pack0", "f_scales1"] and names[2] == "f"
     assert kernel.launches.launches[0].grid == (7168 * 16384 // 16 // 256, 1, 1)
     assert kernel.launches.workspaces.sizes[0] == 7168 * 16384 // 2

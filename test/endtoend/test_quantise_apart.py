@@ -85,7 +85,7 @@ func.func @f(%x: tensor<24x128xf32>, %norm: tensor<f32>, %w: tensor<40x128xf4E2M
 def test_gemm_multiplies_an_argument_that_a_launch_quantises() -> None:
     norm = 0.3
     kernel = tcir.compile(ARGUMENT, "gemm{quantise-apart=true}")
-    assert [each.name for each in kernel.launches.launches] == ["f_quantise0", "f_scales1", "f"]
+    assert [each.title for each in kernel.launches.launches] == ["f_quantise0", "f_scales1", "f"]
     x, w = hard_rows(24, 128, *NVFP4, norm), integers((40, 128), "f32", 7)
     x = np.where(np.isfinite(x), x, 1.5).astype("f4")
     codes, scales = oracle.quantised(w.astype("f4"), *NVFP4)
@@ -149,7 +149,7 @@ def convolved(x: Array, w: Array) -> Array:
 @pytest.mark.slow
 def test_a_convolution_against_numpy() -> None:
     kernel = tcir.compile(quantised(CONV.linalg(), NVFP4, norm=True), "conv-smem-offset")
-    assert [each.name for each in kernel.launches.launches] == ["conv", "conv_quantise1"]
+    assert [each.title for each in kernel.launches.launches] == ["conv", "conv_quantise1"]
     x, w, _ = CONV.conv.shapes
     inputs = [integers(x, "f16", 1), integers(w, "f16", 2), integers([64], "f32", 3)]
     residual = integers([2, 5, 6, 64], "f16", 4)

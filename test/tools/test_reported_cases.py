@@ -27,17 +27,17 @@ class Row:
     now: str
 
 
-def rows() -> list[Row]:
+def rows_of(tables: str) -> list[Row]:
     """All rows of all tables."""
     found = []
-    for line in TABLES.splitlines():
+    for line in tables.splitlines():
         if re.match(r"\| [A-Z]\d+ ", line):
             number, _, shown, _, now = (cell.strip() for cell in line.strip("|").split(" | "))
             found.append(Row(number, tuple(re.findall(r"`([^`]+)`", shown)), now))
     return found
 
 
-ROWS = rows()
+ROWS = rows_of(TABLES)
 
 
 @cache

@@ -302,8 +302,13 @@ class Counting(nn.Module):
         (Broken().eval(), (torch.ones(4),), "expected a module that torch.export takes"),
         (Counting().eval(), (torch.ones(4),), "changes none of its arguments and buffers"),
         (nn.Linear(4, 4).eval(), (torch.ones(2, 5),), "expected a module that torch.export takes"),
+        (
+            nn.Linear(4, 4).half().eval(),
+            (torch.ones(2, 4),),
+            "of one type, .* got float32, float16",
+        ),
     ],
-    ids=["training", "numpy", "control flow", "mutation", "shapes"],
+    ids=["training", "numpy", "control flow", "mutation", "shapes", "two types"],
 )
 def test_refusals(module: nn.Module, inputs: tuple, said: str) -> None:
     with pytest.raises(tcir.InputError, match=said):

@@ -87,7 +87,28 @@ def exported(
         if node.target is torch.ops.aten._assert_tensor_metadata.default:
             graph.graph.erase_node(node)  # of types, which are fixed
     graph.recompile()
+    _check_products(graph)
     return graph
+
+
+PRODUCTS = (
+    "linear", "mm", "bmm", "matmul", "addmm", "baddbmm", "addbmm", "mv", "dot",
+    "conv1d", "conv2d", "conv3d", "convolution", "conv_transpose1d", "conv_transpose2d",
+)  # fmt: skip
+"""ATen ops whose tensors PyTorch wants of one type, which it does not check where it exports."""
+
+
+def _check_products(graph: torch.fx.GraphModule) -> None:
+    """InputError for products of two types, which eager PyTorch refuses."""
+    for node in graph.graph.nodes:
+        if node.op == "call_function" and name_of((node,)) in PRODUCTS:
+            kinds = [each.meta["val"].dtype for each in node.all_input_nodes]
+            if len(set(kinds)) > 1:
+                got = ", ".join(str(kind).removeprefix("torch.") for kind in kinds)
+                raise InputError(
+                    f"torch.compile: {name_of((node,))}: expected tensors of one type, as PyTorch "
+                    f"does, got {got}; convert the input, or the module: .half(), .float()"
+                )
 
 
 @one_at_a_time
