@@ -71,10 +71,7 @@ def test_shapes_of_data_are_left_to_pytorch() -> None:
     model, x = Experts().half().eval(), torch.randn(6, 16).half()
     compiled = tcir.torch.compile(model, (x,))
     text = str(compiled.table)
-    assert "linear, argmax" in text or "linear: layers" in text, text
-    assert "static shapes, got one that depends on elements of a tensor" in text or (
-        "got one that depends on elements" in text
-    )
+    assert "linear" in text and "got one that depends on elements of a tensor" in text, text
     exact = copy.deepcopy(model).double()(x.double())
     torch.testing.assert_close(compiled(x).double(), exact, rtol=0, atol=4e-3)
 
