@@ -22,9 +22,9 @@ from tcir.passes.raising.contraction import (
     value,
 )
 from tcir.passes.raising.cuda_cores import no_tensor_core
-from tcir.passes.raising.half_sums import widen_half_sums
 from tcir.passes.raising.moves import inverse, is_widening, move_of, transpose
-from tcir.passes.raising.phases import split_phases
+from tcir.passes.raising.rewrites.half_sums import widen_half_sums
+from tcir.passes.raising.rewrites.phases import split_phases
 from tcir.passes.raising.scaled_contraction import is_scaled_contraction
 from tcir.passes.raising.split_layers import is_product
 from tcir.passes.raising.stored_tensors import is_mark, mark, mark_of, multiplied, repeat, unmark

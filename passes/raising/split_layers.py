@@ -29,10 +29,10 @@ from tcir.passes.build.tensor_functions import (
 from tcir.passes.raising.contraction import Conv, is_contraction, recognise, value
 from tcir.passes.raising.cuda_cores import no_tensor_core
 from tcir.passes.raising.einsum import Einsum
-from tcir.passes.raising.half_sums import widen_half_sums
 from tcir.passes.raising.regroup import Groups, groups_of
+from tcir.passes.raising.rewrites.half_sums import widen_half_sums
+from tcir.passes.raising.rewrites.softmax import decompose_softmax
 from tcir.passes.raising.scaled_contraction import is_scaled_contraction
-from tcir.passes.raising.softmax import decompose_softmax
 from tcir.passes.raising.stored_scale import check_stored_scales
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark

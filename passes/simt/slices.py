@@ -15,9 +15,13 @@ Index: TypeAlias = "tuple[ir.Value, ...]"
 
 def in_slice(op: ir.Operation, at: Index) -> Index:
     """The indices in the tensor that `tensor.extract_slice` reads, of one in the slice."""
+    offsets, sizes, strides = _constants(op, 1)
+    indices = dict(zip(_kept(sizes, op.results[0].type.shape), at, strict=True))
     return tuple(
-        simt.add(simt.mul(index, stride), offset)
-        for index, offset, stride in zip(at, *_constants(op, 1, len(at)), strict=True)
+        simt.add(simt.mul(indices[dim], stride), offset)
+        if dim in indices
+        else simt.constant(offset)
+        for dim, (offset, stride) in enumerate(zip(offsets, strides, strict=True))
     )
 
 
@@ -25,32 +29,36 @@ def in_inserted(op: ir.Operation, at: Index) -> tuple[ir.Value, Index]:
     """Of indices in the result of `tensor.insert_slice`: whether the slice has the element, and its
     indices there, which are inside in any case."""
     inside, places = simt.constant(1, 1), list[ir.Value]()
-    shape = op.operands[0].type.shape
-    for index, offset, stride, extent in zip(
-        at, *_constants(op, 2, len(shape)), shape, strict=True
-    ):
+    offsets, sizes, strides = _constants(op, 2)
+    for index, offset, size, stride in zip(at, offsets, sizes, strides, strict=True):
         place = simt.sub(index, offset) if offset else index  # below 0: a large number
         if stride > 1:
             inside = simt.both_bits(inside, simt.equal(simt.rest(place, stride), 0))
             place = simt.divide(place, stride)
-        inside = simt.both_bits(inside, simt.less(place, extent))
-        places.append(simt.smaller(place, extent - 1))
-    return inside, tuple(places)
+        inside = simt.both_bits(inside, simt.less(place, size))
+        places.append(simt.smaller(place, size - 1))
+    return inside, tuple(places[dim] for dim in _kept(sizes, op.operands[0].type.shape))
 
 
-def _constants(op: ir.Operation, tensors: int, rank: int) -> tuple[Sequence[int], Sequence[int]]:
-    """Offsets and strides.
+def _kept(sizes: Sequence[int], shape: Sequence[int]) -> list[int]:
+    """The dimensions of a slice that a tensor of fewer dimensions has: the others have size 1."""
+    kept: list[int] = []
+    for dim, size in enumerate(sizes):
+        if len(kept) < len(shape) and size == shape[len(kept)]:
+            kept.append(dim)
+    return kept
 
-    tensors: operands besides offsets, sizes and strides; rank: of the slice
-    """
-    offsets, strides = (
-        list(ir.DenseI64ArrayAttr(op.attributes[f"static_{name}"]))
-        for name in ("offsets", "strides")
-    )
-    if len(op.operands) != tensors or len(offsets) != rank:
+
+def _constants(op: ir.Operation, tensors: int) -> list[list[int]]:
+    """Offsets, sizes and strides; tensors: operands besides those."""
+    if len(op.operands) != tensors:
         raise match_failure(
             op.opview,
-            "expected a slice by constants that keeps every dimension, got another; drop "
-            "dimensions with tensor.collapse_shape",
+            "expected a slice by constants, got one by numbers known at run time (a thread "
+            "computes its place from its index alone); make offsets, sizes and strides constants, "
+            "or read by tensor.extract in a linalg.generic",
         )
-    return offsets, strides
+    return [
+        list(ir.DenseI64ArrayAttr(op.attributes[f"static_{name}"]))
+        for name in ("offsets", "sizes", "strides")
+    ]

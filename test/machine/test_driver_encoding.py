@@ -65,7 +65,7 @@ def test_every_bit_counts() -> None:
 PROGRAMS = sorted(p.relative_to(ROOT) for p in ROOT.glob("test/endtoend/layers/*.mlir"))
 _NAMES = {"strides": "strides_bytes"}
 _NOT_RECORDED = ("conv_residual", "conv_transposed")
-"""The first does not compile for both targets; the second has compiled since the last recording."""
+"""Programs that did not compile when the maps were recorded."""
 
 
 @pytest.mark.parametrize("target", ["sm_100a", "sm_90a"])

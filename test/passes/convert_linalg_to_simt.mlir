@@ -61,10 +61,31 @@ func.func @insert(%x: tensor<5xf32>, %y: tensor<12xf32>) -> tensor<12xf32> attri
 
 // -----
 
-func.func @insert_lower_rank(%x: tensor<5xf32>, %y: tensor<1x12xf32>) -> tensor<1x12xf32> attributes {tc.simt} {
-  // expected-error @+1 {{expected a slice by constants that keeps every dimension, got another; drop dimensions with tensor.collapse_shape}}
-  %z = tensor.insert_slice %x into %y[0, 1] [1, 5] [1, 2] : tensor<5xf32> into tensor<1x12xf32>
-  return %z : tensor<1x12xf32>
+// A slice may have fewer dimensions, the others have size 1.
+// CHECK-LABEL: llvm.func @insert_row(
+// CHECK: arith.select
+func.func @insert_row(%x: tensor<5xf32>, %y: tensor<3x12xf32>) -> tensor<3x12xf32> attributes {tc.simt} {
+  %z = tensor.insert_slice %x into %y[2, 1] [1, 5] [1, 2] : tensor<5xf32> into tensor<3x12xf32>
+  return %z : tensor<3x12xf32>
+}
+
+// -----
+
+// CHECK-LABEL: llvm.func @row(
+// CHECK: llvm.load
+func.func @row(%x: tensor<3x12xf32>) -> tensor<5xf32> attributes {tc.simt} {
+  %z = tensor.extract_slice %x[2, 1] [1, 5] [1, 2] : tensor<3x12xf32> to tensor<5xf32>
+  return %z : tensor<5xf32>
+}
+
+// -----
+
+func.func @row_at_run_time(%x: tensor<3x12xf32>) -> tensor<1x5xf32> attributes {tc.simt} {
+  %one = arith.constant 1 : index
+  %two = arith.addi %one, %one : index
+  // expected-error @+1 {{expected a slice by constants, got one by numbers known at run time (a thread computes its place from its index alone)}}
+  %z = tensor.extract_slice %x[%two, 1] [1, 5] [1, 2] : tensor<3x12xf32> to tensor<1x5xf32>
+  return %z : tensor<1x5xf32>
 }
 
 // -----

@@ -16,11 +16,14 @@ def _transposed(
     stride: Sequence[int],
     padding: Sequence[int],
     dilation: Sequence[int],
-    transposed: bool,
-    output_padding: Sequence[int],
-    groups: int,
+    *rest: Sequence[int] | int,
 ) -> object:
-    """A depthwise one, as the convolution of pixels with zeros between them."""
+    """A depthwise one, as the convolution of pixels with zeros between them.
+
+    rest: whether it is transposed, output padding, groups
+    """
+    transposed, output_padding, groups = rest
+    assert isinstance(output_padding, Sequence)
     if not transposed or groups == 1 or not groups == x.shape[1] == weight.shape[0]:
         return NotImplemented
     if weight.shape[1] != 1:

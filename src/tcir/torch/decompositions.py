@@ -23,6 +23,7 @@ from tcir.torch.places import PLACES
 from tcir.torch.pools import POOLS
 from tcir.torch.recurrent import RECURRENT
 from tcir.torch.remainders import REMAINDERS
+from tcir.torch.scaled import SCALED
 from tcir.torch.scans import SCANS
 from tcir.torch.sums import SUMS
 
@@ -213,6 +214,6 @@ def decompositions() -> Decompositions:
         table[op] = either(table[op], other)
     for op, other in {**LOSSES, **POOLS}.items():
         table[op] = either(other, table.get(op, other))
-    for each in (CHOICES, PLACES, CONVOLUTIONS, FUNCTIONS, REMAINDERS, SCANS, RECURRENT):
+    for each in (CHOICES, PLACES, CONVOLUTIONS, FUNCTIONS, REMAINDERS, SCANS, RECURRENT, SCALED):
         table |= each
     return table

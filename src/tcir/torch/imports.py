@@ -76,6 +76,18 @@ def _topk(
     return values.narrow(dim, 0, k), indices.narrow(dim, 0, k)
 
 
+def _scaled_mm(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    scale_a: torch.Tensor,
+    scale_b: torch.Tensor,
+    bias: torch.Tensor | None = None,
+    *_: object,
+) -> torch.Tensor:
+    result = a @ b * scale_a * scale_b
+    return result if bias is None else result + bias
+
+
 def _f64(value: object) -> object:
     if isinstance(value, torch.Tensor) and value.is_floating_point():
         return value.double()
@@ -91,6 +103,8 @@ def _wide(part: torch.fx.GraphModule) -> torch.fx.GraphModule:
         return torch.float64 if floating else value
 
     for node in wide.graph.nodes:
+        if node.target is torch.ops.aten._scaled_mm.default:  # takes fp8 alone
+            node.target = _scaled_mm
         node.args = tree_map(widened, node.args)
         node.kwargs = tree_map(widened, node.kwargs)
     wide.recompile()

@@ -16,18 +16,9 @@ MOST_STEPS = 64
 def _limited(name: str) -> Callable[..., object]:
     """Leaves `name` as it is, to torch-mlir, or, if it is long, to PyTorch."""
 
-    def decomposition(
-        x: torch.Tensor,
-        state: object,
-        weights: object,
-        has_biases: bool,
-        layers: int,
-        dropout: float,
-        train: bool,
-        bidirectional: bool,
-        batch_first: bool,
-    ) -> object:
-        steps = x.shape[int(batch_first)] * layers * (1 + bidirectional)
+    def decomposition(x: torch.Tensor, state: object, weights: object, *rest: float) -> object:
+        _, layers, _, _, bidirectional, batch_first = rest  # biases, dropout, training
+        steps = x.shape[int(batch_first)] * int(layers) * (1 + int(bidirectional))
         if steps > MOST_STEPS:
             raise InputError(
                 f"expected at most {MOST_STEPS} steps of aten.{name} in all layers and directions, "

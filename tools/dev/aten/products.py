@@ -119,7 +119,8 @@ CASES: dict[str, tuple[Function, tuple[Argument, ...]]] = {
         lambda x, h, c, *w: torch.lstm(x, (h, c), w, False, 1, 0.0, False, True, False),
         ((2, 2, 8), (2, 2, 16), (2, 2, 16), *((64, 8), (64, 16)) * 2)),
     "rnn": (
-        lambda x, h, *w: torch.rnn_tanh(x, h, w, True, 1, 0.0, False, False, False),
+        lambda x, h, *w: torch.rnn_tanh(
+            x, h, [each * 0.25 for each in w], True, 1, 0.0, False, False, False),
         ((3, 2, 8), (1, 2, 16), (16, 8), (16, 16), (16,), (16,))),
     "gru long": (
         lambda x, h, *w: torch.gru(x, h, w, False, 1, 0.0, False, False, True),
