@@ -24,8 +24,8 @@ RWKV = {
 }  # fmt: skip
 HEAD = {"head_dim": 16}
 GROUPED = (
-    "its experts are an op of transformers, `grouped_mm_fallback`, which loops over rows found at "
-    "run time"
+    "its experts are an op of transformers, `grouped_mm_fallback`, left to PyTorch, which does not "
+    "count its FLOPs"
 )
 
 NETWORKS = [
