@@ -27,6 +27,10 @@ GROUPED = (
     "its experts are an op of transformers, `grouped_mm_fallback`, left to PyTorch, which does not "
     "count its FLOPs"
 )
+IN_PLACE = (
+    "its layers scale their own weights in place at the first call: refused, as kernels only read "
+    "their weights"
+)
 
 NETWORKS = [
     shipped("GPT2", GPT2, tokens),
@@ -48,6 +52,6 @@ NETWORKS = [
     shipped("StableLm", SMALL, tokens),
     shipped("Olmo2", SMALL, tokens),
     shipped("Mamba", STATES, sequence, attention="eager", called="Mamba"),
-    shipped("Rwkv", RWKV, sequence, attention="eager", called="RWKV"),
+    shipped("Rwkv", RWKV, sequence, attention="eager", called="RWKV", types=(), why=IN_PLACE),
     shipped("Mixtral", {**SMALL, **EXPERTS}, tokens, why=GROUPED),
 ]
