@@ -20,7 +20,7 @@ from tcir.torch import lowering
 
 QUICK = (
     "MLP", "int8 weights", "Graph network", "Mixture of experts", "nn.TransformerEncoderLayer",
-    "UNet", "LSTM", "GRU", "ViT", "Albert", "Bert", "Gemma",
+    "UNet", "LSTM", "GRU", "ViT", "Albert", "Bert", "MLP-Mixer",
 )  # fmt: skip
 EACH = [
     (network.name, kind) if kind == torch.float16 and network.name in QUICK
