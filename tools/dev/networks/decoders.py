@@ -24,8 +24,8 @@ RWKV = {
 }  # fmt: skip
 HEAD = {"head_dim": 16}
 GROUPED = (
-    "its experts are an op of transformers, `grouped_mm_fallback`, left to PyTorch, which has it not "
-    "in f64: there is nothing to compare with"
+    "its experts are an op of transformers, `grouped_mm_fallback`, left to PyTorch, which has it "
+    "not in f64: there is nothing to compare with"
 )
 IN_PLACE = (
     "its layers scale their own weights in place at the first call: refused, as kernels only read "
