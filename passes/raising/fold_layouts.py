@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -27,7 +27,15 @@ from tcir.passes.raising.rewrites.half_sums import widen_half_sums
 from tcir.passes.raising.rewrites.phases import split_phases
 from tcir.passes.raising.scaled_contraction import is_scaled_contraction
 from tcir.passes.raising.split_layers import is_product
-from tcir.passes.raising.stored_tensors import is_mark, mark, mark_of, multiplied, repeat, unmark
+from tcir.passes.raising.stored_tensors import (
+    Stay,
+    is_mark,
+    mark,
+    mark_of,
+    multiplied,
+    repeat,
+    unmark,
+)
 from tcir.passes.raising.wrappers import starts_from_zeros
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
@@ -82,26 +90,29 @@ class FoldLayouts(Pass):
 def _fold(function: func.FuncOp) -> None:
     """Folds around the only product; or around all of several, if they have a form then."""
     if len(_products(function)) == 1:
-        _fold_around(function, ())
+        _fold_around(function, {})
         return
-    kept: list[int] = []
-    for _ in range(2):
+    stay: dict[int, Stay] = {}
+    while True:
         with ir.InsertionPoint(function):
             folded = function.operation.clone().opview
-        _fold_around(folded, kept)
-        kept = [n for n, op in enumerate(_products(folded)) if recognise(op) is None]
-        if not kept:
+        _fold_around(folded, stay)
+        formless = [n for n, op in enumerate(_products(folded)) if recognise(op) is None]
+        if not formless:
             function.operation.erase()
             return
         folded.operation.erase()
+        if any(stay.get(n) == Stay.ALL for n in formless):
+            return
+        stay |= {n: Stay.ALL if n in stay else Stay.COMPUTED for n in formless}
 
 
-def _fold_around(function: func.FuncOp, kept: Sequence[int]) -> None:
-    """Folds around what is in memory; kept: numbers of products whose moves stay."""
+def _fold_around(function: func.FuncOp, stay: Mapping[int, Stay]) -> None:
+    """Folds around what is in memory; stay: of products by number, moves that do."""
     _expand_first(function)
     _pad_first(function)
     repeat(function)
-    mark(function, _products(function), kept)
+    mark(function, _products(function), stay)
     _fuse(function)
     if _order_results(function):
         _pad_first(function)

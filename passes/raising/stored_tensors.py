@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from enum import Enum, auto
 
 from tcir._mlir import func, ir
 from tcir.passes.build.fp8 import FP8
@@ -14,7 +15,15 @@ CALL, MARK = "func.call", "stored"
 MULTIPLIES = ("arith.mulf", "arith.muli", "linalg.mul")
 
 
-def mark(function: func.FuncOp, products: Sequence[ir.OpView], kept: Sequence[int]) -> None:
+class Stay(Enum):
+    """Moves in front of a product that stay there: those of what other ops computed, or those of
+    arguments, too, which nothing has stored yet."""
+
+    COMPUTED = auto()
+    ALL = auto()
+
+
+def mark(function: func.FuncOp, products: Sequence[ir.OpView], stay: Mapping[int, Stay]) -> None:
     """Marks what contractions read, and other ops of the function compute.
 
     The mark is a call of no function: no pass looks through it. A contraction reads the tensor
@@ -22,16 +31,16 @@ def mark(function: func.FuncOp, products: Sequence[ir.OpView], kept: Sequence[in
     and body. Factors of types that no tensor core multiplies together are read as they were cast:
     f16 and f32 both as f32.
 
-    kept: numbers of products whose moves are not folded
+    stay: of products by number, moves that are not folded
     """
     for op in list(function.entry_block):
         if not is_contraction(op):
             continue
-        moves = op in products and products.index(op) not in kept
+        staying = stay.get(products.index(op)) if op in products else Stay.COMPUTED
         factors = multiplied(op) or list(op.operands)[:-1]
-        widened = not _multiply([_in_memory(each, moves) for each in factors])
+        widened = not _multiply([_in_memory(each, staying) for each in factors])
         for factor in factors:
-            each = _in_memory(factor, moves, widened)
+            each = _in_memory(factor, staying, widened)
             if not isinstance(each, ir.BlockArgument) and not is_mark(each.owner):
                 _mark(each)
 
@@ -56,7 +65,7 @@ def multiplied(op: ir.OpView) -> list[ir.Value]:
     factors, which a tensor core would cut to tf32: who writes two ops has their digits.
     """
     factors = _multiplied(op)
-    cut = any(str(_in_memory(each, True).type.element_type) == "f32" for each in factors)
+    cut = any(str(_in_memory(each, None).type.element_type) == "f32" for each in factors)
     return [] if cut else factors
 
 
@@ -117,21 +126,20 @@ def _mark(stored: ir.Value) -> None:
     stored.replace_all_uses_except(marked, marked.owner.operation)
 
 
-def _in_memory(factor: ir.Value, moves: bool, widened: bool = False) -> ir.Value:
-    """The tensor that a contraction reads before what is folded into it; an argument through moves
-    in any case: nothing else has stored it.
+def _in_memory(factor: ir.Value, stay: Stay | None, widened: bool = False) -> ir.Value:
+    """The tensor that a contraction reads before what is folded into it.
 
-    widened: whether it is read as it was cast
+    stay: moves that are not; widened: whether it is read as it was cast
     """
     found = factor
     while not isinstance(found, ir.BlockArgument) and (
-        (_folds(found) or (moves and move_of(found) is not None))
+        (_folds(found) or (stay is None and move_of(found) is not None))
         and not (widened and is_widening(found))
     ):
         found = found.owner.operands[0]
-    if isinstance(found, ir.BlockArgument) or moves:
+    if isinstance(found, ir.BlockArgument) or stay != Stay.COMPUTED:
         return found
-    through = _in_memory(found, True, widened)
+    through = _in_memory(found, None, widened)
     return through if isinstance(through, ir.BlockArgument) else found
 
 

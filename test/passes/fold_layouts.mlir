@@ -274,3 +274,32 @@ func.func @part(%x: tensor<1x8x11x11xf16>, %w: tensor<16x8x3x3xf16>) -> tensor<1
   %s = tensor.extract_slice %y[0, 4, 0, 0] [1, 4, 9, 9] [1, 1, 1, 1] : tensor<1x16x9x9xf32> to tensor<1x4x9x9xf32>
   return %s : tensor<1x4x9x9xf32>
 }
+
+// -----
+
+// The moves of arguments stay, too, where a product has no form without: all batches share a factor, but the result has
+// rows of that factor between batches and columns.
+// CHECK-LABEL: func.func @shared(
+// CHECK: %[[W:.*]] = linalg.generic {{.*}} ins(%arg0 : tensor<128x8xf16>) outs(%{{.*}} : tensor<2x128x8xf16>)
+// CHECK: linalg.generic {{.*}}"reduction"]} ins(%[[W]], %{{.*}} : tensor<2x128x8xf16>, tensor<2x8x16xf16>)
+func.func @shared(%w: tensor<128x8xf16>, %x: tensor<2x16x8xf16>, %v: tensor<16x32xf16>) -> tensor<2x128x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %we = tensor.empty() : tensor<2x128x8xf16>
+  %wb = linalg.generic {indexing_maps = [affine_map<(b, m, k) -> (m, k)>, affine_map<(b, m, k) -> (b, m, k)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%w : tensor<128x8xf16>) outs(%we : tensor<2x128x8xf16>) {
+  ^bb0(%a: f16, %o: f16):
+    linalg.yield %a : f16
+  } -> tensor<2x128x8xf16>
+  %te = tensor.empty() : tensor<2x8x16xf16>
+  %t = linalg.transpose ins(%x : tensor<2x16x8xf16>) outs(%te : tensor<2x8x16xf16>) permutation = [0, 2, 1]
+  %e = tensor.empty() : tensor<2x128x16xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<2x128x16xf32>) -> tensor<2x128x16xf32>
+  %c = linalg.batch_matmul ins(%wb, %t : tensor<2x128x8xf16>, tensor<2x8x16xf16>) outs(%i : tensor<2x128x16xf32>) -> tensor<2x128x16xf32>
+  %he = tensor.empty() : tensor<2x128x16xf16>
+  %h = arith.truncf %c : tensor<2x128x16xf32> to tensor<2x128x16xf16>
+  %hc = tensor.collapse_shape %h [[0, 1], [2]] : tensor<2x128x16xf16> into tensor<256x16xf16>
+  %ye = tensor.empty() : tensor<256x32xf32>
+  %j = linalg.fill ins(%zero : f32) outs(%ye : tensor<256x32xf32>) -> tensor<256x32xf32>
+  %y = linalg.matmul ins(%hc, %v : tensor<256x16xf16>, tensor<16x32xf16>) outs(%j : tensor<256x32xf32>) -> tensor<256x32xf32>
+  %r = tensor.expand_shape %y [[0, 1], [2]] output_shape [2, 128, 32] : tensor<256x32xf32> into tensor<2x128x32xf32>
+  return %r : tensor<2x128x32xf32>
+}

@@ -24,8 +24,12 @@ RWKV = {
 }  # fmt: skip
 HEAD = {"head_dim": 16}
 GROUPED = (
-    "its experts are an op of transformers, `grouped_mm_fallback`, which loops over rows found at "
-    "run time"
+    "its experts are an op of transformers, `grouped_mm_fallback`, left to PyTorch, which has it "
+    "not in f64: there is nothing to compare with"
+)
+IN_PLACE = (
+    "its layers scale their own weights in place at the first call: refused, as kernels only read "
+    "their weights"
 )
 
 NETWORKS = [
@@ -48,6 +52,6 @@ NETWORKS = [
     shipped("StableLm", SMALL, tokens),
     shipped("Olmo2", SMALL, tokens),
     shipped("Mamba", STATES, sequence, attention="eager", called="Mamba"),
-    shipped("Rwkv", RWKV, sequence, attention="eager", called="RWKV"),
-    shipped("Mixtral", {**SMALL, **EXPERTS}, tokens, why=GROUPED),
+    shipped("Rwkv", RWKV, sequence, attention="eager", called="RWKV", types=(), why=IN_PLACE),
+    shipped("Mixtral", {**SMALL, **EXPERTS}, tokens, types=(), why=GROUPED),
 ]

@@ -62,7 +62,6 @@ def shipped(
     attention: str = "sdpa",
     model: str = "Model",
     called: str = "",
-    least: float = LEAST,
     why: str = "",
     types: tuple[torch.dtype, ...] = TYPES,
 ) -> Network:
@@ -79,7 +78,7 @@ def shipped(
         return module
 
     ends = {"sdpa": "", "eager": ", eager attention"}
-    return Network(called or name + ends[attention], make, arguments, least, why, types)
+    return Network(called or name + ends[attention], make, arguments, why=why, types=types)
 
 
 def tokens(batch: int = 2, length: int = 16) -> Arguments:

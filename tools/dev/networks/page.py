@@ -97,9 +97,25 @@ def document(lines: Mapping[str, str]) -> str:
         out.append("")
     out += ["## Left to PyTorch", ""]
     out += [lines[name] for name in NETWORKS if name in lines]
+    missing = [
+        f"{name} ({', '.join(kinds)})" for name, kinds in _missing(lines).items() if kinds
+    ]  # fmt: skip
+    if missing:
+        out += ["", "## Not measured", "", "; ".join(missing)]
     out += ["", "## Named", ""]
     out += [f"- {each.name}: {each.why}" for each in NETWORKS.values() if each.why]
     return "\n".join(out).rstrip() + "\n"
+
+
+def _missing(lines: Mapping[str, str]) -> dict[str, list[str]]:
+    """The types of each network that have no line."""
+    return {
+        name: [
+            kind for kind, each in NAMES.items()
+            if each in network.types and f"| {name} | {kind}" not in lines
+        ]
+        for name, network in NETWORKS.items()
+    }  # fmt: skip
 
 
 def _measured(network: Network, kind: str, lines: Rows) -> bool:

@@ -23,14 +23,6 @@ POOLED = {
     "num_encoder_blocks": 2, "depths": [1, 1], "hidden_sizes": [32, 64], "patch_sizes": [7, 3],
     "strides": [4, 2], "padding": [2, 1],
 }  # fmt: skip
-CONVOLVED = {
-    "embed_dim": [32, 64], "num_heads": [1, 2], "depth": [1, 1], "patch_sizes": [7, 3],
-    "patch_stride": [4, 2], "patch_padding": [2, 1], "mlp_ratio": [2.0, 2.0],
-    "attention_drop_rate": [0.0, 0.0], "drop_rate": [0.0, 0.0], "drop_path_rate": [0.0, 0.0],
-    "qkv_bias": [True, True], "cls_token": [False, True],
-    "qkv_projection_method": ["dw_bn", "dw_bn"], "kernel_qkv": [3, 3], "padding_kv": [1, 1],
-    "stride_kv": [2, 2], "padding_q": [1, 1], "stride_q": [1, 1],
-}  # fmt: skip
 MOBILE = {"image_size": SIDE, "depth_multiplier": 0.25}
 
 NETWORKS = [
@@ -60,5 +52,4 @@ NETWORKS = [
     shipped("RegNet", REGNET, image(), attention="eager", called="RegNet"),
     shipped("MobileNetV2", MOBILE, image(1), attention="eager", called="MobileNetV2"),
     shipped("PoolFormer", POOLED, image(1), attention="eager", called="PoolFormer"),
-    shipped("Cvt", CONVOLVED, image(1), attention="eager", called="CvT"),
 ]
