@@ -585,7 +585,8 @@ def hostile_page(seed: int) -> Hostile:
 # --- scripts of other people's languages: python -m tcir.triton, python -m tcir.cute
 
 SCRIPT_FLAGS = ["--order-seed", "--order-seeds", "--numerics", "--jobs", "--trace", "--warnings",
-                "--max-findings", "-m", "--size", "--autotune", "--help", "--version"]  # fmt: skip
+                "--max-findings", "--sms", "-m", "--size", "--autotune", "--help",
+                "--version"]  # fmt: skip
 
 
 def hostile_script(door: str, script: bytes, seed: int, around: float = 1) -> Hostile:

@@ -51,12 +51,12 @@ def _nvcc(path: Path, out: Path, flags: Sequence[str]) -> None:
     if not path.is_file():
         raise InputError(f"{path}: no such file")
     nvcc = None
-    command = [find_tool("nvcc"), *_always(flags), *flags, "-lineinfo", str(path), "-o", str(out)]
+    command: list[str | Path] = [find_tool("nvcc"), *_always(flags), *flags, "-lineinfo", path]
     with tempfile.TemporaryDirectory() as scratch:
         try:
             with signals_wait():  # for its process group's number
                 nvcc = subprocess.Popen(
-                    command,
+                    [*command, "-o", out],
                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
                     process_group=0, env={**os.environ, "TMPDIR": scratch},
                 )  # fmt: skip

@@ -1,5 +1,6 @@
 """Asks for what libraries of Triton kernels ask torch for on a GPU."""
 
+import numpy as np
 import torch
 import triton
 import triton.language as tl
@@ -60,6 +61,8 @@ assert not any(tensor.data_ptr() % 512 for tensor in made)
 assert not any(tensor.data_ptr() % 512 for tensor in torch.arange(9.0).sort())
 part = torch.ones(64, device="cuda")[1:]
 assert part.data_ptr() % 512 == 4 and part.detach().data_ptr() == part.data_ptr()
+given = torch.from_numpy(np.arange(9.0)[1:])  # memory of the script, which stays where it is
+assert given.data_ptr() % 512 and given.detach().data_ptr() == given.data_ptr()
 large = torch.ones(3, device="cuda").resize_(1000)
 assert large[:3].tolist() == [1, 1, 1]
 
