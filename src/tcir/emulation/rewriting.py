@@ -1,0 +1,306 @@
+"""`emulate`: PTX and a launch for sm_100a become PTX and a launch for sm_90a."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from math import prod
+from typing import Any
+
+from tcir.emulation import tensor
+from tcir.emulation.errors import EmulationError
+from tcir.emulation.sequence import BOX, PREFIX, refused
+from tcir.emulation.sequence import Sequence as Replacement
+from tcir.emulation.source import FunctionSource, Source, Span
+from tcir.errors import LaunchError
+from tcir.interp.ptx import requirements
+from tcir.interp.ptx.errors import PtxSyntaxError
+from tcir.interp.ptx.lexer import Token
+from tcir.interp.ptx.syntax import Function, Instruction, Module, Variable
+
+Triple = tuple[int, int, int]
+
+HELPERS = 128
+"""Threads of a CTA that are its tensor core: one for each lane of tensor memory."""
+MOST_THREADS = 1024
+MOST_SHARED = 232448
+"""Bytes of shared memory of a CTA (CUDA C++ Programming Guide, compute capability 9.0)."""
+TMEM_BYTES = 128 * 512 * 4
+MOST_PLACES = 1024
+"""CTAs that have tensor memory at the same time; further ones wait for a place."""
+SOURCES = ("sm_100a", "sm_100f")
+_DROPPED = ("setmaxnreg",)
+_SIZES = (".reqntid", ".maxntid", ".minnctapersm", ".maxnctapersm", ".maxnreg")
+
+
+@dataclass(frozen=True)
+class EmulatedLaunch:
+    """Sizes of a launch; those of `tcir.run_ptx`."""
+
+    grid: Triple
+    block: Triple
+    cluster: Triple = (1, 1, 1)
+    dynamic_smem: int = 0
+
+
+@dataclass(frozen=True)
+class Emulated:
+    """PTX for sm_90a that does what a kernel for sm_100a does, its entry, and its launch: what was
+    given with other `block` and `dynamic_smem`. The parameters are the same."""
+
+    ptx: str
+    entry: str
+    launch: Any
+
+
+@cache
+def helpers() -> str:
+    """The helper functions, without directives of the module."""
+    text = files("tcir.emulation").joinpath("tensor_core.ptx").read_text()
+    text = text[text.index(".address_size 64") + len(".address_size 64") :]
+    return text.replace(".visible .func", ".func").strip()
+
+
+def emulate(ptx: str, launch: Any, entry: str | None = None) -> Emulated:
+    """The kernel `entry` (the only one, if there is one) for sm_90a, and how to launch it.
+
+    launch: a dataclass with grid, block, cluster and dynamic_smem, as `tcir.Kernel` has them
+    (`kernel.launches.launches`). Raises PtxSyntaxError; EmulationError for what is not emulated, by
+    instruction, with a way out.
+    """
+    source = Source(ptx)
+    target = source.parsed.target.partition(",")[0].strip()
+    if target not in SOURCES:
+        raise EmulationError(
+            f"expected .target {' or '.join(SOURCES)}, got {target}: only these have tcgen05; a "
+            "kernel for another target needs no emulation"
+        )
+    return _Rewriting(source, launch, _entry(source, entry)).run()
+
+
+def _entry(source: Source, name: str | None) -> FunctionSource:
+    entries = {f.function.name: f for f in source.functions if f.function.entry}
+    listed = ", ".join(entries) or "none"
+    if name is None and len(entries) != 1:
+        raise LaunchError(f"entry: expected its name, one of {listed}")
+    if name is not None and name not in entries:
+        raise LaunchError(f"entry: expected one of {listed}, got {name!r}")
+    return entries[name] if name is not None else next(iter(entries.values()))
+
+
+class _Rewriting:
+    """Edits of the text: (span, what takes its place)."""
+
+    def __init__(self, source: Source, launch: Any, entry: FunctionSource) -> None:
+        self.source, self.launch, self.entry = source, launch, entry
+        self.text = source.text
+        self.edits: list[tuple[Span, str]] = []
+        self.block: Triple = launch.block
+        self.threads = prod(self.block)
+        self.first = -(-self.threads // 32) * 32
+        self.clustered = prod(launch.cluster) > 1
+        self.shared = _dynamic(source.parsed)
+        self.offset = -(-launch.dynamic_smem // 16) * 16
+
+    def run(self) -> Emulated:
+        kept = [f for f in self.source.functions if f is self.entry or not f.function.entry]
+        for function in self.source.functions:
+            if function not in kept:
+                self.edits.append((function.whole, ""))
+        self._retarget()
+        code = [i for f in kept for i in f.instructions]
+        if not any(i.mnemonic.startswith("tcgen05.") for i, _, _ in code):
+            for instruction, _, _ in code:
+                self._check(instruction)
+            return Emulated(self._edited(), self.entry.function.name, self.launch)
+        self._check_sizes()
+        for function in kept:
+            for number, (instruction, span, tokens) in enumerate(function.instructions):
+                self._instruction(instruction, span, tokens, function.function.entry, number)
+        self._resize()
+        self._declare()
+        launch = replace(
+            self.launch, block=(self.first + HELPERS, 1, 1), dynamic_smem=self.offset + BOX
+        )
+        return Emulated(self._edited(), self.entry.function.name, launch)
+
+    # --- the module ------------------------------------------------------------------------------
+
+    def _retarget(self) -> None:
+        version = self.source.parsed.version
+        if tuple(map(int, version.split("."))) < (9, 0):
+            self.edits.append((self.source.version, "9.0"))
+        self.edits.append((self.source.target, "sm_90a"))
+
+    def _declare(self) -> None:
+        """The helper functions, and what they use."""
+        places = min(prod(self.launch.grid), MOST_PLACES)
+        text = [f".global .align 128 .b8 {PREFIX}memory[{places * TMEM_BYTES}];"]
+        text.append(f".global .align 4 .b8 {PREFIX}pool[{MOST_PLACES // 8}];")
+        if self.shared == f"{PREFIX}shared":
+            text.append(f".extern .shared .align 16 .b8 {self.shared}[];")
+        at = self.source.declarations or self.source.target[1]
+        self.edits.append(((at, at), "\n" + "\n".join(text) + "\n" + helpers() + "\n"))
+
+    def _check_sizes(self) -> None:
+        if self.first + HELPERS > MOST_THREADS:
+            raise EmulationError(
+                f"block: expected at most {MOST_THREADS - HELPERS} threads, got {self.threads}: "
+                f"{HELPERS} more are the tensor core, and a CTA has {MOST_THREADS}"
+            )
+        static = _static(self.source.parsed, self.entry.function)
+        most = MOST_SHARED - BOX - static
+        if self.offset > most:
+            raise EmulationError(
+                f"shared memory: expected at most {most} dynamic bytes besides {static} static "
+                f"ones, got {self.launch.dynamic_smem}: {BOX} are for commands to the helpers; "
+                "take a stage less"
+            )
+
+    # --- the entry -------------------------------------------------------------------------------
+
+    def _resize(self) -> None:
+        total, name = self.first + HELPERS, f"%{PREFIX}"
+        for word, span in self.entry.directives:
+            if word in _SIZES:
+                self.edits.append((span, ""))
+        at = self.entry.opening - 1
+        self.edits.append(((at, at), f".reqntid {total}, 1, 1\n"))
+        many = prod(self.launch.grid) > MOST_PLACES
+        pool, clustered = MOST_PLACES if many else 0, int(self.clustered)
+        s = Replacement(self.entry.instructions[0][0], (self.shared, self.offset))
+        memory, bits, thread, lane = s.new(64), s.new(64), s.new(32), s.new(32)
+        for register, symbol in ((memory, "memory"), (bits, "pool")):
+            s.do(f"mov.u64 {register}, {PREFIX}{symbol}")
+            s.do(f"cvta.global.u64 {register}, {register}")
+        s.call("start", (64, memory), (64, bits), (32, pool))
+        if self.clustered:
+            s.do("barrier.cluster.arrive.aligned")
+            s.do("barrier.cluster.wait.aligned")
+        else:
+            s.do("bar.sync 0")
+        s.do(f"mov.u32 {thread}, %tid.x")
+        s.do(f".reg .pred {name}helps")
+        s.do(f"setp.ge.u32 {name}helps, {thread}, {self.first}")
+        s.do(f"@!{name}helps bra ${PREFIX}program")
+        s.do(f"sub.u32 {lane}, {thread}, {self.first}")
+        s.call("work", (32, lane), (32, pool), (64, bits), (32, clustered))
+        s.do("exit")
+        prologue = f"{s.block()} ${PREFIX}program:"
+        if self.threads != self.first:  # threads of the last warp that the program does not have
+            prologue += (
+                f" {{ .reg .pred {name}none; .reg .b32 {name}t; mov.u32 {name}t, %tid.x;"
+                f" setp.ge.u32 {name}none, {name}t, {self.threads}; @{name}none exit; }}"
+            )
+        at = self.entry.opening
+        self.edits.append(((at, at), " " + prologue))
+
+    # --- instructions ----------------------------------------------------------------------------
+
+    def _instruction(
+        self, i: Instruction, span: Span, tokens: tuple[Token, ...], entry: bool, number: int
+    ) -> None:
+        family = i.mnemonic.split(".")[0]
+        s = Replacement(i, (self.shared, self.offset))
+        label = span[0]
+        if family == "tcgen05":
+            tensor.rewrite(s, self.clustered)
+            self.edits.append((span, s.text(label)))
+        elif family in _DROPPED:
+            self.edits.append((span, ""))
+        elif family == "exit" or (family == "ret" and entry):
+            s.call("exit", (32, self.threads))
+            s.do("exit")
+            self.edits.append((span, s.text(label)))
+        elif family in ("bar", "barrier") and not i.mnemonic.startswith("barrier.cluster"):
+            self._barrier(i, span, tokens)
+        elif i.mnemonic.startswith("barrier.cluster"):
+            raise refused(i, "no barrier of the cluster, which is not emulated yet, got one",
+                          "use mbarriers, or cluster = 1")  # fmt: skip
+        else:
+            self._check(i)
+            self._sizes_in(i, span, tokens)
+
+    def _barrier(self, i: Instruction, span: Span, tokens: tuple[Token, ...]) -> None:
+        """A barrier of all threads counts those of the program."""
+        words = i.mnemonic.split(".")
+        if "warp" in words:
+            return
+        reduces = "red" in words
+        counted = 4 if reduces else 2
+        if "arrive" in words or len(i.operands) == counted:
+            return
+        commas = [n for n, token in enumerate(tokens) if token.text == ","]
+        # sync a, COUNT; red d, a, COUNT, p
+        at = tokens[commas[1]].offset if reduces else tokens[-1].offset
+        self.edits.append(((at, at), f", {self.first}"))
+
+    def _sizes_in(self, i: Instruction, span: Span, tokens: tuple[Token, ...]) -> None:
+        """Special registers in which the helpers would show."""
+        constants = {f"%ntid.{axis}": n for axis, n in zip("xyz", self.block, strict=True)}
+        constants |= {
+            "%nwarpid": self.first // 32,
+            "%dynamic_smem_size": self.launch.dynamic_smem,
+        }
+        flat = self.block[1:] == (1, 1)
+        names = [f"%{PREFIX}tid_{axis}" for axis in "xyz"]
+        indices = False
+        for token in tokens:
+            name = token.text
+            where = token.offset, token.offset + len(name)
+            if name in constants:
+                self.edits.append((where, str(constants[name])))
+            elif name in ("%tid", "%ntid", "%total_smem_size", "%aggr_smem_size"):
+                raise refused(i, f"no {name}, in which the helper threads would show, got it",
+                              "use %tid.x, %ntid.x or %dynamic_smem_size")  # fmt: skip
+            elif name.startswith("%tid.") and not flat:
+                indices = True
+                self.edits.append((where, names["xyz".index(name[-1])]))
+        if indices:
+            x, y, _ = self.block
+            a, b, c = names
+            self.edits.append(((span[0], span[0]), (
+                f"{{ .reg .b32 {a}, {b}, {c}; mov.u32 {a}, %tid.x; div.u32 {c}, {a}, {x * y};"
+                f" div.u32 {b}, {a}, {x}; rem.u32 {b}, {b}, {y}; rem.u32 {a}, {a}, {x}; "
+            )))  # fmt: skip
+            self.edits.append(((span[1], span[1]), " }"))
+
+    def _check(self, i: Instruction) -> None:
+        """EmulationError for what sm_90a does not have."""
+        target = Module("9.0", "sm_90a")
+        try:
+            requirements.check(i, target)
+        except PtxSyntaxError as error:
+            raise EmulationError(
+                f"line {i.site.line}: {i.mnemonic} is not emulated: sm_90a has no such instruction "
+                f"({error}); run it on the simulated machine"
+            ) from None
+
+    def _edited(self) -> str:
+        """The text with all edits made; those at one place in the order in which they were made."""
+        parts, at = [], 0
+        for (start, end), text in sorted(self.edits, key=lambda each: each[0]):
+            if start < at:  # inside what another edit removes
+                continue
+            parts += [self.text[at:start], text]
+            at = end
+        return "".join([*parts, self.text[at:]])
+
+
+def _dynamic(module: Module) -> str:
+    """The symbol of dynamic shared memory: the module's, or one of our own."""
+    found = [v for v in module.variables.values() if v.space == "shared" and v.extern]
+    return max(found, key=lambda v: v.align).name if found else f"{PREFIX}shared"
+
+
+def _static(module: Module, function: Function) -> int:
+    """Bytes of static shared memory, at most."""
+    variables: Iterable[Variable] = [*module.variables.values(), *function.variables]
+    return sum(
+        -(-v.size // v.align) * v.align + v.align
+        for v in variables
+        if v.space == "shared" and not v.extern
+    )
