@@ -33,6 +33,7 @@ MOST_PLACES = 1024
 """CTAs that have tensor memory at the same time; further ones wait for a place."""
 SOURCES = ("sm_100a", "sm_100f")
 _DROPPED = ("setmaxnreg",)
+_PHASE = f"%{PREFIX}phase"
 _SIZES = (".reqntid", ".maxntid", ".minnctapersm", ".maxnctapersm", ".maxnreg")
 
 
@@ -101,7 +102,10 @@ class _Rewriting:
         self.block: Triple = launch.block
         self.threads = prod(self.block)
         self.first = -(-self.threads // 32) * 32
-        self.clustered = prod(launch.cluster) > 1
+        self.ctas = prod(launch.cluster)
+        self.clustered = self.ctas > 1
+        self.met = any(i.mnemonic.startswith("barrier.cluster") for i, _, _ in entry.instructions)
+        """Whether the threads of the cluster meet."""
         self.shared = _dynamic(source.parsed)
         self.offset = -(-launch.dynamic_smem // 16) * 16
 
@@ -176,7 +180,7 @@ class _Rewriting:
         for register, symbol in ((memory, "memory"), (bits, "pool")):
             s.do(f"mov.u64 {register}, {PREFIX}{symbol}")
             s.do(f"cvta.global.u64 {register}, {register}")
-        s.call("start", (64, memory), (64, bits), (32, pool))
+        s.call("start", (64, memory), (64, bits), (32, pool), (32, self.threads * self.ctas))
         if self.clustered:
             s.do("barrier.cluster.arrive.aligned")
             s.do("barrier.cluster.wait.aligned")
@@ -190,6 +194,8 @@ class _Rewriting:
         s.call("work", (32, lane), (32, pool), (64, bits), (32, clustered))
         s.do("exit")
         prologue = f"{s.block()} ${PREFIX}program:"
+        if self.met:
+            prologue = f".reg .b32 {_PHASE}; {prologue} mov.b32 {_PHASE}, 0;"
         if self.threads != self.first:  # threads of the last warp that the program does not have
             prologue += (
                 f" {{ .reg .pred {name}none; .reg .b32 {name}t; mov.u32 {name}t, %tid.x;"
@@ -212,17 +218,36 @@ class _Rewriting:
         elif family in _DROPPED:
             self.edits.append((span, ""))
         elif family == "exit" or (family == "ret" and entry):
-            s.call("exit", (32, self.threads))
+            if not entry and self.met:
+                raise refused(i, "no exit in a device function of a kernel with barrier.cluster",
+                              "return to the kernel, and leave it there")  # fmt: skip
+            phase = (self.ctas, _PHASE) if self.met else (0, 0)
+            s.call("exit", (32, self.threads), *((32, value) for value in phase))
             s.do("exit")
             self.edits.append((span, s.text(label)))
         elif family in ("bar", "barrier") and not i.mnemonic.startswith("barrier.cluster"):
             self._barrier(i, span, tokens)
         elif i.mnemonic.startswith("barrier.cluster"):
-            raise refused(i, "no barrier of the cluster, which is not emulated yet, got one",
-                          "use mbarriers, or cluster = 1")  # fmt: skip
+            self._cluster_barrier(s, span, entry)
         else:
             self._check(i)
             self._sizes_in(i, span, tokens)
+
+    def _cluster_barrier(self, s: Replacement, span: Span, entry: bool) -> None:
+        """The program's threads meet at an mbarrier of each CTA; bits of the phase: its parity, and
+        whether the thread has arrived."""
+        if not entry:
+            raise refused(s.instruction, "barrier.cluster in the kernel itself, got it in a device "
+                          "function", "inline it")  # fmt: skip
+        if "arrive" in s.instruction.mnemonic.split("."):
+            s.call("cluster_arrive", (32, self.ctas))
+            s.do(f"or.b32 {_PHASE}, {_PHASE}, 2")
+        else:
+            parity = s.new(32)
+            s.do(f"and.b32 {parity}, {_PHASE}, 1")
+            s.call("cluster_wait", (32, parity))
+            s.do(f"xor.b32 {_PHASE}, {_PHASE}, 3")
+        self.edits.append((span, s.text(span[0])))
 
     def _barrier(self, i: Instruction, span: Span, tokens: tuple[Token, ...]) -> None:
         """A barrier of all threads counts those of the program."""

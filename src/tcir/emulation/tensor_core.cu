@@ -20,7 +20,7 @@ typedef int64_t s64;
 // --- the box: shared memory between a CTA's program and its helpers ----------------------------
 
 enum { LANES = 128, COLUMNS = 512, WARPS = 4, SLOTS = 4 };
-enum { TICKETS = 0, TAKEN = 4, EXITED = 8, PLACE = 12, MEMORY = 16, TURN = 24, FULL = 48, EMPTY = 80,
+enum { TICKETS = 0, TAKEN = 4, EXITED = 8, PLACE = 12, MEMORY = 16, TURN = 24, CLUSTER = 32, FULL = 48, EMPTY = 80,
        COMMANDS = 112 };  // offsets in bytes
 
 struct Command {
@@ -161,14 +161,33 @@ CALLED void tcir_emulation_issue(u32 box, u32 op, u32 d, u64 a, u64 b, u32 idesc
   arrive(box + FULL + 8 * slot);
 }
 
-// A thread of the program ends; the last one ends the helpers.
-CALLED void tcir_emulation_exit(u32 box, u32 threads) {
+// barrier.cluster of the program's threads: the GPU's own would wait for the helpers as well.
+CALLED void tcir_emulation_cluster_arrive(u32 box, u32 ctas) {
+  LOOP (u32 rank = 0; rank < ctas; ++rank) arrive_anywhere(ctas > 1 ? in_cta(box + CLUSTER, rank) : box + CLUSTER);
+}
+CALLED void tcir_emulation_cluster_wait(u32 box, u32 parity) {
+  asm volatile(
+      "{\n.reg .pred p;\nAGAIN:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%0], %1;\n@!p bra AGAIN;\n}"
+      ::"r"(box + CLUSTER), "r"(parity) : "memory");
+}
+
+// A thread of the program ends; the last one ends the helpers. ctas: of the cluster, whose barrier
+// does not count the thread any more, or 0 without such barriers. phase: 2 while it has arrived and
+// not waited, and the parity.
+CALLED void tcir_emulation_exit(u32 box, u32 threads, u32 ctas, u32 phase) {
+  if (ctas) {
+    if (phase & 2) tcir_emulation_cluster_wait(box, phase & 1);
+    LOOP (u32 rank = 0; rank < ctas; ++rank) {
+      u32 at = ctas > 1 ? in_cta(box + CLUSTER, rank) : box + CLUSTER;
+      asm volatile("mbarrier.arrive_drop.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(at) : "memory");
+    }
+  }
   if (add_word(box + EXITED, 1) + 1 == threads)
     tcir_emulation_issue(box, END, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 }
 
 // pool: 0, tensor memory of each CTA of the grid; else so many, which CTAs take and give back.
-CALLED void tcir_emulation_start(u32 box, u64 memory, u64 pool_bits, u32 pool) {
+CALLED void tcir_emulation_start(u32 box, u64 memory, u64 pool_bits, u32 pool, u32 arrivals) {
   if (threadIdx.x != 0) return;
   u32 place = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
   if (pool) {
@@ -184,6 +203,7 @@ CALLED void tcir_emulation_start(u32 box, u64 memory, u64 pool_bits, u32 pool) {
   set_word(box + PLACE, place);
   set_long(box + MEMORY, memory + (u64)place * LANES * COLUMNS * 4);
   barrier_init(box + TURN, WARPS);
+  barrier_init(box + CLUSTER, arrivals);
   LOOP (u32 n = 0; n < SLOTS; ++n) {
     barrier_init(box + FULL + 8 * n, 1);
     barrier_init(box + EMPTY + 8 * n, WARPS);
@@ -408,7 +428,8 @@ DEVICE u32 fused_fp4(const int* a, const int* b, const unsigned char* at, u32 te
   LOOP (u32 g = 0; g < 4; ++g) tops[g] = NONE;
   LOOP (u32 k = 0; k < terms; ++k) {
     u32 where = at ? at[k] : k;
-    int product = significand(a[k]) * significand(b[where]), x = exponent(a[k]) + exponent(b[where]);
+    int x = exponent(a[k]) + exponent(b[where]), product = significand(a[k]) * significand(b[where]);
+    product *= 1 << x;  // in quarters: e2m1 has no exponent below 0
     sums[where / fine] += negate ? -product : product;
     if (product && x > tops[where / merge]) tops[where / merge] = x;
   }
