@@ -13,6 +13,7 @@ import json
 import os
 import re
 import select
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import IO, Any
 
-from tcir.errors import Error
+from tcir.errors import Error, MissingDependencyError
 from tcir.testing.recorded import Recorded
 
 Fields = dict[str, Any]
@@ -175,9 +176,15 @@ class Worker:
 
 
 def _tool() -> str:
+    """ptxas of the declared package, or where there is none the one on PATH."""
     from tcir.codegen.tools import find_tool
 
-    return str(find_tool("ptxas"))
+    try:
+        return str(find_tool("ptxas"))
+    except MissingDependencyError:
+        if found := shutil.which("ptxas"):
+            return found
+        raise
 
 
 def _prepared(paths: Sequence[Path], work: Path, options: argparse.Namespace) -> Iterator[Fields]:
@@ -237,7 +244,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--repeats", type=int, default=1, help="launches of each kernel")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes that assemble")
     parser.add_argument("--target", default="sm_90a", help="the GPU's architecture")
-    parser.add_argument("--ptxas", help="the assembler; by default the one of nvidia-cuda-nvcc")
+    parser.add_argument("--ptxas", help="the assembler; by default of nvidia-cuda-nvcc, else on PATH")
     parser.add_argument("--prepare-only", action="store_true", help="rewrite and assemble; no GPU")
     parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
