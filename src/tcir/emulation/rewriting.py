@@ -19,7 +19,7 @@ from tcir.errors import LaunchError
 from tcir.interp.ptx import requirements
 from tcir.interp.ptx.errors import PtxSyntaxError
 from tcir.interp.ptx.lexer import Token
-from tcir.interp.ptx.syntax import Function, Instruction, Module, Variable
+from tcir.interp.ptx.syntax import Address, Function, Instruction, Module, Reg, Variable
 
 Triple = tuple[int, int, int]
 
@@ -229,9 +229,37 @@ class _Rewriting:
             self._barrier(i, span, tokens)
         elif i.mnemonic.startswith("barrier.cluster"):
             self._cluster_barrier(s, span, entry)
+        elif i.mnemonic.startswith("cp.async.bulk.tensor.") and ".cta_group::" in i.mnemonic:
+            self._copy_of_pair(s, span, tokens)
         else:
             self._check(i)
             self._sizes_in(i, span, tokens)
+
+    def _copy_of_pair(self, s: Replacement, span: Span, tokens: tuple[Token, ...]) -> None:
+        """A tensor copy that may report to the peer's mbarrier: a helper passes it on."""
+        i = s.instruction
+        mnemonic = next(token for token in tokens if token.text == i.mnemonic)
+        plain = mnemonic.text.replace(".cta_group::1", "").replace(".cta_group::2", "")
+        if ".cta_group::1" in i.mnemonic:
+            where = mnemonic.offset, mnemonic.offset + len(mnemonic.text)
+            self.edits.append((where, plain))
+            return
+        if ".multicast::" in i.mnemonic:
+            raise refused(i, "no multicast with .cta_group::2, got it", "copy for each CTA")
+        source = i.operands[1]
+        if not isinstance(source, Address) or not isinstance(source.base, Reg):
+            raise refused(i, f"the map's address in a register, got {source}", "use one")
+        barrier = s.shared_address(i.operands[2], True)
+        relay, own = s.new(64), s.new(32)
+        s.call("relay", (64, source.base.name), (32, barrier), result=relay)
+        s.do(f"cvt.u32.u64 {own}, {relay}")
+        third = [t.offset for t in tokens if t.text == "["][2]
+        closing = next(t.offset for t in tokens if t.text == "]" and t.offset > third)
+        behind = mnemonic.offset + len(mnemonic.text)
+        rest = self.text[closing : span[1] - 1]
+        s.do(f"{plain}{self.text[behind:third]}[{own}{rest}")
+        s.call("relayed", (64, relay), (64, source.base.name), (32, barrier))
+        self.edits.append((span, s.text(span[0])))
 
     def _cluster_barrier(self, s: Replacement, span: Span, entry: bool) -> None:
         """The program's threads meet at an mbarrier of each CTA; bits of the phase: its parity, and

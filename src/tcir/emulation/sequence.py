@@ -7,7 +7,7 @@ from tcir.interp.ptx.syntax import Address, Imm, Instruction, Not, Operand, Reg,
 
 PREFIX = "tcir_emulation_"
 #: Bytes of shared memory between a CTA's program and its helpers; `tensor_core.cu` lays them out.
-BOX = 448
+BOX = 464
 
 
 def refused(instruction: Instruction, what: str, way_out: str) -> EmulationError:

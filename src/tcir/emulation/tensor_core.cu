@@ -21,7 +21,7 @@ typedef int64_t s64;
 
 enum { LANES = 128, COLUMNS = 512, WARPS = 4, SLOTS = 4 };
 enum { TICKETS = 0, TAKEN = 4, EXITED = 8, PLACE = 12, MEMORY = 16, TURN = 24, CLUSTER = 32, FULL = 48, EMPTY = 80,
-       COMMANDS = 112 };  // offsets in bytes
+       COMMANDS = 112, RELAYS = 432 };  // offsets in bytes
 
 struct Command {
   u64 a, b, zeros;
@@ -30,7 +30,7 @@ struct Command {
 };
 
 // Command.op: bits 7..0 what, then flags.
-enum { END, MMA, CP, SHIFT, COMMIT };
+enum { END, MMA, CP, SHIFT, COMMIT, RELAY };
 enum { A_IN_TMEM = 1 << 8, ADD_D = 1 << 9, ASHIFT = 1 << 10, WS = 1 << 11, SPARSE = 1 << 12,
        MASKED = 1 << 13, ZEROS = 1 << 14, PAIR = 1 << 15, MULTICAST = 1 << 27 };
 enum { KIND_F16, KIND_TF32, KIND_F8F6F4, KIND_I8, KIND_MXF8F6F4, KIND_MXF4, KIND_MXF4NVF4 };
@@ -161,6 +161,25 @@ CALLED void tcir_emulation_issue(u32 box, u32 op, u32 d, u64 a, u64 b, u32 idesc
   arrive(box + FULL + 8 * slot);
 }
 
+// A tensor copy that reports to the peer's mbarrier (.cta_group::2): here it reports to one of the box,
+// and a helper tells the peer. Returns the barrier for the copy, and in the high half 1 + the ticket,
+// or 0 if the barrier is this CTA's. The driver notes a copy's bytes in word 16 of the map.
+CALLED u64 tcir_emulation_relay(u32 box, u64 map, u32 barrier) {
+  if (in_cta(barrier, cta_rank()) == barrier) return barrier;
+  u32 n = add_word(box + TICKETS, 1), slot = n % SLOTS, own = box + RELAYS + 8 * slot, bytes = ((const u32*)map)[16];
+  wait(box + EMPTY + 8 * slot, ~(n / SLOTS) & 1);
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(own), "r"(bytes) : "memory");
+  return (u64)(n + 1) << 32 | own;
+}
+CALLED void tcir_emulation_relayed(u32 box, u64 relay, u64 map, u32 barrier) {
+  if (!(relay >> 32)) return;
+  u32 n = (u32)(relay >> 32) - 1, slot = n % SLOTS, at = box + COMMANDS + slot * sizeof(Command);
+  set_long(at, barrier);
+  set_word(at + 24, ((const u32*)map)[16]);
+  set_word(at + 32, RELAY);
+  arrive(box + FULL + 8 * slot);
+}
+
 // barrier.cluster of the program's threads: the GPU's own would wait for the helpers as well.
 CALLED void tcir_emulation_cluster_arrive(u32 box, u32 ctas) {
   LOOP (u32 rank = 0; rank < ctas; ++rank) arrive_anywhere(ctas > 1 ? in_cta(box + CLUSTER, rank) : box + CLUSTER);
@@ -207,6 +226,7 @@ CALLED void tcir_emulation_start(u32 box, u64 memory, u64 pool_bits, u32 pool, u
   LOOP (u32 n = 0; n < SLOTS; ++n) {
     barrier_init(box + FULL + 8 * n, 1);
     barrier_init(box + EMPTY + 8 * n, WARPS);
+    barrier_init(box + RELAYS + 8 * n, 1);
   }
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
@@ -662,7 +682,7 @@ DEVICE void commit(const Command& c) {
 
 // The loop of the helpers; lane: 0..127.
 CALLED void tcir_emulation_work(u32 box, u32 lane, u32 pool, u64 pool_bits, u32 clustered) {
-  u32 parity = 0, mine = clustered ? cta_rank() : 0;
+  u32 parity = 0, relays = 0, mine = clustered ? cta_rank() : 0;
   Side sides[2];
   LOOP (u32 n = 0;; ++n) {
     u32 slot = n % SLOTS, at = box + COMMANDS + slot * sizeof(Command);
@@ -678,9 +698,18 @@ CALLED void tcir_emulation_work(u32 box, u32 lane, u32 pool, u64 pool_bits, u32 
     c.sfb = shared_word(at + 40);
     c.metadata = shared_word(at + 44);
     LOOP (u32 i = 0; i < 8; ++i) c.off[i] = shared_word(at + 48 + 4 * i);
+    u32 what = c.op & 255, count = 1;
+    if (what == RELAY) {
+      if (lane == 0) {
+        wait(box + RELAYS + 8 * slot, relays >> slot & 1);
+        asm volatile("fence.acq_rel.cluster;" ::: "memory");
+        asm volatile("mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%0], %1;" ::"r"((u32)c.a), "r"(c.d) : "memory");
+      }
+      relays ^= 1u << slot;
+    }
     __syncwarp();
     if ((threadIdx.x & 31) == 0) arrive(box + EMPTY + 8 * slot);
-    u32 what = c.op & 255, count = 1;
+    if (what == RELAY) continue;
     sides[0].memory = shared_long(box + MEMORY);
     sides[0].rank = mine;
     if (what == END) break;
