@@ -10,7 +10,7 @@ from importlib.resources import files
 from math import prod
 from typing import Any
 
-from tcir.emulation import tensor
+from tcir.emulation import general, tensor
 from tcir.emulation.errors import EmulationError
 from tcir.emulation.sequence import BOX, PREFIX, refused
 from tcir.emulation.sequence import Sequence as Replacement
@@ -117,8 +117,13 @@ class _Rewriting:
         self._retarget()
         code = [i for f in kept for i in f.instructions]
         if not any(i.mnemonic.startswith("tcgen05.") for i, _, _ in code):
-            for instruction, _, _ in code:
-                self._check(instruction)
+            for instruction, span, _ in code:
+                if (rule := general.rule(instruction.mnemonic)) is None:
+                    self._check(instruction)
+                    continue
+                s = Replacement(instruction, (self.shared, self.offset))
+                rule(s)
+                self.edits.append((span, s.text(span[0])))
             return Emulated(self._edited(), self.entry.function.name, self.launch)
         self._check_sizes()
         for function in kept:
@@ -231,6 +236,9 @@ class _Rewriting:
             self._cluster_barrier(s, span, entry)
         elif i.mnemonic.startswith("cp.async.bulk.tensor.") and ".cta_group::" in i.mnemonic:
             self._copy_of_pair(s, span, tokens)
+        elif (rule := general.rule(i.mnemonic)) is not None:
+            rule(s)
+            self.edits.append((span, s.text(label)))
         else:
             self._check(i)
             self._sizes_in(i, span, tokens)
