@@ -25,9 +25,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from tcir.errors import Error, MissingDependencyError
+from tcir.testing import forms
 from tcir.testing.recorded import Recorded
 
 Fields = dict[str, Any]
+
+
+FORM = ".form"
+"""Of a path that is no file: its stem is the number of a random form."""
 
 
 # --- before the GPU: rewrite and assemble ----------------------------------------------------------
@@ -39,7 +44,11 @@ def prepare(path: Path, work: Path, target: str, ptxas: str) -> Fields:
 
     told: Fields = {"file": path.name}
     try:
-        recorded = Recorded.read(path)
+        if path.suffix == FORM:
+            recorded = forms.recorded(int(path.stem))
+            path = recorded.write(work / path.stem)
+        else:
+            recorded = Recorded.read(path)
         about = recorded.about
         told |= {"kernel": about["entry"], "test": about.get("test", "")}
         approximate = re.search(r"\b(\w+\.approx[\w.]*)", recorded.ptx)
@@ -237,6 +246,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command; 0 if all that is not refused is equal."""
     parser = argparse.ArgumentParser(prog="python -m tcir.testing.gpu", description=__doc__)
     parser.add_argument("folder", type=Path, nargs="*", help="folders of recorded launches, or files")
+    parser.add_argument(
+        "--forms", type=int, default=0, metavar="N",
+        help="and N random forms of tcgen05.mma, which the machine executes first",
+    )  # fmt: skip
+    parser.add_argument("--first", type=int, default=0, help="the number of the first form")
     parser.add_argument("--json", type=Path, help="a report")
     parser.add_argument("--only", default="", help="a regular expression: of file, kernel or test")
     parser.add_argument("--each", type=float, default=20, metavar="SECONDS", help="for one launch")
@@ -252,6 +266,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         work(options.worker)
         return 0
     paths = [p for f in options.folder for p in (sorted(f.glob("*.npz")) if f.is_dir() else [f])]
+    paths += [Path(f"{seed}{FORM}") for seed in range(options.first, options.first + options.forms)]
     if options.only:
         paths = [p for p in paths if _chosen(p, options.only)]
     report = run(paths, options)
@@ -262,6 +277,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _chosen(path: Path, pattern: str) -> bool:
+    if path.suffix == FORM:
+        return True
     about = Recorded.read(path).about
     text = f"{path.name} {about['entry']} {about.get('test', '')}"
     return re.search(pattern, text) is not None
