@@ -118,12 +118,14 @@ class _Rewriting:
         code = [i for f in kept for i in f.instructions]
         if not any(i.mnemonic.startswith("tcgen05.") for i, _, _ in code):
             for instruction, span, _ in code:
-                if (rule := general.rule(instruction.mnemonic)) is None:
+                if (rule := general.rule(instruction)) is None:
                     self._check(instruction)
                     continue
                 s = Replacement(instruction, (self.shared, self.offset))
                 rule(s)
                 self.edits.append((span, s.text(span[0])))
+            at = self.source.declarations or self.source.target[1]
+            self.edits.append(((at, at), f"\n{helpers()}\n"))
             return Emulated(self._edited(), self.entry.function.name, self.launch)
         self._check_sizes()
         for function in kept:
@@ -236,7 +238,7 @@ class _Rewriting:
             self._cluster_barrier(s, span, entry)
         elif i.mnemonic.startswith("cp.async.bulk.tensor.") and ".cta_group::" in i.mnemonic:
             self._copy_of_pair(s, span, tokens)
-        elif (rule := general.rule(i.mnemonic)) is not None:
+        elif (rule := general.rule(i)) is not None:
             rule(s)
             self.edits.append((span, s.text(label)))
         else:

@@ -47,14 +47,18 @@ class Sequence:
         self.do(f"add.u32 {at}, {at}, {self._box[1]}")
         return at
 
-    def call(
+    def call(self, name: str, *given: tuple[int, str | int], result: str | None = None) -> None:
+        """`name` of the box and these (bits, value); result: a register of 64 bits."""
+        self.call_plain(name, (32, self.box()), *given, result=result)
+
+    def call_plain(
         self, name: str, *arguments: tuple[int, str | int], result: str | None = None
     ) -> None:
-        """`name` of the box and these (bits, value); result: a register of 64 bits."""
+        """As `call`, of what needs no box."""
         self._calls += 1
-        box, n = self.box(), self._calls
+        n = self._calls
         names = []
-        for bits, value in ((32, box), *arguments):
+        for bits, value in arguments:
             names.append(f"{PREFIX}p{n}_{len(names)}")
             self._lines.append(f".param .b{bits} {names[-1]}; st.param.b{bits} [{names[-1]}], {value};")
         given = ", ".join(names)
@@ -73,6 +77,10 @@ class Sequence:
                 return name
             case Imm(value, "int"):
                 return str(value)
+            case Imm(value, "f32"):
+                return f"0f{int(value):08X}"
+            case Imm(value, "f64"):
+                return f"0d{int(value):016X}"
             case Symbol(name, offset, None):
                 return f"{name}+{offset}" if offset else name
         raise refused(

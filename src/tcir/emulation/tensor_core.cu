@@ -236,10 +236,10 @@ CALLED void tcir_emulation_start(u32 box, u64 memory, u64 pool_bits, u32 pool, u
 struct Matrix {
   u32 start, lbo, sbo, span, lines, shift;
   u32 rank;  // of the CTA whose shared memory it is in
-  bool remote;
+  bool remote, mapped;  // mapped: its address needs the CTA's rank, as in every cluster
 };
 
-DEVICE Matrix matrix(u64 bits, u32 rank, u32 mine) {
+DEVICE Matrix matrix(u64 bits, u32 rank, u32 mine, bool mapped) {
   Matrix m;
   m.start = (u32)(bits & 0x3fff) << 4;
   m.lbo = (u32)(bits >> 16 & 0x3fff) << 4;
@@ -250,11 +250,12 @@ DEVICE Matrix matrix(u64 bits, u32 rank, u32 mine) {
   m.shift = code == 1 ? 5 : 4;
   m.rank = rank;
   m.remote = rank != mine;
+  m.mapped = mapped;
   return m;
 }
 DEVICE u32 place(const Matrix& m, u32 at) {
   at ^= (at >> 7 & m.lines) << m.shift;
-  return m.remote ? in_cta(at, m.rank) : at;
+  return m.mapped ? in_cta(at, m.rank) : at;
 }
 DEVICE void load16(const Matrix& m, u32 at, u32* out) {
   at = place(m, at);
@@ -515,11 +516,91 @@ DEVICE u32 fused_fp4(const int* a, const int* b, const unsigned char* at, u32 te
   return to_f32(total, q);
 }
 
+// --- instructions outside tcgen05 ----------------------------------------------------------------
+
+DEVICE u32 narrowed(u32 bits, const Form& f, u32 most) {  // to nearest even, at most the largest
+  u32 field = bits >> 23 & 255, mantissa = bits & 0x7fffff;
+  if (field == 255 && mantissa) return most;
+  if (field == 255) return most | bits >> 31 << (f.bits - 1);
+  u64 size = field ? mantissa | 0x800000 : mantissa;
+  int low = 1 - f.bias, q = (field ? (int)field : 1) - 150, x = low;
+  if (size && 63 - __clzll(size) + q > low) x = 63 - __clzll(size) + q;
+  u64 steps = rounded_shift(size, q - (x - (int)f.mantissa));
+  u64 code = ((u64)(x + f.bias) << f.mantissa) + steps - (1u << f.mantissa);
+  return (u32)(code > most ? most : code) | bits >> 31 << (f.bits - 1);
+}
+// cvt.rn.satfinite of two f32 to two codes of a type without NaN; high: the first operand.
+CALLED u64 tcir_emulation_narrow(u32 high, u32 low, u32 type, u32 relu) {
+  Form f = form(type);
+  u32 most = (1u << (f.bits - 1)) - 1;
+  bool no_high = relu && high >> 31 && (high << 1) <= 0xff000000u, no_low = relu && low >> 31 && (low << 1) <= 0xff000000u;
+  u32 a = no_high ? 0 : narrowed(high, f, most), b = no_low ? 0 : narrowed(low, f, most);
+  return type == E2M1 ? a << 4 | b : a << 8 | b;
+}
+DEVICE u32 power(u32 bits, bool up, bool saturate) {
+  u32 field = bits >> 23 & 255, mantissa = bits & 0x7fffff, most = saturate ? 254 : 255;
+  if (field == 255) return mantissa ? 255 : most;
+  if (field == 0) {  // below 2^-126: 2^-127 is the least
+    if (!up || mantissa <= 0x400000) return 0;
+    return 1;
+  }
+  u32 code = field + (up && mantissa);
+  return code > 254 ? most : code;
+}
+// cvt.rz and .rp of two f32 to ue8m0.
+CALLED u64 tcir_emulation_scale(u32 high, u32 low, u32 up, u32 saturate) {
+  return power(high, up, saturate) << 8 | power(low, up, saturate);
+}
+// cvt.rn to f16x2 of two codes; of ue8m0 (type 255) to bf16x2.
+CALLED u64 tcir_emulation_widen(u32 codes, u32 type, u32 relu) {
+  u32 out = 0;
+  if (type == 255) {
+    LOOP (u32 n = 0; n < 2; ++n) {
+      u32 code = codes >> 8 * n & 255;
+      out |= (code == 255 ? 0x7fffu : code ? code << 7 : 0x40u) << 16 * n;
+    }
+    return out;
+  }
+  Form f = form(type);
+  LOOP (u32 n = 0; n < 2; ++n) {
+    u32 code = (f.bits == 4 ? codes >> 4 * n : codes >> 8 * n) & ((1u << f.bits) - 1), sign = code >> (f.bits - 1);
+    int each = number(code & ~(1u << (f.bits - 1)), f);
+    u32 half = to_f16(significand(each), exponent(each) - (int)f.mantissa) | sign << 15;
+    out |= (relu && sign ? 0 : half) << 16 * n;
+  }
+  return out;
+}
+// redux.sync of f32. flags: 1 max, 2 of magnitudes, 4 a NaN decides.
+CALLED u64 tcir_emulation_redux(u32 bits, u32 mask, u32 flags) {
+  if (flags & 2) bits &= 0x7fffffff;
+  bool nan = (bits << 1) > 0xff000000u, largest = flags & 1;
+  u32 key = bits >> 31 ? ~bits : bits | 0x80000000u;
+  if (nan) key = ((flags & 4) != 0) == largest ? 0xffffffffu : 0;
+  key = largest ? __reduce_max_sync(mask, key) : __reduce_min_sync(mask, key);
+  if (key == 0xffffffffu || key == 0) return 0x7fffffff;
+  return key >> 31 ? key & 0x7fffffff : ~key;
+}
+// st.bulk of zeros to shared memory.
+CALLED void tcir_emulation_zero(u64 at, u64 bytes) {
+  LOOP (u64 n = 0; n < bytes; n += 8) *(u64*)(at + n) = 0;
+}
+// clusterlaunchcontrol.try_cancel: there is never another CTA to take over, which a GPU may always
+// say. ranks: the CTAs that hear of it, or 0 for this one.
+CALLED void tcir_emulation_cancel(u32 at, u32 barrier, u32 ranks) {
+  LOOP (u32 n = 0; n < (ranks ? ranks : 1); ++n) {
+    u32 there = ranks ? in_cta(at, n) : at, bar = ranks ? in_cta(barrier, n) : barrier;
+    asm volatile("st.shared::cluster.v2.b64 [%0], {%1, %1};" ::"r"(there), "l"(0ull) : "memory");
+    asm volatile("fence.acq_rel.cluster;" ::: "memory");
+    asm volatile("mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%0], 16;" ::"r"(bar) : "memory");
+  }
+}
+
 // --- one mma (PTX ISA 9.7.16.10) ---------------------------------------------------------------
 
 struct Side {  // what a CTA of the pair has
   u64 memory;
   u32 rank;
+  bool mapped;
 };
 
 DEVICE u32 kind_of(u32 op) { return op >> 20 & 7; }
@@ -592,7 +673,7 @@ DEVICE void mma(const Command& c, const Side& side, const Side* sides, u32 lane,
   unsigned char at[64];
   if (c.op & A_IN_TMEM)
     for (u32 w = 0; w < 8; ++w) words[w] = tmem(side.memory, lane, ((u32)c.a & 0xffff) + w);
-  else load_row(matrix(c.a, side.rank, mine), row, c.idesc >> 15 & 1, a_size, 2, words);
+  else load_row(matrix(c.a, side.rank, mine, side.mapped), row, c.idesc >> 15 & 1, a_size, 2, words);
   LOOP (u32 k = 0; k < stored; ++k) {
     u32 code = code_at(words, k, a_how, fa.bits);
     a[k] = i8 ? (a_type == S8 ? (int)(signed char)code : (int)code) : number(code, fa);
@@ -612,7 +693,7 @@ DEVICE void mma(const Command& c, const Side& side, const Side* sides, u32 lane,
       b_row = n % (s.n / 2);
     }
     bool zero = (c.op & ZEROS) && !kept(c.zeros, s.m, s.n, n);
-    if (!zero) load_row(matrix(c.b, b_rank, mine), b_row, c.idesc >> 16 & 1, b_size, sparse ? 4 : 2, words);
+    if (!zero) load_row(matrix(c.b, b_rank, mine, side.mapped), b_row, c.idesc >> 16 & 1, b_size, sparse ? 4 : 2, words);
     LOOP (u32 k = 0; k < depth; ++k) {
       u32 code = zero ? 0 : code_at(words, k, b_how, fb.bits);
       b[k] = i8 ? (b_type == S8 ? (int)(signed char)code : (int)code) : number(code, fb);
@@ -656,7 +737,7 @@ DEVICE void copy(const Command& c, const Side& side, u32 lane, u32 mine) {
   } else if (what == CP_64x128b) row = c.op >> 11 & 1 ? lane % 32 + 32 * (lane / 64) : lane % 64;
   else if (what == CP_32x128b) row = lane % 32;
   u32 words[8];
-  load_row(matrix(c.a, side.rank, mine), row, false, 1, chunks, words);
+  load_row(matrix(c.a, side.rank, mine, side.mapped), row, false, 1, chunks, words);
   for (u32 w = 0; w < 4 * chunks; ++w) {
     u32 out = words[w], bits = packed == 1 ? 4 : 6;
     if (packed) {
@@ -712,6 +793,7 @@ CALLED void tcir_emulation_work(u32 box, u32 lane, u32 pool, u64 pool_bits, u32 
     if (what == RELAY) continue;
     sides[0].memory = shared_long(box + MEMORY);
     sides[0].rank = mine;
+    sides[0].mapped = sides[1].mapped = clustered;
     if (what == END) break;
     if (what == COMMIT) {
       if (lane == 0) commit(c);
