@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--record-launches",
         type=Path,
         metavar="FOLDER",
-        help="write what is launched for sm_100a, for `python -m tcir.testing.gpu` (test/record.py)",
+        help="write launches for sm_100a there, for `python -m tcir.testing.gpu` (test/record.py)",
     )
     parser.addoption(
         "--all-quick",

@@ -36,12 +36,11 @@ class _Buffers:
     def place(self, array: np.ndarray) -> dict[str, int]:
         whole = _outermost(array)
         start = whole.__array_interface__["data"][0]
-        for n, known in enumerate(self.arrays):
-            if known.__array_interface__["data"][0] == start and known.nbytes == whole.nbytes:
-                break
-        else:
-            n = len(self.arrays)
+        places = [(a.__array_interface__["data"][0], a.nbytes) for a in self.arrays]
+        if (start, whole.nbytes) not in places:
+            places.append((start, whole.nbytes))
             self.arrays.append(whole)
+        n = places.index((start, whole.nbytes))
         return {"buffer": n, "offset": array.__array_interface__["data"][0] - start}
 
     def part(self, arg: Any) -> dict[str, Any]:
@@ -53,7 +52,9 @@ class _Buffers:
         if isinstance(array, np.ndarray):
             at = self.place(array)
             return {"pointer": at["buffer"], "offset": at["offset"]}
-        return {"hex": array.tobytes().hex() if isinstance(array, np.generic) else bytes(array).hex()}
+        return {
+            "hex": array.tobytes().hex() if isinstance(array, np.generic) else bytes(array).hex()
+        }
 
 
 def _bytes(arrays: list[np.ndarray]) -> list[np.ndarray]:

@@ -6,6 +6,6 @@ device with code of its own.
 """
 
 from tcir.emulation.errors import EmulationError
-from tcir.emulation.rewriting import Emulated, EmulatedLaunch, emulate
+from tcir.emulation.rewriting import Emulated, EmulatedLaunch, emulate, emulate_all
 
-__all__ = ["Emulated", "EmulatedLaunch", "EmulationError", "emulate"]
+__all__ = ["Emulated", "EmulatedLaunch", "EmulationError", "emulate", "emulate_all"]

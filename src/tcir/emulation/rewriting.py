@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -22,6 +21,8 @@ from tcir.interp.ptx.lexer import Token
 from tcir.interp.ptx.syntax import Address, Function, Instruction, Module, Reg, Variable
 
 Triple = tuple[int, int, int]
+Edit = tuple[Span, str]
+"""A place in the text, and what stands there instead."""
 
 HELPERS = 128
 """Threads of a CTA that are its tensor core: one for each lane of tensor memory."""
@@ -72,6 +73,19 @@ def emulate(ptx: str, launch: Any, entry: str | None = None) -> Emulated:
     (`kernel.launches.launches`). Raises PtxSyntaxError; EmulationError for what is not emulated, by
     instruction, with a way out.
     """
+    source = _source(ptx)
+    kernel = _entry(source, entry)
+    text, (made,) = _rewritten(source, [(launch, kernel)])
+    return Emulated(text, kernel.function.name, made)
+
+
+def emulate_all(ptx: str, launches: Sequence[Any]) -> tuple[str, list[Any]]:
+    """As `emulate`, of all kernels of a module: each launch names its own."""
+    source = _source(ptx)
+    return _rewritten(source, [(each, _entry(source, each.name)) for each in launches])
+
+
+def _source(ptx: str) -> Source:
     source = Source(ptx)
     target = source.parsed.target.partition(",")[0].strip()
     if target not in SOURCES:
@@ -79,7 +93,7 @@ def emulate(ptx: str, launch: Any, entry: str | None = None) -> Emulated:
             f"expected .target {' or '.join(SOURCES)}, got {target}: only these have tcgen05; a "
             "kernel for another target needs no emulation"
         )
-    return _Rewriting(source, launch, _entry(source, entry)).run()
+    return source
 
 
 def _entry(source: Source, name: str | None) -> FunctionSource:
@@ -92,13 +106,66 @@ def _entry(source: Source, name: str | None) -> FunctionSource:
     return entries[name] if name is not None else next(iter(entries.values()))
 
 
-class _Rewriting:
-    """Edits of the text: (span, what takes its place)."""
+def _rewritten(
+    source: Source, launches: Sequence[tuple[Any, FunctionSource]]
+) -> tuple[str, list[Any]]:
+    """The module with these kernels and no other, and their launches."""
+    edits: list[Edit] = []
+    functions = [f for f in source.functions if not f.function.entry]
+    kept = [entry for _, entry in launches]
+    edits += [(f.whole, "") for f in source.functions if f.function.entry and f not in kept]
+    if tuple(map(int, source.parsed.version.split("."))) < (9, 0):
+        edits.append((source.version, "9.0"))
+    edits.append((source.target, "sm_90a"))
+    kernels = [_Kernel(source, launch, entry, edits) for launch, entry in launches]
+    for number, kernel in enumerate(kernels):
+        kernel.rewrite(functions if number == 0 else [])
+    if len(kernels) > 1 and any(_tensor(f) for f in functions):
+        raise EmulationError(
+            "expected tcgen05 in kernels alone where a module has several, got it in a device "
+            "function; emulate them one by one"
+        )
+    places = max((min(prod(k.launch.grid), MOST_PLACES) for k in kernels if k.tensor), default=0)
+    at = source.declarations or source.target[1]
+    edits.append(((at, at), _declarations(places, kernels[0].shared)))
+    return _edited(source.text, edits), [kernel.made for kernel in kernels]
 
-    def __init__(self, source: Source, launch: Any, entry: FunctionSource) -> None:
-        self.source, self.launch, self.entry = source, launch, entry
+
+def _tensor(function: FunctionSource) -> bool:
+    """Whether it has instructions of the tensor core or of tensor memory."""
+    return any(i.mnemonic.startswith("tcgen05.") for i, _, _ in function.instructions)
+
+
+def _declarations(places: int, shared: str) -> str:
+    """The helper functions, and what they use."""
+    text = []
+    if places:
+        text.append(f".global .align 128 .b8 {PREFIX}memory[{places * TMEM_BYTES}];")
+        text.append(f".global .align 4 .b8 {PREFIX}pool[{MOST_PLACES // 8}];")
+        if shared == f"{PREFIX}shared":
+            text.append(f".extern .shared .align 16 .b8 {shared}[];")
+    return "\n" + "\n".join(text) + "\n" + helpers() + "\n"
+
+
+def _edited(text: str, edits: Sequence[Edit]) -> str:
+    """The text with all edits made; those at one place in the order in which they were made."""
+    parts, at = [], 0
+    for (start, end), new in sorted(edits, key=lambda each: each[0]):
+        if start < at:  # inside what another edit removes
+            continue
+        parts += [text[at:start], new]
+        at = end
+    return "".join([*parts, text[at:]])
+
+
+class _Kernel:
+    """One kernel: adds its edits of the text; made: its launch."""
+
+    def __init__(
+        self, source: Source, launch: Any, entry: FunctionSource, edits: list[Edit]
+    ) -> None:
+        self.source, self.launch, self.entry, self.edits = source, launch, entry, edits
         self.text = source.text
-        self.edits: list[tuple[Span, str]] = []
         self.block: Triple = launch.block
         self.threads = prod(self.block)
         self.first = -(-self.threads // 32) * 32
@@ -108,53 +175,38 @@ class _Rewriting:
         """Whether the threads of the cluster meet."""
         self.shared = _dynamic(source.parsed)
         self.offset = -(-launch.dynamic_smem // 16) * 16
-
-    def run(self) -> Emulated:
-        kept = [f for f in self.source.functions if f is self.entry or not f.function.entry]
-        for function in self.source.functions:
-            if function not in kept:
-                self.edits.append((function.whole, ""))
-        self._retarget()
-        code = [i for f in kept for i in f.instructions]
-        if not any(i.mnemonic.startswith("tcgen05.") for i, _, _ in code):
-            for instruction, span, _ in code:
-                if (rule := general.rule(instruction)) is None:
-                    self._check(instruction)
-                    continue
-                s = Replacement(instruction, (self.shared, self.offset))
-                rule(s)
-                self.edits.append((span, s.text(span[0])))
-            at = self.source.declarations or self.source.target[1]
-            self.edits.append(((at, at), f"\n{helpers()}\n"))
-            return Emulated(self._edited(), self.entry.function.name, self.launch)
-        self._check_sizes()
-        for function in kept:
-            for number, (instruction, span, tokens) in enumerate(function.instructions):
-                self._instruction(instruction, span, tokens, function.function.entry, number)
-        self._resize()
-        self._declare()
-        launch = replace(
-            self.launch, block=(self.first + HELPERS, 1, 1), dynamic_smem=self.offset + BOX
+        self.tensor = _tensor(entry) or any(
+            _tensor(f) for f in source.functions if not f.function.entry
         )
-        return Emulated(self._edited(), self.entry.function.name, launch)
+        self.made = launch
 
-    # --- the module ------------------------------------------------------------------------------
+    def rewrite(self, functions: Sequence[FunctionSource]) -> None:
+        """functions: the device functions that nothing has rewritten yet."""
+        if self.tensor:
+            self._check_sizes()
+        for each in (self.entry, *functions):
+            for instruction, span, tokens in each.instructions:
+                if self.tensor:
+                    self._instruction(instruction, span, tokens, each.function.entry)
+                else:
+                    self._plain(instruction, span)
+        if self.tensor:
+            self._resize()
+            self.made = replace(
+                self.launch, block=(self.first + HELPERS, 1, 1), dynamic_smem=self.offset + BOX
+            )
 
-    def _retarget(self) -> None:
-        version = self.source.parsed.version
-        if tuple(map(int, version.split("."))) < (9, 0):
-            self.edits.append((self.source.version, "9.0"))
-        self.edits.append((self.source.target, "sm_90a"))
+    def _sequence(self, instruction: Instruction) -> Replacement:
+        return Replacement(instruction, (self.shared, self.offset))
 
-    def _declare(self) -> None:
-        """The helper functions, and what they use."""
-        places = min(prod(self.launch.grid), MOST_PLACES)
-        text = [f".global .align 128 .b8 {PREFIX}memory[{places * TMEM_BYTES}];"]
-        text.append(f".global .align 4 .b8 {PREFIX}pool[{MOST_PLACES // 8}];")
-        if self.shared == f"{PREFIX}shared":
-            text.append(f".extern .shared .align 16 .b8 {self.shared}[];")
-        at = self.source.declarations or self.source.target[1]
-        self.edits.append(((at, at), "\n" + "\n".join(text) + "\n" + helpers() + "\n"))
+    def _plain(self, instruction: Instruction, span: Span) -> None:
+        """An instruction of a kernel, or outside tcgen05, that sm_90a may not have."""
+        if (rule := general.rule(instruction)) is None:
+            self._check(instruction)
+            return
+        s = self._sequence(instruction)
+        rule(s)
+        self.edits.append((span, s.text(span[0])))
 
     def _check_sizes(self) -> None:
         if self.first + HELPERS > MOST_THREADS:
@@ -182,7 +234,7 @@ class _Rewriting:
         self.edits.append(((at, at), f".reqntid {total}, 1, 1\n"))
         many = prod(self.launch.grid) > MOST_PLACES
         pool, clustered = MOST_PLACES if many else 0, int(self.clustered)
-        s = Replacement(self.entry.instructions[0][0], (self.shared, self.offset))
+        s = self._sequence(self.entry.instructions[0][0])
         memory, bits, thread, lane = s.new(64), s.new(64), s.new(32), s.new(32)
         for register, symbol in ((memory, "memory"), (bits, "pool")):
             s.do(f"mov.u64 {register}, {PREFIX}{symbol}")
@@ -214,11 +266,10 @@ class _Rewriting:
     # --- instructions ----------------------------------------------------------------------------
 
     def _instruction(
-        self, i: Instruction, span: Span, tokens: tuple[Token, ...], entry: bool, number: int
+        self, i: Instruction, span: Span, tokens: tuple[Token, ...], entry: bool
     ) -> None:
         family = i.mnemonic.split(".")[0]
-        s = Replacement(i, (self.shared, self.offset))
-        label = span[0]
+        s, label = self._sequence(i), span[0]
         if family == "tcgen05":
             tensor.rewrite(s, self.clustered)
             self.edits.append((span, s.text(label)))
@@ -238,11 +289,8 @@ class _Rewriting:
             self._cluster_barrier(s, span, entry)
         elif i.mnemonic.startswith("cp.async.bulk.tensor.") and ".cta_group::" in i.mnemonic:
             self._copy_of_pair(s, span, tokens)
-        elif (rule := general.rule(i)) is not None:
-            rule(s)
-            self.edits.append((span, s.text(label)))
         else:
-            self._check(i)
+            self._plain(i, span)
             self._sizes_in(i, span, tokens)
 
     def _copy_of_pair(self, s: Replacement, span: Span, tokens: tuple[Token, ...]) -> None:
@@ -341,16 +389,6 @@ class _Rewriting:
                 f"line {i.site.line}: {i.mnemonic} is not emulated: sm_90a has no such instruction "
                 f"({error}); run it on the simulated machine"
             ) from None
-
-    def _edited(self) -> str:
-        """The text with all edits made; those at one place in the order in which they were made."""
-        parts, at = [], 0
-        for (start, end), text in sorted(self.edits, key=lambda each: each[0]):
-            if start < at:  # inside what another edit removes
-                continue
-            parts += [self.text[at:start], text]
-            at = end
-        return "".join([*parts, self.text[at:]])
 
 
 def _dynamic(module: Module) -> str:

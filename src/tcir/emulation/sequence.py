@@ -60,7 +60,9 @@ class Sequence:
         names = []
         for bits, value in arguments:
             names.append(f"{PREFIX}p{n}_{len(names)}")
-            self._lines.append(f".param .b{bits} {names[-1]}; st.param.b{bits} [{names[-1]}], {value};")
+            self._lines.append(
+                f".param .b{bits} {names[-1]}; st.param.b{bits} [{names[-1]}], {value};"
+            )
         given = ", ".join(names)
         if result is None:
             self.do(f"call {PREFIX}{name}, ({given})")
@@ -83,9 +85,7 @@ class Sequence:
                 return f"0d{int(value):016X}"
             case Symbol(name, offset, None):
                 return f"{name}+{offset}" if offset else name
-        raise refused(
-            self.instruction, f"a register or a number, got {operand}", "use a register"
-        )
+        raise refused(self.instruction, f"a register or a number, got {operand}", "use a register")
 
     def tensor_address(self, operand: Operand) -> str:
         """`[taddr + columns]` in a register of 32 bits."""

@@ -16,12 +16,15 @@ SHARED = 32768
 B_AT = 16384
 """Bytes of shared memory."""
 WORDS = {"f16": 16, "bf16": 16, "tf32": 32}
+_NARROW = {"e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5}
 CODES = {
     "f16": {"f16": 0, "bf16": 1},
     "tf32": {"tf32": 2},
     "i8": {"u8": 0, "s8": 1},
-    **dict.fromkeys(("f8f6f4", "mxf8f6f4"), {"e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5}),
-    **dict.fromkeys(("mxf4", "mxf4nvf4"), {"e2m1": 1}),
+    "f8f6f4": _NARROW,
+    "mxf8f6f4": _NARROW,
+    "mxf4": {"e2m1": 1},
+    "mxf4nvf4": {"e2m1": 1},
 }
 SWIZZLES = {"NONE": 0, "128B": 2, "64B": 4, "32B": 6, "128B_ATOM_32B": 1}
 
@@ -144,7 +147,12 @@ class Form:
         word |= self.sparse << 2
         if self.scales:
             return word | (self.scale_type == "ue8m0") << 23 | self.m // 128 << 27
-        return word | self.m // 16 << 24 | {"f16": 0, "f32": 1, "s32": 2}[self.d] << 4 | self.saturate << 3
+        return (
+            word
+            | self.m // 16 << 24
+            | {"f16": 0, "f32": 1, "s32": 2}[self.d] << 4
+            | self.saturate << 3
+        )
 
     def _issue(self) -> str:
         if self.instruction:
@@ -230,7 +238,9 @@ def recorded(seed: int) -> Recorded:
     form = random_form(seed)
     shared, tensor = form.inputs()
     out = np.zeros_like(tensor)
-    report = run_ptx(form.ptx, grid=1, dynamic_smem=SHARED, args=[shared, tensor, Uninitialized(out)])
+    report = run_ptx(
+        form.ptx, grid=1, dynamic_smem=SHARED, args=[shared, tensor, Uninitialized(out)]
+    )
     if not report:
         raise InputError(f"{form}: {report}")
     before = [shared, tensor.reshape(-1).view(np.uint8), np.zeros(out.nbytes, np.uint8)]
@@ -271,7 +281,13 @@ def random_form(seed: int) -> Form:
     kind = str(one("f16", "tf32", "f8f6f4", "i8", "mxf8f6f4", "mxf4", "mxf4nvf4"))
     a, b = (str(one(*CODES[kind])) for _ in range(2))
     b = a if kind == "f16" else b
-    values: dict[str, object] = {"kind": kind, "a": a, "b": b, "seed": seed, "wild": one(True, False)}
+    values: dict[str, object] = {
+        "kind": kind,
+        "a": a,
+        "b": b,
+        "seed": seed,
+        "wild": one(True, False),
+    }
     narrow = {"e2m1", "e2m3", "e3m2"}
     scaled = kind.startswith("mx")
     values["sparse"] = bool(rng.integers(4) == 0)
@@ -279,7 +295,9 @@ def random_form(seed: int) -> Form:
     values["in_tmem"] = in_tmem = bool(one(True, False))
     values["m"] = m = 128 if scaled else one(32, 64, 128) if ws else one(64, 128)
     values["n"] = 64 if ws else one(16, 32, 48)
-    values["d"] = "s32" if kind == "i8" else "f32" if scaled or a in ("tf32", "bf16") else one("f32", "f16")
+    values["d"] = (
+        "s32" if kind == "i8" else "f32" if scaled or a in ("tf32", "bf16") else one("f32", "f16")
+    )
     for side, element in (("a", a), ("b", b)):
         major = "K" if element in narrow or (side == "a" and in_tmem) else one("K", "MN")
         wide = major == "MN" and element == "tf32"

@@ -35,7 +35,7 @@ FORM = ".form"
 """Of a path that is no file: its stem is the number of a random form."""
 
 
-# --- before the GPU: rewrite and assemble ----------------------------------------------------------
+# --- before the GPU: rewrite and assemble --------------------------------------------------------
 
 
 def prepare(path: Path, work: Path, target: str, ptxas: str) -> Fields:
@@ -78,7 +78,7 @@ def prepare(path: Path, work: Path, target: str, ptxas: str) -> Fields:
         return told | {"verdict": "refused", "why": str(error)}
 
 
-# --- on the GPU: a process that takes launches from its input ---------------------------------------
+# --- on the GPU: a process that takes launches from its input ------------------------------------
 
 
 def work(repeats: int) -> None:
@@ -116,7 +116,9 @@ def work(repeats: int) -> None:
         wrong = [each for each in different if each]
         out: Fields = {"verdict": "differs" if wrong else "equal", "milliseconds": min(times)}
         if wrong:
-            out["why"] = wrong[0] + ("" if len(wrong) == repeats else f" (in {len(wrong)} of {repeats})")
+            out["why"] = wrong[0] + (
+                "" if len(wrong) == repeats else f" (in {len(wrong)} of {repeats})"
+            )
         return out
 
     print(json.dumps({"device": str(gpu)}), flush=True)
@@ -181,7 +183,7 @@ class Worker:
         return (errors or "the process ended").strip().splitlines()[-1][:300]
 
 
-# --- the command -----------------------------------------------------------------------------------
+# --- the command ---------------------------------------------------------------------------------
 
 
 def _tool() -> str:
@@ -245,7 +247,9 @@ def run(paths: Sequence[Path], options: argparse.Namespace) -> Fields:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; 0 if all that is not refused is equal."""
     parser = argparse.ArgumentParser(prog="python -m tcir.testing.gpu", description=__doc__)
-    parser.add_argument("folder", type=Path, nargs="*", help="folders of recorded launches, or files")
+    parser.add_argument(
+        "folder", type=Path, nargs="*", help="folders of recorded launches, or files"
+    )
     parser.add_argument(
         "--forms", type=int, default=0, metavar="N",
         help="and N random forms of tcgen05.mma, which the machine executes first",
@@ -258,7 +262,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--repeats", type=int, default=1, help="launches of each kernel")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes that assemble")
     parser.add_argument("--target", default="sm_90a", help="the GPU's architecture")
-    parser.add_argument("--ptxas", help="the assembler; by default of nvidia-cuda-nvcc, else on PATH")
+    parser.add_argument(
+        "--ptxas", help="the assembler; by default of nvidia-cuda-nvcc, else on PATH"
+    )
     parser.add_argument("--prepare-only", action="store_true", help="rewrite and assemble; no GPU")
     parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)

@@ -50,7 +50,9 @@ class Recorded:
             else:
                 kept.append(None)
                 arrays[f"after{n}"] = after
-        arrays["about"] = np.frombuffer(json.dumps({**self.about, "after": kept}).encode(), np.uint8)
+        arrays["about"] = np.frombuffer(
+            json.dumps({**self.about, "after": kept}).encode(), np.uint8
+        )
         folder.mkdir(parents=True, exist_ok=True)
         np.savez_compressed(path, **arrays)
         return path
@@ -81,7 +83,9 @@ class Recorded:
                 elif "pointer" in part:
                     value += (pointers[part["pointer"]] + part["offset"]).to_bytes(8, "little")
                 else:
-                    items = {k: tuple(v) if isinstance(v, list) else v for k, v in part["map"].items()}
+                    items = {
+                        k: tuple(v) if isinstance(v, list) else v for k, v in part["map"].items()
+                    }
                     address = pointers[part["buffer"]] + part["offset"]
                     value += encode(namedtuple("Map", items)(**items), address)
             values.append(value)
