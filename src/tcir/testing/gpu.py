@@ -209,6 +209,12 @@ def _prepared(paths: Sequence[Path], work: Path, options: argparse.Namespace) ->
             pool.shutdown(cancel_futures=True)
 
 
+def _kind(told: Fields) -> str:
+    """What a failure has in common with others; "" of none."""
+    found = re.search(r"CUDA_ERROR_\w+|no end", told.get("why", "")) if told else None
+    return found[0] if told["verdict"] == "failed" and found else ""
+
+
 def _say(told: Fields, out: IO[str]) -> None:
     milliseconds = f" {told['milliseconds']:.3f} ms" if "milliseconds" in told else ""
     why = f": {told['why']}" if "why" in told else ""
@@ -221,17 +227,22 @@ def _say(told: Fields, out: IO[str]) -> None:
 
 
 def run(paths: Sequence[Path], options: argparse.Namespace) -> Fields:
-    """Prepares and runs all; the report."""
+    """Prepares and runs all; the report. It stops after so many failures of one kind in a row."""
     begun, results = time.monotonic(), []
+    last, row = "", 0
     worker = Worker(options.repeats)
     with tempfile.TemporaryDirectory() as folder:
         for told in _prepared(paths, Path(folder), options):
             if "verdict" not in told:
                 left = options.seconds - (time.monotonic() - begun)
-                if left <= 0:
+                if row >= options.give_up:
+                    told |= {"verdict": "not run", "why": f"{row} failures in a row: {last}"}
+                elif left <= 0:
                     told |= {"verdict": "not run", "why": f"{options.seconds} s were over"}
                 elif not options.prepare_only:
                     told |= worker.run(told, min(options.each, left))
+                    kind = _kind(told)
+                    last, row = kind, (row + 1 if kind == last else 1) if kind else 0
                 else:
                     told |= {"verdict": "prepared"}
             results.append({k: v for k, v in told.items() if k not in ("record", "cubin")})
@@ -259,6 +270,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="a regular expression: of file, kernel or test")
     parser.add_argument("--each", type=float, default=20, metavar="SECONDS", help="for one launch")
     parser.add_argument("--seconds", type=float, default=1500, help="for all")
+    parser.add_argument(
+        "--give-up", type=int, default=5, metavar="N", help="after N failures of one kind in a row"
+    )
     parser.add_argument("--repeats", type=int, default=1, help="launches of each kernel")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes that assemble")
     parser.add_argument("--target", default="sm_90a", help="the GPU's architecture")
