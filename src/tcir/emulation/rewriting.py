@@ -240,11 +240,12 @@ class _Kernel:
             s.do(f"mov.u64 {register}, {PREFIX}{symbol}")
             s.do(f"cvta.global.u64 {register}, {register}")
         s.call("start", (64, memory), (64, bits), (32, pool), (32, self.threads * self.ctas))
+        s.do("bar.warp.sync -1")
         if self.clustered:
-            s.do("barrier.cluster.arrive")
-            s.do("barrier.cluster.wait")
+            s.do("barrier.cluster.arrive.aligned")
+            s.do("barrier.cluster.wait.aligned")
         else:
-            s.do("barrier.sync 0")
+            s.do("bar.sync 0")
         s.do(f"mov.u32 {thread}, %tid.x")
         s.do(f".reg .pred {name}helps")
         s.do(f"setp.ge.u32 {name}helps, {thread}, {self.first}")

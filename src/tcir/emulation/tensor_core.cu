@@ -879,8 +879,9 @@ CALLED void tcir_emulation_work(u32 box, u32 lane, u32 pool, u64 pool_bits, u32 
     turn(box, parity);
   }
   if (clustered) {  // shared memory of a CTA stays as long as another one may read it
-    asm volatile("barrier.cluster.arrive;" ::: "memory");
-    asm volatile("barrier.cluster.wait;" ::: "memory");
+    __syncwarp();
+    asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
   }
   if (pool && lane == 0) {
     u32 place = shared_word(box + PLACE);
