@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from tcir.emulation import general, tensor
 from tcir.emulation.errors import EmulationError
@@ -20,9 +20,41 @@ from tcir.interp.ptx.errors import PtxSyntaxError
 from tcir.interp.ptx.lexer import Token
 from tcir.interp.ptx.syntax import Address, Function, Instruction, Module, Reg, Variable
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+else:
+
+    class DataclassInstance(Protocol):
+        """What `dataclasses.replace` takes."""
+
+
 Triple = tuple[int, int, int]
 Edit = tuple[Span, str]
 """A place in the text, and what stands there instead."""
+
+
+class Sizes(DataclassInstance, Protocol):
+    """A dataclass of launch sizes, with whatever other fields."""
+
+    @property
+    def grid(self) -> Triple: ...
+    @property
+    def block(self) -> Triple: ...
+    @property
+    def cluster(self) -> Triple: ...
+    @property
+    def dynamic_smem(self) -> int: ...
+
+
+class Named(Sizes, Protocol):
+    """The same of a kernel."""
+
+    @property
+    def name(self) -> str: ...
+
+
+S = TypeVar("S", bound=Sizes)
+N = TypeVar("N", bound=Named)
 
 HELPERS = 128
 """Threads of a CTA that are its tensor core: one for each lane of tensor memory."""
@@ -49,13 +81,13 @@ class EmulatedLaunch:
 
 
 @dataclass(frozen=True)
-class Emulated:
+class Emulated(Generic[S]):
     """PTX for sm_90a that does what a kernel for sm_100a does, its entry, and its launch: what was
     given with other `block` and `dynamic_smem`. The parameters are the same."""
 
     ptx: str
     entry: str
-    launch: Any
+    launch: S
 
 
 @cache
@@ -66,7 +98,7 @@ def helpers() -> str:
     return text.replace(".visible .func", ".func").strip()
 
 
-def emulate(ptx: str, launch: Any, entry: str | None = None) -> Emulated:
+def emulate(ptx: str, launch: S, entry: str | None = None) -> Emulated[S]:
     """The kernel `entry` (the only one, if there is one) for sm_90a, and how to launch it.
 
     launch: a dataclass with grid, block, cluster and dynamic_smem, as `tcir.Kernel` has them
@@ -79,7 +111,7 @@ def emulate(ptx: str, launch: Any, entry: str | None = None) -> Emulated:
     return Emulated(text, kernel.function.name, made)
 
 
-def emulate_all(ptx: str, launches: Sequence[Any]) -> tuple[str, list[Any]]:
+def emulate_all(ptx: str, launches: Sequence[N]) -> tuple[str, list[N]]:
     """As `emulate`, of all kernels of a module: each launch names its own."""
     source = _source(ptx)
     return _rewritten(source, [(each, _entry(source, each.name)) for each in launches])
@@ -106,9 +138,7 @@ def _entry(source: Source, name: str | None) -> FunctionSource:
     return entries[name] if name is not None else next(iter(entries.values()))
 
 
-def _rewritten(
-    source: Source, launches: Sequence[tuple[Any, FunctionSource]]
-) -> tuple[str, list[Any]]:
+def _rewritten(source: Source, launches: Sequence[tuple[S, FunctionSource]]) -> tuple[str, list[S]]:
     """The module with these kernels and no other, and their launches."""
     edits: list[Edit] = []
     functions = [f for f in source.functions if not f.function.entry]
@@ -158,12 +188,10 @@ def _edited(text: str, edits: Sequence[Edit]) -> str:
     return "".join([*parts, text[at:]])
 
 
-class _Kernel:
+class _Kernel(Generic[S]):
     """One kernel: adds its edits of the text; made: its launch."""
 
-    def __init__(
-        self, source: Source, launch: Any, entry: FunctionSource, edits: list[Edit]
-    ) -> None:
+    def __init__(self, source: Source, launch: S, entry: FunctionSource, edits: list[Edit]) -> None:
         self.source, self.launch, self.entry, self.edits = source, launch, entry, edits
         self.text = source.text
         self.block: Triple = launch.block

@@ -57,7 +57,7 @@ class Sequence:
         """As `call`, of what needs no box."""
         self._calls += 1
         n = self._calls
-        names = []
+        names: list[str] = []
         for bits, value in arguments:
             names.append(f"{PREFIX}p{n}_{len(names)}")
             self._lines.append(

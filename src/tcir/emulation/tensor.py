@@ -7,6 +7,7 @@ instruction that has nothing to do here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from tcir.emulation.sequence import Sequence, refused
 from tcir.interp.ptx.syntax import Address, Imm, Operand, Sink, Vector
@@ -62,23 +63,33 @@ class Form:
             )
 
 
-def _issue(
-    s: Sequence,
-    op: str | int,
-    d: str | int = 0,
-    a: str | int = 0,
-    b: str | int = 0,
-    idesc: str | int = 0,
-    scales: tuple[str | int, str | int] = (0, 0),
-    metadata: str | int = 0,
-    zeros: str | int = 0,
-    off: tuple[str, ...] = (),
-) -> None:
-    masks: list[str | int] = [*off, *[0] * (8 - len(off))]
-    s.call(
-        "issue", (32, op), (32, d), (64, a), (64, b), (32, idesc), (32, scales[0]), (32, scales[1]),
-        (32, metadata), (64, zeros), *((32, mask) for mask in masks),
-    )  # fmt: skip
+Value = str | int
+"""A register, or a number."""
+
+
+@dataclass
+class Command:
+    """What the helpers execute; `tensor_core.cu` has it in the same order. off: lane masks."""
+
+    op: Value
+    d: Value = 0
+    a: Value = 0
+    b: Value = 0
+    idesc: Value = 0
+    sfa: Value = 0
+    sfb: Value = 0
+    metadata: Value = 0
+    zeros: Value = 0
+    off: tuple[str, ...] = ()
+
+    def issue(self, s: Sequence) -> None:
+        """Puts it into the helpers' ring."""
+        masks: list[Value] = [*self.off, *[0] * (8 - len(self.off))]
+        s.call(
+            "issue", (32, self.op), (32, self.d), (64, self.a), (64, self.b), (32, self.idesc),
+            (32, self.sfa), (32, self.sfb), (32, self.metadata), (64, self.zeros),
+            *((32, mask) for mask in masks),
+        )  # fmt: skip
 
 
 def _mma(f: Form, s: Sequence) -> None:
@@ -114,7 +125,7 @@ def _mma(f: Form, s: Sequence) -> None:
     right = s.wide(rest.pop(0))
     metadata = s.tensor_address(rest.pop(0)) if sparse else 0
     idesc = s.value(rest.pop(0))
-    scales: tuple[str | int, str | int] = (0, 0)
+    scales: tuple[Value, Value] = (0, 0)
     if scaled:
         scales = s.tensor_address(rest[0]), s.tensor_address(rest[1])
         del rest[:2]
@@ -123,7 +134,7 @@ def _mma(f: Form, s: Sequence) -> None:
         off = tuple(map(s.value, rest.pop(0).items))  # type: ignore[union-attr]
         op |= MASKED
     add = s.chosen(rest.pop(0), ADD_D)
-    zeros: str | int = 0
+    zeros: Value = 0
     if rest and ws:
         zeros = s.wide(rest.pop(0))
         op |= ZEROS
@@ -135,7 +146,7 @@ def _mma(f: Form, s: Sequence) -> None:
             op |= int(scale.value) << 16
     word = s.new(32)
     s.do(f"or.b32 {word}, {add}, {op}")
-    _issue(s, word, d, left, right, idesc, scales, metadata, zeros, off)
+    Command(word, d, left, right, idesc, *scales, metadata, zeros, off).issue(s)
 
 
 def _cp(f: Form, s: Sequence) -> None:
@@ -149,14 +160,14 @@ def _cp(f: Form, s: Sequence) -> None:
     f.take("b8x16")
     op |= {None: 0, "b4x16_p64": 1, "b6x16_p32": 2}[packed] << 12
     f.done()
-    _issue(s, op, s.tensor_address(f.operands[0]), s.wide(f.operands[1]))
+    Command(op, s.tensor_address(f.operands[0]), s.wide(f.operands[1])).issue(s)
 
 
 def _shift(f: Form, s: Sequence) -> None:
     op = SHIFT | f.pair()
     f.take("down")
     f.done()
-    _issue(s, op, s.tensor_address(f.operands[0]))
+    Command(op, s.tensor_address(f.operands[0])).issue(s)
 
 
 def _commit(f: Form, s: Sequence) -> None:
@@ -168,12 +179,12 @@ def _commit(f: Form, s: Sequence) -> None:
     f.done()
     at, barrier = s.shared_address(f.operands[0], spaced), s.new(64)
     s.do(f"cvt.u64.u32 {barrier}, {at}")
-    ranks: str | int = 0
+    ranks: Value = 0
     if multicast:
         op |= MULTICAST
         ranks = s.new(32)
         s.do(f"cvt.u32.u16 {ranks}, {s.value(f.operands[1])}")
-    _issue(s, op, ranks, barrier)
+    Command(op, ranks, barrier).issue(s)
 
 
 def _alloc(f: Form, s: Sequence) -> None:

@@ -22,14 +22,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from tcir.errors import Error, MissingDependencyError
+from tcir.runtime.replay import Fields
 from tcir.testing import forms
 from tcir.testing.recorded import Recorded
-
-Fields = dict[str, Any]
-
 
 FORM = ".form"
 """Of a path that is no file: its stem is the number of a random form."""
@@ -54,9 +52,8 @@ def prepare(path: Path, work: Path, target: str, ptxas: str) -> Fields:
         approximate = re.search(r"\b(\w+\.approx[\w.]*)", recorded.ptx)
         if approximate:
             told["approximate"] = approximate[1]
-        launch = EmulatedLaunch(
-            *(tuple(about[k]) for k in ("grid", "block", "cluster")), about["dynamic_smem"]
-        )
+        grid, block, cluster = (tuple(about[k]) for k in ("grid", "block", "cluster"))
+        launch = EmulatedLaunch(grid, block, cluster, about["dynamic_smem"])
         ptx, entry = recorded.ptx, about["entry"]
         if re.search(r"^\s*\.target\s+sm_10", ptx, re.MULTILINE) and target == "sm_90a":
             emulated = emulate(ptx, launch, entry)
@@ -99,13 +96,14 @@ def work(repeats: int) -> None:
         values = recorded.parameters([copy.pointer for copy in copies], encode)
         module = Module(Path(told["cubin"]).read_bytes(), gpu)
         function = module.function(told["entry"])
-        sizes = {k: tuple(told[k]) for k in ("grid", "block", "cluster")}
+        grid, block, cluster = (tuple(told[k]) for k in ("grid", "block", "cluster"))
+        smem = told["dynamic_smem"]
         times, different = [], []
         for _ in range(repeats):
             for copy, before in zip(copies, recorded.before, strict=True):
                 copy.copy_from(before)
             call("cuEventRecord", start, 0)
-            function.launch(values, dynamic_smem=told["dynamic_smem"], **sizes)
+            function.launch(values, grid=grid, block=block, cluster=cluster, dynamic_smem=smem)
             call("cuEventRecord", stop, 0)
             synchronize()
             times.append(float(call("cuEventElapsedTime", start, stop)))

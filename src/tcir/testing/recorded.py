@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import namedtuple
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tcir.errors import InputError
+from tcir.machine.tma.map_fields import MapFields
+from tcir.runtime.replay import Fields
 
 Bytes = NDArray[np.uint8]
-Fields = dict[str, Any]
 
 #: Bytes of a result that are kept whole, so that a difference has a place; of larger ones a digest.
 WHOLE = 1 << 16
@@ -41,8 +40,8 @@ class Recorded:
         sizes = [self.about[k] for k in ("entry", "grid", "block", "cluster", "dynamic_smem")]
         digest = hashlib.sha256(f"{sizes}\0{self.ptx}".encode()).hexdigest()[:16]
         path = folder / f"{digest}.npz"
-        arrays: dict[str, Any] = {"ptx": np.frombuffer(self.ptx.encode(), np.uint8)}
-        kept = []
+        arrays: dict[str, Bytes] = {"ptx": np.frombuffer(self.ptx.encode(), np.uint8)}
+        kept: list[str | None] = []
         for n, (before, after) in enumerate(zip(self.before, self.after, strict=True)):
             arrays[f"before{n}"] = before
             if isinstance(after, str) or len(after) > WHOLE:
@@ -54,7 +53,7 @@ class Recorded:
             json.dumps({**self.about, "after": kept}).encode(), np.uint8
         )
         folder.mkdir(parents=True, exist_ok=True)
-        np.savez_compressed(path, **arrays)
+        np.savez_compressed(path, allow_pickle=False, **arrays)
         return path
 
     @staticmethod
@@ -71,7 +70,7 @@ class Recorded:
             raise InputError(f"{path}: expected a recorded launch, got {error}") from None
 
     def parameters(
-        self, pointers: Sequence[int], encode: Callable[[Any, int], bytes]
+        self, pointers: Sequence[int], encode: Callable[[MapFields, int], bytes]
     ) -> list[bytes]:
         """The bytes of each parameter, the buffers being at `pointers`."""
         values = []
@@ -83,11 +82,11 @@ class Recorded:
                 elif "pointer" in part:
                     value += (pointers[part["pointer"]] + part["offset"]).to_bytes(8, "little")
                 else:
-                    items = {
+                    items: Fields = {
                         k: tuple(v) if isinstance(v, list) else v for k, v in part["map"].items()
                     }
                     address = pointers[part["buffer"]] + part["offset"]
-                    value += encode(namedtuple("Map", items)(**items), address)
+                    value += encode(MapFields(**items), address)
             values.append(value)
         return values
 
