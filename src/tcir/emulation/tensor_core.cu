@@ -725,60 +725,6 @@ DEVICE void mma(const Command& c, const Side& side, const Side* sides, u32 lane,
   }
 }
 
-// Two f16 of a matrix, of k and k + 1.
-DEVICE u32 load_pair(const Matrix& m, u32 row, bool mn_major, u32 k) {
-  if (!mn_major) {
-    u32 at = m.start + row / 8 * m.sbo + row % 8 * (m.span ? m.span : 16) + k / 8 * (m.span ? 16 : m.lbo) + k % 8 * 2;
-    return load_element(m, at, 4);
-  }
-  u32 at = m.start, wide = m.span / 2, step = m.span ? m.span : 16;
-  if (m.span) at += row % wide * 2 + row / wide * m.lbo + k % 8 * m.span + k / 8 * m.sbo;
-  else at += row % 8 * 2 + row / 8 * m.sbo + k % 8 * 16 + k / 8 * m.lbo;
-  return load_element(m, at, 2) | load_element(m, at + step, 2) << 16;
-}
-
-// Products of f16 with sums of f32, of 128 rows: the GPU's mma.sync has the same bits, for a product
-// of two f16 is far above the places where the two differ (docs/numerics.md).
-DEVICE bool by_mma_sync(const Command& c) {
-  u32 others = SPARSE | WS | ZEROS | 15 << 16 | 7 << 20;
-  Shape s = shape(c);
-  return !(c.op & others) && !(c.idesc >> 7 & 63) && (c.idesc >> 4 & 3) == 1 && s.rows == LANES;
-}
-DEVICE void mma_f16(const Command& c, const Side& side, const Side* sides, u32 lane, u32 mine) {
-  Shape s = shape(c);
-  u32 g = lane % 32 / 4, t = lane % 4, first = lane / 32 * 32, d_column = c.d & 0xffff;
-  u32 flip = ((c.idesc >> 13) ^ (c.idesc >> 14)) & 1 ? 0x80008000u : 0;
-  bool add = c.op & ADD_D, a_mn = c.idesc >> 15 & 1, b_mn = c.idesc >> 16 & 1;
-  u32 off = c.op & MASKED ? c.off[((c.op & PAIR) && (side.rank & 1) ? 4 : 0) + lane / 32] : 0;
-  u32 a[2][4];
-  Matrix left = matrix(c.a, side.rank, mine, side.mapped);
-  for (u32 i = 0; i < 8; ++i) {
-    u32 row = first + i / 4 * 16 + i % 2 * 8 + g, k = 2 * t + i / 2 % 2 * 8;
-    a[i / 4][i % 4] = flip ^ (c.op & A_IN_TMEM ? tmem(side.memory, row, ((u32)c.a & 0xffff) + k / 2) : load_pair(left, row, a_mn, k));
-  }
-#pragma unroll 4
-  for (u32 n = 0; n < s.n; n += 8) {
-    u32 row = n + g, rank = side.rank;
-    if (c.op & PAIR) {
-      rank = sides[row >= s.n / 2].rank;
-      row %= s.n / 2;
-    }
-    Matrix right = matrix(c.b, rank, mine, side.mapped);
-    u32 b0 = load_pair(right, row, b_mn, 2 * t), b1 = load_pair(right, row, b_mn, 2 * t + 8);
-    u32* d = word_at(side.memory, first + g, d_column + n + 2 * t);
-    float sums[2][4];
-    for (u32 i = 0; i < 8; ++i)
-      sums[i / 4][i % 4] = add ? __uint_as_float(__ldcg(d + i % 2 * LANES + i / 2 * 8)) : 0.f;
-    for (u32 i = 0; i < 2; ++i)
-      asm volatile(
-          "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-          : "+f"(sums[i][0]), "+f"(sums[i][1]), "+f"(sums[i][2]), "+f"(sums[i][3])
-          : "r"(a[i][0]), "r"(a[i][1]), "r"(a[i][2]), "r"(a[i][3]), "r"(b0), "r"(b1));
-    for (u32 i = 0; i < 8; ++i)
-      if (!(off >> (i / 2 * 8 + g) & 1)) __stcg(d + i % 2 * LANES + i / 2 * 8, __float_as_uint(sums[i / 4][i % 4]));
-  }
-}
-
 // --- cp, shift, commit ---------------------------------------------------------------------------
 
 DEVICE void copy(const Command& c, const Side& side, u32 lane, u32 mine) {
@@ -861,8 +807,7 @@ CALLED void tcir_emulation_work(u32 box, u32 lane, u32 pool, u64 pool_bits, u32 
       }
     }
     LOOP (u32 i = 0; i < count; ++i) {
-      if (what == MMA && by_mma_sync(c)) mma_f16(c, sides[i], sides, lane, mine);
-      else if (what == MMA) mma(c, sides[i], sides, lane, mine);
+      if (what == MMA) mma(c, sides[i], sides, lane, mine);
       else if (what == CP) copy(c, sides[i], lane, mine);
       if (what == SHIFT || (what == MMA && (c.op & ASHIFT))) {
         // Each lane takes the next one's words; the last lane of a quarter keeps its own.
