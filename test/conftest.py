@@ -27,6 +27,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="how the machine executes programs (test/modes.py): all has to be equal",
     )
     parser.addoption(
+        "--record-launches",
+        type=Path,
+        metavar="FOLDER",
+        help="write launches for sm_100a there, for `python -m tcir.testing.gpu` (test/record.py)",
+    )
+    parser.addoption(
         "--all-quick",
         action="store_true",
         help="tests of test/slow.txt are not slow (test/tiers.py)",
@@ -42,6 +48,10 @@ def pytest_configure(config: pytest.Config) -> None:
         from modes import MODES
 
         MODES[mode](pytest.MonkeyPatch())
+    if folder := config.getoption("--record-launches"):
+        from record import record
+
+        record(pytest.MonkeyPatch(), folder)
 
 
 def pytest_collection_finish() -> None:

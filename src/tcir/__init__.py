@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from tcir.arrays.conv2d import conv2d as conv2d
     from tcir.arrays.kernel import ArrayKernel as ArrayKernel
     from tcir.arrays.matmul import matmul as matmul
+    from tcir.emulation import Emulated as Emulated
+    from tcir.emulation import EmulatedLaunch as EmulatedLaunch
+    from tcir.emulation import EmulationError as EmulationError
+    from tcir.emulation import emulate as emulate
     from tcir.errors import Error as Error
     from tcir.errors import IncompleteError as IncompleteError
     from tcir.errors import InputError as InputError
@@ -57,6 +61,9 @@ if TYPE_CHECKING:
 _EXPORTS = {
     "ArrayKernel": "arrays.kernel",
     "Deadlock": "machine.errors",
+    "Emulated": "emulation",
+    "EmulatedLaunch": "emulation",
+    "EmulationError": "emulation",
     "Error": "errors",
     "HazardError": "kernel",
     "IncompleteError": "errors",
@@ -85,6 +92,7 @@ _EXPORTS = {
     "block_scaled_matmul": "arrays.block_scaled",
     "compile": "session.entry",
     "conv2d": "arrays.conv2d",
+    "emulate": "emulation",
     "matmul": "arrays.matmul",
     "named_pipeline": "passmanager.pipeline",
     "prove": "prover.prove",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -177,11 +177,27 @@ class Kernel:
         if not self.ptx:
             self.report.check()
 
-    def launch(self, *buffers: Any, stream: Any = None) -> None:
-        """Runs the cubin on a GPU, see `tcir.runtime.launch`."""
+    def launch(self, *buffers: Any, stream: Any = None, emulate: bool = False) -> None:
+        """Runs the cubin on a GPU, see `tcir.runtime.launch`.
+
+        emulate: a program for sm_100a on a GPU of compute capability 9.0, see `emulated`.
+        """
         from tcir.runtime.launching import launch
 
-        launch(self, *buffers, stream=stream)
+        launch(self.emulated if emulate else self, *buffers, stream=stream)
+
+    @cached_property
+    def emulated(self) -> Kernel:
+        """A program for sm_100a as one for sm_90a, in which helper warps are the tensor core.
+
+        Raises `tcir.emulation.EmulationError` for what is not emulated, by instruction.
+        """
+        from tcir.emulation import emulate_all
+
+        self._check_code()
+        ptx, launches = emulate_all(self.ptx, self.launches.launches)
+        sequence = replace(self.launches, launches=tuple(launches))
+        return replace(self, ptx=ptx, target="sm_90a", launches=sequence)
 
 
 def _check_buffers(name: str, signature: Signature, buffers: tuple[Any, ...]) -> None:

@@ -45,13 +45,13 @@ def parse(text: str) -> Module:
     collects = gc.isenabled()
     gc.disable()
     try:
-        return _Parser(text).module()
+        return Parser(text).module()
     finally:
         if collects:
             gc.enable()
 
 
-class _Parser(Declarations):
+class Parser(Declarations):
     # --- module -------------------------------------------------------------------------------
     def module(self) -> Module:
         module = Module("", "")

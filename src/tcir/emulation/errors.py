@@ -1,0 +1,7 @@
+"""What is not emulated."""
+
+from tcir.errors import InputError
+
+
+class EmulationError(InputError):
+    """A kernel for sm_100a that cannot be rewritten for sm_90a; raised before any launch."""

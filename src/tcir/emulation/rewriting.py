@@ -1,0 +1,436 @@
+"""`emulate`: PTX and a launch for sm_100a become PTX and a launch for sm_90a."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from math import prod
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from tcir.emulation import general, tensor
+from tcir.emulation.errors import EmulationError
+from tcir.emulation.sequence import BOX, PREFIX, refused
+from tcir.emulation.sequence import Sequence as Replacement
+from tcir.emulation.source import FunctionSource, Source, Span
+from tcir.errors import LaunchError
+from tcir.interp.ptx import requirements
+from tcir.interp.ptx.errors import PtxSyntaxError
+from tcir.interp.ptx.lexer import Token
+from tcir.interp.ptx.syntax import Address, Function, Instruction, Module, Reg, Variable
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+else:
+
+    class DataclassInstance(Protocol):
+        """What `dataclasses.replace` takes."""
+
+
+Triple = tuple[int, int, int]
+Edit = tuple[Span, str]
+"""A place in the text, and what stands there instead."""
+
+
+class Sizes(DataclassInstance, Protocol):
+    """A dataclass of launch sizes, with whatever other fields."""
+
+    @property
+    def grid(self) -> Triple: ...
+    @property
+    def block(self) -> Triple: ...
+    @property
+    def cluster(self) -> Triple: ...
+    @property
+    def dynamic_smem(self) -> int: ...
+
+
+class Named(Sizes, Protocol):
+    """The same of a kernel."""
+
+    @property
+    def name(self) -> str: ...
+
+
+S = TypeVar("S", bound=Sizes)
+N = TypeVar("N", bound=Named)
+
+HELPERS = 128
+"""Threads of a CTA that are its tensor core: one for each lane of tensor memory."""
+MOST_THREADS = 1024
+MOST_SHARED = 232448
+"""Bytes of shared memory of a CTA (CUDA C++ Programming Guide, compute capability 9.0)."""
+TMEM_BYTES = 128 * 512 * 4
+MOST_PLACES = 1024
+"""CTAs that have tensor memory at the same time; further ones wait for a place."""
+SOURCES = ("sm_100a", "sm_100f")
+_DROPPED = ("setmaxnreg",)
+_PHASE = f"%{PREFIX}phase"
+_SIZES = (".reqntid", ".maxntid", ".minnctapersm", ".maxnctapersm", ".maxnreg")
+
+
+@dataclass(frozen=True)
+class EmulatedLaunch:
+    """Sizes of a launch; those of `tcir.run_ptx`."""
+
+    grid: Triple
+    block: Triple
+    cluster: Triple = (1, 1, 1)
+    dynamic_smem: int = 0
+
+
+@dataclass(frozen=True)
+class Emulated(Generic[S]):
+    """PTX for sm_90a that does what a kernel for sm_100a does, its entry, and its launch: what was
+    given with other `block` and `dynamic_smem`. The parameters are the same."""
+
+    ptx: str
+    entry: str
+    launch: S
+
+
+@cache
+def helpers() -> str:
+    """The helper functions, without directives of the module."""
+    text = files("tcir.emulation").joinpath("tensor_core.ptx").read_text()
+    text = text[text.index(".address_size 64") + len(".address_size 64") :]
+    return text.replace(".visible .func", ".func").strip()
+
+
+def emulate(ptx: str, launch: S, entry: str | None = None) -> Emulated[S]:
+    """The kernel `entry` (the only one, if there is one) for sm_90a, and how to launch it.
+
+    launch: a dataclass with grid, block, cluster and dynamic_smem, as `tcir.Kernel` has them
+    (`kernel.launches.launches`). Raises PtxSyntaxError; EmulationError for what is not emulated, by
+    instruction, with a way out.
+    """
+    source = _source(ptx)
+    kernel = _entry(source, entry)
+    text, (made,) = _rewritten(source, [(launch, kernel)])
+    return Emulated(text, kernel.function.name, made)
+
+
+def emulate_all(ptx: str, launches: Sequence[N]) -> tuple[str, list[N]]:
+    """As `emulate`, of all kernels of a module: each launch names its own."""
+    source = _source(ptx)
+    return _rewritten(source, [(each, _entry(source, each.name)) for each in launches])
+
+
+def _source(ptx: str) -> Source:
+    source = Source(ptx)
+    target = source.parsed.target.partition(",")[0].strip()
+    if target not in SOURCES:
+        raise EmulationError(
+            f"expected .target {' or '.join(SOURCES)}, got {target}: only these have tcgen05; a "
+            "kernel for another target needs no emulation"
+        )
+    return source
+
+
+def _entry(source: Source, name: str | None) -> FunctionSource:
+    entries = {f.function.name: f for f in source.functions if f.function.entry}
+    listed = ", ".join(entries) or "none"
+    if name is None and len(entries) != 1:
+        raise LaunchError(f"entry: expected its name, one of {listed}")
+    if name is not None and name not in entries:
+        raise LaunchError(f"entry: expected one of {listed}, got {name!r}")
+    return entries[name] if name is not None else next(iter(entries.values()))
+
+
+def _rewritten(source: Source, launches: Sequence[tuple[S, FunctionSource]]) -> tuple[str, list[S]]:
+    """The module with these kernels and no other, and their launches."""
+    edits: list[Edit] = []
+    functions = [f for f in source.functions if not f.function.entry]
+    kept = [entry for _, entry in launches]
+    edits += [(f.whole, "") for f in source.functions if f.function.entry and f not in kept]
+    if tuple(map(int, source.parsed.version.split("."))) < (9, 0):
+        edits.append((source.version, "9.0"))
+    edits.append((source.target, "sm_90a"))
+    kernels = [_Kernel(source, launch, entry, edits) for launch, entry in launches]
+    for number, kernel in enumerate(kernels):
+        kernel.rewrite(functions if number == 0 else [])
+    if len(kernels) > 1 and any(_tensor(f) for f in functions):
+        raise EmulationError(
+            "expected tcgen05 in kernels alone where a module has several, got it in a device "
+            "function; emulate them one by one"
+        )
+    places = max((min(prod(k.launch.grid), MOST_PLACES) for k in kernels if k.tensor), default=0)
+    at = source.declarations or source.target[1]
+    edits.append(((at, at), _declarations(places, kernels[0].shared)))
+    return _edited(source.text, edits), [kernel.made for kernel in kernels]
+
+
+def _tensor(function: FunctionSource) -> bool:
+    """Whether it has instructions of the tensor core or of tensor memory."""
+    return any(i.mnemonic.startswith("tcgen05.") for i, _, _ in function.instructions)
+
+
+def _declarations(places: int, shared: str) -> str:
+    """The helper functions, and what they use."""
+    text = []
+    if places:
+        text.append(f".global .align 128 .b8 {PREFIX}memory[{places * TMEM_BYTES}];")
+        text.append(f".global .align 4 .b8 {PREFIX}pool[{MOST_PLACES // 8}];")
+        if shared == f"{PREFIX}shared":
+            text.append(f".extern .shared .align 16 .b8 {shared}[];")
+    return "\n" + "\n".join(text) + "\n" + helpers() + "\n"
+
+
+def _edited(text: str, edits: Sequence[Edit]) -> str:
+    """The text with all edits made; those at one place in the order in which they were made."""
+    parts, at = [], 0
+    for (start, end), new in sorted(edits, key=lambda each: each[0]):
+        if start < at:  # inside what another edit removes
+            continue
+        parts += [text[at:start], new]
+        at = end
+    return "".join([*parts, text[at:]])
+
+
+class _Kernel(Generic[S]):
+    """One kernel: adds its edits of the text; made: its launch."""
+
+    def __init__(self, source: Source, launch: S, entry: FunctionSource, edits: list[Edit]) -> None:
+        self.source, self.launch, self.entry, self.edits = source, launch, entry, edits
+        self.text = source.text
+        self.block: Triple = launch.block
+        self.threads = prod(self.block)
+        self.first = -(-self.threads // 32) * 32
+        self.ctas = prod(launch.cluster)
+        self.clustered = self.ctas > 1
+        self.met = any(i.mnemonic.startswith("barrier.cluster") for i, _, _ in entry.instructions)
+        """Whether the threads of the cluster meet."""
+        self.shared = _dynamic(source.parsed)
+        self.offset = -(-launch.dynamic_smem // 16) * 16
+        self.tensor = _tensor(entry) or any(
+            _tensor(f) for f in source.functions if not f.function.entry
+        )
+        self.made = launch
+
+    def rewrite(self, functions: Sequence[FunctionSource]) -> None:
+        """functions: the device functions that nothing has rewritten yet."""
+        if self.tensor:
+            self._check_sizes()
+        for each in (self.entry, *functions):
+            for instruction, span, tokens in each.instructions:
+                if self.tensor:
+                    self._instruction(instruction, span, tokens, each.function.entry)
+                else:
+                    self._plain(instruction, span)
+        if self.tensor:
+            self._resize()
+            self.made = replace(
+                self.launch, block=(self.first + HELPERS, 1, 1), dynamic_smem=self.offset + BOX
+            )
+
+    def _sequence(self, instruction: Instruction) -> Replacement:
+        return Replacement(instruction, (self.shared, self.offset))
+
+    def _plain(self, instruction: Instruction, span: Span) -> None:
+        """An instruction of a kernel, or outside tcgen05, that sm_90a may not have."""
+        if (rule := general.rule(instruction)) is None:
+            self._check(instruction)
+            return
+        s = self._sequence(instruction)
+        rule(s)
+        self.edits.append((span, s.text(span[0])))
+
+    def _check_sizes(self) -> None:
+        if self.first + HELPERS > MOST_THREADS:
+            raise EmulationError(
+                f"block: expected at most {MOST_THREADS - HELPERS} threads, got {self.threads}: "
+                f"{HELPERS} more are the tensor core, and a CTA has {MOST_THREADS}"
+            )
+        static = _static(self.source.parsed, self.entry.function)
+        most = MOST_SHARED - BOX - static
+        if self.offset > most:
+            raise EmulationError(
+                f"shared memory: expected at most {most} dynamic bytes besides {static} static "
+                f"ones, got {self.launch.dynamic_smem}: {BOX} are for commands to the helpers; "
+                "take a stage less"
+            )
+
+    # --- the entry -------------------------------------------------------------------------------
+
+    def _resize(self) -> None:
+        total, name = self.first + HELPERS, f"%{PREFIX}"
+        for word, span in self.entry.directives:
+            if word in _SIZES:
+                self.edits.append((span, ""))
+        at = self.entry.opening - 1
+        self.edits.append(((at, at), f".reqntid {total}, 1, 1\n"))
+        many = prod(self.launch.grid) > MOST_PLACES
+        pool, clustered = MOST_PLACES if many else 0, int(self.clustered)
+        s = self._sequence(self.entry.instructions[0][0])
+        memory, bits, thread, lane = s.new(64), s.new(64), s.new(32), s.new(32)
+        for register, symbol in ((memory, "memory"), (bits, "pool")):
+            s.do(f"mov.u64 {register}, {PREFIX}{symbol}")
+            s.do(f"cvta.global.u64 {register}, {register}")
+        s.call("start", (64, memory), (64, bits), (32, pool), (32, self.threads * self.ctas))
+        s.do("bar.warp.sync -1")
+        if self.clustered:
+            s.do("barrier.cluster.arrive.aligned")
+            s.do("barrier.cluster.wait.aligned")
+        else:
+            s.do("bar.sync 0")
+        s.do(f"mov.u32 {thread}, %tid.x")
+        s.do(f".reg .pred {name}helps")
+        s.do(f"setp.ge.u32 {name}helps, {thread}, {self.first}")
+        s.do(f"@!{name}helps bra ${PREFIX}program")
+        s.do(f"sub.u32 {lane}, {thread}, {self.first}")
+        s.call("work", (32, lane), (32, pool), (64, bits), (32, clustered))
+        s.do("exit")
+        prologue = f"{s.block()} ${PREFIX}program:"
+        if self.met:
+            prologue = f".reg .b32 {_PHASE}; {prologue} mov.b32 {_PHASE}, 0;"
+        if self.threads != self.first:  # threads of the last warp that the program does not have
+            prologue += (
+                f" {{ .reg .pred {name}none; .reg .b32 {name}t; mov.u32 {name}t, %tid.x;"
+                f" setp.ge.u32 {name}none, {name}t, {self.threads}; @{name}none exit; }}"
+            )
+        at = self.entry.opening
+        self.edits.append(((at, at), " " + prologue))
+
+    # --- instructions ----------------------------------------------------------------------------
+
+    def _instruction(
+        self, i: Instruction, span: Span, tokens: tuple[Token, ...], entry: bool
+    ) -> None:
+        family = i.mnemonic.split(".")[0]
+        s, label = self._sequence(i), span[0]
+        if family == "tcgen05":
+            tensor.rewrite(s, self.clustered)
+            self.edits.append((span, s.text(label)))
+        elif family in _DROPPED:
+            self.edits.append((span, ""))
+        elif family == "exit" or (family == "ret" and entry):
+            if not entry and self.met:
+                raise refused(i, "no exit in a device function of a kernel with barrier.cluster",
+                              "return to the kernel, and leave it there")  # fmt: skip
+            phase = (self.ctas, _PHASE) if self.met else (0, 0)
+            s.call("exit", (32, self.threads), *((32, value) for value in phase))
+            s.do("exit")
+            self.edits.append((span, s.text(label)))
+        elif family in ("bar", "barrier") and not i.mnemonic.startswith("barrier.cluster"):
+            self._barrier(i, span, tokens)
+        elif i.mnemonic.startswith("barrier.cluster"):
+            self._cluster_barrier(s, span, entry)
+        elif i.mnemonic.startswith("cp.async.bulk.tensor.") and ".cta_group::" in i.mnemonic:
+            self._copy_of_pair(s, span, tokens)
+        else:
+            self._plain(i, span)
+            self._sizes_in(i, span, tokens)
+
+    def _copy_of_pair(self, s: Replacement, span: Span, tokens: tuple[Token, ...]) -> None:
+        """A tensor copy that may report to the peer's mbarrier: a helper passes it on."""
+        i = s.instruction
+        mnemonic = next(token for token in tokens if token.text == i.mnemonic)
+        plain = mnemonic.text.replace(".cta_group::1", "").replace(".cta_group::2", "")
+        if ".cta_group::1" in i.mnemonic:
+            where = mnemonic.offset, mnemonic.offset + len(mnemonic.text)
+            self.edits.append((where, plain))
+            return
+        if ".multicast::" in i.mnemonic:
+            raise refused(i, "no multicast with .cta_group::2, got it", "copy for each CTA")
+        source = i.operands[1]
+        if not isinstance(source, Address) or not isinstance(source.base, Reg):
+            raise refused(i, f"the map's address in a register, got {source}", "use one")
+        barrier = s.shared_address(i.operands[2], True)
+        relay, own = s.new(64), s.new(32)
+        s.call("relay", (64, source.base.name), (32, barrier), result=relay)
+        s.do(f"cvt.u32.u64 {own}, {relay}")
+        third = [t.offset for t in tokens if t.text == "["][2]
+        closing = next(t.offset for t in tokens if t.text == "]" and t.offset > third)
+        behind = mnemonic.offset + len(mnemonic.text)
+        rest = self.text[closing : span[1] - 1]
+        s.do(f"{plain}{self.text[behind:third]}[{own}{rest}")
+        s.call("relayed", (64, relay), (64, source.base.name), (32, barrier))
+        self.edits.append((span, s.text(span[0])))
+
+    def _cluster_barrier(self, s: Replacement, span: Span, entry: bool) -> None:
+        """The program's threads meet at an mbarrier of each CTA; bits of the phase: its parity, and
+        whether the thread has arrived."""
+        if not entry:
+            raise refused(s.instruction, "barrier.cluster in the kernel itself, got it in a device "
+                          "function", "inline it")  # fmt: skip
+        if "arrive" in s.instruction.mnemonic.split("."):
+            s.call("cluster_arrive", (32, self.ctas))
+            s.do(f"or.b32 {_PHASE}, {_PHASE}, 2")
+        else:
+            parity = s.new(32)
+            s.do(f"and.b32 {parity}, {_PHASE}, 1")
+            s.call("cluster_wait", (32, parity))
+            s.do(f"xor.b32 {_PHASE}, {_PHASE}, 3")
+        self.edits.append((span, s.text(span[0])))
+
+    def _barrier(self, i: Instruction, span: Span, tokens: tuple[Token, ...]) -> None:
+        """A barrier of all threads counts those of the program."""
+        words = i.mnemonic.split(".")
+        if "warp" in words:
+            return
+        reduces = "red" in words
+        counted = 4 if reduces else 2
+        if "arrive" in words or len(i.operands) == counted:
+            return
+        commas = [n for n, token in enumerate(tokens) if token.text == ","]
+        # sync a, COUNT; red d, a, COUNT, p
+        at = tokens[commas[1]].offset if reduces else tokens[-1].offset
+        self.edits.append(((at, at), f", {self.first}"))
+
+    def _sizes_in(self, i: Instruction, span: Span, tokens: tuple[Token, ...]) -> None:
+        """Special registers in which the helpers would show."""
+        constants = {f"%ntid.{axis}": n for axis, n in zip("xyz", self.block, strict=True)}
+        constants |= {
+            "%nwarpid": self.first // 32,
+            "%dynamic_smem_size": self.launch.dynamic_smem,
+        }
+        flat = self.block[1:] == (1, 1)
+        names = [f"%{PREFIX}tid_{axis}" for axis in "xyz"]
+        indices = False
+        for token in tokens:
+            name = token.text
+            where = token.offset, token.offset + len(name)
+            if name in constants:
+                self.edits.append((where, str(constants[name])))
+            elif name in ("%tid", "%ntid", "%total_smem_size", "%aggr_smem_size"):
+                raise refused(i, f"no {name}, in which the helper threads would show, got it",
+                              "use %tid.x, %ntid.x or %dynamic_smem_size")  # fmt: skip
+            elif name.startswith("%tid.") and not flat:
+                indices = True
+                self.edits.append((where, names["xyz".index(name[-1])]))
+        if indices:
+            x, y, _ = self.block
+            a, b, c = names
+            self.edits.append(((span[0], span[0]), (
+                f"{{ .reg .b32 {a}, {b}, {c}; mov.u32 {a}, %tid.x; div.u32 {c}, {a}, {x * y};"
+                f" div.u32 {b}, {a}, {x}; rem.u32 {b}, {b}, {y}; rem.u32 {a}, {a}, {x}; "
+            )))  # fmt: skip
+            self.edits.append(((span[1], span[1]), " }"))
+
+    def _check(self, i: Instruction) -> None:
+        """EmulationError for what sm_90a does not have."""
+        target = Module("9.0", "sm_90a")
+        try:
+            requirements.check(i, target)
+        except PtxSyntaxError as error:
+            raise EmulationError(
+                f"line {i.site.line}: {i.mnemonic} is not emulated: sm_90a has no such instruction "
+                f"({error}); run it on the simulated machine"
+            ) from None
+
+
+def _dynamic(module: Module) -> str:
+    """The symbol of dynamic shared memory: the module's, or one of our own."""
+    found = [v for v in module.variables.values() if v.space == "shared" and v.extern]
+    return max(found, key=lambda v: v.align).name if found else f"{PREFIX}shared"
+
+
+def _static(module: Module, function: Function) -> int:
+    """Bytes of static shared memory, at most."""
+    variables: Iterable[Variable] = [*module.variables.values(), *function.variables]
+    return sum(
+        -(-v.size // v.align) * v.align + v.align
+        for v in variables
+        if v.space == "shared" and not v.extern
+    )

@@ -1,0 +1,156 @@
+"""PTX of what takes an instruction's place: temporaries, and calls of the helper functions."""
+
+from __future__ import annotations
+
+from tcir.emulation.errors import EmulationError
+from tcir.interp.ptx.syntax import Address, Imm, Instruction, Not, Operand, Reg, Special, Symbol
+
+PREFIX = "tcir_emulation_"
+#: Bytes of shared memory between a CTA's program and its helpers; `tensor_core.cu` lays them out.
+BOX = 464
+
+
+def refused(instruction: Instruction, what: str, way_out: str) -> EmulationError:
+    """An error that names the instruction, its place, what is wrong and what else can be done."""
+    return EmulationError(
+        f"line {instruction.site.line}: {instruction.mnemonic}: expected {what}; {way_out}"
+    )
+
+
+class Sequence:
+    """Instructions in a block of their own, on one line, so that line numbers stay.
+
+    box: the symbol of dynamic shared memory, and the offset of the box in it.
+    """
+
+    def __init__(self, instruction: Instruction, box: tuple[str, int]) -> None:
+        self.instruction = instruction
+        self._box = box
+        self._lines: list[str] = []
+        self._registers = self._calls = 0
+
+    def new(self, bits: int) -> str:
+        """A register of 32 or 64 bits."""
+        self._registers += 1
+        name = f"%{PREFIX}r{self._registers}"
+        self._lines.append(f".reg .b{bits} {name};")
+        return name
+
+    def do(self, text: str) -> None:
+        """An instruction, without its semicolon."""
+        self._lines.append(f"{text};")
+
+    def box(self) -> str:
+        """The address of the box."""
+        at = self.new(32)
+        self.do(f"mov.u32 {at}, {self._box[0]}")
+        self.do(f"add.u32 {at}, {at}, {self._box[1]}")
+        return at
+
+    def call(self, name: str, *given: tuple[int, str | int], result: str | None = None) -> None:
+        """`name` of the box and these (bits, value); result: a register of 64 bits."""
+        self.call_plain(name, (32, self.box()), *given, result=result)
+
+    def call_plain(
+        self, name: str, *arguments: tuple[int, str | int], result: str | None = None
+    ) -> None:
+        """As `call`, of what needs no box."""
+        self._calls += 1
+        n = self._calls
+        names: list[str] = []
+        for bits, value in arguments:
+            names.append(f"{PREFIX}p{n}_{len(names)}")
+            self._lines.append(
+                f".param .b{bits} {names[-1]}; st.param.b{bits} [{names[-1]}], {value};"
+            )
+        given = ", ".join(names)
+        if result is None:
+            self.do(f"call {PREFIX}{name}, ({given})")
+            return
+        out = f"{PREFIX}o{n}"
+        self._lines.append(f".param .b64 {out};")
+        self.do(f"call ({out}), {PREFIX}{name}, ({given})")
+        self.do(f"ld.param.b64 {result}, [{out}]")
+
+    def value(self, operand: Operand) -> str:
+        """An operand as PTX spells it."""
+        match operand:
+            case Reg(name) | Special(name):
+                return name
+            case Imm(value, "int"):
+                return str(value)
+            case Imm(value, "f32"):
+                return f"0f{int(value):08X}"
+            case Imm(value, "f64"):
+                return f"0d{int(value):016X}"
+            case Symbol(name, offset, None):
+                return f"{name}+{offset}" if offset else name
+        raise refused(self.instruction, f"a register or a number, got {operand}", "use a register")
+
+    def tensor_address(self, operand: Operand) -> str:
+        """`[taddr + columns]` in a register of 32 bits."""
+        if not isinstance(operand, Address) or operand.coordinates is not None:
+            raise refused(self.instruction, f"an address, got {operand}", "write [register]")
+        at = self.new(32)
+        if isinstance(operand.base, Imm):
+            self.do(f"mov.u32 {at}, {int(operand.base.value) + operand.offset}")
+            return at
+        if not isinstance(operand.base, Reg) or operand.base.type.size != 4:
+            raise refused(self.instruction, "a 32-bit tensor-memory address", "use a .b32 register")
+        self.do(f"add.u32 {at}, {operand.base.name}, {operand.offset}")
+        return at
+
+    def shared_address(self, operand: Operand, spaced: bool) -> str:
+        """An address in the window of shared memory, 32 bits; spaced: it is one already."""
+        if not isinstance(operand, Address) or operand.coordinates is not None:
+            raise refused(self.instruction, f"an address, got {operand}", "write [register]")
+        at, base = self.new(32), operand.base
+        if isinstance(base, Symbol):
+            self.do(f"mov.u32 {at}, {base.name}")
+            self.do(f"add.u32 {at}, {at}, {operand.offset + base.offset}")
+            return at
+        if not isinstance(base, Reg):
+            raise refused(self.instruction, f"an address in a register, got {base}", "use one")
+        if base.type.size == 4:
+            self.do(f"add.u32 {at}, {base.name}, {operand.offset}")
+            return at
+        wide = base.name
+        if not spaced:
+            wide = self.new(64)
+            self.do(f"cvta.to.shared.u64 {wide}, {base.name}")
+        self.do(f"cvt.u32.u64 {at}, {wide}")
+        self.do(f"add.u32 {at}, {at}, {operand.offset}")
+        return at
+
+    def wide(self, operand: Operand) -> str:
+        """A 64-bit operand, such as a descriptor."""
+        return self.value(operand)
+
+    def chosen(self, operand: Operand, yes: int) -> str:
+        """A register: `yes` where the predicate holds, else 0."""
+        found = self.new(32)
+        match operand:
+            case Reg(name):
+                self.do(f"selp.b32 {found}, {yes}, 0, {name}")
+            case Not(Reg(name)):
+                self.do(f"selp.b32 {found}, 0, {yes}, {name}")
+            case Imm(value):
+                self.do(f"mov.b32 {found}, {yes if value else 0}")
+            case _:
+                raise refused(self.instruction, f"a predicate, got {operand}", "use a register")
+        return found
+
+    def block(self) -> str:
+        """All of it, without a guard."""
+        return f"{{ {' '.join(self._lines)} }}" if self._lines else ""
+
+    def text(self, number: int) -> str:
+        """All of it, guarded like the instruction; number: of the instruction, for labels."""
+        block = self.block()
+        guard = self.instruction.guard
+        if guard is None or not block:
+            return block
+        name = guard.reg.name if isinstance(guard, Not) else guard.name
+        skip = f"@{name}" if isinstance(guard, Not) else f"@!{name}"
+        label = f"${PREFIX}skip{number}"
+        return f"{skip} bra {label}; {block} {label}:"

@@ -1,0 +1,88 @@
+"""PTX text with the place of everything that is rewritten: functions, directives, instructions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tcir.interp.ptx.lexer import Token
+from tcir.interp.ptx.parser import Parser
+from tcir.interp.ptx.syntax import Function, Instruction, Module, Scope
+
+Span = tuple[int, int]
+"""Offsets in the text: first character, and the one behind the last."""
+
+
+@dataclass
+class FunctionSource:
+    """A function with a body, and where its parts stand.
+
+    whole: with its linkage. opening: behind the `{` of the body. directives: `.reqntid` and the
+    like, each with its numbers.
+    """
+
+    function: Function
+    whole: Span = (0, 0)
+    opening: int = 0
+    directives: list[tuple[str, Span]] = field(default_factory=list)
+    instructions: list[tuple[Instruction, Span, tuple[Token, ...]]] = field(default_factory=list)
+
+
+class Source(Parser):
+    """Parses like the machine, and keeps places.
+
+    functions: those with a body. version, target: places of what `.version` and `.target` say.
+    declarations: where the first function may be declared. Raises PtxSyntaxError.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.functions: list[FunctionSource] = []
+        self._current: FunctionSource | None = None
+        self.parsed = self.module()
+        self.version = self._behind(".version")
+        self.target = self._behind(".target")
+        self.declarations = self._behind(".address_size")[1] if self._has(".address_size") else None
+
+    def _has(self, word: str) -> bool:
+        return any(token.text == word for token in self.tokens)
+
+    def _behind(self, word: str) -> Span:
+        at = next(n for n, token in enumerate(self.tokens) if token.text == word)
+        token = self.tokens[at + 1]
+        return token.offset, token.offset + len(token.text)
+
+    def _end(self) -> int:
+        """Behind the last token read."""
+        token = self.tokens[self.at - 1]
+        return token.offset + len(token.text)
+
+    def declaration(self, module: Module) -> None:
+        start, known = self.peek.offset, len(self.functions)
+        super().declaration(module)
+        for found in self.functions[known:]:
+            found.whole = start, self._end()
+
+    def parse_function(self, module: Module) -> None:
+        self._current = FunctionSource(Function("", False, [], 0))
+        super().parse_function(module)
+
+    def performance_directive(self, function: Function) -> None:
+        token = self.peek
+        super().performance_directive(function)
+        if self._current is not None:
+            self._current.directives.append((token.text, (token.offset, self._end())))
+
+    def body(self, function: Function) -> None:
+        assert self._current is not None
+        self._current.function = function
+        self._current.opening = self.peek.offset + 1
+        self.functions.append(self._current)
+        super().body(function)
+
+    def instruction(self, scope: Scope) -> Instruction:
+        assert self._current is not None
+        first = self.at
+        found = super().instruction(scope)
+        span = self.tokens[first].offset, self._end()
+        self._current.instructions.append((found, span, tuple(self.tokens[first : self.at])))
+        return found

@@ -1,0 +1,312 @@
+"""The table from tcgen05 instructions to calls of the helper functions (PTX ISA 9.7.16).
+
+Each rule gets the instruction's words and a `Sequence` and fills it; one that leaves it empty is an
+instruction that has nothing to do here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tcir.emulation.sequence import Sequence, refused
+from tcir.interp.ptx.syntax import Address, Imm, Operand, Sink, Vector
+
+Rule = Callable[["Form", Sequence], None]
+
+END, MMA, CP, SHIFT, COMMIT = range(5)
+A_IN_TMEM, ADD_D, ASHIFT, WS = 1 << 8, 1 << 9, 1 << 10, 1 << 11
+SPARSE, MASKED, ZEROS, PAIR, MULTICAST = 1 << 12, 1 << 13, 1 << 14, 1 << 15, 1 << 27
+KINDS = ("f16", "tf32", "f8f6f4", "i8", "mxf8f6f4", "mxf4", "mxf4nvf4")
+CP_SHAPES = ("128x256b", "4x256b", "128x128b", "64x128b", "32x128b")
+SHAPES = ("32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2")
+COLUMN, LANE = 128 * 4, 4
+"""Bytes between words of neighbouring columns, and lanes, of tensor memory as it lies here."""
+
+
+class Form:
+    """The words of a mnemonic behind `tcgen05.NAME`, taken one by one; what is left is unknown."""
+
+    def __init__(self, sequence: Sequence, clustered: bool) -> None:
+        self.instruction = sequence.instruction
+        self.operands = self.instruction.operands
+        self.words = self.instruction.mnemonic.split(".")[2:]
+        self.clustered = clustered
+
+    def take(self, *words: str) -> str | None:
+        """The one of these words that is there."""
+        for word in words:
+            if word in self.words:
+                self.words.remove(word)
+                return word
+        return None
+
+    def starting(self, prefix: str) -> str | None:
+        """The rest of the word that starts so."""
+        for word in self.words:
+            if word.startswith(prefix):
+                self.words.remove(word)
+                return word[len(prefix) :]
+        return None
+
+    def pair(self) -> int:
+        """The flag of `.cta_group::2`."""
+        return PAIR if self.starting("cta_group::") == "2" else 0
+
+    def done(self) -> None:
+        """No word may be left."""
+        if self.words:
+            raise refused(
+                self.instruction,
+                f"no .{self.words[0]}, which is not emulated, got it",
+                "run it on the simulated machine, which names what it does not know either",
+            )
+
+
+Value = str | int
+"""A register, or a number."""
+
+
+@dataclass
+class Command:
+    """What the helpers execute; `tensor_core.cu` has it in the same order. off: lane masks."""
+
+    op: Value
+    d: Value = 0
+    a: Value = 0
+    b: Value = 0
+    idesc: Value = 0
+    sfa: Value = 0
+    sfb: Value = 0
+    metadata: Value = 0
+    zeros: Value = 0
+    off: tuple[str, ...] = ()
+
+    def issue(self, s: Sequence) -> None:
+        """Puts it into the helpers' ring."""
+        masks: list[Value] = [*self.off, *[0] * (8 - len(self.off))]
+        s.call(
+            "issue", (32, self.op), (32, self.d), (64, self.a), (64, self.b), (32, self.idesc),
+            (32, self.sfa), (32, self.sfb), (32, self.metadata), (64, self.zeros),
+            *((32, mask) for mask in masks),
+        )  # fmt: skip
+
+
+def _mma(f: Form, s: Sequence) -> None:
+    op = MMA | f.pair()
+    kind = f.starting("kind::")
+    if kind not in KINDS:
+        raise refused(f.instruction, f"a kind of {', '.join(KINDS)}, got {kind}", "use one")
+    op |= KINDS.index(kind) << 20
+    ws, sparse, scaled = (f.take(word) is not None for word in ("ws", "sp", "block_scale"))
+    op |= (WS if ws else 0) | (SPARSE if sparse else 0)
+    vector, block = f.starting("scale_vec::"), f.starting("block")
+    if scaled:
+        count = {"mxf8f6f4": 1, "mxf4": 2}.get(kind, 4)
+        if vector is not None:
+            count = int(vector[0])
+        elif kind == "mxf4nvf4":
+            count = 2 if block == "32" else 4
+        op |= count << 24
+    if f.take("ashift"):
+        op |= ASHIFT
+    f.starting("collector::")
+    f.done()
+    rest = list(f.operands)
+    d = s.tensor_address(rest.pop(0))
+    a = rest.pop(0)
+    if isinstance(a, Address):
+        op |= A_IN_TMEM
+        at = s.tensor_address(a)
+        left = s.new(64)
+        s.do(f"cvt.u64.u32 {left}, {at}")
+    else:
+        left = s.wide(a)
+    right = s.wide(rest.pop(0))
+    metadata = s.tensor_address(rest.pop(0)) if sparse else 0
+    idesc = s.value(rest.pop(0))
+    scales: tuple[Value, Value] = (0, 0)
+    if scaled:
+        scales = s.tensor_address(rest[0]), s.tensor_address(rest[1])
+        del rest[:2]
+    off: tuple[str, ...] = ()
+    if rest and isinstance(rest[0], Vector):
+        off = tuple(map(s.value, rest.pop(0).items))  # type: ignore[union-attr]
+        op |= MASKED
+    add = s.chosen(rest.pop(0), ADD_D)
+    zeros: Value = 0
+    if rest and ws:
+        zeros = s.wide(rest.pop(0))
+        op |= ZEROS
+    elif rest:
+        scale = rest.pop(0)
+        if not isinstance(scale, Imm):
+            raise refused(f.instruction, "a number as scale-input-d", "write it as one")
+        if kind != "i8":
+            op |= int(scale.value) << 16
+    word = s.new(32)
+    s.do(f"or.b32 {word}, {add}, {op}")
+    Command(word, d, left, right, idesc, *scales, metadata, zeros, off).issue(s)
+
+
+def _cp(f: Form, s: Sequence) -> None:
+    shape = f.take(*CP_SHAPES)
+    if shape is None:
+        raise refused(f.instruction, f"a shape of {', '.join(CP_SHAPES)}", "use one")
+    op = CP | f.pair() | CP_SHAPES.index(shape) << 8
+    multicast = f.take("warpx2::02_13", "warpx2::01_23", "warpx4")
+    op |= (multicast == "warpx2::01_23") << 11
+    packed = f.take("b4x16_p64", "b6x16_p32")
+    f.take("b8x16")
+    op |= {None: 0, "b4x16_p64": 1, "b6x16_p32": 2}[packed] << 12
+    f.done()
+    Command(op, s.tensor_address(f.operands[0]), s.wide(f.operands[1])).issue(s)
+
+
+def _shift(f: Form, s: Sequence) -> None:
+    op = SHIFT | f.pair()
+    f.take("down")
+    f.done()
+    Command(op, s.tensor_address(f.operands[0])).issue(s)
+
+
+def _commit(f: Form, s: Sequence) -> None:
+    op = COMMIT | f.pair()
+    f.take("mbarrier::arrive::one")
+    spaced = f.take("shared::cluster") is not None
+    multicast = f.take("multicast::cluster", "multicast::cluster::16b") is not None
+    f.take("b64")
+    f.done()
+    at, barrier = s.shared_address(f.operands[0], spaced), s.new(64)
+    s.do(f"cvt.u64.u32 {barrier}, {at}")
+    ranks: Value = 0
+    if multicast:
+        op |= MULTICAST
+        ranks = s.new(32)
+        s.do(f"cvt.u32.u16 {ranks}, {s.value(f.operands[1])}")
+    Command(op, ranks, barrier).issue(s)
+
+
+def _alloc(f: Form, s: Sequence) -> None:
+    f.pair()
+    f.take("sync"), f.take("aligned"), f.take("b32")
+    spaced = f.take("shared", "shared::cta") is not None
+    f.done()
+    s.call("alloc", (32, s.shared_address(f.operands[0], spaced)), (32, s.value(f.operands[1])))
+
+
+def _dealloc(f: Form, s: Sequence) -> None:
+    f.pair()
+    f.take("sync"), f.take("aligned"), f.take("b32")
+    f.done()
+    s.call("dealloc", (32, s.value(f.operands[0])), (32, s.value(f.operands[1])))
+
+
+def _nothing(f: Form, s: Sequence) -> None:
+    """Permits, and fences between the program's own barriers, whose order is the GPU's."""
+
+
+def _wait(f: Form, s: Sequence) -> None:
+    """A load's registers wait by themselves; stores are made visible to the helpers."""
+    if s.instruction.mnemonic.startswith("tcgen05.wait::st"):
+        s.do(f"fence.acq_rel.{'gpu' if f.clustered else 'cta'}")
+
+
+def _places(shape: str, registers: int, packed: bool) -> list[int]:
+    """Bytes from a thread's first word to that of each register."""
+    found = []
+    for r in range(registers):
+        lane, column = {
+            "32x32b": (0, r),
+            "16x64b": (0, 2 * r),
+            "16x128b": (8 * (r & 1), 4 * (r >> 1)),
+            "16x256b": (8 * (r >> 1 & 1), (r & 1) + 8 * (r >> 2)),
+            "16x32bx2": (0, r),
+        }[shape]
+        found.append(lane * LANE + column * COLUMN * (2 if packed else 1))
+    return found
+
+
+def _access(f: Form, s: Sequence, packing: str, address: Operand) -> tuple[str, str, bool]:
+    """A register with the place of a thread's first word; the shape; whether it is packed."""
+    f.take("sync"), f.take("aligned"), f.take("b32")
+    shape = f.take(*SHAPES)
+    if shape is None:
+        raise refused(f.instruction, f"a shape of {', '.join(SHAPES)}", "use one")
+    f.take(*(f"x{1 << n}" for n in range(8)))
+    packed = f.take(packing) is not None
+    f.done()
+    distance = 0
+    if shape == "16x32bx2":
+        split = f.operands[2 if s.instruction.mnemonic.startswith("tcgen05.ld") else 1]
+        if not isinstance(split, Imm):
+            raise refused(f.instruction, "a number as half-split offset", "write it as one")
+        distance = int(split.value)
+    at, place = s.tensor_address(address), s.new(64)
+    s.call(
+        "access", (32, at), (32, SHAPES.index(shape)), (32, distance), (32, int(packed)),
+        result=place,
+    )  # fmt: skip
+    return place, shape, packed
+
+
+def _items(operand: Operand) -> tuple[Operand, ...]:
+    return operand.items if isinstance(operand, Vector) else (operand,)
+
+
+def _ld(f: Form, s: Sequence) -> None:
+    place, shape, packed = _access(f, s, "pack::16b", f.operands[1])
+    targets = _items(f.operands[0])
+    parts = [s.new(32) for _ in range(2)] if packed else []
+    for target, byte in zip(targets, _places(shape, len(targets), packed), strict=True):
+        if isinstance(target, Sink):
+            continue
+        if not packed:
+            s.do(f"ld.cg.b32 {s.value(target)}, [{place}+{byte}]")
+            continue
+        for n, part in enumerate(parts):
+            s.do(f"ld.cg.b32 {part}, [{place}+{byte + n * COLUMN}]")
+        s.do(f"prmt.b32 {s.value(target)}, {parts[0]}, {parts[1]}, 0x5410")
+
+
+def _st(f: Form, s: Sequence) -> None:
+    place, shape, packed = _access(f, s, "unpack::16b", f.operands[0])
+    sources = _items(f.operands[-1])
+    half = s.new(32) if packed else ""
+    for source, byte in zip(sources, _places(shape, len(sources), packed), strict=True):
+        if not packed:
+            s.do(f"st.cg.b32 [{place}+{byte}], {s.value(source)}")
+            continue
+        for n, select in enumerate(("0x5410", "0x5432")):  # upper halves as on the machine
+            s.do(f"prmt.b32 {half}, {s.value(source)}, 0xcbcb, {select}")
+            s.do(f"st.cg.b32 [{place}+{byte + n * COLUMN}], {half}")
+
+
+RULES: dict[str, Rule] = {
+    "alloc": _alloc,
+    "dealloc": _dealloc,
+    "relinquish_alloc_permit": _nothing,
+    "fence::before_thread_sync": _nothing,
+    "fence::after_thread_sync": _nothing,
+    "wait::ld": _wait,
+    "wait::st": _wait,
+    "ld": _ld,
+    "st": _st,
+    "cp": _cp,
+    "shift": _shift,
+    "mma": _mma,
+    "commit": _commit,
+}
+"""Behind `tcgen05.`, by name."""
+
+
+def rewrite(sequence: Sequence, clustered: bool) -> None:
+    """Fills the sequence with what takes the place of its tcgen05 instruction."""
+    name = sequence.instruction.mnemonic.split(".")[1]
+    if name not in RULES:
+        raise refused(
+            sequence.instruction,
+            f"an instruction of {', '.join(RULES)}",
+            "sm_100a has no other",
+        )
+    RULES[name](Form(sequence, clustered), sequence)

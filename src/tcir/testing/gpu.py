@@ -1,0 +1,306 @@
+"""Recorded launches on a GPU: `python -m tcir.testing.gpu FOLDER`.
+
+A kernel for sm_100a is emulated where the GPU is a Hopper (docs/emulation.md). Each file of the
+folder is a launch as the simulated machine executed it (`pytest --record-launches FOLDER`). A line
+for each says whether the GPU leaves the same bytes: equal, differs, refused (and why), failed. One
+that hangs or faults ends its own process only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import IO
+
+from tcir.errors import Error, MissingDependencyError
+from tcir.runtime.replay import Fields
+from tcir.testing import forms
+from tcir.testing.recorded import Recorded
+
+FORM = ".form"
+"""Of a path that is no file: its stem is the number of a random form."""
+
+
+# --- before the GPU: rewrite and assemble --------------------------------------------------------
+
+
+def prepare(path: Path, work: Path, target: str, ptxas: str) -> Fields:
+    """Makes the cubin of a recorded launch; `refused` says why there is none."""
+    from tcir.emulation import EmulatedLaunch, emulate
+
+    told: Fields = {"file": path.name}
+    try:
+        if path.suffix == FORM:
+            recorded = forms.recorded(int(path.stem))
+            path = recorded.write(work / path.stem)
+        else:
+            recorded = Recorded.read(path)
+        about = recorded.about
+        told |= {"kernel": about["entry"], "test": about.get("test", "")}
+        approximate = re.search(r"\b(\w+\.approx[\w.]*)", recorded.ptx)
+        if approximate:
+            told["approximate"] = approximate[1]
+        grid, block, cluster = (tuple(about[k]) for k in ("grid", "block", "cluster"))
+        launch = EmulatedLaunch(grid, block, cluster, about["dynamic_smem"])
+        ptx, entry = recorded.ptx, about["entry"]
+        if re.search(r"^\s*\.target\s+sm_10", ptx, re.MULTILINE) and target == "sm_90a":
+            emulated = emulate(ptx, launch, entry)
+            ptx, launch = emulated.ptx, emulated.launch
+        source, cubin = (work / f"{path.stem}.{suffix}" for suffix in ("ptx", "cubin"))
+        source.write_text(ptx)
+        done = subprocess.run(
+            [ptxas, f"-arch={target}", source, "-o", cubin], capture_output=True, text=True
+        )
+        if done.returncode:
+            words = (done.stderr or f"exit status {done.returncode}").strip().splitlines()[0]
+            return told | {"verdict": "refused", "why": f"ptxas: {words}"}
+        return told | {
+            "record": str(path), "cubin": str(cubin), "entry": entry, "grid": launch.grid,
+            "block": launch.block, "cluster": launch.cluster, "dynamic_smem": launch.dynamic_smem,
+            "programmatic": about.get("programmatic", False),
+        }  # fmt: skip
+    except Error as error:
+        return told | {"verdict": "refused", "why": str(error)}
+
+
+# --- on the GPU: a process that takes launches from its input ------------------------------------
+
+
+def work(repeats: int) -> None:
+    """Runs launches named by lines of standard input; answers each with a line."""
+    from tcir.runtime.devices import device
+    from tcir.runtime.driver import call
+    from tcir.runtime.memory import to_device
+    from tcir.runtime.module import Module, synchronize
+    from tcir.runtime.tensor_map import encode
+
+    gpu = device()
+    gpu.activate()
+    start, stop = (call("cuEventCreate", 0) for _ in range(2))
+
+    def run(told: Fields) -> Fields:
+        recorded = Recorded.read(Path(told["record"]))
+        copies = [to_device(array, gpu) for array in recorded.before]
+        values = recorded.parameters([copy.pointer for copy in copies], encode)
+        module = Module(Path(told["cubin"]).read_bytes(), gpu)
+        function = module.function(told["entry"])
+        grid, block, cluster = (tuple(told[k]) for k in ("grid", "block", "cluster"))
+        smem = told["dynamic_smem"]
+        times, different = [], []
+        for _ in range(repeats):
+            for copy, before in zip(copies, recorded.before, strict=True):
+                copy.copy_from(before)
+            call("cuEventRecord", start, 0)
+            function.launch(values, grid=grid, block=block, cluster=cluster, dynamic_smem=smem)
+            call("cuEventRecord", stop, 0)
+            synchronize()
+            times.append(float(call("cuEventElapsedTime", start, stop)))
+            different.append(recorded.difference([copy.numpy() for copy in copies]))
+        module.close()
+        for copy in copies:
+            copy.free()
+        wrong = [each for each in different if each]
+        out: Fields = {"verdict": "differs" if wrong else "equal", "milliseconds": min(times)}
+        if wrong:
+            out["why"] = wrong[0] + (
+                "" if len(wrong) == repeats else f" (in {len(wrong)} of {repeats})"
+            )
+        return out
+
+    print(json.dumps({"device": str(gpu)}), flush=True)
+    for line in sys.stdin:
+        try:
+            answer = run(json.loads(line))
+        except Exception as error:
+            answer = {"verdict": "failed", "why": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), flush=True)
+        if answer["verdict"] == "failed":  # the context may be of no use any more
+            os._exit(1)
+
+
+class Worker:
+    """The process; a new one after a hang or a fault."""
+
+    def __init__(self, repeats: int) -> None:
+        self.repeats = repeats
+        self.process: subprocess.Popen[str] | None = None
+        self.device = ""
+
+    def run(self, told: Fields, seconds: float) -> Fields:
+        """The answer to one launch."""
+        if self.process is None:
+            command = [sys.executable, "-m", "tcir.testing.gpu", "--worker", str(self.repeats)]
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                text=True, bufsize=1,
+            )  # fmt: skip
+            hello = self._line(60)
+            if hello is None or "device" not in hello:
+                return {"verdict": "failed", "why": f"no GPU process: {hello or self._end()}"}
+            self.device = hello["device"]
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(json.dumps(told) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            return {"verdict": "failed", "why": self._end()}
+        answer = self._line(seconds)
+        if answer is None:
+            ended = self.process.poll() is not None
+            why = self._end()
+            return {"verdict": "failed", "why": why if ended else f"no end within {seconds:.0f} s"}
+        if answer["verdict"] == "failed":
+            self._end()
+        return answer
+
+    def _line(self, seconds: float) -> Fields | None:
+        assert self.process is not None and self.process.stdout is not None
+        ready, _, _ = select.select([self.process.stdout], [], [], seconds)
+        line = self.process.stdout.readline() if ready else ""
+        return json.loads(line) if line.startswith("{") else None
+
+    def _end(self) -> str:
+        """Ends the process; its last words."""
+        if self.process is None:
+            return ""
+        self.process.kill()
+        _, errors = self.process.communicate()
+        self.process = None
+        return (errors or "the process ended").strip().splitlines()[-1][:300]
+
+
+# --- the command ---------------------------------------------------------------------------------
+
+
+def _tool() -> str:
+    """ptxas of the declared package, or where there is none the one on PATH."""
+    from tcir.codegen.tools import find_tool
+
+    try:
+        return str(find_tool("ptxas"))
+    except MissingDependencyError:
+        if found := shutil.which("ptxas"):
+            return found
+        raise
+
+
+def _prepared(paths: Sequence[Path], work: Path, options: argparse.Namespace) -> Iterator[Fields]:
+    ptxas = options.ptxas or _tool()
+    with ProcessPoolExecutor(options.jobs) as pool:
+        futures = [pool.submit(prepare, path, work, options.target, ptxas) for path in paths]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _kind(told: Fields) -> str:
+    """What a failure has in common with others; "" of none."""
+    found = re.search(r"CUDA_ERROR_\w+|no end", told.get("why", "")) if told else None
+    return found[0] if told["verdict"] == "failed" and found else ""
+
+
+def _say(told: Fields, out: IO[str]) -> None:
+    milliseconds = f" {told['milliseconds']:.3f} ms" if "milliseconds" in told else ""
+    why = f": {told['why']}" if "why" in told else ""
+    note = f" [{told['approximate']}: bits not fixed]" if "approximate" in told else ""
+    print(
+        f"{told['verdict']:8}{milliseconds} {told['file']} @{told.get('kernel', '?')} "
+        f"{told.get('test', '')}{note}{why}",
+        file=out, flush=True,
+    )  # fmt: skip
+
+
+def run(paths: Sequence[Path], options: argparse.Namespace) -> Fields:
+    """Prepares and runs all; the report. It stops after so many failures of one kind in a row."""
+    begun, results = time.monotonic(), []
+    last, row = "", 0
+    worker = Worker(options.repeats)
+    with tempfile.TemporaryDirectory() as folder:
+        for told in _prepared(paths, Path(folder), options):
+            if "verdict" not in told:
+                left = options.seconds - (time.monotonic() - begun)
+                if row >= options.give_up:
+                    told |= {"verdict": "not run", "why": f"{row} failures in a row: {last}"}
+                elif left <= 0:
+                    told |= {"verdict": "not run", "why": f"{options.seconds} s were over"}
+                elif not options.prepare_only:
+                    told |= worker.run(told, min(options.each, left))
+                    kind = _kind(told)
+                    last, row = kind, (row + 1 if kind == last else 1) if kind else 0
+                else:
+                    told |= {"verdict": "prepared"}
+            results.append({k: v for k, v in told.items() if k not in ("record", "cubin")})
+            _say(told, sys.stdout)
+    worker._end()
+    counts = Counter(each["verdict"] for each in results)
+    return {
+        "device": worker.device, "seconds": time.monotonic() - begun, "counts": dict(counts),
+        "results": sorted(results, key=lambda each: str(each["file"])),
+    }  # fmt: skip
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; 0 if all that is not refused is equal."""
+    parser = argparse.ArgumentParser(prog="python -m tcir.testing.gpu", description=__doc__)
+    parser.add_argument(
+        "folder", type=Path, nargs="*", help="folders of recorded launches, or files"
+    )
+    parser.add_argument(
+        "--forms", type=int, default=0, metavar="N",
+        help="and N random forms of tcgen05.mma, which the machine executes first",
+    )  # fmt: skip
+    parser.add_argument("--first", type=int, default=0, help="the number of the first form")
+    parser.add_argument("--json", type=Path, help="a report")
+    parser.add_argument("--only", default="", help="a regular expression: of file, kernel or test")
+    parser.add_argument("--each", type=float, default=20, metavar="SECONDS", help="for one launch")
+    parser.add_argument("--seconds", type=float, default=1500, help="for all")
+    parser.add_argument(
+        "--give-up", type=int, default=5, metavar="N", help="after N failures of one kind in a row"
+    )
+    parser.add_argument("--repeats", type=int, default=1, help="launches of each kernel")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes that assemble")
+    parser.add_argument("--target", default="sm_90a", help="the GPU's architecture")
+    parser.add_argument(
+        "--ptxas", help="the assembler; by default of nvidia-cuda-nvcc, else on PATH"
+    )
+    parser.add_argument("--prepare-only", action="store_true", help="rewrite and assemble; no GPU")
+    parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.worker:
+        work(options.worker)
+        return 0
+    paths = [p for f in options.folder for p in (sorted(f.glob("*.npz")) if f.is_dir() else [f])]
+    paths += [Path(f"{seed}{FORM}") for seed in range(options.first, options.first + options.forms)]
+    if options.only:
+        paths = [p for p in paths if _chosen(p, options.only)]
+    report = run(paths, options)
+    print(f"{report['counts']} in {report['seconds']:.0f} s on {report['device'] or 'no GPU'}")
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=1))
+    return int(any(report["counts"].get(bad) for bad in ("differs", "failed", "not run")))
+
+
+def _chosen(path: Path, pattern: str) -> bool:
+    if path.suffix == FORM:
+        return True
+    about = Recorded.read(path).about
+    text = f"{path.name} {about['entry']} {about.get('test', '')}"
+    return re.search(pattern, text) is not None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

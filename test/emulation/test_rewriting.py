@@ -1,0 +1,157 @@
+"""What becomes of PTX for sm_100a, and what is refused, by name and before any launch."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tcir.emulation import EmulatedLaunch, EmulationError, emulate, emulate_all
+from tcir.emulation.rewriting import MOST_THREADS
+from tcir.interp.ptx.parser import parse
+from tcir.tools.dev import emulation_ptx
+
+HEAD = """.version 8.8
+.target sm_100a
+.address_size 64
+.extern .shared .align 16 .b8 tiles[];
+.visible .entry k(.param .u64 out)
+"""
+ALLOC = """
+ tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [tiles], 32;
+ tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, 32;
+"""
+ONE = EmulatedLaunch((1, 1, 1), (128, 1, 1))
+
+
+def _kernel(body: str, directives: str = "") -> str:
+    registers = (
+        ".reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .b16 %h<4>; .reg .b8 %b<4>;"
+    )
+    return f"{HEAD}{directives}{{\n {registers}{ALLOC}{body}\n ret;\n}}\n"
+
+
+def _body(ptx: str) -> str:
+    """Behind the prologue."""
+    return ptx.split("$tcir_emulation_program:", 1)[1]
+
+
+def test_the_shipped_code_is_made_of_the_source() -> None:
+    assert emulation_ptx.PTX.read_text().splitlines()[0] == emulation_ptx.header()
+
+
+def test_the_launch_has_the_helpers_and_their_box() -> None:
+    made = emulate(
+        _kernel("", ".reqntid 96, 1, 1\n"), EmulatedLaunch((3, 1, 1), (96, 1, 1), (1, 1, 1), 1000)
+    )
+    assert made.launch.block == (96 + 128, 1, 1) and made.launch.grid == (3, 1, 1)
+    assert made.launch.dynamic_smem == 1008 + 464
+    function = parse(made.ptx).functions["k"]
+    assert function.reqntid == (224, 1, 1)
+    assert parse(made.ptx).target == "sm_90a"
+
+
+def test_a_barrier_of_all_threads_counts_those_of_the_program() -> None:
+    text = _body(emulate(_kernel("bar.sync 0; barrier.sync 3, 64; bar.red.popc.u32 %r1, 1, %p1;"),
+                         EmulatedLaunch((1, 1, 1), (100, 1, 1))).ptx)  # fmt: skip
+    assert "bar.sync 0, 128;" in text
+    assert "barrier.sync 3, 64;" in text
+    assert "bar.red.popc.u32 %r1, 1, 128, %p1;" in text
+
+
+def test_sizes_are_those_that_the_program_would_see() -> None:
+    body = "mov.u32 %r1, %ntid.x; mov.u32 %r2, %ntid.y; mov.u32 %r3, %nwarpid; mov.u32 %r4, %tid.y;"
+    text = _body(emulate(_kernel(body), EmulatedLaunch((1, 1, 1), (32, 4, 1))).ptx)
+    assert "mov.u32 %r1, 32;" in text and "mov.u32 %r2, 4;" in text and "mov.u32 %r3, 4;" in text
+    assert "%tid.y" not in text
+
+
+def test_lines_stay_where_they_are() -> None:
+    given = _kernel("\n bar.sync 0;\n mov.u32 %r1, 7;")
+    behind = len(given.split("mov.u32 %r1, 7;")[0].split("bar.sync")[1].splitlines())
+    made = emulate(given, ONE).ptx
+    assert len(made.split("mov.u32 %r1, 7;")[0].split("bar.sync 0, 128")[1].splitlines()) == behind
+
+
+def test_other_kernels_of_the_module_are_left_out() -> None:
+    two = _kernel("") + ".visible .entry other()\n{\n ret;\n}\n"
+    assert set(parse(emulate(two, ONE, "k").ptx).functions) >= {"k"}
+    assert "other" not in parse(emulate(two, ONE, "k").ptx).functions
+    with pytest.raises(ValueError, match="expected its name, one of k, other"):
+        emulate(two, ONE)
+
+
+def test_a_kernel_without_a_tensor_core_keeps_its_threads() -> None:
+    plain = f"{HEAD}{{\n .reg .b64 %rd<4>;\n add.rn.f32x2 %rd1, %rd2, %rd3;\n ret;\n}}\n"
+    made = emulate(plain, ONE)
+    assert made.launch == ONE and "f32x2" not in made.ptx.split(".entry k")[1]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("tcgen05.mma.cta_group::1.kind::f4 [%r1], %rd1, %rd2, %r2, %p1;", "expected a kind of"),
+        ("tcgen05.cp.cta_group::1.99x1b [%r1], %rd1;", "expected a shape of 128x256b"),
+        ("tcgen05.ld.red.sync.aligned.32x32b.x1.b32 {%r1}, [%r2];", "expected no .red"),
+        ("mov.u32 %r1, %total_smem_size;", "expected no %total_smem_size"),
+        ("cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes "
+         "[%r1], [%rd1, {%r1, %r2, %r3, %r4, %r5}], [%r2];", "sm_90a has no such instruction"),
+    ],
+)  # fmt: skip
+def test_what_is_not_emulated_is_named(body: str, words: str) -> None:
+    with pytest.raises(EmulationError, match=rf"line \d+: .*{re.escape(words)}"):
+        emulate(_kernel(body), ONE)
+
+
+def test_too_many_threads_and_bytes() -> None:
+    with pytest.raises(
+        EmulationError, match="expected at most 896 threads, got 1024: 128 more are"
+    ):
+        emulate(_kernel(""), EmulatedLaunch((1, 1, 1), (MOST_THREADS, 1, 1)))
+    with pytest.raises(EmulationError, match="expected at most 231984 dynamic bytes"):
+        emulate(_kernel(""), EmulatedLaunch((1, 1, 1), (128, 1, 1), (1, 1, 1), 232448))
+
+
+def test_another_target_needs_none() -> None:
+    with pytest.raises(EmulationError, match=r"expected .target sm_100a or sm_100f, got sm_90a"):
+        emulate(_kernel("").replace("sm_100a", "sm_90a").replace(ALLOC, ""), ONE)
+
+
+def test_several_kernels_of_one_module() -> None:
+    from dataclasses import dataclass
+
+    @dataclass(frozen=True)
+    class Named:
+        name: str
+        grid: tuple[int, int, int] = (1, 1, 1)
+        block: tuple[int, int, int] = (64, 1, 1)
+        cluster: tuple[int, int, int] = (1, 1, 1)
+        dynamic_smem: int = 0
+
+    two = _kernel("") + ".visible .entry other()\n{\n bar.sync 0;\n ret;\n}\n"
+    ptx, (first, second) = emulate_all(two, [Named("k"), Named("other")])
+    assert (first.block, second.block) == ((192, 1, 1), (64, 1, 1))
+    assert "bar.sync 0;" in ptx.split(".entry other")[1]
+
+
+@pytest.mark.skipif(shutil.which("ptxas") is None, reason="no ptxas")
+def test_every_rewritten_form_assembles(tmp_path: Path) -> None:
+    body = """
+ fma.rn.f32x2 %rd1, %rd2, %rd3, %rd4; redux.sync.max.abs.NaN.f32 %r1, %r2, -1;
+ cvt.rn.satfinite.e2m1x2.f32 %b1, %r1, %r2; cvt.rn.f16x2.e2m1x2 %r3, %b1;
+ cvt.rz.satfinite.ue8m0x2.f32 %h1, %r1, %r2; cvt.rn.bf16x2.ue8m0x2 %r3, %h1;
+ max.f32 %r1, %r2, %r3, %r4; fma.rn.f32.f16 %r1, %h1, %h2, %r3;
+ ld.global.v8.b32 {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}, [%rd1+32];
+ st.global.v4.b64 [%rd1], {%rd1, %rd2, %rd3, %rd4}; st.bulk.weak.shared::cta [%rd1], 64, 0;
+ clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%r1], [%r2];
+ barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; setmaxnreg.inc.sync.aligned.u32 64;
+ @!%p1 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r1];
+ @%p1 ret;
+"""
+    (tmp_path / "k.ptx").write_text(emulate(_kernel(body), ONE).ptx)
+    command = ["ptxas", "-arch=sm_90a", tmp_path / "k.ptx", "-o", tmp_path / "k.cubin"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert not done.returncode, done.stderr

@@ -1,0 +1,106 @@
+"""Launches of the tests as files (`pytest --record-launches FOLDER`), for `tcir.testing.gpu`.
+
+What the machine executes for sm_100a without a finding, with exact numerics and the default
+answers to the open questions; each kernel and launch once.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcir.run
+from tcir.machine import TensorMap
+from tcir.run import Uninitialized
+from tcir.testing.recorded import Recorded
+
+MOST_BYTES = 1 << 20
+"""Of the buffers of a launch."""
+
+
+def _outermost(array: np.ndarray) -> np.ndarray:
+    while isinstance(array.base, np.ndarray) and array.base.flags.c_contiguous:
+        array = array.base
+    return array
+
+
+class _Buffers:
+    def __init__(self) -> None:
+        self.arrays: list[np.ndarray] = []
+
+    def place(self, array: np.ndarray) -> dict[str, int]:
+        whole = _outermost(array)
+        start = whole.__array_interface__["data"][0]
+        places = [(a.__array_interface__["data"][0], a.nbytes) for a in self.arrays]
+        if (start, whole.nbytes) not in places:
+            places.append((start, whole.nbytes))
+            self.arrays.append(whole)
+        n = places.index((start, whole.nbytes))
+        return {"buffer": n, "offset": array.__array_interface__["data"][0] - start}
+
+    def part(self, arg: Any) -> dict[str, Any]:
+        if isinstance(arg, TensorMap):
+            at = self.place(arg.array)
+            at["offset"] += arg.offset_bytes
+            return {"map": asdict(arg.fields), **at}
+        array = arg.array if isinstance(arg, Uninitialized) else arg
+        if isinstance(array, np.ndarray):
+            at = self.place(array)
+            return {"pointer": at["buffer"], "offset": at["offset"]}
+        return {
+            "hex": array.tobytes().hex() if isinstance(array, np.generic) else bytes(array).hex()
+        }
+
+
+def _bytes(arrays: list[np.ndarray]) -> list[np.ndarray]:
+    return [np.frombuffer(array.tobytes(), np.uint8) for array in arrays]
+
+
+def record(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """From now on."""
+    given: list[Any] = []
+    parameters, execute = tcir.run.parameters, tcir.run._execute_fastest
+
+    def noted(function: Any, layout: Any, args: Any, buffers: Any) -> bytes:
+        addressed = bool(buffers.bound)
+        found = parameters(function, layout, args, buffers)
+        given[:] = []
+        known = _Buffers()
+        try:
+            params = []
+            for variable, arg in zip(function.params, args, strict=True):
+                parts = arg if isinstance(arg, list | tuple) else (arg,)
+                if any(isinstance(p, np.ndarray | Uninitialized | TensorMap) for p in parts):
+                    params.append([known.part(p) for p in parts])
+                else:
+                    at = layout.params[variable.name]
+                    params.append([{"hex": found[at : at + variable.size].hex()}])
+        except (TypeError, ValueError):
+            return found
+        if not addressed and sum(a.nbytes for a in known.arrays) <= MOST_BYTES:
+            given[:] = [known.arrays, params, _bytes(known.arrays)]
+        return found
+
+    def executed(program: Any, launch: Any, text: str, report: Any, observer: Any) -> None:
+        execute(program, launch, text, report, observer)
+        entry, _, ptx = text.partition("\0")
+        options = launch.machine.options
+        plain = options.numerics == "exact" and not options.changed_answers() and not options.sample
+        if not given or not report or not plain or ".target sm_100" not in ptx:
+            return
+        arrays, params, before = given
+        sizes = launch.sizes
+        about = {
+            "entry": entry, "grid": sizes.grid, "block": sizes.block, "cluster": sizes.cluster,
+            "dynamic_smem": sizes.dynamic_smem, "programmatic": launch.machine.programmatic,
+            "params": params, "test": os.environ.get("PYTEST_CURRENT_TEST", "").split(" ")[0],
+        }  # fmt: skip
+        Recorded(ptx, about, before, list(_bytes(arrays))).write(folder)
+
+    patch.setattr(tcir.run, "parameters", noted)
+    patch.setattr(tcir.run, "_execute_fastest", executed)
