@@ -11,8 +11,8 @@ from tcir.passes.raising.constants_to_arguments import ConstantsToArguments
 from tcir.passes.raising.fold_constant_launches import FoldConstantLaunches
 from tcir.passes.raising.fold_empty import FoldEmpty
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
-from tcir.passes.raising.quantise.raise_quantise import RaiseQuantise
 from tcir.passes.raising.raise_block_scaled import RaiseBlockScaled
+from tcir.passes.raising.raise_quantise import RaiseQuantise
 from tcir.passes.raising.reorder_scales import ReorderScales
 from tcir.passes.raising.split_launches import SplitLaunches
 from tcir.passes.raising.split_layers import SplitLayers

@@ -8,7 +8,7 @@ from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
 from tcir.passes.raising.constants_to_arguments import ConstantsToArguments
 from tcir.passes.raising.fold_constant_launches import FoldConstantLaunches
 from tcir.passes.raising.fold_empty import FoldEmpty
-from tcir.passes.raising.quantise.raise_quantise import RaiseQuantise
+from tcir.passes.raising.raise_quantise import RaiseQuantise
 from tcir.passes.raising.split_layers import SplitLayers
 from tcir.passes.roles.plan_workspaces import PlanWorkspaces
 from tcir.passes.roles.share_kernels import ShareKernels

@@ -9,7 +9,7 @@ from tcir.passes.raising.fold_constant_launches import FoldConstantLaunches
 from tcir.passes.raising.fold_empty import FoldEmpty
 from tcir.passes.raising.fold_layouts import FoldLayouts
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
-from tcir.passes.raising.quantise.raise_quantise import RaiseQuantise
+from tcir.passes.raising.raise_quantise import RaiseQuantise
 from tcir.passes.raising.raise_to_tc import RaiseToTc
 from tcir.passes.raising.split_launches import SplitLaunches
 from tcir.passes.raising.split_layers import SplitLayers

@@ -60,7 +60,7 @@ class Kernel:
     ir: dict[str, str] = field(repr=False)
     store: Store = field(default=NO_STORE, repr=False, compare=False, kw_only=True)
     assembler: str = field(default="ptxas", repr=False, kw_only=True)
-    _seconds: float | None = field(default=None, init=False, repr=False, compare=False)
+    _seconds: float | None = field(default=None, repr=False, compare=False, kw_only=True)
     """Of the last call on the simulated machine."""
 
     def __repr__(self) -> str:

@@ -15,7 +15,7 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.interp import OutputSpec
 from tcir.interp.tensor import run as execute
-from tcir.passes.raising.quantise import raise_quantise
+from tcir.passes.raising import raise_quantise
 from tcir.passmanager.remarks import remarks_to
 
 from . import quantise_oracle as oracle

@@ -78,10 +78,9 @@ class Wrong:
 
 REUSE = ("--pipeline=conv-shift-reuse",)
 CASES = [
-    Wrong("f64", CONV.replace("f16", "f64"), REUSE, ("f16, bf16", "f64")),
-    Wrong("i16", _named("matmul", "8x8xi16", "8x8xi16", "8x8xi32")
-          .replace("0.0 : f32", "0 : i32").replace("%z : f32", "%z : i32"),
-          ("--pipeline=gemm",), ("f16, bf16", "got i16")),
+    Wrong("f6E2M3FN", CONV.replace("f16", "f6E2M3FN"), REUSE, ("f16, bf16", "f6E2M3FN")),
+    Wrong("f8E8M0FNU", _named("matmul", "8x8xf8E8M0FNU", "8x8xf8E8M0FNU", "8x8xf32"),
+          ("--pipeline=gemm",), ("f16, bf16", "got f8E8M0FNU")),
     Wrong("n_tile 20", CONV, ("--pipeline=conv-shift-reuse{n-tile=20}",),
           ("20", "multiple of 16", "tcgen05.mma", "16 or 32"), example=False),
     Wrong("dynamic", DYNAMIC, REUSE, ("static", r"\?")),
@@ -91,9 +90,9 @@ CASES = [
           (r"256 \+ 32 \+ 32 \+ 256", "at most 512", "must not be larger"),
           example=False, errors=2),
     Wrong("K = 17", RAISED_ODD, ("--tile-gemm",), ("=17", "multiple of 8")),
-    Wrong("accumulating in f16", _named("conv_2d_nhwc_hwcf", "1x9x9x32xf16", "3x3x32x16xf16",
-          "1x7x7x16xf16").replace("0.0 : f32", "0.0 : f16").replace("%z : f32", "%z : f16"),
-          REUSE, ("f32", "f16")),
+    Wrong("accumulating in fp8", _named("conv_2d_nhwc_hwcf", "1x9x9x32xf16", "3x3x32x16xf16",
+          "1x7x7x16xf8E4M3FN").replace("0.0 : f32", "0.0 : f8E4M3FN")
+          .replace("%z : f32", "%z : f8E4M3FN"), REUSE, ("f32", "f8E4M3FN")),
     Wrong("lanes too far apart", Conv(1, 9, 64, 8, 16, 3, 3, dilations=(1, 9)).text(), REUSE,
           ("at most 8 input columns apart", "got 9", "packed|conv-implicit-gemm")),
     Wrong("padding with one", CONV.replace("arith.constant 0.0 : f16", "arith.constant 1.0 : f16"),
@@ -162,7 +161,7 @@ def test_a_failed_run_keeps_the_old_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("input.mlir").write_text(CONV.replace("f16", "f64"))
+    Path("input.mlir").write_text(CONV.replace("f16", "f6E2M3FN"))
     Path("out.ptx").write_text("of the run before")
     assert main(["input.mlir", "--pipeline=conv-shift-reuse", "--emit=ptx", "-o", "out.ptx"]) == 3
     capfd.readouterr()
@@ -174,7 +173,7 @@ def test_the_smallest_accepted_example_is_accepted(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for pipeline, bad in (("conv-shift-reuse", CONV), ("matmul", Matmul(8, 8, 8).text())):
-        Path("input.mlir").write_text(bad.replace("f16", "f64"))
+        Path("input.mlir").write_text(bad.replace("f16", "f6E2M3FN"))
         main(["input.mlir", f"--pipeline={pipeline}"])
         example = capfd.readouterr().err.split("smallest accepted example: ")[1].split("\nnote:")[0]
         Path("example.mlir").write_text(example)

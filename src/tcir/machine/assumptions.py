@@ -186,16 +186,6 @@ class Assumptions:
         ".align 16 and swizzles over 1,024 bytes, which works on B200",
         "addresses of .shared variables",
     )
-    warpgroup_wait: str = _question(
-        "Does wgmma.wait_group end in one warp before the other warps of its warpgroup have "
-        "executed the same wgmma?",
-        ("no", "yes"),
-        "on an H200 it does not: in 2.6 million rounds with each warp in turn up to 20 us late, "
-        "in front of wgmma.fence, the wgmma, the commit or the wait, nothing that an arrival of "
-        "another warp let go was written before the late warp had read. CUTLASS and ThunderKittens "
-        "arrive once for a warpgroup. A warning says where a program relies on it",
-        "wgmma.wait_group",
-    )
     elected_lane: str = _question(
         "Which lane of its member mask does elect.sync elect: under an order seed any, or always "
         "the lowest?",

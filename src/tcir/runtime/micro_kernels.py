@@ -258,7 +258,6 @@ NOT_ASKED = {
     "cta_order": "the order in which some CTAs started shows nothing about others",
     "shared_start": "where it may begin does not show in where it does",
     "elected_lane": "which lane may be elected does not show in which is",
-    "warpgroup_wait": "wgmma is an instruction of Hopper, where it was measured",
     "alloc_permit": "a launch cannot ask for two CTAs on one SM",
 }
 """Assumptions without a micro-kernel, and why."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tcir.machine.engine.fences import Checked, check_fences
 from tcir.machine.engine.touch import Touch
 from tcir.machine.findings import Unpromised
-from tcir.machine.order.clocks import BY_EXIT, BY_TICKET, BY_WARP, BY_WARPGROUP, Access
+from tcir.machine.order.clocks import BY_EXIT, BY_TICKET, BY_WARP, Access
 from tcir.machine.order.fence_marks import BY_FENCES
 from tcir.machine.order.involved import Involved
 
@@ -75,22 +75,9 @@ def _warp(agent: Checked, first: str, second: object, involved: Involved) -> Non
     )  # fmt: skip
 
 
-def _warpgroup(agent: Checked, first: str, second: object, involved: Involved) -> None:
-    agent.cta.report(
-        Unpromised(
-            "9.7.15.7", "CUTLASS (PipelineTmaAsync), ThunderKittens",
-            "order by another warp's wgmma.wait_group",
-        ),
-        "waited-for-warpgroup", first, second,
-        "an arrival of every warp behind its wait, or a barrier of the warpgroup",
-        involved,
-    )  # fmt: skip
-
-
 _REPORTS: dict[str, Callable[[Checked, str, object, Involved], None]] = {
     BY_EXIT: _exit,
     BY_FENCES: _fence,
     BY_TICKET: _ticket,
     BY_WARP: _warp,
-    BY_WARPGROUP: _warpgroup,
 }

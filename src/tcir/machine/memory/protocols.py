@@ -111,15 +111,6 @@ class ClusterProtocol(Protocol):
     def last_mma(self, component: Component) -> Sequence[OperandReads]: ...
 
 
-class WarpgroupPart(Protocol):
-    """The wgmma of one warp."""
-
-    component: Component
-
-    @property
-    def done(self) -> int: ...
-
-
 class CtaProtocol(Protocol):
     """The memories and barriers of one CTA."""
 
@@ -140,8 +131,6 @@ class CtaProtocol(Protocol):
     collectors: dict[str, Collected]
     warpgroups: dict[int, dict[int, tuple[tuple[Hashable, ...], object]]]
     """What the n-th wgmma of a warpgroup is, by the first of its warps."""
-    warpgroup_parts: dict[int, list[WarpgroupPart]]
-    """The warps of a warpgroup that have issued any wgmma."""
 
     @property
     def machine(self) -> MachineProtocol: ...

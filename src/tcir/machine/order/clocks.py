@@ -15,7 +15,7 @@ thread, of one kind and target, came before those that a commit tracked; ``(BEYO
 ``c`` is known only from an mbarrier by which another CTA synchronised without .cluster; ``(BY_EXIT,
 c)``, only because a thread that knew it had ended when a barrier was complete; ``(BY_TICKET, c)``,
 only because a relaxed atomic counted a thread that released it; ``(BY_WARP, c)``, only because its
-lanes met in elect.sync, and ``(BY_WARPGROUP, c)``, because another warp waited for its wgmma.
+lanes met in elect.sync.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PROXY, LATE, INIT, BEFORE, PIPE = "proxy", "late proxy", "init", "before", "pipe
 PIPED = "piped"
 BEYOND = "beyond the scope"
 BY_EXIT, BY_TICKET = "by the end of a thread", "by a ticket"
-BY_WARP, BY_WARPGROUP = "by a lane of the warp", "by a warp of the warpgroup"
+BY_WARP = "by a lane of the warp"
 
 _KEPT = (BEYOND, PROXY, LATE, INIT, BEFORE)
 """Marks that order nothing by themselves, and those of what is known like this already."""

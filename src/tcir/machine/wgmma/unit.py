@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from tcir.machine.errors import MachineError
 from tcir.machine.memory.generic import Memory
-from tcir.machine.memory.protocols import AgentProtocol, WarpgroupPart
+from tcir.machine.memory.protocols import AgentProtocol
 from tcir.machine.numerics.types import MmaTypes
 from tcir.machine.numerics.wgmma import Product, wgmma_product
-from tcir.machine.order.clocks import BY_WARPGROUP, Access, Component
+from tcir.machine.order.clocks import Access, Component
 from tcir.machine.order.distinct import distinct
 from tcir.machine.order.operation import Blocking, Operation
 from tcir.machine.refusal import Refusal
@@ -97,8 +97,6 @@ class Wgmma:
         agent.proceed(site)
         agent.lanes.learn()
         self._together((form, _name(a), _name(b), d is not None), site)
-        if not self.issued:
-            self._group.append(self)
         self.issued += 1
         self.last = site
         flight = Flight(form, self.issued, site, d)
@@ -174,35 +172,11 @@ class Wgmma:
         covered = len(self._flying) - (self.issued - last)
         if covered > 0:
             needed = self._flying[covered - 1]
-            alone = agent.machine.assumptions.warpgroup_wait == "yes"
-            group = [self] if alone else self._group
-            yield from agent.wait(
-                lambda: (
-                    needed.done
-                    and len(group) == (1 if alone else WARPS)
-                    and all(unit.done >= last for unit in group)
-                ),
-                lambda: f"wgmma groups at {site}",
-            )
+            yield from agent.wait(lambda: needed.done, lambda: f"wgmma groups at {site}")
             del self._flying[:covered]
         for knowledge in agent.lanes.groups:  # .aligned: every lane waits, whatever else it knows
             known = knowledge.clock.get(self.component, 0)
             knowledge.clock[self.component] = max(known, last)
-            if agent.machine.assumptions.warpgroup_wait == "no":
-                for unit in self._group:
-                    knowledge.clock[(BY_WARPGROUP, unit.component)] = last
-
-    @property
-    def done(self) -> int:
-        """How many have read their operands."""
-        flying = sum(not operation.done for operation in self._flying)
-        return self.issued - flying
-
-    @property
-    def _group(self) -> list[WarpgroupPart]:
-        """Those of the warpgroup that have issued any: on an H200 no warp's wait ends before all
-        four have executed the same products, however late one comes (docs/hazards.md)."""
-        return self.cta.warpgroup_parts.setdefault(self.agent.warp // WARPS, [])
 
     @property
     def complete(self) -> int:
