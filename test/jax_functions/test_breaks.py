@@ -63,8 +63,6 @@ IMPORTED = [
      lambda x: jnp.where(x > 0.5, x, -x), (X,)),
 ]  # fmt: skip
 CALLED = [
-    ("products of f16 are of f16", f"{WIDENING}:_bound", "narrow and name in PRODUCTS", "False",
-     "product"),
     ("results come the other way round", "tcir.jax.compiled:Compiled.__call__",
      "found[result] if", "found[-1 - result] if", "results"),
     ("numbers are not compared", "tcir.jax.calls:Call.checked",
@@ -124,12 +122,7 @@ def _bytes() -> None:
     assert found["d"].dtype == np.uint8 and np.array_equal(found["d"], given - 1)
 
 
-def _product() -> None:
-    compiled(lambda x: x @ x.T, NARROW)  # one of f16 is refused
-
-
 CHECKS: dict[str, Callable[[], None]] = {
-    "product": _product,
     "results": _results,
     "numbers": lambda: refuses(lambda: compiled(lambda x, n: x * n, X, 2)(X, 3)),
     "shapes": lambda: refuses(lambda: compiled(lambda x: x + 1, X)(X[:2])),

@@ -110,7 +110,8 @@ def _without_a_gpu(launches: Launches) -> Callable[..., None]:
     def make(profiler: object, *given: object, **named: object) -> None:
         if named.get("use_cuda") or named.get("use_device") == "cuda":
             launches.say("torch.profiler: the CPU's part alone, as nothing of the GPU is timed")
-            named |= {"use_cuda": False, "use_device": None, "use_cpu": True}
+            named |= {"use_device": None, "use_cpu": True}
+            named.pop("use_cuda", None)  # PyTorch 2.15 has no such argument any more
         initialise(profiler, *given, **named)
 
     return make
