@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tcir._mlir import arith, func, ir, linalg, tensor
+from tcir._mlir import func, ir, linalg, tensor
 from tcir.dialect.attributes import is_fill_only
 from tcir.dialect.walk import nested
 from tcir.passes.build.calls import inline_calls
@@ -17,6 +17,7 @@ from tcir.passes.build.tensor_functions import (
 )
 from tcir.passes.raising.arguments import drop_arguments
 from tcir.passes.raising.on_tensors import check_on_tensors
+from tcir.passes.raising.rewrites.generic import zero
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
@@ -96,7 +97,7 @@ def _values(op: ir.OpView) -> list[ir.Value]:
         return [_initial(each) for each in operands[len(operands) - len(results) :]]
     if name in SUMS:
         remark(op, f"{name} sums nothing: zeros")
-        return [_filled(results[0].type, _zero(results[0].type.element_type))]
+        return [_filled(results[0].type, zero(results[0].type.element_type))]
     if name == "tensor.pad":
         (number,) = list(op.regions[0].blocks[0])[-1].operands
         return [_filled(results[0].type, _outside(number, op))]
@@ -140,11 +141,6 @@ def structured(name: str, value: ir.Value, output: ir.Value) -> ir.Value:
     with ir.InsertionPoint(body):
         ir.Operation.create("linalg.yield", operands=[body.arguments[0]])
     return op.result
-
-
-def _zero(element: ir.Type) -> ir.Value:
-    number = 0 if isinstance(element, ir.IntegerType) else 0.0
-    return arith.ConstantOp(element, number).result
 
 
 def _outside(number: ir.Value, pad: ir.OpView) -> ir.Value:

@@ -22,10 +22,8 @@ from tcir.passes.build.element_epilogue import address
 from tcir.passes.build.fp8 import FP8
 from tcir.passes.build.functions import NAMES, constant_number
 from tcir.passes.build.reshape import RESHAPES
-from tcir.passes.simt.slices import in_inserted, in_slice
+from tcir.passes.simt.slices import Index, in_inserted, in_slice
 
-Index: TypeAlias = "tuple[ir.Value, ...]"
-"""An i32 for each dimension of a tensor."""
 Loops: TypeAlias = "Mapping[int, ir.Value]"
 """The point of a structured op's loops."""
 Totals: TypeAlias = "Mapping[int, ir.Value | None]"

@@ -79,12 +79,11 @@ class Left:
         whole = trust * passed / share + (1 - trust) * self.seconds if share else self.seconds
         return (1 - share) * whole
 
-    def end(self) -> float:
-        """Removes it; the seconds that passed."""
+    def end(self) -> None:
+        """Removes it."""
         if self._shown:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
-        return time.monotonic() - self._started
 
 
 @contextmanager

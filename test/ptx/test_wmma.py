@@ -124,6 +124,34 @@ def test_against_numpy(
     np.testing.assert_array_equal(out, stored(want, layouts[2], stride).astype(TYPES[of_d]))
 
 
+@pytest.mark.parametrize("space", ["", ".shared"])
+def test_a_variable_is_where_it_was_declared(space: str, assemble: Callable[[str], Any]) -> None:
+    """Its name is no generic address without a state space."""
+    ptx = kernel("m16n16k16", "f16", "f32", "f32", ("row", "col", "row"))
+    load = "wmma.load.c.sync.aligned.row.m16n16k16.global.f32"
+    held = ptx.split(load)[1].split("}")[0] + "}"
+    store = "wmma.store.d.sync.aligned.row.m16n16k16"
+    tile = f"{store}{space}.f32 [tile], {held}; {load.replace('.global', space)} {held}, [tile];"
+    ptx = ptx.replace(" wmma.mma", f" bar.warp.sync -1; {tile} wmma.mma").replace(
+        "[%p2], %ld;", "[%p2], 16;"
+    )
+    ptx = ptx.replace("{\n", "{\n .shared .align 32 .b8 tile[1024];\n", 1)
+    if not space:
+        ptx = ptx.replace("[tile]", "[%t]").replace(
+            ".reg .b32 %ld;",
+            ".reg .b32 %ld; .reg .b64 %t; mov.u64 %t, tile; cvta.shared.u64 %t, %t;",
+        )
+    assert assemble(ptx)
+    a, c, out = np.zeros(256, np.float16), np.arange(256, dtype=np.float32), np.zeros(4096, "f4")
+    report = run_ptx(ptx, grid=1, block=32, args=[a, a, c, out, np.uint32(16)])
+    assert not report.errors, str(report)
+    np.testing.assert_array_equal(out[:256], c)
+    if not space:
+        direct = ptx.replace("[%t]", "[tile]")
+        report = run_ptx(direct, grid=1, block=32, args=[a, a, c, out, np.uint32(16)])
+        assert not report.errors, str(report)
+
+
 LANE = ".reg .b32 %ld, %lane; mov.u32 %lane, %laneid; or.b32 %lane, %lane, 64;"
 
 

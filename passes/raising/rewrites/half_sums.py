@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tcir._mlir import arith, ir, linalg, tensor
+from tcir._mlir import arith, ir, linalg
 from tcir.passes.build.tensor_functions import functions_with_body
 from tcir.passes.raising.contraction import is_contraction, n_loops, value
+from tcir.passes.raising.rewrites.generic import generic, zeros
 from tcir.passes.raising.wrappers import starts_from_zeros
 
 HALF = ("f16", "bf16")
@@ -43,32 +44,15 @@ def _widened(op: ir.OpView) -> ir.Value:
     """The same sums in f32."""
     maps = list(linalg.get_indexing_maps(op.operation))
     out = {each.position for each in value(maps[-1]).results if isinstance(each, ir.AffineDimExpr)}
-    loops = ("parallel" if n in out else "reduction" for n in range(n_loops(maps[-1])))
+    loops = ["parallel" if n in out else "reduction" for n in range(n_loops(maps[-1]))]
     wide, start = ir.F32Type.get(), op.operands[2]
-    kind = ir.RankedTensorType.get(start.type.shape, wide)
     if starts_from_zeros(start):
-        zero = arith.constant(wide, ir.FloatAttr.get(wide, 0.0))
-        empty = tensor.EmptyOp(kind.shape, wide).result
-        start = linalg.fill(zero, outs=[empty])
+        start = zeros(start.type.shape, wide)
     else:
-        start = arith.extf(kind, start)
-    new = ir.Operation.create(
-        "linalg.generic",
-        results=[kind],
-        operands=[*list(op.operands)[:2], start],
-        attributes={
-            "indexing_maps": ir.ArrayAttr.get(maps),
-            "iterator_types": ir.ArrayAttr.get(
-                [ir.Attribute.parse(f"#linalg.iterator_type<{loop}>") for loop in loops]
-            ),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([2, 1]),
-        },
-        regions=1,
-    )
-    inputs = [each.type.element_type for each in list(op.operands)[:2]]
-    body = new.regions[0].blocks.append(*inputs, wide)
-    with ir.InsertionPoint(body):
-        first, second = (arith.extf(wide, each) for each in list(body.arguments)[:2])
-        total = arith.addf(body.arguments[2], arith.mulf(first, second))
-        ir.Operation.create("linalg.yield", operands=[total])
-    return new.result
+        start = arith.extf(ir.RankedTensorType.get(start.type.shape, wide), start)
+
+    def element(first: ir.Value, second: ir.Value, total: ir.Value) -> ir.Value:
+        product = arith.mulf(*(arith.extf(wide, each) for each in (first, second)))
+        return arith.addf(total, product)
+
+    return generic(list(op.operands)[:2], start, maps, loops, element)

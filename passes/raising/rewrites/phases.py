@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from tcir._mlir import arith, ir, linalg, tensor
+from tcir._mlir import arith, ir, tensor
 from tcir.dialect.attributes import integer_type
 from tcir.passes.build.diagnostics import is_op
 from tcir.passes.build.tensor_functions import erase_unread, functions_with_body
 from tcir.passes.raising.contraction import Conv, is_contraction, recognise
 from tcir.passes.raising.moves import filling
+from tcir.passes.raising.rewrites.generic import generic, zero, zeros
 from tcir.passes.raising.wrappers import is_positive_zero, starts_from_zeros
 
 Indices = list[ir.Value]
@@ -129,7 +130,7 @@ def _padded(image: ir.Value, axes: dict[int, Axis]) -> ir.Value:
         return image
     kind = image.type.element_type
     result = ir.RankedTensorType.get([sum(each) for each in zip(shape, low, high)], kind)
-    zero = _zero(kind)
+    number = zero(kind)
     op = ir.Operation.create(
         "tensor.pad",
         results=[result],
@@ -143,13 +144,8 @@ def _padded(image: ir.Value, axes: dict[int, Axis]) -> ir.Value:
     )
     body = op.regions[0].blocks.append(*[ir.IndexType.get()] * len(shape))
     with ir.InsertionPoint(body):
-        ir.Operation.create("tensor.yield", operands=[zero])
+        ir.Operation.create("tensor.yield", operands=[number])
     return op.result
-
-
-def _zero(kind: ir.Type) -> ir.Value:
-    attribute = ir.FloatAttr if isinstance(kind, ir.FloatType) else ir.IntegerAttr
-    return arith.ConstantOp(kind, attribute.get(kind, 0)).result
 
 
 def _filters(weights: ir.Value, conv: Conv, axes: Sequence[Axis], phases: int) -> ir.Value:
@@ -178,9 +174,7 @@ def _zeros(start: ir.Value, conv: Conv, axes: Sequence[Axis], phases: int) -> ir
     shape[conv.out[-1]] *= phases
     for dim, axis in zip(conv.out[1:], axes):
         shape[dim] = axis.count
-    kind = start.type.element_type
-    empty = tensor.EmptyOp(shape, kind).result
-    return linalg.fill(_zero(kind), outs=[empty])
+    return zeros(shape, start.type.element_type)
 
 
 def _apart(phased: ir.Value, start: ir.Value, conv: Conv, axes: Sequence[Axis]) -> ir.Value:
@@ -208,23 +202,10 @@ def _generated(out: ir.Value, element: Callable[[Indices, ir.Value], ir.Value]) 
     """A tensor by its indices and the elements of `out`."""
     rank = out.type.rank
     identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank))
-    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
-    op = ir.Operation.create(
-        "linalg.generic",
-        results=[out.type],
-        operands=[out],
-        attributes={
-            "indexing_maps": ir.ArrayAttr.get([identity]),
-            "iterator_types": ir.ArrayAttr.get([parallel] * rank),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 1]),
-        },
-        regions=1,
-    )
-    body = op.regions[0].blocks.append(out.type.element_type)
-    with ir.InsertionPoint(body):
-        at = [_loop(d) for d in range(rank)]
-        ir.Operation.create("linalg.yield", operands=[element(at, body.arguments[0])])
-    return op.result
+    return generic(
+        [], out, [identity], ["parallel"] * rank,
+        lambda before: element([_loop(d) for d in range(rank)], before),
+    )  # fmt: skip
 
 
 def _loop(dim: int) -> ir.Value:

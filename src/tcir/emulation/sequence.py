@@ -122,10 +122,6 @@ class Sequence:
         self.do(f"add.u32 {at}, {at}, {operand.offset}")
         return at
 
-    def wide(self, operand: Operand) -> str:
-        """A 64-bit operand, such as a descriptor."""
-        return self.value(operand)
-
     def chosen(self, operand: Operand, yes: int) -> str:
         """A register: `yes` where the predicate holds, else 0."""
         found = self.new(32)

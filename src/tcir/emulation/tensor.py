@@ -121,8 +121,8 @@ def _mma(f: Form, s: Sequence) -> None:
         left = s.new(64)
         s.do(f"cvt.u64.u32 {left}, {at}")
     else:
-        left = s.wide(a)
-    right = s.wide(rest.pop(0))
+        left = s.value(a)
+    right = s.value(rest.pop(0))
     metadata = s.tensor_address(rest.pop(0)) if sparse else 0
     idesc = s.value(rest.pop(0))
     scales: tuple[Value, Value] = (0, 0)
@@ -136,7 +136,7 @@ def _mma(f: Form, s: Sequence) -> None:
     add = s.chosen(rest.pop(0), ADD_D)
     zeros: Value = 0
     if rest and ws:
-        zeros = s.wide(rest.pop(0))
+        zeros = s.value(rest.pop(0))
         op |= ZEROS
     elif rest:
         scale = rest.pop(0)
@@ -160,7 +160,7 @@ def _cp(f: Form, s: Sequence) -> None:
     f.take("b8x16")
     op |= {None: 0, "b4x16_p64": 1, "b6x16_p32": 2}[packed] << 12
     f.done()
-    Command(op, s.tensor_address(f.operands[0]), s.wide(f.operands[1])).issue(s)
+    Command(op, s.tensor_address(f.operands[0]), s.value(f.operands[1])).issue(s)
 
 
 def _shift(f: Form, s: Sequence) -> None:

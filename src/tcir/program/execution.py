@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -339,9 +340,9 @@ def _of_all(
     sequence: LaunchSequence, progress: Callable[[int, int], None] | None
 ) -> Iterator[Callable[[int, int], None] | None]:
     """What each launch in order tells of its CTAs, as those of all launches."""
-    ctas = [math.prod(launch.grid) for launch in sequence.launches]
-    for place in range(len(ctas)):
-        yield None if progress is None else partial(_tell, progress, sum(ctas[:place]), sum(ctas))
+    *before, total = accumulate((math.prod(each.grid) for each in sequence.launches), initial=0)
+    for done in before:
+        yield None if progress is None else partial(_tell, progress, done, total)
 
 
 def _tell(progress: Callable[[int, int], None], before: int, total: int, done: int, _: int) -> None:

@@ -75,15 +75,6 @@ class Reader(Expressions):
             level = level.parent
         return None
 
-    def vector_register(self, name: str, scope: Scope) -> Vector | None:
-        """The registers of a vector that is declared here."""
-        level: Scope | None = scope
-        while level is not None:
-            if name in level.vectors:
-                return level.vectors[name]
-            level = level.parent
-        return None
-
     def operand(self, scope: Scope, listed: bool = False) -> Operand:
         """listed: operands in parentheses are a list, as call has them, and no expression."""
         if self.tokens[self.at].kind == "punct":
@@ -154,7 +145,7 @@ class Reader(Expressions):
         reg = self.lookup(name, scope)
         if reg is not None:
             return reg
-        vector = self.vector_register(name, scope)
+        vector = scope.vector(name)
         if vector is not None:
             return vector
         base, _, selector = name.rpartition(".")

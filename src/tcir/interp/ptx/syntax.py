@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -224,20 +224,20 @@ class Scope:
     variables: dict[str, Variable] = field(default_factory=dict)
 
     def label(self, name: str) -> int | None:
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.labels:
-                return scope.labels[name]
-            scope = scope.parent
-        return None
+        return next((s.labels[name] for s in self.outwards() if name in s.labels), None)
 
     def variable(self, name: str) -> Variable | None:
+        return next((s.variables[name] for s in self.outwards() if name in s.variables), None)
+
+    def vector(self, name: str) -> Vector | None:
+        return next((s.vectors[name] for s in self.outwards() if name in s.vectors), None)
+
+    def outwards(self) -> Iterator[Scope]:
+        """It, and the blocks around it."""
         scope: Scope | None = self
         while scope is not None:
-            if name in scope.variables:
-                return scope.variables[name]
+            yield scope
             scope = scope.parent
-        return None
 
 
 @dataclass

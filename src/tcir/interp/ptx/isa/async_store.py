@@ -86,11 +86,11 @@ def reduce_async(d: Decode) -> Op:
 def fill(d: Decode) -> Op:
     """`[addr], size, 0`: zeros, a multiple of 8 bytes of this CTA's shared memory."""
     d.skip("weak")
-    space = take_space(d)
+    named = take_space(d)
     d.done(3)
     if d.immediate(d.operands[2]) != 0:
         raise d.malformed(f"expected 0 as the value, got {d.immediate(d.operands[2])}")
-    place = Place.of(d, d.operands[0], space)
+    place = Place.of(d, d.operands[0], named)
     u64 = TYPES["u64"]
     count = d.src(d.operands[1], u64)
     site = d.site
@@ -110,6 +110,6 @@ def fill(d: Decode) -> Op:
                 )
             if nbytes:
                 zeros = np.zeros((1, nbytes), np.uint8)
-                store(w, space, at[n : n + 1], zeros, lanes[n : n + 1], site)
+                store(w, place.space, at[n : n + 1], zeros, lanes[n : n + 1], site)
 
     return d.plain(run)

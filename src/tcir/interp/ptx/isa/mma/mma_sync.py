@@ -117,7 +117,7 @@ def _form(d: Decode, sparse: bool) -> Form:
     return Form(m, k, d_type, a_type, b_type, c_type, saturate, rows)
 
 
-def _registers(count: int, bits: int) -> int:
+def registers_of(count: int, bits: int) -> int:
     """Registers of a lane that hold its share of `count` elements."""
     return max(1, count * bits // 32 // max(32, bits))
 
@@ -330,8 +330,8 @@ def mma(d: Decode) -> Op:
     m, k, wide = form.m, form.k, form.a == "f64"
     products = m * 8 * k
     sizes = {"f16": 16, "f64": 64}
-    counts = [_registers(m * 8, sizes.get(form.d, 32)), _registers(m * k, form.bits),
-              _registers(8 * k, form.bits), _registers(m * 8, sizes.get(form.c, 32))]  # fmt: skip
+    of_d, of_c = (registers_of(m * 8, sizes.get(each, 32)) for each in (form.d, form.c))
+    counts = [of_d, *(registers_of(x * k, form.bits) for x in (m, 8)), of_c]
     volta = form.bits == 16 and m == 8
     if volta and generation(d.target) in (VOLTA, TURING):
         raise d.incomplete("no rule for m8n8k4 of sm_70 and sm_75, whose tensor cores have it")
@@ -357,7 +357,12 @@ def sparse(d: Decode) -> Op:
     form = _form(d, True)
     d.done(6)
     k, bits, half = form.k, form.bits, form.d == "f16"
-    counts = [2 if half else 4, _registers(8 * k, bits), _registers(8 * k, bits), 2 if half else 4]
+    counts = [
+        2 if half else 4,
+        registers_of(8 * k, bits),
+        registers_of(8 * k, bits),
+        2 if half else 4,
+    ]
     targets, sources = fragments_of(d, counts, False)
     sources.append((d.src(d.operands[4], TYPES["b32"]),))
     selector = d.immediate(d.operands[5])

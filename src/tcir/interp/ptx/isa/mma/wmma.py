@@ -30,6 +30,7 @@ from tcir.interp.ptx.isa.mma.mma_sync import (
     doubles,
     fragments_of,
     multiplied_by,
+    registers_of,
 )
 from tcir.interp.ptx.isa.values.fragments import fragment_a, fragment_b, fragment_c
 from tcir.interp.ptx.lanes import FULL, LANE_INDICES, LANE_MASK
@@ -50,6 +51,8 @@ _OF_SHAPE = {
     shape: tuple(a for a in _SHAPES if shape in _SHAPES[a])
     for shape in (*_WHOLE, "m16n16k8", "m8n8k4", "m8n8k128", "m8n8k32")
 }
+_F16_FACTOR = 8
+"""Registers of A and of B in f16, whatever the shape."""
 _SUMS = {"f16": ("f16", "f32"), "bf16": ("f32",), "tf32": ("f32",), "f64": ("f64",)}
 
 
@@ -77,7 +80,8 @@ class _Fragment:
         self.per = max(1, 32 // self.bits)
         self.type = TYPES["f64" if self.bits == 64 else "b32"]
         self.registers = len(self.rows) // self.per
-        self.copies = 8 // self.registers if matrix in "ab" and self.kind == "f16" else 1
+        halves = matrix in "ab" and self.kind == "f16"
+        self.copies = _F16_FACTOR // self.registers if halves else 1
         # neighbours along K in one access, where elements are smaller than a byte
         self.together = self.per if self.bits < 8 else 1
         self.leading = {"a": (k, m), "b": (n, k)}.get(matrix, (n, m))
@@ -100,6 +104,7 @@ class _Matrix:
         self, d: Decode, address: Operand, fragment: _Fragment, by_row: bool, space: str
     ) -> None:
         self.place, self.fragment, self.by_row = Place.of(d, address, space), fragment, by_row
+        self.space = self.place.space
         self.stride = d.src(d.operands[2], TYPES["u32"]) if len(d.operands) == 3 else None
         if fragment.together > 1 and by_row != (fragment.matrix == "a"):
             raise d.malformed("expected neighbours along K in one byte: A .row, B .col")
@@ -144,7 +149,7 @@ def load_matrix(d: Decode) -> Op:
         words = np.zeros((fragment.registers, 32), VIEW_DTYPES[view])
         for n, at in enumerate(place(w)):
             check_aligned(w, at, nbytes, site)
-            data = load(w, space, at, nbytes, lanes, site)
+            data = load(w, place.space, at, nbytes, lanes, site)
             codes = np.ascontiguousarray(data).view(code).reshape(32).astype(words.dtype)
             words[n // each] |= codes << words.dtype.type(8 * nbytes * (n % each) % 64)
         for n, target in enumerate(targets):
@@ -176,7 +181,7 @@ def store_matrix(d: Decode) -> Op:
             values = w.v[view][source] >> VIEW_DTYPES[view].type(8 * nbytes * (n % per) % 64)
             data = values.astype(code).view(np.uint8).reshape(32, nbytes)
             undefined = stored(w, [source], nbytes, FULL, site) if w.undef[source] & m else None
-            store(w, space, at, data, lanes, site, undefined=undefined)
+            store(w, place.space, at, data, lanes, site, undefined=undefined)
 
     return d.plain(run, aligned=True)
 
@@ -208,15 +213,10 @@ def multiply(d: Decode) -> Op:
     if of_d == "f16" and of_c == "f32":
         raise d.incomplete("no rule for C of f32 and D of f16: no document says how C is rounded")
     form = Form(m, k, of_d, of_a, of_b, of_c, saturate, (True, False), n)
-    sizes, wide = {"f16": 16, "f64": 64}, of_a == "f64"
-    halves = of_a == "f16"  # eight registers, whatever the shape
-    bits = max(1, BITS[of_a]) if not wide else 32
-    counts = [
-        m * n * sizes.get(of_d, 32) // 1024 if not wide else 2,
-        8 if halves else max(1, m * k * bits // 1024),
-        8 if halves else max(1, n * k * bits // 1024),
-        m * n * sizes.get(of_c, 32) // 1024 if not wide else 2,
-    ]
+    wide, bits = of_a == "f64", BITS[of_a]
+    factors = [_F16_FACTOR if of_a == "f16" else registers_of(x * k, bits) for x in (m, n)]
+    sums = [registers_of(m * n, BITS.get(each, 32)) for each in (of_d, of_c)]
+    counts = [sums[0], *factors, sums[1]]
     targets, sources = fragments_of(d, counts, wide)
     products = m * n * k
     if wide:

@@ -1,0 +1,47 @@
+"""Ops on tensors that rewrites build: zeros, and `linalg.generic` from a function of elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tcir._mlir import arith, ir, linalg, tensor
+
+
+def zero(kind: ir.Type) -> ir.Value:
+    """The number 0 of a type of elements."""
+    attribute = ir.FloatAttr if isinstance(kind, ir.FloatType) else ir.IntegerAttr
+    return arith.ConstantOp(kind, attribute.get(kind, 0)).result
+
+
+def zeros(shape: Sequence[int], kind: ir.Type) -> ir.Value:
+    """A tensor of them."""
+    number, empty = zero(kind), tensor.EmptyOp(shape, kind).result
+    return linalg.fill(number, outs=[empty])
+
+
+def generic(
+    inputs: Sequence[ir.Value],
+    out: ir.Value,
+    maps: Sequence[ir.AffineMapAttr],
+    loops: Sequence[str],
+    element: Callable[..., ir.Value],
+) -> ir.Value:
+    """maps: of the inputs and of `out`; loops: "parallel" or "reduction" each; element: what is
+    yielded for an element of each of them."""
+    op = ir.Operation.create(
+        "linalg.generic",
+        results=[out.type],
+        operands=[*inputs, out],
+        attributes={
+            "indexing_maps": ir.ArrayAttr.get([*maps]),
+            "iterator_types": ir.ArrayAttr.get(
+                [ir.Attribute.parse(f"#linalg.iterator_type<{loop}>") for loop in loops]
+            ),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(inputs), 1]),
+        },
+        regions=1,
+    )
+    body = op.regions[0].blocks.append(*[each.type.element_type for each in (*inputs, out)])
+    with ir.InsertionPoint(body):
+        ir.Operation.create("linalg.yield", operands=[element(*body.arguments)])
+    return op.result
