@@ -131,6 +131,29 @@ def test_a_second_init_before_any_use():
     assert found == [("warning", "mbarrier-init-again", "init", "again")]
 
 
+@pytest.mark.parametrize("meet", [True, False])
+def test_a_use_behind_one_of_two_inits(meet):
+    """It has to be behind the other warp's, too, although that one changes nothing."""
+    run = Run()
+
+    def user(agent):
+        agent.mbarrier.init(FULL, 2, site="init")
+        yield from agent.pause()
+        if meet:
+            yield from agent.barrier.sync(1, None, site="barrier")
+        agent.mbarrier.arrive(FULL, 2, site="arrive")
+
+    def other(agent):
+        agent.mbarrier.init(FULL, 2, site="again")
+        if meet:
+            yield from agent.barrier.sync(1, None, site="barrier")
+        yield from agent.pause()
+
+    run.agents(user, other)
+    found = {f.code for f in run.findings if f.severity == "error"}
+    assert found == (set() if meet else {"mbarrier-init-race"})
+
+
 def misuse(name):
     def program(agent):
         match name:
