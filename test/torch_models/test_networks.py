@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
+import sys
+from pathlib import Path
 
 import pytest
 from tiers import slow
@@ -12,7 +15,7 @@ if not all(map(importlib.util.find_spec, ("torch", "transformers", "diffusers"))
 
 import torch
 
-from tcir.tools.dev.networks import page
+from tcir.tools.dev.networks import page, rows
 from tcir.tools.dev.networks.measured import Tf32, measure
 from tcir.tools.dev.networks.network import Network
 from tcir.tools.dev.networks.table import NETWORKS
@@ -37,15 +40,61 @@ def test_network(name: str, kind: torch.dtype) -> None:
 
 
 def test_no_network_of_the_page_failed() -> None:
-    lines = page.rows(page.TARGET)
-    rows = {key for key in lines if key.startswith("| ") and key not in ("| network | type",)}
-    known = {f"| {each.name} | {kind}" for each in NETWORKS.values() for kind in page.NAMES}
-    assert len(rows) > 50 and rows <= known
-    assert not any(page.FAILED in line for line in lines.values())
-    assert (
-        page.TARGET.read_text(encoding="utf-8").split("\n", 5)[5]
-        == (page.document(lines).split("\n", 5)[5])
-    )
+    found = rows.merged(page.TARGET)
+    assert len(found) > 50 and set(found) <= set(page.wanted(list(NETWORKS)))
+    assert not rows.failures(found, page.LEASTS)
+    written, made = page.TARGET.read_text(encoding="utf-8"), page.document(found)
+    assert written.split("\n", 5)[5] == made.split("\n", 5)[5]  # PyTorch's version is above
+
+
+MLP, OTHER = ("MLP", "f16"), ("Bert, eager attention", "bf16")
+
+
+def _line(key: tuple[str, str], share: str = "100.0%", error: str = "1e-3 / 1e-3") -> str:
+    return f"| {key[0]} | {key[1]} | 3 | 1 | 0 | 1 | 2 | {share} | 7 | 1 | 556 | {error} |"
+
+
+def test_rows_of_several_files_are_merged(tmp_path: Path) -> None:
+    """A later row replaces an earlier one, and what that said is left to PyTorch."""
+    first, second, written = (tmp_path / name for name in ("first", "second", "page.md"))
+    first.write_text(f"{_line(MLP)}\n- **MLP** (f16): relu: a reason\n{_line(OTHER)}\n")
+    second.write_text(f"{_line(MLP, error='2e-3 / 2e-3')}\n")
+    assert page.main(["--merge", str(first), str(second), "--write", str(written)]) == 0
+    assert rows.merged(written) == {
+        MLP: [_line(MLP, error="2e-3 / 2e-3")], OTHER: [_line(OTHER)],
+    }  # fmt: skip
+    assert page.main(["--merge", str(first), "--write", str(written)]) == 0
+    assert "- **MLP** (f16): relu: a reason\n" in written.read_text(encoding="utf-8")
+
+
+def test_a_network_that_fails_or_dies_has_a_row_and_the_others_are_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, command = tmp_path / "rows", ["--only", "MLP,Bert, eager attention", "--types", "f16"]
+    fake = tmp_path / "python"
+    other = (OTHER[0], "f16")
+    fake.write_text(f"#!/bin/sh\n[ $3 = MLP ] && kill -9 $$\necho '{_line(other)}'\n")
+    fake.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(fake))
+    assert page.main([*command, "--jobs", "2", "--rows", str(found)]) == 1
+    assert rows.merged(found) == {
+        MLP: rows.failed(*MLP, "its process ended with status -9"), other: [_line(other)],
+    }  # fmt: skip
+
+
+def test_too_small_a_share_fails() -> None:
+    assert rows.failures({MLP: [_line(MLP, share="97.9%")]}, page.LEASTS)
+    assert not rows.failures({MLP: [_line(MLP, share="98.0%")]}, page.LEASTS)
+
+
+def test_names_with_commas() -> None:
+    assert page.named("Bert, eager attention,Bert,GPT2") == [
+        "Bert, eager attention",
+        "Bert",
+        "GPT2",
+    ]
+    with pytest.raises(argparse.ArgumentTypeError, match="got 'Bertha'; there are Bert;"):
+        page.named("MLP,Bertha")
 
 
 class Two(torch.nn.Module):

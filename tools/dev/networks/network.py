@@ -10,7 +10,8 @@ import torch
 
 Arguments = Mapping[str, object]
 """By keyword; floating tensors are f32."""
-TYPES = (torch.float16, torch.bfloat16, torch.float32)
+NAMES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
+TYPES = tuple(NAMES.values())
 LEAST = 0.98
 WORDS = 96
 """Of the vocabularies."""

@@ -1,29 +1,34 @@
 """Writes docs/networks.md: whole networks through the PyTorch door.
 
-    python -m tcir.tools.dev.networks.page [NAME …] [--types f16,bf16,f32] [--write PATH]
+    python -m tcir.tools.dev.networks.page [--only NAME,…] [--types f16,bf16,f32] [--jobs N]
+        [--rows FILE] [--write PATH]
+    python -m tcir.tools.dev.networks.page --merge FILE …
 
-measures the networks named, or all (two hours), and replaces their rows. Needs PyTorch,
-transformers and diffusers. Exit status 1 if one fails.
+measures each network in a process of its own, all of them or those named, and replaces their rows
+in the page, one after the other as they are measured; with --rows it appends them to a file, which
+--merge brings into the page later. A network that fails, or dies, has a row that says so; the
+others are measured. Needs PyTorch, transformers and diffusers. Exit status 1 if one fails.
 """
 
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 import torch
 
-from tcir.tools.dev.networks.measured import Measured, measure
-from tcir.tools.dev.networks.network import LEAST, TYPES, Network
+from tcir.tools.dev.networks.network import LEAST, NAMES
+from tcir.tools.dev.networks.rows import Rows, failed, failures, merged, read
 from tcir.tools.dev.networks.table import FAMILIES, NETWORKS
-from tcir.torch.compiled import short
-from tcir.torch.lowering import without_place
 
 TARGET = Path(__file__).resolve().parents[3] / "docs" / "networks.md"
-NAMES = dict(zip(("f16", "bf16", "f32"), TYPES, strict=True))
-FAILED = "failed"
+LEASTS = {name: network.least for name, network in NETWORKS.items()}
+PATIENCE = 3600.0
+"""Seconds that a network may take."""
 _INTRO = f"""\
 # Networks
 
@@ -34,10 +39,12 @@ graph, *attempts* the compilations of regions, *asked* the kinds of op that were
 a region was refused, *regions* and *launches* what came of it. *share* is the part of the
 contraction FLOPs (as PyTorch counts them) that kernels have: at least {LEAST:.0%}, but where a
 reason is given. Seconds of compiling, export included, and of running are of the machine that
-wrote the page, which was busy; *MB* is the largest memory of its process so far. *error* is the
+measured the row, which was busy; *MB* is the largest memory of its process. *error* is the
 largest against PyTorch in f64, over the largest result, of the worst result, and behind it eager
 PyTorch's own on the CPU (f32: with factors cut to tf32, as tensor cores cut them). **No error is
-more than 1.5 times PyTorch's and one rounding.**
+more than 1.5 times PyTorch's and one rounding.** Rows are measured a few at a time:
+`--only NAME,… --types bf16,f32 --jobs 2 --rows FILE` appends them to a file, whatever fails, and
+`--merge FILE …` brings them into this page.
 """
 _HEAD = (
     "| network | type | ops | attempts | asked | regions | launches | share | compile s | run s "
@@ -45,111 +52,105 @@ _HEAD = (
 )
 
 
-def row(network: Network, kind: str, found: Measured) -> str:
-    """The line of a network in a type."""
-    worst = max(found.compared, key=lambda each: each.ratio)
-    error = f"{worst.error:.1e} / {worst.own:.1e}"
-    if found.failures:
-        error = f"{FAILED}: {found.failures[0]}"
-    cells = (
-        network.name, kind, found.ops, found.attempts, found.kinds, found.regions, found.launches,
-        f"{found.share:.1%}", f"{found.compile_seconds:.0f}", f"{found.run_seconds:.0f}",
-        found.megabytes, error,
-    )  # fmt: skip
-    return f"| {' | '.join(map(str, cells))} |"
-
-
-def failed(network: Network, kind: str, error: BaseException) -> str:
-    """The line of one that raised an error."""
-    words = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return f"| {network.name} | {kind} |{' |' * 9} {FAILED}: {words.replace('|', '/')} |"
-
-
-def left(found: Measured) -> list[str]:
-    """What PyTorch runs, and why."""
-    return [
-        f"{', '.join(sorted(set(ops)))}: {short(without_place(reason)).split(': %')[0]}"
-        for reason, ops in found.left.items()
-    ]
-
-
-Rows = dict[str, str]
-"""By network and type, as in the first cells of a line."""
-
-
-def rows(path: Path) -> Rows:
-    """The lines of a page, and what it says is left to PyTorch."""
-    if not path.exists():
-        return {}
-    lines = path.read_text(encoding="utf-8").split("\n")
-    found = {" | ".join(line.split(" | ")[:2]): line for line in lines if line.startswith("| ")}
-    marked = [line for line in lines if line.startswith("- **")]
-    return found | {line.split("**")[1]: line for line in marked}
-
-
-def document(lines: Mapping[str, str]) -> str:
+def document(rows: Mapping[tuple[str, str], list[str]]) -> str:
     """The page."""
     out = [_INTRO.format(version=torch.__version__.partition("+")[0])]
+    keys = [(name, kind) for name in NETWORKS for kind in NAMES if (name, kind) in rows]
     for family, networks in FAMILIES.items():
+        names = [each.name for each in networks]
         out += [f"## {family}", "", _HEAD]
-        keys = [f"| {each.name} | {kind}" for each in networks for kind in NAMES]
-        out += [lines[key] for key in keys if key in lines]
+        out += [rows[key][0] for key in keys if key[0] in names]
         out.append("")
     out += ["## Left to PyTorch", ""]
-    out += [lines[name] for name in NETWORKS if name in lines]
-    missing = [
-        f"{name} ({', '.join(kinds)})" for name, kinds in _missing(lines).items() if kinds
-    ]  # fmt: skip
-    if missing:
-        out += ["", "## Not measured", "", "; ".join(missing)]
+    out += [line for key in keys for line in rows[key][1:]]
+    if missing := [key for key in wanted(list(NETWORKS)) if key not in rows]:
+        kinds = {name: [each for other, each in missing if other == name] for name, _ in missing}
+        words = [f"{name} ({', '.join(each)})" for name, each in kinds.items()]
+        out += ["", "## Not measured", "", "; ".join(words)]
     out += ["", "## Named", ""]
     out += [f"- {each.name}: {each.why}" for each in NETWORKS.values() if each.why]
     return "\n".join(out).rstrip() + "\n"
 
 
-def _missing(lines: Mapping[str, str]) -> dict[str, list[str]]:
-    """The types of each network that have no line."""
-    return {
-        name: [
-            kind for kind, each in NAMES.items()
-            if each in network.types and f"| {name} | {kind}" not in lines
-        ]
-        for name, network in NETWORKS.items()
-    }  # fmt: skip
+def wanted(names: Sequence[str], kinds: Sequence[str] = tuple(NAMES)) -> list[tuple[str, str]]:
+    """What there is of some networks in some types."""
+    return [(name, kind) for name in names for kind in kinds if NAMES[kind] in NETWORKS[name].types]
 
 
-def _measured(network: Network, kind: str, lines: Rows) -> bool:
-    """Adds the lines of a network; whether it is as it should be."""
-    lines.pop(network.name, None)
+def named(text: str) -> list[str]:
+    """The networks of a list, whose names may have commas themselves."""
+    found: list[str] = []
+    rest = text
+    while rest:
+        fitting = [name for name in NETWORKS if f"{rest},".startswith(f"{name},")]
+        if not fitting:
+            raise argparse.ArgumentTypeError(
+                f"expected names of networks, separated by commas, got {rest!r}; there are "
+                + "; ".join(NETWORKS)
+            )
+        found.append(max(fitting, key=len))
+        rest = rest[len(found[-1]) + 1 :]
+    return found
+
+
+def types(text: str) -> list[str]:
+    """The types of a list."""
+    for kind in (found := text.split(",")):
+        if kind not in NAMES:
+            raise argparse.ArgumentTypeError(f"expected {', '.join(NAMES)}, got {kind!r}")
+    return found
+
+
+def lines_of(name: str, kind: str) -> list[str]:
+    """The lines of a network, measured in a process of its own."""
+    command = [sys.executable, "-m", "tcir.tools.dev.networks.one", name, kind]
     try:
-        found = measure(network, NAMES[kind], lambda line: print("  ", line[:200], flush=True))
-    except Exception as error:
-        lines[f"| {network.name} | {kind}"] = failed(network, kind, error)
-        return False
-    lines[f"| {network.name} | {kind}"] = row(network, kind, found)
-    if words := left(found):
-        lines[network.name] = f"- **{network.name}**: {'; '.join(words)}"
-    return not found.failures and found.share >= network.least
+        child = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        return failed(name, kind, f"more than {PATIENCE:.0f} seconds")
+    found = read(child.stdout.split("\n")).get((name, kind))
+    return found or failed(name, kind, f"its process ended with status {child.returncode}")
+
+
+def measured(keys: Sequence[tuple[str, str]], jobs: int) -> Iterator[Rows]:
+    """The rows of networks, each as it is there, `jobs` at a time."""
+    with ThreadPoolExecutor(jobs) as pool:
+        running = {pool.submit(lines_of, *key): key for key in keys}
+        for each in as_completed(running):
+            yield {running[each]: each.result()}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measures, and writes the page after each network."""
-    parser = argparse.ArgumentParser(prog="python -m tcir.tools.dev.networks.page")
-    parser.add_argument("names", nargs="*", choices=[[], *NETWORKS], metavar="NAME")
-    parser.add_argument("--types", default="f16,bf16,f32")
-    parser.add_argument("--write", type=Path, default=TARGET)
+    """Measures, and writes each row as it is there."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tcir.tools.dev.networks.page", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("--only", type=named, default=list(NETWORKS), metavar="NAME,…")
+    parser.add_argument("--types", type=types, default=list(NAMES), metavar="TYPE,…")
+    parser.add_argument("--missing", action="store_true", help="those that the page has no row of")
+    parser.add_argument("--jobs", type=int, default=1, help="networks at a time (default: 1)")
+    parser.add_argument("--rows", type=Path, help="append rows to this file, not to the page")
+    parser.add_argument(
+        "--merge", type=Path, nargs="+", help="measure nothing: rows of these files"
+    )
+    parser.add_argument("--write", type=Path, default=TARGET, help="the page")
     options = parser.parse_args(argv)
-    right = True
-    lines = rows(options.write)
-    for name in options.names or NETWORKS:
-        for kind in options.types.split(","):
-            if NAMES[kind] in NETWORKS[name].types:
-                right &= _measured(NETWORKS[name], kind, lines)
-                options.write.write_text(document(lines), encoding="utf-8")
-                print(lines[f"| {name} | {kind}"], flush=True)
-                if name in lines:
-                    print("  ", lines[name], flush=True)
-    return int(not right)
+    rows = merged(options.write) if options.write.exists() else {}
+    keys = wanted(options.only, options.types)
+    if options.missing:
+        keys = [key for key in keys if key not in rows]
+    found: Rows = {}
+    for part in [merged(*options.merge)] if options.merge else measured(keys, options.jobs):
+        found |= part
+        for lines in part.values():
+            print(*lines, sep="\n", flush=True)
+        if options.rows:
+            with options.rows.open("a", encoding="utf-8") as file:
+                file.writelines(f"{line}\n" for lines in part.values() for line in lines)
+        else:
+            options.write.write_text(document(rows | found), encoding="utf-8")
+    return int(bool(failures(found, LEASTS)))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,85 @@
+"""The lines of docs/networks.md, which a file of rows has, too: those of a network in a type."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from tcir.tools.dev.networks.measured import Measured
+from tcir.torch.compiled import short
+from tcir.torch.lowering import without_place
+
+FAILED = "failed"
+Rows = dict[tuple[str, str], list[str]]
+"""By network and type: the line of the table and, where PyTorch runs a part, what that is."""
+_LINE = re.compile(r"\| (?P<name>[^|]+) \| (?P<kind>b?f\d+) \||- \*\*(.+)\*\* \((b?f\d+)\): ")
+
+
+def measured(name: str, kind: str, found: Measured) -> list[str]:
+    """The lines of a network in a type."""
+    worst = max(found.compared, key=lambda each: each.ratio)
+    error = f"{worst.error:.1e} / {worst.own:.1e}"
+    if found.failures:
+        error = f"{FAILED}: {found.failures[0]}"
+    cells = (
+        name, kind, found.ops, found.attempts, found.kinds, found.regions, found.launches,
+        f"{found.share:.1%}", f"{found.compile_seconds:.0f}", f"{found.run_seconds:.0f}",
+        found.megabytes, error,
+    )  # fmt: skip
+    lines = [f"| {' | '.join(map(str, cells))} |"]
+    if words := left(found):
+        lines.append(f"- **{name}** ({kind}): {'; '.join(words)}")
+    return lines
+
+
+def failed(name: str, kind: str, said: str) -> list[str]:
+    """The line of one that raised an error, or died."""
+    words = (said.strip().splitlines() or ["no reason"])[0].replace("|", "/")
+    return [f"| {name} | {kind} |{' |' * 9} {FAILED}: {words} |"]
+
+
+def left(found: Measured) -> list[str]:
+    """What PyTorch runs, and why."""
+    return [
+        f"{', '.join(sorted(set(ops)))}: {short(without_place(reason)).split(': %')[0]}"
+        for reason, ops in found.left.items()
+    ]
+
+
+def read(lines: Iterable[str]) -> Rows:
+    """The lines of a page, or of a file of rows, in which a later row replaces an earlier one."""
+    rows: Rows = {}
+    for line in lines:
+        if found := _LINE.match(line):
+            name, kind, other, other_kind = found.groups()
+            if name:
+                rows[name, kind] = [line]
+            else:
+                rows[other, other_kind].append(line)
+    return rows
+
+
+def merged(*files: Path) -> Rows:
+    """The rows of several files; a later file's replace an earlier one's."""
+    rows: Rows = {}
+    for file in files:
+        rows |= read(file.read_text(encoding="utf-8").split("\n"))
+    return rows
+
+
+def failures(rows: Rows, least: Mapping[str, float]) -> list[str]:
+    """The lines of those that failed, or whose kernels have too small a part of the contractions.
+
+    least: that part, by network
+    """
+    return [
+        lines[0]
+        for (name, _), lines in rows.items()
+        if f" {FAILED}: " in lines[0] or share(lines[0]) < least[name]
+    ]
+
+
+def share(line: str) -> float:
+    """Of the contraction FLOPs, in kernels."""
+    return float(line.split(" | ")[7].rstrip("%")) / 100
