@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tcir
+from tcir.pipelines import layers
 from tcir.program.source import load_module, mlir_context
 from tcir.validation import compare
 from tcir.validation.draws import OPEN, Bound
@@ -144,6 +145,38 @@ def test_a_sum_of_one_product_is_exact() -> None:
     assert (value[:3] == (a.astype(np.float64) @ b.astype(np.float64))[:3]).all()
     c[0] = 1.0  # is added to it
     assert (_errors(text, [a, b, c])[1][0] > 0).all()
+
+
+def test_subnormal_factors_have_the_exponent_of_normal_ones() -> None:
+    """2^-24 counts as 2^-14 in f16, so that the tensor core cuts 2^-48 off, beside 2^-25."""
+    text = MATMUL.replace("f32", "f16", 2)
+    text = text.replace("tensor<4x4xf32>, tensor<4x4xf32>)", "tensor<4x4xf16>, tensor<4x4xf16>)")
+    a, b, c = np.zeros((4, 4), F16), np.zeros((4, 4), F16), np.zeros((4, 4), F32)
+    a[:, :2], b[0], b[1] = 2.0**-24, 0.5, 2.0**-24
+    value, error = _errors(text, [a, b, c])
+    assert (value == 2.0**-25 + 2.0**-48).all() and (error >= 2.0**-48).all()
+    a[:, :2] = 2.0**-14  # the same sums are exact of normal numbers
+    assert (_errors(text, [a, b, c])[1] == 0).all()
+
+
+TWO_PRODUCTS = """func.func @f(%x: tensor<3x24x16xf16>, %w: tensor<3x16x16xf16>,
+    %v: tensor<3x16x24xf16>) -> tensor<3x24x24xf32> {
+  %z = arith.constant dense<0.0> : tensor<3x24x16xf32>
+  %h = linalg.batch_matmul ins(%x, %w : tensor<3x24x16xf16>, tensor<3x16x16xf16>)
+    outs(%z : tensor<3x24x16xf32>) -> tensor<3x24x16xf32>
+  %t = arith.truncf %h : tensor<3x24x16xf32> to tensor<3x24x16xf16>
+  %s = arith.constant dense<0.0> : tensor<3x24x24xf32>
+  %y = linalg.batch_matmul ins(%t, %v : tensor<3x24x16xf16>, tensor<3x16x24xf16>)
+    outs(%s : tensor<3x24x24xf32>) -> tensor<3x24x24xf32>
+  return %y : tensor<3x24x24xf32>
+}"""
+
+
+def test_products_of_rounded_products_that_are_subnormal() -> None:
+    passes = list(layers.build(layers.LayersOptions()).passes)
+    names = [getattr(each, "name", each) for each in passes]
+    report = tcir.validate(TWO_PRODUCTS, passes[: names.index("tile-gemm") + 1], seed=16)
+    assert report.verdict == "held" and "full range" in str(report).splitlines()[-1], report
 
 
 def test_what_a_function_makes_of_the_largest_number_may_be_open_in_part() -> None:

@@ -134,9 +134,10 @@ EVEN = [
     Layer((5,), (3,), (3,), (1,), (0,), start="2.0"),
     Layer((3, 4), (4, 2), (2, 2), (1, 0), (0, 1)),
     Layer((3, 4), (3, 4), (1, 2), (1, 1), (0, 0)),
+    Layer((3, 4), (4, 4), (2, 2), (1, 1), (0, 0), groups=2),
+    Layer((2, 3), (2, 2), (2, 2), (0, 0), (0, 0), groups=3),
 ]
 KEPT = [
-    Layer((3, 4), (4, 4), (2, 2), (1, 1), (0, 0), groups=2),  # of groups
     Layer((5,), (3,), (2,), (1,), (1,)),  # phases of one tap and of two
     Layer((5,), (3,), (1,), (1,), (0,)),  # nothing between the pixels
     Layer((3, 4), (4, 3), (2, 2), (0, 0), (0, 0)),
@@ -161,17 +162,17 @@ def test_others_stay(layer: Layer) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("layer", [EVEN[6], EVEN[7], *KEPT[:2], KEPT[3]], ids=str)
+@pytest.mark.parametrize("layer", [*EVEN[6:8], *EVEN[9:], KEPT[0], KEPT[2]], ids=str)
 def test_every_level(layer: Layer) -> None:
     report = tcir.validate(layer.text(), "layers", strict=True)
     assert report.verdict == "held", report
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("layer", [EVEN[4], *KEPT[:2]], ids=str)
+@pytest.mark.parametrize("layer", [EVEN[4], EVEN[10], KEPT[0]], ids=str)
 def test_the_kernel(layer: Layer) -> None:
     kernel = tcir.compile(layer.text(), "layers")
     inputs = layer.inputs()
-    result = np.zeros((1, 8, *layer.out), np.float32)
+    result = np.zeros((1, 8 * layer.groups, *layer.out), np.float32)
     kernel(*inputs, result)
     np.testing.assert_array_equal(result, layer.expected(*inputs))

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -11,9 +12,11 @@ import tcir.interp as interp
 from tcir._mlir import ir
 from tcir.interp import Outcome, OutputSpec
 from tcir.machine.errors import Deadlock, NotModelled
+from tcir.machine.numerics.fused import fused_mma
+from tcir.machine.numerics.types import MmaTypes
 from tcir.program.inputs import make_inputs, poison
 from tcir.validation import compare
-from tcir.validation.bounds import fused_sum_bound
+from tcir.validation.bounds import encoded, fused_sum_bound
 
 MATMUL = """
 func.func @matmul(%a: tensor<8x{k}xf16>, %b: tensor<{k}x16xf16>) -> tensor<8x16x{out}> {{
@@ -264,17 +267,45 @@ def test_negative_zero_and_nan_are_told_apart() -> None:
 
 def test_bound_grows_with_steps_and_output_rounding() -> None:
     def bound(k, dtype):
-        return float(fused_sum_bound(np.float64(k), np.float64(k), np.array(1, dtype)))
+        size = np.float64(k)
+        return float(fused_sum_bound(size, size, size, np.array(1, dtype)))
 
     assert bound(8, np.float32) < bound(16, np.float32) < bound(64, np.float32)
     assert bound(64, np.float32) < bound(64, np.float16)
 
 
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_sums_of_subnormal_factors_are_within_the_bound_of_their_exponents(name) -> None:
+    """A subnormal factor has the exponent of the smallest normal number, and so truncates more."""
+    dtype, draw = np.dtype(getattr(ml_dtypes, name, name)), np.random.default_rng(0)
+    kind = {"float16": "f16", "bfloat16": "bf16"}.get(name) or name.removeprefix("float8_")[:4]
+    tiny = float(ml_dtypes.finfo(dtype).smallest_subnormal)
+    k, rows = 32 // dtype.itemsize, 64
+    a = (tiny * draw.integers(-3, 4, (rows, 4 * k))).astype(dtype)
+    b = (draw.uniform(-1, 1, (rows, 4 * k)) * 2.0 ** draw.integers(-6, 7, (rows, 4 * k))).astype(
+        dtype
+    )
+    d = None
+    for step in range(0, 4 * k, k):
+        codes = [each[:, step : step + k].view(f"u{dtype.itemsize}") for each in (a, b)]
+        d = fused_mma(*codes, d, MmaTypes(kind, kind, "f32"))
+    got = d.view(np.float32).astype(np.float64)
+    factors = [each.astype(np.float64) for each in (a, b)]
+    sizes = [np.abs(each) for each in factors]
+    sums, size, largest = (
+        x @ y.T for x, y in (factors, sizes, [encoded(each, dtype) for each in sizes])
+    )
+    count = np.full(size.shape, 4.0 * k)
+    reference = sums.astype(np.float32)
+    error = np.abs(got - sums)
+    assert (error <= fused_sum_bound(size, largest, count, reference)).all()
+    if name == "float16":  # of 10 bits that a subnormal may lack; the others have fewer
+        assert (error > fused_sum_bound(size, size, count, reference)).any()
+
+
 @pytest.mark.parametrize("kind", ["integers", "random"])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, "bfloat16"])
 def test_inputs_have_no_zeros_and_repeat_by_seed(kind, dtype) -> None:
-    import ml_dtypes
-
     dtype = np.dtype(getattr(ml_dtypes, dtype) if isinstance(dtype, str) else dtype)
     spec = OutputSpec((2, 5, 7, 16), dtype)
     (a,), (b,), (c,) = (make_inputs([spec], seed, kind) for seed in (1, 1, 2))

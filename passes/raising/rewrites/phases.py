@@ -15,6 +15,7 @@ from math import prod
 from tcir._mlir import arith, ir, tensor
 from tcir.dialect.attributes import integer_type
 from tcir.passes.build.diagnostics import is_op
+from tcir.passes.build.reshape import reshape
 from tcir.passes.build.tensor_functions import erase_unread, functions_with_body
 from tcir.passes.raising.contraction import Conv, is_contraction, recognise
 from tcir.passes.raising.moves import filling
@@ -55,13 +56,13 @@ class Axis:
 
 def split_phases(module: ir.Module) -> None:
     """Rewrites the transposed convolutions of a module, as ``tensor.insert_slice`` into zeros and a
-    convolution, whose filters have a multiple of the stride of taps; not those of groups. Preserves
-    the sums; a product of an inserted zero and an infinite weight, which is NaN, is not there."""
+    convolution, whose filters have a multiple of the stride of taps. Preserves the sums; a product
+    of an inserted zero and an infinite weight, which is NaN, is not there."""
     for function in functions_with_body(module):
         split = []
         for op in [each for each in function.entry_block if is_contraction(each)]:
             found = recognise(op) if len(op.operands) == 3 else None
-            if isinstance(found, Conv) and found.filters and not found.groups:
+            if isinstance(found, Conv) and found.channels and found.filters:
                 split.append(_split(op, found))
         if any(split):
             erase_unread(function)
@@ -76,9 +77,12 @@ def _split(op: ir.OpView, conv: Conv) -> bool:
         return False
     phases = prod(each.stride for each in axes)
     with ir.InsertionPoint(op), op.location:
-        pixels = image.owner.operands[0]
+        shape = list(image.type.shape)
+        for dim, pixels in zip(sizes, _pixels(image, sizes), strict=True):
+            shape[dim] = pixels
+        pixels_only = reshape(_inserted(image).operands[0], shape)
         operands = {
-            conv.x: _padded(pixels, dict(zip(sizes, axes, strict=True))),
+            conv.x: _padded(pixels_only, dict(zip(sizes, axes, strict=True))),
             conv.w: _filters(weights, conv, axes, phases),
             2: _zeros(start, conv, axes, phases),
         }
@@ -92,33 +96,55 @@ def _split(op: ir.OpView, conv: Conv) -> bool:
     return True
 
 
+def _inserted(image: ir.Value) -> ir.Operation:
+    """The insertion that an image, or its reshape, is."""
+    op = image.owner
+    return op.operands[0].owner if op.name == "tensor.expand_shape" else op
+
+
+def _pixels(image: ir.Value, sizes: Sequence[int]) -> list[int]:
+    return [_inserted(image).operands[0].type.shape[d] for d in _before(image, sizes)]
+
+
+def _before(image: ir.Value, sizes: Sequence[int]) -> list[int]:
+    """The dimensions of the insertion for those of the image, which are alone in a reshape."""
+    if image.owner.name != "tensor.expand_shape":
+        return list(sizes)
+    groups = [
+        [ir.IntegerAttr(d).value for d in group]
+        for group in image.owner.attributes["reassociation"]
+    ]
+    return [groups.index([d]) for d in sizes if [d] in groups]
+
+
 def _axes(
     image: ir.Value, weights: ir.Value, conv: Conv, sizes: Sequence[int]
 ) -> list[Axis] | None:
     """Of the image; None unless it is pixels between zeros, and all phases have as many taps."""
     if isinstance(image, ir.BlockArgument) or max(*conv.strides, *conv.dilations) > 1:
         return None
-    if not is_op(image, "tensor.insert_slice") or len(image.owner.operands) != 2:
+    inner = image.owner.operands[0] if is_op(image, "tensor.expand_shape") else image
+    if not is_op(inner, "tensor.insert_slice") or len(inner.owner.operands) != 2:
         return None
-    op = image.owner
+    op, dims = inner.owner, _before(image, sizes)
     number = filling(op.operands[1])
-    if number is None or not is_positive_zero(number):
+    if number is None or not is_positive_zero(number) or len(dims) != len(sizes):
         return None
     offsets, strides = (
         list(ir.DenseI64ArrayAttr(op.attributes[f"static_{name}"]))
         for name in ("offsets", "strides")
     )
-    source, target = op.operands[0].type.shape, image.type.shape
-    others = [d for d in range(len(target)) if d not in sizes]
+    source, target = op.operands[0].type.shape, inner.type.shape
+    others = [d for d in range(len(target)) if d not in dims]
     if len(source) != len(target) or any(source[d] != target[d] for d in others):
         return None
     taps = [weights.type.shape[d] for d in conv.taps]
-    steps = [strides[d] for d in sizes]
+    steps = [strides[d] for d in dims]
     if max(steps) == 1 or any(k % s for k, s in zip(taps, steps, strict=True)):
         return None
     return [
         Axis.of(source[d], offsets[d], strides[d], target[d], k)
-        for d, k in zip(sizes, taps, strict=True)
+        for d, k in zip(dims, taps, strict=True)
     ]
 
 
@@ -150,7 +176,7 @@ def _padded(image: ir.Value, axes: dict[int, Axis]) -> ir.Value:
 
 def _filters(weights: ir.Value, conv: Conv, axes: Sequence[Axis], phases: int) -> ir.Value:
     """For each filter those of its phases: every s-th tap, in the last phase from the first on."""
-    filters, shape = conv.weights[0], list(weights.type.shape)
+    filters, shape = conv.weights[conv.groups], list(weights.type.shape)
     shape[filters] *= phases
     for dim, axis in zip(conv.taps, axes, strict=True):
         shape[dim] = axis.taps

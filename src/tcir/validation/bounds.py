@@ -2,11 +2,16 @@
 
 A result with products p_1 … p_K is a chain of fused sums. Each step adds up to 16 products (one
 K = 16 instruction of kind f16) and the accumulator at once: every term is truncated to 25 bits
-below the largest exponent of the step, 2^emax, and the sum is truncated to f32. With S = sum of
-|p_i|, 2^emax <= S and every partial sum is <= S, so one step errs by at most
+below the largest exponent of the step, 2^emax, and the sum is truncated to f32. A product has the
+sum of its factors' encoded exponents, and a subnormal factor that of the smallest normal number
+(docs/numerics.md): 2^-24 in f16 counts as 2^-14. So with S = sum of |p_i|, and R = the same sum
+where each factor but zero is at least the smallest normal number of its type (`encoded`),
+2^emax <= R, every partial sum is <= S <= R, and one step errs by at most
 
-    (16 + 1) * 2^-25 * S       the terms
-    2^-23 * S                  the partial sum to f32
+    (16 + 1) * 2^-25 * R       the terms
+    2^-23 * R                  the partial sum to f32
+
+Without subnormal factors R = S.
 
 Steps without a nonzero product are exact: the accumulator alone fits its own window. Channels
 come in multiples of 8 (TMA needs strides of 16 bytes), so a step holds at least 8 of the K products
@@ -20,9 +25,9 @@ a unit each.
 
 That worst case grows with K times the products, while the errors of a whole array do not: with Q =
 the root of the sum of p_i^2, the accumulator is about Q, and a step's truncations are about 2^-24 Q
-for the sum and 2^-26 Q for each term. Errors of partial sums that are added up in f32 have any
-signs. `expected_squares` is the mean square that this allows an
-element; the mean over an array of error^2 / expected square has to stay under `squares_limit`.
+for the sum and 2^-26 Q for each term; R / S as much where factors are subnormal. Errors of partial
+sums that are added up in f32 have any signs. `expected_squares` is the mean square that this allows
+an element; the mean over an array of error^2 / expected square has to stay under `squares_limit`.
 Rounding the results to a narrow type is right on both sides except where they lie on two sides of a
 tie, with a probability of error / unit; truncating instead is wrong by a unit in half of the
 elements, so it shows here and not in the worst case.
@@ -33,9 +38,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import ml_dtypes
 import numpy as np
 
-from tcir.interp.types import Array
+from tcir.interp.types import Array, DType
 from tcir.target import TARGETS
 
 WINDOW = 25
@@ -106,8 +112,18 @@ def sums_of(dtype: str, target: str) -> Sums:
     return Sums(window, 32 if dtype.startswith("float8") else TERMS_PER_STEP, LEAST_PER_STEP)
 
 
+def encoded(magnitudes: Array, dtype: DType) -> Array:
+    """Magnitudes of factors as their exponents have them: what is subnormal in `dtype` counts as
+    the smallest normal number, which is not smaller. Zeros stay: their products have none."""
+    if dtype.kind in "biu":
+        return magnitudes
+    least = float(ml_dtypes.finfo(dtype).smallest_normal)  # type: ignore[no-untyped-call]
+    return np.where(magnitudes > 0, np.maximum(magnitudes, magnitudes.dtype.type(least)), 0)
+
+
 def fused_sum_bound(
     magnitudes: Array,
+    exponents: Array,
     counts: Array,
     reference: Array,
     how: Sums = Sums(),
@@ -115,13 +131,15 @@ def fused_sum_bound(
     """Bound on |result - reference| per element, in float64.
 
     magnitudes: S, the sum of |a * b| of each output element
+    exponents:  R, the same sum of `encoded` factors
     counts:     K, the number of products of each output element
     reference:  the reference's result; its dtype is the output type (f32, f16 or bf16)
     """
     steps = how.steps(counts.astype(np.float64))
     sums = magnitudes.astype(np.float64)
     per_step = (how.terms + 1) * 2.0**-how.window + 2.0**-how.fraction
-    bound = sums * (steps * per_step + counts.astype(np.float64) * 2.0**-24 + how.factors)
+    bound = sums * (counts.astype(np.float64) * 2.0**-24 + how.factors)
+    bound += exponents.astype(np.float64) * steps * per_step
     relative, absolute = ROUNDING[reference.dtype.name]
     with np.errstate(invalid="ignore"):
         bound += 2 * (relative * (np.abs(reference.astype(np.float64)) + bound) + absolute)
@@ -140,6 +158,7 @@ def spread_of(inputs: Sequence[Array]) -> float:
 
 def expected_squares(
     magnitudes: Array,
+    exponents: Array,
     counts: Array,
     reference: Array,
     how: Sums,
@@ -150,10 +169,12 @@ def expected_squares(
     Arguments as of `fused_sum_bound`; `spread` as `spread_of` the inputs.
     """
     number = np.maximum(counts.astype(np.float64), 1)
-    size = spread * magnitudes.astype(np.float64) / np.sqrt(number)
+    size, largest = (
+        spread * each.astype(np.float64) / np.sqrt(number) for each in (magnitudes, exponents)
+    )
     steps = how.steps(number)
     per_step = (how.terms + 1) * 2.0 ** -(how.window + 1) + 2.0 ** -(how.fraction + 1)
-    error = size * (steps * per_step + np.sqrt(number) * 2.0**-24 + how.factors / 2)
+    error = largest * steps * per_step + size * (np.sqrt(number) * 2.0**-24 + how.factors / 2)
     relative, absolute = ROUNDING[reference.dtype.name]
     unit = 2 * (relative * np.abs(reference.astype(np.float64)) + absolute)
     return error**2 + unit * error

@@ -155,19 +155,24 @@ class _Carrier:
                 open_ = open_ | (run(masks[: len(ones)], masks[len(ones) :]) != 0)
         factors, starts = ([each.finite() for each in group] for group in (factors, starts))
         magnitudes = [each.size if _off([each]) else np.abs(each.value) for each in factors]
-        sizes = bounds.upper(run(magnitudes, [np.abs(each.value) for each in starts]))
+        begins = [np.abs(each.value) for each in starts]
+        exponents = [
+            bounds.encoded(size, np.asarray(each.value).dtype)
+            for size, each in zip(magnitudes, factors, strict=True)
+        ]
+        sizes, largest = (bounds.upper(run(each, begins)) for each in (magnitudes, exponents))
         values = [each.value for each in factors]
         if (
             self.sums == UNKNOWN
             and not _off([*factors, *starts])
-            and is_exact(values, starts, sizes, self.how.bits)
+            and is_exact(values, starts, largest, self.how.bits)
         ):
             return Known.exact(value).opened(open_ & ~nan)
         counts = bounds.upper(run(ones, zeros))
         kept = np.where(np.isfinite(np.asarray(value, np.float64)), value, value.dtype.type(0))
-        error = bounds.fused_sum_bound(sizes, counts, kept, self.how) + counts * LEAST
+        error = bounds.fused_sum_bound(sizes, largest, counts, kept, self.how) + counts * LEAST
         spread = bounds.spread_of(values)
-        square = bounds.expected_squares(sizes, counts, kept, self.how, spread)
+        square = bounds.expected_squares(sizes, largest, counts, kept, self.how, spread)
         if self.how.factors:
             for number in range(len(factors)):
                 parts = [*magnitudes[:number], ones[number], *magnitudes[number + 1 :]]
@@ -376,7 +381,7 @@ def is_exact(
     """Whether sums of products are the same in any order: all partial sums are multiples of the
     products' quantum, and below 2^bits of it.
 
-    sizes: the sums of magnitudes
+    sizes: the sums of magnitudes, as the factors' exponents have them (`bounds.encoded`)
     bits:  of a fused sum
     """
     quantum = float(np.prod([_quantum(each) for each in factors]))

@@ -569,20 +569,23 @@ class Validator:
         if foreign or _has_several_products(programs[0]) or not self._draws.known:
             self._carry_bound(module, programs, draw, foreign)
             return
-        magnitudes = self._plain(module, programs, [np.abs(a) for a in draw.inputs])
+        sizes = [np.abs(a) for a in draw.inputs]
+        magnitudes = self._plain(module, programs, sizes)
         assert self.signature is not None
         numbers_ = [not spec.says_where for spec in self.signature.inputs]
         ones = [np.ones_like(a) if n else a for a, n in zip(draw.inputs, numbers_, strict=True)]
         counts = self._plain(module, programs, ones)
+        exponents = [bounds.encoded(a, a.dtype) if n else a for a, n in zip(sizes, numbers_)]
+        largest = self._plain(module, programs, exponents)
         factors = [a for a, n in zip(draw.inputs, numbers_, strict=True) if n]
         how, spread = self._sums(module, draw), bounds.spread_of(factors)
-        numbers = list(zip(magnitudes, counts, draw.reference, strict=True))
+        numbers = list(zip(magnitudes, largest, counts, draw.reference, strict=True))
         draw.bound = Bound.of(
             [
-                bounds.fused_sum_bound(bounds.upper(s), bounds.upper(k), r, how)
-                for s, k, r in numbers
+                bounds.fused_sum_bound(bounds.upper(s), bounds.upper(e), bounds.upper(k), r, how)
+                for s, e, k, r in numbers
             ],
-            [bounds.expected_squares(s, k, r, how, spread) for s, k, r in numbers],
+            [bounds.expected_squares(s, e, k, r, how, spread) for s, e, k, r in numbers],
             draw.reference,
         )
         if draw.bound is None:
