@@ -43,6 +43,10 @@ class PassError(InputError):
         return f"{where}{self.message}"
 
 
+class InvalidIRError(PassError):
+    """A pass left a module that does not verify: a fault of the pass, whatever its input."""
+
+
 class IncompleteError(Error):
     """Something could not be executed or checked; never counted as success."""
 

@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping
 
 from tcir._mlir import import_bindings, ir, is_mlir_error, passmanager
 from tcir.codegen.worker import receive, send
-from tcir.errors import Error, InputError
+from tcir.errors import Error, InputError, InvalidIRError
+from tcir.kernel import Kernel
 from tcir.passmanager.pipeline import as_pipeline
 from tcir.program.source import load_module, mlir_context
 from tcir.session.entry import compile as compile_program
+from tcir.session.origins import at_its_origin, origin
 from tcir.session.session import Session
 
 # The passes of torch-mlir's `fx.export_and_import` behind its importer.
@@ -25,27 +27,32 @@ _TORCH_TO_LINALG = (
 
 def linalg(text: str) -> str:
     """`linalg` of a module of the dialect torch."""
+    return str(_linalg(text))
+
+
+def _linalg(text: str) -> ir.Module:
+    """The same, with the locations of the text."""
     with ir.Context() as context:
         # Not from `dialects.torch`, which has a Python class for every op.
         import_bindings("_mlir_libs._torchMlir").register_dialect(context)
         context.emit_error_diagnostics = True  # a pass may report an error and go on
         module = ir.Module.parse(text)
-        said: list[str] = []
+        said: list[tuple[str, str]] = []
         with context.attach_diagnostic_handler(lambda each: _kept(said, each)):
             try:
                 passmanager.PassManager.parse(_TORCH_TO_LINALG).run(module.operation)
             except Exception as error:
                 if is_mlir_error(error):
-                    why = next(iter(said), str(error).splitlines()[0])
-                    raise Error(f"torch-mlir has no linalg for it: {why}") from error
+                    where, why = next(iter(said), ("", str(error).splitlines()[0]))
+                    raise Error(f"{where}torch-mlir has no linalg for it: {why}") from error
                 raise
-        return str(module)
+        return module
 
 
-def _kept(said: list[str], diagnostic: ir.Diagnostic) -> bool:
-    """Adds what an error says."""
+def _kept(said: list[tuple[str, str]], diagnostic: ir.Diagnostic) -> bool:
+    """Adds where an error is, and what it says."""
     if diagnostic.severity == ir.DiagnosticSeverity.ERROR:
-        said.append(diagnostic.message)
+        said.append((origin(diagnostic.location), diagnostic.message))
     return False
 
 
@@ -56,8 +63,20 @@ def takes(text: str, *, pipeline: str, target: str) -> None:
         Session(module, as_pipeline(pipeline), target=target).run_passes()
 
 
+def lower(text: str, *, pipeline: str, target: str) -> tuple[str, Kernel]:
+    """`linalg` of a module of the dialect torch, and its kernel; errors are at the places in the
+    locations of the text."""
+    module = _linalg(text)
+    mlir = str(module)
+    try:
+        return mlir, compile_program(mlir, pipeline, target=target)
+    except Error as error:
+        raise at_its_origin(error, module) from error
+
+
 _FUNCTIONS: dict[str, Callable[..., object]] = {
     "linalg": linalg,
+    "lower": lower,
     "takes": takes,
     "compile": compile_program,
 }
@@ -80,10 +99,13 @@ def serve(functions: Mapping[str, Callable[..., object]]) -> None:
             return
         try:
             reply = ("done", functions[function](text, **options))
+        except InvalidIRError as error:
+            reply = ("internal", (str(error), traceback.format_exc()))
         except InputError as error:
             reply = ("refused", str(error))
         except Error as error:
             reply = ("rejected", str(error))
         except Exception:
-            reply = ("internal", traceback.format_exc())
+            said = traceback.format_exc()
+            reply = ("internal", (said.strip().splitlines()[-1], said))
         send(replies, (True, reply))

@@ -69,6 +69,13 @@ class Compilers:
         assert isinstance(kernel, Kernel)
         return kernel
 
+    def lower(self, torch_text: str, pipeline: str, target: str) -> tuple[str, Kernel]:
+        """The `linalg` of a module of the dialect torch, and its kernel; the errors of `linalg` and
+        `compile`, each at the place that the text has as the location of the op that it is of."""
+        pair = self.ask("lower", torch_text, pipeline=pipeline, target=target)
+        assert isinstance(pair, tuple)
+        return pair
+
     def takes(self, torch_text: str, pipeline: str, target: str) -> None:
         """Runs the pipeline's passes on a module of the dialect `torch`, without code generation:
         the errors of `linalg` and `compile`, where it has no kernel for it."""
@@ -97,9 +104,8 @@ class Compilers:
         if kind == "rejected":
             raise Error(result)
         if kind == "internal":
-            raise InternalError(
-                f"{result.strip().splitlines()[-1]}; {kept(text, result, self.suffix)}"
-            )
+            why, said = result
+            raise InternalError(f"{why}; {kept(text, said, self.suffix)}")
         return result
 
     @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcir.codegen.rehearsal import rehearse
-from tcir.errors import NativeCrashError, PassError
+from tcir.errors import InvalidIRError, NativeCrashError
 from tcir.passmanager.pipeline import Pass, UpstreamPass, is_own
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Rehearsal:
             rehearse(_text(module), f"pass '{item.name}'", str(item))
 
     def after(self, item: Pass, module: ir.Module) -> None:
-        """`item` has run, and `module` is to be verified; `PassError` if that crashes."""
+        """`item` has run, and `module` is to be verified; `InvalidIRError` if that crashes."""
         if isinstance(item, UpstreamPass):
             return
         self._foreign = self._foreign or not is_own(type(item))
@@ -38,7 +38,7 @@ class Rehearsal:
         try:
             rehearse(_text(module), "its verification")
         except NativeCrashError as error:
-            raise PassError(
+            raise InvalidIRError(
                 f"pass '{item.name}' left invalid IR: {error}", None, item.name
             ) from error
 

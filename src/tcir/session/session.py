@@ -18,8 +18,8 @@ from tcir.errors import (
     Error,
     IncompleteError,
     InputError,
+    InvalidIRError,
     NativeCrashError,
-    PassError,
     UnknownNameError,
 )
 from tcir.passes.roles.legalize_symbols import LegalizeSymbols, has_unspellable
@@ -287,7 +287,7 @@ def set_target(module: ir.Module, target: str) -> None:
 
 
 def verify(module: ir.Module, pass_name: str) -> None:
-    """Raises `PassError` naming the pass if the module is not valid."""
+    """Raises `InvalidIRError` naming the pass if the module is not valid."""
     try:
         valid = module.operation.verify()
         why = ""
@@ -296,7 +296,7 @@ def verify(module: ir.Module, pass_name: str) -> None:
             raise
         valid, why = False, f": {error}"
     if not valid:
-        raise PassError(f"pass '{pass_name}' left invalid IR{why}", None, pass_name)
+        raise InvalidIRError(f"pass '{pass_name}' left invalid IR{why}", None, pass_name)
 
 
 def _check_level(programs: list[Program]) -> None:

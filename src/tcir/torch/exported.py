@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
@@ -165,21 +166,35 @@ def examples(part: torch.fx.GraphModule) -> list[torch.Tensor]:
     ]
 
 
+PLACES = "aten"
+"""The file that the locations of a part's text are in; a line of it is an op of the part."""
+PLACE = re.compile(rf'"?{PLACES}"?(?:", line |:)(\d+)(?::\d+: (?:error: )?)?')
+"""A place in errors of the importer, of passes, and of Python."""
+
+
 @one_at_a_time
 def torch_text(part: torch.fx.GraphModule) -> str:
-    """The part in torch-mlir's dialect `torch`, with what tcir decomposes otherwise."""
+    """The part in torch-mlir's dialect `torch`, with what tcir decomposes otherwise.
+
+    Line n of the file `PLACES` is the location of what the nth op of the part becomes.
+    """
+    ops = [node for node in part.graph.nodes if node.op == "call_function"]
+    for number, node in enumerate(ops, 1):
+        # Where PyTorch keeps locations, through exporting and decomposing.
+        node.meta["stack_trace"] = f'File "{PLACES}", line {number}, in op'
     given = examples(part)
     table = dict(import_bindings("extras.fx_decomp_util").get_decomposition_table())
     for op, ours in decompositions().items():
         table[op] = either(ours, table[op]) if op in table else ours
     try:
-        return str(
-            import_bindings("fx").export_and_import(
-                part, *given, output_type="raw", decomposition_table=table
-            )
+        module = import_bindings("fx").export_and_import(
+            part, *given, output_type="raw", decomposition_table=table
         )
     except Exception as error:
-        raise InputError(f"torch-mlir does not import it: {_first(error)}") from error
+        where = PLACE.search(str(error))
+        place = f"{PLACES}:{where[1]}:0: " if where else ""
+        raise InputError(f"{place}torch-mlir does not import it: {_first(error)}") from error
+    return str(module.operation.get_asm(enable_debug_info=True))
 
 
 def _first(error: BaseException) -> str:

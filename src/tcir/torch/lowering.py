@@ -1,5 +1,5 @@
-"""Which ops of a graph become kernels: each kind of op is asked once, then regions are as large as
-they can be."""
+"""Which ops of a graph become kernels: regions are as large as they can be, and an error of one
+names the op that is to be left out, or where to cut."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TypeVar
 
 import torch
@@ -19,7 +20,7 @@ from torch.fx.passes.utils.fuser_utils import fuse_as_graphmodule
 from tcir.errors import Error, InternalError
 from tcir.kernel import Kernel
 from tcir.session.apart import Compilers, compilers
-from tcir.torch.exported import Unit, is_getitem, name_of, torch_text
+from tcir.torch.exported import PLACE, Unit, is_getitem, name_of, torch_text
 
 VIEWS = (
     "view", "_unsafe_view", "reshape", "permute", "transpose", "t", "unsqueeze", "squeeze",
@@ -110,8 +111,9 @@ class _Work:
                 self.result.regions.append(Lowered(unit, kernel, mlir, pipeline))
 
     def compile(self, units: Sequence[Unit]) -> None:
-        """Kernels of the largest regions. Of one that is refused each kind of op is asked, and the
-        regions of those that are taken compile; where all are, both halves do."""
+        """Kernels of the largest regions. Of one that is refused the op at the place of the error
+        is asked alone, or each kind of op where there is none; the regions of what is taken compile
+        next, or both sides of that op, if it is taken alone."""
         named: dict[torch.fx.Node, str] = {unit[0]: _of_types(unit) for unit in units}
         self.result.left.update({node: reason for node, reason in named.items() if reason})
         hopeful = [unit for unit in units if not named[unit[0]]]
@@ -123,8 +125,9 @@ class _Work:
                 try:
                     mlir, kernel = answer.result()
                 except Error as error:
-                    smaller, why = self._smaller(pool, region, _reason(error))
-                    waiting[:0] = [(each, why or cut, self._start(pool, each)) for each in smaller]
+                    smaller, why = self._smaller(pool, region, error)
+                    why = "\n".join(filter(None, (cut, why if why not in cut else "")))
+                    waiting[:0] = [(each, why, self._start(pool, each)) for each in smaller]
                     continue
                 nodes = tuple(node for unit in region for node in unit)
                 self.result.regions.append(Lowered(nodes, kernel, mlir, self.pipeline, cut))
@@ -132,30 +135,33 @@ class _Work:
                 self.tell(f"{len(region)} ops: {launches} launches, {took:.1f} s")
 
     def _smaller(
-        self, pool: ThreadPoolExecutor, region: Sequence[Unit], reason: str
+        self, pool: ThreadPoolExecutor, region: Sequence[Unit], error: Error
     ) -> tuple[list[Sequence[Unit]], str]:
-        """The regions to compile in place of one that is refused for a reason, and that reason
-        where no op of it is refused alone."""
-        refused = self._refused(pool, region, reason)
+        """The regions to compile in place of one that is refused by an error, and its reason where
+        no op of the region is refused alone."""
+        reason, place = _reason(error), _place(error, region)
+        refused = self._refused(pool, region, reason, place)
         self.result.left.update(refused)
         if refused:
             smaller = _regions(self.module, [u for u in region if u[0] not in refused])
             words = f"without {', '.join(sorted({name_of((node,)) for node in refused}))}"
         else:
-            smaller = _halves(region)
-            words = "in halves"
+            smaller = _cut(region, len(region) // 2 if place is None else place)
+            words = "in halves" if place is None else f"cut at {name_of(region[place])}"
         self.tell(f"{len(region)} ops: {reason}; {words}: {len(smaller)} regions")
         return smaller, "" if refused else reason
 
     def _refused(
-        self, pool: ThreadPoolExecutor, region: Sequence[Unit], reason: str
+        self, pool: ThreadPoolExecutor, region: Sequence[Unit], reason: str, place: int | None
     ) -> dict[torch.fx.Node, str]:
-        """The ops of a refused region that the pipeline refuses alone, and why: one of each kind is
-        asked, all in one program, then halves of those that are refused."""
+        """The ops of a refused region that the pipeline refuses alone, and why: that at a place is
+        asked; without one, one of each kind, all in one program, then halves of those that are
+        refused."""
         kinds: dict[tuple[object, ...], list[Unit]] = {}
         for unit in filter(_computes, region):
             kinds.setdefault(_kind(unit), []).append(unit)
-        unknown = [kind for kind in kinds if kind not in self.answers]
+        asked = kinds if place is None else {_kind(region[place])} & kinds.keys()
+        unknown = [kind for kind in asked if kind not in self.answers]
         self.result.kinds += len(unknown)
         waiting: list[tuple[list[tuple[object, ...]], Future[str] | None]] = []
         if len(region) == 1:
@@ -173,7 +179,7 @@ class _Work:
                 self.answers.update(dict.fromkeys(some, said))
         return {
             unit[0]: self.answers[kind]
-            for kind, some in kinds.items() if self.answers[kind] for unit in some
+            for kind, some in kinds.items() if self.answers.get(kind) for unit in some
         }  # fmt: skip
 
     def _text(self, nodes: Sequence[torch.fx.Node], apart: bool = False) -> tuple[str, str]:
@@ -190,7 +196,7 @@ class _Work:
 
     def _takes(self, text: str, reason: str) -> str:
         if reason:
-            return reason
+            return without_place(reason)
         try:
             self.compilers.takes(text, self.pipeline, self.target)
         except Error as error:
@@ -209,8 +215,7 @@ class _Work:
     def _compiled(self, text: str, reason: str) -> tuple[str, Kernel]:
         if reason:
             raise Error(reason)
-        mlir = self.compilers.linalg(text)
-        return mlir, self.compilers.compile(mlir, self.pipeline, self.target)
+        return self.compilers.lower(text, self.pipeline, self.target)
 
 
 @contextmanager
@@ -251,13 +256,21 @@ def _side_by_side(
     return torch.fx.GraphModule(module, graph)
 
 
-def _halves(region: Sequence[Unit]) -> list[Sequence[Unit]]:
-    """The region in two, each of which computes something; none of an op alone."""
-    if len(region) < 2:
-        return []
-    middle = len(region) // 2
-    halves = (region[:middle], region[middle:])
-    return [half for half in halves if any(map(_computes, half))]
+def _cut(region: Sequence[Unit], place: int) -> list[Sequence[Unit]]:
+    """The parts that compute something, cut in front of an op and of those like it in other layers;
+    of an op alone, none, and of a region that begins with the only one, that op and the rest."""
+    like = _neighbourhood(region[place])
+    begins = [at for at, unit in enumerate(region) if at and _neighbourhood(unit) == like]
+    bounds = [0, *(begins or [1]), len(region)]
+    parts = [region[first:last] for first, last in pairwise(bounds)] if len(region) > 1 else []
+    return [part for part in parts if any(map(_computes, part))]
+
+
+def _place(error: Error, region: Sequence[Unit]) -> int | None:
+    """Which op of a region an error is of, if it says so."""
+    found = PLACE.search(str(error))
+    nodes = [number for number, unit in enumerate(region) for _ in unit]
+    return nodes[int(found[1]) - 1] if found else None
 
 
 def _computes(unit: Unit) -> bool:
@@ -265,12 +278,12 @@ def _computes(unit: Unit) -> bool:
 
 
 def without_place(text: str) -> str:
-    """An error without its place in a text that nobody sees."""
-    return re.sub(r"^<text>:\d+:\d+: (error: )?", "", text)
+    """An error without its places in a text that nobody sees."""
+    return PLACE.sub("", re.sub(r"^<text>:\d+:\d+: (error: )?", "", text))
 
 
 def _reason(error: Error) -> str:
-    """What it says, whole, without its place in a text that nobody sees."""
+    """What it says, whole, without its places in a text that nobody sees."""
     text = without_place(str(error)).strip()
     return f"internal error: {text}" if isinstance(error, InternalError) else text
 
@@ -279,6 +292,12 @@ def _kind(unit: Unit) -> tuple[object, ...]:
     """What tells whether an op is taken: the op, types and shapes, and numbers."""
     node = unit[0]
     return (str(node.target), repr(torch.fx.map_arg((node.args, dict(node.kwargs)), _shape)))
+
+
+def _neighbourhood(unit: Unit) -> tuple[object, ...]:
+    """The kind of an op, what it reads and what reads it."""
+    read = [str(each.target) for each in unit[0].all_input_nodes if each.op == "call_function"]
+    return _kind(unit), read, sorted(str(user.target) for node in unit for user in node.users)
 
 
 def _shape(node: torch.fx.Node) -> str:

@@ -1,0 +1,51 @@
+"""Errors at the ops that a program was imported from.
+
+A program that is compiled has its ops at lines of its text, which nobody sees; the module that the
+text was printed from has them at the places that an importer gave them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tcir._mlir import ir
+from tcir.errors import Error, InputError, InvalidIRError
+
+_PLACE = re.compile(r'"?([^"\s(\[]+)"?:(\d+):(\d+)')
+_TEXT = re.compile(r'"?<text>"?:(\d+):(\d+): (?:error: )?')
+
+
+def origin(location: ir.Location) -> str:
+    """``file:line:column: ``, the first of several; "" of an unknown one."""
+    found = _PLACE.search(str(location))
+    return f"{':'.join(found.groups())}: " if found else ""
+
+
+def at_its_origin(error: Error, module: ir.Module) -> Error:
+    """The error of a program that is the module's text, with places of the module."""
+    places = _places(module)
+    message = _TEXT.sub(lambda found: places.get((found[1], found[2]), ""), str(error))
+    kinds = (InvalidIRError, InputError, Error)
+    return next(kind for kind in kinds if isinstance(error, kind))(message)
+
+
+def _places(module: ir.Module) -> dict[tuple[str, str], str]:
+    """By line and column in the module's text, where the module has the op."""
+    with module.context:
+        ours, read = _locations(module), _locations(ir.Module.parse(str(module)))
+    found = {}
+    for own, in_text in zip(ours, read, strict=True):
+        if place := _PLACE.search(str(in_text)):
+            found[place[2], place[3]] = origin(own)
+    return found
+
+
+def _locations(module: ir.Module) -> list[ir.Location]:
+    found: list[ir.Location] = []
+
+    def visited(op: ir.Operation) -> ir.WalkResult:
+        found.append(op.location)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visited)
+    return found

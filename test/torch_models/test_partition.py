@@ -1,0 +1,98 @@
+"""Which ops become regions, and what an error of one costs."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+
+import pytest
+
+if importlib.util.find_spec("torch") is None:
+    pytest.skip("torch is not installed", allow_module_level=True)
+
+import torch
+
+import tcir
+from tcir.errors import InvalidIRError
+from tcir.torch import exported, lowering
+from tcir.torch.calls import Call
+from tcir.torch.choices import CHOICES
+
+from .models import Mlp, made
+
+
+class Layers(torch.nn.Module):
+    """Layers alike, with a softmax each."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(64, 64) for _ in range(count))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = torch.softmax(layer(torch.relu(x)), -1)
+        return x
+
+
+def test_a_cut_is_at_the_place_of_the_error_and_at_those_like_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A fold that fails behind a softmax: the three parts are two kinds, and no op is asked but
+    that at the place."""
+    started, texts = lowering._Work._compiled, []
+
+    def broken(self: lowering._Work, text: str, reason: str) -> object:
+        texts.append(text)
+        places = re.findall(r"aten\.relu.* loc\(#(\w+)\)", text)
+        if len(places) > 1:
+            (line,) = re.findall(rf'#{places[1]} = loc\("aten":(\d+)', text)
+            raise tcir.Error(f"aten:{line}:0: expected one softmax, got 2; no way out")
+        return started(self, text, reason)
+
+    monkeypatch.setattr(lowering._Work, "_compiled", broken)
+    model, inputs = made(lambda: Layers(3), torch.float16, (48, 64))
+    found = lowering.lower(*graph_and_units(model, inputs), "layers", "sm_100a", lambda line: None)
+    assert [len(region.nodes) for region in found.regions] == [3, 3, 3]
+    assert {region.cut for region in found.regions} == {
+        "expected one softmax, got 2; no way out"
+    }  # fmt: skip
+    assert (found.kinds, found.attempts, len(texts)) == (1, 2, 2)
+
+
+def test_what_the_importer_refuses_is_found_by_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of Python in a decomposition."""
+
+    def refused(*_: object) -> object:
+        raise tcir.InputError("expected no relu, got one; no way out")
+
+    monkeypatch.setitem(CHOICES, torch.ops.aten.relu.default, refused)
+    model, inputs = made(lambda: Layers(2), torch.float16, (48, 64))
+    found = lowering.lower(*graph_and_units(model, inputs), "layers", "sm_100a", lambda line: None)
+    assert found.kinds == 1 and found.attempts == 2 and len(found.regions) == 2  # which are alike
+    assert set(found.left.values()) == {
+        "torch-mlir does not import it: expected no relu, got one; no way out"
+    }
+
+
+def graph_and_units(
+    model: torch.nn.Module, inputs: tuple[torch.Tensor, ...]
+) -> tuple[torch.fx.GraphModule, list[exported.Unit]]:
+    graph = exported.exported(model, Call.of(inputs, {}), exported.weights_of(model))
+    return graph, exported.units(graph.graph)
+
+
+def test_a_fault_of_a_pass_is_called_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Invalid IR is no mistake of the user's: it is an internal error, at the op it came from."""
+    _apart_main = importlib.import_module("tcir.session._apart_main")
+    text = exported.torch_text(graph_and_units(*made(lambda: Mlp(64), torch.float16, (48, 64)))[0])
+    line = next(
+        n for n, each in enumerate(_apart_main.linalg(text).split("\n"), 1) if "erf" in each
+    )
+
+    def broken(mlir: str, *_: object, **__: object) -> object:
+        raise InvalidIRError(f'pass left invalid IR: error: "<text>":{line}:13: not an op')
+
+    monkeypatch.setattr(_apart_main, "compile_program", broken)
+    with pytest.raises(InvalidIRError, match=r"^pass left invalid IR: error: aten:2:0: not an op$"):
+        _apart_main.lower(text, pipeline="layers", target="sm_100a")
