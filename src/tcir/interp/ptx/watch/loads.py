@@ -5,7 +5,7 @@ Only kernels with bulk copies ask: such a copy may overwrite what a load has not
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from tcir.interp.ptx.op import BRANCH, EXIT, INDEXED, Op, Run
@@ -24,8 +24,7 @@ def watch_loads(code: list[Op]) -> None:
     the machine from now on."""
     if not any(op.name.startswith(_COPIES) for op in code):
         return
-    found = [at for at, op in enumerate(code) if op.name in _LOADS and op.writes]
-    uses = {at: users for at in found if (users := _uses_behind_a_signal(code, at))}
+    uses = _uses_behind_a_signal(code)
     by_user: dict[int, list[Site]] = {}
     for load, users in uses.items():
         for user in users:
@@ -36,24 +35,52 @@ def watch_loads(code: list[Op]) -> None:
         code[load].run = partial(_load, code[load].run, code[load].site)
 
 
-def _uses_behind_a_signal(code: list[Op], load: int) -> set[int]:
-    """The first uses of what a load loads; none: there is no signal on the way without a fence."""
-    loaded, signalled = {*code[load].writes}, False
-    uses: set[int] = set()
-    seen: set[int] = {load}
-    work = [*_next(code, load)]
-    while work:
-        at = work.pop()
-        if at in seen or at >= len(code):
-            continue
-        seen.add(at)
-        op = code[at]
-        if loaded & {*op.reads}:
-            uses.add(at)
-        elif not op.name.startswith(_FENCE):
-            signalled |= op.name.startswith(_SIGNALS) and not op.name.startswith(_NO_SIGNALS)
-            work += _next(code, at)
-    return uses if signalled else set()
+def _uses_behind_a_signal(code: list[Op]) -> dict[int, set[int]]:
+    """The first uses of what each load loads, where a signal without a fence can be on the way."""
+    loads = [at for at, op in enumerate(code) if op.name in _LOADS and op.writes]
+    bit = {load: 1 << n for n, load in enumerate(loads)}
+    loaders: dict[int, int] = {}  # of a register, a set of loads as bits
+    for load in loads:
+        for register in code[load].writes:
+            loaders[register] = loaders.get(register, 0) | bit[load]
+    used = [_union(loaders, op.reads) & ~bit.get(at, 0) for at, op in enumerate(code)]
+    before = _in_flight(code, bit, used)
+
+    signalled = 0
+    uses: dict[int, set[int]] = {}
+    for at, op in enumerate(code):
+        if op.name.startswith(_SIGNALS) and not op.name.startswith(_NO_SIGNALS):
+            signalled |= before[at] & ~used[at]
+    for at in range(len(code)):
+        ended = before[at] & used[at] & signalled
+        while ended:
+            lowest = ended & -ended
+            uses.setdefault(loads[lowest.bit_length() - 1], set()).add(at)
+            ended ^= lowest
+    return uses
+
+
+def _in_flight(code: list[Op], bit: dict[int, int], used: list[int]) -> list[int]:
+    """Before each op, the loads that may have been neither used nor fenced, as bits."""
+    before = [0] * len(code)
+    changed = True
+    while changed:
+        changed = False
+        for at, op in enumerate(code):
+            fenced = op.name.startswith(_FENCE)
+            after = (0 if fenced else before[at] & ~used[at]) | bit.get(at, 0)
+            for following in _next(code, at):
+                if following < len(code) and after & ~before[following]:
+                    before[following] |= after
+                    changed |= following <= at
+    return before
+
+
+def _union(sets: dict[int, int], keys: Iterable[int]) -> int:
+    found = 0
+    for key in keys:
+        found |= sets.get(key, 0)
+    return found
 
 
 def _next(code: list[Op], at: int) -> Iterator[int]:
