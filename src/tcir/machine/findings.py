@@ -84,11 +84,14 @@ class Findings(list[Finding]):
     def append(self, finding: Finding) -> None:
         if self.again(finding.key):
             return
-        room = self._room.setdefault(finding.severity, self.LIMIT)
-        if room:
-            self._room[finding.severity] = room - 1
+        if self.room(finding.severity):
+            self._room[finding.severity] -= 1
             self._counts[finding.key] = 1
             super().append(finding)
+
+    def room(self, severity: str) -> int:
+        """How many others of this severity are kept: of none the words have to be made."""
+        return self._room.setdefault(severity, self.LIMIT)
 
     def counted(self) -> list[Finding]:
         """All of them, each with the number of its events."""

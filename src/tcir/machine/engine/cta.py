@@ -105,10 +105,11 @@ class Cta:
             unpromised, missing = severity, f"{missing}: {severity}"
             severity = "warning" if self.machine.options.ordering == "silicon" else "error"
         one, other, kind = str(first), str(second), involved.kind if involved else ""
-        if self.machine.findings.again((code, one, other, kind)):
+        findings = self.machine.findings
+        if findings.again((code, one, other, kind)) or not findings.room(severity):
             return
         who, place = involved.words() if involved else (self.machine.who, "")
-        self.machine.findings.append(
+        findings.append(
             Finding(severity, code, one, other, missing, self.index, unpromised, kind, who, place)
         )
 
