@@ -2,6 +2,7 @@
 
     python -m peers.run [NAME …] [--source S …] [--keep FOLDER] [--reuse FOLDER] [--resume]
                         [--seeds N] [--minutes N] [--jobs N] [--details] [--write PAGE]
+                        [--record-launches FOLDER]
 
 A compiler or library is taken from this Python or from the one that a variable names
 (`peers/sources.py`): it need not be installed with tcir; what is missing is skipped, with the
@@ -40,8 +41,13 @@ from peers import kept as kept_outcomes
 from peers.case import CASES
 from peers.outcome import Outcome, run_case
 from peers.sources import SOURCES, compile_with
+from tcir.testing.record import record
 
 COLUMNS = "{:<11}{:<28}{:<16}{:<26}{:<10}{:>9}{:>8}{:>7}"
+
+
+_current = ""
+"""The kernel that this process runs."""
 
 
 def _write(line: str) -> None:
@@ -78,6 +84,8 @@ def _one(place: int, folder: Path, options: argparse.Namespace, deadline: float)
         return kept
     if time.monotonic() > deadline:
         return page.not_run(case)
+    global _current
+    _current = f"{case.compiler} {case.name}"
     outcome = run_case(case, folder, options.seeds)
     kept_outcomes.save(case, folder, options.seeds, outcome)
     return outcome
@@ -111,6 +119,10 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "--minutes", type=float, default=math.inf, help="then no other kernel is begun"
     )
     parser.add_argument("--jobs", type=int, default=1, help="kernels at a time (default 1)")
+    parser.add_argument(
+        "--record-launches", type=Path, metavar="FOLDER",
+        help="write launches there, for `python -m tcir.testing.gpu`",
+    )  # fmt: skip
     parser.add_argument("--write", type=Path, metavar="PAGE", help="write the tables there too")
     parser.add_argument("--details", action="store_true", help="print the reports")
     return parser.parse_args(argv)
@@ -119,6 +131,8 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     options = _parse(argv)
     names = options.source or list(SOURCES)
+    if options.record_launches:
+        record(options.record_launches, lambda: _current)
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.reuse or options.keep or Path(scratch)
         skipped = _skipped(names, folder, options.reuse is not None)

@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--record-launches",
         type=Path,
         metavar="FOLDER",
-        help="write launches for sm_100a there, for `python -m tcir.testing.gpu` (test/record.py)",
+        help="write launches for sm_100a there, for `python -m tcir.testing.gpu`",
     )
     parser.addoption(
         "--all-quick",
@@ -49,9 +49,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
         MODES[mode](pytest.MonkeyPatch())
     if folder := config.getoption("--record-launches"):
-        from record import record
+        from tcir.testing.record import record
 
-        record(pytest.MonkeyPatch(), folder)
+        record(folder, lambda: os.environ.get("PYTEST_CURRENT_TEST", "").split(" ")[0])
 
 
 def pytest_collection_finish() -> None:

@@ -1,4 +1,4 @@
-"""Launches of the tests as files (`pytest --record-launches FOLDER`), for `tcir.testing.gpu`.
+"""Launches as files, for `tcir.testing.gpu`: `--record-launches FOLDER` of pytest and `peers.run`.
 
 What the machine executes for sm_100a without a finding, with exact numerics and the default
 answers to the open questions; each kernel and launch once.
@@ -6,18 +6,22 @@ answers to the open questions; each kernel and launch once.
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pytest
 
 import tcir.run
+from tcir.interp.ptx.arguments import Buffers, parameters
+from tcir.interp.ptx.launch import LaunchState
+from tcir.interp.ptx.layout import Layout
+from tcir.interp.ptx.program import Program
+from tcir.interp.ptx.syntax import Function
 from tcir.machine import TensorMap
-from tcir.run import Uninitialized
-from tcir.testing.recorded import Recorded
+from tcir.run import Observer, RunReport, Uninitialized
+from tcir.runtime.replay import Fields
+from tcir.testing.recorded import Bytes, Recorded
 
 MOST_BYTES = 1 << 20
 """Of the buffers of a launch."""
@@ -43,7 +47,7 @@ class _Buffers:
         n = places.index((start, whole.nbytes))
         return {"buffer": n, "offset": array.__array_interface__["data"][0] - start}
 
-    def part(self, arg: Any) -> dict[str, Any]:
+    def part(self, arg: object) -> Fields:
         if isinstance(arg, TensorMap):
             at = self.place(arg.array)
             at["offset"] += arg.offset_bytes
@@ -52,21 +56,25 @@ class _Buffers:
         if isinstance(array, np.ndarray):
             at = self.place(array)
             return {"pointer": at["buffer"], "offset": at["offset"]}
-        return {
-            "hex": array.tobytes().hex() if isinstance(array, np.generic) else bytes(array).hex()
-        }
+        if not isinstance(array, np.generic | bytes):
+            raise TypeError(type(array))
+        return {"hex": (array if isinstance(array, bytes) else array.tobytes()).hex()}
 
 
-def _bytes(arrays: list[np.ndarray]) -> list[np.ndarray]:
+def _bytes(arrays: list[np.ndarray]) -> list[Bytes]:
     return [np.frombuffer(array.tobytes(), np.uint8) for array in arrays]
 
 
-def record(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """From now on."""
-    given: list[Any] = []
-    parameters, execute = tcir.run.parameters, tcir.run._execute_fastest
+def record(
+    folder: Path, name: Callable[[], str], patch: Callable[[object, str, object], None] = setattr
+) -> None:
+    """From now on. name: of what is executed; patch: that of a monkeypatch can be undone."""
+    given: list[tuple[list[np.ndarray], list[list[Fields]], list[Bytes]]] = []
+    execute = tcir.run._execute_fastest
 
-    def noted(function: Any, layout: Any, args: Any, buffers: Any) -> bytes:
+    def noted(
+        function: Function, layout: Layout, args: Sequence[object], buffers: Buffers
+    ) -> bytes:
         addressed = bool(buffers.bound)
         found = parameters(function, layout, args, buffers)
         given[:] = []
@@ -83,24 +91,27 @@ def record(patch: pytest.MonkeyPatch, folder: Path) -> None:
         except (TypeError, ValueError):
             return found
         if not addressed and sum(a.nbytes for a in known.arrays) <= MOST_BYTES:
-            given[:] = [known.arrays, params, _bytes(known.arrays)]
+            given[:] = [(known.arrays, params, _bytes(known.arrays))]
         return found
 
-    def executed(program: Any, launch: Any, text: str, report: Any, observer: Any) -> None:
+    def executed(
+        program: Program, launch: LaunchState, text: str, report: RunReport,
+        observer: Observer | None,
+    ) -> None:  # fmt: skip
         execute(program, launch, text, report, observer)
         entry, _, ptx = text.partition("\0")
         options = launch.machine.options
         plain = options.numerics == "exact" and not options.changed_answers() and not options.sample
         if not given or not report or not plain or ".target sm_100" not in ptx:
             return
-        arrays, params, before = given
+        arrays, params, before = given[0]
         sizes = launch.sizes
         about = {
             "entry": entry, "grid": sizes.grid, "block": sizes.block, "cluster": sizes.cluster,
             "dynamic_smem": sizes.dynamic_smem, "programmatic": launch.machine.programmatic,
-            "params": params, "test": os.environ.get("PYTEST_CURRENT_TEST", "").split(" ")[0],
+            "params": params, "test": name(),
         }  # fmt: skip
         Recorded(ptx, about, before, list(_bytes(arrays))).write(folder)
 
-    patch.setattr(tcir.run, "parameters", noted)
-    patch.setattr(tcir.run, "_execute_fastest", executed)
+    patch(tcir.run, "parameters", noted)
+    patch(tcir.run, "_execute_fastest", executed)
