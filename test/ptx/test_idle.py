@@ -7,7 +7,8 @@ import pytest
 
 from tcir.interp.ptx.layout import lay_out
 from tcir.interp.ptx.parser import parse
-from tcir.interp.ptx.program import decode
+from tcir.interp.ptx.program import Program, decode
+from tcir.interp.ptx.registers import U32, WarpStorage
 from tcir.run import run_ptx
 
 from .conftest import HEADER
@@ -91,6 +92,7 @@ POLLS = {
     "nvcc, sleeping": f"L: mov.b32 %r2, 20; nanosleep.u32 %r2; {LOAD} setp.lt.u32 %p0, %r0, 3; "
     "@%p0 bra L;",
     "leaves in the middle": f"L: {LOAD} setp.ne.s32 %p0, %r0, 0; @%p0 bra D; bra L; D:",
+    "wraps": f"L: {LOAD} sub.s32 %r0, %r0, %r2; setp.lt.s32 %p0, %r0, 0; @%p0 bra L;",
     "a bit": f"L: {LOAD} and.b32 %r0, %r0, 1; setp.eq.s32 %p0, %r0, 0; @%p0 bra L;",
 }
 LOOKS = {
@@ -109,18 +111,31 @@ LOOKS = {
 """With these, what lanes read of each other's words depends on timing."""
 
 
+AWAITED = {
+    "nvcc": ({1, 5, 1 << 31}, {0}),
+    "nvcc, sleeping": ({3, 4, 1 << 31}, {0, 2}),
+    "leaves in the middle": ({1, 2}, {0}),
+    "wraps": ({7, 8, 1 << 31}, {6, 0, (1 << 31) + 7}),
+    "a bit": ({1, 3}, {0, 2}),
+}
+"""Values with which each of `POLLS` ends, and with which it goes on; %r2 is 7."""
+
+
 def idle(loop: str) -> list[int]:
     """Places of the instructions that may sleep."""
     return waiting("idle", loop)
 
 
 def waiting(what: str, loop: str) -> list[int]:
-    """Places of the instructions that are `idle` or `gives_up`."""
+    """Places of the instructions that are `idle` or `gives_up`, or whose loads are `awaited`."""
+    return [at for at, op in enumerate(decoded(loop).code) if getattr(op, what)]
+
+
+def decoded(loop: str) -> Program:
     registers = ".reg .pred %p<2>; .reg .b32 %r<4>; .shared .b64 bar;"
     module = parse(f"{HEADER}.visible .entry k() {{ {registers}\n mov.b32 %r0, 0;\n {loop} ret; }}")
     (function,) = module.functions.values()
-    program = decode(module, function, lay_out(module, function), {})
-    return [at for at, op in enumerate(program.code) if getattr(op, what)]
+    return decode(module, function, lay_out(module, function), {})
 
 
 @pytest.mark.parametrize("name", LOOPS)
@@ -141,3 +156,33 @@ def test_a_load_that_is_polled(name: str) -> None:
 @pytest.mark.parametrize("name", LOOKS)
 def test_a_load_that_is_not_polled(name: str) -> None:
     assert not idle(LOOKS[name])
+
+
+class Registers:
+    """A warp's, as far as such a loop looks at them: %r2 is 7."""
+
+    def __init__(self, storage: WarpStorage) -> None:
+        names = storage.slots.names
+        self.p, self.v = [0] * len(names), storage.registers()
+        if "%r2" in names:
+            self.v[U32][names.index("%r2")][:] = 7
+
+
+@pytest.mark.parametrize("name", POLLS)
+def test_what_a_load_waits_for(name: str) -> None:
+    program = decoded(POLLS[name])
+    (op,) = (op for op in program.code if op.awaited is not None)
+    leaves = op.awaited(Registers(program.storage))
+    ends, goes_on = AWAITED[name]
+    for value in ends | goes_on:
+        assert leaves(3, value.to_bytes(4, "little")) == (value in ends), value
+
+
+@pytest.mark.parametrize("name", POLLS)
+def test_a_load_whose_value_is_used_waits_for_more(name: str) -> None:
+    """The value it ends with counts, so what would end it, too, is not enough."""
+    assert waiting("idle", POLLS[name]) == waiting("awaited", POLLS[name])
+    behind = POLLS[name].replace("D:", "D: ") + " add.u32 %r1, %r0, 1;"
+    assert waiting("idle", behind) and not waiting("awaited", behind)
+    again = POLLS[name] + " mov.b32 %r0, 1; add.u32 %r1, %r0, 1;"
+    assert waiting("awaited", again)

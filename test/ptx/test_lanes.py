@@ -199,6 +199,19 @@ EXCHANGES = {
         "mov.b32 %r9, 1; st.volatile.shared.b32 [%r5], %r9;"
         "L: ld.volatile.shared.b32 %r7, [%r6]; setp.eq.u32 %p1, %r7, 0; @%p1 bra L; {}"
         "mov.b32 %r9, 0; st.volatile.shared.b32 [%r5], %r9;",
+    "a-count-that-is-polled-and-used":
+        "mov.b32 %r9, 100; st.volatile.shared.b32 [%r5], %r9;"
+        "L: ld.volatile.shared.b32 %r7, [%r6]; setp.lt.u32 %p1, %r7, 100; @%p1 bra L; {}"
+        "mov.b32 %r9, 101; st.volatile.shared.b32 [%r5], %r9; st.global.b32 [%d1], %r7;",
+    "a-number-that-is-polled-by-its-value":
+        "mov.b32 %r9, 100; st.volatile.shared.b32 [%r5], %r9;"
+        "L: ld.volatile.shared.b32 %r7, [%r6]; setp.ne.u32 %p1, %r7, 100; @%p1 bra L; {}"
+        "mov.b32 %r9, 101; st.volatile.shared.b32 [%r5], %r9;",
+    "a-count-that-is-polled-then-read":
+        "mov.b32 %r9, 100; st.volatile.shared.b32 [%r5], %r9;"
+        "L: ld.volatile.shared.b32 %r7, [%r6]; setp.lt.u32 %p1, %r7, 100; @%p1 bra L;"
+        "bar.warp.sync -1; ld.volatile.shared.b32 %r7, [%r6]; {}"
+        "mov.b32 %r9, 101; st.volatile.shared.b32 [%r5], %r9;",
 }  # fmt: skip
 """No data race, but the values depend on timing unless lanes meet at {}."""
 
@@ -231,6 +244,28 @@ POLLED = {
         "st.shared.b32 [%r5+256], %r0; membar.cta; mov.b32 %r9, 64;"
         "st.volatile.shared.b32 [%r5], %r9; L: nanosleep.u32 20; ld.volatile.shared.b32 %r7, [%r6];"
         "setp.ne.u32 %p1, %r7, 64; @%p1 bra L; membar.cta; ld.shared.b32 %r8, [%r6+256];",
+    "counts-of-each-lane":
+        "mov.b32 %r9, 64; R: st.volatile.shared.b32 [%r5], %r9;"
+        "L: ld.volatile.shared.b32 %r7, [%r6]; setp.lt.u32 %p1, %r7, %r9; @%p1 bra L;"
+        "add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 70; @%p1 bra R;",
+    "counts-of-each-lane-by-atomics":
+        "mov.b32 %r9, 64; st.volatile.shared.b32 [%r5], %r9; bar.warp.sync -1;"
+        "R: add.u32 %r9, %r9, 1; atom.shared.add.u32 %r8, [%r5], 1;"
+        "L: ld.volatile.shared.b32 %r7, [%r6]; setp.lt.u32 %p1, %r7, %r9; @%p1 bra L;"
+        "setp.lt.u32 %p1, %r9, 70; @%p1 bra R;",
+    "counts-on-the-way-to-the-one-awaited":
+        "mov.b32 %r9, 64; st.volatile.shared.b32 [%r5], %r9; bar.warp.sync -1;"
+        "and.b32 %r8, %r0, 1; setp.eq.u32 %p1, %r8, 0; @!%p1 bra C;"
+        "L: ld.volatile.shared.b32 %r7, [%r6]; setp.lt.u32 %p1, %r7, 67; @%p1 bra L; bra E;"
+        "C: add.u32 %r9, %r9, 1; st.volatile.shared.b32 [%r5], %r9; nanosleep.u32 20;"
+        "setp.lt.u32 %p1, %r9, 70; @%p1 bra C; E:",
+    "a-flag-lowered-when-all-have-answered":
+        "mov.b32 %r9, 0; st.shared.b32 [%r5+128], %r9; bar.sync 0;"
+        "mov.b32 %r9, 64; setp.eq.u32 %p1, %r0, 0; @%p1 st.volatile.shared.b32 [%r2], %r9;"
+        "@%p1 bra A; L: ld.volatile.shared.b32 %r7, [%r2]; setp.eq.u32 %p1, %r7, 0; @%p1 bra L;"
+        "red.shared.add.u32 [%r2+252], 1; bra E;"
+        "A: ld.volatile.shared.b32 %r7, [%r2+252]; setp.lt.u32 %p1, %r7, 31; @%p1 bra A;"
+        "mov.b32 %r9, 0; st.volatile.shared.b32 [%r2], %r9; E:",
     "counter-of-all-lanes":
         "mov.b32 %r9, 0; st.shared.b32 [sm], %r9; bar.sync 0; atom.shared.add.u32 %r7, [sm], 1;"
         "L: ld.volatile.shared.b32 %r7, [sm]; setp.lt.u32 %p1, %r7, 32; @%p1 bra L;",

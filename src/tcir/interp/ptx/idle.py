@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tcir.interp.ptx.op import BRANCH, EXIT, PLAIN, TRY_WAIT, Op
 from tcir.interp.ptx.syntax import Address, Imm, Instruction, Not, Operand, Reg
-
-_COMPUTES = ("mov.", "setp.", "not.", "and.", "or.")
+from tcir.interp.ptx.watch.polling import Polling
 
 
 def idle_waits(code: Sequence[Op], body: Sequence[Instruction]) -> Iterator[int]:
@@ -56,8 +55,10 @@ def _gives_up(code: Sequence[Op], body: Sequence[Instruction], loop: range, wait
     return False
 
 
-def polled_loads(code: Sequence[Op], body: Sequence[Instruction]) -> Iterator[int]:
-    """Places of loads that are repeated until the thread sees what it waits for.
+def polled_loads(
+    code: Sequence[Op], body: Sequence[Instruction]
+) -> Iterator[tuple[int, Polling | None]]:
+    """Places of loads that are repeated until the thread sees what it waits for, and what that is.
 
     In such a loop a load, tests of what it read and `nanosleep` are all there is, and each branch
     goes by the tests.
@@ -67,7 +68,7 @@ def polled_loads(code: Sequence[Op], body: Sequence[Instruction]) -> Iterator[in
             loop = range(op.target, end + 1)
             loads = [at for at in loop if body[at].mnemonic.startswith("ld.")]
             if len(loads) == 1 and _goes_by(code, body, loop, loads[0]):
-                yield loads[0]
+                yield loads[0], Polling.of(code, loop, loads[0])
 
 
 def _goes_by(code: Sequence[Op], body: Sequence[Instruction], loop: range, load: int) -> bool:
@@ -95,7 +96,8 @@ def _goes_by(code: Sequence[Op], body: Sequence[Instruction], loop: range, load:
         elif at in rest:
             known = (s for s in operands[1:] if isinstance(s, Reg | Imm))
             same = [s in depends or s not in written for s in known]
-            if not body[at].mnemonic.startswith(_COMPUTES) or len(same) < len(operands) - 1:
+            compute = code[at].compute
+            if compute is None or compute.across or len(same) < len(operands) - 1:
                 return False
             if not all(same):
                 return False

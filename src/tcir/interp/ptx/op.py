@@ -10,7 +10,7 @@ import numpy as np
 
 from tcir.interp.ptx.syntax import Site
 from tcir.interp.ptx.warp import Warp
-from tcir.machine.order.strong import Update
+from tcir.machine.order.strong import Awaited, Update
 
 #: How the interpreter treats an instruction.
 PLAIN, BRANCH, EXIT, BLOCKING, TRY_WAIT, INDEXED, WAIT, MEMBERS = range(8)
@@ -80,12 +80,13 @@ class Op:
     kind: how the interpreter treats it. run: called once per executed warp instruction. guard: slot
     of the guard predicate, -1 for none; negate: `@!%p`. target: of a BRANCH; targets: all that a
     jump may reach. aligned: all live lanes of the warp have to execute it together. members: the
-    slot of the member mask of a MEMBERS. idle: a wait whose loop does nothing else, or a
-    load that is polled; gives_up: one whose loop may end though it never holds
-    (`tcir.interp.ptx.idle`). heeded: whether an instruction reads what a wait answers. update: of
-    a strong load or store that may be part of one; meets: what it does depends on when other
-    threads do what they do (`tcir.interp.ptx.communication`). results: the
-    slots it writes, if it only computes: an undefined guard makes them undefined and is no error.
+    slot of the member mask of a MEMBERS. idle: a wait whose loop does nothing else, or a load that
+    is polled; awaited: what that waits for (`tcir.interp.ptx.watch.polling`); gives_up: a wait
+    whose loop may end though it never holds (`tcir.interp.ptx.idle`). heeded: whether an
+    instruction reads what a wait answers. update: of a strong load or store that may be part of
+    one; meets: what it does depends on when other threads do what they do
+    (`tcir.interp.ptx.communication`). results: the slots it writes, if it only computes: an
+    undefined guard makes them undefined and is no error.
 
     What `tcir.interp.ptx.lockstep` goes by: the registered name; the spelling of it all but for the
     operands; the slots that it reads and writes
@@ -102,6 +103,7 @@ class Op:
     aligned: bool = False
     members: int = -1
     idle: bool = False
+    awaited: Callable[[Warp], Awaited] | None = None
     gives_up: bool = False
     heeded: bool = True
     update: Update | None = None

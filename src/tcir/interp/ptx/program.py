@@ -99,8 +99,11 @@ def decode(module: Module, function: Function, layout: Layout, globals_: dict[st
         except Incomplete as incomplete:
             missing[at] = incomplete
             code.append(Op(PLAIN, no_effect, instruction.site))
-    for at in (*idle_waits(code, function.body or ()), *polled_loads(code, function.body or ())):
+    for at in idle_waits(code, function.body or ()):
         code[at].idle = True
+    for at, polling in polled_loads(code, function.body or ()):
+        code[at].idle = True
+        code[at].awaited = None if polling is None else polling.awaited
     for at in waits_that_give_up(code, function.body or ()):
         code[at].gives_up = True
     _mark_unheeded(code)

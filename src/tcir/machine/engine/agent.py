@@ -7,7 +7,7 @@ units it holds; ``site`` is what a report shows of an operation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Iterable
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -567,10 +567,14 @@ class Agent:
         lanes: NDArray[np.int64] | None,
         *,
         write: bool,
+        polled: Sequence[int] = (),
     ) -> None:
         """Checks a relaxed or volatile load or store by which lanes of a warp exchange words: each
         in a place of its own, then together in each other's. It is no data race, but what they read
-        depends on timing. A word of one lane for the others, or of all, may be polled."""
+        depends on timing. A word of one lane for the others, or of all, may be polled.
+
+        polled: the lanes that poll what each of `lanes` overwrites (`tcir.machine.memory.polls`)
+        """
         touch = Touch(shadow, where, access, write, self._who(lanes)) if shadow else None
         if touch is None or touch.lanes is None:
             return
@@ -583,6 +587,8 @@ class Agent:
             if not ours or observed(self.clock, other):
                 continue
             mine = touch.shadow.other_lanes(where, other, touch.lanes, wrote) & ~(1 << EACH)
+            if mine and polled and not wrote:
+                mine = _but(polled, touch, other) & ~(1 << EACH)
             if mine and not observed_of(self.clock, other, mine):
                 verb = f"{'write' if wrote else 'read'} {touch.shadow.space}"
                 self.cta.report(
@@ -785,6 +791,16 @@ class Agent:
             ),
             "mbarrier-scope", first, second, SCOPE_OF_CLUSTER, involved,
         )  # fmt: skip
+
+
+def _but(polled: Sequence[int], touch: Touch, other: Access) -> int:
+    """The lanes of an earlier read but those that poll what each of one's own overwrites."""
+    found, where = 0, cast("NDArray[np.int64] | tuple[NDArray[np.int64], ...]", touch.where)
+    for row, (lane, lanes) in enumerate(zip(cast("list[int]", touch.lanes), polled, strict=True)):
+        each = slice(row, row + 1)
+        part = tuple(w[each] for w in where) if isinstance(where, tuple) else where[each]
+        found |= touch.shadow.other_lanes(part, other, int(lane), False) & ~lanes
+    return found
 
 
 def _is_of(line: Hashable, cta: Hashable) -> bool:

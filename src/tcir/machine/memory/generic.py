@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from tcir.machine.errors import MachineError
 from tcir.machine.memory.memories import POISON, RANK_SHIFT, Buffer, SharedMemory
+from tcir.machine.memory.polls import Polls
 from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
 from tcir.machine.memory.undefined import Origin, Undefined
 from tcir.machine.order.clocks import EARLIER, EARLIER_LAUNCH, Access
 from tcir.machine.order.distinct import distinct
-from tcir.machine.order.involved import LANES, Involved, actors
+from tcir.machine.order.involved import LANES, Involved, meeting
 from tcir.machine.order.lanes import EACH
 from tcir.machine.order.shadow import LastShadow
 from tcir.machine.order.strong import Strong
@@ -28,6 +29,7 @@ class Memory:
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent, self.cta, self.machine = agent, agent.cta, agent.machine
+        self.polls = Polls(agent)
         self._last_load: tuple[object, bytes, bytes] | None = None
 
     def load(
@@ -96,6 +98,8 @@ class Memory:
             else:
                 if _exchanges(strong, addresses):
                     self.agent.check_exchange(memory.shadow, granules, access, lanes, write=False)
+                if strong is not None:
+                    self.polls.read(memory, where, lanes, strong, access)
                 self.agent.note_read(memory.shadow, granules, access, lanes=lanes)
         data = memory.data[where]
         self._look(site, addresses, data, space)
@@ -160,6 +164,10 @@ class Memory:
         else:
             self.machine.counters.shared_store += where.size
             self.spare_mbarriers(where, site, "written", self.shared_owner(space, addresses, site))
+        polled: list[int] = []
+        if strong is not None and self.machine.checking:
+            access = self.agent.own_access(kind, site, strong, by_lane=lanes is not None)
+            polled = self.polls.write(memory, where, data, lanes, strong, access)
         same = memory.data[where].tobytes() == data.tobytes()
         if not (self.agent.polls and same):
             self.agent.proceed(site)  # an atomic that puts back what it found is still polling
@@ -172,7 +180,9 @@ class Memory:
             access = self.agent.own_access(kind, site, strong, by_lane=lanes is not None)
             granules = memory.granules(where, aligned=lanes is not None)
             if _exchanges(strong, addresses):
-                self.agent.check_exchange(memory.shadow, granules, access, lanes, write=True)
+                self.agent.check_exchange(
+                    memory.shadow, granules, access, lanes, write=True, polled=polled
+                )
             self.agent.note_write(memory.shadow, granules, access, lanes=lanes, same=same)
 
     def _shared_places(
@@ -202,7 +212,7 @@ class Memory:
                 self.cta.report(
                     "error", "race", site, "another lane's value in the same place",
                     "one writer: which of the lanes' values stays is not defined (PTX ISA 8.7.1)",
-                    Involved(LANES, partial(_meeting, two, memory, span)),
+                    Involved(LANES, partial(meeting, two, memory.words, span)),
                 )  # fmt: skip
                 break
         again = [n for n, known in shared if n != known]
@@ -283,13 +293,6 @@ class Memory:
                     f"instructions only (mbarrier.inval frees its memory), got it {verb}",
                     site=site,
                 )
-
-
-def _meeting(
-    two: Sequence[tuple[str, Hashable]], memory: Buffer | SharedMemory, span: tuple[int, int]
-) -> tuple[str, str]:
-    """Two lanes that write the same bytes, in words."""
-    return actors(*two), memory.words(*span)
 
 
 def extent(addresses: Addresses) -> tuple[int, int]:

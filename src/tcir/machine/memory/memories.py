@@ -39,7 +39,7 @@ def _span(low: int, high: int) -> str:
     return f"byte {low:#x}" if high == low + 1 else f"bytes {low:#x}..{high - 1:#x}"
 
 
-@dataclass
+@dataclass(eq=False)
 class Buffer(Tracked):
     """One bound array: its bytes, and which of them are defined (None: all).
 

@@ -74,6 +74,13 @@ def actors(first: tuple[str, Hashable], second: tuple[str, Hashable]) -> str:
     return f"{one} of CTA {cta} and {other} of CTA {its}"
 
 
+def meeting(
+    two: Sequence[tuple[str, Hashable]], words: Callable[[int, int], str], span: tuple[int, int]
+) -> tuple[str, str]:
+    """Two lanes at the same bytes, in words: who they are (see `actor`), and where that is."""
+    return actors(*two), words(*span)
+
+
 class Involved(NamedTuple):
     """Of two accesses that do not agree: what tells them from others of the same two operations
     (`between`), and who they are and which bytes they have in common, asked for once."""

@@ -24,6 +24,10 @@ Place = tuple[Hashable, int, int]
 another size observes no write as a whole (PTX ISA 8.7.2)."""
 
 
+Awaited = Callable[[int, bytes], bool]
+"""Whether a lane that polls a word would go on if it read these bytes."""
+
+
 class Update(NamedTuple):
     """A strong load or store that may be part of a change of a word.
 
@@ -56,7 +60,8 @@ class Strong:
 
     size: bytes of an element. atomic: a read-modify-write. observes: False for the read of a red,
     which is part of no acquire pattern. counts: an atomic that adds, as one that draws a ticket.
-    polled: a load that is repeated until it reads what the thread waits for.
+    polled: a load that is repeated until it reads what the thread waits for; awaited: what that is,
+    where the thread goes by it alone.
     """
 
     scope: str
@@ -66,6 +71,7 @@ class Strong:
     atomic: bool = False
     observes: bool = True
     polled: bool = False
+    awaited: Awaited | None = None
     counts: bool = False
 
 

@@ -397,6 +397,8 @@ def ld(d: Decode) -> Op:
         at = addresses(w, place, m, site)
         check_aligned(w, at, nbytes, site)
         lanes, how = LANE_INDICES[m], polled if op.idle else strong
+        if op.awaited is not None and how is not None:
+            how = replace(how, awaited=op.awaited(w))
         if op.update is not None and w.launch.machine.checking:
             assert how is not None
             data, undefined = _read_for_update(w, op, space, at, nbytes, lanes, how)

@@ -1,0 +1,119 @@
+"""Words that lanes of a warp poll, and stores that take away what a lane waits for.
+
+A relaxed or volatile store to a word that another lane polls is no data race, and mostly what that
+lane waits for: a flag raised, a counter that goes on. It is a fault where the lane would go on with
+what is there, may not have looked yet, and would wait with what is stored: a flag lowered too
+early, a sequence number of which the lane waits for an earlier one. A lane has looked if the store
+comes after its poll: in the order of memory, or since the lane has answered by a strong store or
+atomic behind its poll, which the other has read.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.memory.memories import Buffer, SharedMemory
+from tcir.machine.memory.protocols import AgentProtocol
+from tcir.machine.order.clocks import Access
+from tcir.machine.order.involved import LANES, Involved, meeting
+from tcir.machine.order.lanes import TOGETHER, known_to, observed_of
+from tcir.machine.order.ordering import MISSING_WARP_SYNC
+from tcir.machine.order.strong import Awaited, Strong
+
+Word = tuple[Buffer | SharedMemory, int, int]
+"""Where it is: its memory, first byte and size."""
+
+
+class Poll(NamedTuple):
+    """The last one of a word by a lane."""
+
+    access: Access
+    leaves: Awaited
+
+
+class Polls:
+    """Of a warp. Nothing is noted until a lane of it polls."""
+
+    def __init__(self, agent: AgentProtocol) -> None:
+        self.agent = agent
+        self._polls: dict[Word, dict[int, Poll]] = {}
+        self._heard = np.zeros((0, TOGETHER), np.int64)
+        """Of each lane (row), up to which number it has heard of the others."""
+        self._told: dict[Word, NDArray[np.int64]] = {}
+        """What who wrote a word had heard."""
+
+    def read(
+        self,
+        memory: Buffer | SharedMemory,
+        where: NDArray[np.int64],
+        lanes: NDArray[np.int64] | None,
+        strong: Strong,
+        access: Access,
+    ) -> None:
+        """A strong load by these lanes, or the load of an atomic."""
+        if lanes is None or (strong.awaited is None and not self._polls):
+            return
+        if not self._polls:
+            self._heard = np.zeros((TOGETHER, TOGETHER), np.int64)
+        for lane, word in zip(lanes.tolist(), self._words(memory, where), strict=True):
+            if strong.observes and word in self._told:
+                np.maximum(self._heard[lane], self._told[word], out=self._heard[lane])
+            if strong.awaited is not None:
+                self._polls.setdefault(word, {})[lane] = Poll(access, strong.awaited)
+            elif word in self._polls and not strong.atomic:
+                self._polls[word].pop(lane, None)
+
+    def write(
+        self,
+        memory: Buffer | SharedMemory,
+        where: NDArray[np.int64],
+        data: NDArray[np.uint8],
+        lanes: NDArray[np.int64] | None,
+        strong: Strong,
+        access: Access,
+    ) -> list[int]:
+        """In front of a strong store by these lanes: which lanes poll the word of each, as masks;
+        none: no lane polls any."""
+        if lanes is None or not self._polls:
+            return []
+        words, masks = self._words(memory, where), []
+        for row, (lane, word) in enumerate(zip(lanes.tolist(), words, strict=True)):
+            polls = self._polls.get(word, {})
+            for other, poll in polls.items():
+                before, after = memory.data[where[row]].tobytes(), data[row].tobytes()
+                takes = poll.leaves(other, before) and not poll.leaves(other, after)
+                if other != lane and takes and not self._has_looked(lane, other, poll.access):
+                    self._report(poll.access, access, word, (other, lane))
+            masks.append(sum(1 << other for other in polls))
+        for lane, word in zip(lanes.tolist(), words, strict=True):
+            self._heard[lane, lane] = access.number
+            heard = self._heard[lane].copy()
+            if strong.atomic and word in self._told:
+                np.maximum(heard, self._told[word], out=heard)
+            self._told[word] = heard
+        return masks if any(masks) else []
+
+    def _words(self, memory: Buffer | SharedMemory, where: NDArray[np.int64]) -> list[Word]:
+        return [(memory, first, where.shape[1]) for first in where[:, 0].tolist()]
+
+    def _has_looked(self, lane: int, other: int, poll: Access) -> bool:
+        """Whether a lane knows that another's poll is over."""
+        clock = self.agent.clock
+        known = known_to(clock, poll) or observed_of(clock, poll, 1 << other)
+        return known or bool(self._heard[lane, other] >= poll.number)
+
+    def _report(self, poll: Access, access: Access, word: Word, two: tuple[int, int]) -> None:
+        memory, first, size = word
+        cta, space = self.agent.cta, "shared" if isinstance(memory, SharedMemory) else "global"
+        who = [(f"{self.agent.name}, lane {lane}", cta.index) for lane in two]
+        cta.report(
+            "error", "race", f"{poll.site} (a lane polls {space} memory)",
+            f"{access.site} (another lane overwrites what it waits for)",
+            "no data race, as both are relaxed or volatile, but the lane may look too late and "
+            f"wait for ever: an answer of that lane to wait for first, or {MISSING_WARP_SYNC}",
+            Involved(LANES, partial(meeting, who, memory.words, (first, first + size))),
+        )  # fmt: skip
