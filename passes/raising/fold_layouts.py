@@ -399,10 +399,8 @@ def _drop_unit_moves(function: func.FuncOp) -> None:
     """Moves of dimensions of one index are reshapes."""
     for op in list(function.entry_block):
         move = move_of(op.results[0]) if op.results else None
-        if move is None or not move.is_permutation:
+        if move is None or not move.is_view:
             continue
-        dims = [int(d) for d in move.dims if d is not None]
-        if moves_only_units(move.source.type.shape, inverse(dims)):
-            with ir.InsertionPoint(op), op.location:
-                op.results[0].replace_all_uses_with(reshape(move.source, op.results[0].type.shape))
-            op.operation.erase()
+        with ir.InsertionPoint(op), op.location:
+            op.results[0].replace_all_uses_with(reshape(move.source, move.shape))
+        op.operation.erase()

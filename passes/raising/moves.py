@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TypeAlias
 
 from tcir._mlir import ir, linalg, tensor
@@ -16,16 +17,31 @@ Dims: TypeAlias = "tuple[int | None, ...]"
 class Move:
     """A transpose or a broadcast of `source`.
 
-    dims: for each dimension of the source, that of the result that indexes it; None: index 0
+    dims:  for each dimension of the source, that of the result that indexes it; None: index 0
+    shape: of the result
     """
 
     source: ir.Value
     dims: Dims
+    shape: tuple[int, ...]
 
     @property
     def is_permutation(self) -> bool:
         """Whether the result has each dimension of the source once, and no other."""
-        return None not in self.dims and sorted(self.dims) == list(range(len(self.dims)))  # type: ignore[type-var]
+        dims = list(range(len(self.shape)))
+        return None not in self.dims and sorted(self.dims) == dims  # type: ignore[type-var]
+
+    @property
+    def is_view(self) -> bool:
+        """Whether the result has the source's elements, in their order: all dimensions that move,
+        come or go are of one index."""
+        shape = self.source.type.shape
+        moved = [d for d, size in zip(self.dims, shape, strict=True) if size != 1]
+        return (
+            None not in moved
+            and moved == sorted(set(moved))  # type: ignore[type-var]
+            and prod(shape) == prod(self.shape)
+        )
 
 
 def move_of(value: ir.Value) -> Move | None:
@@ -47,7 +63,7 @@ def move_of(value: ir.Value) -> Move | None:
             dims.append(None)
         else:
             return None
-    return Move(op.operands[0], tuple(dims)) if dims else None
+    return Move(op.operands[0], tuple(dims), tuple(value.type.shape)) if dims else None
 
 
 def is_widening(value: ir.Value) -> bool:
