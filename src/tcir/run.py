@@ -82,6 +82,8 @@ class RunReport:
     """
 
     findings: list[Finding] = field(default_factory=list)
+    unnamed: int = 0
+    """Events of other findings: 200 of each severity are kept."""
     errors: list[MachineError] = field(default_factory=list)
     incomplete: list[Incomplete] = field(default_factory=list)
     output: str = ""
@@ -164,6 +166,7 @@ class RunReport:
                 }
                 for f in self.findings
             ],
+            "unnamed": self.unnamed,
             "output": self.output,
             "counters": dict(self.counters),
             "instructions": self.instructions,
@@ -210,6 +213,8 @@ class RunReport:
             lines += [f"    {text}" for text in (f.second, f.missing, f.circumstances) if text]
         if len(found) > len(found[:max_findings]):
             lines.append(f"… {len(found) - len(found[:max_findings])} more findings not shown")
+        if self.unnamed:
+            lines.append(f"… {self.unnamed} events of further findings, of which none is kept")
         if summary := self.summary():
             lines.append(summary)
         used = {k: v for k, v in self.counters.items() if v}
@@ -620,6 +625,7 @@ def _fill_in(report: RunReport, launch: LaunchState) -> None:
     machine = launch.machine
     report.output = "".join(launch.output)
     report.findings = machine.findings.counted()
+    report.unnamed = machine.findings.unnamed
     report.counters = machine.counters.as_dict()
     report.instructions = launch.instructions
     report.meets = machine.meets

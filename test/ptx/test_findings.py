@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
-from tcir.run import RunReport
+from tcir.machine.findings import Findings
+from tcir.run import RunReport, run_ptx
 
 from .test_tcgen05 import LOAD, WAIT_FULL, gemm, launch, operands
 
@@ -94,3 +95,34 @@ def test_registers_before_the_wait() -> None:
     assert [f.severity for f in found] == ["warning"] and report.ok, str(report)
     assert "tcgen05.ld" in found[0].first and "st.global" in found[0].second
     assert launch(gemm(), maps, out, 24576).findings == []
+
+
+RACES = """
+.version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry k()
+{
+  .reg .b32 %r<4>; .reg .pred %p1; .shared .align 4 .b8 words[12];
+  mov.u32 %r1, words; mov.u32 %r2, %tid.x; setp.ge.u32 %p1, %r2, 32;
+  st.shared.b32 [%r1], %r2;
+  st.shared.b32 [%r1+4], %r2;
+  st.shared.b32 [%r1+8], %r2;
+  ret;
+}
+"""
+
+
+def test_findings_beyond_the_limit_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = run_ptx(RACES, grid=1, block=64)
+    assert len(whole.findings) == 3 * 2  # between lanes of a warp, and between warps
+    assert "further findings" not in str(whole)
+    monkeypatch.setattr(Findings, "LIMIT", 2)
+    short = run_ptx(RACES, grid=1, block=64)
+    assert short.findings == [
+        replace(f, count=n.count) for f, n in zip(whole.findings[:2], short.findings, strict=True)
+    ]
+    assert short.unnamed == sum(f.count for f in whole.findings) - sum(
+        f.count for f in short.findings
+    )
+    assert f"… {short.unnamed} events of further findings" in str(short)

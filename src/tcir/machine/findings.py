@@ -73,6 +73,8 @@ class Findings(list[Finding]):
         super().__init__()
         self._counts: dict[Key, int] = {}
         self._room: dict[str, int] = {}
+        self.unnamed = 0
+        """Events of which no finding is kept, since there are as many as `LIMIT` of a severity."""
 
     def again(self, key: Key) -> bool:
         """Whether there is one of this kind already; this event is counted."""
@@ -81,17 +83,18 @@ class Findings(list[Finding]):
         self._counts[key] += 1
         return True
 
-    def append(self, finding: Finding) -> None:
-        if self.again(finding.key):
-            return
-        if self.room(finding.severity):
-            self._room[finding.severity] -= 1
-            self._counts[finding.key] = 1
-            super().append(finding)
+    def full(self, severity: str) -> bool:
+        """Whether no other finding of this severity is kept; then this event is counted."""
+        full = not self._room.setdefault(severity, self.LIMIT)
+        self.unnamed += full
+        return full
 
-    def room(self, severity: str) -> int:
-        """How many others of this severity are kept: of none the words have to be made."""
-        return self._room.setdefault(severity, self.LIMIT)
+    def append(self, finding: Finding) -> None:
+        if self.again(finding.key) or self.full(finding.severity):
+            return
+        self._room[finding.severity] -= 1
+        self._counts[finding.key] = 1
+        super().append(finding)
 
     def counted(self) -> list[Finding]:
         """All of them, each with the number of its events."""

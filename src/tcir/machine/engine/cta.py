@@ -106,7 +106,7 @@ class Cta:
             severity = "warning" if self.machine.options.ordering == "silicon" else "error"
         one, other, kind = str(first), str(second), involved.kind if involved else ""
         findings = self.machine.findings
-        if findings.again((code, one, other, kind)) or not findings.room(severity):
+        if findings.again((code, one, other, kind)) or findings.full(severity):
             return
         who, place = involved.words() if involved else (self.machine.who, "")
         findings.append(
