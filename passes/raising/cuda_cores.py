@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.limits import MMA_K_BYTES
+from tcir.dialect.limits import MMA_K_BYTES, TMA_ELEMENT_STRIDE
 from tcir.passes.build.limits import MMA_N_STEP
 from tcir.passes.raising.contraction import OPERAND_TYPES, Conv, Matmul, is_contraction, recognise
 from tcir.passes.raising.einsum import Einsum
@@ -44,6 +44,11 @@ def no_tensor_core(op: ir.OpView, tf32: bool = True) -> str:
         return (
             f"a group has {channels} channels, less than half of the {MMA_K_BYTES} bytes that an "
             "mma sums over"
+        )
+    if max(found.strides) not in TMA_ELEMENT_STRIDE:
+        return (
+            f"tensor maps step over {TMA_ELEMENT_STRIDE} elements ({TMA_ELEMENT_STRIDE.source}), "
+            f"got strides {list(found.strides)} of windows that are not apart"
         )
     if len(found.strides) > FLAT:
         return f"the schedules have images of {FLAT} dimensions, it has {len(found.strides)}"

@@ -24,6 +24,7 @@ from tcir.passes.raising.contraction import (
 from tcir.passes.raising.cuda_cores import no_tensor_core
 from tcir.passes.raising.moves import inverse, is_widening, move_of, transpose
 from tcir.passes.raising.rewrites.half_sums import widen_half_sums
+from tcir.passes.raising.rewrites.patches import multiply_patches
 from tcir.passes.raising.rewrites.phases import split_phases
 from tcir.passes.raising.scaled_contraction import is_scaled_contraction
 from tcir.passes.raising.split_layers import is_product
@@ -70,7 +71,8 @@ class FoldLayouts(Pass):
     ``linalg-fuse-elementwise-ops`` do the folding into maps; this pass carries padding over
     transposes first, and keeps them from fusing what a contraction reads into it. Convolutions in a
     row have their images channels last between them. A transposed convolution becomes one without
-    zeros between its pixels, where it can (docs/convolution.md). A move that the maps of one of
+    zeros between its pixels, where it can; one whose windows are apart by more than tensor maps
+    step over a product of patches (docs/convolution.md). A move that the maps of one of
     several products do not take stays in front of it. Sums of f16 and bf16 become sums of f32,
     rounded once. A function whose contractions have plain operands and results stays as it is.
     Preserves every value, up to the order of the f32 sums.
@@ -82,6 +84,7 @@ class FoldLayouts(Pass):
         inline_calls(module)
         widen_half_sums(module)
         split_phases(module)
+        multiply_patches(module)
         for function in functions_with_body(module):
             if len(function.regions[0].blocks) == 1 and _has_layouts(function):
                 _fold(function)

@@ -161,6 +161,27 @@ def test_results_have_the_strides_of_pytorch() -> None:
     assert plain(x).stride() == (x.t() + 1).stride()
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
+def test_patch_embeddings(dtype: torch.dtype) -> None:
+    """Of transformers on images: convolutions whose stride is the filter's size."""
+    for size in (14, 32):
+        embed = torch.nn.Conv2d(3, 64, size, size).eval()
+        x = torch.randn(1, 3, 2 * size, 3 * size)
+        with torch.no_grad():
+            exact = embed.double()(x.double()).flatten(2).transpose(1, 2)
+            embed, x = embed.to(dtype), x.to(dtype)
+            plain = embed(x).flatten(2).transpose(1, 2)
+        compiled = compiled_function(
+            lambda x, w, b, n=size: nn.functional.conv2d(x, w, b, n).flatten(2).transpose(1, 2),
+            x, embed.weight.detach(), embed.bias.detach(),
+        )  # fmt: skip
+        assert len(compiled.kernels) == 1, compiled
+        ours = compiled(x, embed.weight.detach(), embed.bias.detach())
+        error, theirs = ((each.double() - exact).abs().max() for each in (ours, plain))
+        tf32 = 2.0**-9 if dtype == torch.float32 else 0.0
+        assert error <= 1.5 * theirs + tf32, (size, error, theirs)
+
+
 def test_a_mask_of_booleans_behind_a_product() -> None:
     x, w = torch.randn(8, 64).half(), torch.randn(32, 64).half() / 8
     for mask in (torch.rand(8, 32) > 0.5, torch.rand(32) > 0.5, torch.rand(8, 1) > 0.5):

@@ -1,4 +1,4 @@
-"""Ops on tensors that rewrites build: zeros, and `linalg.generic` from a function of elements."""
+"""Ops that rewrites build: zeros, padding, `linalg.generic` from a function of elements."""
 
 from __future__ import annotations
 
@@ -17,6 +17,30 @@ def zeros(shape: Sequence[int], kind: ir.Type) -> ir.Value:
     """A tensor of them."""
     number, empty = zero(kind), tensor.EmptyOp(shape, kind).result
     return linalg.fill(number, outs=[empty])
+
+
+def padded(value: ir.Value, low: Sequence[int], high: Sequence[int]) -> ir.Value:
+    """A tensor with so many zeros in front of each dimension and behind it."""
+    if not any((*low, *high)):
+        return value
+    kind = value.type.element_type
+    shape = [sum(sizes) for sizes in zip(low, value.type.shape, high, strict=True)]
+    number = zero(kind)
+    op = ir.Operation.create(
+        "tensor.pad",
+        results=[ir.RankedTensorType.get(shape, kind)],
+        operands=[value],
+        attributes={
+            "static_low": ir.DenseI64ArrayAttr.get(low),
+            "static_high": ir.DenseI64ArrayAttr.get(high),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0]),
+        },
+        regions=1,
+    )
+    body = op.regions[0].blocks.append(*[ir.IndexType.get()] * len(shape))
+    with ir.InsertionPoint(body):
+        ir.Operation.create("tensor.yield", operands=[number])
+    return op.result
 
 
 def generic(

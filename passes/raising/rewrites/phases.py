@@ -19,7 +19,7 @@ from tcir.passes.build.reshape import reshape
 from tcir.passes.build.tensor_functions import erase_unread, functions_with_body
 from tcir.passes.raising.contraction import Conv, is_contraction, recognise
 from tcir.passes.raising.moves import filling
-from tcir.passes.raising.rewrites.generic import generic, zero, zeros
+from tcir.passes.raising.rewrites.generic import generic, padded, zeros
 from tcir.passes.raising.wrappers import is_positive_zero, starts_from_zeros
 
 Indices = list[ir.Value]
@@ -152,26 +152,7 @@ def _padded(image: ir.Value, axes: dict[int, Axis]) -> ir.Value:
     shape = list(image.type.shape)
     low = [axes[d].low if d in axes else 0 for d in range(len(shape))]
     high = [axes[d].high if d in axes else 0 for d in range(len(shape))]
-    if not any((*low, *high)):
-        return image
-    kind = image.type.element_type
-    result = ir.RankedTensorType.get([sum(each) for each in zip(shape, low, high)], kind)
-    number = zero(kind)
-    op = ir.Operation.create(
-        "tensor.pad",
-        results=[result],
-        operands=[image],
-        attributes={
-            "static_low": ir.DenseI64ArrayAttr.get(low),
-            "static_high": ir.DenseI64ArrayAttr.get(high),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0, 0]),
-        },
-        regions=1,
-    )
-    body = op.regions[0].blocks.append(*[ir.IndexType.get()] * len(shape))
-    with ir.InsertionPoint(body):
-        ir.Operation.create("tensor.yield", operands=[number])
-    return op.result
+    return padded(image, low, high)
 
 
 def _filters(weights: ir.Value, conv: Conv, axes: Sequence[Axis], phases: int) -> ir.Value:
