@@ -481,7 +481,7 @@ class Agent:
             touch = Touch(shadow, where, access, False, self._who(lanes))
             self._check(touch)
             by = self._by_lane(touch)
-            shadow.record_read(where, access, by)
+            shadow.record_read(where, access, by, self._known_to_all)
             self._visit(shadow, access)
 
     def _who(self, lanes: NDArray[np.int64] | None) -> LaneNumbers | None:
@@ -631,6 +631,12 @@ class Agent:
         if touch.write:
             for other in touch.shadow.readers_at(touch.where):
                 if not morally_strong(other, access):
+                    self._pair(touch, other, wrote=False)
+            for other in touch.shadow.beside_at(touch.where):
+                # Which of its lanes is not kept: what is known of one will do.
+                own = other.component == self.me
+                known = own or observed(self.clock, other) or observed_of(self.clock, other, 0)
+                if not known and not morally_strong(other, access):
                     self._pair(touch, other, wrote=False)
         return concurrent
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import NamedTuple, Protocol, cast
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tcir.machine.jit import jit
 from tcir.machine.order.accesses import Accesses, Loads, Twin
 from tcir.machine.order.clocks import Access, Component
+from tcir.machine.order.involved import issuer
 from tcir.machine.order.lane_shadow import Granules, LaneShadow
 from tcir.machine.order.lanes import LaneNumbers
 
@@ -129,9 +130,15 @@ class Shadow:
         """The accesses that a value of ``readers`` stands for."""
         return self.sets[readers]
 
-    def record_read(self, where: Granules, access: Access, by: ByLane | None = None) -> None:
+    def record_read(
+        self,
+        where: Granules,
+        access: Access,
+        by: ByLane | None = None,
+        known: Callable[[Access], bool] = lambda _: True,
+    ) -> None:
         """Adds a reader; an earlier one of its own component, kind and target drops out. by: of
-        which lanes it is."""
+        which lanes it is; known: whether it comes after an earlier access."""
         number = self._add(access)
         current = self.readers[where]
         distinct = _distinct(current)
@@ -147,6 +154,10 @@ class Shadow:
         """The new last writer."""
         self.writer[where] = self._add(access)
         self.readers[where] = 0
+
+    def beside_at(self, where: Granules) -> list[Access]:
+        """Distinct readers of the granules beside `readers_at`."""
+        return []
 
     def record_constant(self, where: Granules, access: Access) -> None:
         """Adds a reader that counts on the granules for the whole launch."""
@@ -274,14 +285,21 @@ class Shadow:
 
 
 class LastShadow(Shadow):
-    """For global memory, whose readers are many: of each granule only the last one is kept."""
+    """For global memory, whose readers are many: of each granule the last one is kept, and the last
+    of the same CTA, and of another one, that came beside it: of another line, and not ordered
+    before the one that took its place.
+
+    beside: those two; None until two readers of a granule meet.
+    """
 
     accesses: Accesses
 
     def __init__(self, shape: int, space: str) -> None:
         super().__init__(shape, space)
         self.accesses = Accesses()
+        self.beside: tuple[NDArray[np.int32], NDArray[np.int32]] | None = None
         self._lines = np.zeros(1, np.int32)
+        self._ctas = np.zeros(1, np.int32)
         self._leave_room()
 
     def _leave_room(self) -> None:
@@ -290,11 +308,64 @@ class LastShadow(Shadow):
     def _members(self, readers: int) -> frozenset[int]:
         return frozenset({readers} - {0})
 
-    def record_read(self, where: Granules, access: Access, by: ByLane | None = None) -> None:
+    def record_read(
+        self,
+        where: Granules,
+        access: Access,
+        by: ByLane | None = None,
+        known: Callable[[Access], bool] = lambda _: True,
+    ) -> None:
+        current = self.readers[where]
+        distinct = _distinct(current)
         if by is not None:
-            current = self.readers[where]
-            self._lanes_read(where, access, by, current, _distinct(current))
+            self._lanes_read(where, access, by, current, distinct)
+        self._keep(where, access, current, distinct, known)
         self.readers[where] = self._add(access)
+
+    def _keep(
+        self,
+        where: Granules,
+        access: Access,
+        current: NDArray[np.int32],
+        distinct: list[int],
+        known: Callable[[Access], bool],
+    ) -> None:
+        """Keeps the last readers that ``access`` comes beside."""
+        near, far = list[int](), list[int]()
+        for number in distinct:
+            last = self.accesses[number - 1] if number else access
+            if last.component != access.component and not known(last):
+                same = issuer(last.component)[0] == issuer(access.component)[0]
+                (near if same else far).append(number)
+        if not near and not far:
+            return
+        for numbers, kept in zip((near, far), self.kept_beside(), strict=True):
+            if len(numbers) == len(distinct):
+                kept[where] = current
+            elif numbers:
+                kept[where] = np.where(np.isin(current, numbers), current, kept[where])
+
+    def kept_beside(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """`beside`, from now on."""
+        if self.beside is None:
+            self.beside = np.zeros_like(self.readers), np.zeros_like(self.readers)
+        return self.beside
+
+    def beside_at(self, where: Granules) -> list[Access]:
+        """Distinct readers of the granules that the last one came beside."""
+        found = {i for kept in self.beside or () for i in _distinct(kept[where])}
+        return [self.accesses[i - 1] for i in sorted(found) if i]
+
+    def record_write(self, where: Granules, access: Access) -> None:
+        super().record_write(where, access)
+        for kept in self.beside or ():
+            kept[where] = 0
+
+    def refine(self, pieces: int) -> None:
+        super().refine(pieces)
+        if self.beside is not None:
+            near, far = self.beside
+            self.beside = np.repeat(near, pieces), np.repeat(far, pieces)
 
     def record_writes(
         self,
@@ -306,7 +377,9 @@ class LastShadow(Shadow):
         """As `record_write` of several: `which` is the access of each run of `count` granules."""
         if len(self.accesses) + len(accesses) >= self._room:
             self._compact()
-        _record_runs(where, count, which + self.admit(accesses), self.writer, self.readers)
+        first = self.admit(accesses)
+        for readers in (self.readers, *(self.beside or ())):
+            _record_runs(where, count, which + first, self.writer, readers)
 
     def admit(self, accesses: Sequence[Access | Twin]) -> np.int32:
         """The number of the first of further accesses, which `writer` names from now on."""
@@ -332,6 +405,15 @@ class LastShadow(Shadow):
         """A number for it, which `lines` and `LaneShadow.warp` go by."""
         return self._warp(component)
 
+    def ctas(self) -> NDArray[np.int32]:
+        """A number for the CTA of each `line`."""
+        if len(self._ctas) <= len(self._warps):
+            numbers: dict[Hashable, int] = {}
+            owners = (issuer(component)[0] for component in self._warps)
+            found = [numbers.setdefault(owner, len(numbers)) for owner in owners]
+            self._ctas = np.array([-1, *found], np.int32)
+        return self._ctas
+
     def lines(self) -> NDArray[np.int32]:
         """Whose each access is, by its number: `line` of its component; of 0, none, 0."""
         more = [self._warp(component) for component in self.accesses.lines(len(self._lines) - 1)]
@@ -354,7 +436,7 @@ class LastShadow(Shadow):
 
     def _records(self) -> Iterator[NDArray[np.int32]]:
         """All that names accesses, in parts: it is as large as the memory."""
-        for record in (self.writer, self.readers, self.constant):
+        for record in (self.writer, self.readers, self.constant, *(self.beside or ())):
             if record is not None:
                 yield from (record[at : at + PART] for at in range(0, len(record), PART))
 

@@ -369,8 +369,12 @@ def _record(
     by_lane: NDArray[np.uint32],
     warp: NDArray[np.int32],
     lines: NDArray[np.int32],
+    ctas: NDArray[np.int32],
+    near: NDArray[np.int32],
+    far: NDArray[np.int32],
 ) -> None:
-    """See `Shadow.record_read`: nothing that the warp has read before is known to all its lanes."""
+    """See `LastShadow.record_read`: nothing that the warp has read before is known to all its
+    lanes. Whether it comes after what others have read is not asked."""
     first, line, shift, nbytes = state[FIRST], state[LINE], state[SHIFT], code[NBYTES]
     number = first + state[LOADS]
     for lane in range(32):
@@ -379,6 +383,11 @@ def _record(
                 before = readers[granule]
                 own = before >= first or lines[before] == line
                 kept = by_lane[granule] if own else np.uint32(0)
+                if before and not own:
+                    if ctas[lines[before]] == ctas[line]:
+                        near[granule] = before
+                    else:
+                        far[granule] = before
                 by_lane[granule] = kept | np.uint32(1 << lane)
                 readers[granule] = number
                 warp[granule] = line
@@ -400,6 +409,9 @@ def execute(
     by_lane: NDArray[np.uint32],
     warp: NDArray[np.int32],
     lines: NDArray[np.int32],
+    ctas: NDArray[np.int32],
+    near: NDArray[np.int32],
+    far: NDArray[np.int32],
     journal: Longs,
     last: Longs,
 ) -> int:
@@ -432,7 +444,7 @@ def execute(
                 if why >= 0:
                     return why
                 if state[SHIFT] >= 0:
-                    _record(code, active, state, x, readers, by_lane, warp, lines)
+                    _record(code, active, state, x, readers, by_lane, warp, lines, ctas, near, far)
                 state[LOADS] += 1
                 state[BYTES] += _count(active) * code[NBYTES]
                 _put(code, active, r, words, longs, preds)

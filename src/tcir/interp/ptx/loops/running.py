@@ -32,7 +32,10 @@ MOVES = 4
 
 @dataclass(frozen=True)
 class _Memory:
-    """A buffer: its words, which bytes are defined (none: all), and who wrote and read them."""
+    """A buffer: its words, which bytes are defined (none: all), and who wrote and read them.
+
+    lines: of each access; ctas: of each line; near, far: see `LastShadow.beside`.
+    """
 
     data: NDArray[np.uint32]
     defined: NDArray[np.bool_]
@@ -41,11 +44,14 @@ class _Memory:
     by_lane: NDArray[np.uint32]
     warp: NDArray[np.int32]
     lines: NDArray[np.int32]
+    ctas: NDArray[np.int32]
+    near: NDArray[np.int32]
+    far: NDArray[np.int32]
 
 
 _NONE = np.empty(0, np.int32)
 _NOTHING = _Memory(np.empty(0, np.uint32), np.empty(0, bool), _NONE, _NONE,
-                   np.empty(0, np.uint32), _NONE, _NONE)  # fmt: skip
+                   np.empty(0, np.uint32), _NONE, _NONE, _NONE, _NONE, _NONE)  # fmt: skip
 
 
 class Watcher(Protocol):
@@ -156,9 +162,10 @@ class Loops:
         state[on.SHIFT] = buffer.granule.bit_length() - 1
         state[on.FIRST] = shadow.make_room(ROOM)
         state[on.LINE] = shadow.line(agent.me)
+        near, far = shadow.kept_beside()
         return replace(
             seen, writer=shadow.writer, readers=shadow.readers, by_lane=shadow.lanes.readers,
-            warp=shadow.lanes.warp, lines=shadow.lines(),
+            warp=shadow.lanes.warp, lines=shadow.lines(), ctas=shadow.ctas(), near=near, far=far,
         )  # fmt: skip
 
     def _registers(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -177,7 +184,7 @@ class Loops:
         why = on.execute(
             code, state, self._groups, *self._registers(), preds, self._undef,
             seen.data, seen.defined, seen.writer, seen.readers, seen.by_lane, seen.warp, seen.lines,
-            self._journal, self._last,
+            seen.ctas, seen.near, seen.far, self._journal, self._last,
         )  # fmt: skip
         for slot, mask in zip(names, preds.tolist(), strict=False):
             warp.p[slot] = mask
