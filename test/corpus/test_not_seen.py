@@ -30,6 +30,29 @@ def test_a_fence_of_one_lane_counts_for_its_warp() -> None:
     assert changed(name, (f"// EDGE: {fence}", of_lane_0)).findings == []
 
 
+ELECTED = {
+    "lanes_lane_0_taken_for_the_leader": "race",
+    "lanes_two_elections_of_other_masks": "mbarrier-init-race",
+}
+
+
+@pytest.mark.parametrize("name", ELECTED)
+def test_lanes_taken_for_the_elected_one(name: str) -> None:
+    """Nothing with the lowest lane elected; `--validate-each` elects the highest. There buffers lie
+    at the least alignment that is promised, too."""
+    program = read(HERE / f"wrong/{name}.ptx")
+
+    def found(text: str, placement: str) -> set[str]:
+        aligned = text.replace(".param .u64 ", ".param .u64 .ptr .global .align 16 ")
+        report, _ = program.run(aligned, None, placement=placement)
+        assert not report.errors and not report.incomplete, str(report)
+        return {f.code for f in report.findings}
+
+    assert not found(program.text, "usual")
+    assert found(program.text, "adverse") == {ELECTED[name]}
+    assert not found(program.twin, "adverse")
+
+
 THREE = """
 .version 8.8
 .target sm_100a

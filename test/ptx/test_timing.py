@@ -120,6 +120,36 @@ def test_turns_are_no_lost_updates(name: str, seed: int | None) -> None:
     assert not codes(report) and found[1] == 8
 
 
+EARLIER = {
+    "a maximum": (
+        "ld.relaxed.gpu.global.u32 %r1, [%w]; setp.ge.u32 %p1, %r1, %c; @%p1 bra DONE; "
+        "st.relaxed.gpu.global.u32 [%w], %c;",
+        "red.relaxed.gpu.global.max.u32 [%w], %c;",
+    ),
+    "a bounded count": (
+        "TAKE: ld.acquire.gpu.global.u32 %r1, [%w]; setp.ge.u32 %p1, %r1, 5; @%p1 bra DONE; "
+        "add.u32 %r1, %r1, 1; st.release.gpu.global.u32 [%w], %r1; bra TAKE;",
+        "TAKE: ld.acquire.gpu.global.u32 %r1, [%w]; setp.ge.u32 %p1, %r1, 5; @%p1 bra DONE; "
+        "add.u32 %r2, %r1, 1; atom.acq_rel.gpu.global.cas.b32 %r1, [%w], %r1, %r2; bra TAKE;",
+    ),
+    "a maximum, or a flag that is raised": (
+        "ld.relaxed.gpu.global.u32 %r1, [%w]; setp.ge.u32 %p1, %r1, %c; @%p1 bra DONE; "
+        "st.relaxed.gpu.global.u32 [%w], %c;",
+        "ld.relaxed.gpu.global.u32 %r1, [%w]; setp.ne.u32 %p1, %r1, 0; @%p1 bra DONE; "
+        "st.relaxed.gpu.global.u32 [%w], 7;",
+    ),
+}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", EARLIER)
+def test_what_a_load_might_have_found(name: str, seed: int | None) -> None:
+    """Also where the last one to come finds nothing to do; one value for all is no fault."""
+    wrong, right = EARLIER[name]
+    assert codes(words(wrong, seed)[0]) == NOT_ATOMIC
+    assert not codes(words(right, seed)[0])
+
+
 ONCE = """
  {} setp.ne.u32 %p1, %r1, 0; @%p1 bra DONE; {}
  red.global.add.u32 [%o], 1;

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from tcir.interp.ptx.isa.memory import Load, Store
 from tcir.interp.ptx.op import BRANCH, EXIT, INDEXED, Op
 from tcir.interp.ptx.syntax import Instruction
+from tcir.interp.ptx.watch.following import Following
 from tcir.machine.order.strong import Update
 
 _MEETS = re.compile(
@@ -61,6 +62,8 @@ def mark_updates(code: Sequence[Op]) -> None:
         feeds, decides = _uses(code, at, stores)
         if feeds or decides:
             code[at].update = Update(at, feeds, decides)
+        if decides and isinstance(form := code[at].form, Load) and len(form.moves) == 1:
+            code[at].follows = Following(code, at).store
     for at, op in stores.items():
         op.update = Update(at, frozenset(), False)
 

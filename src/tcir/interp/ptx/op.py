@@ -10,7 +10,7 @@ import numpy as np
 
 from tcir.interp.ptx.syntax import Site
 from tcir.interp.ptx.warp import Warp
-from tcir.machine.order.strong import Awaited, Update
+from tcir.machine.order.strong import Awaited, Put, Update
 
 #: How the interpreter treats an instruction.
 PLAIN, BRANCH, EXIT, BLOCKING, TRY_WAIT, INDEXED, WAIT, MEMBERS = range(8)
@@ -84,8 +84,9 @@ class Op:
     is polled; awaited: what that waits for (`tcir.interp.ptx.watch.polling`); gives_up: a wait
     whose loop may end though it never holds (`tcir.interp.ptx.idle`). heeded: whether an
     instruction reads what a wait answers. update: of a strong load or store that may be part of
-    one; meets: what it does depends on when other threads do what they do
-    (`tcir.interp.ptx.communication`). results: the slots it writes, if it only computes: an
+    one; follows: the store that comes behind such a load, by lane and value
+    (`tcir.interp.ptx.watch.following`); meets: what it does depends on when other threads do what
+    they do (`tcir.interp.ptx.communication`). results: the slots it writes, if it only computes: an
     undefined guard makes them undefined and is no error.
 
     What `tcir.interp.ptx.lockstep` goes by: the registered name; the spelling of it all but for the
@@ -107,6 +108,7 @@ class Op:
     gives_up: bool = False
     heeded: bool = True
     update: Update | None = None
+    follows: Callable[[Warp, int, bytes], Put | None] | None = None
     meets: bool = False
     results: tuple[int, ...] | None = None
     name: str = ""

@@ -10,18 +10,20 @@ from it, another thread may write. Two kinds are findings:
   thread waits for its own value, is none. Nor is a flag that both raise to one value, if both
   found it down (a maximum is, of which the smaller value may come last, and a count).
 
-What the load itself acquires is no order: it might have come first.
+What the load itself acquires is no order: it might have come first. So where it finds what another
+thread put, it is also asked what the thread would do with the value before that: it may be that in
+this order alone there is nothing to store any more, or another value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from tcir.machine.memory.protocols import AgentProtocol
 from tcir.machine.order.clocks import Access
 from tcir.machine.order.lanes import known_to
-from tcir.machine.order.strong import Done, Place, Update
+from tcir.machine.order.strong import Done, Place, Put, Update
 
 KEPT = 64
 """Updates of a place that are remembered."""
@@ -56,6 +58,21 @@ class Updates:
             lost = bool(update.feeds) and not update.decides and self._others_wrote(place)
             version = 0 if known is None else known.version
             self._loads[place] = Loaded(update, site, lost, done, version)
+
+    def load_earlier(
+        self, place: Place, address: int, follows: Callable[[bytes], Put | None]
+    ) -> None:
+        """Behind `load` of a place: what if it came before the changes by others that nothing
+        orders before it. follows: the store to come if the load finds some bytes; address: of the
+        place, as the thread names it."""
+        loaded = self._loads[place]
+        for done in loaded.done:
+            put = follows(done.found)
+            if put is None or put.address != address or len(put.value) != place[2]:
+                continue
+            if put.number in loaded.update.feeds or put.value != done.put:
+                what = "two threads may both find one value before either of them stores"
+                self._report(loaded, done.access.site, what)
 
     def found(self, values: Iterable[tuple[Place, bytes]]) -> None:
         """Behind it."""

@@ -40,6 +40,15 @@ class Update(NamedTuple):
     decides: bool
 
 
+class Put(NamedTuple):
+    """A strong store that a thread would come to: the number of the instruction, the address, and
+    the bytes."""
+
+    number: int
+    address: int
+    value: bytes
+
+
 class Done(NamedTuple):
     """A change of a place by a thread that found a value and put another there.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -247,6 +248,9 @@ def _read_for_update(
     blank = np.zeros((len(at), nbytes), np.uint8)
     places = [place for place, _ in _elements(w, space, at, blank, strong)]
     w.agent.updates.load(places, op.update, op.site)
+    if op.follows is not None and (space != "generic" or len(split(at)) == 1):
+        for lane, address, place in zip(lanes.tolist(), at.tolist(), places, strict=False):
+            w.agent.updates.load_earlier(place, address, partial(op.follows, w, lane))
     data, undefined = read(w, space, at, nbytes, lanes, op.site, strong)
     w.agent.updates.found(_elements(w, space, at, data, strong))
     return data, undefined

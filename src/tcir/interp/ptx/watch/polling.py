@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcir.interp.ptx.isa.memory import Load
-from tcir.interp.ptx.op import BRANCH, EXIT, INDEXED, Op
+from tcir.interp.ptx.op import BRANCH, EXIT, INDEXED, Compute, Op
 from tcir.interp.ptx.registers import PREDICATE, VIEW_DTYPES
 from tcir.interp.ptx.warp import Warp
 from tcir.machine.order.strong import Awaited
@@ -63,24 +63,28 @@ class Polling:
 
     def _leaves(self, own: Registers, elements: np.ndarray) -> bool:
         for position, slot, view in self.form.moves:
-            _write(own, slot, view, elements[position : position + 1].astype(VIEW_DTYPES[view]))
+            write(own, slot, view, elements[position : position + 1].astype(VIEW_DTYPES[view]))
         for op in self.tests:
             if op.kind == BRANCH:
                 if op.guard < 0 or bool(own[op.guard, PREDICATE][0]) != op.negate:
                     return op.target != self.begin
             elif op.compute is not None:
-                compute = op.compute
-                values = [own[source] for source in compute.sources]
-                for n in compute.flips:
-                    values[n] = ~values[n]
-                found = compute.fn(*values)
-                results = found if isinstance(found, tuple) else (found,)
-                for (slot, view), result in zip(compute.results, results, strict=True):
-                    _write(own, slot, view, result)
+                compute(own, op.compute)
         return True
 
 
-def _write(own: Registers, slot: int, view: int, values: np.ndarray) -> None:
+def compute(own: Registers, what: Compute) -> None:
+    """An instruction that only computes, on registers of one lane."""
+    values = [own[source] for source in what.sources]
+    for n in what.flips:
+        values[n] = ~values[n]
+    found = what.fn(*values)
+    results = found if isinstance(found, tuple) else (found,)
+    for (slot, view), result in zip(what.results, results, strict=True):
+        write(own, slot, view, result)
+
+
+def write(own: Registers, slot: int, view: int, values: np.ndarray) -> None:
     """In every view of the slot that is kept."""
     for known, other in own:
         if known == slot:
