@@ -15,6 +15,7 @@ from torch import nn
 
 import tcir
 import tcir.torch
+from tcir.torch.imports import compared
 from tcir.torch.scaled import SCALED
 
 pytestmark = pytest.mark.slow
@@ -46,6 +47,23 @@ def test_other_scales_are_left_to_pytorch() -> None:
     a, b = torch.zeros(16, 64), torch.zeros(64, 32)
     with pytest.raises(tcir.Error, match=r"scales of \[16, 1\] and \[1, 32\], got \[16, 2\]"):
         scaled_mm(a, b, torch.ones(16, 2), torch.ones(2, 32))
+
+
+class Packed(nn.Module):
+    def forward(self, x: torch.Tensor, weight: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+        return torch._weight_int8pack_mm(x, weight, scales)
+
+
+def test_weight_int8pack_mm() -> None:
+    torch.manual_seed(0)
+    x, scales = torch.randn(16, 64).bfloat16(), (torch.rand(32) + 0.5).bfloat16()
+    weight = torch.randint(-128, 128, (32, 64), dtype=torch.int8)
+    compiled = tcir.torch.compile(Packed().eval(), (x, weight, scales))
+    assert str(compiled.table) == "_weight_int8pack_mm: layers, 2 launches"
+    exact = x.double() @ weight.double().t() * scales.double()
+    given = (x, weight, scales)
+    assert not compared(compiled(*given), Packed()(*given), exact).failure
+    assert [report.verdict for report in compiled.validate()] == ["held"]
 
 
 class Experts(nn.Module):

@@ -16,7 +16,7 @@ from tcir.session.entry import validate as validate_program
 from tcir.torch.calls import Call
 from tcir.torch.exported import weights_of
 from tcir.torch.imports import checked
-from tcir.torch.tensors import run, with_strides
+from tcir.torch.tensors import as_bytes, run, with_strides
 from tcir.validation.report import Report
 
 
@@ -50,19 +50,22 @@ def short(reason: str) -> str:
 class KernelModule(torch.nn.Module):
     """A part, run by its kernel: on the simulated machine, or on the GPU that its inputs are on.
 
-    strides: of each result, as PyTorch traced the graph: what it runs behind the part relies on
-    them. several: whether the part returns a tuple. device: that of results without inputs
+    traced: each result, as PyTorch traced the graph, which has their strides and types: what it
+    runs behind the part relies on them. several: whether the part returns a tuple. device: that of
+    results without inputs
     """
 
-    def __init__(self, kernel: Kernel, strides: Sequence[tuple[int, ...]], several: bool) -> None:
+    def __init__(self, kernel: Kernel, traced: Sequence[torch.Tensor], several: bool) -> None:
         super().__init__()
-        self.kernel, self.strides, self.several = kernel, tuple(strides), several
+        self.kernel, self.several = kernel, several
+        self.strides = tuple(each.stride() for each in traced)
+        self.kinds = tuple(each.dtype for each in traced)
         self.device = torch.device("cpu")
 
     def forward(self, *inputs: torch.Tensor) -> object:
         results = run(self.kernel, inputs, self.device)
-        pairs = zip(results, self.strides, strict=True)
-        tensors = tuple(with_strides(*pair) for pair in pairs)
+        each = zip(results, self.strides, self.kinds, strict=True)
+        tensors = tuple(as_bytes(with_strides(x, strides), kind) for x, strides, kind in each)
         return tensors if self.several else tensors[0]
 
 

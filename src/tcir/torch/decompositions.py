@@ -21,6 +21,8 @@ from tcir.torch.functions import FUNCTIONS
 from tcir.torch.losses import LOSSES
 from tcir.torch.places import PLACES
 from tcir.torch.pools import POOLS
+from tcir.torch.powers import POWERS
+from tcir.torch.products import PRODUCTS
 from tcir.torch.recurrent import RECURRENT
 from tcir.torch.remainders import REMAINDERS
 from tcir.torch.scaled import SCALED
@@ -214,6 +216,9 @@ def decompositions() -> Decompositions:
         table[op] = either(table[op], other)
     for op, other in {**LOSSES, **POOLS}.items():
         table[op] = either(other, table.get(op, other))
-    for each in (CHOICES, PLACES, CONVOLUTIONS, FUNCTIONS, REMAINDERS, SCANS, RECURRENT, SCALED):
+    for each in (
+        CHOICES, PLACES, CONVOLUTIONS, FUNCTIONS, POWERS, REMAINDERS, SCANS, RECURRENT, SCALED,
+        PRODUCTS,
+    ):  # fmt: skip
         table |= each
     return table

@@ -123,5 +123,5 @@ def _put(graph: torch.fx.GraphModule, name: str, nodes: Sequence[torch.fx.Node])
 def _kernel_module(graph: torch.fx.GraphModule, name: str, region: Lowered) -> KernelModule:
     last = getattr(graph, name).graph.output_node().args[0]
     several = isinstance(last, list | tuple)
-    strides = [each.meta["val"].stride() for each in (last if several else [last])]
-    return KernelModule(region.kernel, strides, several)
+    traced = [each.meta["val"] for each in (last if several else [last])]
+    return KernelModule(region.kernel, traced, several)

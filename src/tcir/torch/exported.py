@@ -18,6 +18,7 @@ from tcir.torch import objects
 from tcir.torch.aliases import KEPT
 from tcir.torch.calls import Call
 from tcir.torch.decompositions import decompositions, either
+from tcir.torch.subclasses import is_made_of_others, made_of, parts_of
 
 DECOMPOSITIONS: dict[torch._ops.OperatorBase, Callable[..., torch.Tensor]] = {}
 """tcir's own ops as ATen's: each file that defines one adds it."""
@@ -50,16 +51,25 @@ class _Functional(torch.nn.Module):
 
     def forward(self, *values: torch.Tensor) -> object:
         count = len(values) - len(self.names)
-        weights = dict(zip(self.names, values[count:], strict=True))
+        parts = dict(zip(self.names, values[count:], strict=True))
+        weights = {name: made_of(name, like, parts) for name, like in _whole(self.inner).items()}
         args, kwargs = self.call.with_tensors(values[:count])
         result = torch.func.functional_call(self.inner, weights, args, kwargs)
         objects.register(result)
         return result
 
 
-def weights_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+def _whole(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Parameters and buffers by name."""
     return {**dict(module.named_parameters()), **dict(module.named_buffers())}
+
+
+def weights_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """The tensors that parameters and buffers are made of, by name."""
+    return {
+        part: tensor
+        for name, whole in _whole(module).items() for part, tensor in parts_of(name, whole).items()
+    }  # fmt: skip
 
 
 @one_at_a_time
@@ -70,10 +80,12 @@ def exported(
     given = (*call.tensors, *(value.detach() for value in weights.values()))
     try:
         program = torch.export.export(_Functional(module, call, list(weights)), given, strict=False)
-        program = program.run_decompositions(DECOMPOSITIONS)  # and replaces what is done in place
+        table = {**DECOMPOSITIONS, **_composites(program.graph)}
+        program = program.run_decompositions(table)  # and replaces what is done in place
     except Exception as error:
         raise InputError(
-            f"torch.compile: expected a module that torch.export takes, got {_first(error)}"
+            "torch.compile: expected a module that torch.export takes, got "
+            f"{_first(error)}{_of_subclasses(module)}"
         ) from error
     if program.graph_signature.buffers_to_mutate or program.graph_signature.user_inputs_to_mutate:
         raise InputError(
@@ -90,6 +102,27 @@ def exported(
     graph.recompile()
     _check_products(graph)
     return graph
+
+
+def _of_subclasses(module: torch.nn.Module) -> str:
+    """Names weights that are made of other tensors, if there are any."""
+    kinds = {type(each).__name__ for each in _whole(module).values() if is_made_of_others(each)}
+    if not kinds:
+        return ""
+    return (
+        f"; it has weights of {', '.join(sorted(kinds))}: put tensors in their place, by their own "
+        "dequantize(), or layers tcir.torch.QuantizedLinear"
+    )
+
+
+def _composites(
+    graph: torch.fx.Graph,
+) -> dict[torch._ops.OperatorBase, Callable[..., torch.Tensor]]:
+    """The ops of other libraries (torchao's) that are made of ATen's, and how."""
+    ops = {node.target for node in graph.nodes if isinstance(node.target, torch._ops.OpOverload)}
+    others = [op for op in ops if op.namespace not in ("aten", "tcir")]
+    known = torch.export.default_decompositions() if others else {}
+    return {op: known[op] for op in others if op in known}
 
 
 PRODUCTS = (

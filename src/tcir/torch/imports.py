@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from tcir.imported import check
 from tcir.imported.check import Compared, Source
 from tcir.interp.types import Array
-from tcir.torch.tensors import array_of, tensor_of
+from tcir.torch.tensors import array_of, as_bytes, tensor_of
 from tcir.validation.report import Line
 
 NAME = "PyTorch → linalg"
@@ -27,12 +27,14 @@ def checked(part: torch.fx.GraphModule, mlir: str, seed: int = 0) -> Line:
     """
     reference = _stable(part)
     wide = _wide(reference)
+    places = [node for node in part.graph.nodes if node.op == "placeholder"]
+    kinds = [node.meta["val"].dtype for node in places]
 
     def exact(given: Sequence[Array]) -> list[Array]:
-        return _arrays(wide(*map(_f64, _tensors(given))))
+        return _arrays(wide(*map(_f64, _tensors(given, kinds))))
 
     def own(given: Sequence[Array]) -> list[Array]:
-        return _arrays(reference(*_tensors(given)))
+        return _arrays(reference(*_tensors(given, kinds)))
 
     return check.checked(Source(NAME, REFERENCE, exact, own, roundings={}), mlir, seed)
 
@@ -44,12 +46,13 @@ def compared(
     return check.compare(array_of(mine), array_of(theirs), array_of(exact), REFERENCE, more)
 
 
-def _tensors(given: Sequence[Array]) -> list[torch.Tensor]:
-    return [tensor_of(np.array(each)) for each in given]
+def _tensors(given: Sequence[Array], kinds: Sequence[torch.dtype]) -> list[torch.Tensor]:
+    tensors = [tensor_of(np.array(each)) for each in given]
+    return [as_bytes(*pair) for pair in zip(tensors, kinds, strict=True)]
 
 
 def _arrays(results: object) -> list[Array]:
-    return list(map(array_of, tree_leaves(results)))
+    return [array_of(as_bytes(each)) for each in tree_leaves(results)]
 
 
 def _stable(part: torch.fx.GraphModule) -> torch.fx.GraphModule:
@@ -88,6 +91,17 @@ def _scaled_mm(
     return result if bias is None else result + bias
 
 
+def _int8pack_mm(x: torch.Tensor, weight: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+    return x @ weight.to(x.dtype).t() * scales
+
+
+LOW = {
+    torch.ops.aten._scaled_mm.default: _scaled_mm,
+    torch.ops.aten._weight_int8pack_mm.default: _int8pack_mm,
+}
+"""Ops that PyTorch has not in f64."""
+
+
 def _f64(value: object) -> object:
     if isinstance(value, torch.Tensor) and value.is_floating_point():
         return value.double()
@@ -103,8 +117,7 @@ def _wide(part: torch.fx.GraphModule) -> torch.fx.GraphModule:
         return torch.float64 if floating else value
 
     for node in wide.graph.nodes:
-        if node.target is torch.ops.aten._scaled_mm.default:  # takes fp8 alone
-            node.target = _scaled_mm
+        node.target = LOW.get(node.target, node.target)
         node.args = tree_map(widened, node.args)
         node.kwargs = tree_map(widened, node.kwargs)
     wide.recompile()

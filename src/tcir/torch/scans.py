@@ -1,4 +1,4 @@
-"""Decompositions of products and sums so far, and of medians, by comparing all pairs of places."""
+"""Decompositions of products, sums, extremes so far, and of medians, by comparing all places."""
 
 from __future__ import annotations
 
@@ -33,6 +33,28 @@ def _logcumsumexp(x: torch.Tensor, dim: int) -> object:
     return terms.logsumexp(-1).to(x.dtype).movedim(-1, dim).contiguous()
 
 
+def _extreme(x: torch.Tensor, dim: int, largest: bool) -> object:
+    """The largest or smallest element so far and its place, of equal ones the last; after a NaN,
+    the last NaN."""
+    before = -torch.inf if largest else torch.inf
+    so_far = _pairs(x, dim, before) if x.is_floating_point() else None
+    if so_far is None:
+        return NotImplemented
+    value = (so_far.amax if largest else so_far.amin)(-1)
+    place = places(x.shape[dim], x)
+    is_it = (so_far == value.unsqueeze(-1)) | (so_far != so_far)
+    last = torch.where(is_it & (place[:, None] >= place), place, 0).amax(-1)
+    return value.movedim(-1, dim).contiguous(), last.movedim(-1, dim).contiguous()
+
+
+def _cummax(x: torch.Tensor, dim: int) -> object:
+    return _extreme(x, dim, True)
+
+
+def _cummin(x: torch.Tensor, dim: int) -> object:
+    return _extreme(x, dim, False)
+
+
 def _median(x: torch.Tensor) -> object:
     """Of an even number the lower one; NaN if one is."""
     found = _median_of(x.reshape(-1), 0)
@@ -58,6 +80,8 @@ def _median_of(x: torch.Tensor, dim: int, keepdim: bool = False) -> object:
 
 SCANS: Decompositions = {
     aten.cumprod.default: _cumprod,
+    aten.cummax.default: _cummax,
+    aten.cummin.default: _cummin,
     aten.logcumsumexp.default: _logcumsumexp,
     aten.median.default: _median,
     aten.median.dim: _median_of,

@@ -41,6 +41,12 @@ def tensor_of(array: Array) -> torch.Tensor:
     return torch.from_numpy(bits).view(_TORCH[dtype])
 
 
+def as_bytes(tensor: torch.Tensor, kind: torch.dtype = torch.int8) -> torch.Tensor:
+    """A tensor of uint8 as int8, or the other way round: kernels have one type of such integers,
+    and instructions that take them as signed or unsigned. Others as they are."""
+    return tensor.view(kind) if {tensor.dtype, kind} == {torch.int8, torch.uint8} else tensor
+
+
 def run(
     kernel: Kernel, tensors: Sequence[torch.Tensor], device: torch.device | None = None
 ) -> list[torch.Tensor]:
@@ -51,6 +57,10 @@ def run(
     InputError for tensors of several devices, and for a GPU of another target than the kernel's.
     """
     specs = kernel.signature.outputs
+    tensors = [
+        as_bytes(each) if spec.dtype == np.int8 else each
+        for spec, each in zip(kernel.signature.inputs, tensors, strict=True)
+    ]
     devices = {each.device for each in tensors}
     if len(devices) > 1:
         raise InputError(

@@ -200,9 +200,9 @@ def _run(
 ) -> list[Cell]:  # fmt: skip
     """The results of the kernel on the simulated machine, for each call."""
     ends = tree_leaves(part.graph.output_node().args[0])
-    strides = [each.meta["val"].stride() for each in ends]
+    traced = [each.meta["val"] for each in ends]
     try:
-        results = KernelModule(kernel, strides, True)(*(x for call in calls for x in call.given))
+        results = KernelModule(kernel, traced, True)(*(x for call in calls for x in call.given))
     except Error as error:
         return [Cell(RED, f"its kernel: {str(error).splitlines()[0]}")] * len(calls)
     rest = iter(results)

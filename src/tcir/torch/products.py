@@ -1,0 +1,42 @@
+"""Decompositions of products that torch-mlir has no linalg for, or rounds in between."""
+
+from __future__ import annotations
+
+import torch
+
+from tcir.torch.aten import Decompositions, aten, wide
+
+
+def _addmv(
+    x: torch.Tensor, a: torch.Tensor, vector: torch.Tensor, *, beta: float = 1, alpha: float = 1
+) -> torch.Tensor:
+    column = vector.unsqueeze(-1)
+    return aten.addmm.default(x.unsqueeze(-1), a, column, beta=beta, alpha=alpha).squeeze(-1)
+
+
+def _addbmm(
+    x: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *, beta: float = 1, alpha: float = 1
+) -> torch.Tensor:
+    """One product, whose sums are those of all: a matrix of the batch is a part of K."""
+    left = a.permute(1, 0, 2).reshape(a.shape[1], -1)
+    return aten.addmm.default(x, left, b.reshape(-1, b.shape[2]), beta=beta, alpha=alpha)
+
+
+def _cdist(x: torch.Tensor, y: torch.Tensor, p: float, mode: int | None) -> torch.Tensor:
+    """Of all pairs of rows, as torch.cdist has it without products."""
+    return aten.linalg_vector_norm.default(x.unsqueeze(-2) - y.unsqueeze(-3), p, [-1])
+
+
+def _int8pack_mm(x: torch.Tensor, weight: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+    """With rows of int8, whose scale comes behind the sum; rounded once, as by PyTorch's kernel."""
+    sums = torch.mm(wide(x), wide(weight.to(x.dtype)).t())
+    return (sums * wide(scales)).to(x.dtype)
+
+
+PRODUCTS: Decompositions = {
+    aten.addmv.default: _addmv,
+    aten.addbmm.default: _addbmm,
+    aten._weight_int8pack_mm.default: _int8pack_mm,
+    aten._cdist_forward.default: _cdist,
+}
+"""By overload."""

@@ -1,0 +1,29 @@
+"""Tensors that are made of others, as torchao's quantised weights are: as those others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass as is_made_of_others
+
+
+def parts_of(name: str, tensor: torch.Tensor) -> dict[str, torch.Tensor]:
+    """The plain tensors of a tensor, by name: itself, or what it is made of, ``name.part``."""
+    if not is_made_of_others(tensor):
+        return {name: tensor}
+    parts: dict[str, torch.Tensor] = {}
+    for inner in tensor.__tensor_flatten__()[0]:
+        parts |= parts_of(f"{name}.{inner}", getattr(tensor, inner))
+    return parts
+
+
+def made_of(name: str, like: torch.Tensor, parts: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    """A tensor such as `like`, of the parts that `parts_of` names."""
+    if not is_made_of_others(like):
+        return parts[name]
+    names, context = like.__tensor_flatten__()
+    inner = {each: made_of(f"{name}.{each}", getattr(like, each), parts) for each in names}
+    result = type(like).__tensor_unflatten__(inner, context, like.shape, like.stride())
+    assert isinstance(result, torch.Tensor)
+    return result
