@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import tcir
+import tcir.interp.tensor
 import tcir.interp.thread
 from tcir.machine.numerics.products import Products
 from tcir.machine.tensor_core import block_scale, mma
@@ -56,6 +57,39 @@ def test_the_same_instructions_run_once(monkeypatch: pytest.MonkeyPatch, inputs:
     for name in ("canonicalize", "cse"):
         runs, line = lines[name]
         assert runs == ORDERS and "the instructions executed" not in line.compared
+
+
+NOTHING_TO_DO = "builtin.module(fold-empty, constants-to-arguments, raise-quantise, split-k)"
+
+
+def test_a_module_that_nothing_changed_runs_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[int] = []
+    after: dict[str, int] = {}
+    run = tcir.interp.tensor.run
+
+    def counted(*arguments: Any, **named: Any) -> Any:
+        runs.append(1)
+        return run(*arguments, **named)
+
+    def on_line(line: Line) -> None:
+        after[line.name] = len(runs)
+        runs.clear()
+
+    monkeypatch.setattr(tcir.interp.tensor, "run", counted)
+    report = tcir.validate(PROGRAM, NOTHING_TO_DO, on_line=on_line)
+    assert report.ok, str(report)
+    first, *others = report.passes
+    assert after[first.name] > 0
+    assert [after[line.name] for line in others] == [0] * 4
+    since = "bit for bit with the input; unchanged since (input)"
+    assert all(line.compared.endswith(since) for line in others)
+
+
+def test_one_number_in_a_module_is_a_change() -> None:
+    edit = set_attribute("arith.constant", "value", "1.0 : f32")
+    pipeline = tcir.Pipeline.parse(NOTHING_TO_DO)
+    caught = run_broken(PROGRAM, pipeline, "raise-quantise", edit, orders=1)
+    assert (caught.at, caught.by) == ("raise-quantise", "difference"), caught
 
 
 def test_another_launch_of_the_same_instructions_is_executed() -> None:

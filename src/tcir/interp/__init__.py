@@ -130,6 +130,11 @@ def register_executor(level: str, executor: Executor) -> None:
     _EXECUTORS[level] = executor
 
 
+def registered(level: str) -> bool:
+    """Whether the executor of `level` came by `register_executor`."""
+    return not isinstance(_EXECUTORS.get(level), str)
+
+
 def executor_for(level: str) -> Executor:
     """The executor of `level`; KeyError when there is none, AttributeError when it is not built."""
     found = _EXECUTORS[level]

@@ -4,8 +4,8 @@ Every result is compared bit for bit with the result before the pass and with th
 program. If it differs from the latter and the inputs are random floats, or a function such as exp
 is approximated, a bound decides (`tcir.validation.bounds`, `tcir.validation.propagation`). A hazard
 of severity "error" makes a pass "different" regardless of the numbers. A pass that leaves the
-instructions of thread-level kernels as they were has the outcome of the state before it, which is
-not executed a second time.
+module, or the instructions of its thread-level kernels, as they were has the outcome of the state
+before it, which is not executed a second time.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ from tcir.validation import bounds, compare, propagation
 from tcir.validation.coverage import FULL_RANGE, SPECIAL_VALUES, Coverage
 from tcir.validation.draws import OPEN, Bound, Draw, Draws
 from tcir.validation.estimate import Estimate
+from tcir.validation.executed import Executed, Threads, digest
 from tcir.validation.functions import OWN
 from tcir.validation.orders import Tried, tried
 from tcir.validation.raised import with_quantisation_raised
@@ -57,7 +58,6 @@ from tcir.validation.ranged import Ranged
 from tcir.validation.report import Line
 from tcir.validation.rules import Known
 from tcir.validation.settings import Settings
-from tcir.validation.threads import Executed, Threads
 from tcir.validation.work import Algorithm, Work
 
 if TYPE_CHECKING:
@@ -162,6 +162,9 @@ class Validator:
             words = dict.fromkeys(draw.words for draw in made)
             line.compared += f"; and on {', '.join(words)}" if words else ""
         self.coverage = self._covered(draws, ranged)
+        one_order = not any(map(_asynchronous, programs))  # later states are tried in others, too
+        if outcome is not None and one_order and not line.findings:
+            self._executed = Executed(digest(module, programs), None, line, outcome)
         return line
 
     @property
@@ -211,9 +214,13 @@ class Validator:
         with _laid_to_the_pass(line):
             module = inlined(module)
             programs = find_programs(module)
+            known, written = self._executed, digest(module, programs)
+            if known and written is not None and known.module == written:
+                self._repeat(line, known, f"unchanged since {known.line.name}")
+                return line
             threads = Threads.of(module, programs) if programs else None
-            if threads is not None and self._executed and self._executed.threads == threads:
-                self._repeat(line, self._executed)
+            if known and threads is not None and known.threads == threads:
+                self._repeat(line, known, f"the instructions executed after {known.line.name}")
                 return line
             orders = self.settings.orders if any(map(_asynchronous, programs)) else 1
             outcome = self._compare_orders(
@@ -225,15 +232,15 @@ class Validator:
                 _levels(programs),
             )
             self._executed = None
-            if outcome is not None and threads is not None and not line.findings:
-                self._executed = Executed(threads, line, outcome)
+            if outcome is not None and not line.findings:
+                self._executed = Executed(written, threads, line, outcome)
         return line
 
-    def _repeat(self, line: Line, executed: Executed) -> None:
-        """The line of a state that executes the same instructions as the one before, cleanly."""
+    def _repeat(self, line: Line, executed: Executed, why: str) -> None:
+        """The line of a state that executes what the one before did, cleanly."""
         line.level, line.counters = executed.line.level, executed.line.counters
         self._judge(line, executed.outcome)
-        line.compared += f"; the instructions executed after {executed.line.name}"
+        line.compared += f"; {why}"
 
     def check_ptx(self, ptx: str, launches: LaunchSequence, line: Line) -> Line:
         """Executes PTX text under every order and fills in the verdict of `line`."""

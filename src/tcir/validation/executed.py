@@ -1,12 +1,14 @@
-"""What decides the execution of thread-level kernels: states that agree in it give one outcome."""
+"""What decides the execution of a state: those that agree in it give one outcome."""
 
 from __future__ import annotations
 
+import hashlib
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tcir.interp import Outcome, executor_for
+from tcir.interp import Outcome, registered
 from tcir.program.constants import constants_of
 from tcir.program.launch import Launch
 from tcir.program.programs import Program
@@ -37,10 +39,10 @@ class Threads:
         """None unless all programs are kernels that the executor of this package can spell."""
         if any(program.level != "thread" for program in programs):
             return None
+        if registered("thread"):
+            return None  # somebody else's: what decides its executions is not known
         from tcir.interp import thread
 
-        if executor_for("thread") is not thread.run:
-            return None  # somebody else's: what decides its executions is not known
         spelled = {name: thread.spell(module, name) for name in {p.name: None for p in programs}}
         if any(each.incomplete for each in spelled.values()):
             return None
@@ -53,10 +55,20 @@ class Threads:
         )
 
 
+def digest(module: ir.Module, programs: Sequence[Program]) -> bytes | None:
+    """Of all that a module says; None if somebody else's executor runs a program of it."""
+    if any(registered(program.level) for program in programs):
+        return None
+    written = io.BytesIO()
+    module.operation.write_bytecode(written)
+    return hashlib.sha256(written.getbuffer()).digest()
+
+
 @dataclass(frozen=True)
 class Executed:
     """A state whose every execution held, without a finding: its line and outcome, as issued."""
 
-    threads: Threads
+    module: bytes | None
+    threads: Threads | None
     line: Line
     outcome: Outcome
