@@ -47,7 +47,8 @@ class FoldEmpty(Pass):
     A structured op without a point in its loops has the values of its outputs: a product of K = 0
     its accumulator, a maximum of nothing its initial value; ``tc.matmul`` and ``tc.conv2d`` give
     zeros. Padding around nothing is its number, a concatenation has its other parts. Calls are
-    inlined first; a remark names each sum. Functions without empty tensors stay as they are, those
+    inlined first; a remark names each sum. A ``tensor.cast`` to a type of unknown sizes and back is
+    dropped. Functions without empty tensors stay as they are, those
     on memrefs are rejected: this is the first pass of every pipeline.
     Preserves every value, bit for bit.
     """
@@ -58,10 +59,25 @@ class FoldEmpty(Pass):
         inline_calls(module)
         check_on_tensors(module)
         for function in functions_with_body(module):
+            _drop_casts(function)
             values = [r for op in nested(function) for r in op.operation.results]
             one_block = len(function.regions[0].blocks) == 1
             if one_block and any(map(is_empty, [*function.arguments, *values])):
                 _fold(function)
+
+
+def _drop_casts(function: func.FuncOp) -> None:
+    """Values that were cast to another type, and back, are what they were."""
+    dropped = False
+    for op in [each for each in nested(function) if isinstance(each, tensor.CastOp)]:
+        source = op.source
+        while is_op(source, "tensor.cast") and source.type != op.dest.type:
+            source = source.owner.operands[0]
+        if source.type == op.dest.type:
+            op.dest.replace_all_uses_with(source)
+            dropped = True
+    if dropped:
+        erase_unread(function)
 
 
 def _fold(function: func.FuncOp) -> None:

@@ -24,6 +24,8 @@ from tcir.passes.raising.contraction import (
 from tcir.passes.raising.cuda_cores import no_tensor_core
 from tcir.passes.raising.moves import inverse, is_widening, move_of, transpose
 from tcir.passes.raising.rewrites.half_sums import widen_half_sums
+from tcir.passes.raising.rewrites.numbers import read_in_bodies
+from tcir.passes.raising.rewrites.packs import lower_packs
 from tcir.passes.raising.rewrites.patches import multiply_patches
 from tcir.passes.raising.rewrites.phases import split_phases
 from tcir.passes.raising.scaled_contraction import is_scaled_contraction
@@ -82,6 +84,8 @@ class FoldLayouts(Pass):
 
     def run(self, module: ir.Module) -> None:
         inline_calls(module)
+        lower_packs(module)
+        read_in_bodies(module)
         widen_half_sums(module)
         split_phases(module)
         multiply_patches(module)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from tcir._mlir import ir, linalg
 from tcir.dialect.ops.block_scaled import ELEMENT_BITS, SCALE_TYPES
+from tcir.passes.build.fp8 import FP8
 from tcir.passes.raising.contraction import n_loops, value
 
 Axis = tuple[int, int]
@@ -62,6 +63,27 @@ def is_scaled_contraction(op: ir.OpView) -> bool:
     return maps is not None and n_loops(maps[len(maps) - 1]) > len(
         value(maps[len(maps) - 1]).results
     )
+
+
+def other_scales(op: ir.OpView) -> str:
+    """Why CUDA cores compute a scaled contraction, whose elements they read; "" if its scales are
+    of a type that tensor cores apply."""
+    maps = [value(each) for each in linalg.get_indexing_maps(op.operation)]
+    rows = {e.position for e in maps[-1].results if isinstance(e, ir.AffineDimExpr)}
+    kinds = [str(each.type.element_type) for each in op.operation.operands]
+    try:
+        others = [
+            kind
+            for kind, read in zip(kinds[:-1], maps)
+            if kind in ("f32", "f16", "bf16")
+            and _is_plain(read)
+            and {loop for loop, _ in _axes(read)} - rows
+        ]
+    except Mismatch:
+        return ""
+    if not others or not {*kinds} <= {*others, *FP8, "f32"}:
+        return ""
+    return f"its scales are of {others[0]}, and tensor cores apply {' or '.join(SCALE_TYPES)}"
 
 
 def recognise(op: ir.OpView) -> ScaledMatmul:
@@ -282,7 +304,11 @@ def types_problem(op: ir.OpView, found: ScaledMatmul) -> str:
         if kinds[operand.elements] not in ELEMENT_BITS:
             return f"expected elements of {', '.join(ELEMENT_BITS)}, got {kinds[operand.elements]}"
         if kinds[operand.scales] not in SCALE_TYPES:
-            return f"expected scales of {' or '.join(SCALE_TYPES)}, got {kinds[operand.scales]}"
+            return (
+                f"expected scales of {' or '.join(SCALE_TYPES)}, got {kinds[operand.scales]} "
+                "(tensor cores apply no others); multiply the elements by them in an op of its "
+                "own, rounded to f16 or bf16, in front of a plain product"
+            )
     wrong = next((kinds[n] for n in found.globals if kinds[n] != "f32"), None)
     if wrong:
         return f"expected global scales of f32, got {wrong}"

@@ -26,14 +26,23 @@ from tcir.passes.build.tensor_functions import (
     is_empty,
     tensor_bytes,
 )
-from tcir.passes.raising.contraction import Conv, is_contraction, recognise, value
+from tcir.passes.raising.contraction import (
+    Conv,
+    is_contraction,
+    recognise,
+    unaccepted,
+    value,
+)
 from tcir.passes.raising.cuda_cores import no_tensor_core
 from tcir.passes.raising.einsum import Einsum
 from tcir.passes.raising.regroup import Groups, groups_of
 from tcir.passes.raising.rewrites.half_sums import widen_half_sums
+from tcir.passes.raising.rewrites.numbers import read_in_bodies
+from tcir.passes.raising.rewrites.packs import lower_packs
 from tcir.passes.raising.rewrites.softmax import decompose_softmax
-from tcir.passes.raising.scaled_contraction import is_scaled_contraction
+from tcir.passes.raising.scaled_contraction import is_scaled_contraction, other_scales
 from tcir.passes.raising.stored_scale import check_stored_scales
+from tcir.passes.raising.wrappers import is_zero_padding
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
@@ -72,7 +81,9 @@ class SplitLayers(Pass):
     read. A convolution that no tensor core takes (depthwise, thin groups) is computed by CUDA cores
     with what is behind it. In memory are results, factors of products, and what is reduced to;
     elementwise ops between those are computed by every launch that reads them. Reshapes are other
-    shapes of a buffer. ``linalg.softmax`` is decomposed. Sums of products in
+    shapes of a buffer. ``linalg.softmax``, ``pack`` and ``unpack`` are decomposed; numbers of
+    tensors without dimensions are read where they are used. A product whose loops are those of no
+    convolution and no matrix product is for CUDA cores. Sums of products in
     f16 and bf16 are sums of f32, rounded once. A workspace is written by one launch; results that
     are arguments, or one tensor twice, are copied. A
     remark states each launch. A function of one product and its epilogue stays as it is, and so
@@ -85,6 +96,8 @@ class SplitLayers(Pass):
 
     def run(self, module: ir.Module) -> None:
         inline_calls(module)
+        lower_packs(module)
+        read_in_bodies(module)
         functions = functions_with_body(module)
         for function in functions:
             check_numbers(function)
@@ -174,7 +187,7 @@ class _Layers:
         *ops, end = (each.operation for each in function.entry_block)
         returned = list(end.operands)
         sums = [op for op in ops if is_product(op)]
-        reasons = {} if simt else {op: no_tensor_core(op.opview, tf32) for op in sums}
+        reasons = {} if simt else {op: _no_tensor_core(op, tf32) for op in sums}
         cores = {op: words for op, words in reasons.items() if words}
         products = [] if simt else [op for op in sums if op not in cores]
         layers = _Layers(function, ops, returned, {}, set(), cores)
@@ -263,7 +276,7 @@ class _Layers:
         """The tensors that a product multiplies, as they are in memory."""
         found = []
         for factor in list(product.operands)[:-1]:
-            while isinstance(factor.owner, ir.Operation | ir.OpView) and is_folded(factor):
+            while is_folded(factor, product):
                 factor = factor.owner.operands[0]
             found.append(_base(factor))
         return found
@@ -314,7 +327,7 @@ class _Layers:
                 if tensor not in launch.inputs:
                     launch.inputs.append(tensor)
                 return
-            folded = launch.product is not None and (view or is_folded(tensor))
+            folded = launch.product is not None and (view or is_folded(tensor, launch.product))
             if (
                 launch.product is not None
                 and not folded
@@ -437,17 +450,36 @@ class _Layers:
 
 def is_product(op: ir.Operation) -> bool:
     """Whether an op sums products of elements of two or more tensors."""
-    if is_scaled_contraction(op):
-        return True
+    return is_scaled_contraction(op) or len(set(map(_argument, _factors_in(op)))) == 2
+
+
+def _factors_in(op: ir.Operation) -> list[ir.Value]:
+    """The factors in the body of a sum of products of two inputs; of anything else none."""
     if not is_contraction(op) or len(op.operands) != 3 or len(op.results) != 1:
-        return False
+        return []
     block = op.regions[0].blocks[0]
     (yielded,) = list(block)[-1].operands
     if not any(is_op(yielded, f"arith.add{kind}") for kind in "fi"):
-        return False
+        return []
     added = [each for each in yielded.owner.operands if each != block.arguments[2]]
     products = [each for each in added if any(is_op(each, f"arith.mul{kind}") for kind in "fi")]
-    return len(products) == 1 and len({_argument(each) for each in products[0].owner.operands}) == 2
+    return list(products[0].owner.operands) if len(products) == 1 else []
+
+
+def _no_tensor_core(op: ir.Operation, tf32: bool) -> str:
+    """Why no tensor core computes a product; "" if one does."""
+    if reason := no_tensor_core(op.opview, tf32):
+        return reason
+    if is_scaled_contraction(op):
+        return other_scales(op.opview)
+    if unaccepted(op.opview):
+        return ""
+    if not all(isinstance(_argument(each), ir.BlockArgument) for each in _factors_in(op)):
+        return "its factors are computed of elements, and tensor cores multiply them as they are"
+    if recognise(op.opview) is not None:
+        return ""
+    maps = ", ".join(str(value(each)) for each in linalg.get_indexing_maps(op))
+    return f"its maps, {maps}, are those of no convolution with channels and no matrix product"
 
 
 def is_reduction(op: ir.Operation) -> bool:
@@ -459,10 +491,13 @@ def is_reduction(op: ir.Operation) -> bool:
     return out.n_dims > sum(isinstance(each, ir.AffineDimExpr) for each in out.results)
 
 
-def is_folded(factor: ir.Value) -> bool:
-    """Whether an op between memory and a factor is one that raise-to-tc folds."""
+def is_folded(factor: ir.Value, product: ir.Operation) -> bool:
+    """Whether an op between memory and a factor of a product is one that raise-to-tc folds: of a
+    convolution, padding with zeros of sizes that are known."""
+    if is_op(factor, "tensor.pad"):
+        return is_zero_padding(factor.owner) and isinstance(recognise(product.opview), Conv)
     if not is_op(factor, "linalg.transpose"):
-        return is_op(factor, "tensor.pad")
+        return False
     rank = factor.type.rank
     permutation = list(ir.DenseI64ArrayAttr(factor.owner.attributes["permutation"]))
     return permutation == [*range(rank - 2), rank - 1, rank - 2]

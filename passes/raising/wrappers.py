@@ -59,6 +59,17 @@ def is_positive_zero(number: ir.Value) -> bool:
     return found == 0.0 and math.copysign(1.0, found) > 0
 
 
+def is_zero_padding(op: ir.Operation) -> bool:
+    """Whether a ``tensor.pad`` adds zeros, at least none, and as many as are known."""
+    (yielded,) = list(op.regions[0].blocks[0])[-1].operands
+    sizes = [
+        amount
+        for end in ("static_low", "static_high")
+        for amount in ir.DenseI64ArrayAttr(op.attributes[end])
+    ]
+    return len(op.operands) == 1 and is_positive_zero(yielded) and min(sizes, default=0) >= 0
+
+
 def fold_pads(op: ir.OpView, number: int, smallest: str) -> Padding:
     """Operand `number` of `op` without the `tensor.pad` ops on it."""
     source = op.operation.operands[number]

@@ -17,12 +17,12 @@ from typing import TypeAlias
 from tcir._mlir import arith, ir, linalg, scf
 from tcir.dialect.ops.epilogue import SCALAR_OPS
 from tcir.passes.build import narrow, simt
-from tcir.passes.build.diagnostics import SMALLEST_SIMT, match_failure
+from tcir.passes.build.diagnostics import SMALLEST_SIMT, is_op, match_failure
 from tcir.passes.build.element_epilogue import address
 from tcir.passes.build.fp8 import FP8
 from tcir.passes.build.functions import NAMES, constant_number
 from tcir.passes.build.reshape import RESHAPES
-from tcir.passes.simt.slices import Index, in_inserted, in_slice
+from tcir.passes.simt.slices import Index, covers, in_inserted, in_slice
 
 Loops: TypeAlias = "Mapping[int, ir.Value]"
 """The point of a structured op's loops."""
@@ -145,6 +145,8 @@ class Elements:
         source, target = op.operands[:2]
         inside, places = in_inserted(op, at)
         element = self.element(source, places)
+        if is_op(target, "tensor.empty") and covers(op):
+            return element  # others are not read
         return arith.SelectOp(inside, element, self.element(target, at)).result
 
     def _joined(self, op: ir.Operation, at: Index) -> ir.Value:
@@ -357,10 +359,15 @@ def _place(op: ir.Operation, expression: ir.AffineExpr, loops: Loops) -> ir.Valu
     if isinstance(expression, ir.AffineAddExpr | ir.AffineMulExpr):
         sides = (_place(op, each, loops) for each in (expression.lhs, expression.rhs))
         return (simt.add if isinstance(expression, ir.AffineAddExpr) else simt.mul)(*sides)
+    if isinstance(expression, ir.AffineFloorDivExpr | ir.AffineModExpr):
+        loop, by = expression.lhs, expression.rhs
+        if isinstance(loop, ir.AffineDimExpr) and isinstance(by, ir.AffineConstantExpr):
+            whole = isinstance(expression, ir.AffineFloorDivExpr)
+            return (simt.divide if whole else simt.rest)(loops[loop.position], by.value)
     raise match_failure(
         op.opview,
-        f"expected indices made of loops, sums and products, got {expression}; index by a loop of "
-        "its own",
+        f"expected indices made of loops, sums, products and a loop's quotients by a constant, got "
+        f"{expression}; index by a loop of its own",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TypeAlias
 
 from tcir._mlir import ir
@@ -38,6 +39,23 @@ def in_inserted(op: ir.Operation, at: Index) -> tuple[ir.Value, Index]:
         inside = simt.both_bits(inside, simt.less(place, size))
         places.append(simt.smaller(place, size - 1))
     return inside, tuple(places[dim] for dim in _kept(sizes, op.operands[0].type.shape))
+
+
+def covers(op: ir.Operation) -> bool:
+    """Whether this and the `tensor.insert_slice` ops that go on with its result alone write as many
+    elements as there are: slices into a `tensor.empty`, apart."""
+    written = 0
+    while True:
+        _, sizes, _ = _constants(op, 2)
+        written += prod(sizes)
+        uses = list(op.results[0].uses)
+        if (
+            len(uses) != 1
+            or uses[0].owner.name != "tensor.insert_slice"
+            or uses[0].operand_number != 1
+        ):
+            return written >= prod(op.results[0].type.shape)
+        op = uses[0].owner.operation
 
 
 def _kept(sizes: Sequence[int], shape: Sequence[int]) -> list[int]:

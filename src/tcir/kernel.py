@@ -16,6 +16,7 @@ from tcir.program.launch import Launch, LaunchSequence
 from tcir.program.launch_table import LaunchTable, launch_table, works_of
 from tcir.program.memory_image import is_image, to_memory
 from tcir.program.signature import Signature
+from tcir.program.ways_out import to_array, to_type
 from tcir.progress import simulated
 from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS, RunOptions
 from tcir.threads import cached_property
@@ -217,16 +218,13 @@ def _check_buffers(name: str, signature: Signature, buffers: tuple[Any, ...]) ->
             or buffer.shape != spec.shape
             or buffer.dtype != spec.dtype
         ):
-            got = (
-                f"{buffer.dtype.name}{list(buffer.shape)}"
-                if isinstance(buffer, np.ndarray)
-                else type(buffer).__name__
-            )
-            if isinstance(buffer, np.ndarray) and not buffer.dtype.isnative:
-                got += (
-                    f" in another byte order ({buffer.dtype.str}); a.astype('{buffer.dtype.name}')"
-                )
-            raise InputError(f"@{name}: argument {number}: expected an array {spec}, got {got}")
+            if isinstance(buffer, np.ndarray):
+                got = f"{buffer.dtype.name}{list(buffer.shape)}"
+                way_out = to_type(buffer, spec.dtype)
+            else:
+                got, way_out = type(buffer).__name__, to_array(buffer, spec.dtype)
+            words = f"expected an array {spec}, got {got}" + (way_out and f"; {way_out}")
+            raise InputError(f"@{name}: argument {number}: {words}")
         if number >= len(signature.inputs) and not buffer.flags.writeable:
             raise InputError(
                 f"@{name}: argument {number}: expected an array for the result, got a read-only one"

@@ -52,6 +52,71 @@ def test_integers() -> None:
     np.testing.assert_array_equal(y, a.astype("i4") @ b.astype("i4"))
 
 
+@pytest.mark.parametrize("first", [ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2])
+def test_two_types_of_fp8(first: Any) -> None:
+    (second,) = {ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2} - {first}
+    a, b = whole(136, 80, dtype=first), whole(80, 48, dtype=second)
+    np.testing.assert_array_equal(tcir.matmul(a, b).run(), a.astype("f4") @ b.astype("f4"))
+    with pytest.raises(tcir.InputError, match=r"or both of f8, got f8E.* and f16"):
+        tcir.matmul(a, whole(80, 48))
+
+
+@pytest.mark.parametrize("taps", [(3, 3), (2, 5)])
+def test_padding_by_name(taps: tuple[int, int]) -> None:
+    x, w = whole(1, 8, 9, 16), whole(*taps, 16, 16)
+    (top, left), (rows, columns) = ((n - 1) // 2 for n in taps), taps
+    sides = ((top, rows - 1 - top), (left, columns - 1 - left))
+    same = tcir.conv2d(x, w, padding="same").run()
+    assert same.shape == x.shape
+    wide = np.pad(x.astype("f4"), [(0, 0), *sides, (0, 0)])
+    seen = np.lib.stride_tricks.sliding_window_view(wide, taps, (1, 2))
+    np.testing.assert_array_equal(same, np.einsum("npqcrs,rsck->npqk", seen, w.astype("f4")))
+    none = tcir.conv2d(x, w, padding="valid").run()
+    seen = np.lib.stride_tricks.sliding_window_view(x.astype("f4"), taps, (1, 2))
+    np.testing.assert_array_equal(none, np.einsum("npqcrs,rsck->npqk", seen, w.astype("f4")))
+    with pytest.raises(tcir.InputError, match="expected stride 1 with 'same'"):
+        tcir.conv2d(x, w, padding="same", stride=2)
+    with pytest.raises(tcir.InputError, match="'same' or 'valid', got 'full'"):
+        tcir.conv2d(x, w, padding="full")
+
+
+class Tensor:
+    """Of a library that is not installed here."""
+
+    __module__ = "torch"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([[1.0]], r"got list; np\.asarray\(a, 'float16'\) makes one$"),
+        (Tensor(), r"got Tensor; take its array: a\.numpy\(\) of a tensor on the CPU"),
+        (whole(8, 8).astype(">f2"), r"byte order \(>f2\): a\.astype\('float16'\)$"),
+    ],
+    ids=["list", "tensor", "byte order"],
+)
+def test_ways_out(given: object, said: str) -> None:
+    """Of the functions and of kernels alike."""
+    with pytest.raises(tcir.InputError, match=said):
+        tcir.matmul(cast(Array, given), whole(8, 8))
+    with pytest.raises(tcir.InputError, match=said):
+        tcir.matmul(whole(8, 8), whole(8, 8)).run(given, whole(8, 8))
+
+
+def test_ways_out_of_other_types() -> None:
+    """ONNX's QLinearConv has uint8 where MLIR's i8 has no sign."""
+    text = """func.func @qlinearconv(%x: tensor<8xi8>) -> tensor<8xi32> {
+      %y = arith.extui %x : tensor<8xi8> to tensor<8xi32>
+      return %y : tensor<8xi32>
+    }"""
+    kernel, x = tcir.compile(text, "simt-elementwise"), np.arange(200, 208, dtype=np.uint8)
+    with pytest.raises(tcir.InputError, match=r"int8\[8\], got uint8\[8\]; .*a\.view\('int8'\)$"):
+        kernel.run(x)
+    np.testing.assert_array_equal(kernel.run(x.view("int8")), x)
+    with pytest.raises(tcir.InputError, match=r"got float32\[8\]; a\.astype\('int8'\)$"):
+        kernel.run(x.astype("f4"))
+
+
 def test_a_batch_by_another_pipeline() -> None:
     a, b = whole(2, 48, 64), whole(2, 64, 40)
     kernel = tcir.matmul(a, b, out="f16", pipeline="matmul-warp", stages=2, target="sm_90")
@@ -203,7 +268,7 @@ IMAGE, FILTER = np.ones((1, 8, 8, 8), "f2"), np.ones((3, 3, 8, 8), "f2")
         (lambda: tcir.conv2d(IMAGE, FILTER[:, :, :4]), "with one C"),
         (lambda: tcir.conv2d(IMAGE, FILTER, stride=0), "stride: expected an integer of at least 1"),
         (
-            lambda: tcir.conv2d(IMAGE, FILTER, padding=cast("int", "same")),
+            lambda: tcir.conv2d(IMAGE, FILTER, padding=cast("int", None)),
             "padding: expected an integer",
         ),
         (lambda: tcir.conv2d(IMAGE, FILTER, padding=(1, -1)), "padding: .* of at least 0"),

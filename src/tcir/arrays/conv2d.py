@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from numpy.typing import DTypeLike
@@ -22,7 +23,7 @@ def conv2d(
     w: Array,
     *,
     stride: Pair = 1,
-    padding: Pair | tuple[tuple[int, int], tuple[int, int]] = 0,
+    padding: Pair | tuple[tuple[int, int], tuple[int, int]] | str = 0,
     dilation: Pair = 1,
     bias: Array | None = None,
     residual: Array | None = None,
@@ -36,7 +37,8 @@ def conv2d(
 
     x: [N, H, W, C]; w: [R, S, C, K] (torch's, with ``w.permute(2, 3, 1, 0)``); both of one type:
     f16, bf16, f32 (multiplied as tf32). stride, dilation: a number, or one each for rows and
-    columns; padding: zeros on all sides, or (rows, columns), or ((top, bottom), (left, right)).
+    columns; padding: zeros on all sides, or (rows, columns), or ((top, bottom), (left, right)), or
+    "valid" (none), or "same" (the result is as large as the image; stride 1).
     The result is [N, P, Q, K] of `out`: f32 by default, or f16, bf16. bias: [K]; residual: as the
     result. activation: relu, gelu, silu, sigmoid, tanh. pipeline and its options, as for
     `tcir.compile`: conv chooses the schedule. InputError for anything else.
@@ -54,9 +56,9 @@ def conv2d(
             f"{list(image.shape)} and {list(taps.shape)}; groups are convolutions of their own"
         )
     strides, steps = _pair("stride", stride, 1), _pair("dilation", dilation, 1)
-    rows, columns = _sides(padding)
-    padded = _padded(function, image, rows, columns)
     reach = [step * (size - 1) + 1 for step, size in zip(steps, taps.shape, strict=False)]
+    rows, columns = _sides(padding, reach, strides)
+    padded = _padded(function, image, rows, columns)
     sizes = [
         (size - need) // step + 1
         for size, need, step in zip(padded.shape[1:3], reach, strides, strict=True)
@@ -87,14 +89,27 @@ def _pair(name: str, value: object, least: int) -> tuple[int, int]:
     return pair[0], pair[1]
 
 
-def _sides(padding: object) -> tuple[tuple[int, int], tuple[int, int]]:
+def _sides(
+    padding: object, reach: Sequence[int], strides: tuple[int, int]
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Zeros in front and behind; reach: of a window, in rows and columns."""
+    if padding == "valid":
+        return (0, 0), (0, 0)
+    if padding == "same":
+        if strides != (1, 1):
+            raise InputError(
+                f"conv2d: padding: expected stride 1 with 'same', as in PyTorch, got {strides}: "
+                "the result is smaller than the image; give the padding in numbers"
+            )
+        rows, columns = ((n - 1) // 2 for n in reach)
+        return (rows, reach[0] - 1 - rows), (columns, reach[1] - 1 - columns)
     if isinstance(padding, int):
         return _pair("padding", padding, 0), _pair("padding", padding, 0)
     sides = tuple(padding) if isinstance(padding, tuple | list) else ()
     if len(sides) != 2:
         raise InputError(
-            "conv2d: padding: expected an integer, (rows, columns) or ((top, bottom), (left, "
-            f"right)), got {padding!r}"
+            "conv2d: padding: expected an integer, (rows, columns), ((top, bottom), (left, "
+            f"right)), 'same' or 'valid', got {padding!r}"
         )
     return _pair("padding", sides[0], 0), _pair("padding", sides[1], 0)
 

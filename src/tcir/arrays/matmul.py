@@ -31,18 +31,19 @@ def matmul(
     """act(a @ b + bias + residual) as one kernel; sums in f32 (of i8 in i32), rounded once.
 
     a: [M, K] or [L, M, K], b: [K, N] or [L, K, N], both of one type: f16, bf16, f32 (multiplied as
-    tf32: 10 bits behind the point), fp8 e4m3 or e5m2 (of ml_dtypes), int8. bias: [N]; residual:
-    as the result; of f32, f16 or bf16. activation: relu, gelu, silu, sigmoid, tanh. out: the
-    result's type, f32 (i32) by default, or f16, bf16. pipeline and its options, as for
+    tf32: 10 bits behind the point), fp8 e4m3 or e5m2 (of ml_dtypes), or one of each, int8. bias:
+    [N]; residual: as the result; of f32, f16 or bf16. activation: relu, gelu, silu, sigmoid, tanh.
+    out: the result's type, f32 (i32) by default, or f16, bf16. pipeline and its options, as for
     `tcir.compile`: gemm, matmul-warp. InputError for anything else.
     """
     function = Function("matmul")
     left = function.argument("a", a, (2, 3))
     right = function.argument("b", b, (2, 3))
-    if left.element not in OPERANDS or left.element != right.element:
+    mixed = {left.element, right.element} <= {"f8E4M3FN", "f8E5M2"}
+    if left.element not in OPERANDS or (left.element != right.element and not mixed):
         raise InputError(
-            f"matmul: expected a and b of one type out of {', '.join(OPERANDS)}, got "
-            f"{left.element} and {right.element}: what the tensor core multiplies"
+            f"matmul: expected a and b of one type out of {', '.join(OPERANDS)}, or both of f8, "
+            f"got {left.element} and {right.element}: what the tensor core multiplies"
         )
     if left.shape[:-2] != right.shape[:-2] or left.shape[-1] != right.shape[-2]:
         raise InputError(

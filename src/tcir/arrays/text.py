@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike
 
 from tcir.errors import InputError
 from tcir.interp.types import DTYPES, Array
+from tcir.program.ways_out import to_array, to_type
 
 NAMES = {np.dtype(dtype): name for name, dtype in reversed(DTYPES.items())}
 """MLIR element types by numpy type."""
@@ -46,15 +47,17 @@ class Function:
     def argument(self, name: str, array: object, rank: Sequence[int] = ()) -> Value:
         """A new argument; InputError for what is no array of a known type and of these ranks."""
         if not isinstance(array, np.ndarray | np.generic):
+            way_out = to_array(array)
             raise InputError(
-                f"{self.name}: {name}: expected a numpy array, got {type(array).__name__}; "
-                "np.asarray makes one"
+                f"{self.name}: {name}: expected a numpy array, got {type(array).__name__}"
+                + (way_out and f"; {way_out}")
             )
         array = np.asarray(array)
         if array.dtype not in NAMES:
+            way_out = to_type(array)
             raise InputError(
                 f"{self.name}: {name}: expected elements of {', '.join(map(str, NAMES))}, "
-                f"got {array.dtype}"
+                f"got {array.dtype}" + (way_out and f", {way_out}")
             )
         if rank and array.ndim not in rank:
             raise InputError(

@@ -13,7 +13,7 @@ from tcir.jax.tracing import traced
 from tcir.passmanager.pipeline import as_pipeline
 from tcir.progress import compiling
 from tcir.session.apart import compilers
-from tcir.session.session import check_name
+from tcir.session.session import check_target
 from tcir.target import DEFAULT_TARGET
 
 
@@ -36,7 +36,7 @@ def compile(
     if not callable(function):
         raise InputError(f"jax.compile: expected a function, got {type(function).__name__}")
     as_pipeline(pipeline)
-    check_name(target)
+    check_target(pipeline, target)
     call = Call.of(args, kwargs).without_data()
     found = traced(function, call)
     try:

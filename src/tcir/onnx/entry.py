@@ -13,7 +13,7 @@ from tcir.onnx.model import Shapes
 from tcir.passmanager.pipeline import as_pipeline
 from tcir.progress import compiling
 from tcir.session.apart import compilers
-from tcir.session.session import check_name
+from tcir.session.session import check_target
 from tcir.target import DEFAULT_TARGET
 
 
@@ -35,7 +35,7 @@ def compile(
     not the model's, and for ops that are not lowered, by name: nothing else runs them.
     """
     as_pipeline(pipeline)
-    check_name(target)
+    check_target(pipeline, target)
     path, data = _source(model)
     try:
         imported = readers().imported(path, data, _shapes(inputs))

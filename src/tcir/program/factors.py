@@ -297,6 +297,13 @@ def _has_wgmma(block: ir.Block) -> bool:
     return "tc.target" in module.attributes and TARGETS[module.attributes["tc.target"].value].wgmma
 
 
+def _adds_zeros(op: ir.Operation) -> bool:
+    """Whether a ``tensor.pad`` pads with zeros: products of other numbers are in no factor."""
+    (number,) = list(op.regions[0].blocks[0])[-1].operands
+    owner = number.owner
+    return getattr(owner, "name", "") == "arith.constant" and owner.attributes["value"].value == 0
+
+
 def source_of(value: ir.Value, dims: Dims) -> tuple[ir.Value, Dims, np.dtype[Any]]:
     """`value` before casts, padding, moves and reshapes; its indices, and its element type.
 
@@ -319,7 +326,7 @@ def source_of(value: ir.Value, dims: Dims) -> tuple[ir.Value, Dims, np.dtype[Any
             if before is None:
                 break
             dims = before
-        elif op.name not in _SAME_DIMENSIONS:
+        elif op.name not in _SAME_DIMENSIONS or (op.name == "tensor.pad" and not _adds_zeros(op)):
             break
         elif op.name == "tc.pack_codes":
             packed = numpy_type(value.type.element_type)

@@ -132,7 +132,9 @@ def _spec(kind: Any, op: Any) -> OutputSpec:
     where = op.operation.location
     if not isinstance(kind, ir.RankedTensorType | ir.MemRefType):
         raise InputError(
-            f"{format_location(where)}expected tensors or memrefs in the signature, got {kind}"
+            f"{format_location(where)}expected tensors or memrefs in the signature, got {kind} (a "
+            f"kernel's arguments are buffers in memory); write it as tensor<{kind}>, and read it "
+            "by tensor.extract %t[]"
         )
     if not kind.has_static_shape:
         raise InputError(f"{format_location(where)}expected static shapes to execute, got {kind}")

@@ -11,6 +11,7 @@ import numpy as np
 
 from tcir.errors import InputError
 from tcir.program.memory_image import PACKED_BITS, from_memory, image_spec, is_image, to_memory
+from tcir.program.ways_out import to_type
 from tcir.runtime import dlpack
 from tcir.runtime.devices import Device, device
 from tcir.runtime.driver import call
@@ -72,7 +73,9 @@ def launch(kernel: CompiledKernel, *buffers: Any, stream: Any = None) -> None:
         what = f"@{kernel.name}: argument {number}"
         if isinstance(buffer, np.ndarray):
             if not is_image(buffer, spec):
-                check(what, spec.shape, spec.dtype, buffer.shape, buffer.dtype, buffer.dtype.name)
+                way_out = to_type(buffer, spec.dtype)
+                words = buffer.dtype.name
+                check(what, spec.shape, spec.dtype, buffer.shape, buffer.dtype, words, way_out)
             images[number] = to_memory(buffer)
             pointers.append(None)
             continue
@@ -216,12 +219,14 @@ def check(
     got_shape: tuple[int, ...],
     got_dtype: np.dtype[Any] | None,
     words: str,
+    way_out: str = "",
 ) -> None:
     """`InputError` unless shape and element type are the expected ones."""
     if got_shape != tuple(shape) or got_dtype != dtype:
         got = got_dtype.name if got_dtype is not None else words
         raise InputError(
             f"{what}: expected an array {dtype.name}{list(shape)}, got {got}{list(got_shape)}"
+            + (way_out and f"; {way_out}")
         )
 
 

@@ -23,7 +23,13 @@ from tcir.errors import (
     UnknownNameError,
 )
 from tcir.passes.roles.legalize_symbols import LegalizeSymbols, has_unspellable
-from tcir.passmanager.pipeline import Pass, Pipeline, is_own, registered_pipelines
+from tcir.passmanager.pipeline import (
+    Pass,
+    Pipeline,
+    find_pipeline,
+    is_own,
+    registered_pipelines,
+)
 from tcir.program.foreign import check_lowered
 from tcir.program.launch import LaunchSequence
 from tcir.program.programs import Program, find_programs
@@ -275,6 +281,22 @@ def check_name(target: str) -> None:
     """UnknownNameError for what is no target."""
     if not isinstance(target, str) or target not in TARGETS:
         raise UnknownNameError(f"expected a target out of {', '.join(TARGETS)}, got '{target}'")
+
+
+def check_target(pipeline: str, target: str) -> None:
+    """Rejects what is no target, and a target of which a named pipeline has no kernels."""
+    check_name(target)
+    entry = find_pipeline(pipeline.strip().partition("{")[0])
+    if entry is not None and target not in entry.targets:
+        others = [
+            name for name in ("matmul-warp", "simt-elementwise")
+            if (found := find_pipeline(name)) is not None and target in found.targets
+        ]  # fmt: skip
+        way_out = f"; of {target} are kernels of {' and '.join(others)}" if others else ""
+        raise InputError(
+            f"target: expected {' or '.join(entry.targets)} for pipeline {entry.name}, got "
+            f"{target} (it has no kernels for that, so nothing would be lowered){way_out}"
+        )
 
 
 def set_target(module: ir.Module, target: str) -> None:

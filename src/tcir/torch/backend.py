@@ -13,7 +13,7 @@ from torch._functorch.aot_autograd import make_boxed_func
 
 from tcir.errors import InputError
 from tcir.passmanager.pipeline import as_pipeline
-from tcir.session.session import check_name
+from tcir.session.session import check_target
 from tcir.torch.calls import Call
 from tcir.torch.compiled import Compiled
 from tcir.torch.entry import compiled
@@ -87,9 +87,9 @@ class _Specialised:
 
     def _compile(self, call: Call) -> Compiled:
         target = self.options.get("target") or target_of(call.tensors)
-        check_name(target)
         pipeline = self.options.get("pipeline", "layers")
         as_pipeline(pipeline)
+        check_target(pipeline, target)
         graph = traced(self.graph, call)
         empty = torch.nn.Module()  # its weights are among the arguments
         return compiled(empty, graph, call, pipeline, target, self.options.get("verbose"))

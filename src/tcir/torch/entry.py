@@ -12,7 +12,7 @@ from torch.fx.passes.utils.fuser_utils import erase_nodes, fuse_as_graphmodule, 
 from tcir import progress
 from tcir.errors import InputError
 from tcir.passmanager.pipeline import as_pipeline
-from tcir.session.session import check_name
+from tcir.session.session import check_target
 from tcir.torch.aliases import keep_aliases
 from tcir.torch.calls import Call
 from tcir.torch.compiled import Compiled, KernelModule, Part
@@ -59,7 +59,7 @@ def compile(
     call = Call.of(example_inputs, example_kwargs or {})
     found_target = target_of(call.tensors)
     target = found_target if target is None else target
-    check_name(target)
+    check_target(pipeline, target)
     return compiled(
         module, exported(module, call, weights_of(module)), call, pipeline, target, verbose
     )

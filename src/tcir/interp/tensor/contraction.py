@@ -112,7 +112,8 @@ def contract(
 def batched_product(
     a: Array, dims_a: Sequence[int], b: Array, dims_b: Sequence[int], dims_out: Sequence[int]
 ) -> Array:
-    """``sum a * b`` over the loops not in `dims_out`, axes as in it, by one matrix product."""
+    """``sum a * b`` over the loops not in `dims_out`, axes as in it, by one matrix product; of
+    size 1 where neither operand has that loop."""
     for dims, keep in ((dims_a, dims_b), (dims_b, dims_a)):  # loops only one side sums over
         alone = [d for d in dims if d not in keep and d not in dims_out]
         if alone:
@@ -137,5 +138,6 @@ def batched_product(
 
     product = matrix(a, dims_a, [batch, rows, inner]) @ matrix(b, dims_b, [batch, inner, columns])
     loops = batch + rows + columns
-    product = product.reshape([sizes[d] for d in loops])
+    loops += [d for d in dims_out if d not in loops]
+    product = product.reshape([sizes.get(d, 1) for d in loops])
     return product.transpose([loops.index(d) for d in dims_out])

@@ -33,7 +33,7 @@ STRUCTURED = (
     "depthwise_conv_2d_nhwc_hwcm", "depthwise_conv_3d_ncdhw_cdhw", "depthwise_conv_3d_ndhwc_dhwc",
     "depthwise_conv_3d_ndhwc_dhwcm", "div", "div_unsigned", "dot", "elementwise", "erf", "exp",
     "fill", "floor", "generic", "log", "map", "matmul", "matmul_transpose_a", "matmul_transpose_b",
-    "matvec", "max", "min", "mul", "negf", "pooling_nchw_max", "pooling_nchw_sum",
+    "matvec", "max", "min", "mmt4d", "mul", "negf", "pooling_nchw_max", "pooling_nchw_sum",
     "pooling_ncw_max", "pooling_ncw_sum", "pooling_ndhwc_max", "pooling_ndhwc_sum",
     "pooling_nhwc_max", "pooling_nhwc_min", "pooling_nhwc_sum", "powf", "quantized_batch_matmul",
     "quantized_matmul", "reciprocal", "reduce", "round", "rsqrt", "select", "sqrt", "square", "sub",

@@ -68,7 +68,8 @@ def contract_product(
     factors: Sequence[int], block: ir.Block, operands: Sequence[Array], maps: Sequence[ir.AffineMap]
 ) -> Array:
     """The new value of the output operand; `maps` are affine maps, the output's last."""
-    gathered = [n for n in factors if not all(map(_is_axis, maps[n].results))]
+    rows = {e.position for e in maps[-1].results if isinstance(e, ir.AffineDimExpr)}
+    gathered = [n for n in factors if not all(_is_read_once(e, rows) for e in maps[n].results)]
     axes = [[] if n in gathered else [_axis(e) for e in m.results] for n, m in enumerate(maps)]
     operands = list(operands)
     sizes = _sizes(
@@ -100,6 +101,11 @@ def _is_axis(expression: Any) -> bool:
         and isinstance(expression.lhs, ir.AffineDimExpr)
         and isinstance(expression.rhs, ir.AffineConstantExpr)
     )
+
+
+def _is_read_once(expression: ir.AffineExpr, rows: set[int]) -> bool:
+    """Whether it is a loop, or one of sums floordiv a constant."""
+    return _is_axis(expression) and (_axis(expression)[1] == 1 or _axis(expression)[0] not in rows)
 
 
 def _axis(expression: Any) -> Axis:

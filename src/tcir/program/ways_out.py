@@ -1,0 +1,34 @@
+"""What to do about an argument that is no numpy array of the type that is expected."""
+
+from __future__ import annotations
+
+from tcir.interp.types import Array, DType
+
+OF_TENSOR = (
+    "take its array: a.numpy() of a tensor on the CPU, of bfloat16 "
+    "a.view(torch.int16).numpy().view(ml_dtypes.bfloat16); tcir.torch.compile takes functions of "
+    "tensors"
+)
+
+
+def to_array(value: object, dtype: DType | None = None) -> str:
+    """How a value that is no array of numpy becomes one; "" where that is not known."""
+    if type(value).__module__.split(".")[0] == "torch":
+        return OF_TENSOR
+    if isinstance(value, list | tuple | int | float):
+        return f"np.asarray(a, '{'float16' if dtype is None else dtype.name}') makes one"
+    return "np.asarray(a) makes one" if hasattr(value, "__array__") else ""
+
+
+def to_type(array: Array, dtype: DType | None = None) -> str:
+    """How an array becomes one of a type, or of this machine's byte order; "" if it is one."""
+    if not array.dtype.isnative:
+        name = array.dtype.newbyteorder("=").name
+        return f"in another byte order ({array.dtype.str}): a.astype('{name}')"
+    if dtype is None or array.dtype == dtype:
+        return ""
+    if {array.dtype.kind, dtype.kind} == {"i", "u"} and array.dtype.itemsize == dtype.itemsize:
+        return (
+            f"integers have no sign in MLIR, and these have the same bits: a.view('{dtype.name}')"
+        )
+    return f"a.astype('{dtype.name}')"
