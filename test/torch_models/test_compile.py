@@ -262,6 +262,26 @@ def test_a_crash_of_native_code_is_a_row_of_the_table(
     assert torch.equal(compiled(x), x.relu())
 
 
+def test_what_native_code_writes_to_standard_error_stays_with_the_child(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Past Python's `sys.stderr`, which a caller may have redirected."""
+    from tcir.session.apart import Compilers
+    from tcir.torch import lowering
+
+    written = tmp_path / "written"
+    (tmp_path / "talking.py").write_text(
+        "import os\n\ndef main():\n    os.write(2, b'native words')\n"
+        f"    open({str(written)!r}, 'w').close()\n    os.abort()\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with Compilers(1, "talking") as children:
+        monkeypatch.setattr(lowering, "compilers", lambda: children)
+        compiled = tcir.torch.compile(nn.ReLU().eval(), torch.randn(4, 8))
+    assert written.exists() and compiled.table[0].kernel is None
+    assert "native words" not in "".join(capfd.readouterr())
+
+
 def test_backend_with_gradients_other_shapes_and_writes_in_place() -> None:
     model = nn.Sequential(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 16))
     compiled = torch.compile(model, backend="tcir")
