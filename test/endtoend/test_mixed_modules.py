@@ -92,7 +92,7 @@ def test_one_kind_alone(text: str) -> None:
     assert names[0] == names[1]
 
 
-@pytest.mark.parametrize("pipeline", ["gemm", "conv"])
+@pytest.mark.parametrize("pipeline", ["gemm", "conv-implicit-gemm"])
 def test_the_others_name_it(pipeline: str) -> None:
     with pytest.raises(PassError, match="layers takes convolutions and products in one function"):
         tcir.compile(patches(2, 16, 4, 8, 32, 24), pipeline)
