@@ -11,6 +11,16 @@ from tcir.run import Uninitialized, run_ptx
 from tcir.testing.forms import SHARED, Form, random_form
 
 SHIFT = Form(instruction="tcgen05.shift.cta_group::1.down [{d}];")
+CORE = [
+    Form(a="bf16", b="bf16", n=16, a_major="MN", b_major="MN", a_swizzle="64B", b_swizzle="32B"),
+    Form(a_major="MN", b_major="MN", a_swizzle="NONE", b_swizzle="NONE", n=40, negate_a=True,
+         mask=(1, 2, 4, 1 << 31)),
+    Form(kind="tf32", a="tf32", b="tf32", n=16, a_major="MN", a_swizzle="128B_ATOM_32B"),
+    Form(kind="i8", a="u8", b="s8", d="s32", n=16, saturate=True, wild=True, b_major="MN"),
+    Form(ws=True, m=32, n=64, in_tmem=True, b_major="MN"),
+    random_form(97), random_form(116),  # bf16 and tf32 near 0, of which mma.sync has other bits
+]  # fmt: skip
+"""What mma.sync computes, in part or in whole."""
 FORMS = [
     Form(m=64, n=8, wild=True),
     Form(kind="i8", a="u8", b="s8", d="s32", n=8, saturate=True, wild=True),
@@ -51,11 +61,18 @@ def test_shift_moves_a_quarter() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("form", [*CORE, *FORMS], ids=str)
 def test_products(form: Form) -> None:
     wanted, found = both(form)
     np.testing.assert_array_equal(found, wanted)
     assert (wanted[: form.n] != form.inputs()[1][: form.n]).any()
+
+
+def test_a_product_on_the_tensor_cores_of_the_gpu() -> None:
+    form = Form(n=8)
+    wanted, found = both(form)
+    np.testing.assert_array_equal(found, wanted)
+    assert (wanted[:8] != form.inputs()[1][:8]).any()
 
 
 @pytest.mark.slow

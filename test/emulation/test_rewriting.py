@@ -11,6 +11,7 @@ import pytest
 
 from tcir.emulation import EmulatedLaunch, EmulationError, emulate, emulate_all
 from tcir.emulation.rewriting import MOST_THREADS
+from tcir.emulation.sequence import BOX
 from tcir.interp.ptx.parser import parse
 from tcir.tools.dev import emulation_ptx
 
@@ -48,7 +49,7 @@ def test_the_launch_has_the_helpers_and_their_box() -> None:
         _kernel("", ".reqntid 96, 1, 1\n"), EmulatedLaunch((3, 1, 1), (96, 1, 1), (1, 1, 1), 1000)
     )
     assert made.launch.block == (96 + 128, 1, 1) and made.launch.grid == (3, 1, 1)
-    assert made.launch.dynamic_smem == 1008 + 464
+    assert made.launch.dynamic_smem == 1008 + BOX
     function = parse(made.ptx).functions["k"]
     assert function.reqntid == (224, 1, 1)
     assert parse(made.ptx).target == "sm_90a"
@@ -97,8 +98,11 @@ def test_a_kernel_without_a_tensor_core_keeps_its_threads() -> None:
         ("tcgen05.cp.cta_group::1.99x1b [%r1], %rd1;", "expected a shape of 128x256b"),
         ("tcgen05.ld.red.sync.aligned.32x32b.x1.b32 {%r1}, [%r2];", "expected no .red"),
         ("mov.u32 %r1, %total_smem_size;", "expected no %total_smem_size"),
-        ("cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes "
-         "[%r1], [%rd1, {%r1, %r2, %r3, %r4, %r5}], [%r2];", "sm_90a has no such instruction"),
+        ("cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes"
+         ".cta_group::2 [%r1], [%rd1, {%r1, %r2, %r3, %r4, %r5}], [%r2];",
+         "expected no multicast and no .cta_group::2 with four rows"),
+        ("cp.async.bulk.tensor.3d.shared::cta.global.im2col::w::128.mbarrier::complete_tx::bytes "
+         "[%r1], [%rd1, {%r1, %r2, %r3}], [%r2], {%h1, %h2};", "expected no .im2col::w and no"),
     ],
 )  # fmt: skip
 def test_what_is_not_emulated_is_named(body: str, words: str) -> None:
@@ -137,8 +141,30 @@ def test_several_kernels_of_one_module() -> None:
     assert "bar.sync 0;" in ptx.split(".entry other")[1]
 
 
+def test_four_rows_are_four_copies_one_behind_another() -> None:
+    body = (
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes"
+        ".cta_group::1 [%r1], [%rd1, {%r2, %r3, 7, %r4, %r5}], [%r6];\n"
+        "cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group "
+        "[%rd1, {%r2, %r3, 7, %r4, %r5}], [%r1];"
+    )
+    text = _body(emulate(_kernel(body), ONE).ptx)
+    assert re.findall(r"\[%rd1, \{%r2, (\S+)\}\]", text) == ["%r3", "7", "%r4", "%r5"] * 2
+    assert text.count("[%rd1+64]") == 2  # the bytes of a row
+    assert "gather4" not in text and "scatter4" not in text and "cta_group" not in text
+
+
+def test_only_what_is_called_is_declared() -> None:
+    plain = emulate(f"{HEAD}{{\n ret;\n}}\n", ONE).ptx
+    assert [*parse(plain).functions] == ["k"]
+    tensor = parse(emulate(_kernel(""), ONE).ptx).functions
+    assert {"tcir_emulation_work", "tcir_emulation_sum_row"} <= {*tensor}
+    assert "tcir_emulation_narrow" not in tensor
+
+
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="no ptxas")
-def test_every_rewritten_form_assembles(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", [None, 1])
+def test_every_rewritten_form_assembles(tmp_path: Path, seed: int | None) -> None:
     body = """
  fma.rn.f32x2 %rd1, %rd2, %rd3, %rd4; redux.sync.max.abs.NaN.f32 %r1, %r2, -1;
  cvt.rn.satfinite.e2m1x2.f32 %b1, %r1, %r2; cvt.rn.f16x2.e2m1x2 %r3, %b1;
@@ -149,9 +175,15 @@ def test_every_rewritten_form_assembles(tmp_path: Path) -> None:
  clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%r1], [%r2];
  barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; setmaxnreg.inc.sync.aligned.u32 64;
  @!%p1 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r1];
+ cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group
+   [%rd1, {%r2, %r3, 7, %r4, %r5}], [%r1];
+ @%p1 tcgen05.ld.sync.aligned.16x64b.x2.pack::16b.b32 {%r1, _}, [%r2];
+ tcgen05.st.sync.aligned.16x64b.x2.unpack::16b.b32 [%r2], {%r1, %r3};
+ @%p2 bra X; tcgen05.wait::ld.sync.aligned; tcgen05.wait::st.sync.aligned;
+X: tcgen05.wait::ld.sync.aligned; tcgen05.wait::st.sync.aligned;
  @%p1 ret;
 """
-    (tmp_path / "k.ptx").write_text(emulate(_kernel(body), ONE).ptx)
+    (tmp_path / "k.ptx").write_text(emulate(_kernel(body), ONE, seed=seed).ptx)
     command = ["ptxas", "-arch=sm_90a", tmp_path / "k.ptx", "-o", tmp_path / "k.cubin"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert not done.returncode, done.stderr

@@ -1,23 +1,26 @@
 """Compiles the helper functions of the emulation: `python -m tcir.tools.dev.emulation_ptx`.
 
 `src/tcir/emulation/tensor_core.ptx` is made of `tensor_core.cu` by nvcc 13.0 and shipped; its first
-line has the digest of the source, which a test compares. nvcc is the one on PATH.
+line has the digest of the sources, which a test compares. nvcc is the one on PATH.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[2] / "src/tcir/emulation"
 SOURCE, PTX = FOLDER / "tensor_core.cu", FOLDER / "tensor_core.ptx"
+SOURCES = (SOURCE, FOLDER / "core.cuh", FOLDER / "fuzz.cuh")
 
 
 def header() -> str:
     """The first line of PTX made of the source as it is."""
-    return f"// of tensor_core.cu, SHA-256 {hashlib.sha256(SOURCE.read_bytes()).hexdigest()}"
+    digest = hashlib.sha256(b"".join(each.read_bytes() for each in SOURCES)).hexdigest()
+    return f"// of tensor_core.cu and what it includes, SHA-256 {digest}"
 
 
 def main() -> int:
@@ -28,6 +31,12 @@ def main() -> int:
         sys.stderr.write(done.stderr)
         return 1
     code = done.stdout[done.stdout.index(".version") :]
+    # what is static has a digest in its name, which each build makes anew
+    code = re.sub(
+        r"_ZN\d+_INTERNAL_\w+?_cu_[0-9a-f]{8}\d+([a-z_]+)E\w+?(?=_param|\b)",
+        r"tcir_emulation_\1",
+        code,
+    )
     PTX.write_text(f"{header()}\n{code}")
     return 0
 

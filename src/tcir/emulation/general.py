@@ -162,6 +162,48 @@ def _mixed(s: Sequence) -> None:
     s.do(f"{each} {target}, {', '.join(sources)}")
 
 
+MAP_BYTES = 64
+"""Where the driver notes the bytes of a copy in a tensor map."""
+
+
+def _rows(s: Sequence) -> None:
+    """TMA of four rows (PTX ISA 9.7.9.27.1.2): four copies of boxes of one row, one behind another.
+
+    The GPU wants each of them at a multiple of 128 bytes, and faults else.
+    """
+    i = s.instruction
+    load = ".tile::gather4" in i.mnemonic
+    if ".multicast::" in i.mnemonic or ".cta_group::2" in i.mnemonic:
+        raise refused(i, "no multicast and no .cta_group::2 with four rows", "copy for each CTA")
+    each = i.mnemonic.replace(".cta_group::1", "")
+    each = each.replace(".tile::gather4", ".tile").replace(".tile::scatter4", ".tile")
+    shared, tensor, *rest = i.operands if load else (i.operands[1], i.operands[0], *i.operands[2:])
+    if not isinstance(tensor, Address) or not tensor.coordinates or len(tensor.coordinates) != 5:
+        raise refused(i, f"a map with a column and four rows, got {tensor}", "write them so")
+    at, size = s.shared_address(shared, True), s.new(32)
+    where = s.value(tensor.base)
+    barrier = f", [{s.shared_address(rest.pop(0), True)}]" if load else ""
+    more = "".join(f", {s.value(operand)}" for operand in rest)
+    column, *rows = (s.value(operand) for operand in tensor.coordinates)
+    s.do(f"ld.b32 {size}, [{where}+{MAP_BYTES}]")
+    for n, row in enumerate(rows):
+        if n:
+            s.do(f"add.u32 {at}, {at}, {size}")
+        source = f"[{where}, {{{column}, {row}}}]"
+        operands = f"[{at}], {source}{barrier}" if load else f"{source}, [{at}]"
+        s.do(f"{each} {operands}{more}")
+
+
+def _wide(s: Sequence) -> None:
+    """`.im2col::w` walks along W alone, which a Hopper's TMA does not do."""
+    raise refused(
+        s.instruction,
+        "no .im2col::w and no .im2col::w::128, which TMA has from sm_100 on",
+        "load with .tile or .im2col (halo-load of this compiler's pipelines), or run it on the "
+        "simulated machine",
+    )
+
+
 def rule(i: Instruction) -> Rule | None:
     """What rewrites an instruction; None: it stays."""
     words = i.mnemonic.split(".")
@@ -180,6 +222,11 @@ def rule(i: Instruction) -> Rule | None:
         return _redux
     if i.mnemonic.startswith("st.bulk"):
         return _zero
+    if i.mnemonic.startswith("cp.async.bulk.tensor."):
+        if {"tile::gather4", "tile::scatter4"} & {*words}:
+            return _rows
+        if {"im2col::w", "im2col::w::128"} & {*words}:
+            return _wide
     if first == "clusterlaunchcontrol":
         return _cancel if words[1] == "try_cancel" else _query
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -9,7 +10,7 @@ from importlib.resources import files
 from math import prod
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from tcir.emulation import general, tensor
+from tcir.emulation import fuzz, general, tensor
 from tcir.emulation.errors import EmulationError
 from tcir.emulation.sequence import BOX, PREFIX, refused
 from tcir.emulation.sequence import Sequence as Replacement
@@ -61,6 +62,7 @@ HELPERS = 128
 MOST_THREADS = 1024
 MOST_SHARED = 232448
 """Bytes of shared memory of a CTA (CUDA C++ Programming Guide, compute capability 9.0)."""
+_NAME = re.compile(rf"\b{PREFIX}\w+")
 TMEM_BYTES = 128 * 512 * 4
 MOST_PLACES = 1024
 """CTAs that have tensor memory at the same time; further ones wait for a place."""
@@ -91,15 +93,34 @@ class Emulated(Generic[S]):
 
 
 @cache
-def helpers() -> str:
-    """The helper functions, without directives of the module."""
+def _helpers() -> dict[str, str]:
+    """The helper functions, and the seed, by name, in the order in which they are declared."""
     text = files("tcir.emulation").joinpath("tensor_core.ptx").read_text()
-    text = text[text.index(".address_size 64") + len(".address_size 64") :]
-    return text.replace(".visible .func", ".func").strip()
+    text = re.sub("//.*", "", text[text.index(".visible .global") :])
+    seed, *functions = (
+        text.replace(".visible .func", ".func").replace(".func", "\0.func").split("\0")
+    )
+    return {"seed": seed} | {_NAME.search(each)[0]: each for each in functions}  # type: ignore[index]
 
 
-def emulate(ptx: str, launch: S, entry: str | None = None) -> Emulated[S]:
+def _needed(text: str) -> list[str]:
+    """Those that the text calls, and that these call."""
+    known = _helpers()
+    wanted, left = {fuzz.SEED}, [text]
+    while left:
+        found = {*_NAME.findall(left.pop())} & known.keys() - wanted
+        wanted |= found
+        left += [known[name] for name in found]
+    return [each for name, each in known.items() if name in wanted or name == "seed"]
+
+
+def emulate(
+    ptx: str, launch: S, entry: str | None = None, *, seed: int | None = None
+) -> Emulated[S]:
     """The kernel `entry` (the only one, if there is one) for sm_90a, and how to launch it.
+
+    seed: the program as late as the ISA allows (docs/emulation.md, "Fuzz"), by a seed, which the
+    variable `tcir_emulation_seed` of the module holds. None: as it comes.
 
     launch: a dataclass with grid, block, cluster and dynamic_smem, as `tcir.Kernel` has them
     (`kernel.launches.launches`). Raises PtxSyntaxError; EmulationError for what is not emulated, by
@@ -107,14 +128,14 @@ def emulate(ptx: str, launch: S, entry: str | None = None) -> Emulated[S]:
     """
     source = _source(ptx)
     kernel = _entry(source, entry)
-    text, (made,) = _rewritten(source, [(launch, kernel)])
+    text, (made,) = _rewritten(source, [(launch, kernel)], seed)
     return Emulated(text, kernel.function.name, made)
 
 
 def emulate_all(ptx: str, launches: Sequence[N]) -> tuple[str, list[N]]:
     """As `emulate`, of all kernels of a module: each launch names its own."""
     source = _source(ptx)
-    return _rewritten(source, [(each, _entry(source, each.name)) for each in launches])
+    return _rewritten(source, [(each, _entry(source, each.name)) for each in launches], None)
 
 
 def _source(ptx: str) -> Source:
@@ -138,7 +159,9 @@ def _entry(source: Source, name: str | None) -> FunctionSource:
     return entries[name] if name is not None else next(iter(entries.values()))
 
 
-def _rewritten(source: Source, launches: Sequence[tuple[S, FunctionSource]]) -> tuple[str, list[S]]:
+def _rewritten(
+    source: Source, launches: Sequence[tuple[S, FunctionSource]], seed: int | None
+) -> tuple[str, list[S]]:
     """The module with these kernels and no other, and their launches."""
     edits: list[Edit] = []
     functions = [f for f in source.functions if not f.function.entry]
@@ -146,7 +169,8 @@ def _rewritten(source: Source, launches: Sequence[tuple[S, FunctionSource]]) -> 
     edits += [(f.whole, "") for f in source.functions if f.function.entry and f not in kept]
     edits.append((source.version, "9.0"))  # what a driver of CUDA 13.0 compiles
     edits.append((source.target, "sm_90a"))
-    kernels = [_Kernel(source, launch, entry, edits) for launch, entry in launches]
+    fuzzed = seed is not None
+    kernels = [_Kernel(source, launch, entry, edits, fuzzed) for launch, entry in launches]
     for number, kernel in enumerate(kernels):
         kernel.rewrite(functions if number == 0 else [])
     if len(kernels) > 1 and any(_tensor(f) for f in functions):
@@ -156,7 +180,9 @@ def _rewritten(source: Source, launches: Sequence[tuple[S, FunctionSource]]) -> 
         )
     places = max((min(prod(k.launch.grid), MOST_PLACES) for k in kernels if k.tensor), default=0)
     at = source.declarations or source.target[1]
-    edits.append(((at, at), _declarations(places, kernels[0].shared)))
+    needed = "".join(_needed("".join(new for _, new in edits)))
+    needed = needed.replace(f"{fuzz.SEED};", f"{fuzz.SEED} = {seed or 0};")
+    edits.append(((at, at), _declarations(places, kernels[0].shared) + needed))
     return _edited(source.text, edits), [kernel.made for kernel in kernels]
 
 
@@ -166,14 +192,14 @@ def _tensor(function: FunctionSource) -> bool:
 
 
 def _declarations(places: int, shared: str) -> str:
-    """The helper functions, and what they use."""
+    """What the helpers use."""
     text = []
     if places:
         text.append(f".global .align 128 .b8 {PREFIX}memory[{places * TMEM_BYTES}];")
         text.append(f".global .align 4 .b8 {PREFIX}pool[{MOST_PLACES // 8}];")
         if shared == f"{PREFIX}shared":
             text.append(f".extern .shared .align 16 .b8 {shared}[];")
-    return "\n" + "\n".join(text) + "\n" + helpers() + "\n"
+    return "\n" + "\n".join(text) + "\n"
 
 
 def _edited(text: str, edits: Sequence[Edit]) -> str:
@@ -190,7 +216,10 @@ def _edited(text: str, edits: Sequence[Edit]) -> str:
 class _Kernel(Generic[S]):
     """One kernel: adds its edits of the text; made: its launch."""
 
-    def __init__(self, source: Source, launch: S, entry: FunctionSource, edits: list[Edit]) -> None:
+    def __init__(
+        self, source: Source, launch: S, entry: FunctionSource, edits: list[Edit], fuzzed: bool
+    ) -> None:
+        self.fuzzed = fuzzed
         self.source, self.launch, self.entry, self.edits = source, launch, entry, edits
         self.text = source.text
         self.block: Triple = launch.block
@@ -211,17 +240,30 @@ class _Kernel(Generic[S]):
         """functions: the device functions that nothing has rewritten yet."""
         if self.tensor:
             self._check_sizes()
+        late = 0
         for each in (self.entry, *functions):
-            for instruction, span, tokens in each.instructions:
+            self.plan = fuzz.plan(each, late) if self.fuzzed and self.tensor else fuzz.Plan()
+            for number, (instruction, span, tokens) in enumerate(each.instructions):
+                if self.fuzzed and fuzz.pauses(instruction.mnemonic):
+                    self._pause(span)
                 if self.tensor:
-                    self._instruction(instruction, span, tokens, each.function.entry)
+                    self._instruction(instruction, span, tokens, each.function.entry, number)
                 else:
                     self._plain(instruction, span)
+            late += len(self.plan.late)
+            if declared := " ".join(each.declarations() for each in self.plan.late.values()):
+                self.edits.append(((each.opening, each.opening), f" {declared} "))
         if self.tensor:
             self._resize()
             self.made = replace(
                 self.launch, block=(self.first + HELPERS, 1, 1), dynamic_smem=self.offset + BOX
             )
+
+    def _pause(self, span: Span) -> None:
+        """A warp may be late here; the place in the text is the number of the site."""
+        s = self._sequence(self.entry.instructions[0][0])
+        s.call_plain("pause", (32, span[0]))
+        self.edits.append(((span[0], span[0]), f"{s.block()} "))
 
     def _sequence(self, instruction: Instruction) -> Replacement:
         return Replacement(instruction, (self.shared, self.offset))
@@ -278,7 +320,7 @@ class _Kernel(Generic[S]):
         s.do(f"setp.ge.u32 {name}helps, {thread}, {self.first}")
         s.do(f"@!{name}helps bra ${PREFIX}program")
         s.do(f"sub.u32 {lane}, {thread}, {self.first}")
-        s.call("work", (32, lane), (32, pool), (64, bits), (32, clustered))
+        s.call("work", (32, lane), (32, pool), (64, bits), (32, clustered), (32, int(self.fuzzed)))
         s.do("exit")
         prologue = f"{s.block()} ${PREFIX}program:"
         if self.met:
@@ -294,12 +336,14 @@ class _Kernel(Generic[S]):
     # --- instructions ----------------------------------------------------------------------------
 
     def _instruction(
-        self, i: Instruction, span: Span, tokens: tuple[Token, ...], entry: bool
+        self, i: Instruction, span: Span, tokens: tuple[Token, ...], entry: bool, number: int
     ) -> None:
         family = i.mnemonic.split(".")[0]
         s, label = self._sequence(i), span[0]
+        due = tuple(self.plan.at.get(number, ()))
         if family == "tcgen05":
-            tensor.rewrite(s, self.clustered)
+            late = self.plan.late.get(number)
+            tensor.rewrite(s, self.clustered, tensor.Fuzz(self.fuzzed, late, due))
             self.edits.append((span, s.text(label)))
         elif family in _DROPPED:
             self.edits.append((span, ""))
@@ -307,6 +351,9 @@ class _Kernel(Generic[S]):
             if not entry and self.met:
                 raise refused(i, "no exit in a device function of a kernel with barrier.cluster",
                               "return to the kernel, and leave it there")  # fmt: skip
+            for each in due:
+                for line in each.delivery():
+                    s.do(line)
             phase = (self.ctas, _PHASE) if self.met else (0, 0)
             s.call("exit", (32, self.threads), *((32, value) for value in phase))
             s.do("exit")
@@ -315,7 +362,7 @@ class _Kernel(Generic[S]):
             self._barrier(i, span, tokens)
         elif i.mnemonic.startswith("barrier.cluster"):
             self._cluster_barrier(s, span, entry)
-        elif i.mnemonic.startswith("cp.async.bulk.tensor.") and ".cta_group::" in i.mnemonic:
+        elif general.rule(i) is None and ".cta_group::" in i.mnemonic:
             self._copy_of_pair(s, span, tokens)
         else:
             self._plain(i, span)

@@ -17,7 +17,7 @@ class FunctionSource:
     """A function with a body, and where its parts stand.
 
     whole: with its linkage. opening: behind the `{` of the body. directives: `.reqntid` and the
-    like, each with its numbers.
+    like, each with its numbers. labels: the numbers of instructions that have one.
     """
 
     function: Function
@@ -25,6 +25,7 @@ class FunctionSource:
     opening: int = 0
     directives: list[tuple[str, Span]] = field(default_factory=list)
     instructions: list[tuple[Instruction, Span, tuple[Token, ...]]] = field(default_factory=list)
+    labels: set[int] = field(default_factory=set)
 
 
 class Source(Parser):
@@ -78,6 +79,11 @@ class Source(Parser):
         self._current.opening = self.peek.offset + 1
         self.functions.append(self._current)
         super().body(function)
+
+    def label(self, scope: Scope) -> None:
+        super().label(scope)
+        assert self._current is not None
+        self._current.labels.add(len(self._current.instructions))
 
     def instruction(self, scope: Scope) -> Instruction:
         assert self._current is not None

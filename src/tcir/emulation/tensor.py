@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tcir.emulation.fuzz import GARBAGE, Late
 from tcir.emulation.sequence import Sequence, refused
 from tcir.interp.ptx.syntax import Address, Imm, Operand, Sink, Vector
 
@@ -24,14 +25,24 @@ COLUMN, LANE = 128 * 4, 4
 """Bytes between words of neighbouring columns, and lanes, of tensor memory as it lies here."""
 
 
+@dataclass(frozen=True)
+class Fuzz:
+    """on: completions are late. late: of this load or store. due: what this wait delivers."""
+
+    on: bool = False
+    late: Late | None = None
+    due: tuple[Late, ...] = ()
+
+
 class Form:
     """The words of a mnemonic behind `tcgen05.NAME`, taken one by one; what is left is unknown."""
 
-    def __init__(self, sequence: Sequence, clustered: bool) -> None:
+    def __init__(self, sequence: Sequence, clustered: bool, fuzz: Fuzz) -> None:
         self.instruction = sequence.instruction
         self.operands = self.instruction.operands
         self.words = self.instruction.mnemonic.split(".")[2:]
         self.clustered = clustered
+        self.fuzz = fuzz
 
     def take(self, *words: str) -> str | None:
         """The one of these words that is there."""
@@ -192,14 +203,16 @@ def _alloc(f: Form, s: Sequence) -> None:
     f.take("sync"), f.take("aligned"), f.take("b32")
     spaced = f.take("shared", "shared::cta") is not None
     f.done()
-    s.call("alloc", (32, s.shared_address(f.operands[0], spaced)), (32, s.value(f.operands[1])))
+    at, columns = s.shared_address(f.operands[0], spaced), s.value(f.operands[1])
+    s.call("alloc", (32, at), (32, columns), (32, int(f.fuzz.on)))
 
 
 def _dealloc(f: Form, s: Sequence) -> None:
     f.pair()
     f.take("sync"), f.take("aligned"), f.take("b32")
     f.done()
-    s.call("dealloc", (32, s.value(f.operands[0])), (32, s.value(f.operands[1])))
+    at, columns = (s.value(each) for each in f.operands)
+    s.call("dealloc", (32, at), (32, columns), (32, int(f.fuzz.on)))
 
 
 def _nothing(f: Form, s: Sequence) -> None:
@@ -208,6 +221,9 @@ def _nothing(f: Form, s: Sequence) -> None:
 
 def _wait(f: Form, s: Sequence) -> None:
     """A load's registers wait by themselves; stores are made visible to the helpers."""
+    for late in f.fuzz.due:
+        for each in late.delivery():
+            s.do(each)
     if s.instruction.mnemonic.startswith("tcgen05.wait::st"):
         s.do(f"fence.acq_rel.{'gpu' if f.clustered else 'cta'}")
 
@@ -257,29 +273,52 @@ def _items(operand: Operand) -> tuple[Operand, ...]:
 def _ld(f: Form, s: Sequence) -> None:
     place, shape, packed = _access(f, s, "pack::16b", f.operands[1])
     targets = _items(f.operands[0])
-    parts = [s.new(32) for _ in range(2)] if packed else []
+    late = f.fuzz.late
+    do = late.deliver.append if late else s.do
+    if late:
+        place = _pending(s, late, place)
+    parts = [late.copy() if late else s.new(32) for _ in range(2)] if packed else []
     for target, byte in zip(targets, _places(shape, len(targets), packed), strict=True):
         if isinstance(target, Sink):
             continue
+        if late:
+            s.do(f"mov.b32 {s.value(target)}, {GARBAGE}")
         if not packed:
-            s.do(f"ld.cg.b32 {s.value(target)}, [{place}+{byte}]")
+            do(f"ld.cg.b32 {s.value(target)}, [{place}+{byte}]")
             continue
         for n, part in enumerate(parts):
-            s.do(f"ld.cg.b32 {part}, [{place}+{byte + n * COLUMN}]")
-        s.do(f"prmt.b32 {s.value(target)}, {parts[0]}, {parts[1]}, 0x5410")
+            do(f"ld.cg.b32 {part}, [{place}+{byte + n * COLUMN}]")
+        do(f"prmt.b32 {s.value(target)}, {parts[0]}, {parts[1]}, 0x5410")
 
 
 def _st(f: Form, s: Sequence) -> None:
     place, shape, packed = _access(f, s, "unpack::16b", f.operands[0])
     sources = _items(f.operands[-1])
-    half = s.new(32) if packed else ""
+    late = f.fuzz.late
+    if late:
+        place = _pending(s, late, place)
+    do = late.deliver.append if late else s.do
+    half = s.new(32) if packed and not late else ""
     for source, byte in zip(sources, _places(shape, len(sources), packed), strict=True):
-        if not packed:
-            s.do(f"st.cg.b32 [{place}+{byte}], {s.value(source)}")
-            continue
-        for n, select in enumerate(("0x5410", "0x5432")):  # upper halves as on the machine
-            s.do(f"prmt.b32 {half}, {s.value(source)}, 0xcbcb, {select}")
-            s.do(f"st.cg.b32 [{place}+{byte + n * COLUMN}], {half}")
+        for n, select in enumerate(("0x5410", "0x5432") if packed else ("",)):
+            value = s.value(source)
+            if late or packed:
+                kept = late.copy() if late else half
+                # upper halves as on the machine
+                s.do(
+                    f"prmt.b32 {kept}, {value}, 0xcbcb, {select}"
+                    if packed
+                    else f"mov.b32 {kept}, {value}"
+                )
+                value = kept
+            do(f"st.cg.b32 [{place}+{byte + n * COLUMN}], {value}")
+
+
+def _pending(s: Sequence, late: Late, place: str) -> str:
+    """The access is late: where it will be made."""
+    s.do(f"mov.b64 {late.place}, {place}")
+    s.do(f"setp.eq.u32 {late.flag}, 0, 0")
+    return late.place
 
 
 RULES: dict[str, Rule] = {
@@ -300,7 +339,7 @@ RULES: dict[str, Rule] = {
 """Behind `tcgen05.`, by name."""
 
 
-def rewrite(sequence: Sequence, clustered: bool) -> None:
+def rewrite(sequence: Sequence, clustered: bool, fuzz: Fuzz) -> None:
     """Fills the sequence with what takes the place of its tcgen05 instruction."""
     name = sequence.instruction.mnemonic.split(".")[1]
     if name not in RULES:
@@ -309,4 +348,4 @@ def rewrite(sequence: Sequence, clustered: bool) -> None:
             f"an instruction of {', '.join(RULES)}",
             "sm_100a has no other",
         )
-    RULES[name](Form(sequence, clustered), sequence)
+    RULES[name](Form(sequence, clustered, fuzz), sequence)

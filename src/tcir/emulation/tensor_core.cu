@@ -20,7 +20,7 @@ typedef int64_t s64;
 // --- the box: shared memory between a CTA's program and its helpers ----------------------------
 
 enum { LANES = 128, COLUMNS = 512, WARPS = 4, SLOTS = 4 };
-enum { TICKETS = 0, TAKEN = 4, EXITED = 8, PLACE = 12, MEMORY = 16, TURN = 24, CLUSTER = 32, FULL = 48, EMPTY = 80,
+enum { TICKETS = 0, TAKEN = 4, EXITED = 8, PLACE = 12, MEMORY = 16, TURN = 24, CLUSTER = 32, ISSUERS = 40, FULL = 48, EMPTY = 80,
        COMMANDS = 112, RELAYS = 432 };  // offsets in bytes
 
 struct Command {
@@ -48,6 +48,14 @@ DEVICE u64 shared_long(u32 at) {
 }
 DEVICE void set_word(u32 at, u32 v) { asm volatile("st.shared.u32 [%0], %1;" ::"r"(at), "r"(v) : "memory"); }
 DEVICE void set_long(u32 at, u64 v) { asm volatile("st.shared.u64 [%0], %1;" ::"r"(at), "l"(v) : "memory"); }
+DEVICE u32 shared_half(u32 at) {
+  unsigned short v;
+  asm volatile("ld.shared.u16 %0, [%1];" : "=h"(v) : "r"(at) : "memory");
+  return v;
+}
+DEVICE void set_half(u32 at, u32 v) {
+  asm volatile("st.shared.u16 [%0], %1;" ::"r"(at), "h"((unsigned short)v) : "memory");
+}
 DEVICE u32 add_word(u32 at, u32 v) {
   u32 old;
   asm volatile("atom.acq_rel.cta.shared::cta.add.u32 %0, [%1], %2;" : "=r"(old) : "r"(at), "r"(v) : "memory");
@@ -71,6 +79,13 @@ DEVICE void wait(u32 at, u32 parity) {
       "{\n.reg .pred p;\nAGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@!p bra AGAIN;\n}"
       ::"r"(at), "r"(parity) : "memory");
 }
+// Whether the command of a ticket is in its slot.
+DEVICE bool is_full(u32 box, u32 n) {
+  u32 full;
+  asm volatile("{\n.reg .pred p;\nmbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+               : "=r"(full) : "r"(box + FULL + n % SLOTS * 8), "r"(n / SLOTS & 1) : "memory");
+  return full;
+}
 DEVICE u32 in_cta(u32 at, u32 rank) {
   u32 v;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(v) : "r"(at), "r"(rank));
@@ -81,6 +96,8 @@ DEVICE u32 cta_rank() {
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(v));
   return v;
 }
+
+#include "fuzz.cuh"
 
 // --- tensor memory -----------------------------------------------------------------------------
 
@@ -105,7 +122,7 @@ CALLED u64 tcir_emulation_access(u32 box, u32 address, u32 shape, u32 split, u32
   return (u64)word_at(shared_long(box + MEMORY), lane, (address & 0xffff) + column);
 }
 
-CALLED void tcir_emulation_alloc(u32 box, u32 at, u32 columns) {
+CALLED void tcir_emulation_alloc(u32 box, u32 at, u32 columns, u32 fuzz) {
   __syncwarp();
   if ((threadIdx.x & 31) == 0) {
     u32 units = columns / 32, mask = units == 16 ? 0xffff : (1u << units) - 1;
@@ -120,8 +137,12 @@ CALLED void tcir_emulation_alloc(u32 box, u32 at, u32 columns) {
     }
   }
   __syncwarp();
+  if (fuzz) litter(shared_long(box + MEMORY), shared_word(at), columns);
+  __syncwarp();
 }
-CALLED void tcir_emulation_dealloc(u32 box, u32 address, u32 columns) {
+CALLED void tcir_emulation_dealloc(u32 box, u32 address, u32 columns, u32 fuzz) {
+  __syncwarp();
+  if (fuzz) litter(shared_long(box + MEMORY), address & 0xffff, columns);
   __syncwarp();
   if ((threadIdx.x & 31) == 0) {
     u32 units = columns / 32, mask = (units == 16 ? 0xffff : (1u << units) - 1) << (address & 0xffff) / 32;
@@ -158,6 +179,7 @@ CALLED void tcir_emulation_issue(u32 box, u32 op, u32 d, u64 a, u64 b, u32 idesc
   set_word(at + 68, o5);
   set_word(at + 72, o6);
   set_word(at + 76, o7);
+  set_half(box + ISSUERS + 2 * slot, threadIdx.x);
   arrive(box + FULL + 8 * slot);
 }
 
@@ -274,22 +296,24 @@ DEVICE u32 load_element(const Matrix& m, u32 at, u32 size) {
   word >>= 8 * (at & 3);
   return size == 4 ? word : word & ((1u << 8 * size) - 1);
 }
+// Where 16 bytes of a row of a K-major matrix are; where an element of an MN-major one is.
+DEVICE u32 k_major_at(const Matrix& m, u32 row, u32 chunk) {
+  return m.start + row / 8 * m.sbo + row % 8 * (m.span ? m.span : 16) + chunk * (m.span ? 16 : m.lbo);
+}
+DEVICE u32 mn_major_at(const Matrix& m, u32 row, u32 k, u32 size) {
+  u32 each = 16 / size, wide = m.span / size, lines = m.shift == 5 ? 4 : 8;
+  if (m.span) return m.start + row % wide * size + row / wide * m.lbo + k % lines * m.span + k / lines * m.sbo;
+  return m.start + row % each * size + row / each * m.sbo + k % 8 * 16 + k / 8 * m.lbo;
+}
 // A row of a K-major matrix, or of an MN-major one made K-major: `chunks` of 16 bytes.
 DEVICE void load_row(const Matrix& m, u32 row, bool mn_major, u32 size, u32 chunks, u32* out) {
   if (!mn_major) {
-    u32 at = m.start + row / 8 * m.sbo + row % 8 * (m.span ? m.span : 16);
-    u32 step = m.span ? 16 : m.lbo;
-    LOOP (u32 j = 0; j < chunks; ++j) load16(m, at + j * step, out + 4 * j);
+    LOOP (u32 j = 0; j < chunks; ++j) load16(m, k_major_at(m, row, j), out + 4 * j);
     return;
   }
-  u32 each = 16 / size, wide = m.span / size, lines = m.shift == 5 ? 4 : 8;
   for (u32 w = 0; w < 4 * chunks; ++w) out[w] = 0;
-  LOOP (u32 k = 0; k < each * chunks; ++k) {
-    u32 at = m.start;
-    if (m.span) at += row % wide * size + row / wide * m.lbo + k % lines * m.span + k / lines * m.sbo;
-    else at += row % each * size + row / each * m.sbo + k % 8 * 16 + k / 8 * m.lbo;
-    out[k * size / 4] |= load_element(m, at, size) << 8 * (k * size % 4);
-  }
+  LOOP (u32 k = 0; k < 16 / size * chunks; ++k)
+    out[k * size / 4] |= load_element(m, mn_major_at(m, row, k, size), size) << 8 * (k * size % 4);
 }
 
 // --- numbers (PTX ISA 5.2.3) -------------------------------------------------------------------
@@ -644,17 +668,22 @@ DEVICE bool kept(u64 mask, u32 m, u32 n, u32 column) {
   return mask >> (32 + bank) & 1 ? at >= zeros : at < used;
 }
 
-DEVICE void mma(const Command& c, const Side& side, const Side* sides, u32 lane, u32 mine) {
+// Whether a lane has a row of D that is written.
+DEVICE bool has_row(const Command& c, const Side& side, u32 lane) {
+  u32 masks = (c.op & PAIR) && (side.rank & 1) ? 4 : 0;
+  if (shape(c).half_lanes && lane / 16 % 2 != (c.d >> 16) / 16) return false;
+  return !((c.op & MASKED) && c.off[masks + lane / 32] >> lane % 32 & 1);
+}
+// `some` columns of D from `first` on, of those that a lane has.
+static __device__ __noinline__ void sum_row(const Command& c, const Side& side, const Side* sides, u32 lane, u32 mine,
+                                               u32 first, u32 some) {
   Shape s = shape(c);
-  u32 kind = kind_of(c.op), d_lane = c.d >> 16, d_column = c.d & 0xffff;
+  u32 kind = kind_of(c.op), d_column = c.d & 0xffff;
   u32 row = lane % s.rows, part = lane / s.rows;
   if (s.half_lanes) {
-    if (lane / 16 % 2 != d_lane / 16) return;
     row = lane % 16 + 16 * (lane / 32);
     part = 0;
   }
-  u32 masks = (c.op & PAIR) && (side.rank & 1) ? 4 : 0;
-  if ((c.op & MASKED) && c.off[masks + lane / 32] >> lane % 32 & 1) return;
   bool sparse = c.op & SPARSE, scaled = kind >= KIND_MXF8F6F4, fp4 = kind >= KIND_MXF4, i8 = kind == KIND_I8;
   u32 a_code = c.idesc >> 7 & 7, b_code = c.idesc >> 10 & (fp4 ? 3 : 7);
   const u32 narrow[6] = {E4M3, E5M2, E4M3, E2M3, E3M2, E2M1};
@@ -685,7 +714,7 @@ DEVICE void mma(const Command& c, const Side& side, const Side* sides, u32 lane,
   if (scaled) sa = tmem(side.memory, row % 32, (c.sfa & 0xffff) + row / 32) >> 8 * sfa_id;
 
   u32 columns = s.n / s.parts, shift = c.op & ZEROS ? (u32)(c.zeros >> 56 & 63) : 0;
-  LOOP (u32 j = 0; j < columns; ++j) {
+  LOOP (u32 j = first; j < first + some; ++j) {
     u32 n = part * columns + j;
     u32 b_rank = side.rank, b_row = n + shift;
     if ((c.op & PAIR)) {
@@ -725,6 +754,15 @@ DEVICE void mma(const Command& c, const Side& side, const Side* sides, u32 lane,
   }
 }
 
+// All lanes of a warp come out of it together: ptxas takes a call for something that converges, and a
+// return from the middle of a function does not.
+DEVICE void scalar_mma(const Command& c, const Side& side, const Side* sides, u32 lane, u32 mine, u32 first, u32 some) {
+  if (has_row(c, side, lane)) sum_row(c, side, sides, lane, mine, first, some);
+  __syncwarp();
+}
+
+#include "core.cuh"
+
 // --- cp, shift, commit ---------------------------------------------------------------------------
 
 DEVICE void copy(const Command& c, const Side& side, u32 lane, u32 mine) {
@@ -748,7 +786,9 @@ DEVICE void copy(const Command& c, const Side& side, u32 lane, u32 mine) {
   }
 }
 
-DEVICE void turn(u32 box, u32& parity) {  // all helpers have come here
+DEVICE void turn(u32 box, u32& parity, bool clustered) {  // all helpers have come here, and see what each wrote
+  if (clustered) asm volatile("fence.acq_rel.gpu;" ::: "memory");
+  asm volatile("fence.proxy.async;" ::: "memory");
   __syncwarp();
   if ((threadIdx.x & 31) == 0) arrive(box + TURN);
   wait(box + TURN, parity);
@@ -761,13 +801,36 @@ DEVICE void commit(const Command& c) {
     if (c.d >> rank & 1) arrive_anywhere(in_cta((u32)c.a, rank));
 }
 
-// The loop of the helpers; lane: 0..127.
-CALLED void tcir_emulation_work(u32 box, u32 lane, u32 pool, u64 pool_bits, u32 clustered) {
-  u32 parity = 0, relays = 0, mine = clustered ? cta_rank() : 0;
+DEVICE void execute(u32 box, Command& c, const Batch& batch, u32 which, const Side& side, const Side* sides, u32 lane,
+                    u32 mine, u32& parity, bool clustered) {
+  u32 what = c.op & 255;
+  if (what == MMA && which != BY_NONE) mma(c, batch, which, side, sides, lane, mine);
+  else if (what == MMA) scalar_mma(c, side, sides, lane, mine, 0, shape(c).n / shape(c).parts);
+  else if (what == CP) copy(c, side, lane, mine);
+  if (what == SHIFT || (what == MMA && (c.op & ASHIFT))) {
+    // Each lane takes the next one's words; the last lane of a quarter keeps its own.
+    __syncwarp();
+    u32 column = what == MMA ? (u32)c.a & 0xffff : c.d & 0xffff, next[8];
+    bool moves = lane % 32 != 31 && (what == MMA || lane / 32 == (c.d >> 16) / 32);
+    for (u32 w = 0; w < 8; ++w) next[w] = tmem(side.memory, lane + moves, column + w);
+    turn(box, parity, clustered);
+    if (moves)
+      for (u32 w = 0; w < 8; ++w) set_tmem(side.memory, lane, column + w, next[w]);
+  }
+}
+
+// The loop of the helpers; lane: 0..127. Products on the GPU's tensor cores concern the lanes of their
+// warp alone, so that warps may be at different ones, and have different batches; everything else is in
+// turn.
+CALLED void tcir_emulation_work(u32 box, u32 lane, u32 pool, u64 pool_bits, u32 clustered, u32 fuzz) {
+  u32 parity = 0, relays = 0, mine = clustered ? cta_rank() : 0, early = 0;
+  bool apart = false;  // since the last turn
   Side sides[2];
-  LOOP (u32 n = 0;; ++n) {
+  Batch batch;
+  LOOP (u32 n = 0;; n += batch.count) {
     u32 slot = n % SLOTS, at = box + COMMANDS + slot * sizeof(Command);
     wait(box + FULL + 8 * slot, n / SLOTS & 1);
+    if (fuzz) delay(n);
     Command c;
     c.a = shared_long(at);
     c.b = shared_long(at + 8);
@@ -779,7 +842,8 @@ CALLED void tcir_emulation_work(u32 box, u32 lane, u32 pool, u64 pool_bits, u32 
     c.sfb = shared_word(at + 40);
     c.metadata = shared_word(at + 44);
     LOOP (u32 i = 0; i < 8; ++i) c.off[i] = shared_word(at + 48 + 4 * i);
-    u32 what = c.op & 255, count = 1;
+    u32 what = c.op & 255, which = what == MMA ? multiplier(c) : BY_NONE, count = c.op & PAIR && what != COMMIT ? 2 : 1;
+    bool own = which != BY_NONE && !(c.op & ASHIFT);
     if (what == RELAY) {
       if (lane == 0) {
         wait(box + RELAYS + 8 * slot, relays >> slot & 1);
@@ -789,40 +853,49 @@ CALLED void tcir_emulation_work(u32 box, u32 lane, u32 pool, u64 pool_bits, u32 
       relays ^= 1u << slot;
     }
     __syncwarp();
-    if ((threadIdx.x & 31) == 0) arrive(box + EMPTY + 8 * slot);
+    batch.count = 1;
+    batch.a[0] = c.a;
+    batch.b[0] = c.b;
+    if (own && !fuzz) gather(box, n, c, batch);
+    bool alone = fuzz && (what == MMA || what == CP || what == SHIFT);  // of commands that a commit follows
+    alone = alone && __shfl_sync(~0u, commit_of_another(box, n), 0);
+    __syncwarp();
+    if ((threadIdx.x & 31) == 0)
+      LOOP (u32 k = 0; k < batch.count; ++k) arrive(box + EMPTY + (n + k) % SLOTS * 8);
     if (what == RELAY) continue;
+    if (apart && !own) {
+      turn(box, parity, clustered);
+      apart = false;
+    }
     sides[0].memory = shared_long(box + MEMORY);
     sides[0].rank = mine;
     sides[0].mapped = sides[1].mapped = clustered;
     if (what == END) break;
     if (what == COMMIT) {
-      if (lane == 0) commit(c);
+      if (lane == 0 && !early) commit(c);
+      early = 0;
       continue;
     }
-    if (c.op & PAIR) {
-      count = 2;
+    if (alone) {
+      u32 next = box + COMMANDS + (n + 1) % SLOTS * sizeof(Command);
+      Command other;
+      other.a = shared_long(next);
+      other.d = shared_word(next + 24);
+      other.op = shared_word(next + 32);
+      if (lane == 0) commit(other);
+      early = 1;
+      delay(n + 1);
+    }
+    if (count == 2)
       LOOP (u32 i = 0; i < 2; ++i) {
         sides[i].rank = (mine & ~1u) + i;
         asm volatile("ld.shared::cluster.u64 %0, [%1];" : "=l"(sides[i].memory) : "r"(in_cta(box + MEMORY, sides[i].rank)) : "memory");
       }
-    }
-    LOOP (u32 i = 0; i < count; ++i) {
-      if (what == MMA) mma(c, sides[i], sides, lane, mine);
-      else if (what == CP) copy(c, sides[i], lane, mine);
-      if (what == SHIFT || (what == MMA && (c.op & ASHIFT))) {
-        // Each lane takes the next one's words; the last lane of a quarter keeps its own.
-        u32 column = what == MMA ? (u32)c.a & 0xffff : c.d & 0xffff, next[8];
-        bool moves = lane % 32 != 31 && (what == MMA || lane / 32 == (c.d >> 16) / 32);
-        for (u32 w = 0; w < 8; ++w) next[w] = tmem(sides[i].memory, lane + moves, column + w);
-        turn(box, parity);
-        if (moves)
-          for (u32 w = 0; w < 8; ++w) set_tmem(sides[i].memory, lane, column + w, next[w]);
-      }
-    }
-    if (clustered) asm volatile("fence.acq_rel.gpu;" ::: "memory");
-    asm volatile("fence.proxy.async;" ::: "memory");
-    turn(box, parity);
+    LOOP (u32 i = 0; i < count; ++i) execute(box, c, batch, which, sides[i], sides, lane, mine, parity, clustered);
+    if (own) apart = true;
+    else turn(box, parity, clustered);
   }
+  if (fuzz && lane == 0 && shared_word(box + TAKEN)) __trap();  // it ends with columns allocated
   if (clustered) {  // shared memory of a CTA stays as long as another one may read it
     __syncwarp();
     asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");
