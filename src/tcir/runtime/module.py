@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from tcir.errors import Error, InputError
 from tcir.runtime.devices import Device, device
 from tcir.runtime.driver import CudaError, bindings, call
@@ -112,6 +114,19 @@ class Module:
                 ) from None
             self._functions[name] = Function(self, name, handle)
         return self._functions[name]
+
+    def write(self, name: str, value: np.generic) -> None:
+        """Sets a variable of the module."""
+        self.device.activate()
+        try:
+            address, size = call("cuModuleGetGlobal", self.handle, name.encode())
+        except CudaError as error:
+            raise InputError(
+                f"expected a variable of this cubin, got '{name}' ({error.code})"
+            ) from None
+        if size != value.nbytes:
+            raise InputError(f"{name}: expected {size} bytes, got {value.nbytes}")
+        call("cuMemcpyHtoD", address, value.tobytes(), value.nbytes)
 
     def close(self) -> None:
         """Unloads the cubin once the device is idle."""

@@ -24,10 +24,12 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import IO
 
+import numpy as np
+
 from tcir.errors import Error
 from tcir.runtime.replay import Fields
 from tcir.testing import forms
-from tcir.testing.recorded import Recorded
+from tcir.testing.recorded import Recorded, digest
 
 FORM = ".form"
 """Of a path that is no file: its stem is the number of a random form."""
@@ -36,8 +38,8 @@ FORM = ".form"
 # --- before the GPU: rewrite and assemble --------------------------------------------------------
 
 
-def prepare(path: Path, work: Path, target: str, ptxas: str) -> Fields:
-    """Makes the cubin of a recorded launch; `refused` says why there is none."""
+def prepare(path: Path, work: Path, target: str, ptxas: str, seeds: int) -> Fields:
+    """Makes the cubin of a recorded launch; `refused` says why there is none. seeds: of fuzz."""
     from tcir.emulation import EmulatedLaunch, emulate
 
     told: Fields = {"file": path.name}
@@ -56,7 +58,7 @@ def prepare(path: Path, work: Path, target: str, ptxas: str) -> Fields:
         launch = EmulatedLaunch(grid, block, cluster, about["dynamic_smem"])
         ptx, entry = recorded.ptx, about["entry"]
         if re.search(r"^\s*\.target\s+sm_10", ptx, re.MULTILINE) and target == "sm_90a":
-            emulated = emulate(ptx, launch, entry)
+            emulated = emulate(ptx, launch, entry, seed=0 if seeds else None)
             ptx, launch = emulated.ptx, emulated.launch
         source, cubin = (work / f"{path.stem}.{suffix}" for suffix in ("ptx", "cubin"))
         source.write_text(ptx)
@@ -69,7 +71,7 @@ def prepare(path: Path, work: Path, target: str, ptxas: str) -> Fields:
         return told | {
             "record": str(path), "cubin": str(cubin), "entry": entry, "grid": launch.grid,
             "block": launch.block, "cluster": launch.cluster, "dynamic_smem": launch.dynamic_smem,
-            "programmatic": about.get("programmatic", False),
+            "programmatic": about.get("programmatic", False), "seeds": seeds,
         }  # fmt: skip
     except Error as error:
         return told | {"verdict": "refused", "why": str(error)}
@@ -80,6 +82,7 @@ def prepare(path: Path, work: Path, target: str, ptxas: str) -> Fields:
 
 def work(repeats: int) -> None:
     """Runs launches named by lines of standard input; answers each with a line."""
+    from tcir.emulation.fuzz import SEED
     from tcir.runtime.devices import device
     from tcir.runtime.driver import call
     from tcir.runtime.memory import to_device
@@ -99,7 +102,10 @@ def work(repeats: int) -> None:
         grid, block, cluster = (tuple(told[k]) for k in ("grid", "block", "cluster"))
         smem = told["dynamic_smem"]
         times, different = [], []
-        for _ in range(repeats):
+        turns = told["seeds"] or repeats
+        for turn in range(turns):
+            if told["seeds"]:
+                module.write(SEED, np.uint32(turn))
             for copy, before in zip(copies, recorded.before, strict=True):
                 copy.copy_from(before)
             call("cuEventRecord", start, 0)
@@ -107,16 +113,19 @@ def work(repeats: int) -> None:
             call("cuEventRecord", stop, 0)
             synchronize()
             times.append(float(call("cuEventElapsedTime", start, stop)))
-            different.append(recorded.difference([copy.numpy() for copy in copies]))
+            found = [copy.numpy() for copy in copies]
+            different.append(recorded.difference(found))
         module.close()
         for copy in copies:
             copy.free()
         wrong = [each for each in different if each]
         out: Fields = {"verdict": "differs" if wrong else "equal", "milliseconds": min(times)}
+        out["digest"] = digest(found)
         if wrong:
             out["why"] = wrong[0] + (
-                "" if len(wrong) == repeats else f" (in {len(wrong)} of {repeats})"
+                "" if len(wrong) == turns else f" (in {len(wrong)} of {turns})"
             )
+            out["wrong"] = len(wrong)
         return out
 
     print(json.dumps({"device": str(gpu)}), flush=True)
@@ -185,8 +194,7 @@ class Worker:
 
 
 def _tool() -> str:
-    """ptxas on PATH, a toolkit's as old as the driver, or the one of the declared package: cubins
-    of ptxas 13.5 fault under a driver of CUDA 13.0 (docs/emulation.md)."""
+    """ptxas on PATH, a toolkit's as old as the driver, or the one of the declared package."""
     from tcir.codegen.tools import find_tool
 
     return shutil.which("ptxas") or str(find_tool("ptxas"))
@@ -195,7 +203,9 @@ def _tool() -> str:
 def _prepared(paths: Sequence[Path], work: Path, options: argparse.Namespace) -> Iterator[Fields]:
     ptxas = options.ptxas or _tool()
     with ProcessPoolExecutor(options.jobs) as pool:
-        futures = [pool.submit(prepare, path, work, options.target, ptxas) for path in paths]
+        futures = [
+            pool.submit(prepare, path, work, options.target, ptxas, options.fuzz) for path in paths
+        ]
         try:
             for future in as_completed(futures):
                 yield future.result()
@@ -261,6 +271,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )  # fmt: skip
     parser.add_argument("--first", type=int, default=0, help="the number of the first form")
     parser.add_argument("--json", type=Path, help="a report")
+    parser.add_argument(
+        "--digests", type=Path, help="what the GPU left of each form, as test/hopper/emulation.json"
+    )
     parser.add_argument("--only", default="", help="a regular expression: of file, kernel or test")
     parser.add_argument("--each", type=float, default=20, metavar="SECONDS", help="for one launch")
     parser.add_argument("--seconds", type=float, default=1500, help="for all")
@@ -268,6 +281,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--give-up", type=int, default=5, metavar="N", help="after N failures of one kind in a row"
     )
     parser.add_argument("--repeats", type=int, default=1, help="launches of each kernel")
+    parser.add_argument(
+        "--fuzz", type=int, default=0, metavar="N", help="under N seeds (docs/emulation.md, Fuzz)"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes that assemble")
     parser.add_argument("--target", default="sm_90a", help="the GPU's architecture")
     parser.add_argument(
@@ -285,9 +301,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         paths = [p for p in paths if _chosen(p, options.only)]
     report = run(paths, options)
     print(f"{report['counts']} in {report['seconds']:.0f} s on {report['device'] or 'no GPU'}")
+    if options.digests:
+        options.digests.write_text(json.dumps(_digests(report), indent=0) + "\n")
     if options.json:
         options.json.write_text(json.dumps(report, indent=1))
     return int(any(report["counts"].get(bad) for bad in ("differs", "failed", "not run")))
+
+
+def _digests(report: Fields) -> Fields:
+    """Of the forms that ran, by number."""
+    forms = [each for each in report["results"] if each["file"].endswith(FORM) and "digest" in each]
+    return {each["file"].removesuffix(FORM): each["digest"] for each in forms}
 
 
 def _chosen(path: Path, pattern: str) -> bool:

@@ -33,7 +33,9 @@ def _outermost(array: np.ndarray) -> np.ndarray:
     return array
 
 
-class _Buffers:
+class Placed:
+    """The distinct arrays of arguments, by number."""
+
     def __init__(self) -> None:
         self.arrays: list[np.ndarray] = []
 
@@ -78,7 +80,7 @@ def record(
         addressed = bool(buffers.bound)
         found = parameters(function, layout, args, buffers)
         given[:] = []
-        known = _Buffers()
+        known = Placed()
         try:
             params = []
             for variable, arg in zip(function.params, args, strict=True):
