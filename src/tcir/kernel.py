@@ -185,7 +185,14 @@ class Kernel:
         """
         from tcir.runtime.launching import launch
 
-        launch(self.emulated if emulate else self, *buffers, stream=stream)
+        launch(self.emulated._for_the_driver if emulate else self, *buffers, stream=stream)
+
+    @cached_property
+    def _for_the_driver(self) -> Kernel:
+        """The kernel with its PTX as code: the driver's compiler is as old as the driver."""
+        made = replace(self)
+        made.__dict__["cubin"] = self.ptx.encode() + b"\0"
+        return made
 
     @cached_property
     def emulated(self) -> Kernel:

@@ -38,6 +38,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="tell programs of N multiprocessors, so that those that fill the device launch fewer",
     )  # fmt: skip
     parser.add_argument(
+        "--gpu", action="store_true",
+        help="launch on a GPU, where there is one; on an H100 or H200 the tensor core of sm_100a "
+        "is emulated",
+    )  # fmt: skip
+    parser.add_argument(
         "--trace", type=Path, metavar="FILE",
         help="write a trace of the first cluster of each launch, for ui.perfetto.dev",
     )  # fmt: skip
@@ -62,14 +67,30 @@ def launches_of(given: argparse.Namespace, target: Target = DEFAULT_TARGET) -> L
     """As the flags of `add_flags` say."""
     names = ("order_seed", "order_seeds", "numerics", "jobs", "sms", "trace", "max_findings")
     check_values(given, *names)
+    if given.gpu:
+        check_gpu(given)
     if given.trace is not None:
         check_perfetto()
         check_writable(given.trace)
     return Launches(
         given.order_seed, given.order_seeds, given.numerics, given.jobs,
         at_most=given.max_findings, warnings=given.warnings, trace=given.trace,
-        messages=kept_messages(), device=Device(target, given.sms),
+        messages=kept_messages(), device=Device(target, given.sms), gpu=given.gpu,
     )  # fmt: skip
+
+
+def check_gpu(given: argparse.Namespace) -> None:
+    """InputError for a flag that is about the simulated machine; NoDeviceError without a GPU."""
+    from tcir.runtime.on_gpu import gpu
+
+    asked = {"order_seed": None, "order_seeds": 0, "numerics": "exact", "jobs": 1, "trace": None}
+    for name, default in asked.items():
+        if getattr(given, name) != default:
+            raise InputError(
+                f"--gpu: expected no --{name.replace('_', '-')}, which is about the simulated "
+                "machine"
+            )
+    gpu()
 
 
 def ended(code: object) -> int:

@@ -62,9 +62,9 @@ class Launches:
 
     order_seed, numerics, jobs: as of `tcir.run_ptx`. orders: in so many more orders, whose results
     have to be the same. at_most: causes of a launch's findings that are printed. warnings: whether
-    those are that shipping code shows to be harmless. trace: a file for the recorded launches.
-    messages: where all of this is printed. memory: what of the device's holds values. device: what
-    programs are told that it is.
+    those are that shipping code shows to be harmless. trace: a file for the recorded launches. gpu:
+    launch on a GPU instead. messages: where all of this is printed. memory: what of the device's
+    holds values. device: what programs are told that it is.
     """
 
     order_seed: int | None = None
@@ -77,6 +77,7 @@ class Launches:
     messages: TextIO = field(default_factory=lambda: sys.stderr)
     memory: Allocations = field(default_factory=Allocations)
     device: Device = field(default_factory=Device)
+    gpu: bool = False
     launches: int = 0
     wrong: int = 0
     hidden: int = 0
@@ -116,6 +117,9 @@ class Launches:
         if self._times is not None:
             self._times.append(self._modelled(launch))
             return
+        if self.gpu:
+            self._on_gpu(launch)
+            return
         if not self.launches:  # there is none in front
             launch = replace(launch, programmatic=False)
         partial = self.memory.partial(launch.memory)
@@ -141,6 +145,35 @@ class Launches:
                 wrong = True
         _restore(launch, after)
         self.wrong += wrong
+
+    def _on_gpu(self, launch: Launch) -> None:
+        """What is not carried to a GPU is refused, by name."""
+        from tcir.emulation import EmulatedLaunch
+        from tcir.interp.ptx.parser import parse
+        from tcir.runtime.on_gpu import run_on_gpu
+
+        name = shown_name(launch.name)
+        lacking = {
+            "arrays that it reaches by addresses in its data": launch.addressed,
+            "variables of its module": launch.variables,
+            "a cooperative launch": launch.cooperative,
+        }
+        for what, there in lacking.items():
+            if there:
+                raise InputError(
+                    f"{name}: --gpu: expected arguments that are arrays, numbers and tensor maps, "
+                    f"got {what}, which are on this computer; leave --gpu out"
+                )
+        block = launch.block or parse(launch.ptx).functions[launch.name].reqntid
+        if block is None:
+            raise InputError(f"{name}: --gpu: expected .reqntid in its PTX, got none")
+        sizes = EmulatedLaunch(launch.grid, block, launch.cluster, launch.shared)
+        found = run_on_gpu(launch.ptx, launch.name, sizes, launch.args, launch.memory)
+        for _, mask in self.memory.partial(launch.memory):
+            mask[...] = True  # nobody says which bytes were written
+        self.launches += 1
+        self.seconds += found.milliseconds / 1000
+        self.say(f"{name}: {found}")
 
     def _run(
         self,
@@ -231,9 +264,10 @@ class Launches:
         """Says what there was, and writes the trace."""
         if self.hidden:
             self.say(f"{self.hidden} warnings (--warnings shows them)")
+        where = "on a GPU " if self.gpu else ""
+        timing = "" if self.gpu else f", {self.wrong} with a result that depends on timing"
         print(
-            f"tcir: {self.launches} launches executed in {self.seconds:.1f} s, "
-            f"{self.wrong} with a result that depends on timing",
+            f"tcir: {self.launches} launches executed {where}in {self.seconds:.1f} s{timing}",
             file=self.messages,
         )
         if self.trace is not None:

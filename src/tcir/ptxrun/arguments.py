@@ -151,6 +151,9 @@ def _debugging(parser: argparse.ArgumentParser) -> None:
 
 def _on_a_gpu(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("on a GPU").add_argument
+    add("--gpu", action="store_true",
+        help="launches on a GPU of this computer, not on the simulated machine; on an H100 or H200 "
+        "the tensor core of sm_100a is emulated")  # fmt: skip
     add("--bundle", type=Path, metavar="DIR",
         help="writes a folder to run on a GPU; of a directory: of each MLIR program in it whose "
         "head has a command with --pipeline, and the self-test")  # fmt: skip
@@ -181,6 +184,8 @@ def check_flags(options: argparse.Namespace) -> None:
     if not options.file:
         raise LaunchError("expected a file (tc-run --help)")
     _check_ways(options)
+    if options.gpu:
+        _check_gpu(options)
     if options.interactive and options.file == "-":
         raise LaunchError("--interactive: expected a file: standard input gives the commands")
     mlir, cuda = options.file.endswith(".mlir"), options.file.endswith(".cu")
@@ -202,6 +207,21 @@ def check_flags(options: argparse.Namespace) -> None:
         given = getattr(options, flag)
         for text in given if isinstance(given, list) else [given] if given else []:
             _check_place(f"--{flag}", text.partition("=")[2] if flag == "save" else text, flag)
+
+
+_SIMULATED = (
+    "seed", "no_lockstep", "jobs", "numerics", "ordering", "assume", "hazards", "again",
+    "ctas_per_sm", "counters", "json", "trace", "break_at", "interactive", "bundle",
+)  # fmt: skip
+"""Flags about the simulated machine."""
+
+
+def _check_gpu(options: argparse.Namespace) -> None:
+    default = make_parser().parse_args([])
+    for flag in _SIMULATED:
+        if getattr(options, flag) != getattr(default, flag):
+            name = flag.replace("_", "-")
+            raise LaunchError(f"--gpu: expected no --{name}, which is about the simulated machine")
 
 
 def _check_ways(options: argparse.Namespace) -> None:

@@ -101,7 +101,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.bundle:
         return _bundle_ptx(options, job)
     recording = _recording(options, job)
-    reports = _execute(options, job, recording)
+    reports = _on_gpu(job) if options.gpu else _execute(options, job, recording)
     if recording is not None:
         _write_trace(options.trace, job.ptx, reports)
     for name, array in job.saves:
@@ -239,6 +239,19 @@ def _execute(options: argparse.Namespace, job: Job, recording: Recording | None)
         if not report.ok:
             break
     return reports
+
+
+def _on_gpu(job: Job) -> list[RunReport]:
+    """Launches in order on a GPU; there is no report, only what they take."""
+    from tcir.emulation import EmulatedLaunch
+    from tcir.runtime.cubin import triple
+    from tcir.runtime.on_gpu import run_on_gpu
+
+    for call in job.calls:
+        grid, block, cluster = (triple(each) for each in (call.grid, call.block, call.cluster))
+        sizes = EmulatedLaunch(grid, block, cluster, call.dynamic_smem)
+        print(f"{call.entry}: {run_on_gpu(job.ptx, call.entry, sizes, call.args)}")
+    return []
 
 
 def _launch(

@@ -1,0 +1,147 @@
+"""`--gpu`: launches of any PTX on a driver without a GPU, and what is said where there is none."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tcir import runtime
+from tcir.doors.launches import Launch, Launches
+from tcir.emulation import EmulatedLaunch, emulate
+from tcir.errors import InputError
+from tcir.machine import TensorMap
+from tcir.ptxrun.command import main as tc_run
+from tcir.run import Uninitialized
+from tcir.runtime import driver, on_gpu
+
+from . import fake_driver
+
+PTX = """
+.version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry add(.param .u64 x, .param .u32 n, .param .u64 out)
+.reqntid 32
+{
+ .reg .b32 %r<4>; .reg .b64 %rd<9>; .reg .b64 %pair<4>;
+ ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [out]; ld.param.u32 %r2, [n];
+ mov.u32 %r1, %tid.x; mul.wide.u32 %rd3, %r1, 8; add.s64 %rd1, %rd1, %rd3; add.s64 %rd2, %rd2, %rd3;
+ mov.b64 %pair1, {%r2, %r2}; ld.global.b64 %pair0, [%rd1];
+ add.rn.f32x2 %pair2, %pair0, %pair1; st.global.b64 [%rd2], %pair2;
+ ret;
+}
+"""
+ONE = EmulatedLaunch((1, 1, 1), (32, 1, 1))
+
+
+@pytest.fixture
+def hopper(monkeypatch: pytest.MonkeyPatch) -> Iterator[fake_driver.FakeDriver]:
+    """A device of compute capability 9.0 that has the emulated kernel."""
+    fake = fake_driver.install(monkeypatch, {"add": ([8, 4, 8], emulate(PTX, ONE).ptx)}, (9, 0))
+    monkeypatch.setattr(fake, "_cuEventElapsedTime", lambda *_: (0.25,), raising=False)
+    yield fake
+    fake_driver.forget()
+
+
+def test_a_program_for_sm_100a_is_emulated(hopper: fake_driver.FakeDriver) -> None:
+    whole = np.zeros((3, 64), np.float32)
+    whole[0] = np.arange(64)
+    x, out = whole[0], whole[2]  # two parts of one array
+    found = on_gpu.run_on_gpu(PTX, "add", ONE, [x, np.float32(2), Uninitialized(out)], [whole])
+    np.testing.assert_array_equal(whole[2], np.arange(64) + 2)
+    assert str(found) == "0.250 ms on Fake (sm_90), emulated"
+    assert b"f32x2" not in hopper.loaded[0].split(b".entry")[1]  # the driver compiles the PTX
+    assert len([size for size in hopper.memory.values() if size.size == whole.nbytes]) == 1
+
+
+def test_numbers_have_a_type(hopper: fake_driver.FakeDriver) -> None:
+    x = np.zeros(64, np.float32)
+    with pytest.raises(InputError, match=r"got int; np.int32\(…\) gives a number its type"):
+        on_gpu.run_on_gpu(PTX, "add", ONE, [x, 2, x])
+
+
+@pytest.mark.parametrize("target", ["sm_120a", "sm_103a", "sm_80a"])
+def test_a_program_for_another_gpu(hopper: fake_driver.FakeDriver, target: str) -> None:
+    with pytest.raises(InputError, match=rf"got .target {target}; the simulated machine"):
+        on_gpu.run_on_gpu(PTX.replace("sm_100a", target), "add", ONE, [])
+
+
+def test_which_programs_run_as_they_are(hopper: fake_driver.FakeDriver) -> None:
+    on = runtime.devices.device()
+    assert on_gpu.is_emulated(".target sm_100f\n", on)
+    assert not on_gpu.is_emulated(".target sm_90a\n", on)
+    assert not on_gpu.is_emulated(".target sm_80\n", on)
+
+
+def _launch(x: np.ndarray, **more: object) -> Launch:
+    args = [x, np.float32(1), x]
+    return Launch(PTX, "add", (1, 1, 1), (1, 1, 1), 0, False, args, [x], **more)  # type: ignore[arg-type]
+
+
+def test_a_door_launches_there(hopper: fake_driver.FakeDriver) -> None:
+    said, x = io.StringIO(), np.arange(64, dtype=np.float32)
+    launches = Launches(messages=said, gpu=True)
+    launches.execute(_launch(x))
+    launches.execute(_launch(x))
+    launches.close()
+    np.testing.assert_array_equal(x, np.arange(64) + 2)
+    assert "tcir: add: 0.250 ms on Fake (sm_90), emulated" in said.getvalue()
+    assert "2 launches executed on a GPU" in said.getvalue()
+
+
+def test_what_a_door_does_not_carry_there_is_named(hopper: fake_driver.FakeDriver) -> None:
+    x = np.zeros(64, np.float32)
+    launches = Launches(messages=io.StringIO(), gpu=True)
+    for more, words in (
+        ({"addressed": [x]}, "addresses in its data"),
+        ({"variables": {"v": x}}, "variables of its module"),
+        ({"cooperative": True}, "a cooperative launch"),
+    ):
+        with pytest.raises(InputError, match=f"add: --gpu: .*got .*{words}.*leave --gpu out"):
+            launches.execute(_launch(x, **more))
+
+
+def test_a_tensor_map_names_the_copy(
+    hopper: fake_driver.FakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = []
+    monkeypatch.setattr(on_gpu, "encode", lambda fields, at: told.append(at) or bytes(128))
+    x = np.zeros((8, 64), np.uint16)
+    tensor = TensorMap.tiled(x, dtype="u16", dims=[64, 8], strides_bytes=[128], box=[64, 1])
+    buffers = on_gpu._Buffers([], runtime.devices.device())
+    assert buffers.value((tensor, np.uint32(7))) == bytes(128) + (7).to_bytes(4, "little")
+    assert told == [buffers.copies[0][1].pointer] and buffers.address(x) == told[0]
+
+
+def test_without_a_gpu(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def none() -> None:
+        raise driver.NoDeviceError("no CUDA driver on this computer")
+
+    monkeypatch.setattr(on_gpu, "device", none)
+    (tmp_path / "k.ptx").write_text(PTX)
+    words = [str(tmp_path / "k.ptx"), "--grid", "1", "--arg", "zeros=f32,64", "--arg", "f32=1"]
+    words += ["--arg", "zeros=f32,64", "--gpu"]
+    assert tc_run(words) == 2
+    said = capsys.readouterr().err
+    assert "no CUDA driver on this computer. --gpu needs an NVIDIA GPU of compute" in said
+    assert tc_run([*words, "--seed", "3"]) == 3
+    assert "--gpu: expected no --seed, which is about the simulated" in capsys.readouterr().err
+
+
+def test_tc_run_launches_and_saves(
+    hopper: fake_driver.FakeDriver, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "k.ptx").write_text(PTX)
+    np.save(tmp_path / "x.npy", np.arange(64, dtype=np.float32))
+    out = tmp_path / "out.npy"
+    words = [str(tmp_path / "k.ptx"), "--grid", "1", "--arg", str(tmp_path / "x.npy")]
+    words += ["--arg", "f32=3", "--arg", "zeros=f32,64", "--gpu", "--save", f"2={out}"]
+    assert tc_run(words) == 0
+    np.testing.assert_array_equal(np.load(out), np.arange(64) + 3)
+    assert "add: 0.250 ms on Fake (sm_90), emulated" in capsys.readouterr().out
