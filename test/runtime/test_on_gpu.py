@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tcir
 from tcir import runtime
 from tcir.doors.launches import Launch, Launches
 from tcir.emulation import EmulatedLaunch, emulate
@@ -132,6 +133,32 @@ def test_without_a_gpu(
     assert "no CUDA driver on this computer. --gpu needs an NVIDIA GPU of compute" in said
     assert tc_run([*words, "--seed", "3"]) == 3
     assert "--gpu: expected no --seed, which is about the simulated" in capsys.readouterr().err
+
+
+ADD = """
+func.func @sum(%a: tensor<64xf32>, %b: tensor<64xf32>) -> tensor<64xf32> {
+  %empty = tensor.empty() : tensor<64xf32>
+  %y = linalg.add ins(%a, %b : tensor<64xf32>, tensor<64xf32>)
+      outs(%empty : tensor<64xf32>) -> tensor<64xf32>
+  return %y : tensor<64xf32>
+}
+"""
+
+
+def test_an_emulated_kernel_is_compiled_by_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = tcir.compile(ADD, "simt-elementwise")
+    sizes = {
+        each.name: ([8] * len(each.params), kernel.emulated.ptx)
+        for each in kernel.launches.launches
+    }
+    fake = fake_driver.install(monkeypatch, sizes, (9, 0))
+    try:
+        a, b, out = np.arange(64, dtype=np.float32), np.ones(64, np.float32), np.zeros(64, "f4")
+        kernel.launch(a, b, out, emulate=True)
+        np.testing.assert_array_equal(out, a + b)
+        assert fake.loaded[0].endswith(b"\0") and b".target sm_90a" in fake.loaded[0]
+    finally:
+        fake_driver.forget()
 
 
 def test_tc_run_launches_and_saves(
