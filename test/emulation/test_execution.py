@@ -18,7 +18,7 @@ CORE = [
     Form(kind="tf32", a="tf32", b="tf32", n=16, a_major="MN", a_swizzle="128B_ATOM_32B"),
     Form(kind="i8", a="u8", b="s8", d="s32", n=16, saturate=True, wild=True, b_major="MN"),
     Form(ws=True, m=32, n=64, in_tmem=True, b_major="MN"),
-    random_form(97), random_form(116),  # bf16 and tf32 near 0, of which mma.sync has other bits
+    random_form(97), random_form(116),  # of bf16 and tf32, any bits
 ]  # fmt: skip
 """What mma.sync computes, in part or in whole."""
 FORMS = [
@@ -73,6 +73,15 @@ def test_a_product_on_the_tensor_cores_of_the_gpu() -> None:
     wanted, found = both(form)
     np.testing.assert_array_equal(found, wanted)
     assert (wanted[:8] != form.inputs()[1][:8]).any()
+
+
+@pytest.mark.parametrize("element", ["bf16", pytest.param("tf32", marks=pytest.mark.slow)])
+def test_near_zero_where_mma_sync_has_other_bits(element: str) -> None:
+    kind = "tf32" if element == "tf32" else "f16"
+    form = Form(kind=kind, a=element, b=element, n=16, add=False, tiny=True)
+    wanted, found = both(form)
+    np.testing.assert_array_equal(found, wanted)
+    assert np.unique(wanted[:16]).size > 100
 
 
 @pytest.mark.slow

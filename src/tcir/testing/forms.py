@@ -112,6 +112,8 @@ class Form:
     scales: int = 0
     scale_type: str = "ue8m0"
     wild: bool = False
+    tiny: bool = False
+    """Products near 2^-146, where the exponent of a zero decides (docs/numerics.md)."""
     seed: int = 0
     instruction: str = ""
     """Instead of an mma: with {d} for the base of tensor memory and {a} for A's descriptor."""
@@ -202,7 +204,10 @@ class Form:
         rng = np.random.default_rng(self.seed)
         shared = rng.integers(0, 256, SHARED, dtype=np.uint8)
         tensor = rng.integers(0, 1 << 32, (COLUMNS, 128), dtype=np.uint32)
-        if not self.wild:
+        if self.tiny:
+            words = shared.view(np.uint32)
+            words[:] = words & 0x807F807F | 54 << 7 | 54 << 23
+        elif not self.wild:
             shared = np.concatenate([_tame(shared[:B_AT], self.a), _tame(shared[B_AT:], self.b)])
             bits = np.ascontiguousarray(tensor[A_AT : A_AT + 8]).view(np.uint8)
             tensor[A_AT : A_AT + 8] = _tame(bits, self.a).view(np.uint32)
