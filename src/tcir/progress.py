@@ -53,6 +53,14 @@ def compiling(door: str, ops: int) -> Iterator[None]:
     say(f"{door}: compiled in {time.monotonic() - started:.1f} s")
 
 
+def left(share: float, passed: float, estimated: float) -> float:
+    """Seconds that are left, after `passed` for a share, of `estimated` for all; the rate of what
+    is done is trusted from a quarter of it on."""
+    trust = min(1.0, 4 * share)
+    whole = trust * passed / share + (1 - trust) * estimated if share else estimated
+    return (1 - share) * whole
+
+
 class Left:
     """A line of a terminal: how many of the CTAs are done, and the time that is left."""
 
@@ -73,11 +81,8 @@ class Left:
         sys.stderr.flush()
 
     def left(self, share: float, passed: float) -> float:
-        """Seconds, after `passed` for a share of the CTAs; their rate is trusted from a quarter of
-        them on."""
-        trust = min(1.0, 4 * share)
-        whole = trust * passed / share + (1 - trust) * self.seconds if share else self.seconds
-        return (1 - share) * whole
+        """Seconds, after `passed` for a share of the CTAs."""
+        return left(share, passed, self.seconds)
 
     def end(self) -> None:
         """Removes it."""

@@ -16,7 +16,7 @@ import torch
 
 import tcir
 from tcir.session.apart import compilers
-from tcir.tools.dev.aten import page
+from tcir.tools.dev.aten import coverage, page
 from tcir.tools.dev.aten.case import Case
 from tcir.tools.dev.aten.measured import LEFT, LOWERED, RED, TYPES, Measure, strided
 from tcir.torch import choices, decompositions
@@ -56,6 +56,12 @@ def test_the_page_has_every_op() -> None:
     )
     assert written == made
     assert not any(f" {RED}: " in row for row in ROWS.values())
+
+
+def test_every_op_of_torch_mlir_has_a_row_or_a_reason() -> None:
+    assert not coverage.missing(page.CASES)
+    few = {name: case for name, case in page.CASES.items() if "relu" not in name}
+    assert coverage.missing(few) == {"leaky_relu", "prelu", "relu6", "rrelu", "rrelu_with_noise"}
 
 
 def _cell(case: Case) -> tuple[str, str]:

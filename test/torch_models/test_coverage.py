@@ -66,6 +66,23 @@ def test_weight_int8pack_mm() -> None:
     assert [report.verdict for report in compiled.validate()] == ["held"]
 
 
+class Rounded(nn.Module):
+    def forward(self, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        zeros = torch.zeros(8, dtype=torch.int32)
+        return torch.fake_quantize_per_channel_affine(x, scale, zeros, 0, -128, 127)
+
+
+def test_a_reference_that_pytorch_has_not_in_f64_is_incomplete() -> None:
+    """The first line of `validate` says so, and nothing else fails."""
+    x, scale = torch.randn(8, 32), torch.rand(8) + 0.1
+    compiled = tcir.torch.compile(Rounded().eval(), (x, scale))
+    assert torch.equal(compiled(x, scale), Rounded()(x, scale))
+    (report,) = compiled.validate()
+    assert report.passes[0].incomplete == [
+        "eager PyTorch: Scale must be Float or BFloat16, found Double"
+    ]
+
+
 class Experts(nn.Module):
     """Each expert takes the rows that chose it: their number depends on the data."""
 

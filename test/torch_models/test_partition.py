@@ -15,11 +15,12 @@ import torch
 
 import tcir
 from tcir.errors import InvalidIRError
+from tcir.progress import left
 from tcir.torch import exported, lowering
 from tcir.torch.calls import Call
 from tcir.torch.choices import CHOICES
 
-from .models import Mlp, made
+from .models import Mlp, Tokens, made
 
 
 class Layers(torch.nn.Module):
@@ -73,6 +74,25 @@ def test_what_the_importer_refuses_is_found_by_its_place(monkeypatch: pytest.Mon
     assert set(found.left.values()) == {
         "torch-mlir does not import it: expected no relu, got one; no way out"
     }
+
+
+def test_what_is_left_to_compile_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An estimate first; then by the rate of what is done."""
+    model, inputs = made(Tokens, torch.float16)[0], (torch.arange(24).reshape(2, 12),)
+    monkeypatch.setattr(lowering, "PER_OP", 1000.0)
+    lines: list[str] = []
+    lowering.lower(*graph_and_units(model, inputs), "layers", "sm_100a", lines.append)
+    assert lines[0] == "7 ops in 1 region: about 117 minutes (estimated)"
+    said, first, second = lines[1:]
+    assert said.endswith("without lgamma: 2 regions")
+    assert re.fullmatch(r"\d ops: \d+ launches, \d+\.\d s; about \d+ s left", first)
+    assert re.fullmatch(r"\d ops: \d+ launches, \d+\.\d s", second)
+
+
+def test_the_rate_of_what_is_done_is_trusted_little_by_little() -> None:
+    assert left(0, 5, 100) == 100
+    assert left(0.5, 10, 100) == 10
+    assert left(0.125, 10, 100) == 0.875 * (0.5 * 80 + 0.5 * 100)
 
 
 def graph_and_units(

@@ -86,6 +86,23 @@ def _hardswish(x: torch.Tensor) -> torch.Tensor:
     return (a * aten.clamp.default(a + 3, 0, 6) / 6).to(x.dtype)
 
 
+def _isclose(
+    a: torch.Tensor,
+    b: torch.Tensor,
+    rtol: float = 1e-5,
+    atol: float = 1e-8,
+    equal_nan: bool = False,
+) -> object:
+    """As PyTorch has it; torch-mlir's own is no comparison of infinities."""
+    if not a.is_floating_point():
+        return NotImplemented
+    close = a == b
+    if equal_nan:
+        close = close | (_nan(a) & _nan(b))
+    off = (a - b).abs()
+    return close | ((off < torch.inf) & (off <= atol + (rtol * b).abs()))
+
+
 def _isfinite(x: torch.Tensor) -> object:
     return x.abs() < torch.inf if x.is_floating_point() else NotImplemented
 
@@ -139,6 +156,7 @@ CHOICES: Decompositions = {
     aten.relu6.default: _relu6,
     aten.hardsigmoid.default: _hardsigmoid,
     aten.hardswish.default: _hardswish,
+    aten.isclose.default: _isclose,
     aten.isfinite.default: _isfinite,
     aten.logaddexp.default: _logaddexp,
     aten.grid_sampler_2d.default: _grid_sampler,

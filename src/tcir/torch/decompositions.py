@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_map
 from tcir.torch.aten import Decomposition, Decompositions, aten, dims_of, wide
 from tcir.torch.choices import CHOICES
 from tcir.torch.convolutions import CONVOLUTIONS
+from tcir.torch.fake_quantize import FAKE_QUANTIZE
 from tcir.torch.functions import FUNCTIONS
 from tcir.torch.losses import LOSSES
 from tcir.torch.places import PLACES
@@ -193,6 +194,24 @@ def _std_mean(
     return x.std(dims, correction=correction, keepdim=keepdim), x.mean(dims, keepdim)
 
 
+def _norm(
+    x: torch.Tensor,
+    ord: float | None = None,
+    dim: list[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> object:
+    """Without an order that of all elements; torch-mlir has no linalg."""
+    if ord is not None:
+        return NotImplemented
+    return aten.linalg_vector_norm.default(x, 2, dim, keepdim, dtype=dtype)
+
+
+def _xor(x: torch.Tensor, other: int) -> torch.Tensor:
+    return x ^ torch.full((), other, dtype=x.dtype, device=x.device)
+
+
 def decompositions() -> Decompositions:
     """Those of this file, by overload; ops that this PyTorch does not have are left out."""
     table: Decompositions = {
@@ -200,6 +219,8 @@ def decompositions() -> Decompositions:
         aten.instance_norm.default: _instance_norm,
         aten.logsumexp.default: _logsumexp,
         aten.view.default: _view,
+        aten.linalg_norm.default: _norm,
+        aten.bitwise_xor.Scalar: _xor,
         aten.abs.default: _abs,
         aten.empty_like.default: _empty_like,
     }
@@ -218,7 +239,7 @@ def decompositions() -> Decompositions:
         table[op] = either(other, table.get(op, other))
     for each in (
         CHOICES, PLACES, CONVOLUTIONS, FUNCTIONS, POWERS, REMAINDERS, SCANS, RECURRENT, SCALED,
-        PRODUCTS,
+        PRODUCTS, FAKE_QUANTIZE,
     ):  # fmt: skip
         table |= each
     return table

@@ -19,8 +19,10 @@ from torch.fx.passes.utils.fuser_utils import fuse_as_graphmodule
 
 from tcir.errors import Error, InternalError
 from tcir.kernel import Kernel
+from tcir.progress import left
 from tcir.session.apart import Compilers, compilers
 from tcir.torch.exported import PLACE, Unit, is_getitem, name_of, torch_text
+from tcir.validation.estimate import duration
 
 VIEWS = (
     "view", "_unsafe_view", "reshape", "permute", "transpose", "t", "unsqueeze", "squeeze",
@@ -32,6 +34,8 @@ VIEWS = (
 MADE = ("arange", "full", "zeros", "ones", "scalar_tensor", "eye", "lift_fresh_copy")
 """Ops that read nothing, which no kernel is of alone."""
 NOTHING = "computes nothing"
+PER_OP = 0.15
+"""Seconds to compile an op of a network, within a factor of about three, on one busy core."""
 ELEMENTS = (
     torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.bool, torch.int8,
     torch.uint8, torch.int16, torch.int32, torch.int64, torch.float8_e4m3fn, torch.float8_e5m2,
@@ -119,6 +123,8 @@ class _Work:
         hopeful = [unit for unit in units if not named[unit[0]]]
         with _pool(self.compilers) as pool:
             waiting = [(r, "", self._start(pool, r)) for r in _regions(self.module, hopeful)]
+            clock = _Clock(len(hopeful), len(waiting))
+            self.tell(clock.begin())
             while waiting:
                 region, cut, answer = waiting.pop(0)
                 started = time.perf_counter()
@@ -132,7 +138,8 @@ class _Work:
                 nodes = tuple(node for unit in region for node in unit)
                 self.result.regions.append(Lowered(nodes, kernel, mlir, self.pipeline, cut))
                 launches, took = len(kernel.launches.launches), time.perf_counter() - started
-                self.tell(f"{len(region)} ops: {launches} launches, {took:.1f} s")
+                words = f"{len(region)} ops: {launches} launches, {took:.1f} s"
+                self.tell(words + clock.after(len(region) if waiting else None))
 
     def _smaller(
         self, pool: ThreadPoolExecutor, region: Sequence[Unit], error: Error
@@ -216,6 +223,31 @@ class _Work:
         if reason:
             raise Error(reason)
         return self.compilers.lower(text, self.pipeline, self.target)
+
+
+@dataclass
+class _Clock:
+    """Says how long a compilation takes, by the ops that are done."""
+
+    ops: int
+    regions: int
+    done: int = 0
+    started: float = field(default_factory=time.perf_counter)
+
+    def begin(self) -> str:
+        """How much there is, and an estimate."""
+        seconds = duration(PER_OP * self.ops)
+        regions = f"{self.regions} region{'s' * (self.regions > 1)}"
+        return f"{self.ops} ops in {regions}: {seconds} (estimated)"
+
+    def after(self, ops: int | None) -> str:
+        """What is left after some more ops; None: nothing."""
+        if ops is None:
+            return ""
+        self.done += ops
+        share = min(1.0, self.done / self.ops)
+        passed = time.perf_counter() - self.started
+        return f"; {duration(left(share, passed, PER_OP * self.ops))} left"
 
 
 @contextmanager

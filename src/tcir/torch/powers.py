@@ -10,7 +10,7 @@ import math
 import torch
 
 from tcir.torch.aten import Decompositions, aten, wide
-from tcir.torch.functions import is_negative
+from tcir.torch.functions import is_negative, pair
 
 CONSTANTS = (-2, -1, -0.5, 0, 0.5, 1, 2, 3, 4)
 """Exponents that pipelines know, by products, quotients and roots."""
@@ -69,11 +69,26 @@ def _exp2(x: torch.Tensor) -> object:
     return _exp(x.to(torch.float64) * math.log(2)).to(x.dtype)
 
 
+def _ldexp(x: torch.Tensor, exponent: torch.Tensor) -> object:
+    if not x.is_floating_point() or exponent.is_floating_point():
+        return NotImplemented
+    return (wide(x) * torch.pow(2.0, exponent)).to(x.dtype)
+
+
+def _logaddexp2(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    a, b, kind = pair(a, b)
+    rest = torch.log1p(_exp((a - b).abs().to(torch.float64) * -math.log(2)))
+    result = torch.maximum(a, b) + rest / math.log(2)
+    return torch.where((a == b) & (a.abs() == torch.inf), a, result).to(kind)
+
+
 POWERS: Decompositions = {
     aten.pow.Tensor_Tensor: _pow,
     aten.pow.Scalar: _pow_of_number,
     aten.pow.Tensor_Scalar: _pow_by_number,
     aten.exp2.default: _exp2,
+    aten.ldexp.Tensor: _ldexp,
+    aten.logaddexp2.default: _logaddexp2,
     aten.special_exp2.default: _exp2,
 }
 """By overload."""

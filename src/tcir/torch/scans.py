@@ -78,11 +78,24 @@ def _median_of(x: torch.Tensor, dim: int, keepdim: bool = False) -> object:
     )
 
 
+def _kthvalue(x: torch.Tensor, k: int, dim: int = -1, keepdim: bool = False) -> object:
+    """The kth smallest element and its place; NaN is larger than all numbers."""
+    if x.dim() == 0 or x.numel() * x.shape[dim] > MOST:
+        return NotImplemented
+    moved = x.movedim(dim, -1)
+    place = order(moved, False, k).narrow(-1, k - 1, 1)
+    pair = (torch.gather(moved, -1, place), place)
+    return tuple(
+        each.movedim(-1, dim).contiguous() if keepdim else each.squeeze(-1) for each in pair
+    )
+
+
 SCANS: Decompositions = {
     aten.cumprod.default: _cumprod,
     aten.cummax.default: _cummax,
     aten.cummin.default: _cummin,
     aten.logcumsumexp.default: _logcumsumexp,
+    aten.kthvalue.default: _kthvalue,
     aten.median.default: _median,
     aten.median.dim: _median_of,
 }

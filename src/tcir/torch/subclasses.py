@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import torch
-from torch.utils._python_dispatch import is_traceable_wrapper_subclass as is_made_of_others
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+
+def is_made_of_others(tensor: torch.Tensor) -> bool:
+    """Whether PyTorch can take the tensor apart."""
+    return is_traceable_wrapper_subclass(tensor)
 
 
 def parts_of(name: str, tensor: torch.Tensor) -> dict[str, torch.Tensor]:
     """The plain tensors of a tensor, by name: itself, or what it is made of, ``name.part``."""
-    if not is_made_of_others(tensor):
+    if not is_traceable_wrapper_subclass(tensor):
         return {name: tensor}
     parts: dict[str, torch.Tensor] = {}
     for inner in tensor.__tensor_flatten__()[0]:
@@ -20,7 +25,7 @@ def parts_of(name: str, tensor: torch.Tensor) -> dict[str, torch.Tensor]:
 
 def made_of(name: str, like: torch.Tensor, parts: Mapping[str, torch.Tensor]) -> torch.Tensor:
     """A tensor such as `like`, of the parts that `parts_of` names."""
-    if not is_made_of_others(like):
+    if not is_traceable_wrapper_subclass(like):
         return parts[name]
     names, context = like.__tensor_flatten__()
     inner = {each: made_of(f"{name}.{each}", getattr(like, each), parts) for each in names}

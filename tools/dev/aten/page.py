@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 
 from tcir.session.apart import Compilers
-from tcir.tools.dev.aten import elementwise, movement, products, reductions
+from tcir.tools.dev.aten import coverage, elementwise, movement, others, products, reductions
 from tcir.tools.dev.aten.case import Case
 from tcir.tools.dev.aten.measured import ABSENT, LEFT, LOWERED, RED, TYPES, Cell, Key, Measure
 
@@ -27,6 +27,7 @@ GROUPS: dict[str, list[Case]] = {
     "Reductions, norms, losses, pools, sorts": reductions.cases(),
     "Shapes, joins, gathers, scatters": movement.cases(),
     "Products, convolutions, attention": products.cases(),
+    "Others": others.cases(),
 }
 CASES = {case.name: case for cases in GROUPS.values() for case in cases}
 TOGETHER = 8
@@ -43,7 +44,7 @@ PyTorch's and one rounding (f32 besides: 2^-17 for functions, 2^-9 for products,
 NaN and infinities are where PyTorch has them (of elementwise ops the arguments have NaN,
 infinities, zeros of both signs and ties, each with each). *Strided* arguments are every other
 element of a transposed tensor: "same" is the same as of contiguous ones. What is left to PyTorch
-says why.
+says why. Every op of torch-mlir's dialect has a row, or a reason at the end of the page.
 """
 _HEAD = "| op | f16 | bf16 | f32 | strided |\n|---|---|---|---|---|"
 
@@ -99,7 +100,7 @@ def document(lines: Mapping[str, str]) -> str:
         out += [f"## {title}", "", _HEAD]
         out += [lines[case.name] for case in cases if case.name in lines]
         out.append("")
-    return "\n".join(out).rstrip() + "\n"
+    return "\n".join([*out, *coverage.section()]) + "\n"
 
 
 def batches(names: Sequence[str], kept: Mapping[str, str] | None = None) -> list[list[str]]:

@@ -31,6 +31,10 @@ IN_PLACE = (
     "its layers scale their own weights in place at the first call: refused, as kernels only read "
     "their weights"
 )
+GATHERED = (
+    "with the weights of the chosen experts gathered; sorting tokens by expert, as transformers "
+    "does by default, stays with PyTorch (above)"
+)
 
 NETWORKS = [
     shipped("GPT2", GPT2, tokens),
@@ -54,4 +58,12 @@ NETWORKS = [
     shipped("Mamba", STATES, sequence, attention="eager", called="Mamba"),
     shipped("Rwkv", RWKV, sequence, attention="eager", called="RWKV", types=(), why=IN_PLACE),
     shipped("Mixtral", {**SMALL, **EXPERTS}, tokens, types=(), why=GROUPED),
+    shipped(
+        "Mixtral",
+        {**SMALL, **EXPERTS},
+        tokens,
+        called="Mixtral, experts gathered",
+        experts="batched_mm",
+        why=GATHERED,
+    ),
 ]
