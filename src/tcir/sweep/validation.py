@@ -17,6 +17,7 @@ from tcir.sweep.results import Results
 from tcir.sweep.space import Combination
 from tcir.sweep.work import Job, Program, Row
 from tcir.validation.compare import Difference
+from tcir.validation.coverage import Coverage
 from tcir.validation.report import Line, Report
 from tcir.validation.settings import Settings
 
@@ -84,6 +85,8 @@ def joined(reports: Sequence[str]) -> Report:
     wholes = [json.loads(text) for text in reports]
     names = {field.name for field in fields(Report)} & wholes[0].keys() - {"passes", "roofline"}
     report = Report(**{name: wholes[0][name] for name in names}, passes=lines)
+    if covered := wholes[0]["coverage"]:
+        report.coverage = Coverage.from_dict(covered)
     report.orders = 1 + sum(whole["orders"] - 1 for whole in wholes)
     return report
 
