@@ -6,7 +6,8 @@ import copy
 import resource
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
@@ -131,8 +132,19 @@ def _own(
     with torch.no_grad():
         if kind != torch.float32:
             return _floating(module(**arguments))
-        with sdpa_kernel(SDPBackend.MATH), Tf32():
+        with sdpa_kernel(SDPBackend.MATH), _without_fused_layers(), Tf32():
             return _floating(module(**arguments))
+
+
+@contextmanager
+def _without_fused_layers() -> Iterator[None]:
+    """`nn.TransformerEncoderLayer` is its products, not one native op that cuts no factor."""
+    enabled = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(enabled)
 
 
 def _exact(module: torch.nn.Module, arguments: dict[str, object]) -> Sequence[torch.Tensor]:

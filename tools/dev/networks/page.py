@@ -44,7 +44,8 @@ largest against PyTorch in f64, over the largest result, of the worst result, an
 PyTorch's own on the CPU (f32: with factors cut to tf32, as tensor cores cut them). **No error is
 more than 1.5 times PyTorch's and one rounding.** Rows are measured a few at a time:
 `--only NAME,… --types bf16,f32 --jobs 2 --rows FILE` appends them to a file, whatever fails, and
-`--merge FILE …` brings them into this page.
+`--merge FILE …` brings them into this page. Most rows of bf16 and f32 were measured with PyTorch
+2.11.
 """
 _HEAD = (
     "| network | type | ops | attempts | asked | regions | launches | share | compile s | run s "
