@@ -84,13 +84,13 @@ def test_options(options: dict[str, Any], words: str) -> None:
         tcir.compile(BlockScaled(m=2, k=32).op(), "gemv-simt", **options)
 
 
-def test_operands_of_ops_without_a_kernel_are_not_split() -> None:
+def test_a_cast_to_the_same_type_changes_nothing() -> None:
     program = BlockScaled(m=2, k=32).op().replace(
         '  %y = "tc.block', "  %z = tensor.cast %b : tensor<32xf4E2M1FN> to tensor<32xf4E2M1FN>\n"
         '  %y = "tc.block',
     ).replace("%sa, %b, %sb", "%sa, %z, %sb")  # fmt: skip
-    with pytest.raises(PassError, match="expected arguments and results of other launches"):
-        tcir.compile(program, "gemv-simt", reorder=True)
+    report = tcir.compile(program, "gemv-simt", reorder=True, validate=True).report
+    assert report is not None and report.ok, str(report)
 
 
 ARRAYS = {

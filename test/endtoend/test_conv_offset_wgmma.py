@@ -172,14 +172,20 @@ HUGE = Conv(1, 40, 40, 64, 256, 7, 7, (3, 3, 3, 3), strides=(2, 2))
         (Conv(1, 4, 4, 32, 16, 3, 3, element="i8", out="i32"), {}, "got layout hwcf .*16 bits"),
         (Conv(1, 4, 4, 32, 16, 3, 3), {"n_tile": 20}, "in .8, 256., got 20 .*take 16 or 24"),
         (HUGE, {"n_tile": 256}, "a step whose pixels and filter taps fit .*use a smaller n-tile"),
-        (Conv(1, 30, 30, 32, 16, 3, 3, strides=(1, 9)), {}, "expected strides .*got 9 along w"),
     ],
-    ids=["fp8", "i8 hwcf", "n-tile", "shared memory", "stride"],
+    ids=["fp8", "i8 hwcf", "n-tile", "shared memory"],
 )
 def test_refusals(conv: Conv, options: dict[str, Any], message: str) -> None:
     with pytest.raises(tcir.Error, match=message) as error:
         tcir.compile(conv.text(), PIPELINE, target=TARGET, **options)
     assert "smallest accepted" in str(error.value)
+
+
+def test_a_stride_that_no_tensor_map_steps_over_is_for_cuda_cores() -> None:
+    conv = Conv(1, 30, 30, 32, 16, 3, 3, strides=(1, 9))
+    kernel = tcir.compile(conv.text(), PIPELINE, target=TARGET, validate=True)
+    assert kernel.report is not None and kernel.report.ok, str(kernel.report)
+    assert "wgmma" not in kernel.ptx and "cp.async.bulk.tensor" not in kernel.ptx
 
 
 def test_filter_rows_at_once_are_refused() -> None:

@@ -65,6 +65,7 @@ def test_what_is_not_run() -> None:
     assert reasons <= {
         *NEEDS,
         "needs a GPU",
+        "needs an H100 or H200",
         "a part of a program",
         "takes minutes",
     }

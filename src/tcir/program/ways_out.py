@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tcir.interp.types import Array, DType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tcir.interp.types import Array, DType
 
 OF_TENSOR = (
     "take its array: a.numpy() of a tensor on the CPU, of bfloat16 "
