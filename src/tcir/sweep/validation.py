@@ -86,7 +86,7 @@ def joined(reports: Sequence[str]) -> Report:
     names = {field.name for field in fields(Report)} & wholes[0].keys() - {"passes", "roofline"}
     report = Report(**{name: wholes[0][name] for name in names}, passes=lines)
     if covered := wholes[0]["coverage"]:
-        report.coverage = Coverage.from_dict(covered)
+        report.coverage = Coverage(covered["executed"], covered["small_numbers"] or "")
     report.orders = 1 + sum(whole["orders"] - 1 for whole in wholes)
     return report
 

@@ -118,7 +118,9 @@ def encoded(magnitudes: Array, dtype: DType) -> Array:
     if dtype.kind in "biu":
         return magnitudes
     least = float(ml_dtypes.finfo(dtype).smallest_normal)  # type: ignore[no-untyped-call]
-    return np.where(magnitudes > 0, np.maximum(magnitudes, magnitudes.dtype.type(least)), 0)
+    sizes, found = magnitudes.astype(np.float64), np.array(magnitudes)
+    found[(sizes > 0) & (sizes < least)] = least  # no other number is touched: f8E8M0FNU has no 0
+    return found
 
 
 def fused_sum_bound(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 FULL_RANGE, SPECIAL_VALUES = "full range", "special values"
 
@@ -28,8 +27,3 @@ class Coverage:
     def as_dict(self) -> dict[str, list[str] | str | None]:
         """For the JSON report."""
         return {"executed": list(self.executed), "small_numbers": self.small or None}
-
-    @staticmethod
-    def from_dict(told: dict[str, Any]) -> Coverage:
-        """What `as_dict` made."""
-        return Coverage(told["executed"], told["small_numbers"] or "")

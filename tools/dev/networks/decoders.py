@@ -60,10 +60,9 @@ NETWORKS = [
     shipped("Mixtral", {**SMALL, **EXPERTS}, tokens, types=(), why=GROUPED),
     shipped(
         "Mixtral",
-        {**SMALL, **EXPERTS},
+        {**SMALL, **EXPERTS, "experts_implementation": "batched_mm"},
         tokens,
         called="Mixtral, experts gathered",
-        experts="batched_mm",
         why=GATHERED,
     ),
 ]

@@ -63,22 +63,18 @@ def shipped(
     attention: str = "sdpa",
     model: str = "Model",
     called: str = "",
-    experts: str = "",
     why: str = "",
     types: tuple[torch.dtype, ...] = TYPES,
 ) -> Network:
     """A model of transformers as it is shipped, with a small configuration.
 
-    attention, experts: their implementations; model: the end of the class's name; called: in the
-    table
+    attention: its implementation; model: the end of the class's name; called: in the table
     """
 
     def make() -> torch.nn.Module:
         transformers = importlib.import_module("transformers")
         found = getattr(transformers, f"{name}Config")(**config)
         found._attn_implementation = attention
-        if experts:
-            found._experts_implementation = experts
         module: torch.nn.Module = getattr(transformers, f"{name}{model}")(found)
         return module
 
