@@ -40,6 +40,20 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("--print-completion", action=Completion)
 
 
+def check_on_gpu(
+    given: argparse.Namespace,
+    parser: argparse.ArgumentParser,
+    simulated: Sequence[str],
+    error: type[Error] = InputError,
+) -> None:
+    """Beside --gpu: `error` for one of the flags about the simulated machine that is given."""
+    default = parser.parse_args([])
+    for name in simulated:
+        if getattr(given, name) != getattr(default, name):
+            flag = name.replace("_", "-")
+            raise error(f"--gpu: expected no --{flag}, which is about the simulated machine")
+
+
 class Completion(argparse.Action):
     """Prints a script for a shell, and ends the command."""
 

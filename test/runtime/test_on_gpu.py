@@ -17,7 +17,7 @@ from tcir.errors import InputError
 from tcir.machine import TensorMap
 from tcir.ptxrun.command import main as tc_run
 from tcir.run import Uninitialized
-from tcir.runtime import driver, on_gpu
+from tcir.runtime import cubin, driver, on_gpu
 
 from . import fake_driver
 
@@ -57,6 +57,21 @@ def test_a_program_for_sm_100a_is_emulated(hopper: fake_driver.FakeDriver) -> No
     assert str(found) == "0.250 ms on Fake (sm_90), emulated"
     assert b"f32x2" not in hopper.loaded[0].split(b".entry")[1]  # the driver compiles the PTX
     assert len([size for size in hopper.memory.values() if size.size == whole.nbytes]) == 1
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_parts_of_a_storage_share_its_copy(hopper: fake_driver.FakeDriver, named: bool) -> None:
+    """Arrays that are views of no common array, as tensors of PyTorch are; not named, the first one
+    is the storage of those inside it."""
+    memory = bytearray(np.arange(128, dtype=np.float32).tobytes())
+    first, second = (np.frombuffer(memory, np.float32, 64, 256 * n) for n in (0, 1))
+    whole = np.frombuffer(memory, np.float32)
+    out, storages = (second, [whole]) if named else (whole, [])
+    on_gpu.run_on_gpu(PTX, "add", ONE, [out, np.float32(2), first], storages)
+    given = np.arange(64, 128) if named else np.arange(64)
+    np.testing.assert_array_equal(whole, [*(given + 2), *np.arange(64, 128)])
+    copies = [size.size for size in hopper.memory.values()]
+    assert copies.count(whole.nbytes) == 1 and copies.count(first.nbytes) == 0
 
 
 def test_numbers_have_a_type(hopper: fake_driver.FakeDriver) -> None:
@@ -110,12 +125,14 @@ def test_a_tensor_map_names_the_copy(
     hopper: fake_driver.FakeDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = []
-    monkeypatch.setattr(on_gpu, "encode", lambda fields, at: told.append(at) or bytes(128))
+    monkeypatch.setattr(cubin, "encode", lambda fields, at: told.append(at) or bytes(128))
     x = np.zeros((8, 64), np.uint16)
     tensor = TensorMap.tiled(x, dtype="u16", dims=[64, 8], strides_bytes=[128], box=[64, 1])
-    buffers = on_gpu._Buffers([], runtime.devices.device())
-    assert buffers.value((tensor, np.uint32(7))) == bytes(128) + (7).to_bytes(4, "little")
-    assert told == [buffers.copies[0][1].pointer] and buffers.address(x) == told[0]
+    buffers = on_gpu._Stored([], runtime.devices.device())
+    value = cubin.value_of((tensor, np.uint32(7)), buffers)
+    assert value == bytes(128) + (7).to_bytes(4, "little")
+    ((_, copy),) = buffers.copies.values()
+    assert told == [copy.pointer] and buffers.address(x) == told[0]
 
 
 def test_without_a_gpu(

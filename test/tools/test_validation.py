@@ -385,3 +385,23 @@ def test_what_is_not_known_is_no_bound() -> None:
     assert compare.mean_squares(expected, got, unknown) == [np.inf]
     assert compare.first_difference(expected, expected, unknown) is None
     assert compare.mean_squares(expected, expected, unknown) == [0]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "expected"),
+    [
+        ("float16", [0, 2.0**-24, 2.0**-14, 3], [0, 2.0**-14, 2.0**-14, 3]),
+        ("bfloat16", [0, 2.0**-133, 1], [0, 2.0**-126, 1]),
+        ("float8_e4m3fn", [0, 2.0**-9, 2.0**-6, 448], [0, 2.0**-6, 2.0**-6, 448]),
+        ("float4_e2m1fn", [0, 0.5, 1, 6], [0, 1, 1, 6]),
+        ("float8_e8m0fnu", [2.0**-127, 1, 2.0**100], [2.0**-127, 1, 2.0**100]),
+        ("int8", [0, 1, 100], [0, 1, 100]),
+    ],
+)
+def test_factors_as_their_exponents_have_them(
+    name: str, given: list[float], expected: list[float]
+) -> None:
+    """Subnormal numbers count as the smallest normal one; zeros, and scales, stay."""
+    dtype = np.dtype(getattr(ml_dtypes, name, name))
+    found = encoded(np.array(given, np.float64).astype(dtype), dtype)
+    assert found.dtype == dtype and found.astype(np.float64).tolist() == expected

@@ -13,6 +13,7 @@ from cutlass.cute import runtime
 from tcir.doors.memory import Allocations
 from tcir.errors import LaunchError
 from tcir.runtime.dlpack import CUDA
+from tcir.storage import outermost
 
 DEVICE_TYPE = 8
 """Where a DLManagedTensor has it."""
@@ -77,8 +78,7 @@ def _on_a_gpu(capsule: object) -> None:
 def whole(data: object) -> np.ndarray:
     """The memory that a tensor is a part of. LaunchError for one that is not of the CPU."""
     if isinstance(data, np.ndarray):
-        while isinstance(data.base, np.ndarray):
-            data = data.base
+        data = outermost(data)
         if data.flags.c_contiguous:
             return data
         low, high = np.lib.array_utils.byte_bounds(data)

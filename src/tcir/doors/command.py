@@ -7,6 +7,7 @@ import sys
 import traceback
 from pathlib import Path
 
+from tcir.commandline import check_on_gpu
 from tcir.doors.device import Device
 from tcir.doors.launches import Launches
 from tcir.errors import Error, InputError
@@ -83,13 +84,9 @@ def check_gpu(given: argparse.Namespace) -> None:
     """InputError for a flag that is about the simulated machine; NoDeviceError without a GPU."""
     from tcir.runtime.on_gpu import gpu
 
-    asked = {"order_seed": None, "order_seeds": 0, "numerics": "exact", "jobs": 1, "trace": None}
-    for name, default in asked.items():
-        if getattr(given, name) != default:
-            raise InputError(
-                f"--gpu: expected no --{name.replace('_', '-')}, which is about the simulated "
-                "machine"
-            )
+    parser = argparse.ArgumentParser()
+    add_flags(parser)
+    check_on_gpu(given, parser, ("order_seed", "order_seeds", "numerics", "jobs", "trace"))
     gpu()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tcir.commandline import Parser
+from tcir.commandline import Parser, check_on_gpu
 from tcir.debug.command import FORMS
 from tcir.errors import LaunchError
 from tcir.files import refusal
@@ -185,7 +185,7 @@ def check_flags(options: argparse.Namespace) -> None:
         raise LaunchError("expected a file (tc-run --help)")
     _check_ways(options)
     if options.gpu:
-        _check_gpu(options)
+        check_on_gpu(options, make_parser(), _SIMULATED, LaunchError)
     if options.interactive and options.file == "-":
         raise LaunchError("--interactive: expected a file: standard input gives the commands")
     mlir, cuda = options.file.endswith(".mlir"), options.file.endswith(".cu")
@@ -214,14 +214,6 @@ _SIMULATED = (
     "ctas_per_sm", "counters", "json", "trace", "break_at", "interactive", "bundle",
 )  # fmt: skip
 """Flags about the simulated machine."""
-
-
-def _check_gpu(options: argparse.Namespace) -> None:
-    default = make_parser().parse_args([])
-    for flag in _SIMULATED:
-        if getattr(options, flag) != getattr(default, flag):
-            name = flag.replace("_", "-")
-            raise LaunchError(f"--gpu: expected no --{name}, which is about the simulated machine")
 
 
 def _check_ways(options: argparse.Namespace) -> None:

@@ -32,6 +32,7 @@ from tcir.errors import Error, IncompleteError, InputError
 from tcir.runtime.cubin import triple
 from tcir.runtime.micro_kernel import Array
 from tcir.runtime.replay import seal
+from tcir.storage import outermost
 from tcir.target import DEFAULT_TARGET
 
 SCHEMA = 5
@@ -70,9 +71,7 @@ class Table:
         self.arrays: list[Array] = []
 
     def _place(self, array: Array) -> tuple[int, int]:
-        whole = array
-        while isinstance(whole.base, np.ndarray):
-            whole = whole.base
+        whole = outermost(array)
         if not (array.flags.c_contiguous and whole.flags.c_contiguous):
             raise InputError(f"expected C-contiguous arrays, got strides {array.strides}")
         number = next((n for n, a in enumerate(self.arrays) if a is whole), len(self.arrays))

@@ -12,6 +12,7 @@ from tcir.runtime.devices import Device
 from tcir.runtime.memory import DeviceArray, to_device
 from tcir.runtime.module import load, synchronize
 from tcir.runtime.tensor_map import encode
+from tcir.storage import outermost
 
 
 def triple(value: Sequence[int] | int) -> tuple[int, int, int]:
@@ -20,24 +21,29 @@ def triple(value: Sequence[int] | int) -> tuple[int, int, int]:
     return x, y, z
 
 
-class _Buffers:
+class Buffers:
     """Device copies of the caller's arrays; views of one array share its copy."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        self.copies: dict[int, tuple[np.ndarray[Any, Any], DeviceArray]] = {}
+        self.copies: dict[int, tuple[np.ndarray, DeviceArray]] = {}
 
-    def address(self, array: np.ndarray[Any, Any]) -> int:
-        whole = array
-        while isinstance(whole.base, np.ndarray):
-            whole = whole.base
+    def whole(self, array: np.ndarray) -> np.ndarray:
+        """What is copied of an array: the one that it is a view of."""
+        whole = outermost(array)
         if not (array.flags.c_contiguous and whole.flags.c_contiguous):
             raise InputError(f"expected C-contiguous arrays, got strides {array.strides}")
+        return whole
+
+    def address(self, array: np.ndarray) -> int:
+        """Of an array's copy."""
+        whole = self.whole(array)
         if id(whole) not in self.copies:
             self.copies[id(whole)] = (whole, to_device(whole, self.device))
         return self.copies[id(whole)][1].pointer + array.ctypes.data - whole.ctypes.data
 
     def copy_back(self) -> None:
+        """Into the arrays that may be written."""
         for array, copy in self.copies.values():
             if array.flags.writeable:
                 array.reshape(-1).view(np.uint8)[:] = copy.numpy().reshape(-1).view(np.uint8)
@@ -47,7 +53,7 @@ MAP_ALIGNMENT = 64
 """Alignment of a tensor map inside a parameter (PTX ISA 9.7.9.27.1.2)."""
 
 
-def _struct(parts: Sequence[Any], buffers: _Buffers) -> bytes:
+def _struct(parts: Sequence[Any], buffers: Buffers) -> bytes:
     """The concatenated parts of a by-value parameter, padding included."""
     out = b""
     for number, part in enumerate(parts):
@@ -58,11 +64,12 @@ def _struct(parts: Sequence[Any], buffers: _Buffers) -> bytes:
                 f"part {number} at byte {len(out)}: expected a tensor map at a multiple of "
                 f"{MAP_ALIGNMENT} bytes; bytes({-len(out) % MAP_ALIGNMENT}) before it pads"
             )
-        out += _value(part, buffers)
+        out += value_of(part, buffers)
     return out
 
 
-def _value(argument: Any, buffers: _Buffers) -> bytes:
+def value_of(argument: Any, buffers: Buffers) -> bytes:
+    """The bytes of one parameter."""
     if isinstance(argument, list | tuple):
         return _struct(argument, buffers)
     if isinstance(argument, np.generic):
@@ -77,7 +84,7 @@ def _value(argument: Any, buffers: _Buffers) -> bytes:
         return buffers.address(array).to_bytes(8, "little")
     raise InputError(
         "expected a numpy array or scalar, bytes, a TensorMap or a tuple of such parts, got "
-        f"{type(argument).__name__}"
+        f"{type(argument).__name__}; np.int32(…) gives a number its type"
     )
 
 
@@ -100,9 +107,9 @@ def run_cubin(
     """
     module = load(cubin, device)
     function = module.function(entry)
-    buffers = _Buffers(module.device)
+    buffers = Buffers(module.device)
     function.launch(
-        [_value(argument, buffers) for argument in args],
+        [value_of(argument, buffers) for argument in args],
         grid=triple(grid),
         block=triple(block),
         cluster=triple(cluster),

@@ -14,11 +14,11 @@ import numpy as np
 
 from tcir.emulation import EmulatedLaunch, emulate
 from tcir.errors import InputError
+from tcir.runtime.cubin import Buffers, value_of
 from tcir.runtime.devices import Device, device
 from tcir.runtime.driver import NoDeviceError, call
-from tcir.runtime.memory import DeviceArray, to_device
 from tcir.runtime.module import Module, synchronize
-from tcir.runtime.tensor_map import encode
+from tcir.storage import outermost
 
 NEEDED = (
     "--gpu needs an NVIDIA GPU of compute capability 9.0 (H100, H200, where programs for sm_100a "
@@ -67,55 +67,21 @@ def is_emulated(ptx: str, on: Device) -> bool:
     )
 
 
-class _Buffers:
-    """Copies of the host's arrays on the device; one of each storage.
-
-    storages: whole ones, parts of which arguments are.
-    """
+class _Stored(Buffers):
+    """Arrays that may be parts of storages, which are copied whole, and those in an array that is
+    copied already."""
 
     def __init__(self, storages: Sequence[np.ndarray], on: Device) -> None:
-        self.storages, self.device = list(storages), on
-        self.copies: list[tuple[np.ndarray, DeviceArray]] = []
+        super().__init__(on)
+        self.storages = storages
 
-    def address(self, array: np.ndarray) -> int:
-        """Of an array's copy."""
-        start = array.ctypes.data
-        for known, copy in self.copies:
-            offset = start - known.ctypes.data
-            if 0 <= offset and offset + array.nbytes <= known.nbytes:
-                return copy.pointer + offset
-        whole = next((s for s in self.storages if _within(array, s)), array)
-        while isinstance(whole.base, np.ndarray) and whole.base.flags.c_contiguous:
-            whole = whole.base
+    def whole(self, array: np.ndarray) -> np.ndarray:
+        known = [*(copied for copied, _ in self.copies.values()), *self.storages]
+        whole = next((each for each in known if _within(array, each)), array)
+        whole = outermost(whole, contiguous=True)
         if not whole.flags.c_contiguous:
             raise InputError(f"expected C-contiguous arrays, got strides {whole.strides}")
-        flat = whole.reshape(-1).view(np.uint8)
-        self.copies.append((flat, to_device(flat, self.device)))
-        return self.copies[-1][1].pointer + start - flat.ctypes.data
-
-    def value(self, argument: object) -> bytes:
-        """The bytes of one parameter."""
-        if isinstance(argument, list | tuple):
-            return b"".join(self.value(part) for part in argument)
-        if isinstance(argument, np.generic):
-            return argument.tobytes()
-        if isinstance(argument, bytes | bytearray):
-            return bytes(argument)
-        array = getattr(argument, "array", argument)
-        if not isinstance(array, np.ndarray):
-            raise InputError(
-                "expected arrays, numpy scalars, bytes and tensor maps as arguments of a launch on "
-                f"a GPU, got {type(argument).__name__}; np.int32(…) gives a number its type"
-            )
-        if fields := getattr(argument, "fields", None):  # a tensor map
-            return encode(fields, self.address(array) + int(getattr(argument, "offset_bytes", 0)))
-        return self.address(array).to_bytes(8, "little")
-
-    def back(self) -> None:
-        """Copies them to the host."""
-        for array, copy in self.copies:
-            if array.flags.writeable:
-                array[...] = copy.numpy()
+        return whole
 
 
 def _within(array: np.ndarray, whole: np.ndarray) -> bool:
@@ -132,7 +98,7 @@ def run_on_gpu(
 ) -> GpuRun:
     """Launches a kernel once, waits, and copies what it wrote into the arrays.
 
-    args: as of `tcir.run_ptx`, but numbers as numpy scalars. storages: see `_Buffers`. Raises
+    args: as of `tcir.run_ptx`, but numbers as numpy scalars. storages: see `_Stored`. Raises
     NoDeviceError without a GPU; EmulationError, InputError, LaunchFailedError.
     """
     on = gpu()
@@ -140,8 +106,8 @@ def run_on_gpu(
     if emulated:
         made = emulate(ptx, launch, entry)
         ptx, launch = made.ptx, made.launch
-    buffers, module = _Buffers(storages, on), Module(ptx.encode() + b"\0", on)
-    values = [buffers.value(argument) for argument in args]
+    buffers, module = _Stored(storages, on), Module(ptx.encode() + b"\0", on)
+    values = [value_of(argument, buffers) for argument in args]
     function = module.function(entry)
     start, stop = (call("cuEventCreate", 0) for _ in range(2))
     call("cuEventRecord", start, 0)
@@ -154,5 +120,5 @@ def run_on_gpu(
     milliseconds = float(call("cuEventElapsedTime", start, stop))
     for event in (start, stop):
         call("cuEventDestroy", event)
-    buffers.back()
+    buffers.copy_back()
     return GpuRun(str(on), milliseconds, emulated)

@@ -21,16 +21,11 @@ from tcir.interp.ptx.syntax import Function
 from tcir.machine import TensorMap
 from tcir.run import Observer, RunReport, Uninitialized
 from tcir.runtime.replay import Fields
+from tcir.storage import outermost
 from tcir.testing.recorded import Bytes, Recorded
 
 MOST_BYTES = 1 << 20
 """Of the buffers of a launch."""
-
-
-def _outermost(array: np.ndarray) -> np.ndarray:
-    while isinstance(array.base, np.ndarray) and array.base.flags.c_contiguous:
-        array = array.base
-    return array
 
 
 class Placed:
@@ -40,7 +35,7 @@ class Placed:
         self.arrays: list[np.ndarray] = []
 
     def place(self, array: np.ndarray) -> dict[str, int]:
-        whole = _outermost(array)
+        whole = outermost(array, contiguous=True)
         start = whole.__array_interface__["data"][0]
         places = [(a.__array_interface__["data"][0], a.nbytes) for a in self.arrays]
         if (start, whole.nbytes) not in places:

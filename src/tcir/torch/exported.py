@@ -11,6 +11,7 @@ from typing import ParamSpec, TypeVar
 
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from tcir._mlir import import_bindings
 from tcir.errors import InputError
@@ -18,7 +19,7 @@ from tcir.torch import objects
 from tcir.torch.aliases import KEPT
 from tcir.torch.calls import Call
 from tcir.torch.decompositions import decompositions, either
-from tcir.torch.subclasses import is_made_of_others, made_of, parts_of
+from tcir.torch.subclasses import made_of, parts_of
 
 DECOMPOSITIONS: dict[torch._ops.OperatorBase, Callable[..., torch.Tensor]] = {}
 """tcir's own ops as ATen's: each file that defines one adds it."""
@@ -106,7 +107,11 @@ def exported(
 
 def _of_subclasses(module: torch.nn.Module) -> str:
     """Names weights that are made of other tensors, if there are any."""
-    kinds = {type(each).__name__ for each in _whole(module).values() if is_made_of_others(each)}
+    kinds = {
+        type(each).__name__
+        for each in _whole(module).values()
+        if is_traceable_wrapper_subclass(each)
+    }
     if not kinds:
         return ""
     return (

@@ -8,11 +8,6 @@ import torch
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 
-def is_made_of_others(tensor: torch.Tensor) -> bool:
-    """Whether PyTorch can take the tensor apart."""
-    return is_traceable_wrapper_subclass(tensor)
-
-
 def parts_of(name: str, tensor: torch.Tensor) -> dict[str, torch.Tensor]:
     """The plain tensors of a tensor, by name: itself, or what it is made of, ``name.part``."""
     if not is_traceable_wrapper_subclass(tensor):

@@ -13,6 +13,7 @@ Arguments = Mapping[str, object]
 NAMES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
 TYPES = tuple(NAMES.values())
 LEAST = 0.98
+"""The part of a network's contraction FLOPs that kernels are to have."""
 WORDS = 96
 """Of the vocabularies."""
 SIDE = 32
@@ -24,14 +25,12 @@ class Network:
     """A small network with random weights.
 
     make: the module, of f32; arguments: draws what it is called with
-    least: the part of its contraction FLOPs that kernels are to have; types: that PyTorch exports;
-    why: where these are not `LEAST` and `TYPES`
+    types: that PyTorch exports; why: where these are not `TYPES`
     """
 
     name: str
     make: Callable[[], torch.nn.Module]
     arguments: Callable[[], Arguments]
-    least: float = LEAST
     why: str = ""
     types: tuple[torch.dtype, ...] = TYPES
 

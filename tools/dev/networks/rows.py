@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from tcir.tools.dev.networks.measured import Measured
+from tcir.tools.dev.networks.network import LEAST
 from tcir.torch.compiled import short
 from tcir.torch.lowering import without_place
 
@@ -68,15 +69,11 @@ def merged(*files: Path) -> Rows:
     return rows
 
 
-def failures(rows: Rows, least: Mapping[str, float]) -> list[str]:
-    """The lines of those that failed, or whose kernels have too small a part of the contractions.
-
-    least: that part, by network
-    """
+def failures(rows: Rows) -> list[str]:
+    """The lines of those that failed, or whose kernels have less than `LEAST` of the
+    contractions."""
     return [
-        lines[0]
-        for (name, _), lines in rows.items()
-        if f" {FAILED}: " in lines[0] or share(lines[0]) < least[name]
+        lines[0] for lines in rows.values() if f" {FAILED}: " in lines[0] or share(lines[0]) < LEAST
     ]
 
 

@@ -24,6 +24,7 @@ from tcir.interp.ptx.syntax import (
 from tcir.machine import TensorMap
 from tcir.machine.memory.memories import Place
 from tcir.machine.tma.tensor_limits import alignment as alignment_of
+from tcir.storage import outermost
 
 #: CUDA C++ Programming Guide, "Function Parameters": 32,764 bytes from sm_70 on.
 MAX_PARAMETER_BYTES = 32764
@@ -109,8 +110,7 @@ class Buffers:
                 return base + offset
         whole = array
         if any(o is not array and np.may_share_memory(o, array) for o in self.arrays):
-            while isinstance(whole.base, np.ndarray):
-                whole = whole.base
+            whole = outermost(array)
             if not whole.flags.c_contiguous:
                 raise LaunchError("argument: expected overlapping arrays to be views of one buffer")
         undefined = any(u is whole for u in self.undefined)
@@ -162,11 +162,8 @@ def _mask(array: np.ndarray, mask: np.ndarray) -> tuple[int, np.ndarray]:
 
 def _offset(array: np.ndarray) -> int:
     """Bytes between the array that this one is a view of, or itself, and its first element."""
-    outermost = array
-    while isinstance(outermost.base, np.ndarray):
-        outermost = outermost.base
     start: int = array.__array_interface__["data"][0]
-    return start - int(outermost.__array_interface__["data"][0])
+    return start - int(outermost(array).__array_interface__["data"][0])
 
 
 def promised(function: Function, args: Sequence[object]) -> dict[int, int]:

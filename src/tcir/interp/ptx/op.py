@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,3 +117,12 @@ class Op:
     writes: tuple[int, ...] = ()
     compute: Compute | None = None
     form: object = None
+
+    def following(self, at: int) -> Iterator[int]:
+        """Where a thread may go on behind it, `at` being its own place; that may be the end."""
+        if self.kind == BRANCH:
+            yield self.target
+        if self.kind == INDEXED:
+            yield from self.targets
+        if self.kind not in (BRANCH, EXIT, INDEXED) or self.guard >= 0:
+            yield at + 1

@@ -13,7 +13,7 @@ from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.idle import idle_waits, polled_loads, waits_that_give_up
 from tcir.interp.ptx.layout import Layout, align_up
 from tcir.interp.ptx.loops.code import LoopCode, loop_code
-from tcir.interp.ptx.op import BRANCH, EXIT, INDEXED, PLAIN, TRY_WAIT, Incomplete, Op, no_effect
+from tcir.interp.ptx.op import BRANCH, EXIT, PLAIN, TRY_WAIT, Incomplete, Op, no_effect
 from tcir.interp.ptx.registers import Slots, WarpStorage
 from tcir.interp.ptx.registry import DECODERS, REFUSED, find, nearest
 from tcir.interp.ptx.syntax import Function, Instruction, Module, Site
@@ -170,11 +170,5 @@ def _reachable(code: list[Op]) -> set[int]:
         if at in seen or at >= len(code):
             continue
         seen.add(at)
-        op = code[at]
-        if op.kind == BRANCH:
-            work.append(op.target)
-        if op.kind == INDEXED:
-            work.extend(op.targets)
-        if op.kind not in (BRANCH, EXIT, INDEXED) or op.guard >= 0:
-            work.append(at + 1)
+        work.extend(code[at].following(at))
     return seen

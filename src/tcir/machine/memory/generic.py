@@ -165,7 +165,7 @@ class Memory:
             self.machine.counters.shared_store += where.size
             self.spare_mbarriers(where, site, "written", self.shared_owner(space, addresses, site))
         polled: list[int] = []
-        if strong is not None and self.machine.checking:
+        if strong is not None and self.polls and self.machine.checking:
             access = self.agent.own_access(kind, site, strong, by_lane=lanes is not None)
             polled = self.polls.write(memory, where, data, lanes, strong, access)
         same = memory.data[where].tobytes() == data.tobytes()

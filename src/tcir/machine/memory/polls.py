@@ -46,6 +46,10 @@ class Polls:
         self._told: dict[Word, NDArray[np.int64]] = {}
         """What who wrote a word had heard."""
 
+    def __bool__(self) -> bool:
+        """Whether a lane has polled."""
+        return bool(self._polls)
+
     def read(
         self,
         memory: Buffer | SharedMemory,
@@ -55,9 +59,9 @@ class Polls:
         access: Access,
     ) -> None:
         """A strong load by these lanes, or the load of an atomic."""
-        if lanes is None or (strong.awaited is None and not self._polls):
+        if lanes is None or (strong.awaited is None and not self):
             return
-        if not self._polls:
+        if not self:
             self._heard = np.zeros((TOGETHER, TOGETHER), np.int64)
         for lane, word in zip(lanes.tolist(), self._words(memory, where), strict=True):
             if strong.observes and word in self._told:
@@ -78,13 +82,13 @@ class Polls:
     ) -> list[int]:
         """In front of a strong store by these lanes: which lanes poll the word of each, as masks;
         none: no lane polls any."""
-        if lanes is None or not self._polls:
+        if lanes is None:
             return []
         words, masks = self._words(memory, where), []
         for row, (lane, word) in enumerate(zip(lanes.tolist(), words, strict=True)):
             polls = self._polls.get(word, {})
+            before, after = memory.data[where[row]].tobytes(), data[row].tobytes()
             for other, poll in polls.items():
-                before, after = memory.data[where[row]].tobytes(), data[row].tobytes()
                 takes = poll.leaves(other, before) and not poll.leaves(other, after)
                 if other != lane and takes and not self._has_looked(lane, other, poll.access):
                     self._report(poll.access, access, word, (other, lane))

@@ -9,8 +9,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from tcir.interp.ptx.jobs.footprint import Footprint, apart, footprints, perform
 from tcir.interp.ptx.jobs.part import Block, TogetherError, blocks
 from tcir.interp.ptx.jobs.workers import Tell, in_workers
@@ -20,6 +18,7 @@ from tcir.interp.ptx.lockstep.counts import Counts
 from tcir.interp.ptx.lockstep.launch import Lockstep
 from tcir.interp.ptx.program import Program
 from tcir.machine import Machine
+from tcir.storage import outermost
 
 FEWEST = 4
 """Clusters of a grid that is worth it."""
@@ -119,9 +118,7 @@ def _check(launch: LaunchState, done: list[Done]) -> None:
 def _own_memory(machine: Machine) -> None:
     """A worker's own copies of arrays that it may share with its parent: mapped files."""
     for buffer in machine.memory.buffers:
-        owner = buffer.data
-        while isinstance(owner.base, np.ndarray):
-            owner = owner.base
+        owner = outermost(buffer.data)
         if not owner.flags.owndata and not isinstance(owner.base, bytes):
             buffer.data = buffer.data.copy()
 

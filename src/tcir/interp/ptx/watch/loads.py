@@ -5,10 +5,10 @@ Only kernels with bulk copies ask: such a copy may overwrite what a load has not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial
 
-from tcir.interp.ptx.op import BRANCH, EXIT, INDEXED, Op, Run
+from tcir.interp.ptx.op import Op, Run
 from tcir.interp.ptx.syntax import Site
 from tcir.interp.ptx.warp import Warp
 
@@ -69,7 +69,7 @@ def _in_flight(code: list[Op], bit: dict[int, int], used: list[int]) -> list[int
         for at, op in enumerate(code):
             fenced = op.name.startswith(_FENCE)
             after = (0 if fenced else before[at] & ~used[at]) | bit.get(at, 0)
-            for following in _next(code, at):
+            for following in op.following(at):
                 if following < len(code) and after & ~before[following]:
                     before[following] |= after
                     changed |= following <= at
@@ -81,16 +81,6 @@ def _union(sets: dict[int, int], keys: Iterable[int]) -> int:
     for key in keys:
         found |= sets.get(key, 0)
     return found
-
-
-def _next(code: list[Op], at: int) -> Iterator[int]:
-    op = code[at]
-    if op.kind == BRANCH:
-        yield op.target
-    if op.kind == INDEXED:
-        yield from op.targets
-    if op.kind not in (BRANCH, EXIT, INDEXED) or op.guard >= 0:
-        yield at + 1
 
 
 def _load(run: Run, site: Site, w: Warp, m: int) -> object:

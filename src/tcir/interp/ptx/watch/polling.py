@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcir.interp.ptx.isa.memory import Load
-from tcir.interp.ptx.op import BRANCH, EXIT, INDEXED, Compute, Op
+from tcir.interp.ptx.op import BRANCH, Compute, Op
 from tcir.interp.ptx.registers import PREDICATE, VIEW_DTYPES
 from tcir.interp.ptx.warp import Warp
 from tcir.machine.order.strong import Awaited
@@ -112,7 +112,5 @@ def _read_from(code: Sequence[Op], starts: set[int], slot: int) -> bool:
             return True
         if slot in op.writes and op.guard < 0:
             continue
-        work += op.targets or ([op.target] if op.kind == BRANCH else [])
-        if op.kind not in (BRANCH, EXIT, INDEXED) or op.guard >= 0:
-            work.append(at + 1)
+        work.extend(op.following(at))
     return False
