@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -124,21 +125,32 @@ def test_another_target_needs_none() -> None:
         emulate(_kernel("").replace("sm_100a", "sm_90a").replace(ALLOC, ""), ONE)
 
 
+@dataclass(frozen=True)
+class Named:
+    """A launch of a module with several kernels."""
+
+    name: str
+    grid: tuple[int, int, int] = (1, 1, 1)
+    block: tuple[int, int, int] = (64, 1, 1)
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    dynamic_smem: int = 0
+
+
 def test_several_kernels_of_one_module() -> None:
-    from dataclasses import dataclass
-
-    @dataclass(frozen=True)
-    class Named:
-        name: str
-        grid: tuple[int, int, int] = (1, 1, 1)
-        block: tuple[int, int, int] = (64, 1, 1)
-        cluster: tuple[int, int, int] = (1, 1, 1)
-        dynamic_smem: int = 0
-
     two = _kernel("") + ".visible .entry other()\n{\n bar.sync 0;\n ret;\n}\n"
     ptx, (first, second) = emulate_all(two, [Named("k"), Named("other")])
     assert (first.block, second.block) == ((192, 1, 1), (64, 1, 1))
     assert "bar.sync 0;" in ptx.split(".entry other")[1]
+
+
+def test_a_kernel_that_is_launched_several_times_is_rewritten_once() -> None:
+    small, large = Named("k"), Named("k", (5, 1, 1))
+    ptx, made = emulate_all(_kernel(""), [small, large, small])
+    assert ptx == emulate_all(_kernel(""), [large])[0]  # tensor memory for the largest grid
+    assert [each.grid for each in made] == [(1, 1, 1), (5, 1, 1), (1, 1, 1)]
+    assert {(each.block, each.dynamic_smem) for each in made} == {((192, 1, 1), BOX)}
+    with pytest.raises(EmulationError, match=r"launches of @k with one block.*one by one"):
+        emulate_all(_kernel(""), [small, Named("k", block=(128, 1, 1))])
 
 
 def test_four_rows_are_four_copies_one_behind_another() -> None:

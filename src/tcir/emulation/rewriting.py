@@ -133,7 +133,10 @@ def emulate(
 
 
 def emulate_all(ptx: str, launches: Sequence[N]) -> tuple[str, list[N]]:
-    """As `emulate`, of all kernels of a module: each launch names its own."""
+    """As `emulate`, of all kernels of a module: each launch names its own.
+
+    Launches of one kernel have one block, cluster and dynamic shared memory, which its text holds.
+    """
     source = _source(ptx)
     return _rewritten(source, [(each, _entry(source, each.name)) for each in launches], None)
 
@@ -170,7 +173,14 @@ def _rewritten(
     edits.append((source.version, "9.0"))  # what a driver of CUDA 13.0 compiles
     edits.append((source.target, "sm_90a"))
     fuzzed = seed is not None
-    kernels = [_Kernel(source, launch, entry, edits, fuzzed) for launch, entry in launches]
+    launched: dict[str, list[S]] = {}
+    for launch, entry in launches:
+        launched.setdefault(entry.function.name, []).append(launch)
+    entries = {entry.function.name: entry for entry in kept}
+    kernels = [
+        _Kernel(source, _largest(name, launched[name]), entry, edits, fuzzed)
+        for name, entry in entries.items()
+    ]
     for number, kernel in enumerate(kernels):
         kernel.rewrite(functions if number == 0 else [])
     if len(kernels) > 1 and any(_tensor(f) for f in functions):
@@ -183,7 +193,22 @@ def _rewritten(
     needed = "".join(_needed("".join(new for _, new in edits)))
     needed = needed.replace(f"{fuzz.SEED};", f"{fuzz.SEED} = {seed or 0};")
     edits.append(((at, at), _declarations(places, kernels[0].shared) + needed))
-    return _edited(source.text, edits), [kernel.made for kernel in kernels]
+    made = {kernel.entry.function.name: kernel.made for kernel in kernels}
+    return _edited(source.text, edits), [
+        replace(launch, block=of.block, dynamic_smem=of.dynamic_smem)
+        for launch, of in ((each, made[entry.function.name]) for each, entry in launches)
+    ]
+
+
+def _largest(name: str, launches: Sequence[S]) -> S:
+    """The launch of a kernel with the largest grid."""
+    woven = {(each.block, each.cluster, each.dynamic_smem) for each in launches}
+    if len(woven) > 1:
+        raise EmulationError(
+            f"expected launches of @{name} with one block, cluster and dynamic shared memory, got "
+            f"{', '.join(map(str, sorted(woven)))}: its text holds them; emulate them one by one"
+        )
+    return max(launches, key=lambda each: prod(each.grid))
 
 
 def _tensor(function: FunctionSource) -> bool:
