@@ -54,8 +54,9 @@ register_pipeline(
             "constant exponents, …); tensor.pad, concat, extract_slice, reshapes",
             "block quantisation of an argument to NVFP4, MXFP4 or MXFP8: tc.quantise_blocks, or in "
             "linalg, arith and math ops",
-            "static tensors of f32, f16, bf16, f64, i64, i32, i16, i8, i1, f8E4M3FN, f8E5M2; a "
-            "launch for each reduction and result",
+            "static tensors of f32, f16, bf16, f64, i64, i32, i16, i8, i4, i2, i1, f8E4M3FN, "
+            "f8E5M2, f8E8M0FNU, f6E2M3FN, f6E3M2FN, f4E2M1FN (rows of whole bytes; floats of a "
+            "byte or less are converted only); a launch for each reduction and result",
         ),
         build=build,
         targets=tuple(TARGETS),

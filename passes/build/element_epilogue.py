@@ -105,18 +105,18 @@ def _number(
 
 def _element(op: tc.ElementOp, pointer: ir.Value, at: Sequence[ir.Value]) -> ir.Value:
     places = [None if dim is None else at[dim] for dim in op.dims]
-    return narrow.load(address(pointer, op.tensor.type, places), op.tensor.type.element_type)
+    return element(pointer, op.tensor.type, places)
 
 
-def store(pointer: ir.Value, place: ir.Value, number: ir.Value, element: ir.Type) -> None:
+def store(pointer: ir.Value, place: ir.Value, number: ir.Value, kind: ir.Type) -> None:
     """Stores a number as element `place`, an i64, of a tensor at `pointer`."""
-    narrow.store(simt.at(pointer, byte(place, element)), number, element)
+    narrow.store(pointer, place, [number], kind)
 
 
-def address(
+def element(
     pointer: ir.Value, kind: ir.RankedTensorType, at: Sequence[ir.Value | None]
 ) -> ir.Value:
-    """Where the element of a tensor at `pointer` at the indices `at` is; None: 0."""
+    """The element of a tensor at `pointer` at the indices `at`; None: 0."""
     place: ir.Value | None = None
     for number, extent in zip(at, kind.shape, strict=True):
         if extent == 1:
@@ -124,9 +124,4 @@ def address(
         index = simt.constant(0, 64) if number is None else simt.wide(number)
         place = index if place is None else simt.add(simt.mul(place, extent), index)
     place = simt.constant(0, 64) if place is None else place
-    return simt.at(pointer, byte(place, kind.element_type))
-
-
-def byte(place: ir.Value, element: ir.Type) -> ir.Value:
-    """The offset of element `place`, an i64, in bytes; an i1 has one."""
-    return simt.mul(place, max(1, tc.element_bytes(element)))
+    return narrow.load(pointer, place, kind.element_type)

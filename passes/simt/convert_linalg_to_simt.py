@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
@@ -10,9 +11,10 @@ from tcir._mlir import func, ir, scf
 from tcir.dialect.walk import walk
 from tcir.passes.build import narrow, simt
 from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.element_epilogue import byte
+from tcir.passes.build.fp8 import FP8
 from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.small import SMALL
 from tcir.passes.build.tensor_functions import functions_with_body, is_simt
 from tcir.passes.simt.elements import STORED, Elements, digits
 from tcir.passmanager.pipeline import Pass, register_pass
@@ -39,6 +41,7 @@ class ConvertLinalgToSimt(Pass):
         %i = 256 * %ctaid + %tid; if %i < 64:
           %t = scf.for %k = 0 to 96 iter_args(%t = -inf) { maximumf(%x[%i, %k], %t) }; %out[%i] = %t
 
+    A thread computes as many elements of 2, 4 or 6 bits as fill whole bytes.
     What stands between memory and the result is computed for each element, not stored. Reductions
     take their points in lexicographic order, as the reference does. Preserves every value, bit for
     bit, but for ``math`` functions (docs/gemm.md). Other functions stay as they are.
@@ -68,24 +71,47 @@ def _check(function: func.FuncOp, target: str) -> None:
             raise match_failure(
                 ops[-1] if ops else function,
                 f"expected static tensors of {', '.join(STORED)} with less than 2^31 elements in "
-                f"memory, got {kind} (a thread stores a number of its own; codes of less than a "
-                "byte share one); convert in front, or fuse it behind a product",
+                f"memory, got {kind}; convert it in front",
             )
-    for each in walk(function) if not TARGETS[target].fp8 else ():
-        kinds = [getattr(v.type, "element_type", v.type) for v in each.operation.results]
-        if any(map(narrow.is_fp8, kinds)):
+        if kind.element_type.width % 8 and prod(kind.shape[-1:]) % narrow.together(
+            kind.element_type
+        ):
+            raise match_failure(
+                function,
+                f"expected rows of whole bytes, got {kind} ({kind.element_type.width} bits an "
+                "element, and the next row begins at a byte); pad the last dimension, or join it "
+                "with the one in front",
+            )
+    for each in walk(function):
+        source, result = map(_last_element, (each.operation.operands, each.operation.results))
+        if not TARGETS[target].fp8 and {source, result} & set(FP8):
             raise match_failure(
                 each,
-                f"expected f16, bf16, f32 or integers on {target}, got {kinds[0]} (cvt of fp8 "
-                f"needs sm_89, PTX ISA 9.7.9.21); take {' or '.join(targets_with('fp8'))}",
+                f"expected f16, bf16, f32 or integers on {target}, got "
+                f"{result if result in FP8 else source} (cvt of fp8 needs sm_89, PTX ISA "
+                f"9.7.9.21); take {' or '.join(targets_with('fp8'))}",
             )
+        made = each.operation.name in ("arith.truncf", "arith.constant") and result in SMALL
+        if made and not TARGETS[target].tcgen05:
+            raise match_failure(
+                each,
+                f"expected no rounding to {result} on {target} (its cvt needs sm_100a, PTX ISA "
+                f"9.7.9.21; codes are only read here); take {' or '.join(targets_with('tcgen05'))}",
+            )
+
+
+def _last_element(values: Sequence[ir.Value]) -> str:
+    """The type of the last value's elements, if there is one."""
+    kinds = [getattr(each.type, "element_type", each.type) for each in values]
+    return str(kinds[-1]) if kinds else ""
 
 
 def _convert(module: ir.Module, function: func.FuncOp) -> None:
     block = function.entry_block
     (result,) = list(block)[-1].operands
     shape, element = list(result.type.shape), result.type.element_type
-    count = prod(shape)
+    each = narrow.together(element)
+    count = prod(shape) // each
     buffers = buffer_numbers(function, len(block.arguments) + 1)
     size = simt.Shape(
         (ceil_div(count, THREADS), 1, 1), THREADS, target_of(module), launch_order(function)
@@ -96,7 +122,10 @@ def _convert(module: ir.Module, function: func.FuncOp) -> None:
         inside = scf.IfOp(simt.less(number, count))
         with ir.InsertionPoint(inside.then_block):
             given = {a: pointers[n] for a, n in zip(block.arguments, buffers)}
-            value = Elements(given).element(result, digits(number, shape))
-            place = byte(simt.wide(number), element)
-            narrow.store(simt.at(pointers[buffers[-1]], place), value, element)
+            numbers = [number]
+            if each > 1:
+                numbers = [simt.add(simt.mul(number, each), n) for n in range(each)]
+            known = Elements(given)
+            values = [known.element(result, digits(n, shape)) for n in numbers]
+            narrow.store(pointers[buffers[-1]], simt.wide(number), values, element)
             scf.YieldOp([])

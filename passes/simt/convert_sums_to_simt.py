@@ -8,15 +8,9 @@ from typing import ClassVar
 
 from tcir._mlir import arith, func, ir, llvm, scf
 from tcir.dialect import tc
-from tcir.passes.build import simt
+from tcir.passes.build import narrow, simt
 from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.element_epilogue import (
-    byte,
-    check_elements,
-    check_types,
-    number_at,
-    store,
-)
+from tcir.passes.build.element_epilogue import check_elements, check_types, number_at, store
 from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.tensor_functions import functions_with_body
@@ -104,7 +98,7 @@ class _Kernel:
                 if run == 1:
                     store(pointers[buffers[-1]], place, values[0], last)
                 else:
-                    simt.store_run(simt.at(pointers[buffers[-1]], byte(place, last)), values)
+                    simt.store_run(simt.at(pointers[buffers[-1]], narrow.byte(place, last)), values)
                 scf.YieldOp([])
 
     def _run(self) -> int:
@@ -140,7 +134,7 @@ class _Kernel:
         total: ir.Value | None = None
         for part in range(parts.shape[0]):
             place = simt.add(start, part * prod(parts.shape[1:])) if part else start
-            at = simt.at(first, byte(place, parts.element_type))
+            at = simt.at(first, narrow.byte(place, parts.element_type))
             each = simt.load(at, kind) if run == 1 else llvm.load(kind, at, alignment=4 * run)
             add = arith.addf if str(parts.element_type) == "f32" else arith.addi
             total = each if total is None else add(total, each)

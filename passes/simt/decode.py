@@ -15,20 +15,10 @@ from tcir.dialect.attributes import integer_type
 from tcir.dialect.ops.block_scaled import ELEMENT_BITS
 from tcir.passes.build import simt
 from tcir.passes.build.fp8 import FP8, widened_pair
+from tcir.passes.build.small import widened_small
 
 DOUBLED = (0, 1, 2, 3, 4, 6, 8, 12)
 """Twice the magnitudes of e2m1, by code."""
-
-
-@dataclass(frozen=True)
-class Small:
-    """Layout of a format without infinities and NaN: sign, exponent, mantissa."""
-
-    mantissa: int
-    bias: int
-
-
-SMALL = {"f4E2M1FN": Small(1, 1), "f6E2M3FN": Small(3, 1), "f6E3M2FN": Small(2, 3)}
 
 
 def words_of(element: str, count: int) -> int:
@@ -124,21 +114,13 @@ def floats(words: list[ir.Value], element: str, count: int) -> list[ir.Value]:
 
 
 def _small(words: list[ir.Value], n: int, element: str) -> ir.Value:
-    """Code n of a dense stream: its exponent field as that of an f16, times a power of two.
-
-    A code with exponent 0 becomes a subnormal f16, exact in f32, so the product is exact.
-    """
-    form, width = SMALL[element], ELEMENT_BITS[element]
+    """Code n of a dense stream."""
+    width = ELEMENT_BITS[element]
     first, shift = divmod(n * width, 32)
     code = simt.right(words[first], shift)
     if shift + width > 32:
         code = simt.either_bits(code, simt.left(words[first + 1], 32 - shift))
-    sign = simt.left(simt.both_bits(code, 1 << (width - 1)), 16 - width)
-    magnitude = simt.both_bits(code, (1 << (width - 1)) - 1)
-    raw = simt.either_bits(sign, simt.left(magnitude, 10 - form.mantissa))
-    half = arith.BitcastOp(ir.F16Type.get(), arith.TruncIOp(integer_type(16), raw).result).result
-    scale = simt.number(2.0 ** (15 - form.bias))
-    return arith.MulFOp(arith.ExtFOp(ir.F32Type.get(), half).result, scale).result
+    return widened_small(code, element)
 
 
 def scale_factors(codes: ir.Value, count: int, scale: str) -> list[tuple[ir.Value, ...]]:

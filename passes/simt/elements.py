@@ -16,12 +16,12 @@ from typing import TypeAlias
 
 from tcir._mlir import arith, ir, linalg, scf
 from tcir.dialect.ops.epilogue import SCALAR_OPS
-from tcir.passes.build import narrow, simt
+from tcir.passes.build import element_epilogue, narrow, simt
 from tcir.passes.build.diagnostics import SMALLEST_SIMT, is_op, match_failure
-from tcir.passes.build.element_epilogue import address
 from tcir.passes.build.fp8 import FP8
 from tcir.passes.build.functions import NAMES, constant_number
 from tcir.passes.build.reshape import RESHAPES
+from tcir.passes.build.small import EXPONENT, SMALL
 from tcir.passes.simt.slices import Index, covers, in_inserted, in_slice
 
 Loops: TypeAlias = "Mapping[int, ir.Value]"
@@ -29,7 +29,9 @@ Loops: TypeAlias = "Mapping[int, ir.Value]"
 Totals: TypeAlias = "Mapping[int, ir.Value | None]"
 """Elements so far, by the number of a result."""
 
-STORED = ("f32", "f16", "bf16", "f64", "i64", "i32", "i16", "i8", "i1", *FP8)
+STORED = (
+    "f32", "f16", "bf16", "f64", "i64", "i32", "i16", "i8", "i4", "i2", "i1", *FP8, *SMALL, EXPONENT
+)  # fmt: skip
 """Types of elements in memory."""
 INDEX_OPS = (
     "arith.index_cast", "arith.index_castui", "cf.assert", "linalg.index", "tensor.extract",
@@ -119,8 +121,7 @@ class Elements:
         )
 
     def _load(self, tensor: ir.BlockArgument, at: Index) -> ir.Value:
-        place = address(self.pointers[tensor], tensor.type, at)
-        return narrow.load(place, tensor.type.element_type)
+        return element_epilogue.element(self.pointers[tensor], tensor.type, at)
 
     def _padded(self, op: ir.Operation, at: Index) -> ir.Value:
         """The element, or the padding: every load is inside, where it is not used at its edge."""

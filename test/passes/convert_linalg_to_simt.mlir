@@ -126,16 +126,62 @@ func.func @codes(%x: tensor<8xf8E5M2>) -> tensor<8xf8E4M3FN> attributes {tc.simt
 
 // -----
 
+// Two f4E2M1FN of a byte: a thread reads its byte, shifts, masks, and stores both of another.
+// CHECK-LABEL: llvm.func @nibbles(
+// CHECK: %[[B:.*]] = llvm.inline_asm "ld.global.u8 $0, [$1];", "=r,l" %{{.*}} -> i32
+// CHECK: %[[R:.*]] = arith.shrui %[[B]], %{{.*}} : i32
+// CHECK: arith.andi %[[R]], %{{.*}} : i32
+// CHECK: "{ .reg .b8 a; cvt.rn.satfinite.e2m1x2.f32 a, $2, $1; mov.b32 $0, {a, a, a, a}; }"
+// CHECK: "{ .reg .b8 a; cvt.rn.satfinite.e2m1x2.f32 a, $2, $1; mov.b32 $0, {a, a, a, a}; }"
+// CHECK: "st.global.u8 [$0], $1;"
+// CHECK-NOT: "st.global.u8 [$0], $1;"
 func.func @nibbles(%x: tensor<8xf4E2M1FN>) -> tensor<8xf4E2M1FN> attributes {tc.simt} {
-  // expected-error @+1 {{expected static tensors of f32, f16, bf16, f64, i64, i32, i16, i8, i1, f8E4M3FN, f8E5M2 with less than 2^31 elements in memory, got tensor<8xf4E2M1FN> (a thread stores a number of its own; codes of less than a byte share one)}}
+  %y = arith.extf %x : tensor<8xf4E2M1FN> to tensor<8xf32>
+  %z = arith.addf %y, %y : tensor<8xf32>
+  %w = arith.truncf %z : tensor<8xf32> to tensor<8xf4E2M1FN>
+  return %w : tensor<8xf4E2M1FN>
+}
+
+// -----
+
+// Four f6E2M3FN of three bytes: a code lies in one byte or two.
+// CHECK-LABEL: llvm.func @six_bits(
+// CHECK-COUNT-8: "ld.global.u8 $0, [$1];"
+// CHECK-COUNT-3: "st.global.u8 [$0], $1;"
+// CHECK-NOT: "st.global.u8 [$0], $1;"
+func.func @six_bits(%x: tensor<4xf6E2M3FN>) -> tensor<4xf6E2M3FN> attributes {tc.simt} {
+  %z = tensor.empty() : tensor<4xf6E2M3FN>
+  %w = linalg.transpose ins(%x : tensor<4xf6E2M3FN>) outs(%z : tensor<4xf6E2M3FN>) permutation = [0]
+  return %w : tensor<4xf6E2M3FN>
+}
+
+// -----
+
+func.func @negated(%x: tensor<8xf4E2M1FN>) -> tensor<8xf4E2M1FN> attributes {tc.simt} {
+  // expected-error @+1 {{expected arith.negf on f32, f16 or bf16, got f4E2M1FN and f4E2M1FN (floats of a byte or less are only converted, PTX ISA 9.7.9.21); extend with arith.extf first, and round last}}
   %y = arith.negf %x : tensor<8xf4E2M1FN>
   return %y : tensor<8xf4E2M1FN>
 }
 
 // -----
 
+// expected-error @+1 {{expected rows of whole bytes, got tensor<8x15xi4> (4 bits an element, and the next row begins at a byte); pad the last dimension, or join it with the one in front}}
+func.func @half_a_byte(%x: tensor<8x15xi4>) -> tensor<8x15xi8> attributes {tc.simt} {
+  %y = arith.extsi %x : tensor<8x15xi4> to tensor<8x15xi8>
+  return %y : tensor<8x15xi8>
+}
+
+// -----
+
+// expected-error @+1 {{expected static tensors of f32, f16, bf16, f64, i64, i32, i16, i8, i4, i2, i1, f8E4M3FN, f8E5M2, f4E2M1FN, f6E2M3FN, f6E3M2FN, f8E8M0FNU with less than 2^31 elements in memory, got tensor<8xf80>; convert it in front}}
+func.func @eighty_bits(%x: tensor<8xf80>) -> tensor<8xf80> attributes {tc.simt} {
+  return %x : tensor<8xf80>
+}
+
+// -----
+
 func.func @sum(%x: tensor<8xf8E5M2>) -> tensor<8xf8E5M2> attributes {tc.simt} {
-  // expected-error @+1 {{expected arith.addf on f32, f16 or bf16, got f8E5M2 and f8E5M2 (fp8 is only converted, PTX ISA 9.7.9.21); extend with arith.extf first, and round last}}
+  // expected-error @+1 {{expected arith.addf on f32, f16 or bf16, got f8E5M2 and f8E5M2 (floats of a byte or less are only converted, PTX ISA 9.7.9.21); extend with arith.extf first, and round last}}
   %y = arith.addf %x, %x : tensor<8xf8E5M2>
   return %y : tensor<8xf8E5M2>
 }

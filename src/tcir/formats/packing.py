@@ -1,4 +1,4 @@
-"""Codes of 4 and 6 bits in bytes: dense, and in the padded 16-byte units of shared memory.
+"""Codes of 2, 4 and 6 bits in bytes: dense, and in the padded 16-byte units of shared memory.
 
 Codes with one byte each need no packing: that is how fp8 is stored, and fp6 in registers (``cvt``
 leaves each value in the low six bits of a byte). Rows (the last axis) are packed by themselves.
@@ -27,8 +27,8 @@ def packed_bytes(k: int, bits: int) -> int:
 def pack(codes: Codes, bits: int) -> Codes:
     """Dense, little-endian: code k occupies bits [k · bits, (k + 1) · bits) of its row.
 
-    bits 4: two per byte, the lower k in the low nibble. bits 6: four in three bytes. uint8 [..., K]
-    -> [..., ceil(K · bits / 8)]; unused bits of the last byte are 0.
+    bits 2: four per byte. bits 4: two per byte, the lower k in the low nibble. bits 6: four in
+    three bytes. uint8 [..., K] -> [..., ceil(K · bits / 8)]; unused bits of the last byte are 0.
     """
     _check_bits(bits)
     check_codes(codes, bits, f"{bits}-bit")
@@ -107,8 +107,10 @@ def unpack_units(units: Codes, bits: int, k: int) -> Codes:
 
 
 def _check_bits(bits: int) -> None:
-    if bits not in (4, 6, 8):
-        raise FormatError("bits of an element", bits, "4, 6 or 8", "fp4, fp6 and fp8 have these")
+    if bits not in (2, 4, 6, 8):
+        raise FormatError(
+            "bits of an element", bits, "2, 4, 6 or 8", "i2, i4, fp4, fp6 and fp8 have these"
+        )
 
 
 def _check_unit(bits: int) -> None:

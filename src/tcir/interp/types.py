@@ -27,6 +27,8 @@ DTYPES: dict[str, Any] = {
     "f6E2M3FN": ml_dtypes.float6_e2m3fn,
     "f6E3M2FN": ml_dtypes.float6_e3m2fn,
     "i1": np.bool_,
+    "i2": ml_dtypes.int2,
+    "i4": ml_dtypes.int4,
     "i8": np.int8,
     "i16": np.int16,
     "i32": np.int32,
@@ -34,6 +36,8 @@ DTYPES: dict[str, Any] = {
     "index": np.int64,
 }
 """numpy (or ml_dtypes) types by MLIR element type; signless integers are signed."""
+_BELOW_A_BYTE = (np.dtype(ml_dtypes.int2), np.dtype(ml_dtypes.int4))
+"""Integers that numpy has no kind for."""
 
 
 def dtype_of(type_: ir.Type) -> DType:
@@ -60,13 +64,26 @@ def shape_of(type_: ir.Type) -> tuple[int, ...]:
 
 def is_float(dtype: DType) -> bool:
     """Whether `dtype` is a floating-point type of numpy or ml_dtypes."""
-    return dtype.kind not in "biu"
+    return dtype.kind not in "biu" and dtype not in _BELOW_A_BYTE
+
+
+def is_integer(dtype: DType) -> bool:
+    """Whether `dtype` is an integer of numpy or ml_dtypes, of two bits or more."""
+    return dtype.kind in "iu" or dtype in _BELOW_A_BYTE
+
+
+def ends_of_integers(dtype: DType) -> tuple[int, int]:
+    """The smallest and the largest number of a type of integers."""
+    of = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
+    return int(of.min), int(of.max)
 
 
 def poison(shape: tuple[int, ...], dtype: DType) -> Array:
     """An undefined tensor: all bits set, which is NaN in every float type that has one."""
     if dtype == np.bool_:
         return np.ones(shape, dtype)
+    if dtype in _BELOW_A_BYTE:
+        return np.full(shape, -1, dtype)
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     return np.full(size, 0xFF, np.uint8).view(dtype).reshape(shape)
 

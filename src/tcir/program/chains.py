@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tcir.interp.types import is_float
 from tcir.program.access import Product, product_of
 from tcir.program.factors import (
     FOLLOWING,
@@ -209,7 +210,7 @@ class _Analysis:
         """The number of an input that is a tensor of floats."""
         number = inputs_of(self.block).index(value)
         spec = self.signature.inputs[number]
-        return number if spec.shape and spec.dtype.kind not in "biu" else None
+        return number if spec.shape and is_float(spec.dtype) else None
 
     def _made(self, value: ir.Value) -> _Made:
         """What a tensor is made of."""

@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from tcir.interp import OutputSpec
-from tcir.interp.types import Array
+from tcir.interp.types import Array, ends_of_integers, is_integer
 from tcir.program.memory_image import PACKED_BITS
 
 ENDS = 1 / 8
@@ -23,9 +23,8 @@ ENDS = 1 / 8
 def any_codes(spec: OutputSpec, generator: np.random.Generator) -> Array:
     """An array of any type but bool."""
     dtype, shape = spec.dtype, spec.shape
-    if dtype.kind in "iu":
-        of = np.iinfo(dtype)
-        return generator.integers(of.min, of.max, shape, dtype, endpoint=True)
+    if is_integer(dtype):
+        return any_integers(dtype, shape, generator)
     bits = PACKED_BITS.get(dtype, 8 * dtype.itemsize)
     unsigned = np.dtype(f"u{dtype.itemsize}")
     codes = generator.integers(0, (1 << bits) - 1, shape, unsigned, endpoint=True)
@@ -39,6 +38,19 @@ def any_codes(spec: OutputSpec, generator: np.random.Generator) -> Array:
     at_an_end = generator.random(shape) < ENDS
     values = np.where(at_an_end, generator.choice(ends_of(dtype), shape), values)
     return np.abs(values) if spec.unsigned else values
+
+
+def any_integers(
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    generator: np.random.Generator,
+    least: int | None = None,
+) -> Array:
+    """An array of a type of integers, up to its end; least: the smallest, if not the other end."""
+    low, high = ends_of_integers(dtype)
+    drawn = np.dtype(np.int8) if dtype in PACKED_BITS else dtype
+    low = low if least is None else least
+    return generator.integers(low, high, shape, drawn, endpoint=True).astype(dtype)
 
 
 def ends_of(dtype: np.dtype[Any]) -> Array:

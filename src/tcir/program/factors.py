@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcir.interp.types import is_integer
 from tcir.program.access import (
     Array,
     Dims,
@@ -115,7 +116,7 @@ class Contraction:
     @property
     def whole(self) -> bool:
         """Whether the factors are integers."""
-        return all(factor.dtype.kind in "iu" for factor in self.factors)
+        return all(is_integer(factor.dtype) for factor in self.factors)
 
     @property
     def inputs(self) -> tuple[Factor, ...]:
@@ -272,7 +273,7 @@ def contraction_from(
             return None
         shape = tuple(source.type.shape)
         unsigned = number >= 0 and signature.inputs[number].unsigned
-        scale = dtype.name == "float8_e8m0fnu" or (unsigned and dtype.kind not in "iu")
+        scale = dtype.name == "float8_e8m0fnu" or (unsigned and not is_integer(dtype))
         if shape:
             shape = shape if access.places is None else access.shape
             factors.append(Factor(number, dtype, shape, dims, access.places, scale))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcir.interp.types import is_integer
 from tcir.program.access import Product, product_of
 from tcir.program.factors import source_of
 from tcir.program.memory_image import PACKED_BITS
@@ -52,7 +53,7 @@ def _kind(product: Product) -> str:
     powers = [each for each in types if each.name == POWERS]
     operands = sorted((t for t in types if t not in powers), key=_bits)[:2] if scales else types
     widest = max(map(_bits, operands))
-    if all(each.kind in "iu" for each in operands):
+    if all(is_integer(each) for each in operands):
         return "i8" if widest == 8 else OTHER
     if widest == 16 and len(set(operands)) == 1:
         return "f16"

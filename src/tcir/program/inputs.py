@@ -31,10 +31,11 @@ import numpy as np
 
 from tcir.errors import InputError
 from tcir.interp import OutputSpec
+from tcir.interp.types import ends_of_integers, is_float, is_integer
 from tcir.program.access import Index
 from tcir.program.chain_inputs import draw_chain
 from tcir.program.chains import Chain
-from tcir.program.codes import any_codes, ends_of
+from tcir.program.codes import any_codes, any_integers, ends_of
 from tcir.program.factors import Contraction, Factor
 from tcir.program.indices import numbers_of_places
 from tcir.program.memory_image import PACKED_BITS
@@ -165,7 +166,7 @@ def whole_bits(signature: Signature) -> int:
     elements. What a program on tensors does with its inputs is anything: 3 is the largest.
     """
     specs = signature.inputs if signature.level == "tile" else ()
-    sizes = [math.prod(spec.shape) for spec in specs if spec.shape and spec.dtype.kind not in "iub"]
+    sizes = [math.prod(spec.shape) for spec in specs if spec.shape and is_float(spec.dtype)]
     if not sizes:
         return LEAST_BITS
     bits = EXACT_BITS - (min(sizes) - 1).bit_length()
@@ -184,9 +185,8 @@ def _beside(spec: OutputSpec, generator: np.random.Generator) -> Array:
     of its format too. Scalars are powers of two."""
     if not spec.shape or spec.dtype.kind == "b" or spec.dtype == ml_dtypes.float8_e8m0fnu:
         return _make(spec, generator, "integers", LEAST_BITS)
-    if spec.dtype.kind in "iu":
-        of = np.iinfo(spec.dtype)
-        return generator.integers(of.min, of.max, spec.shape, spec.dtype, endpoint=True)
+    if is_integer(spec.dtype):
+        return any_integers(spec.dtype, spec.shape, generator)
     exponents = generator.integers(-BESIDE, BESIDE, spec.shape, endpoint=True)
     values = generator.standard_normal(spec.shape) * 2.0**exponents
     values[generator.random(spec.shape) < 1 / 16] = 0
@@ -219,8 +219,8 @@ def _make(spec: OutputSpec, generator: np.random.Generator, kind: Kind, bits: in
         return (2.0 ** generator.integers(-2, 3, spec.shape)).astype(spec.dtype)
     if kind == "integers" and spec.dtype.kind == "f" and not spec.shape:
         return np.asarray(2.0 ** generator.choice([-2, -1, 1, 2]), spec.dtype)
-    if kind == "integers" or spec.dtype.kind in "iub":
-        precision = LEAST_BITS if spec.dtype.kind in "iub" else info_of(spec.dtype).nmant + 1
+    if kind == "integers" or not is_float(spec.dtype):
+        precision = LEAST_BITS if not is_float(spec.dtype) else info_of(spec.dtype).nmant + 1
         most = 1 << min(bits, precision)
         magnitude = generator.integers(1, most, spec.shape).astype(np.float64)
         signed = spec.dtype.kind not in "ub"
@@ -243,7 +243,7 @@ class Budget:
 def _spanning(contraction: Contraction, generator: np.random.Generator) -> dict[int, Array]:
     """The factors of `contraction`, by number of the input, drawn so that its sums are exact."""
     pairs = contraction.pairs
-    if all(factor.dtype.kind in "iu" for factor in contraction.factors):
+    if all(is_integer(factor.dtype) for factor in contraction.factors):
         shared = contraction.shared_axes(pairs[0]) or (-1, -1)
         products = contraction.products
         return {
@@ -282,16 +282,16 @@ def _integers(
     so large that sums of more than 1040 int8 products exceed 2^24: 96 at least, or near the end.
     The last row of the second side is the negative of that.
     """
-    of = np.iinfo(factor.dtype)
-    values = generator.integers(of.min, of.max, factor.shape, factor.dtype, endpoint=True)
+    lowest, highest = ends_of_integers(factor.dtype)
+    values = any_integers(factor.dtype, factor.shape, generator)
     others = [(n, axis) for axis, n in enumerate(factor.shape) if axis != shared]
     if others:
         n, axis = max(others)
         half = np.moveaxis(values, axis, 0)[n // 2 :]
         enough = math.sqrt((1 << EXACT_BITS) * (1 + 1 / 16) / products) / 127
-        low = round(of.max * min(max(enough, 0.75), 0.99))
-        half[...] = generator.integers(low, of.max, half.shape, factor.dtype, endpoint=True)
-        if side and of.min < 0:
+        low = round(highest * min(max(enough, 0.75), 0.99))
+        half[...] = any_integers(factor.dtype, half.shape, generator, low)
+        if side and lowest < 0:
             half[-1] = -1 - half[-1]
     return values
 

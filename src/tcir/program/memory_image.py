@@ -1,8 +1,8 @@
 """Memory images of the caller's arrays: what kernels below the tensor level receive.
 
-4- and 6-bit elements are packed along the last axis (`tcir.formats.pack`): fp4 two per byte, the
-even index in the low nibble; fp6 four in three bytes, little-endian. Any other array is its own
-image.
+Elements of 2, 4 and 6 bits are packed along the last axis (`tcir.formats.pack`), little-endian: i4
+and fp4 two per byte, the even index in the low nibble; i2 four per byte, the first in the lowest
+bits; fp6 four in three bytes. Any other array is its own image.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from tcir.interp import Outcome, OutputSpec
 Array = np.ndarray[Any, Any]
 
 PACKED_BITS: dict[np.dtype[Any], int] = {
+    np.dtype(ml_dtypes.int2): 2,
+    np.dtype(ml_dtypes.int4): 4,
     np.dtype(ml_dtypes.float4_e2m1fn): ELEMENTS["e2m1"].bits,
     np.dtype(ml_dtypes.float6_e2m3fn): ELEMENTS["e2m3"].bits,
     np.dtype(ml_dtypes.float6_e3m2fn): ELEMENTS["e3m2"].bits,

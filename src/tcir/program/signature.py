@@ -14,7 +14,7 @@ import numpy as np
 from tcir.dialect.attributes import is_buffer, is_fill_only
 from tcir.errors import InputError, format_location
 from tcir.interp import OutputSpec
-from tcir.interp.types import DTYPES
+from tcir.interp.types import DTYPES, is_integer
 from tcir.passes.build.calls import inlined
 from tcir.program.constants import constants_of
 from tcir.program.indices import bound_of
@@ -110,7 +110,7 @@ def _of_places(spec: OutputSpec, argument: ir.Value) -> OutputSpec:
             rows = use.owner.operands[0].type.shape[:-1]
             groups = spec.shape[0] if len(rows) == 2 else 1
             return replace(spec, groups=(int(rows[-1]), groups * int(rows[-1])))
-    return replace(spec, below=bound_of(argument)) if spec.dtype.kind in "iu" else spec
+    return replace(spec, below=bound_of(argument)) if is_integer(spec.dtype) else spec
 
 
 def _with_scales(specs: list[OutputSpec], names: set[str]) -> list[OutputSpec]:

@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from tcir.interp import OutputSpec
-from tcir.interp.types import Array
+from tcir.interp.types import Array, is_float
 from tcir.program.access import product_of
 from tcir.program.factors import inputs_of
 from tcir.program.memory_image import PACKED_BITS
@@ -64,7 +64,7 @@ class Slices:
 def is_drawn(spec: OutputSpec) -> bool:
     """Whether an input is made of floats that have exponents to speak of."""
     packed = PACKED_BITS.get(spec.dtype, 8) < 8 or spec.dtype == ml_dtypes.float8_e8m0fnu
-    return spec.dtype.kind not in "biu" and not packed
+    return is_float(spec.dtype) and not packed
 
 
 def slices_of(

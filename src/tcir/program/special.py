@@ -30,6 +30,7 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 
+from tcir.interp.types import is_integer
 from tcir.program.codes import ends_of
 from tcir.program.factors import ROWS, Contraction, Factor
 from tcir.program.spans import F32_TOP, info_of
@@ -84,7 +85,7 @@ def special_values(contraction: Contraction, among: Sequence[str] = ()) -> list[
     pair = contraction.pairs[0]
     found = []
     for side, factor in enumerate(pair):
-        if factor.dtype.kind in "iu":
+        if is_integer(factor.dtype):
             continue
         kinds = [kind for kind in _kinds(contraction, factor) if not among or kind in among]
         if None in factor.dims:
@@ -119,7 +120,7 @@ def _left_over(contraction: Contraction) -> Iterator[list[Special]]:
     pair, shown = contraction.pairs[0], special_values(contraction)
     left: list[list[Special]] = []
     for side, factor in enumerate(pair):
-        axis = None if factor.dtype.kind in "iu" else _spared(contraction, side)
+        axis = None if is_integer(factor.dtype) else _spared(contraction, side)
         if axis is None or None in factor.dims:
             continue
         has = {special.what for special in shown if special.side == side}
@@ -150,7 +151,7 @@ def alone(contraction: Contraction) -> list[list[Special]]:
     shown = [_spared(contraction, side) is not None or None in pair[side].dims
              for side in (0, 1)]  # fmt: skip
     for side, factor in enumerate(pair):
-        if shown[side] or factor.dtype.kind in "iu":
+        if shown[side] or is_integer(factor.dtype):
             continue
         axis = contraction.own_axis(pair, side, least=2)
         kinds = list(_kinds(contraction, factor))

@@ -41,7 +41,7 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
-from tcir.interp.types import Array, DType
+from tcir.interp.types import Array, DType, is_float
 from tcir.target import TARGETS
 
 WINDOW = 25
@@ -115,7 +115,7 @@ def sums_of(dtype: str, target: str) -> Sums:
 def encoded(magnitudes: Array, dtype: DType) -> Array:
     """Magnitudes of factors as their exponents have them: what is subnormal in `dtype` counts as
     the smallest normal number, which is not smaller. Zeros stay: their products have none."""
-    if dtype.kind in "biu":
+    if not is_float(dtype):
         return magnitudes
     least = float(ml_dtypes.finfo(dtype).smallest_normal)  # type: ignore[no-untyped-call]
     sizes, found = magnitudes.astype(np.float64), np.array(magnitudes)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcir.interp.types import Array
+from tcir.interp.types import Array, is_float
 
 Arrays = Sequence[Array]
 
@@ -46,7 +46,7 @@ def unequal(expected: Array, got: Array) -> Array:
     Floating-Point NaN values"); what a PTX instruction gives is the machine's affair.
     """
     wrong: Array = bits(expected) != bits(got)
-    if expected.dtype.kind not in "biu" and wrong.any():
+    if is_float(expected.dtype) and wrong.any():
         wrong &= ~(np.isnan(expected) & np.isnan(got))
     return wrong
 

@@ -30,7 +30,7 @@ from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.tensor.scaled_contraction import recognise_product
 from tcir.interp.tensor.softmax import computed, softmax
 from tcir.interp.tensor.views import Linear, aligned, indexing, loop_sizes, view
-from tcir.interp.types import Array, dtype_of, poison, shape_of
+from tcir.interp.types import Array, dtype_of, is_integer, poison, shape_of
 from tcir.program.access import product_of
 from tcir.validation import bounds
 from tcir.validation.quantised import hull, rows_of
@@ -127,7 +127,7 @@ class _Carrier:
             return result
 
         value = run([each.value for each in factors], [each.value for each in starts])
-        if not _off(operands) and (self.sums == EXACT or value.dtype.kind in "iu"):
+        if not _off(operands) and (self.sums == EXACT or is_integer(value.dtype)):
             return Known.exact(value)
         inner = {each.name for region in op.regions for each in region.blocks[0].operations}
         if value.dtype.name not in bounds.ROUNDING or not inner <= _PRODUCTS:

@@ -13,7 +13,7 @@ from operator import itemgetter
 import numpy as np
 
 from tcir.interp import OutputSpec
-from tcir.interp.types import Array
+from tcir.interp.types import Array, is_integer
 from tcir.program.ranges import Base, full_range, special_values
 from tcir.program.slices import Run, is_drawn, slices_of
 from tcir.validation.coverage import FULL_RANGE, SPECIAL_VALUES, Coverage
@@ -78,7 +78,7 @@ class Ranged:
     def draws(self) -> list[Draw]:
         """Random floats, special values, the full range; fewer where nothing could be checked."""
         for number, spec in enumerate(self.specs):
-            if spec.dtype.kind in "iu" and not spec.says_where and not self.spans:
+            if is_integer(spec.dtype) and not spec.says_where and not self.spans:
                 self.missing[f"full range in argument {number}"] = "its integers may be indices"
         if not any(map(is_drawn, self.specs)):
             return []

@@ -23,7 +23,7 @@ import numpy as np
 
 from tcir.errors import Error, IncompleteError
 from tcir.interp import Outcome, OutputSpec, executor_for
-from tcir.interp.types import Array
+from tcir.interp.types import Array, is_float
 from tcir.machine.events import EventStream, Recording
 from tcir.machine.sample import Sample
 from tcir.passes.build.calls import inlined
@@ -171,7 +171,7 @@ class Validator:
     def _floats(self) -> bool:
         """Whether an input is made of floats."""
         inputs = self.signature.inputs if self.signature else ()
-        return any(spec.dtype.kind not in "biu" for spec in inputs)
+        return any(is_float(spec.dtype) for spec in inputs)
 
     def _range(
         self, module: ir.Module, programs: Sequence[Program], *, spans: bool

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from tcir._mlir import ir
@@ -16,16 +17,36 @@ from tcir.errors import IncompleteError
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.types import Array, constant, dtype_of
 
+NARROW = {np.dtype(ml_dtypes.int2): 0x3, np.dtype(ml_dtypes.int4): 0xF}
+"""Integers of less than a byte, which most functions of numpy do not take, and their bits."""
+LARGEST = {
+    np.dtype(ml_dtypes.float4_e2m1fn): 6.0,
+    np.dtype(ml_dtypes.float6_e2m3fn): 7.5,
+    np.dtype(ml_dtypes.float6_e3m2fn): 28.0,
+}
+"""Of formats that have no NaN, which ``cvt`` makes this of NaN (PTX ISA 9.7.9.21)."""
+
 
 def unsigned(x: Array) -> Array:
     """The same bits read as unsigned."""
     x = np.asarray(x)
+    if x.dtype in NARROW:
+        return x.view(np.uint8) & np.uint8(NARROW[x.dtype])
     return x if x.dtype == np.bool_ else x.view(x.dtype.str.replace("i", "u"))
+
+
+def whole(x: Array) -> Array:
+    """The same numbers in a type of numpy's own: integers of less than a byte in int8."""
+    x = np.asarray(x)
+    return x.astype(np.int8) if x.dtype in NARROW else x
 
 
 def as_signed(x: Array, dtype: np.dtype[Any]) -> Array:
     """The low bits of integers `x` as the signless (signed in numpy) type `dtype`."""
-    return np.asarray(x).astype(dtype, casting="unsafe")
+    x = np.asarray(x)
+    if dtype in NARROW:
+        x = x.astype(np.int8, casting="unsafe")
+    return x.astype(dtype, casting="unsafe")
 
 
 def truncated_division(a: Array, b: Array) -> Array:
@@ -44,6 +65,8 @@ def convert(x: Array, dtype: np.dtype[Any]) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         if x.dtype == np.float64 and dtype.itemsize < 4 and dtype != np.float16:
             x = _round_to_odd(x)
+        if dtype in LARGEST:
+            x = np.where(np.isnan(x), np.float32(LARGEST[dtype]), x.astype(np.float32))
         return x.astype(dtype)
 
 
@@ -130,6 +153,7 @@ _F = (
 def compare_integers(predicate: int, a: Array, b: Array) -> Array:
     """`arith.cmpi`."""
     name = _I[predicate]
+    a, b = whole(a), whole(b)
     if name in ("eq", "ne"):
         return _TESTS[name](a, b)
     if name[0] == "u":
@@ -159,7 +183,10 @@ def _binary(op: ir.OpView, *operands: Array) -> Array:
     with np.errstate(all="ignore"):
         if name in FLOAT:
             return FLOAT[name](*operands)
-        return as_signed(INTEGER[name](*operands), np.asarray(operands[0]).dtype)
+        dtype = np.asarray(operands[0]).dtype
+        if name.endswith("ui"):  # before a sign is in front of the number
+            operands = tuple(map(unsigned, operands))
+        return as_signed(INTEGER[name](*map(whole, operands)), dtype)
 
 
 @evaluate(*FLOAT, *INTEGER)
@@ -211,12 +238,12 @@ def arith_scaling_extf(_: Interpreter, op: ir.OpView, x: Array, scale: Array) ->
 
 @evaluate("arith.extsi", "arith.trunci", "arith.index_cast", "arith.sitofp")
 def arith_signed_cast(_: Interpreter, op: ir.OpView, x: Array) -> Sequence[Array]:
-    x, dtype = np.asarray(x), dtype_of(op.operation.results[0].type)
+    x, dtype = whole(x), dtype_of(op.operation.results[0].type)
     if x.dtype == np.bool_:
         x = -x.view(np.int8)  # a signed i1: true is -1
     if dtype == np.bool_:
         x = x & 1
-    return [x.astype(dtype)]
+    return [as_signed(x, dtype) if dtype in NARROW else x.astype(dtype)]
 
 
 @evaluate("arith.extui", "arith.index_castui", "arith.uitofp")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcir.interp.types import Array, DType
+from tcir.interp.types import Array, DType, ends_of_integers, is_integer
 from tcir.program.access import product_of
 from tcir.program.boundary.added import added_at_boundaries
 from tcir.program.boundary.block_amax import BlockFormat, block_format_of, rows_of_blocks
@@ -218,7 +218,7 @@ def _beside_ends(dtype: DType) -> Array:
     """The least and the largest number, mostly, and the ends of `_ends` where those are infinite;
     of integers what is next to the ends."""
     ends = _ends(dtype)
-    if dtype.kind in "iu":
+    if is_integer(dtype):
         return ends + np.array([1, -1], dtype)
     largest = float(info_of(dtype).max)
     numbers = np.array([-largest, largest]).astype(dtype)
@@ -227,7 +227,6 @@ def _beside_ends(dtype: DType) -> Array:
 
 def _ends(dtype: DType) -> Array:
     """What is neutral to a maximum, and to a minimum."""
-    if dtype.kind in "iu":
-        of = np.iinfo(dtype)
-        return np.array([of.min, of.max], dtype)
+    if is_integer(dtype):
+        return np.array(ends_of_integers(dtype), dtype)
     return np.array([-np.inf, np.inf]).astype(dtype)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
-from tcir.interp.types import Array
+from tcir.interp.types import Array, ends_of_integers, is_integer
 from tcir.program.boundary.ties import toward_zero
 from tcir.program.factors import Contraction, Factor
 from tcir.program.spans import EXACT_BITS, PROMOTED_BITS, info_of, span_of
@@ -182,8 +182,8 @@ def _exponents(sides: _Sides, wanted: Array, contraction: Contraction) -> list[i
     """Of the powers of two of the copies, descending as digits do; wanted: magnitudes."""
     dtype = sides.digits.dtype
     most = float(wanted.max(initial=0)) or 1.0
-    if dtype.kind in "iu":
-        largest = int(np.iinfo(dtype).max)
+    if is_integer(dtype):
+        _, largest = ends_of_integers(dtype)
         count = math.ceil(most / (largest << INT_SHIFT)) if most > 2 * largest else 0
         return [INT_SHIFT] * count + [0, 0, 0]
     low, top, precision = _extent(sides.digits)

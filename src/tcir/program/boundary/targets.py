@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcir.interp.types import Array, DType
+from tcir.interp.types import Array, DType, ends_of_integers, is_float, is_integer
 from tcir.program.boundary.ties import HALVES, around, both_signs, limits_of
 from tcir.program.factors import inputs_of
 from tcir.program.signature import Signature, numpy_type
@@ -70,7 +70,7 @@ class Made:
             found = (found - step.term) / step.factor
         found = _stored(found, first)
         tried = [found]
-        if first.kind not in "iu":
+        if not is_integer(first):
             tried += [_beside(found, first, end) for end in (-np.inf, np.inf)]
         sums: list[float] = []
         for n, target in enumerate(goal):
@@ -204,8 +204,8 @@ class _Walk:
             self.limits(made, both_signs([*HALVES, *(x + 0.5 for x in HALVES)]))
             self.made[result] = made
         elif op.name in _TO_WHOLE or op.name == "arith.trunci":
-            of = np.iinfo(dtype)
-            self.limits(made, [float(of.max), float(of.min)])
+            low, high = ends_of_integers(dtype)
+            self.limits(made, [float(high), float(low)])
         elif len(op.operands) == 2 and len(sources) == 1:
             self._with_another(op, made, sources[0])
 
@@ -226,7 +226,7 @@ class _Walk:
         if op.name not in _SUMS | _PRODUCTS or (op.name == "arith.divf" and source):
             return
         if number is None:
-            halved = self.first.kind in "iu" and dtype.kind not in "iu"  # for ties of whole numbers
+            halved = is_integer(self.first) and not is_integer(dtype)  # for ties of whole numbers
             number = 0.0 if op.name in _SUMS else 0.5 if halved else 1.0
             self._settle(other, number)
         if op.name in _PRODUCTS and number:
@@ -280,7 +280,7 @@ class _Walk:
 def _of_results(root: ir.Value) -> list[float]:
     """Ties of the type that an op of tc rounds its own sums to."""
     dtype = numpy_type(root.type.element_type)
-    narrow = dtype.kind not in "iu" and dtype.itemsize < np.dtype(np.float32).itemsize
+    narrow = not is_integer(dtype) and dtype.itemsize < np.dtype(np.float32).itemsize
     return limits_of(dtype) if narrow else []
 
 
@@ -297,7 +297,7 @@ def _name(value: ir.Value) -> str:
 
 def _stored(values: Array, dtype: DType) -> Array:
     """Numbers as a type has them; whole numbers beyond its range stay as they are."""
-    if dtype.kind in "iub":
+    if not is_float(dtype):
         return np.rint(values)
     with np.errstate(over="ignore", invalid="ignore"):
         return values.astype(np.float32 if dtype.itemsize > 4 else dtype).astype(np.float64)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tcir.interp.types import Array, DType
+from tcir.interp.types import Array, DType, ends_of_integers, is_integer
 from tcir.program.spans import info_of
 
 _FEW_BITS = 8
@@ -65,7 +65,7 @@ def around(number: float, dtype: DType) -> list[float]:
     """
     if number == 0:
         return []
-    if dtype.kind in "iu":
+    if is_integer(dtype):
         return [number, number - 1, number + 1]
     near = np.nextafter(np.float32(number), np.array([-np.inf, np.inf], np.float32))
     step = abs(number) * 2.0**-8
@@ -74,9 +74,8 @@ def around(number: float, dtype: DType) -> list[float]:
 
 def toward_zero(values: Array, dtype: DType) -> Array:
     """`values` cut to a format, no larger than its largest; f32 as tf32."""
-    if dtype.kind in "iu":
-        of = np.iinfo(dtype)
-        return np.clip(np.trunc(values), of.min, of.max)
+    if is_integer(dtype):
+        return np.clip(np.trunc(values), *ends_of_integers(dtype))
     if dtype == np.float32:
         mantissa, exponent = np.frexp(values)
         return np.ldexp(np.trunc(mantissa * 2.0**11), exponent - 11)
