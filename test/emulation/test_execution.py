@@ -3,10 +3,14 @@ Blackwell. On a GPU: `python -m tcir.testing.gpu --forms 800`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from tcir.emulation import EmulatedLaunch, emulate
+from tcir.emulation.rewriting import MOST_SHARED
+from tcir.emulation.sequence import BOX, RESERVED
 from tcir.run import Uninitialized, run_ptx
 from tcir.testing.forms import SHARED, Form, random_form
 
@@ -36,17 +40,26 @@ COPIES = [
 ]  # fmt: skip
 
 
-def both(form: Form) -> tuple[np.ndarray, np.ndarray]:
-    """Tensor memory afterwards: of the machine, and of the emulation on the simulated Hopper."""
+def both(form: Form, left: int = 1 << 20) -> tuple[np.ndarray, np.ndarray]:
+    """Tensor memory afterwards: of the machine, and of the emulation on the simulated Hopper.
+
+    left: bytes of shared memory that the launch leaves. Where it leaves none for the box, this is
+    behind the kernel's own here, since the machine has no reserved shared memory.
+    """
     shared, tensor = form.inputs()
     wanted, found = np.zeros_like(tensor), np.zeros_like(tensor)
     report = run_ptx(form.ptx, grid=1, dynamic_smem=SHARED,
                      args=[shared, tensor, Uninitialized(wanted)])  # fmt: skip
     assert report, report
-    launch = EmulatedLaunch((1, 1, 1), (128, 1, 1), (1, 1, 1), SHARED)
-    made = emulate(form.ptx, launch)
+    static = 24
+    size = max(SHARED, MOST_SHARED - static - left)
+    made = emulate(form.ptx, EmulatedLaunch((1, 1, 1), (128, 1, 1), (1, 1, 1), size))
+    text, bytes_made = made.ptx, made.launch.dynamic_smem
+    assert (RESERVED in text) == (bytes_made == size)
+    if bytes_made == size:
+        text, bytes_made = text.replace(RESERVED, f"tiles+{SHARED}"), SHARED + BOX
     report = run_ptx(
-        made.ptx, grid=1, block=made.launch.block, dynamic_smem=made.launch.dynamic_smem,
+        text, grid=1, block=made.launch.block, dynamic_smem=bytes_made,
         args=[shared, tensor, found], hazards="off",
     )  # fmt: skip
     assert report, report
@@ -73,6 +86,56 @@ def test_a_product_on_the_tensor_cores_of_the_gpu() -> None:
     wanted, found = both(form)
     np.testing.assert_array_equal(found, wanted)
     assert (wanted[:8] != form.inputs()[1][:8]).any()
+
+
+@pytest.mark.parametrize("left", [pytest.param(BOX, marks=pytest.mark.slow), 0])
+def test_commands_behind_tensor_memory(left: int) -> None:
+    wanted, found = both(Form(n=8), left)
+    np.testing.assert_array_equal(found, wanted)
+
+
+FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "ex2.approx.ftz.f32": np.exp2,
+    "lg2.approx.f32": np.log2,
+    "tanh.approx.f32": np.tanh,
+    "rsqrt.approx.f32": lambda x: 1 / np.sqrt(x),
+    "rcp.approx.f32": lambda x: 1 / x,
+    "sqrt.approx.f32": np.sqrt,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_defined_functions_are_those_of_f64_rounded_once(name: str) -> None:
+    rng = np.random.default_rng(0)
+    special = [0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 1e-40, -1e-40, 3e38, -3e38, 0.17, 130, -150]
+    x = np.array([*special, *rng.normal(size=50), *rng.uniform(-126, 127, 32)], np.float32)
+    x = np.concatenate([x, np.exp2(rng.uniform(-140, 127, 128 - x.size)).astype(np.float32)])
+    text = f""".version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 given, .param .u64 out)
+{{
+ .reg .b32 %r<4>; .reg .b64 %rd<5>;
+ mov.u32 %r1, %tid.x; mul.wide.u32 %rd3, %r1, 4;
+ ld.param.u64 %rd1, [given]; ld.param.u64 %rd2, [out];
+ add.s64 %rd1, %rd1, %rd3; add.s64 %rd2, %rd2, %rd3;
+ ld.global.b32 %r2, [%rd1]; {name} %r3, %r2; st.global.b32 [%rd2], %r3; ret;
+}}
+"""
+    made = emulate(text, EmulatedLaunch((1, 1, 1), (128, 1, 1)), defined=True)
+    assert "approx" not in made.ptx.split(".entry")[1]
+    found = np.zeros_like(x)
+    assert run_ptx(made.ptx, grid=1, block=128, args=[x, found])
+    with np.errstate(all="ignore"):
+        given = np.where(np.abs(x) < 2**-126, np.copysign(0, x), x) if ".ftz" in name else x
+        wanted = FUNCTIONS[name](given.astype(np.float64))
+        if ".ftz" in name:
+            wanted = np.where(np.abs(wanted) < 2**-126, 0, wanted)
+        wanted = wanted.astype(np.float32)
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
+    numbers = ~np.isnan(wanted)
+    np.testing.assert_array_equal(found[numbers].view(np.uint32), wanted[numbers].view(np.uint32))
+    assert (found[np.isnan(found)].view(np.uint32) == 0x7FFFFFFF).all()
 
 
 @pytest.mark.parametrize("element", ["bf16", pytest.param("tf32", marks=pytest.mark.slow)])

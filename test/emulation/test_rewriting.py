@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tcir.emulation import EmulatedLaunch, EmulationError, emulate, emulate_all
-from tcir.emulation.rewriting import MOST_THREADS
-from tcir.emulation.sequence import BOX
+from tcir.emulation.rewriting import MOST_SHARED, MOST_THREADS, PLACE_BYTES, SMS
+from tcir.emulation.sequence import BOX, COMMANDS, PREFIX
 from tcir.interp.ptx.parser import parse
 from tcir.tools.dev import emulation_ptx
 
@@ -50,7 +50,7 @@ def test_the_launch_has_the_helpers_and_their_box() -> None:
         _kernel("", ".reqntid 96, 1, 1\n"), EmulatedLaunch((3, 1, 1), (96, 1, 1), (1, 1, 1), 1000)
     )
     assert made.launch.block == (96 + 128, 1, 1) and made.launch.grid == (3, 1, 1)
-    assert made.launch.dynamic_smem == 1008 + BOX
+    assert made.launch.dynamic_smem == 1008 + BOX + COMMANDS
     function = parse(made.ptx).functions["k"]
     assert function.reqntid == (224, 1, 1)
     assert parse(made.ptx).target == "sm_90a"
@@ -111,13 +111,82 @@ def test_what_is_not_emulated_is_named(body: str, words: str) -> None:
         emulate(_kernel(body), ONE)
 
 
-def test_too_many_threads_and_bytes() -> None:
+def test_too_many_threads() -> None:
     with pytest.raises(
         EmulationError, match="expected at most 896 threads, got 1024: 128 more are"
     ):
         emulate(_kernel(""), EmulatedLaunch((1, 1, 1), (MOST_THREADS, 1, 1)))
-    with pytest.raises(EmulationError, match="expected at most 231984 dynamic bytes"):
-        emulate(_kernel(""), EmulatedLaunch((1, 1, 1), (128, 1, 1), (1, 1, 1), 232448))
+
+
+@pytest.mark.parametrize(
+    ("left", "bytes_more", "reserved", "behind"),
+    [
+        (528, 528, False, 1),
+        (512, 208, False, 0),
+        (208, 208, False, 0),
+        (192, 0, True, 0),
+        (0, 0, True, 0),
+    ],
+)
+def test_commands_and_box_are_where_the_launch_leaves_room(
+    left: int, bytes_more: int, reserved: bool, behind: int
+) -> None:
+    size = MOST_SHARED - left
+    made = emulate(_kernel(""), EmulatedLaunch((1, 1, 1), (128, 1, 1), (1, 1, 1), size))
+    assert made.launch.dynamic_smem == size + bytes_more
+    assert ("%reserved_smem_offset_1" in made.ptx) == reserved
+    start = made.ptx.split(f"call {PREFIX}start")[0]
+    assert start.endswith(f"_5], {behind}; ")
+    body = "mov.u32 %r1, %reserved_smem_offset_1;"
+    if reserved:
+        with pytest.raises(EmulationError, match=r"expected no %reserved_smem_offset_1, where the"):
+            emulate(_kernel(body), EmulatedLaunch((1, 1, 1), (128, 1, 1), (1, 1, 1), size))
+
+
+def test_large_grids_have_tensor_memory_by_sm() -> None:
+    def places(ctas: int, shared: int) -> int:
+        made = emulate(_kernel(""), EmulatedLaunch((ctas, 1, 1), (128, 1, 1), (1, 1, 1), shared))
+        found = re.search(rf"{PREFIX}memory\[(\d+)\]", made.ptx)
+        assert found is not None
+        return int(found[1]) // PLACE_BYTES
+
+    assert places(3, 0) == 3
+    assert places(144, 200000) == 144
+    assert places(100000, 200000) == SMS  # one CTA an SM
+    assert places(100000, 0) == 8 * SMS  # of 256 threads each
+
+
+def test_a_multicast_of_a_pair_is_a_copy_for_each_cta() -> None:
+    body = (
+        "cp.async.bulk.tensor.2d.cta_group::2.shared::cluster.global.mbarrier::complete_tx::bytes"
+        ".multicast::cluster.L2::cache_hint [%r1], [%rd1+128, {%r2, 7}], [%r6], %h1, %rd2;"
+    )
+    launch = EmulatedLaunch((8, 1, 1), (128, 1, 1), (4, 1, 1))
+    text = _body(emulate(_kernel(body), launch).ptx)
+    assert "multicast" not in text and "cta_group::2" not in text
+    (copy,) = re.findall(r"cp.async.bulk.tensor\S+ (.*?);", text)
+    assert re.fullmatch(r"\[%\w+\], \[%\w+, \{%r2, 7\}\], \[%\w+\], %rd2", copy)
+    assert re.search(r"setp.lt.u32 %\w+, %\w+, 4;", text)  # so many CTAs
+
+
+NAMES = ["exp2", "log2", "tanh", "rsqrt"]
+
+
+def test_defined_bits_have_no_approximations_and_no_fused_sums() -> None:
+    body = (
+        "ex2.approx.ftz.f32 %r1, %r2; lg2.approx.f32 %r1, %r2; rsqrt.approx.ftz.f32 %r1, %r2; "
+        "tanh.approx.bf16x2 %r1, %r2; ex2.approx.f16 %h1, %h2; rcp.approx.ftz.f32 %r1, %r2; "
+        "sqrt.approx.f32 %r1, %r2; div.full.f32 %r1, %r2, %r3; mul.ftz.f32 %r1, %r2, %r3; "
+        "add.rz.f32 %r1, %r2, %r3; add.s32 %r1, %r2, %r3; sub.f32x2 %rd1, %rd2, %rd3;"
+    )
+    text = _body(emulate(_kernel(body), ONE, defined=True).ptx)
+    assert not re.search(r"approx|full", text)
+    assert [x for x in NAMES if f"{PREFIX}{x}" in text] == NAMES
+    for each in ("rcp.rn.ftz.f32", "sqrt.rn.f32", "div.rn.f32", "mul.rn.ftz.f32", "add.rz.f32",
+                 "add.s32", "sub.rn.f32"):  # fmt: skip
+        assert f"{each} " in text, each
+    plain = _body(emulate(_kernel(body), ONE).ptx)
+    assert "ex2.approx.ftz.f32" in plain and " mul.ftz.f32" in plain
 
 
 def test_another_target_needs_none() -> None:
@@ -148,7 +217,7 @@ def test_a_kernel_that_is_launched_several_times_is_rewritten_once() -> None:
     ptx, made = emulate_all(_kernel(""), [small, large, small])
     assert ptx == emulate_all(_kernel(""), [large])[0]  # tensor memory for the largest grid
     assert [each.grid for each in made] == [(1, 1, 1), (5, 1, 1), (1, 1, 1)]
-    assert {(each.block, each.dynamic_smem) for each in made} == {((192, 1, 1), BOX)}
+    assert {(each.block, each.dynamic_smem) for each in made} == {((192, 1, 1), BOX + COMMANDS)}
     with pytest.raises(EmulationError, match=r"launches of @k with one block.*one by one"):
         emulate_all(_kernel(""), [small, Named("k", block=(128, 1, 1))])
 
@@ -175,8 +244,8 @@ def test_only_what_is_called_is_declared() -> None:
 
 
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="no ptxas")
-@pytest.mark.parametrize("seed", [None, 1])
-def test_every_rewritten_form_assembles(tmp_path: Path, seed: int | None) -> None:
+@pytest.mark.parametrize(("seed", "defined"), [(None, False), (1, False), (None, True)])
+def test_every_rewritten_form_assembles(tmp_path: Path, seed: int | None, defined: bool) -> None:
     body = """
  fma.rn.f32x2 %rd1, %rd2, %rd3, %rd4; redux.sync.max.abs.NaN.f32 %r1, %r2, -1;
  cvt.rn.satfinite.e2m1x2.f32 %b1, %r1, %r2; cvt.rn.f16x2.e2m1x2 %r3, %b1;
@@ -193,9 +262,18 @@ def test_every_rewritten_form_assembles(tmp_path: Path, seed: int | None) -> Non
  tcgen05.st.sync.aligned.16x64b.x2.unpack::16b.b32 [%r2], {%r1, %r3};
  @%p2 bra X; tcgen05.wait::ld.sync.aligned; tcgen05.wait::st.sync.aligned;
 X: tcgen05.wait::ld.sync.aligned; tcgen05.wait::st.sync.aligned;
+ cp.async.bulk.tensor.2d.cta_group::2.shared::cluster.global.mbarrier::complete_tx::bytes
+   .multicast::cluster.L2::cache_hint [%r1], [%rd1, {%r2, 7}], [%r6], %h1, %rd2;
+ cp.async.bulk.tensor.3d.cta_group::2.shared::cluster.global.im2col.mbarrier::complete_tx::bytes
+   [%r1], [%rd1, {%r2, 7, %r3}], [%r6], {%h1};
+ ex2.approx.ftz.f32 %r1, %r2; lg2.approx.f32 %r1, 0f40490FDB; rsqrt.approx.ftz.f32 %r1, %r2;
+ tanh.approx.bf16x2 %r1, %r2; ex2.approx.f16 %h1, %h2; ex2.approx.ftz.bf16x2 %r1, %r2;
+ rcp.approx.ftz.f32 %r1, %r2; sqrt.approx.f32 %r1, %r2; div.full.f32 %r1, %r2, %r3;
+ ex2.approx.f16x2 %r1, %r2; lg2.approx.ftz.f32 %r1, %r2; mul.f32 %r1, %r2, %r3;
+ sub.f16x2 %r1, %r2, %r3; add.ftz.f32 %r1, %r2, %r3; mul.f64 %rd1, %rd2, %rd3;
  @%p1 ret;
 """
-    (tmp_path / "k.ptx").write_text(emulate(_kernel(body), ONE, seed=seed).ptx)
+    (tmp_path / "k.ptx").write_text(emulate(_kernel(body), ONE, seed=seed, defined=defined).ptx)
     command = ["ptxas", "-arch=sm_90a", tmp_path / "k.ptx", "-o", tmp_path / "k.cubin"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert not done.returncode, done.stderr

@@ -14,7 +14,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[2] / "src/tcir/emulation"
 SOURCE, PTX = FOLDER / "tensor_core.cu", FOLDER / "tensor_core.ptx"
-SOURCES = (SOURCE, FOLDER / "core.cuh", FOLDER / "fuzz.cuh")
+SOURCES = (SOURCE, *(FOLDER / f"{name}.cuh" for name in ("approximate", "core", "fuzz")))
 
 
 def header() -> str:

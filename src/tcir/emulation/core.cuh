@@ -152,19 +152,19 @@ DEVICE void gather(u32 box, u32 n, const Command& c, Batch& batch) {
   batch.b[0] = c.b;
   if (!(c.op & MASKED) && threadIdx.x % 32 == 0)
     LOOP (; found < SLOTS; ++found) {
-      u32 next = n + found, at = box + COMMANDS + next % SLOTS * sizeof(Command);
-      if (!is_full(box, next) || shared_word(at + 32) != (c.op | ADD_D) || shared_word(at + 24) != c.d || shared_word(at + 28) != c.idesc)
+      u64 at = command_at(box, n + found);
+      if (!is_full(box, n + found) || generic_word(at + 32) != (c.op | ADD_D) || generic_word(at + 24) != c.d || generic_word(at + 28) != c.idesc)
         break;
-      u64 changes = ((c.op & A_IN_TMEM ? 0 : shared_long(at) ^ c.a) | (shared_long(at + 8) ^ c.b)) >> 14;
+      u64 changes = ((c.op & A_IN_TMEM ? 0 : generic_long(at) ^ c.a) | (generic_long(at + 8) ^ c.b)) >> 14;
       if (changes) break;  // of more than where they start
-      u32 overlap = ((u32)shared_long(at) - column + 8) % COLUMNS;  // of an A in tensor memory with D
+      u32 overlap = ((u32)generic_long(at) - column + 8) % COLUMNS;  // of an A in tensor memory with D
       if ((c.op & A_IN_TMEM) && overlap < (c.idesc >> 17 & 63) * 8 + 8) break;
     }
   batch.count = __shfl_sync(~0u, found, 0);
   LOOP (u32 k = 1; k < batch.count; ++k) {
-    u32 at = box + COMMANDS + (n + k) % SLOTS * sizeof(Command);
-    batch.a[k] = shared_long(at);
-    batch.b[k] = shared_long(at + 8);
+    u64 at = command_at(box, n + k);
+    batch.a[k] = generic_long(at);
+    batch.b[k] = generic_long(at + 8);
   }
 }
 

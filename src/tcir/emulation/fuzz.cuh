@@ -35,6 +35,6 @@ DEVICE void litter(u64 memory, u32 first, u32 columns) {
 // Whether the command behind n is a commit of another thread than n's, which tracks its own commands only:
 // here, so that the barrier may hear of it before n is executed.
 DEVICE u32 commit_of_another(u32 box, u32 n) {
-  u32 next = (n + 1) % SLOTS, op = is_full(box, n + 1) ? shared_word(box + COMMANDS + next * sizeof(Command) + 32) : END;
+  u32 next = (n + 1) % SLOTS, op = is_full(box, n + 1) ? generic_word(command_at(box, n + 1) + 32) : END;
   return (op & 255) == COMMIT && shared_half(box + ISSUERS + 2 * next) != shared_half(box + ISSUERS + 2 * (n % SLOTS));
 }

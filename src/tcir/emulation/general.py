@@ -11,9 +11,21 @@ Rule = Callable[[Sequence], None]
 _LONG = ("b64", "u64", "s64", "f64")
 
 
+ROUNDINGS = {"rn", "rz", "rm", "rp"}
+
+
+def rounded(mnemonic: str) -> str:
+    """With its rounding: ptxas may make one fma of a product and a sum that name none, which has
+    other bits (PTX ISA 9.7.3 "mul")."""
+    name, *rest = mnemonic.split(".")
+    if name not in ("add", "sub", "mul") or ROUNDINGS & {*rest}:
+        return mnemonic
+    return ".".join([name, "rn", *rest])
+
+
 def _halves(s: Sequence) -> None:
     """add, sub, mul, fma of .f32x2: the same of both f32 (PTX ISA 9.7.3)."""
-    each = s.instruction.mnemonic.removesuffix("x2")
+    each = rounded(s.instruction.mnemonic.removesuffix("x2"))
     target, *sources = s.instruction.operands
     halves = []
     for source in sources:
@@ -86,7 +98,7 @@ def _wide_access(s: Sequence) -> None:
     s.do(f"mov.b64 {base}, {s.value(address.base)}")
     middle = len(values.items) // 2
     for n, items in enumerate((values.items[:middle], values.items[middle:])):
-        vector = "{" + ", ".join("_" if isinstance(x, Sink) else s.value(x) for x in items) + "}"
+        vector = s.value(Vector(items))
         at = f"[{base}+{address.offset + 16 * n}]"
         s.do(f"{half} {vector}, {at}{rest}" if load else f"{half} {at}, {vector}{rest}")
 
@@ -153,7 +165,7 @@ def _of_three(s: Sequence) -> None:
 def _mixed(s: Sequence) -> None:
     """add, sub and fma of f32 whose factors are f16 or bf16 (PTX ISA 9.7.5)."""
     i = s.instruction
-    each, _, half = i.mnemonic.rpartition(".")
+    each, _, half = rounded(i.mnemonic).rpartition(".")
     target, *sources = (s.value(o) for o in i.operands)
     for n in range(len(sources) - 1):
         wide = s.new(32)

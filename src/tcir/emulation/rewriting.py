@@ -10,16 +10,16 @@ from importlib.resources import files
 from math import prod
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from tcir.emulation import fuzz, general, tensor
+from tcir.emulation import approximate, fuzz, general, tensor
 from tcir.emulation.errors import EmulationError
-from tcir.emulation.sequence import BOX, PREFIX, refused
+from tcir.emulation.sequence import BOX, COMMANDS, PREFIX, RESERVED, Box, refused
 from tcir.emulation.sequence import Sequence as Replacement
 from tcir.emulation.source import FunctionSource, Source, Span
 from tcir.errors import LaunchError
 from tcir.interp.ptx import requirements
 from tcir.interp.ptx.errors import PtxSyntaxError
 from tcir.interp.ptx.lexer import Token
-from tcir.interp.ptx.syntax import Address, Function, Instruction, Module, Reg, Variable
+from tcir.interp.ptx.syntax import Address, Function, Instruction, Module, Variable, Vector
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -63,9 +63,12 @@ MOST_THREADS = 1024
 MOST_SHARED = 232448
 """Bytes of shared memory of a CTA (CUDA C++ Programming Guide, compute capability 9.0)."""
 _NAME = re.compile(rf"\b{PREFIX}\w+")
-TMEM_BYTES = 128 * 512 * 4
-MOST_PLACES = 1024
-"""CTAs that have tensor memory at the same time; further ones wait for a place."""
+PLACE_BYTES = 128 * 512 * 4 + 512
+"""Of a CTA: tensor memory, and commands behind it."""
+SMS = 144
+"""Of a Hopper GPU, at most (NVIDIA H100 Tensor Core GPU Architecture, table 3)."""
+SM_THREADS, SM_SHARED, CTA_SHARED = 2048, 233472, 1024
+"""Of an SM: threads and bytes of shared memory, of which each CTA takes some for the system."""
 SOURCES = ("sm_100a", "sm_100f")
 _DROPPED = ("setmaxnreg",)
 _PHASE = f"%{PREFIX}phase"
@@ -115,12 +118,20 @@ def _needed(text: str) -> list[str]:
 
 
 def emulate(
-    ptx: str, launch: S, entry: str | None = None, *, seed: int | None = None
+    ptx: str,
+    launch: S,
+    entry: str | None = None,
+    *,
+    seed: int | None = None,
+    defined: bool = False,
 ) -> Emulated[S]:
     """The kernel `entry` (the only one, if there is one) for sm_90a, and how to launch it.
 
     seed: the program as late as the ISA allows (docs/emulation.md, "Fuzz"), by a seed, which the
     variable `tcir_emulation_seed` of the module holds. None: as it comes.
+
+    defined: approximations (`ex2.approx`) are functions of f64, products and sums stay apart, so
+    that the bits are the simulated machine's; else they are the GPU's.
 
     launch: a dataclass with grid, block, cluster and dynamic_smem, as `tcir.Kernel` has them
     (`kernel.launches.launches`). Raises PtxSyntaxError; EmulationError for what is not emulated, by
@@ -128,7 +139,7 @@ def emulate(
     """
     source = _source(ptx)
     kernel = _entry(source, entry)
-    text, (made,) = _rewritten(source, [(launch, kernel)], seed)
+    text, (made,) = _rewritten(source, [(launch, kernel)], seed, defined)
     return Emulated(text, kernel.function.name, made)
 
 
@@ -138,7 +149,7 @@ def emulate_all(ptx: str, launches: Sequence[N]) -> tuple[str, list[N]]:
     Launches of one kernel have one block, cluster and dynamic shared memory, which its text holds.
     """
     source = _source(ptx)
-    return _rewritten(source, [(each, _entry(source, each.name)) for each in launches], None)
+    return _rewritten(source, [(each, _entry(source, each.name)) for each in launches])
 
 
 def _source(ptx: str) -> Source:
@@ -163,7 +174,10 @@ def _entry(source: Source, name: str | None) -> FunctionSource:
 
 
 def _rewritten(
-    source: Source, launches: Sequence[tuple[S, FunctionSource]], seed: int | None
+    source: Source,
+    launches: Sequence[tuple[S, FunctionSource]],
+    seed: int | None = None,
+    defined: bool = False,
 ) -> tuple[str, list[S]]:
     """The module with these kernels and no other, and their launches."""
     edits: list[Edit] = []
@@ -172,13 +186,13 @@ def _rewritten(
     edits += [(f.whole, "") for f in source.functions if f.function.entry and f not in kept]
     edits.append((source.version, "9.0"))  # what a driver of CUDA 13.0 compiles
     edits.append((source.target, "sm_90a"))
-    fuzzed = seed is not None
+    mode = Mode(seed is not None, defined)
     launched: dict[str, list[S]] = {}
     for launch, entry in launches:
         launched.setdefault(entry.function.name, []).append(launch)
     entries = {entry.function.name: entry for entry in kept}
     kernels = [
-        _Kernel(source, _largest(name, launched[name]), entry, edits, fuzzed)
+        _Kernel(source, _largest(name, launched[name]), entry, edits, mode)
         for name, entry in entries.items()
     ]
     for number, kernel in enumerate(kernels):
@@ -188,7 +202,7 @@ def _rewritten(
             "expected tcgen05 in kernels alone where a module has several, got it in a device "
             "function; emulate them one by one"
         )
-    places = max((min(prod(k.launch.grid), MOST_PLACES) for k in kernels if k.tensor), default=0)
+    places = max((k.places for k in kernels if k.tensor), default=0)
     at = source.declarations or source.target[1]
     needed = "".join(_needed("".join(new for _, new in edits)))
     needed = needed.replace(f"{fuzz.SEED};", f"{fuzz.SEED} = {seed or 0};")
@@ -220,8 +234,8 @@ def _declarations(places: int, shared: str) -> str:
     """What the helpers use."""
     text = []
     if places:
-        text.append(f".global .align 128 .b8 {PREFIX}memory[{places * TMEM_BYTES}];")
-        text.append(f".global .align 4 .b8 {PREFIX}pool[{MOST_PLACES // 8}];")
+        text.append(f".global .align 128 .b8 {PREFIX}memory[{places * PLACE_BYTES}];")
+        text.append(f".global .align 4 .b8 {PREFIX}pool[{SMS * 4}];")
         if shared == f"{PREFIX}shared":
             text.append(f".extern .shared .align 16 .b8 {shared}[];")
     return "\n" + "\n".join(text) + "\n"
@@ -238,13 +252,21 @@ def _edited(text: str, edits: Sequence[Edit]) -> str:
     return "".join([*parts, text[at:]])
 
 
+@dataclass(frozen=True)
+class Mode:
+    """fuzzed: completions are late. defined: no bits are the GPU's own."""
+
+    fuzzed: bool
+    defined: bool
+
+
 class _Kernel(Generic[S]):
     """One kernel: adds its edits of the text; made: its launch."""
 
     def __init__(
-        self, source: Source, launch: S, entry: FunctionSource, edits: list[Edit], fuzzed: bool
+        self, source: Source, launch: S, entry: FunctionSource, edits: list[Edit], mode: Mode
     ) -> None:
-        self.fuzzed = fuzzed
+        self.fuzzed, self.defined = mode.fuzzed, mode.defined
         self.source, self.launch, self.entry, self.edits = source, launch, entry, edits
         self.text = source.text
         self.block: Triple = launch.block
@@ -259,12 +281,21 @@ class _Kernel(Generic[S]):
         self.tensor = _tensor(entry) or any(
             _tensor(f) for f in source.functions if not f.function.entry
         )
+        self.behind = 0
+        """Bytes of shared memory behind the kernel's own: box and commands, or the box, or none."""
+        self.per_sm = 0
+        """CTAs of an SM that have tensor memory there; 0: each CTA of the grid has its own."""
+        self.places = 0
         self.made = launch
+        if self.tensor:
+            self._check_sizes()
+            self.made = replace(
+                launch, block=(self.first + HELPERS, 1, 1), dynamic_smem=self.offset + self.behind
+            )
+            self._place()
 
     def rewrite(self, functions: Sequence[FunctionSource]) -> None:
         """functions: the device functions that nothing has rewritten yet."""
-        if self.tensor:
-            self._check_sizes()
         late = 0
         for each in (self.entry, *functions):
             self.plan = fuzz.plan(each, late) if self.fuzzed and self.tensor else fuzz.Plan()
@@ -280,9 +311,6 @@ class _Kernel(Generic[S]):
                 self.edits.append(((each.opening, each.opening), f" {declared} "))
         if self.tensor:
             self._resize()
-            self.made = replace(
-                self.launch, block=(self.first + HELPERS, 1, 1), dynamic_smem=self.offset + BOX
-            )
 
     def _pause(self, span: Span) -> None:
         """A warp may be late here; the place in the text is the number of the site."""
@@ -291,11 +319,13 @@ class _Kernel(Generic[S]):
         self.edits.append(((span[0], span[0]), f"{s.block()} "))
 
     def _sequence(self, instruction: Instruction) -> Replacement:
-        return Replacement(instruction, (self.shared, self.offset))
+        base, offset = (self.shared, self.offset) if self.behind else (RESERVED, 0)
+        return Replacement(instruction, Box(base, offset, self.clustered))
 
     def _plain(self, instruction: Instruction, span: Span) -> None:
         """An instruction of a kernel, or outside tcgen05, that sm_90a may not have."""
-        if (rule := general.rule(instruction)) is None:
+        rule = approximate.rule(instruction) if self.defined else None
+        if (rule := rule or general.rule(instruction)) is None:
             self._check(instruction)
             return
         s = self._sequence(instruction)
@@ -308,14 +338,18 @@ class _Kernel(Generic[S]):
                 f"block: expected at most {MOST_THREADS - HELPERS} threads, got {self.threads}: "
                 f"{HELPERS} more are the tensor core, and a CTA has {MOST_THREADS}"
             )
-        static = _static(self.source.parsed, self.entry.function)
-        most = MOST_SHARED - BOX - static
-        if self.offset > most:
-            raise EmulationError(
-                f"shared memory: expected at most {most} dynamic bytes besides {static} static "
-                f"ones, got {self.launch.dynamic_smem}: {BOX} are for commands to the helpers; "
-                "take a stage less"
-            )
+        left = MOST_SHARED - _static(self.source.parsed, self.entry.function) - self.offset
+        self.behind = next((n for n in (BOX + COMMANDS, BOX) if n <= left), 0)
+        if not self.behind:
+            self.offset = self.launch.dynamic_smem
+
+    def _place(self) -> None:
+        """Tensor memory for each CTA, or for as many of each SM as can be there at a time."""
+        ctas = prod(self.launch.grid)
+        shared = SM_SHARED // (self.made.dynamic_smem + CTA_SHARED)
+        most = min(SM_THREADS // self.made.block[0], shared)
+        self.per_sm = most if ctas > SMS * most else 0
+        self.places = SMS * most if self.per_sm else ctas
 
     # --- the entry -------------------------------------------------------------------------------
 
@@ -326,14 +360,16 @@ class _Kernel(Generic[S]):
                 self.edits.append((span, ""))
         at = self.entry.opening - 1
         self.edits.append(((at, at), f".reqntid {total}, 1, 1\n"))
-        many = prod(self.launch.grid) > MOST_PLACES
-        pool, clustered = MOST_PLACES if many else 0, int(self.clustered)
+        clustered = int(self.clustered)
         s = self._sequence(self.entry.instructions[0][0])
         memory, bits, thread, lane = s.new(64), s.new(64), s.new(32), s.new(32)
         for register, symbol in ((memory, "memory"), (bits, "pool")):
             s.do(f"mov.u64 {register}, {PREFIX}{symbol}")
             s.do(f"cvta.global.u64 {register}, {register}")
-        s.call("start", (64, memory), (64, bits), (32, pool), (32, self.threads * self.ctas))
+        s.call(
+            "start", (64, memory), (64, bits), (32, self.per_sm), (32, self.threads * self.ctas),
+            (32, int(self.behind > BOX)),
+        )  # fmt: skip
         s.do("bar.warp.sync -1")
         if self.clustered:
             s.do("barrier.cluster.arrive.aligned")
@@ -345,7 +381,10 @@ class _Kernel(Generic[S]):
         s.do(f"setp.ge.u32 {name}helps, {thread}, {self.first}")
         s.do(f"@!{name}helps bra ${PREFIX}program")
         s.do(f"sub.u32 {lane}, {thread}, {self.first}")
-        s.call("work", (32, lane), (32, pool), (64, bits), (32, clustered), (32, int(self.fuzzed)))
+        s.call(
+            "work", (32, lane), (32, self.per_sm), (64, bits), (32, clustered),
+            (32, int(self.fuzzed)),
+        )  # fmt: skip
         s.do("exit")
         prologue = f"{s.block()} ${PREFIX}program:"
         if self.met:
@@ -394,29 +433,51 @@ class _Kernel(Generic[S]):
             self._sizes_in(i, span, tokens)
 
     def _copy_of_pair(self, s: Replacement, span: Span, tokens: tuple[Token, ...]) -> None:
-        """A tensor copy that may report to the peer's mbarrier: a helper passes it on."""
+        """A tensor copy that may report to the mbarrier of the pair's other CTA: a helper of the
+        CTA that it fills passes it on. Of a multicast, one copy for each of the CTAs."""
         i = s.instruction
-        mnemonic = next(token for token in tokens if token.text == i.mnemonic)
-        plain = mnemonic.text.replace(".cta_group::1", "").replace(".cta_group::2", "")
         if ".cta_group::1" in i.mnemonic:
-            where = mnemonic.offset, mnemonic.offset + len(mnemonic.text)
-            self.edits.append((where, plain))
+            word = next(token for token in tokens if ".cta_group::1" in token.text)
+            where = word.offset, word.offset + len(word.text)
+            self.edits.append((where, word.text.replace(".cta_group::1", "")))
             return
-        if ".multicast::" in i.mnemonic:
-            raise refused(i, "no multicast with .cta_group::2, got it", "copy for each CTA")
-        source = i.operands[1]
-        if not isinstance(source, Address) or not isinstance(source.base, Reg):
-            raise refused(i, f"the map's address in a register, got {source}", "use one")
-        barrier = s.shared_address(i.operands[2], True)
+        multicast = ".multicast::cluster" in i.mnemonic
+        plain = i.mnemonic.replace(".cta_group::2", "").replace(".multicast::cluster", "")
+        target, source, barrier, *rest = i.operands
+        if not isinstance(source, Address) or source.coordinates is None:
+            raise refused(i, f"a map and coordinates, got {source}", "write [map, {x, y}]")
+        shared, heard = s.shared_address(target, True), s.shared_address(barrier, True)
+        tensor = s.new(64)
+        s.do(f"mov.b64 {tensor}, {s.value(source.base)}")
+        s.do(f"add.u64 {tensor}, {tensor}, {source.offset}")
+        cta, at = s.new(32), shared
+        if multicast:
+            ranks = s.value(rest.pop(-2 if ".L2::cache_hint" in i.mnemonic else -1))
+            mask, bit, at = s.new(32), s.new(32), s.new(32)
+            out, label = f"%{PREFIX}out", f"${PREFIX}copy{span[0]}"
+            s.do(f".reg .pred {out}")
+            s.do(f"cvt.u32.u16 {mask}, {ranks}")
+            s.do(f"mov.u32 {cta}, 0")
+            s.mark(label)
+            s.do(f"shr.u32 {bit}, {mask}, {cta}")
+            s.do(f"and.b32 {bit}, {bit}, 1")
+            s.do(f"setp.eq.u32 {out}, {bit}, 0")
+            s.do(f"@{out} bra {label}_next")
+            s.do(f"mapa.shared::cluster.u32 {at}, {shared}, {cta}")
+        else:
+            s.do(f"getctarank.shared::cluster.u32 {cta}, {shared}")
         relay, own = s.new(64), s.new(32)
-        s.call("relay", (64, source.base.name), (32, barrier), result=relay)
+        s.call("relay", (64, tensor), (32, heard), (32, cta), result=relay)
         s.do(f"cvt.u32.u64 {own}, {relay}")
-        third = [t.offset for t in tokens if t.text == "["][2]
-        closing = next(t.offset for t in tokens if t.text == "]" and t.offset > third)
-        behind = mnemonic.offset + len(mnemonic.text)
-        rest = self.text[closing : span[1] - 1]
-        s.do(f"{plain}{self.text[behind:third]}[{own}{rest}")
-        s.call("relayed", (64, relay), (64, source.base.name), (32, barrier))
+        box = f"[{tensor}, {s.value(Vector(source.coordinates))}]"
+        more = "".join(f", {s.value(each)}" for each in rest)
+        s.do(f"{plain} [{at}], {box}, [{own}]{more}")
+        s.call("relayed", (64, relay), (64, tensor), (32, heard), (32, cta))
+        if multicast:
+            s.mark(f"{label}_next")
+            s.do(f"add.u32 {cta}, {cta}, 1")
+            s.do(f"setp.lt.u32 {out}, {cta}, {self.ctas}")
+            s.do(f"@{out} bra {label}")
         self.edits.append((span, s.text(span[0])))
 
     def _cluster_barrier(self, s: Replacement, span: Span, entry: bool) -> None:
@@ -452,6 +513,7 @@ class _Kernel(Generic[S]):
     def _sizes_in(self, i: Instruction, span: Span, tokens: tuple[Token, ...]) -> None:
         """Special registers in which the helpers would show."""
         constants = {f"%ntid.{axis}": n for axis, n in zip("xyz", self.block, strict=True)}
+        taken = not self.behind and RESERVED.rpartition("_")[0]
         constants |= {
             "%nwarpid": self.first // 32,
             "%dynamic_smem_size": self.launch.dynamic_smem,
@@ -467,6 +529,9 @@ class _Kernel(Generic[S]):
             elif name in ("%tid", "%ntid", "%total_smem_size", "%aggr_smem_size"):
                 raise refused(i, f"no {name}, in which the helper threads would show, got it",
                               "use %tid.x, %ntid.x or %dynamic_smem_size")  # fmt: skip
+            elif taken and name.startswith(taken):
+                raise refused(i, f"no {name}, where the helpers have {BOX} bytes, since the launch "
+                              "leaves no others, got it", "take a stage less")  # fmt: skip
             elif name.startswith("%tid.") and not flat:
                 indices = True
                 self.edits.append((where, names["xyz".index(name[-1])]))

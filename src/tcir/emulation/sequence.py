@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tcir.emulation.errors import EmulationError
-from tcir.interp.ptx.syntax import Address, Imm, Instruction, Not, Operand, Reg, Special, Symbol
+from tcir.interp.ptx.syntax import (
+    Address,
+    Imm,
+    Instruction,
+    Not,
+    Operand,
+    Reg,
+    Sink,
+    Special,
+    Symbol,
+    Vector,
+)
 
 PREFIX = "tcir_emulation_"
 #: Bytes of shared memory between a CTA's program and its helpers; `tensor_core.cu` lays them out.
-BOX = 464
+BOX = 208
+#: And of the commands, which are behind the box or behind tensor memory.
+COMMANDS = 320
+RESERVED = "%reserved_smem_offset_1"
+"""Shared memory of a CTA that no program can ask for: 288 bytes, which the headers of cooperative
+groups use for groups of several warps (cooperative_groups/details/memory.h, CUDA 13.0)."""
 
 
 def refused(instruction: Instruction, what: str, way_out: str) -> EmulationError:
@@ -17,20 +35,27 @@ def refused(instruction: Instruction, what: str, way_out: str) -> EmulationError
     )
 
 
+@dataclass(frozen=True)
+class Box:
+    """Where the box is: so many bytes behind a symbol, or behind `RESERVED`, in a kernel with or
+    without clusters."""
+
+    base: str
+    offset: int
+    clustered: bool
+
+
 class Sequence:
-    """Instructions in a block of their own, on one line, so that line numbers stay.
+    """Instructions in a block of their own, on one line, so that line numbers stay."""
 
-    box: the symbol of dynamic shared memory, and the offset of the box in it.
-    """
-
-    def __init__(self, instruction: Instruction, box: tuple[str, int]) -> None:
+    def __init__(self, instruction: Instruction, box: Box) -> None:
         self.instruction = instruction
         self._box = box
         self._lines: list[str] = []
         self._registers = self._calls = 0
 
     def new(self, bits: int) -> str:
-        """A register of 32 or 64 bits."""
+        """A register of so many bits."""
         self._registers += 1
         name = f"%{PREFIX}r{self._registers}"
         self._lines.append(f".reg .b{bits} {name};")
@@ -40,11 +65,19 @@ class Sequence:
         """An instruction, without its semicolon."""
         self._lines.append(f"{text};")
 
+    def mark(self, label: str) -> None:
+        """A label."""
+        self._lines.append(f"{label}:")
+
     def box(self) -> str:
         """The address of the box."""
         at = self.new(32)
-        self.do(f"mov.u32 {at}, {self._box[0]}")
-        self.do(f"add.u32 {at}, {at}, {self._box[1]}")
+        self.do(f"mov.u32 {at}, {self._box.base}")
+        if self._box.base == RESERVED and self._box.clustered:  # the same in each CTA of a cluster
+            rank = self.new(32)
+            self.do(f"mov.u32 {rank}, %cluster_ctarank")
+            self.do(f"mapa.shared::cluster.u32 {at}, {at}, {rank}")
+        self.do(f"add.u32 {at}, {at}, {self._box.offset}")
         return at
 
     def call(self, name: str, *given: tuple[int, str | int], result: str | None = None) -> None:
@@ -85,6 +118,9 @@ class Sequence:
                 return f"0d{int(value):016X}"
             case Symbol(name, offset, None):
                 return f"{name}+{offset}" if offset else name
+            case Vector(items):
+                parts = ("_" if isinstance(x, Sink) else self.value(x) for x in items)
+                return f"{{{', '.join(parts)}}}"
         raise refused(self.instruction, f"a register or a number, got {operand}", "use a register")
 
     def tensor_address(self, operand: Operand) -> str:

@@ -19,9 +19,13 @@ typedef int64_t s64;
 
 // --- the box: shared memory between a CTA's program and its helpers ----------------------------
 
-enum { LANES = 128, COLUMNS = 512, WARPS = 4, SLOTS = 4 };
-enum { TICKETS = 0, TAKEN = 4, EXITED = 8, PLACE = 12, MEMORY = 16, TURN = 24, CLUSTER = 32, ISSUERS = 40, FULL = 48, EMPTY = 80,
-       COMMANDS = 112, RELAYS = 432 };  // offsets in bytes
+enum { LANES = 128, COLUMNS = 512, WARPS = 4, SLOTS = 4, SMS = 144 };
+// Offsets in bytes. COMMANDS: where the commands are: behind the box, or behind tensor memory.
+// DONE: for each helper warp, the number of commands whose slots it has left. RELAYED: for each slot, a
+// barrier and the bytes that it shall hear of.
+enum { TICKETS = 0, TAKEN = 4, EXITED = 8, PLACE = 12, MEMORY = 16, COMMANDS = 24, TURN = 32, CLUSTER = 40, ISSUERS = 48,
+       DONE = 56, FULL = 72, EMPTY = 104, RELAYS = 136, RELAYED = 168, BEHIND = 208 };
+enum { PLACE_BYTES = LANES * COLUMNS * 4 + 512, RELAY = 0xffff };  // RELAY: the issuer of what is no command
 
 struct Command {
   u64 a, b, zeros;
@@ -30,7 +34,7 @@ struct Command {
 };
 
 // Command.op: bits 7..0 what, then flags.
-enum { END, MMA, CP, SHIFT, COMMIT, RELAY };
+enum { END, MMA, CP, SHIFT, COMMIT };
 enum { A_IN_TMEM = 1 << 8, ADD_D = 1 << 9, ASHIFT = 1 << 10, WS = 1 << 11, SPARSE = 1 << 12,
        MASKED = 1 << 13, ZEROS = 1 << 14, PAIR = 1 << 15, MULTICAST = 1 << 27 };
 enum { KIND_F16, KIND_TF32, KIND_F8F6F4, KIND_I8, KIND_MXF8F6F4, KIND_MXF4, KIND_MXF4NVF4 };
@@ -46,6 +50,18 @@ DEVICE u64 shared_long(u32 at) {
   asm volatile("ld.shared.u64 %0, [%1];" : "=l"(v) : "r"(at) : "memory");
   return v;
 }
+DEVICE u32 generic_word(u64 at) {
+  u32 v;
+  asm volatile("ld.u32 %0, [%1];" : "=r"(v) : "l"(at) : "memory");
+  return v;
+}
+DEVICE u64 generic_long(u64 at) {
+  u64 v;
+  asm volatile("ld.u64 %0, [%1];" : "=l"(v) : "l"(at) : "memory");
+  return v;
+}
+DEVICE void set_generic_word(u64 at, u32 v) { asm volatile("st.u32 [%0], %1;" ::"l"(at), "r"(v) : "memory"); }
+DEVICE void set_generic_long(u64 at, u64 v) { asm volatile("st.u64 [%0], %1;" ::"l"(at), "l"(v) : "memory"); }
 DEVICE void set_word(u32 at, u32 v) { asm volatile("st.shared.u32 [%0], %1;" ::"r"(at), "r"(v) : "memory"); }
 DEVICE void set_long(u32 at, u64 v) { asm volatile("st.shared.u64 [%0], %1;" ::"r"(at), "l"(v) : "memory"); }
 DEVICE u32 shared_half(u32 at) {
@@ -53,8 +69,8 @@ DEVICE u32 shared_half(u32 at) {
   asm volatile("ld.shared.u16 %0, [%1];" : "=h"(v) : "r"(at) : "memory");
   return v;
 }
-DEVICE void set_half(u32 at, u32 v) {
-  asm volatile("st.shared.u16 [%0], %1;" ::"r"(at), "h"((unsigned short)v) : "memory");
+DEVICE void set_half(u32 at, u32 v) {  // of any CTA of the cluster
+  asm volatile("st.shared::cluster.u16 [%0], %1;" ::"r"(at), "h"((unsigned short)v) : "memory");
 }
 DEVICE u32 add_word(u32 at, u32 v) {
   u32 old;
@@ -79,16 +95,29 @@ DEVICE void wait(u32 at, u32 parity) {
       "{\n.reg .pred p;\nAGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@!p bra AGAIN;\n}"
       ::"r"(at), "r"(parity) : "memory");
 }
+DEVICE void wait_of_cluster(u32 at, u32 parity) {
+  asm volatile(
+      "{\n.reg .pred p;\nAGAIN:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%0], %1;\n@!p bra AGAIN;\n}"
+      ::"r"(at), "r"(parity) : "memory");
+}
+// Whether the slot of a ticket has a relay, which is no command.
+DEVICE bool is_relay(u32 box, u32 n) { return shared_half(box + ISSUERS + 2 * (n % SLOTS)) == RELAY; }
 // Whether the command of a ticket is in its slot.
 DEVICE bool is_full(u32 box, u32 n) {
   u32 full;
   asm volatile("{\n.reg .pred p;\nmbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
                : "=r"(full) : "r"(box + FULL + n % SLOTS * 8), "r"(n / SLOTS & 1) : "memory");
-  return full;
+  return full && !is_relay(box, n);
 }
+DEVICE u64 command_at(u32 box, u32 n) { return shared_long(box + COMMANDS) + n % SLOTS * sizeof(Command); }
 DEVICE u32 in_cta(u32 at, u32 rank) {
   u32 v;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(v) : "r"(at), "r"(rank));
+  return v;
+}
+DEVICE u32 rank_of(u32 at) {
+  u32 v;
+  asm volatile("getctarank.shared::cluster.u32 %0, %1;" : "=r"(v) : "r"(at));
   return v;
 }
 DEVICE u32 cta_rank() {
@@ -160,57 +189,65 @@ CALLED void tcir_emulation_dealloc(u32 box, u32 address, u32 columns, u32 fuzz) 
 // Takes the next ticket and puts the command into its slot; the helpers execute them in that order.
 CALLED void tcir_emulation_issue(u32 box, u32 op, u32 d, u64 a, u64 b, u32 idesc, u32 sfa, u32 sfb, u32 metadata,
                                  u64 zeros, u32 o0, u32 o1, u32 o2, u32 o3, u32 o4, u32 o5, u32 o6, u32 o7) {
-  u32 n = add_word(box + TICKETS, 1), slot = n % SLOTS, at = box + COMMANDS + slot * sizeof(Command);
+  u32 n = add_word(box + TICKETS, 1), slot = n % SLOTS;
+  u64 at = command_at(box, n);
   wait(box + EMPTY + 8 * slot, ~(n / SLOTS) & 1);
-  set_long(at, a);
-  set_long(at + 8, b);
-  set_long(at + 16, zeros);
-  set_word(at + 24, d);
-  set_word(at + 28, idesc);
-  set_word(at + 32, op);
-  set_word(at + 36, sfa);
-  set_word(at + 40, sfb);
-  set_word(at + 44, metadata);
-  set_word(at + 48, o0);
-  set_word(at + 52, o1);
-  set_word(at + 56, o2);
-  set_word(at + 60, o3);
-  set_word(at + 64, o4);
-  set_word(at + 68, o5);
-  set_word(at + 72, o6);
-  set_word(at + 76, o7);
+  set_generic_long(at, a);
+  set_generic_long(at + 8, b);
+  set_generic_long(at + 16, zeros);
+  set_generic_word(at + 24, d);
+  set_generic_word(at + 28, idesc);
+  set_generic_word(at + 32, op);
+  set_generic_word(at + 36, sfa);
+  set_generic_word(at + 40, sfb);
+  set_generic_word(at + 44, metadata);
+  set_generic_word(at + 48, o0);
+  set_generic_word(at + 52, o1);
+  set_generic_word(at + 56, o2);
+  set_generic_word(at + 60, o3);
+  set_generic_word(at + 64, o4);
+  set_generic_word(at + 68, o5);
+  set_generic_word(at + 72, o6);
+  set_generic_word(at + 76, o7);
   set_half(box + ISSUERS + 2 * slot, threadIdx.x);
   arrive(box + FULL + 8 * slot);
 }
 
-// A tensor copy that reports to the peer's mbarrier (.cta_group::2): here it reports to one of the box,
-// and a helper tells the peer. Returns the barrier for the copy, and in the high half 1 + the ticket,
-// or 0 if the barrier is this CTA's. The driver notes a copy's bytes in word 16 of the map.
-CALLED u64 tcir_emulation_relay(u32 box, u64 map, u32 barrier) {
-  if (in_cta(barrier, cta_rank()) == barrier) return barrier;
-  u32 n = add_word(box + TICKETS, 1), slot = n % SLOTS, own = box + RELAYS + 8 * slot, bytes = ((const u32*)map)[16];
-  wait(box + EMPTY + 8 * slot, ~(n / SLOTS) & 1);
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(own), "r"(bytes) : "memory");
+// A tensor copy into a CTA of the cluster that reports to the mbarrier of the pair's other CTA
+// (.cta_group::2): here it reports to one of the box of its own CTA, and a helper there tells the other.
+// Returns the barrier for the copy, and in the high half 1 + the ticket, or 0 if no helper is needed. The
+// driver notes a copy's bytes in word 16 of the map.
+DEVICE u32 heard_by(u32 barrier, u32 cta) { return in_cta(barrier, (cta & ~1u) | (rank_of(barrier) & 1)); }
+CALLED u64 tcir_emulation_relay(u32 box, u64 map, u32 barrier, u32 cta) {
+  barrier = heard_by(barrier, cta);
+  if (rank_of(barrier) == cta) return barrier;
+  u32 n, there = in_cta(box, cta);
+  asm volatile("atom.acq_rel.cluster.shared::cluster.add.u32 %0, [%1], 1;" : "=r"(n) : "r"(there + TICKETS) : "memory");
+  LOOP (u32 warp = 0; warp < WARPS;) {  // until all have left the slot
+    u32 done;
+    asm volatile("ld.acquire.cluster.shared::cluster.u32 %0, [%1];" : "=r"(done) : "r"(there + DONE + 4 * warp) : "memory");
+    if ((int)(done + SLOTS - n) > 0) ++warp;
+    else __nanosleep(50);
+  }
+  u32 own = there + RELAYS + n % SLOTS * 8;
+  asm volatile("mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [%0], %1;"
+               ::"r"(own), "r"(((const u32*)map)[16]) : "memory");
   return (u64)(n + 1) << 32 | own;
 }
-CALLED void tcir_emulation_relayed(u32 box, u64 relay, u64 map, u32 barrier) {
+CALLED void tcir_emulation_relayed(u32 box, u64 relay, u64 map, u32 barrier, u32 cta) {
   if (!(relay >> 32)) return;
-  u32 n = (u32)(relay >> 32) - 1, slot = n % SLOTS, at = box + COMMANDS + slot * sizeof(Command);
-  set_long(at, barrier);
-  set_word(at + 24, ((const u32*)map)[16]);
-  set_word(at + 32, RELAY);
-  arrive(box + FULL + 8 * slot);
+  u32 slot = ((u32)(relay >> 32) - 1) % SLOTS, there = in_cta(box, cta);
+  asm volatile("st.shared::cluster.v2.u32 [%0], {%1, %2};"
+               ::"r"(there + RELAYED + 8 * slot), "r"(heard_by(barrier, cta)), "r"(((const u32*)map)[16]) : "memory");
+  set_half(there + ISSUERS + 2 * slot, RELAY);
+  arrive_anywhere(there + FULL + 8 * slot);
 }
 
 // barrier.cluster of the program's threads: the GPU's own would wait for the helpers as well.
 CALLED void tcir_emulation_cluster_arrive(u32 box, u32 ctas) {
   LOOP (u32 rank = 0; rank < ctas; ++rank) arrive_anywhere(ctas > 1 ? in_cta(box + CLUSTER, rank) : box + CLUSTER);
 }
-CALLED void tcir_emulation_cluster_wait(u32 box, u32 parity) {
-  asm volatile(
-      "{\n.reg .pred p;\nAGAIN:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%0], %1;\n@!p bra AGAIN;\n}"
-      ::"r"(box + CLUSTER), "r"(parity) : "memory");
-}
+CALLED void tcir_emulation_cluster_wait(u32 box, u32 parity) { wait_of_cluster(box + CLUSTER, parity); }
 
 // A thread of the program ends; the last one ends the helpers. ctas: of the cluster, whose barrier
 // does not count the thread any more, or 0 without such barriers. phase: 2 while it has arrived and
@@ -227,28 +264,36 @@ CALLED void tcir_emulation_exit(u32 box, u32 threads, u32 ctas, u32 phase) {
     tcir_emulation_issue(box, END, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 }
 
-// pool: 0, tensor memory of each CTA of the grid; else so many, which CTAs take and give back.
-CALLED void tcir_emulation_start(u32 box, u64 memory, u64 pool_bits, u32 pool, u32 arrivals) {
+// per_sm: 0, tensor memory for each CTA of the grid; else for so many CTAs of each SM, which is more than
+// are there at a time. A word of `pool` has a bit for each of them. behind: whether the commands are behind
+// the box.
+CALLED void tcir_emulation_start(u32 box, u64 memory, u64 pool, u32 per_sm, u32 arrivals, u32 behind) {
   if (threadIdx.x != 0) return;
   u32 place = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
-  if (pool) {
-    for (bool done = false; !done;)
-      LOOP (u32 n = 0; n < pool && !done; ++n) {
-        u32* word = (u32*)pool_bits + n / 32;
-        if (!(atomicOr(word, 1u << n % 32) >> n % 32 & 1)) { place = n; done = true; }
-      }
+  if (per_sm) {
+    u32 sm;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+    if (sm >= SMS) __trap();
+    u32 n = 0;
+    LOOP (; atomicOr((u32*)pool + sm, 1u << n) >> n & 1; n = (n + 1) % per_sm);
+    place = sm * per_sm + n;
   }
+  memory += (u64)place * PLACE_BYTES;
+  u64 commands = behind ? (u64)__cvta_shared_to_generic(box + BEHIND) : memory + LANES * COLUMNS * 4;
   set_word(box + TICKETS, 0);
   set_word(box + TAKEN, 0);
   set_word(box + EXITED, 0);
   set_word(box + PLACE, place);
-  set_long(box + MEMORY, memory + (u64)place * LANES * COLUMNS * 4);
+  set_long(box + MEMORY, memory);
+  set_long(box + COMMANDS, commands);
+  LOOP (u32 n = 0; n < WARPS; ++n) set_word(box + DONE + 4 * n, 0);
   barrier_init(box + TURN, WARPS);
   barrier_init(box + CLUSTER, arrivals);
   LOOP (u32 n = 0; n < SLOTS; ++n) {
     barrier_init(box + FULL + 8 * n, 1);
     barrier_init(box + EMPTY + 8 * n, WARPS);
     barrier_init(box + RELAYS + 8 * n, 1);
+    set_half(box + ISSUERS + 2 * n, 0);
   }
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
@@ -619,6 +664,8 @@ CALLED void tcir_emulation_cancel(u32 at, u32 barrier, u32 ranks) {
   }
 }
 
+#include "approximate.cuh"
+
 // --- one mma (PTX ISA 9.7.16.10) ---------------------------------------------------------------
 
 struct Side {  // what a CTA of the pair has
@@ -822,33 +869,37 @@ DEVICE void execute(u32 box, Command& c, const Batch& batch, u32 which, const Si
 // The loop of the helpers; lane: 0..127. Products on the GPU's tensor cores concern the lanes of their
 // warp alone, so that warps may be at different ones, and have different batches; everything else is in
 // turn.
-CALLED void tcir_emulation_work(u32 box, u32 lane, u32 pool, u64 pool_bits, u32 clustered, u32 fuzz) {
+CALLED void tcir_emulation_work(u32 box, u32 lane, u32 per_sm, u64 pool, u32 clustered, u32 fuzz) {
   u32 parity = 0, relays = 0, mine = clustered ? cta_rank() : 0, early = 0;
   bool apart = false;  // since the last turn
   Side sides[2];
   Batch batch;
   LOOP (u32 n = 0;; n += batch.count) {
-    u32 slot = n % SLOTS, at = box + COMMANDS + slot * sizeof(Command);
-    wait(box + FULL + 8 * slot, n / SLOTS & 1);
+    u32 slot = n % SLOTS;
+    u64 at = command_at(box, n);
+    if (clustered) wait_of_cluster(box + FULL + 8 * slot, n / SLOTS & 1);
+    else wait(box + FULL + 8 * slot, n / SLOTS & 1);
     if (fuzz) delay(n);
+    bool relay = is_relay(box, n);
     Command c;
-    c.a = shared_long(at);
-    c.b = shared_long(at + 8);
-    c.zeros = shared_long(at + 16);
-    c.d = shared_word(at + 24);
-    c.idesc = shared_word(at + 28);
-    c.op = shared_word(at + 32);
-    c.sfa = shared_word(at + 36);
-    c.sfb = shared_word(at + 40);
-    c.metadata = shared_word(at + 44);
-    LOOP (u32 i = 0; i < 8; ++i) c.off[i] = shared_word(at + 48 + 4 * i);
-    u32 what = c.op & 255, which = what == MMA ? multiplier(c) : BY_NONE, count = c.op & PAIR && what != COMMIT ? 2 : 1;
+    c.a = generic_long(at);
+    c.b = generic_long(at + 8);
+    c.zeros = generic_long(at + 16);
+    c.d = generic_word(at + 24);
+    c.idesc = generic_word(at + 28);
+    c.op = generic_word(at + 32);
+    c.sfa = generic_word(at + 36);
+    c.sfb = generic_word(at + 40);
+    c.metadata = generic_word(at + 44);
+    LOOP (u32 i = 0; i < 8; ++i) c.off[i] = generic_word(at + 48 + 4 * i);
+    u32 what = c.op & 255, which = what == MMA && !relay ? multiplier(c) : BY_NONE, count = c.op & PAIR && what != COMMIT ? 2 : 1;
     bool own = which != BY_NONE && !(c.op & ASHIFT);
-    if (what == RELAY) {
+    if (relay) {
       if (lane == 0) {
+        u32 barrier = shared_word(box + RELAYED + 8 * slot), bytes = shared_word(box + RELAYED + 8 * slot + 4);
         wait(box + RELAYS + 8 * slot, relays >> slot & 1);
         asm volatile("fence.acq_rel.cluster;" ::: "memory");
-        asm volatile("mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%0], %1;" ::"r"((u32)c.a), "r"(c.d) : "memory");
+        asm volatile("mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
       }
       relays ^= 1u << slot;
     }
@@ -857,12 +908,15 @@ CALLED void tcir_emulation_work(u32 box, u32 lane, u32 pool, u64 pool_bits, u32 
     batch.a[0] = c.a;
     batch.b[0] = c.b;
     if (own && !fuzz) gather(box, n, c, batch);
-    bool alone = fuzz && (what == MMA || what == CP || what == SHIFT);  // of commands that a commit follows
+    bool alone = fuzz && !relay && (what == MMA || what == CP || what == SHIFT);  // of commands that a commit follows
     alone = alone && __shfl_sync(~0u, commit_of_another(box, n), 0);
     __syncwarp();
-    if ((threadIdx.x & 31) == 0)
+    if ((threadIdx.x & 31) == 0) {
       LOOP (u32 k = 0; k < batch.count; ++k) arrive(box + EMPTY + (n + k) % SLOTS * 8);
-    if (what == RELAY) continue;
+      if (clustered)
+        asm volatile("st.release.cluster.shared::cta.u32 [%0], %1;" ::"r"(box + DONE + lane / 32 * 4), "r"(n + batch.count) : "memory");
+    }
+    if (relay) continue;
     if (apart && !own) {
       turn(box, parity, clustered);
       apart = false;
@@ -877,11 +931,11 @@ CALLED void tcir_emulation_work(u32 box, u32 lane, u32 pool, u64 pool_bits, u32 
       continue;
     }
     if (alone) {
-      u32 next = box + COMMANDS + (n + 1) % SLOTS * sizeof(Command);
+      u64 next = command_at(box, n + 1);
       Command other;
-      other.a = shared_long(next);
-      other.d = shared_word(next + 24);
-      other.op = shared_word(next + 32);
+      other.a = generic_long(next);
+      other.d = generic_word(next + 24);
+      other.op = generic_word(next + 32);
       if (lane == 0) commit(other);
       early = 1;
       delay(n + 1);
@@ -901,8 +955,8 @@ CALLED void tcir_emulation_work(u32 box, u32 lane, u32 pool, u64 pool_bits, u32 
     asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");
     asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
   }
-  if (pool && lane == 0) {
+  if (per_sm && lane == 0) {
     u32 place = shared_word(box + PLACE);
-    atomicAnd((u32*)pool_bits + place / 32, ~(1u << place % 32));
+    atomicAnd((u32*)pool + place / per_sm, ~(1u << place % per_sm));
   }
 }

@@ -1,9 +1,9 @@
 """Recorded launches on a GPU: `python -m tcir.testing.gpu FOLDER`.
 
-A kernel for sm_100a is emulated where the GPU is a Hopper (docs/emulation.md). Each file of the
-folder is a launch as the simulated machine executed it (`pytest --record-launches FOLDER`). A line
-for each says whether the GPU leaves the same bytes: equal, differs, refused (and why), failed. One
-that hangs or faults ends its own process only.
+A kernel for sm_100a is emulated where the GPU is a Hopper (docs/emulation.md), with approximations
+that have the machine's bits. Each file of the folder is a launch as the simulated machine executed
+it (`pytest --record-launches FOLDER`). A line for each says whether the GPU leaves the same bytes:
+equal, differs, refused (and why), failed. One that hangs or faults ends its own process only.
 """
 
 from __future__ import annotations
@@ -51,15 +51,14 @@ def prepare(path: Path, work: Path, target: str, ptxas: str, seeds: int) -> Fiel
             recorded = Recorded.read(path)
         about = recorded.about
         told |= {"kernel": about["entry"], "test": about.get("test", "")}
-        approximate = re.search(r"\b(\w+\.approx[\w.]*)", recorded.ptx)
-        if approximate:
-            told["approximate"] = approximate[1]
         grid, block, cluster = (tuple(about[k]) for k in ("grid", "block", "cluster"))
         launch = EmulatedLaunch(grid, block, cluster, about["dynamic_smem"])
         ptx, entry = recorded.ptx, about["entry"]
         if re.search(r"^\s*\.target\s+sm_10", ptx, re.MULTILINE) and target == "sm_90a":
-            emulated = emulate(ptx, launch, entry, seed=0 if seeds else None)
+            emulated = emulate(ptx, launch, entry, seed=0 if seeds else None, defined=True)
             ptx, launch = emulated.ptx, emulated.launch
+        if approximate := re.search(r"\b(\w+\.(?:approx|full)\b[\w.]*)", ptx):
+            told["approximate"] = approximate[1]
         source, cubin = (work / f"{path.stem}.{suffix}" for suffix in ("ptx", "cubin"))
         source.write_text(ptx)
         done = subprocess.run(
@@ -80,6 +79,15 @@ def prepare(path: Path, work: Path, target: str, ptxas: str, seeds: int) -> Fiel
 # --- on the GPU: a process that takes launches from its input ------------------------------------
 
 
+def own_output() -> IO[str]:
+    """Standard output, to which nobody else writes from now on: kernels may `printf`."""
+    ours = os.fdopen(os.dup(1), "w")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
+    return ours
+
+
 def work(repeats: int) -> None:
     """Runs launches named by lines of standard input; answers each with a line."""
     from tcir.emulation.fuzz import SEED
@@ -89,6 +97,7 @@ def work(repeats: int) -> None:
     from tcir.runtime.module import Module, synchronize
     from tcir.runtime.tensor_map import encode
 
+    answers = own_output()
     gpu = device()
     gpu.activate()
     start, stop = (call("cuEventCreate", 0) for _ in range(2))
@@ -128,13 +137,13 @@ def work(repeats: int) -> None:
             out["wrong"] = len(wrong)
         return out
 
-    print(json.dumps({"device": str(gpu)}), flush=True)
+    print(json.dumps({"device": str(gpu)}), file=answers, flush=True)
     for line in sys.stdin:
         try:
             answer = run(json.loads(line))
         except Exception as error:
             answer = {"verdict": "failed", "why": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer), flush=True)
+        print(json.dumps(answer), file=answers, flush=True)
         if answer["verdict"] == "failed":  # the context may be of no use any more
             os._exit(1)
 

@@ -24,7 +24,7 @@ from tcir.runtime.replay import Fields
 from tcir.storage import outermost
 from tcir.testing.recorded import Bytes, Recorded
 
-MOST_BYTES = 1 << 20
+MOST_BYTES = 1 << 23
 """Of the buffers of a launch."""
 
 

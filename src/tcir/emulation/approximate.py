@@ -1,0 +1,68 @@
+"""Approximations of the GPU, as functions whose bits do not depend on it.
+
+`ex2.approx` and its like have bits that no document fixes, and ptxas may make one `fma` of a
+product and a sum. A comparison with the simulated machine defines both: an approximation is the
+number that f64 has, rounded once (the machine's definition), and products and sums are rounded on
+their own. What stays as it is: `sin` and `cos`, and those of f64.
+"""
+
+from __future__ import annotations
+
+from tcir.emulation.general import Rule, rounded
+from tcir.emulation.sequence import Sequence
+from tcir.interp.ptx.syntax import Instruction
+
+FUNCTIONS = {"ex2": "exp2", "lg2": "log2", "tanh": "tanh", "rsqrt": "rsqrt"}
+"""By the functions of `approximate.cuh`."""
+EXACT = ("rcp", "sqrt", "div")
+"""Those that exist with one rounding."""
+FLOATS = ("f32", "f16", "bf16", "f16x2", "bf16x2", "f64")
+
+
+def _once(s: Sequence) -> None:
+    """The same with one rounding."""
+    each = s.instruction.mnemonic.replace(".approx", ".rn").replace(".full", ".rn")
+    _same(s, each)
+
+
+def _apart(s: Sequence) -> None:
+    _same(s, rounded(s.instruction.mnemonic))
+
+
+def _same(s: Sequence, mnemonic: str) -> None:
+    s.do(f"{mnemonic} {', '.join(map(s.value, s.instruction.operands))}")
+
+
+def _in_f64(s: Sequence) -> None:
+    """A function of one number, or of both halves of a register."""
+    name, *words = s.instruction.mnemonic.split(".")
+    target, source = (s.value(each) for each in s.instruction.operands)
+    kind = words[-1].removesuffix("x2")
+    ftz = ".ftz" if "ftz" in words and kind == "f32" else ""
+    sat = ".sat" if "sat" in words else ""
+    pairs = [(target, source)]
+    if words[-1].endswith("x2"):
+        halves = [(s.new(16), s.new(16)) for _ in range(2)]
+        pairs = [*zip(*halves, strict=True)]
+        s.do(f"mov.b32 {{{', '.join(halves[1])}}}, {source}")
+    for out, given in pairs:
+        x = s.new(64)
+        s.do(f"cvt{ftz}.f64.{kind} {x}, {given}")
+        s.call_plain(FUNCTIONS[name], (64, x), result=x)
+        s.do(f"cvt.rn{ftz}{sat}.{kind}.f64 {out}, {x}")
+    if len(pairs) > 1:
+        s.do(f"mov.b32 {target}, {{{', '.join(out for out, _ in pairs)}}}")
+
+
+def rule(i: Instruction) -> Rule | None:
+    """What rewrites an instruction; None: it has its bits already."""
+    name, *words = i.mnemonic.split(".")
+    if not words or words[-1] not in FLOATS:
+        return None
+    if {"approx", "full"} & {*words}:
+        if words[-1] == "f64":
+            return None
+        if name in EXACT:
+            return _once
+        return _in_f64 if name in FUNCTIONS else None
+    return _apart if rounded(i.mnemonic) != i.mnemonic and words[-2:-1] != ["f32"] else None
