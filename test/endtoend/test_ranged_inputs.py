@@ -109,15 +109,77 @@ MATMUL = """func.func @f(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>, %c: tensor<4x
 }"""
 
 
-def _errors(text: str, inputs: list[Array]) -> tuple[Array, Array]:
-    """The reference's results on these inputs, and what they may be off."""
+def _errors(text: str, inputs: list[Array], *, cut: bool = False) -> tuple[Array, Array]:
+    """The reference's results on these inputs, and what they may be off.
+
+    cut: where factors of f32 are cut to tf32
+    """
     from tcir.validation import bounds, propagation
 
     with mlir_context() as context:
         module = load_module(text, context)
         (function,) = (op.operation for op in module.body.operations)
-        (known,) = propagation.carried(function, inputs, bounds.Sums(), propagation.UNKNOWN)
+        how = bounds.Sums()
+        tf32 = bounds.sums_of("float32", "sm_100a") if cut else how
+        (known,) = propagation.carried(function, inputs, how, propagation.UNKNOWN, tf32)
     return known.value, known.error
+
+
+def test_an_infinity_times_what_tf32_has_not() -> None:
+    """2^-140 is 0 in tf32, and its product with an infinity NaN; that of 2^-130 is none."""
+    a, b, c = np.full((4, 4), 0.2, F32), np.ones((4, 4), F32), np.zeros((4, 4), F32)
+    a[1, 2], b[2] = np.inf, [1.0, 2.0**-130, 2.0**-140, -(2.0**-140)]
+    value, error = _errors(MATMUL, [a, b, c], cut=True)
+    assert (np.abs(value[1]) == np.inf).all()
+    assert error[1].tolist() == [0, 0, np.inf, np.inf] and np.isfinite(error[0]).all()
+
+
+def test_factors_that_tf32_cuts() -> None:
+    """Whatever the type of the first input: what was widened to f32 is not cut."""
+    draw = np.random.default_rng(0)
+    a, b = draw.standard_normal((2, 4, 4)).astype(F32)
+    narrow = [each.astype(np.float16).astype(F32) for each in (a, b)]
+    zeros = np.zeros((4, 4), F32)
+    cut, whole = (_errors(MATMUL, [*each, zeros], cut=True)[1] for each in ((a, b), narrow))
+    sizes = np.abs(a).astype(float) @ np.abs(b).astype(float)
+    off = np.abs(_tf32(a) @ _tf32(b) - a.astype(float) @ b.astype(float))
+    assert (
+        (off <= cut).all() and (cut <= 2.0**-8 * sizes).all() and (whole < 2.0**-15 * sizes).all()
+    )
+
+
+def _tf32(array: Array) -> Array:
+    return (array.view(np.uint32) & np.uint32(0xFFFFE000)).view(F32).astype(float)
+
+
+WEIGHTS = """
+#mn = affine_map<(m, n) -> (m, n)>
+#m = affine_map<(m, n) -> (m)>
+func.func @f(%q: tensor<32x64xi8>, %s: tensor<32xf32>, %x: tensor<16x64xf32>)
+    -> tensor<16x32xf32> {
+  %e = tensor.empty() : tensor<32x64xf32>
+  %w = linalg.generic {indexing_maps = [#mn, #m, #mn], iterator_types = ["parallel", "parallel"]}
+      ins(%q, %s : tensor<32x64xi8>, tensor<32xf32>) outs(%e : tensor<32x64xf32>) {
+  ^bb0(%code: i8, %scale: f32, %o: f32):
+    %0 = arith.sitofp %code : i8 to f32
+    %1 = arith.mulf %0, %scale : f32
+    linalg.yield %1 : f32
+  } -> tensor<32x64xf32>
+  %t = tensor.empty() : tensor<64x32xf32>
+  %b = linalg.transpose ins(%w : tensor<32x64xf32>) outs(%t : tensor<64x32xf32>)
+    permutation = [1, 0]
+  %c = arith.constant dense<0.0> : tensor<16x32xf32>
+  %y = linalg.matmul ins(%x, %b : tensor<16x64xf32>, tensor<64x32xf32>)
+    outs(%c : tensor<16x32xf32>) -> tensor<16x32xf32>
+  return %y : tensor<16x32xf32>
+}
+"""
+
+
+def test_weights_of_i8_as_f32() -> None:
+    """Their product is of tf32, though the first input is of integers."""
+    report = tcir.validate(WEIGHTS, "layers")
+    assert report.verdict == "held", report
 
 
 def test_the_class_of_a_sum() -> None:

@@ -63,17 +63,25 @@ class NoBoundError(Exception):
 
 
 def carried(
-    function: ir.Operation, inputs: Sequence[Array], how: bounds.Sums, sums: Rounding
+    function: ir.Operation,
+    inputs: Sequence[Array],
+    how: bounds.Sums,
+    sums: Rounding,
+    tf32: bounds.Sums = bounds.WHOLE,
 ) -> list[Known]:
-    """The results of a function on tensors that has contractions."""
+    """The results of a function on tensors that has contractions.
+
+    how, tf32: of its contractions, and of one whose two factors are f32 that tf32 cuts
+    """
     with np.errstate(all="ignore"):
-        return _Carrier(how, sums).run(function, inputs)
+        return _Carrier(how, sums, tf32).run(function, inputs)
 
 
 @dataclass
 class _Carrier:
     how: bounds.Sums
     sums: Rounding
+    tf32: bounds.Sums
 
     def run(self, function: ir.Operation, inputs: Sequence[Array]) -> list[Known]:
         block = function.regions[0].blocks[0]
@@ -140,6 +148,8 @@ class _Carrier:
         A sum is an infinity or NaN if its infinite products make it one (those are multiplied by
         the signs of finite numbers here), unless finite ones might overflow in some order.
         """
+        cut = len(factors) == 2 and any(_is_cut(each.value) for each in factors)
+        how = self.tf32 if cut else self.how
         ones = [np.ones(np.shape(each.value)) for each in factors]
         zeros = [np.zeros(np.shape(each.value)) for each in starts]
         nan, open_ = np.zeros((2, *value.shape), bool)
@@ -153,6 +163,8 @@ class _Carrier:
                 if number >= len(ones):
                     masks[0] = 0 * ones[0]
                 open_ = open_ | (run(masks[: len(ones)], masks[len(ones) :]) != 0)
+        if how.factors:
+            open_ = open_ | self._lost(factors, lambda parts: run(parts, zeros))
         factors, starts = ([each.finite() for each in group] for group in (factors, starts))
         magnitudes = [each.size if _off([each]) else np.abs(each.value) for each in factors]
         begins = [np.abs(each.value) for each in starts]
@@ -165,15 +177,15 @@ class _Carrier:
         if (
             self.sums == UNKNOWN
             and not _off([*factors, *starts])
-            and is_exact(values, starts, largest, self.how.bits)
+            and is_exact(values, starts, largest, how.bits)
         ):
             return Known.exact(value).opened(open_ & ~nan)
         counts = bounds.upper(run(ones, zeros))
         kept = np.where(np.isfinite(np.asarray(value, np.float64)), value, value.dtype.type(0))
-        error = bounds.fused_sum_bound(sizes, largest, counts, kept, self.how) + counts * LEAST
+        error = bounds.fused_sum_bound(sizes, largest, counts, kept, how) + counts * LEAST
         spread = bounds.spread_of(values)
-        square = bounds.expected_squares(sizes, largest, counts, kept, self.how, spread)
-        if self.how.factors:
+        square = bounds.expected_squares(sizes, largest, counts, kept, how, spread)
+        if how.factors:
             for number in range(len(factors)):
                 parts = [*magnitudes[:number], ones[number], *magnitudes[number + 1 :]]
                 error = error + bounds.TF32_LEAST * bounds.upper(run(parts, zeros))
@@ -191,6 +203,17 @@ class _Carrier:
         over = ~(sizes + error < overflow(value.dtype))
         open_ = (open_ | over) & ~nan
         return Known(value, np.where(over, 0.0, error), np.where(over, 0.0, square)).opened(open_)
+
+    @staticmethod
+    def _lost(factors: Sequence[Known], run: Callable[[Sequence[Array]], Array]) -> Array:
+        """Where an infinity is multiplied by what is 0 once it is cut to tf32: NaN there."""
+        found = np.zeros((), bool)
+        for number, each in enumerate(factors):
+            least = np.abs(each.wide) - np.where(each.open, 0.0, each.error)
+            masks = [np.isinf(other.wide) * 1.0 for other in factors]
+            masks[number] = ((each.value != 0) & (least < bounds.TF32_LEAST)) * 1.0
+            found = found | (run(masks) != 0)
+        return np.asarray(found)
 
     def _epilogue(self, op: tc.EpilogueOp, sums: Known, values: Mapping[ir.Value, Known]) -> Known:
         """A ``tc.epilogue`` of the program's own."""
@@ -387,7 +410,7 @@ def is_exact(
     quantum = float(np.prod([_quantum(each) for each in factors]))
     if quantum < LEAST:
         return False
-    if any(each.dtype == np.float32 and (each.view(np.uint32) & _CUT).any() for each in factors):
+    if any(map(_is_cut, factors)):
         return False
     fit = all(_quantum(each.value) >= quantum for each in starts)
     return fit and bool((sizes <= quantum * 2.0**bits).all())
@@ -401,13 +424,19 @@ def _alone(factors: list[Known], starts: list[Known], sizes: Array, run: Run) ->
     values = [each.value for each in factors]
     if _off([*factors, *starts]) or not any((each == 0).mean() > 1 / 2 for each in values):
         return None
-    if any(each.dtype == np.float32 and (each.view(np.uint32) & _CUT).any() for each in values):
+    if any(map(_is_cut, values)):
         return None
     masks = [(each != 0).astype(np.float64) for each in values]
     count = run(masks, [np.zeros(np.shape(each.value)) for each in starts])
     zero = [np.abs(each.value) for each in starts]
     added = run([0 * each for each in masks], zero) if zero else np.zeros(())
     return (count <= 1) & (added == 0) & ((sizes == 0) | (sizes >= NORMAL))
+
+
+def _is_cut(array: Array) -> bool:
+    """Whether tf32 has not all of these numbers: what was widened to f32 it has."""
+    bits = np.ascontiguousarray(array)
+    return bits.dtype == np.float32 and bool((bits.view(np.uint32) & _CUT).any())
 
 
 def _quantum(array: Array) -> float:

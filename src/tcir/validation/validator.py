@@ -623,20 +623,20 @@ class Validator:
             sums = propagation.UNKNOWN
         try:
             inputs = [*draw.inputs, *constant_arrays(module)]
-            return propagation.carried(function, inputs, self._sums(module, draw), sums)
+            how = self._sums(module, draw)
+            tf32 = bounds.sums_of("float32", _target(module))
+            return propagation.carried(function, inputs, how, sums, tf32)
         except (propagation.NoBoundError, IncompleteError):
             return None
 
     def _sums(self, module: ir.Module, draw: Draw) -> bounds.Sums:
         """How the factors are summed; those of two types are multiplied as f32, but for fp8."""
-        attributes = module.operation.attributes
-        target = attributes["tc.target"].value if "tc.target" in attributes else DEFAULT_TARGET.name
         contraction = self._draws.contraction if self._draws else None
         factors = contraction.factors if contraction else ()
         types = {factor.dtype for factor in factors if not factor.scale}
         mixed = len(types) > 1 and any(each.itemsize > 1 for each in types)
         first = draw.inputs[0].dtype.name if draw.inputs else "float32"
-        return bounds.sums_of("float32" if mixed else first, target)
+        return bounds.sums_of("float32" if mixed else first, _target(module))
 
     def _plain(
         self, module: ir.Module, programs: Sequence[Program], inputs: list[Array]
@@ -646,6 +646,12 @@ class Validator:
         if outcome is None:
             raise IncompleteError(f"cannot compute the bound: {line}")
         return outcome.outputs
+
+
+def _target(module: ir.Module) -> str:
+    """What a module is compiled for."""
+    attributes = module.operation.attributes
+    return str(attributes["tc.target"].value if "tc.target" in attributes else DEFAULT_TARGET.name)
 
 
 def _guard(line: Line, run: Callable[[], Outcome]) -> Outcome | None:
