@@ -27,6 +27,7 @@ from tcir.runtime.module import architecture
 from tcir.runtime.replay import Bundle, replay, seal
 
 from .fake_driver import forget, install
+from .test_on_gpu import PTX as PAIRS
 
 PTX = Path(__file__).with_name("saxpy.ptx")
 
@@ -355,6 +356,59 @@ def _encoder(fake: Any) -> Any:
         return key
 
     return encode
+
+
+@pytest.mark.parametrize("several", [1, 2])
+def test_a_program_for_sm_100a_on_a_hopper(
+    tmp_path: Path, several: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program that is carried has no instruction of sm_100; the bytes are the original's."""
+    x, y = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    call = Call("add", (1, 1, 1), (32, 1, 1), args=[x, np.float32(2).view(np.uint32), y])
+    bundles.write(tmp_path / "out", PAIRS, [call] * several, emulate=True)
+    bundle = Bundle.read(tmp_path / "out")
+    assert bundle.description["target"] == "sm_90a" and architecture(bundle.cubin) == "sm_90"
+    assert bundle.description["origin"] == {"emulated": "sm_100a"}
+    assert "f32x2" not in bundle.ptx
+    (expected,) = bundle.expected.values()
+    assert (expected.view(np.float32) == x + 2).all()
+    install(monkeypatch, {"add": ([8, 4, 8], bundle.ptx)}, (9, 0))
+    monkeypatch.setattr(timing, "measure", lambda launch, repeats: [1.0])
+    try:
+        assert replay(bundle, 1)["equal"]
+    finally:
+        forget()
+
+
+def test_the_helpers_are_in_the_launch_of_an_emulated_bundle(tmp_path: Path) -> None:
+    program = tmp_path / "matmul.mlir"
+    program.write_text(MATMUL)
+    write_program(tmp_path / "out", str(program), "gemm", emulate=True)
+    bundle = Bundle.read(tmp_path / "out")
+    (launch,) = bundle.launches
+    assert launch["block"] == [320, 1, 1] and "tcgen05" not in bundle.ptx
+    a, b = (x.view(np.float16).astype(np.float32) for x in bundle.before[:2])
+    expected = a.reshape(64, 32) @ b.reshape(32, 64)
+    assert (bundle.expected[2].view(np.float32).reshape(64, 64) == expected).all()
+
+
+def test_emulate_is_of_bundles(tmp_path: Path, capsys: Any) -> None:
+    assert tc_run([str(PTX), "--grid", "1", "--emulate"]) == 3
+    assert "--emulate: expected --bundle DIR; --gpu emulates" in capsys.readouterr().err
+    words = [
+        str(PTX),
+        "--grid",
+        "1",
+        "--block",
+        "64",
+        "--bundle",
+        str(tmp_path / "out"),
+        "--emulate",
+    ]
+    for each in ("f32=1", "zeros=f32,64", "zeros=f32,64", "empty=u32,4"):
+        words += ["--arg", each]
+    assert tc_run(words) == 3
+    assert "expected .target sm_100a or sm_100f, got sm_90" in capsys.readouterr().err
 
 
 def test_a_launch_out_of_order_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

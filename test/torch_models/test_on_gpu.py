@@ -105,6 +105,33 @@ def test_layer_and_op() -> None:
         assert float((got.detach().double() - right).abs().max() / right.abs().max()) < 1.5e-2
 
 
+@pytest.mark.skipif(
+    not torch.cuda.is_available() or torch.cuda.get_device_capability() != (9, 0),
+    reason="no GPU of compute capability 9.0 that PyTorch sees",
+)
+@pytest.mark.gpu
+def test_emulated_module() -> None:
+    """Bits of the simulated machine; an NVFP4 layer, whose op chooses its target when it is called;
+    in a CUDA graph."""
+    torch.manual_seed(0)
+    layer = tcir.torch.QuantizedLinear.from_linear(nn.Linear(256, 128).half())
+    model, x = (
+        nn.Sequential(nn.Linear(128, 256).half(), layer, nn.ReLU()).eval(),
+        torch.randn(96, 128),
+    )
+    compiled = tcir.torch.compile(model, (x.half(),), emulate=True)
+    simulated = compiled(x.half())
+    compiled, given = compiled.to("cuda"), x.half().cuda()
+    assert torch.equal(compiled(given).cpu(), simulated)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = compiled(given)
+    given.zero_()
+    graph.replay()
+    assert torch.equal(result.cpu(), compiled(given).cpu())
+    assert not torch.equal(result.cpu(), simulated)
+
+
 @needs_gpu
 @pytest.mark.gpu
 def test_another_target_than_the_gpu_s() -> None:

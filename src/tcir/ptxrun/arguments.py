@@ -157,6 +157,9 @@ def _on_a_gpu(parser: argparse.ArgumentParser) -> None:
     add("--bundle", type=Path, metavar="DIR",
         help="writes a folder to run on a GPU; of a directory: of each MLIR program in it whose "
         "head has a command with --pipeline, and the self-test")  # fmt: skip
+    add("--emulate", action="store_true",
+        help="for --bundle: of programs for sm_100a, to run on an H100 or H200, whose helper warps "
+        "are the tensor core")  # fmt: skip
     add("--pipeline", metavar="NAME{options}",
         help="for --bundle of an MLIR program: how to compile it")  # fmt: skip
     add("--debug-prefix-map", action="append", default=[], metavar="OLD=NEW",
@@ -194,6 +197,8 @@ def check_flags(options: argparse.Namespace) -> None:
         raise LaunchError("--dump: expected --break-at, too: it shows the state at a stop")
     if options.target and not (options.bundle or cuda):
         raise LaunchError("--target: expected --bundle DIR, or CUDA C++ to compile")
+    if options.emulate and not options.bundle:
+        raise LaunchError("--emulate: expected --bundle DIR; --gpu emulates where it has to")
     for flag in ("pipeline", "input_seed", "debug_prefix_map"):
         wanted = options.bundle and (mlir or (kit and flag == "input_seed"))
         if getattr(options, flag) not in (None, []) and not wanted:

@@ -304,6 +304,7 @@ def _bundle_program(options: argparse.Namespace) -> int:
         options.pipeline,
         seed=options.input_seed or 0,
         target=options.target or DEFAULT_TARGET.name,
+        emulate=options.emulate,
         debug_prefix_map=parse_prefixes(options.debug_prefix_map),
     )
     print(f"{options.bundle}: python run.py")
@@ -318,6 +319,7 @@ def _bundle_folder(options: argparse.Namespace) -> int:
         Path(options.file),
         seed=options.input_seed or 0,
         target=options.target or DEFAULT_TARGET.name,
+        emulate=options.emulate,
     )
     print(f"{options.bundle}: {count} bundles; python run.py")
     return 0
@@ -328,7 +330,7 @@ def _bundle_ptx(options: argparse.Namespace, job: Job) -> int:
     target = options.target or DEFAULT_TARGET.name
     write(
         options.bundle, job.ptx, job.calls,
-        workspaces=job.workspaces, target=target, origin=origin,
+        workspaces=job.workspaces, target=target, emulate=options.emulate, origin=origin,
     )  # fmt: skip
     print(f"{options.bundle}: python run.py")
     return 0

@@ -42,11 +42,13 @@ def write_kit(
     *,
     seed: int = 0,
     target: str = DEFAULT_TARGET.name,
+    emulate: bool = False,
     say: Callable[[str], object] = print,
 ) -> int:
     """Writes a bundle for each program and each question; returns how many.
 
     A program that cannot be bundled is left out and named. The questions are for B200s only.
+    emulate: see `tcir.runtime.bundle.pack`.
     """
     check_new(folder)
     check_name(target)
@@ -58,13 +60,15 @@ def write_kit(
     written = 0
     for name, text, pipeline in found:
         try:
-            pack_program(folder / name, text, pipeline, seed=seed, target=target, name=name)
+            pack_program(
+                folder / name, text, pipeline, seed=seed, target=target, emulate=emulate, name=name
+            )
         except Error as error:
             say(f"{name}: left out: {str(error).splitlines()[0]}")
             continue
         say(f"{name}: {pipeline}")
         written += 1
-    if target == DEFAULT_TARGET.name:
+    if target == DEFAULT_TARGET.name and not emulate:
         for name, kernel in micro_kernels().items():
             written += len(write_questions(folder, name, kernel))
         say(f"{len(micro_kernels())} questions")

@@ -27,17 +27,20 @@ def write_program(
     seed: int = 0,
     inputs: Kind = "integers",
     target: str = DEFAULT_TARGET.name,
+    emulate: bool = False,
     **options: Any,
 ) -> None:
     """Compiles an MLIR file with a named pipeline, makes inputs from `seed`, writes the bundle.
 
     `options` are those of the pipeline. A program of several launches becomes one bundle.
+    emulate: see `tcir.runtime.bundle.pack`.
     """
     check_new(folder)
     name = Path(program).name
     pack_program(
-        folder, program, pipeline, seed=seed, inputs=inputs, target=target, name=name, **options
-    )
+        folder, program, pipeline, seed=seed, inputs=inputs, target=target, emulate=emulate,
+        name=name, **options,
+    )  # fmt: skip
     carry(folder)
 
 
@@ -50,6 +53,7 @@ def pack_program(
     seed: int = 0,
     inputs: Kind = "integers",
     target: str = DEFAULT_TARGET.name,
+    emulate: bool = False,
     **options: Any,
 ) -> None:
     """The same without what makes the folder run; program: a path or the text; name: its own.
@@ -87,6 +91,7 @@ def pack_program(
         workspaces=workspaces,
         near=list(map(Near, results, known.results, known.errors)) if known else [],
         target=kernel.target,
+        emulate=emulate,
         origin={
             "program": name,
             "pipeline": pipeline,

@@ -31,6 +31,7 @@ import numpy as np
 from tcir.errors import Error, IncompleteError, InputError
 from tcir.runtime.cubin import triple
 from tcir.runtime.micro_kernel import Array
+from tcir.runtime.module import Triple
 from tcir.runtime.replay import seal
 from tcir.storage import outermost
 from tcir.target import DEFAULT_TARGET
@@ -146,11 +147,15 @@ def write(
     *,
     workspaces: Sequence[Array] = (),
     target: str = DEFAULT_TARGET.name,
+    emulate: bool = False,
     origin: dict[str, Any] | None = None,
 ) -> None:
     """Executes PTX on the machine, one call after the other, and writes a bundle that runs."""
     check_new(folder)
-    pack(folder, ptx, calls, workspaces=workspaces, target=target, origin=origin)
+    pack(
+        folder, ptx, calls,
+        workspaces=workspaces, target=target, emulate=emulate, origin=origin,
+    )  # fmt: skip
     carry(folder)
 
 
@@ -180,14 +185,18 @@ def pack(
     workspaces: Sequence[Array] = (),
     near: Sequence[Near] = (),
     target: str = DEFAULT_TARGET.name,
+    emulate: bool = False,
     origin: dict[str, Any] | None = None,
 ) -> None:
     """Executes PTX on the machine, one call after the other, and writes the data of a bundle.
 
     `workspaces` are the arguments that one kernel writes entirely for another one to read. `near`
     are the results that have a bound; if there are any, workspaces are not compared.
+    emulate: of a program for sm_100a, one that does the same on a GPU of compute capability 9.0
+    (docs/emulation.md); the expected bytes are those of the program as it came.
     `origin` goes into launch.json: the program, the pipeline, the seed of the inputs. `Error` when
-    the machine finds anything wrong: what it expects is worth nothing then.
+    the machine finds anything wrong: what it expects is worth nothing then; EmulationError for what
+    is not emulated.
     """
     from tcir.codegen.cubin import assemble
 
@@ -196,7 +205,12 @@ def pack(
             f"--bundle {folder}: expected a program with a launch, got one whose results are all "
             "without elements: there is nothing to run"
         )
-    cubin = assemble(ptx, target=target)
+    carried, launched, origin = ptx, list(calls), dict(origin or {})
+    if emulate:
+        origin["emulated"] = target
+        carried, launched = _emulated(ptx, calls)
+        target = "sm_90a"
+    cubin = assemble(carried, target=target)
     table = Table()
     params = [[table.describe(argument) for argument in call.args] for call in calls]
     before = [array.copy() for array in table.arrays]
@@ -229,12 +243,41 @@ def pack(
         raise InputError(f"{names}: expected a kernel that writes to a buffer, got none changed")
     launches = [
         {"kernel": call.entry, **call.sizes(), "params": given}
-        for call, given in zip(calls, params, strict=True)
+        for call, given in zip(launched, params, strict=True)
     ]
     save(
-        folder, ptx, cubin.data, data,
-        {"target": target, "launches": launches, "buffers": buffers, "origin": origin or {}},
+        folder, carried, cubin.data, data,
+        {"target": target, "launches": launches, "buffers": buffers, "origin": origin},
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Named:
+    """The sizes of a call, as `emulate_all` takes them."""
+
+    name: str
+    grid: Triple
+    block: Triple
+    cluster: Triple
+    dynamic_smem: int
+
+
+def _emulated(ptx: str, calls: Sequence[Call]) -> tuple[str, list[Call]]:
+    """The program for compute capability 9.0, and its calls."""
+    from tcir.emulation import emulate_all
+
+    sizes = [
+        _Named(
+            each.entry, triple(each.grid), triple(each.block), triple(each.cluster),
+            each.dynamic_smem,
+        )
+        for each in calls
+    ]  # fmt: skip
+    made, launches = emulate_all(ptx, sizes)
+    return made, [
+        dataclasses.replace(call, block=each.block, dynamic_smem=each.dynamic_smem)
+        for call, each in zip(calls, launches, strict=True)
+    ]
 
 
 def _check_bound(near: Near, after: Array) -> None:

@@ -247,9 +247,10 @@ def stream_handle(stream: Any) -> int:
 def current_stream(buffers: Sequence[Any]) -> int:
     """The current stream of the library of the first device array; 0 (legacy default) else."""
     for buffer in buffers:
-        library = type(buffer).__module__.split(".")[0]
-        if library == "torch" and buffer.is_cuda:
+        # A subclass of a library's array is one of its arrays.
+        libraries = {each.__module__.split(".")[0] for each in type(buffer).__mro__}
+        if "torch" in libraries and buffer.is_cuda:
             return int(sys.modules["torch"].cuda.current_stream(buffer.device).cuda_stream)
-        if library == "cupy":
+        if "cupy" in libraries:
             return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
     return 0

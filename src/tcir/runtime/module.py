@@ -87,10 +87,13 @@ class Module:
             self.handle = call("cuModuleLoadData", image)
         except CudaError as error:
             if self.architecture != self.device.architecture:
+                made_for = self.architecture, self.device.architecture
+                emulated = made_for == ("sm_100", "sm_90")
                 raise WrongArchitectureError(
                     f"expected a cubin for {self.device}, got one for {self.architecture}: machine "
-                    "code runs on its own architecture only; compile for this one, or execute the "
-                    f"PTX on the simulated machine ({error.code})"
+                    "code runs on its own architecture only; "
+                    f"{'emulate=True runs it here by emulation; or ' if emulated else ''}compile "
+                    f"for this one, or execute the PTX on the simulated machine ({error.code})"
                 ) from None
             if error.code in _REFUSED:
                 kind = "cubin" if image[:4] == b"\x7fELF" else "PTX"

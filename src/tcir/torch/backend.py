@@ -16,13 +16,12 @@ from tcir.passmanager.pipeline import as_pipeline
 from tcir.session.session import check_target
 from tcir.torch.calls import Call
 from tcir.torch.compiled import Compiled
-from tcir.torch.entry import compiled
+from tcir.torch.entry import chosen_target, compiled
 from tcir.torch.exported import traced
-from tcir.torch.tensors import target_of
 
 MOST_SHAPES = 8
 """Compilations of a graph for other shapes; PyTorch runs it for any more."""
-OPTIONS = ("pipeline", "target", "verbose")
+OPTIONS = ("pipeline", "target", "emulate", "verbose")
 
 
 @register_backend(name="tcir")
@@ -37,7 +36,7 @@ def backend(
 
     Kernels run the forward graph, compiled at the first call for the shapes of its arguments, and
     again for others; PyTorch runs the backward graph. options: of `tcir.torch.compile`: pipeline,
-    target, verbose.
+    target, emulate, verbose.
     """
     if mode is not None:
         raise InputError(
@@ -86,10 +85,12 @@ class _Specialised:
         return found(*args)
 
     def _compile(self, call: Call) -> Compiled:
-        target = self.options.get("target") or target_of(call.tensors)
+        emulate = bool(self.options.get("emulate"))
+        target = chosen_target(call, self.options.get("target"), emulate)
         pipeline = self.options.get("pipeline", "layers")
         as_pipeline(pipeline)
         check_target(pipeline, target)
         graph = traced(self.graph, call)
         empty = torch.nn.Module()  # its weights are among the arguments
-        return compiled(empty, graph, call, pipeline, target, self.options.get("verbose"))
+        verbose = self.options.get("verbose")
+        return compiled(empty, graph, call, pipeline, target, verbose, emulate)

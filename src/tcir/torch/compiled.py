@@ -16,7 +16,7 @@ from tcir.session.entry import validate as validate_program
 from tcir.torch.calls import Call
 from tcir.torch.exported import weights_of
 from tcir.torch.imports import checked
-from tcir.torch.tensors import as_bytes, run, with_strides
+from tcir.torch.tensors import as_bytes, emulation, run, with_strides
 from tcir.validation.report import Report
 
 
@@ -73,8 +73,9 @@ class Compiled(torch.nn.Module):
     """The module: call it as the one that it was made from, with tensors of the same shapes.
 
     With tensors of the CPU its kernels run on the simulated machine. With tensors of a GPU of the
-    target, after `.to(device)`, which moves the weights, they are launched, on the current stream.
-    Its `state_dict` is the module's.
+    target, after `.to(device)`, which moves the weights, they are launched, on the current stream;
+    with emulate, where the target is sm_100a, on one of compute capability 9.0 (see
+    `tcir.Kernel.launch`). Its `state_dict` is the module's.
 
     module: whose weights they read; table: what became of each op; kernels: those of the lowered
     parts, in their order
@@ -87,9 +88,10 @@ class Compiled(torch.nn.Module):
         call: Call,
         module: torch.nn.Module,
         target: str,
+        emulate: bool = False,
     ) -> None:
         super().__init__()
-        self.table, self.target = Table(parts), target
+        self.table, self.target, self.emulate = Table(parts), target, emulate
         self.kernels = [part.kernel for part in parts if part.kernel is not None]
         self._call = call.without_data()
         self.module = module
@@ -114,7 +116,7 @@ class Compiled(torch.nn.Module):
         devices = [each.device for each in (*call.tensors, *weights)]
         if devices:
             move(self.graph, devices[0])
-        with torch.no_grad():
+        with torch.no_grad(), emulation(self.emulate):
             return self.graph(*call.tensors, *weights)
 
     def validate(

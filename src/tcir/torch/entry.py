@@ -18,7 +18,7 @@ from tcir.torch.calls import Call
 from tcir.torch.compiled import Compiled, KernelModule, Part
 from tcir.torch.exported import exported, is_getitem, name_of, units, weights_of
 from tcir.torch.lowering import OWN, Lowered, Lowering, lower
-from tcir.torch.tensors import target_of
+from tcir.torch.tensors import EMULATED, emulation, target_of
 
 
 def compile(
@@ -28,6 +28,7 @@ def compile(
     *,
     pipeline: str = "layers",
     target: str | None = None,
+    emulate: bool = False,
     verbose: bool | None = None,
 ) -> Compiled:
     """`module` with its ops lowered by `pipeline`, as far as it takes them.
@@ -37,9 +38,11 @@ def compile(
     and torch-mlir's importer makes `linalg` of it; weights are arguments of the kernels. What is no
     tensor (None, numbers) is fixed. PyTorch runs the ops that no pipeline takes; `Compiled.table`
     says why. f16, bf16 and f32 modules; f32 is multiplied as tf32. target: left out, that of the
-    GPU which the example tensors are on, or sm_100a. verbose: a line on stderr for each part;
-    default: on a terminal, unless TCIR_PROGRESS is 0. InputError for a module in training mode, one
-    that changes its arguments, and tensors that are not of the CPU or of a GPU of a target.
+    GPU which the example tensors are on, or sm_100a. emulate: for sm_100a, and its kernels run on a
+    GPU of compute capability 9.0, by emulation (docs/emulation.md). verbose: a line on stderr for
+    each part; default: on a terminal, unless TCIR_PROGRESS is 0. InputError for a module in
+    training mode, one that changes its arguments, tensors that are not of the CPU or of a GPU of a
+    target, and a target that is not emulated.
     """
     if not isinstance(module, torch.nn.Module):
         raise InputError(f"torch.compile: expected a torch.nn.Module, got {type(module).__name__}")
@@ -57,23 +60,34 @@ def compile(
         )
     as_pipeline(pipeline)
     call = Call.of(example_inputs, example_kwargs or {})
-    found_target = target_of(call.tensors)
-    target = found_target if target is None else target
+    target = chosen_target(call, target, emulate)
     check_target(pipeline, target)
     return compiled(
-        module, exported(module, call, weights_of(module)), call, pipeline, target, verbose
+        module, exported(module, call, weights_of(module)), call, pipeline, target, verbose, emulate
     )
+
+
+def chosen_target(call: Call, target: str | None, emulate: bool) -> str:
+    """`target`, or that of the call's tensors."""
+    with emulation(emulate):
+        found = target_of(call.tensors)
+    if emulate and (target or found) != EMULATED:
+        raise InputError(
+            f"emulate=True: expected target {EMULATED}, whose kernels a GPU of compute capability "
+            f"9.0 emulates, got {target or found}; leave emulate out for a target's own GPU"
+        )
+    return target or found
 
 
 def compiled(
     module: torch.nn.Module, graph: torch.fx.GraphModule, call: Call, pipeline: str, target: str,
-    verbose: bool | None,
+    verbose: bool | None, emulate: bool = False,
 ) -> Compiled:  # fmt: skip
     """`module` from its graph of ATen ops, on the tensors of `call` and then its weights."""
     keep_aliases(graph)
     tell = _say if progress.wanted(verbose) else _quiet
     lowering = lower(graph, units(graph.graph), pipeline, target, tell)
-    return Compiled(graph, table(graph, lowering), call, module, target)
+    return Compiled(graph, table(graph, lowering), call, module, target, emulate)
 
 
 def _say(line: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import ml_dtypes
 import numpy as np
@@ -21,6 +23,19 @@ _BITS = {
     torch.float8_e8m0fnu: (torch.uint8, ml_dtypes.float8_e8m0fnu),
 }
 _TORCH = {dtype: kind for kind, (_, dtype) in _BITS.items()}
+EMULATED = "sm_100a"
+"""The target whose kernels a GPU of compute capability 9.0 emulates."""
+_EMULATE: ContextVar[bool] = ContextVar("emulate", default=False)
+
+
+@contextmanager
+def emulation(emulate: bool) -> Iterator[None]:
+    """Whether kernels run by emulation on a GPU, those of ops that choose their target, too."""
+    token = _EMULATE.set(emulate)
+    try:
+        yield
+    finally:
+        _EMULATE.reset(token)
 
 
 def array_of(tensor: torch.Tensor) -> Array:
@@ -54,7 +69,8 @@ def run(
 
     device: where a kernel without arguments runs; default: the CPU
 
-    InputError for tensors of several devices, and for a GPU of another target than the kernel's.
+    InputError for tensors of several devices, and for a GPU of another target than the kernel's,
+    or, by `emulation`, for one that does not emulate it.
     """
     specs = kernel.signature.outputs
     tensors = [
@@ -73,7 +89,14 @@ def run(
         kernel(*map(array_of, tensors), *arrays)
         return list(map(tensor_of, arrays))
     results = [torch.empty(s.shape, dtype=_kind(s.dtype), device=device) for s in specs]
-    kernel.launch(*(each.detach().contiguous() for each in tensors), *results)
+    emulate = _EMULATE.get()
+    if emulate and torch.cuda.get_device_capability(device) != (9, 0):
+        raise InputError(
+            f"@{kernel.name}: emulate=True: expected tensors of a GPU of compute capability 9.0 "
+            f"(H100, H200), which emulates {EMULATED}, got tensors of {_gpu(device)}; compile "
+            "without emulate for another GPU"
+        )
+    kernel.launch(*(each.detach().contiguous() for each in tensors), *results, emulate=emulate)
     return results
 
 
@@ -107,23 +130,30 @@ def is_injective(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def target_of(tensors: Sequence[torch.Tensor]) -> str:
-    """The target of kernels for these tensors: of the GPU that they are on; the default's on the
-    CPU. InputError for other devices."""
+    """The target of kernels for these tensors: of the GPU that they are on, or the one that it
+    emulates; the default's on the CPU. InputError for other devices."""
     device = tensors[0].device if tensors else torch.device("cpu")
     if device.type == "cpu":
         return DEFAULT_TARGET.name
     if device.type == "cuda":
         major, minor = torch.cuda.get_device_capability(device)
+        if _EMULATE.get() and (major, minor) == (9, 0):
+            return EMULATED
         found = [name for name in TARGETS if name.rstrip("a") == f"sm_{major}{minor}"]
         if found:
             return found[-1]
-        got = f"{torch.cuda.get_device_name(device)} (sm_{major}{minor})"
+        got = _gpu(device)
     else:
         got = str(device)
     raise InputError(
         f"expected tensors of the CPU, which the simulated machine takes, or of a GPU of "
         f"{', '.join(TARGETS)}, got tensors of {got}; move them with .cpu()"
     )
+
+
+def _gpu(device: torch.device) -> str:
+    major, minor = torch.cuda.get_device_capability(device)
+    return f"{torch.cuda.get_device_name(device)} (sm_{major}{minor})"
 
 
 def _kind(dtype: np.dtype[np.generic]) -> torch.dtype:
