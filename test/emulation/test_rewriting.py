@@ -121,10 +121,10 @@ def test_too_many_threads() -> None:
 @pytest.mark.parametrize(
     ("left", "bytes_more", "reserved", "behind"),
     [
-        (528, 528, False, 1),
-        (512, 208, False, 0),
-        (208, 208, False, 0),
-        (192, 0, True, 0),
+        (BOX + COMMANDS, BOX + COMMANDS, False, 1),
+        (BOX + COMMANDS - 16, BOX, False, 0),
+        (BOX, BOX, False, 0),
+        (BOX - 16, 0, True, 0),
         (0, 0, True, 0),
     ],
 )
@@ -170,6 +170,33 @@ def test_a_multicast_of_a_pair_is_a_copy_for_each_cta() -> None:
 
 
 NAMES = ["exp2", "log2", "tanh", "rsqrt"]
+
+
+LOAD = (
+    "cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes "
+    "[%r1], [%rd1, {%r2, %r3}], [%r6];"
+)
+STORE = "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1, {%r2, %r3}], [%r1];"
+
+
+@pytest.mark.parametrize("copy", [LOAD, STORE])
+def test_coordinates_of_narrow_elements_are_scaled_where_the_map_says_so(copy: str) -> None:
+    text = _body(emulate(_kernel(copy), ONE, narrow=True).ptx)
+    (column,) = re.findall(r"\{(%\w+), %r3\}", text)
+    assert f"selp.b32 {column}, {column}, %r2, %tcir_emulation_has" in text
+    assert copy in _body(emulate(_kernel(copy), ONE).ptx)
+
+
+def test_narrow_elements_are_refused_where_no_helper_is() -> None:
+    rows = (
+        "cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group "
+        "[%rd1, {%r2, %r3, 7, %r4, %r5}], [%r1];"
+    )
+    words = "expected no maps of narrow elements with copies of four rows"
+    with pytest.raises(EmulationError, match=words):
+        emulate(_kernel(rows), ONE, narrow=True)
+    with pytest.raises(EmulationError, match=words):
+        emulate(_kernel(LOAD).replace(ALLOC, ""), ONE, narrow=True)
 
 
 def test_defined_bits_have_no_approximations_and_no_fused_sums() -> None:
@@ -244,7 +271,9 @@ def test_only_what_is_called_is_declared() -> None:
 
 
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="no ptxas")
-@pytest.mark.parametrize(("seed", "defined"), [(None, False), (1, False), (None, True)])
+@pytest.mark.parametrize(
+    ("seed", "defined"), [(None, False), (1, False), (None, True)], ids=["", "fuzz", "defined"]
+)
 def test_every_rewritten_form_assembles(tmp_path: Path, seed: int | None, defined: bool) -> None:
     body = """
  fma.rn.f32x2 %rd1, %rd2, %rd3, %rd4; redux.sync.max.abs.NaN.f32 %r1, %r2, -1;

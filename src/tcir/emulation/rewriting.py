@@ -10,7 +10,7 @@ from importlib.resources import files
 from math import prod
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from tcir.emulation import approximate, fuzz, general, tensor
+from tcir.emulation import approximate, copies, fuzz, general, tensor
 from tcir.emulation.errors import EmulationError
 from tcir.emulation.sequence import BOX, COMMANDS, PREFIX, RESERVED, Box, refused
 from tcir.emulation.sequence import Sequence as Replacement
@@ -19,7 +19,7 @@ from tcir.errors import LaunchError
 from tcir.interp.ptx import requirements
 from tcir.interp.ptx.errors import PtxSyntaxError
 from tcir.interp.ptx.lexer import Token
-from tcir.interp.ptx.syntax import Address, Function, Instruction, Module, Variable, Vector
+from tcir.interp.ptx.syntax import Function, Instruction, Module, Variable
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -124,6 +124,7 @@ def emulate(
     *,
     seed: int | None = None,
     defined: bool = False,
+    narrow: bool = False,
 ) -> Emulated[S]:
     """The kernel `entry` (the only one, if there is one) for sm_90a, and how to launch it.
 
@@ -133,13 +134,17 @@ def emulate(
     defined: approximations (`ex2.approx`) are functions of f64, products and sums stay apart, so
     that the bits are the simulated machine's; else they are the GPU's.
 
+    narrow: some tensor maps are of 4- or 6-bit elements, encoded by `tcir.emulation.narrow`.
+
     launch: a dataclass with grid, block, cluster and dynamic_smem, as `tcir.Kernel` has them
     (`kernel.launches.launches`). Raises PtxSyntaxError; EmulationError for what is not emulated, by
     instruction, with a way out.
     """
     source = _source(ptx)
     kernel = _entry(source, entry)
-    text, (made,) = _rewritten(source, [(launch, kernel)], seed, defined)
+    text, (made,) = _rewritten(
+        source, [(launch, kernel)], seed, Mode(seed is not None, defined, narrow)
+    )
     return Emulated(text, kernel.function.name, made)
 
 
@@ -149,7 +154,8 @@ def emulate_all(ptx: str, launches: Sequence[N]) -> tuple[str, list[N]]:
     Launches of one kernel have one block, cluster and dynamic shared memory, which its text holds.
     """
     source = _source(ptx)
-    return _rewritten(source, [(each, _entry(source, each.name)) for each in launches])
+    kernels = [(each, _entry(source, each.name)) for each in launches]
+    return _rewritten(source, kernels, None, Mode())
 
 
 def _source(ptx: str) -> Source:
@@ -176,8 +182,8 @@ def _entry(source: Source, name: str | None) -> FunctionSource:
 def _rewritten(
     source: Source,
     launches: Sequence[tuple[S, FunctionSource]],
-    seed: int | None = None,
-    defined: bool = False,
+    seed: int | None,
+    mode: Mode,
 ) -> tuple[str, list[S]]:
     """The module with these kernels and no other, and their launches."""
     edits: list[Edit] = []
@@ -186,7 +192,6 @@ def _rewritten(
     edits += [(f.whole, "") for f in source.functions if f.function.entry and f not in kept]
     edits.append((source.version, "9.0"))  # what a driver of CUDA 13.0 compiles
     edits.append((source.target, "sm_90a"))
-    mode = Mode(seed is not None, defined)
     launched: dict[str, list[S]] = {}
     for launch, entry in launches:
         launched.setdefault(entry.function.name, []).append(launch)
@@ -254,10 +259,11 @@ def _edited(text: str, edits: Sequence[Edit]) -> str:
 
 @dataclass(frozen=True)
 class Mode:
-    """fuzzed: completions are late. defined: no bits are the GPU's own."""
+    """fuzzed: completions are late. defined: no bits are the GPU's own. narrow: of some maps."""
 
-    fuzzed: bool
-    defined: bool
+    fuzzed: bool = False
+    defined: bool = False
+    narrow: bool = False
 
 
 class _Kernel(Generic[S]):
@@ -266,7 +272,7 @@ class _Kernel(Generic[S]):
     def __init__(
         self, source: Source, launch: S, entry: FunctionSource, edits: list[Edit], mode: Mode
     ) -> None:
-        self.fuzzed, self.defined = mode.fuzzed, mode.defined
+        self.fuzzed, self.defined, self.narrow = mode.fuzzed, mode.defined, mode.narrow
         self.source, self.launch, self.entry, self.edits = source, launch, entry, edits
         self.text = source.text
         self.block: Triple = launch.block
@@ -324,6 +330,13 @@ class _Kernel(Generic[S]):
 
     def _plain(self, instruction: Instruction, span: Span) -> None:
         """An instruction of a kernel, or outside tcgen05, that sm_90a may not have."""
+        if self.narrow and copies.is_rewritten(instruction, self.narrow):
+            raise refused(
+                instruction,
+                "no maps of narrow elements with copies of four rows, and in kernels without "
+                "tcgen05, got one",
+                "run it on the simulated machine",
+            )
         rule = approximate.rule(instruction) if self.defined else None
         if (rule := rule or general.rule(instruction)) is None:
             self._check(instruction)
@@ -360,7 +373,7 @@ class _Kernel(Generic[S]):
                 self.edits.append((span, ""))
         at = self.entry.opening - 1
         self.edits.append(((at, at), f".reqntid {total}, 1, 1\n"))
-        clustered = int(self.clustered)
+        clustered = int(self.clustered or self.narrow)
         s = self._sequence(self.entry.instructions[0][0])
         memory, bits, thread, lane = s.new(64), s.new(64), s.new(32), s.new(32)
         for register, symbol in ((memory, "memory"), (bits, "pool")):
@@ -426,59 +439,16 @@ class _Kernel(Generic[S]):
             self._barrier(i, span, tokens)
         elif i.mnemonic.startswith("barrier.cluster"):
             self._cluster_barrier(s, span, entry)
-        elif general.rule(i) is None and ".cta_group::" in i.mnemonic:
-            self._copy_of_pair(s, span, tokens)
-        else:
-            self._plain(i, span)
-            self._sizes_in(i, span, tokens)
-
-    def _copy_of_pair(self, s: Replacement, span: Span, tokens: tuple[Token, ...]) -> None:
-        """A tensor copy that may report to the mbarrier of the pair's other CTA: a helper of the
-        CTA that it fills passes it on. Of a multicast, one copy for each of the CTAs."""
-        i = s.instruction
-        if ".cta_group::1" in i.mnemonic:
+        elif general.rule(i) is None and copies.is_rewritten(i, self.narrow):
+            copies.rewrite(s, label, self.ctas, self.narrow)
+            self.edits.append((span, s.text(label)))
+        elif general.rule(i) is None and ".cta_group::1" in i.mnemonic:
             word = next(token for token in tokens if ".cta_group::1" in token.text)
             where = word.offset, word.offset + len(word.text)
             self.edits.append((where, word.text.replace(".cta_group::1", "")))
-            return
-        multicast = ".multicast::cluster" in i.mnemonic
-        plain = i.mnemonic.replace(".cta_group::2", "").replace(".multicast::cluster", "")
-        target, source, barrier, *rest = i.operands
-        if not isinstance(source, Address) or source.coordinates is None:
-            raise refused(i, f"a map and coordinates, got {source}", "write [map, {x, y}]")
-        shared, heard = s.shared_address(target, True), s.shared_address(barrier, True)
-        tensor = s.new(64)
-        s.do(f"mov.b64 {tensor}, {s.value(source.base)}")
-        s.do(f"add.u64 {tensor}, {tensor}, {source.offset}")
-        cta, at = s.new(32), shared
-        if multicast:
-            ranks = s.value(rest.pop(-2 if ".L2::cache_hint" in i.mnemonic else -1))
-            mask, bit, at = s.new(32), s.new(32), s.new(32)
-            out, label = f"%{PREFIX}out", f"${PREFIX}copy{span[0]}"
-            s.do(f".reg .pred {out}")
-            s.do(f"cvt.u32.u16 {mask}, {ranks}")
-            s.do(f"mov.u32 {cta}, 0")
-            s.mark(label)
-            s.do(f"shr.u32 {bit}, {mask}, {cta}")
-            s.do(f"and.b32 {bit}, {bit}, 1")
-            s.do(f"setp.eq.u32 {out}, {bit}, 0")
-            s.do(f"@{out} bra {label}_next")
-            s.do(f"mapa.shared::cluster.u32 {at}, {shared}, {cta}")
         else:
-            s.do(f"getctarank.shared::cluster.u32 {cta}, {shared}")
-        relay, own = s.new(64), s.new(32)
-        s.call("relay", (64, tensor), (32, heard), (32, cta), result=relay)
-        s.do(f"cvt.u32.u64 {own}, {relay}")
-        box = f"[{tensor}, {s.value(Vector(source.coordinates))}]"
-        more = "".join(f", {s.value(each)}" for each in rest)
-        s.do(f"{plain} [{at}], {box}, [{own}]{more}")
-        s.call("relayed", (64, relay), (64, tensor), (32, heard), (32, cta))
-        if multicast:
-            s.mark(f"{label}_next")
-            s.do(f"add.u32 {cta}, {cta}, 1")
-            s.do(f"setp.lt.u32 {out}, {cta}, {self.ctas}")
-            s.do(f"@{out} bra {label}")
-        self.edits.append((span, s.text(span[0])))
+            self._plain(i, span)
+            self._sizes_in(i, span, tokens)
 
     def _cluster_barrier(self, s: Replacement, span: Span, entry: bool) -> None:
         """The program's threads meet at an mbarrier of each CTA; bits of the phase: its parity, and

@@ -20,7 +20,7 @@ from tcir.interp.ptx.syntax import (
 
 PREFIX = "tcir_emulation_"
 #: Bytes of shared memory between a CTA's program and its helpers; `tensor_core.cu` lays them out.
-BOX = 208
+BOX = 240
 #: And of the commands, which are behind the box or behind tensor memory.
 COMMANDS = 320
 RESERVED = "%reserved_smem_offset_1"

@@ -22,9 +22,12 @@ typedef int64_t s64;
 enum { LANES = 128, COLUMNS = 512, WARPS = 4, SLOTS = 4, SMS = 144 };
 // Offsets in bytes. COMMANDS: where the commands are: behind the box, or behind tensor memory.
 // DONE: for each helper warp, the number of commands whose slots it has left. RELAYED: for each slot, a
-// barrier and the bytes that it shall hear of.
+// barrier, the bytes that it shall hear of, where they were to be, and the map's note.
 enum { TICKETS = 0, TAKEN = 4, EXITED = 8, PLACE = 12, MEMORY = 16, COMMANDS = 24, TURN = 32, CLUSTER = 40, ISSUERS = 48,
-       DONE = 56, FULL = 72, EMPTY = 104, RELAYS = 136, RELAYED = 168, BEHIND = 208 };
+       DONE = 56, FULL = 72, EMPTY = 104, RELAYS = 136, RELAYED = 176, BEHIND = 240 };
+// The note of a map of bytes that stands for one of narrow elements (narrow.py): bytes of 16 elements; whether
+// they are to be 16 bytes apart; and whether those are swizzled.
+enum { UNIT = 15, SPREAD = 16, SWIZZLED = 32 };
 enum { PLACE_BYTES = LANES * COLUMNS * 4 + 512, RELAY = 0xffff };  // RELAY: the issuer of what is no command
 
 struct Command {
@@ -214,13 +217,15 @@ CALLED void tcir_emulation_issue(u32 box, u32 op, u32 d, u64 a, u64 b, u32 idesc
 }
 
 // A tensor copy into a CTA of the cluster that reports to the mbarrier of the pair's other CTA
-// (.cta_group::2): here it reports to one of the box of its own CTA, and a helper there tells the other.
-// Returns the barrier for the copy, and in the high half 1 + the ticket, or 0 if no helper is needed. The
-// driver notes a copy's bytes in word 16 of the map.
-DEVICE u32 heard_by(u32 barrier, u32 cta) { return in_cta(barrier, (cta & ~1u) | (rank_of(barrier) & 1)); }
-CALLED u64 tcir_emulation_relay(u32 box, u64 map, u32 barrier, u32 cta) {
-  barrier = heard_by(barrier, cta);
-  if (rank_of(barrier) == cta) return barrier;
+// (.cta_group::2), or that a helper has to spread (note): here it reports to a barrier of the box of the CTA
+// that it fills, and a helper there does the rest. Returns the barrier for the copy, and in the high half 1 +
+// the ticket, or 0 if no helper is needed. The driver notes a copy's bytes in word 16 of the map.
+DEVICE u32 heard_by(u32 barrier, u32 cta, u32 pair) {
+  return in_cta(barrier, pair ? (cta & ~1u) | (rank_of(barrier) & 1) : cta);
+}
+CALLED u64 tcir_emulation_relay(u32 box, u64 map, u32 barrier, u32 cta, u32 pair, u32 note) {
+  barrier = heard_by(barrier, cta, pair);
+  if (rank_of(barrier) == cta && !(note & SPREAD)) return barrier;
   u32 n, there = in_cta(box, cta);
   asm volatile("atom.acq_rel.cluster.shared::cluster.add.u32 %0, [%1], 1;" : "=r"(n) : "r"(there + TICKETS) : "memory");
   LOOP (u32 warp = 0; warp < WARPS;) {  // until all have left the slot
@@ -234,13 +239,19 @@ CALLED u64 tcir_emulation_relay(u32 box, u64 map, u32 barrier, u32 cta) {
                ::"r"(own), "r"(((const u32*)map)[16]) : "memory");
   return (u64)(n + 1) << 32 | own;
 }
-CALLED void tcir_emulation_relayed(u32 box, u64 relay, u64 map, u32 barrier, u32 cta) {
+CALLED void tcir_emulation_relayed(u32 box, u64 relay, u64 map, u32 barrier, u32 cta, u32 pair, u32 note, u32 at) {
   if (!(relay >> 32)) return;
   u32 slot = ((u32)(relay >> 32) - 1) % SLOTS, there = in_cta(box, cta);
-  asm volatile("st.shared::cluster.v2.u32 [%0], {%1, %2};"
-               ::"r"(there + RELAYED + 8 * slot), "r"(heard_by(barrier, cta)), "r"(((const u32*)map)[16]) : "memory");
+  asm volatile("st.shared::cluster.v4.u32 [%0], {%1, %2, %3, %4};"
+               ::"r"(there + RELAYED + 16 * slot), "r"(heard_by(barrier, cta, pair)), "r"(((const u32*)map)[16]), "r"(at), "r"(note)
+               : "memory");
   set_half(there + ISSUERS + 2 * slot, RELAY);
   arrive_anywhere(there + FULL + 8 * slot);
+}
+
+// How far behind its place a copy comes that helpers spread.
+CALLED u64 tcir_emulation_behind(u64 map, u32 note) {
+  return note & SPREAD ? ((const u32*)map)[16] / (note & UNIT) * (16 - (note & UNIT)) : 0;
 }
 
 // barrier.cluster of the program's threads: the GPU's own would wait for the helpers as well.
@@ -842,6 +853,22 @@ DEVICE void turn(u32 box, u32& parity, bool clustered) {  // all helpers have co
   parity ^= 1;
 }
 
+// Units that lie one behind another, at the end of their place, come to be 16 bytes apart: all that is still to
+// be read is behind what is written.
+DEVICE void spread(u32 box, u32 at, u32 bytes, u32 note, u32 lane, u32& parity, bool clustered) {
+  u32 words = (note & UNIT) / 4, units = bytes / (note & UNIT), from = at + units * (16 - (note & UNIT));
+  LOOP (u32 n = lane; n < (units + LANES - 1) / LANES * LANES; n += LANES) {
+    u32 unit[3], to = at + 16 * n;
+    if (note & SWIZZLED) to ^= (to >> 7 & 7) << 4;
+    for (u32 w = 0; w < 3; ++w)
+      if (n < units && w < words) unit[w] = shared_word(from + 4 * (n * words + w));
+    turn(box, parity, clustered);
+    for (u32 w = 0; w < 3; ++w)
+      if (n < units && w < words) set_word(to + 4 * w, unit[w]);
+    turn(box, parity, clustered);
+  }
+}
+
 DEVICE void commit(const Command& c) {
   if (!(c.op & MULTICAST)) return arrive_anywhere((u32)c.a);
   LOOP (u32 rank = 0; rank < 16; ++rank)
@@ -895,9 +922,10 @@ CALLED void tcir_emulation_work(u32 box, u32 lane, u32 per_sm, u64 pool, u32 clu
     u32 what = c.op & 255, which = what == MMA && !relay ? multiplier(c) : BY_NONE, count = c.op & PAIR && what != COMMIT ? 2 : 1;
     bool own = which != BY_NONE && !(c.op & ASHIFT);
     if (relay) {
+      u32 from = box + RELAYED + 16 * slot, barrier = shared_word(from), bytes = shared_word(from + 4), note = shared_word(from + 12);
+      if (lane == 0 || note & SPREAD) wait(box + RELAYS + 8 * slot, relays >> slot & 1);
+      if (note & SPREAD) spread(box, shared_word(from + 8), bytes, note, lane, parity, clustered);
       if (lane == 0) {
-        u32 barrier = shared_word(box + RELAYED + 8 * slot), bytes = shared_word(box + RELAYED + 8 * slot + 4);
-        wait(box + RELAYS + 8 * slot, relays >> slot & 1);
         asm volatile("fence.acq_rel.cluster;" ::: "memory");
         asm volatile("mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
       }

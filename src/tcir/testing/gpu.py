@@ -55,7 +55,10 @@ def prepare(path: Path, work: Path, target: str, ptxas: str, seeds: int) -> Fiel
         launch = EmulatedLaunch(grid, block, cluster, about["dynamic_smem"])
         ptx, entry = recorded.ptx, about["entry"]
         if re.search(r"^\s*\.target\s+sm_10", ptx, re.MULTILINE) and target == "sm_90a":
-            emulated = emulate(ptx, launch, entry, seed=0 if seeds else None, defined=True)
+            told["narrow"] = _has_narrow_maps(about)
+            emulated = emulate(
+                ptx, launch, entry, seed=0 if seeds else None, defined=True, narrow=told["narrow"]
+            )
             ptx, launch = emulated.ptx, emulated.launch
         if approximate := re.search(r"\b(\w+\.(?:approx|full)\b[\w.]*)", ptx):
             told["approximate"] = approximate[1]
@@ -76,6 +79,13 @@ def prepare(path: Path, work: Path, target: str, ptxas: str, seeds: int) -> Fiel
         return told | {"verdict": "refused", "why": str(error)}
 
 
+def _has_narrow_maps(about: Fields) -> bool:
+    from tcir.emulation.narrow import UNITS
+
+    parts = [part for parts in about["params"] for part in parts]
+    return any("map" in part and part["map"]["dtype"] in UNITS for part in parts)
+
+
 # --- on the GPU: a process that takes launches from its input ------------------------------------
 
 
@@ -90,6 +100,7 @@ def own_output() -> IO[str]:
 
 def work(repeats: int) -> None:
     """Runs launches named by lines of standard input; answers each with a line."""
+    from tcir.emulation import narrow
     from tcir.emulation.fuzz import SEED
     from tcir.runtime.devices import device
     from tcir.runtime.driver import call
@@ -105,7 +116,8 @@ def work(repeats: int) -> None:
     def run(told: Fields) -> Fields:
         recorded = Recorded.read(Path(told["record"]))
         copies = [to_device(array, gpu) for array in recorded.before]
-        values = recorded.parameters([copy.pointer for copy in copies], encode)
+        encode_map = narrow.encoder(encode) if told.get("narrow") else encode
+        values = recorded.parameters([copy.pointer for copy in copies], encode_map)
         module = Module(Path(told["cubin"]).read_bytes(), gpu)
         function = module.function(told["entry"])
         grid, block, cluster = (tuple(told[k]) for k in ("grid", "block", "cluster"))

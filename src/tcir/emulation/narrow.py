@@ -1,0 +1,60 @@
+"""Tensor maps of 4- and 6-bit elements, as maps of bytes, which a Hopper's TMA knows.
+
+A map of bytes has a note in its last word, which no hardware reads: rewritten copies (`emulate(...,
+narrow=True)`) look for it, and scale their first coordinate. Elements that are padded in shared
+memory (`_align16b`) come there without padding, and helpers spread them: see `tensor_core.cu`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tcir.emulation.errors import EmulationError
+
+if TYPE_CHECKING:
+    from tcir.machine.tma.map_fields import MapFields
+
+UNITS = {"u4_align8b": 8, "u4_align16b": 8, "u6_align16b": 12}
+"""Bytes of 16 elements, by type of element."""
+NOTE, SPREAD, SWIZZLED = 0x7C120000, 16, 32
+"""The note, with the bytes of a unit in its low bits; `tensor_core.cu` has the same."""
+NOTE_AT = 124
+
+Encode = Callable[["MapFields", int], bytes]
+"""From the fields of a map, and the address of its tensor, to its 128 bytes."""
+
+
+def encoder(encode: Encode) -> Encode:
+    """`encode`, and for narrow elements a map of bytes with its note."""
+
+    def narrow(fields: MapFields, address: int) -> bytes:
+        unit = UNITS.get(fields.dtype)
+        if unit is None:
+            return encode(fields, address)
+        spread = fields.dtype.endswith("_align16b")
+        swizzled = fields.swizzle == "128B"
+        rows = 1
+        for extent in fields.box[1:]:
+            rows *= extent
+        if fields.mode != "tiled" or fields.element_strides[0] != 1 or fields.dims[0] % 2:
+            raise EmulationError(
+                f"expected a tiled map of an even number of {fields.dtype} in steps of 1, got "
+                f"{fields}: it is emulated by a map of bytes; run it on the simulated machine"
+            )
+        if spread and (fields.swizzle not in ("NONE", "128B") or rows * (16 - unit) % 16):
+            raise EmulationError(
+                f"expected a map of {fields.dtype} with swizzle NONE or 128B and rows of which "
+                f"the padding is a multiple of 128 bytes, got {fields}: TMA fills multiples of it; "
+                "run it on the simulated machine"
+            )
+        as_bytes = replace(
+            fields, dtype="u8", dims=(fields.dims[0] * unit // 16, *fields.dims[1:]),
+            box=(fields.box[0] * unit // 16, *fields.box[1:]),
+            swizzle="NONE" if spread else fields.swizzle,
+        )  # fmt: skip
+        note = NOTE | unit | (SPREAD if spread else 0) | (SWIZZLED if spread and swizzled else 0)
+        return encode(as_bytes, address)[:NOTE_AT] + note.to_bytes(4, "little")
+
+    return narrow
