@@ -200,10 +200,12 @@ class Kernel:
 
         Raises `tcir.emulation.EmulationError` for what is not emulated, by instruction.
         """
-        from tcir.emulation import emulate_all
+        from tcir.emulation import emulate_all, narrow
 
         self._check_code()
-        ptx, launches = emulate_all(self.ptx, self.launches.launches)
+        params = [param for each in self.launches.launches for param in each.params]
+        some = any(param.get("dtype") in narrow.UNITS for param in params)
+        ptx, launches = emulate_all(self.ptx, self.launches.launches, narrow=some)
         sequence = replace(self.launches, launches=tuple(launches))
         return replace(self, ptx=ptx, target="sm_90a", launches=sequence)
 

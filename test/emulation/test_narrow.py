@@ -7,7 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from endtoend.block_scaled_text import F4, F8A, UE8M0, BlockScaled
 
+import tcir
 from tcir.emulation import EmulatedLaunch, EmulationError, emulate, narrow
 from tcir.machine.tma.map_fields import MapFields
 
@@ -58,6 +60,13 @@ def test_fields_and_note(
 def test_what_is_not_emulated_is_named() -> None:
     with pytest.raises(EmulationError, match="rows of which the padding is a multiple of 128"):
         _encoded(_fields("u4_align16b", rows=3))
+
+
+@pytest.mark.parametrize(("a", "has_notes"), [(F4, True), (F8A, False)])
+def test_a_kernel_with_fp4_operands_beside_fp8_looks_for_notes(a: str, has_notes: bool) -> None:
+    case = BlockScaled(m=20, n=140, k=256, a=a, b=F8A, scale=UE8M0, block=32)
+    kernel = tcir.compile(case.linalg(), "gemm")
+    assert ("%tcir_emulation_has" in kernel.emulated.ptx) == has_notes
 
 
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="no ptxas")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from tcir.errors import InputError
 from tcir.machine import TensorMap
 from tcir.ptxrun.command import main as tc_run
 from tcir.run import Uninitialized
-from tcir.runtime import cubin, driver, on_gpu
+from tcir.runtime import cubin, driver, launching, on_gpu
 
 from . import fake_driver
 
@@ -133,6 +134,53 @@ def test_a_tensor_map_names_the_copy(
     assert value == bytes(128) + (7).to_bytes(4, "little")
     ((_, copy),) = buffers.copies.values()
     assert told == [copy.pointer] and buffers.address(x) == told[0]
+
+
+@pytest.mark.parametrize("dtype", ["u8", "u4_align8b"])
+def test_maps_of_narrow_elements_are_of_bytes(
+    hopper: fake_driver.FakeDriver, monkeypatch: pytest.MonkeyPatch, dtype: str
+) -> None:
+    asked = {}
+
+    def value_of(argument: object, buffers: cubin.Buffers) -> bytes:
+        monkeypatch.setattr(buffers, "address", lambda array: 4096)
+        cubin.value_of(argument, buffers)
+        raise KeyboardInterrupt  # before the launch
+
+    def rewritten(*given: object, narrow: bool) -> object:
+        asked["narrow"] = narrow
+        return emulate(*given, narrow=narrow)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(
+        cubin, "encode", lambda fields, at: asked.update(fields=fields) or bytes(128)
+    )
+    monkeypatch.setattr(on_gpu, "value_of", value_of)
+    monkeypatch.setattr(on_gpu, "emulate", rewritten)
+    x = np.zeros((8, 256), np.uint8)
+    tensor = TensorMap.tiled(x, dtype=dtype, dims=[256, 8], strides_bytes=[256], box=[128, 1])
+    with pytest.raises(KeyboardInterrupt):
+        on_gpu.run_on_gpu(PTX, "add", ONE, [(tensor,), np.float32(2), x])
+    assert asked["narrow"] == (dtype != "u8")
+    assert asked["fields"].box == ((128, 1) if dtype == "u8" else (64, 1))
+
+
+def test_a_launch_encodes_narrow_maps_as_bytes_on_a_hopper_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    param = {
+        "kind": "tensor_map", "mode": "tiled", "arg": 0, "dtype": "u4_align8b", "dims": (512, 256),
+        "strides": (256,), "element_strides": (1, 1), "box": (256, 128), "swizzle": "128B",
+    }  # fmt: skip
+    told = []
+    monkeypatch.setattr(launching, "encode", lambda fields, at: told.append(fields) or bytes(128))
+    sizes = SimpleNamespace(params=[param], name="k")
+    for capability in ((9, 0), (10, 0)):
+        on = SimpleNamespace(capability=capability)
+        launching._parameters(sizes, [4096], on, 0, [])  # type: ignore[arg-type]
+    assert [(each.dtype, each.box) for each in told] == [
+        ("u8", (128, 128)),
+        ("u4_align8b", (256, 128)),
+    ]
 
 
 def test_without_a_gpu(

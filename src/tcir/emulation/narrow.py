@@ -9,27 +9,48 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from tcir.emulation.errors import EmulationError
 
 if TYPE_CHECKING:
-    from tcir.machine.tma.map_fields import MapFields
+    from _typeshed import DataclassInstance
+else:
 
+    class DataclassInstance(Protocol):
+        """What `dataclasses.replace` takes."""
+
+
+class MapFields(DataclassInstance, Protocol):
+    """The fields of a tensor map, a dataclass: those of `tcir.TensorMap`, by the same names."""
+
+    @property
+    def mode(self) -> str: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def dims(self) -> tuple[int, ...]: ...
+    @property
+    def element_strides(self) -> tuple[int, ...]: ...
+    @property
+    def box(self) -> tuple[int, ...]: ...
+    @property
+    def swizzle(self) -> str: ...
+
+
+F = TypeVar("F", bound=MapFields)
 UNITS = {"u4_align8b": 8, "u4_align16b": 8, "u6_align16b": 12}
 """Bytes of 16 elements, by type of element."""
 NOTE, SPREAD, SWIZZLED = 0x7C120000, 16, 32
 """The note, with the bytes of a unit in its low bits; `tensor_core.cu` has the same."""
 NOTE_AT = 124
 
-Encode = Callable[["MapFields", int], bytes]
-"""From the fields of a map, and the address of its tensor, to its 128 bytes."""
 
+def encoder(encode: Callable[[F, int], bytes]) -> Callable[[F, int], bytes]:
+    """`encode`, from the fields of a map and the address of its tensor to its 128 bytes, and for
+    narrow elements a map of bytes with its note."""
 
-def encoder(encode: Encode) -> Encode:
-    """`encode`, and for narrow elements a map of bytes with its note."""
-
-    def narrow(fields: MapFields, address: int) -> bytes:
+    def narrow(fields: F, address: int) -> bytes:
         unit = UNITS.get(fields.dtype)
         if unit is None:
             return encode(fields, address)

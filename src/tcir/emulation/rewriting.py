@@ -148,14 +148,14 @@ def emulate(
     return Emulated(text, kernel.function.name, made)
 
 
-def emulate_all(ptx: str, launches: Sequence[N]) -> tuple[str, list[N]]:
+def emulate_all(ptx: str, launches: Sequence[N], *, narrow: bool = False) -> tuple[str, list[N]]:
     """As `emulate`, of all kernels of a module: each launch names its own.
 
     Launches of one kernel have one block, cluster and dynamic shared memory, which its text holds.
     """
     source = _source(ptx)
     kernels = [(each, _entry(source, each.name)) for each in launches]
-    return _rewritten(source, kernels, None, Mode())
+    return _rewritten(source, kernels, None, Mode(narrow=narrow))
 
 
 def _source(ptx: str) -> Source:

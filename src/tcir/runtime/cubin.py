@@ -11,7 +11,7 @@ from tcir.errors import InputError
 from tcir.runtime.devices import Device
 from tcir.runtime.memory import DeviceArray, to_device
 from tcir.runtime.module import load, synchronize
-from tcir.runtime.tensor_map import encode
+from tcir.runtime.tensor_map import Encode, encode
 from tcir.storage import outermost
 
 
@@ -22,10 +22,14 @@ def triple(value: Sequence[int] | int) -> tuple[int, int, int]:
 
 
 class Buffers:
-    """Device copies of the caller's arrays; views of one array share its copy."""
+    """Device copies of the caller's arrays; views of one array share its copy.
+
+    encode: of tensor maps.
+    """
 
     def __init__(self, device: Device) -> None:
         self.device = device
+        self.encode: Encode = encode
         self.copies: dict[int, tuple[np.ndarray, DeviceArray]] = {}
 
     def whole(self, array: np.ndarray) -> np.ndarray:
@@ -78,7 +82,7 @@ def value_of(argument: Any, buffers: Buffers) -> bytes:
         return bytes(argument)
     if hasattr(argument, "fields"):  # a TensorMap
         address = buffers.address(argument.array) + argument.offset_bytes
-        return encode(argument.fields, address)
+        return buffers.encode(argument.fields, address)
     array = getattr(argument, "array", argument)  # Uninitialized: its contents do not matter
     if isinstance(array, np.ndarray):
         return buffers.address(array).to_bytes(8, "little")

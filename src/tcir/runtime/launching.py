@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from tcir.emulation.narrow import encoder
 from tcir.errors import InputError
 from tcir.program.memory_image import PACKED_BITS, from_memory, image_spec, is_image, to_memory
 from tcir.program.ways_out import to_type
@@ -17,7 +18,7 @@ from tcir.runtime.devices import Device, device
 from tcir.runtime.driver import call
 from tcir.runtime.memory import DeviceArray, to_device
 from tcir.runtime.module import Module, load, synchronize
-from tcir.runtime.tensor_map import encode
+from tcir.runtime.tensor_map import Encode, encode
 
 if TYPE_CHECKING:
     from tcir.program.launch import Launch, LaunchSequence
@@ -175,6 +176,10 @@ def _parameters(
     from tcir.program.launch import tensor_map
 
     values: list[bytes] = []
+    # A program for sm_90a has no maps of narrow elements: one that has them is emulated.
+    encode_map: Encode = encode
+    if on.capability[0] == 9:
+        encode_map = encoder(encode_map)
     for number, param in enumerate(sizes.params):
         if param["kind"] == "workspace":
             on.activate()
@@ -189,7 +194,7 @@ def _parameters(
         pointer = pointers[param["arg"]]
         if param["kind"] == "tensor_map":
             described = tensor_map(param, np.empty(0, np.uint8))
-            values.append(encode(described.fields, pointer + described.offset_bytes))
+            values.append(encode_map(described.fields, pointer + described.offset_bytes))
         else:
             values.append(pointer.to_bytes(8, "little"))
     return values

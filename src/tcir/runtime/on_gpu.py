@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcir.emulation import EmulatedLaunch, emulate
+from tcir.emulation import EmulatedLaunch, emulate, narrow
 from tcir.errors import InputError
 from tcir.runtime.cubin import Buffers, value_of
 from tcir.runtime.devices import Device, device
@@ -89,6 +89,14 @@ def _within(array: np.ndarray, whole: np.ndarray) -> bool:
     return 0 <= offset and offset + array.nbytes <= whole.nbytes
 
 
+def _has_narrow_elements(argument: object) -> bool:
+    """Whether a tensor map of the argument has elements of 4 or 6 bits."""
+    if isinstance(argument, list | tuple):
+        return any(map(_has_narrow_elements, argument))
+    fields = getattr(argument, "fields", None)
+    return getattr(fields, "dtype", None) in narrow.UNITS
+
+
 def run_on_gpu(
     ptx: str,
     entry: str,
@@ -103,10 +111,14 @@ def run_on_gpu(
     """
     on = gpu()
     emulated = is_emulated(ptx, on)
+    buffers = _Stored(storages, on)
     if emulated:
-        made = emulate(ptx, launch, entry)
+        some = any(map(_has_narrow_elements, args))
+        made = emulate(ptx, launch, entry, narrow=some)
         ptx, launch = made.ptx, made.launch
-    buffers, module = _Stored(storages, on), Module(ptx.encode() + b"\0", on)
+        if some:
+            buffers.encode = narrow.encoder(buffers.encode)
+    module = Module(ptx.encode() + b"\0", on)
     values = [value_of(argument, buffers) for argument in args]
     function = module.function(entry)
     start, stop = (call("cuEventCreate", 0) for _ in range(2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,9 @@ _WIDE = {"im2col_w": "W", "im2col_w128": "W128"}
 """CU_TENSOR_MAP_IM2COL_WIDE_MODE_…"""
 
 MAP_BYTES = 128
+
+Encode = Callable[["MapFields", int], bytes]
+"""`encode`, or another one for a device that lacks some maps (`tcir.emulation.narrow`)."""
 
 
 @lru_cache(maxsize=1024)

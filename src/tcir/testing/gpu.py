@@ -106,7 +106,7 @@ def work(repeats: int) -> None:
     from tcir.runtime.driver import call
     from tcir.runtime.memory import to_device
     from tcir.runtime.module import Module, synchronize
-    from tcir.runtime.tensor_map import encode
+    from tcir.runtime.tensor_map import Encode, encode
 
     answers = own_output()
     gpu = device()
@@ -116,7 +116,9 @@ def work(repeats: int) -> None:
     def run(told: Fields) -> Fields:
         recorded = Recorded.read(Path(told["record"]))
         copies = [to_device(array, gpu) for array in recorded.before]
-        encode_map = narrow.encoder(encode) if told.get("narrow") else encode
+        encode_map: Encode = encode
+        if told.get("narrow"):
+            encode_map = narrow.encoder(encode_map)
         values = recorded.parameters([copy.pointer for copy in copies], encode_map)
         module = Module(Path(told["cubin"]).read_bytes(), gpu)
         function = module.function(told["entry"])
