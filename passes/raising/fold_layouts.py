@@ -28,6 +28,7 @@ from tcir.passes.raising.rewrites.numbers import read_in_bodies
 from tcir.passes.raising.rewrites.packs import lower_packs
 from tcir.passes.raising.rewrites.patches import multiply_patches
 from tcir.passes.raising.rewrites.phases import split_phases
+from tcir.passes.raising.rewrites.zero_points import correct_zero_points
 from tcir.passes.raising.scaled_contraction import is_scaled_contraction
 from tcir.passes.raising.split_layers import is_product
 from tcir.passes.raising.stored_tensors import (
@@ -76,8 +77,9 @@ class FoldLayouts(Pass):
     zeros between its pixels, where it can; one whose windows are apart by more than tensor maps
     step over a product of patches (docs/convolution.md). A move that the maps of one of
     several products do not take stays in front of it. Sums of f16 and bf16 become sums of f32,
-    rounded once. A function whose contractions have plain operands and results stays as it is.
-    Preserves every value, up to the order of the f32 sums.
+    rounded once; quantised products those of i8, which their zero points correct. A function whose
+    contractions have plain operands and results stays as it is. Preserves every value, up to
+    the order of the f32 sums.
     """
 
     name: ClassVar[str] = "fold-layouts"
@@ -85,6 +87,7 @@ class FoldLayouts(Pass):
     def run(self, module: ir.Module) -> None:
         inline_calls(module)
         lower_packs(module)
+        correct_zero_points(module)
         read_in_bodies(module)
         widen_half_sums(module)
         split_phases(module)
