@@ -464,6 +464,10 @@ def measure_network(name: str, options: argparse.Namespace) -> dict[str, Any]:
             bench = Bench(options.repeats)
             for side, each in sides.items():
                 found[f"{side}_ms"] = bench.from_rest(lambda each=each: each(x))
+                graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graph):
+                    each(x)
+                found[f"{side}_graph_ms"] = bench.from_rest(graph.replay)
     return found
 
 
@@ -525,8 +529,10 @@ def table(folder: Path) -> str:
         simulated = folder / f"{name}{_SIMULATED}.json"
         seconds = json.loads(simulated.read_text())["simulated_s"] if simulated.exists() else None
         if "pytorch_ms" in found:
-            errors = (f"{found[f'{side}_error']:.3e}" for side in ("emulated", "native", "pytorch"))
-            words = f"errors {', '.join(errors)}; PyTorch {found['pytorch_ms']:.2f} ms"
+            sides = "emulated", "native", "pytorch"
+            errors = (f"{found[f'{side}_error']:.3e}" for side in sides)
+            graphs = (f"{found[f'{side}_graph_ms']:.2f}" for side in sides)
+            words = f"errors {', '.join(errors)}; in CUDA graphs {', '.join(graphs)} ms"
         else:
             wrong = found["emulated_wrong"]
             words = f"{wrong} of {found['results']} differ" if wrong else "equal"
