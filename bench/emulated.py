@@ -527,7 +527,9 @@ def table(folder: Path) -> str:
             lines.append(f"| {name} | {found['failed']} | | | |")
             continue
         simulated = folder / f"{name}{_SIMULATED}.json"
-        seconds = json.loads(simulated.read_text())["simulated_s"] if simulated.exists() else None
+        seconds = (
+            json.loads(simulated.read_text()).get("simulated_s") if simulated.exists() else None
+        )
         if "pytorch_ms" in found:
             sides = "emulated", "native", "pytorch"
             errors = (f"{found[f'{side}_error']:.3e}" for side in sides)

@@ -55,7 +55,6 @@ class FakeDriver:
         self.fail: dict[str, str] = {}
         self.old = False  # a driver older than the toolkit of every cubin
         self.loaded: list[bytes] = []
-        self.hazards = "report"
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("cu") or name[2:3].islower():
@@ -172,7 +171,7 @@ class FakeDriver:
         report = run_ptx(
             ptx, entry=function, grid=launched.grid, block=launched.block,
             cluster=launched.cluster, dynamic_smem=launched.dynamic_smem,
-            programmatic=launched.programmatic, hazards=self.hazards,
+            programmatic=launched.programmatic,
             args=[self._argument(value) for value in values],
         )  # fmt: skip
         assert report.ok and not report.incomplete, str(report)

@@ -38,7 +38,6 @@ def hopper(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
             for each in kernel.launches.launches
         }
         FakeCuda.driver = fake_driver.install(monkeypatch, known, (9, 0))
-        FakeCuda.driver.hazards = "off"  # as in test/emulation
         return FakeCuda.driver
 
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))

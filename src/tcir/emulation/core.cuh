@@ -161,6 +161,7 @@ DEVICE void gather(u32 box, u32 n, const Command& c, Batch& batch) {
       if ((c.op & A_IN_TMEM) && overlap < (c.idesc >> 17 & 63) * 8 + 8) break;
     }
   batch.count = __shfl_sync(~0u, found, 0);
+  __syncwarp();  // what lane 0 saw full is there for all: a shuffle orders no memory
   LOOP (u32 k = 1; k < batch.count; ++k) {
     u64 at = command_at(box, n + k);
     batch.a[k] = generic_long(at);
