@@ -133,6 +133,9 @@ WGMMA_ONE = "wgmma-one"
 WGMMA_THREE = "wgmma-three"
 """Three warpgroups, 192 rows: 33 * 2^n tiles of a layer of 49 * 2^n pixels, a number that 132 SMs
 share out evenly. 152 registers for each thread: enough for 64 sums and their rounded results."""
+WGMMA_COMPUTED = "wgmma-computed"
+"""A warpgroup of its own computes an operand's tiles from those that TMA loads: 152 registers for
+each thread."""
 TCGEN05_EPILOGUE8 = "tcgen05-epilogue8"
 """Two warpgroups drain D, each half of its columns, with most of the registers."""
 TCGEN05_EPILOGUE12 = "tcgen05-epilogue12"
@@ -171,6 +174,13 @@ WARP_MAPS = {
         (
             Role(PRODUCER, (4,), "one"),
             Role(CONSUMER, tuple(range(4)), "warp"),
+        )
+    ),
+    WGMMA_COMPUTED: WarpMap(
+        (
+            Role(PRODUCER, (12,), "one"),
+            Role(EPILOGUE, (8, 9, 10, 11), "warp"),
+            Role(CONSUMER, tuple(range(8)), "warp"),
         )
     ),
     WGMMA_THREE: WarpMap(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcir.dialect.limits import QUARTERS
 from tcir.passes.gemm.collapse_batch import CollapseBatch
 from tcir.passes.gemm.epilogue_tile import AUTO
+from tcir.passes.gemm.fuse_operands import FuseOperands
 from tcir.passes.gemm.repack_gemm import RepackGemm
 from tcir.passes.gemm.split_k import SplitK
 from tcir.passes.gemm.swap_operands import SwapOperands
@@ -112,6 +114,7 @@ def build(options: GemmOptions) -> Pipeline:
             SplitK(splits=options.split_k),
             SplitLaunches(quantise_apart=options.quantise_apart),
             FoldConstantLaunches(),
+            FuseOperands(alone=_alone(options)),
             ShareKernels(),
             ConvertRepackToSimt(),
             ConvertScalesToSimt(),
@@ -145,6 +148,13 @@ def build(options: GemmOptions) -> Pipeline:
             ),
         ]
     )
+
+
+def _alone(options: GemmOptions) -> bool:
+    """Whether a CTA has its tiles to itself, and one warpgroup stores them: it can make an operand
+    until there are sums."""
+    together = options.cta_group > 1 or options.cluster != "1x1" or options.n_tiles > 1
+    return not together and options.epilogue_warps in (0, QUARTERS)
 
 
 register_pipeline(

@@ -83,8 +83,15 @@ ACCESSES = tc.TmemLdOp | tc.TmemStOp | tc.TmemLdWordsOp | tc.TmemStWordsOp
 """Ops with a sub-partition and a first column."""
 
 
+BY_WARP = "tc.by_warp"
+"""Unit attribute of a loop of as many iterations as a role has warps: each has one of them."""
+
+
 def is_quarter_loop(op: scf.ForOp) -> bool:
-    """Whether the induction variable is the `quarter` of its ``tc.tmem_ld`` and ``tc.tmem_st``."""
+    """Whether the induction variable is the `quarter` of its ``tc.tmem_ld`` and ``tc.tmem_st``, or
+    the loop says that it is of warps."""
+    if BY_WARP in op.attributes:
+        return True
     reads = [inner for inner in walk(op) if isinstance(inner, ACCESSES)]
     return bool(reads) and all(read.quarter == op.induction_variable for read in reads)
 

@@ -129,6 +129,9 @@ def find_sources(
         wanted = [op for op in ops if isinstance(op, kind)]
         if others and not wanted:
             continue
+        if len(wanted) == 1 and wanted[0] in ops:
+            made = [op for op in ops[: ops.index(wanted[0])] if _is_computing(op)]
+            ops = [op for op in ops if op not in made]
         if epilogues and (source := _with_epilogue(function, ops, wanted)):
             sources.append(source)
             continue
@@ -143,6 +146,11 @@ def find_sources(
             )
         sources.append(Source(function, wanted[0]))
     return sources
+
+
+def _is_computing(op: ir.OpView) -> bool:
+    """Whether an op in front of a product computes an operand of it (fuse-operands)."""
+    return op.operation.name.partition(".")[0] in ("arith", "linalg", "tensor")
 
 
 def _with_epilogue(

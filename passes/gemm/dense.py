@@ -23,12 +23,16 @@ from tcir.passes.build.limits import ceil_div, round_up
 from tcir.passes.build.operand_tiles import TiledOperand, check_pitch, k_step, part_step
 from tcir.passes.build.tile_kernel import Accumulate, argument
 from tcir.passes.gemm.collector import ONE, Together
+from tcir.passes.gemm.computed import Computed
+from tcir.passes.gemm.computed_tiles import ComputedOperand
 from tcir.passes.gemm.place import Place, Step
 
 
 def check_dense(op: tc.MatmulOp | tc.GroupedMatmulOp) -> None:
     """Raises a match failure for operands that TMA or the tensor core cannot read."""
     for operand, layout in operands_of(op):
+        if not isinstance(operand, ir.BlockArgument):
+            continue  # computed, see fuse-operands
         name, element = layout[1].upper(), operand.type.element_type
         check_pitch(op, name, operand.type.shape[-1], SMALLEST_MATMUL, tc.element_bytes(element))
     part = k_part(op)
@@ -83,8 +87,8 @@ class DenseProduct:
     together: tiles of B, each with sums of its own, that a tile of A is multiplied by
     """
 
-    a: TiledOperand
-    b: TiledOperand
+    a: TiledOperand | ComputedOperand
+    b: TiledOperand | ComputedOperand
     k: int
     steps: int
     sums: ir.Type
@@ -110,7 +114,9 @@ class DenseProduct:
 
         def operand(
             value: ir.Value, layout: str, extent: int, tile: int, parts: int
-        ) -> TiledOperand:
+        ) -> TiledOperand | ComputedOperand:
+            if not isinstance(value, ir.BlockArgument):
+                return ComputedOperand.create(Computed.of(value, layout), arguments, tile)
             rest = {"batch": value.type.shape[0]} if value.type.rank == 3 else {}
             order = (("k", "mn") if layout[1] == "k" else ("mn", "k")) + tuple(rest)
             extents = {"mn": extent, "k": k, **rest}
@@ -169,9 +175,12 @@ class DenseProduct:
         a = tc.SmemTileOp(self.a.type).tile
         b = [tc.SmemTileOp(self.b.type).tile for _ in columns]
         batch: dict[str, Index] = {} if place.batch is None else {"batch": place.batch}
-        self.a.load(a, {"mn": place.row, "k": k0, **batch}, shares[0])
+        loads = [partial(self.a.load, a, {"mn": place.row, "k": k0, **batch}, shares[0])]
         for tile, column in zip(b, columns, strict=True):
-            self.b.load(tile, {"mn": column, "k": k0, **batch}, shares[1])
+            loads.append(partial(self.b.load, tile, {"mn": column, "k": k0, **batch}, shares[1]))
+        for convert in [load() for load in loads]:
+            if convert is not None:
+                convert()
         return a, b
 
     def _multiply(

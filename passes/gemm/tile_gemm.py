@@ -43,6 +43,7 @@ from tcir.passes.gemm.block_scaled import (
     choose_scaled_n_tile,
 )
 from tcir.passes.gemm.collector import Together
+from tcir.passes.gemm.computed_tiles import check_computed_rows, rows_step
 from tcir.passes.gemm.dense import DenseProduct, check_dense, check_rows, columns_step
 from tcir.passes.gemm.epilogue_tile import AUTO, Results, parse
 from tcir.passes.gemm.grouped import tile_grouped
@@ -281,6 +282,9 @@ class TileGemm(Pass):
         option = self._option(source)
         n_tile = choose_n_tile(op, option, columns, self.cta_group)
         n_tile = _whole_blocks(source, option, n_tile)
+        if not isinstance(op.b, ir.BlockArgument) and not self.n_tile:
+            n_tile = round_up(n_tile, rows_step(op))
+        check_computed_rows(op, n_tile)
         cluster = self._cluster(op)
         check_rows(op, cluster)
         n_tile = self._in_parts(op, n_tile, cluster, columns_step(op))

@@ -34,6 +34,7 @@ from tcir.passes.build.fragments.warpgroup import (
 from tcir.passes.build.limits import ceil_div, round_up
 from tcir.passes.build.output_tiles import GROUP, OutputTiles, fewest_ctas
 from tcir.passes.build.tile_kernel import Source
+from tcir.passes.gemm.computed_tiles import check_computed_rows, is_computed, rows_step
 from tcir.passes.gemm.dense import DenseProduct, check_dense, columns_step, k_of
 from tcir.passes.gemm.place import Place
 from tcir.target import TARGETS
@@ -41,6 +42,9 @@ from tcir.target import TARGETS
 PROMOTED_GROUP = 2 * GROUP
 """Rows of tiles in a group of fp8: of A they take as many bytes as those of 16-bit elements, and L2
 is asked to keep them, and to give B up, which the CTAs of a group read at about the same time."""
+
+COMPUTED_COLUMNS = 192
+"""Most columns of a tile where a third warpgroup computes an operand: 96 sums of 152 registers."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,7 @@ class WarpgroupSchedule:
         sms, quantise = TARGETS[target].sms, source.quantise
         columns = source.quantised_columns or n  # scales of padding are zeros: stored, too
         n_tile = self.n_tile or self._width(source, columns, sms)
+        check_computed_rows(op, n_tile)
         check_width(op, n_tile, op.a.type.element_type, SMALLEST_MATMUL)
         if quantise is not None:
             parts = parts_of(op.a.type.element_type, n_tile)
@@ -80,7 +85,9 @@ class WarpgroupSchedule:
             together = self.cluster.ctas
             clusters = fewest_ctas(tiles.count // together, sms // together)
             tiles = replace(tiles, ctas=min(tiles.count, self.ctas or clusters * together))
-        with warpgroup_kernel(source, tiles, target, promoted=promoted) as arguments:
+        with warpgroup_kernel(
+            source, tiles, target, promoted=promoted, computed=is_computed(op)
+        ) as arguments:
             product = DenseProduct.create(op, arguments, n_tile, cluster=self.cluster)
             if promoted and tiles.ctas is not None:
                 product.a.map.owner.attributes[EVICT] = ir.StringAttr.get("last")
@@ -108,7 +115,10 @@ class WarpgroupSchedule:
         op = source.op
         *batch, m, _ = op.out.type.shape
         least = WORD_COLUMNS if source.quantise else N_TILES[-1]
-        usable = [each for each in N_TILES if each % least == 0]
+        if not isinstance(op.b, ir.BlockArgument):
+            least = max(least, rows_step(op))
+        most = COMPUTED_COLUMNS if is_computed(op) else N_TILES[0]
+        usable = [each for each in N_TILES if each % least == 0 and each <= most]
         widths = [each for each in usable if each <= round_up(n, least)]
         whole = [each for each in widths if each % (self.cluster.m * columns_step(op)) == 0]
         tiles = [Tile(M_TILE, each) for each in whole or widths]

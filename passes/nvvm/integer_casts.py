@@ -1,4 +1,4 @@
-"""`arith.fptosi`, `fptoui` and `trunci`: to i8 by words of four, other types as they are."""
+"""`arith.fptosi`, `fptoui`, `trunci` and `extsi`: i8 by words of four, other types as they are."""
 
 from __future__ import annotations
 
@@ -40,6 +40,31 @@ def convert_to_integer(converter: Converter, op: ir.OpView) -> None:
         if shape
         else number
     )
+
+
+@lower("arith.extsi")
+def convert_extsi(converter: Converter, op: ir.OpView) -> None:
+    """The bytes of a register tile, each in an i32, or as they are wider."""
+    (source,), result = op.operation.operands, op.operation.results[0]
+    if not (is_i8(source.type) and isinstance(source.type, ir.VectorType)):
+        convert_elementwise(converter, op)
+        return
+    words = converter.ssa(source)
+    kind = ir.VectorType.get(source.type.shape[1:], integer_type(WORD))
+    numbers, top = llvm.mlir_poison(kind), converter.constant(WORD - 8)
+    for place in range(kind.shape[0]):
+        number, byte = divmod(place, WORD_BYTES)
+        word = llvm.extractelement(words, converter.constant(number))
+        moved = simt.left(word, WORD - 8 - 8 * byte)
+        signed = arith.ShRSIOp(moved, top).result
+        numbers = llvm.insertelement(numbers, signed, converter.constant(place))
+    row = converted_type(result.type)
+    converter.values[result] = numbers if row == kind else _resized(numbers, row)
+
+
+def _resized(numbers: ir.Value, kind: ir.VectorType) -> ir.Value:
+    wider = kind.element_type.width > WORD
+    return (arith.ExtSIOp if wider else arith.TruncIOp)(kind, numbers).result
 
 
 def _words(converter: Converter, numbers: ir.Value, kind: ir.Type) -> ir.Value:

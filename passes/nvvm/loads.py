@@ -41,7 +41,8 @@ def convert_load_rows(converter: Converter, op: tc.LoadRowsOp) -> None:
     As in a store, columns are cut into groups that lie inside or outside the tensor as a whole.
     """
     require_role(converter, op)
-    check_beside(op.tensor.type)
+    if not all(isinstance(use.owner.opview, arith.ExtSIOp) for use in op.value.uses):
+        check_beside(op.tensor.type)
     source = _Source.create(converter, op)
     row = converted_type(op.value.type)
     count = ir.VectorType(op.value.type).shape[1]
@@ -58,7 +59,7 @@ def convert_load_rows(converter: Converter, op: tc.LoadRowsOp) -> None:
             numbers = [n for at in range(0, count, group) for n in source.group(at, group, each)]
         else:
             numbers = [n for at in range(count) for n in source.group(at, 1, 1)]
-        if is_fp8(op.value.type):
+        if is_fp8(op.value.type) or is_i8(op.value.type):
             numbers = [
                 simt.bytes_in_word(numbers[at : at + WORD_BYTES])
                 for at in range(0, count, WORD_BYTES)
@@ -142,8 +143,8 @@ def numbers_at(
     count: int, element: ir.Type,
 ) -> list[ir.Value]:  # fmt: skip
     """`count` elements from each of the `offsets` in bytes, one load each; zeros unless `fits`
-    (None: always). Of fp8 the codes, each in an i32; of i1, a byte in memory, whether it is not
-    0."""
+    (None: always). Of fp8 the codes, of i8 the bytes, each in an i32; of i1, a byte in memory,
+    whether it is not 0."""
     nbytes = count * tc.element_bytes(element)
     byte = nbytes == 1  # which has no register
     word = i32() if byte else ir.IntegerType.get_signless(8 * min(nbytes, 4))
@@ -168,7 +169,7 @@ def numbers_at(
             scf.YieldOp([arith.constant(kind, splat)] * len(offsets))
         loaded = list(branch.results)
     boolean = str(element) == "i1"
-    if is_fp8(element) or boolean:
+    if is_fp8(element) or is_i8(element) or boolean:
         codes = [code for each in loaded for code in _codes(each, words, min(nbytes, 4))]
         return [arith.cmpi(NE, code, simt.constant(0)) for code in codes] if boolean else codes
     if count == 1:

@@ -19,7 +19,7 @@ WORD_BYTES = 4
 """Bytes of a register."""
 
 _ELEMENTWISE = (
-    "addf", "addi", "andi", "bitcast", "cmpf", "cmpi", "divsi", "divui", "extsi", "extui",
+    "addf", "addi", "andi", "bitcast", "cmpf", "cmpi", "divsi", "divui", "extui",
     "maximumf", "maxnumf", "maxsi", "maxui", "minimumf", "minnumf", "minsi", "minui",
     "mulf", "muli", "negf", "ori", "remsi", "remui", "select", "shli", "shrsi", "shrui", "sitofp",
     "subf", "subi", "uitofp", "xori",
@@ -158,6 +158,19 @@ def convert_deinterleave(converter: Converter, op: ir.OpView) -> None:
     columns = row.type.shape[0]
     for first, result in enumerate(op.operation.results):
         converter.values[result] = llvm.shufflevector(row, range(first, columns, 2))
+
+
+@lower("vector.interleave")
+def convert_interleave(converter: Converter, op: ir.OpView) -> None:
+    """The columns of two rows in turn."""
+    even, odd = (converter.ssa(operand) for operand in op.operation.operands)
+    columns = even.type.shape[0]
+    mixed = llvm.mlir_poison(ir.VectorType.get([2 * columns], even.type.element_type))
+    for place in range(2 * columns):
+        row = odd if place % 2 else even
+        number = llvm.extractelement(row, converter.constant(place // 2))
+        mixed = llvm.insertelement(mixed, number, converter.constant(place))
+    converter.values[op.operation.results[0]] = mixed
 
 
 @lower(tc.LaneIndexOp)

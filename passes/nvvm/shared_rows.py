@@ -11,6 +11,7 @@ from tcir.errors import PassError
 from tcir.passes.build.gpu_module import pointer_type
 
 from .converter import Converter, SmemTile, i32, lower, require_role
+from .scalar import converted_type
 from .stores import known_divisor, words_of
 
 WORD_BYTES = 4
@@ -41,8 +42,8 @@ def convert_load_shared(converter: Converter, op: tc.LoadSharedOp) -> None:
         for place in range(WORDS):
             part = llvm.extractelement(unit, converter.constant(place))
             words = llvm.insertelement(words, part, converter.constant(word + place))
-    row = ir.VectorType.get([kind.shape[1]], kind.element_type)
-    converter.values[op.value] = llvm.bitcast(row, words)
+    row = converted_type(kind)
+    converter.values[op.value] = words if row == words.type else llvm.bitcast(row, words)
 
 
 def _units(

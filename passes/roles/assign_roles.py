@@ -29,6 +29,7 @@ from tcir.passmanager.pipeline import Pass, register_pass
 PURE = (
     "scf.for", "scf.if", "scf.yield", "gpu.block_id", "memref.collapse_shape",
     "memref.expand_shape", "memref.load", "vector.broadcast", "vector.deinterleave",
+    "vector.interleave",
 )  # fmt: skip
 """Upstream ops outside arith that any role may duplicate. The bindings tell that an op has memory
 effects, not which: nothing to derive this from."""

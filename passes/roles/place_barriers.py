@@ -24,6 +24,7 @@ from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import fence, i64, of_pair, tma_load
 from tcir.passes.build.index import Index
 from tcir.passes.build.kernel_ops import (
+    BY_WARP,
     accumulator_of,
     ancestor_in,
     body,
@@ -101,6 +102,9 @@ class PlaceBarriers(Pass):
     A ring that the epilogue reads (``tc.load_shared``, in a loop over sub-partitions) is filled by
     a role of its own, ``epilogue_load``: the epilogue waits for "full" in front of that loop, and
     in it, behind its last read and ``tc.fence "proxy.async"``, each thread arrives on "empty".
+    Where warps compute an operand's tile of a loaded one (a loop with ``tc.by_warp``), they wait
+    for "full", and arrive behind such a fence on a third barrier, for which the products wait as
+    well; what frees the slot that they read frees all slots of the step.
     TMA stores: see `tcir.passes.roles.bulk_groups`; CTA pairs: `tcir.passes.roles.pairs`.
     Where loads are multicast (``cta_mask``), "full" counts what all CTAs send, and a commit arrives
     on "empty" of each CTA that writes the slot, which takes an arrival of each that it writes to
@@ -220,6 +224,9 @@ class _Placer:
             )
         (count,) = rings
         tiles = [slot.slot for slot in slots]
+        computing = _computing(loop, tiles)
+        if computing is not None:
+            tiles = [tile for tile in tiles if not _is_staged(tile)]
         by_epilogue = all(map(_is_staged, tiles))
         loader = EPILOGUE_LOAD if by_epilogue else PRODUCER
         ctas = 1 if by_epilogue else self.cta_group
@@ -231,6 +238,7 @@ class _Placer:
         if by_epilogue:
             readers = warp_map_of(self.kernel).threads(EPILOGUE)
         by_warpgroups = isinstance(consumers[0], WGMMA_OPS)
+        multiplying = CONSUMER if by_warpgroups else MMA
         if by_warpgroups:
             readers *= len(warp_map_of(self.kernel)[CONSUMER].warps)
         empty = self._init(location, count, readers)
@@ -254,6 +262,10 @@ class _Placer:
         if by_epilogue:
             self._guard_staged(consumers, tiles, full_slot, empty_slot, phase)
             return
+        if computing is not None:
+            bar = self._guard_computing(computing, full_slot, slots[0], phase)
+            with ir.InsertionPoint(consumers[0]), consumers[0].location:
+                _tag(tc.MbarrierWaitOp(bar, phase), multiplying)
         if by_warpgroups:
             arrive = self._guard_warpgroups(consumers, full_slot, empty_slot, phase)
             if frees:
@@ -268,6 +280,22 @@ class _Placer:
         _tag(commit, MMA)
         if frees:
             multicast(commit, frees)
+
+    def _guard_computing(
+        self, computing: scf.ForOp, full: ir.Value, slot: tc.SlotOp, phase: ir.Value
+    ) -> ir.Value:
+        """A wait before warps compute a tile of a loaded one; when they have, a fence, as they
+        read and write through the generic proxy what TMA writes and the tensor core reads, and an
+        arrival of every thread. The barrier; what frees the tile that is read then frees both."""
+        threads = warp_map_of(self.kernel).threads(EPILOGUE)
+        ready = self._init(computing.location, slot.ring.type.count, threads)
+        with ir.InsertionPoint(computing), computing.location:
+            _tag(tc.MbarrierWaitOp(full, phase), EPILOGUE)
+            bar = _bar(ready, slot.index)
+        with _at_end(computing), computing.location:
+            _tag(fence("proxy.async"), EPILOGUE)
+            _tag(tc.MbarrierArriveOp(bar), EPILOGUE)
+        return bar
 
     def _guard_warpgroups(
         self, consumers: list[ir.OpView], full: ir.Value, empty: ir.Value, phase: ir.Value
@@ -538,6 +566,13 @@ def _is_staged(tile: ir.Value) -> bool:
     """Whether the epilogue reads a loaded tile."""
     users = [use.owner.opview for use in tile.uses]
     return any(isinstance(user, tc.LoadSharedOp) for user in users)
+
+
+def _computing(loop: scf.ForOp, tiles: list[ir.Value]) -> scf.ForOp | None:
+    """The loop over warps, in the body of `loop`, that computes a tile of one of the loaded
+    `tiles`."""
+    found = [op for op in loop.body if isinstance(op, scf.ForOp) and BY_WARP in op.attributes]
+    return found[0] if found and any(map(_is_staged, tiles)) else None
 
 
 def _consumers(

@@ -35,8 +35,8 @@ CONFIGS: dict[str, Callable[[], ao.AOPerModuleConfig]] = {
     ),
     "fp8": ao.Float8WeightOnlyConfig,
 }
-LAUNCHES = {"int8 both": 8, "int8 times int4": 10}
-"""Of two layers; weights alone: each is dequantised by a launch and then multiplied."""
+LAUNCHES = {"int8 both": 8, "int8 times int4": 8}
+"""Of two layers; of those with quantised weights alone a product each, which dequantises them."""
 KINDS = (torch.bfloat16, torch.float16, torch.float32)
 
 
@@ -64,7 +64,7 @@ def test_quantised_layers(name: str, kind: torch.dtype) -> None:
     compiled = tcir.torch.compile(module, x)
     (part,) = compiled.table
     assert part.kernel is not None and not part.reason
-    assert len(part.kernel.launches.launches) == LAUNCHES.get(name, 4), str(compiled.table)
+    assert len(part.kernel.launches.launches) == LAUNCHES.get(name, 2), str(compiled.table)
     with torch.no_grad():
         own, exact = module(x), _exact(module)(x.double())
     more = 2.0**-9 if kind == torch.float32 else 0.0  # its factors are cut to tf32

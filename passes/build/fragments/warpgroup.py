@@ -17,6 +17,7 @@ from tcir.dialect.warp_map import (
     WARP_MAP,
     WARP_MAPS,
     WGMMA,
+    WGMMA_COMPUTED,
     WGMMA_ONE,
     WGMMA_PROMOTED,
     WGMMA_THREE,
@@ -102,10 +103,11 @@ def warpgroup_kernel(
     rows: int = M_TILE,
     promoted: bool = False,
     per_sm: int = 1,
+    computed: bool = False,
 ) -> Iterator[list[ir.Value]]:
     """`tcir.passes.build.tile_kernel.kernel` of a producer, and a warpgroup for every 64 rows;
-    per_sm: CTAs that an SM has room for."""
-    roles = WGMMA_PROMOTED if promoted else MAPS[rows]
+    per_sm: CTAs that an SM has room for; computed: whether a third warpgroup makes an operand."""
+    roles = WGMMA_PROMOTED if promoted else WGMMA_COMPUTED if computed else MAPS[rows]
     source.function.attributes[WARP_MAP] = ir.StringAttr.get(roles)
     source.function.attributes[CTAS_PER_SM] = i64(per_sm)
     with kernel(source, tiles.grid, target=target, cluster=tiles.cluster_shape) as arguments:

@@ -21,8 +21,9 @@ import numpy as np
 
 from tcir.interp import OutputSpec
 from tcir.interp.types import Array, DType
+from tcir.program.codes import any_codes
 from tcir.program.inputs import make_inputs
-from tcir.program.slices import Slices, is_drawn
+from tcir.program.slices import Slices, is_byte, is_drawn
 from tcir.program.spans import info_of
 
 _T = TypeVar("_T")
@@ -72,8 +73,12 @@ class Base:
         return all(self.slices[n].count >= MANY for n in self.floats)
 
     def arrays(self, number: int) -> list[Array]:
-        """Random floats; number: of the execution."""
+        """Random floats, and any bytes; number: of the execution."""
         made = [np.array(each) for each in make_inputs(self.specs, self.seed + number, "random")]
+        generator = np.random.default_rng([self.seed, number, 1])
+        for n, spec in enumerate(self.specs):
+            if is_byte(spec):
+                made[n] = any_codes(spec, generator)
         for n in self.whole:
             if self.shrunk is not None and n and made[n].ndim > 1:
                 rows = max(1, made[n].size // max(1, *made[n].shape))

@@ -67,6 +67,11 @@ def is_drawn(spec: OutputSpec) -> bool:
     return is_float(spec.dtype) and not packed
 
 
+def is_byte(spec: OutputSpec) -> bool:
+    """Whether an input is made of bytes that are numbers, all of which a program may have."""
+    return spec.dtype in (np.int8, np.uint8) and not spec.says_where
+
+
 def slices_of(
     specs: Sequence[OutputSpec], inputs: list[Array], run: Run, work: int, filtered: set[int]
 ) -> list[Slices]:

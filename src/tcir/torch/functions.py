@@ -92,7 +92,19 @@ def _atanh(x: torch.Tensor) -> torch.Tensor:
     return torch.where(is_negative(a), -result, result).to(x.dtype)
 
 
+def _shifted_left(x: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
+    """``x << by``, which torch-mlir knows by its other name."""
+    return aten.bitwise_left_shift.Tensor(x, by)
+
+
+def _shifted_right(x: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
+    """``x >> by``, which torch-mlir knows by its other name."""
+    return aten.bitwise_right_shift.Tensor(x, by)
+
+
 FUNCTIONS: Decompositions = {
+    aten.__lshift__.Tensor: _shifted_left,
+    aten.__rshift__.Tensor: _shifted_right,
     aten.atan2.default: _atan2,
     aten.hypot.default: _hypot,
     aten.erfc.default: _erfc,

@@ -15,7 +15,7 @@ import numpy as np
 from tcir.interp import OutputSpec
 from tcir.interp.types import Array, is_integer
 from tcir.program.ranges import Base, full_range, special_values
-from tcir.program.slices import Run, is_drawn, slices_of
+from tcir.program.slices import Run, is_byte, is_drawn, slices_of
 from tcir.validation.coverage import FULL_RANGE, SPECIAL_VALUES, Coverage
 from tcir.validation.draws import Draw
 
@@ -78,7 +78,8 @@ class Ranged:
     def draws(self) -> list[Draw]:
         """Random floats, special values, the full range; fewer where nothing could be checked."""
         for number, spec in enumerate(self.specs):
-            if is_integer(spec.dtype) and not spec.says_where and not self.spans:
+            wide = is_integer(spec.dtype) and not is_byte(spec)
+            if wide and not spec.says_where and not self.spans:
                 self.missing[f"full range in argument {number}"] = "its integers may be indices"
         if not any(map(is_drawn, self.specs)):
             return []

@@ -282,6 +282,21 @@ def vector_broadcast(compiler: Compiler, op: ir.OpView) -> Step:
     return broadcast
 
 
+@execute("vector.interleave")
+def vector_interleave(compiler: Compiler, op: ir.OpView) -> Step:
+    operands, result = compiler.operands(op), compiler.result(op)
+    site = compiler.site(op)
+
+    def mix(frame: Frame) -> None:
+        even, odd = (frame.values[operand] for operand in operands)
+        for tile in (even, odd):
+            frame.cta_run.consume(frame, tile, site)
+        data = np.stack([even.data, odd.data], -1).reshape(len(even.data), -1)
+        frame.values[result] = Registers(data, max(even.quarter, odd.quarter))
+
+    return mix
+
+
 @execute("vector.deinterleave")
 def vector_deinterleave(compiler: Compiler, op: ir.OpView) -> Step:
     (source,), site = compiler.operands(op), compiler.site(op)

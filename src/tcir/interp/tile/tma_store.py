@@ -24,7 +24,7 @@ from tcir.machine.tma.box import Box, store_box
 @execute(tc.StoreSharedOp)
 def store_shared(compiler: Compiler, op: tc.StoreSharedOp) -> Step:
     value_, tile_, row_, column_ = compiler.operands(op)
-    site = compiler.site(op)
+    site, sequential = compiler.site(op), compiler.sequential
 
     def store(frame: Frame) -> None:
         v = frame.values
@@ -40,6 +40,8 @@ def store_shared(compiler: Compiler, op: tc.StoreSharedOp) -> Step:
             data.reshape(-1, STORE_BYTES),
             site=site,
         )
+        if sequential:
+            frame.agent.fence("proxy.async", site=site)
 
     return store
 

@@ -1,0 +1,391 @@
+"""Operands of products that are computed of narrower elements, such as quantised weights.
+
+An element of the operand is followed back to what is in memory, as `tcir.passes.simt.elements`
+does, but for all rows and columns at once: its indices stay digits of the row and of k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+from tcir._mlir import ir, linalg
+from tcir.dialect import tc
+from tcir.dialect.limits import QUARTER_LANES
+from tcir.dialect.ops.epilogue import SCALAR_OPS
+from tcir.passes.build.fp8 import FP8
+from tcir.passes.build.narrow import CLOSED, WRAPPING
+from tcir.passes.build.operand_tiles import k_step
+from tcir.passes.build.reshape import RESHAPES
+from tcir.passes.build.small import EXPONENT, SMALL
+from tcir.passes.gemm.digits import (
+    COLUMN,
+    ROW,
+    Digit,
+    NoDigitsError,
+    Number,
+    joined,
+    known,
+    number,
+    split,
+)
+
+LANES = (1, 2, 4, 8)
+"""Elements along k that one stored number may hold."""
+STORED = ("i8", "i32", *FP8)
+"""Types of numbers that hold elements."""
+BESIDE = ("f32", "f16", "bf16", "i32", "i8", *FP8)
+"""Types of scales and zero points."""
+COMPUTED = ("f16", "bf16", "f32")
+"""Types of computed operands: what tensor cores multiply, and threads compute with."""
+UNIT = 16
+"""Bytes of a row that a thread takes from shared memory at a time."""
+ROW_BYTES = (32, 64, 128)
+"""Bytes of stored numbers in a row of a step's tile: a swizzle span."""
+OF_BYTES = (
+    *CLOSED, *WRAPPING, "arith.extsi", "arith.extui", "arith.sitofp", "arith.shrui",
+    "arith.trunci", "arith.uitofp",
+)  # fmt: skip
+"""Ops on bytes, which are words in registers."""
+
+
+class NotComputedError(Exception):
+    """Why a kernel cannot compute an operand."""
+
+
+@dataclass(frozen=True, eq=False)
+class Read:
+    """The element of an argument at a number of digits, over all its dimensions."""
+
+    argument: ir.Value
+    at: Number
+
+    @property
+    def element(self) -> ir.Type:
+        """Its type."""
+        return self.argument.type.element_type
+
+    @property
+    def by_column(self) -> bool:
+        """Whether neighbouring columns have elements of their own."""
+        return any(each.dim == COLUMN and each.step == 1 for each in self.at)
+
+
+@dataclass(frozen=True, eq=False)
+class Fixed:
+    """A number that all elements share."""
+
+    value: ir.Attribute
+    element: ir.Type
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What an op of ``arith`` makes of others."""
+
+    op: ir.Operation
+    operands: tuple[Node, ...]
+
+    @property
+    def element(self) -> ir.Type:
+        """Its type."""
+        return _element(self.op.results[0])
+
+
+Node: TypeAlias = "Read | Fixed | Result"
+
+
+@dataclass(frozen=True, eq=False)
+class Computed:
+    """An operand ``[rows, k]`` of which a stored number holds ``len(lanes)`` elements along k.
+
+    rows, k: its extents; element: its type
+    lanes:   what makes each of the elements in a number
+    stored:  the read of those numbers
+    """
+
+    rows: int
+    k: int
+    element: ir.Type
+    lanes: tuple[Node, ...]
+    stored: Read
+
+    @staticmethod
+    def of(operand: ir.Value, layout: str) -> Computed:
+        """The operand, a tensor that a function makes of its arguments; NotComputedError says why
+        no kernel computes it. layout: its dimensions as a product names them, ``nk`` or ``kn``:
+        in tiles k is innermost."""
+        kind = operand.type
+        if kind.rank != 2:
+            raise NotComputedError(f"expected an operand of rows and k, got {kind}")
+        if str(kind.element_type) not in COMPUTED:
+            raise NotComputedError(
+                f"expected an operand of {' or '.join(COMPUTED)}, got {kind.element_type} (the "
+                "types that threads compute with and tensor cores multiply)"
+            )
+        first: NotComputedError | None = None
+        k = layout.index("k")
+        for count in LANES:
+            if kind.shape[k] % count == 0:
+                try:
+                    found = _computed(operand, k, count)
+                except NotComputedError as problem:
+                    first = first or problem
+                    continue
+                _check(found)
+                return found
+        assert first is not None
+        raise first
+
+    @property
+    def count(self) -> int:
+        """Elements in a stored number."""
+        return len(self.lanes)
+
+    @property
+    def step(self) -> int:
+        """Elements along k of a step of the main loop."""
+        return k_step(self.k, tc.element_bytes(self.element))
+
+    @property
+    def columns(self) -> int:
+        """Stored numbers of a row that a thread takes at a time."""
+        return UNIT // tc.element_bytes(self.stored.element)
+
+    @property
+    def blocks(self) -> int:
+        """How often it does in a step."""
+        return self.step // self.count // self.columns
+
+    @cached_property
+    def reads(self) -> list[Read]:
+        """All reads, those of one argument at one place once."""
+        found: dict[tuple[ir.Value, Number], Read] = {}
+        for lane in self.lanes:
+            for each in _nodes(lane):
+                if isinstance(each, Read):
+                    found.setdefault((each.argument, each.at), each)
+        return list(found.values())
+
+    @property
+    def beside(self) -> list[Read]:
+        """The scales and zero points."""
+        return [each for each in self.reads if not each.by_column]
+
+
+def _computed(operand: ir.Value, dim: int, count: int) -> Computed:
+    """The operand with k along dimension `dim`, and so many elements in a number."""
+    k, rows = operand.type.shape[dim], operand.type.shape[1 - dim]
+    lanes = []
+    for lane in range(count):
+        column = number([Digit(COLUMN, 1, k // count), Digit("", lane, count)])
+        at = [number([Digit(ROW, 1, rows)])]
+        at.insert(dim, column)
+        lanes.append(_Elements().element(operand, tuple(at)))
+    stored = _stored(lanes, rows, k)
+    return Computed(rows, k, operand.type.element_type, tuple(lanes), stored)
+
+
+def _stored(lanes: list[Node], rows: int, k: int) -> Read:
+    """The only read with a number for each column."""
+    reads = {
+        (each.argument, each.at): each
+        for lane in lanes
+        for each in _nodes(lane)
+        if isinstance(each, Read) and each.by_column
+    }
+    if len(reads) != 1:
+        raise NotComputedError(
+            "expected one tensor with an element for each of the operand's, and others by rows "
+            f"and groups, got {len(reads)}: each has tiles of its own in shared memory"
+        )
+    (read,) = reads.values()
+    if read.at != number([Digit(ROW, 1, rows), Digit(COLUMN, 1, k // len(lanes))]):
+        raise NotComputedError(
+            f"expected K innermost in {read.argument.type}, one row behind another, got another "
+            "order: a thread converts a run of k of one row"
+        )
+    return read
+
+
+def _check(found: Computed) -> None:
+    """What a tile takes."""
+    bits = 8 * tc.element_bytes(found.element)
+    stored = 8 * tc.element_bytes(found.stored.element)
+    if str(found.stored.element) not in STORED or stored >= bits * found.count:
+        raise NotComputedError(
+            f"expected numbers of {', '.join(STORED)} that are narrower than the {bits} bits of "
+            f"each of the {found.count} elements made of one, got {found.stored.element}: nothing "
+            "is gained by computing what is as wide"
+        )
+    if (held := found.step * stored // found.count // 8) not in ROW_BYTES:
+        raise NotComputedError(
+            f"expected {', '.join(map(str, ROW_BYTES))} bytes of stored numbers in a row of a "
+            f"tile, got {held}: spans of the swizzles"
+        )
+    taken = found.columns * found.count
+    if found.k % taken:
+        raise NotComputedError(
+            f"expected K of a multiple of {taken}, got {found.k}: a thread takes {UNIT} bytes of a "
+            "row at a time, and TMA rows of a multiple of as many"
+        )
+    for each in found.beside:
+        _check_beside(each, found)
+
+
+def _check_beside(read: Read, found: Computed) -> None:
+    if str(read.element) not in BESIDE:
+        raise NotComputedError(
+            f"expected scales and zero points of {', '.join(BESIDE)}, got {read.argument.type}"
+        )
+    for digit in read.at:
+        if digit.dim == COLUMN and digit.step % found.columns:
+            raise NotComputedError(
+                f"expected groups of a multiple of {found.columns * found.count} elements of k, "
+                f"got {digit.step * found.count}: a thread converts as many at a time, with one "
+                "scale"
+            )
+        whole = digit.step == 1 and digit.extent == found.rows
+        if digit.dim == ROW and not whole and digit.step % QUARTER_LANES:
+            raise NotComputedError(
+                f"expected an index for each row, or for a multiple of {QUARTER_LANES}, got one "
+                f"for {digit.step} of {digit.extent}: the threads of a warp have as many rows"
+            )
+
+
+def _nodes(node: Node) -> list[Node]:
+    """A node and all that it is made of."""
+    inner = node.operands if isinstance(node, Result) else ()
+    return [node, *(each for operand in inner for each in _nodes(operand))]
+
+
+def _element(value: ir.Value) -> ir.Type:
+    return getattr(value.type, "element_type", value.type)
+
+
+@dataclass
+class _Elements:
+    """Elements of tensors at digits."""
+
+    known: dict[tuple[ir.Value, tuple[Number, ...]], Node] = field(default_factory=dict)
+
+    def element(self, tensor: ir.Value, at: tuple[Number, ...]) -> Node:
+        """The element of `tensor` at these indices."""
+        if (tensor, at) not in self.known:
+            try:
+                self.known[tensor, at] = self._new(tensor, at)
+            except NoDigitsError:
+                raise NotComputedError(
+                    f"expected {tensor.type} in rows and groups that a step of k ends with, got "
+                    "one whose dimensions cut them"
+                ) from None
+        return self.known[tensor, at]
+
+    def _new(self, tensor: ir.Value, at: tuple[Number, ...]) -> Node:
+        if isinstance(tensor, ir.BlockArgument):
+            return Read(tensor, joined(at))
+        op = tensor.owner
+        if op.name == "arith.constant":
+            return _constant(op)
+        if op.name == "linalg.fill":
+            return self.element(op.operands[0], ())
+        if isinstance(op.opview, RESHAPES):
+            return self.element(op.operands[0], _through_view(op, at))
+        if op.name == "tensor.concat":
+            return self._joined(op, at)
+        if op.name.startswith("linalg.") and linalg.get_indexing_maps(op) is not None:
+            return self._structured(op, at)
+        return _result(op, [self.element(each, at) for each in op.operands])
+
+    def _joined(self, op: ir.Operation, at: tuple[Number, ...]) -> Node:
+        """The element of the part that has it, which is known: numbers hold one of each."""
+        dim = ir.IntegerAttr(op.attributes["dim"]).value
+        place = known(at[dim])
+        if place is None:
+            raise NotComputedError(
+                "expected tensor.concat of what one stored number holds, side by side along k, "
+                f"got one along dimension {dim} of {op.results[0].type}"
+            )
+        for part in op.operands:
+            extent = part.type.shape[dim]
+            if place < extent:
+                index = number([Digit("", place, extent)])
+                return self.element(part, (*at[:dim], index, *at[dim + 1 :]))
+            place -= extent
+        raise AssertionError("an index inside")
+
+    def _structured(self, op: ir.Operation, at: tuple[Number, ...]) -> Node:
+        """The body of an elementwise op."""
+        maps = [ir.AffineMapAttr(each).value for each in linalg.get_indexing_maps(op)]
+        if len(op.results) != 1 or not maps[-1].is_permutation:
+            raise NotComputedError(f"expected elementwise ops, got {op.name} with {maps[-1]}")
+        loops = {e.position: index for e, index in zip(maps[-1].results, at, strict=True)}
+        block = op.regions[0].blocks[0]
+        inner: dict[ir.Value, Node] = {}
+        for argument, operand, read in zip(block.arguments, op.operands, maps, strict=True):
+            if list(argument.uses):
+                shape = getattr(operand.type, "shape", ())
+                inner[argument] = self.element(operand, tuple(_indices(read, shape, loops)))
+        *ops, last = block.operations
+        for each in ops:
+            operands = [inner[o] if o in inner else self.element(o, ()) for o in each.operands]
+            made = each.operation
+            inner[made.results[0]] = (
+                _constant(made) if made.name == "arith.constant" else _result(made, operands)
+            )
+        (yielded,) = last.operation.operands
+        return inner[yielded] if yielded in inner else self.element(yielded, ())
+
+
+def _indices(read: ir.AffineMap, shape: Sequence[int], loops: Mapping[int, Number]) -> list[Number]:
+    """The indices of an operand at a point of the loops."""
+    found = []
+    for each, extent in zip(read.results, shape, strict=True):
+        if isinstance(each, ir.AffineDimExpr):
+            found.append(loops[each.position])
+        elif isinstance(each, ir.AffineConstantExpr):
+            found.append(number([Digit("", each.value, extent)]))
+        else:
+            raise NotComputedError(f"expected indices that are single loops, got {read}")
+    return found
+
+
+def _through_view(op: ir.Operation, at: Sequence[Number]) -> tuple[Number, ...]:
+    """The indices before a reshape."""
+    source = op.operands[0].type.shape
+    groups = [[ir.IntegerAttr(d).value for d in group] for group in op.attributes["reassociation"]]
+    if op.name == "tensor.expand_shape":
+        return tuple(joined([at[d] for d in group]) for group in groups)
+    parts = [split(index, [source[d] for d in group]) for index, group in zip(at, groups)]
+    return tuple(index for part in parts for index in part)
+
+
+def _constant(op: ir.Operation) -> Fixed:
+    value, kind = op.attributes["value"], op.results[0].type
+    if isinstance(kind, ir.ShapedType):
+        if not isinstance(value, ir.DenseElementsAttr) or not value.is_splat:
+            raise NotComputedError(f"expected constants of one number, got one of {kind}")
+        value = value.get_splat_value()
+    return Fixed(value, _element(op.results[0]))
+
+
+def _result(op: ir.Operation, operands: Sequence[Node]) -> Result:
+    """An op on elements, if threads compute it on their tiles."""
+    kinds = [str(_element(each)) for each in (*op.operands, *op.results)]
+    if op.name not in SCALAR_OPS:
+        raise NotComputedError(f"expected arith ops in front of the product, got {op.name}")
+    if "f64" in kinds:
+        raise NotComputedError(f"expected f32 or narrower floats, got {op.name} of f64")
+    if "i8" in kinds and op.name not in OF_BYTES:
+        raise NotComputedError(
+            f"expected of bytes {', '.join(OF_BYTES)}, got {op.name}: a byte has no register"
+        )
+    small = [kind for kind in kinds if kind in (*SMALL, EXPONENT, "i4", "i2")]
+    if small:
+        raise NotComputedError(f"expected numbers of a byte or more, got {op.name} of {small[0]}")
+    codes = [kind for kind in kinds if kind in FP8]
+    if codes and (op.name != "arith.extf" or kinds[-1] in FP8):
+        raise NotComputedError(f"expected arith.extf of {codes[0]}, got {op.name}")
+    return Result(op, tuple(operands))

@@ -1,0 +1,223 @@
+"""fuse-operands: a launch that computes an operand of a product goes into the product's kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+from tcir._mlir import func, ir
+from tcir.dialect import tc
+from tcir.dialect.attributes import integers, string
+from tcir.dialect.limits import TMEM_LANES
+from tcir.dialect.warp_map import TCGEN05, TCGEN05_EPILOGUE_LOAD, WARP_MAP
+from tcir.passes.build.clone import clone
+from tcir.passes.build.emit import i64, i64s
+from tcir.passes.build.gpu_module import launch_order, target_of
+from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.reshape import reshape
+from tcir.passes.build.tensor_functions import functions_with_body, is_simt
+from tcir.passes.gemm.computed import Computed, NotComputedError
+from tcir.passes.gemm.dense import operands_of
+from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.passmanager.remarks import remark
+from tcir.program.workspaces import sizes_of
+from tcir.target import TARGETS
+
+MOST_TILES = 16
+"""Tiles of 128 rows of the other operand, for each of which an operand is computed again. A step
+of 128 x 64 elements takes the tensor core 128 cycles, and four warps 192, at three instructions an
+element; a launch moves 5 bytes of each through HBM, in 1,500 cycles of an SM's share: it gains from
+1500 / (192 - 128), about 23 tiles, on."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class FuseOperands(Pass):
+    """Moves the ops of a launch on CUDA cores that makes an operand of a product, and nothing else,
+    into the product's function: weights of int8, fp8 or int4, say, times their scales.
+
+    Before (inputs are buffers 0 to 2, the result 3, the dequantised weights 4)::
+
+        builtin.module attributes {tc.workspaces = array<i64: 24576>}
+        func.func @f_0_mulf(%w: tensor<96x128xi8>, %s: tensor<96x1xf16>) -> tensor<96x128xf16>
+            attributes {tc.simt, tc.order = 0, tc.args = array<i64: 0, 1, 4>} {
+          %e = linalg.generic ins(%w, %s) { arith.sitofp; arith.mulf }; return %e
+        }
+        func.func @f_1_matmul(%x, %e) attributes {tc.order = 1, tc.args = array<i64: 2, 4, 3>} {
+          %y = "tc.matmul"(%x, %e) {a_layout = "mk", b_layout = "nk"}; return %y
+        }
+
+    After::
+
+        func.func @f_1_matmul(%x, %w, %s)
+            attributes {tc.order = 0, tc.args = array<i64: 2, 0, 1, 3>} {
+          %e = linalg.generic ins(%w, %s) { arith.sitofp; arith.mulf }
+          %y = "tc.matmul"(%x, %e) {a_layout = "mk", b_layout = "nk"}; return %y
+        }
+
+    tile-gemm loads the narrow numbers, and warps compute the tiles that the tensor core reads, each
+    element by the same ops, so with the same bits. Taken are operands that are made element by
+    element: of one tensor of i8, fp8 or i32, K innermost, whose numbers hold an element or several
+    (``w & 15`` beside ``w >> 4``), and of scales and zero points of rows and groups of k; the
+    operand itself may be ``kn``, as it is not stored any more. Others stay launches, and a remark
+    says why. Preserves every value, bit for bit, up to the order of the f32 sums.
+
+    alone: whether a CTA of tile-gemm has its tiles to itself, and one warpgroup stores them; else
+           all stay launches
+    """
+
+    name: ClassVar[str] = "fuse-operands"
+    alone: bool = True
+
+    def run(self, module: ir.Module) -> None:
+        functions = functions_with_body(module)
+        if any("tc.args" not in f.attributes or launch_order(f) is None for f in functions):
+            return
+        functions.sort(key=lambda f: launch_order(f) or 0)
+        launches = _Launches.of(module, functions, self.alone)
+        for product in functions:
+            if any(isinstance(op, tc.MatmulOp) for op in product.entry_block):
+                launches.fuse(product)
+        if len(launches.functions) < len(functions):
+            launches.renumber(module)
+
+
+@dataclass
+class _Launches:
+    """The launches of a program in order.
+
+    spaces: bytes of workspaces, by number of the buffer
+    target: that the program is compiled for
+    alone:  see `FuseOperands`
+    """
+
+    functions: list[func.FuncOp]
+    spaces: dict[int, int]
+    target: str
+    alone: bool
+
+    @staticmethod
+    def of(module: ir.Module, functions: list[func.FuncOp], alone: bool) -> _Launches:
+        """Of a module of launches."""
+        sizes = sizes_of(module)
+        end = 1 + max(n for each in functions for n in integers(each, "tc.args"))
+        spaces = dict(enumerate(sizes, end - len(sizes)))
+        return _Launches(list(functions), spaces, target_of(module), alone)
+
+    def fuse(self, product: func.FuncOp) -> None:
+        """Moves what computes an operand into its product's function: of two the larger one."""
+        (op,) = (each for each in product.entry_block if isinstance(each, tc.MatmulOp))
+        operands = sorted(operands_of(op), key=lambda each: -prod(each[0].type.shape))
+        for operand, layout in operands:
+            maker = self._maker(product, operand)
+            if maker is None:
+                continue
+            try:
+                if not self.alone:
+                    raise NotComputedError(
+                        "expected CTAs with tiles of their own (cta-group=1, cluster=1x1, "
+                        "n-tiles=1) and epilogue-warps=4, which compute it"
+                    )
+                _check(op, operand, self.target)
+                place = ir.BlockArgument(operand).arg_number
+                made = _together(product, maker, place, layout)
+            except NotComputedError as problem:
+                remark(op, f"@{maker.name.value} stays a launch: {problem}")
+                continue
+            remark(
+                op,
+                f"@{maker.name.value} is in its kernel, which loads what that reads and computes "
+                f"{operand.type} from it tile by tile",
+            )
+            self.functions[self.functions.index(product)] = made
+            self.functions.remove(maker)
+            for old in (product, maker):
+                old.operation.erase()
+            return
+
+    def _maker(self, product: func.FuncOp, operand: ir.Value) -> func.FuncOp | None:
+        """The launch on CUDA cores that writes an operand for this product alone."""
+        numbers = integers(product, "tc.args")
+        if not isinstance(operand, ir.BlockArgument):
+            return None
+        number = numbers[operand.arg_number]
+        others = [
+            each
+            for each in self.functions
+            if each is not product and number in integers(each, "tc.args")
+        ]
+        alone = number in self.spaces and numbers.count(number) == len(others) == 1
+        return others[0] if alone and is_simt(others[0]) else None
+
+    def renumber(self, module: ir.Module) -> None:
+        """Leaves out the workspaces that no launch has any more."""
+        every = [integers(each, "tc.args") for each in self.functions]
+        used = {number for numbers in every for number in numbers}
+        kept = [number for number in self.spaces if number in used]
+        first = min(self.spaces)
+        new = {number: first + place for place, number in enumerate(kept)}
+        for order, (function, numbers) in enumerate(zip(self.functions, every)):
+            function.attributes["tc.order"] = i64(order)
+            function.attributes["tc.args"] = i64s([new.get(n, n) for n in numbers])
+        module.operation.attributes["tc.workspaces"] = i64s([self.spaces[n] for n in kept])
+
+
+def _check(op: tc.MatmulOp, operand: ir.Value, target: str) -> None:
+    """What a kernel takes of a product; NotComputedError says what it does not."""
+    function = op.operation.parent.opview
+    name = string(function, WARP_MAP) if WARP_MAP in function.attributes else TCGEN05
+    if not TARGETS[target].wgmma and name not in (TCGEN05, TCGEN05_EPILOGUE_LOAD):
+        raise NotComputedError(
+            f"expected {WARP_MAP} to be {TCGEN05} or {TCGEN05_EPILOGUE_LOAD}, got {name}: four "
+            "warps compute operands"
+        )
+    (rows,) = (
+        other.type.shape[way.index(way.replace("k", "")) - 2]
+        for other, way in operands_of(op)
+        if other != operand
+    )
+    if (tiles := ceil_div(rows, TMEM_LANES)) > MOST_TILES:
+        raise NotComputedError(
+            f"expected at most {MOST_TILES} tiles of {TMEM_LANES} rows to multiply it by, got "
+            f"{tiles}: each computes it again, and one launch costs less"
+        )
+
+
+def _together(product: func.FuncOp, maker: func.FuncOp, place: int, layout: str) -> func.FuncOp:
+    """A function of both in front of the product's, whose argument `place`, in the product's
+    `layout`, is what the maker returns; NotComputedError if no kernel computes it."""
+    inner, outer = maker.entry_block, product.entry_block
+    kept = [each for each in outer.arguments if each.arg_number != place]
+    kinds = [each.type for each in (*kept, *inner.arguments)]
+    *mine, made = integers(maker, "tc.args")
+    numbers = integers(product, "tc.args")
+    assert numbers[place] == made
+    with ir.InsertionPoint(product), product.location:
+        new = func.FuncOp(product.name.value, ir.FunctionType.get(kinds, product.type.results))
+    for name in product.attributes:
+        if name not in ("sym_name", "function_type", "arg_attrs", "res_attrs"):
+            new.attributes[name] = product.attributes[name]
+    results = numbers[len(outer.arguments) :]
+    left = [n for at, n in enumerate(numbers[: len(outer.arguments)]) if at != place]
+    new.attributes["tc.args"] = i64s([*left, *mine, *results])
+    block = new.add_entry_block([product.location] * len(kinds))
+    arguments = list(block.arguments)
+    known = dict(zip(kept, arguments[: len(kept)], strict=True))
+    within = dict(zip(inner.arguments, arguments[len(kept) :], strict=True))
+    *ops, end = inner
+    with ir.InsertionPoint(block):
+        for each in ops:
+            clone(each, within)
+        (value,) = end.operands
+        with value.owner.location:
+            operand = reshape(within[value], outer.arguments[place].type.shape)
+        known[outer.arguments[place]] = operand
+        for each in outer:
+            clone(each, known)
+    try:
+        Computed.of(operand, layout)
+    except NotComputedError:
+        new.operation.erase()
+        raise
+    return new
