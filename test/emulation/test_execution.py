@@ -60,7 +60,7 @@ def both(form: Form, left: int = 1 << 20) -> tuple[np.ndarray, np.ndarray]:
         text, bytes_made = text.replace(RESERVED, f"tiles+{SHARED}"), SHARED + BOX
     report = run_ptx(
         text, grid=1, block=made.launch.block, dynamic_smem=bytes_made,
-        args=[shared, tensor, found], hazards="off",
+        args=[shared, tensor, found],
     )  # fmt: skip
     assert report, report
     return wanted, found
