@@ -143,6 +143,15 @@ def test_commands_and_box_are_where_the_launch_leaves_room(
             emulate(_kernel(body), EmulatedLaunch((1, 1, 1), (128, 1, 1), (1, 1, 1), size))
 
 
+@pytest.mark.parametrize("group", [1, 2])
+def test_allocations_of_a_pair_meet(group: int) -> None:
+    alloc = f"tcgen05.alloc.cta_group::{group}.sync.aligned.shared::cta.b32 [%r1], 64;"
+    launch = EmulatedLaunch((2, 1, 1), (128, 1, 1), (2, 1, 1))
+    text = _body(emulate(_kernel(f"\n{alloc}"), launch).ptx).splitlines()
+    (line,) = (each for each in text if "64;" in each and "_alloc" in each)
+    assert f"_4], {group - 1};" in line
+
+
 def test_large_grids_have_tensor_memory_by_sm() -> None:
     def places(ctas: int, shared: int) -> int:
         made = emulate(_kernel(""), EmulatedLaunch((ctas, 1, 1), (128, 1, 1), (1, 1, 1), shared))

@@ -199,12 +199,12 @@ def _commit(f: Form, s: Sequence) -> None:
 
 
 def _alloc(f: Form, s: Sequence) -> None:
-    f.pair()
+    pair = f.pair() != 0
     f.take("sync"), f.take("aligned"), f.take("b32")
     spaced = f.take("shared", "shared::cta") is not None
     f.done()
     at, columns = s.shared_address(f.operands[0], spaced), s.value(f.operands[1])
-    s.call("alloc", (32, at), (32, columns), (32, int(f.fuzz.on)))
+    s.call("alloc", (32, at), (32, columns), (32, int(f.fuzz.on)), (32, int(pair)))
 
 
 def _dealloc(f: Form, s: Sequence) -> None:

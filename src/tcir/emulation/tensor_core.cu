@@ -22,9 +22,10 @@ typedef int64_t s64;
 enum { LANES = 128, COLUMNS = 512, WARPS = 4, SLOTS = 4, SMS = 144 };
 // Offsets in bytes. COMMANDS: where the commands are: behind the box, or behind tensor memory.
 // DONE: for each helper warp, the number of commands whose slots it has left. RELAYED: for each slot, a
-// barrier, the bytes that it shall hear of, where they were to be, and the map's note.
+// barrier, the bytes that it shall hear of, where they were to be, and the map's note. MET: allocations of
+// the pair that this CTA has made.
 enum { TICKETS = 0, TAKEN = 4, EXITED = 8, PLACE = 12, MEMORY = 16, COMMANDS = 24, TURN = 32, CLUSTER = 40, ISSUERS = 48,
-       DONE = 56, FULL = 72, EMPTY = 104, RELAYS = 136, RELAYED = 176, BEHIND = 240 };
+       DONE = 56, FULL = 72, EMPTY = 104, RELAYS = 136, MET = 168, RELAYED = 176, BEHIND = 240 };
 // The note of a map of bytes that stands for one of narrow elements (narrow.py): bytes of 16 elements; whether
 // they are to be 16 bytes apart; and whether those are swizzled.
 enum { UNIT = 15, SPREAD = 16, SWIZZLED = 32 };
@@ -154,7 +155,8 @@ CALLED u64 tcir_emulation_access(u32 box, u32 address, u32 shape, u32 split, u32
   return (u64)word_at(shared_long(box + MEMORY), lane, (address & 0xffff) + column);
 }
 
-CALLED void tcir_emulation_alloc(u32 box, u32 at, u32 columns, u32 fuzz) {
+// pair: each CTA of the pair executes it, and waits for the other (PTX ISA 9.7.16.7).
+CALLED void tcir_emulation_alloc(u32 box, u32 at, u32 columns, u32 fuzz, u32 pair) {
   __syncwarp();
   if ((threadIdx.x & 31) == 0) {
     u32 units = columns / 32, mask = units == 16 ? 0xffff : (1u << units) - 1;
@@ -169,7 +171,18 @@ CALLED void tcir_emulation_alloc(u32 box, u32 at, u32 columns, u32 fuzz) {
     }
   }
   __syncwarp();
-  if (fuzz) litter(shared_long(box + MEMORY), shared_word(at), columns);
+  if (fuzz) {
+    litter(shared_long(box + MEMORY), shared_word(at), columns);
+    __threadfence();
+  }
+  __syncwarp();
+  if (pair && threadIdx.x % 32 == 0) {
+    u32 made, other = in_cta(box + MET, cta_rank() ^ 1), met;
+    asm volatile("atom.acq_rel.cluster.shared::cta.add.u32 %0, [%1], 1;" : "=r"(made) : "r"(box + MET) : "memory");
+    do
+      asm volatile("ld.acquire.cluster.shared::cluster.u32 %0, [%1];" : "=r"(met) : "r"(other) : "memory");
+    while ((int)(met - made) <= 0);
+  }
   __syncwarp();
 }
 CALLED void tcir_emulation_dealloc(u32 box, u32 address, u32 columns, u32 fuzz) {
@@ -293,6 +306,7 @@ CALLED void tcir_emulation_start(u32 box, u64 memory, u64 pool, u32 per_sm, u32 
   u64 commands = behind ? (u64)__cvta_shared_to_generic(box + BEHIND) : memory + LANES * COLUMNS * 4;
   set_word(box + TICKETS, 0);
   set_word(box + TAKEN, 0);
+  set_word(box + MET, 0);
   set_word(box + EXITED, 0);
   set_word(box + PLACE, place);
   set_long(box + MEMORY, memory);
