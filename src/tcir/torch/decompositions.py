@@ -28,6 +28,7 @@ from tcir.torch.recurrent import RECURRENT
 from tcir.torch.remainders import REMAINDERS
 from tcir.torch.scaled import SCALED
 from tcir.torch.scans import SCANS
+from tcir.torch.scatters import SCATTERS
 from tcir.torch.sums import SUMS
 
 NARROW = (torch.float16, torch.bfloat16)
@@ -238,8 +239,8 @@ def decompositions() -> Decompositions:
     for op, other in {**LOSSES, **POOLS}.items():
         table[op] = either(other, table.get(op, other))
     for each in (
-        CHOICES, PLACES, CONVOLUTIONS, FUNCTIONS, POWERS, REMAINDERS, SCANS, RECURRENT, SCALED,
-        PRODUCTS, FAKE_QUANTIZE,
+        CHOICES, PLACES, SCATTERS, CONVOLUTIONS, FUNCTIONS, POWERS, REMAINDERS, SCANS, RECURRENT,
+        SCALED, PRODUCTS, FAKE_QUANTIZE,
     ):  # fmt: skip
         table |= each
     return table

@@ -9,6 +9,7 @@ import math
 
 import torch
 
+from tcir.errors import InputError
 from tcir.torch.aten import Decompositions, aten, wide
 
 ERFC = (
@@ -102,9 +103,76 @@ def _shifted_right(x: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
     return aten.bitwise_right_shift.Tensor(x, by)
 
 
+def _of_bits(x: torch.Tensor) -> InputError:
+    """Why a sign is left to PyTorch."""
+    return InputError(
+        f"expected integers, got {str(x.dtype).removeprefix('torch.')}: NaN has a sign, too, which "
+        "its bits alone say"
+    )
+
+
+def _signbit(x: torch.Tensor) -> torch.Tensor:
+    """Of integers."""
+    if x.is_floating_point():
+        raise _of_bits(x)
+    return x < 0
+
+
+def _copysign(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """The magnitude of the one, the sign of the other, of integers."""
+    if b.is_floating_point():
+        raise _of_bits(b)
+    kind = a.dtype if a.is_floating_point() else torch.get_default_dtype()
+    size = a.to(kind).abs()
+    return torch.where(b < 0, -size, size)
+
+
+def _copysign_of_number(a: torch.Tensor, b: float) -> object:
+    if not a.is_floating_point():
+        return NotImplemented
+    return -a.abs() if math.copysign(1, b) < 0 else a.abs()
+
+
+CENTRE = (
+    (0.886226899, -1.645349621, 0.914624893, -0.140543331),
+    (1.0, -2.118377725, 1.442710462, -0.329097515, 0.012229801),
+)
+TAIL = ((-1.970840454, -1.624906493, 3.429567803, 1.641345311), (1.0, 3.543889200, 1.637067800))
+"""Numerator and denominator of the inverse of erf over x, in x^2 up to 0.7; beyond, of it in
+sqrt(-ln((1 - |x|) / 2)); before two steps of Newton's (Giles, and PyTorch's `calc_erfinv`)."""
+
+
+def _quotient(factors: tuple[tuple[float, ...], ...], x: torch.Tensor) -> torch.Tensor:
+    sums = []
+    for row in factors:
+        total = torch.full_like(x, row[-1])
+        for factor in reversed(row[:-1]):
+            total = total * x + factor
+        sums.append(total)
+    return sums[0] / sums[1]
+
+
+def _erfinv(x: torch.Tensor) -> torch.Tensor:
+    """Infinite at 1 and -1, NaN beyond."""
+    a = wide(x)
+    size = a.abs()
+    root = torch.sqrt(-torch.log((1 - size) / 2))
+    tail = _quotient(TAIL, root)
+    result = torch.where(size <= 0.7, a * _quotient(CENTRE, a * a), torch.where(a < 0, -tail, tail))
+    for _ in range(2):
+        slope = 2 / math.sqrt(math.pi) * torch.exp(-result * result)
+        result = result - (torch.erf(result) - a) / slope
+    result = torch.where(size == 1, a * torch.inf, result)
+    return torch.where(size > 1, torch.full_like(result, torch.nan), result).to(x.dtype)
+
+
 FUNCTIONS: Decompositions = {
     aten.__lshift__.Tensor: _shifted_left,
     aten.__rshift__.Tensor: _shifted_right,
+    aten.signbit.default: _signbit,
+    aten.copysign.Tensor: _copysign,
+    aten.copysign.Scalar: _copysign_of_number,
+    aten.erfinv.default: _erfinv,
     aten.atan2.default: _atan2,
     aten.hypot.default: _hypot,
     aten.erfc.default: _erfc,

@@ -22,7 +22,7 @@ def places(count: int, like: torch.Tensor) -> torch.Tensor:
     return torch.arange(count, device=like.device)
 
 
-def _inside(index: torch.Tensor, count: int) -> torch.Tensor:
+def inside(index: torch.Tensor, count: int) -> torch.Tensor:
     """The index, read from a table of places, whose bounds are checked."""
     flat = places(count, index).index_select(0, index.reshape(-1).to(torch.int64))
     return flat.view(index.shape)
@@ -90,14 +90,14 @@ def _topk(
 def _last(index: torch.Tensor, count: int) -> torch.Tensor:
     """For each of `count` places, one more than that of the last element of the last dimension of
     `index` which names it; 0 if none does."""
-    hit = _inside(index, count).unsqueeze(-2) == places(count, index)[:, None]
+    hit = inside(index, count).unsqueeze(-2) == places(count, index)[:, None]
     number = places(index.shape[-1], index) + 1
     return torch.where(hit, number, torch.zeros_like(number)).amax(-1)
 
 
 def _scatter(x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor) -> object:
     """`x` with elements of `source` at the places of `index`; of several the last."""
-    if not _scatters(x, dim, index):
+    if not scatters(x, dim, index):
         return NotImplemented
     source = source[tuple(slice(0, size) for size in index.shape)]
     moved, at, given = (each.movedim(dim, -1) for each in (x, index, source))
@@ -107,14 +107,14 @@ def _scatter(x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tenso
 
 
 def _scatter_value(x: torch.Tensor, dim: int, index: torch.Tensor, value: float) -> object:
-    if not _scatters(x, dim, index):
+    if not scatters(x, dim, index):
         return NotImplemented
     moved, at = x.movedim(dim, -1), index.movedim(dim, -1)
     number = torch.full((), value, dtype=x.dtype, device=x.device)
     return torch.where(_last(at, x.shape[dim]) > 0, number, moved).movedim(-1, dim).contiguous()
 
 
-def _scatters(x: torch.Tensor, dim: int, index: torch.Tensor) -> bool:
+def scatters(x: torch.Tensor, dim: int, index: torch.Tensor) -> bool:
     """Whether an index names a place of each row of `x`, and pairs are few."""
     if x.dim() == 0 or not index.numel() or index.dtype != torch.int64:
         return False
@@ -144,15 +144,15 @@ def _index_add(
     """`x` and all slices of `source` whose index names the place."""
     if x.dim() == 0 or index.dim() != 1 or source.numel() * x.shape[dim] > MOST:
         return NotImplemented
-    at = _inside(index, x.shape[dim]).expand(*source.movedim(dim, -1).shape)
+    at = inside(index, x.shape[dim]).expand(*source.movedim(dim, -1).shape)
     return _added(x, dim, at, source.movedim(dim, -1) * alpha)
 
 
 def _scatter_add(x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor) -> object:
-    if not _scatters(x, dim, index):
+    if not scatters(x, dim, index):
         return NotImplemented
     source = source[tuple(slice(0, size) for size in index.shape)]
-    at = _inside(index.movedim(dim, -1), x.shape[dim])
+    at = inside(index.movedim(dim, -1), x.shape[dim])
     return _added(x, dim, at, source.movedim(dim, -1))
 
 

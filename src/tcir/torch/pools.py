@@ -57,6 +57,8 @@ POOLS: Decompositions = {
     aten.adaptive_avg_pool1d.default: _adaptive,
     aten.adaptive_avg_pool2d.default: _adaptive,
     aten._adaptive_avg_pool2d.default: _adaptive,
+    aten.adaptive_avg_pool3d.default: _adaptive,
+    aten._adaptive_avg_pool3d.default: _adaptive,
     aten.adaptive_max_pool1d.default: _adaptive_max,
     aten.adaptive_max_pool2d.default: _adaptive_max,
 }

@@ -33,6 +33,8 @@ def _fake_rows(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
 
 ELEMENTWISE: dict[str, tuple[Function, tuple[Argument, ...]]] = {
     "erfinv": (lambda x: torch.erfinv(x * 0.3), (ROW,)),
+    "erfinv of tails": (lambda x: torch.erfinv(torch.tanh(x)), (ROW,)),
+    "copysign number": (lambda x: torch.copysign(x, -0.0), (ROW,)),
     "heaviside": (torch.heaviside, ROWS),
     "ldexp": (lambda x, n: torch.ldexp(x, n - 3), (ROW, Index(ROW, 7))),
     "logaddexp2": (torch.logaddexp2, ROWS),
@@ -81,18 +83,43 @@ PLAIN: dict[str, tuple[Function, tuple[Argument, ...]]] = {
     "renorm": (lambda x: torch.renorm(x, 2, 0, 1.0), (ROW,)),
     "kthvalue": (lambda x: torch.kthvalue(x, 5, -1).values, (ROW,)),
     "cummin": (lambda x: x.cummin(-1), (ROW,)),
+    "copysign of integers": (lambda x, n: torch.copysign(x, n - 50), (ROW, BYTES)),
+    "signbit of integers": (lambda n: torch.signbit(n - 50), (BYTES,)),
     "scatter_reduce amax": (
         lambda x, i, y: x.scatter_reduce(1, i, y, "amax"), (ROW, Index((3, 5), 37), (3, 5))),
     "scatter_reduce mean": (
         lambda x, i, y: x.scatter_reduce(1, i, y, "mean"), (ROW, Index((3, 5), 37), (3, 5))),
+    "scatter_reduce amin alone": (
+        lambda x, i, y: x.scatter_reduce(1, i, y, "amin", include_self=False),
+        (ROW, Index((3, 40), 37), (3, 40))),
+    "scatter_reduce sum alone": (
+        lambda x, i, y: x.scatter_reduce(1, i, y, "sum", include_self=False),
+        (ROW, Index((3, 9), 37), (3, 40))),
+    "scatter_reduce prod": (
+        lambda x, i, y: x.scatter_reduce(1, i, y, "prod"), (ROW, Index((3, 40), 37), (3, 40))),
+    "scatter_reduce mean alone": (
+        lambda x, i, y: x.scatter_reduce(0, i, y, "mean", include_self=False),
+        (SQUARE, Index((9, 5), 5), (9, 5))),
+    "scatter_reduce of NaN": (
+        lambda x, i, y: x.scatter_reduce(1, i, torch.where(y > 1, torch.nan, y), "amax"),
+        (ROW, Index((3, 40), 37), (3, 40))),
     "bincount": (lambda n: torch.bincount(n, minlength=100), (Index((37,), 100),)),
     "nonzero_static": (lambda x: torch.nonzero_static(x > 0, size=9), (ROW,)),
+    "nonzero_static of few": (lambda x: torch.nonzero_static(x > 1.5, size=40), (SQUARE,)),
+    "masked_scatter of rows": (
+        lambda x, m, y: x.masked_scatter(m, y), (ROW, Mask((37,)), (3, 50))),
     "masked_select": (lambda x, m: x.masked_select(m), (ROW, Mask(ROW))),
     "as_strided": (lambda x: x.contiguous().as_strided((3, 5), (7, 2)) + 1, (ROW,)),
     "as_strided_scatter": (
         lambda x, y: x.contiguous().as_strided_scatter(y, (3, 5), (7, 1)), (ROW, (3, 5))),
     "diagonal_scatter": (torch.diagonal_scatter, (SQUARE, (5,))),
+    "diagonal_scatter below": (
+        lambda x, y: torch.diagonal_scatter(x, y, -2, 0, 2), ((7, 3, 4), (3, 4))),
+    "diagonal_scatter above": (
+        lambda x, y: torch.diagonal_scatter(x, y, 30, 0, 1), (ROW, (3,))),
     "col2im": (lambda x: F.fold(x, (8, 10), 2, stride=2), ((2, 12, 20),)),
+    "col2im of windows that overlap": (
+        lambda x: F.fold(x, (7, 9), 3, dilation=(1, 2), padding=(1, 0)), ((2, 18, 35),)),
     "unfold copy": (lambda x: x.unfold(1, 5, 3) + 1, (ROW,)),
     "column_stack": (lambda x, y: torch.column_stack((x, y)), ROWS),
     "hstack": (lambda x, y: torch.hstack((x, y)), ROWS),
@@ -105,6 +132,7 @@ PLAIN: dict[str, tuple[Function, tuple[Argument, ...]]] = {
     "eye": (lambda x: x + torch.eye(5, dtype=x.dtype), (SQUARE,)),
     "linspace": (lambda x: x + torch.linspace(0, 1, 37, dtype=x.dtype), (ROW,)),
     "tril_indices": (lambda x: x[tuple(torch.tril_indices(5, 5))], (SQUARE,)),
+    "triu_indices": (lambda x: x[tuple(torch.triu_indices(3, 37, 20))], (ROW,)),
     "hann_window": (lambda x: x * torch.hann_window(37, dtype=x.dtype), (ROW,)),
     "reflection_pad1d": (lambda x: F.pad(x, (2, 3), "reflect"), ((2, 3, 11),)),
     "reflection_pad3d": (lambda x: F.pad(x, (1, 2, 1, 1, 2, 1), "reflect"), (VOLUME,)),
