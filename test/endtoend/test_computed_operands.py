@@ -98,7 +98,8 @@ def test_every_pass_is_executed_and_holds(target: str, weights: Weights, m: int)
     kernel.report.check()
     assert [line.name for line in kernel.report.passes][-1] == "llvm-to-ptx"
     assert len(kernel.launches.launches) == 1
-    assert "full range" in str(kernel.report) and "small numbers" not in str(kernel.report)
+    small = "small numbers" in str(kernel.report)  # an i32 may be an index, and is drawn as one
+    assert "full range" in str(kernel.report) and small == (weights.stored == "words")
 
 
 OPTIONS: list[Any] = [
