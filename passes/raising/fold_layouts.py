@@ -265,12 +265,11 @@ def _clone_body(block: ir.Block, region: ir.Region, indices: int | None = None) 
 def _order_results(function: func.FuncOp) -> bool:
     """Gives the sums the order of what is stored, or the stored that of the sums; whether anything
     changed."""
-    changed = [_order_result(function, n) for n in range(len(_products(function)))]
+    changed = [_order_result(function, op) for op in _products(function)]
     return any(changed)
 
 
-def _order_result(function: func.FuncOp, number: int) -> bool:
-    op = _products(function)[number]
+def _order_result(function: func.FuncOp, op: ir.OpView) -> bool:
     end = _end(function, op.results[0])
     found = recognise(op)
     if end is None and isinstance(found, Conv) and not found.is_channels_last:

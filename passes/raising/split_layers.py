@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from heapq import heappop, heappush
 from typing import ClassVar, TypeAlias
 
 from tcir._mlir import func, ir, linalg, tensor
@@ -167,6 +169,7 @@ class _Layers:
     """A function and its cuts.
 
     ops:    in order, but the return
+    sums:   those that are products, on whatever core
     tails:  each product and the ops that are fused behind it
     stored: what is in memory, besides arguments
     cores:  why CUDA cores compute a product
@@ -174,6 +177,7 @@ class _Layers:
 
     function: func.FuncOp
     ops: list[ir.Operation]
+    sums: set[ir.Operation]
     returned: list[ir.Value]
     tails: dict[ir.Operation, list[ir.Operation]]
     stored: set[ir.Value]
@@ -190,7 +194,7 @@ class _Layers:
         reasons = {} if simt else {op: _no_tensor_core(op, tf32) for op in sums}
         cores = {op: words for op, words in reasons.items() if words}
         products = [] if simt else [op for op in sums if op not in cores]
-        layers = _Layers(function, ops, returned, {}, set(), cores)
+        layers = _Layers(function, ops, set(sums), returned, {}, set(), cores)
         for product in products:
             later = products[products.index(product) + 1 :]
             layers.tails[product] = layers._tail(product, later=later)
@@ -228,6 +232,11 @@ class _Layers:
             remark(launch.root.opview, self._words(launch, order, launches, numbers))
         self.function.operation.erase()
 
+    @cached_property
+    def places(self) -> dict[ir.Operation, int]:
+        """Each op's place in their order."""
+        return {op: place for place, op in enumerate(self.ops)}
+
     # --- what is fused -------------------------------------------------------------------------
 
     def _tail(
@@ -242,18 +251,42 @@ class _Layers:
         taken = {op for tail in self.tails.values() for op in tail}
         inside, best = [product], 1
         groups = _groups(product)
-        for op in self.ops[self.ops.index(product) + 1 :]:
-            made = {each.results[0] for each in inside}
+        made = {product.results[0]}
+        readers = self._readers(product)
+        while readers:  # in their order: each comes after all that it reads
+            op = self.ops[heappop(readers)]
+            if op in inside:
+                continue
             view = views and isinstance(op.opview, RESHAPES) and op.operands[0] in made
             alone = product.results[0].type.rank == 0 and _names([op]) != "arith.truncf"
             fuses = (view or _fuses(op, made)) and _is_grouped(op, groups)
             if op in taken or not fuses or alone:
                 continue
-            if not any(self._stores_less(op, made, each) for each in later):
+            if not any(self._stores_less(op, made, each) for each in self._behind(op, later)):
                 inside.append(op)
+                made.add(op.results[0])
+                for place in self._readers(op):
+                    heappush(readers, place)
                 if len(self._leaving(inside)) == 1:
                     best = len(inside)
         return inside[1:best]
+
+    def _readers(self, op: ir.Operation) -> list[int]:
+        """The places of the function's ops that have an op's result as an operand: a heap."""
+        readers = {each.owner.operation for each in op.results[0].uses}
+        return sorted(self.places[each] for each in readers if each in self.places)
+
+    def _behind(self, op: ir.Operation, products: Sequence[ir.Operation]) -> list[ir.Operation]:
+        """Those of some products that an op reads, ops between them that are none included."""
+        seen, waiting = {op}, [op] * bool(products)
+        while waiting:
+            for each in waiting.pop().operands:
+                made = None if isinstance(each, ir.BlockArgument) else each.owner.operation
+                if made is not None and made not in seen:
+                    seen.add(made)
+                    if made not in self.sums and made.name not in FREE:
+                        waiting.append(made)
+        return [each for each in products if each in seen]
 
     def _stores_less(self, op: ir.Operation, made: set[ir.Value], product: ir.Operation) -> bool:
         """Whether an op that reads `made` is better behind another product: what it reads of

@@ -27,6 +27,20 @@ def _cdist(x: torch.Tensor, y: torch.Tensor, p: float, mode: int | None) -> torc
     return aten.linalg_vector_norm.default(x.unsqueeze(-2) - y.unsqueeze(-3), p, [-1])
 
 
+def _bilinear(
+    x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
+) -> object:
+    """Of f16 and bf16 two products, each rounded once, as PyTorch's kernel has them; of f32 sums of
+    three factors, which no tensor core cuts."""
+    if x.dtype not in (torch.float16, torch.bfloat16):
+        return NotImplemented
+    outs, left, right = weight.shape
+    pairs = torch.mm(x.reshape(-1, left), weight.permute(1, 0, 2).reshape(left, -1))
+    sums = torch.bmm(pairs.reshape(-1, outs, right), y.reshape(-1, right, 1))
+    result = sums.reshape(*x.shape[:-1], outs)
+    return result if bias is None else result + bias
+
+
 def _int8pack_mm(x: torch.Tensor, weight: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
     """With rows of int8, whose scale comes behind the sum; rounded once, as by PyTorch's kernel."""
     sums = torch.mm(wide(x), wide(weight.to(x.dtype)).t())
@@ -37,6 +51,7 @@ PRODUCTS: Decompositions = {
     aten.addmv.default: _addmv,
     aten.addbmm.default: _addbmm,
     aten._weight_int8pack_mm.default: _int8pack_mm,
+    aten.bilinear.default: _bilinear,
     aten._cdist_forward.default: _cdist,
 }
 """By overload."""

@@ -13,7 +13,7 @@ import torch
 
 from tcir.torch.aten import Decompositions, Dims, aten, dims_of
 
-LONG = 64
+LONG = 16
 """Elements from which partial sums are f64."""
 
 
