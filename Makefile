@@ -6,6 +6,7 @@ STAMP := $(VENV)/.installed
 DOORS := .venv-doors
 DOORS_STAMP := $(DOORS)/.installed
 JOBS ?= 2
+SHARD ?= 1/1
 
 # The tests start Python thousands of times: bytecode is kept where containers say otherwise, too.
 unexport PYTHONDONTWRITEBYTECODE
@@ -40,8 +41,8 @@ test-doors: $(DOORS_STAMP) ## tests with PyTorch, ONNX, JAX, Triton, CuTe DSL an
 	    test/torch_models test/onnx_models test/jax_functions test/triton_scripts \
 	    test/cute_scripts test/prover test/doors test/endtoend/test_shift_cases.py
 
-test-all: $(STAMP) ## all tests
-	"$(BIN)/python" -m tcir.tools.dev.run_tests -j $(JOBS) --all
+test-all: $(STAMP) ## all tests, or one of N parts of them with SHARD=I/N
+	"$(BIN)/python" -m tcir.tools.dev.run_tests -j $(JOBS) --all --shard $(SHARD)
 
 test-modes: $(STAMP) ## the machine's quick tests in every mode: no lockstep, no compiled code, two processes
 	for mode in apart together interpreted jobs; do \

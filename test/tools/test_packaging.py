@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 from packaging.requirements import Requirement
 
+import tcir
+
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 SCRIPTS = ("tc-bench", "tc-opt", "tc-reduce", "tc-run", "tc-viz")
@@ -48,6 +50,20 @@ def test_constraints_are_within_the_bounds() -> None:
         assert name not in versions or bound.specifier.contains(versions[name]), line
 
 
+def test_the_version_is_written_once() -> None:
+    """But for CITATION.cff, which tools read as it is."""
+    cited = (ROOT / "CITATION.cff").read_text()
+    assert "version" not in PROJECT
+    assert f"\nversion: {tcir.__version__}\n" in cited
+
+
+def test_bounds_do_not_end_with_a_year() -> None:
+    """A version that is a date has no upper bound: it would end for everybody on one day."""
+    extras = PROJECT["optional-dependencies"]
+    for line in [*PROJECT["dependencies"], *(line for each in extras.values() for line in each)]:
+        assert not re.search(r"<\s*20\d\d", line), line
+
+
 def test_every_command_is_known() -> None:
     assert tuple(sorted(PROJECT["scripts"])) == SCRIPTS
 
@@ -56,7 +72,8 @@ def clone(parent: Path) -> Path:
     """A copy of the tracked sources, called `tcir` as a clone is."""
     source = parent / "tcir"
     source.mkdir(parents=True)
-    for name in (*FOLDERS, "src", "pyproject.toml", "LICENSE", "README.md"):
+    files = ("pyproject.toml", "LICENSE", "README.md", "MANIFEST.in", "CHANGELOG.md", "Makefile")
+    for name in (*FOLDERS, "src", "docs", "examples", "test", *files):
         path = ROOT / name
         ignore = shutil.ignore_patterns("__pycache__", "*.egg-info")
         if path.is_dir():
@@ -113,7 +130,15 @@ def test_the_source_archive_builds_the_same(wheel: Path, tmp_path: Path) -> None
     subprocess.run([python, "-c", SDIST, tmp_path / "out"], cwd=source, check=True)
     (archive,) = (tmp_path / "out").glob("tcir-*.tar.gz")
     with tarfile.open(archive) as tar:
-        check_archive(tar.getnames())
+        names = tar.getnames()
+    check_archive([name for name in names if "/src/" in name])
+    for name in (
+        "test/conftest.py",
+        "docs/architecture.md",
+        "examples/matmul.mlir",
+        "CHANGELOG.md",
+    ):
+        assert any(each.endswith(f"/{name}") for each in names), name
     words = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path / "wheel"]
     subprocess.run([*words, archive], check=True)
     (built,) = (tmp_path / "wheel").glob("tcir-*.whl")

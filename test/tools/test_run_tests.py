@@ -10,6 +10,7 @@ import pytest
 from tiers import tiers
 
 from tcir.tools.dev.run_tests import SLOW_SECONDS, Tally, _read_junit, _read_lit
+from tcir.tools.dev.shards import shard
 
 GOOD = "def test_good(): pass\n"
 BAD = "def test_bad(): assert False\n"
@@ -55,6 +56,22 @@ def test_pytest(tmp_path: Path, sources: tuple[str, ...], status: int, last: str
 def test_skips_for_other_reasons(tmp_path: Path, regex: str, status: int, last: str) -> None:
     code, lines = run(tmp_path, GOOD, SKIPPED, words=["--only-skips", regex])
     assert (code, lines[-1]) == (status, last)
+
+
+def test_shards_have_each_test_once(tmp_path: Path) -> None:
+    many = "import pytest\n@pytest.mark.parametrize('n', range(40))\ndef test_it(n): pass\n"
+    counts = []
+    for part in ("1/3", "2/3", "3/3"):
+        code, lines = run(tmp_path, many, words=["--shard", part])
+        assert code == 0
+        counts.append(int(lines[-1].split()[0]))
+    assert sum(counts) == 40 and min(counts) > 5
+
+
+@pytest.mark.parametrize("text", ["0/8", "9/8", "8", "1/0", "-1/8"])
+def test_what_is_no_shard(text: str) -> None:
+    with pytest.raises(ValueError, match="1 <= I <= N"):
+        shard(text)
 
 
 @pytest.mark.parametrize(("words", "orders"), [([], 2), (["--all"], 10)])

@@ -16,6 +16,9 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tcir.tools.dev import shards
+from tcir.tools.dev.shards import shard
+
 SLOW_SECONDS = 3600
 """A test of ``--all`` is given up after this time (else after the 300 s of pyproject.toml)."""
 _LIT_PASSED = {"PASS", "XFAIL", "FLAKYPASS"}
@@ -49,9 +52,12 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument(
         "--only-skips", metavar="REGEX", help="a test that is skipped for another reason has failed"
     )
+    parser.add_argument(
+        "--shard", type=shard, default=(1, 1), metavar="I/N", help="one of N parts of the tests"
+    )
     arguments = parser.parse_args(words)
-    tally = _run_lit(arguments.paths, arguments.jobs)
-    tally += _run_pytest(arguments.paths, arguments.jobs, arguments.all)
+    tally = _run_lit(arguments.paths, arguments.jobs, arguments.shard)
+    tally += _run_pytest(arguments.paths, arguments.jobs, arguments.all, arguments.shard)
     if tally.skipped:
         print("\nskipped:")
         for name, reason in tally.skipped:
@@ -63,7 +69,7 @@ def main(words: list[str] | None = None) -> int:
     return 0 if tally.failed == 0 and tally.passed > 0 else 1
 
 
-def _run_lit(paths: list[str], jobs: int) -> Tally:
+def _run_lit(paths: list[str], jobs: int, part: tuple[int, int]) -> Tally:
     paths = [
         path
         for path in paths
@@ -74,6 +80,7 @@ def _run_lit(paths: list[str], jobs: int) -> Tally:
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, "lit.json")
         command = [sys.executable, "-c", "from lit.main import main; main()"]
+        command += [f"--run-shard={part[0]}", f"--num-shards={part[1]}"] if part[1] > 1 else []
         # stderr too: a test's failing output is what one wants to read.
         subprocess.run([*command, "-v", f"-j{jobs}", "-o", str(output), *paths], check=False)
         return _read_lit(output)
@@ -97,12 +104,13 @@ def _read_lit(output: Path) -> Tally:
     return tally
 
 
-def _run_pytest(paths: list[str], jobs: int, slow: bool) -> Tally:
+def _run_pytest(paths: list[str], jobs: int, slow: bool, part: tuple[int, int]) -> Tally:
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, "pytest.xml")
         command = [sys.executable, "-m", "pytest", "-q", "--durations=10", f"--junit-xml={output}"]
         command += ["-n", str(jobs), "--dist", "worksteal"] if jobs > 1 else []
         command += [f"--timeout={SLOW_SECONDS}"] if slow else ["-m", "not slow"]
+        command += ["-p", shards.__name__, f"--shard={part[0]}/{part[1]}"]
         python = [path for path in paths if Path(path).suffix != ".mlir"]
         if not python:
             return Tally()
