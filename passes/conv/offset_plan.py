@@ -167,13 +167,10 @@ def best_plan(shape: ConvShape, n_tile: int) -> OffsetPlan | None:
 
     With one slot if two do not fit; None if one does not.
     """
-    every = list(plans(shape))
-    for stages in range(STAGES, 0, -1):
-        room = (SMEM_BYTES - BARRIER_BYTES) // stages
-        fits = [plan for plan in every if plan.stage_bytes(n_tile) <= room]
-        if fits:
-            return min(fits, key=lambda p: (p.ctas, p.ctas * p.steps * p.activation_bytes))
-    return None
+    every = sorted(plans(shape), key=lambda p: (p.ctas, p.ctas * p.steps * p.activation_bytes))
+    rooms = [(SMEM_BYTES - BARRIER_BYTES) // stages for stages in range(STAGES, 0, -1)]
+    fits = (plan for room in rooms for plan in every if plan.stage_bytes(n_tile) <= room)
+    return next(fits, None)
 
 
 def plans(shape: ConvShape) -> Iterator[OffsetPlan]:
