@@ -1,10 +1,10 @@
 // RUN: %tc-opt %s --split-input-file --constants-to-arguments --verify-diagnostics
 
-func.func @type(%x: tensor<2xi4>) -> tensor<2xi4> {
+func.func @type(%x: tensor<2xi5>) -> tensor<2xi5> {
   // expected-error @+1 {{expected a constant tensor with elements of f16, bf16,}}
-  %w = arith.constant dense<[1, 2]> : tensor<2xi4>
-  %y = arith.addi %x, %w : tensor<2xi4>
-  return %y : tensor<2xi4>
+  %w = arith.constant dense<[1, 2]> : tensor<2xi5>
+  %y = arith.addi %x, %w : tensor<2xi5>
+  return %y : tensor<2xi5>
 }
 
 // -----
