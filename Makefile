@@ -50,11 +50,12 @@ test-modes: $(STAMP) ## the machine's quick tests in every mode: no lockstep, no
 	        test/corpus test/machine test/ptx test/hopper || exit 1; \
 	done
 
-check: $(STAMP) ## format, lint, types, who imports whom, sizes
+check: $(STAMP) ## format, lint, types, who imports whom, sizes, English
 	"$(BIN)/ruff" format --check .
 	"$(BIN)/ruff" check .
 	"$(BIN)/python" -m tcir.tools.dev.check_imports
 	"$(BIN)/python" -m tcir.tools.dev.measures
+	"$(BIN)/python" -m tcir.tools.dev.style
 
 format: $(STAMP) ## format and fix what ruff can
 	"$(BIN)/ruff" format .
