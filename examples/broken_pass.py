@@ -41,7 +41,7 @@ class DropOneShift(tcir.Pass):
 def main() -> int:
     """Runs the pipeline with the broken pass in it and prints the report as it grows."""
     pipeline = tcir.named_pipeline("conv-shift-reuse")
-    pipeline.insert(DropOneShift(), after="tile-conv-shift-reuse")
+    pipeline = pipeline.insert(DropOneShift(), after="tile-conv-shift-reuse")
     report = tcir.validate(LAYER, pipeline, on_line=print)
     print(report.summary())
     return report.exit_code

@@ -162,8 +162,7 @@ def run_broken(
 ) -> Caught:
     """Validates `program` with the pass `at` broken, in issue order and then in `orders` orders."""
     for count in sorted({1, orders}):
-        broken = tcir.Pipeline(pipeline.passes)
-        broken.replace(at, Broken(broken.passes[broken.index(at)], edit))
+        broken = pipeline.replace(at, Broken(pipeline.passes[pipeline.index(at)], edit))
         lines: list[Line] = []
         try:
             tcir.validate(program, broken, orders=count, seed=7, on_line=lines.append)

@@ -31,8 +31,7 @@ def validated(
 ) -> Report:
     """The report of `program` when `edit` damages what the pass `at` made."""
     passes = named_pipeline(pipeline)
-    broken = tcir.Pipeline(passes.passes)
-    broken.replace(at, Broken(broken.passes[broken.index(at)], edit))
+    broken = passes.replace(at, Broken(passes.passes[passes.index(at)], edit))
     report: Report = tcir.validate(program.text(), broken)
     return report
 
@@ -152,8 +151,8 @@ def test_a_fault_is_the_verdict_of_its_pass(name: str) -> None:
 @pytest.mark.parametrize("name", ["arith.divui", "arith.shli"])
 def test_vectors_without_a_bad_element_are_clean(name: str) -> None:
     passes = named_pipeline("matmul")
-    first = passes.passes[: passes.index("place-barriers") + 1]
-    first[-1] = Broken(first[-1], vectors(name, "[1, 2]"))
+    *first, last = passes.passes[: passes.index("place-barriers") + 1]
+    first.append(Broken(last, vectors(name, "[1, 2]")))
     assert tcir.validate(MATMUL.text(), tcir.Pipeline(first)).check()
 
 

@@ -59,11 +59,12 @@ def outcome(pipeline: str, seed: int) -> Outcome:
     """Puts the fault `seed` behind one of the passes, one that leaves something to damage."""
     draw = random.Random(f"{pipeline}/{seed}")
     while True:
-        broken = named_pipeline(pipeline)
-        place = draw.randrange(len(broken.passes))
+        passes = list(named_pipeline(pipeline))
+        place = draw.randrange(len(passes))
         mutation, lines = Mutation(seed), list[Line]()
-        item = broken.passes[place]
-        broken.passes[place] = Broken(item, mutation)
+        item = passes[place]
+        passes[place] = Broken(item, mutation)
+        broken = tcir.Pipeline(passes)
         try:
             report = tcir.validate(PROGRAMS[pipeline], broken, on_line=lines.append)
         except NoFaultError:

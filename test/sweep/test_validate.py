@@ -52,7 +52,7 @@ class DiesOfAName(tcir.Pass):
 
 def _fragile(options: GemmOptions) -> tcir.Pipeline:
     passes = tcir.named_pipeline("gemm")
-    passes.insert(DiesOfAName(), after="fold-empty")
+    passes = passes.insert(DiesOfAName(), after="fold-empty")
     return passes.insert(ChangesTheEpilogue(), after="fold-empty")
 
 

@@ -71,9 +71,10 @@ def test_text_groups_neighbours_with_equal_anchors() -> None:
 
 
 def test_edit() -> None:
-    pipeline = tcir.Pipeline(["cse", "canonicalize"])
-    pipeline.insert(Options(), after="cse").insert("inline", before="cse").append("symbol-dce")
-    pipeline.replace("canonicalize", Options(1))
+    start = tcir.Pipeline(["cse", "canonicalize"])
+    pipeline = start.insert(Options(), after="cse").insert("inline", before="cse")
+    pipeline = pipeline.append("symbol-dce").replace("canonicalize", Options(1))
+    assert str(start) == "builtin.module(cse,canonicalize)"
     assert str(pipeline) == (
         "builtin.module(inline,cse,test-options,test-options{stages=1},symbol-dce)"
     )
@@ -81,6 +82,15 @@ def test_edit() -> None:
         pipeline.replace("csee", "cse")
     with pytest.raises(tcir.InputError, match="expected a pass or its text, got 3"):
         pipeline.append(3)  # type: ignore[arg-type]
+
+
+def test_a_pipeline_never_changes() -> None:
+    pipeline = tcir.Pipeline([Options(), "cse"])
+    with pytest.raises(AttributeError, match="cannot assign to field 'passes'"):
+        pipeline.passes = ()  # type: ignore[misc]
+    assert isinstance(pipeline.passes, tuple)
+    assert {pipeline: 1}[tcir.Pipeline([Options(), "cse"])] == 1
+    assert pipeline != tcir.Pipeline(["cse", Options()])
 
 
 @pytest.mark.parametrize(

@@ -226,13 +226,19 @@ def make_pass(name: str, options: str = "", anchors: tuple[str, ...] = ()) -> Pa
     return made
 
 
+@dataclass(frozen=True, init=False, repr=False)
 class Pipeline:
-    """An ordered list of passes; items are passes, or text holding one or more of them."""
+    """A sequence of passes, which never changes: `append`, `insert` and `replace` return another.
+
+    It is made from passes, or texts that hold one or more of them.
+    """
+
+    passes: tuple[Pass, ...]
 
     def __init__(self, passes: Iterable[Pass | str] = ()) -> None:
         if not isinstance(passes, Iterable):
             raise InputError(f"expected a list of passes, got {passes!r}")
-        self.passes: list[Pass] = [p for item in passes for p in self._read(item)]
+        object.__setattr__(self, "passes", tuple(p for item in passes for p in self._read(item)))
 
     @staticmethod
     def parse(text: str) -> Pipeline:
@@ -244,11 +250,11 @@ class Pipeline:
         )
 
     @staticmethod
-    def _read(item: Pass | str) -> list[Pass]:
+    def _read(item: Pass | str) -> tuple[Pass, ...]:
         if isinstance(item, str):
             return Pipeline.parse(item).passes
         if isinstance(item, Pass):
-            return [item]
+            return (item,)
         raise InputError(f"expected a pass or its text, got {item!r}")
 
     def __str__(self) -> str:
@@ -266,11 +272,6 @@ class Pipeline:
     def __len__(self) -> int:
         return len(self.passes)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Pipeline) and self.passes == other.passes
-
-    __hash__ = None  # type: ignore[assignment]
-
     def index(self, name: str) -> int:
         """Position of the first pass called `name`."""
         for position, item in enumerate(self.passes):
@@ -282,25 +283,22 @@ class Pipeline:
         )
 
     def append(self, item: Pass | str) -> Pipeline:
-        """This pipeline with `item` appended."""
-        self.passes += self._read(item)
-        return self
+        """A pipeline with `item` at the end."""
+        return Pipeline([*self.passes, item])
 
     def insert(
         self, item: Pass | str, *, before: str | None = None, after: str | None = None
     ) -> Pipeline:
-        """This pipeline with `item` before or after the first pass of the given name."""
+        """A pipeline with `item` before or after the first pass of the given name."""
         if (before is None) == (after is None):
             raise InputError("expected one of before= and after=")
         position = self.index(before) if before is not None else self.index(str(after)) + 1
-        self.passes[position:position] = self._read(item)
-        return self
+        return Pipeline([*self.passes[:position], item, *self.passes[position:]])
 
     def replace(self, name: str, item: Pass | str) -> Pipeline:
-        """This pipeline with the first pass called `name` replaced by `item`."""
+        """A pipeline with `item` in place of the first pass called `name`."""
         position = self.index(name)
-        self.passes[position : position + 1] = self._read(item)
-        return self
+        return Pipeline([*self.passes[:position], item, *self.passes[position + 1 :]])
 
     def check(self) -> Pipeline:
         """Raises `UnknownNameError` if an upstream pass of the list does not exist."""
