@@ -26,11 +26,12 @@ class LaunchError(InputError, ValueError):
 
 
 class UnknownNameError(InputError):
-    """A pass, pipeline, option or target that does not exist; the message suggests near names."""
+    """A pass, pipeline, option or target that does not exist; the message suggests similar
+    names."""
 
 
 class PassError(InputError):
-    """A pass refused its input. The location, where known, precedes the message."""
+    """A pass rejected its input. The location, where known, precedes the message."""
 
     def __init__(self, message: str, location: object | None = None, pass_name: str = "") -> None:
         super().__init__(message)
@@ -44,21 +45,21 @@ class PassError(InputError):
 
 
 class InvalidIRError(PassError):
-    """A pass left a module that does not verify: a fault of the pass, whatever its input."""
+    """A pass produced a module that fails verification: always a bug in the pass."""
 
 
 class IncompleteError(Error):
-    """Something could not be executed or checked; never counted as success."""
+    """Something could not be executed or checked; it never counts as success."""
 
     exit_code = 2
 
 
 class MissingDependencyError(IncompleteError):
-    """A package or tool that a step needs is not there (for example ptxas on this platform)."""
+    """A required package or tool is missing (for example ptxas on this platform)."""
 
 
 class VerdictError(Error):
-    """An execution did not hold: `check` of a report raises it; the report's exit status is its."""
+    """A report's verdict is not success; raised by its `check`, with the report's exit status."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
@@ -66,17 +67,17 @@ class VerdictError(Error):
 
 
 class InternalError(Error):
-    """A fault of tcir or of a library that it uses, met in a child process; nothing was lost."""
+    """A bug in tcir or in one of its libraries, found in a child process; nothing was lost."""
 
 
 class NativeCrashError(Error):
-    """A native library died on this input; the program that caused it was saved."""
+    """A native library crashed on this input; the program that caused it was saved."""
 
     exit_code = 4
 
 
 def format_location(location: object | None) -> str:
-    """``file:line:col: `` for an MLIR location, "" for none or unknown ones."""
+    """Formats an MLIR location as ``file:line:col: ``; "" for none or an unknown one."""
     text = str(location) if location is not None else ""
     if text.startswith("loc(") and text.endswith(")"):
         text = text[4:-1]
@@ -86,7 +87,7 @@ def format_location(location: object | None) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """``; did you mean 'x'?`` with the nearest known name, or the list when nothing is near."""
+    """Suggests the nearest known name (``; did you mean 'x'?``), or lists all when none is near."""
     import difflib
 
     names = sorted(known)

@@ -1,6 +1,6 @@
 """`run_ptx`: executes any PTX kernel on the simulated machine.
 
-The machine gets the text, the launch sizes and the buffers, and nothing else.
+The machine receives only the text, the launch sizes and the buffers.
 """
 
 from __future__ import annotations
@@ -65,25 +65,28 @@ from tcir.target import simulated
 from tcir.threads import import_whole
 
 PACKAGES = ("tcir.machine", "tcir.interp.ptx", "tcir.debug", "numpy.ma", "numpy.random")
-"""What executes PTX."""
+"""Packages that executing PTX imports."""
 __all__ = ["LaunchError", "PtxSyntaxError", "RunReport", "Uninitialized", "entry_name", "run_ptx"]
 
 
 @dataclass
 class RunReport:
-    """What happened in one launch.
+    """The result of one launch.
 
-    ok: everything was executed, nothing illegal, no finding of severity "error".
-    incomplete: instructions without a rule, by name and line: then nothing was executed, or the run
-    ended at a form of an instruction that the machine does not model.
-    errors: illegal acts of the program, which end the run. findings: hazards, which do not.
-    output: what the kernel printed. instructions: executed warp instructions. options: how it was
-    executed; what is not the default is in the first line of the text.
+    findings:     hazards; they do not end the run
+    errors:       illegal acts of the program; they end the run
+    incomplete:   instructions that are not modelled, by name and line: then nothing was executed,
+                  or the run ended at an unmodelled form of an instruction
+    output:       text that the kernel printed
+    counters:     counts by the machine, by name
+    instructions: executed warp instructions
+    seconds:      wall-clock time of the execution
+    options:      options of the execution; the text's first line shows those that are not defaults
     """
 
     findings: list[Finding] = field(default_factory=list)
     unnamed: int = 0
-    """Events of other findings: 200 of each severity are kept."""
+    """Number of events not kept as findings: 200 of each severity are kept."""
     errors: list[MachineError] = field(default_factory=list)
     incomplete: list[Incomplete] = field(default_factory=list)
     output: str = ""
@@ -91,25 +94,26 @@ class RunReport:
     instructions: int = 0
     seconds: float = 0.0
     stopped: str = ""
-    """Why a debugger ended the run before its end."""
+    """Why a debugger ended the run early; "" if none did."""
     different: bool = False
-    """Whether a debugger found a result that is not as expected."""
+    """Whether a debugger found a result that differs from the expected one."""
     lockstep: int = 0
-    """CTAs that did what another one did, and took its order: `tcir.interp.ptx.lockstep`."""
+    """Number of CTAs that replayed another CTA's execution, in its order:
+    `tcir.interp.ptx.lockstep`."""
     processes: int = 1
-    """That executed blocks of the grid: `tcir.interp.ptx.jobs`."""
+    """Number of processes that executed the grid: `tcir.interp.ptx.jobs`."""
     together: str = ""
-    """Why one process did, although there may be several."""
+    """Why one process executed the grid although several were allowed."""
     executed: int = 0
-    """CTAs of a sample; 0: all were executed."""
+    """Number of CTAs executed as a sample; 0: all were executed."""
     whole: str = ""
-    """Why all were, although a sample was to be."""
+    """Why the whole grid ran although a sample was requested."""
     left: list[str] = field(default_factory=list)
-    """Module variables that hold other bytes than before."""
+    """Names of the module variables that the launch changed."""
     meets: bool = False
-    """Whether CTAs may act on each other: under a seed some run side by side."""
+    """Whether CTAs may communicate; under a seed some then run side by side."""
     events: EventStream | None = None
-    """What the recorded CTAs did; None: nothing was recorded."""
+    """Events of the recorded CTAs; None: nothing was recorded."""
     options: RunOptions = DEFAULT_OPTIONS
 
     @property
@@ -122,7 +126,8 @@ class RunReport:
 
     @property
     def exit_code(self) -> int:
-        """0 ok, 1 illegal acts, hazards or a wrong result, 2 incomplete, or stopped."""
+        """0: ok. 1: illegal acts, hazards or a wrong result. 2: incomplete, or stopped by a
+        debugger."""
         if self.ok:
             return 0
         if self.incomplete:
@@ -131,13 +136,13 @@ class RunReport:
         return 1 if bad or self.different else 2
 
     def check(self) -> RunReport:
-        """The report itself when it is ok, else it raises `tcir.VerdictError` with its text."""
+        """Returns the report if it is ok; otherwise raises `tcir.VerdictError` with its text."""
         if not self:
             raise VerdictError(str(self), self.exit_code)
         return self
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-ready, with a schema number that changes when fields change meaning."""
+        """Returns a JSON-ready dict; its schema number changes when a field changes meaning."""
         return {
             "schema": 1,
             "ok": self.ok,
@@ -189,8 +194,8 @@ class RunReport:
     __repr__ = __str__
 
     def text(self, max_findings: int | None = None) -> str:
-        """The report in lines: verdict, what was not executed, illegal acts, findings (errors
-        first, at most so many), how many there are, counters."""
+        """Formats the report: verdict, instructions that were not executed, illegal acts,
+        findings (errors first, at most `max_findings`) with their total, and counters."""
         verdict = {0: "ok", 1: "failed"}.get(self.exit_code, "incomplete")
         verdict = "stopped" if self.stopped and self.exit_code == 2 else verdict
         rate = self.instructions / self.seconds if self.seconds else 0.0
@@ -223,7 +228,7 @@ class RunReport:
         return "\n".join(lines)
 
     def summary(self) -> str:
-        """How many errors and warnings, and how often they occurred; "" if there are none."""
+        """Number of errors and warnings and of their occurrences, as text; "" if there are none."""
         words = []
         for severity, more in (("error", len(self.errors)), ("warning", 0)):
             found = [f for f in self.findings if f.severity == severity]
@@ -235,9 +240,9 @@ class RunReport:
 
 
 class Observer(Protocol):
-    """Looks on while a kernel runs, as the debugger does (`tcir.debug`).
+    """An observer of a running kernel, such as a debugger (`tcir.debug`).
 
-    passive: at the machine when the run has ended, and at no warp.
+    passive: whether it only inspects the machine after the run and follows no warp.
     """
 
     passive: bool
@@ -246,7 +251,7 @@ class Observer(Protocol):
         """Called once before the first CTA starts; `report` is filled in when the run ends."""
 
     def follow(self, interpreter: WarpInterpreter) -> Blocking:
-        """Called for each warp: the generator that runs it, such as `interpreter.run()`."""
+        """Called for each warp; returns the generator that runs it, such as `interpreter.run()`."""
 
 
 @lru_cache(maxsize=16)
@@ -267,12 +272,13 @@ def _entry(module: Module, name: str | None) -> Function:
 
 
 def parsed(ptx: str | Path) -> Module:
-    """The module of a text, or of a file. Raises PtxSyntaxError, LaunchError for no such file."""
+    """Parses PTX from a text or a file. Raises PtxSyntaxError; LaunchError if the file is
+    missing."""
     return _parsed(_text(ptx))
 
 
 def _text(ptx: str | Path) -> str:
-    """PTX text, read from a file if it is a path."""
+    """PTX text; the contents of the file if `ptx` is a path."""
     if isinstance(ptx, str) and ("\n" in ptx or not ptx.endswith(".ptx")):
         return ptx
     if not isinstance(ptx, str | Path):
@@ -289,12 +295,12 @@ def entry_name(ptx: str, name: str | None = None) -> str:
 
 
 def ptx_target(ptx: str) -> str:
-    """The architecture that PTX is for, without options. Raises PtxSyntaxError."""
+    """Target architecture of PTX, without options. Raises PtxSyntaxError."""
     return _parsed(ptx).target.partition(",")[0].strip()
 
 
 def _repeats(repeats: Any, sample: object, events: object, order_seed: object) -> Any:
-    """None where runs under seeds differ from the one that left them."""
+    """`repeats`, or None where runs under seeds differ from the run that recorded them."""
     recorded = events is not None and order_seed is not None
     return None if sample is not None or recorded else repeats
 
@@ -337,32 +343,45 @@ def run_ptx(
     cooperative: bool = True,
     again: bool = False,
 ) -> RunReport:
-    """Runs a kernel of a PTX module, a text or the path of a file, on the simulated machine.
+    """Runs a kernel of a PTX module, given as text or as the path of a file, on the simulated
+    machine.
 
-    block, cluster: None: what `.reqntid` and `.reqnctapercluster` say, a cluster of one CTA else.
-    args: one per kernel parameter: C-contiguous numpy arrays (device buffers, written in place), or
-    `Uninitialized(array)` for an output that has to be written before it is read; numpy scalars and
-    numbers; bytes for by-value parameters; `TensorMap`; or a tuple of such parts, concatenated
-    without padding, for a struct. dynamic_smem: bytes. hazards: "report" or "off". order_seed:
-    varies completion and warp order; None is the order of issue. numerics: "exact" or "fast"
-    (float32). max_instructions: warp instructions before the run is given up. assumptions: other
-    answers to the open questions about the hardware. ordering: "silicon", or "isa": what only
-    shipping code proves is an error, too. products: shared with other runs, which then compute each
-    tensor-core product once. observer: see `tcir.debug`. ctas_per_sm: so many CTAs, consecutive in
-    the grid, run side by side and share tensor memory. programmatic: the launch may start before
-    the one in front of it has ended (programmatic stream serialization): accesses to the arrays in
-    `args` that are not behind a griddepcontrol.wait are races. lockstep: CTAs that do the same as
-    the first one are executed together, which changes nothing but the time. repeats: what a launch
-    in lockstep leaves for runs of the same launch under seeds; shared with those. jobs: processes
-    that run blocks of the grid, where its CTAs do not meet (`together` of the report says why one
-    ran all). sample: which CTAs are executed; None: all. events: records what some CTAs do.
-    placement: "usual" or "adverse", see `RunOptions`. addressed: arrays that the kernel reaches by
-    addresses in its data. written: arrays of which only some bytes hold values, each with a mask of
-    its bytes; the launch enters what it writes.
-    variables: the module's, by name, shared by launches; None: made anew. cooperative: whether
-    `grid.sync()` works; else it traps. again: twice, with the same outputs.
+    block, cluster: sizes; None: those of `.reqntid` and `.reqnctapercluster`; without the latter,
+                 one CTA per cluster
+    dynamic_smem: dynamic shared memory, in bytes
+    args:        one per kernel parameter: a C-contiguous numpy array (device buffer, written in
+                 place); `Uninitialized(array)` for an output that must be written before it is
+                 read; a numpy scalar or number; bytes for a by-value parameter; a `TensorMap`; or,
+                 for a struct, a tuple of such parts, concatenated without padding
+    hazards:     "report" or "off"
+    order_seed:  seed of the completion order and the warp order; None: order of issue
+    numerics:    "exact" or "fast" (float32)
+    max_instructions: limit of executed warp instructions
+    assumptions: answers to open questions about the hardware that differ from the defaults
+    ordering:    "silicon"; or "isa", which also reports as errors what only shipping code supports
+    products:    cache of tensor-core products, shared with other runs
+    observer:    a debugger, see `tcir.debug`
+    ctas_per_sm: number of CTAs, consecutive in the grid, that run side by side and share tensor
+                 memory
+    programmatic: whether the launch may start before the previous one has ended (programmatic
+                 stream serialization): accesses to the arrays in `args` before a
+                 griddepcontrol.wait are races
+    lockstep:    whether CTAs that behave like the first one are executed together; affects only
+                 speed
+    repeats:     records of lockstep launches, shared with runs of the same launch under seeds
+    jobs:        number of processes that execute blocks of the grid, if its CTAs do not communicate
+                 (`together` in the report states why one process ran it all)
+    sample:      selects the CTAs to execute; None: all
+    events:      records the events of some CTAs
+    placement:   "usual" or "adverse", see `RunOptions`
+    addressed:   arrays that the kernel reaches by addresses in its data
+    written:     arrays that are only partly initialised, each with a mask of its initialised bytes,
+                 which the launch updates
+    variables:   the module's variables by name, shared by launches; None: new ones
+    cooperative: whether `grid.sync()` works; otherwise it traps
+    again:       runs the launch twice, with the same outputs
 
-    Raises PtxSyntaxError and LaunchError; what the program does wrong is in the report.
+    Raises PtxSyntaxError and LaunchError; illegal acts of the program are in the report.
     """
     import_whole(*PACKAGES)
     started, text = time.perf_counter(), _text(ptx)
@@ -415,7 +434,7 @@ def run_ptx(
 
 
 def _until_done(attempt: Callable[[RunOptions], RunReport], way: RunOptions) -> RunReport:
-    """The report of the attempt that is not abandoned."""
+    """Report of the first attempt that is not abandoned."""
     while True:
         try:
             return attempt(way)
@@ -424,14 +443,15 @@ def _until_done(attempt: Callable[[RunOptions], RunReport], way: RunOptions) -> 
 
 
 def _laid_out(module: Module, function: Function, options: RunOptions, dynamic_smem: int) -> Layout:
-    """The addresses of variables. Raises LaunchError for more static memory than ptxas takes."""
+    """Assigns addresses to variables. Raises LaunchError for more static memory than ptxas
+    accepts."""
     layout = lay_out(module, function, Placement(options), checked_bytes(dynamic_smem))
     check_static(module.target, layout)
     return layout
 
 
 def _threads(function: Function, block: Sequence[int] | int | None) -> Sequence[int] | int:
-    """Of a CTA: what the caller says, else what the kernel does."""
+    """Block size: the caller's, else the kernel's own."""
     threads = function.reqntid if block is None else block
     if threads is None:
         raise LaunchError(f"block: expected its threads, for {function.name} has no .reqntid")
@@ -454,9 +474,9 @@ def _execute_fastest(
     report: RunReport,
     observer: Observer | None,
 ) -> None:
-    """As `_execute`: in several processes, or else in lockstep, where that can be.
+    """Executes as `_execute` does, in several processes or in lockstep where possible.
 
-    text: of the program, and its entry
+    text: the program's text and its entry name
     """
     part = _part(program, launch, report)
     if _execute_in_blocks(program, launch, report, observer, part):
@@ -476,9 +496,9 @@ def _execute_together(
     observer: Observer | None,
     part: Part | None,
 ) -> None:
-    """As `_execute`, in lockstep; Abandoned: the buffers are as before, run it again.
+    """Executes as `_execute` does, in lockstep. Abandoned: the buffers are restored; run it again.
 
-    text: of the program, and its entry
+    text: the program's text and its entry name
     """
     buffers, options = launch.machine.memory.buffers, launch.machine.options
     repeats = options.repeats
@@ -510,7 +530,7 @@ def _execute_together(
 
 
 def _part(program: Program, launch: LaunchState, report: RunReport) -> Part | None:
-    """The CTAs that are executed; None: all, the report says why if a sample was to be."""
+    """The CTAs to execute; None: all, and the report states why if a sample was requested."""
     machine, sample = launch.machine, launch.machine.options.sample
     if sample is None:
         return None
@@ -531,7 +551,8 @@ def _execute_in_blocks(
     observer: Observer | None,
     part: Part | None,
 ) -> bool:
-    """As `_execute`, in several processes; False: nothing was executed, the report says why."""
+    """Executes as `_execute` does, in several processes; False: nothing was executed, and the
+    report states why."""
     options = launch.machine.options
     if options.jobs == 1:
         return False
@@ -574,7 +595,7 @@ def _execute(
     lockstep: Lockstep | Repetition | None = None,
     part: Part | None = None,
 ) -> None:
-    """Runs all CTAs, or those of a part; what happened goes to the report."""
+    """Runs all CTAs, or those of a part, and records the results in the report."""
     machine, threads = launch.machine, launch.sizes.threads
     follow: Callable[[WarpInterpreter], Blocking] = WarpInterpreter.run
     if observer is not None:
@@ -621,7 +642,7 @@ def _execute(
 
 
 def _fill_in(report: RunReport, launch: LaunchState) -> None:
-    """What a launch has printed, found and counted."""
+    """Copies a launch's output, findings and counters to the report."""
     machine = launch.machine
     report.output = "".join(launch.output)
     report.findings = machine.findings.counted()

@@ -1,4 +1,4 @@
-"""How a kernel is executed: what neither its text nor its launch says."""
+"""Options of an execution that neither the kernel's text nor its launch determines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tcir.machine.sample import Sample
 
 DEFAULT_MAX_INSTRUCTIONS = 500_000_000
-"""Warp instructions before a run is given up."""
+"""Limit of executed warp instructions."""
 
 
 _WORDS = {
@@ -24,7 +24,7 @@ _WORDS = {
     "ordering": ("silicon", "isa"),
     "placement": ("usual", "adverse"),
 }
-"""What options that are words may be."""
+"""Allowed values of the options that are strings."""
 
 
 def _is_integer(value: object) -> bool:
@@ -35,28 +35,28 @@ def _is_integer(value: object) -> bool:
 class RunOptions:
     """Options of one execution, from the public functions down to the machine.
 
-    order_seed:  draws the completion order of asynchronous operations and the order of warps;
+    order_seed:  seed of the completion order of asynchronous operations and of the warp order;
                  None: order of issue
     hazards:     "report" or "off"
     numerics:    "exact" (the tensor core's fused sums) or "fast" (float32, not bit-exact)
-    max_instructions: warp instructions (at the tile level: turns of loops) before the run is given
-                 up with a `tcir.machine.MachineError` that names the loop
-    assumptions: answers to the open questions about the hardware; None: the defaults
-    ordering:    the profile that decides what is an error: "silicon" (the documents, and what
-                 shipping code proves) or "isa" (the documents alone: findings "not promised by
+    max_instructions: limit of warp instructions (at the tile level: of loop iterations); beyond it
+                 the run ends with a `tcir.machine.MachineError` that names the loop
+    assumptions: answers to open questions about the hardware; None: the defaults
+    ordering:    the profile that decides what is an error: "silicon" (the documents, and evidence
+                 from shipping code) or "isa" (the documents alone: findings "not promised by
                  PTX ISA …" are errors, and the assumption pipe_order is "listed")
     products:    results of tensor-core products, shared with other executions that use the same
                  object; None: not shared
-    lockstep:    CTAs that do the same as the first one are executed together; changes nothing
-                 but the time
-    repeats:     what launches in lockstep leave for the same launches under other orders, which
-                 use the same object; None: nothing
-    sample:      which CTAs are executed; None: all. Those of kernels that communicate all are
-    events:      takes the events of some CTAs; None: nothing is recorded
+    lockstep:    whether CTAs that behave like the first one are executed together; affects only
+                 speed
+    repeats:     records of lockstep launches, shared with the same launches under other orders that
+                 use the same object; None: nothing is kept
+    sample:      selects the CTAs to execute; None: all. Kernels that communicate always run whole
+    events:      records the events of some CTAs; None: nothing is recorded
     placement:   "usual": buffers at multiples of 256 bytes, tensor memory at the lowest columns,
                  the lowest lane elected, unless a seed draws otherwise; "adverse": each buffer at
                  the least alignment that its parameter promises, the highest columns and lane
-    jobs:        processes that a grid may be cut into blocks for; changes nothing but the time
+    jobs:        maximum number of processes among which a grid is divided; affects only speed
 
     Raises `tcir.LaunchError` for a value that is not allowed.
     """
@@ -101,7 +101,7 @@ class RunOptions:
             raise LaunchError(f"assumptions: expected tcir.machine.Assumptions, got {got}")
 
     def conditions(self) -> list[str]:
-        """What of the conditions is not the default, in the words of a report's first line."""
+        """Options that are not defaults, worded as in a report's first line."""
         words = [] if self.hazards == "report" else ["hazards off"]
         words += ["numerics fast (not bit-exact)"] if self.numerics == "fast" else []
         words += [f"ordering {self.ordering}"] if self.ordering != "silicon" else []

@@ -17,7 +17,7 @@ from tcir.interp.types import Array
 from tcir.target import DEFAULT_TARGET
 
 Scaled: TypeAlias = "formats.BlockScaled | tuple[Array, Array]"
-"""What `tcir.formats.quantise` gives, or elements and scales as arrays of ml_dtypes."""
+"""A result of `tcir.formats.quantise`, or a pair of ml_dtypes arrays: elements and scales."""
 CODES = {
     "e2m1": ml_dtypes.float4_e2m1fn,
     "e2m3": ml_dtypes.float6_e2m3fn,
@@ -27,7 +27,7 @@ CODES = {
     "ue4m3": ml_dtypes.float8_e4m3fn,
     "ue8m0": ml_dtypes.float8_e8m0fnu,
 }
-"""The types of ml_dtypes, by the names of `tcir.formats`."""
+"""Maps the element names of `tcir.formats` to types of ml_dtypes."""
 
 
 def block_scaled_matmul(
@@ -43,14 +43,18 @@ def block_scaled_matmul(
     target: str = DEFAULT_TARGET.name,
     **options: Any,
 ) -> ArrayKernel:
-    """act(dequantise(a) @ dequantise(b).T + bias + residual) as one kernel.
+    """Compiles act(dequantise(a) @ dequantise(b).T + bias + residual) to one kernel.
 
-    a: [M, K] or [L, M, K]; b: [N, K] or [L, N, K], or a vector [K], [L, K]; both as
-    `tcir.formats.quantise` gives them, or as a pair of arrays: elements of float4_e2m1fn, float6 or
-    float8, and scales, row-major, one for 16 (float8_e4m3fn: NVFP4) or 32 elements
-    (float8_e8m0fnu: MX) of a row. global_scales: of a and b, by default those of `quantise`. out,
-    bias, residual, activation: as of `tcir.matmul`. pipeline: gemm for matrices, gemv-padded-n for
-    a vector. InputError for anything else.
+    a:    [M, K] or [L, M, K]
+    b:    [N, K] or [L, N, K]; or a vector, [K] or [L, K] Each operand is a result of
+          `tcir.formats.quantise`, or a pair of row-major arrays: elements (float4_e2m1fn, float6,
+          float8) and scales, one per 16 elements of a row (float8_e4m3fn: NVFP4) or per 32
+          (float8_e8m0fnu: MX)
+    global_scales: those of a and b; by default the ones that `quantise` computed
+    bias, residual, activation, out: as in `tcir.matmul`
+    pipeline: ``gemm`` by default for matrices, ``gemv-padded-n`` for a vector
+
+    Raises InputError for other shapes, types or names.
     """
     function = Function("block_scaled_matmul")
     left, left_scales = _operand(function, "a", a)
@@ -101,7 +105,7 @@ def _operand(function: Function, name: str, given: Scaled) -> tuple[Value, Value
 
 
 def _two(given: object) -> tuple[float, float]:
-    """The global scales that a caller gave."""
+    """Checks and returns the caller's pair of global scales."""
     try:
         left, right = (float(each) for each in given)  # type: ignore[attr-defined]
     except (TypeError, ValueError):
@@ -113,7 +117,7 @@ def _two(given: object) -> tuple[float, float]:
 
 
 def _global_scales(a: Scaled, b: Scaled) -> tuple[float, float] | None:
-    """Those of operands whose format has one."""
+    """Global scales of the operands whose format has one; None if neither has."""
     both = [x for x in (a, b) if isinstance(x, formats.BlockScaled) and x.format.has_global_scale]
     return (_global_scale(a), _global_scale(b)) if both else None
 

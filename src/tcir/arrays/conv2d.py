@@ -33,15 +33,20 @@ def conv2d(
     target: str = DEFAULT_TARGET.name,
     **options: Any,
 ) -> ArrayKernel:
-    """act(conv(x, w) + bias + residual) as one kernel; sums in f32, rounded once.
+    """Compiles act(conv(x, w) + bias + residual) to one kernel; sums in f32, rounded once.
 
-    x: [N, H, W, C]; w: [R, S, C, K] (torch's, with ``w.permute(2, 3, 1, 0)``); both of one type:
-    f16, bf16, f32 (multiplied as tf32). stride, dilation: a number, or one each for rows and
-    columns; padding: zeros on all sides, or (rows, columns), or ((top, bottom), (left, right)), or
-    "valid" (none), or "same" (the result is as large as the image; stride 1).
-    The result is [N, P, Q, K] of `out`: f32 by default, or f16, bf16. bias: [K]; residual: as the
-    result. activation: relu, gelu, silu, sigmoid, tanh. pipeline and its options, as for
-    `tcir.compile`: conv chooses the schedule. InputError for anything else.
+    x:          [N, H, W, C], of type f16, bf16 or f32 (multiplied as tf32)
+    w:          [R, S, C, K], of the same type (a PyTorch filter after ``w.permute(2, 3, 1, 0)``)
+    stride, dilation: one number, or (rows, columns)
+    padding:    zeros on all sides; or (rows, columns); or ((top, bottom), (left, right)); or
+                "valid" (none); or "same" (output as large as the image; stride 1 only)
+    bias:       [K]
+    residual:   an array of the result's shape
+    activation: relu, gelu, silu, sigmoid or tanh
+    out:        the result's type: f32 by default, or f16, bf16; its shape is [N, P, Q, K]
+    pipeline:   ``conv`` selects the schedule; keyword options are its options, as in `tcir.compile`
+
+    Raises InputError for other shapes, types or names.
     """
     function = Function("conv2d")
     image, taps = function.argument("x", x, (4,)), function.argument("w", w, (4,))
@@ -92,7 +97,7 @@ def _pair(name: str, value: object, least: int) -> tuple[int, int]:
 def _sides(
     padding: object, reach: Sequence[int], strides: tuple[int, int]
 ) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Zeros in front and behind; reach: of a window, in rows and columns."""
+    """Zeros before and after the image, for rows and columns. reach: extent of a dilated window."""
     if padding == "valid":
         return (0, 0), (0, 0)
     if padding == "same":

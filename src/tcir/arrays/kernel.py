@@ -1,4 +1,4 @@
-"""A compiled kernel together with the arrays that it was made for."""
+"""A compiled kernel together with the arrays that it was built from."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tcir.validation.report import Report
 
 @dataclass(repr=False)
 class ArrayKernel(Kernel):
-    """A `Kernel` made from arrays.
+    """A `Kernel` built from arrays.
 
-    mlir:     the program, as text that tc-opt takes
-    pipeline: what compiled it, with its options
-    arrays:   the inputs that it was made for
+    mlir:     the program as MLIR text, which `tc-opt` accepts
+    pipeline: the pipeline that compiled it, with its options
+    arrays:   the example inputs; defaults of `run`
     """
 
     mlir: str
@@ -27,11 +27,12 @@ class ArrayKernel(Kernel):
     arrays: tuple[Array, ...]
 
     def run(self, *inputs: Array, **options: Any) -> Any:
-        """As `Kernel.run`; by default for the inputs that the kernel was made for."""
+        """Runs the kernel like `Kernel.run`; without `inputs`, on the arrays that it was built
+        from."""
         return super().run(*(inputs or self.arrays), **options)
 
     def validate(self, **settings: Any) -> Report:
-        """Executes the program after every pass, on inputs made for it; see `tcir.validate`."""
+        """Executes the program after every pass, on generated inputs; see `tcir.validate`."""
         return validate_program(self.mlir, self.pipeline, target=self.target, **settings)
 
 
@@ -42,7 +43,7 @@ def build(
     target: str,
     options: dict[str, Any],
 ) -> ArrayKernel:
-    """Compiles `function`, which returns `results`."""
+    """Compiles `function`, which returns `results`, with `pipeline` for `target`."""
     text = function.module(*results)
     kernel = compile_program(text, pipeline, target=target, **options)
     made = {each.name: getattr(kernel, each.name) for each in fields(kernel)}

@@ -28,13 +28,19 @@ def matmul(
     target: str = DEFAULT_TARGET.name,
     **options: Any,
 ) -> ArrayKernel:
-    """act(a @ b + bias + residual) as one kernel; sums in f32 (of i8 in i32), rounded once.
+    """Compiles act(a @ b + bias + residual) to one kernel; sums in f32 (of i8 in i32), rounded
+    once.
 
-    a: [M, K] or [L, M, K], b: [K, N] or [L, K, N], both of one type: f16, bf16, f32 (multiplied as
-    tf32: 10 bits behind the point), fp8 e4m3 or e5m2 (of ml_dtypes), or one of each, int8. bias:
-    [N]; residual: as the result; of f32, f16 or bf16. activation: relu, gelu, silu, sigmoid, tanh.
-    out: the result's type, f32 (i32) by default, or f16, bf16. pipeline and its options, as for
-    `tcir.compile`: gemm, matmul-warp. InputError for anything else.
+    a, b:       [M, K] @ [K, N], or batched [L, M, K] @ [L, K, N], both of one type: f16, bf16, f32
+                (multiplied as tf32, 10 mantissa bits), ml_dtypes fp8 e4m3 or e5m2 (or one of each),
+                or int8
+    bias:       [N], of type f32, f16 or bf16
+    residual:   an array of the result's shape, of type f32, f16 or bf16
+    activation: relu, gelu, silu, sigmoid or tanh
+    out:        the result's type: f32 (i32 for int8) by default, or f16, bf16
+    pipeline:   gemm or matmul-warp; keyword options are its options, as in `tcir.compile`
+
+    Raises InputError for other shapes, types or names.
     """
     function = Function("matmul")
     left = function.argument("a", a, (2, 3))

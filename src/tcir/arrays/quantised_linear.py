@@ -15,7 +15,7 @@ from tcir.interp.types import Array
 from tcir.target import DEFAULT_TARGET
 
 FORMATS = ("nvfp4", "mxfp4", "mxfp8_e4m3", "mxfp8_e5m2")
-"""Those to which ``tc.quantise_blocks`` quantises."""
+"""Formats that ``tc.quantise_blocks`` produces."""
 BLOCKED, ROWS = "blocked_128x4", "row_major"
 
 
@@ -31,12 +31,12 @@ def layer_format(name: str) -> formats.BlockFormat:
 
 
 def scale_layout(k: int) -> str:
-    """Of the weight's scales: as the tensor core reads them where K is whole steps of the mma."""
+    """Layout of the weight's scales: the tensor core's where K is whole steps of the mma."""
     return ROWS if k % 128 else BLOCKED
 
 
 def scales_shape(rows: int, k: int, block: int, layout: str) -> tuple[int, ...]:
-    """Of the scales of a matrix."""
+    """Shape of the scales of a matrix."""
     across = k // block
     return (rows, across) if layout == ROWS else (-(-rows // 128), -(-across // 4), 512)
 

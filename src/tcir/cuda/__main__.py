@@ -35,7 +35,7 @@ function of CUDA is called that is not there; 3 for what cannot be compiled or l
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The exit status."""
+    """Runs the command; returns its exit status."""
     given = _parser().parse_args(argv)
     check_values(given, "nvcc", "program")
     target = TARGETS[given.target]
@@ -52,7 +52,8 @@ def main(argv: list[str] | None = None) -> int:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the command after nvcc, and without its files; not its program."""
+    """SIGTERM and SIGHUP end the command after nvcc and remove its files; the program keeps its
+    own handlers."""
 
     def end(number: int, _frame: object) -> NoReturn:
         print(f"error: ended by {signal.Signals(number).name}", file=sys.stderr)

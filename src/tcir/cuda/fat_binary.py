@@ -1,4 +1,4 @@
-"""The PTX in a fat binary that nvcc made without compression."""
+"""PTX in a fat binary that nvcc wrote without compression."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tcir.errors import InputError
 
 MAGIC = b"\x50\xed\x55\xba"
 _PTX = 1
-"""The kind of an entry; machine code is 2."""
+"""Kind of a PTX entry; machine code is 2."""
 
 
 def ptx_of(data: bytes) -> str:
-    """The first PTX text. Raises `InputError` where there is none that can be read."""
+    """The first PTX text. Raises `InputError` if there is none that can be read."""
     for kind, payload in _entries(data):
         text = payload.rstrip(b"\0")
         if kind == _PTX and b".version" in text:
@@ -25,7 +25,7 @@ def ptx_of(data: bytes) -> str:
 
 
 def _entries(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The kind and the bytes of each. A header has its own size, and that of what follows."""
+    """Kind and bytes of each entry. A header contains its own size and that of its data."""
     if len(data) < 16 or data[:4] != MAGIC:
         return
     at, size = struct.unpack_from("<HQ", data, 6)

@@ -1,4 +1,4 @@
-"""Libraries of C that are made for a program, and what a library does not have itself."""
+"""C libraries compiled for a program, and the symbols that a library lacks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tcir.errors import MissingDependencyError
 
 
 def compile_library(source: Path) -> Path:
-    """The library beside its source, by the C compiler that nvcc needs, too."""
+    """Compiles a library next to its source, with the C compiler that nvcc also uses."""
     compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
     if not compiler:
         raise MissingDependencyError("expected a C compiler, cc or gcc (or its path in CC)")
@@ -24,7 +24,7 @@ def compile_library(source: Path) -> Path:
 
 
 def undefined_symbols(library: Path) -> list[str]:
-    """Names that it takes from other libraries, by nm of the linker's package."""
+    """Names that it imports from other libraries, by nm of the linker's package."""
     nm = shutil.which("nm")
     if not nm:
         raise MissingDependencyError("expected nm, which comes with the linker (binutils)")

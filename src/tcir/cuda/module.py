@@ -27,13 +27,13 @@ WAY_OUT = (
     "-arch=sm_100a k.cu -o k.ptx, or, where the program embeds PTX, cuobjdump -ptx PROGRAM > "
     'k.ptx; then tcir.cuda.Module.from_ptx("k.ptx")'
 )
-"""For those who have machine code only."""
+"""Way out for users who have only machine code."""
 ELF, FAT_BINARY = b"\x7fELF", b"\x50\xed\x55\xba"
-"""How files of machine code begin: of a cubin or a program, and of a fat binary."""
+"""First bytes of a cubin or program, and of a fat binary."""
 
 
 class Options(TypedDict, total=False):
-    """Of a launch; see `tcir.run_ptx`."""
+    """Options of a launch; see `tcir.run_ptx`."""
 
     cluster: Sequence[int] | int | None
     dynamic_smem: int
@@ -53,9 +53,9 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Module:
-    """PTX with its kernels, and what launches leave in its variables (``__device__``).
+    """PTX with its kernels, and the state of its variables (``__device__``) between launches.
 
-    variables: the bytes of each that was in use so far; see `variable`.
+    variables: bytes of each variable in use so far; see `variable`.
     """
 
     ptx: str
@@ -63,9 +63,9 @@ class Module:
 
     @classmethod
     def from_ptx(cls, ptx: str | Path) -> Module:
-        """The module of a text, or of a file.
+        """Loads a module from PTX text or a PTX file.
 
-        Raises PtxSyntaxError, and `InputError` for a file that is not there or not PTX.
+        Raises PtxSyntaxError, and `InputError` for a file that is missing or not PTX.
         """
         if isinstance(ptx, str) and ("\n" in ptx or not ptx.strip()):
             text = ptx
@@ -82,15 +82,15 @@ class Module:
 
     @classmethod
     def from_source(cls, path: str | Path, target: str = DEFAULT_TARGET.name) -> Module:
-        """The module of a file of CUDA C++, compiled by nvcc with its source lines.
+        """Compiles a CUDA C++ file with nvcc, with source lines, and loads it.
 
-        Raises `InputError` with nvcc's words.
+        Raises `InputError` with nvcc's message.
         """
         return cls.from_ptx(compile_cuda(Path(path), target))
 
     @classmethod
     def from_cubin(cls, cubin: bytes | str | Path) -> Module:
-        """Always refused: the machine executes PTX, and a cubin is the code of one architecture."""
+        """Always raises `InputError`: the machine executes PTX; a cubin is machine code."""
         name, data = "cubin", cubin
         if not isinstance(data, bytes):
             name, data = str(cubin), read_bytes(data)
@@ -98,11 +98,11 @@ class Module:
 
     @property
     def kernels(self) -> dict[str, Kernel]:
-        """Each kernel of the module, by its name in the PTX."""
+        """The module's kernels, by name in the PTX."""
         return {f.name: Kernel(self, f.name) for f in self._entries()}
 
     def kernel(self, name: str) -> Kernel:
-        """A kernel by its name in the PTX, or as C++ has it, where just one is called so.
+        """Returns a kernel by its name in the PTX, or by its C++ name where that is unique.
 
         Raises `UnknownNameError`.
         """
@@ -120,9 +120,9 @@ class Module:
         )
 
     def variable(self, name: str) -> np.ndarray:
-        """The bytes of a variable, to be read and written in place between launches.
+        """Bytes of a variable, to read and write in place between launches.
 
-        Raises `UnknownNameError`, and `LaunchError` for one that holds addresses.
+        Raises `UnknownNameError`, and `LaunchError` for a variable that holds addresses.
         """
         _check_name("variable", name)
         found = self.syntax.variables
@@ -149,14 +149,14 @@ class Module:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel of a module. A call executes it."""
+    """A kernel of a module; calling it executes it."""
 
     module: Module
     name: str
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names of its parameters in the PTX."""
+        """Names of its parameters in the PTX."""
         return tuple(p.name for p in self.module.syntax.functions[self.name].params)
 
     def __call__(
@@ -166,10 +166,10 @@ class Kernel:
         block: Sequence[int] | int | None = None,
         **options: Unpack[Options],
     ) -> RunReport:
-        """As `launch`; what the kernel prints goes to standard output.
+        """Executes the kernel as `launch` does, and prints its output to standard output.
 
-        Raises `VerdictError` with the report's text where something is illegal, a hazard, or
-        without a rule.
+        Raises `VerdictError` with the report's text for an illegal act, a hazard, or an instruction
+        that is not modelled.
         """
         report = self.launch(*args, grid=grid, block=block, **options)
         sys.stdout.write(report.output)
@@ -182,10 +182,11 @@ class Kernel:
         block: Sequence[int] | int | None = None,
         **options: Unpack[Options],
     ) -> RunReport:
-        """Executes the kernel on the simulated machine; what it does wrong is in the report.
+        """Executes the kernel on the simulated machine; the report has its errors and hazards.
 
-        args: numpy arrays, written in place, and numbers, one per parameter; options, and other
-        arguments: see `tcir.run_ptx`.
+        args:    one per parameter: numpy arrays, written in place, and numbers
+        grid, block: launch sizes
+        options: and other kinds of arguments: see `tcir.run_ptx`
         """
         return run_ptx(
             self.module.ptx, entry=self.name, grid=grid, block=block, args=args,
@@ -199,7 +200,7 @@ def _check_name(what: str, name: object) -> None:
 
 
 def _machine_code(name: str, data: bytes) -> InputError:
-    """What to do with a file of machine code."""
+    """The error for a file of machine code, with a way out."""
     from tcir.runtime.module import architecture
 
     if data.startswith(FAT_BINARY):

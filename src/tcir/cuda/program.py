@@ -30,7 +30,7 @@ from tcir.interp.ptx.launch_sizes import MAX_THREADS
 INVALID_VALUE, INVALID_CONFIGURATION, LAUNCH_FAILURE = 1, 9, 719
 """cudaError_t."""
 MOST_ATTRIBUTES = 256
-"""More than cudaDeviceAttr has."""
+"""An upper bound on the number of cudaDeviceAttr values."""
 _C = ctypes
 _LAUNCH = _C.CFUNCTYPE(
     _C.c_int, _C.c_uint64, _C.c_char_p, _C.POINTER(_C.c_uint32), _C.POINTER(_C.c_void_p)
@@ -55,7 +55,7 @@ _OF_CUDA = re.compile(
 
 
 class _Callbacks(ctypes.Structure):
-    """As runtime.c has it."""
+    """The callbacks, laid out as in runtime.c."""
 
     _fields_ = (
         ("launch", _LAUNCH),
@@ -75,7 +75,7 @@ class _Callbacks(ctypes.Structure):
 
 
 def compile_runtime(folder: Path) -> Path:
-    """runtime.c as a library, by the C compiler that nvcc needs, too."""
+    """Compiles runtime.c to a library, with the C compiler that nvcc also uses."""
     source = folder / "runtime.c"
     shutil.copyfile(Path(__file__).with_name("runtime.c"), source)
     return compile_library(source)
@@ -100,7 +100,7 @@ def _end_when_interrupted() -> None:
 class Program:
     """The device of a program: its memory, modules and launches.
 
-    limits: of its kernels, by the number of the module and the name.
+    limits: limits of its kernels, by module number and kernel name.
     """
 
     def __init__(self, launches: Launches) -> None:
@@ -117,8 +117,8 @@ class Program:
         )  # fmt: skip
 
     def load(self, runtime: Path, program: Path, name: str) -> Callable[[Sequence[str]], int]:
-        """The `main` of the library, which takes arguments and gives the exit status; the files
-        are not needed any more. name: of the program, its argv[0]."""
+        """Loads the library and returns its `main`, which maps arguments to the exit status; the
+        files may then be deleted. name: name of the program, argv[0]."""
         library = ctypes.CDLL(str(runtime), ctypes.RTLD_GLOBAL)
         device = self.launches.device
         known = device.attributes
@@ -160,36 +160,36 @@ class Program:
         return 0
 
     def loaded(self, number: int, image: int, size: int) -> None:
-        """A file of the program has this fat binary."""
+        """Registers a fat binary of the program."""
         try:
             self.modules[number] = Module.from_ptx(ptx_of(ctypes.string_at(image, size)))
         except InputError as error:
             self.modules[number] = error
 
     def allocated(self, base: int, size: int) -> None:
-        """Memory of the device is there."""
+        """Registers memory of the device."""
         self.registered(base, size)
         self.launches.memory.allocated(base, size)
 
     def registered(self, base: int, size: int) -> None:
-        """Memory of the host is the device's, too, with what is in it."""
+        """Makes host memory, with its contents, accessible to the device."""
         memory = (ctypes.c_uint8 * size).from_address(base)
         self.allocations[base] = np.ctypeslib.as_array(memory)
 
     def freed(self, base: int) -> bool:
-        """Whether it was there."""
+        """Removes memory; returns whether it was registered."""
         self.launches.memory.freed(base)
         return self.allocations.pop(base, None) is not None
 
     def written(self, to: int, source: int | None, size: int) -> None:
-        """The runtime wrote bytes, those of another place, or the same value to all."""
+        """Records that the runtime copied bytes, or filled them with one value."""
         if source is None:
             self.launches.memory.wrote(to, size)
         else:
             self.launches.memory.copied(to, source, size)
 
     def map(self, where: int, fields: ctypes.Array[ctypes.c_uint64]) -> int:
-        """Encodes a tensor map; the error."""
+        """Encodes a tensor map; returns the error code."""
 
         def encode() -> int:
             ctypes.memmove(where, encoded(fields[:34]), 128)
@@ -198,7 +198,7 @@ class Program:
         return self._guarded("cuTensorMapEncode", encode, INVALID_VALUE)
 
     def variable(self, number: int, name: bytes, size: ctypes.Array[ctypes.c_uint64]) -> int | None:
-        """Where the bytes of a variable are; None: it cannot be copied to or from."""
+        """Address of a variable's bytes; None: it cannot be copied to or from."""
         try:
             image = self._module(number).variable(name.decode())
         except InputError as error:
@@ -214,7 +214,7 @@ class Program:
         sizes: ctypes.Array[ctypes.c_uint32],
         arguments: ctypes.Array[ctypes.c_void_p],
     ) -> int:
-        """Executes a kernel; the error."""
+        """Executes a kernel; returns the error code."""
 
         def execute() -> int:
             module, entry = self._module(number), name.decode()
@@ -249,7 +249,7 @@ class Program:
             sys.stdout.flush()
 
     def set(self, number: int, name: bytes, attribute: int, value: int) -> int:
-        """Sets an attribute of a kernel; the error."""
+        """Sets an attribute of a kernel; returns the error code."""
 
         def work() -> int:
             self._limits(number, name.decode()).set(attribute, value)
@@ -258,7 +258,7 @@ class Program:
         return self._guarded(shown_name(name.decode()), work, INVALID_VALUE)
 
     def attributes(self, number: int, name: bytes, out: ctypes.Array[ctypes.c_int64]) -> int:
-        """What `Limits.attributes` has of a kernel; the error."""
+        """Writes the `Limits.attributes` of a kernel to `out`; returns the error code."""
 
         def work() -> int:
             for n, value in enumerate(self._limits(number, name.decode()).attributes):
@@ -268,7 +268,7 @@ class Program:
         return self._guarded(shown_name(name.decode()), work, INVALID_VALUE)
 
     def occupancy(self, number: int, name: bytes, threads: int, shared: int) -> int:
-        """CTAs of a kernel that an SM holds at a time."""
+        """Number of CTAs of a kernel that fit on an SM at a time."""
         found = 0
 
         def work() -> int:
@@ -280,7 +280,7 @@ class Program:
         return found
 
     def missing(self, name: bytes) -> None:
-        """The program calls a function that nobody has: its end."""
+        """Ends the program because it called a function that does not exist."""
         self.launches.say(f"error: {_unknown(self.name, name.decode())}")
         self.launches.failed(IncompleteError(name.decode()))
         self.ended(0)
@@ -296,9 +296,9 @@ class Program:
         return module
 
     def _guarded(self, what: str, work: Callable[[], int], wrong: int) -> int:
-        """What `work` returns; nothing may be raised through the program's frames.
+        """Calls `work`; exceptions must not propagate through the program's frames.
 
-        wrong: the error for arguments that do not fit
+        wrong: the error code for arguments that do not fit
         """
         try:
             return work()
@@ -316,7 +316,7 @@ class Program:
 
 
 def _loaded(program: Path, runtime: ctypes.CDLL) -> ctypes.CDLL:
-    """The program as a library. Functions of CUDA that nobody has end it when they are called."""
+    """Loads the program as a library. Undefined functions of CUDA end it when they are called."""
     names = [n for n in undefined_symbols(program) if _OF_CUDA.match(n)]
     missing = [name for name in names if not hasattr(runtime, name)]
     if missing:
@@ -328,7 +328,7 @@ def _loaded(program: Path, runtime: ctypes.CDLL) -> ctypes.CDLL:
 
 
 def _unknown(name: str, missing: str) -> str:
-    """Of a function that nobody has."""
+    """Error message for an undefined function."""
     return (
         f"{name}: expected functions of the CUDA runtime that this one has, got {missing}; "
         "libraries such as cuBLAS have machine code only, which is not executed: call their "

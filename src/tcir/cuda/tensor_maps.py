@@ -1,4 +1,5 @@
-"""Tensor maps that a host program makes by cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col."""
+"""Tensor maps that a host program encodes with cuTensorMapEncodeTiled and
+cuTensorMapEncodeIm2col."""
 
 from __future__ import annotations
 
@@ -11,16 +12,16 @@ from tcir.machine.tma.tensor_map import TYPES, TensorMap
 SWIZZLES = ("NONE", "32B", "64B", "128B", "128B_ATOM_32B", "128B_ATOM_32B_FLIP_8B",
             "128B_ATOM_64B")  # fmt: skip
 INTERLEAVES = ("NONE", "16B", "32B")
-"""As CUtensorMapSwizzle and CUtensorMapInterleave number them."""
+"""Values in the order of CUtensorMapSwizzle and CUtensorMapInterleave."""
 ELEMENTS = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16", "f32_ftz",
             "tf32", "tf32_ftz", "u4_align8b", "u4_align16b", "u6_align16b")  # fmt: skip
-"""As CUtensorMapDataType numbers them."""
+"""Values in the order of CUtensorMapDataType."""
 assert set(ELEMENTS) == set(TYPES)
 
 
 def encoded(fields: Sequence[int]) -> bytes:
-    """The machine's 128 bytes. fields: as runtime.c has them. IndexError for numbers that name
-    nothing, TensorMapError for sizes that do not fit."""
+    """Encodes the machine's 128 bytes from the fields of runtime.c. IndexError for numbers
+    without a name, TensorMapError for sizes that do not fit."""
     im2col, element, rank, address = fields[:4]
     anywhere = np.zeros(0, np.uint8)
     kind, fill = ELEMENTS[element], ("zero", "nan")[fields[25]]

@@ -1,16 +1,16 @@
-"""Stopping a PTX kernel on the simulated machine and looking at it.
+"""Breakpoints in a PTX kernel on the simulated machine, and inspection of its state.
 
     from tcir import debug
     stop = debug.run(ptx, break_at="first-hazard", grid=1, block=128, args=[x, y])
-    print(stop.report)                  # what `tcir.run_ptx` would have returned
-    print(stop)                         # why it stopped, where every warp stands, a dump
+    print(stop.report)                  # the report of `tcir.run_ptx`, up to the stop
+    print(stop)                         # the reason, the position of every warp, a dump
     stop.registers(["%r1", "%rd2"], warp=3)
     stop.shared(0x400, 64), stop.tensor_memory(rows=(0, 4), columns=(0, 8)), stop.mbarriers()
 
 `break_at` is a line of the PTX text, "FILE:LINE" of its source, a label, "first-hazard", a `Watch`
 of an element (`SharedWatch`, `TensorWatch`: of a CTA's memories), or a `FirstDifference` from
-expected results; `interact` asks at each stop.
-The machine stays as it was when the run stopped.
+expected results; `interact` prompts at each stop. The machine keeps the state in which the run
+stopped.
 """
 
 from tcir.debug.console import interact

@@ -17,7 +17,8 @@ FORMS = (
 
 
 def break_at(text: str) -> Breakpoint | FirstDifference | Watched | str:
-    """What `tcir.debug.run` takes; raises LaunchError for anything else, and for no such file."""
+    """Parses the argument for `tcir.debug.run`; raises LaunchError for any other text or a
+    missing file."""
     try:
         if text == "first-hazard":
             return text

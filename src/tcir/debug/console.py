@@ -1,4 +1,4 @@
-"""`interact`: a run that stops again and again, and takes commands in between."""
+"""`interact`: a run with repeated stops, and commands at each."""
 
 from __future__ import annotations
 
@@ -43,10 +43,13 @@ def interact(
     write: Write = print,
     **launch: Any,
 ) -> Stop:
-    """Runs a kernel as `tcir.run_ptx` does; stops at its first instruction and asks.
+    """Runs a kernel as `tcir.run_ptx` does; stops at its first instruction and prompts for
+    commands.
 
-    read: is given the prompt and returns a command, or raises EOFError; write: takes lines. The
-    `Stop` is of where the run was ended, or of its end.
+    read:  called with the prompt; returns a command, or raises EOFError
+    write: called with each line of output
+
+    Returns the `Stop` at which the user ended the run, or the one at its end.
     """
     console = Console(parsed(ptx), args, read, write)
     try:
@@ -64,7 +67,8 @@ def interact(
 
 
 class Console(Follower):
-    """Asks before the first instruction, after steps, at breakpoints and behind watched writes."""
+    """Prompts before the first instruction, after steps, at breakpoints and after watched
+    writes."""
 
     def __init__(self, module: Module, args: Sequence[object], read: Read, write: Write) -> None:
         super().__init__()
@@ -86,7 +90,7 @@ class Console(Follower):
         return super().follow(interpreter)
 
     def _reason(self, interpreter: WarpInterpreter) -> str:
-        """Why to stop before the next instruction; "" for not."""
+        """Reason to stop before the next instruction; "" if there is none."""
         for watched, known in self.watches.items():
             access = watched.writer(self, self.args)
             if access is not None and access is not known:
@@ -106,7 +110,7 @@ class Console(Follower):
         return ""
 
     def _ask(self, stop: Stop) -> None:
-        """Takes commands until one lets the kernel go on."""
+        """Executes commands until one resumes the kernel."""
         self._stepping = self.at
         self.write(stop.where_text())
         while True:
@@ -123,7 +127,7 @@ class Console(Follower):
                 self.write(str(error))
 
     def _obey(self, word: str, rest: str, stop: Stop) -> bool:
-        """Whether the kernel goes on."""
+        """Executes one command; returns whether the kernel resumes."""
         names = ("step", "continue", "break", "watch", "delete", "print", "dump", "where", "quit")
         meant = [name for name in names if word and name.startswith(word)]
         match meant[0] if meant else "":

@@ -1,4 +1,4 @@
-"""Where a run is stopped: at a line, at the first hazard, at a write to watched bytes."""
+"""Where a run stops: at a line, at the first hazard, or at a write to watched bytes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tcir.run import RunReport
 
 
 class Stopped(Exception):
-    """Ends a run at a breakpoint; not an error of the program."""
+    """Raised to end a run at a breakpoint; not an error of the program."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Lanes of a warp that stand at one instruction; `next` is None once the code has ended."""
+    """Lanes of a warp at the same instruction; `next` is None once the code has ended."""
 
     lanes: int
     next: Op | None
@@ -31,10 +31,11 @@ class Group:
 
 @dataclass(frozen=True)
 class Breakpoint:
-    """A line of the text, counted from 1, "FILE:LINE" of its source, or a label; the `hit`-th time
-    that a lane gets there. A line without an instruction is the next one that has some.
+    """A breakpoint at a line of the text (from 1), at "FILE:LINE" of its source, or at a label.
 
-    warp, cta: only there; None is everywhere.
+    line:      a line without an instruction stands for the next line that has one
+    hit:       stop at the `hit`-th time that a lane arrives there
+    warp, cta: stop only in this warp or CTA; None: in any
     """
 
     line: int | str
@@ -44,8 +45,8 @@ class Breakpoint:
 
 
 class _Trap(Findings):
-    """Findings that stop the run at the first error, or at an mma whose operands race: the error of
-    that one comes only where what it computed is used, which may be at the end of the launch."""
+    """Findings that stop the run at the first error, or at an mma whose operands race: that race
+    is reported only where the result is used, possibly at the end of the launch."""
 
     def append(self, finding: Finding) -> None:
         super().append(finding)
@@ -54,15 +55,17 @@ class _Trap(Findings):
 
 
 class Follower:
-    """Follows the warps of a launch, for `run_ptx`; subclasses say when to stop.
+    """Base class of observers that follow the warps of a launch, for `run_ptx`; subclasses decide
+    when to stop.
 
-    warps: of each CTA under way. at: the warp at which the run stopped.
+    warps: warps of each running CTA
+    at:    the warp at which the run stopped
     """
 
     machine: Machine
     launch: LaunchState
     passive = False
-    """Whether it looks at the machine when the run has ended, and at no warp."""
+    """Whether it inspects the machine only after the run, and follows no warp."""
 
     def __init__(self) -> None:
         self.report = RunReport()
@@ -74,7 +77,7 @@ class Follower:
         self.machine, self.launch, self.report = machine, launch, report
 
     def follow(self, interpreter: WarpInterpreter) -> Blocking:
-        """Called for each warp: the generator that runs it."""
+        """Called for each warp; returns the generator that runs it."""
         ended = [c for c, ws in self.warps.items() if all(i.warp.agent.ended for i in ws)]
         for cta in ended:  # memory goes with the CTAs in flight, not with the grid
             del self.warps[cta]
@@ -90,7 +93,7 @@ class Follower:
 
 
 def groups(interpreter: WarpInterpreter) -> list[Group]:
-    """Where the lanes of a warp stand, the running group first; empty when it has ended."""
+    """Groups of lanes by position, the running group first; empty when the warp has ended."""
     code = interpreter.program.code
     return [
         Group(g.mask, code[g.pc] if g.pc < len(code) else None)
@@ -99,7 +102,7 @@ def groups(interpreter: WarpInterpreter) -> list[Group]:
 
 
 class AtLine(Follower):
-    """Stops before an instruction of a place. lines: of the text, see `tcir.debug.places`."""
+    """Stops before an instruction of a place. lines: lines of the text, see `tcir.debug.places`."""
 
     def __init__(self, breakpoint: Breakpoint, lines: Collection[int]) -> None:
         super().__init__()
@@ -129,7 +132,7 @@ class AtLine(Follower):
 
 
 def starts(program: Program, lines: Collection[int]) -> set[int]:
-    """The instructions with which each stretch of these lines begins."""
+    """First instruction of each contiguous range of these lines."""
     code = program.code
     return {
         n for n, op in enumerate(code[:-1])
@@ -138,7 +141,7 @@ def starts(program: Program, lines: Collection[int]) -> set[int]:
 
 
 def place_words(place: int | str, lines: Collection[int]) -> str:
-    """A place, and the line of the text that it stands for."""
+    """A place, and the line of the text that it stands for, in words."""
     line = f"line {min(lines)}"
     return line if place == min(lines) else f"{place}, {line}"
 
@@ -152,9 +155,9 @@ class AtHazard(Follower):
 
 
 class AtWrite(Follower):
-    """Counts the writes to an element of a global buffer; stops right after the `last`-th.
+    """Counts the writes to an element of a global buffer; stops right after write number `last`.
 
-    find: the shadow's record of who wrote the element last, given the machine.
+    find: returns the shadow memory's last write to the element, given the machine.
     """
 
     def __init__(
@@ -166,11 +169,11 @@ class AtWrite(Follower):
         self._known: Access | None = None
 
     def reason(self) -> str:
-        """Why it stops."""
+        """Reason of the stop."""
         return self.why
 
     def poll(self) -> None:
-        """Notes a write that was not there before."""
+        """Counts a write that has happened since the last call."""
         access = self.find(self.machine)
         if access is not None and access is not self._known:  # None: its CTA is not there
             self._known = access

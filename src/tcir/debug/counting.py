@@ -1,4 +1,4 @@
-"""The counters of a run as a table: name, unit, value, by what they count."""
+"""Counters of a run as a table: name, unit and value, grouped by subject."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first element that differs from expected results, and the write that made it so."""
+"""The first element that differs from expected results, and the write that caused it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tcir.run import LaunchError, Uninitialized
 
 @dataclass(frozen=True)
 class FirstDifference:
-    """Stop right after the last write to the first element that is not as expected.
+    """A stop right after the last write to the first element that differs from the expected one.
 
-    expected: the right contents of an array argument. argument: its number from 0; None: the only
-    one of that shape and type. within: absolute difference that still counts as right; 0: every
-    value equal, a NaN to any NaN.
+    expected: correct contents of an array argument
+    argument: number of the argument, from 0; None: the only one of that shape and type
+    within:   allowed absolute difference; 0: equal values, and NaN equal to any NaN
     """
 
     expected: np.ndarray = field(repr=False)
@@ -45,7 +45,7 @@ class FirstDifference:
         return number, array
 
     def find(self, got: np.ndarray) -> tuple[int, ...] | None:
-        """Index of the first element that is wrong; None if all are right."""
+        """Index of the first wrong element; None if all are right."""
         a, b = self.expected, got
         wrong = ~((a == b) | (a != a) & (b != b))
         if self.within:
@@ -57,7 +57,7 @@ class FirstDifference:
 
 
 def array_of(arg: object) -> np.ndarray | None:
-    """The array of an argument of a run, if any."""
+    """Array of an argument of a run; None if it has none."""
     if isinstance(arg, Uninitialized):
         return arg.array
     if isinstance(arg, np.ndarray):

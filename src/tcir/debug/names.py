@@ -1,4 +1,4 @@
-"""Registers by name, in the words of a user: "%r1,%rd2", "%d0..%d31"."""
+"""Registers by name, as users write them: "%r1,%rd2", "%d0..%d31"."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _NUMBERED = re.compile(r"(.*?)(\d+)")
 
 
 def named(words: str, known: Iterable[str]) -> list[str]:
-    """The names that a list stands for, between commas or blanks; A..B: the known ones of an array
-    from A to B. LaunchError for one that is not known."""
+    """Expands a list of names separated by commas or blanks; A..B stands for the known registers
+    of an array from A to B. LaunchError for an unknown name."""
     numbers = {name: _split(name) for name in known}
     found: list[str] = []
     for word in words.replace(",", " ").split():
@@ -28,7 +28,7 @@ def named(words: str, known: Iterable[str]) -> list[str]:
 
 
 def _split(name: str) -> tuple[str, int]:
-    """Stem and number of a register of an array; -1: it has none."""
+    """Stem and number of an array register; -1: it has no number."""
     match = _NUMBERED.fullmatch(name)
     return (match[1], int(match[2])) if match else (name, -1)
 

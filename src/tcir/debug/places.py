@@ -1,4 +1,4 @@
-"""Where to stop, in the words of a user: lines of the text or of its source, and labels."""
+"""Places to stop at, as users write them: lines of the text or of its source, and labels."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from tcir.interp.ptx.syntax import Function, Module, Scope
 
 
 def lines_at(place: int | str, module: Module) -> frozenset[int]:
-    """The lines of the text that a line, `FILE:LINE` of the source, or a label stands for.
+    """Lines of the text for a line, `FILE:LINE` of the source, or a label.
 
-    Where no instruction is on a line, the next one that has some. Raises LaunchError.
+    A line without an instruction stands for the next line that has one. Raises LaunchError.
     """
     sites = [i.site for f in module.functions.values() for i in f.body or ()]
     if isinstance(place, int):
@@ -48,7 +48,7 @@ def _label(name: str, module: Module) -> frozenset[int]:
 
 
 def _labels(function: Function) -> dict[str, int]:
-    """The line of the first instruction behind each label."""
+    """Line of the first instruction after each label."""
     body = function.body or []
     found: dict[str, int] = {}
     for instruction in body:
@@ -60,7 +60,7 @@ def _labels(function: Function) -> dict[str, int]:
 
 
 def check_numbers(hit: int, warp: int | None, cta: Triple | None, grid: Triple, warps: int) -> None:
-    """LaunchError for a hit, a warp or a CTA that a launch does not have."""
+    """Raises LaunchError for a hit, a warp or a CTA that the launch does not have."""
     if hit < 1:
         raise LaunchError(f"breakpoint: expected hit=1 or more, got {hit}")
     if warp is not None and not 0 <= warp < warps:

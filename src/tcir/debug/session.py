@@ -34,12 +34,15 @@ def run(
     args: Any = (),
     **launch: Any,
 ) -> Stop:
-    """Runs a kernel as `tcir.run_ptx` does, up to a breakpoint; writes into `args` like it.
+    """Runs a kernel as `tcir.run_ptx` does, up to a breakpoint; also writes into `args`.
 
-    break_at: a line of the text, "FILE:LINE" of its source or a label (or a `Breakpoint`),
-    "first-hazard", a `Watch`, or a `FirstDifference`, for which the kernel is run up to three times
-    from the same arguments. An illegal act or a deadlock stops the run in any case. A run that gets
-    to its end gives a `Stop` whose reason says so.
+    break_at: a line of the text, "FILE:LINE" of its source or a label (or a `Breakpoint`);
+              "first-hazard"; a `Watch`; or a `FirstDifference`, for which the kernel runs up to
+              three times from the same arguments
+    args, launch: as in `tcir.run_ptx`
+
+    An illegal act or a deadlock always stops the run. A run that reaches its end returns a `Stop`
+    with that reason.
     """
     if isinstance(break_at, FirstDifference):
         return _first_difference(ptx, break_at, list(args), launch)
@@ -140,7 +143,7 @@ def _first_difference(
 
 
 def _lane(stop: Stop, output: np.ndarray, index: tuple[int, ...], access: Access) -> int | None:
-    """The lane of a store whose address is the nearest below the element's last byte."""
+    """Lane of a store whose address is nearest to, and not above, the element's last byte."""
     warp = stop.warp
     if warp is None or access.cta is None or warp.agent.me != access.component:
         return None

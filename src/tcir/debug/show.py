@@ -1,4 +1,4 @@
-"""Values of 32 lanes, bytes and words as lines of text."""
+"""Formats values of 32 lanes, bytes and words as lines of text."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ def ranges(flags: np.ndarray) -> list[tuple[int, int]]:
 
 
 def lanes_of(values: np.ndarray, undefined: int) -> str:
-    """One value if all lanes agree, a first value and a step if they count, else all 32; lanes in
-    which nothing wrote the register hold poison. values: [32], or [32, 2] of two halves."""
+    """Formats values [32], or [32, 2] of two halves: one value if all lanes agree, the first
+    value and the step if they form a sequence, else all 32. Lanes that no instruction wrote show
+    poison."""
     if undefined == _FULL:
         return "poison: never written"
     known = [not undefined >> n & 1 for n in range(32)]
@@ -55,7 +56,7 @@ def one(value: np.ndarray | np.generic) -> str:
 
 
 def rows_of_bytes(start: int, data: np.ndarray, defined: np.ndarray) -> list[str]:
-    """16 bytes a line with their address; bytes that nothing wrote are dots."""
+    """16 bytes per line with their address; unwritten bytes are dots."""
     lines = []
     for at in range(0, len(data), 16):
         shown = [
@@ -70,7 +71,7 @@ def rows_of_bytes(start: int, data: np.ndarray, defined: np.ndarray) -> list[str
 def rows_of_words(
     lane: int, column: int, words: np.ndarray, defined: np.ndarray
 ) -> list[str]:  # fmt: skip
-    """A line per lane: each word as f32; words that nothing wrote are dots."""
+    """One line per lane, each word as f32; unwritten words are dots."""
     columns = range(column, column + words.shape[1])
     lines = ["  lane  " + " ".join(f"{c:>12}" for c in columns)]
     values = words.view(np.float32)

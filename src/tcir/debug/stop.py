@@ -1,4 +1,4 @@
-"""A stopped run: where every warp stands, and what registers and memories hold."""
+"""A stopped run: the position of every warp, and the contents of registers and memories."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tcir.machine.order.involved import lane_words
 from tcir.run import LaunchError, RunReport
 
 BYTES, ROWS, COLUMNS = 256, 4, 8
-"""What a dump shows of shared and of tensor memory unless it is told."""
+"""Default extent of a dump of shared memory (bytes) and of tensor memory (rows, columns)."""
 
 
 SEEN_AS: dict[str, np.dtype] = {
@@ -30,13 +30,16 @@ SEEN_AS: dict[str, np.dtype] = {
     "bf16": np.dtype(ml_dtypes.bfloat16), "f16x2": np.dtype("f2"), "f32x2": np.dtype("f4"),
     "bf16x2": np.dtype(ml_dtypes.bfloat16),
 }  # fmt: skip
-"""Types that a register may be shown as; x2: two halves, the lower one first."""
+"""Types as which a register may be shown; x2: two halves, the lower one first."""
 
 
 @dataclass(frozen=True)
 class Register:
-    """32 values, masked where nothing wrote them (poison); `undefined`: the mask of those lanes. A
-    predicate is bool; one seen as two halves has them as rows."""
+    """Values of a register in 32 lanes, masked where unwritten (poison); undefined: mask of those
+    lanes.
+
+    A predicate is bool; a register shown as two halves has rows of two values.
+    """
 
     name: str
     type: str
@@ -44,13 +47,13 @@ class Register:
     undefined: int
 
     def fits(self, kind: str) -> bool:
-        """Whether its bits may be seen as that type."""
+        """Whether its bits can be shown as that type."""
         bits = np.ma.getdata(self.values).dtype
         dtype, halves = SEEN_AS.get(kind, bits), 2 if kind.endswith("x2") else 1
         return bits.kind != "b" and dtype.itemsize * halves == bits.itemsize
 
     def seen_as(self, kind: str) -> Register:
-        """The same bits as another type: "f32", "s32", "f16x2", … of `SEEN_AS`."""
+        """The same bits as another type: "f32", "s32", "f16x2", … (`SEEN_AS`)."""
         bits = np.ma.getdata(self.values)
         if kind not in SEEN_AS or bits.dtype.kind == "b":
             raise LaunchError(
@@ -78,9 +81,11 @@ def _masked(values: np.ndarray, undefined: int) -> np.ma.MaskedArray:
 
 
 class Stop:
-    """What a debugger shows. `reason`: why the run stopped; `report`: as of `run_ptx`, up to there.
+    """The state of a stopped run.
 
-    warp: the warp at which it stopped; None where no single one did (a deadlock, the end).
+    reason: why the run stopped
+    report: the report of `run_ptx`, up to the stop
+    warp:   the warp at which it stopped; None if there is no single one (a deadlock, the end)
     """
 
     def __init__(
@@ -93,13 +98,13 @@ class Stop:
     # --- where --------------------------------------------------------------------------------
     @property
     def cta(self) -> Any:
-        """The CTA to look at: that of the warp, else the last one under way."""
+        """The CTA to inspect: the stopped warp's, else the most recently started one."""
         if self.warp is not None:
             return self.warp.agent.cta
         return next(reversed(self._follower.warps), None)
 
     def positions(self) -> list[tuple[Warp, list[Group]]]:
-        """The warps of the CTA, and the groups of lanes that each consists of."""
+        """Warps of the CTA, each with its groups of lanes."""
         return [(i.warp, groups(i)) for i in self._warps()]
 
     def _warps(self) -> list[WarpInterpreter]:
@@ -115,7 +120,7 @@ class Stop:
         return known[0 if warp is None else warp]
 
     def instruction(self) -> Instruction | None:
-        """What the running lanes of the warp are about to execute, or the write just done."""
+        """The next instruction of the warp's running lanes, or the write just executed."""
         stopped = self._follower.at
         if stopped is None:
             return None
@@ -127,7 +132,7 @@ class Stop:
     def registers(
         self, names: Iterable[str] | None = None, *, warp: int | None = None
     ) -> list[Register]:
-        """Registers of a warp by name, or "%d0..%d31"; by default those of `instruction`."""
+        """Registers of a warp by name, or "%d0..%d31"; default: the operands of `instruction`."""
         chosen = self._find(warp)
         function = chosen.program.function
         if names is None:
@@ -140,7 +145,7 @@ class Stop:
         return [_register(chosen.warp, reg) for reg in found]
 
     def all_registers(self, *, warp: int | None = None) -> list[Register]:
-        """Every register that the warp has written in some lane."""
+        """Every register that the warp has written in at least one lane."""
         chosen = self._find(warp)
         read = [_register(chosen.warp, r) for r in chosen.program.function.registers]
         live = chosen.warp.live
@@ -148,7 +153,7 @@ class Stop:
 
     def shared(self, start: int, size: int) -> tuple[np.ndarray, np.ndarray]:
         """Bytes of shared memory by address in its window (the first is at 0x400 in the order of
-        issue), and which of them are defined."""
+        issue), and a mask of those that are defined."""
         smem = self._memory("shared memory").smem
         if start < smem.start or size < 0 or start + size > smem.size:
             raise LaunchError(
@@ -161,7 +166,7 @@ class Stop:
     def tensor_memory(
         self, rows: tuple[int, int], columns: tuple[int, int]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Words [lane, column] of half-open ranges, and which of them are defined."""
+        """Words [lane, column] of half-open ranges, and a mask of those that are defined."""
         tmem = self._memory("tensor memory").tmem
         for what, (low, high), limit in zip(
             ("lanes", "columns"), (rows, columns), tmem.words.shape, strict=True
@@ -186,7 +191,7 @@ class Stop:
         return "\n".join([self.where_text(), self.dump()])
 
     def where_text(self) -> str:
-        """Why, and where every warp of the CTA stands."""
+        """Reason of the stop, and the position of every warp of the CTA."""
         lines = [f"stopped: {self.reason}"]
         if self.cta is None:
             return "\n".join([*lines, "no CTA is under way"])
@@ -211,11 +216,11 @@ class Stop:
     def dump(self, specs: Iterable[str] = ()) -> str:
         """Parts of the state as text.
 
-        specs: "registers", "registers=%r1,%d0..%d7", "registers=all" (each optionally with a warp:
-        "registers@3=all", and as another type, which with "all" leaves out those of another size:
-        "registers:f32=%r1"), "smem=0x400:0x480" (bytes),
-        "tmem=0:4,0:16" (lanes, columns), "mbarriers". None: the registers of the instruction, the
-        mbarriers, and some of what was written to the memories.
+        specs: "registers", "registers=%r1,%d0..%d7" or "registers=all", each optionally with a warp
+               ("registers@3=all") and a type ("registers:f32=%r1"; with "all", registers of another
+               size are left out); "smem=0x400:0x480" (bytes); "tmem=0:4,0:16" (lanes, columns);
+               "mbarriers". None: the instruction's registers, the mbarriers, and the beginning of
+               the written memory
         """
         chosen = list(specs) or ["registers", "mbarriers", "smem", "tmem"]
         return "\n".join(line for spec in chosen for line in self._part(spec))

@@ -1,4 +1,4 @@
-"""Stopping after a write to an element of an argument, or to an address."""
+"""Stops after a write to an element of an argument, or to an address."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ from tcir.run import RunReport
 
 @dataclass(frozen=True)
 class Watch:
-    """Stop after a write to an element of an array argument, or to an address of global memory.
+    """A stop after a write to an element of an array argument, or to an address of global memory.
 
-    argument, index: the number of the argument (from 0) and the element; address: instead of them.
-    hit: of which write.
+    argument: number of the argument, from 0
+    index:    index of the element
+    address:  an address, instead of argument and index
+    hit:      number of the write, from 1
     """
 
     argument: int = 0
@@ -37,7 +39,8 @@ class Watch:
         return f"argument {self.argument} at [{', '.join(map(str, self.index))}]"
 
     def check(self, args: Sequence[object]) -> None:
-        """LaunchError if there is no such element; an address is looked up in the launch."""
+        """Raises LaunchError if the element does not exist; an address is checked during the
+        launch."""
         if self.hit < 1:
             raise LaunchError(f"watch: expected hit=1 or more, got {self.hit}")
         if self.address is not None:
@@ -55,10 +58,10 @@ class Watch:
             )
 
     def start(self, seen: Follower) -> None:
-        """Nothing is left to be checked when the launch starts."""
+        """Does nothing: `check` has checked everything."""
 
     def value(self, seen: Follower, args: Sequence[object]) -> str:
-        """What is there: an element, or four bytes."""
+        """The watched value: an element, or four bytes."""
         buffer, place, size = self._place(seen.machine, args)
         data = buffer.data[place : place + size]
         if self.address is not None:
@@ -68,7 +71,7 @@ class Watch:
         return str(data.view(array.dtype)[0])
 
     def writer(self, seen: Follower, args: Sequence[object]) -> Access | None:
-        """The last write to it; None: none yet."""
+        """The last write to the watched place; None: none yet."""
         buffer, place, size = self._place(seen.machine, args)
         if buffer.shadow is None:
             return None
@@ -89,7 +92,7 @@ class Watch:
 
 
 Watched = Watch | SharedWatch | TensorWatch
-"""A place that is watched."""
+"""A watched place."""
 FORMS = (
     "N[I,J] of argument N, an address 0x…, smem[0xADDRESS], smem:TYPE[0xADDRESS], "
     "smem:TYPE@0xTILE,COLUMNS,SWIZZLE[ROW,COLUMN] or tmem[LANE,COLUMN]"
@@ -97,7 +100,8 @@ FORMS = (
 
 
 def watch(text: str) -> Watched:
-    """One of `FORMS`, then `,hit=N` and, of what a CTA has, `,cta=X.Y.Z`. Raises LaunchError."""
+    """Parses one of `FORMS`, then `,hit=N` and, for a CTA's memories, `,cta=X.Y.Z`. Raises
+    LaunchError."""
     place, options = text, {}
     while found := re.fullmatch(r"(.*),(hit|cta)=([\d.]+)", place):
         place, options[found[2]] = found[1], found[3]
@@ -119,7 +123,7 @@ def watch(text: str) -> Watched:
 
 
 class AtWatch(AtWrite):
-    """Stops right after a write to a watched place, and says what it changed."""
+    """Stops right after a write to a watched place, and reports the change."""
 
     def __init__(self, watch: Watched, args: Sequence[object]) -> None:
         super().__init__(lambda _: watch.writer(self, args), watch.hit)

@@ -1,4 +1,4 @@
-"""Watches of what one CTA has: an element of shared memory, a word of tensor memory."""
+"""Watches of a CTA's memories: an element of shared memory, a word of tensor memory."""
 
 from __future__ import annotations
 
@@ -20,15 +20,18 @@ ORIGIN: Triple = (0, 0, 0)
 
 
 def _cta(seen: Follower, index: Triple) -> Any:
-    """The CTA under way with that index; None: it has not started, or has ended."""
+    """The running CTA with that index; None: it has not started, or has ended."""
     return next((cta for cta in seen.warps if cta.index == index), None)
 
 
 @dataclass(frozen=True)
 class SharedWatch:
-    """Stop after a write to an element of shared memory.
+    """A stop after a write to an element of shared memory.
 
-    address: in bytes; type: the element's, as of a dump; cta: whose memory; hit: of which write.
+    address: in bytes
+    type:    type of the element, as in a dump
+    cta:     index of the CTA
+    hit:     number of the write, from 1
     """
 
     address: int
@@ -36,13 +39,14 @@ class SharedWatch:
     cta: Triple = ORIGIN
     hit: int = 1
     element: str = field(default="", compare=False)
-    """Which one of a tile it is, in words."""
+    """The element's position in a tile, in words."""
 
     @staticmethod
     def of_tile(
         base: int, type: str, columns: int, swizzle: str, index: tuple[int, int]
     ) -> SharedWatch:
-        """Element [row, column] of a tile in rows of `columns` elements, swizzled as TMA does."""
+        """Watches element [row, column] of a tile with rows of `columns` elements, swizzled as
+        by TMA."""
         row, column = index
         if swizzle not in SWIZZLES:
             raise LaunchError(
@@ -60,7 +64,7 @@ class SharedWatch:
         return f"{self.element}{place}"
 
     def check(self, args: Sequence[object]) -> None:
-        """LaunchError for no such type, or an address that is none of such an element."""
+        """Raises LaunchError for an unknown type or a misaligned address."""
         size = _type(self.type)
         if self.address < 0 or self.address % size:
             raise LaunchError(
@@ -69,11 +73,11 @@ class SharedWatch:
             )
 
     def start(self, seen: Follower) -> None:
-        """LaunchError for a CTA or a hit that the launch does not have."""
+        """Raises LaunchError for a CTA or a hit that the launch does not have."""
         check_numbers(self.hit, None, self.cta, seen.machine.grid, seen.launch.sizes.warps)
 
     def value(self, seen: Follower, args: Sequence[object]) -> str:
-        """What is there."""
+        """The watched value."""
         cta, size = _cta(seen, self.cta), _type(self.type)
         where = slice(self.address, self.address + size)
         if cta is None or not cta.smem.defined[where].all():
@@ -81,7 +85,7 @@ class SharedWatch:
         return one(cta.smem.data[where].view(SEEN_AS[self.type])[0])
 
     def writer(self, seen: Follower, args: Sequence[object]) -> Access | None:
-        """The last write to it; None: none yet."""
+        """The last write to the watched place; None: none yet."""
         cta, size = _cta(seen, self.cta), _type(self.type)
         if cta is None:
             return None
@@ -101,7 +105,7 @@ class SharedWatch:
 
 
 def _type(name: str) -> int:
-    """The bytes of an element. LaunchError if there is no such type."""
+    """Bytes of an element. Raises LaunchError for an unknown type."""
     names = [each for each in SEEN_AS if not each.endswith("x2")]
     if name not in names:
         raise LaunchError(f"watch: expected a type of {', '.join(names)}, got {name!r}")
@@ -110,9 +114,11 @@ def _type(name: str) -> int:
 
 @dataclass(frozen=True)
 class TensorWatch:
-    """Stop after a write to a word of tensor memory, which is shown as f32.
+    """A stop after a write to a word of tensor memory, which is shown as f32.
 
-    lane, column: its place; cta: whose memory; hit: of which write.
+    lane, column: position of the word
+    cta:          index of the CTA
+    hit:          number of the write, from 1
     """
 
     lane: int
@@ -124,7 +130,7 @@ class TensorWatch:
         return f"lane {self.lane}, column {self.column} of tensor memory of CTA {self.cta}"
 
     def check(self, args: Sequence[object]) -> None:
-        """LaunchError if there is no such word."""
+        """Raises LaunchError if there is no such word."""
         if not (0 <= self.lane < 128 and 0 <= self.column < 512):
             raise LaunchError(
                 "watch: expected a lane of 0..127 and a column of 0..511 of tensor memory, got "
@@ -132,18 +138,18 @@ class TensorWatch:
             )
 
     def start(self, seen: Follower) -> None:
-        """LaunchError for a CTA or a hit that the launch does not have."""
+        """Raises LaunchError for a CTA or a hit that the launch does not have."""
         check_numbers(self.hit, None, self.cta, seen.machine.grid, seen.launch.sizes.warps)
 
     def value(self, seen: Follower, args: Sequence[object]) -> str:
-        """What is there."""
+        """The watched value."""
         cta = _cta(seen, self.cta)
         if cta is None or not cta.tmem.defined[self.lane, self.column]:
             return "poison"
         return one(cta.tmem.words[self.lane, self.column : self.column + 1].view("f4")[0])
 
     def writer(self, seen: Follower, args: Sequence[object]) -> Access | None:
-        """The last write to it; None: none yet."""
+        """The last write to the watched place; None: none yet."""
         cta = _cta(seen, self.cta)
         if cta is None:
             return None
@@ -158,8 +164,8 @@ _TENSOR = re.compile(r"tmem\[(\d+), *(\d+)\]")
 
 
 def cta_watch(text: str, cta: Triple, hit: int) -> SharedWatch | TensorWatch | None:
-    """`smem[ADDRESS]`, `smem:TYPE[ADDRESS]`, `smem:TYPE@BASE,COLUMNS,SWIZZLE[ROW,COLUMN]` or
-    `tmem[LANE,COLUMN]`; None for anything else."""
+    """Parses `smem[ADDRESS]`, `smem:TYPE[ADDRESS]`, `smem:TYPE@BASE,COLUMNS,SWIZZLE[ROW,COLUMN]`
+    or `tmem[LANE,COLUMN]`; None for anything else."""
     if found := _SHARED.fullmatch(text):
         return SharedWatch(int(found[2], 0), found[1] or "u32", cta, hit)
     if found := _TILE.fullmatch(text):

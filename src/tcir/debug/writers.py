@@ -1,4 +1,4 @@
-"""Who wrote an element of global memory last, from the machine's record of accesses."""
+"""Finds the last writer of an element of global memory in the machine's record of accesses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tcir.machine.order.involved import issuer
 
 
 def locate(machine: Any, array: np.ndarray, index: tuple[int, ...]) -> tuple[Any, int]:
-    """The machine's buffer that holds an element, and the element's place in it, in bytes."""
+    """The machine's buffer that holds an element, and the element's byte offset in it."""
     start = array.__array_interface__["data"][0]
     flat = int(np.ravel_multi_index(index, array.shape)) if array.ndim else 0
     address = start + flat * array.itemsize
@@ -27,7 +27,7 @@ def locate(machine: Any, array: np.ndarray, index: tuple[int, ...]) -> tuple[Any
 
 
 def last_writer(machine: Any, array: np.ndarray, index: tuple[int, ...]) -> Access | None:
-    """The last write to an element; None: nothing wrote it."""
+    """The last write to an element; None: it was never written."""
     buffer, place = locate(machine, array, index)
     if buffer.shadow is None:
         return None
@@ -37,7 +37,7 @@ def last_writer(machine: Any, array: np.ndarray, index: tuple[int, ...]) -> Acce
 
 
 def words(access: Access) -> str:
-    """The instruction of an access, and who executed it where the record tells."""
+    """The instruction of an access, and its executor if the record has it."""
     if access.component == EARLIER:
         return str(access.site)
     cta, number = issuer(access.component)
@@ -45,7 +45,7 @@ def words(access: Access) -> str:
 
 
 class LastWriters(Follower):
-    """Keeps the machine of a run, for questions about writers afterwards."""
+    """Keeps the machine of a run, for later queries about writers."""
 
     passive = True
 
@@ -53,20 +53,20 @@ class LastWriters(Follower):
         return interpreter.run()  # no warp is looked at
 
     def unwritten(self, array: np.ndarray) -> int:
-        """Bytes of an uninitialised argument that nothing wrote."""
+        """Number of bytes of an uninitialised argument that were not written."""
         if not array.size:
             return 0
         buffer, _ = locate(self.machine, array, (0,) * array.ndim)
         return 0 if buffer.defined is None else int((~buffer.defined).sum())
 
     def stored(self, array: np.ndarray) -> np.ndarray:
-        """Of an uninitialised argument: which of its bytes something wrote."""
+        """Mask of the written bytes of an uninitialised argument."""
         buffer, _ = locate(self.machine, array, (0,) * array.ndim)
         assert buffer.defined is not None
         return buffer.defined.copy()
 
     def finder(self, array: np.ndarray) -> Callable[[tuple[int, ...]], str]:
-        """A function from an element's index to the instruction that wrote it last."""
+        """Returns a function that maps an element's index to the instruction that wrote it last."""
 
         def find(index: tuple[int, ...]) -> str:
             access = last_writer(self.machine, array, index)

@@ -1,4 +1,4 @@
-"""What is not emulated."""
+"""The error of kernels that cannot be emulated."""
 
 from tcir.errors import InputError
 

@@ -35,7 +35,7 @@ Edit = tuple[Span, str]
 
 
 class Sizes(DataclassInstance, Protocol):
-    """A dataclass of launch sizes, with whatever other fields."""
+    """A dataclass of launch sizes; it may have further fields."""
 
     @property
     def grid(self) -> Triple: ...
@@ -48,7 +48,7 @@ class Sizes(DataclassInstance, Protocol):
 
 
 class Named(Sizes, Protocol):
-    """The same of a kernel."""
+    """Launch sizes that also name their kernel."""
 
     @property
     def name(self) -> str: ...
@@ -77,7 +77,7 @@ _SIZES = (".reqntid", ".maxntid", ".minnctapersm", ".maxnctapersm", ".maxnreg")
 
 @dataclass(frozen=True)
 class EmulatedLaunch:
-    """Sizes of a launch; those of `tcir.run_ptx`."""
+    """Sizes of a launch, as in `tcir.run_ptx`; `dynamic_smem` in bytes."""
 
     grid: Triple
     block: Triple
@@ -87,8 +87,11 @@ class EmulatedLaunch:
 
 @dataclass(frozen=True)
 class Emulated(Generic[S]):
-    """PTX for sm_90a that does what a kernel for sm_100a does, its entry, and its launch: what was
-    given with other `block` and `dynamic_smem`. The parameters are the same."""
+    """PTX for sm_90a equivalent to a kernel for sm_100a, with its entry name and launch sizes.
+
+    `launch` is the given dataclass with other `block` and `dynamic_smem`; the parameters do not
+    change.
+    """
 
     ptx: str
     entry: str
@@ -126,19 +129,19 @@ def emulate(
     defined: bool = False,
     narrow: bool = False,
 ) -> Emulated[S]:
-    """The kernel `entry` (the only one, if there is one) for sm_90a, and how to launch it.
+    """Rewrites the kernel `entry` for sm_90a and returns it with its launch sizes.
 
-    seed: the program as late as the ISA allows (docs/emulation.md, "Fuzz"), by a seed, which the
-    variable `tcir_emulation_seed` of the module holds. None: as it comes.
+    entry:   may be left out where the module has one kernel
+    launch:  a dataclass with grid, block, cluster and dynamic_smem, such as an item of
+             ``kernel.launches.launches`` of a `tcir.Kernel`
+    seed:    completes asynchronous operations as late as the ISA allows, drawn from a seed, which
+             the module variable ``tcir_emulation_seed`` holds (docs/emulation.md, "Fuzz"); None:
+             as the emulation completes them
+    defined: computes approximations (`ex2.approx`) in f64 and keeps products and sums unfused, so
+             that results have the simulated machine's bits; otherwise they have the GPU's
+    narrow:  whether some tensor maps have 4- or 6-bit elements, encoded by `tcir.emulation.narrow`
 
-    defined: approximations (`ex2.approx`) are functions of f64, products and sums stay apart, so
-    that the bits are the simulated machine's; else they are the GPU's.
-
-    narrow: some tensor maps are of 4- or 6-bit elements, encoded by `tcir.emulation.narrow`.
-
-    launch: a dataclass with grid, block, cluster and dynamic_smem, as `tcir.Kernel` has them
-    (`kernel.launches.launches`). Raises PtxSyntaxError; EmulationError for what is not emulated, by
-    instruction, with a way out.
+    Raises PtxSyntaxError, or EmulationError with a way out for an instruction that is not emulated.
     """
     source = _source(ptx)
     kernel = _entry(source, entry)
@@ -149,9 +152,10 @@ def emulate(
 
 
 def emulate_all(ptx: str, launches: Sequence[N], *, narrow: bool = False) -> tuple[str, list[N]]:
-    """As `emulate`, of all kernels of a module: each launch names its own.
+    """Emulates all kernels of a module, as `emulate` does one; each launch names its kernel.
 
-    Launches of one kernel have one block, cluster and dynamic shared memory, which its text holds.
+    Launches of one kernel must agree in block, cluster and dynamic shared memory: the text is
+    rewritten for one set of sizes.
     """
     source = _source(ptx)
     kernels = [(each, _entry(source, each.name)) for each in launches]

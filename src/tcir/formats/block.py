@@ -45,11 +45,12 @@ class BlockFormat:
 
     @property
     def has_global_scale(self) -> bool:
-        """True for ue4m3, whose range alone is too small for a tensor."""
+        """Whether the format has a global scale: true for ue4m3, whose range is too small for a
+        tensor."""
         return self.scale == "ue4m3"
 
     def scales_of(self, k: int) -> int:
-        """Blocks of a row of k elements; the last may be short."""
+        """Number of blocks in a row of k elements; the last may be short."""
         return -(-k // self.block)
 
 
@@ -64,7 +65,7 @@ FORMATS: dict[str, BlockFormat] = {
 
 
 def block_format(format: str | BlockFormat) -> BlockFormat:
-    """The format of that name, or `format` itself."""
+    """Looks up a format by name; returns a `BlockFormat` unchanged."""
     if isinstance(format, BlockFormat):
         return format
     try:

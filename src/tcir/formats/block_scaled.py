@@ -62,7 +62,7 @@ class BlockScaled:
         object.__setattr__(self, "global_scale", _global_scale(self.global_scale, self.format))
 
     def dequantise(self, dtype: DTypeLike = np.float32) -> NDArray[Any]:
-        """See `dequantise`."""
+        """Decodes to numbers; see the function `dequantise`."""
         return dequantise(self, dtype)
 
 
@@ -74,16 +74,18 @@ def quantise(
     rounding: str = "floor",
     nonfinite: Literal["nan", "error"] = "nan",
 ) -> BlockScaled:
-    """Quantises along the last axis: one scale per block, elements divided by it *as stored*.
+    """Quantises along the last axis: one scale per block; elements are divided by the *rounded*
+    scale.
 
-    x: float16, bfloat16 or float32 [..., K], any K; a short last block has its own scale.
-    global_scale: of NVFP4 only; None takes `nvfp4_global_scale`. rounding: of ue8m0 scales, see
-    `ue8m0_of_amax`; ue4m3 scales are amax / (6 g), to nearest even. nonfinite: a block with a NaN
-    or an infinity gets the scale NaN and codes 0 ("nan": all of it reads as NaN), or is a
-    FormatError that names the first position ("error").
+    x:            float16, bfloat16 or float32 [..., K], any K; a short last block has its own scale
+    global_scale: NVFP4 only; None: `nvfp4_global_scale`
+    rounding:     of ue8m0 scales, see `ue8m0_of_amax`; ue4m3 scales are amax / (6 g), rounded to
+                  nearest even
+    nonfinite:    "nan": a block with a NaN or an infinity gets a NaN scale and codes 0, so all of
+                  it decodes to NaN; "error": FormatError with the first position
 
     A block of zeros has the scale code 0x00, codes 0 and the signs of its zeros. An NVFP4 block
-    that is not all zeros has at least the scale 2^-9 (0x01): rounded to 0 it would be lost.
+    with a non-zero element has at least the scale 2^-9 (0x01): a scale rounded to 0 would lose it.
     """
     f = block_format(format)
     x = _input(x)
@@ -130,10 +132,10 @@ def _quantise(
 
 
 def dequantise(q: BlockScaled, dtype: DTypeLike = np.float32) -> NDArray[Any]:
-    """The numbers `q` represents: element · scale · global scale.
+    """Decodes `q`: element · scale · global scale.
 
-    dtype: float64 (exact) or float32, rounded once: beyond its range infinity, as IEEE 754 has it.
-    A NaN scale makes its whole block NaN, zeros included.
+    dtype: float64 (exact) or float32 (rounded once; infinity beyond its range, as in IEEE 754). A
+    NaN scale makes its whole block NaN, zeros included.
     """
     target = np.dtype(dtype)
     if target not in (np.dtype(np.float32), np.dtype(np.float64)):
@@ -155,10 +157,11 @@ def dequantise(q: BlockScaled, dtype: DTypeLike = np.float32) -> NDArray[Any]:
 
 
 def nvfp4_global_scale(x: NDArray[Any]) -> np.float32:
-    """amax / (448 · 6) in float32: with it the largest block scale is 448.
+    """amax / (448 · 6) in float32: the global scale for which the largest block scale is 448.
 
-    Over the finite numbers of x; 1 where all are zero. Not below 2^-126, which hardware that
-    flushes subnormals would read as 0. (For the largest float32, 6 · 448 · g is finite.)
+    amax is the maximum over the finite numbers of x; the result is 1 if all are zero, and at least
+    2^-126, since hardware that flushes subnormals would read less as 0. (For the largest float32, 6
+    · 448 · g is finite.)
     """
     x = _input(x)
     amax = np.float64(0)
@@ -172,7 +175,7 @@ def nvfp4_global_scale(x: NDArray[Any]) -> np.float32:
 
 
 def alpha(a: BlockScaled, b: BlockScaled) -> np.float32:
-    """The factor for a contraction of `a` and `b` without their global scales: gA · gB.
+    """The factor that a contraction of codes and block scales of `a` and `b` still needs: gA · gB.
 
     FormatError if the product is not a normal float32: the result would be zero or infinite.
     """

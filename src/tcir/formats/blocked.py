@@ -19,7 +19,7 @@ ROWS, SCALES, BLOCK_BYTES = 128, 4, 512
 
 
 def blocked_bytes(rows: int, scales: int) -> int:
-    """Bytes of rows x scales in this layout, padding included."""
+    """Size of rows x scales in this layout, in bytes, padding included."""
     _check_extent(rows, scales)
     return -(-rows // ROWS) * -(-scales // SCALES) * BLOCK_BYTES
 
@@ -40,9 +40,9 @@ def blocked_offset(row: Any, scale: Any, scales: int) -> NDArray[np.int64]:
 
 
 def to_blocked(scales: Codes) -> Codes:
-    """Row-major scales [..., rows, scales] to blocks [..., ceil(rows/128), ceil(scales/4), 512].
+    """Rearranges scales [..., rows, scales] to blocks [..., ceil(rows/128), ceil(scales/4), 512].
 
-    Padding is 0x00, finite in both scale formats (the elements there are zeros, or not there).
+    Padding is 0x00, finite in both scale formats (the elements there are zeros or do not exist).
     The result is contiguous: its bytes in order are the memory image.
     """
     check_codes(scales, 8, "scale")

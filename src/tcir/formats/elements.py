@@ -67,7 +67,7 @@ ELEMENTS: dict[str, Element] = {
 
 
 def element(name: str) -> Element:
-    """The element format called `name`; FormatError if there is none."""
+    """Looks up an element format by name; FormatError if there is none."""
     try:
         return ELEMENTS[name]
     except KeyError:
@@ -77,11 +77,13 @@ def element(name: str) -> Element:
 
 
 def encode(values: Any, name: str) -> Codes:
-    """Codes of real numbers: to nearest, ties to the even code, saturating (as ``cvt`` does).
+    """Encodes real numbers: rounds to nearest, ties to the even code, and saturates (as ``cvt``
+    does).
 
-    values: any float array, float64 included, rounded once. Beyond the largest value, infinities
-    included: that value with the sign kept. NaN: 0x7F in e4m3 and e5m2, the positive largest value
-    in the formats without NaN (PTX ISA, ``cvt.rn.satfinite``). The sign of zero is kept.
+    values: any float array, float64 included, rounded once. Numbers beyond the largest value,
+    infinities included, give that value with their sign. NaN gives 0x7F in e4m3 and e5m2, and the
+    positive largest value in formats without NaN (PTX ISA, ``cvt.rn.satfinite``). The sign of zero
+    is kept.
     """
     e = element(name)
     shape = np.shape(values)
@@ -103,7 +105,7 @@ def encode(values: Any, name: str) -> Codes:
 
 
 def decode(codes: Codes, name: str) -> NDArray[np.float32]:
-    """Values of codes, exact. FormatError where bits above the format's width are set."""
+    """Decodes codes exactly. FormatError where bits above the format's width are set."""
     check_codes(codes, element(name).bits, name)
     return table(name).take(codes)
 
@@ -127,7 +129,7 @@ def table(name: str) -> NDArray[np.float32]:
 
 
 def check_codes(codes: Codes, bits: int, name: str) -> None:
-    """FormatError unless `codes` is uint8 with no bit set above the low `bits`."""
+    """Raises FormatError unless `codes` is uint8 and only the low `bits` bits are set."""
     if not isinstance(codes, np.ndarray) or codes.dtype != np.uint8:
         got = getattr(codes, "dtype", type(codes).__name__)
         raise FormatError(f"{name} codes", got, "uint8", "a code is the low bits of one byte")

@@ -1,7 +1,7 @@
 """Codes of 2, 4 and 6 bits in bytes: dense, and in the padded 16-byte units of shared memory.
 
-Codes with one byte each need no packing: that is how fp8 is stored, and fp6 in registers (``cvt``
-leaves each value in the low six bits of a byte). Rows (the last axis) are packed by themselves.
+Codes of one byte each need no packing: fp8 is stored like this, and so is fp6 in registers (``cvt``
+leaves each value in the low six bits of a byte). Rows (the last axis) are packed separately.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def packed_bytes(k: int, bits: int) -> int:
 
 
 def pack(codes: Codes, bits: int) -> Codes:
-    """Dense, little-endian: code k occupies bits [k · bits, (k + 1) · bits) of its row.
+    """Packs densely, little-endian: code k occupies bits [k · bits, (k + 1) · bits) of its row.
 
     bits 2: four per byte. bits 4: two per byte, the lower k in the low nibble. bits 6: four in
     three bytes. uint8 [..., K] -> [..., ceil(K · bits / 8)]; unused bits of the last byte are 0.
@@ -48,7 +48,7 @@ def pack(codes: Codes, bits: int) -> Codes:
 
 
 def unpack(packed: Codes, bits: int, k: int) -> Codes:
-    """The inverse of `pack`: uint8 [..., ceil(k · bits / 8)] -> codes [..., k]."""
+    """Inverts `pack`: uint8 [..., ceil(k · bits / 8)] -> codes [..., k]."""
     _check_bits(bits)
     check_codes(packed, 8, "packed")
     have = _last(packed, "packed bytes")
@@ -73,12 +73,12 @@ def unpack(packed: Codes, bits: int, k: int) -> Codes:
 
 
 def pack_units(codes: Codes, bits: int) -> Codes:
-    """Padded units, as the kinds f8f6f4 and mxf8f6f4 read them from shared memory.
+    """Packs into padded units, the form that the kinds f8f6f4 and mxf8f6f4 read from shared memory.
 
-    Each 16 codes lie densely at the start of 16 bytes (``b4x16_p64``: 8, ``b6x16_p32``: 12), the
-    rest is 0 here and unspecified in general (PTX ISA 9.7.16.10.4; what TMA makes of the types
-    16U4_ALIGN16B and 16U6_ALIGN16B). uint8 [..., K] -> [..., 16 · ceil(K / 16)]; codes beyond K
-    are 0. In global memory the same codes are dense, 8 or 12 bytes per 16: `pack`.
+    Each 16 codes lie densely at the start of 16 bytes (``b4x16_p64``: 8, ``b6x16_p32``: 12); the
+    rest is 0 here and unspecified in general (PTX ISA 9.7.16.10.4; TMA writes this form for the
+    types 16U4_ALIGN16B and 16U6_ALIGN16B). uint8 [..., K] -> [..., 16 · ceil(K / 16)]; codes beyond
+    K are 0. In global memory the same codes are dense, 8 or 12 bytes per 16: `pack`.
     """
     _check_unit(bits)
     check_codes(codes, bits, f"{bits}-bit")
@@ -92,7 +92,7 @@ def pack_units(codes: Codes, bits: int) -> Codes:
 
 
 def unpack_units(units: Codes, bits: int, k: int) -> Codes:
-    """The inverse of `pack_units`: uint8 [..., 16 · ceil(k / 16)] -> codes [..., k], no padding."""
+    """Inverts `pack_units`: uint8 [..., 16 · ceil(k / 16)] -> codes [..., k], without padding."""
     _check_unit(bits)
     check_codes(units, 8, "padded units")
     have = _last(units, "padded units")

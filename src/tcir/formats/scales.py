@@ -26,7 +26,7 @@ LARGEST_UE8M0, SMALLEST_UE4M3 = 0xFE, 0x01
 
 
 def check_scale(name: str) -> None:
-    """FormatError unless `name` is a type of block scales."""
+    """Raises FormatError unless `name` is a type of block scales."""
     if name not in SCALE_NAN:
         raise FormatError(
             "scale format", repr(name), " or ".join(SCALE_NAN),
@@ -35,7 +35,7 @@ def check_scale(name: str) -> None:
 
 
 def decode_scale(codes: Codes, name: str) -> NDArray[np.float32]:
-    """Values of scale codes, exact; NaN for 0xFF (ue8m0) and 0x7F (ue4m3).
+    """Decodes scale codes exactly; NaN for 0xFF (ue8m0) and 0x7F (ue4m3).
 
     Bit 7 of ue4m3 is ignored, as in the tensor core: 0xFF is also NaN.
     """
@@ -56,7 +56,8 @@ def _scale_table(name: str) -> NDArray[np.float32]:
 
 
 def encode_ue4m3(values: Any) -> Codes:
-    """ue4m3 codes of numbers ≥ 0: to nearest even, saturating at 448 (0x7E); NaN gives 0x7F."""
+    """Encodes numbers ≥ 0 as ue4m3: rounds to nearest even, saturates at 448 (0x7E); NaN gives
+    0x7F."""
     x = np.asarray(values, dtype=np.float64)
     if (x < 0).any():
         raise FormatError("ue4m3 scale", np.nanmin(x), "a number ≥ 0", "the format has no sign")

@@ -22,8 +22,8 @@ from tcir.validation.report import Line
 FACTOR = 1.5
 """The error against f64 that is allowed, over the reference's own; beside it `ROUNDINGS`."""
 ROUNDINGS = {"float32": 128, "float64": 128}
-"""Of the largest result, that are allowed beside it; 1 for other types. `linalg` leaves the order
-of sums open, and executed one after the other some thousand f32 numbers lose some bits."""
+"""Allowed error in roundings of the largest result; 1 for other types. `linalg` leaves the order
+of sums open, and sequential sums of some thousand f32 numbers lose several bits."""
 DRAWS = ("N(0, 1)", "[0, 1)")
 """Inputs that cancel, and inputs whose sums grow."""
 

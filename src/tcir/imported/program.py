@@ -19,7 +19,7 @@ from tcir.validation.report import Report
 
 @dataclass(frozen=True)
 class Part:
-    """The ops of a model, and the kernel that computes them; mlir: what it was compiled from."""
+    """Ops of a model and the kernel that computes them; mlir: the program that was compiled."""
 
     ops: tuple[str, ...]
     kernel: Kernel
@@ -40,7 +40,7 @@ P = TypeVar("P")
 
 
 class Table(tuple[P, ...]):
-    """What became of each op; a line for each part as text."""
+    """Parts of a model; one line per part as text."""
 
     def __str__(self) -> str:
         return "\n".join(map(str, self))
@@ -66,7 +66,7 @@ def signless(array: Array, dtype: np.dtype) -> Array:
 def validated(
     part: Part, source: Source, target: str, seed: int, inputs: Kind, orders: int
 ) -> Report:
-    """`tcir.validate` of a part, behind the line of its import."""
+    """Runs `tcir.validate` on a part; its lines follow the line of the import."""
     report = validate(
         part.mlir, part.pipeline, target=target, seed=seed, inputs=inputs, orders=orders
     )

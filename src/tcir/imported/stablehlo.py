@@ -26,7 +26,7 @@ WAYS_OUT = {
     "stablehlo.while": " (a loop whose end depends on numbers, or a long one); call the compiled "
     "body from a loop in Python",
 }
-"""Of ops that have no linalg."""
+"""Ways out for ops that have no linalg form."""
 _PLACE = re.compile(r'loc\("([^"]+)":(\d+):(\d+)\)$')
 _LEFT = re.compile(r'\s*(?:%[^=]*= )?"?((?:stablehlo|chlo|shape)\.\w+)')
 

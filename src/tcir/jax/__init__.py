@@ -1,4 +1,4 @@
-"""JAX functions on tcir's kernels: traced, lowered by StableHLO and a pipeline, whole or refused.
+"""JAX functions on tcir's kernels: traced, then lowered as a whole, or rejected.
 
     model = tcir.jax.compile(function, params, x)
     print(model.table)            # the primitives, and their launches

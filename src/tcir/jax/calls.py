@@ -111,7 +111,7 @@ def _is_plain(dtype: object) -> bool:
 
 
 def _name(path: tuple[object, ...]) -> str:
-    """Of an argument: ``argument 0['w']``, ``argument scale``."""
+    """Name of an argument: ``argument 0['w']``, ``argument scale``."""
     _, first, *rest = path
     key = getattr(first, "idx", getattr(first, "key", first))
     return f"argument {key}{jax.tree_util.keystr(tuple(rest))}"

@@ -1,4 +1,4 @@
-"""A JAX function that is a kernel."""
+"""A JAX function compiled to a kernel."""
 
 from __future__ import annotations
 
@@ -22,9 +22,13 @@ from tcir.validation.report import Report
 
 @dataclass(frozen=True, repr=False)
 class Compiled:
-    """A function for arguments of fixed shapes: call it as the function.
+    """A function for arguments of fixed shapes; called like the original.
 
-    function: that it was made from; call: its arguments, without data; target: of the kernel
+    function: the original function
+    call:     its arguments, without data
+    traced:   the traced program
+    part:     its primitives, kernel and program
+    target:   target of the kernel
     """
 
     function: Callable[..., object]
@@ -39,20 +43,20 @@ class Compiled:
 
     @property
     def table(self) -> Table[Part]:
-        """What became of the primitives; a line as text."""
+        """The primitives and their launches; one line per part as text."""
         return Table((self.part,))
 
     @property
     def kernel(self) -> Kernel:
-        """What was compiled: `launch_table`, `ptx`, `cubin`, `launch` on a GPU."""
+        """The compiled kernel: `launch_table`, `ptx`, `cubin`, `launch` on a GPU."""
         return self.part.kernel
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        """The function's results, on the simulated machine: JAX's arrays if an argument is one,
-        else numpy's.
+        """Runs the function on the simulated machine. Results are JAX arrays if an argument is one,
+        else numpy arrays.
 
-        InputError for arguments of another structure, shapes, types or numbers than it was compiled
-        for; `tcir.HazardError` of a kernel with a hazard.
+        InputError for arguments whose structure, shapes, types or numbers differ from the
+        example's; `tcir.HazardError` for a kernel with a hazard.
         """
         given = Call.of(args, kwargs)
         arrays = self.call.checked(given)
@@ -68,10 +72,10 @@ class Compiled:
         return jax.tree_util.tree_unflatten(self.traced.tree, leaves)
 
     def validate(self, *, seed: int = 0, inputs: Kind = "integers", orders: int = 1) -> Report:
-        """Executes the program after every pass, see `tcir.validate`.
+        """Executes the program after every pass; see `tcir.validate`.
 
-        The first line, "JAX → linalg", compares the program with the function as JAX computes it on
-        the CPU, in f64 and in its own types.
+        The first line, "JAX → linalg", compares the program with JAX's own results on the CPU, in
+        f64 and in its own types.
         """
         source = Source(
             "JAX → linalg", "JAX", lambda given: self._by_jax(given, wide=True),
@@ -80,7 +84,7 @@ class Compiled:
         return validated(self.part, source, self.target, seed, inputs=inputs, orders=orders)
 
     def _by_jax(self, given: Sequence[Array], wide: bool) -> list[Array]:
-        """What the program computes, by the function itself."""
+        """Results of the function itself, computed by JAX."""
         types = ["float64" if wide and is_floating(each.dtype) else None for each in given]
         try:
             with _x64(wide), jax.default_device(jax.devices("cpu")[0]):
@@ -96,5 +100,5 @@ class Compiled:
 
 
 def _x64(wide: bool) -> AbstractContextManager[None]:
-    """f64 as a type; else what the user has set."""
+    """Enables f64 if `wide`; otherwise leaves the user's setting."""
     return jax.enable_x64(True) if wide else nullcontext()

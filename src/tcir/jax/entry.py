@@ -24,14 +24,14 @@ def compile(
     target: str = DEFAULT_TARGET.name,
     **kwargs: object,
 ) -> Compiled:
-    """A JAX function, whole, as a kernel for arguments of these shapes and types.
+    """Compiles a JAX function, as a whole, to a kernel for arguments of these shapes and types.
 
     args, kwargs: arrays or `jax.ShapeDtypeStruct`, in any pytree; numbers and strings are fixed
 
-    JAX traces it, StableHLO's own passes make `linalg` of it; arrays that it closes over are
-    constants. Products and sums of f16 and bf16 are kept in f32; f32 is multiplied as tf32.
-    InputError for a function that JAX cannot trace, and for what is not lowered, with the line of
-    the function: nothing else runs it.
+    JAX traces the function, and StableHLO's own passes convert it to `linalg`; arrays that it
+    closes over are constants. Products and sums of f16 and bf16 are kept in f32; f32 is multiplied
+    as tf32. InputError, with the function's line, if JAX cannot trace it or an op is not lowered:
+    there is no fallback.
     """
     if not callable(function):
         raise InputError(f"jax.compile: expected a function, got {type(function).__name__}")

@@ -9,7 +9,7 @@ from jax import Array, lax
 
 Rule = Callable[..., Array]
 MOST_STEPS = 64
-"""Of a scan that is written out."""
+"""Maximum number of steps of a scan that is unrolled."""
 
 
 def _concatenate(*parts: Array, dimension: int) -> Array:

@@ -21,8 +21,8 @@ from tcir.jax.calls import Call
 from tcir.jax.widening import evaluate, primitives
 
 Result = int | Array
-"""Of a function: a result of the program by its number; or -1 - n, argument n as it came in; or a
-constant."""
+"""A result of a function: the number of a result of the program; or -1 - n for argument n,
+returned unchanged; or a constant."""
 
 
 @dataclass(frozen=True)

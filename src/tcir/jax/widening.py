@@ -25,7 +25,7 @@ from tcir.jax.rewrites import MOST_STEPS, REWRITES, unrolled
 
 register_exclusion(str(Path(__file__).parent))  # lines of this folder are nobody's function
 MOST_ELEMENTS = 1 << 16
-"""Of a constant that is computed when the function is compiled."""
+"""Maximum number of elements of a constant that is computed at compile time."""
 NARROW = (jnp.float16, jnp.bfloat16)
 PRODUCTS = ("dot_general", "conv_general_dilated")
 SUMS = ("reduce_sum", "reduce_prod", "cumsum", "cumprod", "cumlogsumexp", "reduce_window_sum")

@@ -1,4 +1,4 @@
-"""What a program can do wrong, and what the machine cannot do yet."""
+"""Errors of the simulated machine: illegal programs, and instructions that are not modelled."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from tcir.machine.refusal import Refusal
 
 
 class MachineError(Error, RuntimeError):
-    """An illegal use of the hardware. ``code`` is a short name, ``site`` the operation.
+    """An illegal use of the hardware.
 
-    ``findings``: the hazards found before it ended the run; they often say why it came to this.
-    ``who``: the agent that did it, "" for none.
+    code:     short name of the error
+    site:     the operation that caused it
+    findings: hazards found before the run ended; they often explain the error
+    who:      the agent (warp or role) that caused it, "" if there is none
     """
 
     exit_code = 1
@@ -28,20 +30,20 @@ class MachineError(Error, RuntimeError):
 
     @classmethod
     def of(cls, refusal: Refusal, site: object) -> MachineError:
-        """The same refusal, seen at an operation."""
+        """Wraps a `Refusal` in a MachineError that names the operation, `site`."""
         return cls(refusal.code, str(refusal), site=site)
 
 
 class Deadlock(MachineError):
-    """Every agent waits; the message lists who waits for what and where, what the others wait for
-    in the end first."""
+    """Raised when every agent waits. The message lists each agent, its wait and its location;
+    the root causes come first."""
 
     def __str__(self) -> str:
         return f"{self.code}: {self.message}"
 
 
 class NotModelled(IncompleteError, RuntimeError):
-    """Legal on the hardware, without a rule in this machine: the run is incomplete."""
+    """Legal on the hardware, but not modelled by this machine: the run is incomplete."""
 
     who = ""
 

@@ -6,10 +6,13 @@ from tcir.errors import InputError
 
 
 class Refusal(InputError, ValueError):
-    """A value outside what the hardware allows.
+    """A value that the hardware or the driver rejects.
 
-    Attributes: ``code`` (short kebab-case name), ``field``, ``value``, ``allowed`` (text),
-    ``reason`` (why, with the document that says so).
+    code:    short kebab-case name
+    field:   name of the value
+    value:   the value itself
+    allowed: the allowed values, as text
+    reason:  why, with the document that states it
     """
 
     code = "refused"
@@ -23,7 +26,7 @@ class Refusal(InputError, ValueError):
 
 
 class FormatError(Refusal):
-    """An element type that is unknown here, or unknown to the operation at hand."""
+    """An element type that is unknown, or that the operation does not support."""
 
     code = "bad-element-type"
 

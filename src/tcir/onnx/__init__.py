@@ -1,4 +1,4 @@
-"""ONNX models on tcir's kernels: imported by torch-mlir, lowered whole by a pipeline, or refused.
+"""ONNX models on tcir's kernels: imported by torch-mlir and lowered as a whole, or rejected.
 
     model = tcir.onnx.compile("model.onnx", {"x": x})
     print(model.table)            # the ops, and their launches

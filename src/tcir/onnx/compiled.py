@@ -1,4 +1,4 @@
-"""An ONNX model that is a kernel."""
+"""An ONNX model compiled to a kernel."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ from tcir.validation.report import Report
 
 @dataclass(frozen=True, repr=False)
 class Compiled:
-    """A model for inputs of fixed shapes: call it with arrays.
+    """A model for inputs of fixed shapes; called with arrays.
 
-    name: of the model; part: its ops, kernel and program; target: of the kernel
+    name:     name of the model
+    imported: the imported program
+    part:     its ops, kernel and program
+    target:   target of the kernel
     """
 
     name: str
@@ -35,7 +38,7 @@ class Compiled:
 
     @property
     def inputs(self) -> tuple[Value, ...]:
-        """Name, shape and type of each input; weights are none."""
+        """Name, shape and type of each input; weights are not inputs."""
         return self.imported.inputs
 
     @property
@@ -45,19 +48,19 @@ class Compiled:
 
     @property
     def table(self) -> Table[Part]:
-        """What became of the ops; a line as text."""
+        """The ops and their launches; one line per part as text."""
         return Table((self.part,))
 
     @property
     def kernel(self) -> Kernel:
-        """What was compiled: `launch_table`, `ptx`, `cubin`, `launch` on a GPU."""
+        """The compiled kernel: `launch_table`, `ptx`, `cubin`, `launch` on a GPU."""
         return self.part.kernel
 
     def __call__(self, *arrays: object) -> dict[str, Array]:
-        """The outputs by name, of a mapping of arrays by input name, or of arrays in order.
+        """Runs the model on the simulated machine and returns the outputs by name.
 
-        On the simulated machine. InputError for other names,
-        shapes or types; `tcir.HazardError` of a kernel with a hazard.
+        arrays: a mapping of arrays by input name, or the arrays in order. InputError for other
+        names, shapes or types; `tcir.HazardError` for a kernel with a hazard.
         """
         results = run(self.kernel, self._given(arrays))
         return {
@@ -89,7 +92,7 @@ class Compiled:
         ]  # fmt: skip
 
     def validate(self, *, seed: int = 0, inputs: Kind = "integers", orders: int = 1) -> Report:
-        """Executes the program after every pass, see `tcir.validate`.
+        """Executes the program after every pass; see `tcir.validate`.
 
         The first line, "ONNX → linalg", compares the imported program with ONNX's reference
         evaluator, in f64 and with sums in f32.

@@ -24,15 +24,16 @@ def compile(
     pipeline: str = "layers",
     target: str = DEFAULT_TARGET.name,
 ) -> Compiled:
-    """An ONNX model, whole, as a kernel.
+    """Compiles an ONNX model, as a whole, to a kernel.
 
-    model: a path (external data is beside it), or an `onnx.ModelProto`
+    model:  a path (external data lies next to it), or an `onnx.ModelProto`
     inputs: arrays, or shapes as tuples, by input name or in the model's order; they fix the model's
-    dynamic dimensions, and may be left out for inputs of a fixed shape
+            dynamic dimensions. Inputs of fixed shape may be left out
 
-    torch-mlir's importer makes `linalg` of it; weights are constants. Sums of f16 and bf16 are kept
-    in f32; f32 is multiplied as tf32. InputError for a file that is no model, for inputs that are
-    not the model's, and for ops that are not lowered, by name: nothing else runs them.
+    torch-mlir's importer converts the model to `linalg`; weights are constants. Sums of f16 and
+    bf16 are kept in f32; f32 is multiplied as tf32. InputError for a file that is not a model, for
+    inputs that do not match the model's, and, by name, for ops that are not lowered: there is no
+    fallback.
     """
     as_pipeline(pipeline)
     check_target(pipeline, target)
@@ -55,7 +56,7 @@ def compile(
 
 
 def _source(model: object) -> tuple[str, bytes | None]:
-    """The path of a model, or a name and its bytes."""
+    """Path of a model; or its name and its bytes."""
     if isinstance(model, str | os.PathLike):
         return os.fspath(model), None
     if not hasattr(model, "graph") or not hasattr(model, "SerializeToString"):

@@ -1,4 +1,4 @@
-"""Verdicts of the prover, beside the machine's."""
+"""Verdicts of the prover, next to the machine's."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ NOTHING_WRONG = "no race, deadlock, use after release in any order, fences aside
 
 @dataclass(frozen=True)
 class Proof:
-    """One launch.
+    """The prover's verdict on one launch.
 
-    result:     sentryward's own word
-    why:        its first diagnostic, or what a race is between
-    grid:       CTAs that were judged, of those in `of`
-    rewritings: what the prover reads otherwise
+    result:     sentryward's result, verbatim
+    why:        its first diagnostic; for a race, the two accesses
+    grid:       the CTAs that were judged, out of `of`
+    rewritings: changes made to the PTX for the prover
     """
 
     launch: str
@@ -62,7 +62,7 @@ class Proof:
 
 @dataclass(frozen=True)
 class Proofs:
-    """All launches of a kernel; machine: what its execution on the machine said, and found."""
+    """Verdicts on all launches of a kernel. machine, findings: the simulated machine's own."""
 
     launches: tuple[Proof, ...]
     machine: str
@@ -70,13 +70,13 @@ class Proofs:
 
     @property
     def exit_code(self) -> int:
-        """1 if one is refuted, 2 if one is not proved as a whole, else 0."""
+        """1 if a launch is refuted, 2 if one is not fully proved, else 0."""
         codes = {EXIT_CODES[proof.verdict] for proof in self.launches}
         return 1 if 1 in codes else max(codes, default=0)
 
     @property
     def ok(self) -> bool:
-        """Whether every launch is proved, of the kernel as it is and of all CTAs."""
+        """Whether every launch is proved, for the unchanged kernel and all CTAs."""
         return self.exit_code == 0
 
     def __bool__(self) -> bool:

@@ -32,12 +32,15 @@ def prove(
     timeout: float = 120.0,
     memory_mib: int = 8000,
 ) -> Proofs:
-    """Whether every schedule of a kernel is free of races and deadlocks, as sentryward sees it.
+    """Checks with sentryward that every schedule of a kernel is free of races and deadlocks.
 
-    ctas: judge the first so many CTAs of each launch, not all of them. timeout: seconds for each
-    launch; memory_mib: what the prover may take. The machine's side is of the kernel's report:
-    compile with ``validate=True``. `Proofs` is true where all is proved; its text is a table. Needs
-    the package sentryward (``pip install 'tcir[prove]'``).
+    ctas:       judge only the first so many CTAs of each launch; None: all
+    timeout:    seconds per launch
+    memory_mib: memory limit of the prover, in MiB
+
+    The result is true if everything is proved; its text is a table. The machine's verdict next to
+    it comes from the kernel's report: compile with ``validate=True``. Needs the package sentryward
+    (``pip install 'tcir[prove]'``).
     """
     if not hasattr(kernel, "launches"):
         raise InputError(
@@ -56,7 +59,7 @@ def prove_launches(
     timeout: float = 120.0,
     memory_mib: int = 8000,
 ) -> Proofs:
-    """The same of PTX and its launches; `report` has what the machine says of it."""
+    """Checks PTX and its launches as `prove` does; `report` has the machine's verdict."""
     if ctas is not None and ctas < 1:
         raise InputError(f"expected at least one CTA to prove, got {ctas}")
     if not (isfinite(timeout) and timeout > 0):
@@ -69,7 +72,8 @@ def prove_launches(
 
 
 def find_prover() -> Verify:
-    """sentryward's `verify`; MissingDependencyError that says how to get it."""
+    """Returns sentryward's `verify`. Raises MissingDependencyError with installation
+    instructions."""
     if importlib.util.find_spec("sentryward") is None:
         raise MissingDependencyError(
             "expected the package sentryward, which proves: pip install 'tcir[prove]', or pip "

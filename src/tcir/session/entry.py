@@ -35,9 +35,9 @@ PACKAGES = (
     "tcir.passmanager", "tcir.passes", "tcir.pipelines", "tcir.program", "tcir.run",
     "tcir.session", "tcir.time", "tcir.validation", "tcir.workers", "numpy.ma", "numpy.random",
 )  # fmt: skip
-"""What compiles and executes, with all passes and pipelines."""
+"""Packages that compilation and execution import, with all passes and pipelines."""
 PRINTED_ELEMENTS = 1 << 16
-"""Constants with more are left out of the texts that a kernel keeps: there is one for each pass."""
+"""Size above which constants are left out of the texts that a kernel keeps, one for each pass."""
 
 
 class _Texts(Watcher):
@@ -55,7 +55,7 @@ class _Texts(Watcher):
 
 
 def _text(module: ir.Module) -> str:
-    """The module, which the reader or the session has verified, without large constants."""
+    """Text of a module, already verified by the reader or the session, without large constants."""
     text = module.operation.get_asm(large_elements_limit=PRINTED_ELEMENTS, assume_verified=True)
     return str(text)
 
@@ -94,17 +94,21 @@ def compile(
 ) -> Kernel:
     """Compiles `program` (an `ir.Module`, MLIR text or a path) with `pipeline` (or its name).
 
-    entry: which public function is the program, where there are several; those that it does not
-    call are dropped. Keyword options go to a named pipeline. With ``validate=True`` the program is
-    executed after every pass, see `tcir.validate`; look at ``kernel.report``. Otherwise a kernel
-    that was compiled before is taken from the user's cache, unless ``cache=False``. With
-    ``tune=True`` the options that are left out are those that ``tc-bench sweep`` found fastest for
-    this program, pipeline and target; `report.notes` say which, or that there was no sweep.
-    assembler: what makes the cubin from the PTX, ``ptxas`` or ``nvjitlink`` (a library, through
-    cuda-python: ``pip install tcir[nvjitlink]``; it has no setmaxnreg). A kernel whose report is
-    "different" has no PTX where native code died of what a pass left.
-    debug_prefix_map: beginnings of paths, and what takes their place in PTX and cubin, which name
-    the program's file: ``{os.getcwd(): "."}``.
+    entry:    name of the public function to compile where there are several; functions that it does
+              not call are dropped
+    validate: whether the program is executed after every pass, see `tcir.validate`; the result is
+              ``kernel.report``. The options from `seed` to `budget` are those of `tcir.validate`
+    cache:    whether a kernel compiled before is taken from the user's cache (not with `validate`)
+    tune:     whether options that are left out are those that ``tc-bench sweep`` found fastest for
+              this program, pipeline and target; `report.notes` lists them, or states that there was
+              no sweep
+    assembler: ``ptxas``, or ``nvjitlink`` (a library, through cuda-python: ``pip install
+              tcir[nvjitlink]``; it does not support setmaxnreg)
+    debug_prefix_map: replacements of path prefixes in PTX and cubin, which contain the program's
+              file name: ``{os.getcwd(): "."}``
+    options:  options of a named pipeline
+
+    A kernel whose report is "different" has no PTX if a native library crashed on the IR of a pass.
     """
     import_whole(*PACKAGES, *_mlir.modules())
     check_name(target)
@@ -182,16 +186,25 @@ def validate(
     """Runs `pipeline` over `program` (an `ir.Module`, text or path), executing after every pass.
 
     If the pipeline ends in llvm and nvvm for `target`, PTX is generated and executed as well.
-    `program` is not modified. `on_line` is called with each line of the report as it completes.
-    `entry` and keyword options are those of `tcir.compile`. Execution stops at the first pass with
-    a different result; later passes count as not executed. max_instructions: limit of one
-    execution; default: in proportion to the level before, so an endless loop ends soon. ordering:
-    "silicon", or "isa": what only shipping code proves is an error, too. assumptions: other answers
-    to the open questions about the hardware (`tcir.machine.Assumptions`). jobs: processes that may
-    run blocks of a grid, from the thread level on; of several orders, the orders. budget: seconds;
-    a validation that is estimated to take longer executes a sample of the CTAs, and its verdict is
-    "sampled". strict: where inputs did not cover their types' range and special values, the verdict
-    is "small numbers", no success.
+    `program` is not modified. Execution stops at the first pass with a different result; later
+    passes count as not executed.
+
+    entry, options: as in `tcir.compile`
+    seed:     seed of the inputs and of the completion orders
+    inputs:   "integers" (exact sums) or "random"
+    orders:   number of completion orders per asynchronous level
+    max_instructions: limit of one execution; by default proportional to the execution before, so
+              that an endless loop ends soon
+    numerics: "exact" or "fast" (float32)
+    ordering: "silicon"; or "isa", which also reports as errors what only shipping code supports
+    assumptions: answers to open questions about the hardware (`tcir.machine.Assumptions`)
+    jobs:     number of processes that run blocks of a grid, from the thread level on; with several
+              orders, that run the orders
+    budget:   seconds; a validation estimated to take longer executes a sample of the CTAs, and its
+              verdict is "sampled"
+    strict:   whether the verdict is "small numbers", which is no success, if the inputs did not
+              cover their types' range and special values
+    on_line:  called with each line of the report as it completes
     """
     import_whole(*PACKAGES, *_mlir.modules())
     steps = as_pipeline(pipeline, **options)
@@ -214,8 +227,8 @@ def validate(
 
 @contextmanager
 def _kept_if_different(report: Report) -> Iterator[None]:
-    """Ends with what is raised noted in a report that is "different" already: what a later pass
-    says of a program that a pass before it broke is no verdict."""
+    """Adds an exception to the notes of a report that is already "different": an error of a
+    later pass on a program that an earlier pass broke is no verdict."""
     try:
         yield
     except Exception as error:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Specialised:
     """A program compiled for several sizes of its dynamic dimensions.
 
-    dims:    numbers of the arguments with a dynamic dimension, and of that dimension
-    kernels: by size
+    dims:    (argument, dimension) numbers of the dynamic dimensions
+    kernels: the kernel of each size
     """
 
     name: str
@@ -31,7 +31,8 @@ class Specialised:
     kernels: dict[int, Kernel]
 
     def __call__(self, *buffers: np.ndarray[Any, Any], **options: Any) -> Any:
-        """Executes the kernel of the buffers' size, see `tcir.Kernel`; LaunchError if none has."""
+        """Executes the kernel for the buffers' size, see `tcir.Kernel`; LaunchError if there is
+        none."""
         sizes = {
             np.shape(buffers[number])[dim]: number
             for number, dim in reversed(self.dims)
@@ -56,11 +57,12 @@ def specialise(
     entry: str | None = None,
     **options: Any,
 ) -> Specialised:
-    """Compiles `program`, whose arguments have dynamic dimensions of one size, for each of `batch`.
+    """Compiles `program` once for each size in `batch`; all dynamic dimensions of its arguments are
+    equal.
 
-    Pass ``specialise-shapes`` gives the dimensions the size; `entry` and `options` are those of
-    `tcir.compile`: with ``validate=True`` each kernel is executed after every pass. InputError
-    where nothing is dynamic.
+    The pass ``specialise-shapes`` sets the dimensions; `entry` and `options` are those of
+    `tcir.compile`: with ``validate=True`` each kernel is executed after every pass. Raises
+    InputError if no dimension is dynamic.
     """
     from tcir.passes.build.tensor_functions import functions_with_body
     from tcir.passes.raising.specialise_shapes import SpecialiseShapes, dynamic_dims

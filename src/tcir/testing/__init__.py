@@ -1,4 +1,4 @@
-"""Assertions for tests of kernels on a machine with a GPU of their target."""
+"""Assertions for tests of kernels, for machines with a GPU of the kernels' target."""
 
 from __future__ import annotations
 
@@ -17,16 +17,19 @@ if TYPE_CHECKING:  # a GPU's computer may have no MLIR
 
 Array = NDArray[Any]
 _UNWRITTEN = 0xA5
-"""Bytes of results before a launch; the machine reports elements that nothing writes."""
+"""Initial bytes of results; the machine reports elements that a kernel does not write."""
 
 
 def assert_same_as_gpu(kernel: Kernel, *inputs: Array, order_seed: int | None = None) -> None:
-    """AssertionError unless a GPU gives the bits that the simulated machine gives for `inputs`.
+    """Asserts that a GPU and the simulated machine compute the same bits for `inputs`.
 
-    Inputs are numpy arrays of the kernel's shapes and types; results get memory of their own.
-    order_seed: of the machine's asynchronous operations, whose order must not matter. InputError
-    for a kernel with approximate functions, whose bits no document fixes; without a GPU of the
-    target what `tcir.runtime.launch` raises.
+    inputs:     numpy arrays of the kernel's shapes and types; results get memory of their own
+    order_seed: seed of the order of the machine's asynchronous operations, which must not affect
+                results
+
+    Raises AssertionError for the first difference. InputError for a kernel with approximate
+    functions, whose bits no document defines; without a GPU of the target, the error of
+    `tcir.runtime.launch`.
     """
     approximate = re.search(r"^\s*(?:@\S+\s+)?(\w+\.approx\S*)", kernel.ptx, re.MULTILINE)
     if approximate:
@@ -54,5 +57,5 @@ def _result(spec: OutputSpec) -> Array:
 
 
 def _bytes(array: Array) -> Array:
-    """A row of bytes for each element."""
+    """Bytes of each element, as rows."""
     return np.frombuffer(array.tobytes(), np.uint8).reshape(array.size, array.itemsize)

@@ -32,7 +32,7 @@ from tcir.testing import forms
 from tcir.testing.recorded import Recorded, digest
 
 FORM = ".form"
-"""Of a path that is no file: its stem is the number of a random form."""
+"""Suffix of a path that is not a file: its stem is the number of a random form."""
 
 
 # --- before the GPU: rewrite and assemble --------------------------------------------------------
@@ -90,7 +90,7 @@ def _has_narrow_maps(about: Fields) -> bool:
 
 
 def own_output() -> IO[str]:
-    """Standard output, to which nobody else writes from now on: kernels may `printf`."""
+    """Standard output, detached from other writers: kernels may `printf`."""
     ours = os.fdopen(os.dup(1), "w")
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
@@ -332,7 +332,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _digests(report: Fields) -> Fields:
-    """Of the forms that ran, by number."""
+    """Digests of the forms that ran, by number."""
     forms = [each for each in report["results"] if each["file"].endswith(FORM) and "digest" in each]
     return {each["file"].removesuffix(FORM): each["digest"] for each in forms}
 

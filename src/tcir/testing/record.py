@@ -25,7 +25,7 @@ from tcir.storage import outermost
 from tcir.testing.recorded import Bytes, Recorded
 
 MOST_BYTES = 1 << 23
-"""Of the buffers of a launch."""
+"""Maximum size of the buffers of a launch."""
 
 
 class Placed:

@@ -113,7 +113,7 @@ class Recorded:
 
 
 def digest(arrays: Sequence[Bytes]) -> str:
-    """Of all buffers of a launch, short."""
+    """Short digest of all buffers of a launch."""
     return hashlib.sha256(b"".join(each.tobytes() for each in arrays)).hexdigest()[:16]
 
 

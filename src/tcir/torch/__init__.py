@@ -1,4 +1,4 @@
-"""PyTorch models on tcir's kernels: exported, lowered by pipelines, and the rest run by PyTorch.
+"""PyTorch models on tcir's kernels: exported and lowered by pipelines; PyTorch runs the rest.
 
     model = tcir.torch.compile(module.eval(), (x,))
     print(model.table)      # which ops became launches, which PyTorch runs, and why

@@ -1,4 +1,4 @@
-"""Results that share memory: with an argument, or with another result."""
+"""Results that share memory with an argument or with another result."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 KEPT = "tcir_kept"
-"""In the meta data of an op that PyTorch runs whatever the pipelines take."""
+"""Key in the metadata of an op that PyTorch always runs."""
 
 
 def keep_aliases(graph: torch.fx.GraphModule) -> None:
-    """Has PyTorch make the results that are views of an argument or share memory with another.
+    """Leaves to PyTorch the results that are views of an argument or share memory with another
+    result.
 
-    A kernel would write each to memory of its own: a write to one is then not seen in the other.
-    The ops are views, so this costs nothing.
+    A kernel would write each to memory of its own, and a write to one would not be visible in the
+    other. The ops are views, so this costs nothing.
     """
     output = graph.graph.output_node()
     results = [each for each in output.all_input_nodes if _memory(each) is not None]
@@ -31,7 +32,7 @@ def keep_aliases(graph: torch.fx.GraphModule) -> None:
 
 
 def _again(graph: torch.fx.Graph, base: torch.fx.Node, views: list[torch.fx.Node]) -> torch.fx.Node:
-    """The last of some views of a base, made again at the end of the graph."""
+    """Recreates some views of a base at the end of the graph; returns the last of them."""
     copies = {base: base}
     with graph.inserting_before(graph.output_node()):
         for view in views:
@@ -42,7 +43,7 @@ def _again(graph: torch.fx.Graph, base: torch.fx.Node, views: list[torch.fx.Node
 
 
 def _views(node: torch.fx.Node) -> list[torch.fx.Node]:
-    """The node, what it is a view of, and so on."""
+    """The node, the node that it is a view of, and so on."""
     chain = [node]
     while chain[-1].op == "call_function" and chain[-1].all_input_nodes:
         source = chain[-1].all_input_nodes[0]
@@ -53,7 +54,7 @@ def _views(node: torch.fx.Node) -> list[torch.fx.Node]:
 
 
 def _memory(node: torch.fx.Node) -> int | None:
-    """The storage of a node's tensors; None of several, or of none."""
+    """Storage of a node's tensors; None if there are several or none."""
     values = tree_leaves(node.meta.get("val"))
     found = {each.untyped_storage()._cdata for each in values if isinstance(each, torch.Tensor)}
     return found.pop() if len(found) == 1 else None

@@ -1,4 +1,4 @@
-"""What decompositions of ATen ops share."""
+"""Helpers that the decompositions of ATen ops share."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import torch
 
 aten = torch.ops.aten
 Decomposition: TypeAlias = Callable[..., object]
-"""Returns NotImplemented for arguments that it leaves to another, or to PyTorch."""
+"""Returns NotImplemented for arguments that it leaves to another decomposition or to PyTorch."""
 Decompositions: TypeAlias = dict[torch._ops.OperatorBase, Decomposition]
-"""By overload."""
+"""Decompositions by overload."""
 Dims: TypeAlias = Sequence[int] | int | None
 """Dimensions of a reduction; None: all."""
 
 
 def wide(x: torch.Tensor) -> torch.Tensor:
-    """A tensor in the type that eager PyTorch computes it in: f16 and bf16 in f32."""
+    """The tensor in the type in which eager PyTorch computes: f32 for f16 and bf16."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 

@@ -20,7 +20,7 @@ from tcir.torch.entry import chosen_target, compiled
 from tcir.torch.exported import traced
 
 MOST_SHAPES = 8
-"""Compilations of a graph for other shapes; PyTorch runs it for any more."""
+"""Maximum number of shapes for which a graph is compiled; PyTorch runs it for any others."""
 OPTIONS = ("pipeline", "target", "emulate", "verbose")
 
 
@@ -32,11 +32,11 @@ def backend(
     options: Mapping[str, object] | None = None,
     mode: str | None = None,
 ) -> Callable[..., object]:
-    """What `torch.compile` calls with each graph that it traced.
+    """The `torch.compile` backend ``tcir``; called with each traced graph.
 
-    Kernels run the forward graph, compiled at the first call for the shapes of its arguments, and
-    again for others; PyTorch runs the backward graph. options: of `tcir.torch.compile`: pipeline,
-    target, emulate, verbose.
+    Kernels run the forward graph. It is compiled at the first call for the shapes of the arguments,
+    and again for other shapes. PyTorch runs the backward graph. options: `pipeline`, `target`,
+    `emulate` and `verbose`, as in `tcir.torch.compile`. InputError for other options or a `mode`.
     """
     if mode is not None:
         raise InputError(
@@ -65,7 +65,7 @@ def backend(
 
 
 class _Specialised:
-    """A graph, compiled for the shapes that it is called with."""
+    """A graph that is compiled at its first call for each set of argument shapes."""
 
     def __init__(self, graph: torch.fx.GraphModule, options: dict[str, Any]) -> None:
         self.graph, self.options = graph, options

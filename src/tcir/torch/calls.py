@@ -1,4 +1,4 @@
-"""What a module is called with: tensors, and everything else, which is fixed when it compiles."""
+"""Arguments of a module's call: tensors, and everything else, which is fixed at compile time."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tcir.errors import InputError
 from tcir.torch import objects
 
 FIXED = (torch.Tensor, int, float, complex, str, type(None), torch.dtype, torch.device)
-"""What an argument may be: a tensor, or what is fixed when a module compiles."""
+"""Types that an argument may have: a tensor, or a value that is fixed at compile time."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """Positional and keyword arguments, taken apart.
+    """Positional and keyword arguments, flattened.
 
-    tensors: those in any list, tuple, dict or registered class, in order
-    others:  the other leaves (numbers, strings, None); None in place of each tensor
+    tensors: the tensors in any list, tuple, dict or registered class, in order
+    others:  the other leaves (numbers, strings, None), with None in place of each tensor
     """
 
     tensors: tuple[torch.Tensor, ...]
@@ -30,7 +30,8 @@ class Call:
 
     @classmethod
     def of(cls, args: Sequence[object], kwargs: Mapping[str, object]) -> Call:
-        """InputError for a leaf that is neither a tensor nor a number, string or None."""
+        """Flattens arguments. InputError for a leaf that is neither a tensor, number, string nor
+        None."""
         objects.register((args, kwargs))
         leaves, spec = tree_flatten((tuple(args), dict(sorted(kwargs.items()))))
         for each in leaves:
@@ -48,7 +49,7 @@ class Call:
     def with_tensors(
         self, tensors: Sequence[torch.Tensor]
     ) -> tuple[tuple[object, ...], dict[str, object]]:
-        """The arguments with other tensors in the places of these."""
+        """The arguments, with these tensors in place of its own."""
         rest = iter(tensors)
         leaves = [
             next(rest) if tensor else other
@@ -58,11 +59,11 @@ class Call:
         return args, kwargs
 
     def without_data(self) -> Call:
-        """The same with tensors that have no memory."""
+        """The same call, with tensors that have no memory."""
         return replace(self, tensors=tuple(each.detach().to("meta") for each in self.tensors))
 
     def check(self, given: Call) -> None:
-        """InputError for arguments that a module compiled for these is not for."""
+        """Rejects, with InputError, arguments that do not fit a module compiled for this call."""
         if given.spec != self.spec or given.are_tensors != self.are_tensors:
             raise InputError(
                 f"expected arguments like the example's, {self._words()}, got {given._words()}; "

@@ -1,4 +1,4 @@
-"""A module some of whose parts are kernels."""
+"""A module of which some parts are kernels."""
 
 from __future__ import annotations
 
@@ -22,9 +22,15 @@ from tcir.validation.report import Report
 
 @dataclass(frozen=True)
 class Part:
-    """A run of ops. kernel: None where PyTorch runs them, for `reason`, which is the whole error of
-    the pipeline; of a kernel `reason` is why a larger part was cut. mlir: of the kernel; graph: the
-    part in PyTorch, of one that was imported."""
+    """A group of ops that one kernel or PyTorch runs.
+
+    ops:      names of the ops
+    kernel:   the kernel; None where PyTorch runs the ops
+    mlir:     the program that was compiled to the kernel
+    pipeline: the pipeline that compiled it
+    reason:   without a kernel, the pipeline's whole error; with one, why a larger part was split
+    graph:    the part in PyTorch, if it was imported
+    """
 
     ops: tuple[str, ...]
     kernel: Kernel | None = None
@@ -41,18 +47,18 @@ class Part:
 
 
 def short(reason: str) -> str:
-    """What was not expected, without all that is."""
+    """The "got …" clause of an error's first line; the whole line if it has none."""
     first = reason.splitlines()[0]
     found = re.search(r"^expected .*?, (got .*?)(; |$)", first)
     return found[1] if found else first
 
 
 class KernelModule(torch.nn.Module):
-    """A part, run by its kernel: on the simulated machine, or on the GPU that its inputs are on.
+    """A part that its kernel runs: on the simulated machine, or on the GPU that holds its inputs.
 
-    traced: each result, as PyTorch traced the graph, which has their strides and types: what it
-    runs behind the part relies on them. several: whether the part returns a tuple. device: that of
-    results without inputs
+    traced:  the results as PyTorch traced them; later ops rely on their strides and types
+    several: whether the part returns a tuple
+    device:  device of the results where there are no inputs
     """
 
     def __init__(self, kernel: Kernel, traced: Sequence[torch.Tensor], several: bool) -> None:
@@ -70,15 +76,16 @@ class KernelModule(torch.nn.Module):
 
 
 class Compiled(torch.nn.Module):
-    """The module: call it as the one that it was made from, with tensors of the same shapes.
+    """The compiled module; called like the original, with tensors of the same shapes.
 
-    With tensors of the CPU its kernels run on the simulated machine. With tensors of a GPU of the
-    target, after `.to(device)`, which moves the weights, they are launched, on the current stream;
-    with emulate, where the target is sm_100a, on one of compute capability 9.0 (see
-    `tcir.Kernel.launch`). Its `state_dict` is the module's.
+    With CPU tensors its kernels run on the simulated machine. With tensors on a GPU of the target,
+    after `.to(device)`, which moves the weights, they are launched on the current stream; with
+    `emulate`, where the target is sm_100a, also on a GPU of compute capability 9.0 (see
+    `tcir.Kernel.launch`). `state_dict` is the original module's.
 
-    module: whose weights they read; table: what became of each op; kernels: those of the lowered
-    parts, in their order
+    module:  the original module, which holds the weights
+    table:   the `Part` of each op, as a table
+    kernels: kernels of the lowered parts, in order
     """
 
     def __init__(
@@ -100,7 +107,7 @@ class Compiled(torch.nn.Module):
         self.register_load_state_dict_pre_hook(_with_prefix)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        """The module's."""
+        """State of the original module."""
         return self.module.state_dict(*args, **kwargs)
 
     def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Self:
@@ -108,8 +115,11 @@ class Compiled(torch.nn.Module):
         return super()._apply(fn, recurse)
 
     def forward(self, *args: object, **kwargs: object) -> object:
-        """The module's results. `tcir.HazardError` of a kernel with a hazard, InputError for
-        arguments of another structure, shapes, types or numbers than the example's."""
+        """Computes the module's results.
+
+        Raises `tcir.HazardError` for a kernel with a hazard, and InputError for arguments whose
+        structure, shapes, types or numbers differ from the example's.
+        """
         call = Call.of(args, kwargs)
         self._call.check(call)
         weights = tuple(weights_of(self.module).values())
@@ -122,10 +132,10 @@ class Compiled(torch.nn.Module):
     def validate(
         self, *, seed: int = 0, inputs: Kind = "integers", orders: int = 1
     ) -> list[Report]:
-        """Executes the program of each kernel after every pass, see `tcir.validate`.
+        """Executes the program of each kernel after every pass; see `tcir.validate`.
 
-        The first line of a report, "PyTorch → linalg", compares the program that was imported with
-        the part in PyTorch, in f64 and in its own types.
+        The first line of each report, "PyTorch → linalg", compares the imported program with the
+        part in PyTorch, in f64 and in its own types.
         """
         return [
             self._validated(part, seed=seed, inputs=inputs, orders=orders)
@@ -145,13 +155,13 @@ class Compiled(torch.nn.Module):
 def _with_prefix(
     module: torch.nn.Module, state: dict[str, object], prefix: str, *_: object
 ) -> None:
-    """Names of the module's state as those of a `Compiled`, whose submodule it is."""
+    """Prefixes the names of the module's state, as those of a submodule of a `Compiled`."""
     for name in [name for name in state if name.startswith(prefix)]:
         state[f"{prefix}module.{name.removeprefix(prefix)}"] = state.pop(name)
 
 
 def move(graph: torch.fx.GraphModule, device: torch.device) -> None:
-    """Has what the graph makes itself (`arange`, constants) made on a device."""
+    """Moves tensors that the graph creates (`arange`, constants) to a device."""
     for module in graph.modules():
         if isinstance(module, KernelModule):
             module.device = device

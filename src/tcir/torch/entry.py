@@ -31,18 +31,25 @@ def compile(
     emulate: bool = False,
     verbose: bool | None = None,
 ) -> Compiled:
-    """`module` with its ops lowered by `pipeline`, as far as it takes them.
+    """Compiles `module`: `pipeline` lowers as many of its ops as it supports; PyTorch runs the
+    rest.
 
-    `torch.export` makes a graph of ATen ops for the shapes and types of the tensors in
-    `example_inputs` (positional arguments; a tensor alone is the only one) and `example_kwargs`,
-    and torch-mlir's importer makes `linalg` of it; weights are arguments of the kernels. What is no
-    tensor (None, numbers) is fixed. PyTorch runs the ops that no pipeline takes; `Compiled.table`
-    says why. f16, bf16 and f32 modules; f32 is multiplied as tf32. target: left out, that of the
-    GPU which the example tensors are on, or sm_100a. emulate: for sm_100a, and its kernels run on a
-    GPU of compute capability 9.0, by emulation (docs/emulation.md). verbose: a line on stderr for
-    each part; default: on a terminal, unless TCIR_PROGRESS is 0. InputError for a module in
-    training mode, one that changes its arguments, tensors that are not of the CPU or of a GPU of a
-    target, and a target that is not emulated.
+    `torch.export` traces a graph of ATen ops for the shapes and types of the example tensors, and
+    torch-mlir's importer converts it to `linalg`; weights are arguments of the kernels. Modules are
+    f16, bf16 or f32 (multiplied as tf32). `Compiled.table` states why an op was not lowered.
+
+    example_inputs: positional arguments; a tensor alone stands for one argument. Values other than
+              tensors (None, numbers) are fixed
+    example_kwargs: keyword arguments
+    pipeline: name of the pipeline
+    target:   left out: the target of the GPU that holds the example tensors, or sm_100a
+    emulate:  target sm_100a, with kernels that run by emulation on a GPU of compute capability 9.0
+              (docs/emulation.md)
+    verbose:  prints a line for each part on stderr; default: on a terminal, unless TCIR_PROGRESS is
+              0
+
+    Raises InputError for a module in training mode, a module that modifies its arguments, tensors
+    that are neither on the CPU nor on a GPU of a target, and a target that cannot be emulated.
     """
     if not isinstance(module, torch.nn.Module):
         raise InputError(f"torch.compile: expected a torch.nn.Module, got {type(module).__name__}")
@@ -68,7 +75,7 @@ def compile(
 
 
 def chosen_target(call: Call, target: str | None, emulate: bool) -> str:
-    """`target`, or that of the call's tensors."""
+    """`target`; if left out, the target of the call's tensors."""
     with emulation(emulate):
         found = target_of(call.tensors)
     if emulate and (target or found) != EMULATED:
@@ -83,7 +90,8 @@ def compiled(
     module: torch.nn.Module, graph: torch.fx.GraphModule, call: Call, pipeline: str, target: str,
     verbose: bool | None, emulate: bool = False,
 ) -> Compiled:  # fmt: skip
-    """`module` from its graph of ATen ops, on the tensors of `call` and then its weights."""
+    """Compiles `module` from its graph of ATen ops, whose inputs are the tensors of `call`, then
+    the weights."""
     keep_aliases(graph)
     tell = _say if progress.wanted(verbose) else _quiet
     lowering = lower(graph, units(graph.graph), pipeline, target, tell)
@@ -99,7 +107,7 @@ def _quiet(line: str) -> None:
 
 
 def table(graph: torch.fx.GraphModule, lowering: Lowering) -> list[Part]:
-    """What became of the ops, in the order in which they run; puts kernels in their places."""
+    """Parts of the graph in execution order; inserts the kernels into the graph."""
     regions = {f"kernel_{number}": region for number, region in enumerate(lowering.regions)}
     left = {node.name: reason for node, reason in lowering.left.items()}  # it makes new nodes
     for name, region in regions.items():
@@ -126,8 +134,8 @@ def table(graph: torch.fx.GraphModule, lowering: Lowering) -> list[Part]:
 def _put(graph: torch.fx.GraphModule, name: str, nodes: Sequence[torch.fx.Node]) -> None:
     """Replaces ops by a call of a submodule.
 
-    In the order in which they were imported, as that orders its arguments and results;
-    `fuse_by_partitions` has another.
+    Ops are taken in import order, which determines the order of arguments and results;
+    `fuse_by_partitions` has another order.
     """
     part, inputs, outputs = fuse_as_graphmodule(graph, list(nodes), name)
     insert_subgm(graph, part, inputs, outputs)

@@ -30,7 +30,8 @@ def in_aten(
     bias: torch.Tensor | None = None,
     activation: str = "none",
 ) -> torch.Tensor:
-    """The op in PyTorch's: what `tcir.torch.compile` puts in its place, to fuse it with others."""
+    """The op in ATen; `tcir.torch.compile` substitutes this form so that it can fuse with other
+    ops."""
     return ACTIVATIONS[activation](functional.linear(x, weight, bias))
 
 
@@ -44,7 +45,7 @@ class _Layer(torch.nn.Module):
     def forward(
         self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """What the op computes."""
+        """Computes the op."""
         return in_aten(x, weight, bias, self.activation)
 
 
@@ -55,10 +56,16 @@ def linear(
     bias: torch.Tensor | None = None,
     activation: str = "none",
 ) -> torch.Tensor:
-    """act(x @ weight.T + bias), simulated or on a GPU of a target; compiled once for each shape.
+    """Computes act(x @ weight.T + bias), simulated or on a GPU of a target; compiles once per
+    shape.
 
-    x: [..., K], weight: [N, K], bias: [N], all of f16, bf16 or f32 (multiplied as tf32).
-    InputError for what `layers` does not lower.
+    x:          [..., K]
+    weight:     [N, K]
+    bias:       [N]
+    activation: name of the activation, "none" by default
+
+    All tensors are f16, bf16 or f32 (multiplied as tf32). InputError for arguments that the
+    pipeline `layers` does not lower.
     """
     given = tuple(each for each in (x, weight, bias) if each is not None)
     if activation not in ACTIVATIONS:
@@ -124,7 +131,7 @@ def _compiled(
 class Linear(torch.nn.Linear):
     """`torch.nn.Linear` followed by an activation, as one kernel, simulated or on a GPU.
 
-    Its state is that of `torch.nn.Linear`: `load_state_dict` takes the same names. It has no
+    Its state has the names of `torch.nn.Linear`, so `load_state_dict` accepts either's. It has no
     gradients.
     """
 
@@ -141,7 +148,7 @@ class Linear(torch.nn.Linear):
         self.activation = activation
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """act(x @ weight.T + bias)."""
+        """Computes act(x @ weight.T + bias)."""
         result = torch.ops.tcir.linear(x, self.weight, self.bias, self.activation)
         assert isinstance(result, torch.Tensor)
         return result

@@ -30,7 +30,7 @@ ELEMENTS = {"e2m1": torch.uint8, "e4m3": torch.float8_e4m3fn, "e5m2": torch.floa
 
 
 class _Layer(NamedTuple):
-    """Sizes, and the types of the result and of the bias."""
+    """Sizes of a layer, and the types of its result and bias."""
 
     m: int
     n: int
@@ -52,10 +52,10 @@ def quantized_linear(
     format: str = "nvfp4",
     activation: str = "none",
 ) -> torch.Tensor:
-    """act(alpha * (quantise(norm * x) @ weight.T) + bias), simulated or on a GPU.
+    """Computes act(alpha * (quantise(norm * x) @ weight.T) + bias), simulated or on a GPU.
 
-    x: [..., K] of f16, bf16 or f32, widened to f32 before the launches; the others as
-    `QuantizedLinear` has them. InputError for what it does not multiply.
+    x: [..., K] of f16, bf16 or f32, widened to f32 before the launches. The other tensors are the
+    buffers of `QuantizedLinear`. InputError for shapes or types that the kernels do not support.
     """
     layer = _layer_of(x, weight, weight_scale, alpha, norm, bias, format, activation)
     kernel = _compiled(layer, target_of([x]))
@@ -79,7 +79,7 @@ def _(
 
 
 def _lowered(node: torch.fx.Node, target: str) -> tuple[Kernel, str, str]:
-    """The kernel of a call in a graph."""
+    """Kernel of a call in a graph."""
     args, kwargs = map_arg((node.args, node.kwargs), lambda each: each.meta["val"])
     kernel = _compiled(_layer_of(*args, **kwargs), target)
     name = "gemv-padded-n" if "gemv" in kernel.pipeline else "gemm{quantise-apart=true}"
@@ -99,7 +99,7 @@ def _layer_of(
     format: str = "nvfp4",
     activation: str = "none",
 ) -> _Layer:
-    """What of these arguments the kernel depends on; InputError if they do not fit."""
+    """Properties of the arguments on which the kernel depends; InputError if they do not fit."""
     form = layer_format(format)
     if activation != "none" and activation not in ACTIVATIONS:
         raise InputError(
@@ -172,19 +172,19 @@ def _compiled(layer: _Layer, target: str) -> ArrayKernel:
 
 
 class QuantizedLinear(torch.nn.Module):
-    """A linear layer whose weights and inputs are NVFP4 or MX, with an activation behind it.
+    """A linear layer with NVFP4 or MX weights and inputs, followed by an activation.
 
     Buffers, for K inputs and N outputs:
 
-    weight:       the elements: fp4 as uint8 [N, K / 2], two a byte; fp8 as they are, [N, K]
-    weight_scale: their scales: in blocks of 128 rows x 4 where K is a multiple of 128, as the
-                  tensor core reads them (`tcir.formats.to_blocked`), else [N, K / block]
-    alpha, norm:  of NVFP4, in f32: the product of the global scales of weight and input, and 1 over
-                  that of the input
+    weight:       elements: fp4 as uint8 [N, K / 2], two per byte; fp8 unpacked, [N, K]
+    weight_scale: scales of the elements: where K is a multiple of 128, blocks of 128 rows x 4, the
+                  tensor core's layout (`tcir.formats.to_blocked`); else [N, K / block]
+    alpha, norm:  NVFP4 only, f32: the product of the global scales of weight and input, and the
+                  reciprocal of the input's
     bias:         [N], or None
 
-    `from_linear` fills them. The input is quantised by a launch at each call, the weight by
-    `from_linear`, once. No gradients.
+    `from_linear` fills them: it quantises the weight once. The input is quantised by a launch at
+    each call. No gradients.
     """
 
     def __init__(
@@ -234,11 +234,11 @@ class QuantizedLinear(torch.nn.Module):
         activation: str = "none",
         input_amax: float | None = None,
     ) -> QuantizedLinear:
-        """The layer with `linear`'s weights, quantised and packed here, once.
+        """Quantises and packs `linear`'s weights.
 
-        input_amax: the largest magnitude expected of inputs, for the global scale of NVFP4; left
-        out, that scale is 1: inputs up to 2688 do not saturate, and blocks whose largest element
-        is below about 0.05 lose accuracy.
+        input_amax: the largest expected magnitude of inputs, which determines NVFP4's global scale.
+        If it is left out, that scale is 1: inputs up to 2688 do not saturate, but blocks whose
+        largest element is below about 0.05 lose accuracy.
         """
         if not isinstance(linear, torch.nn.Linear):
             raise InputError(
@@ -281,14 +281,14 @@ class QuantizedLinear(torch.nn.Module):
         return made.train(linear.training)
 
     def extra_repr(self) -> str:
-        """What `repr` shows."""
+        """Text for `repr`."""
         return (
             f"{self.in_features}, {self.out_features}, format={self.format}, "
             f"activation={self.activation}"
         )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """act(x @ weight.T + bias), of quantised x."""
+        """Computes act(x @ weight.T + bias) with quantised x."""
         result = torch.ops.tcir.quantized_linear(
             x,
             self.weight,

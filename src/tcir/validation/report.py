@@ -99,12 +99,12 @@ class Line:
 
     @property
     def held(self) -> bool:
-        """Whether nothing is wrong, and nothing missing, as far as it was executed."""
+        """Whether nothing is wrong or missing, as far as the state was executed."""
         return self.verdict in ("equal", "within bound", "sampled")
 
     def take(self, other: Line) -> None:
-        """Adds what one more execution of this state showed: its findings, and its verdict unless
-        the one so far has the larger error."""
+        """Merges one more execution of this state: its findings, and its verdict if its error is
+        larger than the one so far."""
         self.findings += [each for each in other.findings if each not in self.findings]
         self.level, self.counters = other.level or self.level, other.counters or self.counters
         if other.held and (self.max_error_over_bound or 0) > (other.max_error_over_bound or 0):
@@ -115,13 +115,13 @@ class Line:
         self.rms_error_over_bound = other.rms_error_over_bound
 
     def locate(self, state: State) -> None:
-        """Fills in `sites`: where what is told about `state` stands in it."""
+        """Fills in `sites`: the lines of `state` that the findings and differences name."""
         told = [self.compared, "" if self.difference is None else str(self.difference)]
         words = "\n".join([*told, *(each["text"] for each in self.findings)])
         self.sites = list(state.sites(words).items())
 
     def in_orders(self) -> str:
-        """How many completion orders held, and which CTAs had one of their own, in words."""
+        """States how many completion orders held, and which CTAs had an order of their own."""
         words = f", {self.orders} completion orders" if self.orders > 1 else ""
         if self.drawn < self.drawn_of:
             words += f" ({self.drawn} of {self.drawn_of} CTAs drew their own)"
@@ -147,7 +147,7 @@ HEADER = f"{'#':>3}  {'pass':<30} {'ops':>6} {'time':>10}  {'verdict':<13} compa
 
 @dataclass
 class Report:
-    """All lines of a run, and the statistics of the generated code."""
+    """All lines of a run, and statistics of the generated code."""
 
     program: str = ""
     pipeline: str = ""
@@ -170,14 +170,14 @@ class Report:
     roofline: Roofline | None = None
     notes: list[str] = field(default_factory=list)
     conditions: list[str] = field(default_factory=list)
-    """What of the conditions of the executions is not the default, in words."""
+    """Execution options that are not defaults, in words."""
     states: dict[int, State] = field(default_factory=dict, repr=False)
-    """The program after each step, by the index of its line; 0: the input. Not in the JSON."""
+    """The program after each step, by line index; 0: the input. Not in the JSON."""
     streams: Sequence[EventStream] = field(default=(), repr=False)
-    """The events of each launch of the PTX that was executed. Not in the JSON."""
+    """Events of each launch of the executed PTX. Not in the JSON."""
 
     def executed_by(self, settings: Settings) -> None:
-        """Notes how the program is executed."""
+        """Records the settings of the execution."""
         options = replace(settings.options(), placement="usual")  # a validation's is adverse
         self.seed, self.inputs, self.orders = settings.seed, settings.inputs, settings.orders
         self.numerics, self.ordering = settings.numerics, settings.ordering
@@ -192,9 +192,9 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """The worst verdict of its lines; a pass not executed is incomplete.
+        """The worst verdict of the lines; a pass that was not executed makes it incomplete.
 
-        Once a pass is different, the lines of later passes do not change the verdict.
+        Lines after a "different" one do not change the verdict.
         """
         verdicts = {line.verdict for line in self.passes}
         if "different" in verdicts:
@@ -219,9 +219,9 @@ class Report:
         return self.ok
 
     def check(self) -> Report:
-        """The report itself when it held, else it raises `tcir.VerdictError` with its summary.
+        """Returns the report if it held; otherwise raises `tcir.VerdictError` with its summary.
 
-        A compilation that was not executed has not held: compile with ``validate=True``.
+        A compilation without execution has not held: compile with ``validate=True``.
         """
         if not self:
             failure = self.first_failure() if self.validated else None
@@ -231,7 +231,7 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """0 held, 1 different, 2 incomplete, 3 bad input, 4 internal."""
+        """0: held. 1: different. 2: incomplete. 3: bad input. 4: internal error."""
         return self.error_code if self.verdict == "error" else EXIT_CODES[self.verdict]
 
     def __getitem__(self, name: str) -> Line:
@@ -285,19 +285,19 @@ class Report:
         return lines
 
     def below(self) -> list[str]:
-        """The lines under the table: code, roofline, summary."""
+        """Lines below the table: code, roofline, summary."""
         found = "roofline, modelled"
         roofline = [f"{found:<24} {self.roofline}"] if self.roofline is not None else []
         return [*self.code_lines(), *roofline, *self.notes, self.summary()]
 
     @property
     def header(self) -> str:
-        """The first line of the table, with the conditions that are not the default."""
+        """First line of the table, with the options that are not defaults."""
         return ", ".join([HEADER, *self.conditions])
 
     @property
     def next_index(self) -> int:
-        """The number of the step after the last."""
+        """Index of the next step."""
         return self.passes[-1].index + 1 if self.passes else 1
 
     def __str__(self) -> str:
@@ -322,8 +322,8 @@ class Report:
         }
 
     def page(self) -> str:
-        """The report as an HTML page that needs nothing but a browser: verdicts, the IR before and
-        after each pass, the roofline, and the modelled timeline of the launches."""
+        """Renders the report as a self-contained HTML page: verdicts, the IR before and after
+        each pass, the roofline, and the modelled timeline of the launches."""
         from tcir.viz.report import report_html
 
         return report_html(self.as_dict(), self.states, self._timeline())
@@ -340,7 +340,7 @@ class Report:
         webbrowser.open(Path(name).as_uri())
 
     def _timeline(self) -> str:
-        """The chart as SVG; "" if no PTX was executed, or there are no constants of the target."""
+        """The timeline as SVG; "" if no PTX was executed, or the target has no time constants."""
         from tcir.time.constants import is_timed
         from tcir.time.recorded import Recorded
         from tcir.viz.svg import svg

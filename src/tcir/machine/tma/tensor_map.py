@@ -47,9 +47,10 @@ def _number(name: str, value: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class TensorMap:
-    """A tensor map over the buffer of `array`, from byte `offset_bytes`; the machine binds it.
+    """A tensor map over the buffer of `array`, from byte `offset_bytes`; bound to an address at
+    launch.
 
-    uninitialized: the kernel writes the buffer, and may not read what it holds before.
+    uninitialized: the kernel writes the buffer, and must not read its previous contents.
     """
 
     array: NDArray[Any] = field(repr=False)
@@ -75,7 +76,8 @@ class TensorMap:
         oob_fill: str = "zero",
         offset_bytes: int = 0,
     ) -> TensorMap:
-        """As cuTensorMapEncodeTiled: innermost dimension first, strides without the innermost.
+        """Takes the arguments of cuTensorMapEncodeTiled: innermost dimension first, and strides in
+        bytes without the innermost.
 
         TensorMapError names the argument, what is allowed and why.
         """
@@ -113,7 +115,8 @@ class TensorMap:
         oob_fill: str = "zero",
         offset_bytes: int = 0,
     ) -> TensorMap:
-        """As cuTensorMapEncodeIm2col: dims are C, W(, H(, D)), N; corners are W(, H(, D)).
+        """Takes the arguments of cuTensorMapEncodeIm2col: dims C, W(, H(, D)), N; corners W(, H(,
+        D)).
 
         TensorMapError names the argument, what is allowed and why.
         """
@@ -154,7 +157,8 @@ class TensorMap:
         oob_fill: str = "zero",
         offset_bytes: int = 0,
     ) -> TensorMap:
-        """As cuTensorMapEncodeIm2colWide: `mode` "W" (.im2col::w) or "W128" (.im2col::w::128).
+        """Takes the arguments of cuTensorMapEncodeIm2colWide; `mode` is "W" (.im2col::w) or "W128"
+        (.im2col::w::128).
 
         TensorMapError names the argument, what is allowed and why.
         """
@@ -177,10 +181,10 @@ class TensorMap:
         )
 
     def encode(self, base_address: int) -> bytes:
-        """The 128 bytes of the map; `base_address`: global address of the array's buffer."""
+        """Encodes the map in its 128 bytes. base_address: global address of the array's buffer."""
         return encode(DecodedMap(self.fields, base_address + self.offset_bytes))
 
     @staticmethod
     def decode(raw: bytes) -> DecodedMap:
-        """See `decode`."""
+        """Decodes 128 bytes; see the function `decode`."""
         return decode(bytes(raw))
