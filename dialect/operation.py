@@ -20,7 +20,8 @@ class Traits:
     issued_by:    ``"thread"``: one elected thread; ``"warp"``: all threads of a warp together;
                   ``"cta"``: the CTA as a whole, outside roles (PTX ISA 9.7.16.5, table 46);
                   left out: any
-    role:         the role whose warps execute it; left out: any, or none
+    role:         the role whose warps execute it, which assign-roles asks of every op with effects
+                  (producer, mma, epilogue, … of the kernel's warp map); left out: any, or none
     in_shared:    alignment in bytes of its result, an object of ``nbytes`` bytes in shared memory,
                   placed by attribute ``offset``
     reads_shared: operands that are shared tiles it reads

@@ -9,7 +9,7 @@ from tcir._mlir import func, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
 from tcir.dialect.limits import QUARTERS
-from tcir.dialect.operation import traits_of
+from tcir.dialect.operation import Op, traits_of
 from tcir.dialect.walk import nested, walk
 from tcir.dialect.warp_map import Role, WarpMap, warp_map_of
 from tcir.passes.build import index
@@ -125,16 +125,32 @@ def _check_op(op: ir.OpView, known: tuple[str, ...]) -> None:
     if role is None and not _is_pure(op):
         raise match_failure(
             op, f"expected an op that belongs to one of the roles {', '.join(known)}, got "
-            f"{op.operation.name} without the attribute {ROLE}"
+            f"{op.operation.name} without the attribute {ROLE}{_way_to_a_role(op, known)}"
         )  # fmt: skip
     if role is not None and role not in known:
-        raise match_failure(op, f"expected {ROLE} to be one of {', '.join(known)}, got {role}")
+        where = ROLE if ROLE in op.operation.attributes else f"role= of {_class_of(op)}"
+        raise match_failure(op, f"expected {where} to be one of {', '.join(known)}, got {role}")
     if isinstance(op, scf.ForOp) and not all(map(_role_of, op.initArgs)):
         raise match_failure(
             op, "expected loop-carried values that a role makes, got one that several could"
         )
     if isinstance(op, scf.IfOp) and (len(op.results) or len(op.regions[1].blocks)):
         raise match_failure(op, "expected branches without results and without else, got one with")
+
+
+def _way_to_a_role(op: ir.OpView, known: tuple[str, ...]) -> str:
+    """What gives an op a role: in the package, place-barriers; of a plugin, its class."""
+    if not isinstance(op, Op) or type(op).__module__.startswith("tcir."):
+        return "; set it where the op is made, or make the op after assign-roles"
+    choices = " or ".join(f'role="{kind}"' for kind in known)
+    return (
+        f"; among the keywords of {_class_of(op)} write {choices}, whose warps then execute it, or "
+        "pure=True if every role may have a copy; or insert it after assign-roles"
+    )
+
+
+def _class_of(op: ir.OpView) -> str:
+    return f"class {type(op).__module__}.{type(op).__qualname__}"
 
 
 def _is_pure(op: ir.OpView) -> bool:

@@ -7,12 +7,18 @@ Each class carries the exit status that `tc-opt` gives it:
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 
 class Error(Exception):
-    """Base of all errors raised on purpose by tcir."""
+    """Base of all errors raised on purpose by tcir.
+
+    report: the `tcir.Report` of the passes that ran before, of an error of a pass or of the code
+            generator that `tcir.compile` or `tcir.validate` raises; else None
+    """
 
     exit_code = 4
+    report: Any = None  # rooms below validation import these errors, and may not import it
 
 
 class InputError(Error):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tcir import _mlir, codegen
 from tcir.cache import NO_STORE, user_store
 from tcir.codegen.cubin import check_assembler
-from tcir.errors import InputError
+from tcir.errors import Error, InputError
 from tcir.kernel import Kernel
 from tcir.passmanager.pipeline import Pass, Pipeline, as_pipeline
 from tcir.program.inputs import Kind
@@ -109,6 +109,7 @@ def compile(
     options:  options of a named pipeline
 
     A kernel whose report is "different" has no PTX if a native library crashed on the IR of a pass.
+    An `Error` of a pass contains the report of the passes before it, ``error.report``.
     """
     import_whole(*PACKAGES, *_mlir.modules())
     check_name(target)
@@ -151,7 +152,7 @@ def compile(
             session.keep_states()
         session.report.program = signature.name
         code = Code(LaunchSequence(()), "")
-        with _kept_if_different(session.report):
+        with _report_survives(session.report):
             session.run_passes()
             code = session.generate("ptx")
     kernel = Kernel(
@@ -187,7 +188,8 @@ def validate(
 
     If the pipeline ends in llvm and nvvm for `target`, PTX is generated and executed as well.
     `program` is not modified. Execution stops at the first pass with a different result; later
-    passes count as not executed.
+    passes count as not executed. An `Error` of a pass contains the report of the passes before it,
+    ``error.report``.
 
     entry, options: as in `tcir.compile`
     seed:     seed of the inputs and of the completion orders
@@ -218,7 +220,7 @@ def validate(
         module = load_module(program, context, entry)
         session = Session(module, steps, target=target, settings=settings, watcher=watcher)
         session.keep_states()
-        with _kept_if_different(session.report):
+        with _report_survives(session.report):
             session.run_passes()
             if session.report.verdict in ("held", "sampled", SMALL_NUMBERS) and session.lowered():
                 session.generate("ptx")
@@ -226,12 +228,19 @@ def validate(
 
 
 @contextmanager
-def _kept_if_different(report: Report) -> Iterator[None]:
-    """Adds an exception to the notes of a report that is already "different": an error of a
-    later pass on a program that an earlier pass broke is no verdict."""
+def _report_survives(report: Report) -> Iterator[None]:
+    """Notes in the report what is raised, and the report in an error of ours.
+
+    Nothing is raised if the report is "different" already: what a later pass says of a program
+    that a pass before it broke is no verdict.
+    """
     try:
         yield
     except Exception as error:
-        if report.verdict != "different":
-            raise
+        different = report.verdict == "different"
         report.error = str(error)
+        if different:
+            return
+        if isinstance(error, Error):
+            report.error_code, error.report = error.exit_code, report
+        raise
