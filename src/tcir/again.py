@@ -1,8 +1,8 @@
 """Launches that run a second time on the same memory, as those of a served model do.
 
-A counter that nobody sets back, or a workspace that is taken to be zero, is right once. What the
-launches write entirely (`tcir.Uninitialized`) has to be the same again; arrays that they add to, or
-whose contents they use, may go on from where they were.
+A counter that is never reset, or a workspace that is assumed to be zero, is right only once. Arrays
+that the launches write entirely (`tcir.Uninitialized`) must have the same contents again; arrays
+that they accumulate into, or read first, may differ.
 """
 
 from __future__ import annotations

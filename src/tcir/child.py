@@ -19,8 +19,8 @@ from tcir.exit_status import INTERRUPTED, exit_status, limit
 FORWARDED = (signal.SIGINT, signal.SIGTERM)
 """Signals to this process that its child gets too."""
 _PATIENCE = 3.0
-"""Seconds after which a child that was told to end is told again, and then ended: Python drops an
-interrupt that it raises in a finaliser or in a function that native code calls."""
+"""Seconds after which a child that was asked to end is asked again, and then killed: Python
+drops an interrupt raised in a finaliser or in a function that native code calls."""
 _SAID = 64
 """Added to the status that the child ends with itself: native code ends it with others."""
 _LOADER = 127
@@ -34,7 +34,7 @@ class End:
 
     status: int = Error.exit_code
     crash: str = ""
-    """Such as ``SIGSEGV``; "" for a child that ended by itself, or because it was told to."""
+    """Signal name such as ``SIGSEGV``; "" for a child that exited by itself or on request."""
 
 
 def run_in_child(load: Callable[[], Callable[[], int]]) -> int:
@@ -130,7 +130,7 @@ def _listening(work: Callable[[], int], mask: set[int | signal.Signals]) -> int:
 
 
 def die_with(parent: int) -> None:
-    """Has Linux kill this process when `parent` ends: nobody is left to read what it makes."""
+    """Makes Linux kill this process when `parent` ends, since its output would have no reader."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it ended before that

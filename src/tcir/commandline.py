@@ -15,7 +15,7 @@ SHELLS = ("bash", "zsh", "tcsh")
 
 
 class Parser(argparse.ArgumentParser):
-    """Of a command; that of one way of a command is made by `ways.add_parser`."""
+    """Parser of a command; `ways.add_parser` makes the parser of one of its ways."""
 
     def __init__(
         self,

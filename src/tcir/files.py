@@ -165,7 +165,8 @@ def _draft(target: Path) -> Path:
 
 @contextmanager
 def signals_wait() -> Iterator[None]:
-    """What asks this process to end waits, for a file: nobody else removes a temporary one."""
+    """Defers signals that end this process while a temporary file exists: no other process
+    removes it."""
     kept = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
     try:
         yield

@@ -1,4 +1,4 @@
-"""``--version`` of the commands: tcir, and what it makes code with."""
+"""``--version`` of the commands: tcir, and its code generators."""
 
 from __future__ import annotations
 

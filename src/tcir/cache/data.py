@@ -1,8 +1,8 @@
-"""Data as bytes, and back: what is read makes values and nothing else.
+"""Serialises data to bytes and back; reading creates values and executes nothing.
 
 Numbers, texts, lists, tuples, dictionaries, numpy arrays and types, and those dataclasses that the
-reader names. The text is JSON, in which a value that JSON lacks is ``{kind: contents}``; behind it
-are the arrays.
+reader names. The text is JSON, in which a value that JSON lacks is ``{kind: contents}``; the arrays
+follow it.
 """
 
 from __future__ import annotations

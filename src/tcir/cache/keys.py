@@ -8,17 +8,17 @@ from functools import cache
 from pathlib import Path
 
 _PACKAGES = ("tcir", "torch-mlir", "llvmlite", "nvidia-cuda-nvcc", "nvidia-cuda-nvdisasm")
-"""Those that make code, and count it: ours, MLIR, LLVM, ptxas, nvdisasm."""
+"""Packages that generate code: tcir, MLIR, LLVM, ptxas, nvdisasm."""
 
 
 def digest(*parts: object) -> str:
-    """Of texts, or of what prints as all that it is."""
+    """Digest of texts, and of values whose `repr` is complete."""
     return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:40]
 
 
 @cache
 def versions() -> str:
-    """Of tcir with its source, of MLIR, LLVM and ptxas."""
+    """Versions of tcir (with its source), MLIR, LLVM and ptxas."""
     return " ".join([*map(_version, _PACKAGES), f"source {_source()}"])
 
 

@@ -1,10 +1,10 @@
-"""A folder of entries that any number of processes share, and that nobody else can write.
+"""A folder of entries that any number of processes share, and that no other user can write.
 
 An entry appears as a whole (it is renamed), is read without a lock, and carries a checksum of its
-key and its contents. Entries become code that runs. So folder and entry are looked at when they are
-open: they belong to the user, and neither group nor others may write them. What is damaged, in
-another's place, another user's, no file, or cannot be read or written: a miss, never an error. The
-entries that were not used for longest make room.
+key and its contents. Entries become code that runs. So folder and entry are checked once they are
+open: they must belong to the user, and neither group nor others may write them. An entry that is
+damaged, misplaced, another user's, not a file, or cannot be read or written is a miss, never an
+error. The entries unused for longest are evicted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HEAD = b"tcir cache 2\n"
 _PART = ".part"
 """How the name of an entry ends that is being written."""
 _ABANDONED = 3600
-"""Seconds after which nobody writes it any more."""
+"""Age in seconds after which an unfinished file counts as abandoned."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _ENTRY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """A link is none of ours, and a FIFO would wait for who writes it."""

@@ -59,6 +59,6 @@ def canonical(pipeline: NamedPipeline, options: Mapping[str, object]) -> str:
 
 
 def tuned_key(module: ir.Module, pipeline: str, target: str) -> str:
-    """Of a program, wherever its text came from, a `canonical` pipeline and a target."""
+    """Key of a program, wherever its text came from, a `canonical` pipeline and a target."""
     text = module.operation.get_asm()
     return digest("tuned", text, pipeline, TARGETS.get(target), versions())

@@ -31,8 +31,8 @@ __all__ = ["start", *_EXPORTS]
 def start(*, fork: bool = False) -> None:
     """Starts loading the native code generators in the background.
 
-    fork: in a copy of this process, which shares what it has loaded; for a command that has
-    neither started threads nor loaded libraries that do.
+    fork: in a fork of this process, which inherits its loaded libraries; only for a command that
+    has started no threads, and loaded no libraries that do.
     """
     from tcir.codegen.worker import WORKER
 

@@ -101,7 +101,7 @@ WAY_OUT = (
     "tc-opt --validate-each names the pass that left it; if each pass holds, it is a mistake of "
     "MLIR or LLVM: report it with that file"
 )
-"""Of a crash on what passes left."""
+"""Way out of a crash on IR that passes produced."""
 
 Child = subprocess.Popen[bytes] | ForkedChild
 

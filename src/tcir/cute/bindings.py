@@ -90,9 +90,9 @@ class Work:
 
 
 def _address(of: object) -> int:
-    """Of memory that a script names by a number, a pointer of the driver, or an object of its own.
+    """Address of memory that a script names by a number, a driver pointer, or an object of its own.
 
-    TypeError for one without memory.
+    TypeError for an object without memory.
     """
     if isinstance(of, SupportsInt) and not isinstance(of, np.ndarray):
         return int(of)
@@ -100,8 +100,8 @@ def _address(of: object) -> int:
 
 
 def _answers(status: object, call: Callable[..., object]) -> Callable[..., tuple[object, ...]]:
-    """The call as the bindings make it: a status, then what it returns. A flag or a stream behind
-    the arguments changes nothing."""
+    """Wraps a call with the bindings' convention: it returns a status, then the results. A flag
+    or a stream after the arguments is ignored."""
     count = len(inspect.signature(call).parameters)
 
     def made(*given: object) -> tuple[object, ...]:

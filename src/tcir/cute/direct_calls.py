@@ -123,8 +123,8 @@ class _Dynamic:
 
 
 class _Packed:
-    """A tensor as compiled host code takes it: its address, and the sizes that are not known when
-    it is compiled, shapes in front of strides."""
+    """A tensor as compiled host code takes it: its address, and the dynamic sizes, shapes before
+    strides."""
 
     def __init__(self, name: str, tensor: Tensor, example: Tensor, symbols: dict[int, int]) -> None:
         if tensor.element_type != example.element_type:

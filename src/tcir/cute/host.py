@@ -39,17 +39,18 @@ class Hardware:
         return self.device.multiprocessors // cluster_size
 
     def get_device_multiprocessor_count(self) -> int:
-        """Of a B200."""
+        """Number of SMs of a B200."""
         return self.device.multiprocessors
 
     def get_l2_cache_size_in_bytes(self) -> int:
-        """Of a B200."""
+        """L2 size of a B200, in bytes."""
         return self.device.chip.l2
 
 
 @contextmanager
 def simulated(launches: Launches, memory: Memory) -> Iterator[None]:
-    """A B200 in place of the devices that CuTe DSL, cuda.bindings and torch, where it is, ask for.
+    """Presents a B200 to CuTe DSL, cuda.bindings and, if installed, torch, in place of real
+    devices.
 
     Times of benchmarks are modelled.
     """

@@ -20,9 +20,9 @@ DEVICE_TYPE = 8
 
 
 class Memory:
-    """Of every tensor of `cute.runtime.from_dlpack` that is still there, whole.
+    """Memory of every live tensor of `cute.runtime.from_dlpack`, whole.
 
-    contents: which of it holds values. addressed: memory that the script knows by its address only,
+    contents: its initialised parts. addressed: memory that the script knows only by its address,
     such as torch's `data_ptr`
     """
 

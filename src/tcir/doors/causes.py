@@ -48,7 +48,8 @@ def shown_name(name: str) -> str:
 
 
 def source_name(mangled: str) -> str:
-    """Of a function in C++, without namespaces and template arguments; itself if not mangled."""
+    """Name of a C++ function, without namespaces and template arguments; unchanged if not
+    mangled."""
     text, name = mangled.removeprefix("_Z").removeprefix("N"), mangled
     while mangled.startswith("_Z") and (length := re.match(r"\d+", text)):
         text = text[length.end() :]

@@ -91,7 +91,7 @@ def check_gpu(given: argparse.Namespace) -> None:
 
 
 def ended(code: object) -> int:
-    """Of `sys.exit(code)`: a number, or words for standard error."""
+    """Exit status of `sys.exit(code)`; words are printed to standard error, with status 1."""
     if isinstance(code, int):
         return code & 0xFF
     print(code, file=sys.stderr)

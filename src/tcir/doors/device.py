@@ -31,7 +31,8 @@ CHIPS = {
 
 @dataclass(frozen=True)
 class Device:
-    """sms: that programs are told of, to launch fewer CTAs; None: all that the chip has."""
+    """sms: number of SMs reported to programs, so that they launch fewer CTAs; None: all of the
+    chip."""
 
     target: Target = DEFAULT_TARGET
     sms: int | None = None
@@ -43,12 +44,12 @@ class Device:
 
     @property
     def multiprocessors(self) -> int:
-        """SMs that programs are told of."""
+        """Number of SMs reported to programs."""
         return self.sms or self.target.sms
 
     @property
     def attributes(self) -> dict[int, int]:
-        """By number of CUdevice_attribute, which are those of cudaDeviceAttr, too; others are 0.
+        """Attributes by number of CUdevice_attribute (cudaDeviceAttr has the same); others are 0.
 
         CUDA C++ Programming Guide, "Technical Specifications per Compute Capability". Textures are
         not simulated, and have no sizes.

@@ -58,13 +58,17 @@ class Launch:
 
 @dataclass
 class Launches:
-    """What was executed so far, and how launches are executed.
+    """Launches so far, and how they are executed.
 
-    order_seed, numerics, jobs: as of `tcir.run_ptx`. orders: in so many more orders, whose results
-    have to be the same. at_most: causes of a launch's findings that are printed. warnings: whether
-    those are that shipping code shows to be harmless. trace: a file for the recorded launches. gpu:
-    launch on a GPU instead. messages: where all of this is printed. memory: what of the device's
-    holds values. device: what programs are told that it is.
+    order_seed, numerics, jobs: as in `tcir.run_ptx`
+    orders:   number of further orders, whose results must be the same
+    at_most:  number of causes that are printed for a launch's findings
+    warnings: whether findings that shipping code shows to be harmless are printed
+    trace:    file for the recorded launches
+    gpu:      launches on a GPU instead
+    messages: stream to which all of this is printed
+    memory:   initialised parts of the device's memory
+    device:   the device that programs see
     """
 
     order_seed: int | None = None
@@ -91,7 +95,7 @@ class Launches:
 
     @property
     def status(self) -> int:
-        """Of a command whose program itself ends well."""
+        """Exit status of a command whose program itself succeeds."""
         return self._failed or (1 if self.wrong else 0)
 
     def failed(self, error: Exception) -> None:
@@ -239,7 +243,8 @@ class Launches:
             self._times = outer
 
     def _modelled(self, launch: Launch) -> ModelledTime | None:
-        """Of a launch, from the events of its first cluster; tensors stay as they are."""
+        """Modelled time of a launch, from the events of its first cluster; tensors are
+        unchanged."""
         before = _contents(launch)
         events = Recording()
         report = run_ptx(
@@ -281,7 +286,7 @@ class Launches:
 
 
 def _contents(launch: Launch) -> list[bytes]:
-    """Of the memory that it may reach."""
+    """Contents of the memory that the launch may reach."""
     return [array.tobytes() for array in launch.memory]
 
 

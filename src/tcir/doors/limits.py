@@ -21,8 +21,9 @@ INVALID_VALUE, OUT_OF_RESOURCES, TOO_LARGE, INVALID_CLUSTER = 1, 701, 720, 912
 DYNAMIC_SHARED, NON_PORTABLE_CLUSTER = 8, 14
 """cudaFuncAttribute."""
 SHARED_BY_DEFAULT, PORTABLE_CLUSTER = 48 << 10, 8
-"""Bytes of shared memory, and CTAs of a cluster, of a kernel that nobody asked more for (CUDA C++
-Programming Guide, "Shared Memory" of compute capability 10.0, and "Thread Block Clusters")."""
+"""Bytes of shared memory, and CTAs of a cluster, for a kernel without an explicit larger limit
+(CUDA C++ Programming Guide, "Shared Memory" of compute capability 10.0, and "Thread Block
+Clusters")."""
 _Triple = tuple[int, int, int]
 
 
@@ -36,8 +37,8 @@ class RefusedError(LaunchError):
 
 @dataclass
 class Limits:
-    """Of one kernel. dynamic: bytes of dynamic shared memory; None: 48 KB less the static.
-    non_portable: whether clusters of more than 8 CTAs were asked for."""
+    """Limits of one kernel. dynamic: bytes of dynamic shared memory; None: 48 KB less the
+    static. non_portable: whether clusters of more than 8 CTAs were requested."""
 
     ptx: str
     name: str
@@ -115,12 +116,13 @@ class Limits:
 
     @property
     def registers(self) -> int:
-        """Of a thread, as ptxas gives them; 0 where it does not take the text."""
+        """Registers per thread, as ptxas allocates them; 0 if it rejects the text."""
         return _registers(self.ptx).get(self.name, 0)
 
     @property
     def most_threads(self) -> int:
-        """Of a CTA: those of the launch bounds, or as many as there are registers for."""
+        """Maximum threads of a CTA: those of the launch bounds, or those for which there are
+        registers."""
         bound = self._function.maxntid or math.prod(self._function.reqntid or (0,))
         each = -(-self.registers // 8) * 8 or 1
         return bound or min(1024, SM_REGISTERS // each // 32 * 32)
@@ -155,7 +157,7 @@ class Limits:
 
 @cache
 def _registers(ptx: str) -> dict[str, int]:
-    """Of a thread of each kernel; of none where ptxas does not take the text."""
+    """Registers per thread of each kernel; empty if ptxas rejects the text."""
     try:
         log = assemble(ptx).log
     except Error:

@@ -11,11 +11,11 @@ from threading import RLock
 import numpy as np
 
 _NOISE = np.random.default_rng(0).integers(0, 256, (1 << 20) - 3, np.uint8)
-"""What memory holds that nobody wrote, from its first byte on, again and again."""
+"""Contents of uninitialised memory from its first byte on, repeated."""
 SHORTEST = 8
 """Bytes in a row that keep their noise: fewer may have been written with the same values."""
 SURE = 4
-"""So many beside bytes that were written may have been, too."""
+"""Number of bytes next to written ones that may have been written as well."""
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Allocation:
     there: Callable[[], bool]
 
     def noise(self, which: np.ndarray | None = None) -> None:
-        """Fills bytes that nobody wrote; None: all."""
+        """Fills uninitialised bytes with noise; None: all."""
         for part, noise in self._parts():
             np.copyto(self.data[part], noise, where=True if which is None else which[part])
 
@@ -104,8 +104,8 @@ class Allocations:
                     known.noise(lost)
 
     def mask(self, at: int) -> tuple[np.ndarray, int] | None:
-        """Which bytes of an allocation hold values, and which of these is at the address; None:
-        all do, as far as is known."""
+        """Mask of the initialised bytes of an allocation, and the index of `at` in it; None: all
+        are initialised, as far as is known."""
         with self._lock:
             return next(((k.defined, at - base) for base, k, *_ in self._within(at, 1)), None)
 

@@ -23,10 +23,10 @@ from tcir.target import DEFAULT_TARGET
 
 
 class OnTheCpu(TorchFunctionMode):
-    """Tensors for "cuda" are made on the CPU, and say that they are on a GPU when asked.
+    """Creates tensors for "cuda" on the CPU; they report that they are on a GPU.
 
-    taken: called with each tensor whose address is taken. memory: what is written. A mode is one
-    of its thread.
+    taken: called with each tensor whose address is taken. memory: the written memory. A mode
+    belongs to one thread.
     """
 
     def __init__(self, taken: Callable[[torch.Tensor], None], memory: Allocations) -> None:
@@ -66,8 +66,8 @@ def _moved(value: object) -> object:
 
 @contextmanager
 def cuda_on_the_cpu(launches: Launches, taken: Callable[[torch.Tensor], None]) -> Iterator[None]:
-    """`torch.cuda` as of one B200 whose work is always done, in threads that are started here, too;
-    taken: see `OnTheCpu`."""
+    """Replaces `torch.cuda` by one B200 whose work is always done, also in threads that are
+    started here; taken: see `OnTheCpu`."""
     start = threading.Thread.start
 
     def start_with_it(thread: threading.Thread) -> None:
@@ -148,7 +148,7 @@ class Stream:
     wait_stream = wait_event = synchronize
 
     def record_event(self, event: Event | None = None) -> Event:
-        """That or a new one."""
+        """Returns the event, or a new one."""
         return event or Event()
 
     def query(self) -> bool:
@@ -169,7 +169,7 @@ class Event:
     synchronize = wait = record
 
     def query(self) -> bool:
-        """Whether the work in front of it is done."""
+        """Whether the work before it is done."""
         return True
 
     def elapsed_time(self, _end: object) -> float:
@@ -233,4 +233,4 @@ _CUDA = {
     "set_rng_state": lambda state, *_: torch.set_rng_state(state),
     "CUDAGraph": no_graph,
 }
-"""Of `torch.cuda`."""
+"""Replacements in `torch.cuda`."""

@@ -26,7 +26,7 @@ _NO_WRITES = {
     for name in ("as_strided", "detach", "requires_grad", "resize_as", "set", "share_memory",
                  "squeeze", "swapaxes", "swapdims", "t", "transpose", "unsqueeze")
 }  # fmt: skip
-"""Of the functions that change a tensor, those that leave its memory as it is."""
+"""In-place functions that do not change the tensor's memory."""
 _PARTS = ("fill_diagonal_", "index_", "masked_", "put_", "scatter_")
 """How those begin that write a part of it, which its contents tell."""
 
@@ -70,9 +70,9 @@ def called(
 
 
 def _align(made: object) -> None:
-    """Moves what a function has just made to a multiple of 512 bytes, as on a GPU.
+    """Moves the memory of new tensors to a multiple of 512 bytes, as on a GPU.
 
-    Memory that somebody else has, too, stays where it is.
+    Memory with another owner stays where it is.
     """
     tensor = _plain(made)
     if tensor is None or tensor.layout != torch.strided or tensor._base is not None:

@@ -13,9 +13,9 @@ from tcir.emulation.sequence import Sequence
 from tcir.interp.ptx.syntax import Instruction
 
 FUNCTIONS = {"ex2": "exp2", "lg2": "log2", "tanh": "tanh", "rsqrt": "rsqrt"}
-"""By the functions of `approximate.cuh`."""
+"""PTX functions and their names in `approximate.cuh`."""
 EXACT = ("rcp", "sqrt", "div")
-"""Those that exist with one rounding."""
+"""Functions that also exist with one rounding."""
 FLOATS = ("f32", "f16", "bf16", "f16x2", "bf16x2", "f64")
 
 

@@ -63,8 +63,8 @@ class Late:
 
 @dataclass
 class Plan:
-    """Of one function: the accesses that are late, by the number of their instruction; and those
-    that each wait, or end of a thread, delivers."""
+    """Late accesses of one function, by number of their instruction; and the accesses that each
+    wait, or end of a thread, delivers."""
 
     late: dict[int, Late] = field(default_factory=dict)
     at: dict[int, list[Late]] = field(default_factory=dict)

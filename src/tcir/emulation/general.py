@@ -179,9 +179,9 @@ MAP_BYTES = 64
 
 
 def _rows(s: Sequence) -> None:
-    """TMA of four rows (PTX ISA 9.7.9.27.1.2): four copies of boxes of one row, one behind another.
+    """TMA of four rows (PTX ISA 9.7.9.27.1.2): four copies of boxes of one row, in sequence.
 
-    The GPU wants each of them at a multiple of 128 bytes, and faults else.
+    The GPU requires each of them at a multiple of 128 bytes, and faults otherwise.
     """
     i = s.instruction
     load = ".tile::gather4" in i.mnemonic

@@ -64,11 +64,12 @@ MOST_SHARED = 232448
 """Bytes of shared memory of a CTA (CUDA C++ Programming Guide, compute capability 9.0)."""
 _NAME = re.compile(rf"\b{PREFIX}\w+")
 PLACE_BYTES = 128 * 512 * 4 + 512
-"""Of a CTA: tensor memory, and commands behind it."""
+"""Bytes of a CTA's tensor memory, followed by its commands."""
 SMS = 144
-"""Of a Hopper GPU, at most (NVIDIA H100 Tensor Core GPU Architecture, table 3)."""
+"""Maximum number of SMs of a Hopper GPU (NVIDIA H100 Tensor Core GPU Architecture, table 3)."""
 SM_THREADS, SM_SHARED, CTA_SHARED = 2048, 233472, 1024
-"""Of an SM: threads and bytes of shared memory, of which each CTA takes some for the system."""
+"""Threads of an SM, its bytes of shared memory, and the bytes that the system reserves for each
+CTA."""
 SOURCES = ("sm_100a", "sm_100f")
 _DROPPED = ("setmaxnreg",)
 _PHASE = f"%{PREFIX}phase"
@@ -110,7 +111,7 @@ def _helpers() -> dict[str, str]:
 
 
 def _needed(text: str) -> list[str]:
-    """Those that the text calls, and that these call."""
+    """Helper functions that the text calls, directly or indirectly."""
     known = _helpers()
     wanted, left = {fuzz.SEED}, [text]
     while left:
@@ -292,7 +293,7 @@ class _Kernel(Generic[S]):
             _tensor(f) for f in source.functions if not f.function.entry
         )
         self.behind = 0
-        """Bytes of shared memory behind the kernel's own: box and commands, or the box, or none."""
+        """Bytes of shared memory after the kernel's own: box and commands, or the box, or none."""
         self.per_sm = 0
         """CTAs of an SM that have tensor memory there; 0: each CTA of the grid has its own."""
         self.places = 0

@@ -24,8 +24,9 @@ BOX = 240
 #: And of the commands, which are behind the box or behind tensor memory.
 COMMANDS = 320
 RESERVED = "%reserved_smem_offset_1"
-"""Shared memory of a CTA that no program can ask for: 288 bytes, which the headers of cooperative
-groups use for groups of several warps (cooperative_groups/details/memory.h, CUDA 13.0)."""
+"""Shared memory of a CTA that no program can allocate: 288 bytes, which the headers of
+cooperative groups use for groups of several warps (cooperative_groups/details/memory.h, CUDA
+13.0)."""
 
 
 def refused(instruction: Instruction, what: str, way_out: str) -> EmulationError:
@@ -37,8 +38,8 @@ def refused(instruction: Instruction, what: str, way_out: str) -> EmulationError
 
 @dataclass(frozen=True)
 class Box:
-    """Where the box is: so many bytes behind a symbol, or behind `RESERVED`, in a kernel with or
-    without clusters."""
+    """Place of the box: an offset in bytes from a symbol, or from `RESERVED`, in a kernel with
+    or without clusters."""
 
     base: str
     offset: int

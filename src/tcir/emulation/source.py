@@ -9,15 +9,15 @@ from tcir.interp.ptx.parser import Parser
 from tcir.interp.ptx.syntax import Function, Instruction, Module, Scope
 
 Span = tuple[int, int]
-"""Offsets in the text: first character, and the one behind the last."""
+"""Half-open range of offsets in the text."""
 
 
 @dataclass
 class FunctionSource:
-    """A function with a body, and where its parts stand.
+    """A function with a body, and the places of its parts.
 
-    whole: with its linkage. opening: behind the `{` of the body. directives: `.reqntid` and the
-    like, each with its numbers. labels: the numbers of instructions that have one.
+    whole: with its linkage. opening: just after the `{` of the body. directives: `.reqntid` and the
+    like, each with its numbers. labels: numbers of the instructions that have a label.
     """
 
     function: Function

@@ -35,7 +35,8 @@ class Fuzz:
 
 
 class Form:
-    """The words of a mnemonic behind `tcgen05.NAME`, taken one by one; what is left is unknown."""
+    """The words of a mnemonic after `tcgen05.NAME`, taken one by one; any that remain are
+    unknown."""
 
     def __init__(self, sequence: Sequence, clustered: bool, fuzz: Fuzz) -> None:
         self.instruction = sequence.instruction

@@ -1,4 +1,4 @@
-"""Executors: what runs a program at each level, behind one signature.
+"""Executors: they run a program at each level, with one signature.
 
 An executor is a function with the signature of `Executor`. `execute` picks the one for a level and
 imports it then, so `tcir.interp.ptx` stays importable without the MLIR bindings. User code adds a

@@ -25,7 +25,7 @@ from .tensor import Tensor
 from .tile import Tile, as_layout, check_divisible, divide_modes, zipped_divide
 
 MODES = {"A": (0, 2), "B": (1, 2), "C": (0, 1)}
-"""Which of M, N, K are the modes of an operand."""
+"""Modes of each operand: indices into (M, N, K)."""
 
 
 @dataclass(frozen=True)

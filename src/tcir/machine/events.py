@@ -41,7 +41,7 @@ class Event:
     after:     indices of the events whose completion it waited for: the arrivals and the bytes that
                completed the phase of an mbarrier; the mma of a commit; the loads of a
                ``tcgen05.wait``; the groups of a ``wgmma.wait``; the other warps' arrivals at a
-               ``bar.sync``, later ones, too
+               ``bar.sync``, including later ones
     line:      of the PTX
     """
 

@@ -9,7 +9,7 @@ Key = tuple[str, str, str, str]
 
 @dataclass(frozen=True)
 class Unpromised:
-    """What shipping kernels rely on without a word of the documents.
+    """An ordering that shipping kernels rely on although no document promises it.
 
     isa: section of the PTX ISA; ships: kernels that rely on it and run on B200; what: the promise
     that is missing.
@@ -53,7 +53,7 @@ class Finding:
 
     @property
     def circumstances(self) -> str:
-        """Who, which bytes, how often; in a CTA where nothing is known of who."""
+        """Threads, bytes and count of the finding; only the CTA where the threads are unknown."""
         words = [self.who or f"CTA {self.cta}", self.place]
         return ": ".join(w for w in words if w) + (f"; {self.count} times" * (self.count > 1))
 
@@ -63,11 +63,11 @@ class Finding:
 
 
 class Findings(list[Finding]):
-    """Findings without repetitions: events of the same kind at the same two operations are one,
-    whatever the CTA, and counted."""
+    """Findings without repetitions: events of the same kind at the same two operations are
+    counted as one, whatever the CTA."""
 
     LIMIT = 200
-    """Of each severity, so that no flood of warnings hides an error."""
+    """Maximum number of findings of each severity, so that no flood of warnings hides an error."""
 
     def __init__(self) -> None:
         super().__init__()

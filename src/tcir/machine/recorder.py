@@ -1,7 +1,7 @@
 """Records the events of a launch: see `tcir.machine.events`.
 
-A `Recorder` is there only if somebody asks for events. The agents of the CTAs that are recorded
-have `WarpEvents`, to which instructions and units say what they do; all others have None.
+A `Recorder` exists only if events are requested. The agents of recorded CTAs have `WarpEvents`, to
+which instructions and units report; all others have None.
 """
 
 from __future__ import annotations
@@ -297,7 +297,7 @@ class WarpEvents:
         self._groups[which][-1].append(self.last)
 
     def copies(self, which: str) -> list[int]:
-        """Those that were not waited for."""
+        """Copies that were not waited for."""
         return [event for group in self._groups[which] for event in group]
 
     def close(self, which: str) -> None:

@@ -43,7 +43,7 @@ def _told(error: InputError, ops: dict[str, str], who: str) -> InputError:
 
 
 def explained(error: str, *, data: bytes, pipeline: str, target: str) -> None:
-    """Raises what to say of an error of a pipeline: the ops that it does not take alone, too."""
+    """Reraises a pipeline's error, extended by the ops that the pipeline does not take alone."""
 
     def attempt(model: onnx.ModelProto) -> None:
         with mlir_context() as context:

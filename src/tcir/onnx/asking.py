@@ -1,4 +1,4 @@
-"""Which ops of a model are not lowered: each kind is asked alone, where the whole has failed."""
+"""Finds the ops of a model that are not lowered: if the whole fails, each kind is tried alone."""
 
 from __future__ import annotations
 

@@ -36,4 +36,4 @@ class Readers(Compilers):
 
 
 readers = one_per_process(Readers)
-"""Those of this process."""
+"""Readers of this process."""

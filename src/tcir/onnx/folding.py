@@ -14,7 +14,7 @@ from onnx.reference import ReferenceEvaluator
 from tcir.interp.types import Array
 
 MOST_ELEMENTS = 1024
-"""Of a constant that is made; weights are left as they are."""
+"""Maximum number of elements of a folded constant; weights are left as they are."""
 RANDOM = ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli",
           "Multinomial", "Dropout")  # fmt: skip
 
@@ -22,8 +22,8 @@ RANDOM = ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLik
 def folded(model: onnx.ModelProto, *, floats: bool) -> bool:
     """Replaces nodes of constants by initializers; whether there were any.
 
-    floats: floating numbers, too, which are rounded to their type. The shapes that `model` has for
-    values are believed.
+    floats: whether floating-point numbers, rounded to their type, are folded as well. The shapes
+    that `model` has for values are trusted.
     """
     graph = model.graph
     shapes = {each.name: each.type.tensor_type

@@ -17,9 +17,9 @@ from tcir.onnx.folding import folded
 from tcir.onnx.model import Shapes, Value
 
 MOST_BYTES = (1 << 31) - 1
-"""Of a model with its weights: protobuf's limit of a message."""
+"""Maximum size of a model with its weights: protobuf's limit of a message."""
 MOST_ELEMENTS = 1 << 40
-"""Of a tensor of a model: what shape inference may be told to make."""
+"""Maximum number of elements of a tensor of a model, for which shape inference allocates."""
 WAY_OUT = (
     "nothing else runs them; compute these outside of the model, or export it with others (in a "
     "newer opset, without ops of a runtime's own domain)"

@@ -58,8 +58,8 @@ def _reciprocal(node: onnx.NodeProto, types: dict[str, int]) -> list[onnx.NodePr
 
 
 def _lrn(node: onnx.NodeProto, types: dict[str, int]) -> list[onnx.NodeProto]:
-    """Itself; refused for even sizes, of whose channels torch-mlir takes one more in front, as
-    PyTorch does, and ONNX one more behind."""
+    """Leaves the node unchanged; rejects even sizes: torch-mlir, like PyTorch, takes the
+    additional channel before the element, ONNX after it."""
     size = next(each.i for each in node.attribute if each.name == "size")
     if size % 2 == 0:
         raise InputError(

@@ -206,7 +206,7 @@ def _two_dashes(word: str) -> str:
 
 
 def _check_together(parsed: argparse.Namespace) -> None:
-    """Rejects flags that mean nothing without others; what asks for execution turns it on."""
+    """Rejects flags that mean nothing without others; a flag that needs execution turns it on."""
     if parsed.report is not None:
         if not parsed.report.endswith(".html") or parsed.split_input_file:
             got = "--split-input-file" if parsed.split_input_file else repr(parsed.report)
@@ -250,12 +250,12 @@ def _check_together(parsed: argparse.Namespace) -> None:
 
 
 def plugin_flags(arguments: argparse.Namespace) -> str:
-    """The flags that load this command's plugins, each with a space behind it."""
+    """The flags that load this command's plugins, each followed by a space."""
     return "".join(f"--load-pass-plugin={quote(plugin)} " for plugin in arguments.load_pass_plugin)
 
 
 def chosen_pipeline(arguments: argparse.Namespace, source: str) -> Pipeline:
-    """The pipeline the flags ask for; empty when they name none."""
+    """The pipeline that the flags select; empty when they name none."""
     ways: dict[str, Any] = {
         "--pipeline": arguments.pipeline,
         "--pass-pipeline": arguments.pass_pipeline,

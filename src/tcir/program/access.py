@@ -154,7 +154,8 @@ def _matmul(op: ir.Operation) -> Product:
 
 
 def _grouped(op: ir.Operation) -> Product:
-    """Of every row by the matrix of every group: what is exact in all is in those that are made."""
+    """Product of every row and every group's matrix: sums that are exact in all are exact in the
+    actual ones."""
     a, b, _ = op.operands
     outer: list[Index] = [(BATCH, 1)] * (a.type.rank - 2)
     inner: list[Index] = [(N, 1), (K, 1)]

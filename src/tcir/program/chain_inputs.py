@@ -136,7 +136,7 @@ class _Drawing:
         return found
 
     def _room(self, factor: Factor) -> tuple[Span, int, int]:
-        """Of an input the span, the width, and the exponents that the format has for that."""
+        """Span and width of an input, and the exponents that its format has left for it."""
         span = span_of(factor, 0)
         width = min(self.widths[factor.argument], span.widths[1])
         return span, width, span.top - span.low - width

@@ -1,4 +1,4 @@
-"""The constants of a program: buffers behind the caller's inputs, which no caller passes.
+"""The constants of a program: buffers after the caller's inputs, which no caller passes.
 
 ``tc.constants``: on the `builtin.module`, their values, in the order of their numbers
 ``tc.folded``:    names of the launches that made some of them when the program was compiled

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 
 def keep_entry(module: ir.Module, entry: str) -> None:
-    """Makes `entry` the only public function of `module`, and drops what it does not call.
+    """Makes `entry` the only public function of `module`, and drops functions that it does not
+    call.
 
     InputError where no function with a body has this name, or it is a launch of several.
     """

@@ -146,7 +146,7 @@ def viewed(spec: OutputSpec, view: OutputSpec | None) -> OutputSpec:
 
 
 def back_from_views(outcome: Outcome, specs: Mapping[int, OutputSpec]) -> None:
-    """Gives results the shapes of the program again; the index that a site is asked for, too."""
+    """Restores the program's shapes of results, and of the index for which a site is requested."""
     for place, spec in specs.items():
         if place >= len(outcome.outputs) or outcome.outputs[place].shape == spec.shape:
             continue
@@ -232,7 +232,7 @@ def run_kernel(
 
 
 def _stored(writers: Any, results: Sequence[Array]) -> dict[int, Array]:
-    """Which elements of each result were stored to, at least in part."""
+    """Mask of the elements of each result that were stored to, at least in part."""
     return {
         n: writers.stored(result).reshape(-1, result.itemsize).any(axis=1)
         for n, result in enumerate(results)
@@ -304,8 +304,8 @@ def run_sequence(
 ) -> Outcome:
     """Executes the kernels of PTX text one after the other, each as `run_kernel` does.
 
-    variables: those of the module that an earlier execution left, by name; gets the others.
-    progress: is told how many CTAs of all launches are done, and how many there are
+    variables: the module's, left by an earlier execution, by name; receives the others. progress:
+    called with the number of finished CTAs of all launches, and their total
     """
     variables = {} if variables is None else variables
     inputs, results = [*inputs, *sequence.constants], list(outputs)

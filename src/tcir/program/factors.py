@@ -60,7 +60,7 @@ FOLLOWING = ROUNDED | {
 }  # fmt: skip
 """Ops that may follow sums; of functions the error is bounded (`tcir.validation.propagation`)."""
 TO_WHOLE = FOLLOWING | {"arith.fptosi", "arith.fptoui"}
-"""Those that may follow sums of whole numbers, which are never NaN."""
+"""Ops that may follow integer-valued sums, which are never NaN."""
 _FP8 = ("float8_e4m3fn", "float8_e5m2")
 # Ops of a body that only moves elements.
 _MOVED = {"arith.extf", "linalg.yield"}

@@ -19,7 +19,7 @@ _OF_NUMBERS = ("arith.", "math.")
 
 
 def numbers_of_places(spec: OutputSpec, seed: int) -> Array:
-    """Sizes of groups, or indices: any that are inside, the first one and the last one, too."""
+    """Sizes of groups, or indices: arbitrary valid ones, including the first and the last."""
     if spec.groups is not None:
         return group_sizes(spec, seed)
     assert spec.below is not None
@@ -31,8 +31,8 @@ def numbers_of_places(spec: OutputSpec, seed: int) -> Array:
 
 
 def bound_of(argument: ir.Value) -> int | None:
-    """How many places there are for the elements of an argument in what they are indices into;
-    None if they are no indices. Sums with constants on the way make it less."""
+    """Number of valid values of an argument's elements as indices; None if they are no indices.
+    Sums with constants on the way reduce it."""
     bounds: dict[ir.OpOperand, list[int]] = {}
     seen: set[tuple[ir.Value, int]] = set()
     waiting = [(argument, 0)]

@@ -77,7 +77,7 @@ BESIDE = 16
 FRACTION = 4 / 3
 """One scalar factor is this multiple of a power of two, so that results are rounded."""
 _MANY_EXPONENTS = 29
-"""Of f16 and wider, which need not show every code in one draw."""
+"""Number of exponents of f16 and wider, which need not show every code in one draw."""
 
 
 def make_inputs(
@@ -98,8 +98,8 @@ def make_inputs(
               Scalars are powers of two, except one factor of a contraction.
     random:   standard normal values rounded to the type, magnitudes of at least 2^-6; of types of 4
               and 6 bits every code.
-    specials: of the contraction; default: those that it has rows to spare for
-    scalars:  numbers of inputs beside the factors, and what they are instead of powers of two
+    specials: of the contraction; default: as many as there are rows to spare
+    scalars:  numbers of inputs other than the factors, and their values instead of powers of two
     factors:  of the contraction, by number of the input, instead of what is drawn
     """
     if not isinstance(kind, str) or kind not in KINDS:
@@ -234,7 +234,8 @@ def _make(spec: OutputSpec, generator: np.random.Generator, kind: Kind, bits: in
 
 @dataclass(frozen=True)
 class Budget:
-    """Of the products of two factors: bits, and binades between their quanta along the sum."""
+    """Budget of the products of two factors: bits, and binades between their quanta along the
+    sum."""
 
     width: int
     slack: int

@@ -4,11 +4,11 @@ The kernel's `llvm.func` carries it: ``tc.params``, a list with ``{kind = "tenso
 dtype, dims, strides, box, …}`` or ``{kind = "pointer", arg}`` per parameter (``arg`` counts the
 caller's buffers: inputs, then results) or ``{kind = "workspace", bytes}``, ``tc.grid``,
 ``nvvm.reqntid``, ``tc.smem_bytes``, ``tc.cluster`` where CTAs form clusters, and
-``tc.programmatic`` where the launch may start before the one in front of it has ended.
+``tc.programmatic`` where the launch may start before the previous one has ended.
 
 A module may hold several kernels, launched in the order of their attribute ``tc.order``. Buffers
 after the caller's are workspaces between them (`tcir.program.workspaces`), buffers between the
-caller's inputs and results are constants (``tc.constants``). What a kernel reads and writes: see
+caller's inputs and results are constants (``tc.constants``). The reads and writes of a kernel: see
 `tcir.program.execution`.
 """
 
@@ -158,7 +158,7 @@ class LaunchSequence:
     """Launches in order, and the buffers besides the caller's.
 
     workspaces: those between launches
-    constants:  memory images of those that no caller passes, behind the caller's inputs
+    constants:  memory images of buffers that no caller passes, after the caller's inputs
     folded:     names of launches that made some of the constants when the program was compiled
     """
 
@@ -188,8 +188,8 @@ class LaunchSequence:
         return replace(sequence, constants=arrays, folded=folded_launches(module))
 
     def calls(self, arrays: Sequence[Any], written: Collection[int]) -> Iterator[Call]:
-        """Each launch with its arguments. arrays: the caller's arguments, constants behind the
-        inputs, then the workspaces; written: numbers of those that hold nothing yet."""
+        """Each launch with its arguments. arrays: the caller's arguments, constants after the
+        inputs, then the workspaces; written: numbers of the uninitialised arrays."""
         known = set(range(len(arrays))) - set(written)
         for launch in self.launches:
             reads = [n for n in launch.buffers if n in known]

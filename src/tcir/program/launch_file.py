@@ -1,7 +1,7 @@
-"""Launch files: what lies beside a PTX file so that it can be run with arrays alone.
+"""Launch files: stored next to a PTX file so that it can be run with arrays alone.
 
-`tc-opt --emit=ptx -o k.ptx` writes `k.json`, `tc-run k.ptx` reads it; docs/launch-file.md is the
-format, for launchers of one's own, too.
+`tc-opt --emit=ptx -o k.ptx` writes `k.json`, `tc-run k.ptx` reads it; docs/launch-file.md describes
+the format, also for other launchers.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class LaunchFile:
 
     @staticmethod
     def of(signature: Signature, launches: LaunchSequence, target: str) -> LaunchFile:
-        """Of a compiled program: its inputs, its constants, its results."""
+        """Launch file of a compiled program: its inputs, its constants, its results."""
         inputs = [Argument(f"input{n}", s, "read") for n, s in enumerate(signature.inputs)]
         results = [Argument(f"result{n}", s, "write") for n, s in enumerate(signature.outputs)]
         constants = [

@@ -31,13 +31,13 @@ UP = (4, 7, 11, 16, 24, 36, 54, 80)
 DOWN = (2, 5, 9, 14, 20, 30, 45, 70, 110)
 """Exponents of slices, as far as a format has them; its ends besides."""
 _MODES = ("any", "ascending", "close", "closest", "positive", "negative")
-"""Of slices in turn: numbers of both signs or one, with the largest last, or near each other: far
-from 0 as measured by their differences, which formulas for variances that cancel lose. Of few
-slices the last has the largest numbers, all negative: what maxima start at shows; or any of the
-smallest."""
+"""Modes of consecutive slices: numbers of both signs or one, with the largest last, or near each
+other: far from 0 relative to their differences, which variance formulas with cancellation lose.
+With few slices the last has the largest numbers, all negative, which shows the start value of
+maxima; or any of the smallest."""
 _SHARED_BITS = {"close": 1 / 2, "closest": 5 / 6}
-"""Of the mantissas of numbers that are near each other, as a part: as many as sums of the same
-format lose the variance with, or sums of twice its bits."""
+"""Fraction of the mantissa that numbers near each other share: enough that sums of the same
+format, or sums of twice its bits, lose the variance."""
 MANY = 8
 """An input of so many slices shows both ends of its range at once."""
 REPEATS = 4
@@ -64,7 +64,7 @@ class Base:
 
     @property
     def whole(self) -> list[int]:
-        """Those of one slice."""
+        """Numbers of one slice."""
         return [n for n in self.floats if self.slices[n].count < 2]
 
     @property
@@ -184,7 +184,7 @@ def _zeros(part: Array, generator: np.random.Generator) -> Array:
 
 
 def _exponents(dtype: DType) -> tuple[int, int]:
-    """Of the smallest and of the largest power of two."""
+    """Exponents of the smallest and of the largest power of two."""
     info = info_of(dtype)
     return int(np.log2(float(info.smallest_subnormal))), int(np.log2(float(info.max)))
 

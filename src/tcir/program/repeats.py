@@ -45,7 +45,7 @@ class Repeat:
 
 
 def repeats_of(module: ir.Module) -> list[Repeat]:
-    """Those of a module. InputError for an attribute that is none of the pass."""
+    """Repeats of a module. InputError for an attribute that the pass did not write."""
     attributes = module.operation.attributes
     if REPEATS not in attributes:
         return []

@@ -117,7 +117,7 @@ def _with_scales(specs: list[OutputSpec], names: set[str]) -> list[OutputSpec]:
     """Marks unsigned inputs: block scales of type f8E4M3FN, and the global scales used with scales.
 
     Block scales are those of f4E2M1FN operands; elements of both types in one contraction have
-    scales of type f8E8M0FNU. `names`: the types of inputs, and of what they are packed to.
+    scales of type f8E8M0FNU. `names`: the types of inputs, and of their packed forms.
     """
     if "float8_e8m0fnu" in names:
         return [replace(s, unsigned=s.dtype == np.float32 and not s.shape) for s in specs]

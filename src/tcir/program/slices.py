@@ -75,7 +75,7 @@ def is_byte(spec: OutputSpec) -> bool:
 def slices_of(
     specs: Sequence[OutputSpec], inputs: list[Array], run: Run, work: int, filtered: set[int]
 ) -> list[Slices]:
-    """Of each input.
+    """Slices of each input.
 
     inputs:   any, all different
     work:     products and elements of one execution

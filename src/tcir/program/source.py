@@ -157,7 +157,8 @@ def parse_module(chunk: Chunk, context: Any) -> Any:
 
 _SHAPE = re.compile(r"\b(?:tensor|memref|vector)<((?:\d{1,19}x)+)")
 _MOST_ELEMENTS = 1 << 58
-"""Of a type: sizes in bytes, and those padded to tiles, are counted in 64 bits."""
+"""Maximum number of elements of a type: sizes in bytes, also padded to tiles, are 64-bit
+numbers."""
 
 
 def _check_sizes(chunk: Chunk, context: ir.Context) -> None:

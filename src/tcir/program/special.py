@@ -106,7 +106,7 @@ def special_values(contraction: Contraction, among: Sequence[str] = ()) -> list[
 def _allowed(
     contraction: Contraction, factor: Factor, axis: int | None, kinds: Sequence[str]
 ) -> list[str]:
-    """Those that padding, or what the products are added to, does not spoil."""
+    """Special values that neither padding nor the addends of the products spoil."""
     if meets_padding(contraction, factor):
         kinds = [kind for kind in kinds if kind not in _TIMES_ZERO]
     start = contraction.start

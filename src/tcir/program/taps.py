@@ -25,7 +25,7 @@ def clear_taps(
 
 
 def taps_of_convolution(op: ir.Operation) -> Taps:
-    """Of a tc.conv2d."""
+    """Taps of a tc.conv2d."""
     (x, w), out = (value.type.shape for value in op.operands), op.results[0].type.shape
     filters = w[1:3] if str(op.attributes["filter"]) == '"fhwc"' else w[:2]
     pads, strides, dilations = (
@@ -46,7 +46,7 @@ def taps_of_maps(
     sizes: Mapping[int, int],
     parallel: frozenset[int],
 ) -> Taps:
-    """Of a structured op whose operands may be padded; sizes: trip counts of its loops."""
+    """Taps of a structured op whose operands may be padded; sizes: trip counts of its loops."""
     found: Taps = {}
     for value, index_map in zip(op.operands, maps[:-1]):
         dimensions = zip(value.type.shape, _padding(value), index_map.results, strict=True)

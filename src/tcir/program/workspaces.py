@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 SIZES, OFFSETS = "tc.workspaces", "tc.workspace_offsets"
 ALIGNMENT = 256
-"""Bytes that divide the address of any allocation (CUDA C++ Programming Guide, device memory
-accesses), and so that of a workspace: more than TMA and vector loads ask for."""
+"""Alignment in bytes of any allocation (CUDA C++ Programming Guide, device memory accesses), and
+so of a workspace: more than TMA and vector loads require."""
 
 
 def aligned(size: int) -> int:
@@ -45,7 +45,7 @@ class Workspaces:
 
     @staticmethod
     def of(module: ir.Module) -> Workspaces:
-        """Those between the kernels of `module`."""
+        """Workspaces between the kernels of `module`."""
         attributes = module.operation.attributes
         if OFFSETS not in attributes:
             return Workspaces.apart(sizes_of(module))
@@ -53,7 +53,7 @@ class Workspaces:
 
     @staticmethod
     def apart(sizes: Iterable[int]) -> Workspaces:
-        """One behind the other, so that none shares a byte with another."""
+        """Places them consecutively, so that none shares a byte with another."""
         sizes = tuple(sizes)
         ends = accumulate((aligned(max(0, size)) for size in sizes), initial=0)
         return Workspaces(sizes, tuple(ends)[: len(sizes)])
@@ -117,4 +117,4 @@ class Workspaces:
 
 
 NONE = Workspaces()
-"""Of a program of one launch."""
+"""Workspaces of a program of one launch: none."""

@@ -15,9 +15,9 @@ SWIZZLES = {"NONE": "none", "128B_ATOM_32B": "128B_atom32B", "128B_ATOM_64B": "1
 
 
 def launch_input(launch: Launch, grid: tuple[int, int, int]) -> Json:
-    """What the prover is told of a launch: sizes, one object per buffer, tensor maps.
+    """Describes a launch for the prover: sizes, one object per buffer, tensor maps.
 
-    grid: of the CTAs that are judged, the launch's or a part of it.
+    grid: the CTAs that are judged, the launch's or a part of it.
     """
     declared, maps = [], []
     for number, param in enumerate(launch.params):

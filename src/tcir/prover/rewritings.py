@@ -1,7 +1,7 @@
-"""What is written otherwise in the PTX that the prover reads; lines keep their numbers.
+"""Rewritings of the PTX for the prover; lines keep their numbers.
 
-Some rewritings mean the same; others are approximations: what is proved then is a neighbour of the
-kernel, and the verdict says so.
+Some rewritings mean the same; others are approximations: then a neighbour of the kernel is proved,
+and the verdict states so.
 """
 
 from __future__ import annotations

@@ -222,7 +222,8 @@ _SIMULATED = (
 
 
 def _check_ways(options: argparse.Namespace) -> None:
-    """Of following a run one at most, and nothing beside it that needs the whole run."""
+    """Allows at most one way of following a run, and no option next to it that needs the whole
+    run."""
     ways = [f for f in ("break_at", "interactive", "counters") if getattr(options, f)]
     if len(ways) > 1:
         flags = " and ".join(f"--{flag.replace('_', '-')}" for flag in ways)

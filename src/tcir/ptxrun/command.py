@@ -37,7 +37,7 @@ PATIENCE = 60.0
 """Seconds before a word about a long run."""
 Saves = list[tuple[str, np.ndarray]]
 _GRAVITY = (0, 2, 1, 3, 4)
-"""Of several launches the gravest status counts."""
+"""Order of severity of the exit statuses; of several launches the gravest counts."""
 
 
 @dataclass(frozen=True)

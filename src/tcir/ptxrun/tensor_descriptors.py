@@ -18,8 +18,8 @@ FIELDS = ("swizzle", "elem_size", "elem_type", "block_size", "fp4_padded")
 
 @dataclass(frozen=True)
 class Pixels:
-    """Of an im2col descriptor, the outermost dimension first: the corners of the box of pixels, in
-    D, H and W; element_strides: of all dimensions, None: 1."""
+    """Pixels of an im2col descriptor, outermost dimension first: the corners of the box of
+    pixels, in D, H and W; element_strides: of all dimensions, None: 1."""
 
     lower: Sequence[int]
     upper: Sequence[int]

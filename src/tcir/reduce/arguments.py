@@ -24,7 +24,7 @@ exit status:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """All flags; those behind the file are of tc-opt or of tc-run."""
+    """Parser of all flags; flags after the file are of tc-opt or of tc-run."""
     parser = Parser(
         prog="tc-reduce",
         usage="tc-reduce [-h] [-o FILE] [--test COMMAND] FILE [FLAG ...]",

@@ -109,7 +109,7 @@ def of_tc_opt(arguments: Namespace) -> Attempts:
 
 
 def of_tc_run(file: Path, words: list[str]) -> Attempts:
-    """tc-run with these words behind the file."""
+    """tc-run with these words after the file."""
     from tcir.ptxrun.command import main
 
     def run(program: Path, report: Path, notes: Notes) -> int:
@@ -120,7 +120,7 @@ def of_tc_run(file: Path, words: list[str]) -> Attempts:
 
 
 def of_script(command: str, suffix: str) -> Attempts:
-    """A shell command that gets the program's file behind its words: 1 if it is of interest."""
+    """A shell command that gets the program's file after its words: 1 if it is of interest."""
 
     def run(program: Path, report: Path, notes: Notes) -> int:
         status = subprocess.run(

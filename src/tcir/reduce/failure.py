@@ -30,7 +30,7 @@ class Failure:
 
 
 def of_validation(report: Mapping[str, Any]) -> Failure | None:
-    """Of a report of tc-opt ``--validate-each``; None if everything held."""
+    """Failure in a report of tc-opt ``--validate-each``; None if everything held."""
     for line in report["passes"]:
         if line["verdict"] not in HELD:
             return Failure(line["name"], _verdict(line))
@@ -38,7 +38,7 @@ def of_validation(report: Mapping[str, Any]) -> Failure | None:
 
 
 def of_run(report: Mapping[str, Any]) -> Failure | None:
-    """Of a report of tc-run; None if it is ok."""
+    """Failure in a report of tc-run; None if it is ok."""
     if report["ok"]:
         return None
     if report["incomplete"]:
@@ -48,7 +48,8 @@ def of_run(report: Mapping[str, Any]) -> Failure | None:
 
 
 def of_error(text: str, place: str = "") -> Failure:
-    """Of an error: what it says, up to what differs between programs of one mistake."""
+    """Failure of an error: its message, up to details that differ between programs with one
+    mistake."""
     first = next((line for line in text.splitlines() if "error:" in line), text)
     first = (first.partition("error:")[2] or first).strip()
     return Failure(place, _words(first), first)

@@ -67,7 +67,7 @@ def returning_less(text: str, unregistered: bool) -> Iterator[str]:
 
 
 def without_arguments(text: str, unregistered: bool) -> Iterator[str]:
-    """The program without arguments that nobody uses."""
+    """The program without unused arguments."""
     found = _edited(text, unregistered, _drop_arguments)
     if found is not None:
         yield found
@@ -80,7 +80,8 @@ def extents(text: str) -> list[int]:
 
 
 def with_extents(text: str, unregistered: bool, to: Mapping[int, int]) -> str | None:
-    """The program whose shapes have other extents, by what they are; None if none has these."""
+    """The program with other extents, given by a map from the old ones; None if no shape has
+    them."""
 
     def shape(match: re.Match[str]) -> str:
         extents = (int(n) for n in match[1].split("x")[:-1])

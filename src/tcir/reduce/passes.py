@@ -19,7 +19,7 @@ def up_to(pipeline: Pipeline, name: str) -> Pipeline:
 
 
 def with_defaults(pipeline: Pipeline) -> Iterator[Pipeline]:
-    """Pipelines in which one option of one pass is what it is by default."""
+    """Pipelines in which one option of one pass has its default."""
     passes = list(pipeline)
     for place, item in enumerate(passes):
         for simpler in _simpler(item):

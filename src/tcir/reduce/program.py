@@ -19,7 +19,7 @@ class Program(Protocol):
 
     @property
     def text(self) -> str:
-        """Of the file."""
+        """Text of the file."""
 
     @property
     def size(self) -> dict[str, int]:
@@ -73,7 +73,7 @@ class Ptx:
 def reduced_mlir(program: Mlir, fails: Fails[Mlir], exactly: Fails[Mlir], place: str) -> Mlir:
     """The smallest program that fails.
 
-    exactly: whether a program fails with the same numbers in its error, too. Shapes change them,
+    exactly: whether a program fails with the same numbers in its error. Shapes change them,
         but without a pass other numbers are another error
     place:   the pass at which it fails
     """

@@ -9,10 +9,10 @@ from tcir.interp.ptx.lexer import Token, tokenize
 
 
 def statements(text: str) -> list[tuple[int, int]]:
-    """First character of each statement in the body of a function, and the one behind it.
+    """Half-open character range of each statement in the body of a function.
 
     Instructions, predicates included, and declarations; ``.loc`` lines are statements as well.
-    Labels and braces stay: what refers to them may stay, too.
+    Labels and braces stay, since remaining statements may refer to them.
     """
     return list(_in_bodies(tokenize(text)))
 
@@ -30,7 +30,7 @@ def with_statements(text: str, kept: Sequence[int]) -> str:
 
 
 def without_debug(text: str) -> str:
-    """The text without what names the lines of its source, and labels that then nobody names."""
+    """The text without its source-line information, and without labels that are then unused."""
     text = re.sub(r"^\s*\.section\b[^{]*\{[^}]*\}\n?", "", text, flags=re.M)
     text = re.sub(r"^\s*\.(?:file|loc)\b.*\n?", "", text, flags=re.M)
     named = re.findall(r"[\w$]+", re.sub(r"^\s*[\w$]+:", "", text, flags=re.M))
@@ -61,7 +61,7 @@ def _in_bodies(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
 
 
 def _behind(tokens: Sequence[Token], at: int, text: str) -> int:
-    """The number of the token behind the next `text`; the last one if there is none."""
+    """The number of the token after the next `text`; the last one if there is none."""
     found = (n + 1 for n in range(at, len(tokens)) if tokens[n].text == text)
     return next(found, len(tokens))
 

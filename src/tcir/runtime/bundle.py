@@ -1,9 +1,9 @@
 """Bundles: kernels with inputs and expected results in a folder, to run on another GPU.
 
     bundle/
-      README.md        what whoever has the GPU asks
+      README.md        questions of the person with the GPU
       run.py           python run.py: runs the kernels, compares, times; a report to send back
-      tcir/            what run.py needs of this package: cuda-python and numpy, nothing else
+      tcir/            the parts of this package that run.py needs, besides cuda-python and numpy
       launch.json      the launches in order: sizes, parameters; buffers, workspaces between them
                        included; where it all came from; digests of the data
       kernel.cubin  kernel.ptx

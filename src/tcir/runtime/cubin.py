@@ -40,7 +40,7 @@ class Buffers:
         return whole
 
     def address(self, array: np.ndarray) -> int:
-        """Of an array's copy."""
+        """Address of an array's copy."""
         whole = self.whole(array)
         if id(whole) not in self.copies:
             self.copies[id(whole)] = (whole, to_device(whole, self.device))

@@ -219,7 +219,7 @@ class Function:
     ) -> None:
         """Puts a launch on `stream`; `values` are the parameters' bytes, in order.
 
-        programmatic: it may start before the one in front of it on the stream has ended.
+        programmatic: it may start before the previous one on the stream has ended.
 
         `LaunchFailedError` if the driver rejects it. A fault of the kernel is reported later,
         in `synchronize`.

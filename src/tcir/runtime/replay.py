@@ -47,7 +47,7 @@ class Bundle:
     before: list[Array]
     expected: dict[int, Array]
     near: dict[int, tuple[Array, Array]]
-    """Of results with a bound: the reference, and how far each element may be off."""
+    """Results with a bound: the reference, and the allowed error of each element."""
 
     @staticmethod
     def read(folder: Path) -> Bundle:

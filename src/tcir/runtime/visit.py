@@ -117,7 +117,7 @@ def attempt(bundle: Bundle, repeats: int) -> Report:
 
 
 def _outcome(found: Report) -> str:
-    """Of a bundle that ran; a question, which compares nothing, is equal for now."""
+    """Outcome of a bundle that ran; a question, which compares nothing, is equal for now."""
     if found.get("equal", True):
         return "equal"
     return "within bound" if found["within"] else "different"

@@ -135,7 +135,7 @@ def one_per_process(made: Callable[[], C]) -> Callable[[], C]:
 
 
 compilers = one_per_process(Compilers)
-"""Those of this process."""
+"""Compilers of this process."""
 
 
 def kept(text: str, said: str, suffix: str = ".mlir") -> str:

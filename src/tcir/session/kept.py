@@ -32,8 +32,8 @@ _CONVERTER = "tcir.passes.nvvm.converter"
 
 
 def kernel_key(module: ir.Module, steps: Pipeline, target: str, prefixes: Mapping[str, str]) -> str:
-    """Of the program with its locations and how their paths begin in code, the passes with their
-    options, target and versions."""
+    """Key of the program with its locations and the path prefixes in its code, the passes with
+    their options, the target and the versions."""
     text = module.operation.get_asm(enable_debug_info=True)
     return digest("kernel", text, list(prefixes.items()), steps, TARGETS.get(target), versions())
 

@@ -1,7 +1,7 @@
 """Errors at the ops that a program was imported from.
 
-A program that is compiled has its ops at lines of its text, which nobody sees; the module that the
-text was printed from has them at the places that an importer gave them.
+A compiled program has its ops at lines of its text, which users never see; the module from which
+the text was printed has them at the places that an importer assigned.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class Rehearsal:
     """Has a child process run native code first while the IR is from outside.
 
-    That is the caller's program until a pass of ours has lowered it, and everything behind a pass
-    of the caller's: a lowering of ours alone costs nothing.
+    IR is from outside until a pass of ours has lowered the caller's program, and after any pass of
+    the caller's: a lowering of ours alone costs nothing.
     """
 
     def __init__(self) -> None:

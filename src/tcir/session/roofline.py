@@ -30,8 +30,8 @@ _RAN = ("equal", "within bound", "sampled")
 
 
 def of_input(module: ir.Module, signature: Signature, target: str) -> Roofline | None:
-    """Of a program on tensors, whose inputs and results cross HBM once; None of any other, of one
-    with loops, whose products are not counted, and of a target for which there are no constants."""
+    """Roofline of a program on tensors, whose inputs and results cross HBM once. None for other
+    programs, for loops, whose products are not counted, and for a target without constants."""
     from tcir.program.flops import flops_in
 
     if signature.level != "tensor" or not is_timed(target):

@@ -22,8 +22,8 @@ FIRST = Sample(0.0, 0)
 def timelines(
     program: str | Path, pipeline: str, target: str = DEFAULT_TARGET.name, entry: str | None = None
 ) -> list[Recorded]:
-    """Of each launch in order, or of the one called `entry`. Inputs are zeros: what a kernel does
-    with them may depend on their values, when it does it seldom does."""
+    """Timelines of each launch in order, or of the one called `entry`. Inputs are zeros: a
+    kernel's results may depend on their values, its timing seldom does."""
     kernel = compile(program, pipeline=pipeline, target=target)
     inputs, outputs = (
         [np.zeros(image.shape, image.dtype) for image in map(image_spec, specs)]

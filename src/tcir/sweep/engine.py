@@ -68,7 +68,8 @@ def perform(
 
 
 def key_of(program: Program, combination: Combination, more: object = None) -> str:
-    """Of module, passes with their options, target and versions, and whatever else counts."""
+    """Key of the module, the passes with their options, the target, the versions, and further
+    values."""
     try:
         passes = combination.passes()
     except InputError as error:  # a value that a pass refuses: the row says so

@@ -29,11 +29,11 @@ MOVED = ("global_to_shared_read", "global_load", "shared_to_global", "global_sto
 
 @dataclass(frozen=True)
 class Modelled:
-    """Of a program.
+    """Modelled time of a program.
 
-    microseconds: of all launches, and of what there is between two of them
-    bound:        what limits the longest
-    bytes:        that all CTAs move between global memory and the SMs
+    microseconds: time of all launches, with the gaps between them
+    bound:        the bottleneck of the longest
+    bytes:        bytes that all CTAs move between global memory and the SMs
     """
 
     microseconds: float

@@ -37,5 +37,5 @@ _PRODUCTS = (
 
 
 def schedules() -> list[Combination]:
-    """All of them: a program that one does not accept is a row that says so."""
+    """All of them: a schedule that a program does not accept is a row with the error."""
     return [Combination.parse(text) for text in (*_CONVOLUTIONS, *_PRODUCTS)]

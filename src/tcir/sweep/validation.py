@@ -1,7 +1,7 @@
 """Many modules through one pipeline, each executed after every pass: jobs, and rows.
 
-Many completion orders of a module are several jobs. Each of them executes the order of issue, too,
-which makes the others cheap; what they found is put together as one process would have found it.
+Many completion orders of a module are several jobs. Each of them also executes the order of issue,
+which makes the others cheap; their findings are merged as one process would have found them.
 """
 
 from __future__ import annotations

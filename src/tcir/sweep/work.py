@@ -101,7 +101,7 @@ class Row:
 
     @staticmethod
     def of(name: str, report: Report, whole: str = "") -> Row:
-        """Of a validation; whole: its report as JSON text, if it is wanted."""
+        """Row of a validation; whole: its report as JSON text, if it is wanted."""
         message = ""
         if not report.ok:
             failure = report.first_failure()
@@ -120,7 +120,7 @@ class Row:
 
 
 def work(program: Program, job: Job) -> Row:
-    """The row of a job; whatever goes wrong is a row, too."""
+    """The row of a job; any failure is also a row."""
     name = str(job)
     if program.versions != versions():
         return Row(name, "failed", f"expected a worker with {program.versions}, got {versions()}")

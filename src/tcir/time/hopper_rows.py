@@ -21,7 +21,7 @@ STAGE = (128 + 256) * 64 * 2
 """Bytes of a stage of CUTLASS's 128 x 256 x 64."""
 STAGES = 4
 MISSED = 1 / 12
-"""Of the bytes that all CTAs load, what is unique: 128 tiles of 2048 x 2048."""
+"""Fraction of unique bytes among those that all CTAs load: 128 tiles of 2048 x 2048."""
 
 
 class Warpgroup:

@@ -12,7 +12,7 @@ from tcir.machine.events import EventStream
 from tcir.time.build import Warp
 
 ROWS = 128
-"""Of A and of C in one CTA."""
+"""Rows of A and of C in one CTA."""
 ELEMENT = 2
 MMA_K = 16
 EPILOGUE_WARPS = 4

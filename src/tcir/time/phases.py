@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tcir.machine.events import EventStream
 
 OFFSET = 0xFFFFFF
-"""Of an address in shared memory: the rest is the rank of its CTA."""
+"""Mask of the offset of an address in shared memory: the rest is the rank of its CTA."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Phase:
 
 
 def phases(stream: EventStream, timeline: Timeline) -> list[Phase]:
-    """Of all mbarriers; those of one follow one another."""
+    """Phases of all mbarriers; those of one follow one another."""
     start: dict[int, float] = {}
     end: dict[int, float] = {}
     for span in timeline.spans:

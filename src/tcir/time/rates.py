@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tcir.time.constants import Constants, target_of
 
 TENSOR_CORES = 4
-"""Of an SM."""
+"""Tensor cores of an SM."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Rate:
 
     @property
     def flop_per_cycle(self) -> int:
-        """Of one SM; a product and its addition are two."""
+        """FLOPs of one SM per cycle; a product and its addition are two."""
         return 2 * self.m * self.n * self.k * TENSOR_CORES
 
 

@@ -19,5 +19,5 @@ class Recorded:
 
     @classmethod
     def all(cls, streams: Sequence[EventStream], target: str) -> list[Recorded]:
-        """Of each launch by itself."""
+        """Timeline of each launch by itself."""
         return [cls(stream, simulate(stream, target)) for stream in streams]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 SUB_PARTITIONS = 4
-"""Of an SM: each has a scheduler, a quarter of the tensor core and of tensor memory."""
+"""Sub-partitions of an SM: each has a scheduler, a quarter of the tensor core and of tensor
+memory."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What the warps of a recorded CTA are for, by what they do."""
+"""Classifies the warps of a recorded CTA by their operations."""
 
 from __future__ import annotations
 

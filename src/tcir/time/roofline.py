@@ -44,11 +44,11 @@ class Modelled:
 
 @dataclass(frozen=True)
 class Roofline:
-    """A program's FLOPs and bytes, and what they take at least.
+    """A program's FLOPs and bytes, and their minimum times.
 
     flops:     by kind of the tensor core, or `CUDA_CORES`; a product and its addition are two
-    hbm_bytes: that have to cross between HBM and the chip: each input, constant and result once
-    moved:     bytes of the buffers that launches read and write, workspaces, too; 0: not known
+    hbm_bytes: bytes that must cross between HBM and the chip: each input, constant and result once
+    moved:     bytes of the buffers that launches access, workspaces included; 0: not known
     executed:  None: not executed, or not by kernels
     modelled:  None: not executed, or by operations without constants
     """
@@ -63,7 +63,7 @@ class Roofline:
 
     @property
     def constants(self) -> Constants:
-        """Of the target."""
+        """Constants of the target."""
         return Constants(self.target, self.choices)
 
     @property

@@ -29,8 +29,8 @@ class GlobalStore:
 
 
 def global_stores(streams: Iterable[EventStream]) -> list[GlobalStore]:
-    """Of each launch, in the order of its lines; stores by TMA and bulk copies are no requests of
-    threads."""
+    """Global stores of each launch, in the order of its lines; stores by TMA and bulk copies are
+    no requests of threads."""
     return [
         _counted(stream.kernel, line, events)
         for stream in streams

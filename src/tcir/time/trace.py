@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tcir.machine.events import EventStream
 
 CATEGORY = "modelled"
-"""Of every slice."""
+"""Category of every slice."""
 SEQUENCE = 1
 
 

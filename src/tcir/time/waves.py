@@ -49,7 +49,7 @@ class ModelledTime:
 
     @property
     def microseconds(self) -> float:
-        """Of the kernel, at `clock_ghz`."""
+        """Time of the kernel at `clock_ghz`."""
         return self.cycles / self.clock_ghz / 1000
 
     def __str__(self) -> str:

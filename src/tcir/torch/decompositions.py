@@ -1,4 +1,4 @@
-"""Decompositions in front of torch-mlir's importer, where it is less exact than eager PyTorch.
+"""Decompositions before torch-mlir's importer, where it is less exact than eager PyTorch.
 
 Eager PyTorch sums f16 and bf16 in f32 and rounds the result once (its `acc_type` on the CPU and
 CUDA); torch-mlir lowers most reductions in the type of the tensor, one element after the other.
@@ -152,17 +152,18 @@ def _gelu(x: torch.Tensor, *, approximate: str = "none") -> object:
 
 
 def _abs(x: torch.Tensor) -> object:
-    """Of integers by a choice; no instruction of kernels has it."""
+    """Absolute value; of integers by a select, since kernels have no instruction for it."""
     return NotImplemented if x.is_floating_point() else torch.where(x < 0, -x, x)
 
 
 def _empty_like(x: torch.Tensor, *, dtype: torch.dtype | None = None, **_: object) -> torch.Tensor:
-    """Zeros: what nobody has written is any number, and no kernel reads it."""
+    """Zeros: an unwritten element may have any value, and no kernel reads it."""
     return torch.zeros(x.shape, dtype=dtype or x.dtype)
 
 
 def _view(x: torch.Tensor, size: list[int]) -> object:
-    """Of what a decomposition made with other strides than PyTorch's own kernel: of a copy."""
+    """A view of a copy, where a decomposition made the tensor with other strides than PyTorch's
+    kernel."""
     try:
         with _disable_current_modes():  # it would be traced, too
             torch.empty_strided(x.shape, x.stride(), device="meta").view(size)
@@ -214,7 +215,8 @@ def _xor(x: torch.Tensor, other: int) -> torch.Tensor:
 
 
 def decompositions() -> Decompositions:
-    """Those of this file, by overload; ops that this PyTorch does not have are left out."""
+    """Decompositions of this file, by overload; ops that this PyTorch does not have are left
+    out."""
     table: Decompositions = {
         aten.reciprocal.default: _reciprocal,
         aten.instance_norm.default: _instance_norm,

@@ -16,8 +16,8 @@ ERFC = (
     -1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806, 0.27886807, -1.13520398,
     1.48851587, -0.82215223, 0.17087277,
 )  # fmt: skip
-"""Of ln(erfc(x) / t) + x^2 in t = 1 / (1 + x / 2), from x = 0 on: erfc is off by 1.2e-7 of itself
-(Numerical Recipes, 6.2)."""
+"""Coefficients of ln(erfc(x) / t) + x^2 in t = 1 / (1 + x / 2), from x = 0 on; the relative
+error of erfc is 1.2e-7 (Numerical Recipes, 6.2)."""
 
 
 def is_negative(x: torch.Tensor) -> torch.Tensor:
@@ -112,7 +112,7 @@ def _of_bits(x: torch.Tensor) -> InputError:
 
 
 def _signbit(x: torch.Tensor) -> torch.Tensor:
-    """Of integers."""
+    """Sign bits of integers."""
     if x.is_floating_point():
         raise _of_bits(x)
     return x < 0

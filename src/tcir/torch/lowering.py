@@ -1,5 +1,5 @@
-"""Which ops of a graph become kernels: regions are as large as they can be, and an error of one
-names the op that is to be left out, or where to cut."""
+"""Chooses the ops of a graph that become kernels: regions are as large as possible, and the
+error of one names the op to leave out, or where to cut."""
 
 from __future__ import annotations
 
@@ -289,8 +289,9 @@ def _side_by_side(
 
 
 def _cut(region: Sequence[Unit], place: int) -> list[Sequence[Unit]]:
-    """The parts that compute something, cut in front of an op and of those like it in other layers;
-    of an op alone, none, and of a region that begins with the only one, that op and the rest."""
+    """The parts that compute something, cut before an op and before those like it in other
+    layers; of an op alone, none, and of a region that begins with the only one, that op and the
+    rest."""
     like = _neighbourhood(region[place])
     begins = [at for at, unit in enumerate(region) if at and _neighbourhood(unit) == like]
     bounds = [0, *(begins or [1]), len(region)]
@@ -299,7 +300,7 @@ def _cut(region: Sequence[Unit], place: int) -> list[Sequence[Unit]]:
 
 
 def _place(error: Error, region: Sequence[Unit]) -> int | None:
-    """Which op of a region an error is of, if it says so."""
+    """The op of a region at which an error occurred, if the error names one."""
     found = PLACE.search(str(error))
     nodes = [number for number, unit in enumerate(region) for _ in unit]
     return nodes[int(found[1]) - 1] if found else None
@@ -310,12 +311,12 @@ def _computes(unit: Unit) -> bool:
 
 
 def without_place(text: str) -> str:
-    """An error without its places in a text that nobody sees."""
+    """An error without locations in the generated text, which users never see."""
     return PLACE.sub("", re.sub(r"^<text>:\d+:\d+: (error: )?", "", text))
 
 
 def _reason(error: Error) -> str:
-    """What it says, whole, without its places in a text that nobody sees."""
+    """The whole error, without locations in the generated text."""
     text = without_place(str(error)).strip()
     return f"internal error: {text}" if isinstance(error, InternalError) else text
 
@@ -327,7 +328,7 @@ def _kind(unit: Unit) -> tuple[object, ...]:
 
 
 def _neighbourhood(unit: Unit) -> tuple[object, ...]:
-    """The kind of an op, what it reads and what reads it."""
+    """The kind of an op, its operands and its users."""
     read = [str(each.target) for each in unit[0].all_input_nodes if each.op == "call_function"]
     return _kind(unit), read, sorted(str(user.target) for node in unit for user in node.users)
 

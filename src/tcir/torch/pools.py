@@ -18,7 +18,7 @@ def _ends(extent: int, count: int) -> list[tuple[int, int]]:
 
 
 def _adaptive(x: torch.Tensor, size: Sequence[int]) -> object:
-    """Windows are the products of those along each dimension, so their means are, too."""
+    """Windows are the products of those along each dimension, and so are their means."""
     if max(size) > MOST or min(size) < 1:
         return NotImplemented
     result = wide(x)

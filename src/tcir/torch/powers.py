@@ -17,8 +17,8 @@ CONSTANTS = (-2, -1, -0.5, 0, 0.5, 1, 2, 3, 4)
 
 
 def _exp(x: torch.Tensor) -> torch.Tensor:
-    """The exponential of f64 numbers, in f32: a number of f32 alone has digits of a large power
-    only as many as are left behind those of its magnitude."""
+    """The exponential of f64 numbers, in f32: the f32 exponent of a large power alone would keep
+    only the bits left over by its magnitude."""
     near = x.to(torch.float32)
     finite = near.abs() < torch.inf
     rest = torch.where(finite, x - near.to(torch.float64), 0).to(torch.float32)
@@ -27,7 +27,7 @@ def _exp(x: torch.Tensor) -> torch.Tensor:
 
 
 def _power(base: torch.Tensor, exponent: torch.Tensor) -> torch.Tensor:
-    """Of f32 numbers."""
+    """Power of f32 numbers."""
     size = base.abs()
     logarithm = torch.log(size).to(torch.float64)
     result = _exp(logarithm * exponent.to(torch.float64))

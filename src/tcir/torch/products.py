@@ -23,15 +23,15 @@ def _addbmm(
 
 
 def _cdist(x: torch.Tensor, y: torch.Tensor, p: float, mode: int | None) -> torch.Tensor:
-    """Of all pairs of rows, as torch.cdist has it without products."""
+    """Distances of all pairs of rows, as torch.cdist computes them without products."""
     return aten.linalg_vector_norm.default(x.unsqueeze(-2) - y.unsqueeze(-3), p, [-1])
 
 
 def _bilinear(
     x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
 ) -> object:
-    """Of f16 and bf16 two products, each rounded once, as PyTorch's kernel has them; of f32 sums of
-    three factors, which no tensor core cuts."""
+    """f16 and bf16: two products, each rounded once, as in PyTorch's kernel; f32: sums of three
+    factors, which no tensor core truncates."""
     if x.dtype not in (torch.float16, torch.bfloat16):
         return NotImplemented
     outs, left, right = weight.shape
@@ -42,7 +42,8 @@ def _bilinear(
 
 
 def _int8pack_mm(x: torch.Tensor, weight: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
-    """With rows of int8, whose scale comes behind the sum; rounded once, as by PyTorch's kernel."""
+    """A product with rows of int8, whose scale follows the sum; rounded once, as by PyTorch's
+    kernel."""
     sums = torch.mm(wide(x), wide(weight.to(x.dtype)).t())
     return (sums * wide(scales)).to(x.dtype)
 

@@ -10,7 +10,7 @@ from tcir.errors import InputError
 from tcir.torch.aten import Decompositions, aten
 
 MOST_STEPS = 64
-"""Of a sequence, in all layers and directions."""
+"""Maximum number of steps of a sequence, in all layers and directions."""
 
 
 def _limited(name: str) -> Callable[..., object]:

@@ -1,6 +1,6 @@
 """Decompositions of remainders, and of quotients that are floored, of floats: exact, in f64.
 
-A quotient of two f32 numbers may have 278 digits in front of the point; a quotient that is rounded
+A quotient of two f32 numbers may have 278 digits before the point; a quotient that is rounded
 and cut would be another one.
 """
 
@@ -15,7 +15,7 @@ from tcir.torch.aten import Decomposition, Decompositions, aten
 from tcir.torch.functions import is_negative, pair
 
 Exact: TypeAlias = Callable[[torch.Tensor, torch.Tensor, torch.dtype], torch.Tensor]
-"""Of two tensors in the type that they are computed in, and the type of the result."""
+"""A function of two tensors in the type of the computation, and the type of the result."""
 DIGITS = {torch.float16: 11, torch.bfloat16: 8, torch.float32: 24}
 LARGEST = {torch.float16: 41, torch.bfloat16: 262, torch.float32: 278}
 """Digits of numbers, and of a quotient of two."""
@@ -95,8 +95,8 @@ def _of(function: Exact) -> Decomposition:
 
 
 def _floored_quotient(a: object, b: object) -> object:
-    """Of integers by a number without the remainder, where torch-mlir would divide numbers of f64
-    and floor that."""
+    """Floored quotient of integers by a number, without the remainder, where torch-mlir would
+    divide f64 numbers and floor the result."""
     result = _of(_floor_divide)(a, b)
     if result is not NotImplemented or not isinstance(a, torch.Tensor) or not isinstance(b, int):
         return result

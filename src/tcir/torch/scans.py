@@ -56,7 +56,7 @@ def _cummin(x: torch.Tensor, dim: int) -> object:
 
 
 def _median(x: torch.Tensor) -> object:
-    """Of an even number the lower one; NaN if one is."""
+    """Median; the lower one of an even number; NaN if an element is."""
     found = _median_of(x.reshape(-1), 0)
     return found[0] if isinstance(found, tuple) else found
 

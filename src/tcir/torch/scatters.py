@@ -73,7 +73,7 @@ def _masked_scatter(x: torch.Tensor, mask: torch.Tensor, source: torch.Tensor) -
 
 
 def _nonzero_static(x: torch.Tensor, *, size: int, fill_value: int = -1) -> object:
-    """The indices of the first `size` elements that are not 0, and `fill_value` behind the last."""
+    """The indices of the first `size` elements that are not 0, padded with `fill_value`."""
     if x.dim() == 0 or not size or x.numel() * max(size, x.numel()) > MOST:
         return NotImplemented
     chosen = (x != 0).reshape(-1)

@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 
 def parts_of(name: str, tensor: torch.Tensor) -> dict[str, torch.Tensor]:
-    """The plain tensors of a tensor, by name: itself, or what it is made of, ``name.part``."""
+    """The plain tensors of a tensor, by name: itself, or its parts, ``name.part``."""
     if not is_traceable_wrapper_subclass(tensor):
         return {name: tensor}
     parts: dict[str, torch.Tensor] = {}

@@ -30,7 +30,8 @@ _EMULATE: ContextVar[bool] = ContextVar("emulate", default=False)
 
 @contextmanager
 def emulation(emulate: bool) -> Iterator[None]:
-    """Whether kernels run by emulation on a GPU, those of ops that choose their target, too."""
+    """Whether kernels run by emulation on a GPU, including kernels of ops that choose their
+    target."""
     token = _EMULATE.set(emulate)
     try:
         yield

@@ -17,7 +17,7 @@ LONGEST_TABLE = 1 << 20
 
 
 class Addresses:
-    """Of the memory of tensors whose `data_ptr` was called, as long as it is there."""
+    """Live memory of the tensors whose `data_ptr` was called."""
 
     def __init__(self) -> None:
         self._storages: dict[int, tuple[StorageWeakRef, np.dtype]] = {}

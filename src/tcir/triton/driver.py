@@ -27,7 +27,7 @@ PROPERTIES = {
     "mem_clock_rate": 3_996_000,
     "mem_bus_width": 8192,
 }
-"""Of a B200; clocks in kHz."""
+"""Properties of a B200; clocks in kHz."""
 
 
 class Utils:
@@ -46,12 +46,12 @@ class Utils:
         """Nothing was loaded."""
 
     def get_device_properties(self, device: int) -> dict[str, int]:
-        """Of a B200."""
+        """Properties of a B200."""
         return PROPERTIES | {"multiprocessor_count": self.device.multiprocessors}
 
 
 class Metadata(Protocol):
-    """Of a compiled kernel."""
+    """Metadata of a compiled kernel."""
 
     shared: int
     num_ctas: int
@@ -62,7 +62,7 @@ class Metadata(Protocol):
 
 
 class Launcher:
-    """Of one kernel, as Triton makes and calls it."""
+    """Launcher of one kernel, as Triton makes and calls it."""
 
     launches: Launches
     addresses: Addresses
@@ -170,7 +170,7 @@ class SimulatedDriver(DriverBase):
         """There is only one."""
 
     def get_device_capability(self, device: int = 0) -> tuple[int, int]:
-        """Of a B200."""
+        """Compute capability of a B200."""
         return 10, 0
 
     def get_current_stream(self, device: int) -> int:

@@ -14,7 +14,7 @@ from tcir.errors import LaunchError
 from tcir.ptxrun.tensor_descriptors import Pixels, descriptor
 
 Kind: TypeAlias = "str | tuple[Kind, ...]"
-"""Of Triton's signatures."""
+"""A type of Triton's signatures."""
 FLOATS = {
     torch.bfloat16: ml_dtypes.bfloat16,
     torch.float8_e4m3fn: ml_dtypes.float8_e4m3fn,
@@ -133,7 +133,7 @@ class _Arguments:
 
 
 def _pixels(value: Descriptor) -> Pixels | None:
-    """Of Gluon's `TensorDescriptorIm2Col`; None: `value` is a tile's."""
+    """Pixels of Gluon's `TensorDescriptorIm2Col`; None: `value` describes a tile."""
     lower, upper, strides = (
         getattr(value, name, None)
         for name in ("pixel_box_lower_corner", "pixel_box_upper_corner", "element_strides")

@@ -47,7 +47,7 @@ from tcir.target import TARGETS
 WINDOW = 25
 AMPERE_WINDOW = 24
 FP8_WINDOW, FP8_STEPS = 13, 4
-"""Of wgmma on fp8: bits kept, and instructions of a partial sum, 128 bytes of K."""
+"""Numerics of wgmma on fp8: bits kept, and instructions of a partial sum, 128 bytes of K."""
 TF32_LEAST = 2.0**-136
 """The smallest number of tf32: below it a factor is lost."""
 TERMS_PER_STEP = 16
@@ -81,7 +81,7 @@ class Sums:
 
     @property
     def bits(self) -> int:
-        """Of a fused sum."""
+        """Bits of a fused sum."""
         return self.fraction + 1
 
     def steps(self, counts: Array) -> Array:
@@ -91,7 +91,7 @@ class Sums:
 
 
 WHOLE = Sums()
-"""That keep all bits of f32."""
+"""Sums that keep all bits of f32."""
 
 
 def sums_of(dtype: str, target: str) -> Sums:

@@ -40,10 +40,10 @@ def bits(array: Array) -> Array:
 
 
 def unequal(expected: Array, got: Array) -> Array:
-    """Which elements differ in a bit (so -0 is not 0), except that every NaN equals every other.
+    """Mask of the elements that differ in a bit (so -0 is not 0), except that all NaN are equal.
 
-    Neither linalg nor LLVM says which NaN an operation gives (LLVM LangRef, "Behavior of
-    Floating-Point NaN values"); what a PTX instruction gives is the machine's affair.
+    Neither linalg nor LLVM defines which NaN an operation gives (LLVM LangRef, "Behavior of
+    Floating-Point NaN values"); the NaN of a PTX instruction is the machine's affair.
     """
     wrong: Array = bits(expected) != bits(got)
     if is_float(expected.dtype) and wrong.any():
@@ -94,8 +94,8 @@ def largest_ratio(expected: Arrays, got: Arrays, bounds: Arrays) -> tuple[float,
 
 
 def mean_squares(expected: Arrays, got: Arrays, squares: Arrays) -> list[float]:
-    """Of each result the mean of error^2, each as a part of its expected square, where that is not
-    infinite; of NaN none is."""
+    """For each result the mean of error^2 relative to its expected square, where that is not
+    infinite; NaN are left out."""
     means = []
     for a, b, square in zip(expected, got, squares, strict=True):
         error = errors(a, b) ** 2

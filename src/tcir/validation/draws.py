@@ -1,4 +1,4 @@
-"""The inputs that a program is executed on, and what it makes of each."""
+"""Inputs on which a program is executed, and its results on each."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ SMALL = 2.0**-13
 
 
 OPEN = 1 / 2
-"""Of the results on integers may be open: NaN, infinities and the largest numbers are among them,
-and what a function makes of these is not always certain."""
+"""Fraction of results on integers that may be open: NaN, infinities and the largest numbers are
+among the inputs, and the result of a function on these is not always certain."""
 
 
 @dataclass(frozen=True)
@@ -104,12 +104,12 @@ class Draw:
 
 @dataclass(frozen=True)
 class Draws:
-    """Which inputs a program gets.
+    """Inputs of a program.
 
     main is executed in every completion order, `more` in the order of issue.
     known: whether the inputs are made so that all sums are exact
     spans: whether they span their formats; special: and have special values
-    few:   whether most are near 1, as they are drawn beside sums, of which there are none
+    few:   whether most are near 1, as they are drawn next to sums, of which there are none
     """
 
     contraction: Contraction | None

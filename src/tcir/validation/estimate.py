@@ -15,7 +15,7 @@ PER_POINT = 9e-9
 PER_ELEMENT = 1.4e-6
 """The same for an element of an input or a result."""
 PER_ORDER = 1 / 8
-"""Of one more completion order, relative to the first (docs/lockstep.md)."""
+"""Cost of one more completion order, relative to the first (docs/lockstep.md)."""
 BASE = 300 << 20
 """Bytes of a process that has loaded everything."""
 KEPT, PER_PRODUCT = 256 << 20, 1 / 4
@@ -28,7 +28,7 @@ WORTH_SAYING = 10.0
 
 @dataclass(frozen=True)
 class Estimate:
-    """Of a validation down to PTX, within a factor of about three.
+    """Estimated cost of a validation down to PTX, within a factor of about three.
 
     Times were measured on one core of a server, exact numerics, hazards on: products f16, elements
     f32 on CUDA cores.
@@ -60,7 +60,7 @@ class Estimate:
 
     @property
     def share(self) -> float:
-        """Of the CTAs, what there is time for."""
+        """Fraction of the CTAs that the budget allows."""
         return min(1.0, (self.budget or self.seconds) / self.seconds)
 
     def __str__(self) -> str:

@@ -56,7 +56,7 @@ class Threads:
 
 
 def digest(module: ir.Module, programs: Sequence[Program]) -> bytes | None:
-    """Of all that a module says; None if somebody else's executor runs a program of it."""
+    """Digest of a module's complete text; None if a foreign executor runs a program of it."""
     if any(registered(program.level) for program in programs):
         return None
     written = io.BytesIO()

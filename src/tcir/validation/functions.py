@@ -82,7 +82,7 @@ MONOTONE = (
 )  # fmt: skip
 """Functions that are farthest off at the ends of where their argument may be."""
 EVEN = ("math.cosh", "math.fpowi", "math.powf")
-"""Functions that may be so at 0, too."""
+"""Functions that may be farthest off at 0 as well."""
 CIRCULAR = ("math.cos", "math.sin", "math.tan")
 """Functions that may be so between; sin and cos are off by no more than their argument."""
 

@@ -122,7 +122,7 @@ class _Carrier:
         return [_elementwise(op, operands)]
 
     def _sums(self, op: ir.Operation, operands: list[Known]) -> Known:
-        """Of a contraction: the errors of its sums, and of each factor times all others."""
+        """Sums of a contraction: their errors, and those of each factor times all others."""
         product = product_of(op)
         count = len(operands) - (product is not None and product.start is not None)
         factors, starts = operands[:count], operands[count:]
@@ -143,7 +143,7 @@ class _Carrier:
         return self._rounded(value, factors, starts, run)
 
     def _rounded(self, value: Array, factors: list[Known], starts: list[Known], run: Run) -> Known:
-        """Of sums in f32 or a tensor core, in any order.
+        """Rounding errors of sums in f32 or a tensor core, in any order.
 
         A sum is an infinity or NaN if its infinite products make it one (those are multiplied by
         the signs of finite numbers here), unless finite ones might overflow in some order.

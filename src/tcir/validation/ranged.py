@@ -34,9 +34,9 @@ SPECIALS = (
 """One slice in so many is special, and what the values are, besides finite ones: NaN has no meaning
 to some programs (conversions to integers), infinities neither."""
 SOME = 1 / 4
-"""Of the elements, has to be checked of random floats, and beside special values."""
+"""Fraction of the elements that must be checked of random floats, and next to special values."""
 CHECKED = 1 / 2
-"""Of the elements, of a draw over the range."""
+"""Fraction of the elements that must be checked of a draw over the range."""
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Ranged:
 
     @property
     def coverage(self) -> Coverage:
-        """Of the draws."""
+        """Coverage of the draws."""
         wanted = (FULL_RANGE, SPECIAL_VALUES)
         small = [
             f"no {what}, as {why}"
@@ -119,7 +119,7 @@ class Ranged:
         return [draw for draws in made for draw in draws]
 
     def _floats(self, base: Base) -> tuple[list[Draw], Base]:
-        """Those that show most; they are executed even if that is little."""
+        """The most telling draws of floats; they are executed even if they show little."""
         best: list[tuple[float, Draw, Base]] = []
         for shrunk in SHRUNK if base.whole else (None,):
             tried = replace(base, shrunk=shrunk)

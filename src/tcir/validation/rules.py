@@ -27,11 +27,11 @@ _F64 = 2.0**-50
 
 @dataclass(frozen=True)
 class Known:
-    """Numbers, the most by which they may be off, and the mean square that they may be off.
+    """Numbers, their largest errors, and their mean square errors.
 
-    The error of an infinity or NaN that is certain is 0, of what is open infinite.
+    The error of a certain infinity or NaN is 0, that of an open value infinite.
 
-    floor: what they are not below, where that is more than the error says
+    floor: a lower bound of the numbers, where it says more than the error
     """
 
     value: Array
@@ -68,17 +68,17 @@ class Known:
 
     @cached_property
     def open(self) -> Array:
-        """Which may be anything."""
+        """Mask of the values that may be anything."""
         return np.isinf(self.error)
 
     @cached_property
     def nan(self) -> Array:
-        """Which are NaN, certainly."""
+        """Mask of the values that are certainly NaN."""
         return np.isnan(self.wide) & ~self.open
 
     @cached_property
     def signless(self) -> Array:
-        """Which may be zero or of either sign."""
+        """Mask of the values that may be zero or of either sign."""
         return (self.error > 0) & (np.abs(self.wide) <= self.error) & ~(self.least > 0)
 
     def opened(self, where: Array | bool) -> Known:

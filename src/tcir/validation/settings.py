@@ -72,7 +72,7 @@ class Settings:
         repeats: dict[bytes, Any] | None = None,
         sample: Sample | None = None,
     ) -> RunOptions:
-        """Of one execution, in the completion order drawn from `order`."""
+        """Options of one execution, in the completion order drawn from `order`."""
         return RunOptions(
             order_seed=order,
             numerics=self.numerics,

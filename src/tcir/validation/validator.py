@@ -289,7 +289,7 @@ class Validator:
         line.take(again)
 
     def _options(self, order: int | None, level: str) -> RunOptions:
-        """Of one execution at `level`."""
+        """Options of one execution at `level`."""
         repeats = self._repeats if self.settings.orders > 1 else None
         budget = self._budget(level)
         return self.settings.options(order, budget, self._products, repeats, self._sample)
@@ -493,8 +493,9 @@ class Validator:
     def _complete(
         self, outcome: Outcome, reference: list[Array], before: tuple[int, dict[int, Array]]
     ) -> tuple[int, dict[int, Array]]:
-        """Of a sample: gives elements that no CTA of it stores the values of the reference, unless
-        the same CTAs did in the state before; how many CTAs there are, and what they store."""
+        """Completes a sample: gives elements that no CTA of it stores the values of the
+        reference, unless the same CTAs did in the state before. Returns the number of CTAs, and
+        their stores."""
         stored = dict(outcome.stored)
         for number, mask in stored.items():
             known = before[1].get(number) if before[0] == outcome.executed else None
@@ -601,7 +602,7 @@ class Validator:
     def _carry_bound(
         self, module: ir.Module, programs: Sequence[Program], draw: Draw, foreign: Sequence[str]
     ) -> None:
-        """Of a program that goes on after its sums, element by element."""
+        """Sets the bound of a program that continues after its sums, element by element."""
         raised = with_quantisation_raised(module)
         known = self._carried(find_program(raised, programs[0].name), module, draw)
         if known is None:
@@ -690,8 +691,8 @@ def _guard(line: Line, run: Callable[[], Outcome]) -> Outcome | None:
 def _laid_to_the_pass(line: Line) -> Iterator[None]:
     """Makes every exception of an execution after a pass that pass's verdict.
 
-    The program before the pass was executed, so what cannot be executed now is what the pass left.
-    An exception that is none of ours may be a mistake in the interpreter: it is told as such.
+    The program before the pass was executed, so the pass's result is at fault. An exception that is
+    none of ours may be a bug in the interpreter: it is reported as such.
     """
     try:
         yield
@@ -739,7 +740,7 @@ def _is_program_error(error: Exception) -> bool:
 
 
 def _words(finding: Any) -> str:
-    """Both operations of a finding or what it reads, the missing edge, and the CTA."""
+    """Both operations of a finding or its undefined read, the missing edge, and the CTA."""
     place = "" if finding.kind else finding.place
     parts = [str(p) for p in (finding.first, finding.second, place, finding.missing) if p]
     cta = "" if finding.cta is None else f" (CTA {finding.cta})"

@@ -49,10 +49,10 @@ UNITS = ("instructions", "loop_turns")
 
 @dataclass(frozen=True)
 class Algorithm:
-    """What the input program asks for, before anything says how.
+    """Work of the input program, before any schedule is chosen.
 
     products:      of its contraction with operands padded for tensor cores; 0: it is none
-    simt_products: the same for CUDA cores, which have whole CTAs of rows, too
+    simt_products: the same for CUDA cores, whose CTAs also have whole tiles of rows
     stored:        bytes of its results
     """
 
@@ -62,7 +62,7 @@ class Algorithm:
 
     @staticmethod
     def of(contraction: Contraction | None, outputs: Sequence[OutputSpec]) -> Algorithm:
-        """Of a program that is `contraction`, or anything else."""
+        """Work of a program that is `contraction`, or of any other."""
         stored = sum(math.prod(spec.shape) * spec.dtype.itemsize for spec in outputs)
         if contraction is None:
             return Algorithm(0, 0, stored)

@@ -25,7 +25,7 @@ _LAST = mix(GREY, "#FFFFFF", 0.3)
 
 
 def _bytes(kind: str) -> int:
-    """Of a number or a vector of numbers."""
+    """Bytes of a number or a vector of numbers."""
     match = _BITS.match(kind)
     if match is None:
         raise InputError(f"expected a load or store of numbers, got {kind}")
@@ -65,7 +65,7 @@ class _Lane:
 
     accesses: dict[tuple[int, int], _Access]
     numbers: dict[object, int]
-    """Of the ops of the kernel."""
+    """Numbers of the kernel's ops."""
     cta: tuple[int, int, int]
     warp: int
     lane: int

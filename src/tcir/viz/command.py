@@ -21,7 +21,7 @@ from .picture import Picture
 FORMATS = ("text", "svg", "html", "typst")
 SUFFIXES = {"svg": "svg", "html": "html", "typ": "typst", "txt": "text", "text": "text", "": "text"}
 WARPS = 32
-"""Of a CTA: 1024 threads."""
+"""Maximum number of warps of a CTA: 1024 threads."""
 
 
 def _numbers(words: str) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ def text(value: object) -> Html:
 
 
 def join(parts: Iterable[object], between: str = "") -> Html:
-    """Values one behind the other."""
+    """Joins values."""
     return Html(between.join(map(text, parts)))
 
 

@@ -25,7 +25,7 @@ ISSUERS = {
         "one thread asks the tensor core, asynchronous: tcgen05.commit to an mbarrier ends it",
     ),
 }
-"""Who issues a move, and what ends it."""
+"""Issuer of a move, and the event that ends it."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ OPERANDS = (
     ("sparsity", (TENSOR,), "read: the metadata of a sparse mma"),
     ("D", (TENSOR,), "read and written: the accumulator"),
 )
-"""Of tcgen05.mma, and where each may be."""
+"""Operands of tcgen05.mma, and the memories where each may be."""
 LANES, COLUMNS, WARPS, STEP = 128, 512, 4, 64
 
 

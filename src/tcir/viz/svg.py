@@ -12,7 +12,8 @@ from .picture import BLANK, Arrow, Bar, Cell, Chart, Grid, Key, Picture
 CHAR, LINE, SIZE = 7.2, 14, 12
 PAD, GAP, MARGIN = 6, 10, 16
 HEAD, NARROWEST = 9.2, 480.0
-"""Of a character of the title; a picture, so that the words above it fill few lines."""
+"""Width of a character of the title; minimum width of a picture, so that the words above it fill
+few lines."""
 FONT = "DejaVu Sans Mono, Menlo, Consolas, monospace"
 
 
@@ -119,7 +120,7 @@ TIP = (
     '<marker id="tip" viewBox="0 0 6 6" refX="5" refY="3" markerWidth="6" markerHeight="6" '
     'orient="auto"><path d="M0 0L6 3L0 6z" fill="#000"/></marker>'
 )
-"""Of an arrow."""
+"""Tip of an arrow."""
 
 
 def ticks(start: float, end: float) -> list[float]:

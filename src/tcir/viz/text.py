@@ -51,7 +51,7 @@ def _grid(grid: Grid, colour: bool) -> list[str]:
 
 
 COLUMNS = 100
-"""Of a chart."""
+"""Columns of a chart."""
 
 
 def _chart(chart: Chart, colour: bool) -> list[str]:

@@ -46,7 +46,7 @@ RESOURCES = (
     "shared port", "SM to L2",
 )  # fmt: skip
 NARROW = 0.002
-"""Of the width: bars of one kind that are narrower, one behind the other, are drawn as one."""
+"""Fraction of the width below which consecutive bars of one kind are drawn as one."""
 
 
 def timeline_view(recorded: Sequence[Recorded], cycles: tuple[int, int] | None = None) -> Picture:

@@ -36,7 +36,7 @@ class Map:
     def pixels(
         self, start: Sequence[int], offsets: Sequence[int] = (), halo: int = 0
     ) -> list[Pixel]:
-        """Those of a load at `start` (channels left out), in the order of their rows."""
+        """Pixels of a load at `start` (channels left out), in the order of their rows."""
         if self.mode == "tiled":
             return [self._pixel(point) for point in self._box(start)]
         if self.mode == "im2col":
@@ -71,8 +71,8 @@ class Map:
                 point[axis] = lower[axis]
 
     def _wide(self, start: Sequence[int], offset: int, halo: int) -> Iterator[list[int]]:
-        """128 pixels through W, then N, of the rows of `start`; then pixel k behind each 32 of
-        them, which the traversal brings next, for every k."""
+        """128 pixels through W, then N, of the rows of `start`; then, for every k, pixel k after
+        each 32 of them, which the traversal reaches next."""
         w, *between, n = start
         flat = Map("im2col", (0, self.dims[1], 0), (0, 0), (1, self.steps[1], self.steps[-1]),
                    self.corners, ())  # fmt: skip

@@ -41,7 +41,8 @@ def _cell(cell: Cell) -> str:
 
 
 def _gutter(count: int, group: int, labels: bool) -> str:
-    """Spaces behind every `group` of `count` rows or columns; `labels`: one more in front."""
+    """Spaces after every `group` of `count` rows or columns; `labels`: one more at the
+    beginning."""
     spaces = ["0pt"] * labels
     spaces += [GUTTER if group and i % group == 0 else "0pt" for i in range(1, count)]
     return f"({', '.join(spaces)},)" if spaces else "0pt"

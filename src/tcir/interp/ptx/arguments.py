@@ -128,7 +128,7 @@ class Buffers:
         return at + start - whole.__array_interface__["data"][0]
 
     def _defined(self, array: np.ndarray) -> np.ndarray | None:
-        """Which bytes hold values; None: all."""
+        """Mask of the initialised bytes; None: all."""
         start = array.__array_interface__["data"][0]
         for base, mask in self.masks:
             part = mask[start - base :][: array.nbytes] if start >= base else mask[:0]

@@ -1,12 +1,12 @@
-"""Instructions by which threads act on each other: strong accesses, and launch control.
+"""Instructions by which threads affect each other: strong accesses, and launch control.
 
-Under a seed warps and CTAs give way to others in front of them. Between two of them nothing that a
-program may rely on depends on what others do meanwhile (data races are findings in any order), so
-these are all the places that matter. A `red` gives the same result in any order with other `red`,
-so that it is one only where CTAs may see what it changes by other accesses.
+Under a seed warps and CTAs yield before these instructions. Between two of them, nothing that a
+program may rely on depends on other threads' progress (data races are findings in any order), so
+these are the only scheduling points needed. A `red` gives the same result in any order with other
+`red`, so it is one only where CTAs may see its target by other accesses.
 
-A load and a store may change a word together. Where others write it, too, that has to be one
-atomic, or something has to keep them away meanwhile (`tcir.machine.memory.updates`).
+A load and a store may together update a word. If other threads also write it, that must be one
+atomic, or they must be excluded meanwhile (`tcir.machine.memory.updates`).
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def among_ctas(mnemonic: str) -> bool:
 
 
 def mark_reductions(code: Sequence[Op], body: Sequence[Instruction]) -> None:
-    """Lets every `red` give way, too, if other clusters may look at what it changes meanwhile."""
+    """Makes every `red` yield as well, if other clusters may read its target meanwhile."""
     if any(among_ctas(each.mnemonic) for each in body):
         for op, each in zip(code, body, strict=False):
             op.meets |= each.mnemonic.startswith("red.") and _INSIDE.search(each.mnemonic) is None
 
 
 def parted(straight: list[int], code: list[Op]) -> list[int]:
-    """`straight` (see `tcir.interp.ptx.program.Program`) that ends in front of each such access."""
+    """Splits `straight` (see `tcir.interp.ptx.program.Program`) before each such access."""
     ends = list(straight)
     for at in reversed(range(len(code) - 1)):
         if ends[at] > at:
@@ -74,10 +74,11 @@ def _strong(op: Op, form: type) -> bool:
 
 
 def _uses(code: Sequence[Op], load: int, stores: dict[int, Op]) -> tuple[frozenset[int], bool]:
-    """Stores of what is made of a loaded value, and whether it decides what the thread does.
+    """Stores of values derived from a loaded value, and whether it affects the thread's control
+    flow.
 
-    By the registers it gets into, wherever they are used; what is stored in memory of the CTA may
-    decide, too, in another thread.
+    The value is traced through registers, wherever they are used; a value stored to the CTA's
+    memory may also affect another thread's.
     """
     values, before = set(code[load].writes), -1
     while len(values) != before:

@@ -299,9 +299,9 @@ class Decode:
         return self.op(PLAIN, run, aligned=aligned)
 
     def computing(self, run: Run, compute: Compute | None = None) -> Op:
-        """A plain op that does nothing but write the registers that were asked for as `dst`.
+        """A plain op whose only effect is to write the registers requested as `dst`.
 
-        compute: what it does, as a function of arrays
+        compute: its function, on arrays
         """
         op = self.plain(run)
         op.results = tuple(self._written)

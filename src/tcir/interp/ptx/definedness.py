@@ -1,7 +1,7 @@
-"""Which bits of a result are undefined, by those of the operands (as MemorySanitizer has it).
+"""Derives the undefined bits of a result from those of the operands (as MemorySanitizer does).
 
-`Bits` are the undefined ones of a value in each lane, as bytes. A `Flow` says which those of a
-result are; what it does not know exactly it takes for undefined.
+`Bits` are the undefined bits of a value in each lane, as bytes. A `Flow` computes those of a
+result; bits that it cannot determine exactly count as undefined.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Unknown:
 
     @property
     def lanes(self) -> int:
-        """Those with an undefined bit."""
+        """Mask of the lanes with an undefined bit."""
         return lane_mask(undefined_lanes(self.bits))
 
 
 def undefined_lanes(bits: Bits) -> NDArray[np.bool_]:
-    """Those with an undefined bit."""
+    """Mask of the lanes with an undefined bit."""
     return np.asarray(bits.any(axis=1))
 
 
@@ -56,7 +56,7 @@ def octets(values: np.ndarray) -> Bits:
 
 
 def as_bits(lanes: NDArray[np.bool_]) -> Bits:
-    """Of a predicate."""
+    """Undefined bits of a predicate."""
     return np.where(lanes, np.uint8(0xFF), np.uint8(0))[:, None]
 
 
@@ -93,7 +93,7 @@ def packed(size: int) -> Flow:
 
 
 def joined(fn: Function, values: Sequence[np.ndarray], bits: Sequence[Bits], out: np.dtype) -> Bits:
-    """The operands behind each other, the first in the lowest bits."""
+    """Concatenates the operands, the first in the lowest bits."""
     return np.concatenate(bits, axis=1)
 
 

@@ -89,7 +89,7 @@ class Divergence:
         self.mask &= ~lanes
 
     def release(self, group: Group, lanes: int) -> None:
-        """Some lanes of a blocked group go on behind the instruction where it stands."""
+        """Lets some lanes of a blocked group continue after the instruction where it stands."""
         group.mask &= ~lanes
         self.others = [g for g in self.others if g.mask]
         if lanes:

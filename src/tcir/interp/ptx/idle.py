@@ -58,10 +58,10 @@ def _gives_up(code: Sequence[Op], body: Sequence[Instruction], loop: range, wait
 def polled_loads(
     code: Sequence[Op], body: Sequence[Instruction]
 ) -> Iterator[tuple[int, Polling | None]]:
-    """Places of loads that are repeated until the thread sees what it waits for, and what that is.
+    """Locations of loads that repeat until the thread sees an awaited value, and that value.
 
-    In such a loop a load, tests of what it read and `nanosleep` are all there is, and each branch
-    goes by the tests.
+    Such a loop consists only of a load, tests of its result and `nanosleep`, and every branch
+    depends on the tests.
     """
     for end, op in enumerate(code):
         if op.kind == BRANCH and 0 <= op.target <= end:

@@ -24,7 +24,7 @@ _POLLING_LOOP = 16
 """Instructions of a loop that does nothing but wait."""
 
 _POLLS = 100_000
-"""How often a loop that may give up polls when nobody else can go on; then it is a deadlock."""
+"""Polls of a loop that may give up while no other thread can run; after these it is a deadlock."""
 
 
 class WarpInterpreter:
@@ -162,7 +162,7 @@ class WarpInterpreter:
         return None
 
     def _meet(self, op: Op, active: int) -> Blocking:
-        """After a turn of others, who may act on this thread by what it is about to do."""
+        """Lets other threads run before an instruction whose effect may depend on them."""
         yield from self._pause()
         self._execute(op, active)
 
@@ -357,7 +357,8 @@ class WarpInterpreter:
         return False
 
     def _members(self, op: Op, active: int) -> None:
-        """The lanes of each member mask go on together; those that miss some stay behind."""
+        """Resumes the lanes of each complete member mask together; lanes of an incomplete mask
+        wait."""
         state, missing = self.divergence, 0
         masks = self._masks(op, active)
         for mask, lanes in masks.items():

@@ -34,12 +34,12 @@ class LaunchSizes:
 
     @property
     def threads(self) -> int:
-        """Of one CTA."""
+        """Number of threads of a CTA."""
         return self.block[0] * self.block[1] * self.block[2]
 
     @property
     def warps(self) -> int:
-        """Of one CTA."""
+        """Number of warps of a CTA."""
         return -(-self.threads // 32)
 
     def thread(self, number: int) -> Triple:

@@ -48,7 +48,7 @@ class Layout:
 
     @property
     def static_bytes(self) -> int:
-        """Of shared memory, with what aligns the dynamic part."""
+        """Bytes of static shared memory, with the padding that aligns the dynamic part."""
         return self.dynamic_base - self.shared_start
 
 
@@ -122,7 +122,7 @@ def _used(module: Module, function: Function) -> dict[str, Variable]:
 
 
 def _in_order(variables: Mapping[str, Variable], at: int = 0) -> tuple[dict[str, int], int]:
-    """The addresses of variables, one behind the other from `at` on, and their end."""
+    """Places variables consecutively from `at` on; returns their addresses and the end."""
     places = {}
     for key, variable in variables.items():
         places[key] = at = align_up(at, variable.align)

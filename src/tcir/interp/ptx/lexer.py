@@ -47,8 +47,8 @@ _PLACE = re.compile(
     rf"[ \t]+(?P<place>{_INTEGER} {_INTEGER} {_INTEGER}"
     r"(?:, function_name [\w$]+, inlined_at [0-9]+ [0-9]+ [0-9]+)?)(?=\r?\n)"
 )
-"""What stands behind `.loc` as compilers write it: one token, since every other line of a kernel
-may be such a one."""
+"""Operands of `.loc` as compilers write them: one token, since every other line of a kernel may
+be a `.loc`."""
 
 
 def tokenize(text: str) -> list[Token]:
@@ -78,7 +78,7 @@ def tokenize(text: str) -> list[Token]:
 
 
 def _unexpected(text: str, at: int) -> PtxSyntaxError:
-    """What stands where no token does, behind spaces and comments."""
+    """The unexpected text where a token should start, after spaces and comments."""
     spaces = _SPACE.match(text, at)
     at = spaces.end() if spaces else at
     what = "comment without end" if text.startswith("/*", at) else f"character {text[at]!r}"

@@ -27,11 +27,11 @@ MEMBERS: returns nothing; called once for each member mask.
 
 
 def no_effect(w: Warp, m: int) -> None:
-    """Of a hint, a branch or an exit."""
+    """Does nothing, for a hint, a branch or an exit."""
 
 
 def synchronise_lanes(w: Warp, m: int) -> None:
-    """bar.warp.sync: what these lanes did is before what they do next."""
+    """bar.warp.sync: orders the earlier accesses of these lanes before their later ones."""
     w.agent.lanes.synchronise(m)
 
 
@@ -119,7 +119,7 @@ class Op:
     form: object = None
 
     def following(self, at: int) -> Iterator[int]:
-        """Where a thread may go on behind it, `at` being its own place; that may be the end."""
+        """Successors of the instruction at `at`; one may be the end."""
         if self.kind == BRANCH:
             yield self.target
         if self.kind == INDEXED:

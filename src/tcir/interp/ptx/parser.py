@@ -30,7 +30,7 @@ _MAX_BLOCKS = 64  # nested { } in one function
 _MAX_MNEMONIC = 256  # characters; the longest of the ISA have half as many
 _MAX_VECTORS = 1 << 12
 _COMPONENTS = ("xr", "yg", "zb", "wa")
-"""Of a vector register: each has two names."""
+"""Names of a vector register's components: each has two."""
 _LINKAGE = {".visible", ".extern", ".weak", ".common"}
 
 _OPAQUE = {".texref", ".samplerref", ".surfref"}

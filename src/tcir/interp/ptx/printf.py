@@ -16,10 +16,10 @@ _CONVERSION = re.compile(
     re.DOTALL,
 )
 _NUMBER = re.compile(r"([-+ ]?(?:0[xX])?)[0-9a-fA-F]")
-"""Zeros fill what is no infinity or NaN, behind its sign and `0x`."""
+"""Numbers that are padded with zeros after the sign and `0x`; infinity and NaN are not."""
 _INTEGERS, _FLOATS = "diouxXc", "eEfFgGaA"
 SIZES = (None, "h", "l", "ll")
-"""What the guide lists; an H200 looks for the arguments behind another one at wrong places."""
+"""Sizes that the guide lists; with others an H200 reads later arguments from wrong places."""
 
 
 class Arguments:

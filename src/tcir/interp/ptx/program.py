@@ -53,7 +53,7 @@ class Program:
 
     @cached_property
     def loops(self) -> LoopCode | None:
-        """Those that compiled code executes."""
+        """Loops that compiled code executes."""
         return loop_code(self.code, self.storage)
 
 

@@ -1,4 +1,4 @@
-"""Which instructions are events, and what each says: see `tcir.machine.events`.
+"""Wraps the instructions that are events, to record them: see `tcir.machine.events`.
 
 The warps of recorded CTAs run a program of their own, in which these instructions are wrapped.
 """
@@ -68,7 +68,7 @@ def until_exit(agent: Agent, run: Blocking) -> Blocking:
 
 
 def _wrapped(op: Op) -> Op:
-    """The op, telling what it does; itself if it is no event."""
+    """Wraps the op to record its event; returns it unchanged if it is none."""
     if ".commit_group" in op.name:
         which = op.name.partition(".commit_group")[0].removeprefix("cp.async.")
         return replace(op, run=_closing(op.run, which))

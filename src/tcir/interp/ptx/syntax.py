@@ -84,7 +84,7 @@ class Symbol:
     """The address of a variable, parameter, label or function, plus bytes.
 
     mask: in an initial value, `0xff00(name)`: only these bits of it, moved to the lowest place.
-    element: `name[index]`, which is an address in brackets, too.
+    element: `name[index]`, which is also an address in brackets.
     """
 
     name: str
@@ -285,7 +285,7 @@ class Function:
     callees: dict[str, list[str] | None] = field(default_factory=dict)
     """.calltargets lists; None for a .callprototype."""
     parameters: dict[str, Reg] = field(default_factory=dict)
-    """Those that are registers."""
+    """Parameters that are registers."""
     reqntid: tuple[int, int, int] | None = None
     maxntid: int | None = None
     reqcluster: tuple[int, int, int] | None = None
@@ -307,6 +307,6 @@ class Module:
     variables: dict[str, Variable] = field(default_factory=dict)
 
     def address(self, name: str) -> int | None:
-        """Of a function; the numbers are this machine's own."""
+        """Address of a function; the numbers are this machine's own."""
         names = [n for n, f in self.functions.items() if not f.entry]
         return FUNCTIONS + 16 * names.index(name) if name in names else None

@@ -18,7 +18,7 @@ from tcir.machine.memory.undefined import Origin, Undefined
 from tcir.machine.order.involved import lane_words
 
 Results = tuple[int, ...] | None
-"""The slots that an instruction writes, if it does nothing else."""
+"""The slots that an instruction writes, if that is its only effect."""
 
 
 class Warp:
@@ -116,7 +116,7 @@ class Warp:
 
     # --- undefined registers ------------------------------------------------------------------
     def read_undefined(self, site: Site, slots: tuple[int, ...], mask: int) -> None:
-        """Reports undefined bits where they matter; the value stays what it is."""
+        """Reports undefined bits where they matter; the value is unchanged."""
         for slot in slots:
             unknown = self.undefined(slot, mask, site)
             if unknown is None:
@@ -175,7 +175,8 @@ class Warp:
         return Unknown(flow(bits), found[0].origin)
 
     def copied(self, source: int, target: int, mask: int, site: Site) -> None:
-        """Lanes without a value were copied, which is no use; they may wait for a load, too."""
+        """Copies the undefined bits, or the pending load, of a register: a copy is no use of its
+        value."""
         load = self.pending.get(source)
         if load is None:
             self.define(target, mask, self.undefined(source, mask, site))

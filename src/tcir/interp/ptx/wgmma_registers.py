@@ -1,8 +1,8 @@
-"""Registers that wgmma reads and writes behind the program's back (PTX ISA 9.7.15.7).
+"""Registers that wgmma reads and writes asynchronously (PTX ISA 9.7.15.7).
 
-A register of D, A or metadata may be touched by anything else only after a wait for the wgmma, and
-a wgmma may take what something else touched only behind wgmma.fence. So in a kernel with wgmma the
-instructions that name such registers tell here what they touch. Below, A has its metadata.
+Other instructions may touch a register of D, A or metadata only after a wait for the wgmma, and a
+wgmma may use a register that others touched only after wgmma.fence. So in a kernel with wgmma the
+instructions that name such registers record their accesses here. Below, A includes its metadata.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Put = Callable[[np.ndarray], None]
 
 
 class RegisterFile(Protocol):
-    """Of a warp."""
+    """Registers of a warp."""
 
     agent: Agent
     v: list[dict[int, np.ndarray]]
@@ -32,7 +32,7 @@ class RegisterFile(Protocol):
 
 
 class WgmmaRegisters:
-    """Those of one warp. in_flight: slot -> the last wgmma that has it."""
+    """wgmma registers of one warp. in_flight: slot -> the last wgmma that uses it."""
 
     def __init__(self) -> None:
         self.in_flight: dict[int, Flight] = {}
@@ -82,7 +82,7 @@ class WgmmaRegisters:
     def fly(
         self, w: RegisterFile, d: tuple[int, ...], a: tuple[int, ...], flight: Flight, put: Put
     ) -> None:
-        """A wgmma is issued: what D holds until the wait is nobody's."""
+        """Records the issue of a wgmma; until the wait, the contents of D are undefined."""
         self.accumulators[d] = flight, put
         for slot in (*d, *a):
             self.in_flight[slot] = flight

@@ -11,6 +11,6 @@ LOCAL = 0x7F01 << 32
 PARAM = 0x7F02 << 32
 WINDOWS = {"shared": SHARED, "local": LOCAL, "param": PARAM, "global": 0, "const": 0}
 PRIVATE = 20
-"""Lowest bit of the number of the thread, from 1 on, in the address of a local variable: another
-thread's is told from its own. Below is the offset in the thread's local memory."""
+"""Lowest bit of the thread number, from 1 on, in the address of a local variable; it
+distinguishes the threads' variables. The bits below are the offset in the thread's local memory."""
 SPACES = {SHARED >> 32: "shared", LOCAL >> 32: "local", PARAM >> 32: "param"}

@@ -37,11 +37,11 @@ def run(
     options: RunOptions = DEFAULT_OPTIONS,
     unread: Collection[int] = (),
 ) -> Outcome:
-    """Runs `func.func @name`; see `tcir.interp.Executor`. The options change nothing.
+    """Runs `func.func @name`; see `tcir.interp.Executor`. The options have no effect.
 
-    unread: arguments that were no inputs in the program before passes, by position. Bufferisation
-    makes the buffer of a result of them. Memrefs behind the inputs of a function without results
-    are those of its results.
+    unread: positions of arguments that were not inputs in the program before passes. Bufferisation
+    turns them into buffers of results. Memrefs after the inputs of a function without results are
+    its results.
     """
     function = function_named(module.operation, name)
     missing = evaluate.missing(function)

@@ -24,7 +24,7 @@ LARGEST = {
     np.dtype(ml_dtypes.float6_e2m3fn): 7.5,
     np.dtype(ml_dtypes.float6_e3m2fn): 28.0,
 }
-"""Of formats that have no NaN, which ``cvt`` makes this of NaN (PTX ISA 9.7.9.21)."""
+"""Largest value of formats without NaN; ``cvt`` converts NaN to it (PTX ISA 9.7.9.21)."""
 
 
 def unsigned(x: Array) -> Array:

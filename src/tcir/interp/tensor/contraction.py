@@ -23,7 +23,7 @@ _SIGNED = ("arith.extf", "arith.extsi")
 
 @dataclass(frozen=True)
 class Contraction:
-    """Which block arguments are multiplied, and whether each is extended as unsigned."""
+    """Block arguments that are multiplied, and whether each is zero-extended (unsigned)."""
 
     a: int
     b: int

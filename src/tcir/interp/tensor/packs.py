@@ -43,7 +43,7 @@ class Tiles:
 
     @property
     def order(self) -> list[int]:
-        """Of the split dimensions, those of one place in tiles of one last."""
+        """Permutation of the split dimensions, with those of one tile last."""
         apart = [d for d in self.outer if d not in self.sizes]
         return [2 * d for d in self.outer] + [2 * d + 1 for d in (*self.inner, *apart)]
 

@@ -24,7 +24,7 @@ def quantised(values: Array, form: BlockFormat, codes: DType, scales: DType) -> 
 
 
 def elements_of(blocks: Array, scales: Array, form: BlockFormat, kind: DType) -> Array:
-    """Of blocks ``[..., block]`` with these scales; 0 with the scale NaN."""
+    """Elements of blocks ``[..., block]`` with these scales; 0 where the scale is NaN."""
     step = scales.astype(np.float32)[..., None]
     known = np.where(np.isnan(step), np.float32(0), blocks)
     quotients = known / np.where(step > 0, step, np.float32(1))
@@ -32,7 +32,7 @@ def elements_of(blocks: Array, scales: Array, form: BlockFormat, kind: DType) ->
 
 
 def scales_of(amax: Array, form: BlockFormat, kind: DType) -> Array:
-    """Of blocks with these largest magnitudes; NaN for infinity and NaN."""
+    """Scales of blocks with these largest magnitudes; NaN for infinity and NaN."""
     finite = np.isfinite(amax)
     found = _scales(np.where(finite, amax, np.float32(0)), form, kind)
     return np.where(finite, found, np.array(np.nan).astype(kind))

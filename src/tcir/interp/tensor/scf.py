@@ -81,7 +81,7 @@ def _on_buffers(op: ir.OpView) -> bool:
 
 @evaluate("scf.forall.in_parallel")
 def in_parallel(interpreter: Interpreter, op: ir.OpView) -> Sequence[Array]:
-    """The loop's outputs behind the insertions of one iteration."""
+    """The loop's outputs after the insertions of one iteration."""
     loop = op.operation.parent
     arguments = (
         list(loop.regions[0].blocks[0].arguments)[-len(loop.results) :] if loop.results else []

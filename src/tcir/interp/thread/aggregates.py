@@ -64,7 +64,7 @@ def _shuffle(speller: Speller, op: ir.Operation) -> None:
 
 
 def _range(kind: ir.Type, position: list[int]) -> range:
-    """Which scalars of a struct the member at `position` is."""
+    """Range of the scalars that the struct member at `position` occupies."""
     first = 0
     for index in position:
         if not isinstance(kind, llvm.StructType):

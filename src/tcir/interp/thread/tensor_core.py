@@ -60,7 +60,7 @@ def _tcgen05_mma_ws(speller: Speller, op: ir.Operation) -> None:
 
 
 def _before_descriptor(speller: Speller, metadata: Sequence[ir.Value]) -> str:
-    """The metadata of a sparse A, in front of the instruction descriptor."""
+    """Metadata of a sparse A, the operand before the instruction descriptor."""
     return "".join(f"{address(speller, each, 6)}, " for each in metadata)
 
 

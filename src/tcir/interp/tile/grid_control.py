@@ -18,7 +18,7 @@ def grid_wait(compiler: Compiler, op: tc.GridWaitOp) -> Step:
 
 @execute(tc.GridLaunchDependentsOp)
 def grid_launch_dependents(compiler: Compiler, op: tc.GridLaunchDependentsOp) -> Step:
-    """Nothing: the launch behind this one is executed after it."""
+    """Does nothing: the next launch is executed after this one."""
 
     def nothing(frame: Frame) -> None:
         pass

@@ -122,8 +122,7 @@ def tma_load(compiler: Compiler, op: tc.TmaLoadOp) -> Step:
         frame.cta_run.complete_load(frame, nbytes, counted, site)
 
     def together(frame: Frame) -> Blocking:
-        """In a program in order: all CTAs reach the op, and have what all of them loaded behind
-        it."""
+        """In a program in order: all CTAs reach the op, and have all of their loads after it."""
         assert masks is not None
         rank = frame.cta.rank_in_cluster
         count = transposed(masks)[rank].bit_count()

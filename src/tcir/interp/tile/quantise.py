@@ -83,7 +83,7 @@ def store_scales(compiler: Compiler, op: tc.StoreScalesOp) -> Step:
 
 @execute(tc.QuantiseFragmentOp)
 def quantise_fragment(compiler: Compiler, op: tc.QuantiseFragmentOp) -> Step:
-    """Of the part that an agent has; every element has its block's scale."""
+    """Quantises the agent's part; every element has its block's scale."""
     (values_,), site, form = compiler.operands(op), compiler.site(op), op.format
     codes_, scales_ = (compiler.slot(v) for v in (op.codes, op.scales))
     kinds = dtype_of(op.codes.type.element), dtype_of(op.scales.type.element)

@@ -10,7 +10,7 @@ from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 
 @execute(tc.WarpgroupRegistersOp)
 def warpgroup_registers(compiler: Compiler, op: tc.WarpgroupRegistersOp) -> Step:
-    """The pool of an SM is checked, as nobody takes registers from it before threads exist."""
+    """Checks the pool of an SM: no thread has taken registers from it before threads exist."""
     shares, site = integers(op, "registers"), compiler.site(op)
     most = launch_registers(WARPGROUP * len(shares)) * len(shares)
 

@@ -67,7 +67,7 @@ def mbarrier_arrive(compiler: Compiler, op: tc.MbarrierArriveOp) -> Step:
 
 
 def _order(op: ir.OpView) -> Order:
-    """Arrivals release and waits acquire; in a pair or cluster from and to other CTAs, too."""
+    """Arrivals release and waits acquire; in a pair or cluster also with respect to other CTAs."""
     far = cta_group_of(op) == PAIR or "cluster" in op.attributes or CTA_MASK in op.attributes
     return Order(scope="cluster" if far else "cta")
 

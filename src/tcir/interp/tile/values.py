@@ -127,7 +127,7 @@ class Stored:
 
 @dataclass
 class Writers:
-    """Which store wrote each element of the kernel's buffers; -1 for none."""
+    """Store that wrote each element of the kernel's buffers; -1 for none."""
 
     owner: dict[int, Array] = field(default_factory=dict)
     lane: dict[int, Array] = field(default_factory=dict)

@@ -222,7 +222,8 @@ def pixels(positions: Array, walk: tuple[int, int]) -> list[Array]:
 
 
 def _walked(tensor: MemRef, first: int, count: int, walk: tuple[int, int]) -> tuple[Array, Array]:
-    """Of `count` positions on a walk the rows of the matrix of pixels, and which are pixels."""
+    """For `count` positions on a walk, the rows of the matrix of pixels, and a mask of those
+    that are pixels."""
     at = pixels(first + np.arange(count, dtype=np.int64)[:, None], walk)
     images, height, width = tensor.shape[:-1]
     n, p, q = at

@@ -1,8 +1,8 @@
 """An agent: one warp, or one role of a tile program.
 
-It keeps what every instruction needs: the clock of what it has observed, what it waits for, and the
-check that each access is ordered after those before it. What it can ask of the machine is in the
-units it holds; ``site`` is what a report shows of an operation.
+It keeps the state that every instruction needs: the clock of its observations, its current wait,
+and the check that each access is ordered after those before it. Its units carry out its operations;
+``site`` identifies an operation in a report.
 """
 
 from __future__ import annotations
@@ -120,11 +120,11 @@ class Agent:
         """What cluster barriers put before it in time, relaxed arrivals included, which order no
         memory (PTX ISA 9.7.13.3)."""
         self._met_ctas = {cta.index}
-        """Those it has reached, or tried to."""
+        """CTAs that it has synchronised with, or tried to."""
         self.inits: list[int] = []
         """Numbers of its mbarrier.init."""
         self.tensor_threads = [TensorThread(self.me, 0, self.machine.assumptions)]
-        """Those that issued tensor-core operations; at least one, so that there is a `tensor`."""
+        """Threads that issued tensor-core operations; at least one, so that there is a `tensor`."""
         self.tensor = self.tensor_threads[0]
         """The one that issues now."""
         self.pipe_reach: dict[Class, int] = {}
@@ -137,10 +137,10 @@ class Agent:
         self._polled: dict[tuple[object, str], Pending] = {}
         """What its lanes have found not to hold since it last did something else."""
         self.alone = False
-        """Since nobody else could go on while it was blocked in a loop that may give up."""
+        """Set if no other agent could run while it was blocked in a loop that may give up."""
         self.ended = False
         self.events: WarpEvents | None = None
-        """Takes what it does, if somebody asked for that."""
+        """Records its events, if requested."""
         self.progress = 0
         """Grows with everything it does except polling."""
         self.turns = 0
@@ -451,7 +451,8 @@ class Agent:
         self.lanes.step()  # what follows has not passed the fence
 
     def _proxy_marks(self) -> None:
-        """Of its own accesses, its cp.async too, and late ones of those of others."""
+        """Marks its own accesses, its cp.async included, and late ones of other agents, as
+        fenced."""
         known = {**self.clock, **self.lanes.done()}
         for known_as, number in known.items():
             c = cast(Component, known_as[1]) if known_as[0] == BEYOND else known_as
@@ -492,7 +493,7 @@ class Agent:
         return TOGETHER if active & (active - 1) else active.bit_length() - 1
 
     def _by_lane(self, touch: Touch) -> ByLane | None:
-        """Which of its lanes do what is about to be recorded; None: all together, or another."""
+        """Lanes that make the access about to be recorded; None: all together, or another agent."""
         if touch.access.lanes and touch.lanes is not None:
             self.lanes.touch(touch.lanes)
             return ByLane(touch.lanes, self._known_to_all)
@@ -570,10 +571,11 @@ class Agent:
         polled: Sequence[int] = (),
     ) -> None:
         """Checks a relaxed or volatile load or store by which lanes of a warp exchange words: each
-        in a place of its own, then together in each other's. It is no data race, but what they read
-        depends on timing. A word of one lane for the others, or of all, may be polled.
+        in a place of its own, then together in each other's. It is no data race, but the loaded
+        values depend on timing. A word of one lane for the others, or of all, may be polled.
 
-        polled: the lanes that poll what each of `lanes` overwrites (`tcir.machine.memory.polls`)
+        polled: the lanes that poll the word that each of `lanes` overwrites
+        (`tcir.machine.memory.polls`)
         """
         touch = Touch(shadow, where, access, write, self._who(lanes)) if shadow else None
         if touch is None or touch.lanes is None:
@@ -604,8 +606,8 @@ class Agent:
             self._check(Touch(shadow, where, access, True, self._who(None)))
 
     def _concurrent(self, earlier: list[Access], access: Access) -> tuple[Access, ...]:
-        """Strong accesses that `access` is no race with and not ordered after, the last of each
-        component: later accesses have to be ordered with them, too."""
+        """Strong accesses that neither race with `access` nor are ordered before it, the last of
+        each component: later accesses must be ordered after them as well."""
         last: dict[Component, Access] = {}
         for other in earlier:
             if morally_strong(other, access) and not observed(self.clock, other):
@@ -675,11 +677,11 @@ class Agent:
     def pipe_before(
         self, access: Access, agents: Iterable[AgentProtocol], *, listed: bool = False
     ) -> dict[Class, int]:
-        """Which tensor-core operations the pipe completes before this new one of this thread.
+        """Tensor-core operations that the pipe completes before this new one of this thread.
 
         listed: as far as the PTX ISA promises it.
 
-        Its own; and of the other threads of `agents`, those of its CTA or pair, those that passed
+        They are its own; and, of the other threads of `agents` (its CTA or pair), those that passed
         tcgen05.fence::before_thread_sync before the synchronisation that this agent followed by
         ::after_thread_sync.
         """
@@ -766,7 +768,7 @@ class Agent:
         )  # fmt: skip
 
     def _ended_early(self, other: Access) -> str:
-        """Who ended a phase of the mbarrier that an operation signals before its bytes came."""
+        """The agent that ended a phase of an operation's mbarrier before its bytes arrived."""
         if other.component[0] == "tma":
             _, index, number = other.component
             for cta in self.cta.cluster.ctas:
@@ -782,7 +784,7 @@ class Agent:
         return shared and not self.passed(touch, write, PROXY, wrote=True)
 
     def involved(self, touch: Touch, other: Access, *, wrote: bool) -> Involved:
-        """Who and where, for a report about an access and an earlier one."""
+        """Agents and places, for a report about an access and an earlier one."""
         pair, lanes = (other, touch.access), touch.lanes
         return Involved(
             between(other.component, touch.access.component),
@@ -815,9 +817,9 @@ def _is_of(line: Hashable, cta: Hashable) -> bool:
 
 
 def _near(shadow: Shadow, first: Access) -> bool:
-    """Whether an access stayed on the SM of the thread that signals behind it: shipping kernels
-    signal another CTA without .cluster that such a one is over. Of global memory the other SM's L1
-    may hold older bytes; accesses to the shared memory of another CTA may be under way for longer
-    than the arrival (both seen on an H200)."""
+    """Whether an access stayed on the SM of the thread that signals after it: shipping kernels
+    signal another CTA, without .cluster, that such an access is done. For global memory the
+    other SM's L1 may hold older bytes; accesses to the shared memory of another CTA may be in
+    flight for longer than the arrival (both seen on an H200)."""
     owner = shadow.owner
     return owner is not None and first.cta in (None, owner.index)

@@ -1,4 +1,4 @@
-"""Who does two accesses that do not agree, and which bytes they have in common."""
+"""Describes two conflicting accesses: their threads, and the bytes that they share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def circumstances(
     lanes: LaneNumbers | None,
     wrote: bool,
 ) -> tuple[str, str]:
-    """Of an access that `agent` is about to record behind another one of the same granules.
+    """Circumstances of an access that `agent` is about to record after another one of the same
+    granules.
 
     pair: the earlier access and this one; lanes: of this one, see `Touch`; wrote: whether the
     earlier one wrote. The lanes are those of the first granule that both have.

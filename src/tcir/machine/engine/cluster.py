@@ -140,7 +140,7 @@ class Cluster:
         return not self.in_flight and all(a.ended for a in self.agents)
 
     def end(self) -> None:
-        """What is left behind is a finding."""
+        """Ends the cluster; whatever it leaves unfinished is a finding."""
         for cta in self.ctas:
             cta.tmem.has_permit = False
             if self.machine.checking:
@@ -164,8 +164,8 @@ class Cluster:
         self._mma.clear()
 
     def deadlock(self) -> Deadlock:
-        """Who waits for what, what the others wait for in the end first. Bytes that were announced
-        and did not come are a finding, too."""
+        """The deadlock: each agent with its wait, root causes first. Announced bytes that did
+        not arrive are also a finding."""
         waiting = [a for a in self.agents if not a.ended]
         where = f"CTA {self.ctas[0].index}" + (
             f" to {self.ctas[-1].index}" if len(self.ctas) > 1 else ""

@@ -87,5 +87,5 @@ class CompletionOrder:
 
 
 def _path(operation: Operation) -> str:
-    """Which of the two paths an operation takes: only the tensor core's keep an order."""
+    """Path of an operation, out of two: only the tensor core's keeps operations in order."""
     return _COPY if operation.access is None else _TENSOR

@@ -57,7 +57,7 @@ class Cta:
         self.barriers: dict[int, BarrierRound] = {}
         """The uses of named barriers that are under way."""
         self.last_rounds: dict[int, BarrierRound] = {}
-        """Of each, the one before."""
+        """Previous round of each named barrier."""
         self.register_pool = RegisterPool()
         self.agents: list[Agent] = []
         self.remote_accesses: dict[Component, Access] = {}
@@ -132,7 +132,7 @@ class Cta:
     # --- the end ---------------------------------------------------------------------------------
 
     def at_exit(self) -> None:
-        """Findings about what it leaves behind."""
+        """Findings about its unfinished operations."""
         end = "the end of the kernel"
         for base, columns in self.tmem.allocations.items():
             self.report(

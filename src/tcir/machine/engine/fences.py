@@ -61,10 +61,11 @@ def _write_then_async(agent: Checked, touch: Touch, other: Access) -> None:
 
 
 def _read_then_async(agent: Checked, touch: Touch, other: Access) -> None:
-    """A copy overwrites what was read. A fence on either side of the synchronisation orders the
-    two. Without one, a load that nothing used before its thread let the copy go may read the new
-    bytes; one that was used is over, and so is one of the word that tcgen05.alloc wrote: ptxas
-    moves it to a uniform register behind the load (docs/hazards.md, "Read, then TMA")."""
+    """A copy overwrites bytes that were read. A fence on either side of the synchronisation
+    orders the two. Without one, a load whose value was not used before its thread released the
+    copy may read the new bytes; a load whose value was used is over, and so is a load of the
+    word that tcgen05.alloc wrote: ptxas moves it to a uniform register after the load
+    (docs/hazards.md, "Read, then TMA")."""
     if any(agent.passed(touch, other, mark, wrote=False) for mark in (PROXY, LATE)):
         return
     access, space = touch.access, touch.shadow.space

@@ -1,9 +1,8 @@
-"""Programmatic dependent launch: a grid that may start before the one in front of it has ended.
+"""Programmatic dependent launch: a grid that may start before the previous one has ended.
 
-PTX ISA 9.7.13, griddepcontrol. The machine runs launches one after the other; what a programmatic
-one may not rely on is recorded instead: the launches in front of it may still write every byte of
-every buffer, an access that an agent is ordered after once it, or one it synchronised with, has
-waited.
+PTX ISA 9.7.13, griddepcontrol. The machine runs launches one after the other and records the
+missing order instead: earlier launches may still write every byte of every buffer, an access that
+an agent is ordered after only once it, or an agent that it synchronised with, has waited.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from tcir.machine.order.clocks import EARLIER
 
 
 class GridControl:
-    """griddepcontrol of an agent. The grids behind this one are launches of their own, so
-    launch_dependents has no effect here."""
+    """griddepcontrol of an agent. Later grids are launches of their own, so launch_dependents
+    has no effect here."""
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent = agent

@@ -35,7 +35,7 @@ from tcir.target import DEFAULT_TARGET, Target
 ABREAST = 4
 """Clusters that run side by side where they may act on each other, if there are twice as many."""
 MANY = 4
-"""Groups of CTAs that may all poll up to the limit before a deadlock is told."""
+"""Groups of CTAs that may all poll up to the limit before a deadlock is reported."""
 
 
 class Followers(Protocol):
@@ -80,9 +80,9 @@ class Machine:
         """Clusters that run side by side, each on SMs of its own."""
         self.target = DEFAULT_TARGET
         self.registers = 0
-        """Of a thread; 0: ptxas chooses them."""
+        """Registers of a thread; 0: ptxas chooses the number."""
         self.programmatic = False
-        """Whether the launch may start before the one in front of it has ended."""
+        """Whether the launch may start before the previous one has ended."""
         self.options = options
         self.checking = options.hazards == "report"
         self.assumptions = (options.assumptions or Assumptions()).under(options.ordering)
@@ -225,8 +225,8 @@ class Machine:
         return listed
 
     def _make_room(self, parked: list[Residents], total: int) -> list[Residents]:
-        """Those that still wait, once there is room for another one. Deadlock if there never is:
-        nobody but one that has not started could help."""
+        """Groups that still wait, once there is room for another one. Deadlock if there never
+        is: then only a CTA that has not started could help."""
         size = math.prod(self.cluster)
         least = self.target.sms // size * size
         while (waiting := sum(group.size for group in parked)) >= least:

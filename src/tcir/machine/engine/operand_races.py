@@ -1,8 +1,8 @@
 """TMA writes that race with the reads of A and B by an mma.
 
-What the mma computes from the bytes in question is undefined, as if nothing had written them, and
-nothing else is: DeepGEMM's descriptors name 128 rows of A where a tile has 32 or 64, and TMA
-refills what lies behind the tile. A use of such a row is the race.
+Only the results computed from the bytes in question are undefined, as if the bytes had never been
+written: DeepGEMM's descriptors name 128 rows of A where a tile has 32 or 64, and TMA refills the
+memory after the tile. A use of such a row is the race.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ class Race(NamedTuple):
     text: str
 
     def loses_rows(self, agent: AgentProtocol, missing: str, involved: Involved) -> bool:
-        """Whether it is one of a TMA load and an mma, and nobody has used what the mma computes
-        from these granules: it is undefined from now on. missing: what would order the two."""
+        """Whether it is a race of a TMA load and an mma, and the mma's results from these
+        granules are not used yet: they become undefined. missing: the edge that would order the
+        two."""
         words, readers = self._operands(agent)
         found = [(mma, rows) for mma in readers if (rows := mma.reads(self.shadow, words))]
         if not found:

@@ -68,7 +68,7 @@ class Residents:
         return True
 
     def _in_turn(self) -> Iterator[Cluster]:
-        """Those that take the next turns: each at least one, until it has ended."""
+        """Clusters that take the next turns: each at least one, until it has ended."""
         if self._turns is None or len(self._going) == 1:
             yield from list(self._going)
             return
@@ -88,7 +88,7 @@ class Residents:
             cluster.forget()
 
     def deadlock(self) -> Deadlock:
-        """Who waits for what, in all of them."""
+        """Deadlock of all clusters: their agents and waits."""
         found = [cluster.deadlock() for cluster in self._going]
         if len(found) == 1:
             return found[0]

@@ -1,4 +1,4 @@
-"""What native code is told apart by: the kinds of its arguments."""
+"""Kinds of arguments, which select the native code."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _LINKED: dict[str, llvm.ObjectFileRef] = {}
 
 @cache
 def target_machine() -> llvm.TargetMachine:
-    """Of this computer."""
+    """Target machine of this computer."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     cpu, features = _processor()
@@ -61,7 +61,7 @@ def assembled(text: str) -> bytes:
 
 
 def address(symbol: str) -> int:
-    """Of what has been linked."""
+    """Address of a linked function."""
     with LOCK:
         return int(_engine().get_function_address(symbol))
 

@@ -41,8 +41,8 @@ PIECE = 16
 
 
 def pieces(where: NDArray[np.int64], size: int) -> NDArray[np.int64] | None:
-    """Which pieces of memory elements of ``size`` bytes make up, in the order of the last axis;
-    None: they do not."""
+    """Pieces of memory that elements of ``size`` bytes consist of, in the order of the last
+    axis; None: the pieces do not make up elements."""
     each = PIECE // size
     if not where.size or where.shape[-1] % each:
         return None

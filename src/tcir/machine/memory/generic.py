@@ -106,7 +106,7 @@ class Memory:
         return data, undefined
 
     def origin(self, place: str, site: object, what: str = "") -> Origin:
-        """Of bytes that `site` reads, if nothing wrote them."""
+        """Origin of unwritten bytes that `site` reads."""
         return Origin("undefined-read", site, place, cta=self.cta.index, what=what)
 
     def _look(self, site: object, addresses: Addresses, data: Bytes, space: str) -> None:
@@ -272,7 +272,7 @@ class Memory:
         return self.agent.cta_of(int(addresses[0]), site, own=space == "shared")
 
     def watch(self, buffer: Buffer) -> None:
-        """Who reads and writes the buffer is recorded from now on."""
+        """Records readers and writers of the buffer from now on."""
         if self.machine.checking and buffer.shadow is None:
             buffer.shadow = LastShadow(buffer.data.size // buffer.granule + 1, "global memory")
             if self.machine.programmatic and buffer.result:

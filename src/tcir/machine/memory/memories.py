@@ -52,7 +52,7 @@ class Buffer(Tracked):
     data: NDArray[np.uint8]
     defined: NDArray[np.bool_] | None
     granule: int = 4
-    """Bytes that accesses are told apart by: an element of the array, at most 4."""
+    """Granularity of accesses in bytes: an element of the array, at most 4."""
     shadow: LastShadow | None = None
     result: bool = True
     kept: bool = False
@@ -60,7 +60,7 @@ class Buffer(Tracked):
     name: str = "a buffer"
     array: NDArray[Any] | None = None
     shift: int = 0
-    """Bytes that it lies behind a multiple of 256 because no more was promised."""
+    """Offset in bytes from a multiple of 256, because no larger alignment was promised."""
 
     def words(self, low: int, high: int) -> str:
         """Bytes ``low`` to ``high`` (exclusive) of it, and the elements that they are."""
@@ -97,10 +97,10 @@ class Buffer(Tracked):
 
 @dataclass(frozen=True)
 class Place:
-    """Where an array is to lie in global memory.
+    """Place of an array in global memory.
 
-    at: its address; None: the next one that is free, `offset` bytes behind a multiple of 256, or
-    with an `alignment` below that at a multiple of it and of no more
+    at: its address; None: the next free one, `offset` bytes after a multiple of 256, or with an
+    `alignment` below that at a multiple of it and of no more
     """
 
     at: int | None = None
@@ -195,10 +195,10 @@ class SharedMemory(Tracked):
     """Shared memory of one CTA, by byte; unwritten bytes are poison."""
 
     granule = 4
-    """Bytes that accesses are told apart by, until one of them is smaller: see `granules`."""
+    """Granularity of accesses in bytes, until one of them is smaller: see `granules`."""
 
     def __init__(self, size: int, hazards: bool, *, dynamic: int = 0, start: int = 0) -> None:
-        """start: in front of the `size` bytes are so many that are not the kernel's."""
+        """start: number of bytes before the `size` bytes that are not the kernel's."""
         if size > SHARED_LIMIT:
             raise MachineError(
                 "shared-memory-size",

@@ -1,11 +1,11 @@
 """Words that lanes of a warp poll, and stores that take away what a lane waits for.
 
-A relaxed or volatile store to a word that another lane polls is no data race, and mostly what that
-lane waits for: a flag raised, a counter that goes on. It is a fault where the lane would go on with
-what is there, may not have looked yet, and would wait with what is stored: a flag lowered too
-early, a sequence number of which the lane waits for an earlier one. A lane has looked if the store
-comes after its poll: in the order of memory, or since the lane has answered by a strong store or
-atomic behind its poll, which the other has read.
+A relaxed or volatile store to a word that another lane polls is no data race, and usually the
+awaited one: a flag raised, a counter that advances. It is a fault if the old value would end the
+wait, the lane may not have read it yet, and the new value would not: a flag lowered too early, or a
+sequence number that has passed the awaited one. A lane has looked if the store comes after its
+poll: in the order of memory, or since the lane has answered by a strong store or atomic after its
+poll, which the other has read.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class Poll(NamedTuple):
 
 
 class Polls:
-    """Of a warp. Nothing is noted until a lane of it polls."""
+    """Polls of a warp. Nothing is recorded until one of its lanes polls."""
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent = agent
         self._polls: dict[Word, dict[int, Poll]] = {}
         self._heard = np.zeros((0, TOGETHER), np.int64)
-        """Of each lane (row), up to which number it has heard of the others."""
+        """For each lane (row), the last number of every other lane that it has observed."""
         self._told: dict[Word, NDArray[np.int64]] = {}
         """What who wrote a word had heard."""
 

@@ -127,7 +127,7 @@ class CtaProtocol(Protocol):
     register_pool: RegisterPool
     remote_accesses: dict[Component, Access]
     acquired_maps: dict[int, dict[Component, tuple[int, Clock]]]
-    """Of tensor maps in global memory: the last acquire of each agent, and what it knew then."""
+    """Acquired tensor maps in global memory: the last acquire of each agent, and its clock then."""
     collectors: dict[str, Collected]
     warpgroups: dict[int, dict[int, tuple[tuple[Hashable, ...], object]]]
     """What the n-th wgmma of a warpgroup is, by the first of its warps."""

@@ -20,7 +20,7 @@ class BulkStore:
 
 
 class StoresInFlight:
-    """Those of a launch, in the order of issue."""
+    """Stores in flight of a launch, in the order of issue."""
 
     def __init__(self) -> None:
         self._stores: list[BulkStore] = []

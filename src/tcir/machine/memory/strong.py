@@ -19,8 +19,8 @@ class StrongAccesses:
         """Its last release on each place: later strong writes of it there carry that on."""
 
     def read(self, places: Iterable[Place], strong: Strong) -> None:
-        """A strong read observes the writes: an acquire joins what they released, a relaxed one
-        leaves it to a fence behind it."""
+        """A strong read observes the writes: an acquire joins what they released; a relaxed one
+        leaves that to a later fence."""
         agent, here = self.agent, self.agent.scope(strong.scope)
         acquired = here.reach if strong.acquire else -1
         for place in places:
@@ -73,7 +73,7 @@ class StrongAccesses:
         self, scope: str, *, sc: bool = False, acquire: bool = True, release: bool = True
     ) -> None:
         """fence.acq_rel (or one side of it) or fence.sc: for relaxed reads before it and writes
-        behind it."""
+        after it."""
         agent, reach = self.agent, self.agent.scope(scope).reach
         agent.lanes.learn()
         if acquire:

@@ -23,7 +23,7 @@ class Swizzle:
     span: int
     """Bytes of one row of the pattern (0: rows have no span)."""
     lines_mask: int
-    """Which bits of address >> 7 take part."""
+    """Mask of the bits of address >> 7 that take part."""
     chunk_shift: int
     """log2 of the bytes that stay together."""
     flip: bool = False

@@ -34,7 +34,7 @@ class PairCall:
     memory: TensorMemory
     site: object
     checks: Sequence[Callable[[], None]] = ()
-    """Of its accesses, once both CTAs have called: the peer's memory, then its own."""
+    """Checks of its accesses, run once both CTAs have called: the peer's memory, then its own."""
     done: bool = False
     base: int = 0
 
@@ -60,7 +60,7 @@ class Sm:
         )
 
     def holders(self, asking: TensorMemory) -> str:
-        """Who has columns, for messages."""
+        """Owners of columns, for messages."""
         return "".join(
             f"; {'it' if m is asking else m.name} has {m.columns()}"
             for m in self.memories
@@ -142,7 +142,7 @@ class TensorMemory(Tracked):
     def room(
         self, columns: int, peer: TensorMemory | None = None, exclusive: bool = False
     ) -> int | None:
-        """A free place for that many columns (of the pair's other CTA, too); None: there is none.
+        """A free place for that many columns (also in the pair's other CTA); None: there is none.
 
         It is aligned to their number, so that what is left has room for all that may follow: later
         allocations are not larger. An exclusive one is alone, and of any number of 32 columns.

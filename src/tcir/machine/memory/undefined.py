@@ -23,10 +23,10 @@ Where = _Part | tuple[_Part, ...]
 
 @dataclass(frozen=True)
 class Origin:
-    """The first access to what nothing had written, or what it races with.
+    """The first access to unwritten memory, or the race that left a value undefined.
 
-    place: of what it read; what: the part of that which is the same for all threads. stored: where
-    it was last put into memory. beside: further races that leave it undefined.
+    place: of the bytes read; what: the part of it that is the same for all threads. stored: where
+    it was last stored to memory. beside: further races that leave it undefined.
     """
 
     code: str
@@ -61,7 +61,7 @@ class Origin:
         return found
 
     def and_by(self, other: Origin) -> Origin:
-        """Of what is undefined for both reasons."""
+        """Origin of a value that is undefined for both reasons."""
         if any(known.key == other.key for known in (replace(self, beside=()), *self.beside)):
             return self
         return replace(self, beside=(*self.beside, other))
@@ -69,7 +69,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Undefined:
-    """Which elements of a value are undefined, and where one of them comes from."""
+    """Mask of the undefined elements of a value, and the origin of one of them."""
 
     where: NDArray[np.bool_]
     origin: Origin
@@ -80,7 +80,7 @@ class Undefined:
         return Undefined(part, self.origin) if part.any() else None
 
     def any(self, axis: int) -> Undefined:
-        """Of what is made of all that lies along an axis."""
+        """Undefined elements of a reduction along an axis."""
         return Undefined(np.asarray(self.where.any(axis=axis)), self.origin)
 
 

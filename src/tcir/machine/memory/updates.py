@@ -41,7 +41,7 @@ class Loaded(NamedTuple):
 
 
 class Updates:
-    """Of an agent."""
+    """Updates of an agent."""
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent, self.machine = agent, agent.machine

@@ -96,7 +96,8 @@ def _columns(
 ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
     """Columns of B, codes [N, K], that are not all zeros: values times sign, and raw exponents.
 
-    at: where each is; those of zeros, all but one in a GEMV, share the number behind the last one.
+    at: index of each column; columns of zeros, all but one in a GEMV, share the index after the
+    last.
     """
     columns, positions = b.shape
     count = 0

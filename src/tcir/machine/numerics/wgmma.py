@@ -1,7 +1,7 @@
 """Arithmetic of `wgmma.mma_async`: each instruction is one fused sum (see `fused`).
 
 f16, bf16 and tf32 keep 25 bits below the largest exponent, as `mma.sync` of Hopper does. fp8 keeps
-13, and an f32 result has 13 fraction bits. The non-zeros of a sparse A form one sum, too. From
+13, and an f32 result has 13 fraction bits. The non-zeros of a sparse A also form one sum. From
 public bit-level studies of H100 and H200 (MMA-Sim, arXiv 2511.10909; the MATLAB models of arXiv
 2512.07004); integers are exact.
 """

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from tcir.machine.order.clocks import Access, Component
 
 Index = tuple[int, int, int]
-"""Of a CTA."""
+"""Index of a CTA."""
 Twin = tuple[Access, Index]
-"""The same access by another CTA, which becomes an `Access` when somebody asks for it."""
+"""The same access by another CTA, which becomes an `Access` on demand."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class Loads:
 
 
 class Place(NamedTuple):
-    """One of them, which becomes an `Access`, too, when somebody asks for it."""
+    """One of them, which also becomes an `Access` on demand."""
 
     loads: Loads
     place: int

@@ -41,7 +41,7 @@ _KEPT = (BEYOND, PROXY, LATE, INIT, BEFORE)
 """Marks that order nothing by themselves, and those of what is known like this already."""
 
 EARLIER: Component = ("grid", "earlier")
-"""The launches in front of a programmatic one: one event, that they have ended."""
+"""The launches before a programmatic one: one event, their end."""
 EARLIER_LAUNCH = "earlier launch"
 """Kind of the access that they may still do to any byte of global memory."""
 
@@ -112,7 +112,7 @@ class Access:
 
 
 def of_tensor_memory(clock: Clock) -> Clock:
-    """What a clock knows of accesses to tensor memory, and of the fences behind them."""
+    """The part of a clock about accesses to tensor memory and the fences after them."""
     found = {}
     for component, number in clock.items():
         line: Hashable = component
@@ -143,8 +143,8 @@ def beyond(clock: Clock) -> Clock:
 
 
 def learn_by(mark: str, clock: Clock, other: Clock) -> None:
-    """``clock`` comes after what ``other`` knows, though no document says so: `BY_EXIT`, because
-    threads have ended; `BY_TICKET`, because an atomic counted them."""
+    """Orders ``clock`` after the contents of ``other``, without a document's promise: `BY_EXIT`,
+    because threads have ended; `BY_TICKET`, because an atomic counted them."""
     for component, number in other.items():
         known_as = component if component[0] in (*_KEPT, mark) else (mark, component)
         if clock.get(component, 0) < number and clock.get(known_as, 0) < number:

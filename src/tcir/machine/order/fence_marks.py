@@ -1,14 +1,14 @@
-"""Fences in front of a barrier, and a strong access behind it by another thread.
+"""Fences before a barrier, and a strong access after it by another thread.
 
 A release pattern is one thread's (PTX ISA 8.8): of a fence by thread A, bar.sync and a relaxed
 write by B nothing of A's is released. Two such fences order memory all the same if both are
-fence.sc and a read in front of the second observes the write: in the other Fence-SC order the
-second would synchronise with the first (8.9.4), and the read come before the write that it observes
+fence.sc and a read before the second observes the write: in the other Fence-SC order the second
+would synchronise with the first (8.9.4), and the read come before the write that it observes
 (8.10.6). With fence.acq_rel on either side the documents promise nothing, but kernels ship.
 
 Marks in a clock keep it, ``(WHICH, c)``: up to which number of ``c``. `SC` and `ACQ_REL`: what came
-before such a fence, by its reach; `SEEN_SC` and `SEEN_ACQ_REL`: before the fence in front of a
-write that a strong read observed; `BY_FENCES`: what only such fences order.
+before such a fence, by its reach; `SEEN_SC` and `SEEN_ACQ_REL`: before the fence that precedes a
+write observed by a strong read; `BY_FENCES`: what only such fences order.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SEEN: dict[Hashable, tuple[int, bool]] = {
     for kind in (SEEN_SC, SEEN_ACQ_REL)
     for reach, which in enumerate(kind)
 }
-"""Of each kind of mark: the reach of its fence, and whether that is fence.sc."""
+"""For each kind of mark: the reach of its fence, and whether that is fence.sc."""
 
 Covered = tuple[Clock, Clock]
 """What came before fence.acq_rel, and before fence.sc."""
@@ -47,7 +47,7 @@ def mark_fence(clock: Clock, known: Clock, reach: int, *, sc: bool) -> None:
 
 
 def observe_fences(clock: Clock, reach: int, *, sc: bool) -> None:
-    """A fence behind a strong read: what the read saw is ordered from now on."""
+    """A fence after a strong read: the writes that the read observed are ordered from now on."""
     for mark, number in [item for item in clock.items() if item[0][0] in _SEEN]:
         seen_reach, seen_sc = _SEEN[mark[0]]
         if seen_reach <= reach:
@@ -58,7 +58,8 @@ def observe_fences(clock: Clock, reach: int, *, sc: bool) -> None:
 
 
 def in_front(clock: Clock, released: Sequence[Clock]) -> list[Covered]:
-    """What fences in front of a strong write covered beyond what it releases, by reach."""
+    """Accesses that fences before a strong write covered beyond those that it releases, by
+    reach."""
     found: list[Covered] = [({}, {}) for _ in range(REACHES)]
     for mark, number in clock.items():
         if mark[0] in _FENCES:
@@ -72,7 +73,7 @@ def in_front(clock: Clock, released: Sequence[Clock]) -> list[Covered]:
 
 
 def see(clock: Clock, covered: Covered, reach: int, *, acquire: bool) -> None:
-    """A strong read observes a write behind such fences; acquire: as a fence would behind it."""
+    """A strong read observes a write after such fences; acquire: as a later fence would."""
     for sc, lines in enumerate(covered):
         for line, number in lines.items():
             if clock.get(line, 0) < number:

@@ -1,4 +1,4 @@
-"""Who takes part in a hazard: lanes, warps and CTAs, in words."""
+"""Participants of a hazard: lanes, warps and CTAs, in words."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def between(first: Component, second: Component) -> str:
 
 
 def actor(access: Access, lanes: int, names: Sequence[str]) -> tuple[str, Hashable]:
-    """Who does an access, and the CTA. names: of a CTA's agents, by number."""
+    """Executor of an access, and its CTA. names: of a CTA's agents, by number."""
     if access.component == EARLIER:
         return "a launch before this", None
     cta, number = issuer(access.component)
@@ -82,8 +82,9 @@ def meeting(
 
 
 class Involved(NamedTuple):
-    """Of two accesses that do not agree: what tells them from others of the same two operations
-    (`between`), and who they are and which bytes they have in common, asked for once."""
+    """Participants of two conflicting accesses: `between` distinguishes them from others of the
+    same two operations; their identity and the bytes that they share are computed on demand,
+    once."""
 
     kind: str
     words: Callable[[], tuple[str, str]]

@@ -19,7 +19,7 @@ from tcir.machine.order.clocks import BY_WARP, REACHES, Access, Clock, Component
 
 WARP = (1 << 32) - 1
 TOGETHER = 32
-"""The lane of what several do together, each a part that nobody keeps apart."""
+"""Pseudo-lane of an access that several lanes make together and that is not split by lane."""
 EACH = 33
 """The lane of what each of several does: what one of them has seen of it is enough."""
 LANE = "lane"
@@ -159,15 +159,15 @@ class Lanes:
             self.groups.append(self.knows)
 
     def converge(self, lanes: int) -> None:
-        """elect.sync of these lanes: what all of the warp did is in front of what one of them does
-        next, on silicon; no document says so."""
+        """elect.sync of these lanes: on silicon, earlier accesses of the whole warp are ordered
+        before the next ones of any of them; no document promises it."""
         if self.separate and all(not group.lanes & ~lanes for group in self.groups):
             for group in self.groups:
                 group.clock[(BY_WARP, self.me)] = self.number
             self.step()
 
     def synchronise(self, lanes: int) -> None:
-        """bar.warp.sync: what these lanes did is before what they do next."""
+        """bar.warp.sync: orders the earlier accesses of these lanes before their later ones."""
         if not self.separate:
             return
         if all(not group.lanes & ~lanes for group in self.groups):

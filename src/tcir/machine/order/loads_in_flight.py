@@ -1,8 +1,8 @@
-"""Loads whose values nothing has used yet.
+"""Loads whose values are not used yet.
 
-A thread goes on behind a load until something uses the value; barriers and arrivals do not wait for
-it either. On an H200, bulk copies issued behind any of them overtook such loads, and none whose
-value was used in front of it (docs/hazards.md, "Read, then TMA").
+A thread continues after a load until an instruction uses the value; barriers and arrivals do not
+wait for it either. On an H200, bulk copies issued after any of them overtook such loads, and none
+whose value was used before it (docs/hazards.md, "Read, then TMA").
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ RECENT = 64
 
 
 class LoadsInFlight:
-    """Of the loads that may be in flight while their thread lets others go on: when they were
-    used."""
+    """Tracks when loads that may still be in flight at a release of their thread were used."""
 
     def __init__(self) -> None:
         self._uses: dict[tuple[Component, Hashable], dict[int, int]] = {}

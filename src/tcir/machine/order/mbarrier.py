@@ -35,7 +35,7 @@ class Released:
     far: Clock = field(default_factory=dict)
 
     def join(self, other: Released) -> None:
-        """It releases what the other does, too."""
+        """Merges the releases of another one."""
         join(self.near, other.near)
         if other.far:
             join(self.far, other.far)
@@ -112,7 +112,7 @@ class Mbarrier:
 
     @property
     def unused(self) -> bool:
-        """Whether nobody has arrived, asked or signalled since it was initialised."""
+        """Whether there was no arrival, test or signal since it was initialised."""
         open_still = self.phase == 0 and self.pending == self.count and self.tx == 0
         return open_still and not (self.users or self.loads or self.waits) and self.asked < 0
 
@@ -233,7 +233,7 @@ class Mbarrier:
 
     @property
     def spare(self) -> bool:
-        """Whether its open phase has bytes announced that nothing sends and nobody asked for."""
+        """Whether its open phase has announced bytes that have neither a sender nor a waiter."""
         return self.tx > 0 and not self.landed and self.asked != self.phase
 
     @property
@@ -250,7 +250,7 @@ class Mbarrier:
 
     @property
     def early(self) -> str:
-        """Who ended a phase without bytes, where operations bring some."""
+        """Agents that ended a phase without bytes, where operations bring some."""
         if self.ended_empty is None or not self.loads:
             return ""
         phase, site = self.ended_empty

@@ -98,7 +98,7 @@ class PipeOrder:
         self._reach: dict[Class, dict[Class, int]] = {}
 
     def before(self, access: Access) -> dict[Class, int]:
-        """Which operations come before a new one: those of each class up to that number."""
+        """Operations that come before a new one: for each class, those up to a number."""
         reach: dict[Class, int] = {}
         for group, last in self._last.items():
             if self.keeps(last, access):

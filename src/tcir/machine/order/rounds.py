@@ -9,7 +9,8 @@ from tcir.machine.order.clocks import Clock, Component
 
 
 class Arrival(NamedTuple):
-    """Of a warp, with what instruction and where; accesses: the number of its accesses so far."""
+    """Arrival of a warp, with its instruction and place; accesses: the number of its accesses so
+    far."""
 
     name: str
     instruction: str

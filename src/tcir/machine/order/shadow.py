@@ -28,7 +28,7 @@ FEW = 64
 
 
 class ByLane(NamedTuple):
-    """Which lanes of a warp do an access. known: whether all of the warp have observed one."""
+    """Lanes of a warp that make an access. known: whether the whole warp has observed an access."""
 
     lanes: LaneNumbers
     known: Callable[[Access], bool]
@@ -51,9 +51,9 @@ class Shadow:
     owner: Owner | None = None
     """The CTA whose memory it is."""
     constant: NDArray[np.int32] | None = None
-    """Who read each granule of global memory as one that the launch does not write."""
+    """Reader of each granule of global memory that the launch must not write."""
     lanes: LaneShadow | None = None
-    """Which lanes the accesses of warps were of."""
+    """Lanes of the warps' accesses."""
     bytewise = False
     """Whether each granule, a word, has its bytes recorded apart: see `split`."""
 
@@ -69,9 +69,9 @@ class Shadow:
         """Numbers of the warps whose lanes `lanes` knows."""
 
     def split(self) -> None:
-        """From now on bytes are told apart, too.
+        """Refines the granularity from words to single bytes, from now on.
 
-        A word then is a row of four, so that what indexes words still means all of their bytes;
+        A word is then a row of four, so that an index of words still means all of their bytes;
         (words, bytes) means single ones. Only programs that access less than a word pay for it.
         """
         if not self.bytewise:
@@ -91,7 +91,7 @@ class Shadow:
         return [self.accesses[i - 1] for i in _distinct(writer) if i]
 
     def written_by(self, access: Access, where: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those of the granules whose last writer it is."""
+        """Granules that it wrote last."""
         writer = self.writer[where]
         named = [i for i in _distinct(writer) if i and self.accesses[i - 1] is access]
         written = np.isin(writer, named)
@@ -106,8 +106,8 @@ class Shadow:
         return np.arange(self.writer.size).reshape(self.writer.shape)[where]
 
     def met(self, where: Granules, other: Access, wrote: bool) -> NDArray[np.bool_]:
-        """Which of the granules an earlier access wrote, or read, last, in the shape of `flat`; all
-        of them if the record names it no more."""
+        """Granules that an earlier access wrote, or read, last, in the shape of `flat`; all of
+        them if the record no longer has it."""
         current = self.writer[where] if wrote else self.readers[where]
         named = [
             i for i in _distinct(current)
@@ -180,7 +180,7 @@ class Shadow:
             self.lanes.refine(pieces)
 
     def lanes_write(self, where: Granules, lanes: LaneNumbers) -> None:
-        """Which lanes of a warp do a write that is recorded besides."""
+        """Records the lanes of a warp's write, in addition to the write."""
         if self.lanes is None:
             self.lanes = LaneShadow(self.writer.shape)
         self.lanes.write(where, lanes)
@@ -193,7 +193,8 @@ class Shadow:
         current: NDArray[np.int32],
         distinct: list[int],
     ) -> None:
-        """Which lanes do a read: beside those that read since they were last synchronised."""
+        """Records the lanes of a read, together with those that read since they were last
+        synchronised."""
         if self.lanes is None:
             self.lanes = LaneShadow(self.writer.shape)
         kept = [

@@ -26,7 +26,7 @@ class Mbarriers:
         self.remembered: Mapping[tuple[int, int], PhaseWait] = {}
         """Waits that `test` goes on with, by address and parity."""
         self._asked: dict[Mbarrier, int] = {}
-        """Of each mbarrier, the last phase whose end it has asked for, or has brought about."""
+        """For each mbarrier, the last phase whose end it has tested, or has caused."""
 
     def init(self, address: int, count: int, *, site: object) -> None:
         """mbarrier.init."""
@@ -168,9 +168,9 @@ class Mbarriers:
         """mbarrier.arrive and arrive_drop, with ``expect_tx`` announced first.
 
         completes: False for .noComplete, which must not end the phase. more: lanes of the same
-        instruction that arrive there, too, after this one: in the same phase, or which of them ends
-        it is not defined. A relaxed arrival releases
-        only what a fence did before.
+        instruction that also arrive there after this one: it is undefined whether they arrive in
+        the same phase, and which of them ends it. A relaxed arrival releases only what an earlier
+        fence did.
         """
         self.agent.proceed(site)
         barrier = self.at(address, site)
@@ -222,8 +222,8 @@ class Mbarriers:
         heeded: bool = True,
         site: object,
     ) -> bool:
-        """mbarrier.test_wait.parity; a relaxed one acquires with a fence that follows only, and one
-        whose answer nobody reads (not `heeded`) nothing: it might have been no."""
+        """mbarrier.test_wait.parity; a relaxed one acquires only with a later fence, and one
+        whose result is not read (not `heeded`) acquires nothing: it might have been false."""
         barrier = self._own(address, site)
         released = barrier.released
         if not barrier.complete(parity):
@@ -267,8 +267,8 @@ class Mbarriers:
     def sleep(
         self, address: int, wait: PhaseWait, *, gives_up: bool = False, site: object
     ) -> Blocking:
-        """Until the phase of a wait is complete, or the mbarrier invalid; in a loop that gives up,
-        until nobody else can go on. Acquires nothing."""
+        """Sleeps until the phase of a wait is complete, or the mbarrier invalid; in a loop that
+        gives up, until no other agent can run. Acquires nothing."""
         agent, barrier = self.agent, self._own(address, site)
         agent.proceed(site)
         yield from agent.wait(
@@ -299,7 +299,8 @@ class Mbarriers:
         self._acquire(released or Released(), order)
 
     def _acquire(self, released: Released, order: Order) -> None:
-        """What a wait learns; a fence behind a relaxed one has to include who released it."""
+        """Merges the clock that a wait acquires; the scope of a fence after a relaxed one must
+        include the releasing thread."""
         self.agent.lanes.learn()
         near, far = self.agent.seen[:2] if order.relaxed else [self.agent.clock] * 2
         join(near, released.near)

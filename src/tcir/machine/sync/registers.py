@@ -18,7 +18,7 @@ _ISA = "9.7.19.5"
 
 
 class Registers:
-    """Those of one warp."""
+    """Registers of one warp."""
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent, self.cta = agent, agent.cta
@@ -70,7 +70,8 @@ class Registers:
         return [agent for agent in self.cta.agents if agent.warp // WARPGROUP == number]
 
     def _check_order(self, mine: list[Request], request: Request, more: int) -> None:
-        """All warps of the group have met since the last one; more: registers that it asks for."""
+        """Checks that all warps of the group have met since the last request; more: registers
+        requested."""
         known = self.agent.lanes.everything()
         if any(known.get(_component(mate), 0) < len(mine) for mate in self._group):
             self.cta.report(

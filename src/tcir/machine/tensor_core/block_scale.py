@@ -146,7 +146,7 @@ class BlockScale:
     def _scales(
         self, operand: str, address: int, i: ScaledDescriptor, cta: CtaProtocol, site: object
     ) -> ScaleSource:
-        """Of A the scales of its own rows, of B all."""
+        """Scales of A for its own rows, of B for all."""
         address &= ADDRESS_BITS
         lane, column = address >> 16, address & 0xFFFF
         if lane:

@@ -1,4 +1,4 @@
-"""Collector buffers: an operand that one mma leaves there for those behind it.
+"""Collector buffers: an operand that one mma leaves there for later ones.
 
 PTX ISA 9.7.16.10.9.1 and .3: one buffer for A, four for B under .ws. `fill` leaves the matrix that
 was read from memory; `use` and `lastuse` may read it there, which "requires a previous fill to be

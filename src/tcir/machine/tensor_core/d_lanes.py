@@ -17,7 +17,7 @@ Element = TypeVar("Element", bound=np.generic)
 def enabled_lanes(
     masks: tuple[int, ...] | None, lanes: NDArray[np.int64], cta_group: int, site: object
 ) -> list[NDArray[np.bool_] | None]:
-    """Which of these lanes are written in each CTA (None: all).
+    """Mask of these lanes that are written in each CTA (None: all).
 
     Bit i of mask v set: lane 32 v + i is not; in a pair masks 4..7 are of the CTA of odd rank.
     """

@@ -1,4 +1,4 @@
-"""One tcgen05.mma from its issue on: what it does when it completes, and what a race takes of it.
+"""One tcgen05.mma from its issue on: its effects at completion, and those that a race takes away.
 
 The tensor core computes rows of D from rows of A, and columns from rows of B. A write that races
 with its reads of them therefore leaves those rows and columns undefined, and no others.
@@ -37,7 +37,7 @@ def poison(d_type: str) -> np.uint32:
 
 
 class LostWords:
-    """Which words of D [rows, columns] depend on anything undefined."""
+    """Words of D [rows, columns] that depend on an undefined operand."""
 
     def __init__(self, rows: int, columns: int) -> None:
         self.where = np.zeros((rows, columns), bool)
@@ -110,7 +110,7 @@ class IssuedMma:
         self.pipe, self.d, self.parts, self.multiply, self.site = pipe, d, parts, multiply, site
         self.add_d = False
         self.shift: Shift | None = None
-        """Of `.ashift`."""
+        """The shift of `.ashift`."""
         self._sources = sources
         """None of them once it is complete: they are large."""
         self._raced: list[tuple[list[Mask], Origin]] = []
@@ -173,7 +173,7 @@ class IssuedMma:
         ]
 
     def reads(self, shadow: Shadow, words: NDArray[np.int64]) -> str:
-        """Which rows of A and B it reads in these words of shared memory."""
+        """Rows of A and B that it reads in these words of shared memory."""
         operands = [("A", part.a) for part in self.parts] + [("B", part.b) for part in self.parts]
         found = [(name, _rows(operand, shadow, words)) for name, operand in operands]
         return " and ".join(
@@ -183,8 +183,8 @@ class IssuedMma:
         )
 
     def lose(self, shadow: Shadow, words: NDArray[np.int64], origin: Origin) -> bool:
-        """A write of these words of shared memory races with it: what it makes of them is undefined
-        from now on. False: that has been read already, or something else is added to it."""
+        """Marks as undefined the results from these words of shared memory, whose write races
+        with it. False: the results have been read already, or have been accumulated onto."""
         masks = self._depending(shadow, words)
         if self._sources:
             self._raced.append((masks, origin))
@@ -253,7 +253,7 @@ def shift_lanes(tmem: TensorMemory, source: NDArray[np.int64], columns: slice) -
 def _rows(
     operand: Elements | None, shadow: Shadow, words: NDArray[np.int64]
 ) -> NDArray[np.bool_] | None:
-    """Which rows of an operand lie in these words of a shared memory; None: it is elsewhere."""
+    """Rows of an operand that lie in these words of a shared memory; None: it is elsewhere."""
     if operand is None or operand.shadow is not shadow or not words.size:
         return None
     return operand.rows(words)

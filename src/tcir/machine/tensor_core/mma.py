@@ -92,7 +92,7 @@ class Mma:
         options: MmaOptions,
         site: object,
     ) -> None:
-        """Which qualifiers and operands go with the descriptor."""
+        """Checks that qualifiers and operands fit the descriptor."""
         if options.scale_input_d and i.kind == "i8":
             self.cta.report(
                 "warning", "ignored-operand", site, "scale-input-d",

@@ -41,7 +41,7 @@ class Elements:
     at: ElementAddresses
 
     def rows(self, words: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which rows have an element in these words."""
+        """Rows that have an element in these words."""
         at = (self.at.addresses + self.at.base) // 4
         chosen = np.zeros(1 + max(int(at.max()), int(words.max())), bool)
         chosen[words] = True

@@ -1,4 +1,4 @@
-"""One tcgen05.mma: what it reads and writes, and when (PTX ISA 9.7.16.10)."""
+"""One tcgen05.mma: its reads and writes, and their time (PTX ISA 9.7.16.10)."""
 
 from __future__ import annotations
 

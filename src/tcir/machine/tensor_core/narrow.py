@@ -42,7 +42,8 @@ def _check(bits: int) -> None:
 
 
 def data_bytes(bits: int, width: int) -> NDArray[np.int64]:
-    """Which of `width` bytes of padded units hold elements: the first 8 or 12 of every 16."""
+    """Mask of the `width` bytes of padded units that hold elements: the first 8 or 12 of every
+    16."""
     _check(bits)
     if width % UNIT:
         raise FormatError("bytes of padded units", width, "a multiple of 16", "a unit has 16 bytes")

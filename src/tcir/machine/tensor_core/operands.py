@@ -50,7 +50,7 @@ class ElementAddresses:
         return _remembered(_Same(self.addresses), element_bytes)
 
     def data_only(self, bits: int) -> ElementAddresses:
-        """Of the bytes of padded 16-byte units (see `narrow`), those that hold elements."""
+        """Bytes of padded 16-byte units (see `narrow`) that hold elements."""
         if self.addresses.flags.writeable:
             return ElementAddresses(_data_only(self.addresses, bits), self.base)
         return ElementAddresses(_remembered_data(_Same(self.addresses), bits), self.base)

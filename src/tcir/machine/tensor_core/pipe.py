@@ -37,9 +37,9 @@ class Pipe:
         ctas: tuple[CtaProtocol, ...] = (),
         mma: OperandReads | None = None,
     ) -> Access:
-        """Issues one operation; (shadow, granules) pairs say what it reads and writes.
+        """Issues one operation; (shadow, granules) pairs are its reads and writes.
 
-        ctas: the pair that it acts on; none: this CTA. mma: what may be lost of it to a race.
+        ctas: the pair that it acts on; none: this CTA. mma: its results that a race may take away.
         It may complete once the earlier operations that the pipe keeps before it have.
         """
         self.agent.proceed(site)
@@ -85,7 +85,7 @@ class Pipe:
             )  # fmt: skip
 
     def origin(self, place: str, site: object) -> Origin:
-        """Of what an operation reads there, if nothing wrote it."""
+        """Origin of unwritten bytes that an operation reads there."""
         return Origin("undefined-read", site, place, cta=self.cta.index)
 
     def holder_shift(self, bits: int) -> int:
@@ -96,7 +96,7 @@ class Pipe:
 
 
 def by_row(undefined: Undefined | None) -> Missing:
-    """Of what lies behind the first axis."""
+    """Reduces all axes but the first."""
     if undefined is None:
         return None
     rows = undefined.where.reshape(len(undefined.where), -1)

@@ -207,8 +207,8 @@ class TensorCore:
 
 
 def _by_word(missing: Undefined, nbytes: int, words: int) -> Undefined:
-    """Of bytes [lanes, bytes] the words [lanes, words] that are made of them; units of `nbytes`
-    give that many words."""
+    """Combines bytes [lanes, bytes] to words [lanes, words]; units of `nbytes` give that many
+    words."""
     lanes = len(missing.where)
     units = missing.where.reshape(lanes, -1, nbytes).any(axis=2)
     return Undefined(units.repeat(words, axis=1), missing.origin)

@@ -32,7 +32,7 @@ _TABLE = "PTX ISA 9.7.16.4.3, zero-column mask descriptor"
 
 @dataclass(frozen=True, eq=False)
 class ZeroColumns:
-    """Which columns of D see B (`kept`, bool [N]), and how many columns further B's are."""
+    """Mask of the columns of D that see B (`kept`, bool [N]), and the offset of B's columns."""
 
     kept: NDArray[np.bool_]
     shift: int

@@ -131,7 +131,7 @@ def _stored(fields: MapFields) -> MapFields:
     """The tensor as a store bounds it: rows rounded up to 16 bytes.
 
     Undocumented, observed on an H200: a store past the end of dimension 0 overwrites the bytes
-    behind it up to the next multiple of 16. Loads fill element by element.
+    after it up to the next multiple of 16. Loads fill element by element.
     """
     if fields.interleaved:
         return fields

@@ -35,7 +35,7 @@ WIDE_SWIZZLES = ("64B", "128B", "128B_ATOM_32B")
 PADDED_SWIZZLES = ("NONE", "128B", "128B_ATOM_32B")
 
 ALIGNMENT = 16
-"""Of the global address, the strides and the inner extent of a box, in bytes."""
+"""Alignment of the global address, the strides and the inner extent of a box, in bytes."""
 
 
 def require(ok: bool, name: str, value: object, allowed: str, reason: str) -> None:
@@ -50,7 +50,7 @@ def _one_of(name: str, value: str, allowed: object, reason: str) -> None:
 
 
 def alignment(f: Fields) -> int:
-    """Of the global address and the strides, in bytes."""
+    """Alignment of the global address and the strides, in bytes."""
     return 32 if f.interleave == "32B" or f.dtype in PADDED else ALIGNMENT
 
 

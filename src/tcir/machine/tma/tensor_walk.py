@@ -131,10 +131,10 @@ def tile_elements(decoded: DecodedMap, coords: Sequence[int]) -> tuple[Index, In
 
 
 def whole_boxes(decoded: DecodedMap, coords: Index) -> tuple[Index, NDArray[np.bool_]]:
-    """Of boxes in tile mode, coords [boxes, rank]: the address of the first element, and whether
-    the box is legal and inside the tensor: then the others follow from that one.
+    """Addresses of the first elements of boxes in tile mode, coords [boxes, rank], and whether each
+    box is legal and inside the tensor: then the other addresses follow from the first.
 
-    None is said to be so in an interleaved tensor, and where elements are packed.
+    All are False in an interleaved tensor, and where elements are packed.
     """
     f = decoded.fields
     pitches = np.array((f.unit.global_bytes, *f.strides_bytes))

@@ -7,7 +7,7 @@ and releases), synchronisation, and `fence.proxy.tensormap::generic.acquire` on 
 the user, or by another thread of its CTA that it synchronises with afterwards: the fence has to lie
 on the way from the one to the other (PTX ISA 8.9, proxy-preserved base causality order, which takes
 accesses of one thread block together). Triton's kernels acquire in one warp and use the map in two.
-What the host, or an earlier launch, wrote to global memory needs the acquire, too (PTX ISA 8.9.4).
+What the host, or an earlier launch, wrote to global memory also needs the acquire (PTX ISA 8.9.4).
 
 Sources: PTX ISA 9.7.9.28 (tensormap.replace), 9.7.13.16 (tensormap.cp_fenceproxy), 9.7.13.4
 (membar, fence).

@@ -70,13 +70,13 @@ class Wgmma:
         self.issued = 0
         self._committed: list[int] = []
         self._flying: list[Operation] = []
-        """Those that no wait has covered, the last one issued last."""
+        """Operations that no wait has covered, in the order of issue."""
         self.last: object = None
         """Site of the last one."""
 
     @property
     def quarter(self) -> int:
-        """Which 16 rows of D its registers hold."""
+        """The 16 rows of D that its registers hold."""
         return self.agent.warp % WARPS
 
     def issue(

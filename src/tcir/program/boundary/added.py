@@ -1,8 +1,8 @@
-"""Boundaries in what is added to sums, where sums cannot be chosen themselves.
+"""Boundaries in the addends of sums, where the sums themselves cannot be chosen.
 
-Factors that are constants, or sums of earlier layers, give no sums that were chosen. A bias does:
-the sums are 0, and the bias is what is wanted. If another product follows, its other factor has a
-single 1 in each column, so that its sums are exact, too.
+Factors that are constants, or sums of earlier layers, do not allow a choice of sums. A bias does:
+the sums are 0, and the bias is the wanted value. If another product follows, its other factor has a
+single 1 in each column, so that its sums are exact as well.
 """
 
 from __future__ import annotations

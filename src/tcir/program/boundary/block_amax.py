@@ -25,7 +25,7 @@ UE8M0, UE4M3 = np.dtype(ml_dtypes.float8_e8m0fnu), np.dtype(ml_dtypes.float8_e4m
 BESIDE = 2.0**-9
 """How far from a boundary its neighbours are, as a part of it: in reach of sums of 10 bits."""
 EXPONENTS = (-6, 4)
-"""Of the largest magnitudes."""
+"""Range of exponents of the largest magnitudes."""
 FAR_BELOW = 8
 """Where the sign of the largest shows, it is so many times the others at least."""
 
@@ -65,7 +65,7 @@ class BlockFormat:
 
     @property
     def exponent(self) -> int:
-        """Of the largest element."""
+        """Exponent of the largest element."""
         return int(np.log2(self.largest))
 
     def scale_of(self, amax: Array) -> Array:

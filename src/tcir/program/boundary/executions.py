@@ -34,7 +34,7 @@ MODERATE = 16.0
 SUBNORMAL_SCALE = 2.0**-127
 """A global scale below the normal numbers of f32."""
 FACING_SCALE = 2.0**100
-"""Of the others then, so that results are not."""
+"""The other global scales then, so that results stay normal."""
 SELDOM = 7
 """So many of the largest numbers for each infinity among them."""
 

@@ -35,11 +35,11 @@ Wanted = Callable[[int, int], Array]
 
 @dataclass(frozen=True)
 class _Sides:
-    """Which side has the digits, and where.
+    """The factor that has the digits, the factor of ones, and their places.
 
     digits, ones: the factors; k: their dimensions along the sum, the second -1 if they share none,
-    so that all of `ones` is 1; columns: that of `ones` over which numbers differ, or None; step:
-    elements between two copies, at least
+    so that all of `ones` is 1; columns: the dimension of `ones` over which numbers differ, or None;
+    step: minimum number of elements between two copies
     """
 
     digits: Factor
@@ -125,7 +125,7 @@ def _sides(contraction: Contraction) -> _Sides | None:
 
 
 def _of_groups(contraction: Contraction) -> _Sides | None:
-    """Of a convolution whose groups of channels have filters of their own."""
+    """Sides of a convolution whose groups of channels have filters of their own."""
     x, filters = contraction.pairs[0]
     if len(contraction.pairs) > 1:
         return None
@@ -179,7 +179,7 @@ def _bits(values: Array) -> int:
 
 
 def _exponents(sides: _Sides, wanted: Array, contraction: Contraction) -> list[int]:
-    """Of the powers of two of the copies, descending as digits do; wanted: magnitudes."""
+    """Exponents of the copies' powers of two, descending as digits do; wanted: magnitudes."""
     dtype = sides.digits.dtype
     most = float(wanted.max(initial=0)) or 1.0
     if is_integer(dtype):

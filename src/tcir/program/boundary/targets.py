@@ -86,10 +86,10 @@ class Made:
 
 @dataclass
 class Boundaries:
-    """What the ops of a program change at.
+    """Values at which the ops of a program change.
 
     sums:    values of a sum, or of the input, the most telling of each op first
-    neutral: numbers of inputs, and what they are so that sums reach the ops
+    neutral: numbers of inputs, and their values, for which sums reach the ops
     """
 
     sums: list[float] = field(default_factory=list)
@@ -97,12 +97,12 @@ class Boundaries:
 
 
 def drawn_of(block: ir.Block, signature: Signature) -> list[ir.Value]:
-    """The arguments of a program that are drawn: behind them stand its constants."""
+    """The arguments of a program that are drawn; its constants follow them."""
     return inputs_of(block)[: len(signature.inputs)]
 
 
 def boundaries_of(block: ir.Block, arguments: Sequence[ir.Value], root: ir.Value) -> Boundaries:
-    """Of the body of a program on tensors.
+    """Boundaries of the body of a program on tensors.
 
     arguments: its inputs, in order
     root:      the sums, or an input

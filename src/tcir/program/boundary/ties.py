@@ -12,7 +12,7 @@ from tcir.program.spans import info_of
 _FEW_BITS = 8
 """Formats of so many bits have a tie between every two numbers, others some."""
 LARGE = 2.0**6
-"""Of ties that sums have whose products are of digits without small exponents."""
+"""Largest ties of sums whose products are of digits without small exponents."""
 HALVES = (0.5, 1.5, 2.5, 126.5, 127.5, 128.5, 254.5, 255.5, 256.5)
 """Ties of roundings to whole numbers: small ones, and at the ends of i8 and u8."""
 

@@ -115,7 +115,8 @@ def first_ctaid(d: Decode) -> Op:
 
 @instruction("griddepcontrol.wait")
 def grid_wait(d: Decode) -> Op:
-    """Orders what follows behind the launches in front of a programmatic one; else nothing."""
+    """Orders later accesses after the launches before a programmatic one; otherwise does
+    nothing."""
     d.done(0)
     site = d.site
 
@@ -127,6 +128,6 @@ def grid_wait(d: Decode) -> Op:
 
 @instruction("griddepcontrol.launch_dependents")
 def grid_launch_dependents(d: Decode) -> Op:
-    """The launch behind this one is executed after it in any case."""
+    """Does nothing: the machine always executes the next launch after this one."""
     d.done(0)
     return d.plain(no_effect)

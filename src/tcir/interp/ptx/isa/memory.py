@@ -68,8 +68,8 @@ class Place:
 
     @staticmethod
     def of(d: Decode, operand: Operand, space: str) -> Place:
-        """Of an address operand; a variable is where it was declared, those for call parameters in
-        local memory here."""
+        """Place of an address operand. A variable is in its declared space; call parameters are
+        in local memory here."""
         slot, size, offset, declared = d.address(operand)
         if declared is not None and (space == "generic" or declared == "local"):
             space = SPACE_WORDS[declared]
@@ -428,7 +428,8 @@ def ld(d: Decode) -> Op:
 def _loaded(
     undefined: Undefined, lanes: np.ndarray, position: int, kind: Type, size: int
 ) -> Unknown:
-    """Of one element of a load by these lanes, extended to a register of `size` bytes."""
+    """Undefined bits of one loaded element in these lanes, extended to a register of `size`
+    bytes."""
     element = undefined.where[:, position * kind.size : (position + 1) * kind.size]
     bits = np.zeros((32, size), np.uint8)
     bits[lanes, : kind.size] = element * np.uint8(0xFF)

@@ -26,10 +26,10 @@ Word = TypeVar("Word", bound=np.generic)
 
 @dataclass(frozen=True)
 class Footprint:
-    """Of one block in one buffer.
+    """Accesses of one block to one buffer.
 
-    granule: bytes that accesses are told apart by; written, read: a bit for each granule. data,
-    defined: an element for each of the written ones; which: who wrote each, of `accesses`.
+    granule: the granularity of accesses, in bytes; written, read: a bit for each granule. data,
+    defined: an element for each written one; which: its writer, an index into `accesses`.
     """
 
     granule: int
@@ -153,7 +153,7 @@ def apart(memory: GlobalMemory, blocks: Sequence[dict[int, Footprint]]) -> bool:
 
 
 def _alike(number: int, buffer: Buffer, blocks: Sequence[dict[int, Footprint]]) -> list[Footprint]:
-    """Of a buffer, by the finest granules of any."""
+    """Footprints of a buffer, all at the finest granule of any."""
     mine = [block[number] for block in blocks if number in block]
     finest = min((one.granule for one in mine), default=1)
     return [one.by(finest, buffer.data.size) for one in mine]

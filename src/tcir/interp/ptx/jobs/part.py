@@ -75,7 +75,7 @@ class Part:
         return self.lockstep is not None and self.lockstep.executed(index)
 
     def _number(self, index: tuple[int, ...]) -> int:
-        """Of a cluster in the grid."""
+        """Number of a cluster in the grid."""
         x, y, _ = self._extents
         return index[0] + x * (index[1] + y * index[2])
 

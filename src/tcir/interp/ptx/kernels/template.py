@@ -8,7 +8,7 @@ are vectors of 32; predicates are bytes, 0 or 1.
 from __future__ import annotations
 
 PREFIX = "replay_"
-"""Of the name of each, among all code of the process."""
+"""Prefix of the kernels' names, unique in the process."""
 
 _HEAD = """
 define void @{prefix}{name}(ptr %d0, i64 %sd, ptr %a0, i64 %sa, ptr %b0, i64 %sb, ptr %c0, i64 %sc,

@@ -36,12 +36,12 @@ class Counts:
         return Counts(plain, tensors, self.instructions - before.instructions)
 
     def beyond(self, extra: Mapping[str, NDArray[np.int64]], row: int) -> Counts:
-        """Of a CTA that counts more than this."""
+        """Counts of a CTA that exceeds these by `extra`."""
         plain = {n: c + (int(extra[n][row]) if n in extra else 0) for n, c in self.by_name.items()}
         return Counts(plain, self.by_tensor, self.instructions)
 
     def of_each(self, extra: Mapping[str, NDArray[np.int64]], rows: NDArray[np.bool_]) -> Counts:
-        """Of these CTAs together, with what each counts beyond this."""
+        """Total counts of these CTAs, each of which exceeds these by its `extra`."""
         times = int(rows.sum())
         plain = {
             name: times * count + (int(extra[name][rows].sum()) if name in extra else 0)

@@ -113,7 +113,7 @@ class Group:
 
     @property
     def writes(self) -> list[Writes]:
-        """Those of the accesses that write."""
+        """Accesses that write."""
         return [one for one in self.accesses if isinstance(one, Writes)]
 
     def count_beyond(self, counter: str, amounts: NDArray[np.int64]) -> None:

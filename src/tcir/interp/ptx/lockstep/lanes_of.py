@@ -1,4 +1,4 @@
-"""Which lanes execute an instruction of the trace, in each CTA."""
+"""Lanes that execute an instruction of the trace, in each CTA."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A launch in lockstep: leaders, groups, and what they leave behind."""
+"""A launch in lockstep: leaders, groups, and their results."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class Lockstep:
         return self._follow_up(recorder)
 
     def _number(self, index: tuple[int, ...]) -> int:
-        """Of a CTA in the grid."""
+        """Number of a CTA in the grid."""
         x, y, _ = self.machine.grid
         return index[0] + x * (index[1] + y * index[2])
 
@@ -255,7 +255,7 @@ class Lockstep:
         return not self.committed and 3 * int(group.alive[1:].sum()) < max(asked, 1)
 
     def _why_not(self, group: Group, recorder: Recorder, asked: int, first: bool) -> str:
-        """Why the group must not write what it has kept, or nothing."""
+        """Reason why the group must not commit its stores; "" if there is none."""
         if self._few(group, asked):
             return "few CTAs do the same as the leader"
         numbers = np.where(group.alive, self._numbers(group.ctas), 0)
@@ -267,7 +267,7 @@ class Lockstep:
         return ""
 
     def _numbers(self, ctas: Sequence[Triple]) -> NDArray[np.int64]:
-        """Of the CTAs in the grid, from 1."""
+        """Numbers of the CTAs in the grid, from 1."""
         return np.array([1 + self._number(cta) for cta in ctas])
 
     def _keep(self, group: Group, own: Counts, first: bool) -> None:
@@ -284,7 +284,7 @@ class Lockstep:
             self._classes.clear()
 
     def classes(self) -> Classes | None:
-        """All CTAs, by what they do; None: not known, or what they do may depend on the order."""
+        """All CTAs, by equal behaviour; None: unknown, or the behaviour may depend on the order."""
         if self.why or self._room < 0:
             return None
         return self._classes

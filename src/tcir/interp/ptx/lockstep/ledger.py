@@ -1,4 +1,4 @@
-"""Who reads and writes global memory in a launch: what one thread writes, no other one touches."""
+"""Readers and writers of global memory in a launch: no thread may touch another one's writes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Writes:
 
     @property
     def nbytes(self) -> int:
-        """Of each place."""
+        """Bytes of each access."""
         return self.data.shape[1]
 
     @property
@@ -93,7 +93,8 @@ def _mark(
 
 
 class Ledger:
-    """Which granules of a buffer are written, who reads them, and which buffers are read at all."""
+    """Written granules of each buffer, the readers of each granule, and the buffers that are
+    read."""
 
     def __init__(self, memory: GlobalMemory) -> None:
         self.memory = memory
@@ -125,7 +126,8 @@ class Ledger:
         return not self._read & self._written
 
     def marks(self, number: int) -> tuple[NDArray[np.uint8], NDArray[np.int32], int]:
-        """Of a buffer: a bit for each granule that is written, who reads each, and its bytes."""
+        """Marks of a buffer: a bit for each written granule, the reader of each, and the
+        granule's bytes."""
         nothing = np.zeros(0, np.uint8), np.zeros(0, np.int32)
         return *self._threads.get(number, nothing), self._granules[number]
 
@@ -155,7 +157,7 @@ def _store(
     memory: NDArray[np.uint8],
     defined: NDArray[np.bool_],
 ) -> None:
-    """Of the chosen rows; defined: of the memory, empty if all is."""
+    """Stores the data of the chosen rows. defined: mask of the memory, empty if all is defined."""
     for n in range(at.size):
         if chosen[row[n]]:
             for byte in range(data.shape[1]):

@@ -118,7 +118,7 @@ class CopyToShared:
         group.count_beyond("global_load", read.sum(axis=1))
 
     def _data(self, group: Group, start: NDArray[np.int64], read: NDArray[np.int64]) -> Bytes:
-        """What arrives, zeros behind the bytes that are read."""
+        """The loaded bytes, followed by zeros."""
         nbytes = self.copy.nbytes
         if self.buffer is None:
             group.leave(read.any(axis=1))
@@ -181,7 +181,7 @@ def _pieces(memory: Bytes, at: NDArray[np.int64], nbytes: int) -> Bytes:
 def _chosen(
     group: Group, warp: int, active: NDArray[np.bool_]
 ) -> tuple[slice | NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Which of the lanes of all CTAs are active, and row and thread of each."""
+    """Mask of the active lanes of all CTAs, with the row and thread of each."""
     row, thread = group.everyone(warp)
     if active.all():
         return slice(None), row, thread

@@ -59,7 +59,7 @@ def no_note() -> None:
 
 @dataclass(frozen=True)
 class Uniform:
-    """Of loops that read and write nothing that varies, only the loads matter."""
+    """Follows loops that read and write nothing that varies; only their loads matter."""
 
     recorder: Recorder
     traced: Traced
@@ -226,7 +226,7 @@ class Recorder:
         return None if active.everywhere else self.operand(traced, slot, view)
 
     def same(self, traced: Traced, op: Op, slots: tuple[int, ...], lanes: int) -> None:
-        """These registers have to hold what they do in the leader."""
+        """Requires these registers to have the leader's values."""
         for slot in slots:
             if traced.warp.undef[slot] & lanes:
                 raise NoReplay("an undefined operand")

@@ -1,9 +1,9 @@
-"""A launch again, under a seed, after the same launch in the order of issue.
+"""Repeats a launch under a seed, after the same launch in the order of issue.
 
-CTAs in lockstep make classes: a leader and those that did the same. If the leader has no hazard,
-its result does not depend on the order, and neither do theirs. So under a seed some of each class
-run on the machine, with every check and in orders of their own; if they execute and store what they
-did in the order of issue, the others store what they did, too.
+CTAs in lockstep form classes: a leader and the CTAs that behaved alike. If the leader has no
+hazard, its result does not depend on the order, and neither do theirs. So under a seed some CTAs of
+each class run on the machine, with every check and in orders of their own; if they execute and
+store what they did in the order of issue, the others' stores are repeated as well.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ Classes = list[Alike]
 
 
 def launch_key(launch: LaunchState, text: str) -> bytes:
-    """Of all that a launch depends on but the order; text: of the program, and its entry."""
+    """Key of everything except the order that a launch depends on; text: the program's, and its
+    entry."""
     machine = launch.machine
     options = replace(machine.options, order_seed=None, products=None, repeats=None, events=None)
     found = hashlib.sha256(f"{text}\0{launch.sizes}\0{options}\0".encode())
@@ -76,7 +77,7 @@ class Repetition:
     def __init__(self, program: Program, launch: LaunchState, classes: Classes) -> None:
         self.launch, self.machine = launch, launch.machine
         self.committed = True
-        """An error is told as a run of every CTA tells it."""
+        """An error is reported as in a run of every CTA."""
         self.followers = 0
         """CTAs that did not run."""
         draw = random.Random(f"{self.machine.options.order_seed}/representatives")
@@ -110,7 +111,7 @@ class Repetition:
         return interpreter.run()
 
     def ended(self, cta: Cta) -> int:
-        """Called when a CTA has ended: the others of its class store what they have to."""
+        """Called when a CTA has ended: the others of its class then commit their stores."""
         alike, part, row = self._running.pop(cta.index)
         if self.machine.findings:
             raise Abandoned("findings", alone=True)

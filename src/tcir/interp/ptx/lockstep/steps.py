@@ -62,7 +62,7 @@ class SameLanes:
 
 @dataclass(frozen=True)
 class SameValue:
-    """A register has to hold what it does in the leader, in these lanes."""
+    """Requires a register to have the leader's value, in these lanes."""
 
     warp: int
     slot: int

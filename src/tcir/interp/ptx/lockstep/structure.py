@@ -20,5 +20,5 @@ STRUCTURAL = frozenset(
         "tcgen05.relinquish_alloc_permit", "tcgen05.shift", "tcgen05.wait::ld", "tcgen05.wait::st",
     )
 )  # fmt: skip
-"""Registered names. Those of the tensor core also say what they do to the memories
+"""Registered names. Those of the tensor core also describe their effects on the memories
 (`tcir.machine.memory.effects`)."""

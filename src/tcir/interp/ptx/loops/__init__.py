@@ -1,4 +1,5 @@
-"""Loops that compute and load: one call of compiled code, not one instruction after the other.
+"""Executes loops that compute and load by one call of compiled code, not instruction by
+instruction.
 
-It stops in front of whatever the machine has to look at, so that this is executed as always.
+The code returns before anything that the machine must check, which is then executed as usual.
 """

@@ -19,7 +19,8 @@ _KINDS = {"i32": 32, "i64": 64, "pred": 1}
 
 
 def _table() -> dict[str, tuple[int, int, int]]:
-    """By kernel of `SPELLED`: what it does, the bits of a word, and the sources with a sign."""
+    """Maps each kernel of `SPELLED` to its operation, the bits of a word, and the signed
+    sources."""
     found: dict[str, tuple[int, int, int]] = {"narrow": (on.COPY, 32, 0)}
     names = {"add": on.ADD, "sub": on.SUB, "mul_lo": on.MUL, "and": on.AND, "or": on.OR,
              "xor": on.XOR, "mad": on.MAD, "not": on.NOT, "neg": on.NEG, "copy": on.COPY,
@@ -41,7 +42,7 @@ def _table() -> dict[str, tuple[int, int, int]]:
 _TABLE = _table()
 
 PARTS = 8
-"""Of a program, for different slots, that are kept."""
+"""Number of variants of a program, for different slots, that are cached."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ class _Encoder:
         )  # fmt: skip
 
     def row(self, op: Op) -> list[int]:
-        """Of an instruction that is `encodable`."""
+        """Encodes an `encodable` instruction."""
         row = [0] * on.WIDTH
         row[on.GUARD] = -1
         if op.guard >= 0:

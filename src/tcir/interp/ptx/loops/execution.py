@@ -294,7 +294,7 @@ def _plain(
     defined: NDArray[np.bool_],
     writer: NDArray[np.int32],
 ) -> bool:
-    """Whether the bytes are defined, and nobody has written them in this launch."""
+    """Whether the bytes are defined and unwritten in this launch."""
     for n in range(place, place + nbytes if len(defined) else place):
         if not defined[n]:
             return False

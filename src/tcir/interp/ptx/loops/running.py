@@ -130,8 +130,8 @@ class Loops:
     # --- memory ----------------------------------------------------------------------------------
 
     def _move(self, address: int) -> bool:
-        """The buffer that loads go to from now on; False where there is none, or where nobody has
-        recorded an access yet."""
+        """Switches loads to the buffer at `address`; False if there is none, or it is the
+        current one."""
         memory = self.warp.launch.machine.memory
         if not memory.holds(address, address + 1):
             return False
@@ -169,12 +169,12 @@ class Loops:
         )  # fmt: skip
 
     def _registers(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Those of 4 and of 8 bytes, a row each."""
+        """Registers of 4 and of 8 bytes, one per row."""
         words, longs = (cast(Rows, self.warp.v[view]) for view in (S32, S64))
         return words.block, longs.block
 
     def _call(self) -> int:
-        """Runs the code, and notes what it has loaded."""
+        """Runs the code, and records its loads."""
         warp, state, watched = self.warp, self._state, self.watched
         code = self.program.code if watched is None else self.program.without(watched.avoided())
         names = self.program.predicates

@@ -25,7 +25,7 @@ _NO_VALUES = ("fence", "membar", "nanosleep")
 
 @dataclass(frozen=True)
 class Following:
-    """The instructions behind a load, up to the next one that does more than compute."""
+    """The instructions after a load, up to the next one that does more than compute."""
 
     code: Sequence[Op]
     load: int

@@ -23,10 +23,10 @@ Registers = dict[tuple[int, int], np.ndarray]
 
 @dataclass(frozen=True)
 class Polling:
-    """A loop of one load and tests of what it reads.
+    """A loop of one load and tests of its result.
 
-    tests: what follows the load, up to the loop's end; form: of the load; begin: where the loop
-    begins; needs: what the tests read but do not write.
+    tests: the instructions after the load, up to the loop's end; form: of the load; begin: where
+    the loop begins; needs: registers that the tests read but do not write.
     """
 
     tests: tuple[Op, ...]
@@ -36,7 +36,7 @@ class Polling:
 
     @staticmethod
     def of(code: Sequence[Op], loop: range, load: int) -> Polling | None:
-        """None: the thread uses what it reads, not only that it came."""
+        """Recognises a polling loop; None: the thread also uses the loaded value itself."""
         form = code[load].form
         if not isinstance(form, Load) or _used_behind(code, loop):
             return None
@@ -93,7 +93,7 @@ def write(own: Registers, slot: int, view: int, values: np.ndarray) -> None:
 
 
 def _used_behind(code: Sequence[Op], loop: range) -> bool:
-    """Whether anything behind the loop reads what it has written."""
+    """Whether an instruction after the loop reads a register that the loop writes."""
     ends = {t for at in loop for t in (code[at].target, *code[at].targets) if t >= 0} - set(loop)
     written = {slot for at in loop for slot in code[at].writes}
     return any(_read_from(code, {*ends, loop[-1] + 1}, slot) for slot in written)

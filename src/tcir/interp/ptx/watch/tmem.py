@@ -1,5 +1,5 @@
-"""Registers of tcgen05.ld that something writes before tcgen05.wait::ld, another one, too (PTX ISA
-9.7.16.8)."""
+"""Registers of tcgen05.ld that any instruction, another tcgen05.ld included, writes before
+tcgen05.wait::ld (PTX ISA 9.7.16.8)."""
 
 from __future__ import annotations
 

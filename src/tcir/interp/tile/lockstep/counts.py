@@ -9,7 +9,7 @@ from tcir.machine import Machine
 from tcir.machine.counters import Counters
 
 OWN = ("global_load", "global_store", "global_to_shared_read", "shared_to_global")
-"""Counters that may differ between CTAs that ask for the same."""
+"""Counters that may differ between CTAs that issue the same operations."""
 _TENSORS = "global_to_shared_by_tensor"
 
 
@@ -31,7 +31,7 @@ class Counts:
         return Counts(plain, self.by_tensor - before.by_tensor)
 
     def with_own(self, own: Counters) -> Counts:
-        """Of a CTA that counts `own` of those that differ."""
+        """Counts of a CTA whose own differing counters are `own`."""
         return Counts(self.by_name | {n: getattr(own, n) for n in OWN}, self.by_tensor)
 
     def add_to(self, machine: Machine) -> None:

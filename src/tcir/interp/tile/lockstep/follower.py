@@ -64,11 +64,11 @@ class FollowerCta:
         self.reads: set[int] = set()
         self.accesses: list[Writes] = []
         self.turns = 0
-        """Of its loops."""
+        """Number of iterations of its loops."""
 
     @property
     def nbytes(self) -> int:
-        """That its stores take up."""
+        """Bytes of memory that its buffered stores occupy."""
         return sum(one.size for one in self.accesses)
 
     def performed(self, machine: Machine) -> bool:
@@ -79,7 +79,7 @@ class FollowerCta:
         )
 
     def perform(self, machine: Machine, counts: Counts) -> None:
-        """Writes what it has kept, and counts as a CTA of its class does."""
+        """Commits its stores, and adds the counts of its class."""
         for one in self.accesses:
             perform(machine.memory.buffers[one.buffer], one, np.ones(1, bool), [self.index])
         counts.with_own(self.counters).add_to(machine)
@@ -157,7 +157,7 @@ class FollowerAgent:
     # --- ld, st ----------------------------------------------------------------------------------
 
     def load(self, _: Call, space: str, addresses: Index, nbytes: int, *, site: object) -> Bytes:
-        """Of `tcir.machine.memory.generic.Memory`."""
+        """Follows `load` of `tcir.machine.memory.generic.Memory`."""
         span = np.arange(nbytes)
         if space != "global":
             found: Bytes = self.cta.memories.smem[0, addresses[:, None] + span]
@@ -172,7 +172,7 @@ class FollowerAgent:
         return read
 
     def store(self, call: Call, space: str, addresses: Index, data: Bytes, *, site: object) -> None:
-        """Of `tcir.machine.memory.generic.Memory`."""
+        """Follows `store` of `tcir.machine.memory.generic.Memory`."""
         if space == "global":
             self.cta.counters.global_store += data.size
             self.cta.store(call, self.number, addresses, data, site)
@@ -191,7 +191,7 @@ class FollowerAgent:
         site: object,
         **more: object,
     ) -> None:
-        """Of `tcir.machine.tma.unit.Tma`."""
+        """Follows a load of `tcir.machine.tma.unit.Tma`."""
         box = load_box(tensor, target, self.cta.assumptions, site)
         eb = box.fields.piece_bytes
         words = np.empty(0, f"u{eb}")
@@ -215,7 +215,7 @@ class FollowerAgent:
         *,
         site: object,
     ) -> None:
-        """Of `tcir.machine.tma.unit.Tma`."""
+        """Follows a store of `tcir.machine.tma.unit.Tma`."""
         box: Box = store_box(tensor, source, self.cta.assumptions, site)
         if reduction is not None or box.gaps is not None:
             raise Left
@@ -246,7 +246,7 @@ class FollowerAgent:
         *,
         site: object,
     ) -> NDArray[np.uint32]:
-        """Of `tcir.machine.tmem.unit.Tmem`."""
+        """Follows a load of `tcir.machine.tmem.unit.Tmem`."""
         lanes, columns, halves = self._reach(address, shape, num, pack, split)
         words = self.cta.memories.tmem[0]
         found: NDArray[np.uint32] = words[lanes, columns]
@@ -266,7 +266,7 @@ class FollowerAgent:
         *,
         site: object,
     ) -> None:
-        """Of `tcir.machine.tmem.unit.Tmem`."""
+        """Follows a store of `tcir.machine.tmem.unit.Tmem`."""
         lanes, columns, halves = self._reach(address, shape, num, unpack, split)
         if halves == 2:
             raise Left

@@ -183,7 +183,7 @@ class Lockstep:
         return alone
 
     def classes(self) -> list[Alike]:
-        """All CTAs, by what they do; none: not known, or too much to keep."""
+        """All CTAs, by equal behaviour; empty: unknown, or too much to keep."""
         return self._classes if not self.why and self._room >= 0 else []
 
 

@@ -32,7 +32,7 @@ class Alike:
 
 
 def launch_key(machine: Machine, text: str) -> bytes:
-    """Of all that a launch depends on but the order; text: of the kernel."""
+    """Key of everything except the order that a launch depends on; text: the kernel's."""
     options = replace(machine.options, order_seed=None, products=None, repeats=None)
     found = hashlib.sha256(f"{text}\0{options}\0".encode())
     for buffer in machine.memory.buffers:
@@ -45,7 +45,7 @@ class Repetition:
     """Runs some CTAs of each class; see `tcir.machine.engine.machine.Followers`."""
 
     committed = True
-    """An error is told as a run of every CTA tells it."""
+    """An error is reported as in a run of every CTA."""
 
     def __init__(self, machine: Machine, program: Program, classes: list[Alike]) -> None:
         self.machine, self.program = machine, program
@@ -70,7 +70,7 @@ class Repetition:
         return self._trace
 
     def ended(self, cta: Cta) -> int:
-        """Called when a CTA has ended: the others of its class store what they have to."""
+        """Called when a CTA has ended: the others of its class then commit their stores."""
         trace, (each, known) = self._trace, self._running.pop(cta.index)
         if self.machine.findings:
             raise Abandoned("findings", alone=True)

@@ -14,7 +14,7 @@ from tcir.machine.order.clocks import Access
 
 Operands = tuple[Any, ...]
 Operation = Callable[..., Any]
-"""Of a unit of an agent."""
+"""Operation of a unit of an agent."""
 Key = tuple[object, ...]
 
 KNOWN = {
@@ -92,7 +92,7 @@ def _alike(a: object, b: object) -> bool:
 
 
 class Trace:
-    """Of one leader. calls: by agent, in order; turns: the agents that went on, in order, and
+    """Trace of one leader. calls: by agent, in order; turns: the agents that ran, in order, and
     whether they ended then; why: why there is no trace."""
 
     def __init__(self, cta: Cta) -> None:
@@ -104,7 +104,7 @@ class Trace:
 
     @property
     def streams(self) -> list[list[tuple[str, str, object]]]:
-        """Which operations each agent asks for, and where, whatever the order."""
+        """Operations of each agent, and their places, whatever the order."""
         return [[(call.unit, call.name, call.site) for call in calls] for calls in self.calls]
 
     def agent(self, agent: Agent) -> tuple[int, RecordedAgent]:

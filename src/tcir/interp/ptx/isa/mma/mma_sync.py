@@ -159,7 +159,7 @@ def collective(
     every = tuple(s for operand in sources for s in operand)
 
     def undefined(w: Warp, m: int) -> list[Unknown | None]:
-        """Of each target."""
+        """Undefined bits of each target register."""
         found = {s: w.undefined(s, m, site) for s in every}
         origin = next(u.origin for u in found.values() if u is not None)
         nothing = np.zeros((32, 8 if wide else 4), np.uint8)
@@ -294,7 +294,7 @@ def _volta(form: Form) -> Matrices:
 
 
 def doubles(form: Form, mode: str) -> Matrices:
-    """Of f64, rounded by `mode`."""
+    """Products and sums of f64, rounded by `mode`."""
     m, k = form.m, form.k
     a_at, b_at, c_at = fragment_a(64, m, k), fragment_b(64, k), fragment_c(m)
 

@@ -93,7 +93,7 @@ class _Fragment:
 
     @property
     def nbytes(self) -> int:
-        """Of one access."""
+        """Bytes of one access."""
         return self.bits * self.together // 8
 
 

@@ -45,8 +45,8 @@ def commit(d: Decode) -> Op:
 
 
 def _address(w: Warp, place: Place, m: int, site: Site) -> int:
-    """Of the mbarrier. The hardware takes the low half of a generic address, and so of one that is
-    of shared memory already (ptxas: UTCBAR)."""
+    """Address of the mbarrier. The hardware takes the low half of a generic address, which also
+    fits an address in shared memory (ptxas: UTCBAR)."""
     if place.space == "generic" and not int(addresses(w, place, m, site)[0]) >> 32:
         w.agent.cta.report(
             Unpromised("9.7.16.12.1", "ThunderKittens", "an address of another kind"),

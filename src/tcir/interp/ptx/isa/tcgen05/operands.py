@@ -16,7 +16,7 @@ from tcir.machine import SharedDesc, TmemAddr
 
 _U32_TYPE, _U64_TYPE = TYPES["u32"], TYPES["u64"]
 USES = ("fill", "use", "lastuse", "discard")
-"""What `.collector::BUFFER::…` may ask for. It changes no result if used as allowed."""
+"""Values of `.collector::BUFFER::…`. They change no result if used as allowed."""
 
 
 def collective(d: Decode) -> None:

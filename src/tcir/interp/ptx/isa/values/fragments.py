@@ -56,7 +56,7 @@ _UPPER = (_LANE >= 16) * 4  # the second group of a pair has rows (or columns) 4
 
 
 def quad(lanes: np.ndarray) -> np.ndarray:
-    """Which of the four products a lane takes part in."""
+    """Index of the product, out of four, in which a lane participates."""
     return lanes % 16 // 4
 
 

@@ -30,7 +30,7 @@ def fma64(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 
 def directed64(nearest: np.ndarray, excess: Excess, mode: str, *operands: np.ndarray) -> np.ndarray:
-    """Results rounded to nearest, moved to the neighbour that `mode` (rz, rm, rp) asks for."""
+    """Moves results rounded to nearest to the neighbour required by `mode` (rz, rm, rp)."""
     out = nearest.copy()
     usable = ~np.isnan(nearest)
     for operand in operands:

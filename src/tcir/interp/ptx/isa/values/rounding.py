@@ -40,7 +40,7 @@ def decode_float(bits: np.ndarray, name: str) -> np.ndarray:
 
 
 def _directed(rounded: np.ndarray, exact: np.ndarray, mode: str) -> np.ndarray:
-    """`rounded` (nearest) moved by one step where the mode asks for the other neighbour."""
+    """Moves `rounded` (to nearest) by one step where the mode requires the other neighbour."""
     value = rounded.astype(np.float64)
     kind = rounded.dtype.type
     if mode == "rz":

@@ -94,7 +94,7 @@ def _check_shape(d: Decode, types: MmaTypes, shape: str, sizes: tuple[int, int, 
 
 
 def with_immediates(d: Decode, form: WgmmaForm, rest: list[Operand], registers: bool) -> WgmmaForm:
-    """The form with its signs and majors, of the immediates behind scale-d."""
+    """The form with the signs and majors of the immediates after scale-d."""
     wide = form.bits == 16
     count = 0 if form.types.d_type == "s32" else 2 + (wide and (1 if registers else 2))
     if len(rest) != count:

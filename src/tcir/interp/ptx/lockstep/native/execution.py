@@ -71,7 +71,7 @@ class Table:
 
 @dataclass
 class Memories:
-    """Of `count` CTAs, as the kernels find them."""
+    """Memories of `count` CTAs, laid out for the kernels."""
 
     count: int
     shared: NDArray[np.uint8]

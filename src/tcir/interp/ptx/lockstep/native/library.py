@@ -14,7 +14,7 @@ from tcir.machine.jit import native
 
 @cache
 def address(kernel: str) -> int:
-    """Of a kernel's code."""
+    """Address of a kernel's code."""
     native.link(Path(__file__), f"replay-{native.code_key(TEXT)}", lambda: native.assembled(TEXT))
     found = native.address(PREFIX + kernel)
     if not found:
@@ -24,5 +24,5 @@ def address(kernel: str) -> int:
 
 @cache
 def runner() -> Callable[[int, int, int, int, int], None]:
-    """Runs steps: address and number of them, first CTA, the one behind the last, CTAs at once."""
+    """Runs steps: their address and number, the half-open range of CTAs, and CTAs at once."""
     return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 5)(address("run"))

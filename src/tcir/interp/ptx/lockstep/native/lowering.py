@@ -50,7 +50,7 @@ class Touch:
     step: GlobalLoad | GlobalStore
     whole: bool
     data: int
-    """Of a store: bytes of a CTA that the stores before it take."""
+    """Offset of a store's data: bytes per CTA used by the stores before it."""
 
 
 class Lowering:
@@ -67,7 +67,7 @@ class Lowering:
         """Bytes of all stores of a CTA."""
         self._specials, self._shared, self._buffers = specials, shared, buffers
         self._last: dict[int, tuple[Operand, np.ndarray | None]] = {}
-        """Of each warp's last load: places."""
+        """Places of each warp's last load."""
         self._rules: dict[type, Callable[..., None]] = {
             Computing: self._computing, SameLanes: self._same_lanes, SameValue: self._same_value,
             SharedFill: self._shared_fill, SharedLoad: self._shared_load,
