@@ -1,7 +1,7 @@
 """CTA pairs (``cta_group = 2``): two CTAs of a cluster whose ranks differ in bit 0 only.
 
 The one of even rank is the *leader*: it issues the tcgen05 instructions that act on both. An op
-says so in discardable attributes: `CTA_GROUP`, `LEADER` and, on a commit, ``cta_mask`` (see
+expresses this by discardable attributes: `CTA_GROUP`, `LEADER` and, on a commit, ``cta_mask`` (see
 `tcir.dialect.multicast`).
 """
 

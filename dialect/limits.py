@@ -160,7 +160,7 @@ SWIZZLE_MAJORNESS: dict[int, dict[str, tuple[str, ...]]] = {
     4: {"K": ("NONE", "32B", "64B", "128B"), "MN": (ATOM_32B,)},
 }
 """Legal swizzles by bytes per element and majorness (PTX ISA 9.7.16.10.5, table 54). MN-major tiles
-without a swizzle are legal, too, but ``!tc.smem`` does not have them."""
+without a swizzle are also legal, but ``!tc.smem`` does not have them."""
 
 
 # --- TMA -------------------------------------------------------------------------------------

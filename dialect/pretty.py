@@ -30,7 +30,7 @@ BARE = re.compile(r"(?!(?:-?\d+|true|false|unit)$)[\w.+\-]+")
 _ELIDED = 16
 """Element count above which reports elide dense constants."""
 HEADED = ("tc.role", "tc.epilogue", "tc.fragment_epilogue", "tc.one_thread")
-"""Ops with a body, whose arguments stand behind their own."""
+"""Ops with a body, whose arguments follow their own."""
 
 
 NOUNS = {
@@ -47,8 +47,8 @@ NOUNS = {
 def pretty(module: Any, elided: int | None = None, *, named: bool = False) -> str:
     """The short form of ``module`` (an `ir.Module`, or an operation).
 
-    elided: the number of elements above which constants are without them; named: results of ours
-    are called by what they are and MLIR's number, ``%bar6``
+    elided: the number of elements above which constants are left out; named: results of our ops are
+    named after their kind, with MLIR's number, ``%bar6``
     """
     lines = pretty_lines(module, elided)
     return "".join(

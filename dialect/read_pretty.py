@@ -248,7 +248,7 @@ class _Types:
                 self._defined.setdefault(name, []).append((n, kind))
 
     def at(self, number: int, name: str) -> str:
-        """The type of a value that is used on a line: its last definition in front of it."""
+        """The type of a value that is used on a line: its last definition before the line."""
         before = [each for each in self._defined.get(name, ()) if each[0] < number]
         if not before:
             raise UnreadableError(number + 1, f"expected a value in front of this line, got {name}")
@@ -296,7 +296,7 @@ def _result_names(line: str) -> list[str]:
 
 
 def _argument_names(line: str) -> list[str]:
-    """Of a loop, a branch or a function, whose body begins on the line."""
+    """Argument names of a loop, a branch or a function whose body begins on the line."""
     if "func.func" in line:
         return re.findall(rf"[(,]\s*({VALUE}): ", line)
     if found := re.search(rf"scf\.for(?: unsigned)? ({VALUE}) = ", line):
@@ -312,7 +312,7 @@ def _argument_names(line: str) -> list[str]:
 
 
 def _assembled(lines: Sequence[str], pieces: Mapping[int, tuple[str, str | None]]) -> Iterator[str]:
-    """The lines with ops of ours as their pieces: the op, or up to its body and behind it."""
+    """The lines, with each op of ours as pieces: the op, or its parts before and after its body."""
     open_: list[tuple[str, str]] = []
     for n, line in enumerate(lines):
         indent = line[: len(line) - len(line.lstrip())]

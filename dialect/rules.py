@@ -93,7 +93,7 @@ def one_of(op: ir.OpView, name: str, legal: Iterable[str]) -> Broken:
 
 
 def same_rules(subject: Subject, of: Subject, *names: str) -> None:
-    """Registers the rules `names` of `of` for `subject`, too: an op with the same operands."""
+    """Also registers the rules `names` of `of` for `subject`, an op with the same operands."""
     for name in names:
         found = RULES[f"{subject_name(of)}/{name}"]
         verify(subject, name, found.source, found.text)(found.check)

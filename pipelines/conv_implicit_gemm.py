@@ -19,7 +19,7 @@ class ConvImplicitGemmOptions(ConvOptions):
 
     n_tile: output channels per CTA, a multiple of 16 up to 256, of a pair of 32; 0 chooses
     stages: slots of the ring in shared memory; 0 chooses
-    programmatic: launches may start before those in front of them have ended (programmatic
+    programmatic: launches may start before the previous ones have ended (programmatic
                   dependent launch)
     tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
     cta_group: 2: pairs of CTAs compute tiles of 256 output pixels together, M of the mma

@@ -17,12 +17,12 @@ class ConvShiftReuseOptions(ConvOptions):
 
     n_tile: output channels per CTA, a multiple of 16 up to 256; 0 chooses
     stages: slots of the ring in shared memory and tensor memory; 0 chooses
-    programmatic: launches may start before those in front of them have ended (programmatic
+    programmatic: launches may start before the previous ones have ended (programmatic
                   dependent launch)
     tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
-    halo:   what happens to lanes without a new pixel after a shift: ``mask`` (not stored), or
+    halo:   treatment of lanes without a new pixel after a shift: ``mask`` (not stored), or
             ``refresh`` (the last lane of each quarter gets one from shared memory)
-    tiling: how pixels are laid on lanes: ``rows``, ``packed`` or ``linear``
+    tiling: how pixels are assigned to lanes: ``rows``, ``packed`` or ``linear``
     shift:  with halo=refresh, what shifts: ``ashift`` (the mma) or ``shift`` (tcgen05.shift)
     shift_quarters: what tcgen05.shift is taken to move: ``one`` quarter or ``all``
     halo_load: with halo=refresh, a TMA load for each pixel of the halo (``boxes``), or one of mode

@@ -46,7 +46,7 @@ class GemmOptions:
     scheduler: of a persistent kernel, static: every ctas-th tile; clc: the tiles of CTAs that have
                not been launched (cluster launch control)
     acc_stages: accumulators that the tiles of a CTA use in turn; 0 chooses
-    programmatic: the launch may start before the one in front of it has ended (programmatic
+    programmatic: the launch may start before the previous one has ended (programmatic
                   dependent launch)
     store: of results, direct: by each thread from its registers; tma: through swizzled shared
            memory, whole lines at a time

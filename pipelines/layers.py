@@ -18,7 +18,7 @@ class LayersOptions:
     """Options of the pipeline.
 
     stages: slots of the rings in shared memory; 0 chooses
-    programmatic: launches that multiply may start before those in front of them have ended
+    programmatic: launches that multiply may start before the previous ones have ended
                   (programmatic dependent launch)
     tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
     """

@@ -78,12 +78,12 @@ def _slot(tile: ir.Value) -> SlotOp | None:
 
 
 def _arrivals(kernel: KernelView, last: Site) -> list[Site]:
-    """Arrivals behind `last` in its role."""
+    """Arrivals after `last` in its role."""
     behind = kernel.sites[kernel.sites.index(last) :]
     return [s for s in behind if isinstance(s.op, MbarrierArriveOp) and s.role == last.role]
 
 
 def _waits(kernel: KernelView, first: Site) -> list[Site]:
-    """Waits in front of `first` in its role."""
+    """Waits before `first` in its role."""
     before = kernel.sites[: kernel.sites.index(first)]
     return [s for s in before if isinstance(s.op, MbarrierWaitOp) and s.role == first.role]

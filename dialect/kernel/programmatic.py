@@ -1,4 +1,4 @@
-"""Rules about kernels that may start before the launch in front of them has ended."""
+"""Rules for kernels that may start before the previous launch has ended."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ SCALE_LAYOUTS = ("row_major", "blocked_128x4")
 BLOCK_ROWS, BLOCK_SCALES, BLOCK_BYTES = 128, 4, 512
 """``blocked_128x4``: rows and scales of a block, and its bytes."""
 ZERO_PADDING = "zero_padding"
-"""Unit attribute of ``tc.block_scaled_matmul``: scales behind K are zeros in blocks."""
+"""Unit attribute of ``tc.block_scaled_matmul``: in blocks, scales beyond K are zeros."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class BlockScaledMatmulOp(
     ``"blocked_128x4"`` is the layout the tensor core reads, ``[ceil(rows / 128), ceil(K / block
     / 4), 512]`` after the batch (a vector has one row): scale ``s`` of row ``r`` is byte ``(r % 32)
     * 16 + (r % 128) / 32 * 4 + s % 4`` of its block; padding is not read. With the unit attribute
-    ``zero_padding`` scales behind K in blocks are zeros, and a tiling may read them. A scale of
+    ``zero_padding`` scales beyond K in blocks are zeros, and a tiling may read them. A scale of
     type f8E4M3FN is ue4m3: its sign bit is ignored. A NaN scale makes every element of ``out`` that
     depends on it NaN.
 

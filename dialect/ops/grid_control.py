@@ -17,11 +17,11 @@ def accesses_global(op: ir.OpView) -> bool:
 
 
 class GridWaitOp(Op, name="grid_wait", async_only=True):
-    """``griddepcontrol.wait``: until the launches in front of this one have ended.
+    """``griddepcontrol.wait``: waits until the previous launches have ended.
 
-    Only then all they wrote is visible. A kernel with the attribute ``tc.programmatic`` may start
-    before (programmatic stream serialization), so an access to global memory has to come after this
-    op: of the same role, or in front of the roles. In a launch that is not programmatic it does
+    Only then are all of their writes visible. A kernel with the attribute ``tc.programmatic`` may
+    start earlier (programmatic stream serialization), so an access to global memory must come after
+    this op, in the same role or before the roles. In a launch that is not programmatic the op does
     nothing (PTX ISA 9.7.13, griddepcontrol).
     """
 

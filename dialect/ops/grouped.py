@@ -14,13 +14,13 @@ MOST_GROUPS = 1024
 class GroupedMatmulOp(Op, name="grouped_matmul", lowered_by=("tile-gemm",)):
     """A matrix product for each group of rows of ``a``: group g has ``sizes[g]`` of them.
 
-    Contiguous: ``a`` is ``[T,K]``, the rows of the groups one behind the other, ``out`` ``[T,N]``.
+    Contiguous: ``a`` is ``[T,K]``, the rows of the groups in sequence, ``out`` ``[T,N]``.
     Masked: ``a`` is ``[G,C,K]``, the rows of group g the first of its C, ``out`` ``[G,C,N]``.
     ``b`` is ``[G,K,N]`` (``b_layout = "kn"``) or ``[G,N,K]`` (``"nk"``), a matrix of each group,
     ``a_layout`` is ``"mk"``. Sums as in ``tc.matmul``.
 
-    Rows of ``out`` that are of no group are not written: they stay as they were. Sizes are at least
-    0, and have room in ``a``; rows that have not are left out.
+    Rows of ``out`` that belong to no group are not written: they keep their contents. Sizes are at
+    least 0 and fit in ``a``; rows that do not fit are left out.
     """
 
     example = """
@@ -50,7 +50,7 @@ class FindGroupOp(Op, name="find_group", loads="sizes", pure=True):
 
     ``sizes`` has the rows of each group. A group of n rows has ``ceil(n / 128)`` tiles; with
     ``capacity`` every group has as many as that many rows need. ``first`` is the tile's first row:
-    of all groups' rows, one group behind the other, or with ``capacity`` of its group's. ``count``
+    among all groups' rows in sequence, or with ``capacity`` among its group's. ``count``
     is how many rows of the group are in the tile, 0 if there is no such tile. Each thread reads the
     sizes (PTX ISA 9.7.9.8).
     """
@@ -71,7 +71,7 @@ class FindGroupOp(Op, name="find_group", loads="sizes", pure=True):
 
 
 def capacity(op: FindGroupOp) -> int | None:
-    """Rows that every group has room for; None where groups are one behind the other."""
+    """Rows that every group has room for; None where groups follow each other without gaps."""
     return optional_integer(op, "capacity")
 
 

@@ -41,13 +41,13 @@ class LaunchRequestOp(
     async_only=True,
     completed_by="tc.mbarrier_wait",
 ):
-    """``clusterlaunchcontrol.try_cancel``: asks for a CTA of the grid that has not been launched.
+    """``clusterlaunchcontrol.try_cancel``: requests a CTA of the grid that has not been launched.
 
     Response ``slot`` is written through the async proxy, and its 16 bytes are counted on ``signal``
-    (``tc.mbarrier_expect_tx``). A CTA that is granted is never launched: the one that asked has its
-    work to do (PTX ISA 9.7.13.17). After a refusal there must be no further request.
+    (``tc.mbarrier_expect_tx``). A CTA that is granted is never launched: the requesting CTA must do
+    its work (PTX ISA 9.7.13.17). After a refusal there must be no further request.
 
-    With ``cta_group = 2`` the leader of a pair asks for another pair, and each CTA gets the
+    With ``cta_group = 2`` the leader of a pair requests another pair, and each CTA gets the
     response, at the same place and counted on its own barrier (``.multicast::cluster::all``).
     """
 
@@ -70,7 +70,7 @@ class LaunchQueryOp(Op, name="launch_query", async_only=True):
     which.
 
     ``cta`` is its ``%ctaid.x``, of a pair the leader's, 0 if there is none. The response is read
-    through the generic proxy: the next request to the slot needs ``tc.fence "proxy.async"`` behind
+    through the generic proxy: the next request to the slot needs ``tc.fence "proxy.async"`` after
     this op and an arrival that it waits for (PTX ISA 9.7.13.17).
     """
 

@@ -75,8 +75,8 @@ class TmemAllocOp(Op, name="tmem_alloc", issued_by="cta"):
 
     Once memory is planned, attribute ``address_slot`` is the shared-memory byte offset that the
     address is written to and ``warp`` the warp that allocates (PTX ISA 9.7.16.7). With
-    ``cta_group = 2`` both CTAs of a pair get the same columns; the threads of both meet in front of
-    it, since it acts on the peer, which has to have started.
+    ``cta_group = 2`` both CTAs of a pair get the same columns; the threads of both meet before it,
+    since it acts on the peer, which must have started.
     """
 
     example = """

@@ -42,15 +42,15 @@ BLOCK_FORMATS = {
 }
 """By element types of codes and scales."""
 ROUNDINGS = ("floor", "rceil")
-"""Of ue8m0 scales: down, the largest element saturates; or up where it would (cuBLAS)."""
+"""Roundings of ue8m0 scales: down, the largest element saturates; or up where it would (cuBLAS)."""
 LARGEST_SCALE = 448.0
-"""Of ue4m3."""
+"""Largest ue4m3 scale."""
 SMALLEST_SCALE = 2.0**-9
-"""Of ue4m3, besides 0: what a block of NVFP4 that is not all zeros has at least."""
+"""Smallest non-zero ue4m3 scale: the minimum for a block of NVFP4 that is not all zeros."""
 SCALED_COLUMNS = 32
-"""Of a row, that share a scale of MXFP8."""
+"""Columns of a row that share a scale of MXFP8."""
 WORD_COLUMNS = 2 * SCALED_COLUMNS
-"""Of which a thread has the scales of its two rows in a register."""
+"""Columns whose scales, for its two rows, a thread has in one register."""
 _PAIRS = ", ".join(f"{codes} with {scales}" for codes, scales in BLOCK_FORMATS)
 
 

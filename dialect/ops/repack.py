@@ -13,7 +13,7 @@ from tcir.dialect.types import element_bytes
 class RepackOp(Op, name="repack", lowered_by=("convert-repack-to-simt",)):
     """A tensor with its dimensions permuted and padded with zeros.
 
-    Dimension d of the result is dimension ``permutation[d]`` of ``source``, behind ``low[d]`` zeros
+    Dimension d of the result is dimension ``permutation[d]`` of ``source``, after ``low[d]`` zeros
     (left out: none), followed by zeros where the result is longer. Packed fp4 and fp6 keep their
     innermost dimension, which begins with an element. Below the tensor level it is a kernel of its
     own that reads ``source`` once and writes the result to a workspace, in a layout that TMA can
@@ -40,7 +40,7 @@ class RepackOp(Op, name="repack", lowered_by=("convert-repack-to-simt",)):
 
 
 def zeros_before(op: ir.OpView) -> list[int]:
-    """``low`` of a ``tc.repack``: zeros in front of each dimension of the result."""
+    """``low`` of a ``tc.repack``: zeros before each dimension of the result."""
     return integers(op, "low") if "low" in op.attributes else [0] * len(op.out.type.shape)
 
 

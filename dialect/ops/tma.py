@@ -75,8 +75,8 @@ class MakeTensorMapOp(Op, name="make_tensor_map"):
     ``"u4_align16b"`` or ``"u6_align16b"``, whose ``dims`` and ``box`` count elements, 16 of which
     take 16 bytes in shared memory.
 
-    ``evict``, if it is there, is what loads ask of the L2 cache for what they read
-    (``.L2::cache_hint``): ``"last"`` keeps it before others, ``"first"`` gives it up before them.
+    ``evict``, if present, is the L2 eviction priority of the loaded data (``.L2::cache_hint``):
+    ``"last"`` evicts it after other data, ``"first"`` before.
     """
 
     example = """
@@ -113,8 +113,8 @@ class TmaLoadOp(
     For an im2col_w128 map ``offsets`` is ``[w]``, which moves the bounding box and the start, and
     ``halo`` is the number of pixels after each 32 of the traversal: they follow the box's 128 rows,
     pixel k of the four groups in rows ``128 + 4 k`` to ``128 + 4 k + 3``. Details that PTX shows
-    only in figures are the assumptions ``im2col_w…``. Of an im2col_w map the ``halo`` is the number
-    of pixels behind all others, in the rows that follow theirs.
+    only in figures are the assumptions ``im2col_w…``. For an im2col_w map ``halo`` is the number of
+    pixels after all others, in the rows that follow theirs.
 
     Of a map of two dimensions with a box of one row, five coordinates load a column and four rows
     (``tile::gather4``).

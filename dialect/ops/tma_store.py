@@ -96,8 +96,8 @@ class BulkWaitOp(Op, name="bulk_wait", issued_by="warp", role="epilogue", async_
     """``cp.async.bulk.wait_group``: at most the last ``pending`` groups are not complete.
 
     With ``read`` only their tiles have been read and may be reused; without it their writes are
-    visible, too. The elected thread waits: ``tc.warp_barrier`` tells the others
-    (PTX ISA 9.7.9.25.4).
+    visible as well. The elected thread waits: ``tc.warp_barrier`` releases the others (PTX ISA
+    9.7.9.25.4).
     """
 
     example = """

@@ -94,7 +94,7 @@ def repetitions(op: Words) -> int:
 
 
 def covered_columns(op: Words) -> int:
-    """Columns from the first to behind the last that the op accesses."""
+    """Half-open range of the columns that the op accesses."""
     columns = repetitions(op) * COLUMNS[string(op, "shape")] * (2 if op.pack.value else 1)
     return columns + (split_of(op) or 0)
 

@@ -71,7 +71,7 @@ def inlined(module: ir.Module) -> ir.Module:
 
 
 def _left_over(module: ir.Module) -> bool:
-    """Whether there are private functions beside public ones; nobody calls them."""
+    """Whether there are private functions next to public ones; they have no callers."""
     functions = functions_with_body(module)
     private = sum(_is_private(each) for each in functions)
     return 0 < private < len(functions)

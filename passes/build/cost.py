@@ -171,7 +171,7 @@ class Cost:
 
 
 def epilogue_bytes(sums: ir.Value) -> tuple[int, int]:
-    """Stored and read behind the sums."""
+    """Bytes that an epilogue stores and reads."""
     after = [use.owner.opview for use in sums.uses if isinstance(use.owner.opview, tc.EpilogueOp)]
     stored = [op.out.type for op in after] or [sums.type]
     if quantise := quantiser_of(sums):
@@ -181,7 +181,7 @@ def epilogue_bytes(sums: ir.Value) -> tuple[int, int]:
 
 
 def launch_behind(nbytes: int, constants: Constants = DEFAULT) -> float:
-    """Modelled microseconds of a launch behind another that only moves bytes."""
+    """Modelled microseconds of a launch after another that only moves bytes."""
     start = constants["kernel-start"] / constants["clock"] / 1000
     return constants["launch"] + start + nbytes / constants["hbm"] / 1000
 

@@ -41,7 +41,8 @@ CLOSED = (
     "arith.andi", "arith.cmpi", "arith.maxsi", "arith.maxui", "arith.minsi", "arith.minui",
     "arith.ori", "arith.select", "arith.shrsi",
 )  # fmt: skip
-"""Ops that are the same on sign-extended words: these keep the order, the unsigned one, too."""
+"""Ops that give the same on sign-extended words: these preserve the order, also the unsigned
+one."""
 
 
 def is_code(kind: ir.Type) -> bool:

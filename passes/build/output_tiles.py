@@ -1,4 +1,4 @@
-"""Which tiles of the output a CTA computes: one, or several one after another."""
+"""Tiles of the output that a CTA computes: one, or several one after another."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class _Block:
 
     @staticmethod
     def of(numbers: Sequence[ir.Value], form: BlockFormat, amax: ir.Value) -> _Block:
-        """Of this largest magnitude."""
+        """Scale for this largest magnitude."""
         infinity = simt.as_f32(simt.constant(INFINITY))
         finite = arith.cmpf(arith.CmpFPredicate.OLT, amax, infinity)
         return _Block(numbers, form, amax, finite)

@@ -23,8 +23,8 @@ def repacked(source: ir.Value, order: Sequence[int], innermost: int | None = Non
 def padded(
     source: ir.Value, order: Sequence[int], low: Sequence[int], shape: Sequence[int]
 ) -> ir.Value:
-    """`source` with dimension ``order[d]`` as dimension d, behind ``low[d]`` zeros, of `shape`; as
-    it is, where it has that."""
+    """`source` with dimension ``order[d]`` as dimension d, after ``low[d]`` zeros, of `shape`;
+    unchanged where it has that already."""
     if list(order) == sorted(order) and list(shape) == source.type.shape:
         return source
     made = tc.RepackOp(

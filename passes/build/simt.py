@@ -24,7 +24,7 @@ ALIGNMENT = 16
 @dataclass(frozen=True)
 class Shape:
     """Launch sizes of a kernel, its position in the sequence of launches, and its target;
-    programmatic: it may start before the launch in front of it has ended, for which it waits."""
+    programmatic: it may start before the previous launch has ended, and waits for it."""
 
     grid: tuple[int, int, int]
     threads: int
@@ -241,9 +241,9 @@ def store(pointer: ir.Value, value: ir.Value) -> None:
 
 
 def store_run(pointer: ir.Value, elements: Sequence[ir.Value], size: int | None = None) -> None:
-    """Two to sixteen bytes of elements behind one another, at once; aligned to as many.
+    """Stores two to sixteen bytes of consecutive elements at once, aligned to as many.
 
-    size: bytes of an element, of which registers have more where it is one
+    size: bytes of an element; where it is one, registers are wider
     """
     kind = elements[0].type
     size = size or kind.width // 8

@@ -73,10 +73,9 @@ def is_empty(value: ir.Value) -> bool:
 
 
 def erase_unread(function: func.FuncOp) -> None:
-    """Drops the ops on tensors of a function's block whose results nobody reads.
+    """Drops the ops on tensors of a function's block whose results are unused.
 
-    An op of ``linalg`` that has none at all is one whose body, with what it asserts, was fused into
-    those that read it.
+    A ``linalg`` op without results is one whose body, with its asserts, was fused into its users.
     """
     for each in reversed(list(function.entry_block)):
         pure = each.operation.name.partition(".")[0] in ("arith", "linalg", "math", "tensor")

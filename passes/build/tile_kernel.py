@@ -149,7 +149,7 @@ def find_sources(
 
 
 def _is_computing(op: ir.OpView) -> bool:
-    """Whether an op in front of a product computes an operand of it (fuse-operands)."""
+    """Whether an op before a product computes an operand of it (fuse-operands)."""
     return op.operation.name.partition(".")[0] in ("arith", "linalg", "tensor")
 
 

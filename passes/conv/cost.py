@@ -104,7 +104,7 @@ def _work(
 
 
 def _unique_bytes(shape: ConvShape) -> int:
-    """Of both operands, the output, and what the epilogue reads."""
+    """Bytes of both operands, of the output, and of the epilogue's operands, each counted once."""
     image = shape.n * shape.h * shape.w * shape.pixel_bytes
     filters = shape.r * shape.s * shape.c * shape.k * shape.element_bytes
     return image + filters + shape.stored_bytes + shape.epilogue_reads

@@ -34,7 +34,7 @@ from tcir.threads import cached_property
 MOST_STAGES = 8
 """Slots that `multi-buffer` makes at most."""
 SHARED_BYTES = 128
-"""That an SM's tensor cores read of shared memory in a cycle."""
+"""Bytes of shared memory that an SM's tensor cores read in a cycle."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def fastest_walk(shape: ConvShape, widths: Iterable[int], sms: int) -> OffsetWal
 def _positions(axis: Axis, outputs: int, before: int, pixels: int) -> int:
     """The fewest positions of a line of `outputs`, for which no tap reads a pixel of the next line.
 
-    before: padding in front of the line's `pixels`
+    before: zeros before the line's `pixels`
     """
     reads = {
         (first + offset, kind)

@@ -28,22 +28,23 @@ SUMMING, SUMMED_BYTES = 3000, 1300
 
 
 BESIDE, HANDED = 0.96, 247
-"""Of two CTAs on an SM: what their loads take of the time of one's; cycles of two tiles, for which
-neither multiplies."""
+"""For two CTAs on an SM: duration of their loads relative to one CTA's; cycles of two tiles in
+which neither multiplies."""
 FOLLOWING, STORED_BESIDE = (
     {3 * WGMMA_M: 2391, 2 * WGMMA_M: 376, WGMMA_M: 659},
     {3 * WGMMA_M: 13.5, 2 * WGMMA_M: 8.2, WGMMA_M: 11.8},
 )
-"""Of two CTAs on an SM, by rows: cycles of a tile beside its steps; elements stored in one."""
+"""For two CTAs on an SM, by rows: cycles of a tile besides its steps; elements stored in one."""
 FETCHED, UNFETCHED = 96 * 128, 1233
 """Elements of a tile of which a thread of two CTAs has registers for a bias (fetch-ahead); cycles
 that a larger one takes more."""
 
 
 def cycles(shape: ConvShape, tile: Tile, sms: int) -> float:
-    """Of the sums of `shape` (as `gathered`) in tiles like this, and of their parts' sum.
+    """Cycles of the sums of `shape` (as `gathered`) in tiles like this, and of adding up their
+    parts.
 
-    The loads of a CTA's next tile go on while one is multiplied and stored.
+    The loads of a CTA's next tile continue while one is multiplied and stored.
     """
     pixels, parts = shape.n * shape.p * shape.q, shape.parts
     rounds = ceil_div(parts * tile.count(pixels, shape.k), sms * tile.per_sm)
@@ -59,7 +60,8 @@ def cycles(shape: ConvShape, tile: Tile, sms: int) -> float:
 
 
 def of_rounds(rounds: int, tile: Tile, steps: int, loading: float, multiplying: float) -> float:
-    """Of an SM whose CTAs have `rounds` tiles, of `steps` that take this to load and to multiply.
+    """Cycles of an SM whose CTAs have `rounds` tiles, of `steps` that take this to load and to
+    multiply.
 
     While one of two CTAs stores a tile, or waits, the other multiplies.
     """

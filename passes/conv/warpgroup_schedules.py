@@ -55,8 +55,9 @@ def ranked(op: tc.Conv2dOp, option: int, target: str) -> list[Candidate]:
 
 
 def candidates(shape: ConvShape, widths: list[int], sms: int) -> list[Candidate]:
-    """Those with tiles of these widths; of two that take the same, the simpler one is first. Of a
-    filter of one tap, which shares its tile with no other, both are the same program."""
+    """Schedules with tiles of these widths; of two that take the same time, the simpler one is
+    first. For a filter of one tap, which shares its tile with no other, both are the same
+    program."""
     found = [_implicit_gemm(shape, fastest_tile(shape, widths, sms), sms)]
     walk = fastest_walk(shape, widths, sms)
     if walk is not None and shape.r * shape.s > 1:

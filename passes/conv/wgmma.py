@@ -38,7 +38,7 @@ LEAST_SHARED, MOST_SHARED = 64, {WGMMA_M: 128, 2 * WGMMA_M: 128, 3 * WGMMA_M: 64
 """Columns of a tile of which an SM has two CTAs: fewer were slower, more have, by rows, no room for
 their sums."""
 MOST_COLUMNS = {WGMMA_M: 256, 2 * WGMMA_M: 256, 3 * WGMMA_M: 192}
-"""Of a tile by its rows: for more a thread has too few registers."""
+"""Maximum columns of a tile, by its rows: for more a thread has too few registers."""
 
 
 def tile_for_warpgroups(source: Source, option: int, target: str) -> None:

@@ -137,7 +137,8 @@ class _Unit:
     made: dict[object, ir.Value] = field(default_factory=dict)
 
     def elements(self) -> ir.Value:
-        """Those of the operand, in the order of k; behind its end zeros, whatever scales are."""
+        """Elements of the operand, in the order of k, followed by zeros, whatever the scales
+        are."""
         how = self.operand.how
         made = _side_by_side([self._tile(lane) for lane in how.lanes])
         if how.k % how.step == 0:

@@ -99,7 +99,7 @@ class _Launches:
 
     @staticmethod
     def of(module: ir.Module, functions: list[func.FuncOp], alone: bool) -> _Launches:
-        """Of a module of launches."""
+        """Launches of a module."""
         sizes = sizes_of(module)
         end = 1 + max(n for each in functions for n in integers(each, "tc.args"))
         spaces = dict(enumerate(sizes, end - len(sizes)))
@@ -164,7 +164,7 @@ class _Launches:
 
 
 def _check(op: tc.MatmulOp, operand: ir.Value, target: str) -> None:
-    """What a kernel takes of a product; NotComputedError says what it does not."""
+    """Checks that a kernel supports a product; NotComputedError states the unsupported property."""
     function = op.operation.parent.opview
     name = string(function, WARP_MAP) if WARP_MAP in function.attributes else TCGEN05
     if not TARGETS[target].wgmma and name not in (TCGEN05, TCGEN05_EPILOGUE_LOAD):
@@ -185,8 +185,8 @@ def _check(op: tc.MatmulOp, operand: ir.Value, target: str) -> None:
 
 
 def _together(product: func.FuncOp, maker: func.FuncOp, place: int, layout: str) -> func.FuncOp:
-    """A function of both in front of the product's, whose argument `place`, in the product's
-    `layout`, is what the maker returns; NotComputedError if no kernel computes it."""
+    """A function of both, before the product's, whose argument `place`, in the product's
+    `layout`, is the maker's result; NotComputedError if no kernel computes it."""
     inner, outer = maker.entry_block, product.entry_block
     kept = [each for each in outer.arguments if each.arg_number != place]
     kinds = [each.type for each in (*kept, *inner.arguments)]

@@ -1,4 +1,4 @@
-"""Global scales of block-scaled operands behind sums in parts: an epilogue multiplies by them."""
+"""Global scales of block-scaled operands after sums in parts: an epilogue multiplies by them."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Place:
 
     @property
     def outer(self) -> list[Index]:
-        """The indices in front of row and column."""
+        """The indices before row and column."""
         return [each for each in (self.part, self.batch) if each is not None]
 
     def dim(self, letter: str) -> int:
@@ -88,4 +88,4 @@ class Product(Protocol):
         """The steps of the tile at `place`; called before the loop over them."""
 
     def finish(self, epilogue: Epilogue) -> Epilogue:
-        """`epilogue` of what the accumulator holds; called behind that loop."""
+        """Applies `epilogue` to the accumulator; called after that loop."""

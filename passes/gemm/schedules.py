@@ -30,7 +30,7 @@ class Candidate:
 
 
 class Schedules:
-    """Those of `op`, a ``tc.matmul`` or ``tc.block_scaled_matmul``.
+    """Schedules of `op`, a ``tc.matmul`` or ``tc.block_scaled_matmul``.
 
     kind: of the instruction, as in `ScaledShape`; quantised: columns of sums that are quantised
     """

@@ -35,7 +35,7 @@ class SwapOperands(Pass):
 
     swap: ``always``, ``never``, or ``auto``: where an mma of 128 rows would multiply at least twice
           the rows and columns that one with the operands exchanged does; not with an `n_tile`
-    n_tile: columns of an output tile that the user asks for; 0: none
+    n_tile: columns of an output tile that the user requests; 0: none
 
     Before, with 8 rows (decoding)::
 

@@ -55,8 +55,8 @@ LEGAL = {
 
 @dataclass(frozen=True)
 class Warps:
-    """Of each role; 0: the rule chooses, one that loads, or with store=tma a second one for the
-    matrices that the epilogue reads; one that multiplies; four for the epilogue."""
+    """Number of warps of each role; 0: by rule. One that loads, or with store=tma a second one
+    for the matrices that the epilogue reads; one that multiplies; four for the epilogue."""
 
     producer: int = 0
     consumer: int = 0

@@ -138,7 +138,7 @@ def _check_whole(op: tc.MatmulOp) -> None:
 
 
 def _sums(op: tc.MatmulOp, product: DenseProduct, place: Place, n_tile: int) -> list[ir.Value]:
-    """Of the tile at `place`, in fragments side by side."""
+    """Sums of the tile at `place`, in fragments side by side."""
     shares = product.cluster.share_of_a(), product.cluster.share_of_b()
 
     def load(step: ir.Value) -> tuple[ir.Value, ir.Value]:

@@ -37,7 +37,7 @@ class Result:
 
     @staticmethod
     def create(source: Source, arguments: list[ir.Value], shape: ScaledShape) -> Result:
-        """Of a kernel that stores the result itself, the last of its `arguments`."""
+        """Result of a kernel that stores it itself, as the last of its `arguments`."""
         op = source.op
         factors = [argument(arguments, g) for g in (op.a_global, op.b_global) if g is not None]
         dims = dimensions(op)
@@ -52,7 +52,7 @@ class Result:
 
     @staticmethod
     def of_sums(out: ir.Value) -> Result:
-        """Of a kernel that leaves the sums, parts of them, to another."""
+        """Result of a kernel that leaves adding up its partial sums to another."""
         return Result(out, (), rounded(out.type.element_type))
 
     def store(self, d: ir.Value, indices: Callable[[ir.Value], list[Index]]) -> None:
@@ -79,7 +79,7 @@ BATCH, ROWS, COLUMNS = range(3)
 
 
 def dimensions(op: tc.BlockScaledMatmulOp) -> list[int]:
-    """Which of ``[batch, M, N]`` each dimension of the result is."""
+    """Dimension of ``[batch, M, N]`` for each dimension of the result."""
     batch = [BATCH] if op.a.type.rank == 3 else []
     return [*batch, ROWS, *([COLUMNS] if op.b.type.rank == op.a.type.rank else [])]
 

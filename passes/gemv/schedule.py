@@ -20,7 +20,7 @@ FAIR = 1.05
 """Ratio of largest to mean share of an SM that the default accepts at once."""
 
 SUM_BYTES = 4
-"""Of an f32."""
+"""Bytes of an f32."""
 
 MOST_SPLITS = 8
 """Parts per tile considered by default: each costs a partial result of 128 rows."""

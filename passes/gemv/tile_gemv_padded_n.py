@@ -76,10 +76,9 @@ class TileGemvPaddedN(Pass):
     The batch is grid z. With ``split-k`` and ``stream-k`` the kernel stores the partial result of
     every part of a tile to a workspace (``tc.workspaces``), and a second kernel, ``@f_reduce`` in
     the ``gpu.module``, adds them up in the order of k, so the result does not depend on timing.
-    A ``tc.epilogue`` of the product is cloned onto the register tiles, behind the global scales; of
-    parts the second kernel computes it, on their sum.
-    Preserves the value of every output element up to the order of the sums,
-    and the location of the product on every op.
+    A ``tc.epilogue`` of the product is cloned onto the register tiles, after the global scales;
+    with parts, the second kernel computes it on their sum. Preserves the value of every output
+    element up to the order of the sums, and the location of the product on every op.
     """
 
     name: ClassVar[str] = "tile-gemv-padded-n"

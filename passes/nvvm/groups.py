@@ -42,7 +42,7 @@ def _rows(size: ir.Value, first: ir.Value) -> ir.Value:
 
 
 def _search(pointer: ir.Value, tile: ir.Value, groups: int) -> list[ir.Value]:
-    """Group, first row and rows of a tile of groups one behind the other.
+    """Group, first row and number of rows of a tile, for groups in sequence.
 
     Carried: these three, and the tiles and rows of the groups so far.
     """

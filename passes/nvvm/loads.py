@@ -97,7 +97,7 @@ class _Source:
 
     @property
     def bytes(self) -> int:
-        """Of an element."""
+        """Bytes of an element."""
         return tc.element_bytes(self.tensor.element)
 
     @classmethod

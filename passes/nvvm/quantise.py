@@ -84,7 +84,7 @@ def convert_store_scales(converter: Converter, op: tc.StoreScalesOp) -> None:
 def _without_padding(value: ir.Value, first: ir.Value, count: int, scales: int) -> ir.Value:
     """`count` scales in a word, from number `first` on, with zeros from number `scales` on.
 
-    `first` is a multiple of `count`: where `scales` is one, too, all are scales or none.
+    `first` is a multiple of `count`: if `scales` is one as well, all are scales or none.
     """
     if scales % BLOCK_SCALES == 0:
         return value  # what is behind the last block is not stored

@@ -49,7 +49,7 @@ def convert_load_shared(converter: Converter, op: tc.LoadSharedOp) -> None:
 def _units(
     converter: Converter, op: tc.StoreSharedOp | tc.LoadSharedOp
 ) -> Iterator[tuple[int, ir.Value]]:
-    """Of the thread's row, the first word of each unit of 16 bytes, and a pointer to the unit.
+    """The first word of each 16-byte unit of the thread's row, and a pointer to the unit.
 
     A row of a swizzle-span column is ``span`` bytes; bits 4 and up of the byte in it are XORed with
     bits 7 and up of the row's address (PTX ISA 9.7.16.10.6).

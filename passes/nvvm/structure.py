@@ -131,7 +131,7 @@ def convert_mbarrier_init(converter: Converter, op: tc.MbarrierInitOp) -> None:
 def convert_tmem_alloc(converter: Converter, op: tc.TmemAllocOp) -> None:
     """``tcgen05.alloc`` by one warp; the address is read from shared memory after the barrier.
 
-    That of a pair acts on the other CTA, too: relaxed arrivals tell that it has started.
+    In a pair it also acts on the other CTA: relaxed arrivals show that it has started.
     """
     base = TmemBase(
         slot=integer_attribute(op, "address_slot"),

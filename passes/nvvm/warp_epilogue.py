@@ -99,7 +99,7 @@ def convert_fragment_part(converter: Converter, op: tc.FragmentPartOp) -> None:
 
 
 def _last_rounding(yielded: ir.Value) -> ir.OpView | None:
-    """The op that rounds what a body yields to fp8, and nothing else uses."""
+    """The op that rounds a body's result to fp8, if it has no other use."""
     if isinstance(yielded.owner, ir.Block) or len(list(yielded.uses)) > 1:
         return None
     op: ir.OpView = yielded.owner.opview

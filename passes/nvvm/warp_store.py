@@ -246,7 +246,7 @@ class Held:
         | tc.FetchFragmentOp
         | tc.StoreFragmentScalesOp,
     ) -> Held:  # fmt: skip
-        """Of a fragment of C whose first element has the indices of `op`."""
+        """Store of a fragment of C whose first element has the indices of `op`."""
         part = share(kind.atom, "C", kind.shape, converter.warps)
         held = elements(kind.atom, "C")
 

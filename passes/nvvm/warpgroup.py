@@ -21,7 +21,7 @@ from .structure import convert_role
 def convert_wgmma(converter: Converter, op: tc.WgmmaOp) -> None:
     """One text: ``wgmma.fence``, an instruction for each K slice, ``wgmma.commit_group``.
 
-    LLVM has no intrinsic for the product; `nvvm.wgmma.mma_async` becomes inline assembly, too.
+    LLVM has no intrinsic for the product; `nvvm.wgmma.mma_async` also becomes inline assembly.
     """
     _convert(converter, op, [(op.a, op.b, 0)])
 

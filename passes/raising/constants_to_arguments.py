@@ -25,7 +25,7 @@ _MOVES = (
 @register_pass
 @dataclass(frozen=True)
 class ConstantsToArguments(Pass):
-    """Makes the constant tensors of a function arguments behind its own.
+    """Makes the constant tensors of a function arguments after its own.
 
     Before::
 
@@ -39,8 +39,8 @@ class ConstantsToArguments(Pass):
         func.func @f(%x, %w) { %y = linalg.matmul ins(%x, %w); return %y }
 
     A constant of one number everywhere stays where it is, in registers, unless a product
-    multiplies it: factors are in memory. So do indices. Equal constants are one. One that the
-    function returns is copied: results are written by a launch. Calls are inlined if there is a
+    multiplies it: factors are in memory. So do indices. Equal constants are merged. A constant that
+    the function returns is copied: results are written by a launch. Calls are inlined if there is a
     constant. Preserves every value, bit for bit.
     """
 
@@ -109,7 +109,7 @@ def _copy_returned(function: func.FuncOp, arguments: set[ir.Value]) -> None:
 
 
 def _is_factor(tensor: ir.Value) -> bool:
-    """Whether a product multiplies a tensor, or what it is after moves."""
+    """Whether a product multiplies a tensor, or a moved copy of it."""
     for use in tensor.uses:
         op = use.owner.operation
         if op.name in _MOVES and use.operand_number == 0 and _is_factor(op.results[0]):

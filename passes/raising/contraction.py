@@ -30,7 +30,7 @@ class Conv:
     q, g, k)``: with channels last ``image`` and ``out`` are in order
     groups, channels, filters: whether there are a g, a c and a k; a depthwise one has no c
 
-    In one dimension there is no h, r and p; in three there is another in front of them.
+    In one dimension there is no h, r and p; in three there is another before them.
     """
 
     x: int

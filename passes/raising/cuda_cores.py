@@ -1,4 +1,4 @@
-"""Which products CUDA cores compute, and why tensor cores do not."""
+"""Products that CUDA cores compute, and why tensor cores do not."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from tcir.program.constants import CONSTANTS, FOLDED, constants_of, folded_launc
 @register_pass
 @dataclass(frozen=True)
 class FoldConstantLaunches(Pass):
-    """Executes the launches that read constants only, and keeps what they make.
+    """Executes the launches that read constants only, and keeps their results.
 
     Before (the input is buffer 0, the weights 1, the result 2, the repacked weights 3)::
 
@@ -85,7 +85,7 @@ class _Buffers:
 
     @staticmethod
     def of(module: ir.Module, functions: Sequence[func.FuncOp]) -> _Buffers:
-        """Of a module of launches."""
+        """Constant launches of a module of launches."""
         values, attributes = constants_of(module), module.operation.attributes
         sizes = integers(module.operation, "tc.workspaces") if "tc.workspaces" in attributes else []
         every = {number for f in functions for number in integers(f, "tc.args")}

@@ -75,11 +75,11 @@ class FoldLayouts(Pass):
     transposes first, and keeps them from fusing what a contraction reads into it. Convolutions in a
     row have their images channels last between them. A transposed convolution becomes one without
     zeros between its pixels, where it can; one whose windows are apart by more than tensor maps
-    step over a product of patches (docs/convolution.md). A move that the maps of one of
-    several products do not take stays in front of it. Sums of f16 and bf16 become sums of f32,
-    rounded once; quantised products those of i8, which their zero points correct. A function whose
-    contractions have plain operands and results stays as it is. Preserves every value, up to
-    the order of the f32 sums.
+    step over a product of patches (docs/convolution.md). A move that the maps of one of several
+    products cannot express stays before it. Sums of f16 and bf16 become sums of f32, rounded once;
+    quantised products those of i8, which their zero points correct. A function whose contractions
+    have plain operands and results stays as it is. Preserves every value, up to the order of the
+    f32 sums.
     """
 
     name: ClassVar[str] = "fold-layouts"
@@ -167,7 +167,7 @@ def _has_layout(op: ir.OpView, several: bool) -> bool:
 
 
 def _moves(ops: Sequence[ir.OpView], several: bool) -> bool:
-    """Whether one of the ops is a reshape, a transpose, or a cast in front of several products."""
+    """Whether one of the ops is a reshape, a transpose, or a cast before several products."""
     results = [each.results[0] for each in ops if each.results]
     moved = [move for each in results if (move := move_of(each))]
     turned = [m for m in moved if m.is_permutation and m.dims != tuple(sorted(m.dims))]  # type: ignore[type-var]
@@ -194,7 +194,8 @@ def _fuse(function: func.FuncOp) -> None:
 
 
 def _expand_first(function: func.FuncOp) -> None:
-    """Pads what is expanded (channels to groups) behind that: the padding meets the contraction."""
+    """Pads an expanded tensor (channels to groups) after the expansion: the padding meets the
+    contraction."""
     for op in list(function.entry_block):
         if not isinstance(op, tensor.ExpandShapeOp) or not is_op(op.src, "tensor.pad"):
             continue
@@ -290,8 +291,8 @@ def _order_result(function: func.FuncOp, op: ir.OpView) -> bool:
 
 
 def _end(function: func.FuncOp, sums: ir.Value) -> tuple[ir.Operation, list[int]] | None:
-    """What stores the sums, or what is computed from them at each element: a mark, the return, or
-    reshapes in front of those; and the order of dimensions in which it does."""
+    """The op that consumes the sums (a marker, the return, or reshapes leading to one), directly
+    or after elementwise ops, and the dimension order that it uses."""
     for op in function.entry_block:
         last = is_mark(op.operation) or op.operation.name == "func.return"
         if not last or len(op.operands) != 1:

@@ -71,14 +71,14 @@ class FuseEpilogue(Pass):
         })
         return %e
 
-    A ``tc.quantise_blocks`` whose results are returned stays behind it, as do reshapes and a
-    ``tc.repack`` of what is returned. Fused are ``linalg`` ops
-    without reductions (elementwise ones, broadcasts, transposes of other operands) and ``arith``
-    and ``math`` ops on tensors; an accumulator that does not start at zero is added to the sum. A
-    remark says what was fused and what it reads. A ``tc.block_scaled_matmul`` with a
-    result in f32 is a contraction, too. A lone rounding to f16 or bf16 is left to
-    raise-to-tc. Block quantisation that divides by a scale before it is rounded for storing is
-    refused. Preserves the value of every element, up to the order of the f32 sums.
+    A ``tc.quantise_blocks`` whose results are returned stays after it, as do reshapes and a
+    ``tc.repack`` of the returned tensor. Fused are ``linalg`` ops without reductions (elementwise
+    ones, broadcasts, transposes of other operands) and ``arith`` and ``math`` ops on tensors; an
+    accumulator that does not start at zero is added to the sum. A remark lists the fused ops and
+    their operands. A ``tc.block_scaled_matmul`` with a result in f32 is also a contraction. A lone
+    rounding to f16 or bf16 is left to raise-to-tc. Block quantisation that divides by a scale
+    before the scale is rounded for storing is rejected. Preserves the value of every element, up to
+    the order of the f32 sums.
     """
 
     name: ClassVar[str] = "fuse-epilogue"

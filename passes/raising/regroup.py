@@ -64,7 +64,7 @@ def _read(element: tc.ElementOp, groups: Groups) -> tuple[list[int], list[int]]:
 
 
 def groups_of(dims: Sequence[int], groups: Groups) -> list[int] | None:
-    """The numbers of the groups that `dims` are, one behind the other; None if they are none."""
+    """The numbers of the groups that `dims` consist of, in sequence; None if they are none."""
     read = list[int]()
     while dims:
         number = next((n for n, group in enumerate(groups) if group[:1] == (dims[0],)), None)

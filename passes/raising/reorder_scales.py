@@ -36,8 +36,8 @@ class ReorderScales(Pass):
         %c = "tc.block_scaled_matmul"(%a, %1, %b, %sb)
             {a_scale_layout = "blocked_128x4", …, zero_padding}
 
-    ``zero_padding`` says that the scales behind K are zeros, in all blocks that the product reads.
-    Preserves the value of every element.
+    ``zero_padding`` states that the scales beyond K are zeros, in all blocks that the product
+    reads. Preserves the value of every element.
     """
 
     name: ClassVar[str] = "reorder-scales"

@@ -51,7 +51,7 @@ class Mismatch(Exception):
 
 
 def is_scaled_contraction(op: ir.OpView) -> bool:
-    """Whether `op` sums over a loop what it reads of three or more tensors, some of a type that has
+    """Whether `op` sums over a loop elements of three or more tensors, some of a type that has
     block scales, to one result."""
     tensors = [o for o in op.operation.operands if isinstance(o.type, ir.RankedTensorType)]
     if not op.operation.name.startswith("linalg.") or len(tensors) < 4:
@@ -226,7 +226,7 @@ def _block(
 def _pair(
     out: list[int], elements: Sequence[Factor], scales: Sequence[Factor], maps: Sequence[ir.Value]
 ) -> tuple[Operand, Operand]:
-    """Which operand is A (its rows come first in the output), and which scales belong to which."""
+    """The operand that is A (its rows come first in the output), and the scales of each."""
     found = []
     for number, rows, _ in elements:
         loops = tuple(loop for loop, _ in rows)

@@ -35,7 +35,7 @@ LAUNCHED = (
 )
 """Ops that each become a kernel."""
 SUFFIXES = {**LAYOUT_ONLY, tc.QuantiseBlocksOp: "quantise"}
-"""Of the kernels beside a product's."""
+"""Suffixes of the kernels next to a product's."""
 Kinds: TypeAlias = tuple[type[ir.OpView], ...]
 
 
@@ -61,7 +61,7 @@ class SplitLaunches(Pass):
     launches already (split-layers) each is split by itself; its buffers keep their numbers.
     Preserves every value, bit for bit.
 
-    quantise_apart: whether a ``tc.quantise_blocks`` is a launch, too; else one with its op
+    quantise_apart: whether a ``tc.quantise_blocks`` is a launch of its own; else one with its op
     """
 
     name: ClassVar[str] = "split-launches"
@@ -135,7 +135,7 @@ def _split(module: ir.Module, function: func.FuncOp, first: int, kinds: Kinds) -
 def _check_returned(
     function: func.FuncOp, end: ir.OpView, ops: list[ir.OpView], kinds: Kinds
 ) -> None:
-    """Rejects a result that no launch writes: what is behind an op would be dropped."""
+    """Rejects a result that no launch writes: ops after the last launch would be dropped."""
     written = {value for op in ops for value in _stored(op, kinds)}
     for value in end.operands:
         source = value

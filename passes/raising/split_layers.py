@@ -60,7 +60,7 @@ FOLDED = ("linalg.transpose", "tensor.pad")
 class SplitLayers(Pass):
     """Cuts a function on tensors into launches: a product each, or ops for CUDA cores.
 
-    simt: whether products, too, run on CUDA cores
+    simt: whether products also run on CUDA cores
     tf32: whether tensor cores multiply f32, cut to tf32; otherwise CUDA cores do
 
     Before::
@@ -79,17 +79,17 @@ class SplitLayers(Pass):
         func.func @f_2_subf(%h, %m) {tc.order = 2, tc.args = array<i64: 5, 6, 7>, tc.simt}
         func.func @f_3_matmul(%n, %v) {tc.order = 3, tc.args = array<i64: 7, 3, 4>}
 
-    Behind a product goes what fuse-epilogue can fuse, up to the first tensor that other launches
-    read. A convolution that no tensor core takes (depthwise, thin groups) is computed by CUDA cores
-    with what is behind it. In memory are results, factors of products, and what is reduced to;
-    elementwise ops between those are computed by every launch that reads them. Reshapes are other
-    shapes of a buffer. ``linalg.softmax``, ``pack`` and ``unpack`` are decomposed; numbers of
-    tensors without dimensions are read where they are used. A product whose loops are those of no
-    convolution and no matrix product is for CUDA cores. Sums of products in
-    f16 and bf16 are sums of f32, rounded once. A workspace is written by one launch; results that
-    are arguments, or one tensor twice, are copied. A
-    remark states each launch. A function of one product and its epilogue stays as it is, and so
-    does one with ops of ``tc`` but ``tc.repack`` of results. Preserves every value, bit for bit.
+    A product's launch includes the following ops that fuse-epilogue can fuse, up to the first
+    tensor that other launches read. A convolution that no tensor core takes (depthwise, thin
+    groups) is computed by CUDA cores, with the ops after it. In memory are results, factors of
+    products, and what is reduced to; elementwise ops between those are computed by every launch
+    that reads them. Reshapes are other shapes of a buffer. ``linalg.softmax``, ``pack`` and
+    ``unpack`` are decomposed; numbers of tensors without dimensions are read where they are used. A
+    product whose loops are those of no convolution and no matrix product is for CUDA cores. Sums of
+    products in f16 and bf16 are sums of f32, rounded once. A workspace is written by one launch;
+    results that are arguments, or one tensor twice, are copied. A remark states each launch. A
+    function of one product and its epilogue stays as it is, and so does one with ops of ``tc`` but
+    ``tc.repack`` of results. Preserves every value, bit for bit.
     """
 
     name: ClassVar[str] = "split-layers"
@@ -170,8 +170,8 @@ class _Layers:
 
     ops:    in order, but the return
     sums:   those that are products, on whatever core
-    tails:  each product and the ops that are fused behind it
-    stored: what is in memory, besides arguments
+    tails:  each product and the ops that are fused after it
+    stored: values in memory, besides arguments
     cores:  why CUDA cores compute a product
     """
 
@@ -185,7 +185,8 @@ class _Layers:
 
     @staticmethod
     def of(function: func.FuncOp, simt: bool, tf32: bool) -> _Layers:
-        """Decides what is fused, and what is in memory; drops ops whose results nobody reads."""
+        """Decides which ops are fused and which values are stored; drops ops whose results are
+        unused."""
         erase_unread(function)
         _copy_results(function)
         *ops, end = (each.operation for each in function.entry_block)
@@ -242,10 +243,10 @@ class _Layers:
     def _tail(
         self, product: ir.Operation, views: bool = False, later: Sequence[ir.Operation] = ()
     ) -> list[ir.Operation]:
-        """The ops behind a product that its epilogue computes: all up to one tensor that leaves; of
+        """The ops after a product that its epilogue computes: all up to one tensor that leaves; of
         a single sum, which has no epilogue, its rounding.
 
-        views: whether reshapes, too: on CUDA cores an element has a number in every shape
+        views: whether reshapes are included: on CUDA cores an element has a number in every shape
         later: products that get an op which reads theirs as well, if fewer bytes are stored then
         """
         taken = {op for tail in self.tails.values() for op in tail}
@@ -277,7 +278,7 @@ class _Layers:
         return sorted(self.places[each] for each in readers if each in self.places)
 
     def _behind(self, op: ir.Operation, products: Sequence[ir.Operation]) -> list[ir.Operation]:
-        """Those of some products that an op reads, ops between them that are none included."""
+        """Those `products` that an op reads, directly or through ops that are no products."""
         seen, waiting = {op}, [op] * bool(products)
         while waiting:
             for each in waiting.pop().operands:
@@ -289,8 +290,8 @@ class _Layers:
         return [each for each in products if each in seen]
 
     def _stores_less(self, op: ir.Operation, made: set[ir.Value], product: ir.Operation) -> bool:
-        """Whether an op that reads `made` is better behind another product: what it reads of
-        `made` has fewer bytes than what it reads of that one, whose epilogue can compute it."""
+        """Whether an op that reads `made` is better fused after another product: its operand
+        `made` has fewer bytes than the one from that product, whose epilogue can compute it."""
         rest = [each for each in op.operands if each not in made]
         if all(isinstance(e, ir.BlockArgument) or e.owner.name in FREE for e in rest):
             return False
@@ -420,7 +421,7 @@ class _Layers:
         return numbers
 
     def _outline(self, launch: _Launch, order: int, numbers: dict[ir.Value, int]) -> None:
-        """A function of the launch, in front of this one."""
+        """Outlines a launch as a function before this one."""
         result = launch.result
         args = [numbers[_base(each)] for each in (*launch.inputs, result)]
         kind = ir.FunctionType.get([each.type for each in launch.inputs], [result.type])
@@ -467,7 +468,7 @@ class _Layers:
         return words + f"; writes {where} {number}, {size} bytes"
 
     def _reason(self, root: ir.Operation) -> str:
-        """Why no epilogue computes an op; "" if no product is in front of it."""
+        """Why no epilogue computes an op; "" if no product precedes it."""
         if not self.tails:
             return ""
         if is_reduction(root):

@@ -16,8 +16,8 @@ MULTIPLIES = ("arith.mulf", "arith.muli", "linalg.mul")
 
 
 class Stay(Enum):
-    """Moves in front of a product that stay there: those of what other ops computed, or those of
-    arguments, too, which nothing has stored yet."""
+    """Moves before a product that stay there: moves of other ops' results, or also moves of
+    arguments, which no launch has stored yet."""
 
     COMPUTED = auto()
     ALL = auto()
@@ -59,10 +59,10 @@ def is_mark(op: ir.Operation) -> bool:
 
 
 def multiplied(op: ir.OpView) -> list[ir.Value]:
-    """The factors of a sum of what an op in front of it multiplies; none for anything else.
+    """The factors of a sum whose summands an op before it multiplies; none for any other op.
 
-    An importer writes a matrix times a vector like this; fusion makes one op of them. Not of f32
-    factors, which a tensor core would cut to tf32: who writes two ops has their digits.
+    An importer writes a matrix times a vector like this; fusion merges both ops. Not for f32
+    factors, which a tensor core would truncate to tf32: two separate ops keep their digits.
     """
     factors = _multiplied(op)
     cut = any(str(_in_memory(each, None).type.element_type) == "f32" for each in factors)

@@ -178,7 +178,7 @@ _KEPT = (tc.EpilogueOp, tc.QuantiseBlocksOp, tc.RepackOp, *RESHAPES)
 
 
 def _kept(result: ir.Value) -> tuple[ir.Operation, ...]:
-    """The ops that stay behind a result, each the only one that reads what the last has made."""
+    """The ops that stay after a result, each the only user of the one before."""
     found: list[ir.Operation] = []
     while (
         len(uses := list(result.uses)) == 1

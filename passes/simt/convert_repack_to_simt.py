@@ -27,7 +27,7 @@ class ConvertRepackToSimt(Pass):
     row of the result, which it stores at once.
 
     threads: threads per CTA
-    programmatic: the launch may start before the one in front of it has ended, and waits for it
+    programmatic: the launch may start before the previous one has ended, and waits for it
 
     Before::
 

@@ -46,7 +46,7 @@ class ConvertSumsToSimt(Pass):
     ``tc.epilogue`` is cloned onto the sum. Preserves every value, bit for bit. Other functions stay
     as they are.
 
-    programmatic: the launch may start before the one in front of it has ended, and waits for it
+    programmatic: the launch may start before the previous one has ended, and waits for it
     """
 
     name: ClassVar[str] = "convert-sums-to-simt"
@@ -108,7 +108,7 @@ class _Kernel:
         return RUN if whole and str(kind.element_type) in _STORED_IN_RUNS else 1
 
     def _elements(self, inputs: list[ir.Value], number: ir.Value, run: int) -> list[ir.Value]:
-        """Those of the result that the thread makes."""
+        """Elements of the result that the thread computes."""
         *rows, last = self.op.out.type.shape or [1]
         at = digits(number, [*rows, last // run])
         column = simt.mul(at[-1], run) if run > 1 else at[-1]

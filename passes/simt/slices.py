@@ -27,8 +27,8 @@ def in_slice(op: ir.Operation, at: Index) -> Index:
 
 
 def in_inserted(op: ir.Operation, at: Index) -> tuple[ir.Value, Index]:
-    """Of indices in the result of `tensor.insert_slice`: whether the slice has the element, and its
-    indices there, which are inside in any case."""
+    """For indices in the result of `tensor.insert_slice`: whether the slice has the element, and
+    its indices in the slice, which are always in bounds."""
     inside, places = simt.constant(1, 1), list[ir.Value]()
     offsets, sizes, strides = _constants(op, 2)
     for index, offset, size, stride in zip(at, offsets, sizes, strides, strict=True):

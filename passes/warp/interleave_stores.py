@@ -22,7 +22,7 @@ EVERY_LANE = -1
 class InterleaveStores(Pass):
     """Orders the end of a warp's tile by rows of atoms, in what `convert-tc-to-nvvm` made.
 
-    Before, behind the last barrier or branch of the block that ends a tile::
+    Before, after the last barrier or branch of the block that ends a tile::
 
         K step 0: mma.sync of rows 0, 1, 2, 3
         …
@@ -37,7 +37,7 @@ class InterleaveStores(Pass):
         …
 
     Results leave an SM more slowly than they are computed; so the tensor core has products to do
-    meanwhile. ptxas moves stores behind all products otherwise, but none over a ``bar.warp.sync``.
+    meanwhile. Otherwise ptxas moves stores after all products, but none across a ``bar.warp.sync``.
     All stays as it is where branches keep stores inside the tensor, where a warp has one row of
     atoms, and where an epilogue reads tensors: its loads would be waited for row by row. Preserves
     the order of the sums of every element, and that of the stores.
@@ -82,7 +82,7 @@ def _reorder(block: ir.Block) -> None:
 
 
 def _meet(end: ir.Operation, location: ir.Location) -> None:
-    """A barrier of the warp, which is here as a whole: ``mma.sync`` needs it, too."""
+    """A barrier of the whole warp, which is converged here: ``mma.sync`` also requires that."""
     with ir.InsertionPoint(end), location:
         every = arith.ConstantOp(ir.IntegerType.get_signless(32), EVERY_LANE).result
         nvvm.bar_warp_sync(every)

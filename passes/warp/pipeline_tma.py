@@ -44,10 +44,10 @@ class PipelineTma(Pass):
 
     After the mbarrier wait, the bytes of the step are visible to the waiting thread; after the
     barrier of the first warp, whose first thread loads, no warp still reads the slot to be filled
-    next: the fence in front of it keeps TMA from overtaking loads that are in flight. In a loop
-    over tiles, %i counts the steps of earlier tiles, too, and the last loop loads the first steps
-    of the next tile, if there is one. Preserves the order of the sums.
-    Kernels that copy by cp.async are left to `pipeline-cp-async`.
+    next: the fence before it keeps TMA from overtaking loads that are in flight. In a loop over
+    tiles, %i also counts the steps of earlier tiles, and the last loop loads the first steps of the
+    next tile, if there is one. Preserves the order of the sums. Kernels that copy by cp.async are
+    left to `pipeline-cp-async`.
     """
 
     name: ClassVar[str] = "pipeline-tma"

@@ -64,7 +64,7 @@ class TileMatmulWarp(Pass):
 
     Of a CTA with several tiles, a loop over them is around all that follows the tensor maps.
 
-    A ``tc.epilogue`` of the product becomes a ``tc.fragment_epilogue`` in front of the store::
+    A ``tc.epilogue`` of the product becomes a ``tc.fragment_epilogue`` before the store::
 
         %e = "tc.fragment_epilogue"(%d, %m0, %n0) ({ … })
 

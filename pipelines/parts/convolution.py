@@ -43,7 +43,7 @@ class ConvOptions:
 
     n_tile: output channels per CTA, a multiple of 16 up to 256; 0 chooses
     stages: slots of the ring in shared memory; 0 chooses
-    programmatic: launches may start before those in front of them have ended (programmatic
+    programmatic: launches may start before the previous ones have ended (programmatic
                   dependent launch)
     tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
     """

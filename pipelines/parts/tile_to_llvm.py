@@ -38,7 +38,7 @@ def tile_to_llvm(
     """The passes after tiling; `stages` and `acc_stages` as in multi-buffer.
 
     takes_over: whether CTAs do the work of those not launched yet (cluster launch control)
-    programmatic: whether the launch may start before the one in front of it has ended
+    programmatic: whether the launch may start before the previous one has ended
     warpgroups: passes for targets whose warpgroups multiply and store, on their roles
     """
     return [

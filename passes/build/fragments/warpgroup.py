@@ -37,7 +37,7 @@ MAPS = {M_TILE: WGMMA, WGMMA_M: WGMMA_ONE, 3 * WGMMA_M: WGMMA_THREE}
 N_TILES = (256, 192, 128, 96, 64, 32, 16)
 """Columns of an output tile, of which the default is one."""
 PORT_BYTES = 48
-"""That TMA brings an SM in a cycle: convolutions on an H200, see docs/conv-sm90a.md."""
+"""Bytes that TMA brings to an SM in a cycle: convolutions on an H200, see docs/conv-sm90a.md."""
 PROMOTED_COLUMNS = 192
 """Most columns of a partial sum: it takes as many registers as the sums, 192 together of 240; of
 two products on halves of 256 columns, 64 and 128."""
@@ -87,7 +87,7 @@ def check_width(op: ir.OpView, n_tile: int, element: ir.Type, smallest: str) -> 
 def fastest(
     rows: int, columns: int, steps: int, sms: int, tiles: Iterable[Tile], batch: int = 1
 ) -> Tile:
-    """Of these tiles the one with which the SM that has most of them is done first."""
+    """The tile for which the SM with the most tiles finishes first."""
 
     def cost(tile: Tile) -> float:
         return ceil_div(batch * tile.count(rows, columns), sms) * tile.cycles(steps)

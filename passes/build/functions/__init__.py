@@ -17,9 +17,10 @@ from tcir.passes.build.functions.trigonometry import acos, asin, atan, cos, sin,
 
 LN_2 = 0.6931471805599453
 ERFC = (-1.62788904, -0.918509364, -0.148665473, 0.0295900386, -0.00294420682)
-"""Of x, x^2 … in log2(erfc(x)), fitted for the least error of 2^(…) in f32, 2^-20.58, which with
-that of ex2 is below 2^-20, from 0 on. Three terms more would err by 2^-24, and cost a gelu of
-half-precision results, which do not show it, a fifth of its instructions."""
+"""Coefficients of x, x^2 … in log2(erfc(x)), fitted for the least error of 2^(…) in f32:
+2^-20.58, which with the error of ex2 is below 2^-20, from 0 on. Three more terms would reach
+2^-24, and cost a gelu of half-precision results, which do not show it, a fifth of its
+instructions."""
 
 
 WIDE = 32
@@ -140,9 +141,9 @@ FUNCTIONS: dict[str, Callable[[ir.Value], ir.Value]] = {
     "math.trunc": _instruction("cvt.rzi.f32.f32"),
     "math.roundeven": _instruction("cvt.rni.f32.f32"),
 }
-"""Those of one number, by the op's name."""
+"""Functions of one number, by the op's name."""
 POWERS = ("math.powf", "math.fpowi")
-"""Those with an exponent, which is a constant."""
+"""Powers with a constant exponent."""
 NAMES = (*FUNCTIONS, *POWERS, "math.fma")
 """All that there are."""
 NO_EXPONENT = (

@@ -22,7 +22,7 @@ ARC = (-3.33329491539e-1, 1.99777106478e-1, -1.38776856032e-1, 8.05374449538e-2)
 
 
 def sin(x: ir.Value) -> ir.Value:
-    """Of the polynomial that the quadrant has, with its sign."""
+    """Sine, by the polynomial of the quadrant, with its sign."""
     return _of_quadrant(*_reduced(x), 0)
 
 
@@ -38,7 +38,8 @@ def tan(x: ir.Value) -> ir.Value:
 
 
 def atan(x: ir.Value) -> ir.Value:
-    """Of |x| up to tan(π/8); above it by (x - 1) / (x + 1), from tan(3π/8) on by -1 / x."""
+    """Arc tangent of |x| up to tan(π/8); above it by (x - 1) / (x + 1), from tan(3π/8) on by -1
+    / x."""
     one, size = constant(x.type, 1.0), each("abs.f32", x)
     high = _more(size, math.tan(3 * math.pi / 8))
     middle = _more(size, math.tan(math.pi / 8))

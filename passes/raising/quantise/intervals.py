@@ -50,7 +50,8 @@ class Interval:
 
 
 def bounds(number: Number, variables: Mapping[str, Interval]) -> Interval:
-    """Of a number, for variables in these intervals; `NotRaised` for an op without a rule."""
+    """Bounds of a number, for variables in these intervals; `NotRaised` for an op without a
+    rule."""
     found: dict[Number, Interval] = {}
 
     def of(each: Number) -> Interval:
@@ -191,7 +192,7 @@ def _compared(op: ir.Operation, operands: Sequence[Interval], result: Interval) 
 
 
 EQUALITIES, FIRST_UNSIGNED = (1, 6, 8, 13), 6
-"""Predicates of cmpf that ask for equality (oeq, one, ueq, une); of cmpi the first unsigned."""
+"""Predicates of cmpf that test equality (oeq, one, ueq, une); of cmpi the first unsigned."""
 
 
 EXACT: dict[str, Callable[[Array, Array], Array]] = {

@@ -36,7 +36,7 @@ class Maximum:
 
     @staticmethod
     def of(view: ir.OpView) -> Maximum | None:
-        """That of an op; None if it is none over the last dimension of its operand."""
+        """Pattern of an op; None if it has none over the last dimension of its operand."""
         op = view.operation
         if not op.name.startswith("linalg.") or len(op.results) != 1 or len(op.operands) != 2:
             return None

@@ -40,7 +40,7 @@ class Pieces:
 
     @staticmethod
     def of(*columns: Array, negative: Array | None = None) -> Pieces:
-        """From the bits; positive if nothing else is said."""
+        """Pieces from bits; positive by default."""
         if negative is None:
             negative = np.zeros(len(columns[0]), np.bool_)
         low, high, amax_low, amax_high = (np.asarray(each, np.uint32) for each in columns)
@@ -96,7 +96,7 @@ class Pieces:
         return self.amax_low.view(np.float32), self.amax_high.view(np.float32)
 
     def bounds(self, number: Number) -> Interval:
-        """Of a number made of value and amax."""
+        """Bounds of a number computed from value and amax."""
         known = np.ones(len(self), np.bool_)
         return bounds(number, {
             AMAX: Interval(*self.amax, known), VALUE: Interval(*self.values, known)

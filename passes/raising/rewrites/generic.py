@@ -20,7 +20,7 @@ def zeros(shape: Sequence[int], kind: ir.Type) -> ir.Value:
 
 
 def padded(value: ir.Value, low: Sequence[int], high: Sequence[int]) -> ir.Value:
-    """A tensor with so many zeros in front of each dimension and behind it."""
+    """A tensor with so many zeros before and after each dimension."""
     if not any((*low, *high)):
         return value
     kind = value.type.element_type

@@ -38,8 +38,8 @@ class Patches:
 
 
 def patches_of(op: ir.OpView, conv: Conv) -> list[Patches] | None:
-    """Of each dimension; None unless they are apart, and tensor maps or lanes do without them no
-    convolution: of a stride above 8, or of three dimensions."""
+    """Patches of each dimension. None unless the windows are apart, and neither tensor maps nor
+    lanes can express the convolution: with a stride above 8, or of three dimensions."""
     if conv.groups or not (conv.channels and conv.filters):
         return None
     if max(conv.strides) in TMA_ELEMENT_STRIDE and len(conv.strides) <= FLAT:
@@ -116,7 +116,7 @@ def _slice(value: ir.Value, sizes: Sequence[int], steps: Sequence[int]) -> ir.Va
 def _product(
     op: ir.OpView, conv: Conv, factors: tuple[ir.Value, ir.Value], start: ir.Value
 ) -> ir.Value:
-    """Of the patches and the filters, with the body of `op`, channels last."""
+    """Product of the patches and the filters, with the body of `op`, channels last."""
     rank = len(conv.strides)
     batch, filters, channel = 0, 1 + rank, 2 + rank
     taps = range(3 + rank, 3 + 2 * rank)

@@ -32,7 +32,7 @@ class Axis:
 
     stride:    from a pixel to the next, between zeros
     taps:      of a phase
-    low, high: pixels of zeros before and behind the image
+    low, high: pixels of zeros before and after the image
     crop:      elements of the first phases that the result does not have
     count:     elements of a phase
     """
@@ -120,7 +120,8 @@ def _before(image: ir.Value, sizes: Sequence[int]) -> list[int]:
 def _axes(
     image: ir.Value, weights: ir.Value, conv: Conv, sizes: Sequence[int]
 ) -> list[Axis] | None:
-    """Of the image; None unless it is pixels between zeros, and all phases have as many taps."""
+    """Axes of the image; None unless it is pixels between zeros, and all phases have as many
+    taps."""
     if isinstance(image, ir.BlockArgument) or max(*conv.strides, *conv.dilations) > 1:
         return None
     inner = image.owner.operands[0] if is_op(image, "tensor.expand_shape") else image

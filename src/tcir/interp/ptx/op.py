@@ -80,18 +80,18 @@ class Op:
     kind: how the interpreter treats it. run: called once per executed warp instruction. guard: slot
     of the guard predicate, -1 for none; negate: `@!%p`. target: of a BRANCH; targets: all that a
     jump may reach. aligned: all live lanes of the warp have to execute it together. members: the
-    slot of the member mask of a MEMBERS. idle: a wait whose loop does nothing else, or a load that
-    is polled; awaited: what that waits for (`tcir.interp.ptx.watch.polling`); gives_up: a wait
-    whose loop may end though it never holds (`tcir.interp.ptx.idle`). heeded: whether an
-    instruction reads what a wait answers. update: of a strong load or store that may be part of
-    one; follows: the store that comes behind such a load, by lane and value
-    (`tcir.interp.ptx.watch.following`); meets: what it does depends on when other threads do what
-    they do (`tcir.interp.ptx.communication`). results: the slots it writes, if it only computes: an
+    slot of the member mask of a MEMBERS. idle: a wait whose loop only waits, or a load that is
+    polled; awaited: what that waits for (`tcir.interp.ptx.watch.polling`); gives_up: a wait whose
+    loop may end though it never holds (`tcir.interp.ptx.idle`). heeded: whether an instruction
+    reads what a wait answers. update: of a strong load or store that may be part of one; follows:
+    the store that comes after such a load, by lane and value (`tcir.interp.ptx.watch.following`);
+    meets: its effect depends on the timing of other threads
+    (`tcir.interp.ptx.communication`). results: the slots it writes, if it only computes: an
     undefined guard makes them undefined and is no error.
 
-    What `tcir.interp.ptx.lockstep` goes by: the registered name; the spelling of it all but for the
-    operands; the slots that it reads and writes
-    as operands; compute: what it does, if it only computes; form: its operands, if it moves data.
+    Fields that `tcir.interp.ptx.lockstep` uses: the registered name; the spelling of the whole
+    instruction except its operands; the slots that it reads and writes as operands; compute: its
+    function, if it only computes; form: its operands, if it moves data.
     """
 
     kind: int

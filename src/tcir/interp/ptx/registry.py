@@ -20,11 +20,12 @@ def instruction(*names: str) -> Callable[[Decoder], Decoder]:
 
     A name is a dotted prefix of the mnemonic ("add", "tcgen05.mma"): the longest registered one
     wins, and the remaining words are the modifiers of `Decode`, in any order. The function takes
-    what it knows of them, names the operands, and returns an `Op` whose closure is called once per
-    executed warp instruction, with the warp and the mask of the active lanes. A modifier that is
-    left over makes the instruction *incomplete*: the run names it and executes nothing.
+    the modifiers that it supports, names the operands, and returns an `Op` whose closure is called
+    once per executed warp instruction, with the warp and the mask of the active lanes. A modifier
+    that is left over makes the instruction *incomplete*: the run names it and executes nothing.
 
-    To add an instruction, import a file like this one before `tcir.run_ptx`; nothing else changes::
+    To add an instruction, import a file like this one before `tcir.run_ptx`; no other file
+    changes::
 
         from tcir.interp.ptx.isa.values.elementwise import same_type
         from tcir.interp.ptx.registry import instruction

@@ -3,9 +3,9 @@
 Strong accesses are no data race, but between a thread's load of a word and the store that follows
 from it, another thread may write. Two kinds are findings:
 
-- it stores what it makes of the value, whatever that is, while nothing but the word itself orders
-  another thread's write before the load: that write may be lost;
-- it goes on if it finds a value, and puts another in its place, and so did another thread that
+- it stores a result computed from the value, while only the word itself orders another thread's
+write before the load: that write may be lost; - it goes on if it finds a value, and puts another in
+its place, and so did another thread that
   found the same: both may find it before either has stored. A turn that comes round, of which each
   thread waits for its own value, is none. Nor is a flag that both raise to one value, if both
   found it down (a maximum is, of which the smaller value may come last, and a count).

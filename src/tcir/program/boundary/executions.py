@@ -52,9 +52,9 @@ _EXACT_REDUCTIONS = {
 
 @dataclass(frozen=True)
 class Placed:
-    """Inputs of an execution besides what is drawn.
+    """Inputs of an execution that are set rather than drawn.
 
-    words:   what they are
+    words:   their description
     factors: of the contraction, by number of the input; None: as drawn, without special values
     numbers: inputs that are one number everywhere
     arrays:  inputs that are given

@@ -1,9 +1,10 @@
-"""Boundaries of a program: which sums, or inputs, give its ops exactly what they change at.
+"""Boundaries of a program: sums, or inputs, that give its ops exactly the values at which they
+change.
 
 The values that follow the sums are walked from the first op to the last. Of each the steps are
 kept that make it of a sum: products with constants, sums with constants, roundings. What inputs
 beside the sums do is taken out: those that are multiplied are 1, by whole numbers a half, those
-that are added 0 (`Boundaries.neutral`). An op with a boundary (`_limits`) asks for it, and the
+that are added 0 (`Boundaries.neutral`). An op with a boundary (`_limits`) requests it, and the
 steps are undone.
 """
 

@@ -1,4 +1,4 @@
-"""What a thread would do behind a load that finds another value: as far as it only computes.
+"""Replays a thread after a load that finds another value, as far as the thread only computes.
 
 A load of a word decides whether the thread stores to it. In the order in which threads happen to
 run it may find that there is nothing to store, or what others have stored before; in another order
