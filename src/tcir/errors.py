@@ -92,6 +92,16 @@ def format_location(location: object | None) -> str:
     return text.replace('"', "").removesuffix(":0:0") + ": "
 
 
+def check_names(owner: str, options: Iterable[str], allowed: type) -> None:
+    """Raises `UnknownNameError` for an option that is no key of `allowed`, a TypedDict."""
+    known = allowed.__annotations__
+    for name in options:
+        if name not in known:
+            raise UnknownNameError(
+                f"{owner}: expected an option out of {', '.join(known)}, got '{name}'"
+            )
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Suggests the nearest known name (``; did you mean 'x'?``), or lists all when none is near."""
     import difflib

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 
 from tcir.cache import NO_STORE, Store, digest, versions
-from tcir.errors import Error, IncompleteError, InputError, LaunchError
+from tcir.errors import Error, IncompleteError, InputError, LaunchError, check_names
 from tcir.interp import Outcome
 from tcir.program.execution import run_sequence
 from tcir.program.launch import Launch, LaunchSequence
@@ -18,7 +18,7 @@ from tcir.program.memory_image import is_image, to_memory
 from tcir.program.signature import Signature
 from tcir.program.ways_out import to_array, to_type
 from tcir.progress import simulated
-from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS, RunOptions
+from tcir.run_options import RunOptions
 from tcir.threads import cached_property
 from tcir.validation.report import Report
 
@@ -34,6 +34,34 @@ class HazardError(Error):
     def __init__(self, outcome: Outcome) -> None:
         super().__init__("\n".join(str(finding) for finding in outcome.errors))
         self.outcome = outcome
+
+
+Hazards: TypeAlias = Literal["raise", "report", "off"]
+
+
+class MachineOptions(TypedDict, total=False):
+    """Options of an execution on the simulated machine; see `tcir.run_options.RunOptions`."""
+
+    order_seed: int | None
+    numerics: str
+    max_instructions: int
+    ordering: str
+    assumptions: Assumptions | None
+    jobs: int
+
+
+class CallOptions(MachineOptions, total=False):
+    """Options of a call of a kernel: those of the machine, and two of the call itself.
+
+    hazards:  "raise" (default): `HazardError` where a result depends on timing, under
+              ``ordering="isa"`` also where only shipping code proves that it does not; "report":
+              the findings are in the `Outcome`; "off": not looked for
+    progress: an estimate and what is left on standard error; default: on a terminal, unless
+              TCIR_PROGRESS is 0
+    """
+
+    hazards: Hazards
+    progress: bool | None
 
 
 @dataclass
@@ -113,42 +141,29 @@ class Kernel:
     def __call__(
         self,
         *buffers: np.ndarray,
-        hazards: Literal["raise", "report", "off"] = "raise",
-        order_seed: int | None = None,
-        numerics: str = "exact",
-        max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
-        ordering: str = "silicon",
-        assumptions: Assumptions | None = None,
-        jobs: int = 1,
+        hazards: Hazards = "raise",
         progress: bool | None = None,
+        **options: Unpack[MachineOptions],
     ) -> Outcome:
         """Executes the PTX on the simulated machine: inputs first, then the results, written to.
 
         Arrays are numpy's (or ml_dtypes') with the shapes and types of `signature`; inputs of 4 and
-        6 bits an element also as packed bytes (`tcir.program.memory_image`). With
-        ``hazards="raise"`` a result that depends on timing raises `HazardError`, under
-        ``ordering="isa"`` also one that only shipping code proves. progress: an estimate and
-        what is left on standard error; default: on a terminal, unless TCIR_PROGRESS is 0. The
-        others: see `tcir.run_options.RunOptions`.
+        6 bits an element also as packed bytes (`tcir.program.memory_image`). Options: see
+        `CallOptions`; `UnknownNameError` for another.
         """
+        check_names(f"@{self.name}", options, CallOptions)
         if hazards not in ("raise", "report", "off"):
             raise LaunchError(f"hazards: expected 'raise', 'report' or 'off', got {hazards!r}")
-        options = RunOptions(
-            order_seed,
-            "off" if hazards == "off" else "report",
-            numerics,
-            max_instructions,
-            assumptions,
-            ordering,
-            jobs=jobs,
-        )
+        run_options = RunOptions(hazards="off" if hazards == "off" else "report", **options)
         self._check_code()
         _check_buffers(self.name, self.signature, buffers)
         inputs = [to_memory(array) for array in buffers[: len(self.signature.inputs)]]
         outputs = self.signature.outputs
         with simulated(self.name, self.launches, self._seconds, progress) as told:
             started = time.monotonic()
-            outcome = run_sequence(self.ptx, self.launches, inputs, outputs, options, progress=told)
+            outcome = run_sequence(
+                self.ptx, self.launches, inputs, outputs, run_options, progress=told
+            )
             self._seconds = time.monotonic() - started
         if outcome.incomplete:
             raise IncompleteError(f"@{self.name}: without a rule: {', '.join(outcome.incomplete)}")
@@ -158,7 +173,9 @@ class Kernel:
             target[...] = result if target.dtype == result.dtype else to_memory(result)
         return outcome
 
-    def run(self, *inputs: np.ndarray, **options: Any) -> Any:
+    def run(
+        self, *inputs: np.ndarray, **options: Unpack[CallOptions]
+    ) -> np.ndarray | tuple[np.ndarray, ...]:
         """The result for `inputs`, an array that is made for it; a tuple if several.
 
         Executes the PTX on the simulated machine; options and errors are those of calling it.

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Unpack
 
 from tcir.arrays.text import Function, Value
+from tcir.errors import check_names
 from tcir.interp.types import Array
-from tcir.kernel import Kernel
+from tcir.kernel import CallOptions, Kernel
 from tcir.session.entry import compile as compile_program
 from tcir.session.entry import validate as validate_program
 from tcir.validation.report import Report
+from tcir.validation.settings import ValidateOptions
 
 
 @dataclass(repr=False)
@@ -26,13 +28,14 @@ class ArrayKernel(Kernel):
     pipeline: str
     arrays: tuple[Array, ...]
 
-    def run(self, *inputs: Array, **options: Any) -> Any:
+    def run(self, *inputs: Array, **options: Unpack[CallOptions]) -> Array | tuple[Array, ...]:
         """Runs the kernel like `Kernel.run`; without `inputs`, on the arrays that it was built
         from."""
         return super().run(*(inputs or self.arrays), **options)
 
-    def validate(self, **settings: Any) -> Report:
+    def validate(self, **settings: Unpack[ValidateOptions]) -> Report:
         """Executes the program after every pass, on generated inputs; see `tcir.validate`."""
+        check_names("validate", settings, ValidateOptions)
         return validate_program(self.mlir, self.pipeline, target=self.target, **settings)
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from tcir.errors import InputError, LaunchError
-from tcir.kernel import Kernel
+from tcir.kernel import CallOptions, Kernel
 from tcir.program.source import load_module, mlir_context
 from tcir.session.entry import compile
 
 if TYPE_CHECKING:
+    from tcir.interp import Outcome
     from tcir.passmanager.pipeline import Pass, Pipeline
     from tcir.program.source import ModuleSource
 
@@ -30,7 +31,7 @@ class Specialised:
     dims: tuple[tuple[int, int], ...]
     kernels: dict[int, Kernel]
 
-    def __call__(self, *buffers: np.ndarray[Any, Any], **options: Any) -> Any:
+    def __call__(self, *buffers: np.ndarray[Any, Any], **options: Unpack[CallOptions]) -> Outcome:
         """Executes the kernel for the buffers' size, see `tcir.Kernel`; LaunchError if there is
         none."""
         sizes = {

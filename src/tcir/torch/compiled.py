@@ -138,14 +138,14 @@ class Compiled(torch.nn.Module):
         part in PyTorch, in f64 and in its own types.
         """
         return [
-            self._validated(part, seed=seed, inputs=inputs, orders=orders)
+            self._validated(part, seed, inputs, orders)
             for part in self.table
             if part.kernel is not None
         ]
 
-    def _validated(self, part: Part, seed: int, **options: Any) -> Report:
+    def _validated(self, part: Part, seed: int, inputs: Kind, orders: int) -> Report:
         report = validate_program(
-            part.mlir, part.pipeline, target=self.target, seed=seed, **options
+            part.mlir, part.pipeline, target=self.target, seed=seed, inputs=inputs, orders=orders
         )
         if part.graph is not None:
             report.passes.insert(0, checked(part.graph, part.mlir, seed))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from tcir.errors import InputError
 from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS, RunOptions
@@ -14,6 +15,23 @@ if TYPE_CHECKING:
     from tcir.machine.numerics.products import Products
     from tcir.machine.sample import Sample
     from tcir.program.inputs import Kind
+    from tcir.validation.report import Line
+
+
+class ValidateOptions(TypedDict, total=False):
+    """Options of `tcir.validate`: the fields of `Settings`, and `on_line`."""
+
+    seed: int
+    inputs: Kind
+    orders: int
+    numerics: str
+    max_instructions: int | None
+    ordering: str
+    assumptions: Assumptions | None
+    jobs: int
+    budget: float | None
+    strict: bool
+    on_line: Callable[[Line], None] | None
 
 
 @dataclass(frozen=True)
