@@ -30,7 +30,7 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True)
 class End:
-    """How a child ended: the exit status it gave, or what native code did to it."""
+    """End of a child: its exit status, or its crash in native code."""
 
     status: int = Error.exit_code
     crash: str = ""

@@ -1,4 +1,4 @@
-"""What the commands have in common: bad flags as errors, help, versions, completion in shells."""
+"""Parts that the commands share: bad flags as errors, help, versions, completion in shells."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def completion(parser: argparse.ArgumentParser, shell: str) -> str:
 
 
 def _give_values(parser: argparse.ArgumentParser, files: Mapping[str, object]) -> None:
-    """What may follow the flags: names of pipelines and targets, files, folders."""
+    """Adds completions of the flags' values: names of pipelines and targets, files, folders."""
     from tcir.passmanager.pipeline import registered_pipelines
 
     names = {"pipeline": [*registered_pipelines()], "target": [*TARGETS]}

@@ -1,4 +1,4 @@
-"""What a command that raised says, and its exit status."""
+"""Message and exit status of a command that raised."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def read_text(path: str | Path) -> str:
 
 
 def read_all(file: IO[bytes], name: str) -> bytes:
-    """What is left of a file; InputError for more than `MOST`."""
+    """Remaining bytes of a file; InputError for more than `MOST`."""
     data = file.read(MOST + 1)
     if len(data) > MOST:
         raise InputError(f"cannot read '{name}': expected at most {MOST >> 20} MiB, got more")

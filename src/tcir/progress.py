@@ -30,7 +30,7 @@ PAUSE = 0.5
 
 
 def wanted(asked: bool | None = None) -> bool:
-    """What was asked for; by default whether there is a terminal, and `TCIR_PROGRESS` is not 0."""
+    """Whether progress was requested; by default on a terminal, unless `TCIR_PROGRESS` is 0."""
     if asked is not None:
         return asked
     return os.environ.get(VARIABLE) != "0" and sys.stderr.isatty()

@@ -1,4 +1,4 @@
-"""What memory numpy arrays are views of."""
+"""Memory of which numpy arrays are views."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows the sums of a layer: bias, residual, activation, one rounding."""
+"""The ops after a layer's sums: bias, residual, activation, one rounding."""
 
 from __future__ import annotations
 

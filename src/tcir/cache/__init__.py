@@ -1,4 +1,4 @@
-"""What compilations and sweeps made, kept on disk by a digest of all that it depends on."""
+"""Results of compilations and sweeps, kept on disk under a digest of everything they depend on."""
 
 from tcir.cache.keys import digest, versions
 from tcir.cache.store import NO_STORE, Store, user_store

@@ -18,7 +18,7 @@ import ml_dtypes
 import numpy as np
 
 Data: TypeAlias = Any
-"""What is kept, or its JSON."""
+"""A kept value, or its JSON."""
 _SIZE = struct.Struct("<Q")
 
 

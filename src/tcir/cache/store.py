@@ -28,7 +28,7 @@ MOST = 1 << 30
 """Bytes of all entries."""
 _HEAD = b"tcir cache 2\n"
 _PART = ".part"
-"""How the name of an entry ends that is being written."""
+"""Suffix of an entry that is being written."""
 _ABANDONED = 3600
 """Age in seconds after which an unfinished file counts as abandoned."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC

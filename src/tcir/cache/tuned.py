@@ -19,13 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tuned:
-    """What a sweep chose.
-
-    options:      of the pipeline, by name
-    microseconds: modelled
-    legal:        combinations that it chose from
-    verdict:      of its execution after every pass, "" where it was not executed
-    """
+    """Result of a sweep."""
 
     options: dict[str, str]
     microseconds: float
@@ -46,7 +40,7 @@ class Tuned:
 
     @staticmethod
     def find(store: Store, key: str) -> Tuned | None:
-        """What was kept under a key."""
+        """Result kept under a key."""
         found = store.get(key)
         return None if found is None else Tuned(**json.loads(found))
 

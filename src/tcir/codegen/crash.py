@@ -1,4 +1,4 @@
-"""What is said of a native tool that died: its signal, the file that was kept, the ways out."""
+"""Message about a native tool that crashed: its signal, the file that was kept, the ways out."""
 
 from __future__ import annotations
 

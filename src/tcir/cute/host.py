@@ -1,4 +1,4 @@
-"""What a script of CuTe DSL finds in place of a GPU: devices, benchmarks, torch."""
+"""Replacements for a GPU in a script of CuTe DSL: devices, benchmarks, torch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DSLS = (CuTeDSL, CuteExperimentalDSL)
 OF_TUNING = (
     "warmup_iterations", "iterations", "use_cold_l2", "print_verbose", "current_stream",
 )  # fmt: skip
-"""What an autotuner gives to its benchmark besides the kernel's arguments."""
+"""Options that an autotuner passes to its benchmark besides the kernel's arguments."""
 
 
 class Hardware:

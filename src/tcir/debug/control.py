@@ -1,4 +1,4 @@
-"""Where a run stops: at a line, at the first hazard, or at a write to watched bytes."""
+"""Stops of a run: at a line, at the first hazard, or at a write to watched bytes."""
 
 from __future__ import annotations
 

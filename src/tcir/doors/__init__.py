@@ -1,1 +1,1 @@
-"""What the doors for other programs share: their launches, and how their scripts are run."""
+"""Parts that the doors for other programs share: their launches, and the execution of scripts."""

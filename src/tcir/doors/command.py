@@ -1,4 +1,5 @@
-"""What the commands of the doors share: flags, how a script's end becomes theirs."""
+"""Parts that the doors' commands share: flags, and the mapping of a script's end to an exit
+status."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from tcir.version import Version
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """How launches are executed, and the versions."""
+    """Adds the flags about launches, and the versions."""
     parser.add_argument("--version", action=Version)
     parser.add_argument(
         "--order-seed", type=_count, metavar="N", help="vary completion and warp order"

@@ -1,4 +1,4 @@
-"""What programs ask about the device: the answers of a B200, or of an H100."""
+"""Device properties that programs query: those of a B200, or of an H100."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Device:
 
     @property
     def chip(self) -> Chip:
-        """What the product is."""
+        """Name of the product."""
         return CHIPS[self.target.name]
 
     @property

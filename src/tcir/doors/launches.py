@@ -1,4 +1,4 @@
-"""What is done with each launch of a program: executed, in several orders, recorded, timed."""
+"""Handles each launch of a program: executes it, in several orders, records it, models its time."""
 
 from __future__ import annotations
 
@@ -151,7 +151,8 @@ class Launches:
         self.wrong += wrong
 
     def _on_gpu(self, launch: Launch) -> None:
-        """What is not carried to a GPU is refused, by name."""
+        """Launches on a GPU; rejects, by name, features of a launch that are not supported
+        there."""
         from tcir.emulation import EmulatedLaunch
         from tcir.interp.ptx.parser import parse
         from tcir.runtime.on_gpu import run_on_gpu

@@ -1,4 +1,4 @@
-"""What the CUDA runtime allows a launch, and what a program asks it for beforehand."""
+"""Limits of a launch in the CUDA runtime, and their queries by programs."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class Limits:
 
     @property
     def target(self) -> Target:
-        """What the text is for."""
+        """Target of the text."""
         return simulated(ptx_target(self.ptx))
 
     @property

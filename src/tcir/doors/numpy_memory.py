@@ -1,4 +1,4 @@
-"""What scripts allocate by `numpy.empty` and its like: for `Allocations`."""
+"""Records allocations of scripts by `numpy.empty` and its like, for `Allocations`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What torch allocates and writes, as far as scripts call it by name: for `Allocations`."""
+"""Records torch's allocations and writes, as far as scripts call them by name, for
+`Allocations`."""
 
 from __future__ import annotations
 
@@ -37,11 +38,7 @@ def called(
     args: Sequence[object],
     kwargs: Mapping[str, object],
 ) -> object:
-    """What the call of one of torch's functions returns; its effects are entered.
-
-    What other code writes into a tensor, and torch's own functions inside each other, is not seen
-    here, but `Allocations` finds it.
-    """
+    """Calls one of torch's functions and records its effects; returns its result."""
     name, first = getattr(func, "__name__", ""), _plain(args[0]) if args else None
     before = first.untyped_storage().nbytes() if name == "resize_" and first is not None else 0
     if before and not first.untyped_storage().resizable():  # type: ignore[union-attr]
@@ -109,7 +106,7 @@ def _plain(tensor: object) -> torch.Tensor | None:
 
 
 def _start(tensor: torch.Tensor) -> int:
-    """Where its whole memory is."""
+    """Address of its whole memory."""
     return tensor.untyped_storage().data_ptr()
 
 

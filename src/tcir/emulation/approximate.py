@@ -55,7 +55,7 @@ def _in_f64(s: Sequence) -> None:
 
 
 def rule(i: Instruction) -> Rule | None:
-    """What rewrites an instruction; None: it has its bits already."""
+    """The rule that rewrites an instruction; None: it has its bits already."""
     name, *words = i.mnemonic.split(".")
     if not words or words[-1] not in FLOATS:
         return None

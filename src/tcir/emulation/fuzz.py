@@ -55,7 +55,7 @@ class Late:
         return f"{registers} setp.ne.u32 {self.flag}, 0, 0;"
 
     def delivery(self) -> list[str]:
-        """What happens at the wait."""
+        """Instructions at the wait."""
         return [
             f"@{self.flag} {each}" for each in [*self.deliver, f"setp.ne.u32 {self.flag}, 0, 0"]
         ]

@@ -45,7 +45,7 @@ NARROW = {"e2m3x2": 5, "e3m2x2": 6, "e2m1x2": 7}
 
 
 def _result(s: Sequence, name: str, *given: tuple[int, str | int]) -> str:
-    """What a helper function returns, in a register of 32 bits."""
+    """Calls a helper function; returns its result in a register of 32 bits."""
     wide, found = s.new(64), s.new(32)
     s.call_plain(name, *given, result=wide)
     s.do(f"cvt.u32.u64 {found}, {wide}")
@@ -175,7 +175,7 @@ def _mixed(s: Sequence) -> None:
 
 
 MAP_BYTES = 64
-"""Where the driver notes the bytes of a copy in a tensor map."""
+"""Offset in a tensor map at which the driver notes the bytes of a copy."""
 
 
 def _rows(s: Sequence) -> None:
@@ -217,7 +217,7 @@ def _wide(s: Sequence) -> None:
 
 
 def rule(i: Instruction) -> Rule | None:
-    """What rewrites an instruction; None: it stays."""
+    """The rule that rewrites an instruction; None: it stays."""
     words = i.mnemonic.split(".")
     first, last = words[0], words[-1]
     if last == "f32x2" and first in ("add", "sub", "mul", "fma"):

@@ -241,7 +241,7 @@ def _tensor(function: FunctionSource) -> bool:
 
 
 def _declarations(places: int, shared: str) -> str:
-    """What the helpers use."""
+    """Declarations that the helpers use."""
     text = []
     if places:
         text.append(f".global .align 128 .b8 {PREFIX}memory[{places * PLACE_BYTES}];")

@@ -81,7 +81,7 @@ Value = str | int
 
 @dataclass
 class Command:
-    """What the helpers execute; `tensor_core.cu` has it in the same order. off: lane masks."""
+    """A command for the helpers; `tensor_core.cu` has the same order of fields. off: lane masks."""
 
     op: Value
     d: Value = 0

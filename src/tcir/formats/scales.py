@@ -19,7 +19,7 @@ SCALE_NAN: dict[str, int] = {"ue8m0": 0xFF, "ue4m3": 0x7F}
 """Types of block scales, and the code of NaN in each."""
 
 ROUNDINGS = ("floor", "ceil", "rceil", "even")
-"""How the exponent of a ue8m0 scale follows from the block's largest magnitude."""
+"""Rules that derive the exponent of a ue8m0 scale from the block's largest magnitude."""
 
 UE8M0_BIAS = 127
 LARGEST_UE8M0, SMALLEST_UE4M3 = 0xFE, 0x01

@@ -30,13 +30,7 @@ DRAWS = ("N(0, 1)", "[0, 1)")
 
 @dataclass(frozen=True)
 class Source:
-    """Where a program came from.
-
-    name: of the line, such as "ONNX → linalg"; reference: who computes what is right
-    exact, own: the results of arrays of the program's types, in f64, and in the types of the model
-    with sums in f32
-    roundings: of the largest result, that are allowed besides, by type; 1 for others
-    """
+    """Origin of a program."""
 
     name: str
     reference: str

@@ -46,30 +46,14 @@ class OutputSpec:
         return f"{self.dtype.name}{list(self.shape)}"
 
     def unwritten(self) -> np.ndarray[Any, Any]:
-        """What a result holds before the program writes it: bytes 0xCB."""
+        """Contents of a result before the program writes it: bytes 0xCB."""
         raw = np.full(math.prod(self.shape) * self.dtype.itemsize, 0xCB, np.uint8)
         return raw.view(self.dtype).reshape(self.shape)
 
 
 @dataclass
 class Outcome:
-    """What one execution gave.
-
-    outputs:    one array per `OutputSpec`, in order; meaningless when `incomplete` is not empty.
-    findings:   hazards, as `tcir.machine.Finding` (severity, code, first, second, missing, cta).
-    counters:   counts of the machine (bytes moved, tensor cycles, …); empty for tensors.
-    incomplete: each op or instruction without a rule, with its location; never empty by omission.
-    level:      "tensor", "tile", "thread" or "ptx".
-    sites:      optional, per output index: a function from an element's index to words such as
-                "tile (3, 0), lane 17" that a report shows beside the first different element.
-    followers:  CTAs that did what another one did, and took its order (docs/lockstep.md).
-    together:   why one process ran all CTAs, where several were allowed (docs/jobs.md).
-    executed:   CTAs of a sample; 0: all were executed.
-    stored:     of a sample, by output: which elements it stored, as a flat array of bool.
-    whole:      why all were, where a sample was to be.
-    meets:      whether CTAs may act on each other, so that the result may depend on when they run.
-    left:       module variables that hold other bytes than before.
-    """
+    """Result of one execution."""
 
     outputs: list[np.ndarray[Any, Any]]
     level: str

@@ -55,5 +55,5 @@ class Rules(Generic[Rule]):
 
 
 def site_of(op: ir.OpView | ir.Operation) -> str:
-    """What a report shows for an op: its location and its name."""
+    """Site of an op in a report: its location and its name."""
     return f"{format_location(op.location)}{op.operation.name}"

@@ -1,9 +1,4 @@
-"""What no program knows beforehand: where its memory lies, and which lane is elected.
-
-In the order of issue it is as hardware is seen to do it. An order seed draws it, as far as the
-assumptions let it (`tcir.machine.assumptions`); `RunOptions.placement` "adverse" takes the other
-end without a seed.
-"""
+"""Properties that no program knows beforehand: where its memory lies, and which lane is elected."""
 
 from __future__ import annotations
 

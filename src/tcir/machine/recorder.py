@@ -154,7 +154,7 @@ class RecordedMbarrier(Mbarrier):
             self._open = []
 
     def last(self, parity: int) -> tuple[int, ...]:
-        """What completed the last phase of a parity; none before the first."""
+        """Events that completed the last phase of a parity; none before the first."""
         phase = len(self.ended) - 1
         phase -= (phase ^ parity) & 1
         return self.ended[phase] if phase >= 0 else ()

@@ -1,4 +1,4 @@
-"""What tc-opt prints besides its result: IR dumps, progress, timing, diagnostics."""
+"""Output of tc-opt besides its result: IR dumps, progress, timing, diagnostics."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class IrPrinter:
             self.save(f"{index}_{item.name}.mlir", self.text(module))
 
     def failed(self, item: Pass, module: ir.Module) -> None:
-        """What a pass that failed has left."""
+        """Prints the IR that a failed pass left."""
         if self.arguments.mlir_print_ir_after_failure:
             self._dump("After Failed", item, module)
 

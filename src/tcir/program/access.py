@@ -1,4 +1,4 @@
-"""How the loops of a contraction index its operands."""
+"""Indexing of a contraction's operands by its loops."""
 
 from __future__ import annotations
 
@@ -26,12 +26,7 @@ BATCH, M, N, K = range(4)
 
 @dataclass(frozen=True)
 class Access:
-    """How an operand is indexed.
-
-    shape:  of the indices
-    dims:   the index of each dimension
-    places: for each index the number of the element; None: the indices are those of the operand
-    """
+    """Indexing of an operand."""
 
     shape: tuple[int, ...]
     dims: Dims

@@ -83,7 +83,7 @@ class Chain:
         return all(f.argument != -1 - number for c in self.contractions for f in c.factors)
 
     def uses(self, argument: int) -> list[tuple[int, int]]:
-        """Where an input is multiplied: numbers of contractions, and sides."""
+        """Uses of an input as a factor: numbers of contractions, and sides."""
         return [
             (n, side)
             for n, contraction in enumerate(self.contractions)

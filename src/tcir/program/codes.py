@@ -54,7 +54,7 @@ def any_integers(
 
 
 def ends_of(dtype: np.dtype[Any]) -> Array:
-    """What is at the ends of a format of floats, with both signs."""
+    """Values at the ends of a format of floats, with both signs."""
     limits = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
     ends = [0.0, np.inf, np.nan]
     ends += [float(end) for end in (limits.max, limits.tiny, limits.smallest_subnormal)]

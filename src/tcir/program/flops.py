@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 POWERS = "float8_e8m0fnu"
 """Scales that are powers of two."""
 OTHER = "other"
-"""What no tensor core multiplies."""
+"""Operations that no tensor core multiplies."""
 
 
 def flops_in(module: ir.Module) -> list[tuple[str, int]]:

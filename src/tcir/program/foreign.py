@@ -39,7 +39,7 @@ UNLOWERED = {
 }
 """Dialects that are read, and that no pass of tcir's takes."""
 BYTECODE = b"ML\xefR"
-"""How a file of MLIR bytecode begins."""
+"""First bytes of a file of MLIR bytecode."""
 _OP = re.compile(rf'^(\s*(?:%[^="\n]*= )?)"?({"|".join(UNREAD)})(\.[\w.]+)', re.MULTILINE)
 
 

@@ -1,8 +1,5 @@
-"""What the launches of a program compute, what is fused into each, and the bytes between them.
-
-Bytes are those of the buffers that a launch reads or writes, each counted once: what a kernel loads
-again for another tile, or leaves out, the machine counts (`tcir.interp.Outcome.counters`).
-"""
+"""Table of a program's launches: their operations, the fused ops, and the bytes between
+launches."""
 
 from __future__ import annotations
 
@@ -146,10 +143,7 @@ def launch_table(
 
 
 def works_of(texts: Iterable[str]) -> dict[str, Work]:
-    """What each launch computes, of a program after each pass, in order.
-
-    The last one on tensors says it: there each launch is a function, and its ops have names.
-    """
+    """Operations of each launch, of a program after each pass, in order."""
     from tcir._mlir import ir
 
     works: dict[str, Work] = {}

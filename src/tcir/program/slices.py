@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Run: TypeAlias = Callable[[list[Array]], "list[Array] | None"]
 """Results of the program; None if it cannot be executed on these inputs."""
 CHANGE = -8
-"""What one slice is multiplied by."""
+"""Factor by which one slice is multiplied."""
 MOST_WORK = 1 << 28
 """Products and elements of all executions that look for slices."""
 _FILLED = ("tensor.pad", "tensor.insert_slice")

@@ -1,4 +1,4 @@
-"""What to do about an argument that is no numpy array of the type that is expected."""
+"""Ways out for an argument that is not a numpy array of the expected type."""
 
 from __future__ import annotations
 

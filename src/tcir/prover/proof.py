@@ -37,7 +37,7 @@ class Proof:
 
     @property
     def differs(self) -> tuple[str, ...]:
-        """How the program that was judged differs from the kernel."""
+        """Differences between the judged program and the kernel."""
         return tuple(each.differs for each in self.rewritings if each.differs)
 
     @property

@@ -31,7 +31,7 @@ def _access(access: Json, lines: Sequence[str], threads: int) -> str:
 
 
 def _storage(race: Json) -> str:
-    """Where the two meet: bytes of memory, or a register."""
+    """Storage in which the two meet: bytes of memory, or a register."""
     region = race.get("region")
     if not isinstance(region, Mapping):
         return f"register {race['first'].get('endpoint', {}).get('name', '')}".rstrip()

@@ -42,7 +42,7 @@ _GRAVITY = (0, 2, 1, 3, 4)
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be run: launches with their arguments, and what is saved afterwards."""
+    """A job: launches with their arguments, and the results to save afterwards."""
 
     ptx: str
     calls: list[Call]

@@ -46,7 +46,7 @@ class Attempts:
     seconds: int = 0
 
     def failure(self, text: str) -> Failure | None:
-        """How the program `text` fails; None if it holds."""
+        """Failure of the program `text`; None if it holds."""
         self.count += 1
         place = Path(tempfile.mkdtemp(prefix="tc-reduce-"))  # an object would end in the fork, too
         try:

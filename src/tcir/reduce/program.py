@@ -15,7 +15,7 @@ from tcir.threads import cached_property
 
 
 class Program(Protocol):
-    """What can be written to a file, and reduced."""
+    """A program that can be written to a file, and reduced."""
 
     @property
     def text(self) -> str:
@@ -23,7 +23,7 @@ class Program(Protocol):
 
     @property
     def size(self) -> dict[str, int]:
-        """What was counted, by its name."""
+        """Counts by name."""
 
 
 TOGETHER = 3

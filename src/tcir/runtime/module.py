@@ -253,7 +253,7 @@ class Function:
 
 
 def _launch_attributes(cluster: Triple, programmatic: bool) -> list[Any]:
-    """What of a launch is not the default."""
+    """Attributes of a launch that are not defaults."""
     driver = bindings()
     made = []
     if cluster != (1, 1, 1):

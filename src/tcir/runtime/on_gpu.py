@@ -28,7 +28,7 @@ NEEDED = (
 
 @dataclass(frozen=True)
 class GpuRun:
-    """What a launch took. emulated: for sm_100a, on another GPU."""
+    """Device and time of a launch. emulated: for sm_100a, on another GPU."""
 
     device: str
     milliseconds: float

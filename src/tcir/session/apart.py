@@ -139,7 +139,8 @@ compilers = one_per_process(Compilers)
 
 
 def kept(text: str, said: str, suffix: str = ".mlir") -> str:
-    """Where the program and the traceback are kept, for a report."""
+    """Saves the program and the traceback to a file; returns the sentence of a report that names
+    it."""
     with tempfile.NamedTemporaryFile(
         "w", prefix="tcir-internal-", suffix=suffix, delete=False
     ) as file:

@@ -69,7 +69,7 @@ class Watcher:
         """LLVM made PTX, line number `index` of the report, not yet executed."""
 
     def estimated(self, estimate: Estimate) -> None:
-        """What executing all states will take; the first of them is about to be."""
+        """Estimated cost of executing all states; called before the first of them."""
 
     def line(self, line: Line) -> None:
         """A line of the report is complete."""

@@ -1,4 +1,4 @@
-"""What a sweep needs of the processes that do its work."""
+"""Interface of the processes that do a sweep's work."""
 
 from __future__ import annotations
 

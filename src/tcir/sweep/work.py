@@ -1,4 +1,4 @@
-"""What a worker does with one combination: compiles, models and counts it, or validates it."""
+"""Work on one combination: compiling, modelling and counting it, or validating it."""
 
 from __future__ import annotations
 

@@ -114,10 +114,7 @@ def shift(pointer: ir.Value, cta_group: int = 1) -> None:
 
 @dataclass(frozen=True)
 class MmaForm:
-    """What an mma has beside its operands.
-
-    metadata: that of a sparse A
-    """
+    """Attributes of an mma besides its operands."""
 
     cta_group: int = 1
 

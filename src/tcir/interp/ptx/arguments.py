@@ -151,7 +151,7 @@ class Buffers:
 
 
 def _mask(array: np.ndarray, mask: np.ndarray) -> tuple[int, np.ndarray]:
-    """Where the array is, and which of its bytes hold values."""
+    """Address of the array, and mask of its initialised bytes."""
     if mask.dtype != bool or mask.shape != (array.nbytes,):
         raise LaunchError(
             f"written: expected a bool for each of {array.nbytes} bytes, got {mask.dtype} of shape "

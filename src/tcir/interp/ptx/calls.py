@@ -150,7 +150,8 @@ class _Copy:
             self.emit("call-return", (self.frame,))
 
     def save_stack(self) -> Reg | None:
-        """What alloca takes in a function is free again when it returns."""
+        """Saves the stack pointer of a function with alloca, so that its memory is free again
+        when it returns."""
         if self.root is None or not any(_mnemonic(i) == "alloca" for i in self.source.body or ()):
             return None
         stack = self.temporary("stack", TYPES["u64"])
@@ -241,7 +242,7 @@ class _Copy:
         self.add(old, SYSTEM[function.name], (operand,), None, scope)
 
     def candidates(self, listed: str, given: Sequence[Variable | Reg | Imm]) -> list[Function]:
-        """What a call through a register may reach: its .calltargets, or all that fit."""
+        """Possible targets of a call through a register: its .calltargets, or all that fit."""
         if listed not in self.source.callees:
             raise _Stays("expected the label of .calltargets or .callprototype after the address")
         names = self.source.callees[listed]
@@ -279,7 +280,7 @@ class _Copy:
         self.land(*ends)
 
     def actual(self, operand: Operand, scope: Scope) -> Variable | Reg | Imm:
-        """What stands for a parameter in a call."""
+        """Operand that replaces a parameter in a call."""
         if isinstance(operand, Reg | Imm):
             return operand
         found = scope.variable(operand.name) if isinstance(operand, Symbol) else None

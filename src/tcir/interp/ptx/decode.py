@@ -1,4 +1,4 @@
-"""What the decoder of an instruction works with: modifiers, operands, the op that results."""
+"""Inputs of an instruction's decoder: modifiers and operands; and the resulting op."""
 
 from __future__ import annotations
 

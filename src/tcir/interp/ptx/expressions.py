@@ -73,7 +73,7 @@ class Expressions(Tokens):
         return Imm(found if found < 1 << 63 else found - (1 << 64))
 
     def offset(self) -> int:
-        """What is added to an address: ``+4*2-(1+1)``, or nothing."""
+        """Offset added to an address: ``+4*2-(1+1)``, or nothing."""
         total = 0
         while (sign := self.peek.text) in ("+", "-"):
             self.next()

@@ -85,7 +85,7 @@ class WarpInterpreter:
             self._loops.watched = None
 
     def next_op(self) -> Op:
-        """What the running group executes next."""
+        """Next op of the running group."""
         return self.program.code[self.divergence.pc]
 
     def active(self, op: Op) -> int:

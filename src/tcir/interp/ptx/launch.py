@@ -1,4 +1,5 @@
-"""What the warps of one launch share: sizes, parameters, instruction budget, special registers."""
+"""State that the warps of one launch share: sizes, parameters, instruction budget, special
+registers."""
 
 from __future__ import annotations
 
@@ -62,7 +63,7 @@ class LaunchState:
         self.maps: dict[bytes, DecodedMap] = {}
         self.reductions: dict[object, list[tuple[int, int]]] = {}  # of bar.red, see isa/sync.py
         self.output: list[str] = []
-        """What the kernel printed."""
+        """Text that the kernel printed."""
         self._room = PRINTED
         self._clock = 0
         self._grid_workspace = 0
@@ -114,7 +115,7 @@ class LaunchState:
         return values[name]
 
     def _workspace(self) -> int:
-        """Where a cooperative launch has its barrier; a null pointer in others."""
+        """Address of a cooperative launch's barrier; a null pointer in others."""
         if not self._grid_workspace and self.cooperative:
             self._grid_workspace = self.machine.memory.bind(np.zeros(2, np.uint32))
         return self._grid_workspace

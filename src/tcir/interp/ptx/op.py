@@ -16,7 +16,7 @@ from tcir.machine.order.strong import Awaited, Put, Update
 PLAIN, BRANCH, EXIT, BLOCKING, TRY_WAIT, INDEXED, WAIT, MEMBERS = range(8)
 
 Blocking = Generator[Any, Any, None]
-"""What an agent's blocking methods are: the machine's scheduler drives it."""
+"""Type of an agent's blocking methods: the machine's scheduler drives the generator."""
 Run = Callable[[Warp, int], Any]
 """Executes an instruction for the lanes of a mask.
 

@@ -59,7 +59,7 @@ class Program:
 
 @dataclass(frozen=True)
 class _Symbols:
-    """What the names in operands stand for."""
+    """Meanings of the names in operands."""
 
     module: Module
     layout: Layout

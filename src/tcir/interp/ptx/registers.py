@@ -41,7 +41,7 @@ PREDICATE = -1
 _UNSIGNED = {1: U8, 2: U16, 4: U32, 8: U64, 16: B128}
 
 _POISON_BYTE = 0xCB
-"""What registers and local memory hold before anything is written."""
+"""Initial contents of registers and local memory."""
 
 
 def view(kind: Type | str) -> int:
@@ -69,7 +69,7 @@ class Slots:
     _interned: dict[tuple[object, ...], int] = field(default_factory=dict)
 
     def stack_pointer(self) -> int:
-        """Where the free memory of alloca begins: a register that no name reaches."""
+        """Start of alloca's free memory: a register that no name reaches."""
         key = ("stack",)
         if key not in self._interned:
             self._interned[key] = slot = self.new(8, "stack pointer")
@@ -138,7 +138,7 @@ class Bank:
 
 @dataclass(frozen=True)
 class WarpStorage:
-    """What each warp of a launch allocates: registers, and bytes of local memory per thread."""
+    """Allocations of each warp of a launch: registers, and bytes of local memory per thread."""
 
     slots: Slots
     banks: list[Bank]

@@ -141,7 +141,7 @@ class Because:
 
 @dataclass(eq=False)
 class Frame:
-    """What one activation of a recursive function holds: instructions, registers, variables."""
+    """State of one activation of a recursive function: instructions, registers, variables."""
 
     name: str
     start: int = 0
@@ -189,7 +189,7 @@ Operand = (
 
 @dataclass(frozen=True)
 class Site:
-    """Where an instruction stands; `str` is what reports show."""
+    """Location of an instruction; reports show its `str`."""
 
     line: int
     text: str
@@ -265,7 +265,7 @@ class Variable:
 
 
 def count_of(initial: Sequence[Imm | Symbol | Table]) -> int:
-    """How many values an initial value has."""
+    """Number of values of an initial value."""
     return sum(len(value) if isinstance(value, Table) else 1 for value in initial)
 
 

@@ -163,7 +163,7 @@ class Warp:
     def result(
         self, sources: tuple[int, ...], mask: int, site: Site, flow: Callable[[list[Bits]], Bits]
     ) -> Unknown | None:
-        """What `flow` makes of the undefined bits of the sources."""
+        """Undefined bits of a result, by `flow` from those of the sources."""
         operands = [self.undefined(slot, mask, site) for slot in sources]
         found = [operand for operand in operands if operand is not None]
         if not found:

@@ -65,7 +65,7 @@ def structured(interpreter: Interpreter, op: ir.OpView, *operands: Array) -> Seq
 def _results(
     interpreter: Interpreter, op: ir.OpView, operands: Sequence[Array], outputs: int
 ) -> list[Array]:
-    """What the outputs of `op` become; all of its inputs are read first."""
+    """New values of the outputs of `op`; all of its inputs are read first."""
     affine_maps = linalg.get_indexing_maps(op.operation)
     if affine_maps is None:
         raise IncompleteError(f"{op.operation.name}: no indexing maps")

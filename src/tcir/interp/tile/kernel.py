@@ -184,11 +184,11 @@ class Program:
         return [(f"warp {w}", w, WARP) for w in range(self.warps)]
 
     def run(self, cta: Cta) -> CtaRun:
-        """What the agents of one CTA share."""
+        """State that the agents of one CTA share."""
         return CtaRun(cta, self.compiler.places, self.turns, self.compiler.cta_group)
 
     def body(self, run: CtaRun, agent: Agent, warp: int) -> Blocking:
-        """What one agent runs."""
+        """Body of one agent."""
         values: list[object] = [None] * self.compiler.slots
         values[: len(self.arguments)] = self.arguments
         frame = Frame(values, agent, run.cta, run, not self.roles, warp)

@@ -25,11 +25,7 @@ class Order(NamedTuple):
 
 @dataclass
 class Released:
-    """What arrivals and asynchronous operations release to those who wait.
-
-    near: by threads of the mbarrier's own CTA, and by operations, which a wait of any scope
-    acquires (PTX ISA 9.7.9.25.4.1). far: by threads of other CTAs, with .cluster.
-    """
+    """Clock that arrivals and asynchronous operations release to waiters."""
 
     near: Clock = field(default_factory=dict)
     far: Clock = field(default_factory=dict)
@@ -93,7 +89,7 @@ class Mbarrier:
     announced: tuple[int, object] | None = None
     """Bytes and site of the last expect_tx."""
     name: str = ""
-    """What the program calls its place, if anybody knows."""
+    """The program's name for its place, if known."""
     ended_empty: tuple[int, object] | None = None
     """The last phase that ended without bytes, and the arrival that ended it."""
     again: list[Access] = field(default_factory=list)
@@ -238,7 +234,7 @@ class Mbarrier:
 
     @property
     def lacks(self) -> str:
-        """What its open phase lacks."""
+        """Missing arrivals or bytes of its open phase."""
         words = [f"{self.pending} of {self.count} arrivals"] if self.pending else []
         if self.tx > 0 and self.announced:
             nbytes, site = self.announced

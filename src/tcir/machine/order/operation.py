@@ -35,7 +35,7 @@ class Operation:
 
 
 class Waiting:
-    """What a blocked agent waits for: it can run again once ``ready()``. barrier: the mbarrier, if
+    """The wait of a blocked agent: it can run again once ``ready()``. barrier: the mbarrier, if
     it is one; gives_up: whether it could also go on if that never comes, and so is not stuck."""
 
     def __init__(

@@ -122,7 +122,8 @@ def _chained(reach: dict[Class, int], last: Access, access: Access) -> dict[Clas
 
 
 def missing_edge(first: Access, second: Access, same_thread: bool, one_cluster: bool) -> str:
-    """What would order two accesses, for messages; `one_cluster`: two CTAs are in the same one."""
+    """The edge that would order two accesses, for messages; `one_cluster`: two CTAs are in the
+    same one."""
     if same_thread and (first.kind, second.kind) == ("mma", "mma"):
         return (
             "what an mma writes, mma are in order to read only as one accumulator (same D address "

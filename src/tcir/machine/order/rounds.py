@@ -27,7 +27,7 @@ class BarrierRound:
     """One use of a named barrier (bar.sync)."""
 
     threads: int | None
-    """How many are expected; None: all that still run."""
+    """Number of expected threads; None: all that still run."""
     number: int = 1
     """1 for the first use of this barrier."""
     before: BarrierRound | None = None

@@ -1,4 +1,4 @@
-"""What tcgen05.cp and shift do to the memories of CTAs, without a check."""
+"""Effects of tcgen05.cp and shift on the memories of CTAs, without checks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CpEffect:
     shift: int
 
     def words(self, smem: SharedBytes) -> TensorWords:
-        """What is written, uint32 [..., rows, columns]."""
+        """Written words, uint32 [..., rows, columns]."""
         data = smem[..., self.addresses]
         if self.bits is not None:
             data = decompressed(data, self.bits, self.shift)

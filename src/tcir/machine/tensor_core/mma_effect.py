@@ -1,4 +1,4 @@
-"""What a tcgen05.mma does to the memories of CTAs, without a check."""
+"""Effects of a tcgen05.mma on the memories of CTAs, without checks."""
 
 from __future__ import annotations
 
@@ -34,15 +34,7 @@ class Fused:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """How D of an mma comes of its operands.
-
-    checked: ``(A, B, D or None, cta, lost)``, as the machine computes it; `lost` takes what is
-    undefined of further operands, `cta` is 0 or 1. reads: what those are, for the order of
-    operations. multiply: the same without checks, ``(A, B, D or None, *operands)``; None: there is
-    none. operands: the further ones in tensor memory, codes [..., …] each, and whether those of
-    each CTA are such that the machine reports nothing. together: whether A, B and D of `multiply`
-    may have a leading axis. fused: what `multiply` is, if `add_exactly` can do the same.
-    """
+    """Computation of D from the operands of an mma."""
 
     checked: Callable[[Codes, Codes, Words | None, int, LostWords], Words]
     reads: Places = ()
@@ -54,10 +46,7 @@ class Arithmetic:
 
 @dataclass(frozen=True)
 class Accumulator:
-    """Where D lies: the lanes of all its rows and those that are written, and columns.
-
-    parts: of the columns, which lie over each other. enabled: the rows that are written, None: all.
-    """
+    """Place of D: the lanes of all its rows and those that are written, and columns."""
 
     every: Lanes
     lanes: Lanes

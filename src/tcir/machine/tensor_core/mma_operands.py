@@ -35,7 +35,7 @@ Descriptor = InstructionDescriptor | ScaledDescriptor
 
 @dataclass(frozen=True)
 class Elements:
-    """Where an operand in shared memory lies, and whose memory it is."""
+    """Place of an operand in shared memory, and the owner of that memory."""
 
     shadow: Shadow | None
     at: ElementAddresses

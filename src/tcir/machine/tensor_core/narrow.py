@@ -30,7 +30,7 @@ CP_FORMATS = {"b4x16_p64": 4, "b6x16_p32": 6}
 
 
 def storage(kind: str, element: str) -> str:
-    """How an operand of tcgen05.mma lies in memory: "plain", "padded" (units, holders), "pairs"."""
+    """Storage of an operand of tcgen05.mma: "plain", "padded" (units, holders), "pairs"."""
     if kind in ("mxf4", "mxf4nvf4"):
         return "pairs"
     return "padded" if ELEMENT_BITS[element] < 8 else "plain"

@@ -208,7 +208,7 @@ class Wgmma:
         return at
 
     def _codes(self, at: NDArray[np.int64], form: WgmmaForm, site: object) -> Codes:
-        """What the elements hold; undefined ones are reported."""
+        """Codes of the elements; undefined ones are reported."""
         size = max(8, form.bits) // 8
         smem = self.cta.smem
         missing = smem.missing(

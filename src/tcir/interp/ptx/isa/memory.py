@@ -59,7 +59,7 @@ def take_space(d: Decode) -> str:
 
 @dataclass(frozen=True)
 class Place:
-    """Where an access goes: the slot of the address, its bytes, an offset, the state space."""
+    """Target of an access: the slot of the address, its bytes, an offset, the state space."""
 
     slot: int
     size: int
@@ -439,7 +439,7 @@ def _loaded(
 
 
 def stored(w: Warp, sources: Sequence[int], size: int, m: int, site: Site) -> Undefined | None:
-    """What is undefined of the low `size` bytes of each source, bool [lanes, bytes]."""
+    """Undefined part of the low `size` bytes of each source, bool [lanes, bytes]."""
     found = [w.undefined(source, m, site) for source in sources]
     origins = [unknown.origin for unknown in found if unknown is not None]
     if not origins:

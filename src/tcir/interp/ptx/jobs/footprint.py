@@ -1,4 +1,4 @@
-"""What a block of CTAs did to a global buffer."""
+"""Accesses of a block of CTAs to a global buffer."""
 
 from __future__ import annotations
 

@@ -28,11 +28,7 @@ PAUSE = 0.05
 
 @dataclass(frozen=True)
 class Done:
-    """What a worker sends of its block.
-
-    printed: by cluster. group: of its tcgen05 instructions. followers: CTAs that were executed in
-    lockstep.
-    """
+    """A worker's report on its block."""
 
     touched: dict[int, Footprint]
     counts: Counts

@@ -18,7 +18,7 @@ class TogetherError(Exception):
 
 
 def clusters(machine: Machine) -> int:
-    """How many clusters the grid has."""
+    """Number of clusters in the grid."""
     return math.prod(machine.grid) // math.prod(machine.cluster)
 
 

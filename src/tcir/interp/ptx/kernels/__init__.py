@@ -1,1 +1,1 @@
-"""What one instruction computes in the 32 lanes of a warp, as LLVM IR."""
+"""LLVM IR of one instruction's computation in the 32 lanes of a warp."""

@@ -140,7 +140,7 @@ def _predicates() -> None:
 
 
 _NAN = "splat (i32 2147483647)"
-"""What every f32 instruction makes of a NaN."""
+"""NaN that every f32 instruction returns."""
 
 
 def _floats() -> None:

@@ -1,4 +1,4 @@
-"""What a CTA counts."""
+"""Counters of a CTA."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ def _inside(
 
 
 def _stored(group: Group, warp: int, store: Store, sources: tuple[Operand, ...]) -> Bytes:
-    """What the lanes store, uint8 [CTAs, 32, nbytes]."""
+    """Bytes that the lanes store, uint8 [CTAs, 32, nbytes]."""
     data = np.empty((group.count, 32, len(sources)), store.dtype)
     for position, (source, (_, view)) in enumerate(zip(sources, store.sources, strict=True)):
         data[:, :, position] = group.by_cta(warp, source, view)

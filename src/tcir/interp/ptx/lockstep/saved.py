@@ -1,4 +1,4 @@
-"""What buffers held before a launch, for the case that it runs again from the beginning."""
+"""Contents of buffers before a launch, in case it runs again from the beginning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the warps of a CTA execute, whatever the order in which they take turns."""
+"""Instructions of the warps of a CTA, whatever the order in which they take turns."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Polling:
         return Polling(tests, form, loop[0], tuple(dict.fromkeys(needs)))
 
     def awaited(self, w: Warp) -> Awaited:
-        """What the lanes of a warp wait for now."""
+        """The condition that the lanes of a warp wait for now."""
         lanes = np.arange(32)
         before = {
             (slot, view): (w.p[slot] >> lanes & 1).astype(bool)
