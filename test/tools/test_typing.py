@@ -60,6 +60,8 @@ WRONG = {
     "made.run(wrong=3)": 'Unexpected keyword argument "wrong" for "run" of "ArrayKernel"',
     "made.validate(sed=1)": 'Unexpected keyword argument "sed" for "validate" of "ArrayKernel"',
     "several(a, wrong=3)": 'Unexpected keyword argument "wrong" for "__call__" of "Specialised"',
+    'tcir.named_pipeline("gemm", stages=object())': 'Argument "stages" to "named_pipeline" has',
+    'tcir.compile("matmul.mlir", "gemm", stages=object())': 'Argument "stages" to "compile" has',
     "pipeline.passes = ()": 'Property "passes" defined in "Pipeline" is read-only',
 }
 

@@ -10,9 +10,13 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 from tcir.errors import InputError, UnknownNameError, did_you_mean
+
+OptionValue: TypeAlias = bool | int | float | str | Sequence[bool | int | float | str] | None
+"""A value of an option, or its text."""
 
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
 

@@ -31,6 +31,7 @@ from tcir.errors import Error, InputError, PassError, UnknownNameError, did_you_
 from tcir.passmanager import text as pipeline_text
 from tcir.passmanager.discovery import import_all, import_named
 from tcir.passmanager.options import (
+    OptionValue,
     describe_options,
     format_options,
     make_options,
@@ -347,7 +348,7 @@ class NamedPipeline:
         return "\n".join([*lines, f"    options  {options}"] if options else lines)
 
 
-def named_pipeline(text: str, **options: Any) -> Pipeline:
+def named_pipeline(text: str, **options: OptionValue) -> Pipeline:
     """``NAME`` or ``NAME{key=value}`` (and keyword options) to the pipeline it builds."""
     if not isinstance(text, str):
         raise InputError(f"expected the name of a pipeline, got {text!r}")
@@ -360,7 +361,7 @@ def named_pipeline(text: str, **options: Any) -> Pipeline:
     return entry.build(make_options(entry.options, values, name))
 
 
-def as_pipeline(value: Pipeline | str | Iterable[Pass | str], **options: Any) -> Pipeline:
+def as_pipeline(value: Pipeline | str | Iterable[Pass | str], **options: OptionValue) -> Pipeline:
     """A pipeline from one, from a list, from ``builtin.module(...)`` text or a registered name."""
     if isinstance(value, str) and not value.strip().startswith("builtin.module"):
         return named_pipeline(value, **options)

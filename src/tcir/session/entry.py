@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tcir import _mlir, codegen
 from tcir.cache import NO_STORE, user_store
 from tcir.codegen.cubin import check_assembler
 from tcir.errors import Error, InputError
 from tcir.kernel import Kernel
+from tcir.passmanager.options import OptionValue
 from tcir.passmanager.pipeline import Pass, Pipeline, as_pipeline
 from tcir.program.inputs import Kind
 from tcir.program.launch import LaunchSequence
@@ -90,7 +91,7 @@ def compile(
     tune: bool = False,
     assembler: str = "ptxas",
     debug_prefix_map: Mapping[str, str] | None = None,
-    **options: Any,
+    **options: OptionValue,
 ) -> Kernel:
     """Compiles `program` (an `ir.Module`, MLIR text or a path) with `pipeline` (or its name).
 
@@ -182,7 +183,7 @@ def validate(
     budget: float | None = None,
     strict: bool = False,
     on_line: Callable[[Line], None] | None = None,
-    **options: Any,
+    **options: OptionValue,
 ) -> Report:
     """Runs `pipeline` over `program` (an `ir.Module`, text or path), executing after every pass.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tcir.cache import Store
 from tcir.cache.tuned import Tuned, canonical, tuned_key
 from tcir.errors import InputError
-from tcir.passmanager.options import split_options
+from tcir.passmanager.options import OptionValue, split_options
 from tcir.passmanager.pipeline import Pass, Pipeline, as_pipeline, find_pipeline
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def tuned_pipeline(
     module: ir.Module,
     pipeline: Pipeline | str | Iterable[Pass | str],
     target: str,
-    options: Mapping[str, object],
+    options: Mapping[str, OptionValue],
 ) -> tuple[Pipeline, str]:
     """The pipeline with the options of a sweep, and what the report says of them."""
     name, brace, rest = pipeline.strip().partition("{") if isinstance(pipeline, str) else ("",) * 3
