@@ -343,40 +343,26 @@ def run_ptx(
     cooperative: bool = True,
     again: bool = False,
 ) -> RunReport:
-    """Runs a kernel of a PTX module, given as text or as the path of a file, on the simulated
-    machine.
+    """Runs a kernel of a PTX module (text, or the path of a file) on the simulated machine.
 
-    block, cluster: sizes; None: those of `.reqntid` and `.reqnctapercluster`; without the latter,
-                 one CTA per cluster
-    dynamic_smem: dynamic shared memory, in bytes
+    block, cluster: sizes; None: those of `.reqntid` and `.reqnctapercluster`, else clusters of one
+        CTA
     args:        one per kernel parameter: a C-contiguous numpy array (device buffer, written in
-                 place); `Uninitialized(array)` for an output that must be written before it is
-                 read; a numpy scalar or number; bytes for a by-value parameter; a `TensorMap`; or,
-                 for a struct, a tuple of such parts, concatenated without padding
-    hazards:     "report" or "off"
-    order_seed:  seed of the completion order and the warp order; None: order of issue
-    numerics:    "exact" or "fast" (float32)
-    max_instructions: limit of executed warp instructions
-    assumptions: answers to open questions about the hardware that differ from the defaults
-    ordering:    "silicon"; or "isa", which also reports as errors what only shipping code supports
-    products:    cache of tensor-core products, shared with other runs
+        place); `Uninitialized(array)` for an output that must be written before it is read; a
+        number; bytes for a by-value parameter; a `TensorMap`; or a tuple of such parts,
+        concatenated unpadded, for a struct
+    hazards, order_seed, numerics, max_instructions, assumptions, ordering, products, lockstep,
+        repeats, jobs, sample, events, placement: see `RunOptions`
+    dynamic_smem: bytes of dynamic shared memory
     observer:    a debugger, see `tcir.debug`
     ctas_per_sm: number of CTAs, consecutive in the grid, that run side by side and share tensor
-                 memory
+        memory
     programmatic: whether the launch may start before the previous one has ended (programmatic
-                 stream serialization): accesses to the arrays in `args` before a
-                 griddepcontrol.wait are races
-    lockstep:    whether CTAs that behave like the first one are executed together; affects only
-                 speed
-    repeats:     records of lockstep launches, shared with runs of the same launch under seeds
-    jobs:        number of processes that execute blocks of the grid, if its CTAs do not communicate
-                 (`together` in the report states why one process ran it all)
-    sample:      selects the CTAs to execute; None: all
-    events:      records the events of some CTAs
-    placement:   "usual" or "adverse", see `RunOptions`
+        stream serialization): accesses to the arrays in `args` before a griddepcontrol.wait are
+        races
     addressed:   arrays that the kernel reaches by addresses in its data
-    written:     arrays that are only partly initialised, each with a mask of its initialised bytes,
-                 which the launch updates
+    written:     partly initialised arrays, each with the mask of its bytes, which the launch
+        updates
     variables:   the module's variables by name, shared by launches; None: new ones
     cooperative: whether `grid.sync()` works; otherwise it traps
     again:       runs the launch twice, with the same outputs
