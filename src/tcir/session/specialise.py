@@ -32,8 +32,11 @@ class Specialised:
     kernels: dict[int, Kernel]
 
     def __call__(self, *buffers: np.ndarray[Any, Any], **options: Unpack[CallOptions]) -> Outcome:
-        """Executes the kernel for the buffers' size, see `tcir.Kernel`; LaunchError if there is
-        none."""
+        """Executes the kernel for the buffers' size, see `tcir.Kernel`.
+
+        Raises LaunchError if no kernel has that size, and HazardError if a result depends on
+        timing.
+        """
         sizes = {
             np.shape(buffers[number])[dim]: number
             for number, dim in reversed(self.dims)
