@@ -115,11 +115,13 @@ def find_sources(
     pass_name: str,
     epilogues: bool = False,
     others: bool = False,
+    computed: Callable[[ir.OpView], None] | None = None,
 ) -> list[Source]:
     """The `kind` op of every function that is not tiled yet; any other is a match failure.
 
     epilogues: whether a ``tc.epilogue`` of the op's result may follow
     others: whether functions without such an op are left to another pass
+    computed: checks an op whose operands the function computes; None rejects such functions
     """
     sources = []
     for function in (op for op in module.body.operations if isinstance(op, func.FuncOp)):
@@ -129,9 +131,11 @@ def find_sources(
         wanted = [op for op in ops if isinstance(op, kind)]
         if others and not wanted:
             continue
-        if len(wanted) == 1 and wanted[0] in ops:
+        if computed is not None and len(wanted) == 1 and wanted[0] in ops:
             made = [op for op in ops[: ops.index(wanted[0])] if _is_computing(op)]
-            ops = [op for op in ops if op not in made]
+            if made:
+                ops = [op for op in ops if op not in made]
+                computed(wanted[0])
         if epilogues and (source := _with_epilogue(function, ops, wanted)):
             sources.append(source)
             continue

@@ -20,7 +20,7 @@ from tcir.passes.build.limits import round_up
 from tcir.passes.build.narrow import WRAPPING
 from tcir.passes.build.operand_tiles import TiledOperand, k_major
 from tcir.passes.build.tile_kernel import argument, loop
-from tcir.passes.gemm.computed import UNIT, Computed, Fixed, Node, Read, Result
+from tcir.passes.gemm.computed import UNIT, Computed, Fixed, Node, NotComputedError, Read, Result
 from tcir.passes.gemm.digits import ROW, Digit, Number
 
 WORD, BYTE = 32, 8
@@ -85,6 +85,18 @@ class ComputedOperand:
 def is_computed(op: tc.MatmulOp) -> bool:
     """Whether an operand of a product is computed by its kernel."""
     return not all(isinstance(each, ir.BlockArgument) for each in (op.a, op.b))
+
+
+def check_computed(op: tc.MatmulOp) -> None:
+    """Raises a match failure for a product with an operand that its kernel cannot compute."""
+    for operand, layout in ((op.a, "a_layout"), (op.b, "b_layout")):
+        if not isinstance(operand, ir.BlockArgument):
+            try:
+                Computed.of(operand, string(op, layout))
+            except NotComputedError as problem:
+                raise match_failure(
+                    op, f"{problem}; make the operand an argument, or take the pipeline layers"
+                ) from problem
 
 
 def rows_step(op: tc.MatmulOp) -> int:

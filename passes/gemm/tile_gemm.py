@@ -43,7 +43,7 @@ from tcir.passes.gemm.block_scaled import (
     choose_scaled_n_tile,
 )
 from tcir.passes.gemm.collector import Together
-from tcir.passes.gemm.computed_tiles import check_computed_rows, rows_step
+from tcir.passes.gemm.computed_tiles import check_computed, check_computed_rows, rows_step
 from tcir.passes.gemm.dense import DenseProduct, check_dense, check_rows, columns_step
 from tcir.passes.gemm.epilogue_tile import AUTO, Results, parse
 from tcir.passes.gemm.grouped import tile_grouped
@@ -235,7 +235,9 @@ class TileGemm(Pass):
     def run(self, module: ir.Module) -> None:
         target = target_of(module)
         if TARGETS[target].wgmma:
-            for source in find_sources(module, tc.MatmulOp, self.name, epilogues=True):
+            for source in find_sources(
+                module, tc.MatmulOp, self.name, epilogues=True, computed=check_computed
+            ):
                 self._check_warpgroups(source.op, target)
                 cluster = Cluster.parse(self.cluster)
                 check_rows(source.op, cluster)
@@ -249,7 +251,8 @@ class TileGemm(Pass):
             return
         scaled = any(isinstance(op, tc.BlockScaledMatmulOp) for op in tensor_ops(module))
         kind = tc.BlockScaledMatmulOp if scaled else tc.MatmulOp
-        for source in find_sources(module, kind, self.name, epilogues=True):
+        computed = None if scaled else check_computed
+        for source in find_sources(module, kind, self.name, epilogues=True, computed=computed):
             (self._tile_scaled if scaled else self._tile_dense)(source)
 
     @property

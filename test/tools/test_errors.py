@@ -27,6 +27,8 @@ INTERNAL = {
     "Left": "a CTA that runs on the machine, not in lockstep with the leader",
     "Divergence": "a mistake in lockstep: a warning, and the launch runs without it",
     "UnreadableError": "becomes an MLIRError at the line",
+    "NotComputedError": "the operand stays a launch; becomes a remark at the op",
+    "NoDigitsError": "becomes a NotComputedError",
     "NotNative": "numpy replays what a CTA did, not compiled kernels",
 }
 """Control flow: never leaves the function that catches it."""
