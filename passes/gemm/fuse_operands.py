@@ -101,7 +101,7 @@ class _Launches:
     def of(module: ir.Module, functions: list[func.FuncOp], alone: bool) -> _Launches:
         """Launches of a module."""
         sizes = sizes_of(module)
-        end = 1 + max(n for each in functions for n in integers(each, "tc.args"))
+        end = 1 + max((n for f in functions for n in integers(f, "tc.args")), default=-1)
         spaces = dict(enumerate(sizes, end - len(sizes)))
         return _Launches(list(functions), spaces, target_of(module), alone)
 

@@ -166,7 +166,7 @@ REFUSED = {
     ),
     "codes of NaN": (
         changed(PLAIN, "%unknown, %zero, %clamped", "%unknown, %clamped, %clamped"),
-        r"codes are 0 where the scale is NaN; got 0x08 .* instead of 0x00",
+        r"codes are 0 where the scale is NaN; got 0x07 .* instead of 0x00",
     ),
     "zeros without sign": (
         changed(
