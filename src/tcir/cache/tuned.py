@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tuned:
-    """Result of a sweep."""
+    """Result of a sweep.
+
+    options:      options of the pipeline, by name
+    microseconds: modelled time
+    legal:        number of combinations that the sweep chose from
+    verdict:      verdict of the execution after every pass; "" if it was not executed
+    """
 
     options: dict[str, str]
     microseconds: float

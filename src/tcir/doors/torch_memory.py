@@ -38,7 +38,11 @@ def called(
     args: Sequence[object],
     kwargs: Mapping[str, object],
 ) -> object:
-    """Calls one of torch's functions and records its effects; returns its result."""
+    """Calls one of torch's functions and records its effects; returns its result.
+
+    Writes by other code, and torch's own functions inside each other, are not seen here;
+    `Allocations` finds them.
+    """
     name, first = getattr(func, "__name__", ""), _plain(args[0]) if args else None
     before = first.untyped_storage().nbytes() if name == "resize_" and first is not None else 0
     if before and not first.untyped_storage().resizable():  # type: ignore[union-attr]

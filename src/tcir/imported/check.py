@@ -30,7 +30,14 @@ DRAWS = ("N(0, 1)", "[0, 1)")
 
 @dataclass(frozen=True)
 class Source:
-    """Origin of a program."""
+    """Origin of a program.
+
+    name:       name of the report's line, such as "ONNX → linalg"
+    reference:  library that computes the reference
+    exact, own: functions from arrays of the program's types to results, in f64, and in the types of
+                the model with sums in f32
+    roundings:  allowed error besides, by type, in roundings of the largest result; 1 for others
+    """
 
     name: str
     reference: str

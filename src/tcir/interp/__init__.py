@@ -53,7 +53,23 @@ class OutputSpec:
 
 @dataclass
 class Outcome:
-    """Result of one execution."""
+    """Result of one execution.
+
+    outputs:    one array per `OutputSpec`, in order; meaningless when `incomplete` is not empty.
+    findings:   hazards, as `tcir.machine.Finding` (severity, code, first, second, missing, cta).
+    counters:   counts of the machine (bytes moved, tensor cycles, …); empty for tensors.
+    incomplete: each op or instruction without a rule, with its location; never empty by omission.
+    level:      "tensor", "tile", "thread" or "ptx".
+    sites:      optional, per output index: a function from an element's index to words such as
+                "tile (3, 0), lane 17" that a report shows next to the first different element.
+    followers:  CTAs that replayed another CTA's execution, in its order (docs/lockstep.md).
+    together:   why one process ran all CTAs, where several were allowed (docs/jobs.md).
+    executed:   number of CTAs executed as a sample; 0: all were executed.
+    stored:     for a sample, per output: the elements that it stored, as a flat array of bool.
+    whole:      why the whole grid ran although a sample was requested.
+    meets:      whether CTAs may act on each other, so that the result may depend on their timing.
+    left:       module variables that the execution changed.
+    """
 
     outputs: list[np.ndarray[Any, Any]]
     level: str

@@ -1,4 +1,9 @@
-"""Properties that no program knows beforehand: where its memory lies, and which lane is elected."""
+"""Properties that no program knows beforehand: where its memory lies, and which lane is elected.
+
+In the order of issue they are as observed on hardware. An order seed draws them within the limits
+of the assumptions (`tcir.machine.assumptions`); `RunOptions.placement` "adverse" takes the opposite
+extreme without a seed.
+"""
 
 from __future__ import annotations
 

@@ -26,7 +26,12 @@ BATCH, M, N, K = range(4)
 
 @dataclass(frozen=True)
 class Access:
-    """Indexing of an operand."""
+    """Indexing of an operand.
+
+    shape:  shape of the indices
+    dims:   the index of each dimension
+    places: number of the element at each index; None: the indices are those of the operand
+    """
 
     shape: tuple[int, ...]
     dims: Dims

@@ -1,5 +1,10 @@
 """Table of a program's launches: their operations, the fused ops, and the bytes between
-launches."""
+launches.
+
+Bytes are those of the buffers that a launch reads or writes, each counted once. The machine counts
+the actual traffic, such as data loaded again for another tile
+(`tcir.interp.Outcome.counters`).
+"""
 
 from __future__ import annotations
 
@@ -143,7 +148,11 @@ def launch_table(
 
 
 def works_of(texts: Iterable[str]) -> dict[str, Work]:
-    """Operations of each launch, of a program after each pass, in order."""
+    """Operations of each launch, from the texts of a program after each pass, in order.
+
+    They come from the last text on tensors: there each launch is a function, and its ops have
+    names.
+    """
     from tcir._mlir import ir
 
     works: dict[str, Work] = {}

@@ -114,7 +114,10 @@ def shift(pointer: ir.Value, cta_group: int = 1) -> None:
 
 @dataclass(frozen=True)
 class MmaForm:
-    """Attributes of an mma besides its operands."""
+    """Attributes of an mma besides its operands.
+
+    metadata: address of the metadata of a sparse A
+    """
 
     cta_group: int = 1
 

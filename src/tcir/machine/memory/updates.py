@@ -4,11 +4,11 @@ Strong accesses are no data race, but between a thread's load of a word and the 
 from it, another thread may write. Two kinds are findings:
 
 - it stores a result computed from the value, while only the word itself orders another thread's
-write before the load: that write may be lost; - it goes on if it finds a value, and puts another in
-its place, and so did another thread that
-  found the same: both may find it before either has stored. A turn that comes round, of which each
-  thread waits for its own value, is none. Nor is a flag that both raise to one value, if both
-  found it down (a maximum is, of which the smaller value may come last, and a count).
+  write before the load: that write may be lost;
+- it continues if it finds a value, and replaces it by another, and so did another thread that found
+  the same value: both may find it before either has stored. A turn that passes round, for which
+  each thread waits with its own value, is no such case. Nor is a flag that both raise to one value,
+  if both found it down (a maximum is, as the smaller value may be stored last, and so is a count).
 
 What the load itself acquires is no order: it might have come first. So where it finds what another
 thread put, it is also asked what the thread would do with the value before that: it may be that in

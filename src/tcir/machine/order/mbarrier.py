@@ -25,7 +25,12 @@ class Order(NamedTuple):
 
 @dataclass
 class Released:
-    """Clock that arrivals and asynchronous operations release to waiters."""
+    """Clocks that arrivals and asynchronous operations release to waiters.
+
+    near: released by threads of the mbarrier's own CTA and by operations; a wait of any scope
+          acquires it (PTX ISA 9.7.9.25.4.1)
+    far:  released by threads of other CTAs, with .cluster
+    """
 
     near: Clock = field(default_factory=dict)
     far: Clock = field(default_factory=dict)

@@ -34,7 +34,17 @@ class Fused:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """Computation of D from the operands of an mma."""
+    """Computation of D from the operands of an mma.
+
+    checked:  ``(A, B, D or None, cta, lost)``, as the machine computes it; `lost` receives the
+              undefined parts of further operands, `cta` is 0 or 1
+    reads:    the further operands, for the order of operations
+    multiply: the same without checks, ``(A, B, D or None, *operands)``; None: there is none
+    operands: the further operands in tensor memory, codes [..., …] each, and whether those of each
+              CTA are such that the machine reports nothing
+    together: whether A, B and D of `multiply` may have a leading axis
+    fused:    the form of `multiply` that `add_exactly` can compute as well; None: there is none
+    """
 
     checked: Callable[[Codes, Codes, Words | None, int, LostWords], Words]
     reads: Places = ()
@@ -46,7 +56,11 @@ class Arithmetic:
 
 @dataclass(frozen=True)
 class Accumulator:
-    """Place of D: the lanes of all its rows and those that are written, and columns."""
+    """Place of D: the lanes of all its rows and those that are written, and columns.
+
+    parts:   parts of the columns, which lie over each other
+    enabled: the rows that are written; None: all
+    """
 
     every: Lanes
     lanes: Lanes

@@ -1,4 +1,19 @@
-"""Places of the scale factors of ``tcgen05.mma ... .block_scale`` in tensor memory."""
+"""Places of the scale factors of ``tcgen05.mma ... .block_scale`` in tensor memory.
+
+One byte per scale. Scale j of row m (of SFA; of column n for SFB) of one instruction lies at
+
+    lane m % 32 + 32 p for every p in 0..3,   column m / 32,   byte SF id + j
+
+relative to the base address: four equal copies, one per quarter of the lanes. The instruction
+needs 1, 2 or 4 scales a row (scale_vec::1X, ::2X, ::4X).
+
+In a CTA pair with M = 128, each CTA holds SFA of its own 64 rows, and SFB follows D's data path B:
+columns n < N/2 in lanes n % 32 and 32 + n % 32, the others in lanes 64 + and 96 + (n % 32), column
+(n % (N/2)) / 32. With M = 256 each CTA holds SFA of its own 128 rows; SFB of all N is in both.
+
+Sources: PTX ISA 9.7.16.10.7; CUTLASS cute/atom/mma_traits_sm100.hpp (tmem_sf_frg); the example
+2cta_mma_blockscale_m128 of CUTLASS's CuTeDSL for the pair with M = 128.
+"""
 
 from __future__ import annotations
 

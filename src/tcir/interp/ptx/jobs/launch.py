@@ -28,7 +28,12 @@ PAUSE = 0.05
 
 @dataclass(frozen=True)
 class Done:
-    """A worker's report on its block."""
+    """A worker's report on its block.
+
+    printed:   output, by cluster
+    group:     `cta_group` of its tcgen05 instructions
+    followers: CTAs that were executed in lockstep
+    """
 
     touched: dict[int, Footprint]
     counts: Counts
