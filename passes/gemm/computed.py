@@ -162,12 +162,7 @@ class Computed:
     @cached_property
     def reads(self) -> list[Read]:
         """All reads, those of one argument at one place once."""
-        found: dict[tuple[ir.Value, Number], Read] = {}
-        for lane in self.lanes:
-            for each in _nodes(lane):
-                if isinstance(each, Read):
-                    found.setdefault((each.argument, each.at), each)
-        return list(found.values())
+        return _reads(self.lanes)
 
     @property
     def beside(self) -> list[Read]:
@@ -190,18 +185,13 @@ def _computed(operand: ir.Value, dim: int, count: int) -> Computed:
 
 def _stored(lanes: list[Node], rows: int, k: int) -> Read:
     """The only read with a number for each column."""
-    reads = {
-        (each.argument, each.at): each
-        for lane in lanes
-        for each in _nodes(lane)
-        if isinstance(each, Read) and each.by_column
-    }
+    reads = [each for each in _reads(lanes) if each.by_column]
     if len(reads) != 1:
         raise NotComputedError(
             "expected one tensor with an element for each of the operand's, and others by rows "
             f"and groups, got {len(reads)}: each has tiles of its own in shared memory"
         )
-    (read,) = reads.values()
+    (read,) = reads
     if read.at != number([Digit(ROW, 1, rows), Digit(COLUMN, 1, k // len(lanes))]):
         raise NotComputedError(
             f"expected K innermost in {read.argument.type}, one row behind another, got another "
@@ -255,10 +245,20 @@ def _check_beside(read: Read, found: Computed) -> None:
             )
 
 
-def _nodes(node: Node) -> list[Node]:
-    """A node and all that it is made of."""
-    inner = node.operands if isinstance(node, Result) else ()
-    return [node, *(each for operand in inner for each in _nodes(operand))]
+def _reads(lanes: Sequence[Node]) -> list[Read]:
+    """The reads that lanes are made of, those of one argument at one place once."""
+    found: dict[tuple[ir.Value, Number], Read] = {}
+    seen, waiting = set[Node](), [*reversed(lanes)]
+    while waiting:
+        node = waiting.pop()
+        if node in seen:  # two ops read it
+            continue
+        seen.add(node)
+        if isinstance(node, Read):
+            found.setdefault((node.argument, node.at), node)
+        elif isinstance(node, Result):
+            waiting += reversed(node.operands)
+    return list(found.values())
 
 
 def _element(value: ir.Value) -> ir.Type:

@@ -13,8 +13,9 @@ from tiers import slow, slow_but, tiers
 import tcir
 from tcir._mlir import ir
 from tcir.passmanager.remarks import remarks_to
+from tcir.program.source import mlir_context
 
-from .breaking import Broken, Edit, change_text, erase, pick
+from .breaking import Broken, Edit, change_text, erase, pick, walk
 from .weights_text import DTYPES, MAPS, Array, Weights, product
 
 INT8 = Weights("i8", 96, 128)
@@ -262,25 +263,13 @@ def _drop_zero_point(module: Any) -> None:
 
 def _next_group(module: Any) -> None:
     """The scale of the group behind: its index is one more, modulo the groups."""
-    scales = [op for op in _all(module, "tc.load_rows") if "f16" in str(op.results[0].type)]
+    scales = [op for op in walk(module, "tc.load_rows") if "f16" in str(op.results[0].type)]
     (op,) = scales[:1]
     from tcir._mlir import arith
 
     with ir.InsertionPoint(op), op.location:
         one = arith.ConstantOp(ir.IndexType.get(), 1).result
         op.operands[2] = arith.XOrIOp(op.operands[2], one).result
-
-
-def _all(module: Any, name: str) -> list[Any]:
-    found: list[Any] = []
-
-    def visit(operation: Any) -> Any:
-        if operation.name == name:
-            found.append(operation)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    return found
 
 
 def _swap_nibbles(module: Any) -> None:
@@ -291,7 +280,7 @@ def _swap_nibbles(module: Any) -> None:
 
 def _first_row_scales(module: Any) -> None:
     """All rows of a warp have the scale of its first."""
-    for op in _all(module, "tc.load_rows"):
+    for op in walk(module, "tc.load_rows"):
         del op.attributes["row_dim"]
 
 
@@ -319,10 +308,10 @@ def _no_wait_for_ready(module: Any) -> None:
     """The mma do not wait for the computed tile, only for what TMA loads."""
     arrive = next(
         op
-        for op in _all(module, "tc.mbarrier_arrive")
+        for op in walk(module, "tc.mbarrier_arrive")
         if '"epilogue"' in str(op.attributes["tc.for_role"])
     )
-    waits = [op for op in _all(module, "tc.mbarrier_wait") if op.operands[0] == arrive.operands[0]]
+    waits = [op for op in walk(module, "tc.mbarrier_wait") if op.operands[0] == arrive.operands[0]]
     (wait,) = waits
     wait.erase()
 
@@ -331,7 +320,7 @@ def _no_wait_for_full(module: Any) -> None:
     """The warps convert what TMA may not have loaded."""
     waits = [
         op
-        for op in _all(module, "tc.mbarrier_wait")
+        for op in walk(module, "tc.mbarrier_wait")
         if '"epilogue"' in str(op.attributes["tc.for_role"])
     ]
     waits[0].erase()
@@ -369,6 +358,37 @@ def test_breaks_are_laid_to_their_pass(name: str, target: str) -> None:
     failure = kernel.report.first_failure()
     assert failure is not None, f"{name}: {kernel.report}"
     assert failure.name in (after, "assign-roles"), str(failure)
+
+
+def test_an_op_is_followed_once_however_many_read_it() -> None:
+    """48 squares of squares are 2^48 paths to one number."""
+    squares = "\n".join(f"%m{n + 1} = arith.mulf %m{n}, %m{n} : f16" for n in range(48))
+    text = f"""
+#all = affine_map<(n, k) -> (n, k)>
+module attributes {{tc.workspaces = array<i64: 24576>}} {{
+  func.func @maker(%w: tensor<96x128xi8>) -> tensor<96x128xf16>
+      attributes {{tc.args = array<i64: 1, 3>, tc.order = 0 : i64, tc.simt}} {{
+    %e = tensor.empty() : tensor<96x128xf16>
+    %f = linalg.generic {{indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}}
+        ins(%w : tensor<96x128xi8>) outs(%e : tensor<96x128xf16>) {{
+    ^bb0(%q: i8, %o: f16):
+      %m0 = arith.sitofp %q : i8 to f16
+      {squares}
+      linalg.yield %m48 : f16
+    }} -> tensor<96x128xf16>
+    return %f : tensor<96x128xf16>
+  }}
+  func.func @product(%x: tensor<300x128xf16>, %f: tensor<96x128xf16>) -> tensor<300x96xf32>
+      attributes {{tc.args = array<i64: 0, 3, 2>, tc.order = 1 : i64}} {{
+    %y = "tc.matmul"(%x, %f) {{a_layout = "mk", b_layout = "nk"}}
+        : (tensor<300x128xf16>, tensor<96x128xf16>) -> tensor<300x96xf32>
+    return %y : tensor<300x96xf32>
+  }}
+}}"""
+    with mlir_context():
+        module = ir.Module.parse(text)
+        tcir.Pipeline(["fuse-operands"]).run(module)
+        assert len(module.body.operations) == 1
 
 
 def test_no_scale_reaches_behind_the_end_of_k() -> None:

@@ -110,7 +110,8 @@ def _run_pytest(paths: list[str], jobs: int, slow: bool, part: tuple[int, int]) 
         command = [sys.executable, "-m", "pytest", "-q", "--durations=10", f"--junit-xml={output}"]
         command += ["-n", str(jobs), "--dist", "worksteal"] if jobs > 1 else []
         command += [f"--timeout={SLOW_SECONDS}"] if slow else ["-m", "not slow"]
-        command += ["-p", shards.__name__, f"--shard={part[0]}/{part[1]}"]
+        if part[1] > 1:
+            command += ["-p", shards.__name__, f"--shard={part[0]}/{part[1]}"]
         python = [path for path in paths if Path(path).suffix != ".mlir"]
         if not python:
             return Tally()

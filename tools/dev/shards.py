@@ -26,6 +26,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     number, count = config.getoption("--shard")
-    kept = [each for each in items if zlib.crc32(each.nodeid.encode()) % count == number - 1]
-    config.hook.pytest_deselected(items=[each for each in items if each not in set(kept)])
-    items[:] = kept
+    parts: list[list[pytest.Item]] = [[] for _ in range(count)]
+    for each in items:
+        parts[zlib.crc32(each.nodeid.encode()) % count].append(each)
+    items[:] = parts.pop(number - 1)
+    config.hook.pytest_deselected(items=[each for part in parts for each in part])

@@ -93,16 +93,6 @@ def _atanh(x: torch.Tensor) -> torch.Tensor:
     return torch.where(is_negative(a), -result, result).to(x.dtype)
 
 
-def _shifted_left(x: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
-    """``x << by``, which torch-mlir knows by its other name."""
-    return aten.bitwise_left_shift.Tensor(x, by)
-
-
-def _shifted_right(x: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
-    """``x >> by``, which torch-mlir knows by its other name."""
-    return aten.bitwise_right_shift.Tensor(x, by)
-
-
 def _of_bits(x: torch.Tensor) -> InputError:
     """Why a sign is left to PyTorch."""
     return InputError(
@@ -167,8 +157,8 @@ def _erfinv(x: torch.Tensor) -> torch.Tensor:
 
 
 FUNCTIONS: Decompositions = {
-    aten.__lshift__.Tensor: _shifted_left,
-    aten.__rshift__.Tensor: _shifted_right,
+    aten.__lshift__.Tensor: aten.bitwise_left_shift.Tensor,
+    aten.__rshift__.Tensor: aten.bitwise_right_shift.Tensor,
     aten.signbit.default: _signbit,
     aten.copysign.Tensor: _copysign,
     aten.copysign.Scalar: _copysign_of_number,
