@@ -251,8 +251,13 @@ def test_a_signal_while_nvcc_begins_ends_it_too(
     (tmp_path / "nvcc").chmod(0o755)
     monkeypatch.setattr(cuda, "find_tool", lambda name: str(tmp_path / name))
     monkeypatch.setattr(cuda.subprocess, "Popen", Interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        cuda.compile_cuda(HISTOGRAM, "sm_100a")
+    # A shell's background job ignores SIGINT, and so would this process.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            cuda.compile_cuda(HISTOGRAM, "sm_100a")
+    finally:
+        signal.signal(signal.SIGINT, before)
     with pytest.raises(ProcessLookupError):
         os.killpg(begun[0], signal.SIGTERM)
 

@@ -84,7 +84,7 @@ def test_sums_of_f16_are_red(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_no_pipeline_takes_has_its_reason() -> None:
-    state, words = _cell(page.CASES["masked_scatter"])
+    state, words = _cell(page.CASES["masked_select"])
     assert state == LEFT and words
 
 
