@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tcir.dialect import tc
-from tcir.passes.build.tile_kernel import find_sources
 from tcir.passes.conv.schedules import Candidate, Schedules
+from tcir.passes.emit.tile_kernel import find_sources
+from tcir.passes.module.split_launches import SplitLaunches
 from tcir.passes.raising.raise_to_tc import RaiseToTc
-from tcir.passes.raising.split_launches import SplitLaunches
 from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
 from tcir.program.source import Chunk, load_module, mlir_context, split_chunks
 

@@ -1,7 +1,7 @@
 """What each schedule of NVFP4 products costs: ``python bench/product_schedules.py [--top 6]``.
 
 GEMM: equal tiles of every legal width, and 1 to 8 parts of K, by the cost model that the pipeline
-asks (`tcir.passes.build.cost`), whose counts a test compares with the simulated machine's. GEMV:
+asks (`tcir.passes.emit.cost`), whose counts a test compares with the simulated machine's. GEMV:
 the schedules of ``gemv-padded-n`` by the model of ``bench/gemv.py``. Behind each stands what would
 be chosen under another answer to a constant on which sources disagree. Modelled; nothing was
 measured on a B200.
@@ -19,8 +19,8 @@ from pathlib import Path
 
 import tcir
 from tcir.dialect.tc import BlockScaledMatmulOp
-from tcir.passes.build.cost import DEFAULT, launch_behind, under_other_answers
-from tcir.passes.build.tensor_functions import tensor_ops
+from tcir.passes.emit.cost import DEFAULT, launch_behind, under_other_answers
+from tcir.passes.emit.tensor_functions import tensor_ops
 from tcir.passes.gemm.schedules import Candidate, Schedules
 from tcir.passes.gemm.split_k import SplitK
 from tcir.program.source import load_module, mlir_context

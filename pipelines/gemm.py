@@ -12,17 +12,17 @@ from tcir.passes.gemm.repack_gemm import RepackGemm
 from tcir.passes.gemm.split_k import SplitK
 from tcir.passes.gemm.swap_operands import SwapOperands
 from tcir.passes.gemm.tile_gemm import CLC, TileGemm
-from tcir.passes.raising.constants_to_arguments import ConstantsToArguments
-from tcir.passes.raising.fold_constant_launches import FoldConstantLaunches
-from tcir.passes.raising.fold_empty import FoldEmpty
-from tcir.passes.raising.fold_layouts import FoldLayouts
-from tcir.passes.raising.fuse_epilogue import FuseEpilogue
+from tcir.passes.module.constants_to_arguments import ConstantsToArguments
+from tcir.passes.module.fold_constant_launches import FoldConstantLaunches
+from tcir.passes.module.fold_empty import FoldEmpty
+from tcir.passes.module.fold_layouts import FoldLayouts
+from tcir.passes.module.fuse_epilogue import FuseEpilogue
+from tcir.passes.module.reorder_scales import ReorderScales
+from tcir.passes.module.share_kernels import ShareKernels
+from tcir.passes.module.split_launches import SplitLaunches
+from tcir.passes.module.split_layers import SplitLayers
 from tcir.passes.raising.raise_quantise import RaiseQuantise
 from tcir.passes.raising.raise_to_tc import RaiseToTc
-from tcir.passes.raising.reorder_scales import ReorderScales
-from tcir.passes.raising.split_launches import SplitLaunches
-from tcir.passes.raising.split_layers import SplitLayers
-from tcir.passes.roles.share_kernels import ShareKernels
 from tcir.passes.simt.convert_codes_to_simt import ConvertCodesToSimt
 from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
 from tcir.passes.simt.convert_quantise_to_simt import ConvertQuantiseToSimt

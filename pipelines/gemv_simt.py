@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcir.passes.module.constants_to_arguments import ConstantsToArguments
+from tcir.passes.module.fold_constant_launches import FoldConstantLaunches
+from tcir.passes.module.fold_empty import FoldEmpty
+from tcir.passes.module.fuse_epilogue import FuseEpilogue
+from tcir.passes.module.plan_workspaces import PlanWorkspaces
+from tcir.passes.module.reorder_scales import ReorderScales
+from tcir.passes.module.split_launches import SplitLaunches
+from tcir.passes.module.split_layers import SplitLayers
 from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
-from tcir.passes.raising.constants_to_arguments import ConstantsToArguments
-from tcir.passes.raising.fold_constant_launches import FoldConstantLaunches
-from tcir.passes.raising.fold_empty import FoldEmpty
-from tcir.passes.raising.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_block_scaled import RaiseBlockScaled
 from tcir.passes.raising.raise_quantise import RaiseQuantise
-from tcir.passes.raising.reorder_scales import ReorderScales
-from tcir.passes.raising.split_launches import SplitLaunches
-from tcir.passes.raising.split_layers import SplitLayers
-from tcir.passes.roles.plan_workspaces import PlanWorkspaces
 from tcir.passes.simt.convert_block_scaled_to_simt import ConvertBlockScaledToSimt
 from tcir.passes.simt.convert_codes_to_simt import ConvertCodesToSimt
 from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt

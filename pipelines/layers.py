@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tcir.passes.conv.fold_filter_rows import FoldFilterRows
 from tcir.passes.conv.split_conv_k import SplitConvK
 from tcir.passes.conv.tile_conv import TileConv
-from tcir.passes.roles.overlap_products import OverlapProducts
+from tcir.passes.pipelining.overlap_products import OverlapProducts
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines import gemm
 from tcir.target import targets_with

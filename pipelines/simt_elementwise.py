@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcir.passes.module.constants_to_arguments import ConstantsToArguments
+from tcir.passes.module.fold_constant_launches import FoldConstantLaunches
+from tcir.passes.module.fold_empty import FoldEmpty
+from tcir.passes.module.plan_workspaces import PlanWorkspaces
+from tcir.passes.module.share_kernels import ShareKernels
+from tcir.passes.module.split_layers import SplitLayers
 from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
-from tcir.passes.raising.constants_to_arguments import ConstantsToArguments
-from tcir.passes.raising.fold_constant_launches import FoldConstantLaunches
-from tcir.passes.raising.fold_empty import FoldEmpty
 from tcir.passes.raising.raise_quantise import RaiseQuantise
-from tcir.passes.raising.split_layers import SplitLayers
-from tcir.passes.roles.plan_workspaces import PlanWorkspaces
-from tcir.passes.roles.share_kernels import ShareKernels
 from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
 from tcir.passes.simt.convert_quantise_to_simt import ConvertQuantiseToSimt
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline

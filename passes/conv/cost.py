@@ -1,4 +1,4 @@
-"""The cost of a convolution under each schedule, by `tcir.passes.build.cost`."""
+"""The cost of a convolution under each schedule, by `tcir.passes.emit.cost`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tcir.dialect.limits import LANE_MASK_BYTES, MMA_K_BYTES, SMEM_TILE_ALIGNMENT, TMEM_LANES
-from tcir.passes.build.cost import SECTOR_BYTES, Work
-from tcir.passes.build.limits import ceil_div, round_up
 from tcir.passes.conv.im2col import gathered
 from tcir.passes.conv.offset_plan import CORE_COLUMN_BYTES, best_plan
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.shift_classes import ShiftClasses
 from tcir.passes.conv.tile_conv_shift_reuse import TILINGS
+from tcir.passes.emit.cost import SECTOR_BYTES, Work
+from tcir.passes.emit.limits import ceil_div, round_up
 
 
 def shift_reuse(tiling: str) -> Callable[[ConvShape, int], Work]:

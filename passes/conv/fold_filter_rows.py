@@ -9,12 +9,12 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integers
 from tcir.dialect.limits import TMA_STRIDE
-from tcir.passes.build.emit import i64s
-from tcir.passes.build.gpu_module import target_of
-from tcir.passes.build.limits import round_up
-from tcir.passes.build.repack import is_copied, padded
-from tcir.passes.build.tensor_functions import tensor_ops
 from tcir.passes.conv.shapes import ConvShape
+from tcir.passes.emit.builders import i64s
+from tcir.passes.emit.gpu_module import target_of
+from tcir.passes.emit.limits import round_up
+from tcir.passes.emit.repack import is_copied, padded
+from tcir.passes.emit.tensor_functions import tensor_ops
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 from tcir.target import TARGETS

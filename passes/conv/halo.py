@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTERS
-from tcir.passes.build.emit import i64
+from tcir.passes.emit.builders import i64
 
 HALOS = ("mask", "refresh")
 HALO_LOADS = ("boxes", "w128")

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import TMA_CORNER, TMA_ELEMENT_STRIDE, TMA_OFFSET, TMEM_LANES
-from tcir.passes.build import index
-from tcir.passes.build.cta_pair import first_column
-from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
-from tcir.passes.build.emit import Box, make_tensor_map, tma_load
-from tcir.passes.build.index import Index
-from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.operand_tiles import TiledOperand, k_major
-from tcir.passes.build.tile_kernel import argument
 from tcir.passes.conv.shapes import ConvShape
+from tcir.passes.emit import index
+from tcir.passes.emit.builders import Box, make_tensor_map, tma_load
+from tcir.passes.emit.cta_pair import first_column
+from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
+from tcir.passes.emit.index import Index
+from tcir.passes.emit.limits import ceil_div
+from tcir.passes.emit.operand_tiles import TiledOperand, k_major
+from tcir.passes.emit.tile_kernel import argument
 
 RANK = 4
 """Rank of the tensor map of an NHWC tensor."""

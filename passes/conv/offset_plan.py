@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tcir.dialect.limits import SMEM_BYTES, SMEM_TILE_ALIGNMENT, TMA_BOX, TMEM_LANES
-from tcir.passes.build.limits import BARRIER_BYTES, ceil_div, round_up
 from tcir.passes.conv.shapes import ConvShape
+from tcir.passes.emit.limits import BARRIER_BYTES, ceil_div, round_up
 from tcir.threads import cached_property
 
 CORE_COLUMN_BYTES = 16

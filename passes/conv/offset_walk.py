@@ -17,8 +17,6 @@ from tcir.dialect.limits import (
     TMA_PIXELS,
     WGMMA_M,
 )
-from tcir.passes.build.fragments.warpgroup import MAPS, Tile
-from tcir.passes.build.limits import BARRIER_BYTES, OVERLAPPED_SLOTS, ceil_div, round_up
 from tcir.passes.conv.im2col import RANK
 from tcir.passes.conv.offset_plan import Axis
 from tcir.passes.conv.shapes import ConvShape
@@ -29,6 +27,8 @@ from tcir.passes.conv.warpgroup_cost import (
     WAIT,
     of_rounds,
 )
+from tcir.passes.emit.fragments.warpgroup import MAPS, Tile
+from tcir.passes.emit.limits import BARRIER_BYTES, OVERLAPPED_SLOTS, ceil_div, round_up
 from tcir.threads import cached_property
 
 MOST_STAGES = 8

@@ -10,21 +10,21 @@ from tcir.dialect.attributes import UNSIGNED
 from tcir.dialect.fragments import DEFAULT_ATOM
 from tcir.dialect.limits import SMEM_BYTES, TMA_STRIDE
 from tcir.dialect.warp_types import WALK
-from tcir.passes.build import index
-from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
-from tcir.passes.build.element_epilogue import check_elements
-from tcir.passes.build.emit import Box, i64s, make_tensor_map, tails, tma_load
-from tcir.passes.build.fragments.epilogue import fragment_epilogue, tensors_of
-from tcir.passes.build.fragments.warpgroup import N_TILES, warpgroup_kernel
-from tcir.passes.build.index import Index
-from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.operand_tiles import TiledOperand, k_major
-from tcir.passes.build.output_tiles import OutputTiles
-from tcir.passes.build.tile_kernel import Source, argument
 from tcir.passes.conv.im2col import check_im2col
 from tcir.passes.conv.offset_walk import OffsetWalk, fastest_walk
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.wgmma import check_product
+from tcir.passes.emit import index
+from tcir.passes.emit.builders import Box, i64s, make_tensor_map, tails, tma_load
+from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
+from tcir.passes.emit.element_epilogue import check_elements
+from tcir.passes.emit.fragments.epilogue import fragment_epilogue, tensors_of
+from tcir.passes.emit.fragments.warpgroup import N_TILES, warpgroup_kernel
+from tcir.passes.emit.index import Index
+from tcir.passes.emit.limits import ceil_div
+from tcir.passes.emit.operand_tiles import TiledOperand, k_major
+from tcir.passes.emit.output_tiles import OutputTiles
+from tcir.passes.emit.tile_kernel import Source, argument
 from tcir.target import TARGETS
 
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTERS, TMA_CORNER, TMA_ELEMENT_STRIDE, TMA_OFFSET
-from tcir.passes.build import index
-from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
-from tcir.passes.build.emit import Box, make_tensor_map, tma_load
-from tcir.passes.build.epilogue import Epilogue
-from tcir.passes.build.index import Index
-from tcir.passes.build.lanes import Lanes, lane_index, spread
-from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.tile_kernel import store_tile_lanes
 from tcir.passes.conv.tiling import Boxes, Channel, Load, Tiling
+from tcir.passes.emit import index
+from tcir.passes.emit.builders import Box, make_tensor_map, tma_load
+from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
+from tcir.passes.emit.epilogue import Epilogue
+from tcir.passes.emit.index import Index
+from tcir.passes.emit.lanes import Lanes, lane_index, spread
+from tcir.passes.emit.limits import ceil_div
+from tcir.passes.emit.tile_kernel import store_tile_lanes
 
 RANK = 4
 """Rank of the tensor map of an NHWC tensor."""

@@ -9,13 +9,13 @@ from math import inf
 from tcir._mlir import ir
 from tcir.dialect.limits import SMEM_BYTES
 from tcir.errors import PassError
-from tcir.passes.build.cost import DEFAULT, Cost, Work, under_other_answers
-from tcir.passes.build.limits import BARRIER_BYTES, equal_widths
 from tcir.passes.conv.cost import SCHEDULES
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.tile_conv_implicit_gemm import TileConvImplicitGemm
 from tcir.passes.conv.tile_conv_shift_reuse import TileConvShiftReuse
 from tcir.passes.conv.tile_conv_smem_offset import TileConvSmemOffset
+from tcir.passes.emit.cost import DEFAULT, Cost, Work, under_other_answers
+from tcir.passes.emit.limits import BARRIER_BYTES, equal_widths
 from tcir.time.constants import Constants
 
 TilingPass = TileConvImplicitGemm | TileConvShiftReuse | TileConvSmemOffset

@@ -9,13 +9,13 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import integers, string, unsigned_operands
 from tcir.dialect.limits import MMA_K_BYTES, SWIZZLE_SPANS, TMA_STRIDE
 from tcir.dialect.ops.highlevel import conv_groups, k_part
-from tcir.passes.build import index
-from tcir.passes.build.cost import epilogue_bytes
-from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.index import Index
-from tcir.passes.build.limits import MMA_N, MMA_N_STEP, ceil_div
-from tcir.passes.build.operand_tiles import TiledOperand, k_major, k_step, mn_major
-from tcir.passes.build.tile_kernel import choose_n_tile
+from tcir.passes.emit import index
+from tcir.passes.emit.cost import epilogue_bytes
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.index import Index
+from tcir.passes.emit.limits import MMA_N, MMA_N_STEP, ceil_div
+from tcir.passes.emit.operand_tiles import TiledOperand, k_major, k_step, mn_major
+from tcir.passes.emit.tile_kernel import choose_n_tile
 from tcir.threads import cached_property
 
 _TRANSPOSED_BYTES = 2

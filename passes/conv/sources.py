@@ -5,9 +5,9 @@ from __future__ import annotations
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.ops.highlevel import k_part
-from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
-from tcir.passes.build.gpu_module import target_of
-from tcir.passes.build.tile_kernel import Source, find_sources
+from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
+from tcir.passes.emit.gpu_module import target_of
+from tcir.passes.emit.tile_kernel import Source, find_sources
 from tcir.target import TARGETS
 
 

@@ -10,17 +10,17 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.ops.highlevel import k_part
 from tcir.errors import InputError
-from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
-from tcir.passes.build.emit import i64
-from tcir.passes.build.fragments.warpgroup import N_TILES
-from tcir.passes.build.gpu_module import target_of
-from tcir.passes.build.tensor_functions import tensor_ops
-from tcir.passes.build.tile_kernel import needs_columns
 from tcir.passes.conv.im2col import gathered
 from tcir.passes.conv.offset_walk import fastest_walk
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.warpgroup_cost import cycles
 from tcir.passes.conv.wgmma import check_product, choose, fastest_parts
+from tcir.passes.emit.builders import i64
+from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
+from tcir.passes.emit.fragments.warpgroup import N_TILES
+from tcir.passes.emit.gpu_module import target_of
+from tcir.passes.emit.tensor_functions import tensor_ops
+from tcir.passes.emit.tile_kernel import needs_columns
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 from tcir.target import TARGETS

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from tcir._mlir import func, ir
 from tcir.dialect import tc
-from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.gpu_module import target_of
 from tcir.passes.conv import warpgroup_schedules
 from tcir.passes.conv.schedules import Schedules, table, tiling_pass
 from tcir.passes.conv.sources import find_convolutions
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.gpu_module import target_of
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 from tcir.target import TARGETS
@@ -26,7 +26,7 @@ NO_SHIFT = "conv-shift-reuse is no candidate: it needs tensor memory"
 @register_pass
 @dataclass(frozen=True)
 class TileConv(Pass):
-    """Runs the tiling pass whose program the cost model of `tcir.passes.build.cost` finds cheapest.
+    """Runs the tiling pass whose program the cost model of `tcir.passes.emit.cost` finds cheapest.
 
     n_tile: output channels per CTA; 0 chooses
     others: whether functions without a convolution are left to another pass (tile-gemm)

@@ -13,15 +13,19 @@ from tcir.dialect.limits import (
     QUARTER_LANES,
     TMEM_LANES,
 )
-from tcir.passes.build import index
-from tcir.passes.build.cta_pair import check_cta_group
-from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
-from tcir.passes.build.emit import mma, of_pair
-from tcir.passes.build.gpu_module import target_of
-from tcir.passes.build.index import Index
-from tcir.passes.build.lanes import Lanes, lane_index
-from tcir.passes.build.limits import ceil_div, round_up
-from tcir.passes.build.tile_kernel import (
+from tcir.passes.conv.im2col import Im2col, check_im2col, gathered
+from tcir.passes.conv.shapes import ConvShape
+from tcir.passes.conv.sources import find_convolutions
+from tcir.passes.conv.wgmma import as_matrix, tile_for_warpgroups
+from tcir.passes.emit import index
+from tcir.passes.emit.builders import mma, of_pair
+from tcir.passes.emit.cta_pair import check_cta_group
+from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
+from tcir.passes.emit.gpu_module import target_of
+from tcir.passes.emit.index import Index
+from tcir.passes.emit.lanes import Lanes, lane_index
+from tcir.passes.emit.limits import ceil_div, round_up
+from tcir.passes.emit.tile_kernel import (
     Accumulate,
     Source,
     accumulator,
@@ -31,10 +35,6 @@ from tcir.passes.build.tile_kernel import (
     store_tile,
     store_tile_lanes,
 )
-from tcir.passes.conv.im2col import Im2col, check_im2col, gathered
-from tcir.passes.conv.shapes import ConvShape
-from tcir.passes.conv.sources import find_convolutions
-from tcir.passes.conv.wgmma import as_matrix, tile_for_warpgroups
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import TARGETS
 

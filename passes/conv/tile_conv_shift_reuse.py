@@ -17,20 +17,6 @@ from tcir.dialect.limits import (
     SWIZZLE_SPANS,
     TMEM_LANES,
 )
-from tcir.passes.build import index
-from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
-from tcir.passes.build.emit import i64, mma
-from tcir.passes.build.limits import ceil_div, round_up
-from tcir.passes.build.operand_tiles import k_major
-from tcir.passes.build.tile_kernel import (
-    Accumulate,
-    Source,
-    accumulator,
-    argument,
-    block_id,
-    kernel,
-    loop,
-)
 from tcir.passes.conv.halo import (
     HALO_LOADS,
     HALOS,
@@ -47,6 +33,20 @@ from tcir.passes.conv.shift_classes import ShiftClasses
 from tcir.passes.conv.sources import find_convolutions
 from tcir.passes.conv.tiling import Boxes, Tiling
 from tcir.passes.conv.wide import WideTiling
+from tcir.passes.emit import index
+from tcir.passes.emit.builders import i64, mma
+from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
+from tcir.passes.emit.limits import ceil_div, round_up
+from tcir.passes.emit.operand_tiles import k_major
+from tcir.passes.emit.tile_kernel import (
+    Accumulate,
+    Source,
+    accumulator,
+    argument,
+    block_id,
+    kernel,
+    loop,
+)
 from tcir.passmanager.pipeline import Pass, register_pass
 
 TILINGS: dict[str, Callable[[ConvShape, ShiftClasses], Tiling]] = {

@@ -8,14 +8,18 @@ from typing import ClassVar
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, SMEM_BYTES
-from tcir.passes.build import index
-from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
-from tcir.passes.build.emit import Box, make_tensor_map, mma, tma_load
-from tcir.passes.build.gpu_module import target_of
-from tcir.passes.build.index import Index
-from tcir.passes.build.lanes import Lanes, lane_index
-from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.tile_kernel import (
+from tcir.passes.conv.offset_plan import CORE_COLUMN_BYTES, OffsetPlan, best_plan
+from tcir.passes.conv.offset_wgmma import tile_for_warpgroups
+from tcir.passes.conv.shapes import ConvShape
+from tcir.passes.conv.sources import find_convolutions
+from tcir.passes.emit import index
+from tcir.passes.emit.builders import Box, make_tensor_map, mma, tma_load
+from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
+from tcir.passes.emit.gpu_module import target_of
+from tcir.passes.emit.index import Index
+from tcir.passes.emit.lanes import Lanes, lane_index
+from tcir.passes.emit.limits import ceil_div
+from tcir.passes.emit.tile_kernel import (
     Accumulate,
     Source,
     accumulator,
@@ -25,10 +29,6 @@ from tcir.passes.build.tile_kernel import (
     loop,
     store_tile_lanes,
 )
-from tcir.passes.conv.offset_plan import CORE_COLUMN_BYTES, OffsetPlan, best_plan
-from tcir.passes.conv.offset_wgmma import tile_for_warpgroups
-from tcir.passes.conv.shapes import ConvShape
-from tcir.passes.conv.sources import find_convolutions
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import TARGETS
 

@@ -10,11 +10,11 @@ from typing import ClassVar
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES, QUARTERS, SWIZZLE_ATOM_ROWS
-from tcir.passes.build.epilogue import Epilogue
-from tcir.passes.build.index import Index
-from tcir.passes.build.limits import ceil_div
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.shift_classes import ShiftClasses
+from tcir.passes.emit.epilogue import Epilogue
+from tcir.passes.emit.index import Index
+from tcir.passes.emit.limits import ceil_div
 
 Channel = Callable[[Index], Index]
 """``channel(column)``: the output channel of a column of D."""

@@ -7,9 +7,9 @@ are found, whose times an H200 gave (docs/conv-sm90a.md); those of slots, of 60 
 from __future__ import annotations
 
 from tcir.dialect.limits import WGMMA_M
-from tcir.passes.build.fragments.warpgroup import Tile
-from tcir.passes.build.limits import ceil_div
 from tcir.passes.conv.shapes import ConvShape
+from tcir.passes.emit.fragments.warpgroup import Tile
+from tcir.passes.emit.limits import ceil_div
 
 WIDE = 128
 """Bytes of a row of a tile in a full step."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tcir.dialect import tc
-from tcir.passes.build.fragments.warpgroup import N_TILES, Tile
-from tcir.passes.build.limits import ceil_div
 from tcir.passes.conv.im2col import check_im2col, gathered
 from tcir.passes.conv.offset_walk import fastest_walk
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.warpgroup_cost import cycles
 from tcir.passes.conv.wgmma import check_product, fastest_tile
+from tcir.passes.emit.fragments.warpgroup import N_TILES, Tile
+from tcir.passes.emit.limits import ceil_div
 from tcir.target import TARGETS
 
 IMPLICIT, OFFSET = "conv-implicit-gemm", "conv-smem-offset"

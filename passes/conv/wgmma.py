@@ -9,12 +9,15 @@ from math import prod
 from tcir._mlir import ir, memref
 from tcir.dialect import tc
 from tcir.dialect.limits import WGMMA_M
-from tcir.passes.build import index
-from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
-from tcir.passes.build.element_epilogue import check_elements
-from tcir.passes.build.emit import tails
-from tcir.passes.build.fragments.epilogue import fragment_epilogue
-from tcir.passes.build.fragments.warpgroup import (
+from tcir.passes.conv.im2col import Im2col, gathered
+from tcir.passes.conv.shapes import ConvShape
+from tcir.passes.conv.warpgroup_cost import cycles
+from tcir.passes.emit import index
+from tcir.passes.emit.builders import tails
+from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
+from tcir.passes.emit.element_epilogue import check_elements
+from tcir.passes.emit.fragments.epilogue import fragment_epilogue
+from tcir.passes.emit.fragments.warpgroup import (
     MAPS,
     N_TILES,
     Tile,
@@ -23,12 +26,9 @@ from tcir.passes.build.fragments.warpgroup import (
     sums_over,
     warpgroup_kernel,
 )
-from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.output_tiles import OutputTiles
-from tcir.passes.build.tile_kernel import Source, argument
-from tcir.passes.conv.im2col import Im2col, gathered
-from tcir.passes.conv.shapes import ConvShape
-from tcir.passes.conv.warpgroup_cost import cycles
+from tcir.passes.emit.limits import ceil_div
+from tcir.passes.emit.output_tiles import OutputTiles
+from tcir.passes.emit.tile_kernel import Source, argument
 from tcir.target import TARGETS
 
 PIXEL, CHANNEL = [0, 1, 2], 3

@@ -11,17 +11,17 @@ from tcir.dialect import tc
 from tcir.dialect.ops.block_scale import ROWS_PER_COLUMN
 from tcir.dialect.ops.block_scaled import BLOCK_ROWS
 from tcir.dialect.ops.highlevel import k_part
-from tcir.passes.build import index
-from tcir.passes.build.cluster import ALONE, Cluster
-from tcir.passes.build.cta_pair import first_column
-from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.epilogue import Epilogue, scaled
-from tcir.passes.build.index import Index
-from tcir.passes.build.limits import MMA_N_STEP, ceil_div, round_up
-from tcir.passes.build.scaled_checks import check_scaled
-from tcir.passes.build.scaled_product import ScaledPlace, ScaledProduct
-from tcir.passes.build.scaled_shape import ScaledShape, Stage
-from tcir.passes.build.tile_kernel import Accumulate, argument, choose_n_tile
+from tcir.passes.emit import index
+from tcir.passes.emit.cluster import ALONE, Cluster
+from tcir.passes.emit.cta_pair import first_column
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.epilogue import Epilogue, scaled
+from tcir.passes.emit.index import Index
+from tcir.passes.emit.limits import MMA_N_STEP, ceil_div, round_up
+from tcir.passes.emit.scaled_checks import check_scaled
+from tcir.passes.emit.scaled_product import ScaledPlace, ScaledProduct
+from tcir.passes.emit.scaled_shape import ScaledShape, Stage
+from tcir.passes.emit.tile_kernel import Accumulate, argument, choose_n_tile
 from tcir.passes.gemm.place import Place, Step
 
 ROW_BYTES = 128

@@ -9,9 +9,9 @@ from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import UNSIGNED, string
 from tcir.dialect.ops.highlevel import k_part, out_layout
-from tcir.passes.build.clone import clone_epilogue
-from tcir.passes.build.emit import i64, i64s
-from tcir.passes.build.tensor_functions import functions_with_body
+from tcir.passes.emit.builders import i64, i64s
+from tcir.passes.emit.clone import clone_epilogue
+from tcir.passes.emit.tensor_functions import functions_with_body
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 

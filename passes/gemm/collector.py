@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from tcir._mlir import ir
 from tcir.dialect.limits import MMA_K_BYTES, TMEM_COLUMNS, TMEM_LANES
 from tcir.errors import InputError
-from tcir.passes.build.cost import mma_cycles
-from tcir.passes.build.diagnostics import match_failure
+from tcir.passes.emit.cost import mma_cycles
+from tcir.passes.emit.diagnostics import match_failure
 from tcir.passmanager.remarks import remark
 
 

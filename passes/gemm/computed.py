@@ -15,11 +15,11 @@ from tcir._mlir import ir, linalg
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES
 from tcir.dialect.ops.epilogue import SCALAR_OPS
-from tcir.passes.build.fp8 import FP8
-from tcir.passes.build.narrow import CLOSED, WRAPPING
-from tcir.passes.build.operand_tiles import k_step
-from tcir.passes.build.reshape import RESHAPES
-from tcir.passes.build.small import EXPONENT, SMALL
+from tcir.passes.emit.fp8 import FP8
+from tcir.passes.emit.narrow import CLOSED, WRAPPING
+from tcir.passes.emit.operand_tiles import k_step
+from tcir.passes.emit.reshape import RESHAPES
+from tcir.passes.emit.small import EXPONENT, SMALL
 from tcir.passes.gemm.digits import (
     COLUMN,
     ROW,

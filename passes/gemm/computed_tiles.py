@@ -10,16 +10,16 @@ from tcir._mlir import arith, ir, memref
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer_type, string
 from tcir.dialect.limits import QUARTER_LANES, QUARTERS
-from tcir.passes.build import index
-from tcir.passes.build.cluster import Share
-from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.emit import i64
-from tcir.passes.build.index import Index
-from tcir.passes.build.kernel_ops import BY_WARP
-from tcir.passes.build.limits import round_up
-from tcir.passes.build.narrow import WRAPPING
-from tcir.passes.build.operand_tiles import TiledOperand, k_major
-from tcir.passes.build.tile_kernel import argument, loop
+from tcir.passes.emit import index
+from tcir.passes.emit.builders import i64
+from tcir.passes.emit.cluster import Share
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.index import Index
+from tcir.passes.emit.kernel_ops import BY_WARP
+from tcir.passes.emit.limits import round_up
+from tcir.passes.emit.narrow import WRAPPING
+from tcir.passes.emit.operand_tiles import TiledOperand, k_major
+from tcir.passes.emit.tile_kernel import argument, loop
 from tcir.passes.gemm.computed import UNIT, Computed, Fixed, Node, NotComputedError, Read, Result
 from tcir.passes.gemm.digits import ROW, Digit, Number
 

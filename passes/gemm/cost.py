@@ -1,4 +1,4 @@
-"""The cost of a matrix product in tiles of each width, by `tcir.passes.build.cost`."""
+"""The cost of a matrix product in tiles of each width, by `tcir.passes.emit.cost`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tcir.dialect import tc
 from tcir.dialect.limits import MMA_K_BYTES, TMEM_LANES
 from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS
 from tcir.dialect.ops.highlevel import k_part
-from tcir.passes.build.cost import Work, epilogue_bytes
-from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.operand_tiles import k_major, k_step, mn_major
-from tcir.passes.build.scaled_shape import ScaledShape
-from tcir.passes.build.tensor_functions import tensor_bytes
+from tcir.passes.emit.cost import Work, epilogue_bytes
+from tcir.passes.emit.limits import ceil_div
+from tcir.passes.emit.operand_tiles import k_major, k_step, mn_major
+from tcir.passes.emit.scaled_shape import ScaledShape
+from tcir.passes.emit.tensor_functions import tensor_bytes
 from tcir.passes.gemm.block_scaled import stage_of
 from tcir.passes.gemm.dense import k_of, operands_of
 

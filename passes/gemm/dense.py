@@ -12,16 +12,16 @@ from tcir.dialect.attributes import string, unsigned_operands
 from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import MMA_K_BYTES, TMEM_LANES
 from tcir.dialect.ops.highlevel import k_part
-from tcir.passes.build import index
-from tcir.passes.build.cluster import ALONE, Cluster, Share
-from tcir.passes.build.cta_pair import first_column
-from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
-from tcir.passes.build.emit import mma, of_pair
-from tcir.passes.build.epilogue import Epilogue
-from tcir.passes.build.index import Index
-from tcir.passes.build.limits import ceil_div, round_up
-from tcir.passes.build.operand_tiles import TiledOperand, check_pitch, k_step, part_step
-from tcir.passes.build.tile_kernel import Accumulate, argument
+from tcir.passes.emit import index
+from tcir.passes.emit.builders import mma, of_pair
+from tcir.passes.emit.cluster import ALONE, Cluster, Share
+from tcir.passes.emit.cta_pair import first_column
+from tcir.passes.emit.diagnostics import SMALLEST_MATMUL, match_failure
+from tcir.passes.emit.epilogue import Epilogue
+from tcir.passes.emit.index import Index
+from tcir.passes.emit.limits import ceil_div, round_up
+from tcir.passes.emit.operand_tiles import TiledOperand, check_pitch, k_step, part_step
+from tcir.passes.emit.tile_kernel import Accumulate, argument
 from tcir.passes.gemm.collector import ONE, Together
 from tcir.passes.gemm.computed import Computed
 from tcir.passes.gemm.computed_tiles import ComputedOperand

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from tcir._mlir import ir
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES, TMEM_LD_NUM
 from tcir.errors import InputError
-from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.limits import MMA_N
-from tcir.passes.build.quantise import QUANTISED_COLUMNS
-from tcir.passes.build.staged_store import EpilogueTile, staged_tile
-from tcir.passes.build.tile_kernel import STORE_COLUMNS, Source
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.limits import MMA_N
+from tcir.passes.emit.quantise import QUANTISED_COLUMNS
+from tcir.passes.emit.staged_store import EpilogueTile, staged_tile
+from tcir.passes.emit.tile_kernel import STORE_COLUMNS, Source
 
 AUTO = "auto"
 ROWS = (QUARTER_LANES, 2 * QUARTER_LANES, TMEM_LANES)

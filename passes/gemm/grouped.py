@@ -6,12 +6,12 @@ from tcir._mlir import arith, ir
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
 from tcir.dialect.ops.grouped import tiles_of
-from tcir.passes.build import index
-from tcir.passes.build.emit import i64
-from tcir.passes.build.index import Index
-from tcir.passes.build.lanes import Lanes, lane_index, spread
-from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.tile_kernel import (
+from tcir.passes.emit import index
+from tcir.passes.emit.builders import i64
+from tcir.passes.emit.index import Index
+from tcir.passes.emit.lanes import Lanes, lane_index, spread
+from tcir.passes.emit.limits import ceil_div
+from tcir.passes.emit.tile_kernel import (
     Accumulate,
     Source,
     accumulator,

@@ -8,10 +8,10 @@ from typing import Protocol, TypeAlias
 
 from tcir._mlir import ir
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
-from tcir.passes.build import index
-from tcir.passes.build.epilogue import Epilogue
-from tcir.passes.build.index import Index
-from tcir.passes.build.tile_kernel import Accumulate
+from tcir.passes.emit import index
+from tcir.passes.emit.epilogue import Epilogue
+from tcir.passes.emit.index import Index
+from tcir.passes.emit.tile_kernel import Accumulate
 
 
 @dataclass(frozen=True)

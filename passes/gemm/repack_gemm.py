@@ -10,13 +10,13 @@ from tcir.dialect import tc
 from tcir.dialect.limits import COPY_BYTES, TMA_STRIDE
 from tcir.dialect.ops.block_scaled import ZERO_PADDING
 from tcir.errors import InputError
-from tcir.passes.build.emit import i64s
-from tcir.passes.build.gpu_module import target_of
-from tcir.passes.build.limits import round_up
-from tcir.passes.build.repack import repacked
-from tcir.passes.build.scaled_checks import loadable_k
-from tcir.passes.build.scaled_shape import ScaledShape
-from tcir.passes.build.tensor_functions import tensor_ops
+from tcir.passes.emit.builders import i64s
+from tcir.passes.emit.gpu_module import target_of
+from tcir.passes.emit.limits import round_up
+from tcir.passes.emit.repack import repacked
+from tcir.passes.emit.scaled_checks import loadable_k
+from tcir.passes.emit.scaled_shape import ScaledShape
+from tcir.passes.emit.tensor_functions import tensor_ops
 from tcir.passes.gemm.dense import operands_of
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark

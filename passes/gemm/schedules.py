@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.ops.block_scale import ROWS_PER_COLUMN
-from tcir.passes.build.cost import DEFAULT, Cost, Work, under_other_answers
-from tcir.passes.build.limits import MMA_N, MMA_N_STEP, equal_widths, round_up
-from tcir.passes.build.quantise import QUANTISED_COLUMNS
+from tcir.passes.emit.cost import DEFAULT, Cost, Work, under_other_answers
+from tcir.passes.emit.limits import MMA_N, MMA_N_STEP, equal_widths, round_up
+from tcir.passes.emit.quantise import QUANTISED_COLUMNS
 from tcir.passes.gemm.cost import ProductShape
 from tcir.passmanager.remarks import remark
 from tcir.time.constants import Constants

@@ -11,12 +11,12 @@ from tcir.dialect.attributes import UNSIGNED, string, unsigned_operands
 from tcir.dialect.limits import TMEM_LANES
 from tcir.dialect.ops.highlevel import out_layout
 from tcir.errors import InputError
-from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.emit import i64s
-from tcir.passes.build.gpu_module import target_of
-from tcir.passes.build.limits import MMA_N_STEP, round_up
-from tcir.passes.build.tensor_functions import tensor_ops
-from tcir.passes.build.tile_kernel import needs_columns
+from tcir.passes.emit.builders import i64s
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.gpu_module import target_of
+from tcir.passes.emit.limits import MMA_N_STEP, round_up
+from tcir.passes.emit.tensor_functions import tensor_ops
+from tcir.passes.emit.tile_kernel import needs_columns
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 from tcir.target import TARGETS

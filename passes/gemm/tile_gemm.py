@@ -13,19 +13,19 @@ from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import QUARTER_LANES, SWIZZLE_ATOM_ROWS, TMEM_LANES
 from tcir.dialect.ops.highlevel import k_part, out_layout
 from tcir.errors import InputError
-from tcir.passes.build.cluster import ALONE, Cluster
-from tcir.passes.build.cta_pair import check_cta_group
-from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.emit import i64
-from tcir.passes.build.gpu_module import target_of
-from tcir.passes.build.kernel_ops import CTAS_PER_SM
-from tcir.passes.build.limits import MMA_N, ceil_div, round_up
-from tcir.passes.build.output_tiles import OutputTiles
-from tcir.passes.build.quantise import QUANTISED_COLUMNS, check_quantised
-from tcir.passes.build.scaled_shape import ScaledShape
-from tcir.passes.build.staged_store import StagedStore
-from tcir.passes.build.tensor_functions import tensor_ops
-from tcir.passes.build.tile_kernel import (
+from tcir.passes.emit.builders import i64
+from tcir.passes.emit.cluster import ALONE, Cluster
+from tcir.passes.emit.cta_pair import check_cta_group
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.gpu_module import target_of
+from tcir.passes.emit.kernel_ops import CTAS_PER_SM
+from tcir.passes.emit.limits import MMA_N, ceil_div, round_up
+from tcir.passes.emit.output_tiles import OutputTiles
+from tcir.passes.emit.quantise import QUANTISED_COLUMNS, check_quantised
+from tcir.passes.emit.scaled_shape import ScaledShape
+from tcir.passes.emit.staged_store import StagedStore
+from tcir.passes.emit.tensor_functions import tensor_ops
+from tcir.passes.emit.tile_kernel import (
     Accumulate,
     Source,
     accumulator,
@@ -67,7 +67,7 @@ class TileGemm(Pass):
     """Turns ``tc.matmul`` or ``tc.block_scaled_matmul`` into the sequential program of one CTA.
 
     n_tile: columns of an output tile, N of the mma; 0 takes what the cost model of
-            `tcir.passes.build.cost` finds fastest, with `persistent`, `cta_group` or `cluster`
+            `tcir.passes.emit.cost` finds fastest, with `persistent`, `cta_group` or `cluster`
             equal tiles of at most 128 columns for each CTA
     persistent: no more CTAs than SMs, each of which computes several tiles one after another
     ctas: CTAs of a persistent kernel, at most one per tile; 0: one per SM, for wgmma the fewest

@@ -20,9 +20,9 @@ from tcir.dialect.warp_map import (
     WGMMA,
 )
 from tcir.errors import InputError
-from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.staged_load import staged_elements
-from tcir.passes.build.tile_kernel import Source
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.staged_load import staged_elements
+from tcir.passes.emit.tile_kernel import Source
 from tcir.passmanager.remarks import remark
 
 MAPS = {

@@ -9,18 +9,18 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.ops.quantise import WORD_COLUMNS
 from tcir.dialect.ops.tma import EVICT
-from tcir.passes.build import index
-from tcir.passes.build.cluster import ALONE, Cluster
-from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
-from tcir.passes.build.element_epilogue import check_by_element
-from tcir.passes.build.emit import tails
-from tcir.passes.build.fragments.epilogue import (
+from tcir.passes.emit import index
+from tcir.passes.emit.builders import tails
+from tcir.passes.emit.cluster import ALONE, Cluster
+from tcir.passes.emit.diagnostics import SMALLEST_MATMUL, match_failure
+from tcir.passes.emit.element_epilogue import check_by_element
+from tcir.passes.emit.fragments.epilogue import (
     check_fragment_quantised,
     fragment_epilogue,
     store_quantised,
     tensors_of,
 )
-from tcir.passes.build.fragments.warpgroup import (
+from tcir.passes.emit.fragments.warpgroup import (
     M_TILE,
     N_TILES,
     Tile,
@@ -31,9 +31,9 @@ from tcir.passes.build.fragments.warpgroup import (
     sums_over,
     warpgroup_kernel,
 )
-from tcir.passes.build.limits import ceil_div, round_up
-from tcir.passes.build.output_tiles import GROUP, OutputTiles, fewest_ctas
-from tcir.passes.build.tile_kernel import Source
+from tcir.passes.emit.limits import ceil_div, round_up
+from tcir.passes.emit.output_tiles import GROUP, OutputTiles, fewest_ctas
+from tcir.passes.emit.tile_kernel import Source
 from tcir.passes.gemm.computed_tiles import check_computed_rows, is_computed, rows_step
 from tcir.passes.gemm.dense import DenseProduct, check_dense, columns_step, k_of
 from tcir.passes.gemm.place import Place

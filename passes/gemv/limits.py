@@ -5,10 +5,10 @@ from __future__ import annotations
 from tcir._mlir import ir
 from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import MMA_KINDS, TMEM_LANES
-from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.limits import MMA_N_PAIR
-from tcir.passes.build.scaled_checks import SMALLEST_SCALED
-from tcir.passes.build.scaled_shape import ScaledShape
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.limits import MMA_N_PAIR
+from tcir.passes.emit.scaled_checks import SMALLEST_SCALED
+from tcir.passes.emit.scaled_shape import ScaledShape
 from tcir.passmanager.remarks import remark
 
 MOST_PAD_N = 128

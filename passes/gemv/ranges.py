@@ -8,8 +8,8 @@ from math import gcd
 from typing import cast
 
 from tcir._mlir import arith, ir
-from tcir.passes.build import index
-from tcir.passes.build.index import Index
+from tcir.passes.emit import index
+from tcir.passes.emit.index import Index
 from tcir.target import DEFAULT_TARGET
 from tcir.threads import cached_property
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from tcir._mlir import arith, ir, scf
 from tcir.dialect.attributes import integers
 from tcir.dialect.limits import TMEM_LANES
-from tcir.passes.build import simt
-from tcir.passes.build.element_epilogue import number_at, store
-from tcir.passes.build.emit import i64, i64s
-from tcir.passes.build.gpu_module import buffer_numbers, insert_launch, launch_order, next_buffer
-from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.scaled_shape import ScaledShape
-from tcir.passes.build.tile_kernel import Source
+from tcir.passes.emit import simt
+from tcir.passes.emit.builders import i64, i64s
+from tcir.passes.emit.element_epilogue import number_at, store
+from tcir.passes.emit.gpu_module import buffer_numbers, insert_launch, launch_order, next_buffer
+from tcir.passes.emit.limits import ceil_div
+from tcir.passes.emit.scaled_shape import ScaledShape
+from tcir.passes.emit.tile_kernel import Source
 from tcir.passes.gemv.ranges import Ranges
 from tcir.passes.gemv.result import dimensions
 

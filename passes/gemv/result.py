@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from tcir._mlir import ir, memref
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES, QUARTERS
-from tcir.passes.build import index
-from tcir.passes.build.emit import i64
-from tcir.passes.build.epilogue import NO_COLUMNS, Epilogue, rounded, scaled
-from tcir.passes.build.index import Index
-from tcir.passes.build.scaled_shape import ScaledShape
-from tcir.passes.build.tile_kernel import (
+from tcir.passes.emit import index
+from tcir.passes.emit.builders import i64
+from tcir.passes.emit.epilogue import NO_COLUMNS, Epilogue, rounded, scaled
+from tcir.passes.emit.index import Index
+from tcir.passes.emit.scaled_shape import ScaledShape
+from tcir.passes.emit.tile_kernel import (
     STORE_COLUMNS,
     Source,
     argument,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from tcir._mlir import ir
 from tcir.dialect.limits import TMEM_LANES
 from tcir.dialect.ops.block_scaled import BLOCK_BYTES
-from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.scaled_shape import ScaledShape, Stage
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.limits import ceil_div
+from tcir.passes.emit.scaled_shape import ScaledShape, Stage
 from tcir.passes.gemv.ranges import SMS, Ranges
 
 WIDEST = 128

@@ -10,16 +10,16 @@ from tcir.dialect import tc
 from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
 from tcir.errors import InputError
-from tcir.passes.build import index
-from tcir.passes.build.cta_pair import first_column
-from tcir.passes.build.diagnostics import check_whole_rows
-from tcir.passes.build.element_epilogue import check_by_element
-from tcir.passes.build.index import Index
-from tcir.passes.build.limits import ceil_div, round_up
-from tcir.passes.build.scaled_checks import check_scaled
-from tcir.passes.build.scaled_product import ScaledPlace, ScaledProduct
-from tcir.passes.build.scaled_shape import ScaledShape
-from tcir.passes.build.tile_kernel import (
+from tcir.passes.emit import index
+from tcir.passes.emit.cta_pair import first_column
+from tcir.passes.emit.diagnostics import check_whole_rows
+from tcir.passes.emit.element_epilogue import check_by_element
+from tcir.passes.emit.index import Index
+from tcir.passes.emit.limits import ceil_div, round_up
+from tcir.passes.emit.scaled_checks import check_scaled
+from tcir.passes.emit.scaled_product import ScaledPlace, ScaledProduct
+from tcir.passes.emit.scaled_shape import ScaledShape
+from tcir.passes.emit.tile_kernel import (
     Accumulate,
     Source,
     accumulator,

@@ -13,13 +13,13 @@ from tcir.dialect.multicast import cluster_ctas
 from tcir.dialect.operation import traits_of
 from tcir.dialect.ops.tma import map_dtype
 from tcir.errors import PassError
-from tcir.passes.build.gpu_module import (
+from tcir.passes.emit.gpu_module import (
     buffer_number,
     is_converted,
     kernels_block,
     pointer_type,
 )
-from tcir.passes.build.kernel_ops import CTAS_PER_SM
+from tcir.passes.emit.kernel_ops import CTAS_PER_SM
 from tcir.passes.nvvm.converter import Converter, GlobalTensor
 from tcir.passmanager.pipeline import Pass, register_pass
 

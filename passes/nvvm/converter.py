@@ -19,8 +19,8 @@ from tcir.dialect.fragments import share
 from tcir.dialect.limits import WARP as WARP
 from tcir.dialect.multicast import CTA_MASK, masks_of
 from tcir.errors import PassError
-from tcir.passes.build import simt
-from tcir.passes.build.gpu_module import pointer_type
+from tcir.passes.emit import simt
+from tcir.passes.emit.gpu_module import pointer_type
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from tcir._mlir import arith, ir, llvm
 from tcir.dialect.attributes import integer_type
 from tcir.errors import PassError
-from tcir.passes.build import simt
-from tcir.passes.build.fp8 import FP8, rounded_code, rounded_pair, widened_code, widened_pair
-from tcir.passes.build.functions import constant_number
+from tcir.passes.emit import simt
+from tcir.passes.emit.fp8 import FP8, rounded_code, rounded_pair, widened_code, widened_pair
+from tcir.passes.emit.functions import constant_number
 
 from .converter import Converter, lower
 from .scalar import convert_elementwise, converted_type, is_fp8

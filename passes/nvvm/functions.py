@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tcir._mlir import ir, llvm
 from tcir.errors import PassError
-from tcir.passes.build.functions import FUNCTIONS, NO_EXPONENT, POWERS, constant_number, function
+from tcir.passes.emit.functions import FUNCTIONS, NO_EXPONENT, POWERS, constant_number, function
 
 from .converter import Converter, lower
 

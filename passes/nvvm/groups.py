@@ -6,7 +6,7 @@ from tcir._mlir import arith, ir, llvm, scf
 from tcir.dialect import tc
 from tcir.dialect.limits import TMEM_LANES
 from tcir.dialect.ops.grouped import capacity, tiles_of
-from tcir.passes.build import simt
+from tcir.passes.emit import simt
 
 from .converter import Converter, GlobalTensor, lower
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tcir._mlir import arith, ir, llvm
 from tcir.dialect.attributes import integer_type
-from tcir.passes.build import simt
+from tcir.passes.emit import simt
 
 from .converter import Converter, lower
 from .scalar import WORD_BYTES, convert_elementwise, converted_type, is_i8

@@ -10,7 +10,7 @@ from tcir._mlir import arith, ir, llvm, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import optional_integer
 from tcir.errors import PassError
-from tcir.passes.build import simt
+from tcir.passes.emit import simt
 
 from .converter import Converter, GlobalTensor, i32, lower, require_role
 from .scalar import WORD_BYTES, converted_type, is_fp8, is_i8

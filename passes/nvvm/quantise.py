@@ -16,9 +16,9 @@ from tcir.dialect.ops.block_scale import ROWS_PER_COLUMN, SCALE_ROW_BYTES
 from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
 from tcir.dialect.ops.quantise import SCALED_COLUMNS, WORD_COLUMNS
 from tcir.errors import PassError
-from tcir.passes.build import simt
-from tcir.passes.build.fp8 import saturated_word
-from tcir.passes.build.quantised_block import QuantisedPart, quantised_block, quantised_part
+from tcir.passes.emit import simt
+from tcir.passes.emit.fp8 import saturated_word
+from tcir.passes.emit.quantised_block import QuantisedPart, quantised_block, quantised_part
 
 from .converter import Converter, Fragment, GlobalTensor, lower, require_role
 from .structure import only_if

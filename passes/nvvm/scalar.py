@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from tcir._mlir import arith, ir, llvm, nvvm, scf
 from tcir.dialect import tc
 from tcir.errors import PassError
-from tcir.passes.build.fp8 import FP8
-from tcir.passes.build.functions import divided
+from tcir.passes.emit.fp8 import FP8
+from tcir.passes.emit.functions import divided
 
 from .converter import WARP, Converter, i32, lower
 

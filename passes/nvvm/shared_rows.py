@@ -8,7 +8,7 @@ from tcir._mlir import arith, ir, llvm
 from tcir.dialect import tc
 from tcir.dialect.ops.store_shared import STORE_BYTES, column_step
 from tcir.errors import PassError
-from tcir.passes.build.gpu_module import pointer_type
+from tcir.passes.emit.gpu_module import pointer_type
 
 from .converter import Converter, SmemTile, i32, lower, require_role
 from .scalar import converted_type

@@ -9,8 +9,8 @@ from tcir._mlir import arith, ir, llvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, integer_type
 from tcir.dialect.ops.stores import column_dim
-from tcir.passes.build import simt
-from tcir.passes.build.diagnostics import is_op
+from tcir.passes.emit import simt
+from tcir.passes.emit.diagnostics import is_op
 
 from .converter import WARP, Converter, GlobalTensor, lower, require_role
 from .structure import only_if

@@ -12,7 +12,7 @@ from tcir.dialect.attributes import constant_of, integer, integers, string
 from tcir.dialect.cta_pair import LEADER, PAIR, cta_group_of
 from tcir.dialect.limits import MBARRIER_BYTES
 from tcir.errors import PassError
-from tcir.passes.build.gpu_module import pointer_type
+from tcir.passes.emit.gpu_module import pointer_type
 
 from .converter import (
     Converter,

@@ -8,7 +8,7 @@ from tcir.dialect.attributes import integer, string
 from tcir.dialect.cta_pair import PAIR, cta_group_of
 from tcir.dialect.limits import WARP
 from tcir.errors import PassError
-from tcir.passes.build.gpu_module import pointer_type
+from tcir.passes.emit.gpu_module import pointer_type
 
 from .converter import Converter, Mbarrier, i32, lower, require_role
 from .structure import is_equal, only_if

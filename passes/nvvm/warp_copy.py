@@ -8,7 +8,7 @@ from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, string
 from tcir.errors import PassError
-from tcir.passes.build.gpu_module import pointer_type
+from tcir.passes.emit.gpu_module import pointer_type
 
 from .converter import Converter, GlobalTensor, SmemTile, StagedTile, lower
 from .linear import Linear, Place

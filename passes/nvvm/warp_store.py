@@ -13,7 +13,7 @@ from tcir.dialect.attributes import integers, string
 from tcir.dialect.fragments import elements, share, warp_origin
 from tcir.dialect.limits import WARP
 from tcir.dialect.warp_types import WALK
-from tcir.passes.build import simt
+from tcir.passes.emit import simt
 
 from .converter import Converter, Fragment, GlobalTensor, i32, lower, vector_of
 from .linear import Linear

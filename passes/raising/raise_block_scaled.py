@@ -9,20 +9,19 @@ from tcir._mlir import func, ir, linalg, tensor
 from tcir.dialect import rules, tc
 from tcir.dialect.attributes import defining, is_fill_only
 from tcir.dialect.ops.block_scaled import scales_shape
-from tcir.passes.build.diagnostics import SMALLEST_BLOCK_SCALED, is_op, match_failure
-from tcir.passes.build.emit import i64
-from tcir.passes.build.gpu_module import is_converted
-from tcir.passes.build.tensor_functions import is_simt
-from tcir.passes.raising.arguments import drop_arguments
-from tcir.passes.raising.contraction import value
-from tcir.passes.raising.scaled_contraction import (
+from tcir.passes.analysis.contraction import value
+from tcir.passes.analysis.scaled_contraction import (
     Mismatch,
     ScaledMatmul,
     is_scaled_contraction,
     recognise,
     types_problem,
 )
-from tcir.passes.raising.wrappers import check_rest, find_tail, zero_accumulator_ops
+from tcir.passes.analysis.wrappers import check_rest, find_tail, zero_accumulator_ops
+from tcir.passes.emit.builders import i64
+from tcir.passes.emit.diagnostics import SMALLEST_BLOCK_SCALED, is_op, match_failure
+from tcir.passes.emit.gpu_module import is_converted
+from tcir.passes.emit.tensor_functions import drop_arguments, is_simt
 from tcir.passmanager.pipeline import Pass, register_pass
 
 SMALLEST = SMALLEST_BLOCK_SCALED
@@ -212,7 +211,7 @@ def _build(op: ir.OpView, found: ScaledMatmul, factors: list[ir.Value], out: ir.
 
 def _in_blocks(op: ir.OpView, scales: ir.Value, shape: list[int]) -> ir.Value:
     """Scales in the 128x4 layout, in the shape that the op takes."""
-    from tcir.passes.raising.blocked_scales import groups  # needs numpy, which few programs do
+    from tcir.passes.analysis.blocked_scales import groups  # needs numpy, which few programs do
 
     found = groups(scales.type.shape, shape)
     if found is None:

@@ -8,15 +8,15 @@ from math import prod
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import MMA_K_BYTES, TMA_STRIDE
-from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.emit import i64, i64s
-from tcir.passes.build.limits import round_up
-from tcir.passes.build.repack import is_copied, repacked
-from tcir.passes.build.reshape import reshape
-from tcir.passes.raising.contraction import Conv, set_unsigned
-from tcir.passes.raising.cuda_cores import FLAT, no_tensor_core
-from tcir.passes.raising.regroup import replace_result
-from tcir.passes.raising.wrappers import Padding, Tail
+from tcir.passes.analysis.contraction import Conv, set_unsigned
+from tcir.passes.analysis.cuda_cores import FLAT, no_tensor_core
+from tcir.passes.analysis.regroup import replace_result
+from tcir.passes.analysis.wrappers import Padding, Tail
+from tcir.passes.emit.builders import i64, i64s
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.limits import round_up
+from tcir.passes.emit.repack import is_copied, repacked
+from tcir.passes.emit.reshape import reshape
 from tcir.passmanager.remarks import remark
 
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.passes.build.repack import is_copied, repacked
-from tcir.passes.build.reshape import reshape
-from tcir.passes.build.tensor_functions import tensor_bytes
-from tcir.passes.raising.contraction import set_unsigned
-from tcir.passes.raising.einsum import Einsum, Side
-from tcir.passes.raising.regroup import replace_result
-from tcir.passes.raising.wrappers import Tail
+from tcir.passes.analysis.contraction import set_unsigned
+from tcir.passes.analysis.einsum import Einsum, Side
+from tcir.passes.analysis.regroup import replace_result
+from tcir.passes.analysis.wrappers import Tail
+from tcir.passes.emit.repack import is_copied, repacked
+from tcir.passes.emit.reshape import reshape
+from tcir.passes.emit.tensor_functions import tensor_bytes
 from tcir.passmanager.remarks import remark
 
 

@@ -9,8 +9,8 @@ from tcir._mlir import func, ir
 from tcir.dialect import rules, tc
 from tcir.dialect.ops.block_scaled import SCALE_TYPES, scales_shape
 from tcir.dialect.ops.quantise import BLOCK_FORMATS, ROUNDINGS, BlockFormat
-from tcir.passes.build.tensor_functions import functions_with_body
-from tcir.passes.raising.element_graph import COLUMN, NotRaised
+from tcir.passes.analysis.element_graph import COLUMN, NotRaised
+from tcir.passes.emit.tensor_functions import functions_with_body
 from tcir.passes.raising.quantise.pattern import (
     LOCAL,
     Maximum,

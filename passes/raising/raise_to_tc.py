@@ -8,12 +8,7 @@ from typing import ClassVar
 from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import is_fill_only
-from tcir.passes.build.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL, match_failure
-from tcir.passes.build.gpu_module import is_converted
-from tcir.passes.build.reshape import RESHAPES, reshape
-from tcir.passes.build.tensor_functions import is_simt
-from tcir.passes.raising.arguments import drop_arguments
-from tcir.passes.raising.contraction import (
+from tcir.passes.analysis.contraction import (
     Conv,
     Matmul,
     body_problem,
@@ -22,18 +17,22 @@ from tcir.passes.raising.contraction import (
     recognise,
     set_unsigned,
 )
-from tcir.passes.raising.einsum import Einsum
-from tcir.passes.raising.raise_block_scaled import raise_scaled
-from tcir.passes.raising.raise_conv import raise_conv
-from tcir.passes.raising.raise_einsum import raise_einsum
-from tcir.passes.raising.scaled_contraction import is_scaled_contraction
-from tcir.passes.raising.wrappers import (
+from tcir.passes.analysis.einsum import Einsum
+from tcir.passes.analysis.scaled_contraction import is_scaled_contraction
+from tcir.passes.analysis.wrappers import (
     Padding,
     check_rest,
     find_tail,
     fold_pads,
     zero_accumulator_ops,
 )
+from tcir.passes.emit.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL, match_failure
+from tcir.passes.emit.gpu_module import is_converted
+from tcir.passes.emit.reshape import RESHAPES, reshape
+from tcir.passes.emit.tensor_functions import drop_arguments, is_simt
+from tcir.passes.raising.raise_block_scaled import raise_scaled
+from tcir.passes.raising.raise_conv import raise_conv
+from tcir.passes.raising.raise_einsum import raise_einsum
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 

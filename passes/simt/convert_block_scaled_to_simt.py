@@ -12,15 +12,15 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import defining, integer, integer_type, string
 from tcir.dialect.limits import WARP
 from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES, ELEMENT_BITS
-from tcir.passes.build import simt
-from tcir.passes.build.diagnostics import (
+from tcir.passes.emit import simt
+from tcir.passes.emit.diagnostics import (
     SMALLEST_BLOCK_SCALED,
     check_whole_rows,
     match_failure,
 )
-from tcir.passes.build.element_epilogue import check_elements, check_not_quantised, number_at, store
-from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
-from tcir.passes.build.limits import ceil_div
+from tcir.passes.emit.element_epilogue import check_elements, check_not_quantised, number_at, store
+from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
+from tcir.passes.emit.limits import ceil_div
 from tcir.passes.simt.decode import (
     dot4,
     doubled_e2m1,

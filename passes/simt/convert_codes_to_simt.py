@@ -12,10 +12,10 @@ from tcir._mlir import func, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer_type
 from tcir.dialect.ops.codes import bits_of, ends
-from tcir.passes.build import simt
-from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
-from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.tensor_functions import functions_with_body
+from tcir.passes.emit import simt
+from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
+from tcir.passes.emit.limits import ceil_div
+from tcir.passes.emit.tensor_functions import functions_with_body
 from tcir.passmanager.pipeline import Pass, register_pass
 
 THREADS = 256

@@ -9,13 +9,13 @@ from typing import ClassVar
 
 from tcir._mlir import func, ir, scf
 from tcir.dialect.walk import walk
-from tcir.passes.build import narrow, simt
-from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.fp8 import FP8
-from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
-from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.small import SMALL
-from tcir.passes.build.tensor_functions import functions_with_body, is_simt
+from tcir.passes.emit import narrow, simt
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.fp8 import FP8
+from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
+from tcir.passes.emit.limits import ceil_div
+from tcir.passes.emit.small import SMALL
+from tcir.passes.emit.tensor_functions import functions_with_body, is_simt
 from tcir.passes.simt.elements import STORED, Elements, digits
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import TARGETS, targets_with

@@ -9,12 +9,12 @@ from typing import ClassVar
 from tcir._mlir import arith, func, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
-from tcir.passes.build import simt
-from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
-from tcir.passes.build.limits import ceil_div, round_up
-from tcir.passes.build.quantised_block import quantised_block
-from tcir.passes.build.tensor_functions import functions_with_body
+from tcir.passes.emit import simt
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
+from tcir.passes.emit.limits import ceil_div, round_up
+from tcir.passes.emit.quantised_block import quantised_block
+from tcir.passes.emit.tensor_functions import functions_with_body
 from tcir.passes.simt.elements import digits
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import TARGETS, targets_with

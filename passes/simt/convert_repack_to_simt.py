@@ -11,11 +11,11 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import integer_type, integers
 from tcir.dialect.ops.codes import PACKED_BITS
 from tcir.dialect.ops.repack import zeros_before
-from tcir.passes.build import simt
-from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
-from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.tensor_functions import functions_with_body
+from tcir.passes.emit import simt
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
+from tcir.passes.emit.limits import ceil_div
+from tcir.passes.emit.tensor_functions import functions_with_body
 from tcir.passes.simt.elements import digits
 from tcir.passmanager.pipeline import Pass, register_pass
 

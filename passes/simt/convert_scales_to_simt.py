@@ -9,9 +9,9 @@ from tcir._mlir import arith, func, ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer_type
 from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
-from tcir.passes.build import simt
-from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
-from tcir.passes.build.tensor_functions import functions_with_body
+from tcir.passes.emit import simt
+from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
+from tcir.passes.emit.tensor_functions import functions_with_body
 from tcir.passmanager.pipeline import Pass, register_pass
 
 THREADS = BLOCK_BYTES // 4

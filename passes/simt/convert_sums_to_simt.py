@@ -8,12 +8,12 @@ from typing import ClassVar
 
 from tcir._mlir import arith, func, ir, llvm, scf
 from tcir.dialect import tc
-from tcir.passes.build import narrow, simt
-from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.element_epilogue import check_elements, check_types, number_at, store
-from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
-from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.tensor_functions import functions_with_body
+from tcir.passes.emit import narrow, simt
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.element_epilogue import check_elements, check_types, number_at, store
+from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
+from tcir.passes.emit.limits import ceil_div
+from tcir.passes.emit.tensor_functions import functions_with_body
 from tcir.passes.simt.elements import digits
 from tcir.passmanager.pipeline import Pass, register_pass
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from tcir._mlir import arith, ir
 from tcir.dialect.attributes import integer_type
 from tcir.dialect.ops.block_scaled import ELEMENT_BITS
-from tcir.passes.build import simt
-from tcir.passes.build.fp8 import FP8, widened_pair
-from tcir.passes.build.small import widened_small
+from tcir.passes.emit import simt
+from tcir.passes.emit.fp8 import FP8, widened_pair
+from tcir.passes.emit.small import widened_small
 
 DOUBLED = (0, 1, 2, 3, 4, 6, 8, 12)
 """Twice the magnitudes of e2m1, by code."""

@@ -16,12 +16,12 @@ from typing import TypeAlias
 
 from tcir._mlir import arith, ir, linalg, scf
 from tcir.dialect.ops.epilogue import SCALAR_OPS
-from tcir.passes.build import element_epilogue, narrow, simt
-from tcir.passes.build.diagnostics import SMALLEST_SIMT, is_op, match_failure
-from tcir.passes.build.fp8 import FP8
-from tcir.passes.build.functions import NAMES, constant_number
-from tcir.passes.build.reshape import RESHAPES
-from tcir.passes.build.small import EXPONENT, SMALL
+from tcir.passes.emit import element_epilogue, narrow, simt
+from tcir.passes.emit.diagnostics import SMALLEST_SIMT, is_op, match_failure
+from tcir.passes.emit.fp8 import FP8
+from tcir.passes.emit.functions import NAMES, constant_number
+from tcir.passes.emit.reshape import RESHAPES
+from tcir.passes.emit.small import EXPONENT, SMALL
 from tcir.passes.simt.slices import Index, covers, in_inserted, in_slice
 
 Loops: TypeAlias = "Mapping[int, ir.Value]"

@@ -7,8 +7,8 @@ from math import prod
 from typing import TypeAlias
 
 from tcir._mlir import ir
-from tcir.passes.build import simt
-from tcir.passes.build.diagnostics import match_failure
+from tcir.passes.emit import simt
+from tcir.passes.emit.diagnostics import match_failure
 
 Index: TypeAlias = "tuple[ir.Value, ...]"
 """An i32 for each dimension of a tensor."""

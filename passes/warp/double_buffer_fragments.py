@@ -8,10 +8,10 @@ from typing import ClassVar
 from tcir._mlir import ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import constant_of
-from tcir.passes.build import index
-from tcir.passes.build.clone import Mapping, clone
-from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.kernel_ops import find_kernels
+from tcir.passes.emit import index
+from tcir.passes.emit.clone import Mapping, clone
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.kernel_ops import find_kernels
 from tcir.passes.warp.loops import (
     KStep,
     clone_all,

@@ -10,9 +10,9 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import defining
 from tcir.dialect.operation import Op
 from tcir.dialect.walk import walk
-from tcir.passes.build.clone import Mapping, clone
-from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.kernel_ops import walk_body
+from tcir.passes.emit.clone import Mapping, clone
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.kernel_ops import walk_body
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from tcir.dialect import tc
 from tcir.dialect.fragments import loads_for
 from tcir.dialect.limits import ATOM_32B, COPY_BYTES, TMA_BOX, TMA_INNER_BOX_MULTIPLE
 from tcir.layout.atoms import MmaAtom
-from tcir.passes.build import index
-from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
-from tcir.passes.build.emit import i64, tails
-from tcir.passes.build.index import Index
-from tcir.passes.build.operand_tiles import TiledOperand, k_major, mn_major
+from tcir.passes.emit import index
+from tcir.passes.emit.builders import i64, tails
+from tcir.passes.emit.diagnostics import SMALLEST_MATMUL, match_failure
+from tcir.passes.emit.index import Index
+from tcir.passes.emit.operand_tiles import TiledOperand, k_major, mn_major
 from tcir.passes.warp.swizzle import choose_swizzle, conflicts_of
 from tcir.passmanager.remarks import remark
 from tcir.target import TARGETS

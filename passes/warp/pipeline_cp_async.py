@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.emit import i64
-from tcir.passes.build.index import Index
+from tcir.passes.emit.builders import i64
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.index import Index
 from tcir.passes.warp.loops import clone_all
 from tcir.passes.warp.ring import Fill, RingLoop, check_stages, pipeline_kernels
 from tcir.passmanager.pipeline import Pass, register_pass

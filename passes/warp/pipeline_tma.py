@@ -9,9 +9,9 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer
 from tcir.dialect.limits import CTA_BARRIERS
-from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.emit import fence, i64, tma_load
-from tcir.passes.build.index import Index
+from tcir.passes.emit.builders import fence, i64, tma_load
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.index import Index
 from tcir.passes.warp.loops import clone_all
 from tcir.passes.warp.ring import Fill, RingLoop, check_stages, pipeline_kernels
 from tcir.passmanager.pipeline import Pass, register_pass

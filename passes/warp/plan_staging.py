@@ -10,10 +10,10 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import string
 from tcir.dialect.limits import SMEM_TILE_ALIGNMENT
 from tcir.dialect.types import one_of, shared_bytes, slots
-from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.emit import i64
-from tcir.passes.build.kernel_ops import find_kernels, walk_body
-from tcir.passes.build.limits import round_up
+from tcir.passes.emit.builders import i64
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.kernel_ops import find_kernels, walk_body
+from tcir.passes.emit.limits import round_up
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import TARGETS
 

@@ -12,12 +12,12 @@ from tcir.dialect.attributes import string
 from tcir.dialect.limits import SMEM_TILE_ALIGNMENT
 from tcir.dialect.operation import Op
 from tcir.errors import InputError
-from tcir.passes.build import index
-from tcir.passes.build.clone import Mapping, clone
-from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.index import Index
-from tcir.passes.build.kernel_ops import find_kernels, trip_count, walk_body
-from tcir.passes.build.limits import round_up
+from tcir.passes.emit import index
+from tcir.passes.emit.clone import Mapping, clone
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.index import Index
+from tcir.passes.emit.kernel_ops import find_kernels, trip_count, walk_body
+from tcir.passes.emit.limits import round_up
 from tcir.passes.warp.loops import clone_all, loops_with, operands_of, slice_of
 from tcir.target import TARGETS
 

@@ -11,15 +11,15 @@ from tcir.dialect.attributes import UNSIGNED, string
 from tcir.dialect.fragments import accumulator_type
 from tcir.dialect.limits import FP8
 from tcir.errors import InputError
-from tcir.passes.build import index
-from tcir.passes.build.diagnostics import SMALLEST_MATMUL, check_whole_rows, match_failure
-from tcir.passes.build.element_epilogue import check_by_element
-from tcir.passes.build.emit import i64s, tails
-from tcir.passes.build.fragments.epilogue import fragment_epilogue, tensors_of
-from tcir.passes.build.gpu_module import target_of
-from tcir.passes.build.index import Index
-from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.tile_kernel import Source, argument, find_sources, kernel
+from tcir.passes.emit import index
+from tcir.passes.emit.builders import i64s, tails
+from tcir.passes.emit.diagnostics import SMALLEST_MATMUL, check_whole_rows, match_failure
+from tcir.passes.emit.element_epilogue import check_by_element
+from tcir.passes.emit.fragments.epilogue import fragment_epilogue, tensors_of
+from tcir.passes.emit.gpu_module import target_of
+from tcir.passes.emit.index import Index
+from tcir.passes.emit.limits import ceil_div
+from tcir.passes.emit.tile_kernel import Source, argument, find_sources, kernel
 from tcir.passes.warp.operands import Matrix, Operand, tma_obstacle
 from tcir.passes.warp.tiles import GROUP, WarpTiles
 from tcir.passes.warp.tiling import Tiling, TilingOptions, choose_tiling

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from tcir._mlir import ir
-from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
-from tcir.passes.build.index import Index
-from tcir.passes.build.output_tiles import OutputTiles, fewest_ctas
-from tcir.passes.build.tile_kernel import block_id
+from tcir.passes.emit.diagnostics import SMALLEST_MATMUL, match_failure
+from tcir.passes.emit.index import Index
+from tcir.passes.emit.output_tiles import OutputTiles, fewest_ctas
+from tcir.passes.emit.tile_kernel import block_id
 from tcir.passes.warp.tiling import Tiling
 from tcir.target import TARGETS
 

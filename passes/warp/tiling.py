@@ -10,7 +10,7 @@ from tcir.dialect.fragments import DEFAULT_ATOM, PTX_TYPE
 from tcir.dialect.limits import BLOCK_THREADS, FP8, WARP
 from tcir.layout.atoms import MmaAtom, mma_atom
 from tcir.layout.int_tuple import LayoutError
-from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
+from tcir.passes.emit.diagnostics import SMALLEST_MATMUL, match_failure
 
 BLOCK_M, BLOCK_N, BLOCK_K_BYTES = 128, 256, 128
 """The largest tile of a CTA. Rows of 128 bytes of K touch every bank once."""

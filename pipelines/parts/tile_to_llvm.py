@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tcir.passes.module.plan_workspaces import PlanWorkspaces
+from tcir.passes.module.programmatic_launch import ProgrammaticLaunch
 from tcir.passes.nvvm.convert_tc_to_nvvm import ConvertTcToNvvm
 from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
-from tcir.passes.roles.assign_roles import AssignRoles
-from tcir.passes.roles.cluster_launch_control import ClusterLaunchControl
-from tcir.passes.roles.defer_stores import DeferStores
-from tcir.passes.roles.expect_waits import ExpectWaits
-from tcir.passes.roles.fetch_ahead import FetchAhead
-from tcir.passes.roles.multi_buffer import MultiBuffer
-from tcir.passes.roles.overlap_products import OverlapProducts
-from tcir.passes.roles.place_barriers import PlaceBarriers
-from tcir.passes.roles.plan_memory import PlanMemory
-from tcir.passes.roles.plan_workspaces import PlanWorkspaces
-from tcir.passes.roles.programmatic_launch import ProgrammaticLaunch
-from tcir.passes.roles.unroll_rings import UnrollRings
-from tcir.passes.roles.wait_ahead import WaitAhead
+from tcir.passes.pipelining.assign_roles import AssignRoles
+from tcir.passes.pipelining.cluster_launch_control import ClusterLaunchControl
+from tcir.passes.pipelining.defer_stores import DeferStores
+from tcir.passes.pipelining.expect_waits import ExpectWaits
+from tcir.passes.pipelining.fetch_ahead import FetchAhead
+from tcir.passes.pipelining.multi_buffer import MultiBuffer
+from tcir.passes.pipelining.overlap_products import OverlapProducts
+from tcir.passes.pipelining.place_barriers import PlaceBarriers
+from tcir.passes.pipelining.plan_memory import PlanMemory
+from tcir.passes.pipelining.unroll_rings import UnrollRings
+from tcir.passes.pipelining.wait_ahead import WaitAhead
 from tcir.passmanager.pipeline import Pass
 
 WARPGROUPS = (DeferStores(), WaitAhead(), UnrollRings())

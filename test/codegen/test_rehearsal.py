@@ -13,7 +13,7 @@ import pytest
 import tcir
 from tcir._mlir import ir
 from tcir.codegen.worker import WORKER
-from tcir.passes.raising.fuse_epilogue import FuseEpilogue
+from tcir.passes.module.fuse_epilogue import FuseEpilogue
 from tcir.program.source import load_module, mlir_context
 
 EXTRACT = """llvm.func @g(%a: !llvm.struct<(i32, i32)>) -> i32 {

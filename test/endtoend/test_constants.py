@@ -17,8 +17,8 @@ import pytest
 import tcir
 from tcir._mlir import ir
 from tcir.interp.types import constant, dense
-from tcir.passes.raising import fold_constant_launches
-from tcir.passes.raising.constants_to_arguments import ConstantsToArguments
+from tcir.passes.module import fold_constant_launches
+from tcir.passes.module.constants_to_arguments import ConstantsToArguments
 from tcir.program.constants import CONSTANTS, constant_arrays, constants_of
 from tcir.program.source import mlir_context
 

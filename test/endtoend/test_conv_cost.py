@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import tcir
-from tcir.passes.build.cost import PRICED, Cost, Work, mma_cycles
 from tcir.passes.conv.cost import SCHEDULES
 from tcir.passes.conv.schedules import Schedules
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.tile_conv import TileConv
+from tcir.passes.emit.cost import PRICED, Cost, Work, mma_cycles
+from tcir.passes.pipelining.multi_buffer import BARRIER_BYTES
 from tcir.passes.raising.raise_to_tc import RaiseToTc
-from tcir.passes.roles.multi_buffer import BARRIER_BYTES
 from tcir.passmanager.remarks import remarks_to
 from tcir.program.source import load_module, mlir_context
 from tcir.time.constants import Constants, disputed

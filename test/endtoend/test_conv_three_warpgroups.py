@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tcir
-from tcir.passes.build.fragments.warpgroup import Tile
 from tcir.passes.conv import wgmma
+from tcir.passes.emit.fragments.warpgroup import Tile
 from tcir.target import TARGETS
 
 from .cases import SAME_3x3

@@ -20,7 +20,7 @@ from tcir.dialect import tc
 from tcir.interp import OutputSpec
 from tcir.interp.tensor import run as execute
 from tcir.opt.command import main
-from tcir.passes.raising.stored_scale import check_stored_scales
+from tcir.passes.analysis.stored_scale import check_stored_scales
 
 from .breaking import Broken, walk
 

@@ -13,7 +13,7 @@ from tiers import slow, tiers
 
 import tcir
 from tcir._mlir import arith, ir
-from tcir.passes.build.functions import ERFC
+from tcir.passes.emit.functions import ERFC
 from tcir.passmanager.pipeline import Pass
 from tcir.validation.functions import OWN
 

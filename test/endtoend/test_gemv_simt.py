@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tcir
-from tcir.passes.build import simt
+from tcir.passes.emit import simt
 from tcir.passes.simt import convert_block_scaled_to_simt as convert
 from tcir.passes.simt import convert_scales_to_simt
 from tcir.program.memory_image import to_memory

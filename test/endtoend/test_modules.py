@@ -16,11 +16,11 @@ import tcir
 from tcir._mlir import ir
 from tcir.errors import PassError
 from tcir.passes.gemm.repack_gemm import RepackGemm
-from tcir.passes.raising.fuse_epilogue import FuseEpilogue
+from tcir.passes.module.fuse_epilogue import FuseEpilogue
+from tcir.passes.module.plan_workspaces import PlanWorkspaces
+from tcir.passes.module.split_launches import SplitLaunches
+from tcir.passes.module.split_layers import SplitLayers
 from tcir.passes.raising.raise_to_tc import RaiseToTc
-from tcir.passes.raising.split_launches import SplitLaunches
-from tcir.passes.raising.split_layers import SplitLayers
-from tcir.passes.roles.plan_workspaces import PlanWorkspaces
 from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
 from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
 

@@ -9,7 +9,7 @@ import pytest
 
 import tcir
 from tcir.errors import PassError
-from tcir.passes.build import simt
+from tcir.passes.emit import simt
 from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
 from tcir.passes.simt import convert_codes_to_simt as convert
 

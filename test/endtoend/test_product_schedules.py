@@ -14,11 +14,11 @@ import tcir
 from tcir._mlir import ir
 from tcir.dialect.tc import BlockScaledMatmulOp, MatmulOp
 from tcir.errors import PassError
-from tcir.passes.build.cost import PRICED, Cost, Work
-from tcir.passes.build.tensor_functions import tensor_ops
+from tcir.passes.emit.cost import PRICED, Cost, Work
+from tcir.passes.emit.tensor_functions import tensor_ops
 from tcir.passes.gemm.schedules import Schedules
 from tcir.passes.gemm.split_k import SplitK
-from tcir.passes.raising.fuse_epilogue import FuseEpilogue
+from tcir.passes.module.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_to_tc import RaiseToTc
 from tcir.passmanager.remarks import remarks_to
 from tcir.program.inputs import make_inputs

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tcir
-from tcir.passes.build import simt
+from tcir.passes.emit import simt
 
 from . import quantise_oracle as oracle
 from .block_scaled_oracle import inputs_of, product

@@ -13,7 +13,7 @@ from tcir import validate
 from tcir.dialect import tc
 from tcir.errors import PassError
 from tcir.interp import tensor
-from tcir.passes.raising import blocked_scales
+from tcir.passes.analysis import blocked_scales
 from tcir.passmanager.pipeline import Pipeline
 from tcir.program.programs import find_programs
 from tcir.program.signature import signature_of
@@ -322,7 +322,7 @@ def test_near_misses(what: str) -> None:
 
 
 def test_smallest_example_is_accepted() -> None:
-    from tcir.passes.build.diagnostics import SMALLEST_BLOCK_SCALED
+    from tcir.passes.emit.diagnostics import SMALLEST_BLOCK_SCALED
 
     report = validate(SMALLEST_BLOCK_SCALED.replace("#", "\n#"), ["raise-block-scaled"])
     assert report.passes[-1].verdict == "equal", str(report)

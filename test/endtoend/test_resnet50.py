@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import tcir
-from tcir.passes.build.cost import Cost
 from tcir.passes.conv.schedules import Candidate
 from tcir.passes.conv.tile_conv import TileConv
+from tcir.passes.emit.cost import Cost
+from tcir.passes.module.split_launches import SplitLaunches
 from tcir.passes.raising.raise_to_tc import RaiseToTc
-from tcir.passes.raising.split_launches import SplitLaunches
 from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
 from tcir.passmanager.remarks import remarks_to
 from tcir.program.source import load_module, mlir_context, split_chunks

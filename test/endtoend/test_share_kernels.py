@@ -10,7 +10,7 @@ import pytest
 import tcir
 from tcir._mlir import ir
 from tcir.errors import InputError, PassError
-from tcir.passes.build.gpu_module import insert_launch
+from tcir.passes.emit.gpu_module import insert_launch
 from tcir.passmanager.pipeline import as_pipeline
 from tcir.program.programs import find_programs
 from tcir.program.repeats import REPEATS

@@ -16,11 +16,11 @@ from tcir.interp.tile import run as execute_tile
 from tcir.passes.conv.tile_conv_implicit_gemm import TileConvImplicitGemm
 from tcir.passes.conv.tile_conv_shift_reuse import TileConvShiftReuse
 from tcir.passes.gemm.tile_gemm import TileGemm
+from tcir.passes.pipelining.assign_roles import AssignRoles
+from tcir.passes.pipelining.multi_buffer import MultiBuffer
+from tcir.passes.pipelining.place_barriers import PlaceBarriers
+from tcir.passes.pipelining.plan_memory import PlanMemory
 from tcir.passes.raising.raise_to_tc import RaiseToTc
-from tcir.passes.roles.assign_roles import AssignRoles
-from tcir.passes.roles.multi_buffer import MultiBuffer
-from tcir.passes.roles.place_barriers import PlaceBarriers
-from tcir.passes.roles.plan_memory import PlanMemory
 from tcir.run_options import RunOptions
 
 LOWERING = (MultiBuffer(stages=2), PlaceBarriers(), PlanMemory(), AssignRoles())

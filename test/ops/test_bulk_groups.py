@@ -16,11 +16,11 @@ from tcir.interp import tile as tile_level
 from tcir.passes.gemm.tile_gemm import TileGemm
 from tcir.passes.nvvm.convert_tc_to_nvvm import ConvertTcToNvvm
 from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
+from tcir.passes.pipelining.assign_roles import AssignRoles
+from tcir.passes.pipelining.multi_buffer import MultiBuffer
+from tcir.passes.pipelining.place_barriers import PlaceBarriers
+from tcir.passes.pipelining.plan_memory import PlanMemory
 from tcir.passes.raising.raise_to_tc import RaiseToTc
-from tcir.passes.roles.assign_roles import AssignRoles
-from tcir.passes.roles.multi_buffer import MultiBuffer
-from tcir.passes.roles.place_barriers import PlaceBarriers
-from tcir.passes.roles.plan_memory import PlanMemory
 from tcir.passmanager.pipeline import Pipeline
 from tcir.program.execution import run_kernel
 from tcir.program.launch import Launch

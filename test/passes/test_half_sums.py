@@ -14,7 +14,7 @@ import pytest
 import tcir
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.passes.raising.rewrites.half_sums import widen_half_sums
+from tcir.passes.module.rewrites.half_sums import widen_half_sums
 
 FORMS = {
     "matmul": ("12x16", "16x24", "12x24"),

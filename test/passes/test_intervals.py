@@ -9,7 +9,7 @@ import pytest
 
 from tcir._mlir import ir
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
-from tcir.passes.raising.element_graph import NotRaised, Number
+from tcir.passes.analysis.element_graph import NotRaised, Number
 from tcir.passes.raising.quantise.intervals import RULES, Interval, bounds
 
 Array = np.ndarray[Any, Any]

@@ -14,7 +14,7 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.interp import OutputSpec
 from tcir.interp.tensor import run
-from tcir.passes.raising.fold_layouts import FoldLayouts
+from tcir.passes.module.fold_layouts import FoldLayouts
 
 Array = np.ndarray[Any, Any]
 

@@ -15,7 +15,7 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.interp import OutputSpec
 from tcir.interp.tensor import run
-from tcir.passes.raising.rewrites.patches import multiply_patches
+from tcir.passes.module.rewrites.patches import multiply_patches
 
 Array = np.ndarray[Any, Any]
 TYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32}

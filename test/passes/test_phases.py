@@ -17,7 +17,7 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.interp import OutputSpec
 from tcir.interp.tensor import run
-from tcir.passes.raising.rewrites.phases import split_phases
+from tcir.passes.module.rewrites.phases import split_phases
 
 Array = np.ndarray[Any, Any]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcir.errors import InputError
-from tcir.passes.roles.plan_workspaces import Lifetime, plan
+from tcir.passes.module.plan_workspaces import Lifetime, plan
 from tcir.program.workspaces import ALIGNMENT, Workspaces, aligned
 
 LAUNCHES = 12

@@ -9,7 +9,7 @@ import pytest
 
 from tcir._mlir import ir
 from tcir.errors import PassError
-from tcir.passes.build.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL
+from tcir.passes.emit.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL
 
 from .linalg_programs import MULTIPLY_ADD, generic, lower, named, ops
 

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from tcir._mlir import ir
 from tcir.errors import PassError
-from tcir.passes.build.limits import tmem_allocation
-from tcir.passes.build.operand_tiles import k_step, swizzle_for
-from tcir.passes.build.tile_kernel import choose_n_tile
 from tcir.passes.conv.im2col import im2col_corners
 from tcir.passes.conv.rows import RowsTiling
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.shift_classes import ShiftClasses
-from tcir.passes.roles.multi_buffer import MOST_STAGES, choose_stages
+from tcir.passes.emit.limits import tmem_allocation
+from tcir.passes.emit.operand_tiles import k_step, swizzle_for
+from tcir.passes.emit.tile_kernel import choose_n_tile
+from tcir.passes.pipelining.multi_buffer import MOST_STAGES, choose_stages
 
 from .linalg_programs import lower, named, ops
 

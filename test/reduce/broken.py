@@ -71,7 +71,7 @@ BROKEN = {
     "a constant of log": Broken(
         LINEAR.replace("FUNCTION", "math.log"),
         ("--pipeline=gemm",),
-        "from tcir.passes.build import functions\nfunctions.LN_2 = 0.7\n",
+        "from tcir.passes.emit import functions\nfunctions.LN_2 = 0.7\n",
         "different at convert-tc-to-nvvm",
     ),
     "the last part of K left out": Broken(
@@ -90,7 +90,7 @@ BROKEN = {
     "a crash": Broken(
         LINEAR.replace("FUNCTION", "math.tanh"),
         ("--pipeline=gemm",),
-        "import ctypes\nfrom tcir.passes.build import functions\n"
+        "import ctypes\nfrom tcir.passes.emit import functions\n"
         "functions.FUNCTIONS['math.tanh'] = lambda x: ctypes.string_at(0)\n",
         "ended by SIGSEGV at convert-tc-to-nvvm",
     ),

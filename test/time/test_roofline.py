@@ -13,7 +13,7 @@ import pytest
 import tcir
 from tcir.machine.events import Recording
 from tcir.opt.command import main
-from tcir.passes.build.calls import inlined
+from tcir.passes.emit.calls import inlined
 from tcir.program.execution import run_sequence
 from tcir.program.flops import flops_in
 from tcir.program.source import load_module, mlir_context

@@ -125,7 +125,7 @@ def test_the_page_of_one_flag(tmp_path: Path) -> None:
 
 BROKEN = """
 from tcir.dialect.walk import nested
-from tcir.passes.roles.place_barriers import PlaceBarriers
+from tcir.passes.pipelining.place_barriers import PlaceBarriers
 
 def broken(self, module, run=PlaceBarriers.run):
     run(self, module)
@@ -157,7 +157,7 @@ def test_a_finding_leads_to_its_ops(tmp_path: Path) -> None:
 
 def test_the_page_of_a_crash(tmp_path: Path) -> None:
     (tmp_path / "f.mlir").write_text(PROGRAM, encoding="utf-8")
-    crash = "import ctypes\nfrom tcir.passes.roles.multi_buffer import MultiBuffer\n"
+    crash = "import ctypes\nfrom tcir.passes.pipelining.multi_buffer import MultiBuffer\n"
     crash += "MultiBuffer.run = lambda self, module: ctypes.string_at(0)\n"
     (tmp_path / "crash.py").write_text(crash, encoding="utf-8")
     words = ["f.mlir", "--pipeline=gemm", "--load-pass-plugin=crash.py"]

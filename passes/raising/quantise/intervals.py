@@ -17,7 +17,7 @@ import numpy as np
 from tcir._mlir import ir
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.types import Array, constant, is_float
-from tcir.passes.raising.element_graph import NotRaised, Number
+from tcir.passes.analysis.element_graph import NotRaised, Number
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tcir._mlir import ir, linalg
-from tcir.passes.build.diagnostics import is_op
-from tcir.passes.raising.contraction import is_contraction, value
-from tcir.passes.raising.element_graph import (
+from tcir.passes.analysis.contraction import is_contraction, value
+from tcir.passes.analysis.element_graph import (
     AMAX,
     COLUMN,
     VALUE,
@@ -16,6 +15,7 @@ from tcir.passes.raising.element_graph import (
     NotRaised,
     Number,
 )
+from tcir.passes.emit.diagnostics import is_op
 
 MAXIMA = ("arith.maximumf", "arith.maxnumf")
 LOCAL = ("arith.", "linalg.", "math.", "tensor.")

@@ -19,7 +19,7 @@ from tcir.formats import to_blocked
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.tensor.quantise import elements_of, scales_of
 from tcir.interp.types import Array, DType, dtype_of
-from tcir.passes.raising.element_graph import AMAX, VALUE, NotRaised, Number
+from tcir.passes.analysis.element_graph import AMAX, VALUE, NotRaised, Number
 from tcir.passes.raising.quantise.intervals import Interval, bits_of, bounds
 
 LARGEST, INFINITY = 0x7F7FFFFF, 0x7F800000

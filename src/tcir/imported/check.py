@@ -13,7 +13,7 @@ from tcir.errors import Error
 from tcir.interp import OutputSpec
 from tcir.interp.tensor import run
 from tcir.interp.types import Array
-from tcir.passes.build.calls import inlined
+from tcir.passes.emit.calls import inlined
 from tcir.program.programs import find_program
 from tcir.program.signature import signature_of
 from tcir.program.source import load_module, mlir_context

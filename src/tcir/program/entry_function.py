@@ -17,8 +17,8 @@ def keep_entry(module: ir.Module, entry: str) -> None:
     InputError where no function with a body has this name, or it is a launch of several.
     """
     from tcir._mlir import ir, passmanager
-    from tcir.passes.build.gpu_module import launch_order
-    from tcir.passes.build.tensor_functions import functions_with_body
+    from tcir.passes.emit.gpu_module import launch_order
+    from tcir.passes.emit.tensor_functions import functions_with_body
 
     functions = {each.name.value: each for each in functions_with_body(module)}
     where = format_location(module.operation.location)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tcir.interp import OutputSpec
 from tcir.interp.types import Array
-from tcir.passes.build.functions import constant_number
+from tcir.passes.emit.functions import constant_number
 from tcir.program.group_sizes import group_sizes
 
 if TYPE_CHECKING:

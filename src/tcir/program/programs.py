@@ -116,7 +116,7 @@ def programs_on_tensors(module: ir.Module) -> list[Program]:
 def _only(module: ir.Module, programs: list[Program]) -> Program:
     if len(programs) == 1:
         return programs[0]
-    from tcir.passes.build.calls import CHOOSE
+    from tcir.passes.emit.calls import CHOOSE
 
     names = ", ".join(f"@{program.title}" for program in programs) or "none"
     raise InputError(

@@ -15,7 +15,7 @@ from tcir.dialect.attributes import is_buffer, is_fill_only
 from tcir.errors import InputError, format_location
 from tcir.interp import OutputSpec
 from tcir.interp.types import DTYPES, is_integer
-from tcir.passes.build.calls import inlined
+from tcir.passes.emit.calls import inlined
 from tcir.program.constants import constants_of
 from tcir.program.indices import bound_of
 from tcir.program.programs import Program, find_program

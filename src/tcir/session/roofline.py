@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tcir.dialect.walk import nested
 from tcir.errors import LaunchError
-from tcir.passes.build.calls import inlined
+from tcir.passes.emit.calls import inlined
 from tcir.program.launch_table import launch_table
 from tcir.program.memory_image import image_spec
 from tcir.target import TARGETS

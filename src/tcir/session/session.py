@@ -22,7 +22,7 @@ from tcir.errors import (
     NativeCrashError,
     UnknownNameError,
 )
-from tcir.passes.roles.legalize_symbols import LegalizeSymbols, has_unspellable
+from tcir.passes.module.legalize_symbols import LegalizeSymbols, has_unspellable
 from tcir.passmanager.pipeline import (
     Pass,
     Pipeline,

@@ -68,8 +68,8 @@ def specialise(
     `tcir.compile`: with ``validate=True`` each kernel is executed after every pass. Raises
     InputError if no dimension is dynamic.
     """
-    from tcir.passes.build.tensor_functions import functions_with_body
-    from tcir.passes.raising.specialise_shapes import SpecialiseShapes, dynamic_dims
+    from tcir.passes.emit.tensor_functions import functions_with_body
+    from tcir.passes.module.specialise_shapes import SpecialiseShapes, dynamic_dims
 
     sizes = sorted(set(batch))
     texts, dims, name = dict[int, str](), list[tuple[int, int]](), ""

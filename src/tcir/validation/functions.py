@@ -1,6 +1,6 @@
 """What functions are off: `own` by their lowering and by numpy, the rest by their operands.
 
-Lowerings are in `passes/build/functions/`; errors of approximate instructions are those of PTX
+Lowerings are in `passes/emit/functions/`; errors of approximate instructions are those of PTX
 ISA 9.7.3. ``sqrt.rn`` and roundings to whole numbers are exact on both sides.
 """
 

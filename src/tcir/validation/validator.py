@@ -26,7 +26,7 @@ from tcir.interp import Outcome, OutputSpec, executor_for
 from tcir.interp.types import Array, is_float
 from tcir.machine.events import EventStream, Recording
 from tcir.machine.sample import Sample
-from tcir.passes.build.calls import inlined
+from tcir.passes.emit.calls import inlined
 from tcir.program.access import product_of, reduction_points
 from tcir.program.boundary.single_products import with_single_products
 from tcir.program.constants import constant_arrays

@@ -1,0 +1,71 @@
+"""Block quantisation in linalg: what is refused before anything is raised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tcir._mlir import func, ir
+from tcir.dialect.ops.block_scaled import ELEMENT_BITS, SCALE_TYPES
+from tcir.dialect.walk import walk
+from tcir.passes.emit.diagnostics import match_failure
+
+TRUNCATION = "arith.truncf"
+MOVED = {"f8E4M3FN": "up to 1 part in 16", "f8E8M0FNU": "a factor of up to 2"}
+"""What rounding to a type of scales may do to a scale."""
+
+
+def check_stored_scales(function: func.FuncOp) -> None:
+    """Raises a match failure where elements are divided by a scale that is rounded for storing.
+
+    What reads the codes multiplies by the scale as stored.
+    """
+    truncations = [op.operation for op in walk(function) if op.operation.name == TRUNCATION]
+    stored = {_source(op.operands[0]): _element(op) for op in truncations}
+    for op in truncations:
+        if _element(op) not in ELEMENT_BITS:
+            continue
+        for division in _divisions(op.operands[0], set()):
+            kind = stored.get(_source(division.operands[1]), "")
+            if kind in SCALE_TYPES:
+                raise match_failure(
+                    division.opview,
+                    f"expected elements of {_element(op)} divided by their scale as stored, got "
+                    f"its value before arith.truncf to {kind}: the next product multiplies by the "
+                    f"stored scale, which rounding has moved by {MOVED[kind]}, and every element "
+                    "of the block with it; divide by arith.extf of the truncated scale, or take "
+                    "tc.quantise_blocks",
+                )
+
+
+def _element(op: ir.Operation) -> str:
+    kind = op.results[0].type
+    return str(kind.element_type if isinstance(kind, ir.ShapedType) else kind)
+
+
+def _source(value: ir.Value) -> ir.Value:
+    """The number that `value` is: through linalg ops, from tensors to what their bodies yield."""
+    while True:
+        if isinstance(value, ir.BlockArgument):
+            body = value.owner.owner.operation
+            if not body.name.startswith("linalg."):
+                return value
+            value = body.operands[value.arg_number]
+        elif value.owner.name.startswith("linalg.") and len(value.owner.regions):
+            number = list(value.owner.results).index(value)
+            value = list(value.owner.regions[0].blocks[0])[-1].operands[number]
+        else:
+            return value
+
+
+def _divisions(value: ir.Value, seen: set[ir.Value]) -> Iterator[ir.Operation]:
+    """The divisions that `value` is computed by, back to the last narrow numbers."""
+    value = _source(value)
+    if isinstance(value, ir.BlockArgument) or value in seen:
+        return
+    seen.add(value)
+    op = value.owner
+    if op.name == "arith.divf":
+        yield op
+    if op.name.startswith(("arith.", "math.")) and op.name != TRUNCATION:
+        for operand in op.operands:
+            yield from _divisions(operand, seen)

@@ -1,0 +1,156 @@
+"""Tensors between contractions: marked, so that upstream's fusion stops at them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum, auto
+
+from tcir._mlir import func, ir
+from tcir.passes.analysis.contraction import is_contraction
+from tcir.passes.analysis.moves import WIDENING, is_widening, move_of
+from tcir.passes.emit.fp8 import FP8
+from tcir.passes.emit.reshape import RESHAPES
+
+CALL, MARK = "func.call", "stored"
+MULTIPLIES = ("arith.mulf", "arith.muli", "linalg.mul")
+
+
+class Stay(Enum):
+    """Moves before a product that stay there: moves of other ops' results, or also moves of
+    arguments, which no launch has stored yet."""
+
+    COMPUTED = auto()
+    ALL = auto()
+
+
+def mark(function: func.FuncOp, products: Sequence[ir.OpView], stay: Mapping[int, Stay]) -> None:
+    """Marks what contractions read, and other ops of the function compute.
+
+    The mark is a call of no function: no pass looks through it. A contraction reads the tensor
+    before reshapes, padding and casts, a product also before moves: fusion gives them to its maps
+    and body. Factors of types that no tensor core multiplies together are read as they were cast:
+    f16 and f32 both as f32.
+
+    stay: of products by number, moves that are not folded
+    """
+    for op in list(function.entry_block):
+        if not is_contraction(op):
+            continue
+        staying = stay.get(products.index(op)) if op in products else Stay.COMPUTED
+        factors = multiplied(op) or list(op.operands)[:-1]
+        widened = not _multiply([_in_memory(each, staying) for each in factors])
+        for factor in factors:
+            each = _in_memory(factor, staying, widened)
+            if not isinstance(each, ir.BlockArgument) and not is_mark(each.owner):
+                _mark(each)
+
+
+def unmark(function: func.FuncOp) -> None:
+    """Removes the marks."""
+    for op in list(function.entry_block):
+        if is_mark(op.operation):
+            op.results[0].replace_all_uses_with(op.operands[0])
+            op.operation.erase()
+
+
+def is_mark(op: ir.Operation) -> bool:
+    """Whether an op is a mark."""
+    return op.name == CALL and ir.FlatSymbolRefAttr(op.attributes["callee"]).value == MARK
+
+
+def multiplied(op: ir.OpView) -> list[ir.Value]:
+    """The factors of a sum whose summands an op before it multiplies; none for any other op.
+
+    An importer writes a matrix times a vector like this; fusion merges both ops. Not for f32
+    factors, which a tensor core would truncate to tf32: two separate ops keep their digits.
+    """
+    factors = _multiplied(op)
+    cut = any(str(_in_memory(each, None).type.element_type) == "f32" for each in factors)
+    return [] if cut else factors
+
+
+def _multiplied(op: ir.OpView) -> list[ir.Value]:
+    inputs = list(op.operands)[:-1]
+    if len(inputs) != 1 or isinstance(inputs[0], ir.BlockArgument):
+        return []
+    if _combined(op.regions[0].blocks[0]) not in ("arith.addf", "arith.addi"):
+        return []
+    before = inputs[0].owner
+    if len(list(inputs[0].uses)) != 1 or is_contraction(before.opview):
+        return []
+    if before.name in MULTIPLIES:
+        return list(before.operands)[:2]
+    if before.name != "linalg.generic" or len(before.operands) != 3:
+        return []
+    combined = _combined(before.regions[0].blocks[0])
+    return list(before.operands)[:2] if combined in MULTIPLIES else []
+
+
+def _combined(block: ir.Block) -> str:
+    """The op that a body yields of its elements, each perhaps widened; "" for anything else."""
+    (yielded, *_) = list(block)[-1].operands
+    if isinstance(yielded, ir.BlockArgument) or len(yielded.owner.operands) != 2:
+        return ""
+    read = [
+        each.owner.operands[0]
+        if not isinstance(each, ir.BlockArgument) and each.owner.name in WIDENING
+        else each
+        for each in yielded.owner.operands
+    ]
+    return yielded.owner.name if all(isinstance(v, ir.BlockArgument) for v in read) else ""
+
+
+def repeat(function: func.FuncOp) -> None:
+    """Gives each user of what is folded an op of its own: fusion takes no op that several read."""
+    for op in reversed(list(function.entry_block)):
+        if len(op.results) != 1 or not (_folds(op.results[0]) or move_of(op.results[0])):
+            continue
+        for use in list(op.results[0].uses)[1:]:
+            with ir.InsertionPoint(op):
+                use.owner.operands[use.operand_number] = op.operation.clone().results[0]
+
+
+def mark_of(stored: ir.Value) -> ir.Value:
+    """A mark of a tensor."""
+    attributes = {"callee": ir.FlatSymbolRefAttr.get(MARK)}
+    call = ir.Operation.create(
+        CALL, results=[stored.type], operands=[stored], attributes=attributes
+    )
+    return call.result
+
+
+def _mark(stored: ir.Value) -> None:
+    after = stored.owner.opview
+    with ir.InsertionPoint.after(after), after.location:
+        marked = mark_of(stored)
+    stored.replace_all_uses_except(marked, marked.owner.operation)
+
+
+def _in_memory(factor: ir.Value, stay: Stay | None, widened: bool = False) -> ir.Value:
+    """The tensor that a contraction reads before what is folded into it.
+
+    stay: moves that are not; widened: whether it is read as it was cast
+    """
+    found = factor
+    while not isinstance(found, ir.BlockArgument) and (
+        (_folds(found) or (stay is None and move_of(found) is not None))
+        and not (widened and is_widening(found))
+    ):
+        found = found.owner.operands[0]
+    if isinstance(found, ir.BlockArgument) or stay != Stay.COMPUTED:
+        return found
+    through = _in_memory(found, None, widened)
+    return through if isinstance(through, ir.BlockArgument) else found
+
+
+def _multiply(factors: Sequence[ir.Value]) -> bool:
+    """Whether factors have types that a tensor core multiplies together: one, or both of f8."""
+    kinds = [each.type for each in factors if isinstance(each.type, ir.ShapedType)]
+    elements = {str(kind.element_type) for kind in kinds}
+    return len(elements) == 1 or elements <= set(FP8)
+
+
+def _folds(tensor: ir.Value) -> bool:
+    """Whether what makes a tensor only widens, pads or reshapes."""
+    op = tensor.owner
+    return isinstance(op.opview, RESHAPES) or op.name == "tensor.pad" or is_widening(tensor)

@@ -1,0 +1,111 @@
+"""Clusters of CTAs whose tiles are neighbours, and the operand tiles that these load together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.limits import CLUSTER_CTAS
+from tcir.dialect.multicast import CTA_MASK
+from tcir.errors import InputError
+from tcir.passes.emit import index
+from tcir.passes.emit.builders import i64, i64s
+from tcir.passes.emit.index import Index
+
+EXTENTS = (1, 2, 4, 8)
+"""Extents of a cluster: a tile of 128 rows is cut into as many equal parts."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """The part of an operand's tile that this CTA loads for all CTAs that have the same tile.
+
+    parts: CTAs that have it; number: this one's among them; masks: for each rank of the cluster
+    those it loads for
+    """
+
+    parts: int
+    number: ir.Value
+    masks: Sequence[int]
+
+    def first(self, origin: Index, extent: int) -> Index:
+        """Where the part begins of a tile that begins at `origin`; `extent`: of a part."""
+        return index.add(origin, index.mul(self.number, extent))
+
+    def part(self, tile: ir.Value) -> ir.Value:
+        """The part of the tile."""
+        kind = tile.type
+        mn, k = kind.shape
+        part = tc.SmemType.build([mn // self.parts, k], kind.element, kind.major, kind.swizzle)
+        return tc.SmemPartOp(tile, self.number, part).part
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """`m` by `n` CTAs, whose tiles are next to each other along M and N; ranks count along M
+    first."""
+
+    m: int = 1
+    n: int = 1
+
+    @staticmethod
+    def parse(text: str) -> Cluster:
+        """The cluster ``MxN`` of an option; InputError for others."""
+        match = re.fullmatch(r"(\d+)x(\d+)", text)
+        extents = [int(each) for each in match.groups()] if match else []
+        if match and set(extents) <= set(EXTENTS) and extents[0] * extents[1] <= CLUSTER_CTAS:
+            return Cluster(*extents)
+        raise InputError(
+            "expected cluster to be MxN, CTAs along rows and columns of tiles, each 1, 2, 4 or 8 "
+            f"and at most {CLUSTER_CTAS} together (what every device with clusters launches), got "
+            f"{text}; smallest accepted: cluster=1x1"
+        )
+
+    def __str__(self) -> str:
+        return f"{self.m}x{self.n}"
+
+    @property
+    def ctas(self) -> int:
+        """CTAs."""
+        return self.m * self.n
+
+    @property
+    def transposed(self) -> Cluster:
+        """The cluster of a product whose operands are exchanged."""
+        return Cluster(self.n, self.m)
+
+    def along_m(self) -> Index:
+        """This CTA's number along M."""
+        return index.rem(tc.CtaRankOp().rank, self.m) if self.n > 1 else tc.CtaRankOp().rank
+
+    def along_n(self) -> Index:
+        """This CTA's number along N."""
+        return index.div(tc.CtaRankOp().rank, self.m) if self.n > 1 else 0
+
+    def share_of_a(self) -> Share | None:
+        """What this CTA loads of its tile of A, which the CTAs along N have as well."""
+        if self.n == 1:
+            return None
+        along = sum(1 << self.m * y for y in range(self.n))
+        masks = [along << rank % self.m for rank in range(self.ctas)]
+        return Share(self.n, index.value(self.along_n()), masks)
+
+    def share_of_b(self) -> Share | None:
+        """What this CTA loads of its tile of B, which the CTAs along M have as well."""
+        if self.m == 1:
+            return None
+        along = (1 << self.m) - 1
+        masks = [along << rank // self.m * self.m for rank in range(self.ctas)]
+        return Share(self.m, index.value(self.along_m()), masks)
+
+
+ALONE = Cluster()
+"""No cluster."""
+
+
+def multicast(op: ir.OpView, masks: Sequence[int]) -> None:
+    """Makes an op reach CTAs of its cluster, by the rank of the one that executes it."""
+    op.attributes[CTA_MASK] = i64(masks[0]) if len(set(masks)) == 1 else i64s(masks)

@@ -1,0 +1,26 @@
+"""What a tiling for CTA pairs shares: its option, and the half of B that a CTA loads."""
+
+from __future__ import annotations
+
+from tcir.dialect import tc
+from tcir.dialect.cta_pair import PAIR
+from tcir.errors import InputError
+from tcir.passes.emit import index
+from tcir.passes.emit.index import Index
+
+
+def check_cta_group(cta_group: int) -> None:
+    """Raises InputError for a value of the option that no mma has."""
+    if cta_group not in (1, PAIR):
+        raise InputError(
+            "expected cta-group to be 1 or 2, the CTAs that an mma acts on (PTX ISA 9.7.16.5), "
+            f"got {cta_group}; smallest accepted: cta-group=1"
+        )
+
+
+def first_column(tile: Index, columns: int, cta_group: int) -> Index:
+    """The first of the `columns` columns of B that this CTA loads, of a tile from column `tile` on:
+    the second CTA of a pair loads the second half."""
+    if cta_group != PAIR:
+        return tile
+    return index.add(tile, index.mul(tc.CtaRankOp().rank, columns))

@@ -1,0 +1,127 @@
+"""Epilogues by element: the body of a ``tc.epilogue`` on numbers of one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tcir._mlir import arith, ir
+from tcir.dialect import tc
+from tcir.passes.emit import narrow, simt
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.fp8 import FP8
+from tcir.passes.emit.tile_kernel import Source
+
+INSTEAD = "take pipeline gemm"
+LEAST_BITS = 16
+"""Narrower numbers have no registers of their own."""
+BYTES = {
+    **dict.fromkeys(FP8, ("tc.element", "arith.extf", "arith.truncf")),
+    "i8": ("arith.trunci", "arith.fptosi", "arith.fptoui"),
+}
+"""What may be of a type of a byte: what reads it, and conversions."""
+
+
+def check_by_element(source: Source, pass_name: str, quantised: bool = False) -> None:
+    """Rejects what follows a product where a kernel makes every result of one sum; quantised:
+    whether it quantises them in blocks."""
+    if not quantised:
+        check_not_quantised(source.quantise, pass_name)
+    if source.after is not None:
+        check_elements(source.after, f"in {pass_name}", INSTEAD)
+
+
+def check_not_quantised(op: tc.QuantiseBlocksOp | None, pass_name: str) -> None:
+    """Rejects block quantisation."""
+    if op is not None:
+        raise match_failure(
+            op,
+            f"expected results of one tensor in {pass_name}, got tc.quantise_blocks (no thread has "
+            f"all columns of a block); {INSTEAD}, or quantise by a launch of its own, as "
+            "split-launches{quantise-apart=true} makes it",
+        )
+
+
+def check_elements(after: tc.EpilogueOp, where: str, instead: str) -> None:
+    """Rejects an epilogue that makes an element of two columns, or computes with bytes."""
+    if after.gated:
+        raise match_failure(
+            after,
+            f"expected a result for every sum {where}, got one for two columns, as of a gated "
+            f"activation; {instead}, or return the sums",
+        )
+    for each in list(after.body.blocks[0])[:-1]:
+        check_types(each, where, instead)
+
+
+def check_types(op: ir.OpView, where: str, instead: str) -> None:
+    """Rejects numbers, or tensors of them, that a thread cannot hold one by one."""
+    values = [*op.operation.operands, *op.operation.results]
+    for kind in (getattr(v.type, "element_type", v.type) for v in values):
+        if op.operation.name in BYTES.get(str(kind), ()):
+            continue
+        if str(kind) != "i1" and kind.width < LEAST_BITS:
+            raise match_failure(
+                op,
+                f"expected {op.operation.name} of f32, f16, bf16, i16 or i32 in an epilogue {where}"
+                f", got {kind} (registers have no bytes, and fp8 is only converted, PTX ISA "
+                f"9.7.9.21); extend first and round last, or {instead}",
+            )
+
+
+def number_at(
+    after: tc.EpilogueOp,
+    pointer_of: Callable[[ir.Value], ir.Value],
+    at: Sequence[ir.Value],
+    total: ir.Value,
+) -> ir.Value:
+    """The element of the result at the indices `at`, i32 values, whose sum is `total`.
+
+    pointer_of: the address of a tensor that the function of `after` is given
+    """
+    block = after.body.blocks[0]
+    (argument,) = block.arguments
+    rounded = total.type != argument.type
+    known = {argument: arith.truncf(argument.type, total) if rounded else total}
+    *ops, end = block.operations
+    for each in ops:
+        with each.location:
+            operands = [known[o] for o in each.operation.operands if o in known]
+            known[each.operation.results[0]] = _number(each, operands, pointer_of, at)
+    return known[end.operands[0]]
+
+
+def _number(
+    op: ir.OpView,
+    operands: Sequence[ir.Value],
+    pointer_of: Callable[[ir.Value], ir.Value],
+    at: Sequence[ir.Value],
+) -> ir.Value:
+    if isinstance(op, tc.ElementOp):
+        return _element(op, pointer_of(op.tensor), at)
+    if op.operation.name == "arith.constant":
+        return narrow.constant(op.operation.results[0].type, op.operation.attributes["value"])
+    return narrow.computed(op, operands)
+
+
+def _element(op: tc.ElementOp, pointer: ir.Value, at: Sequence[ir.Value]) -> ir.Value:
+    places = [None if dim is None else at[dim] for dim in op.dims]
+    return element(pointer, op.tensor.type, places)
+
+
+def store(pointer: ir.Value, place: ir.Value, number: ir.Value, kind: ir.Type) -> None:
+    """Stores a number as element `place`, an i64, of a tensor at `pointer`."""
+    narrow.store(pointer, place, [number], kind)
+
+
+def element(
+    pointer: ir.Value, kind: ir.RankedTensorType, at: Sequence[ir.Value | None]
+) -> ir.Value:
+    """The element of a tensor at `pointer` at the indices `at`; None: 0."""
+    place: ir.Value | None = None
+    for number, extent in zip(at, kind.shape, strict=True):
+        if extent == 1:
+            continue
+        index = simt.constant(0, 64) if number is None else simt.wide(number)
+        place = index if place is None else simt.add(simt.mul(place, extent), index)
+    place = simt.constant(0, 64) if place is None else place
+    return narrow.load(pointer, place, kind.element_type)

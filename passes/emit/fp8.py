@@ -1,0 +1,84 @@
+"""f8E4M3FN and f8E5M2 on CUDA cores: conversions of pairs (PTX ISA 9.7.9.21, from sm_89).
+
+``cvt.rn.satfinite`` turns what is too large into the largest number. `arith.truncf` gives NaN
+(e4m3 has no infinity) or infinity there, whose codes are one higher, so `rounded_pair` adds one to
+the code of a number that is rounded beyond the largest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tcir._mlir import arith, ir, llvm
+from tcir.dialect.attributes import integer_type
+from tcir.passes.emit import simt
+
+
+@dataclass(frozen=True)
+class Fp8:
+    """A format as PTX names it, and what rounds to more than its largest number.
+
+    beyond: the largest f32 that is rounded to the largest number; larger ones overflow
+    """
+
+    ptx: str
+    beyond: float
+
+
+FP8 = {
+    # 448 and the next step, 480: their middle goes to the even code, that of 448.
+    "f8E4M3FN": Fp8("e4m3", 464.0),
+    # 57344 and 65536: the middle, 61440, goes to the even code, that of infinity.
+    "f8E5M2": Fp8("e5m2", 61440.0 - 2.0**-8),
+}
+
+
+def rounded_pair(low: ir.Value, high: ir.Value, element: str, bounded: bool) -> ir.Value:
+    """Two f32 as fp8 in an i16; bounded: whether neither can overflow."""
+    form, i16 = FP8[element], integer_type(16)
+    text = f"cvt.rn.satfinite.{form.ptx}x2.f32 $0, $2, $1;"
+    pair = simt.asm(i16, text, "=h,f,f", [low, high])
+    if bounded:
+        return pair
+    for place, number in enumerate((low, high)):
+        size = llvm.bitcast(
+            ir.F32Type.get(), simt.both_bits(llvm.bitcast(integer_type(32), number), 0x7FFFFFFF)
+        )
+        over = arith.cmpf(arith.CmpFPredicate.OGT, size, simt.number(form.beyond))
+        one, none = (simt.constant(n, 16) for n in (1 << 8 * place, 0))
+        pair = arith.addi(pair, arith.select(over, one, none))
+    return pair
+
+
+def saturated_word(numbers: Sequence[ir.Value], element: str) -> ir.Value:
+    """Four f32 as fp8 in an i32, what is too large as the largest number."""
+    cvt = f"cvt.rn.satfinite.{FP8[element].ptx}x2.f32"
+    text = f"{{ .reg .b16 a, b; {cvt} a, $2, $1; {cvt} b, $4, $3; mov.b32 $0, {{a, b}}; }}"
+    return simt.asm(integer_type(32), text, "=r" + ",f" * 4, numbers)
+
+
+def widened_pair(pair: ir.Value, element: str) -> list[ir.Value]:
+    """The two fp8 of an i16 as f32, the lower first; exact, by way of f16."""
+    text = f"cvt.rn.f16x2.{FP8[element].ptx}x2 $0, $1;"
+    halves = simt.asm(integer_type(32), text, "=r,h", [pair])
+    vector = llvm.bitcast(ir.VectorType.get([2], ir.F16Type.get()), halves)
+    return [
+        arith.extf(ir.F32Type.get(), llvm.extractelement(vector, simt.constant(n)))
+        for n in range(2)
+    ]
+
+
+def rounded_code(number: ir.Value, element: str) -> ir.Value:
+    """f32, f16 or bf16 as the code of fp8, an i32 whose upper bytes are zeros."""
+    wide = ir.F32Type.get()
+    x = number if number.type == wide else arith.extf(wide, number)
+    return arith.extui(integer_type(32), rounded_pair(x, simt.number(0.0), element, bounded=False))
+
+
+def widened_code(code: ir.Value, element: str, kind: ir.Type) -> ir.Value:
+    """The number, a float of type `kind`, whose code is the low byte of an i32; exact."""
+    number, _ = widened_pair(arith.trunci(integer_type(16), code), element)
+    if number.type == kind:
+        return number
+    return (arith.extf if kind.width > number.type.width else arith.truncf)(kind, number)

@@ -1,0 +1,171 @@
+"""Kernels of wgmma: warpgroups compute 64 rows of a tile each, and keep the sums in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tcir._mlir import ir, scf
+from tcir.dialect import tc
+from tcir.dialect.attributes import UNSIGNED
+from tcir.dialect.fragments import DEFAULT_ATOM
+from tcir.dialect.limits import FP8, TMEM_LANES, WGMMA_M, WGMMA_N, Legal
+from tcir.dialect.ops.warpgroup import columns_of
+from tcir.dialect.warp_map import (
+    CONSUMER,
+    WARP_MAP,
+    WARP_MAPS,
+    WGMMA,
+    WGMMA_COMPUTED,
+    WGMMA_ONE,
+    WGMMA_PROMOTED,
+    WGMMA_THREE,
+)
+from tcir.passes.emit import index
+from tcir.passes.emit.builders import i64, i64s
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.kernel_ops import CTAS_PER_SM
+from tcir.passes.emit.limits import ceil_div
+from tcir.passes.emit.output_tiles import OutputTiles
+from tcir.passes.emit.tile_kernel import Source, kernel
+
+M_TILE = TMEM_LANES
+"""Rows of an output tile: 64 for each of two warpgroups."""
+MAPS = {M_TILE: WGMMA, WGMMA_M: WGMMA_ONE, 3 * WGMMA_M: WGMMA_THREE}
+"""By the rows of a tile: who multiplies them."""
+N_TILES = (256, 192, 128, 96, 64, 32, 16)
+"""Columns of an output tile, of which the default is one."""
+PORT_BYTES = 48
+"""Bytes that TMA brings to an SM in a cycle: convolutions on an H200, see docs/conv-sm90a.md."""
+PROMOTED_COLUMNS = 192
+"""Most columns of a partial sum: it takes as many registers as the sums, 192 together of 240; of
+two products on halves of 256 columns, 64 and 128."""
+N_PROMOTED = Legal(
+    (*range(8, PROMOTED_COLUMNS, 8), *range(PROMOTED_COLUMNS, 257, 16)),
+    "columns",
+    f"{WGMMA_N.source}; more than {PROMOTED_COLUMNS} columns of e4m3 or e5m2 are two products",
+)
+"""N of tiles of e4m3 and e5m2."""
+START, STORED = 800, 23
+"""Cycles that a tile takes to start; elements of a tile that are stored in one."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """rows, columns: of the output, that a CTA computes at a time; per_sm: CTAs of an SM."""
+
+    rows: int
+    columns: int
+    per_sm: int = 1
+
+    def cycles(self, steps: int) -> float:
+        """What it takes one SM, in steps of 128 bytes of K: the tensor core multiplies 64 rows in
+        two cycles a column, and TMA loads them beside it."""
+        multiplying = 2 * self.columns * self.rows / WGMMA_M
+        loading = 128 * (self.rows + self.columns) / PORT_BYTES
+        return START + self.rows * self.columns / STORED + steps * max(multiplying, loading)
+
+    def count(self, rows: int, columns: int) -> int:
+        """Tiles of an output of this size."""
+        return ceil_div(rows, self.rows) * ceil_div(columns, self.columns)
+
+
+def check_width(op: ir.OpView, n_tile: int, element: ir.Type, smallest: str) -> int:
+    """`n_tile`, if wgmma has such an N; else a match failure."""
+    legal = N_PROMOTED if is_promoted(element) else columns_of(element)
+    if n_tile not in legal:
+        raise match_failure(
+            op,
+            f"expected n-tile to be {legal}, got {n_tile} (N of wgmma, {legal.source}); "
+            f"take {legal.nearest(n_tile)}, or 0 to choose; smallest accepted: n-tile=8",
+            smallest,
+        )
+    return n_tile
+
+
+def fastest(
+    rows: int, columns: int, steps: int, sms: int, tiles: Iterable[Tile], batch: int = 1
+) -> Tile:
+    """The tile for which the SM with the most tiles finishes first."""
+
+    def cost(tile: Tile) -> float:
+        return ceil_div(batch * tile.count(rows, columns), sms) * tile.cycles(steps)
+
+    return min(tiles, key=cost)
+
+
+@contextmanager
+def warpgroup_kernel(
+    source: Source,
+    tiles: OutputTiles,
+    target: str,
+    rows: int = M_TILE,
+    promoted: bool = False,
+    per_sm: int = 1,
+    computed: bool = False,
+) -> Iterator[list[ir.Value]]:
+    """`tcir.passes.emit.tile_kernel.kernel` of a producer, and a warpgroup for every 64 rows;
+    per_sm: CTAs that an SM has room for; computed: whether a third warpgroup makes an operand."""
+    roles = WGMMA_PROMOTED if promoted else WGMMA_COMPUTED if computed else MAPS[rows]
+    source.function.attributes[WARP_MAP] = ir.StringAttr.get(roles)
+    source.function.attributes[CTAS_PER_SM] = i64(per_sm)
+    with kernel(source, tiles.grid, target=target, cluster=tiles.cluster_shape) as arguments:
+        warps = len(WARP_MAPS[roles][CONSUMER].warps)
+        function = ir.InsertionPoint.current.block.owner
+        function.attributes["tc.warps"] = i64s([warps, 1])
+        yield arguments
+
+
+def is_promoted(element: ir.Type) -> bool:
+    """Whether the sums of a step are added to those before in f32: wgmma keeps 13 bits of e4m3 and
+    e5m2, which a long K would wear out."""
+    return str(element) in FP8
+
+
+def parts_of(element: ir.Type, columns: int) -> int:
+    """Fragments side by side that have the sums of a tile."""
+    return ceil_div(columns, PROMOTED_COLUMNS) if is_promoted(element) else 1
+
+
+def sums_over(
+    op: ir.OpView,
+    steps: int,
+    tile: Tile,
+    sums: ir.Type,
+    load: Callable[[ir.Value], tuple[ir.Value, ir.Value]],
+) -> list[ir.Value]:
+    """The fragments of a tile's sums: a loop of `steps`, whose tiles of A and B `load` loads.
+
+    One, or where partial sums need registers as well, several side by side.
+    """
+    element = op.operation.operands[0].type.element_type
+    promoted = is_promoted(element)
+    parts = parts_of(op.operation.operands[0].type.element_type, tile.columns)
+    shape = [tile.rows, tile.columns // parts]
+    kind = tc.FragmentType.build(shape, sums, "C", DEFAULT_ATOM[str(element)])
+    zeros = [tc.ZeroFragmentOp(kind).fragment for _ in range(parts)]
+    loop = scf.ForOp(index.value(0), index.value(steps), index.value(1), zeros)
+    with ir.InsertionPoint(loop.body):
+        a, b = load(loop.induction_variable)
+        totals = []
+        for number, before in enumerate(loop.inner_iter_args):
+            part = b if parts == 1 else _part(b, number, parts)
+            if promoted:
+                partial = tc.WgmmaProductOp(a, part, kind).d
+                totals.append(tc.AddFragmentOp(before, partial, kind).c)
+                continue
+            made = tc.WgmmaOp(a, part, before, kind)
+            if UNSIGNED in op.attributes:
+                made.attributes[UNSIGNED] = op.attributes[UNSIGNED]
+            totals.append(made.d)
+        scf.YieldOp(totals)
+    return list(loop.results)
+
+
+def _part(tile: ir.Value, number: int, parts: int) -> ir.Value:
+    """One of equal parts of a tile."""
+    kind = tile.type
+    rows, k = kind.shape
+    part = tc.SmemType.build([rows // parts, k], kind.element, kind.major, kind.swizzle)
+    return tc.SmemPartOp(tile, index.value(number), part).part

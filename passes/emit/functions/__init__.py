@@ -1,0 +1,163 @@
+"""Functions of numbers and vectors, by a few f32 instructions of stated accuracy.
+
+``ex2.approx.f32`` errs by 2^-22 of its result, ``rcp.approx.f32`` by 2^-23, ``rsqrt.approx.f32`` by
+2^-22.9, ``lg2.approx.f32`` by 2^-22, of its result or, between 1/2 and 2, of 1 (PTX ISA 9.7.3);
+`tcir.validation.functions` is what that allows. ``sqrt.rn`` and ``cvt`` to integers are exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from tcir._mlir import arith, ir, llvm
+from tcir.passes.emit.functions.f32 import constant, each, exp, with_element
+from tcir.passes.emit.functions.hyperbolic import cosh, expm1, sinh
+from tcir.passes.emit.functions.trigonometry import acos, asin, atan, cos, sin, tan
+
+LN_2 = 0.6931471805599453
+ERFC = (-1.62788904, -0.918509364, -0.148665473, 0.0295900386, -0.00294420682)
+"""Coefficients of x, x^2 … in log2(erfc(x)), fitted for the least error of 2^(…) in f32:
+2^-20.58, which with the error of ex2 is below 2^-20, from 0 on. Three more terms would reach
+2^-24, and cost a gelu of half-precision results, which do not show it, a fifth of its
+instructions."""
+
+
+WIDE = 32
+"""Bits of f32."""
+SMALL = 0.25
+"""Below it tanh is its series, which keeps zeros, signs and small numbers."""
+TANH = (-1 / 3, 2 / 15, -17 / 315)
+
+
+def function(name: str, given: ir.Value, exponent: float | None = None) -> ir.Value:
+    """The op `name` of `NAMES`; narrower types than f32 are widened, and the result rounded.
+
+    exponent: of a power
+    """
+    wide = with_element(given.type, ir.F32Type.get())
+    x = given if given.type == wide else arith.extf(wide, given)
+    result = FUNCTIONS[name](x) if exponent is None else power(x, exponent)
+    return result if given.type == wide else arith.truncf(given.type, result)
+
+
+def divided(a: ir.Value, b: ir.Value) -> ir.Value:
+    """a / b; of f16 or bf16, for which there is no instruction, the quotient in f32 has more than
+    twice their digits, so rounding it again is rounding once."""
+    element = a.type.element_type if isinstance(a.type, ir.VectorType) else a.type
+    if element.width >= WIDE:
+        return arith.divf(a, b)
+    wide = with_element(a.type, ir.F32Type.get())
+    return arith.truncf(a.type, arith.divf(arith.extf(wide, a), arith.extf(wide, b)))
+
+
+def log(x: ir.Value) -> ir.Value:
+    """``log2(x) / log2(e)``."""
+    return arith.mulf(each("lg2.approx.f32", x), constant(x.type, LN_2))
+
+
+def tanh(x: ir.Value) -> ir.Value:
+    """``1 - 2 / (1 + exp(2x))``, and ``x (1 + x^2 (…))`` near 0."""
+    one, two = (constant(x.type, n) for n in (1.0, 2.0))
+    inverse = each("rcp.approx.f32", arith.addf(one, exp(arith.mulf(two, x))))
+    square = arith.mulf(x, x)
+    tail = constant(x.type, TANH[-1])
+    for factor in reversed(TANH[:-1]):
+        tail = arith.addf(arith.mulf(tail, square), constant(x.type, factor))
+    near = arith.mulf(x, arith.addf(one, arith.mulf(square, tail)))
+    is_near = arith.cmpf(arith.CmpFPredicate.OLT, square, constant(x.type, SMALL**2))
+    return arith.select(is_near, near, arith.subf(one, arith.mulf(two, inverse)))
+
+
+def erf(x: ir.Value) -> ir.Value:
+    """``1 - 2^(a1 |x| + a2 x^2 + …)``, and the sign of x.
+
+    In fused multiply-adds, and without subnormal numbers, which are nothing beside 1. One function
+    of the special unit, which takes a warp 8 cycles, as many as 8 multiply-adds.
+    """
+    size = each("abs.f32", x)
+    total = constant(x.type, ERFC[-1])
+    for factor in reversed(ERFC[:-1]):
+        total = llvm.intr_fma(total, size, constant(x.type, factor))
+    tail = each("ex2.approx.ftz.f32", arith.mulf(total, size))
+    result = arith.subf(constant(x.type, 1.0), tail)
+    negative = arith.cmpf(arith.CmpFPredicate.OLT, x, constant(x.type, 0.0))
+    return arith.select(negative, arith.negf(result), result)
+
+
+def power(x: ir.Value, exponent: float) -> ir.Value:
+    """``x^exponent``: products of a whole exponent, the root, or ``2^(exponent log2(x))``."""
+    size = abs(exponent)
+    if size == int(size):
+        result = _product(x, int(size))
+    else:  # of -inf the power is that of inf, of -0 that of 0
+        low, high = (constant(x.type, sign * math.inf) for sign in (-1, 1))
+        x = arith.select(arith.cmpf(arith.CmpFPredicate.OEQ, x, low), high, x)
+        if size != 0.5:
+            scaled = arith.mulf(each("lg2.approx.f32", x), constant(x.type, exponent))
+            return each("ex2.approx.f32", scaled)
+        result = arith.addf(each("sqrt.rn.f32", x), constant(x.type, 0.0))
+    return result if exponent >= 0 else arith.divf(constant(x.type, 1.0), result)
+
+
+def _product(x: ir.Value, count: int) -> ir.Value:
+    """`count` times x as a factor, by squares."""
+    result: ir.Value | None = None
+    while count:
+        if count % 2:
+            result = x if result is None else arith.mulf(result, x)
+        count //= 2
+        x = arith.mulf(x, x) if count else x
+    return constant(x.type, 1.0) if result is None else result
+
+
+def _instruction(text: str) -> Callable[[ir.Value], ir.Value]:
+    return lambda x: each(text, x)
+
+
+FUNCTIONS: dict[str, Callable[[ir.Value], ir.Value]] = {
+    "math.exp": exp,
+    "math.exp2": _instruction("ex2.approx.f32"),
+    "math.log": log,
+    "math.log1p": lambda x: log(arith.addf(x, constant(x.type, 1.0))),
+    "math.log2": _instruction("lg2.approx.f32"),
+    "math.log10": lambda x: arith.mulf(each("lg2.approx.f32", x), constant(x.type, math.log10(2))),
+    "math.expm1": expm1,
+    "math.sin": sin,
+    "math.cos": cos,
+    "math.tan": tan,
+    "math.asin": asin,
+    "math.acos": acos,
+    "math.atan": atan,
+    "math.sinh": sinh,
+    "math.cosh": cosh,
+    "math.tanh": tanh,
+    "math.erf": erf,
+    "math.sqrt": _instruction("sqrt.rn.f32"),
+    "math.rsqrt": _instruction("rsqrt.approx.f32"),
+    "math.absf": _instruction("abs.f32"),
+    "math.floor": _instruction("cvt.rmi.f32.f32"),
+    "math.ceil": _instruction("cvt.rpi.f32.f32"),
+    "math.trunc": _instruction("cvt.rzi.f32.f32"),
+    "math.roundeven": _instruction("cvt.rni.f32.f32"),
+}
+"""Functions of one number, by the op's name."""
+POWERS = ("math.powf", "math.fpowi")
+"""Powers with a constant exponent."""
+NAMES = (*FUNCTIONS, *POWERS, "math.fma")
+"""All that there are."""
+NO_EXPONENT = (
+    "expected a constant, finite exponent of {}, got another (a power of any two numbers is a "
+    "logarithm and an exponential: math.log, arith.mulf, math.exp); make it a constant"
+)
+
+
+def constant_number(number: ir.Value) -> float | None:
+    """The finite number in all elements of a constant; None of anything else."""
+    if isinstance(number.owner, ir.Block) or number.owner.name != "arith.constant":
+        return None
+    value = number.owner.attributes["value"]
+    if isinstance(value, ir.DenseElementsAttr):
+        value = value.get_splat_value() if value.is_splat else None
+    found = float(value.value) if isinstance(value, ir.FloatAttr | ir.IntegerAttr) else math.inf
+    return found if math.isfinite(found) else None

@@ -1,0 +1,267 @@
+"""Numbers of a byte or less on CUDA cores: in memory as they are, in a register as an i32.
+
+A byte has no register (PTX ISA 5.2.2): an i8 is its sign-extended number there, an f8 its code. An
+i1 in memory is a byte, 0 or 1, and in a register a predicate. Numbers of 2, 4 and 6 bits are dense
+in memory, the first in the lowest bits (`tcir.formats.pack`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd
+
+from tcir._mlir import arith, ir
+from tcir.dialect.attributes import integer_type
+from tcir.passes.emit import simt
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.fp8 import FP8, rounded_code, widened_code
+from tcir.passes.emit.functions import (
+    FUNCTIONS,
+    NAMES,
+    NO_EXPONENT,
+    POWERS,
+    constant_number,
+    divided,
+    function,
+)
+from tcir.passes.emit.small import (
+    EXPONENT,
+    SMALL,
+    rounded_exponent,
+    rounded_small,
+    widened_exponent,
+    widened_small,
+)
+
+WORD = 32
+INTEGERS = ("i8", "i4", "i2")
+WRAPPING = ("arith.addi", "arith.muli", "arith.shli", "arith.subi", "arith.xori")
+"""Ops on i8 and narrower whose result may leave its range in a word."""
+CLOSED = (
+    "arith.andi", "arith.cmpi", "arith.maxsi", "arith.maxui", "arith.minsi", "arith.minui",
+    "arith.ori", "arith.select", "arith.shrsi",
+)  # fmt: skip
+"""Ops that give the same on sign-extended words: these preserve the order, also the unsigned
+one."""
+
+
+def is_code(kind: ir.Type) -> bool:
+    """Whether a number is a float of a byte or less, which a register has as its code."""
+    return str(kind) in (*FP8, *SMALL, EXPONENT)
+
+
+def is_byte(kind: ir.Type) -> bool:
+    """Whether a number has a byte or less, and is no i1."""
+    return is_code(kind) or str(kind) in INTEGERS
+
+
+def register(kind: ir.Type) -> ir.Type:
+    """The type in a register: of a byte i32, of an index i64."""
+    kind = getattr(kind, "element_type", kind)
+    if isinstance(kind, ir.IndexType):
+        return integer_type(64)
+    return integer_type(WORD) if is_byte(kind) else kind
+
+
+def together(kind: ir.Type) -> int:
+    """Elements that fill whole bytes, which one thread stores."""
+    return 1 if kind.width == 1 else 8 // gcd(8, kind.width)
+
+
+def load(pointer: ir.Value, place: ir.Value, kind: ir.Type) -> ir.Value:
+    """Element `place`, an i64, of a tensor at `pointer`."""
+    if together(kind) > 1:
+        word = _in_its_byte(pointer, place, kind.width)
+        return simt.both_bits(word, _mask(kind)) if is_code(kind) else wrapped(word, kind.width)
+    address = simt.at(pointer, byte(place, kind))
+    if is_code(kind):
+        return simt.load_byte(address)
+    if str(kind) == "i8":
+        return wrapped(simt.load_byte(address), kind.width)
+    if str(kind) == "i1":
+        return resized(simt.load_byte(address), 1)
+    return simt.load(address, kind)
+
+
+def _in_its_byte(pointer: ir.Value, place: ir.Value, bits: int) -> ir.Value:
+    """A word whose low `bits` are element `place`; only the bytes that it lies in are read."""
+    first = simt.mul(place, bits)
+    word = simt.load_byte(simt.at(pointer, simt.right(first, 3)))
+    if 8 % bits:
+        last = simt.load_byte(simt.at(pointer, simt.right(simt.add(first, bits - 1), 3)))
+        word = simt.either_bits(word, simt.left(last, 8))
+    shift = simt.both_bits(resized(first, WORD), 7)
+    return arith.ShRUIOp(word, shift).result
+
+
+def byte(place: ir.Value, kind: ir.Type) -> ir.Value:
+    """The offset in bytes of element `place`, an i64, of those that begin at one; an i1 has one."""
+    return simt.mul(place, max(1, kind.width // 8))
+
+
+def store(pointer: ir.Value, place: ir.Value, values: Sequence[ir.Value], kind: ir.Type) -> None:
+    """Group `place`, an i64, of the `together` elements that fill whole bytes."""
+    count, bits = together(kind), kind.width
+    assert len(values) == count, f"{count} elements of {kind} fill whole bytes"
+    if count > 1:
+        codes = [simt.both_bits(value, _mask(kind)) for value in values]
+        word = codes[0]
+        for n, code in enumerate(codes[1:], start=1):
+            word = simt.either_bits(word, simt.left(code, n * bits))
+        size = count * bits // 8
+        first = simt.at(pointer, simt.mul(place, size))
+        for n in range(size):
+            simt.store_byte(simt.behind(first, n), simt.right(word, 8 * n))
+        return
+    address, (value,) = simt.at(pointer, byte(place, kind)), values
+    if is_byte(kind):
+        simt.store_byte(address, value)
+    elif str(kind) == "i1":
+        simt.store_byte(address, arith.ExtUIOp(integer_type(WORD), value).result)
+    else:
+        simt.store(address, value)
+
+
+def _mask(kind: ir.Type) -> int:
+    return (1 << kind.width) - 1
+
+
+def constant(kind: ir.Type, value: ir.Attribute) -> ir.Value:
+    """A number; value: an attribute of its type."""
+    if is_code(kind):
+        return _rounded(simt.number(ir.FloatAttr(value).value), str(kind))
+    held = register(kind)
+    if held != kind:
+        value = ir.IntegerAttr.get(held, ir.IntegerAttr(value).value)
+    return arith.ConstantOp(held, value).result
+
+
+def wrapped(word: ir.Value, bits: int) -> ir.Value:
+    """The low bits, sign-extended."""
+    left = simt.left(word, WORD - bits)
+    return arith.ShRSIOp(left, simt.constant(WORD - bits)).result
+
+
+def resized(number: ir.Value, width: int, signed: bool = True) -> ir.Value:
+    """An integer of another width."""
+    kind = integer_type(width)
+    if number.type.width < width:
+        return (arith.ExtSIOp if signed else arith.ExtUIOp)(kind, number).result
+    return number if number.type == kind else arith.TruncIOp(kind, number).result
+
+
+def computed(op: ir.OpView, operands: Sequence[ir.Value]) -> ir.Value:
+    """An op of ``arith`` or ``math`` on numbers in registers."""
+    name = op.operation.name
+    source, result = (
+        getattr(v.type, "element_type", v.type)
+        for v in (op.operation.operands[-1], op.operation.results[0])
+    )
+    held = register(result)
+    if name.startswith("arith.index_cast"):
+        return resized(operands[0], held.width, name == "arith.index_cast")
+    if name in ("arith.fptosi", "arith.fptoui") and result.width < WORD:
+        word = scalar(op, operands, [integer_type(WORD)])
+        return _narrowed(word, result)
+    if not is_byte(source) and not is_byte(result):
+        return scalar(op, operands, [held])
+    if is_code(source) or is_code(result):
+        return _of_codes(op, operands, source, result)
+    if name in CLOSED:
+        return scalar(op, operands, [held])
+    if name in WRAPPING:
+        return wrapped(scalar(op, operands, [held]), result.width)
+    (number, *rest) = operands
+    if name == "arith.shrui":
+        word = scalar(op, [simt.both_bits(number, _mask(source)), *rest], [held])
+        return wrapped(word, result.width)
+    if name == "arith.extui" and source != result and is_byte(source):
+        return resized(simt.both_bits(number, _mask(source)), held.width)
+    if name == "arith.extsi" and is_byte(source):
+        return resized(number, held.width)
+    if name == "arith.uitofp":
+        return scalar(op, [simt.both_bits(number, _mask(source))], [held])
+    if name == "arith.trunci":
+        return _narrowed(number, result)
+    return scalar(op, operands, [held])  # from i1, to floats
+
+
+def _narrowed(number: ir.Value, kind: ir.Type) -> ir.Value:
+    """The low bits of an integer, as a number of a narrower type."""
+    if is_byte(kind):
+        return wrapped(resized(number, WORD), kind.width)
+    return resized(number, kind.width)
+
+
+def _of_codes(
+    op: ir.OpView, operands: Sequence[ir.Value], source: ir.Type, result: ir.Type
+) -> ir.Value:
+    """Conversions of floats of a byte or less, and moves of their codes."""
+    name, number = op.operation.name, operands[0]
+    if name == "arith.select":
+        return scalar(op, operands, [register(result)])
+    if name == "arith.bitcast":
+        if is_code(result):
+            return simt.both_bits(number, _mask(result))
+        return wrapped(number, result.width)
+    if name == "arith.extf" and not is_code(result):
+        return _widened(number, str(source), result)
+    if name == "arith.truncf" and source.width <= WORD and not is_code(source):
+        return _rounded(number, str(result))
+    raise match_failure(
+        op,
+        f"expected {name} on f32, f16 or bf16, got {source} and {result} (floats of a byte or less "
+        "are only converted, PTX ISA 9.7.9.21); extend with arith.extf first, and round last",
+    )
+
+
+def _widened(code: ir.Value, element: str, kind: ir.Type) -> ir.Value:
+    """The number, a float of type `kind`, of a code; rounded where `kind` has not its range."""
+    if element in FP8:
+        return widened_code(code, element, kind)
+    wide = widened_exponent(code) if element == EXPONENT else widened_small(code, element)
+    if wide.type == kind:
+        return wide
+    return (arith.extf if kind.width > WORD else arith.truncf)(kind, wide)
+
+
+def _rounded(number: ir.Value, element: str) -> ir.Value:
+    """The code of an f32, f16 or bf16."""
+    if element in FP8:
+        return rounded_code(number, element)
+    wide = ir.F32Type.get()
+    x = number if number.type == wide else arith.extf(wide, number)
+    return rounded_exponent(x) if element == EXPONENT else rounded_small(x, element)
+
+
+def scalar(
+    op: ir.OpView, operands: Sequence[ir.Value], kinds: Sequence[ir.Type] | None = None
+) -> ir.Value:
+    """An op of ``arith`` or ``math`` on numbers; kinds: of its results, if not its own."""
+    name = op.operation.name
+    if name in FUNCTIONS or name in POWERS:
+        if isinstance(operands[0].type, ir.F64Type):
+            raise match_failure(
+                op,
+                f"expected {name} of f32 or narrower, got one of f64 (PTX ISA 9.7.3: its "
+                "instruction has no such form); round with arith.truncf in front",
+            )
+        if name in FUNCTIONS:
+            return function(name, operands[0])
+        exponent = constant_number(op.operation.operands[1])
+        if exponent is None:
+            raise match_failure(op, NO_EXPONENT.format(name))
+        return function(name, operands[0], exponent)
+    if name == "math.fma":
+        return simt.fma(*operands)
+    if name.startswith("math."):
+        raise match_failure(
+            op,
+            f"expected arith ops, {', '.join(NAMES)} in an epilogue, got {name}, which has no "
+            "lowering; compute it in a function of its own",
+        )
+    if name == "arith.divf":
+        return divided(*operands)
+    attributes = {each: op.operation.attributes[each] for each in op.operation.attributes}
+    own = [getattr(r.type, "element_type", r.type) for r in op.operation.results]
+    return ir.Operation.create(name, kinds or own, operands, attributes).result

@@ -1,0 +1,160 @@
+"""A block-scaled product as the tiling passes see it: sizes, formats, what one stage holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcir._mlir import ir
+from tcir.dialect.attributes import integer, string
+from tcir.dialect.limits import MMA_K_BYTES
+from tcir.dialect.ops.block_scale import SCALE_ROW_BYTES, SCALE_ROWS, ScaledStep
+from tcir.dialect.ops.block_scaled import (
+    BLOCK_BYTES,
+    BLOCK_SCALES,
+    ELEMENT_BITS,
+    SCALE_TYPES,
+    SOURCE,
+    kinds_of,
+)
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.limits import ceil_div
+
+PTX_NAMES = {
+    "f4E2M1FN": "e2m1",
+    "f6E2M3FN": "e2m3",
+    "f6E3M2FN": "e3m2",
+    "f8E4M3FN": "e4m3",
+    "f8E5M2": "e5m2",
+}
+"""Element types as PTX calls them."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A or B: rows of K elements with a scale per block.
+
+    padded: in shared memory an element takes a byte (kind mxf8f6f4 of 4- and 6-bit elements)
+    """
+
+    rows: int
+    element: str
+    bits: int
+    layout: str
+    padded: bool
+
+    @property
+    def dtype(self) -> str:
+        """The tensor map's unit."""
+        return f"u{self.bits}_align16b" if self.padded else "u8"
+
+    def units(self, k: int) -> int:
+        """Units of the tensor map that hold `k` elements."""
+        return k if self.padded else k * self.bits // 8
+
+    def row_bytes(self, k: int) -> int:
+        """Bytes of global memory that hold `k` elements."""
+        return k * self.bits // 8
+
+
+@dataclass(frozen=True)
+class ScaledShape:
+    """Sizes and formats of a ``tc.block_scaled_matmul``."""
+
+    batch: int
+    m: int
+    n: int
+    k: int
+    a: Operand
+    b: Operand
+    step: ScaledStep
+    scale_type: str
+
+    @staticmethod
+    def of(op: ir.OpView, kind: str = "") -> ScaledShape:
+        """Reads the op; `kind` chooses among the kinds that multiply its types."""
+        shape, other = list(op.a.type.shape), list(op.b.type.shape)
+        vector = len(other) < len(shape)
+        batch = shape[0] if len(shape) == 3 else 1
+        a, b, scale, b_scale = (
+            str(v.type.element_type) for v in (op.a, op.b, op.a_scales, op.b_scales)
+        )
+        block = integer(op, "block")
+        kinds = kinds_of(a, b, scale, b_scale, block)
+        if kind and kind not in kinds:
+            raise match_failure(
+                op,
+                f"expected kind to be one of {', '.join(kinds)}, got {kind} (what multiplies {a} "
+                f"by {b} with scales {scale} in blocks of {block}, {SOURCE}); leave it out",
+            )
+        # Packed fp4 takes half the shared memory of padded fp4.
+        kind = kind or min(kinds, key=lambda name: (name == "mxf8f6f4", len(name)))
+
+        def operand(name: str, element: str, rows: int) -> Operand:
+            bits = ELEMENT_BITS[element]
+            padded = kind == "mxf8f6f4" and bits < 8
+            layout = string(op, f"{name}_scale_layout")
+            return Operand(rows, PTX_NAMES[element], bits, layout, padded)
+
+        return ScaledShape(
+            batch=batch,
+            m=shape[-2],
+            n=1 if vector else other[-2],
+            k=shape[-1],
+            a=operand("a", a, shape[-2]),
+            b=operand("b", b, 1 if vector else other[-2]),
+            step=ScaledStep(kind, block),
+            scale_type=SCALE_TYPES[scale],
+        )
+
+    @property
+    def scales(self) -> int:
+        """Scales per row."""
+        return self.k // self.step.block
+
+    @property
+    def scale_blocks(self) -> int:
+        """Blocks of 4 scales along k in the blocked layout."""
+        return ceil_div(self.scales, BLOCK_SCALES)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The data one iteration of the main loop loads and multiplies.
+
+    row_bytes: bytes of each row of A and B in shared memory, a swizzle span
+    """
+
+    shape: ScaledShape
+    row_bytes: int
+
+    @property
+    def steps(self) -> int:
+        """Instructions."""
+        return self.row_bytes // MMA_K_BYTES
+
+    @property
+    def k(self) -> int:
+        """Elements of K."""
+        return self.steps * self.shape.step.k
+
+    @property
+    def scales(self) -> int:
+        """Scales per row."""
+        return self.steps * self.shape.step.scales
+
+    @property
+    def scale_blocks(self) -> int:
+        """Blocks of 128 rows times 4 scales per 128 rows."""
+        return ceil_div(self.scales, BLOCK_SCALES)
+
+    @property
+    def per_tile(self) -> int:
+        """Stages that cover K."""
+        return ceil_div(self.shape.k, self.k)
+
+    def scale_place(self, step: int) -> tuple[int, int]:
+        """(set of 4 scales, byte in it) where the scales of instruction `step` begin."""
+        return divmod(step * self.shape.step.scales, BLOCK_SCALES)
+
+
+assert SCALE_ROWS * SCALE_ROW_BYTES == BLOCK_BYTES

@@ -1,0 +1,299 @@
+"""Kernels for CUDA cores, built at the thread level: their shell, memory accesses, arithmetic."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tcir._mlir import arith, ir, llvm, nvvm, scf
+from tcir.dialect.attributes import integer_type
+from tcir.dialect.limits import GRID, WARP
+from tcir.dialect.ops.grid_control import PROGRAMMATIC
+from tcir.errors import PassError
+from tcir.passes.emit.builders import i64
+from tcir.passes.emit.gpu_module import kernels_block, pointer_type
+from tcir.target import DEFAULT_TARGET
+
+ALIGNMENT = 16
+"""Alignment of the caller's buffers and of workspaces, in bytes."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Launch sizes of a kernel, its position in the sequence of launches, and its target;
+    programmatic: it may start before the previous launch has ended, and waits for it."""
+
+    grid: tuple[int, int, int]
+    threads: int
+    target: str = DEFAULT_TARGET.name
+    order: int | None = None
+    programmatic: bool = False
+
+
+@contextmanager
+def simt_kernel(
+    module: ir.Module, name: str, buffers: Sequence[int], shape: Shape, location: ir.Location
+) -> Iterator[dict[int, ir.Value]]:
+    """A kernel in ``gpu.module @kernels``; yields the pointer to each buffer by its number.
+
+    Inside, the insertion point is in the kernel and the location is `location`.
+    """
+    for axis, (size, limit) in enumerate(zip(shape.grid, GRID, strict=True)):
+        if size > limit:
+            raise PassError(
+                f"expected at most {limit} CTAs along grid {'xyz'[axis]}, got {size} "
+                "(launch limit); split the problem", location,
+            )  # fmt: skip
+    parameter = '{{kind = "pointer", arg = {} : i64}}'
+    attributes = {
+        "nvvm.kernel": ir.UnitAttr.get(),
+        "nvvm.reqntid": ir.DenseI32ArrayAttr.get([shape.threads, 1, 1]),
+        "tc.grid": ir.DenseI64ArrayAttr.get(list(shape.grid)),
+        "tc.smem_bytes": i64(0),
+        "tc.params": ir.ArrayAttr.get([ir.Attribute.parse(parameter.format(n)) for n in buffers]),
+        "tc.target": ir.StringAttr.get(shape.target),
+    }
+    if shape.order is not None:
+        attributes["tc.order"] = i64(shape.order)
+    if shape.programmatic:
+        attributes[PROGRAMMATIC] = ir.UnitAttr.get()
+    with ir.InsertionPoint(kernels_block(module)), location:
+        aligned = ir.Attribute.parse(f"{{llvm.align = {ALIGNMENT} : i64}}")
+        count = len(buffers)
+        entry = llvm.func(name, [pointer_type(1)] * count, [aligned] * count, attributes)
+    with ir.InsertionPoint(entry), location:
+        if shape.programmatic:
+            nvvm.griddepcontrol("wait")
+            nvvm.griddepcontrol("launch_dependents")
+        yield dict(zip(buffers, entry.arguments, strict=True))
+        llvm.return_()
+
+
+def constant(value: int, bits: int = 32) -> ir.Value:
+    """An integer constant; one with the top bit set is written as a negative number."""
+    signed = value - (1 << bits) if value >> (bits - 1) == 1 else value
+    return arith.ConstantOp(
+        integer_type(bits), ir.IntegerAttr.get(integer_type(bits), signed)
+    ).result
+
+
+def number(value: float) -> ir.Value:
+    """An f32 constant."""
+    return arith.ConstantOp(ir.F32Type.get(), ir.FloatAttr.get(ir.F32Type.get(), value)).result
+
+
+Operand: TypeAlias = "ir.Value | int"
+"""A value, or an int to be made a constant of the other operand's type."""
+
+
+def _both(a: Operand, b: Operand) -> list[ir.Value]:
+    width = next(each.type.width for each in (a, b) if not isinstance(each, int))
+    return [constant(each, width) if isinstance(each, int) else each for each in (a, b)]
+
+
+def add(a: Operand, b: Operand) -> ir.Value:
+    """a + b."""
+    return arith.AddIOp(*_both(a, b)).result
+
+
+def sub(a: Operand, b: Operand) -> ir.Value:
+    """a - b."""
+    return arith.SubIOp(*_both(a, b)).result
+
+
+def mul(a: Operand, b: Operand) -> ir.Value:
+    """a · b."""
+    return arith.MulIOp(*_both(a, b)).result
+
+
+def divide(a: Operand, b: int) -> ir.Value:
+    """a / b of numbers ≥ 0."""
+    return arith.DivUIOp(*_both(a, b)).result
+
+
+def bytes_in_word(codes: Sequence[ir.Value]) -> ir.Value:
+    """Up to four codes of a byte in a word, the first in its low byte."""
+    word, *rest_ = codes
+    for n, code in enumerate(rest_, start=1):
+        word = either_bits(word, left(code, 8 * n))
+    return word
+
+
+def rest(a: Operand, b: int) -> ir.Value:
+    """a mod b of numbers ≥ 0."""
+    return arith.RemUIOp(*_both(a, b)).result
+
+
+def both_bits(a: Operand, b: Operand) -> ir.Value:
+    """a & b."""
+    return arith.AndIOp(*_both(a, b)).result
+
+
+def either_bits(a: Operand, b: Operand) -> ir.Value:
+    """a | b."""
+    return arith.OrIOp(*_both(a, b)).result
+
+
+def differing_bits(a: Operand, b: Operand) -> ir.Value:
+    """a ^ b."""
+    return arith.XOrIOp(*_both(a, b)).result
+
+
+def left(a: Operand, count: int) -> ir.Value:
+    """a << count."""
+    return arith.ShLIOp(*_both(a, count)).result if count else a
+
+
+def right(a: Operand, count: int) -> ir.Value:
+    """a >> count, logical."""
+    return arith.ShRUIOp(*_both(a, count)).result if count else a
+
+
+def less(a: Operand, b: Operand) -> ir.Value:
+    """a < b of numbers ≥ 0."""
+    return arith.CmpIOp(arith.CmpIPredicate.ult, *_both(a, b)).result
+
+
+def equal(a: Operand, b: Operand) -> ir.Value:
+    """a == b."""
+    return arith.CmpIOp(arith.CmpIPredicate.eq, *_both(a, b)).result
+
+
+def smaller(a: Operand, b: Operand) -> ir.Value:
+    """The smaller of numbers ≥ 0."""
+    return arith.MinUIOp(*_both(a, b)).result
+
+
+def wide(a: ir.Value) -> ir.Value:
+    """An i32 ≥ 0 as i64."""
+    return arith.ExtUIOp(integer_type(64), a).result
+
+
+def as_f32(bits: ir.Value) -> ir.Value:
+    """The f32 with these bits."""
+    return arith.BitcastOp(ir.F32Type.get(), bits).result
+
+
+def thread_index() -> ir.Value:
+    """%tid.x."""
+    return nvvm.read_ptx_sreg("tid.x")
+
+
+def block_index(axis: int) -> ir.Value:
+    """%ctaid.{x,y,z}."""
+    return nvvm.read_ptx_sreg(f"ctaid.{'xyz'[axis]}")
+
+
+def check(holds: ir.Value, expected: str) -> None:
+    """A trap of the thread, which ends the kernel with an error, unless `holds`; expected: what
+    does, a comment of the instruction."""
+    broken = scf.IfOp(differing_bits(holds, 1))
+    words = re.sub(r"[^\w .,:;=<>+*()-]", " ", expected, flags=re.ASCII)
+    with ir.InsertionPoint(broken.then_block):
+        llvm.inline_asm(None, [], f"trap; // {words}", "", has_side_effects=True)
+        scf.YieldOp([])
+
+
+def at(pointer: ir.Value, offset: ir.Value) -> ir.Value:
+    """`pointer` plus an i64 number of bytes."""
+    return llvm.getelementptr(pointer, offset)
+
+
+def behind(pointer: ir.Value, offset: int) -> ir.Value:
+    """`pointer` plus a constant number of bytes."""
+    return at(pointer, constant(offset, 64)) if offset else pointer
+
+
+def load_words(pointer: ir.Value, count: int) -> list[ir.Value]:
+    """`count` i32 from an address that is a multiple of 16, or of 8 where `count` is not of 4."""
+    step = 4 if count % 4 == 0 else 2
+    kind = ir.VectorType.get([step], integer_type(32))
+    words = []
+    for first in range(0, count, step):
+        vector = llvm.load(kind, behind(pointer, 4 * first), alignment=4 * step)
+        words += [llvm.extractelement(vector, constant(n)) for n in range(step)]
+    return words
+
+
+def load_byte(pointer: ir.Value) -> ir.Value:
+    """A byte, as i32. (A byte has no register of its own, hence PTX.)"""
+    return asm(integer_type(32), "ld.global.u8 $0, [$1];", "=r,l", [pointer])
+
+
+def store_byte(pointer: ir.Value, value: ir.Value) -> None:
+    """The low byte of an i32."""
+    llvm.inline_asm(
+        None, [pointer, value], "st.global.u8 [$0], $1;", "l,r,~{memory}", has_side_effects=True
+    )
+
+
+def load(pointer: ir.Value, kind: ir.Type) -> ir.Value:
+    """One aligned element."""
+    return llvm.load(kind, pointer)
+
+
+def store(pointer: ir.Value, value: ir.Value) -> None:
+    """One aligned element."""
+    llvm.store(value, pointer)
+
+
+def store_run(pointer: ir.Value, elements: Sequence[ir.Value], size: int | None = None) -> None:
+    """Stores two to sixteen bytes of consecutive elements at once, aligned to as many.
+
+    size: bytes of an element; where it is one, registers are wider
+    """
+    kind = elements[0].type
+    size = size or kind.width // 8
+    each = max(1, min(_WORD // size, len(elements)))
+    words = [_word(elements[n : n + each], size) for n in range(0, len(elements), each)]
+    if each * size < _WORD:
+        store(pointer, arith.TruncIOp(integer_type(8 * each * size), words[0]).result)
+        return
+    vector = llvm.mlir_poison(ir.VectorType.get([len(words)], integer_type(8 * _WORD)))
+    for n, word in enumerate(words):
+        vector = llvm.insertelement(vector, word, constant(n))
+    llvm.store(vector, pointer, alignment=_WORD * len(words))
+
+
+_WORD = 4
+
+
+def _word(elements: Sequence[ir.Value], size: int) -> ir.Value:
+    """Elements of a word, the first in its low bits."""
+    word: ir.Value | None = None
+    for n, each in enumerate(elements):
+        bits = each
+        if isinstance(each.type, ir.FloatType):
+            bits = arith.BitcastOp(integer_type(each.type.width), each).result
+        if bits.type.width < 8 * _WORD:
+            bits = arith.ExtUIOp(integer_type(8 * _WORD), bits).result
+        placed = left(bits, 8 * size * n)
+        word = placed if word is None else either_bits(word, placed)
+    assert word is not None
+    return word
+
+
+def asm(kind: ir.Type, text: str, constraints: str, operands: Sequence[ir.Value]) -> ir.Value:
+    """An instruction without side effects."""
+    return llvm.inline_asm(kind, operands, text, constraints).result
+
+
+def fma(a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+    """a · b + c, rounded once."""
+    return llvm.intr_fma(a, b, c)
+
+
+def shuffle_xor(value: ir.Value, distance: int) -> ir.Value:
+    """shfl.bfly: the value of the lane whose number differs in the bits of `distance`."""
+    every, clamp = constant(0xFFFFFFFF), constant(WARP - 1)
+    return nvvm.shfl_sync_bfly(every, value, constant(distance), clamp)
+
+
+def sum_of_lanes(value: ir.Value) -> ir.Value:
+    """The sum over a warp in every lane, in a fixed order: shuffles from distance 16 down to 1."""
+    for distance in (16, 8, 4, 2, 1):
+        value = arith.AddFOp(value, shuffle_xor(value, distance)).result
+    return value

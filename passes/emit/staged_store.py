@@ -1,0 +1,168 @@
+"""Results stored by TMA: register tiles go to swizzled shared memory, and from there as boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tcir._mlir import arith, ir, scf
+from tcir.dialect import tc
+from tcir.dialect.limits import QUARTER_LANES, QUARTERS, TMA_STRIDE
+from tcir.passes.emit import index
+from tcir.passes.emit.builders import Box, i64, make_tensor_map
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.epilogue import Epilogue
+from tcir.passes.emit.index import Index
+from tcir.passes.emit.kernel_ops import iteration
+from tcir.passes.emit.staged_load import StagedLoads, StagedMatrix, widest_swizzle
+from tcir.passes.emit.tile_kernel import STORE_COLUMNS, Places, load_registers, loop
+
+
+@dataclass(frozen=True)
+class EpilogueTile:
+    """`rows` by `columns` of sums that an epilogue loads, stages and stores at a time.
+
+    The warps that the rows belong to go through tiles of so many columns. What threads store they
+    load from tensor memory a whole tile of columns at a time; what TMA stores is staged in shared
+    memory, 16 columns at a time, and stored in boxes of all rows.
+    """
+
+    rows: int
+    columns: int
+
+    def __str__(self) -> str:
+        return f"{self.rows}x{self.columns}"
+
+    @property
+    def warps(self) -> int:
+        """Warps that share a tile."""
+        return self.rows // QUARTER_LANES
+
+
+@dataclass(frozen=True)
+class StagedStore:
+    """The way of a tile's results to a row-major output.
+
+    map: of the output, in boxes of a tile's rows and one swizzle span of columns
+    ring: tiles of the epilogue, as many in a row for the warps of each tile, 1, 2 or all 4 of a
+          warpgroup, which write one while TMA reads the others
+    loads: of the matrices that the epilogue reads
+    """
+
+    map: ir.Value
+    ring: ir.Value
+    loads: StagedLoads
+
+    @staticmethod
+    def create(
+        op: ir.OpView,
+        out: ir.Value,
+        tile: EpilogueTile,
+        stages: int,
+        read: Mapping[tc.ElementOp, ir.Value],
+    ) -> StagedStore:
+        """Builds the tensor maps and the tiles, for the result `out` of a product `op`.
+
+        tile: stored at a time; stages: that its warps use in turn; read: matrices that the epilogue
+        reads by TMA
+        """
+        shape, element = list(out.type.shape), out.type.element_type
+        bytes_ = tc.element_bytes(element)
+        if (pitch := shape[-1] * bytes_) not in TMA_STRIDE:
+            raise match_failure(
+                op,
+                f"expected rows of the output of {TMA_STRIDE} bytes with store=tma, got "
+                f"{shape[-1]} x {bytes_} = {pitch} (strides of a tensor map, {TMA_STRIDE.source}); "
+                "take store=direct, or pad N",
+            )
+        swizzle = widest_swizzle(tile.columns * bytes_)
+        box = [tc.SWIZZLE_BYTES[swizzle] // bytes_, tile.rows, *[1] * (len(shape) - 2)]
+        made = make_tensor_map(out, Box(box), dims=shape[::-1], swizzle=swizzle)
+        kind = tc.SmemType.build([tile.rows, tile.columns], element, "K", swizzle)
+        ring = tc.SmemTileOp(tc.RingType.build(QUARTERS // tile.warps * stages, kind)).tile
+        matrices = {
+            each: StagedMatrix.create(each, memref, tile.columns) for each, memref in read.items()
+        }
+        return StagedStore(made, ring, StagedLoads(matrices))
+
+    def store(
+        self,
+        d: ir.Value,
+        indices: Places,
+        epilogue: Epilogue,
+    ) -> None:
+        """Stores `epilogue` of D, a tile of columns at a time; `indices` as in `store_tile`.
+
+        TMA leaves out what is outside the output.
+        """
+        kind = self.ring.type.of
+        columns = kind.shape[1]
+        warps, stages = warps_of(kind), stages_of(self.ring.type)
+        tiles = d.type.shape[1] // columns
+        done = index.mul(_tiles_before(), tiles)
+        with loop(tiles) as each:
+            first = index.value(index.mul(each, columns))
+            number = index.add(done, each)
+            self.loads.load(number, indices(0)(first))
+            turn = index.rem(number, stages)
+            with loop(QUARTERS) as quarter:
+                place, group = indices(quarter), index.div(quarter, warps)
+                mine = index.value(index.add(index.mul(group, stages), turn))
+                tile = tc.SlotOp(self.ring, mine, kind).slot
+                row = index.value(index.mul(index.rem(quarter, warps), QUARTER_LANES))
+                with loop(columns, STORE_COLUMNS) as inside:
+                    column = index.value(index.add(first, inside))
+                    sums = load_registers(d, quarter, column)
+                    at = place(column)
+                    self.loads.move(index.mul(quarter, QUARTER_LANES), inside)
+                    tc.StoreSharedOp(epilogue(sums, at), tile, row, inside)
+                with _last_of(quarter, warps):
+                    whole = place if warps == 1 else indices(index.mul(group, warps))
+                    self._store_boxes(tile, whole, first)
+
+    def _store_boxes(
+        self, tile: ir.Value, place: Callable[[Index], list[Index]], first: Index
+    ) -> None:
+        """Stores `tile`, whose first row is at ``place`` in the output, from column `first` on."""
+        rows, columns = tile.type.shape
+        wide = tile.type.span // tc.element_bytes(tile.type.element)
+        for box in range(columns // wide):
+            coords = place(index.value(index.add(first, box * wide)))[::-1]
+            tc.TmaStoreOp(self.map, index.values(coords), tile, i64(box * rows))
+
+
+def staged_tile(n_tile: int, element: ir.Type) -> EpilogueTile:
+    """What a warp stores alone, of results of type `element` in tiles of `n_tile` columns: the
+    widest swizzle span that divides its rows."""
+    bytes_ = tc.element_bytes(element)
+    return EpilogueTile(QUARTER_LANES, tc.SWIZZLE_BYTES[widest_swizzle(n_tile * bytes_)] // bytes_)
+
+
+def warps_of(kind: tc.SmemType) -> int:
+    """The warps that write a tile together: 32 rows each."""
+    return int(kind.shape[0]) // QUARTER_LANES
+
+
+def stages_of(ring: tc.RingType) -> int:
+    """How many tiles these warps store from in turn: those of a warpgroup share the ring out."""
+    return max(1, int(ring.count) * warps_of(ring.of) // QUARTERS)
+
+
+@contextmanager
+def _last_of(quarter: ir.Value, warps: int) -> Iterator[None]:
+    """What only the last of `warps` sub-partitions does, when all have written."""
+    if warps == 1:
+        yield
+        return
+    mine = index.value(index.rem(quarter, warps))
+    last = arith.cmpi(arith.CmpIPredicate.eq, mine, index.value(warps - 1))
+    with ir.InsertionPoint(scf.IfOp(last).then_block):
+        yield
+        scf.YieldOp([])
+
+
+def _tiles_before() -> Index:
+    """How many output tiles the CTA has done: the iteration of the loop at the insertion point."""
+    around = ir.InsertionPoint.current.block.owner.opview
+    return iteration(around) if isinstance(around, scf.ForOp) else 0

@@ -1,0 +1,1 @@
+"""Passes over whole modules on tensors: layers, launches, constants, layouts."""

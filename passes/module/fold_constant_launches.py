@@ -1,0 +1,140 @@
+"""fold-constant-launches: launches that read constants only are executed at compile time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tcir._mlir import func, ir
+from tcir.dialect.attributes import integers
+from tcir.passes.emit.builders import i64, i64s
+from tcir.passes.emit.gpu_module import launch_order
+from tcir.passes.emit.tensor_functions import functions_with_body
+from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.passmanager.remarks import remark
+from tcir.program.constants import CONSTANTS, FOLDED, constants_of, folded_launches
+
+
+@register_pass
+@dataclass(frozen=True)
+class FoldConstantLaunches(Pass):
+    """Executes the launches that read constants only, and keeps their results.
+
+    Before (the input is buffer 0, the weights 1, the result 2, the repacked weights 3)::
+
+        builtin.module attributes {tc.constants = [dense<…> : tensor<37x37xbf16>],
+                                   tc.workspaces = array<i64: 2960>}
+        func.func @f_repack0(%w) attributes {tc.order = 0, tc.args = array<i64: 1, 3>}
+        func.func @f(%x, %wp) attributes {tc.order = 1, tc.args = array<i64: 0, 3, 2>}
+
+    After::
+
+        builtin.module attributes {tc.constants = [dense<…> : tensor<37x40xbf16>],
+                                   tc.folded = ["f_repack0"], tc.workspaces = array<i64>}
+        func.func @f(%x, %wp) attributes {tc.order = 0, tc.args = array<i64: 0, 1, 2>}
+
+    The rules of the tensor level execute them, so a reduction of constants is rounded as the
+    reference rounds it. A launch that writes a result of the program stays. Constants that no
+    launch reads any more are dropped, and the buffers numbered anew. A remark states each launch.
+    Preserves every value, bit for bit, at the tensor level.
+    """
+
+    name: ClassVar[str] = "fold-constant-launches"
+
+    def run(self, module: ir.Module) -> None:
+        functions = sorted(functions_with_body(module), key=lambda f: launch_order(f) or 0)
+        if not constants_of(module) or any("tc.args" not in f.attributes for f in functions):
+            return
+        buffers = _Buffers.of(module, functions)
+        for function in functions:
+            *reads, write = integers(function, "tc.args")
+            if len(function.type.results) != 1 or not buffers.folds(reads, write):
+                continue
+            made = _execute(module, function, [buffers.constants[n] for n in reads])
+            if not made:
+                continue
+            (buffers.constants[write],) = made
+            remark(
+                function,
+                f"@{function.name.value} reads constants only: executed now, its result of "
+                f"{buffers.sizes[write]} bytes is a constant",
+            )
+            buffers.folded.append(function.name.value)
+            function.operation.erase()
+        if buffers.folded:
+            buffers.renumber(module)
+
+
+@dataclass
+class _Buffers:
+    """The buffers of a program, by number.
+
+    first:     number of the first constant
+    results:   numbers of the results
+    constants: their values
+    sizes:     of workspaces, in bytes
+    folded:    names of launches that have been executed
+    """
+
+    first: int
+    results: range
+    constants: dict[int, ir.Attribute]
+    sizes: dict[int, int]
+    folded: list[str]
+
+    @staticmethod
+    def of(module: ir.Module, functions: Sequence[func.FuncOp]) -> _Buffers:
+        """Constant launches of a module of launches."""
+        values, attributes = constants_of(module), module.operation.attributes
+        sizes = integers(module.operation, "tc.workspaces") if "tc.workspaces" in attributes else []
+        every = {number for f in functions for number in integers(f, "tc.args")}
+        written = {n for f in functions for n in integers(f, "tc.args")[len(f.type.inputs) :]}
+        end = max(every) + 1
+        spaces = end - len(sizes)
+        results = range(min(written), spaces)
+        first = results.start - len(values)
+        return _Buffers(
+            first, results, dict(enumerate(values, first)), dict(enumerate(sizes, spaces)), []
+        )
+
+    def folds(self, reads: Sequence[int], write: int) -> bool:
+        """Whether a launch is executed at compile time."""
+        return bool(reads) and write in self.sizes and all(n in self.constants for n in reads)
+
+    def renumber(self, module: ir.Module) -> None:
+        """Gives the launches that are left new numbers, and the module its constants."""
+        functions = functions_with_body(module)
+        functions.sort(key=lambda f: launch_order(f) or 0)
+        read = {n for f in functions for n in integers(f, "tc.args")}
+        kept = [n for n in self.constants if n in read]
+        spaces = [n for n in self.sizes if n not in self.constants]
+        order = [*range(self.first), *kept, *self.results, *spaces]
+        new = {old: number for number, old in enumerate(order)}
+        for place, function in enumerate(functions):
+            function.attributes["tc.order"] = i64(place)
+            numbers = integers(function, "tc.args")
+            function.attributes["tc.args"] = i64s([new[n] for n in numbers])
+        module.operation.attributes[CONSTANTS] = ir.ArrayAttr.get([self.constants[n] for n in kept])
+        attributes = module.operation.attributes
+        attributes["tc.workspaces"] = i64s([self.sizes[n] for n in spaces])
+        names = [*folded_launches(module), *self.folded]
+        attributes[FOLDED] = ir.ArrayAttr.get([ir.StringAttr.get(each) for each in names])
+
+
+def _execute(
+    module: ir.Module, function: func.FuncOp, values: Sequence[ir.Attribute]
+) -> list[ir.Attribute]:
+    """What a launch makes of constants; nothing if an op of it has no rule."""
+    from tcir.interp import OutputSpec
+    from tcir.interp.tensor import run
+    from tcir.interp.types import constant, dense, dtype_of, shape_of
+
+    arrays = [
+        constant(value, kind) for value, kind in zip(values, function.type.inputs, strict=True)
+    ]
+    kinds = list(function.type.results)
+    outcome = run(
+        module, function.name.value, arrays, [OutputSpec(shape_of(k), dtype_of(k)) for k in kinds]
+    )
+    return [dense(array, kind) for array, kind in zip(outcome.outputs, kinds)]

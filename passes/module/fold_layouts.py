@@ -1,0 +1,416 @@
+"""fold-layouts: transposes, casts and reshapes around a contraction become its indexing maps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tcir._mlir import arith, func, ir, linalg, passmanager, tensor
+from tcir.dialect import tc
+from tcir.passes.analysis.contraction import (
+    Conv,
+    is_contraction,
+    recognise,
+    unaccepted,
+    value,
+)
+from tcir.passes.analysis.cuda_cores import no_tensor_core
+from tcir.passes.analysis.moves import inverse, is_widening, move_of, transpose
+from tcir.passes.analysis.scaled_contraction import is_scaled_contraction
+from tcir.passes.analysis.stored_tensors import (
+    Stay,
+    is_mark,
+    mark,
+    mark_of,
+    multiplied,
+    repeat,
+    unmark,
+)
+from tcir.passes.analysis.wrappers import starts_from_zeros
+from tcir.passes.emit.builders import i64s
+from tcir.passes.emit.calls import inline_calls
+from tcir.passes.emit.clone import clone
+from tcir.passes.emit.diagnostics import is_op
+from tcir.passes.emit.reshape import RESHAPES, moves_only_units, reshape
+from tcir.passes.emit.tensor_functions import functions_with_body, tensor_bytes
+from tcir.passes.module.rewrites.half_sums import widen_half_sums
+from tcir.passes.module.rewrites.numbers import read_in_bodies
+from tcir.passes.module.rewrites.packs import lower_packs
+from tcir.passes.module.rewrites.patches import multiply_patches
+from tcir.passes.module.rewrites.phases import split_phases
+from tcir.passes.module.rewrites.zero_points import correct_zero_points
+from tcir.passes.module.split_layers import is_product
+from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.passmanager.remarks import remark
+
+UPSTREAM = (
+    "func.func(convert-elementwise-to-linalg,linalg-generalize-named-ops,"
+    "linalg-fuse-elementwise-ops)"
+)
+
+
+@register_pass
+@dataclass(frozen=True)
+class FoldLayouts(Pass):
+    """Folds what only moves or widens elements into the indexing maps and body of a contraction.
+
+    Before, as an importer of PyTorch writes a convolution, channels first::
+
+        %p = tensor.pad %x low[0, 0, 1, 1] high[0, 0, 1, 1] {…}
+        %c = linalg.conv_2d_nchw_fchw ins(%p, %w) outs(%init)
+        %r = linalg.generic … arith.truncf …
+        return %r
+
+    After: the sums in the order in which kernels make them, channels last, and a ``tc.repack`` of
+    the result where its dimensions have another order::
+
+        %c = linalg.generic {… -> (n, p, q, k)} ins(%p, %w) outs(%init')
+        %r' = linalg.generic … arith.truncf …
+        %r = "tc.repack"(%r') {permutation = array<i64: 0, 3, 1, 2>}
+        return %r
+
+    Upstream's ``convert-elementwise-to-linalg``, ``linalg-generalize-named-ops`` and
+    ``linalg-fuse-elementwise-ops`` do the folding into maps; this pass carries padding over
+    transposes first, and keeps them from fusing what a contraction reads into it. Convolutions in a
+    row have their images channels last between them. A transposed convolution becomes one without
+    zeros between its pixels, where it can; one whose windows are apart by more than tensor maps
+    step over a product of patches (docs/convolution.md). A move that the maps of one of several
+    products cannot express stays before it. Sums of f16 and bf16 become sums of f32, rounded once;
+    quantised products those of i8, which their zero points correct. A function whose contractions
+    have plain operands and results stays as it is. Preserves every value, up to the order of the
+    f32 sums.
+    """
+
+    name: ClassVar[str] = "fold-layouts"
+
+    def run(self, module: ir.Module) -> None:
+        inline_calls(module)
+        lower_packs(module)
+        correct_zero_points(module)
+        read_in_bodies(module)
+        widen_half_sums(module)
+        split_phases(module)
+        multiply_patches(module)
+        for function in functions_with_body(module):
+            if len(function.regions[0].blocks) == 1 and _has_layouts(function):
+                _fold(function)
+
+
+def _fold(function: func.FuncOp) -> None:
+    """Folds around the only product; or around all of several, if they have a form then."""
+    if len(_products(function)) == 1:
+        _fold_around(function, {})
+        return
+    stay: dict[int, Stay] = {}
+    while True:
+        with ir.InsertionPoint(function):
+            folded = function.operation.clone().opview
+        _fold_around(folded, stay)
+        formless = [n for n, op in enumerate(_products(folded)) if recognise(op) is None]
+        if not formless:
+            function.operation.erase()
+            return
+        folded.operation.erase()
+        if any(stay.get(n) == Stay.ALL for n in formless):
+            return
+        stay |= {n: Stay.ALL if n in stay else Stay.COMPUTED for n in formless}
+
+
+def _fold_around(function: func.FuncOp, stay: Mapping[int, Stay]) -> None:
+    """Folds around what is in memory; stay: of products by number, moves that do."""
+    _expand_first(function)
+    _pad_first(function)
+    repeat(function)
+    mark(function, _products(function), stay)
+    _fuse(function)
+    if _order_results(function):
+        _pad_first(function)
+        _fuse(function)
+    unmark(function)
+    _drop_unit_moves(function)
+
+
+def _products(function: func.FuncOp) -> list[ir.OpView]:
+    """The products for tensor cores, in order; a single contraction of two inputs whatever its
+    body. On CUDA cores a thread follows layouts back element by element."""
+    found = [op for op in function.entry_block if is_contraction(op) and len(op.results) == 1]
+    if len(found) > 1 or any(len(op.operands) == 2 for op in found):
+        found = [op for op in found if is_product(op.operation) or multiplied(op)]
+    return [op for op in found if not no_tensor_core(op)]
+
+
+def _has_layouts(function: func.FuncOp) -> bool:
+    """Whether there is something to fold, and nothing that another pass is to see first."""
+    ops = list(function.entry_block)
+    foreign = any(each.operation.name.startswith("tc.") for each in ops)
+    products = _products(function)
+    if not products or foreign or any(map(is_scaled_contraction, ops)):
+        return False
+    if any(map(unaccepted, products)):
+        return False
+    if any(not _is_static(each) for op in products for each in op.operands):
+        return False
+    several = len(products) > 1
+    return _moves(ops, several) or any(_has_layout(op, several) for op in products)
+
+
+def _has_layout(op: ir.OpView, several: bool) -> bool:
+    """Whether a product is channels first, or the only one and reads what another op made."""
+    found = recognise(op)
+    if isinstance(found, Conv) and not found.is_channels_last:
+        return True
+    inputs = [_unpadded(each) for each in list(op.operands)[:-1]]
+    return not several and (
+        len(inputs) != 2 or any(not isinstance(each, ir.BlockArgument) for each in inputs)
+    )
+
+
+def _moves(ops: Sequence[ir.OpView], several: bool) -> bool:
+    """Whether one of the ops is a reshape, a transpose, or a cast before several products."""
+    results = [each.results[0] for each in ops if each.results]
+    moved = [move for each in results if (move := move_of(each))]
+    turned = [m for m in moved if m.is_permutation and m.dims != tuple(sorted(m.dims))]  # type: ignore[type-var]
+    return (
+        bool(turned)
+        or any(isinstance(each, RESHAPES) for each in ops)
+        or (several and any(map(is_widening, results)))
+    )
+
+
+def _is_static(operand: ir.Value) -> bool:
+    kind = operand.type
+    return not isinstance(kind, ir.RankedTensorType) or kind.has_static_shape
+
+
+def _unpadded(operand: ir.Value) -> ir.Value:
+    while not isinstance(operand, ir.BlockArgument) and operand.owner.name == "tensor.pad":
+        operand = operand.owner.operands[0]
+    return operand
+
+
+def _fuse(function: func.FuncOp) -> None:
+    passmanager.PassManager.parse(UPSTREAM).run(function.operation)
+
+
+def _expand_first(function: func.FuncOp) -> None:
+    """Pads an expanded tensor (channels to groups) after the expansion: the padding meets the
+    contraction."""
+    for op in list(function.entry_block):
+        if not isinstance(op, tensor.ExpandShapeOp) or not is_op(op.src, "tensor.pad"):
+            continue
+        pad, groups = op.src.owner, [list(map(int, each)) for each in op.reassociation]
+        low, high = (list(pad.attributes[f"static_{end}"]) for end in ("low", "high"))
+        split = [d for d, group in enumerate(groups) if len(group) > 1]
+        if len(pad.operands) != 1 or any(low[d] or high[d] for d in split):
+            continue
+        source, sizes = pad.operands[0], list(op.result.type.shape)
+        for d, group in enumerate(groups):
+            if d not in split:
+                sizes[group[0]] = source.type.shape[d]
+        dims = [d for d, group in enumerate(groups) for _ in group]
+        with ir.InsertionPoint(op), op.location:
+            op.result.replace_all_uses_with(_padded(pad, reshape(source, sizes), dims))
+        op.operation.erase()
+
+
+def _pad_first(function: func.FuncOp) -> None:
+    """Pads what was transposed before it is: the transpose then meets the contraction."""
+    for op in list(function.entry_block):
+        if op.operation.name != "tensor.pad" or len(op.operands) != 1:
+            continue
+        move = move_of(op.operands[0])
+        if move is None or not move.is_permutation:
+            continue
+        turned = [int(d) for d in move.dims if d is not None]
+        with ir.InsertionPoint(op), op.location:
+            padded = _padded(op.operation, move.source, turned)
+            op.results[0].replace_all_uses_with(transpose(padded, inverse(turned)))
+        op.operation.erase()
+
+
+def _padded(pad: ir.Operation, source: ir.Value, dims: Sequence[int]) -> ir.Value:
+    """`source`, whose dimension d is ``dims[d]`` of what `pad` pads, padded like that; a dimension
+    without padding may be several."""
+    low, high = (
+        [list(pad.attributes[f"static_{end}"])[d] for d in dims] for end in ("low", "high")
+    )
+    sizes = [a + n + b for a, n, b in zip(low, source.type.shape, high, strict=True)]
+    made = ir.Operation.create(
+        "tensor.pad",
+        results=[ir.RankedTensorType.get(sizes, source.type.element_type)],
+        operands=[source],
+        attributes={
+            **{name: pad.attributes[name] for name in pad.attributes},
+            "static_low": ir.DenseI64ArrayAttr.get(low),
+            "static_high": ir.DenseI64ArrayAttr.get(high),
+        },
+        regions=1,
+    )
+    _clone_body(pad.regions[0].blocks[0], made.regions[0], len(sizes))
+    return made.result
+
+
+def _clone_body(block: ir.Block, region: ir.Region, indices: int | None = None) -> None:
+    """A copy of a block, without the ops in it that others define; of `tensor.pad` with so many
+    indices, which no padding reads that is the same everywhere."""
+    kinds = [each.type for each in block.arguments]
+    kinds = kinds if indices is None else [ir.IndexType.get()] * indices
+    body = region.blocks.append(*kinds)
+    known = dict(zip(block.arguments, body.arguments))
+    with ir.InsertionPoint(body):
+        for each in block.operations:
+            clone(each, known)
+
+
+def _order_results(function: func.FuncOp) -> bool:
+    """Gives the sums the order of what is stored, or the stored that of the sums; whether anything
+    changed."""
+    changed = [_order_result(function, op) for op in _products(function)]
+    return any(changed)
+
+
+def _order_result(function: func.FuncOp, op: ir.OpView) -> bool:
+    end = _end(function, op.results[0])
+    found = recognise(op)
+    if end is None and isinstance(found, Conv) and not found.is_channels_last:
+        _reorder(op, list(found.out))  # what reads the sums turns them
+        return True
+    if end is None or found is None:
+        return False
+    user, order = end
+    wanted = list(found.out) if isinstance(found, Conv) else inverse(order)
+    if isinstance(found, Conv):
+        changed = wanted != sorted(wanted)
+    else:
+        changed = wanted != sorted(wanted) and recognise(op, wanted) is not None
+        wanted = wanted if changed else sorted(wanted)
+    if changed:
+        _reorder(op, wanted)
+    return _store_in(user, [order[d] for d in wanted]) or changed
+
+
+def _end(function: func.FuncOp, sums: ir.Value) -> tuple[ir.Operation, list[int]] | None:
+    """The op that consumes the sums (a marker, the return, or reshapes leading to one), directly
+    or after elementwise ops, and the dimension order that it uses."""
+    for op in function.entry_block:
+        last = is_mark(op.operation) or op.operation.name == "func.return"
+        if not last or len(op.operands) != 1:
+            continue
+        user, result = op.operation, op.operands[0]
+        while not isinstance(result, ir.BlockArgument) and isinstance(
+            result.owner.opview, RESHAPES
+        ):
+            user, result = result.owner, result.owner.operands[0]
+        order = _order(result, sums, {})
+        if order is not None and result.type.rank == len(order):  # not broadcast
+            return user, order
+    return None
+
+
+def _store_in(user: ir.Operation, turned: list[int]) -> bool:
+    """Stores the result by way of its dimensions in the order `turned`."""
+    if turned == sorted(turned):
+        return False
+    result = user.operands[0]
+    with ir.InsertionPoint(user), user.location:
+        made = transpose(result, turned)
+        if moves_only_units(made.type.shape, inverse(turned)):
+            user.operands[0] = reshape(made, result.type.shape)
+        elif is_mark(user):
+            _turn_mark(user, made, inverse(turned))
+        else:
+            user.operands[0] = tc.RepackOp(made, i64s(inverse(turned)), result.type).out
+            remark(
+                user.opview,
+                f"the result is made in the dimensions {turned}, in which lanes are rows of the "
+                f"product; a kernel of its own repacks it, "
+                f"{tensor_bytes(result.type)} bytes read and written",
+            )
+    return True
+
+
+def _turn_mark(old: ir.Operation, made: ir.Value, back: list[int]) -> None:
+    """Stores `made` in place of what is marked, which is its dimensions in the order `back`."""
+    stored = mark_of(made)
+    for use in list(old.results[0].uses):
+        use.owner.operands[use.operand_number] = transpose(stored, back)
+    old.erase()
+
+
+def _order(
+    result: ir.Value, sums: ir.Value, known: dict[ir.Value, list[int] | None]
+) -> list[int] | None:
+    """For each dimension of `sums` that of `result` at which its index is; None if that depends on
+    anything else."""
+    if result == sums:
+        return list(range(sums.type.rank))
+    if isinstance(result, ir.BlockArgument):
+        return None
+    if result not in known:
+        known[result] = _order_through(result.owner, sums, known)
+    return known[result]
+
+
+def _order_through(
+    op: ir.Operation, sums: ir.Value, known: dict[ir.Value, list[int] | None]
+) -> list[int] | None:
+    maps = [value(each) for each in linalg.get_indexing_maps(op) or ()]
+    if not maps:
+        inner = (_order(each, sums, known) for each in op.operands)
+        return next((o for o in inner if o), None) if op.name.startswith("arith.") else None
+    if not maps[-1].is_permutation:
+        return None
+    loops = {e.position: n for n, e in enumerate(maps[-1].results)}
+    for operand, affine_map in zip(op.operands, maps):
+        before = _order(operand, sums, known)
+        if before is not None:
+            read = [affine_map.results[d] for d in before]
+            if all(isinstance(each, ir.AffineDimExpr) for each in read):
+                return [loops[each.position] for each in read]
+    return None
+
+
+def _reorder(op: ir.OpView, order: Sequence[int]) -> None:
+    """Makes the contraction's result in other dimensions: d is dimension ``order[d]`` now."""
+    old = op.results[0]
+    maps = [value(each) for each in linalg.get_indexing_maps(op.operation)]
+    out = maps[-1]
+    maps[-1] = ir.AffineMap.get(out.n_dims, 0, [out.results[d] for d in order])
+    with ir.InsertionPoint(op), op.location:
+        start = _reordered(list(op.operands)[-1], order)
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        attributes.pop("linalg.memoized_indexing_maps", None)
+        attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps])
+        new = ir.Operation.create(
+            "linalg.generic",
+            results=[start.type],
+            operands=[*list(op.operands)[:-1], start],
+            attributes=attributes,
+            regions=1,
+        )
+        _clone_body(op.regions[0].blocks[0], new.regions[0])
+        old.replace_all_uses_with(transpose(new.result, inverse(order)))
+    op.operation.erase()
+
+
+def _reordered(start: ir.Value, order: Sequence[int]) -> ir.Value:
+    """What the sums start from, transposed; zeros are made so."""
+    if starts_from_zeros(start):
+        shape = [start.type.shape[d] for d in order]
+        kind = ir.RankedTensorType.get(shape, start.type.element_type)
+        floating = isinstance(kind.element_type, ir.FloatType)
+        zero = (ir.FloatAttr if floating else ir.IntegerAttr).get(kind.element_type, 0)
+        return arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, zero)).result
+    return transpose(start, order)
+
+
+def _drop_unit_moves(function: func.FuncOp) -> None:
+    """Moves of dimensions of one index are reshapes."""
+    for op in list(function.entry_block):
+        move = move_of(op.results[0]) if op.results else None
+        if move is None or not move.is_view:
+            continue
+        with ir.InsertionPoint(op), op.location:
+            op.results[0].replace_all_uses_with(reshape(move.source, move.shape))
+        op.operation.erase()

@@ -1,0 +1,90 @@
+"""share-kernels: launches that compute the same of other buffers become launches of one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tcir._mlir import func, ir
+from tcir.dialect.attributes import integers
+from tcir.passes.emit.builders import i64, i64s
+from tcir.passes.emit.gpu_module import launch_order
+from tcir.passes.emit.tensor_functions import functions_with_body
+from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.passmanager.remarks import remark
+from tcir.program.repeats import REPEATS
+
+_OF_A_LAUNCH = ("sym_name", "tc.order", "tc.args")
+"""Attributes of a function that say which launch it is, and nothing about what it computes."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class ShareKernels(Pass):
+    """Keeps one function of those that are the same but for name, place and buffers.
+
+    Before (two layers of a model, each with weights of its own)::
+
+        func.func @f_0(%x, %w) attributes {tc.order = 0, tc.args = array<i64: 0, 1, 4>} { … }
+        func.func @f_1(%x, %w) attributes {tc.order = 1, tc.args = array<i64: 4, 2, 3>} { … }
+
+    After: one function, and what its other launches read and write::
+
+        builtin.module attributes {tc.repeats = [{args = array<i64: 4, 2, 3>, name = "f_1",
+                                                  of = array<i64: 0, 1, 4>, order = 1, kernel = 0}]}
+        func.func @f_0(%x, %w) attributes {tc.order = 0, tc.args = array<i64: 0, 1, 4>} { … }
+
+    So identical layers are tiled, lowered and assembled once. ``kernel`` is the `tc.order` of the
+    function, whose buffer ``of[i]`` is buffer ``args[i]`` in this launch. Every launch is executed
+    as before (`tcir.program.programs`). Source locations are those of the first. Functions of which
+    one reads a buffer twice where the other reads two stay apart. Preserves every value, bit for
+    bit.
+    """
+
+    name: ClassVar[str] = "share-kernels"
+
+    def run(self, module: ir.Module) -> None:
+        functions = functions_with_body(module)
+        if any(name not in f.attributes for f in functions for name in _OF_A_LAUNCH):
+            return  # the only launch
+        functions.sort(key=lambda f: launch_order(f) or 0)
+        kept: dict[str, func.FuncOp] = {}
+        repeats: list[ir.Attribute] = []
+        for function in functions:
+            first = kept.setdefault(_computation(function), function)
+            if first is not function:
+                repeats.append(_repeat(function, first))
+                remark(first, f"@{function.name.value} is another launch of it")
+                function.operation.erase()
+        if repeats:
+            attributes = module.operation.attributes
+            before = list(attributes[REPEATS]) if REPEATS in attributes else []
+            attributes[REPEATS] = ir.ArrayAttr.get([*before, *repeats])
+
+
+def _computation(function: func.FuncOp) -> str:
+    """The text of a function without what tells its launches apart, and which of its buffers are
+    the same one."""
+    alone = function.operation.clone(ip=False)
+    for name in _OF_A_LAUNCH[1:]:
+        del alone.attributes[name]
+    alone.attributes["sym_name"] = ir.StringAttr.get("f")
+    text = alone.get_asm(assume_verified=True)
+    return f"{_places(integers(function, 'tc.args'))}\n{text}"
+
+
+def _places(numbers: Sequence[int]) -> list[int]:
+    return [numbers.index(number) for number in numbers]
+
+
+def _repeat(function: func.FuncOp, first: func.FuncOp) -> ir.Attribute:
+    return ir.DictAttr.get(
+        {
+            "name": function.name,
+            "kernel": i64(launch_order(first) or 0),
+            "order": i64(launch_order(function) or 0),
+            "of": i64s(integers(first, "tc.args")),
+            "args": i64s(integers(function, "tc.args")),
+        }
+    )

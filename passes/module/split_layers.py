@@ -1,0 +1,693 @@
+"""split-layers: a function of several products and other ops becomes a function for each launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from heapq import heappop, heappush
+from typing import ClassVar, TypeAlias
+
+from tcir._mlir import func, ir, linalg, tensor
+from tcir.dialect import tc
+from tcir.dialect.attributes import is_fill_only
+from tcir.dialect.ops.epilogue import SCALAR_OPS
+from tcir.dialect.walk import walk
+from tcir.passes.analysis.contraction import (
+    Conv,
+    is_contraction,
+    recognise,
+    unaccepted,
+    value,
+)
+from tcir.passes.analysis.cuda_cores import no_tensor_core
+from tcir.passes.analysis.einsum import Einsum
+from tcir.passes.analysis.regroup import Groups, groups_of
+from tcir.passes.analysis.scaled_contraction import is_scaled_contraction, other_scales
+from tcir.passes.analysis.stored_scale import check_stored_scales
+from tcir.passes.analysis.wrappers import is_zero_padding
+from tcir.passes.emit.builders import i64, i64s
+from tcir.passes.emit.calls import CHOOSE, inline_calls
+from tcir.passes.emit.clone import clone
+from tcir.passes.emit.diagnostics import SMALLEST_SIMT, is_op, match_failure
+from tcir.passes.emit.functions import NAMES
+from tcir.passes.emit.gpu_module import kernels_block
+from tcir.passes.emit.reshape import RESHAPES
+from tcir.passes.emit.tensor_functions import (
+    SIMT,
+    check_numbers,
+    erase_unread,
+    functions_with_body,
+    is_empty,
+    tensor_bytes,
+)
+from tcir.passes.module.rewrites.half_sums import widen_half_sums
+from tcir.passes.module.rewrites.numbers import read_in_bodies
+from tcir.passes.module.rewrites.packs import lower_packs
+from tcir.passes.module.rewrites.softmax import decompose_softmax
+from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.passmanager.remarks import remark
+
+FREE = ("arith.constant", "linalg.fill", "tensor.empty")
+"""Ops that every launch has for itself."""
+Dims: TypeAlias = "Sequence[int] | None"
+FOLDED = ("linalg.transpose", "tensor.pad")
+"""Ops between memory and a factor of a product that raise-to-tc folds into it."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class SplitLayers(Pass):
+    """Cuts a function on tensors into launches: a product each, or ops for CUDA cores.
+
+    simt: whether products also run on CUDA cores
+    tf32: whether tensor cores multiply f32, cut to tf32; otherwise CUDA cores do
+
+    Before::
+
+        func.func @f(%x, %w, %b, %v) {
+          %c = linalg.matmul ins(%x, %w); %h = linalg.generic ins(%c, %b) { … arith.maximumf … }
+          %m = linalg.reduce ins(%h) { arith.maximumf }
+          %n = linalg.generic ins(%h, %m) { arith.subf }
+          %y = linalg.matmul ins(%n, %v); return %y
+
+    After (inputs are buffers 0 to 3, the result 4, workspaces 5 to 7 for %h, %m, %n)::
+
+        builtin.module attributes {tc.workspaces = array<i64: …>}
+        func.func @f_0_matmul(%x, %w, %b) {tc.order = 0, tc.args = array<i64: 0, 1, 2, 5>}
+        func.func @f_1_reduce(%h) {tc.order = 1, tc.args = array<i64: 5, 6>, tc.simt}
+        func.func @f_2_subf(%h, %m) {tc.order = 2, tc.args = array<i64: 5, 6, 7>, tc.simt}
+        func.func @f_3_matmul(%n, %v) {tc.order = 3, tc.args = array<i64: 7, 3, 4>}
+
+    A product's launch includes the following ops that fuse-epilogue can fuse, up to the first
+    tensor that other launches read. A convolution that no tensor core takes (depthwise, thin
+    groups) is computed by CUDA cores, with the ops after it. In memory are results, factors of
+    products, and what is reduced to; elementwise ops between those are computed by every launch
+    that reads them. Reshapes are other shapes of a buffer. ``linalg.softmax``, ``pack`` and
+    ``unpack`` are decomposed; numbers of tensors without dimensions are read where they are used. A
+    product whose loops are those of no convolution and no matrix product is for CUDA cores. Sums of
+    products in f16 and bf16 are sums of f32, rounded once. A workspace is written by one launch;
+    results that are arguments, or one tensor twice, are copied. A remark states each launch. A
+    function of one product and its epilogue stays as it is, and so does one with ops of ``tc`` but
+    ``tc.repack`` of results. Preserves every value, bit for bit.
+    """
+
+    name: ClassVar[str] = "split-layers"
+    simt: bool = False
+    tf32: bool = True
+
+    def run(self, module: ir.Module) -> None:
+        inline_calls(module)
+        lower_packs(module)
+        read_in_bodies(module)
+        functions = functions_with_body(module)
+        for function in functions:
+            check_numbers(function)
+        _check_program(functions)
+        if len(functions) != 1 or len(functions[0].regions[0].blocks) != 1:
+            return  # raise-to-tc says what it expects
+        (function,) = functions
+        ours = [op for op in function.entry_block if op.operation.name.startswith("tc.")]
+        if all(isinstance(op, tc.RepackOp) for op in ours) and "tc.args" not in function.attributes:
+            decompose_softmax(module)
+            widen_half_sums(module)
+            _Layers.of(function, self.simt, self.tf32).split(module)
+
+
+def _check_program(functions: list[func.FuncOp]) -> None:
+    """Rejects one of several functions that would be several launches."""
+    for function in functions if len(functions) > 1 else ():
+        launches = [op for op in function.entry_block if is_product(op.operation)]
+        if len(launches) > 1 and "tc.args" not in function.attributes:
+            names = ", ".join(f"@{each.name.value}" for each in functions)
+            raise match_failure(
+                launches[1],
+                "expected one program in a module where one is several launches (their buffers are "
+                f"numbered once for a module), got {names}; " + CHOOSE.format(function.name.value),
+            )
+
+
+@dataclass
+class _Launch:
+    """One launch: the tensor that it stores, what it computes, and the product it has.
+
+    whole: tensors that it reads in several shapes, which it makes itself
+    """
+
+    result: ir.Value
+    product: ir.Operation | None
+    ops: list[ir.Operation] = field(default_factory=list)
+    inputs: list[ir.Value] = field(default_factory=list)
+    whole: set[ir.Value] = field(default_factory=set)
+
+    @property
+    def root(self) -> ir.Operation:
+        """The op whose result it stores."""
+        return self.result.owner
+
+    @property
+    def main(self) -> ir.Operation:
+        """The op that it is launched for."""
+        return self.product or next(filter(is_product, self.ops), self.root)
+
+    @property
+    def what(self) -> str:
+        """Its op, for names."""
+        op = self.main
+        if op.name == "linalg.generic" and is_product(op):
+            return "conv" if isinstance(recognise(op.opview), Conv) else "matmul"
+        if op.name == "linalg.generic" and op == self.root:
+            yielded = list(op.regions[0].blocks[0])[-1].operands[
+                list(op.results).index(self.result)
+            ]
+            op = op if isinstance(yielded, ir.BlockArgument) else yielded.owner
+        return op.name.rpartition(".")[2]
+
+
+@dataclass
+class _Layers:
+    """A function and its cuts.
+
+    ops:    in order, but the return
+    sums:   those that are products, on whatever core
+    tails:  each product and the ops that are fused after it
+    stored: values in memory, besides arguments
+    cores:  why CUDA cores compute a product
+    """
+
+    function: func.FuncOp
+    ops: list[ir.Operation]
+    sums: set[ir.Operation]
+    returned: list[ir.Value]
+    tails: dict[ir.Operation, list[ir.Operation]]
+    stored: set[ir.Value]
+    cores: dict[ir.Operation, str]
+
+    @staticmethod
+    def of(function: func.FuncOp, simt: bool, tf32: bool) -> _Layers:
+        """Decides which ops are fused and which values are stored; drops ops whose results are
+        unused."""
+        erase_unread(function)
+        _copy_results(function)
+        *ops, end = (each.operation for each in function.entry_block)
+        returned = list(end.operands)
+        sums = [op for op in ops if is_product(op)]
+        reasons = {} if simt else {op: _no_tensor_core(op, tf32) for op in sums}
+        cores = {op: words for op, words in reasons.items() if words}
+        products = [] if simt else [op for op in sums if op not in cores]
+        layers = _Layers(function, ops, set(sums), returned, {}, set(), cores)
+        for product in products:
+            later = products[products.index(product) + 1 :]
+            layers.tails[product] = layers._tail(product, later=later)
+        layers.stored = {_base(each) for each in returned}
+        for product, tail in layers.tails.items():
+            layers.stored.update(layers._leaving([product, *tail]))
+            layers.stored.update(layers._factors(product))
+        for op in ops:
+            if op in sums and op not in products:
+                fused = [op, *layers._tail(op, views=True)]
+                layers.stored.update(map(_base, layers._leaving(fused)))
+            elif is_reduction(op) and op not in products:
+                layers.stored.update(each for each in op.results if list(each.uses))
+        arguments = {each for each in layers.stored if isinstance(each, ir.BlockArgument)}
+        layers.stored -= arguments | set(filter(is_empty, layers.stored))
+        return layers
+
+    def split(self, module: ir.Module) -> None:
+        """Replaces the function, unless it is one launch already."""
+        launches = self._launches()
+        fused = [each.root for each in launches if each.product is not None]
+        if not launches and self.returned and all(map(is_empty, self.returned)):
+            kernels_block(module)
+            self.function.operation.erase()
+            return
+        if not launches or (
+            len(launches) == 1 and fused == [_base(r).owner for r in self.returned]
+        ):
+            return
+        check_stored_scales(self.function)  # of codes that leave this function
+        self._check_ops()
+        numbers = self._numbers(module, launches)
+        for order, launch in enumerate(launches):
+            self._outline(launch, order, numbers)
+            remark(launch.root.opview, self._words(launch, order, launches, numbers))
+        self.function.operation.erase()
+
+    @cached_property
+    def places(self) -> dict[ir.Operation, int]:
+        """Each op's place in their order."""
+        return {op: place for place, op in enumerate(self.ops)}
+
+    # --- what is fused -------------------------------------------------------------------------
+
+    def _tail(
+        self, product: ir.Operation, views: bool = False, later: Sequence[ir.Operation] = ()
+    ) -> list[ir.Operation]:
+        """The ops after a product that its epilogue computes: all up to one tensor that leaves; of
+        a single sum, which has no epilogue, its rounding.
+
+        views: whether reshapes are included: on CUDA cores an element has a number in every shape
+        later: products that get an op which reads theirs as well, if fewer bytes are stored then
+        """
+        taken = {op for tail in self.tails.values() for op in tail}
+        inside, best = [product], 1
+        groups = _groups(product)
+        made = {product.results[0]}
+        readers = self._readers(product)
+        while readers:  # in their order: each comes after all that it reads
+            op = self.ops[heappop(readers)]
+            if op in inside:
+                continue
+            view = views and isinstance(op.opview, RESHAPES) and op.operands[0] in made
+            alone = product.results[0].type.rank == 0 and _names([op]) != "arith.truncf"
+            fuses = (view or _fuses(op, made)) and _is_grouped(op, groups)
+            if op in taken or not fuses or alone:
+                continue
+            if not any(self._stores_less(op, made, each) for each in self._behind(op, later)):
+                inside.append(op)
+                made.add(op.results[0])
+                for place in self._readers(op):
+                    heappush(readers, place)
+                if len(self._leaving(inside)) == 1:
+                    best = len(inside)
+        return inside[1:best]
+
+    def _readers(self, op: ir.Operation) -> list[int]:
+        """The places of the function's ops that have an op's result as an operand: a heap."""
+        readers = {each.owner.operation for each in op.results[0].uses}
+        return sorted(self.places[each] for each in readers if each in self.places)
+
+    def _behind(self, op: ir.Operation, products: Sequence[ir.Operation]) -> list[ir.Operation]:
+        """Those `products` that an op reads, directly or through ops that are no products."""
+        seen, waiting = {op}, [op] * bool(products)
+        while waiting:
+            for each in waiting.pop().operands:
+                made = None if isinstance(each, ir.BlockArgument) else each.owner.operation
+                if made is not None and made not in seen:
+                    seen.add(made)
+                    if made not in self.sums and made.name not in FREE:
+                        waiting.append(made)
+        return [each for each in products if each in seen]
+
+    def _stores_less(self, op: ir.Operation, made: set[ir.Value], product: ir.Operation) -> bool:
+        """Whether an op that reads `made` is better fused after another product: its operand
+        `made` has fewer bytes than the one from that product, whose epilogue can compute it."""
+        rest = [each for each in op.operands if each not in made]
+        if all(isinstance(e, ir.BlockArgument) or e.owner.name in FREE for e in rest):
+            return False
+        ours = [tensor_bytes(each.type) for each in op.operands if each in made]
+        tail = self._tail(product)
+        behind = {each.results[0] for each in (product, *tail) if each != op}
+        theirs = [tensor_bytes(each.type) for each in op.operands if each in behind]
+        return op in tail and bool(theirs) and sum(ours) < sum(theirs)
+
+    def _leaving(self, ops: list[ir.Operation]) -> list[ir.Value]:
+        """The results of `ops` that others read."""
+        results = [op.results[0] for op in ops]
+        return [r for r in results if any(_in_function(u.owner) not in ops for u in r.uses)]
+
+    def _factors(self, product: ir.Operation) -> list[ir.Value]:
+        """The tensors that a product multiplies, as they are in memory."""
+        found = []
+        for factor in list(product.operands)[:-1]:
+            while is_folded(factor, product):
+                factor = factor.owner.operands[0]
+            found.append(_base(factor))
+        return found
+
+    # --- launches ------------------------------------------------------------------------------
+
+    def _launches(self) -> list[_Launch]:
+        """In order: each after those whose results it reads."""
+        before = -1
+        launches: list[_Launch] = []
+        while before != len(self.stored):
+            before = len(self.stored)
+            stored = [each for op in self.ops for each in op.results if each in self.stored]
+            launches = [self._launch(each) for each in stored]
+        return launches
+
+    def _launch(self, result: ir.Value) -> _Launch:
+        tails, root = self.tails.items(), result.owner
+        product = next((p for p, tail in tails if root == p or root in tail), None)
+        inside = [root] if product is None else [product, *self.tails[product]]
+        launch = _Launch(result, product)
+        dims = range(result.type.rank)
+        self._visit(result, launch, inside, dims)
+        read = [_base(each) for each in launch.inputs]
+        if len(set(read)) < len(read):
+            again = {each for each in read if read.count(each) > 1}
+            launch = _Launch(result, product, whole=again)
+            self._visit(result, launch, inside, dims)
+        return launch
+
+    def _visit(
+        self, tensor: ir.Value, launch: _Launch, inside: list[ir.Operation], dims: Dims
+    ) -> None:
+        """Adds what makes `tensor` from memory; stores what an epilogue cannot compute. dims: of
+        the launch's result, those that index the tensor."""
+        op = tensor.owner
+        if isinstance(tensor, ir.BlockArgument):
+            if tensor not in launch.inputs and not is_fill_only(tensor):
+                launch.inputs.append(tensor)
+            return
+        if op in launch.ops:
+            return
+        if op not in inside:
+            in_memory = _base(tensor) in self.stored or isinstance(_base(tensor), ir.BlockArgument)
+            view = isinstance(op.opview, RESHAPES) and launch.product is not None and in_memory
+            whole = _base(tensor) in launch.whole
+            if tensor in self.stored or (view and not whole):
+                if tensor not in launch.inputs:
+                    launch.inputs.append(tensor)
+                return
+            folded = launch.product is not None and (view or is_folded(tensor, launch.product))
+            if (
+                launch.product is not None
+                and not folded
+                and not (_computes(op) and self._reads_groups(op, launch, dims))
+            ):
+                self.stored.add(_base(tensor))
+                return
+        read = dict(_indexed(op, dims))
+        for operand in _operands(op):
+            self._visit(operand, launch, inside, read.get(operand))
+        launch.ops.append(op)
+
+    def _reads_groups(self, op: ir.Operation, launch: _Launch, dims: Dims) -> bool:
+        """Whether what an op in a product's epilogue reads is indexed by all or none of each group
+        of dimensions of the result."""
+        product, shape = launch.product, launch.result.type.shape
+        if (
+            product is None
+            or not (groups := _groups(product))
+            or shape != product.results[0].type.shape
+        ):
+            return True
+        return all(
+            groups_of([d for d in each if shape[d] != 1], groups) is not None
+            for _, each in _indexed(op, dims) if each is not None
+        )  # fmt: skip
+
+    def _check_ops(self) -> None:
+        """Rejects what is no tensor of known size made by an op, alone."""
+        for op in self.ops:
+            kinds = [each.type for each in op.results]
+            shaped = [each for each in kinds if isinstance(each, ir.ShapedType)]
+            if not kinds or any(not each.has_static_shape for each in shaped):
+                got = ", ".join(map(str, kinds)) or "none"
+                raise match_failure(
+                    op.opview,
+                    "expected ops with results of static shapes where a function is cut into "
+                    f"launches (buffers between them are planned when it is compiled), got {got} "
+                    f"of {op.name}; specialise the function: specialise-shapes{{batch=8}}",
+                    SMALLEST_SIMT,
+                )
+
+    # --- buffers -------------------------------------------------------------------------------
+
+    def _numbers(self, module: ir.Module, launches: list[_Launch]) -> dict[ir.Value, int]:
+        """Numbers of buffers: inputs, results, workspaces, whose sizes the module gets."""
+        inputs = [each for each in self.function.entry_block.arguments if not is_fill_only(each)]
+        numbers: dict[ir.Value, int] = {}
+        for each in (*inputs, *map(_base, self.returned)):
+            numbers[each] = len(numbers)
+        workspaces = []
+        for each in (launch.result for launch in launches):
+            if each not in numbers:
+                numbers[each] = len(numbers)
+                workspaces.append(tensor_bytes(each.type))
+        module.operation.attributes["tc.workspaces"] = i64s(workspaces)
+        return numbers
+
+    def _outline(self, launch: _Launch, order: int, numbers: dict[ir.Value, int]) -> None:
+        """Outlines a launch as a function before this one."""
+        result = launch.result
+        args = [numbers[_base(each)] for each in (*launch.inputs, result)]
+        kind = ir.FunctionType.get([each.type for each in launch.inputs], [result.type])
+        with ir.InsertionPoint(self.function), launch.root.location:
+            new = func.FuncOp(self._name(launch, order), kind)
+            new.attributes["tc.order"] = i64(order)
+            new.attributes["tc.args"] = i64s(args)
+            if launch.product is None:
+                new.attributes[SIMT] = ir.UnitAttr.get()
+            block = new.add_entry_block([each.location for each in launch.inputs])
+        known: dict[ir.Value, ir.Value] = dict(zip(launch.inputs, block.arguments, strict=True))
+        with ir.InsertionPoint(block), launch.root.location:
+            for op in launch.ops:
+                for each in _operands(op):
+                    if isinstance(each, ir.BlockArgument) and each not in known:  # is_fill_only
+                        known[each] = tensor.EmptyOp(each.type.shape, each.type.element_type).result
+                clone(op.opview, known)
+            func.ReturnOp([known[result]])
+
+    def _name(self, launch: _Launch, order: int) -> str:
+        return f"{self.function.name.value}_{order}_{launch.what}"
+
+    def _words(
+        self, launch: _Launch, order: int, launches: list[_Launch], numbers: dict[ir.Value, int]
+    ) -> str:
+        """What a launch is, for its remark."""
+        number = numbers[launch.result]
+        size = tensor_bytes(launch.result.type)
+        inputs, results = len(numbers) - len(launches), len(self.returned)
+        where = "result" if number < inputs + results else "workspace"
+        words = f"launch {order + 1} of {len(launches)}, @{self._name(launch, order)}: "
+        if launch.product is None:
+            others = [op for op in launch.ops if op != launch.main and op.name not in FREE]
+            words += f"{launch.main.name} on CUDA cores"
+            words += f", with {_names(others)}" if others else ""
+            if reason := next((self.cores[op] for op in launch.ops if op in self.cores), ""):
+                words += f"; no tensor cores: {reason}"
+            elif reason := self._reason(launch.root):
+                words += f"; not fused behind a product: {reason}"
+        else:
+            tail = self.tails[launch.product]
+            words += launch.product.name
+            words += f", its epilogue {_names(tail)}" if tail else ", nothing fused behind it"
+        return words + f"; writes {where} {number}, {size} bytes"
+
+    def _reason(self, root: ir.Operation) -> str:
+        """Why no epilogue computes an op; "" if no product precedes it."""
+        if not self.tails:
+            return ""
+        if is_reduction(root):
+            return "it reads other elements than its own"
+        made = {op.results[0]: p for p, tail in self.tails.items() for op in (p, *tail)}
+        sums = [each for each in _operands(root) if each in made]
+        if not sums:
+            return "what it reads is computed on CUDA cores"
+        if not _fuses(root, set(sums)):
+            return f"no epilogue computes {root.name} like this"
+        return "the sums are read by other ops as well"
+
+
+def is_product(op: ir.Operation) -> bool:
+    """Whether an op sums products of elements of two or more tensors."""
+    return is_scaled_contraction(op) or len(set(map(_argument, _factors_in(op)))) == 2
+
+
+def _factors_in(op: ir.Operation) -> list[ir.Value]:
+    """The factors in the body of a sum of products of two inputs; of anything else none."""
+    if not is_contraction(op) or len(op.operands) != 3 or len(op.results) != 1:
+        return []
+    block = op.regions[0].blocks[0]
+    (yielded,) = list(block)[-1].operands
+    if not any(is_op(yielded, f"arith.add{kind}") for kind in "fi"):
+        return []
+    added = [each for each in yielded.owner.operands if each != block.arguments[2]]
+    products = [each for each in added if any(is_op(each, f"arith.mul{kind}") for kind in "fi")]
+    return list(products[0].owner.operands) if len(products) == 1 else []
+
+
+def _no_tensor_core(op: ir.Operation, tf32: bool) -> str:
+    """Why no tensor core computes a product; "" if one does."""
+    if reason := no_tensor_core(op.opview, tf32):
+        return reason
+    if is_scaled_contraction(op):
+        return other_scales(op.opview)
+    if unaccepted(op.opview):
+        return ""
+    if not all(isinstance(_argument(each), ir.BlockArgument) for each in _factors_in(op)):
+        return "its factors are computed of elements, and tensor cores multiply them as they are"
+    if recognise(op.opview) is not None:
+        return ""
+    maps = ", ".join(str(value(each)) for each in linalg.get_indexing_maps(op))
+    return f"its maps, {maps}, are those of no convolution with channels and no matrix product"
+
+
+def is_reduction(op: ir.Operation) -> bool:
+    """Whether an op of ``linalg`` has loops that its results have not."""
+    maps = linalg.get_indexing_maps(op) if op.name.startswith("linalg.") else None
+    if maps is None or op.name == "linalg.fill":
+        return False
+    out = value(list(maps)[-1])
+    return out.n_dims > sum(isinstance(each, ir.AffineDimExpr) for each in out.results)
+
+
+def is_folded(factor: ir.Value, product: ir.Operation) -> bool:
+    """Whether an op between memory and a factor of a product is one that raise-to-tc folds: of a
+    convolution, padding with zeros of sizes that are known."""
+    if is_op(factor, "tensor.pad"):
+        return is_zero_padding(factor.owner) and isinstance(recognise(product.opview), Conv)
+    if not is_op(factor, "linalg.transpose"):
+        return False
+    rank = factor.type.rank
+    permutation = list(ir.DenseI64ArrayAttr(factor.owner.attributes["permutation"]))
+    return permutation == [*range(rank - 2), rank - 1, rank - 2]
+
+
+def _argument(number: ir.Value) -> ir.Value:
+    """The element that a factor in a body is made of."""
+    while not isinstance(number, ir.BlockArgument) and len(number.owner.operands) == 1:
+        number = number.owner.operands[0]
+    return number
+
+
+def _base(tensor: ir.Value) -> ir.Value:
+    """The tensor before reshapes: it has the same bytes."""
+    while not isinstance(tensor, ir.BlockArgument) and isinstance(tensor.owner.opview, RESHAPES):
+        tensor = tensor.owner.operands[0]
+    return tensor
+
+
+def _copy_results(function: func.FuncOp) -> None:
+    """Makes copies of results that are arguments, or one tensor twice: a buffer is written once."""
+    *_, end = function.entry_block
+    seen: set[ir.Value] = set()
+    for number, returned in enumerate(end.operands):
+        base = _base(returned)
+        if is_empty(returned) or not (isinstance(base, ir.BlockArgument) or base in seen):
+            seen.add(base)
+            continue
+        if not returned.type.has_static_shape:
+            raise match_failure(
+                end,
+                "expected results that are arguments to be of static shapes (a launch copies them, "
+                f"as a buffer is written once), got {returned.type}; specialise the function: "
+                "specialise-shapes{batch=8}",
+                SMALLEST_SIMT,
+            )
+        with ir.InsertionPoint(end), end.location:
+            empty = tensor.EmptyOp(returned.type.shape, returned.type.element_type).result
+            end.operands[number] = linalg.copy(returned, outs=[empty])
+
+
+def _in_function(op: ir.Operation | ir.OpView) -> ir.Operation:
+    """The op of the function's block that `op` is in, or is."""
+    op = op.operation
+    while op.parent.name != "func.func":
+        op = op.parent.operation
+    return op
+
+
+def _operands(op: ir.Operation) -> list[ir.Value]:
+    """What an op reads, its regions included, of the function's values."""
+    within = [each.operation for each in walk(op.opview)]
+    own = {value for each in within if each != op for value in each.results}
+    own |= {v for each in within for r in each.regions for block in r for v in block.arguments}
+    read = [value for each in within for value in each.operands]
+    return list(dict.fromkeys(each for each in read if each not in own))
+
+
+def _maps(op: ir.Operation) -> list[ir.AffineMap]:
+    """The indexing maps of an op of ``linalg`` whose body is made of numbers; else none."""
+    if not op.name.startswith("linalg.") or op.name in FREE or len(op.results) != 1:
+        return []
+    body = list(op.regions[0].blocks[0])[:-1] if len(op.regions) else []
+    if not all(_is_scalar(each.operation.name) for each in body):
+        return []
+    return [value(each) for each in linalg.get_indexing_maps(op) or ()]
+
+
+def _is_scalar(name: str) -> bool:
+    return name in SCALAR_OPS or name in NAMES
+
+
+def _computes(op: ir.Operation) -> bool:
+    """Whether an epilogue can compute an op's elements from those of other tensors."""
+    if op.name in FREE or _is_scalar(op.name):
+        return True
+    maps = _maps(op)
+    return bool(maps) and maps[-1].is_permutation and all(map(_is_single, _indices(maps)))
+
+
+def _indices(maps: Iterable[ir.AffineMap]) -> list[ir.AffineExpr]:
+    return [index for each in maps for index in each.results]
+
+
+def _is_single(index: ir.AffineExpr) -> bool:
+    """Whether an index is a loop, or 0."""
+    constant = isinstance(index, ir.AffineConstantExpr) and index.value == 0
+    return isinstance(index, ir.AffineDimExpr) or constant
+
+
+def _fuses(op: ir.Operation, sums: set[ir.Value]) -> bool:
+    """Whether fuse-epilogue takes an op that reads one of `sums`, each at its own element."""
+    if not any(operand in sums for operand in op.operands):
+        return False
+    if isinstance(op.opview, tc.RepackOp):  # a launch behind it, see split-launches
+        return True
+    if op.name == "tensor.extract_slice":  # gate or value
+        return list(ir.DenseI64ArrayAttr(op.attributes["static_strides"]))[-1] == 2
+    if not _computes(op) or any(_is_unread(each) for each in op.operands):
+        return False
+    maps = _maps(op)
+    return all(each == maps[-1] for each, o in zip(maps, op.operands) if o in sums)
+
+
+def _groups(product: ir.Operation) -> Groups:
+    """The groups of dimensions of a matrix product's result; of others none."""
+    found = recognise(product.opview)
+    return found.groups if isinstance(found, Einsum) else ()
+
+
+def _indexed(op: ir.Operation, dims: Dims) -> list[tuple[ir.Value, Dims]]:
+    """The operands of an op whose result is indexed by `dims`, and what indexes each of them; None
+    where that is not known."""
+    maps = _maps(op)
+    if dims is None or not maps:
+        same = op.name.partition(".")[0] in ("arith", "math")
+        return [(each, dims if same else None) for each in op.operands]
+    loops = {e.position: d for d, e in zip(dims, maps[-1].results) if _is_dim(e)}
+    return [
+        (each, [loops[e.position] for e in read.results if _is_dim(e) and e.position in loops])
+        for each, read in zip(op.operands, maps)
+    ]
+
+
+def _is_dim(expression: ir.AffineExpr) -> bool:
+    return isinstance(expression, ir.AffineDimExpr)
+
+
+def _is_grouped(op: ir.Operation, groups: Groups) -> bool:
+    """Whether what an op reads is indexed by all or none of each group of dimensions, of which a
+    product has one."""
+    maps, shape = _maps(op), op.results[0].type.shape
+    if not groups or not maps:
+        return True
+    dims = {e.position: d for d, e in enumerate(maps[-1].results) if shape[d] != 1}
+    read = [[e.position for e in each.results if isinstance(e, ir.AffineDimExpr)] for each in maps]
+    indexed = ([dims[loop] for loop in loops if loop in dims] for loops in read)
+    return all(groups_of(each, groups) is not None for each in indexed)
+
+
+def _is_unread(tensor: ir.Value) -> bool:
+    """Whether no epilogue reads a tensor: of i8."""
+    if not isinstance(tensor.owner, ir.Block) and tensor.owner.name in FREE:
+        return False
+    return str(getattr(tensor.type, "element_type", "")) == "i8"
+
+
+def _names(ops: list[ir.Operation]) -> str:
+    """The ops, and those of their bodies."""
+    bodies = [
+        each.operation.name
+        for op in ops
+        for region in op.regions
+        for block in region
+        for each in block
+        if each.operation.name not in ("arith.constant", "linalg.yield", "tensor.yield")
+    ]
+    names = [op.name for op in ops if not len(op.regions) or not op.name.startswith("linalg.")]
+    return ", ".join(dict.fromkeys([*bodies, *names])) or ", ".join(op.name for op in ops)

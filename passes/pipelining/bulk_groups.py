@@ -1,0 +1,95 @@
+"""Orders what a warp writes to shared memory before its TMA stores, and their tiles' next use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tcir._mlir import func, ir, scf
+from tcir.dialect import tc
+from tcir.dialect.attributes import defining
+from tcir.dialect.walk import walk
+from tcir.dialect.warp_map import EPILOGUE
+from tcir.passes.emit import index
+from tcir.passes.emit.builders import fence, i64
+from tcir.passes.emit.kernel_ops import ancestor_in, walk_body
+from tcir.passes.emit.staged_store import stages_of, warps_of
+
+STORE = tc.TmaStoreOp
+
+
+def guard_stores(kernel: func.FuncOp, role_attribute: str) -> None:
+    """Makes each run of consecutive ``tc.tma_store`` a bulk group, waited for before its tiles are
+    written again, and at the kernel's end.
+
+    In front of it every thread that wrote the tile makes its writes visible to the async proxy and
+    meets the others, one of which stores: those of a warp, or of the warps that share a tile. Who
+    has n tiles writes to one while the stores of the others, n - 1 groups, may be under way. A
+    fence belongs to no role of its own: `role_attribute` names it.
+    """
+    runs = list(_runs(kernel))
+    for first, last in runs:
+        storing = _whole(first)
+        with ir.InsertionPoint(_first_write(storing, first.tile)), first.location:
+            _wait(_stages(first.tile) - 1)
+            _meet(first)
+        with ir.InsertionPoint(storing), first.location:
+            fenced = fence("proxy.async")
+            fenced.attributes[role_attribute] = ir.StringAttr.get(EPILOGUE)
+            _meet(first)
+        with ir.InsertionPoint.after(last), last.location:
+            tc.BulkCommitOp()
+    if runs:
+        last = runs[-1][1]
+        storing = ancestor_in(last, kernel.regions[0].blocks[0])
+        with ir.InsertionPoint.after(storing), last.location:
+            _wait(0)
+
+
+def _wait(pending: int) -> None:
+    tc.BulkWaitOp(i64(pending), ir.BoolAttr.get(True))
+
+
+def _stages(tile: ir.Value) -> int:
+    """How many tiles are stored from in turn."""
+    slot = defining(tile, tc.SlotOp)
+    return 1 if slot is None else stages_of(slot.ring.type)
+
+
+def _whole(store: ir.OpView) -> ir.OpView:
+    """The store, or the branch of one warp that it is in."""
+    around = store.operation.parent.opview
+    return around if isinstance(around, scf.IfOp) else store
+
+
+def _meet(store: ir.OpView) -> None:
+    """The barrier of those who write the tile of `store`."""
+    warps = warps_of(store.tile.type)
+    if warps == 1 or _whole(store) is store:
+        tc.WarpBarrierOp()
+        return
+    quarter = _whole(store).operation.parent.opview.induction_variable
+    number = index.value(index.div(quarter, warps))
+    tc.WarpsBarrierOp(number, i64(warps))
+
+
+def _first_write(storing: ir.OpView, tile: ir.Value) -> ir.OpView:
+    """The op of the block of `storing` that is or contains the first write to `tile`."""
+    for op in storing.operation.block:
+        if any(isinstance(each, tc.StoreSharedOp) and each.tile == tile for each in walk(op)):
+            return op
+    return storing
+
+
+def _runs(kernel: func.FuncOp) -> Iterator[tuple[ir.OpView, ir.OpView]]:
+    """First and last op of each run of stores: no other op of ``tc`` is between them."""
+    blocks = {op.operation.block: None for op in walk_body(kernel) if isinstance(op, STORE)}
+    for block in blocks:
+        run: list[ir.OpView] = []
+        for op in block:
+            if isinstance(op, STORE):
+                run.append(op)
+            elif run and op.operation.name.startswith(("tc.", "scf.")):
+                yield run[0], run[-1]
+                run = []
+        if run:
+            yield run[0], run[-1]

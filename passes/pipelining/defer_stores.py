@@ -1,0 +1,332 @@
+"""defer-stores: a tile is stored while the next one is multiplied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import ClassVar
+
+from tcir._mlir import arith, func, ir, scf
+from tcir.dialect import tc
+from tcir.dialect.attributes import constant_of, optional_integer, string
+from tcir.dialect.limits import WARP
+from tcir.dialect.warp_map import (
+    CONSUMER,
+    WARP_MAP,
+    WARP_MAPS,
+    WGMMA,
+    WGMMA_PROMOTED,
+    WGMMA_THREE,
+)
+from tcir.passes.emit import index
+from tcir.passes.emit.builders import i64s
+from tcir.passes.emit.clone import Mapping, clone
+from tcir.passes.emit.kernel_ops import CTAS_PER_SM, body, find_kernels
+from tcir.passes.pipelining.deferred import (
+    Part,
+    Result,
+    fetched_registers,
+    is_by_element,
+    registers,
+)
+from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.passmanager.remarks import remark
+from tcir.threads import cached_property
+
+ROOM = {WGMMA: 208, WGMMA_PROMOTED: 208, WGMMA_THREE: 120}
+"""Registers of a thread for sums and what waits, by the warp map: 240, with three warpgroups 152,
+without addresses, and what an epilogue needs for a few elements at a time."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class DeferStores(Pass):
+    """Stores results of 16 and 8 bits in the first steps of the next tile, under its products.
+
+    Before, in the role of the consumers::
+
+        scf.for %t = … {
+          %d = scf.for %k = 0 to 64 { … "tc.wgmma"; "tc.wgmma_wait"; … }
+          %e = "tc.fragment_epilogue"(%d, …) ({ … "tc.element"(%residual) … })
+          "tc.store_fragment"(%e, %out, %m, %n)
+        }
+
+    After (`tc.block`, `tc.warp_map`, ``tc.warpgroup_registers``: the two warpgroups take most of
+    the registers)::
+
+        %last:8, … = scf.for %t = … iter_args(%held:8 = zeros, …) {
+          // for each of the first steps, here the first of eight:
+          … "tc.wgmma"
+          scf.if %t != 0 { "tc.store_fragment"(%held#0, %out, …) }
+          "tc.wgmma_wait"; …
+          // for each of as many behind them, if an epilogue reads a tensor, here one by element:
+          … "tc.wgmma"
+          %r0 = "tc.fetch_fragment"(%residual, …)
+          "tc.wgmma_wait"; …
+          %d = scf.for %k = 16 to 64 { … }
+          %d0 = "tc.fragment_part"(%d) {first = 0}
+          %e0 = "tc.fragment_epilogue"(%d0, …) ({ … "tc.element"(%r0) … })
+          …
+          scf.yield %e0, …, %m, %n
+        }
+        "tc.store_fragment"(%last#0, %out, …); …
+
+    What the accumulators held is rounded and waits in a half or a quarter of the registers, codes
+    of MXFP8 with their scales, a register for 64 columns; the
+    exchange among threads and the stores run while the tensor core has the next tile's groups. What
+    an epilogue reads beside the sums is loaded into the registers that the stores leave, so that
+    nothing is waited for when a tile is done: a residual behind the stores, since it is as much as
+    the results; what differs only by row or by column, which L2 has, in the last steps. Partial
+    sums (``tc.wgmma_product``) take registers in all steps but the first, which adds to zeros:
+    there both products are issued, and all is stored.
+
+    A kernel is left as it is if a CTA has one tile, if results have other types or rows of no whole
+    units, or if K has too few steps. Preserves every value; each element is stored once.
+    """
+
+    name: ClassVar[str] = "defer-stores"
+
+    def run(self, module: ir.Module) -> None:
+        for kernel in find_kernels(module, self.name, "assign-roles"):
+            found = _Tiles.of(kernel)
+            if found is not None:
+                count, steps = len(found.parts), len(found.groups)
+                remark(
+                    found.parts[0].result.store,
+                    f"a tile is stored in {count} parts in {steps} steps of the next one",
+                )
+                found.defer()
+                if string(kernel, WARP_MAP) == WGMMA:
+                    _share_registers(kernel)
+
+
+@dataclass(frozen=True)
+class _Tiles:
+    """The loop over a CTA's tiles, that over K in it, and what it ends in."""
+
+    loop: scf.ForOp
+    steps: scf.ForOp
+    results: list[Result]
+    room: int
+
+    @classmethod
+    def of(cls, kernel: func.FuncOp) -> _Tiles | None:
+        """None where stores are not deferred."""
+        roles = [op for op in body(kernel) if isinstance(op, tc.RoleOp)]
+        consumers = [role for role in roles if string(role, "kind") == CONSUMER]
+        if WARP_MAP not in kernel.attributes or string(kernel, WARP_MAP) not in ROOM:
+            return None
+        if (optional_integer(kernel, CTAS_PER_SM) or 1) > 1:
+            return None  # the other CTA multiplies meanwhile, and has half of the registers
+        loops = [op for role in consumers for op in role.body.blocks[0] if _is_loop(op)]
+        if len(loops) != 1 or len(loops[0].results):
+            return None
+        (loop,) = loops
+        steps = [op for op in loop.body if _is_loop(op)]
+        stores = [op for op in loop.body if isinstance(op, tc.StoreFragmentOp)]
+        results = [each for each in map(Result.of, stores) if each is not None]
+        if len(steps) != 1 or len(results) < max(len(stores), 1):
+            return None
+        made = cls(loop, steps[0], results, ROOM[string(kernel, WARP_MAP)])
+        if string(kernel, WARP_MAP) == WGMMA_THREE and made.sums * 3 // 2 > made.room:
+            return None
+        first = constant_of(made.steps.lowerBound)
+        return made if first == 0 and made.end > len(made.groups) else None
+
+    @property
+    def products(self) -> list[tc.WgmmaOp | tc.WgmmaProductOp]:
+        """Those of a step."""
+        return [op for op in self.steps.body if isinstance(op, tc.WgmmaOp | tc.WgmmaProductOp)]
+
+    @property
+    def end(self) -> int:
+        """The number of steps."""
+        return constant_of(self.steps.upperBound) or 0
+
+    @property
+    def partial_sum(self) -> int:
+        """Registers of a thread for a partial sum."""
+        products = [op for op in self.products if isinstance(op, tc.WgmmaProductOp)]
+        return max((registers(op.d.type) for op in products), default=0)
+
+    @property
+    def sums(self) -> int:
+        """Registers of a thread for the sums."""
+        return sum(registers(result.sums.type) for result in self.results)
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """All of a tile."""
+        return [Part(each, number) for each in self.results for number in range(each.parts)]
+
+    @cached_property
+    def groups(self) -> list[list[Part]]:
+        """What each of the first steps stores."""
+        return [self.parts] if self.partial_sum else [[part] for part in self.parts]
+
+    @cached_property
+    def fetched(self) -> list[tc.ElementOp]:
+        """What of the reads of epilogues has registers, and steps behind those that store."""
+        found: list[tc.ElementOp] = []
+        if self.partial_sum:
+            return found
+        room, steps = self.room - self.sums, self.end - len(self.groups)
+        for result in self.results:
+            for read in result.reads:
+                count = fetched_registers(result, read)
+                rounds = len({is_by_element(each) for each in [*found, read]})
+                if count <= room and rounds * len(self.parts) < steps:
+                    room -= count
+                    found.append(read)
+        return found
+
+    def defer(self) -> None:
+        """Rewrites the loop."""
+        loop = self.loop
+        with ir.InsertionPoint(loop), loop.location:
+            start = [tc.ZeroFragmentOp(kind).fragment for part in self.parts for kind in part.held]
+            for result in self.results:
+                start += [index.value(0) for _ in result.store.indices]
+            new = scf.ForOp(loop.lowerBound, loop.upperBound, loop.step, start)
+        for name in loop.attributes:
+            new.attributes[name] = loop.attributes[name]
+        mapping: Mapping = {loop.induction_variable: new.induction_variable}
+        before = self._waiting(list(new.inner_iter_args))
+        ends = [op for each in self.results for op in each.ends]
+        with ir.InsertionPoint(new.body):
+            for op in list(loop.body)[:-1]:
+                if op != self.steps and op not in ends:
+                    clone(op, mapping)
+            fetched = self._multiply(mapping, before, new)
+            held = []
+            for part in self.parts:
+                with part.result.store.location:
+                    held += part.rounded(mapping, fetched[part])
+            for result in self.results:
+                held += [mapping.get(value, value) for value in result.store.indices]
+            with loop.location:
+                scf.YieldOp(held)
+        with ir.InsertionPoint.after(new):
+            for each in self._waiting(list(new.results)):
+                each.store()
+        loop.operation.erase()
+
+    def _waiting(self, values: list[ir.Value]) -> list[_Waiting]:
+        """What the loop over tiles carries: columns, then the indices of each result."""
+        rest = iter(values)
+        columns = {part: list(islice(rest, len(part.held))) for part in self.parts}
+        found: list[_Waiting] = []
+        for result in self.results:
+            mapping = dict(zip(result.store.indices, rest))
+            found += [
+                _Waiting(part, columns[part], mapping)
+                for part in self.parts
+                if part.result is result
+            ]
+        return found
+
+    def _multiply(
+        self, mapping: Mapping, before: list[_Waiting], tiles: scf.ForOp
+    ) -> dict[Part, Mapping]:
+        """The first steps, which store and fetch, then the loop of the others; its results are
+        mapped. Returns what is fetched for the parts of this tile."""
+        steps = self.steps
+        carried = [mapping.get(value, value) for value in steps.initArgs]
+        *ops, last = steps.body.operations
+        fetched: dict[Part, Mapping] = {part: {} for part in self.parts}
+        with steps.location:
+            later = arith.cmpi(
+                arith.CmpIPredicate.ne, tiles.induction_variable, tiles.lowerBound
+            )  # fmt: skip
+
+        def step(number: int, beside: Callable[[], None]) -> None:
+            inner = self._at(mapping, index.value(number), carried)
+            first, others = self._in_order(ops)
+            for op in first:
+                clone(op, inner)
+            with steps.location:
+                beside()
+            for op in others:
+                clone(op, inner)
+            carried[:] = [inner.get(value, value) for value in last.operands]
+
+        def store(group: list[Part]) -> None:
+            branch = scf.IfOp(later)
+            with ir.InsertionPoint(branch.then_block):
+                for each in before:
+                    if each.part in group:
+                        each.store()
+                scf.YieldOp([])
+
+        def fetch(part: Part, reads: list[tc.ElementOp]) -> None:
+            for read in reads:
+                if read in part.result.reads:
+                    fetched[part][read.value] = part.fetch(read, mapping)
+
+        def fetch_all(reads: list[tc.ElementOp], first: int) -> int:
+            """In a step for each part, if there are any; returns the step behind."""
+            parts = self.parts if reads else []
+            for number, part in enumerate(parts, first):
+                step(number, partial(fetch, part, reads))
+            return first + len(parts)
+
+        for number, group in enumerate(self.groups):
+            step(number, partial(store, group))
+        many = [read for read in self.fetched if is_by_element(read)]
+        few = [read for read in self.fetched if not is_by_element(read)]
+        done = fetch_all(many, len(self.groups))
+        end = self.end - (len(self.parts) if few else 0)
+        with steps.location:
+            rest = scf.ForOp(index.value(done), index.value(end), index.value(1), carried)
+        inner = self._at(mapping, rest.induction_variable, list(rest.inner_iter_args))
+        with ir.InsertionPoint(rest.body):
+            for op in ops:
+                clone(op, inner)
+            with steps.location:
+                scf.YieldOp([inner.get(value, value) for value in last.operands])
+        carried[:] = list(rest.results)
+        fetch_all(few, end)
+        mapping.update(zip(steps.results, carried, strict=True))
+        return fetched
+
+    def _at(self, mapping: Mapping, step: ir.Value, carried: list[ir.Value]) -> Mapping:
+        """What values are in a step."""
+        arguments = zip(self.steps.inner_iter_args, carried, strict=True)
+        return {**mapping, self.steps.induction_variable: step, **dict(arguments)}
+
+    def _in_order(self, ops: list[ir.OpView]) -> tuple[list[ir.OpView], list[ir.OpView]]:
+        """A step's ops up to the last product, without waits for products, and all others."""
+        end = ops.index(self.products[-1]) + 1
+        waits = (tc.WgmmaWaitOp, tc.AddFragmentOp)
+        first = [op for op in ops[:end] if not isinstance(op, waits)]
+        return first, [op for op in ops if op not in first]
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """Columns of a tile that are not stored yet, and what its indices are by then."""
+
+    part: Part
+    columns: list[ir.Value]
+    indices: Mapping
+
+    def store(self) -> None:
+        """Their store."""
+        with self.part.result.store.location:
+            self.part.store(self.columns, self.part.at(self.indices))
+
+
+def _is_loop(op: ir.OpView) -> bool:
+    return isinstance(op, scf.ForOp)
+
+
+def _share_registers(kernel: func.FuncOp) -> None:
+    """A producer of a whole warpgroup, whose registers the others take."""
+    shares = WARP_MAPS[WGMMA_PROMOTED]
+    kernel.attributes[WARP_MAP] = ir.StringAttr.get(WGMMA_PROMOTED)
+    kernel.attributes["tc.block"] = i64s([WARP * shares.warps, 1, 1])
+    role = next(op for op in body(kernel) if isinstance(op, tc.RoleOp))
+    with ir.InsertionPoint(role), role.location:
+        tc.WarpgroupRegistersOp(i64s(shares.register_shares))

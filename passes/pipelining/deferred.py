@@ -1,0 +1,202 @@
+"""What a tile ends in, by parts of its columns, each of which a step of the next tile stores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcir._mlir import arith, ir
+from tcir.dialect import tc
+from tcir.dialect.attributes import constant_of, defining
+from tcir.dialect.limits import WARPGROUP, WGMMA_M
+from tcir.dialect.warp_types import WALK
+from tcir.passes.emit import index
+from tcir.passes.emit.builders import i64
+from tcir.passes.emit.clone import Mapping, clone
+
+UNITS = 4 * 16
+"""Bytes of a row that four threads store at a time, 16 each (see warp_store)."""
+STORED = ("f16", "bf16", "f8E4M3FN", "f8E5M2")
+"""Elements of results that fewer registers hold until the next tile than sums."""
+FETCHED = ("f16", "bf16", "f32")
+"""Elements of what is loaded ahead."""
+WORD = 32
+"""Bits of a register."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """Sums of a tile, their epilogue and block quantisation, if there are any, and the stores."""
+
+    store: tc.StoreFragmentOp
+    epilogue: tc.FragmentEpilogueOp | None
+    quantise: tc.QuantiseFragmentOp | None
+    scales: tc.StoreFragmentScalesOp | None
+
+    @classmethod
+    def of(cls, store: tc.StoreFragmentOp) -> Result | None:
+        """None if it cannot be stored by parts in units of 16 bytes."""
+        quantise = defining(store.fragment, tc.QuantiseFragmentOp)
+        values = store.fragment if quantise is None else quantise.values
+        scales = None if quantise is None else next(iter(quantise.scales.uses)).owner.opview
+        made = cls(store, defining(values, tc.FragmentEpilogueOp), quantise, scales)
+        element = store.tensor.type.element_type
+        fits = (
+            WALK not in store.attributes
+            and str(element) in STORED
+            and str(made.sums.type.element) == "f32"
+            and (
+                quantise is not None
+                or made.epilogue is None
+                or made.epilogue.out.type.element == element
+            )
+            and made.sums.type.shape[1] % made.columns == 0
+            and store.tensor.type.shape[-1] * tc.element_bytes(element) % 16 == 0
+        )
+        return made if fits else None
+
+    @property
+    def sums(self) -> ir.Value:
+        """What the accumulators held."""
+        if self.epilogue is not None:
+            return self.epilogue.sums
+        return self.store.fragment if self.quantise is None else self.quantise.values
+
+    @property
+    def ends(self) -> list[ir.OpView]:
+        """The ops behind the products."""
+        ops = (self.epilogue, self.quantise, self.store, self.scales)
+        return [op for op in ops if op is not None]
+
+    @property
+    def columns(self) -> int:
+        """Of a part."""
+        return UNITS // tc.element_bytes(self.store.tensor.type.element_type)
+
+    @property
+    def parts(self) -> int:
+        """Of the tile."""
+        return int(self.sums.type.shape[1]) // self.columns
+
+    @property
+    def reads(self) -> list[tc.ElementOp]:
+        """What its epilogue reads of floats beside the sums."""
+        ops = [] if self.epilogue is None else self.epilogue.body.blocks[0]
+        found = [op for op in ops if isinstance(op, tc.ElementOp)]
+        return [op for op in found if str(op.value.type) in FETCHED]
+
+    def kind(self, element: ir.Type) -> tc.FragmentType:
+        """The type of a part."""
+        whole = self.sums.type
+        return tc.FragmentType.build([whole.shape[0], self.columns], element, "C", whole.atom)
+
+    def whole(self, element: ir.Type) -> tc.FragmentType:
+        """The type of such a tile."""
+        return tc.FragmentType.build(self.sums.type.shape, element, "C", self.sums.type.atom)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Columns of a result."""
+
+    result: Result
+    number: int
+
+    @property
+    def first(self) -> int:
+        """Its first column in the tile."""
+        return self.number * self.result.columns
+
+    @property
+    def held(self) -> list[tc.FragmentType]:
+        """What waits for the next tile: results, or codes and scales."""
+        stores = [self.result.store, self.result.scales]
+        return [self.result.kind(op.tensor.type.element_type) for op in stores if op is not None]
+
+    def at(self, mapping: Mapping) -> list[ir.Value]:
+        """Its indices."""
+        *outer, column = (mapping.get(value, value) for value in self.result.store.indices)
+        first = constant_of(column)
+        moved = index.add(column if first is None else first, self.first)
+        return [*outer, index.value(moved)]
+
+    def fetch(self, read: tc.ElementOp, outer: Mapping) -> ir.Value:
+        """What its epilogue reads in the tile of `outer`."""
+        kind = self.result.kind(read.value.type)
+        place, tails = read.attributes["map"], self.result.store.tails
+        tensor = outer.get(read.tensor, read.tensor)
+        return tc.FetchFragmentOp(tensor, self.at(outer), place, tails, kind).fragment
+
+    def rounded(self, outer: Mapping, fetched: Mapping) -> list[ir.Value]:
+        """Its columns of the sums with the epilogue, quantised or only rounded.
+
+        outer: of values in front of the epilogue; fetched: for its own the fragments that have them
+        """
+        sums, quantise = outer[self.result.sums], self.result.quantise
+        mine = tc.FragmentPartOp(sums, i64(self.first), self.result.kind(sums.type.element)).columns
+        if quantise is None or self.result.epilogue is not None:
+            mine = self._computed(mine, outer, fetched)
+        if quantise is None:
+            return [mine]
+        made = tc.QuantiseFragmentOp(mine, *self.held)
+        if "scale_rounding" in quantise.attributes:
+            made.attributes["scale_rounding"] = quantise.attributes["scale_rounding"]
+        return [made.codes, made.scales]
+
+    def _computed(self, mine: ir.Value, outer: Mapping, fetched: Mapping) -> ir.Value:
+        """The epilogue of these columns, or without one the rounding."""
+        source, store = self.result.epilogue, self.result.store
+        element = store.tensor.type.element_type if source is None else source.out.type.element
+        made = tc.FragmentEpilogueOp(mine, self.at(outer), store.tails, self.result.kind(element))
+        block = made.body.blocks.append(mine.type.element, arg_locs=[store.location])
+        (total,) = block.arguments
+        with ir.InsertionPoint(block):
+            if source is None:
+                tc.YieldOp(arith.truncf(element, total))
+                return made.out
+            mapping = {**outer, source.body.blocks[0].arguments[0]: total}
+            for op in source.body.blocks[0]:
+                if isinstance(op, tc.ElementOp) and op.value in fetched:
+                    with op.location:
+                        place = op.attributes["map"]
+                        read = tc.ElementOp(fetched[op.value], place, op.value.type)
+                    mapping[op.value] = read.value
+                else:
+                    clone(op, mapping)
+        return made.out
+
+    def store(self, columns: list[ir.Value], at: list[ir.Value]) -> None:
+        """Its store, or those of codes and scales."""
+        store, scales = self.result.store, self.result.scales
+        with store.location:
+            tc.StoreFragmentOp(columns[0], store.tensor, at, store.tails)
+            if scales is not None:
+                tc.StoreFragmentScalesOp(
+                    columns[1], scales.tensor, at, scales.rows, scales.attributes["scales"]
+                )
+
+
+def registers(kind: tc.FragmentType) -> int:
+    """Of a thread for a fragment of C, of which a warpgroup holds 64 rows."""
+    return int(WGMMA_M * kind.shape[1] * kind.element.width // (WORD * WARPGROUP))
+
+
+def is_by_element(read: tc.ElementOp) -> bool:
+    """Whether what an epilogue reads differs by row and by column."""
+    *_, row, column = range(read.out_rank)
+    return row in read.dims and column in read.dims
+
+
+def registers_by_column(columns: int, read: tc.ElementOp) -> int:
+    """Of a thread for what differs by column only: it has two of each atom's eight."""
+    return int(columns // 4 * read.value.type.width // WORD)
+
+
+def fetched_registers(result: Result, read: tc.ElementOp) -> int:
+    """Of a thread for what an epilogue reads: of a row of columns two of each atom, of a column of
+    rows two."""
+    *_, row, column = range(read.out_rank)
+    if column not in read.dims:
+        return 2 * result.parts
+    if row not in read.dims:
+        return registers_by_column(result.sums.type.shape[1], read)
+    return registers(result.whole(read.value.type))

@@ -1,0 +1,51 @@
+"""Loads that CTAs of a cluster multicast: what comes to each, and who waits for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tcir.dialect import tc
+from tcir.dialect.attributes import integer
+from tcir.dialect.multicast import CTA_MASK, masks_of, transposed
+from tcir.passes.emit.diagnostics import match_failure
+
+
+def bytes_of(loads: Sequence[tc.TmaLoadOp], ctas: int) -> int:
+    """Bytes of a ring's loads that come to a CTA, its own and those that others multicast."""
+    counts = [0] * ctas
+    for load in loads:
+        for rank, senders in enumerate(_senders(load, ctas)):
+            counts[rank] += integer(load, "nbytes") * senders.bit_count()
+    if len(set(counts)) > 1:
+        raise match_failure(
+            loads[0],
+            f"expected as many bytes for each CTA of the cluster, got {counts}: one program "
+            "is that of all, and expects the same bytes; make the masks of tc.tma_load symmetric",
+        )
+    return counts[0]
+
+
+def freed_by(loads: Sequence[tc.TmaLoadOp], ctas: int) -> list[int]:
+    """For each CTA the mask of those that write its slots, which wait until it has read them; empty
+    where each writes only its own."""
+    if not any(CTA_MASK in load.attributes for load in loads):
+        return []
+    masks = [0] * ctas
+    for load in loads:
+        masks = [a | b for a, b in zip(masks, _senders(load, ctas), strict=True)]
+    if masks != transposed(masks) or len({mask.bit_count() for mask in masks}) > 1:
+        raise match_failure(
+            loads[0],
+            f"expected CTAs that load for each other, got slots written by {masks}: a barrier "
+            "takes as many arrivals as its CTA has others to wait for; make the masks of "
+            "tc.tma_load symmetric",
+        )
+    return masks
+
+
+def _senders(load: tc.TmaLoadOp, ctas: int) -> list[int]:
+    """For each CTA the mask of those whose load writes to it."""
+    try:
+        return transposed(masks_of(load, ctas))
+    except ValueError as error:
+        raise match_failure(load, str(error)) from None

@@ -1,0 +1,45 @@
+"""Kernels of CTA pairs: which of the two CTAs executes what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tcir._mlir import func, ir
+from tcir.dialect import tc
+from tcir.dialect.cta_pair import BOTH, LEADER
+from tcir.dialect.multicast import CTA_MASK
+from tcir.dialect.operation import traits_of
+from tcir.dialect.warp_map import MMA
+from tcir.passes.emit.builders import i64, of_pair
+from tcir.passes.emit.kernel_ops import walk_body
+
+
+def lead(kernel: func.FuncOp, role_attribute: str) -> None:
+    """Leaves the mma and what orders them to the leader of the pair.
+
+    Its tcgen05 ops read and write the memory of both CTAs, so their commits arrive on the barriers
+    of both: each producer waits for "empty", each epilogue for "done". `role_attribute` names the
+    role of a wait or fence.
+    """
+    for op in walk_body(kernel):
+        tagged = op.attributes.get(role_attribute, None)
+        role = traits_of(op).role if tagged is None else ir.StringAttr(tagged).value
+        if role != MMA:
+            continue
+        of_leader(op)
+        if isinstance(op, tc.CommitOp):
+            of_pair(op)
+            op.attributes[CTA_MASK] = i64(BOTH)
+
+
+def of_leader(op: ir.OpView) -> None:
+    """Makes the other CTA of the pair skip an op."""
+    op.attributes[LEADER] = ir.UnitAttr.get()
+
+
+def share_leader(role: tc.RoleOp, ops: Sequence[ir.OpView]) -> None:
+    """Makes a role whose ops, `ops`, are all the leader's its own as a whole."""
+    if all(LEADER in op.attributes for op in ops):
+        of_leader(role)
+        for op in ops:
+            del op.attributes[LEADER]

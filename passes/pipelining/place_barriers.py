@@ -1,0 +1,664 @@
+"""place-barriers: from program order to mbarriers, commits and fences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from tcir._mlir import arith, func, ir, scf
+from tcir.dialect import tc
+from tcir.dialect.attributes import constant_of, defining, integer
+from tcir.dialect.cta_pair import PAIR, kernel_cta_group
+from tcir.dialect.limits import QUARTERS
+from tcir.dialect.multicast import CTA_MASK, cluster_ctas, has_multicast
+from tcir.dialect.operation import traits_of
+from tcir.dialect.ops.smem_part import whole_tile
+from tcir.dialect.ops.tma import halo_of
+from tcir.dialect.ops.warpgroup import WGMMA_OPS
+from tcir.dialect.walk import walk
+from tcir.dialect.warp_map import CONSUMER, EPILOGUE, EPILOGUE_LOAD, MMA, PRODUCER, warp_map_of
+from tcir.passes.emit import index
+from tcir.passes.emit.builders import fence, i64, of_pair, tma_load
+from tcir.passes.emit.cluster import multicast
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.index import Index
+from tcir.passes.emit.kernel_ops import (
+    BY_WARP,
+    accumulator_of,
+    ancestor_in,
+    body,
+    find_kernels,
+    is_quarter_loop,
+    iteration,
+    iterations,
+    trip_count,
+    walk_body,
+)
+from tcir.passes.pipelining.bulk_groups import guard_stores
+from tcir.passes.pipelining.multicasts import bytes_of, freed_by
+from tcir.passes.pipelining.pairs import lead, of_leader
+from tcir.passmanager.pipeline import Pass, register_pass
+
+ROLE = "tc.for_role"
+"""Attribute of a synchronisation op: the role that will run it (see assign-roles)."""
+
+COMMIT = tc.CommitOp.OPERATION_NAME
+COMPLETIONS = (COMMIT, tc.WgmmaWaitOp.OPERATION_NAME)
+"""What tells that the readers of a ring are done."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class PlaceBarriers(Pass):
+    """Makes the kernel correct when loads, copies and mma are asynchronous (``tc.async``).
+
+    Dependences are read off the IR: the rings that TMA loads fill in a loop, the cp and mma that
+    consume their slots, the accumulators that are read after the loop that computes them.
+
+    Before::
+
+        scf.for %i = … {
+          "tc.tma_load"(%map, …, %a)
+          "tc.cp"(%a, …); "tc.mma"(%d, …)
+        }
+        … "tc.tmem_ld"(%d, …)
+
+    After::
+
+        %full = "tc.mbarrier_init"() {arrivals = 1} : !tc.ring<4, !tc.mbarrier>; %empty; %done
+        "tc.fence"() {kind = "mbarrier_init"}; "tc.cta_barrier"()
+        scf.for %i = … {
+          %phase = (%i / 4) mod 2
+          "tc.mbarrier_wait"(%empty[%slot], 1 - %phase)
+          "tc.mbarrier_expect_tx"(%full[%slot]) {nbytes}
+          "tc.tma_load"(%map, …, %a, %full[%slot])
+          "tc.mbarrier_wait"(%full[%slot], %phase); "tc.fence"() {kind = "tcgen05.after"}
+          "tc.cp"(%a, …); "tc.mma"(%d, …)
+          "tc.commit"(%empty[%slot])
+        }
+        "tc.commit"(%done); "tc.mbarrier_wait"(%done, 0); "tc.fence"() {kind = "tcgen05.after"}
+        … "tc.tmem_ld"(%d, …); "tc.tmem_wait"() {kind = "ld"}
+        "tc.fence"() {kind = "tcgen05.before"}; "tc.cta_barrier"()
+
+    In a loop over output tiles an accumulator is a slot of a ring as well. Where slots are reused::
+
+        scf.for %t = … {
+          "tc.mbarrier_wait"(%free[%slot], 1 - %phase); "tc.fence"() {kind = "tcgen05.after"}
+          scf.for %i = … { … "tc.mma"(%d, …) … }
+          "tc.commit"(%done[%slot])
+          "tc.mbarrier_wait"(%done[%slot], %phase); "tc.fence"() {kind = "tcgen05.after"}
+          scf.for %quarter = … { scf.for %column = … {
+            "tc.tmem_ld"(%d, …); "tc.tmem_wait"() {kind = "ld"}
+            scf.if %column is the last {
+              "tc.fence"() {kind = "tcgen05.before"}; "tc.mbarrier_arrive"(%free[%slot])
+            }
+            …
+          } }
+        }
+
+    Rings in tensor memory, filled by the loop's cp, use the same slots and thus the same ``empty``
+    barrier: commit, wait, load, wait separate the last mma on a slot from the next cp into it.
+    A ring that the epilogue reads (``tc.load_shared``, in a loop over sub-partitions) is filled by
+    a role of its own, ``epilogue_load``: the epilogue waits for "full" in front of that loop, and
+    in it, behind its last read and ``tc.fence "proxy.async"``, each thread arrives on "empty".
+    Where warps compute an operand's tile of a loaded one (a loop with ``tc.by_warp``), they wait
+    for "full", and arrive behind such a fence on a third barrier, for which the products wait as
+    well; what frees the slot that they read frees all slots of the step.
+    TMA stores: see `tcir.passes.pipelining.bulk_groups`; CTA pairs: `tcir.passes.pipelining.pairs`.
+    Where loads are multicast (``cta_mask``), "full" counts what all CTAs send, and a commit arrives
+    on "empty" of each CTA that writes the slot, which takes an arrival of each that it writes to
+    (for ``tc.wgmma`` one of each warp, which the wait acquires with ``cluster``);
+    the CTA barriers are the cluster's.
+    Preserves program order, which one thread may still execute as a whole, and the values stored.
+    Each synchronisation op carries ``tc.for_role``.
+    """
+
+    name: ClassVar[str] = "place-barriers"
+
+    def run(self, module: ir.Module) -> None:
+        for kernel in find_kernels(module, self.name, "a tiling pass and multi-buffer"):
+            if "tc.async" in kernel.attributes:
+                raise match_failure(
+                    kernel, "expected a kernel without barriers, got one with tc.async"
+                )
+            _Placer.of(kernel).run()
+            guard_stores(kernel, ROLE)
+            kernel.attributes["tc.async"] = ir.UnitAttr.get()
+
+
+@dataclass(frozen=True)
+class _Placer:
+    """Guards one kernel.
+
+    loops: the loops of the kernel's body that hold TMA loads, and rings: for each, the loop that
+    holds them directly; clearing: the op that stores zeros to tensor memory before the loads;
+    inits: the barriers made so far.
+    """
+
+    kernel: func.FuncOp
+    loops: list[scf.ForOp]
+    rings: list[scf.ForOp]
+    clearing: ir.OpView | None
+    cta_group: int = 1
+    inits: list[tc.MbarrierInitOp] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, kernel: func.FuncOp) -> _Placer:
+        """Finds the loops of `kernel`; raises a match failure when they have another form."""
+        loops = _load_loops(kernel)
+        rings = [ring for loop in loops for ring in _ring_loops(loop)]
+        cta_group = kernel_cta_group(kernel)
+        return cls(kernel, loops, rings, _clearing_op(kernel, loops[0]), cta_group)
+
+    @property
+    def ctas(self) -> int:
+        """CTAs of a cluster."""
+        return cluster_ctas(self.kernel)
+
+    @property
+    def setup(self) -> ir.OpView:
+        """The op that tiles and barriers are made in front of."""
+        if self.clearing is not None:
+            return self.clearing
+        ops = body(self.kernel)
+        before = ops[: ops.index(self.loops[0])]
+        return next((op for op in before if traits_of(op).role), self.loops[0])
+
+    def run(self) -> None:
+        for ring in self.rings:
+            self._guard_ring(ring)
+        for block in [self.kernel.regions[0].blocks[0], *_around(self.loops, self.rings)]:
+            self._guard_accumulators(block)
+        for ring in self.rings:
+            self._guard_refreshes(ring)
+        if self.clearing is not None:
+            self._guard_zeros(self.clearing)
+        self._publish_barriers()
+        self._guard_reads()
+        if self.cta_group == PAIR:
+            lead(self.kernel, ROLE)
+
+    def _init(
+        self, location: ir.Location, count: int | None, arrivals: int = 1
+    ) -> tc.MbarrierInitOp:
+        """A barrier, or a ring of `count`, made at the setup."""
+        kind = tc.MbarrierType.get()
+        with ir.InsertionPoint(self.setup), location:
+            init = tc.MbarrierInitOp(
+                i64(arrivals), tc.RingType.build(count, kind) if count else kind
+            )
+        self.inits.append(init)
+        return init
+
+    def _publish_barriers(self) -> None:
+        """Tiles first, then the barriers; a fence and a CTA barrier make them visible to all."""
+        ops = body(self.kernel)
+        for op in ops[ops.index(self.setup) :]:
+            if isinstance(op, tc.SmemTileOp | tc.TmemTileOp):
+                op.operation.move_before(self.setup.operation)
+        with ir.InsertionPoint(self.setup), self.inits[-1].location:
+            fence("mbarrier_init")
+            self._barrier()
+
+    def _barrier(self) -> None:
+        """Of all threads that use each other's memory: of the CTA, or of the cluster."""
+        if self.cta_group == PAIR or has_multicast(self.kernel):
+            tc.ClusterBarrierOp()
+        else:
+            tc.CtaBarrierOp()
+
+    def _guard_ring(self, loop: scf.ForOp) -> None:
+        """Full and empty barriers around the loads and the consumers of one loop's ring."""
+        loads = [op for op in loop.body if _is_load(op)]
+        if any(_is_load(o) and o not in loads for o in walk(loop)):
+            raise match_failure(
+                loop, "expected TMA loads directly in the ring's loop, got a deeper one"
+            )
+        trip_count(loop)
+        slots = [_slot_of(load) for load in loads]
+        rings = {slot.ring.type.count for slot in slots}
+        if len(rings) != 1 or any(slot.index != slots[0].index for slot in slots):
+            raise match_failure(
+                loads[0], f"expected rings of one size, used in step, got {sorted(rings)}"
+            )
+        (count,) = rings
+        tiles = [slot.slot for slot in slots]
+        computing = _computing(loop, tiles)
+        if computing is not None:
+            tiles = [tile for tile in tiles if not _is_staged(tile)]
+        by_epilogue = all(map(_is_staged, tiles))
+        loader = EPILOGUE_LOAD if by_epilogue else PRODUCER
+        ctas = 1 if by_epilogue else self.cta_group
+        consumers = _consumers(loop, tiles, loads, by_epilogue)
+        location = loads[0].location
+        full = self._init(location, count)
+        frees = freed_by(loads, self.ctas)
+        readers = frees[0].bit_count() if frees else 1
+        if by_epilogue:
+            readers = warp_map_of(self.kernel).threads(EPILOGUE)
+        by_warpgroups = isinstance(consumers[0], WGMMA_OPS)
+        multiplying = CONSUMER if by_warpgroups else MMA
+        if by_warpgroups:
+            readers *= len(warp_map_of(self.kernel)[CONSUMER].warps)
+        empty = self._init(location, count, readers)
+        with ir.InsertionPoint(loads[0]), location:
+            phase = _phase(loop, count)
+            full_slot = _bar(full, slots[0].index)
+            empty_slot = _bar(empty, slots[0].index)
+            flipped = index.value(index.sub(1, phase))
+            wait = tc.MbarrierWaitOp(empty_slot, flipped)
+            _tag(wait, loader)
+            expect = tc.MbarrierExpectTxOp(full_slot, i64(bytes_of(loads, self.ctas) * ctas))
+            _tag(expect, loader)
+        if ctas == PAIR:
+            of_leader(expect)
+        for load in loads:
+            signalled = _signalling(load, full_slot)
+            if by_epilogue:
+                _tag(signalled, loader)
+            if ctas == PAIR:
+                of_pair(signalled)
+        if by_epilogue:
+            self._guard_staged(consumers, tiles, full_slot, empty_slot, phase)
+            return
+        if computing is not None:
+            bar = self._guard_computing(computing, full_slot, slots[0], phase)
+            with ir.InsertionPoint(consumers[0]), consumers[0].location:
+                _tag(tc.MbarrierWaitOp(bar, phase), multiplying)
+        if by_warpgroups:
+            arrive = self._guard_warpgroups(consumers, full_slot, empty_slot, phase)
+            if frees:
+                multicast(arrive, frees)
+                wait.attributes["cluster"] = ir.UnitAttr.get()
+            return
+        with ir.InsertionPoint(consumers[0]), consumers[0].location:
+            _tag(tc.MbarrierWaitOp(full_slot, phase), MMA)
+            _tag(fence("tcgen05.after"), MMA)
+        with _at_end(loop):
+            commit = tc.CommitOp(empty_slot, loc=consumers[-1].location)
+        _tag(commit, MMA)
+        if frees:
+            multicast(commit, frees)
+
+    def _guard_computing(
+        self, computing: scf.ForOp, full: ir.Value, slot: tc.SlotOp, phase: ir.Value
+    ) -> ir.Value:
+        """A wait before warps compute a tile of a loaded one; when they have, a fence, as they
+        read and write through the generic proxy what TMA writes and the tensor core reads, and an
+        arrival of every thread. The barrier; what frees the tile that is read then frees both."""
+        threads = warp_map_of(self.kernel).threads(EPILOGUE)
+        ready = self._init(computing.location, slot.ring.type.count, threads)
+        with ir.InsertionPoint(computing), computing.location:
+            _tag(tc.MbarrierWaitOp(full, phase), EPILOGUE)
+            bar = _bar(ready, slot.index)
+        with _at_end(computing), computing.location:
+            _tag(fence("proxy.async"), EPILOGUE)
+            _tag(tc.MbarrierArriveOp(bar), EPILOGUE)
+        return bar
+
+    def _guard_warpgroups(
+        self, consumers: list[ir.OpView], full: ir.Value, empty: ir.Value, phase: ir.Value
+    ) -> tc.MbarrierArriveOp:
+        """A wait before the first product; behind each one for its group, and behind the last an
+        arrival of each warp."""
+        with ir.InsertionPoint(consumers[0]), consumers[0].location:
+            _tag(tc.MbarrierWaitOp(full, phase), CONSUMER)
+        for product in consumers:
+            with ir.InsertionPoint.after(product), product.location:
+                wait = tc.WgmmaWaitOp(product.d, i64(0), product.d.type)
+                product.d.replace_all_uses_except(wait.e, wait.operation)
+        with ir.InsertionPoint.after(wait), wait.location:
+            arrive = tc.MbarrierArriveOp(empty)
+        arrive.attributes["once"] = ir.UnitAttr.get()
+        _tag(arrive, CONSUMER)
+        return arrive
+
+    def _guard_staged(
+        self,
+        consumers: list[ir.OpView],
+        tiles: list[ir.Value],
+        full: ir.Value,
+        empty: ir.Value,
+        phase: ir.Value,
+    ) -> None:
+        """A wait before the loop over sub-partitions that reads a slot; in it, behind the last
+        ``tc.load_shared``, an arrival of every thread: TMA, through another proxy, may write."""
+        if len(consumers) != 1:
+            raise match_failure(
+                consumers[1], "expected one loop over the four sub-partitions to read a staged "
+                f"tile, got {len(consumers)}"
+            )  # fmt: skip
+        with ir.InsertionPoint(consumers[0]), consumers[0].location:
+            _tag(tc.MbarrierWaitOp(full, phase), EPILOGUE)
+        quarters = _quarter_loop(consumers[0])
+        reads = [op for op in walk(quarters) if isinstance(op, tc.LoadSharedOp)]
+        last = [op for op in reads if op.tile in tiles][-1]
+        behind = ancestor_in(last, quarters.body)
+        with ir.InsertionPoint.after(behind), last.location:
+            _tag(fence("proxy.async"), EPILOGUE)
+            tc.MbarrierArriveOp(empty)
+
+    def _guard_accumulators(self, block: ir.Block) -> None:
+        """A barrier after every loop of `block` whose accumulators are read later in the block.
+
+        Accumulators that are a ring, in a loop around that one, get a ring of barriers. They get a
+        second one if that loop has more iterations than the ring has slots: the mma of a tile wait
+        until the epilogue has read what was in its slot.
+        """
+        for op in list(block):
+            written = [
+                accumulator_of(o.d)
+                for o in walk(op)
+                if isinstance(o, tc.MmaOp | tc.MmaBlockScaleOp)
+            ]
+            readers = [
+                use.owner.opview
+                for d in dict.fromkeys(written)
+                for use in d.uses
+                if isinstance(use.owner.opview, tc.TmemLdOp)
+            ]
+            if not readers or any(d.owner.operation.block != block for d in written if _is_slot(d)):
+                continue
+            if any(ancestor_in(r, op.operation.block) == op for r in readers):
+                raise match_failure(
+                    op, "expected accumulators read after the loop, got reads inside it"
+                )
+            slot = written[0].owner.operation.opview if _is_slot(written[0]) else None
+            done = self._init(readers[0].location, slot and slot.ring.type.count)
+            phase: Index = 0
+            if slot is not None and iterations(block.owner.opview) > slot.ring.type.count:
+                last = max((ancestor_in(r, block) for r in readers), key=list(block).index)
+                phase = self._guard_reuse(op, slot, last)
+            after = list(block)[list(block).index(op) + 1]
+            with ir.InsertionPoint(after), readers[0].location:
+                bar = done.bar if slot is None else _bar(done, slot.index)
+                _tag(tc.CommitOp(bar), MMA)
+                _tag(tc.MbarrierWaitOp(bar, index.value(phase)), EPILOGUE)
+                _tag(fence("tcgen05.after"), EPILOGUE)
+
+    def _guard_reuse(self, computing: ir.OpView, slot: tc.SlotOp, reading: ir.OpView) -> ir.Value:
+        """A wait before the loop `computing` an accumulator, for the loop `reading` the last one.
+
+        Every thread of the epilogue fences its loads, which it has waited for, and arrives: as soon
+        as the last has come, so that the mma go on while it converts and stores. Of a pair, whose
+        mma write both accumulators, both epilogues arrive on the leader's barrier. Returns the
+        phase of the slot.
+        """
+        quarters = _quarter_loop(reading)
+        arrivals = warp_map_of(self.kernel).threads(EPILOGUE) * self.cta_group
+        free = self._init(reading.location, slot.ring.type.count, arrivals)
+        with ir.InsertionPoint(computing), reading.location:
+            phase = _phase(computing.operation.parent.opview, slot.ring.type.count)
+            bar = _bar(free, slot.index)
+            wait = tc.MbarrierWaitOp(bar, index.value(index.sub(1, phase)))
+            _tag(wait, MMA)
+            _tag(fence("tcgen05.after"), MMA)
+        with self._after_last_load(reading, quarters), reading.location:
+            _tag(fence("tcgen05.before"), EPILOGUE)
+            arrive = tc.MbarrierArriveOp(bar)
+        if self.cta_group == PAIR:
+            of_pair(wait)
+            of_pair(arrive)
+        return phase
+
+    def _after_last_load(self, reading: ir.OpView, quarters: scf.ForOp) -> ir.InsertionPoint:
+        """Where a warp has issued its last load in `reading`, which is or holds the loop `quarters`
+        over sub-partitions.
+
+        Of several warpgroups, which share the columns, each ends with others: at the loop's end.
+        """
+        last = [op for op in walk(quarters) if isinstance(op, tc.TmemLdOp)][-1]
+        ends = _last_iterations(last, reading, quarters)
+        if ends is None or len(warp_map_of(self.kernel)[EPILOGUE].warps) > QUARTERS:
+            return _at_end(quarters)
+        ops = list(last.operation.block)
+        place = ir.InsertionPoint(ops[ops.index(last) + 1])
+        for variable, end in ends:
+            with place, last.location:
+                equal = arith.cmpi(arith.CmpIPredicate.eq, variable, index.value(end))
+                block = scf.IfOp(equal).then_block
+            with ir.InsertionPoint(block), last.location:
+                place = ir.InsertionPoint(scf.YieldOp([]))
+        return place
+
+    def _guard_refreshes(self, loop: scf.ForOp) -> None:
+        """A barrier between mma that shift an A tile and the copies that refresh it.
+
+        The ISA orders mma before mma and tc.shift before tc.refresh, but not .ashift before
+        tc.refresh: hence a commit and a wait, once for the refreshes after one tap.
+        """
+        waits, shifted = [], set()
+        for op in loop.body:
+            if isinstance(op, tc.MmaOp) and integer(op, "ashift"):
+                shifted.add(op.a)
+            elif isinstance(op, tc.RefreshOp) and op.target in shifted:
+                waits.append(op)
+                shifted.discard(op.target)
+        if not waits:
+            return
+        bar = self._init(waits[0].location, None)
+        for number, op in enumerate(waits):
+            with ir.InsertionPoint(op), op.location:
+                done = index.add(index.mul(iteration(loop), len(waits) % 2), number)
+                _tag(tc.CommitOp(bar.bar), MMA)
+                _tag(tc.MbarrierWaitOp(bar.bar, index.value(index.rem(done, 2))), MMA)
+                _tag(fence("tcgen05.after"), MMA)
+
+    def _guard_zeros(self, loop: ir.OpView) -> None:
+        """A barrier between the loop that stores to tensor memory and the first loop of mma.
+
+        Every thread waits for its own stores, fences and arrives. This also covers the lane masks
+        those threads wrote, which the thread that issues the mma reads.
+        """
+        if not isinstance(loop, scf.ForOp) or trip_count(loop) != QUARTERS:
+            raise match_failure(loop, "expected tc.tmem_st in a loop over the four sub-partitions")
+        ready = self._init(loop.location, None, warp_map_of(self.kernel).threads(EPILOGUE))
+        with _at_end(loop), loop.location:
+            tc.TmemWaitOp(ir.StringAttr.get("st"))
+            _tag(fence("tcgen05.before"), EPILOGUE)
+            tc.MbarrierArriveOp(ready.bar)
+        with ir.InsertionPoint(self.loops[0]), loop.location:
+            _tag(tc.MbarrierWaitOp(ready.bar, index.value(0)), MMA)
+            _tag(fence("tcgen05.after"), MMA)
+
+    def _guard_reads(self) -> None:
+        """wait::ld before the registers are read; fence and CTA barrier before memory is freed."""
+        reads = [op for op in walk_body(self.kernel) if isinstance(op, tc.TmemLdOp)]
+        for read in reads:
+            following = list(read.operation.block)
+            with ir.InsertionPoint(following[following.index(read) + 1]), read.location:
+                tc.TmemWaitOp(ir.StringAttr.get("ld"))
+        last = reads[-1].location if reads else self.loops[-1].location
+        with ir.InsertionPoint(body(self.kernel)[-1]), last:
+            if reads:
+                _tag(fence("tcgen05.before"), EPILOGUE)
+            self._barrier()
+
+
+def _is_load(op: ir.OpView) -> bool:
+    return isinstance(op, tc.TmaLoadOp)
+
+
+def _is_store(op: ir.OpView) -> bool:
+    return isinstance(op, tc.TmemStOp | tc.WriteLaneMaskOp)
+
+
+def _is_slot(value: ir.Value) -> bool:
+    return not isinstance(value, ir.BlockArgument) and isinstance(
+        value.owner.operation.opview, tc.SlotOp
+    )
+
+
+def _load_loops(kernel: func.FuncOp) -> list[scf.ForOp]:
+    """The loops of the kernel's body that hold TMA loads: one at least."""
+    loops = [op for op in body(kernel) if any(_is_load(o) for o in walk(op))]
+    for op in loops:
+        if not isinstance(op, scf.ForOp):
+            raise match_failure(
+                op, "expected TMA loads in a loop over a ring, got one outside any loop; run "
+                "multi-buffer on the loop first"
+            )  # fmt: skip
+    if not loops:
+        raise match_failure(kernel, "expected a kernel with TMA loads, got none")
+    return loops
+
+
+def _clearing_op(kernel: func.FuncOp, first_load: ir.OpView) -> ir.OpView | None:
+    """The op of the kernel's body that stores to tensor memory, if any."""
+    ops = body(kernel)
+    clearing = [op for op in ops if any(_is_store(o) for o in walk(op))]
+    if not clearing:
+        return None
+    if len(clearing) > 1 or ops.index(clearing[0]) > ops.index(first_load):
+        raise match_failure(
+            clearing[0], "expected one loop that stores to tensor memory, before the loads"
+        )
+    return clearing[0]
+
+
+def _ring_loops(loop: scf.ForOp) -> list[scf.ForOp]:
+    """The loops that hold loads directly: `loop`, or some inside it."""
+    if any(_is_load(op) for op in loop.body):
+        return [loop]
+    inside = [op for op in loop.body if any(_is_load(o) for o in walk(op))]
+    for op in inside:
+        if not isinstance(op, scf.ForOp):
+            raise match_failure(op, "expected TMA loads in loops only, got one in another op")
+    return [ring for op in inside for ring in _ring_loops(op)]
+
+
+def _around(loops: list[scf.ForOp], rings: list[scf.ForOp]) -> list[ir.Block]:
+    """The blocks of the loops between the kernel and its rings."""
+    blocks: dict[ir.Block, None] = {}
+    for ring in rings:
+        loop = next(op for op in loops if any(each == ring for each in walk(op)))
+        while loop != ring:
+            blocks[loop.body] = None
+            loop = ancestor_in(ring, loop.body)
+    return list(blocks)
+
+
+def _slot_of(load: tc.TmaLoadOp) -> tc.SlotOp:
+    owner: tc.SlotOp | None = defining(whole_tile(load.tile), tc.SlotOp)
+    if owner is None:
+        raise match_failure(
+            load, "expected TMA loads into a slot of a ring, got a tile without one; run "
+            "multi-buffer first"
+        )  # fmt: skip
+    return owner
+
+
+def _signalling(load: tc.TmaLoadOp, full: ir.Value) -> tc.TmaLoadOp:
+    """Replaces a load by one that signals `full`."""
+    with ir.InsertionPoint(load), load.location:
+        signalled = tma_load(
+            load.map, list(load.coords), load.tile, integer(load, "row"),
+            integer(load, "nbytes"), list(load.offsets), full, halo_of(load),
+        )  # fmt: skip
+    if CTA_MASK in load.attributes:
+        signalled.attributes[CTA_MASK] = load.attributes[CTA_MASK]
+    load.operation.erase()
+    return signalled
+
+
+def _is_staged(tile: ir.Value) -> bool:
+    """Whether the epilogue reads a loaded tile."""
+    users = [use.owner.opview for use in tile.uses]
+    return any(isinstance(user, tc.LoadSharedOp) for user in users)
+
+
+def _computing(loop: scf.ForOp, tiles: list[ir.Value]) -> scf.ForOp | None:
+    """The loop over warps, in the body of `loop`, that computes a tile of one of the loaded
+    `tiles`."""
+    found = [op for op in loop.body if isinstance(op, scf.ForOp) and BY_WARP in op.attributes]
+    return found[0] if found and any(map(_is_staged, tiles)) else None
+
+
+def _consumers(
+    loop: scf.ForOp, tiles: list[ir.Value], loads: list[tc.TmaLoadOp], by_epilogue: bool
+) -> list[ir.OpView]:
+    """The ops of the loop's body that read `tiles`, in order, all after the loads."""
+    ops = list(loop.body)
+    positions = set()
+    for tile in tiles:
+        for user in _users(tile):
+            if user in loads:
+                continue
+            traits = traits_of(user)
+            known = traits.completed_by == "" if by_epilogue else traits.completed_by in COMPLETIONS
+            if not (traits.reads_shared and known):
+                raise match_failure(
+                    user, f"expected cp and mma as readers of a ring, got {user.operation.name} "
+                    "(a commit tells when those are done, and nothing else)"
+                )  # fmt: skip
+            positions.add(ops.index(ancestor_in(user, loop.body)))
+    if not positions:
+        raise match_failure(
+            loads[0], "expected every loaded ring to be read in its loop, got no reader"
+        )
+    last_load = max(ops.index(load) for load in loads)
+    if min(positions) < last_load:
+        raise match_failure(
+            ops[min(positions)], "expected all loads of an iteration before their readers"
+        )
+    return [ops[position] for position in sorted(positions)]
+
+
+def _users(tile: ir.Value) -> Iterator[ir.OpView]:
+    """What uses a tile or parts of it."""
+    for use in tile.uses:
+        user = use.owner.opview
+        if isinstance(user, tc.SmemPartOp):
+            yield from _users(user.part)
+        else:
+            yield user
+
+
+def _quarter_loop(reading: ir.OpView) -> scf.ForOp:
+    """The loop over the four sub-partitions that `reading` is or holds."""
+    for op in walk(reading):
+        if isinstance(op, scf.ForOp) and is_quarter_loop(op) and trip_count(op) == QUARTERS:
+            return op
+    raise match_failure(reading, "expected tc.tmem_ld in a loop over the four sub-partitions")
+
+
+def _last_iterations(
+    op: ir.OpView, outermost: ir.OpView, left_out: scf.ForOp
+) -> list[tuple[ir.Value, int]] | None:
+    """The variable of each loop from `op` out to `outermost`, and what it is in the last iteration;
+    loops of one, and `left_out`, are left out. None where something else is between them, or
+    another bound."""
+    found = []
+    while op != outermost:
+        loop = op.operation.parent.opview
+        if not isinstance(loop, scf.ForOp):
+            return None
+        if loop == left_out:
+            op = loop
+            continue
+        first, end, step = (constant_of(v) for v in (loop.lowerBound, loop.upperBound, loop.step))
+        if first is None or end is None or step is None or first >= end:
+            return None
+        if (last := range(first, end, step)[-1]) != first:
+            found.append((loop.induction_variable, last))
+        op = loop
+    return found
+
+
+def _at_end(loop: scf.ForOp) -> ir.InsertionPoint:
+    """In front of the terminator of the loop's body."""
+    return ir.InsertionPoint.at_block_terminator(loop.body)
+
+
+def _phase(loop: scf.ForOp, count: int) -> ir.Value:
+    """Parity of how often a ring of `count` slots that `loop` steps through has been gone round."""
+    return index.value(index.rem(index.div(iteration(loop), count), 2))
+
+
+def _bar(ring: tc.MbarrierInitOp, index: ir.Value) -> ir.Value:
+    return tc.SlotOp(ring.bar, index, tc.MbarrierType.get()).slot
+
+
+def _tag(op: ir.OpView, role: str) -> None:
+    op.operation.attributes[ROLE] = ir.StringAttr.get(role)
