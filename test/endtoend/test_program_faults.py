@@ -5,7 +5,6 @@ Each fault stands beside the same program without it, which is clean.
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -203,12 +202,10 @@ def check() -> PtxCheck:
 def test_an_endless_loop_is_a_verdict_that_names_the_loop(check: PtxCheck) -> None:
     assert not check.run(check.kernel.ptx, 1)
     endless = check.edit(r"(ret;)", r"L_END: add.s32 %r1, %r1, 1;\n\tbra L_END;\n\1")
-    started = time.monotonic()
     caught = check.run(endless, 1)
     assert caught.by == "illegal: instruction-budget", caught
     line = 1 + endless[: endless.index("L_END: add")].count("\n")
     assert f"the loop from line {line}: add.s32" in caught.text, caught.text
-    assert time.monotonic() - started < 30
 
 
 def test_a_quotient_by_zero_in_ptx(check: PtxCheck) -> None:
@@ -236,10 +233,8 @@ def tile_program(turns: int) -> str:
 
 
 def test_an_endless_loop_of_the_input_is_a_verdict_too() -> None:
-    started = time.monotonic()
     assert tcir.validate(tile_program(0), tcir.Pipeline(["cse"]))
     report = tcir.validate(tile_program(100_000_000), tcir.Pipeline(["cse"]))
-    assert time.monotonic() - started < 30
     (line,) = (line for line in report.passes if line.name == "(input)")
     assert line.verdict == report.verdict == "different", str(report)
     assert "loop-budget: expected loops of at most" in line.compared, str(report)

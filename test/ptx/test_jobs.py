@@ -249,7 +249,7 @@ def test_a_worker_that_raises_or_dies_ends_the_others(monkeypatch: pytest.Monkey
     monkeypatch.setattr(os, "fork", noted)
 
     def sleep(tell: Any) -> None:
-        time.sleep(60)
+        time.sleep(3600)  # to the end of the test, were it not ended
 
     def fail(tell: Any) -> None:
         raise ZeroDivisionError("of a rule")
@@ -257,12 +257,10 @@ def test_a_worker_that_raises_or_dies_ends_the_others(monkeypatch: pytest.Monkey
     def die(tell: Any) -> None:
         os._exit(0)
 
-    started = time.monotonic()
     with pytest.raises(TogetherError, match="ZeroDivisionError: of a rule"):
         in_workers([sleep, fail], lambda n: None)
     with pytest.raises(TogetherError, match="a worker ended early"):
         in_workers([sleep, die], lambda n: None)
-    assert time.monotonic() - started < 30
     assert len(children) == 4
     for child in children:
         with pytest.raises(ChildProcessError):

@@ -79,15 +79,13 @@ def test_workers_are_replaced_in_time(monkeypatch: pytest.MonkeyPatch, tmp_path:
 def test_workers_end_with_who_stops_listening(monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(program: Program, job: Job) -> Row:
         if job.key != "key0":
-            time.sleep(60)
+            time.sleep(3600)  # to the end of the test, were it not ended
         return Row("a", registers=os.getpid())
 
     monkeypatch.setattr(local, "work", slow)
     running = LocalProcesses(2).run([PROGRAM], jobs(4))
     _, row = next(running)
-    start = time.monotonic()
     running.close()  # type: ignore[attr-defined]
-    assert time.monotonic() - start < 10
     assert row.registers is not None
     with pytest.raises(ProcessLookupError):
         os.kill(row.registers, 0)

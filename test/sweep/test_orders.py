@@ -165,11 +165,9 @@ def test_an_order_that_ends_its_process_is_tried_here(
 def test_who_has_heard_enough_ends_the_others(always: None) -> None:
     def slow(order: int) -> Tried:
         if order > 3:
-            time.sleep(60)
+            time.sleep(3600)  # to the end of the test, were it not ended
         return attempt(order)
 
     running = tried(range(1, 9), 3, slow)
-    started = time.monotonic()
     assert [next(running).line.index for _ in range(3)] == [1, 2, 3]
     running.close()
-    assert time.monotonic() - started < 20
