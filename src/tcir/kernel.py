@@ -221,8 +221,11 @@ class Kernel:
 
         self._check_code()
         params = [param for each in self.launches.launches for param in each.params]
-        some = any(param.get("dtype") in narrow.UNITS for param in params)
-        ptx, launches = emulate_all(self.ptx, self.launches.launches, narrow=some)
+        ptx, launches = emulate_all(
+            self.ptx,
+            self.launches.launches,
+            narrow=narrow.some(param.get("dtype") for param in params),
+        )
         sequence = replace(self.launches, launches=tuple(launches))
         return replace(self, ptx=ptx, target="sm_90a", launches=sequence)
 

@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from endtoend.block_scaled_text import F4, F8A, UE8M0, BlockScaled
 
+from tcir.emulation.narrow import UNITS
 from tcir.errors import Error, InputError
 from tcir.machine.tma.map_fields import MapFields
 from tcir.ptxrun.command import main as tc_run
@@ -352,7 +354,7 @@ def test_launches_in_order(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
 def _encoder(fake: Any) -> Any:
     def encode(fields: Any, address: int) -> bytes:
         key = (b"map" + len(fake.maps).to_bytes(2, "little")).ljust(128, b"\xff")
-        fake.maps[key] = MapFields(**fields._asdict()), address
+        fake.maps[key] = MapFields(**vars(fields)), address
         return key
 
     return encode
@@ -390,6 +392,42 @@ def test_the_helpers_are_in_the_launch_of_an_emulated_bundle(tmp_path: Path) -> 
     a, b = (x.view(np.float16).astype(np.float32) for x in bundle.before[:2])
     expected = a.reshape(64, 32) @ b.reshape(32, 64)
     assert (bundle.expected[2].view(np.float32).reshape(64, 64) == expected).all()
+
+
+def test_maps_of_narrow_elements_are_of_bytes_on_a_hopper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "scaled.mlir"
+    program.write_text(BlockScaled(20, 140, 256, a=F4, b=F8A, scale=UE8M0, block=32).linalg())
+    write_program(tmp_path / "out", str(program), "gemm", emulate=True)
+    bundle = Bundle.read(tmp_path / "out")
+    assert "%tcir_emulation_has" in bundle.ptx
+    assert run(bundle.folder, "--dry-run").returncode == 0
+    maps = [param for each in bundle.launches for param in each["params"] if "fields" in param]
+    assert "u4_align16b" in {param["fields"]["dtype"] for param in maps}
+    fake = install(
+        monkeypatch,
+        {
+            each["kernel"]: (
+                [128 if param["kind"] == "tensor_map" else 8 for param in each["params"]],
+                bundle.ptx,
+            )
+            for each in bundle.launches
+        },
+        (9, 0),
+    )
+    encoded = []
+    monkeypatch.setattr(
+        "tcir.runtime.tensor_map.encode",
+        lambda fields, address: encoded.append(fields.dtype) or bytes(128),
+    )
+    monkeypatch.setattr(fake, "_cuLaunchKernelEx", lambda *_: ())  # its maps are no hardware's
+    monkeypatch.setattr(timing, "measure", lambda launch, repeats: [1.0])
+    try:
+        replay(bundle, 1)
+    finally:
+        forget()
+    assert len(encoded) == len(maps) and UNITS.keys().isdisjoint(encoded)
 
 
 def test_emulate_is_of_bundles(tmp_path: Path, capsys: Any) -> None:

@@ -60,7 +60,7 @@ def _encoder(fake: FakeDriver) -> Any:
 
     def encode(fields: Any, address: int) -> bytes:
         key = (b"map" + len(fake.maps).to_bytes(2, "little")).ljust(128, b"\xff")
-        fake.maps[key] = MapFields(**fields._asdict()), address
+        fake.maps[key] = MapFields(**vars(fields)), address
         return key
 
     return encode

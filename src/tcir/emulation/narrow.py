@@ -7,7 +7,7 @@ memory (`_align16b`) come there without padding, and helpers spread them: see `t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -44,6 +44,11 @@ UNITS = {"u4_align8b": 8, "u4_align16b": 8, "u6_align16b": 12}
 NOTE, SPREAD, SWIZZLED = 0x7C120000, 16, 32
 """The note, with the bytes of a unit in its low bits; `tensor_core.cu` has the same."""
 NOTE_AT = 124
+
+
+def some(types: Iterable[str | None]) -> bool:
+    """Whether a map has narrow elements, by the maps' types of elements."""
+    return not UNITS.keys().isdisjoint(types)
 
 
 def encoder(encode: Callable[[F, int], bytes]) -> Callable[[F, int], bytes]:

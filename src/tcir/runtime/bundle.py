@@ -48,6 +48,8 @@ CARRIED = (
             "timing", "visit",
         )
     ),
+    "emulation/errors.py",
+    "emulation/narrow.py",
 )  # fmt: skip
 """Files of the package copied into a bundle."""
 
@@ -173,6 +175,7 @@ def carry(folder: Path) -> None:
         target_file = folder / "tcir" / name
         target_file.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(package / name, target_file)
+    (folder / "tcir/emulation/__init__.py").write_text('"""Tensor maps of emulated programs."""\n')
     (folder / "run.py").write_text(RUN)
     shutil.copyfile(package / "runtime" / "KIT.md", folder / "README.md")
 
@@ -264,7 +267,8 @@ class _Named:
 
 def _emulated(ptx: str, calls: Sequence[Call]) -> tuple[str, list[Call]]:
     """The program for compute capability 9.0, and its calls."""
-    from tcir.emulation import emulate_all
+    from tcir.emulation import emulate_all, narrow
+    from tcir.runtime.on_gpu import types_of_maps
 
     sizes = [
         _Named(
@@ -273,7 +277,8 @@ def _emulated(ptx: str, calls: Sequence[Call]) -> tuple[str, list[Call]]:
         )
         for each in calls
     ]  # fmt: skip
-    made, launches = emulate_all(ptx, sizes)
+    types = types_of_maps([list(call.args) for call in calls])
+    made, launches = emulate_all(ptx, sizes, narrow=narrow.some(types))
     return made, [
         dataclasses.replace(call, block=each.block, dynamic_smem=each.dynamic_smem)
         for call, each in zip(calls, launches, strict=True)

@@ -7,7 +7,7 @@ the PTX: its compiler is as old as itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,12 +89,13 @@ def _within(array: np.ndarray, whole: np.ndarray) -> bool:
     return 0 <= offset and offset + array.nbytes <= whole.nbytes
 
 
-def _has_narrow_elements(argument: object) -> bool:
-    """Whether a tensor map of the argument has elements of 4 or 6 bits."""
+def types_of_maps(argument: object) -> Iterator[str]:
+    """The types of elements of the argument's tensor maps."""
     if isinstance(argument, list | tuple):
-        return any(map(_has_narrow_elements, argument))
-    fields = getattr(argument, "fields", None)
-    return getattr(fields, "dtype", None) in narrow.UNITS
+        for part in argument:
+            yield from types_of_maps(part)
+    elif hasattr(argument, "fields"):
+        yield argument.fields.dtype
 
 
 def run_on_gpu(
@@ -113,7 +114,7 @@ def run_on_gpu(
     emulated = is_emulated(ptx, on)
     buffers = _Stored(storages, on)
     if emulated:
-        some = any(map(_has_narrow_elements, args))
+        some = narrow.some(types_of_maps(list(args)))
         made = emulate(ptx, launch, entry, narrow=some)
         ptx, launch = made.ptx, made.launch
         if some:

@@ -80,10 +80,10 @@ def prepare(path: Path, work: Path, target: str, ptxas: str, seeds: int) -> Fiel
 
 
 def _has_narrow_maps(about: Fields) -> bool:
-    from tcir.emulation.narrow import UNITS
+    from tcir.emulation import narrow
 
     parts = [part for parts in about["params"] for part in parts]
-    return any("map" in part and part["map"]["dtype"] in UNITS for part in parts)
+    return narrow.some(part["map"]["dtype"] for part in parts if "map" in part)
 
 
 # --- on the GPU: a process that takes launches from its input ------------------------------------
