@@ -208,7 +208,7 @@ def test_where_a_pair_copies_from(choice: str, origin: tuple[int, int]) -> None:
     found: list[Any] = []
 
     def issue(agent: Agent) -> Any:
-        ctas = agent.group(2, "cp")
+        ctas = agent.peers.group(2, "cp")
         agent.tensor_core.cp(SLAB, rows(128, A, 1), cta_group=2, site="cp")
         p.mma(agent)
         commit(agent)

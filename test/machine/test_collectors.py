@@ -141,14 +141,14 @@ def test_the_use_of_another_thread_is_ordered_behind_the_fill(edge: bool) -> Non
     bench = Bench()
 
     def body(agent: Agent) -> Any:
-        agent.issue_from(0)
+        agent.issue.by_lane(0)
         step("fill")(agent)
         if edge:
             yield from finish(agent, 0)
-        agent.issue_from(1)
+        agent.issue.by_lane(1)
         step("use", d=D2)(agent)
         yield from finish(agent, 1)
-        agent.issue_from(0)
+        agent.issue.by_lane(0)
         yield from finish(agent, 2)
 
     bench.run(body)

@@ -11,11 +11,19 @@ from typing import TypeGuard
 
 import pytest
 
+from tcir.machine.findings import Unpromised
+from tcir.machine.order import unpromised
+from tcir.machine.order.hazard import Hazard
+from tcir.tools.dev.hazard_page import rules
+
 from . import test_clusters, test_mistakes, test_pairs
 from .test_hazards import OMISSIONS
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/hazards.md"
+PROMISES = {name for name, value in vars(unpromised).items() if isinstance(value, Unpromised)}
+PROMISES |= {"last_use_of_nothing", "promise"}
+"""Names in calls of `report` of what no document promises."""
 NOT_SEEN = {"29"}
 """Mistakes that no test shows: what the machine cannot see, explained on the page."""
 
@@ -77,15 +85,15 @@ def kinds() -> dict[str, set[str]]:
                 elif name not in ("report", "Finding"):
                     continue
                 severities = {t for t in texts if t in ("error", "warning")}
-                if any(
-                    getattr(n, "id", "") == "Unpromised" for a in node.args for n in ast.walk(a)
-                ):
+                if any(getattr(n, "id", "") in PROMISES for a in node.args for n in ast.walk(a)):
                     severities |= {"warning", "isa"}
                 code = next((t for t in texts if re.fullmatch(r"[a-z]+(-[a-z]+)+|race", t)), None)
                 if code and severities:
                     found.setdefault(code, set()).update(severities)
-    found["race"] = {"error"}  # agent.py picks one of two
-    found["same-value-race"] = {"warning"}
+    for rule in rules():
+        if isinstance(rule, Hazard):
+            severities = {"warning", "isa"} if rule.severity == "unpromised" else {rule.severity}
+            found.setdefault(rule.kind, set()).update(severities)
     return found
 
 

@@ -310,7 +310,7 @@ def test_what_depends_on_bytes_is_what_their_change_changes(name: str) -> None:
             smem.view(np.dtype("u4"))[words] ^= np.uint32(0x0200 if size == 2 else 0x01)
             yield from issue(agent, 2 * trial + 1)
             changed, written = before != tmem.words, tmem.defined.copy()
-            last = agent.cta.cluster.last_mma(agent.tensor.component)[-1]
+            last = agent.cta.cluster.last_mma(agent.issue.thread.component)[-1]
             assert smem.shadow is not None
             assert last.lose(smem.shadow, words, Origin("race", "load", "mma"))
             lost = written & ~tmem.defined

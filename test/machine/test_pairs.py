@@ -375,12 +375,12 @@ def commit_tracks_its_own_lane(b: Bench, edge: bool) -> Any:
     """Two lanes of one warp are two threads."""
 
     def body(agent: Agent) -> Any:
-        agent.issue_from(3)
+        agent.issue.by_lane(3)
         mma(agent)
-        agent.issue_from(3 if edge else 4)
+        agent.issue.by_lane(3 if edge else 4)
         yield from finish(agent, 0)
         b.read(agent)
-        agent.issue_from(3)
+        agent.issue.by_lane(3)
         yield from finish(agent, 1)
 
     return [body]
@@ -395,11 +395,11 @@ def mma_of_two_lanes_on_one_accumulator(b: Bench, edge: bool) -> Any:
         agent.fence("tcgen05.before", site="before")
         if edge:
             agent.fence("tcgen05.after", site="after")
-        agent.issue_from(1)
+        agent.issue.by_lane(1)
         mma(agent, enable_input_d=True)
         yield from finish(agent, 0)
         b.read(agent)
-        agent.issue_from(0)
+        agent.issue.by_lane(0)
         yield from finish(agent, 1)
 
     return [body]
@@ -618,12 +618,12 @@ def cp_over_what_an_mma_of_another_lane_reads(b: Bench, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
         tile = slab(agent)
         mma(agent, D, tile)
-        agent.issue_from(0 if edge else 1)
+        agent.issue.by_lane(0 if edge else 1)
         if edge:
             yield from finish(agent, 1)
         slab(agent, A)
         yield from finish(agent, 2)
-        agent.issue_from(0)
+        agent.issue.by_lane(0)
         yield from finish(agent, 0)
         b.read(agent)
 

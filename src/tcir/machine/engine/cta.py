@@ -17,6 +17,7 @@ from tcir.machine.order.lanes import known_to, observed_of
 from tcir.machine.order.mbarrier import Mbarrier
 from tcir.machine.order.register_pool import RegisterPool
 from tcir.machine.order.rounds import BarrierRound
+from tcir.machine.order.unpromised import ACCESS_THEN_RELAXED_BARRIER, SPARE_PHASE, STORE_AT_THE_END
 from tcir.machine.sync.mbarriers import MBARRIER_OPERATION
 
 
@@ -114,12 +115,11 @@ class Cta:
         )
 
     def report_relaxed(
-        self, first: object, second: object, ships: str, involved: Involved | None = None
+        self, first: object, second: object, promise: Unpromised, involved: Involved | None = None
     ) -> None:
         """Adds a finding: only relaxed arrivals at a cluster barrier lie between the two."""
         self.report(
-            Unpromised("9.7.13.3", ships, "order of memory by a relaxed arrival"),
-            "relaxed-cluster-barrier", first, second,
+            promise, "relaxed-cluster-barrier", first, second,
             "barrier.cluster.arrive without .relaxed, or a fence in front of it", involved,
         )  # fmt: skip
 
@@ -152,9 +152,7 @@ class Cta:
         for barrier in self.all_mbarriers:
             if barrier.tx and barrier.live:
                 self.report(
-                    Unpromised(
-                        "9.7.13.15.5", "CuTe DSL (producer_tail)", "that the phase may stay open"
-                    ) if barrier.spare else "error",
+                    SPARE_PHASE if barrier.spare else "error",
                     "expect-tx-mismatch", barrier.site, end,
                     f"the announced and the arrived bytes differ by {barrier.tx}: {barrier}",
                 )  # fmt: skip
@@ -168,11 +166,7 @@ class Cta:
         for agent in self.agents:
             if known.get(agent.bulk.reads, 0) < agent.bulk.issued:
                 self.report(
-                    Unpromised(
-                        "9.7.9.25.4", "DeepGEMM and CUTLASS (store_tail)",
-                        "that the store has read shared memory before the CTA's end frees it",
-                    ),
-                    "never-awaited", agent.bulk.last, end,
+                    STORE_AT_THE_END, "never-awaited", agent.bulk.last, end,
                     "cp.async.bulk.commit_group and wait_group.read",
                 )  # fmt: skip
             if agent.wgmma.complete < agent.wgmma.issued:
@@ -202,7 +196,7 @@ def check_remote_accesses(cta: Cta, known: Clock, met: Clock) -> None:
         if known_to(known, access) or (access.kind == MBARRIER_OPERATION and _seen(known, access)):
             continue
         if known_to(met, access):
-            cta.report_relaxed(first, end, "JAX's Mosaic GPU")
+            cta.report_relaxed(first, end, ACCESS_THEN_RELAXED_BARRIER)
         else:
             cta.report(
                 "error", "peer-exited", first, end,

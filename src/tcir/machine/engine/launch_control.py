@@ -62,14 +62,18 @@ class LaunchControl:
                 "misaligned", f"expected a multiple of {BYTES}, got {target:#x}", site=site
             )
         for address in (target, mbar):
-            agent.cta_of(address, site, own=True)
+            agent.peers.cta_of(address, site, own=True)
         mask = (1 << len(cluster.ctas)) - 1 if multicast else None
         places = list(
-            zip(agent.multicast(target, mask, site), agent.multicast(mbar, mask, site), strict=True)
+            zip(
+                agent.peers.multicast(target, mask, site),
+                agent.peers.multicast(mbar, mask, site),
+                strict=True,
+            )
         )
         parts = []
         for address, bar in places:
-            cta = agent.cta_of(address, site)
+            cta = agent.peers.cta_of(address, site)
             barrier = agent.mbarrier.at(bar, site, proxy="async")
             start = address - cta.window
             cta.smem.check(start, start + BYTES, site)
@@ -79,7 +83,7 @@ class LaunchControl:
             if agent.machine.checking:
                 barrier.users[barrier.tma] = (number, site)
                 access = Access(barrier.tma, number, "try_cancel", site, "async")
-                agent.note_write(cta.smem.shadow, cta.smem.granules(where), access)
+                agent.checks.note_write(cta.smem.shadow, cta.smem.granules(where), access)
             parts.append((cta.smem, slice(start, start + BYTES), barrier, number))
 
         def run() -> None:

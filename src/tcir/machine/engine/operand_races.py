@@ -12,11 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tcir.machine.findings import Unpromised
 from tcir.machine.memory.protocols import AgentProtocol, OperandReads
 from tcir.machine.memory.undefined import Origin
 from tcir.machine.order.clocks import Access, observed
-from tcir.machine.order.involved import Involved
 from tcir.machine.order.lane_shadow import Granules
 from tcir.machine.order.ordering import class_of, piped
 from tcir.machine.order.shadow import Shadow
@@ -34,30 +32,21 @@ class Race(NamedTuple):
     second: Access
     text: str
 
-    def loses_rows(self, agent: AgentProtocol, missing: str, involved: Involved) -> bool:
-        """Whether it is a race of a TMA load and an mma, and the mma's results from these
-        granules are not used yet: they become undefined. missing: the edge that would order the
-        two."""
+    def lose_rows(self, agent: AgentProtocol, missing: str) -> str:
+        """Of a race of a TMA load and an mma whose results from these granules are not used yet:
+        these become undefined, and the bytes and rows are returned. "": any other race. missing:
+        the edge that would order the two."""
         words, readers = self._operands(agent)
         found = [(mma, rows) for mma in readers if (rows := mma.reads(self.shadow, words))]
         if not found:
-            return False
+            return ""
         span = f"bytes {4 * words.min():#x}..{4 * words.max() + 3:#x}"
         for mma, rows in found:
             why = f"not ordered: {missing} ({span}: {rows})"
             origin = Origin("race", self.text, str(self.second.site), why, agent.cta.index)
             if not mma.lose(self.shadow, words, origin):
-                return False
-        agent.cta.report(
-            Unpromised(
-                "8.7.1", "DeepGEMM (BLOCK_M 32 and 64)",
-                "that the race takes only what depends on them",
-            ),
-            "operand-race", self.text, self.second.site,
-            f"{missing} ({span}: {found[0][1]}; what depends on them is undefined)",
-            involved,
-        )  # fmt: skip
-        return True
+                return ""
+        return f"{span}: {found[0][1]}"
 
     def _operands(self, agent: AgentProtocol) -> tuple[NDArray[np.int64], list[OperandReads]]:
         """Words of shared memory that TMA writes, and the mma whose reads of them race with it."""

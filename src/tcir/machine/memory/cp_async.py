@@ -68,12 +68,12 @@ class CpAsync:
         if agent.machine.checking:
             # One row is one lane's, where lanes are threads; a tile has more rows than lanes.
             who = np.array(list(members(lanes))) if agent.lanes.separate else None
-            agent.note_write(smem.shadow, granules, access, lanes=who)
+            agent.checks.note_write(smem.shadow, granules, access, lanes=who)
             if buffer is not None:
                 read_there, index = np.unique(places[inside] // buffer.granule, return_index=True)
                 if who is not None:
                     who = np.repeat(who, inside.sum(axis=1))[index]
-                agent.note_read(buffer.shadow, read_there, access, lanes=who)
+                agent.checks.note_read(buffer.shadow, read_there, access, lanes=who)
 
         def run() -> None:
             data = np.zeros(where.shape, np.uint8)
@@ -124,7 +124,7 @@ class CpAsync:
         if shadow is not None and agent.lanes.separate:
             lanes = np.array(list(members(copy.lanes)))
             access = agent.own_access("cp.async", copy.operation.site, by_lane=True)
-            agent.note_write(shadow, copy.written, access, lanes=lanes)
+            agent.checks.note_write(shadow, copy.written, access, lanes=lanes)
 
     def arrive(self, lanes: int, addresses: list[int], increment: bool, *, site: object) -> None:
         """cp.async.mbarrier.arrive: an arrival per lane once the lane's earlier copies are done."""

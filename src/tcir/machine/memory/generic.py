@@ -94,13 +94,15 @@ class Memory:
             access = self.agent.own_access("generic", site, strong, by_lane=lanes is not None)
             granules = memory.granules(where, aligned=lanes is not None)
             if constant:
-                self.agent.note_constant(memory.shadow, granules, access)
+                self.agent.checks.note_constant(memory.shadow, granules, access)
             else:
                 if _exchanges(strong, addresses):
-                    self.agent.check_exchange(memory.shadow, granules, access, lanes, write=False)
+                    self.agent.checks.check_exchange(
+                        memory.shadow, granules, access, lanes, write=False
+                    )
                 if strong is not None:
                     self.polls.read(memory, where, lanes, strong, access)
-                self.agent.note_read(memory.shadow, granules, access, lanes=lanes)
+                self.agent.checks.note_read(memory.shadow, granules, access, lanes=lanes)
         data = memory.data[where]
         self._look(site, addresses, data, space)
         return data, undefined
@@ -180,10 +182,10 @@ class Memory:
             access = self.agent.own_access(kind, site, strong, by_lane=lanes is not None)
             granules = memory.granules(where, aligned=lanes is not None)
             if _exchanges(strong, addresses):
-                self.agent.check_exchange(
+                self.agent.checks.check_exchange(
                     memory.shadow, granules, access, lanes, write=True, polled=polled
                 )
-            self.agent.note_write(memory.shadow, granules, access, lanes=lanes, same=same)
+            self.agent.checks.note_write(memory.shadow, granules, access, lanes=lanes, same=same)
 
     def _shared_places(
         self,
@@ -226,7 +228,7 @@ class Memory:
         memory.cleared(where)
         if self.machine.checking:
             access = self.agent.own_access("generic", site)
-            self.agent.note_write(memory.shadow, memory.granules(where), access)
+            self.agent.checks.note_write(memory.shadow, memory.granules(where), access)
 
     def place(
         self,
@@ -269,7 +271,7 @@ class Memory:
 
     def shared_owner(self, space: str, addresses: Addresses, site: object) -> CtaProtocol:
         """Whose shared memory the addresses name; in "shared" it has to be this CTA's own."""
-        return self.agent.cta_of(int(addresses[0]), site, own=space == "shared")
+        return self.agent.peers.cta_of(int(addresses[0]), site, own=space == "shared")
 
     def watch(self, buffer: Buffer) -> None:
         """Records readers and writers of the buffer from now on."""

@@ -41,12 +41,12 @@ class StAsync:
         agent = self.agent
         agent.proceed(site)
         nbytes, names = data.size, agent.machine.shared_names
-        cta = agent.cta_of(target, site)
+        cta = agent.peers.cta_of(target, site)
         if target % nbytes:
             raise MachineError(
                 "misaligned-address", f"expected a multiple of {nbytes}, got {target:#x}", site=site
             )
-        if agent.cta_of(mbar, site) is not cta:
+        if agent.peers.cta_of(mbar, site) is not cta:
             raise MachineError(
                 "foreign-mbarrier",
                 f"expected the mbarrier in the CTA that the bytes go to "
@@ -67,7 +67,7 @@ class StAsync:
             # PTX ISA 9.7.9.12, 9.7.13.8: st.async is weak or relaxed, red.async a relaxed atomic.
             strong = agent.scope("cluster") if reduction else None
             access = Access(barrier.tma, number, kind, site, strong=strong)
-            agent.note_write(smem.shadow, smem.granules(where), access)
+            agent.checks.note_write(smem.shadow, smem.granules(where), access)
         place = slice(target, target + nbytes)
 
         def run() -> None:

@@ -6,12 +6,17 @@ from collections.abc import Mapping
 from functools import partial
 
 from tcir.machine.errors import MachineError
-from tcir.machine.findings import Unpromised
 from tcir.machine.memory.protocols import AgentProtocol
 from tcir.machine.order.clocks import BEYOND, INIT, beyond, join, marked
 from tcir.machine.order.lanes import known_to
 from tcir.machine.order.mbarrier import Mbarrier, Order, PhaseWait, Released
 from tcir.machine.order.operation import Blocking
+from tcir.machine.order.unpromised import (
+    INIT_AGAIN,
+    INIT_THEN_RELAXED_BARRIER,
+    INIT_WITHOUT_FENCE,
+    OVERTAKEN_WAIT,
+)
 
 RELEASE = ACQUIRE = Order()
 MBARRIER_OPERATION = "mbarrier operation"
@@ -35,7 +40,7 @@ class Mbarriers:
             raise MachineError(
                 "misaligned", f"expected a multiple of 8, got {address:#x}", site=site
             )
-        address -= self.agent.cta_of(address, site, own=True).window
+        address -= self.agent.peers.cta_of(address, site, own=True).window
         smem = self.cta.smem
         smem.check(address, address + 8, site)
         known = self.cta.mbarriers.get(address)
@@ -53,7 +58,7 @@ class Mbarriers:
         smem.written(slice(address, address + 8), None, site)
         self.agent.lanes.step()  # a number that it shares with no other access
         self.agent.inits.append(self.agent.lanes.number)
-        self.agent.note_write(
+        self.agent.checks.note_write(
             smem.shadow, _words(address), self.agent.own_access("mbarrier.init", site)
         )
         self.agent.lanes.step()
@@ -67,11 +72,7 @@ class Mbarriers:
                 site=site,
             )
         self.cta.report(
-            Unpromised(
-                "9.7.13.15.9", "ThunderKittens' templates for Hopper, CuTe DSL's tutorials",
-                "an mbarrier that is initialised twice",
-            ),
-            "mbarrier-init-again", known.site, site,
+            INIT_AGAIN, "mbarrier-init-again", known.site, site,
             "mbarrier.init by one thread, or mbarrier.inval between",
         )  # fmt: skip
         self.agent.inits.append(self.agent.lanes.number)
@@ -96,7 +97,7 @@ class Mbarriers:
         barrier.live = False
         smem = self.cta.smem
         smem.poison(address, 8)
-        self.agent.note_write(
+        self.agent.checks.note_write(
             smem.shadow, _words(address), self.agent.own_access("mbarrier.inval", site)
         )
 
@@ -108,7 +109,7 @@ class Mbarriers:
         operation: an asynchronous one of the generic proxy signals it later (st.async), whose
         completion ends the use.
         """
-        cta = self.agent.cta_of(address, site)
+        cta = self.agent.peers.cta_of(address, site)
         address -= cta.window
         barrier = cta.mbarriers.get(address)
         if barrier is None:
@@ -130,9 +131,9 @@ class Mbarriers:
         again = [other for other in barrier.again if other.component != self.agent.me]
         for other in (*shadow.writers_at(_words(address)), *again):
             fenced = proxy == "generic" or other.component == self.agent.me
-            observed = self.agent.has_observed(shadow, _words(address), other)
+            observed = self.agent.checks.has_observed(shadow, _words(address), other)
             if not observed and known_to(self.agent.met, other):
-                self.cta.report_relaxed(other.site, site, "CUTLASS's examples 70 and 72a")
+                self.cta.report_relaxed(other.site, site, INIT_THEN_RELAXED_BARRIER)
             elif not observed:
                 lanes = other.component == self.agent.me
                 self.cta.report(
@@ -142,15 +143,14 @@ class Mbarriers:
                 )  # fmt: skip
             elif not fenced and not marked(self.agent.clock, INIT, other):
                 self.cta.report(
-                    Unpromised("9.7.13.4", "Triton and Gluon"),
-                    "missing-init-fence", other.site, site,
+                    INIT_WITHOUT_FENCE, "missing-init-fence", other.site, site,
                     "fence.mbarrier_init between mbarrier.init and use by the async proxy",
                 )  # fmt: skip
         return barrier
 
     def _own(self, address: int, site: object) -> Mbarrier:
         """The object at ``address``, which has to be in this CTA's shared memory."""
-        self.agent.cta_of(address, site, own=True)
+        self.agent.peers.cta_of(address, site, own=True)
         return self.at(address, site)
 
     def arrive(
@@ -186,7 +186,7 @@ class Mbarriers:
             )
         if drop:
             barrier.drop(count, site)
-        agent, far = self.agent, self.agent.cta_of(address, site) is not self.cta
+        agent, far = self.agent, self.agent.peers.cta_of(address, site) is not self.cta
         # Those who wait are in the mbarrier's CTA; a fence has to include them, too.
         released = agent.lanes.fenced(int(far)) if order.relaxed else agent.release()
         if far and not order.of_cluster:
@@ -309,10 +309,8 @@ class Mbarriers:
 
     def _overtaken(self, barrier: Mbarrier, site: object) -> None:
         self.cta.report(
-            Unpromised(
-                "9.7.13.15.16", "CUTLASS's Blackwell tutorial 05", "that it ends after the next one"
-            ),
-            "phase-overtaken", f"the wait at {site}", f"mbarrier at {barrier.where}",
+            OVERTAKEN_WAIT, "phase-overtaken", f"the wait at {site}",
+            f"mbarrier at {barrier.where}",
             "an arrival of the waiter that the next phase needs, too",
         )  # fmt: skip
 

@@ -5,16 +5,15 @@ At entry every warp owns as many, and the pool is empty. All counts are per thre
 
 from __future__ import annotations
 
-from tcir.machine.findings import Unpromised
 from tcir.machine.memory.protocols import AgentProtocol
 from tcir.machine.order.clocks import Component
 from tcir.machine.order.operation import Blocking
 from tcir.machine.order.register_pool import Request
+from tcir.machine.order.unpromised import SETMAXNREG, SETMAXNREG_APART, SETMAXNREG_FOR_NOTHING
 
 WARPGROUP = 4
 GRANULE = 8
 """Registers per thread are allocated in multiples."""
-_ISA = "9.7.19.5"
 
 
 class Registers:
@@ -43,7 +42,7 @@ class Registers:
             self.cta.report(
                 "error", "register-count", f"{before} registers a thread", request.site,
                 f"at {'most' if request.action == 'dec' else 'least'} {before}, which the warp "
-                f"owns, in {request}: undefined (PTX ISA {_ISA})",
+                f"owns, in {request}: undefined (PTX ISA {SETMAXNREG})",
             )  # fmt: skip
             return
         yield from agent.wait(
@@ -75,9 +74,9 @@ class Registers:
         known = self.agent.lanes.everything()
         if any(known.get(_component(mate), 0) < len(mine) for mate in self._group):
             self.cta.report(
-                "error" if more else Unpromised(_ISA, "Triton's attention", "one for nothing"),
+                "error" if more else SETMAXNREG_FOR_NOTHING,
                 "register-order", mine[-1].site, request.site,
-                f"a barrier of the warpgroup between two setmaxnreg (PTX ISA {_ISA})",
+                f"a barrier of the warpgroup between two setmaxnreg (PTX ISA {SETMAXNREG})",
             )  # fmt: skip
 
     def _check_group(self, mine: list[Request], request: Request) -> None:
@@ -91,8 +90,7 @@ class Registers:
 
     def _apart(self, first: object, second: object) -> None:
         self.cta.report(
-            Unpromised(_ISA, "CUTLASS's example 77", "what warps of one warpgroup do apart"),
-            "register-warpgroup", first, second,
+            SETMAXNREG_APART, "register-warpgroup", first, second,
             "the same setmaxnreg in all warps of the warpgroup",
         )  # fmt: skip
 

@@ -68,7 +68,7 @@ class BlockScale:
         and each scale is for twice as many k. The four copies of the scales have to be equal: which
         one the hardware takes is not known.
         """
-        ctas = self.step.agent.group(i.cta_group, site)
+        ctas = self.step.agent.peers.group(i.cta_group, site)
         check_sparse(i.sparse, options.metadata, site)
         assumptions = self.machine.assumptions
         if i.cta_group == 1 and i.n % 16 and assumptions.scaled_n8 == "illegal":

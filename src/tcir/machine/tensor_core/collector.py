@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from tcir.machine.findings import Unpromised
 from tcir.machine.memory.protocols import CtaProtocol
 from tcir.machine.order.clocks import Access, observed
 from tcir.machine.order.collected import Collected
 from tcir.machine.order.ordering import class_of
+from tcir.machine.order.unpromised import last_use_of_nothing
 from tcir.machine.tensor_core.instruction_descriptor import InstructionDescriptor
 from tcir.machine.tensor_core.instruction_descriptor_scaled import ScaledDescriptor
 from tcir.machine.tensor_core.mma_operands import Source
@@ -98,11 +98,8 @@ class Collectors:
         first = "the start of the kernel" if held is None else f"{held.mma.site} (gives it up)"
         if words.endswith("lastuse"):
             self.agent.cta.report(
-                Unpromised(
-                    "9.7.16.10.9", "NVFP4 kernels for B200",
-                    f"that {words} of an empty buffer reads {name} from memory",
-                ),
-                "collector-not-filled", first, mma.site, f"a fill of the same {name}",
+                last_use_of_nothing(words, name), "collector-not-filled", first, mma.site,
+                f"a fill of the same {name}",
             )  # fmt: skip
             return
         self.agent.cta.report(
@@ -112,9 +109,9 @@ class Collectors:
         )  # fmt: skip
 
     def _ordered(self, fill: Access) -> bool:
-        if fill.component == self.agent.tensor.component:
+        if fill.component == self.agent.issue.thread.component:
             return True  # a fill and a use of one thread, whatever their accumulators
-        reach = self.agent.pipe_reach.get(class_of(fill), 0)
+        reach = self.agent.issue.reach.get(class_of(fill), 0)
         return reach >= fill.number or observed(self.agent.clock, fill)
 
     def _report(self, fill: Access, mma: Access, missing: str) -> None:

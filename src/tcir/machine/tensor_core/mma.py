@@ -46,7 +46,7 @@ class Mma:
         pair they are those of each CTA's half of the rows (PTX ISA 9.7.16.4). A sparse A holds
         every second element, see `sparse`; B has N + shift rows with `options.zero_columns`.
         """
-        ctas = self.step.agent.group(i.cta_group, site)
+        ctas = self.step.agent.peers.group(i.cta_group, site)
         self._check_form(a, i, options, site)
         chosen: list[Source] = []
         if options.metadata is not None:

@@ -72,7 +72,7 @@ class MmaStep:
         half.
         """
         m, n, cta_group, d_type, ashift = i.m, i.n, i.cta_group, i.d_type, options.ashift
-        ctas = self.agent.group(cta_group, site)
+        ctas = self.agent.peers.group(cta_group, site)
         a, b, zeros = self._matrices(a, b, i, options, site)
         path = d_layout(m, n, cta_group=cta_group, ws=i.ws, sparse=i.sparse)
         d_lane, d_column = d_taddr >> 16, d_taddr & 0xFFFF

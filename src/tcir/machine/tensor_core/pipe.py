@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 
-from tcir.machine.findings import Unpromised
 from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol, OperandReads
 from tcir.machine.memory.undefined import Origin, Undefined
 from tcir.machine.order.clocks import Access
@@ -12,6 +11,7 @@ from tcir.machine.order.lane_shadow import Granules
 from tcir.machine.order.operation import Operation
 from tcir.machine.order.ordering import class_of
 from tcir.machine.order.shadow import Shadow
+from tcir.machine.order.unpromised import DESCRIPTOR_CONSTANT
 from tcir.machine.tensor_core.narrow import HOLDER_SHIFT
 from tcir.machine.tensor_core.operands import SharedDesc
 
@@ -43,18 +43,19 @@ class Pipe:
         It may complete once the earlier operations that the pipe keeps before it have.
         """
         self.agent.proceed(site)
-        thread = self.agent.tensor
+        thread = self.agent.issue.thread
         thread.issued += 1
         access = Access(thread.component, thread.issued, kind, site, "async", target)
         agents: Sequence[AgentProtocol] = self.cta.agents
         if len(ctas) > 1:
             agents = [agent for cta in ctas for agent in cta.agents]
-        self.agent.pipe_reach = reach = self.agent.pipe_before(access, agents)
-        self.agent.listed_reach = promised = self.agent.pipe_before(access, agents, listed=True)
+        issue = self.agent.issue
+        issue.reach = reach = issue.before(access, agents)
+        issue.listed_reach = promised = issue.before(access, agents, listed=True)
         earlier = tuple(
             o
             for agent in agents
-            for t in agent.tensor_threads
+            for t in agent.issue.threads
             for o in t.in_flight
             if o.access is not None
             and not o.done
@@ -65,9 +66,9 @@ class Pipe:
             mma.begin(access)
             self.cta.cluster.note_mma(mma)
         for shadow, where in writes:
-            self.agent.note_write(shadow, where, access)
+            self.agent.checks.note_write(shadow, where, access)
         for shadow, where in reads:
-            self.agent.note_read(shadow, where, access)
+            self.agent.checks.note_read(shadow, where, access)
         thread.kept.add(access, reach)
         thread.listed.add(access, promised)
         self.cta.launch(operation)
@@ -80,8 +81,8 @@ class Pipe:
         """A finding if the matrix descriptor that names an operand lacks its constant."""
         if isinstance(operand, SharedDesc) and operand.lacks_constant:
             self.cta.report(
-                Unpromised("9.7.16.4.1", "JAX's Mosaic GPU", "that 0 works"),
-                "descriptor-constant", site, "matrix descriptor bits 48..46", "0b001",
+                DESCRIPTOR_CONSTANT, "descriptor-constant", site,
+                "matrix descriptor bits 48..46", "0b001",
             )  # fmt: skip
 
     def origin(self, place: str, site: object) -> Origin:

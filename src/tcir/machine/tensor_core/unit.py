@@ -85,7 +85,7 @@ class TensorCore:
             copies = cp_lanes(shape, multicast)
         except Refusal as refusal:
             raise MachineError.of(refusal, site) from None
-        ctas = self.agent.group(cta_group, site)
+        ctas = self.agent.peers.group(cta_group, site)
         if source.addresses.shape != CP_SHAPES[shape]:
             raise MachineError(
                 "cp-source",
@@ -144,7 +144,7 @@ class TensorCore:
 
     def shift(self, taddr: int, cta_group: int = 1, *, site: object) -> None:
         """tcgen05.shift.down: 8 columns move one lane toward lane 0 (PTX ISA 9.7.16.9)."""
-        ctas = self.agent.group(cta_group, site)
+        ctas = self.agent.peers.group(cta_group, site)
         lane, column = taddr >> 16, taddr & 0xFFFF
         if lane % 32 or lane >= LANES:
             raise MachineError(
@@ -181,12 +181,12 @@ class TensorCore:
         tcgen05.fence::before_thread_sync. What of other threads the pipe orders before its
         operations, as PTX ISA 9.7.16.6 promises, is complete as well.
         """
-        ctas = self.agent.group(cta_group, site)
-        places = self.agent.multicast(mbar, cta_mask, site)
+        ctas = self.agent.peers.group(cta_group, site)
+        places = self.agent.peers.multicast(mbar, cta_mask, site)
         barriers = [self.agent.mbarrier.at(at, site, proxy="async") for at in places]
         self.machine.counters.commit += 1
-        thread = self.agent.tensor
-        self.agent.mark_before([thread])
+        thread = self.agent.issue.thread
+        self.agent.issue.mark_before([thread])
         clock = self.agent.release()
         number = clock[thread.component] = thread.issued + 1  # the commit itself
         commit = Access(thread.component, number, "commit", site, "async")
@@ -195,7 +195,7 @@ class TensorCore:
                 clock[(PIPED, group)] = last
         for at, barrier in zip(places, barriers, strict=True):
             barrier.users[thread.component] = (number, site)
-            owner = self.agent.cta_of(at, site)
+            owner = self.agent.peers.cta_of(at, site)
             if owner is not self.cta:
                 owner.remote_accesses[thread.component] = commit
 

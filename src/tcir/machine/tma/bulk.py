@@ -158,8 +158,8 @@ class Bulk:
                 if origin is not None:
                     copied = strong if reduction is None else None
                     reads = Access(barrier.tma, number, kind, site, "async", strong=copied)
-                    agent.note_read(origin.shadow, distinct(where // origin.granule), reads)
-                agent.note_write(cta.smem.shadow, slice(at // 4, (at + nbytes) // 4), access)
+                    agent.checks.note_read(origin.shadow, distinct(where // origin.granule), reads)
+                agent.checks.note_write(cta.smem.shadow, slice(at // 4, (at + nbytes) // 4), access)
 
         def run() -> None:
             place = slice(at + first, at + last)
@@ -205,7 +205,7 @@ class Bulk:
             agent.events.note(bytes=nbytes)
         if not nbytes:
             return
-        source -= agent.cta_of(source, site, own=True).window
+        source -= agent.peers.cta_of(source, site, own=True).window
         smem = agent.cta.smem
         smem.check(source, source + nbytes, site)
         self.memory.spare_mbarriers(_bytes(source, nbytes), site, "read")
@@ -220,11 +220,11 @@ class Bulk:
             strong = self._strong(scope, reduction)
             copied = strong if reduction is None else None
             reads = Access(self.reads, number, kind, site, "async", strong=copied)
-            agent.note_read(smem.shadow, slice(source // 4, (source + nbytes) // 4), reads)
+            agent.checks.note_read(smem.shadow, slice(source // 4, (source + nbytes) // 4), reads)
             writes = Access(self.writes, number, kind, site, "async", strong=strong)
             granules = distinct(places // memory.granule)
             same = partial(stores.repeat, bytes_) if reduction is None else False
-            agent.note_write(memory.shadow, granules, writes, same=same)
+            agent.checks.note_write(memory.shadow, granules, writes, same=same)
 
         def run() -> None:
             copied = np.arange(source, source + nbytes)[chosen]
@@ -253,7 +253,10 @@ class Bulk:
         destination signals the CTA of its pair whose rank has the parity of the CTA of ``mbar``
         (PTX ISA 9.7.9.27.1.2).
         """
-        ctas = [self.agent.cta_of(to, site) for to in self.agent.multicast(target, cta_mask, site)]
+        ctas = [
+            self.agent.peers.cta_of(to, site)
+            for to in self.agent.peers.multicast(target, cta_mask, site)
+        ]
         rank, offset = mbar >> RANK_SHIFT, mbar & (1 << RANK_SHIFT) - 1
         found = []
         for cta in ctas:

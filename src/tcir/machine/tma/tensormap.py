@@ -123,7 +123,7 @@ class TensorMaps:
                 "nothing for the tensormap proxy (PTX ISA 8.9.4)",
             )  # fmt: skip
         for other in buffer.shadow.writers_at(where):
-            if not self.agent.has_observed(buffer.shadow, where, other):
+            if not self.agent.checks.has_observed(buffer.shadow, where, other):
                 continue  # a race, reported by note_read below
             if any(_covers(known, other) for known in acquires):
                 continue
@@ -139,7 +139,7 @@ class TensorMaps:
                 f"{access.site} ({access.kind} uses it)", missing,
             )  # fmt: skip
         mine = Access(access.component, access.number, access.kind, access.site, "tensormap")
-        self.agent.note_read(buffer.shadow, where, mine)
+        self.agent.checks.note_read(buffer.shadow, where, mine)
 
     def _acquires(self, address: int) -> Iterator[Clock]:
         """What the CTA's agents knew at their last acquires of a map that this agent knows of."""

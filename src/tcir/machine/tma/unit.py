@@ -76,7 +76,7 @@ class Tma:
                 access = Access(barrier.tma, number, "TMA load", site, "async")
                 self.tensormap.note(tensor.map_at, access)
                 self._note_global(source, access, eb, write=False)
-                self.agent.note_write(cta.smem.shadow, _granules(box), access)
+                self.agent.checks.note_write(cta.smem.shadow, _granules(box), access)
 
         def run() -> None:
             for cta, barrier, number in signals:
@@ -96,7 +96,7 @@ class Tma:
         """cp(.reduce).async.bulk.tensor, shared -> global, in the open bulk group."""
         self.agent.proceed(site)
         _check_aligned(source, site)
-        source -= self.agent.cta_of(source, site, own=True).window
+        source -= self.agent.peers.cta_of(source, site, own=True).window
         box = store_box(tensor, source, self.machine.assumptions, site)
         fields, smem = box.fields, self.cta.smem
         smem.check(box.low, box.high, site)
@@ -118,7 +118,7 @@ class Tma:
             number = self.bulk.number
             reads = Access(self.bulk.reads, number, kind, site, "async")
             self.tensormap.note(tensor.map_at, reads)
-            self.agent.note_read(smem.shadow, _granules(box), reads)
+            self.agent.checks.note_read(smem.shadow, _granules(box), reads)
             # Each reduction is a relaxed atomic of its own (PTX ISA 9.7.9.27.1.3).
             strong = self.agent.scope("gpu") if reduction else None
             writes = Access(self.bulk.writes, number, kind, site, "async", strong=strong)
@@ -245,9 +245,9 @@ class Tma:
         if eb > size:
             where = (at[:, None] + np.arange(0, eb, size)).ravel() // size
         if write:
-            self.agent.note_write(buffer.shadow, where, access, same=same)
+            self.agent.checks.note_write(buffer.shadow, where, access, same=same)
         else:
-            self.agent.note_read(buffer.shadow, where, access)
+            self.agent.checks.note_read(buffer.shadow, where, access)
 
 
 def _units(box: Box) -> Index:

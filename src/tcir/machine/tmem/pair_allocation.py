@@ -51,7 +51,7 @@ class PairAllocation:
     def dealloc(self, taddr: int, columns: int, exclusive: bool, site: object) -> Blocking:
         """tcgen05.dealloc.cta_group::2 of a whole allocation in both CTAs."""
         self.agent.proceed(site)
-        ctas = self.agent.group(2, site)
+        ctas = self.agent.peers.group(2, site)
         alone = self.machine.assumptions.pair_dealloc == "at-once"
         if alone:
             ctas = (self.cta,)
@@ -68,14 +68,14 @@ class PairAllocation:
         where = (slice(None), slice(taddr, taddr + columns))
         access = self.agent.own_access("dealloc", site)
         if alone:
-            self.agent.note_write(self.cta.tmem.shadow, where, access)
+            self.agent.checks.note_write(self.cta.tmem.shadow, where, access)
             self.cta.tmem.free(taddr)
             return
         call = self._call(("tcgen05.dealloc", taddr, columns), site)
         peer = self._peer().tmem.shadow
         call.checks = (
-            lambda: self.agent.check_write(peer, where, access),
-            lambda: self.agent.note_write(self.cta.tmem.shadow, where, access),
+            lambda: self.agent.checks.check_write(peer, where, access),
+            lambda: self.agent.checks.note_write(self.cta.tmem.shadow, where, access),
         )
 
         def matched() -> bool:

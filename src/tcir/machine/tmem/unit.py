@@ -47,7 +47,7 @@ class Tmem:
         9.4).
         """
         self.agent.proceed(site)
-        ctas = self.agent.group(cta_group, site)
+        ctas = self.agent.peers.group(cta_group, site)
         tmem = self.cta.tmem
         if (
             columns % 32
@@ -108,7 +108,7 @@ class Tmem:
     ) -> None:
         """tcgen05.dealloc of a whole allocation; for a CTA pair see `pair_dealloc`."""
         self.agent.proceed(site)
-        if len(self.agent.group(cta_group, site)) > 1:
+        if len(self.agent.peers.group(cta_group, site)) > 1:
             raise ValueError("expected pair_dealloc for cta_group 2: it may block")
         tmem = self.cta.tmem
         if tmem.allocations.get(taddr) != columns:
@@ -120,13 +120,13 @@ class Tmem:
             )
         check_exclusive(tmem, exclusive, site)
         where = (slice(None), slice(taddr, taddr + columns))
-        self.agent.note_write(tmem.shadow, where, self.agent.own_access("dealloc", site))
+        self.agent.checks.note_write(tmem.shadow, where, self.agent.own_access("dealloc", site))
         tmem.free(taddr)
 
     def relinquish(self, cta_group: int = 1, *, site: object) -> None:
         """tcgen05.relinquish_alloc_permit."""
         self.agent.proceed(site)
-        self.agent.group(cta_group, site)
+        self.agent.peers.group(cta_group, site)
         self.cta.tmem.relinquished = site
         self.cta.tmem.has_permit = False
 
@@ -188,7 +188,7 @@ class Tmem:
         if tmem.accumulations:
             tmem.read(lanes, slice(int(columns.min()), int(columns.max()) + halves))
         access = Access(("ld", self.agent.me), self._loads, "tcgen05.ld", site)
-        self.agent.note_read(tmem.shadow, _words(lanes, columns, halves), access)
+        self.agent.checks.note_read(tmem.shadow, _words(lanes, columns, halves), access)
         return value, undefined
 
     def _undefined(self, lanes: Index, columns: Index, halves: int, site: object) -> Undefined:
@@ -233,7 +233,7 @@ class Tmem:
         self._stores += 1
         self.machine.counters.tmem_store += 4 * data.size * halves
         access = Access(("st", self.agent.me), self._stores, "tcgen05.st", site)
-        self.agent.note_write(tmem.shadow, _words(lanes, columns, halves), access)
+        self.agent.checks.note_write(tmem.shadow, _words(lanes, columns, halves), access)
 
     def _upper_halves(self, before: Registers) -> Registers | np.uint32:
         """The upper halves of words after .unpack::16b, which held `before`."""

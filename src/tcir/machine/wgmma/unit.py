@@ -204,7 +204,7 @@ class Wgmma:
         smem = self.cta.smem
         smem.check(int(at.min()), int(at.max()) + size // 8, access.site)
         if smem.shadow is not None:
-            self.agent.note_read(smem.shadow, distinct(at // 4), access)
+            self.agent.checks.note_read(smem.shadow, distinct(at // 4), access)
         return at
 
     def _codes(self, at: NDArray[np.int64], form: WgmmaForm, site: object) -> Codes:

@@ -94,7 +94,7 @@ def load(d: Decode) -> Op:
         )
         for to, at, nbytes, mbar, ignore, mask in one_by_one(w, m, rows):
             if own:
-                w.agent.cta_of(to, site, own=True)
+                w.agent.peers.cta_of(to, site, own=True)
             w.agent.bulk.load(
                 to,
                 Source(space, at, nbytes),

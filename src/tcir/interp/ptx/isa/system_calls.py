@@ -82,7 +82,7 @@ class _Reader:
                 (inside,) = w.own_local(np.array([inside]), np.array([self.lane]), self.site)
                 return w.local.data[self.lane, inside:], w.local.defined[self.lane, inside:]
             case "shared":
-                cta = w.agent.cta_of(inside, self.site)
+                cta = w.agent.peers.cta_of(inside, self.site)
                 inside -= cta.window
                 return cta.smem.data[inside:], cta.smem.defined[inside:]
             case "param":

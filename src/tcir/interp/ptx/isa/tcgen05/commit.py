@@ -16,7 +16,7 @@ from tcir.interp.ptx.registers import U16
 from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Site
 from tcir.interp.ptx.warp import Warp
-from tcir.machine.findings import Unpromised
+from tcir.machine.order.unpromised import COMMIT_ADDRESS
 
 
 @instruction("tcgen05.commit")
@@ -49,8 +49,8 @@ def _address(w: Warp, place: Place, m: int, site: Site) -> int:
     fits an address in shared memory (ptxas: UTCBAR)."""
     if place.space == "generic" and not int(addresses(w, place, m, site)[0]) >> 32:
         w.agent.cta.report(
-            Unpromised("9.7.16.12.1", "ThunderKittens", "an address of another kind"),
-            "commit-address", site, "", "a generic address, or .shared::cluster for this one",
+            COMMIT_ADDRESS, "commit-address", site, "",
+            "a generic address, or .shared::cluster for this one",
         )  # fmt: skip
         place = replace(place, space="shared")
     return shared_addresses(w, place, m, site)[0]

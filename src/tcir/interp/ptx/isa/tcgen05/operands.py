@@ -73,7 +73,7 @@ def per_thread(d: Decode, issue: Callable[[Warp, int], None]) -> Op:
         if m & (m - 1):
             w.double_issue(site, m.bit_count())
         for lane in one_by_one(w, m, LANE_INDICES[m].tolist()):
-            w.agent.issue_from(lane)
+            w.agent.issue.by_lane(lane)
             issue(w, lane)
 
     return d.plain(run)

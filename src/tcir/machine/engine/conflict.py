@@ -1,0 +1,223 @@
+"""Two accesses to one location, as the tables of hazards read them, and the walk over these."""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+from typing import cast
+
+from tcir.machine.assumptions import Assumptions
+from tcir.machine.engine.circumstances import circumstances
+from tcir.machine.engine.operand_races import Race
+from tcir.machine.memory.protocols import AgentProtocol
+from tcir.machine.order.clocks import (
+    BEYOND,
+    PROXY,
+    Access,
+    Clock,
+    Component,
+    marked,
+    observed,
+    observed_beyond,
+)
+from tcir.machine.order.fence_hazards import FENCES, kinds
+from tcir.machine.order.hazard import SCOPE_OF_CLUSTER, SHARED_MEMORY, Hazard
+from tcir.machine.order.involved import Involved, between
+from tcir.machine.order.lanes import TOGETHER, observed_of
+from tcir.machine.order.ordering import MISSING_WARP_SYNC, class_of, listed, missing_edge
+from tcir.machine.order.race_hazards import ORDERS, RACES
+from tcir.machine.order.touch import Touch
+
+
+def check_ordered(agent: AgentProtocol, touch: Touch, other: Access, wrote: bool) -> None:
+    """Reports the fences that an access lacks although it is ordered after another one; wrote:
+    whether that wrote."""
+    proxies = other.proxy, touch.access.proxy
+    found = FENCES.get(kinds(touch.shadow.space, proxies, wrote, touch.write))
+    if found:
+        AccessConflict(agent, touch, other, wrote).report_first(found)
+
+
+def check_unordered(agent: AgentProtocol, touch: Touch, other: Access, wrote: bool) -> None:
+    """Reports that nothing which the clocks know orders an access after another one, unless another
+    rule does."""
+    conflict = AccessConflict(agent, touch, other, wrote)
+    for order in ORDERS:
+        if order.applies(conflict):
+            if order.fences:
+                check_ordered(agent, touch, other, wrote)
+            return
+    hazard = conflict.report_first(RACES)
+    if hazard is not None and hazard.fences(conflict):
+        check_ordered(agent, touch, other, wrote)
+
+
+def involved(agent: AgentProtocol, touch: Touch, other: Access, *, wrote: bool) -> Involved:
+    """Agents and places, for a report about an access and an earlier one."""
+    pair, lanes = (other, touch.access), touch.lanes
+    return Involved(
+        between(other.component, touch.access.component),
+        partial(circumstances, agent, touch.shadow, touch.where, pair, lanes, wrote),
+    )
+
+
+class AccessConflict:
+    """See `tcir.machine.order.hazard.Conflict`; agent: it does the second access, `touch`."""
+
+    def __init__(self, agent: AgentProtocol, touch: Touch, first: Access, wrote: bool) -> None:
+        self.agent, self.touch, self.first, self.wrote = agent, touch, first, wrote
+        self.second, self.writes = touch.access, touch.write
+        self.space = touch.shadow.space
+        self._passed: dict[str, bool] = {}
+
+    def report_first(self, hazards: tuple[Hazard, ...]) -> Hazard | None:
+        """Reports and returns the first hazard that applies."""
+        for hazard in hazards:
+            if hazard.applies(self):
+                words = hazard.first(self), self.second.site, hazard.edge(self), self.involved
+                self.agent.cta.report(hazard.verdict, hazard.kind, *words)
+                return hazard
+        return None
+
+    # --- who does it, and what that agent knows --------------------------------------------------
+
+    @property
+    def me(self) -> Component:
+        return self.agent.me
+
+    @property
+    def tensor(self) -> Component:
+        return self.agent.issue.thread.component
+
+    @property
+    def clock(self) -> Clock:
+        return self.agent.clock
+
+    @property
+    def after(self) -> Clock:
+        return self.agent.after_clock
+
+    @property
+    def met(self) -> Clock:
+        return self.agent.met
+
+    @property
+    def assumptions(self) -> Assumptions:
+        return self.agent.machine.assumptions
+
+    def passed(self, mark: str) -> bool:
+        known = self._passed.get(mark)
+        if known is None:
+            known = self._passed[mark] = self._has_passed(mark)
+        return known
+
+    def _has_passed(self, mark: str) -> bool:
+        first, touch = self.first, self.touch
+        if marked(self.clock, mark, first):
+            return True
+        lanes = 0
+        if first.lanes:
+            lanes = touch.shadow.other_lanes(touch.where, first, TOGETHER, self.wrote)
+        return observed_of(self.clock, first, lanes, mark)
+
+    @cached_property
+    def beyond(self) -> bool:
+        return self.passed(BEYOND) or observed_beyond(self.clock, self.first)
+
+    @property
+    def _one_pipe(self) -> bool:
+        """Whether both are tensor-core operations, the second of this thread."""
+        return self.first.component[0] == "tc" and self.second.component == self.tensor
+
+    def in_pipe(self, *, listed: bool) -> bool:
+        issue = self.agent.issue
+        reach = issue.listed_reach if listed else issue.reach
+        return self._one_pipe and reach.get(class_of(self.first), 0) >= self.first.number
+
+    def read_since(self) -> bool:
+        sees = self.agent.lanes.sees
+        strong = self.agent.machine.strong.values() if self.first.strong else ()
+        return any(writes.precedes(self.first, sees) for writes in strong)
+
+    # --- the memory ------------------------------------------------------------------------------
+
+    @property
+    def of_peer(self) -> bool:
+        owner, mine = self.touch.shadow.owner, self.agent.cta
+        return owner is not None and owner is not mine and self.first.issuer != mine.index
+
+    @property
+    def near(self) -> bool:
+        """Shipping kernels signal another CTA, without .cluster, that such an access is done. For
+        global memory the other SM's L1 may hold older bytes; accesses to the shared memory of
+        another CTA may be in flight for longer than the arrival (both seen on an H200)."""
+        owner = self.touch.shadow.owner
+        return owner is not None and self.first.cta in (None, owner.index)
+
+    @property
+    def on_its_way(self) -> bool:
+        """mma of pairs read older bytes on B200s. Behind a fence.proxy.async of the thread it is
+        there."""
+        shared = self.space == SHARED_MEMORY and self.first.proxy == "generic"
+        return shared and not self.passed(PROXY)
+
+    @property
+    def in_flight(self) -> bool:
+        agent = self.agent
+        return agent.machine.loads_in_flight.unused(self.first, agent.me, agent.clock)
+
+    @property
+    def written_by(self) -> set[str]:
+        return {w.kind for w in self.touch.shadow.writers_read(self.touch.where, self.first)}
+
+    @property
+    def same_bytes(self) -> bool:
+        same = self.touch.same
+        return same() if callable(same) else same
+
+    @cached_property
+    def lost_operands(self) -> str:
+        where, words = self.touch.where, self.words
+        race = Race(self.touch.shadow, where, self.first, self.second, words)
+        return race.lose_rows(self.agent, self.edges)
+
+    # --- words -----------------------------------------------------------------------------------
+
+    @property
+    def involved(self) -> Involved:
+        """Threads and bytes of the two."""
+        return involved(self.agent, self.touch, self.first, wrote=self.wrote)
+
+    @property
+    def words(self) -> str:
+        first, second = self.first, self.second
+        verb, then = (
+            ("writes" if self.wrote else "reads"),
+            ("overwrites it" if self.writes else "reads it"),
+        )
+        return f"{first.site} ({first.kind} {verb} {self.space}, then {second.kind} {then})"
+
+    @property
+    def edge(self) -> str:
+        agent, first, second = self.agent, self.first, self.second
+        one_cluster = self.touch.shadow.owner is not None
+        missing = missing_edge(first, second, first.component == self.tensor, one_cluster)
+        missing += self._ended_early
+        if first.component == agent.me or any(observed(g.clock, first) for g in agent.lanes.groups):
+            missing = MISSING_WARP_SYNC
+        if self._one_pipe and listed(self.assumptions, first, second):
+            missing += "; or tcgen05.fence::before_thread_sync, a barrier and ::after_thread_sync"
+        return missing
+
+    @property
+    def edges(self) -> str:
+        return f"{self.edge}; {SCOPE_OF_CLUSTER}" if self.beyond else self.edge
+
+    @property
+    def _ended_early(self) -> str:
+        """The agent that ended a phase of an operation's mbarrier before its bytes arrived."""
+        if self.first.component[0] == "tma":
+            _, index, number = self.first.component
+            for cta in self.agent.cta.cluster.ctas:
+                if cta.index == index:
+                    return cta.all_mbarriers[cast("int", number)].early
+        return ""

@@ -1,0 +1,69 @@
+"""The threads of an agent that issue tensor-core operations, and the order of the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tcir.machine.assumptions import Assumptions
+from tcir.machine.memory.protocols import AgentProtocol
+from tcir.machine.order.clocks import BEFORE, PIPE, Access, Component, join
+from tcir.machine.order.lanes import Lanes
+from tcir.machine.order.ordering import Class
+from tcir.machine.order.tensor_thread import TensorThread
+
+
+class TensorIssue:
+    """What an agent gives to the tensor core."""
+
+    def __init__(self, me: Component, lanes: Lanes, assumptions: Assumptions) -> None:
+        self.me, self.lanes, self.assumptions = me, lanes, assumptions
+        self.threads = [TensorThread(me, 0, assumptions)]
+        """Threads that issued an operation; at least one, so that there is a `thread`."""
+        self.thread = self.threads[0]
+        """The one that issues now."""
+        self.reach: dict[Class, int] = {}
+        """What the operation that is being issued comes after, in the pipe."""
+        self.listed_reach: dict[Class, int] = {}
+        """What of it the PTX ISA promises."""
+
+    def by_lane(self, lane: int) -> None:
+        """The operations that follow are issued by this lane.
+
+        A commit tracks those of its own thread only, and the pipe keeps only those in order. A role
+        of a tile program is one thread and never calls this.
+        """
+        if self.thread.lane != lane:
+            known = (t for t in self.threads if t.lane == lane)
+            thread = next(known, None)
+            if thread is None:
+                thread = TensorThread(self.me, lane, self.assumptions)
+                self.threads.append(thread)
+            self.thread = thread
+
+    def before(
+        self, access: Access, agents: Iterable[AgentProtocol], *, listed: bool = False
+    ) -> dict[Class, int]:
+        """Operations that the pipe completes before this new one of this thread.
+
+        listed: as far as the PTX ISA promises it.
+
+        They are its own; and, of the other threads of `agents` (its CTA or pair), those that passed
+        tcgen05.fence::before_thread_sync before the synchronisation that this agent followed by
+        ::after_thread_sync.
+        """
+        reach = (self.thread.listed if listed else self.thread.kept).before(access)
+        after = self.lanes.knows.after
+        for thread in (t for agent in agents for t in agent.issue.threads if t.issued):
+            fenced = after.get((PIPE, thread.component), 0)
+            if thread is not self.thread and fenced:
+                foreign = (thread.listed if listed else thread.kept).before(access)
+                join(reach, {group: min(number, fenced) for group, number in foreign.items()})
+        return reach
+
+    def mark_before(self, threads: Iterable[TensorThread]) -> None:
+        """tcgen05.fence::before_thread_sync; of which threads' tensor-core operations."""
+        clock, me = self.lanes.knows.clock, self.me
+        for component in (("ld", me), ("st", me)):
+            clock[(BEFORE, component)] = clock.get(component, 0)
+        for thread in threads:
+            clock[(PIPE, thread.component)] = thread.issued

@@ -1,0 +1,206 @@
+"""Hazards as data: the kinds of conflict between two accesses that the machine reports.
+
+PTX ISA 8.7.1 calls two accesses to one location a conflict if at least one of them writes it. The
+tables are in `fence_hazards` (the accesses are ordered, but need a fence besides) and
+`race_hazards` (the clocks do not order them: what does all the same, and what is reported). The
+engine walks them: see `tcir.machine.engine.conflict`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from tcir.machine.assumptions import Assumptions
+from tcir.machine.findings import Unpromised
+from tcir.machine.order.clocks import Access, Clock, Component
+
+TENSOR_MEMORY, SHARED_MEMORY = "tensor memory", "shared memory"
+
+SCOPE_OF_CLUSTER = (
+    ".release.cluster of the arrival and .acquire.cluster of the wait: without it their scope is "
+    ".cta, which leaves out the threads of another CTA"
+)
+
+
+class Conflict(Protocol):
+    """Two accesses to one location, as far as the rules read them; the agent does the second now.
+
+    wrote, writes: whether the first and the second write. space: name of the memory.
+    """
+
+    @property
+    def first(self) -> Access: ...
+    @property
+    def second(self) -> Access: ...
+    @property
+    def wrote(self) -> bool: ...
+    @property
+    def writes(self) -> bool: ...
+    @property
+    def space(self) -> str: ...
+    @property
+    def me(self) -> Component:
+        """The agent's own line of events."""
+        ...
+
+    @property
+    def tensor(self) -> Component:
+        """The line of the thread of the agent that issues tensor-core operations."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """What the agent has observed."""
+        ...
+
+    @property
+    def after(self) -> Clock:
+        """What it had observed at its last tcgen05.fence::after_thread_sync."""
+        ...
+
+    @property
+    def met(self) -> Clock:
+        """What cluster barriers put before it in time, relaxed arrivals included."""
+        ...
+
+    @property
+    def assumptions(self) -> Assumptions: ...
+
+    @property
+    def words(self) -> str:
+        """The first access and what the second does to its bytes, for a report."""
+        ...
+
+    @property
+    def edge(self) -> str:
+        """The edge that would order the two."""
+        ...
+
+    @property
+    def edges(self) -> str:
+        """The same; of a first access known only beyond a scope, the wider scopes as well."""
+        ...
+
+    @property
+    def beyond(self) -> bool:
+        """Whether the first is known only beyond the scope of an arrival or a wait."""
+        ...
+
+    @property
+    def on_its_way(self) -> bool:
+        """Whether what a thread stored in its CTA's shared memory, or copied there by cp.async,
+        may not be there yet for another CTA."""
+        ...
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether the first is a load whose value nothing has used yet."""
+        ...
+
+    @property
+    def written_by(self) -> set[str]:
+        """The kinds of access that wrote the bytes that the first one read."""
+        ...
+
+    @property
+    def of_peer(self) -> bool:
+        """Whether the memory is that of another CTA of the cluster, which also issued the first."""
+        ...
+
+    @property
+    def near(self) -> bool:
+        """Whether the first stayed on the SM of the thread that signals after it."""
+        ...
+
+    @property
+    def same_bytes(self) -> bool:
+        """Whether the second puts back the bytes that were there, or will be."""
+        ...
+
+    @property
+    def lost_operands(self) -> str:
+        """Bytes and rows of a race of TMA and an mma: the results that depend on them become
+        undefined; "" if it is no such race, or they are used already."""
+        ...
+
+    def passed(self, mark: str) -> bool:
+        """Whether the first access has passed a fence (a mark of `clocks`), as the agent knows."""
+        ...
+
+    def in_pipe(self, *, listed: bool) -> bool:
+        """Whether the tensor core's pipe completes the first before the second; listed: as far
+        as PTX ISA 9.7.16.6.2 promises it."""
+        ...
+
+    def read_since(self) -> bool:
+        """Whether the agent has observed a strong read that observed the first, a strong write."""
+        ...
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule about conflicts.
+
+    isa: sections of the PTX ISA. evidence: what shows it, kernels that rely on it or a measurement.
+    wrong, right: programs of test/corpus, ``right/NAME``, ``wrong/NAME`` or its legal twin
+    ``twin/NAME``; without the rule the verdict on one of them is another one
+    (test/machine/test_hazard_rules.py).
+    """
+
+    name: str
+    isa: str
+    evidence: str
+    wrong: str
+    right: str
+    applies: Callable[[Conflict], bool]
+
+
+@dataclass(frozen=True)
+class Order(Rule):
+    """What orders two accesses beyond the clocks. fences: whether these may be missing still."""
+
+    fences: bool = False
+
+
+def _words(conflict: Conflict) -> str:
+    return conflict.words
+
+
+def _never(conflict: Conflict) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Hazard(Rule):
+    """A conflict that is reported.
+
+    kind: of the finding, as in docs/hazards.md. missing: the edge that is missing. severity: an
+    error or a warning by any profile; "unpromised": an error by the documents only, and `promise`
+    is what they lack. first: what a report calls the first access. fences: whether a fence may be
+    missing besides, since silicon orders the two.
+    """
+
+    kind: str
+    missing: str | Callable[[Conflict], str]
+    severity: Literal["error", "warning", "unpromised"] = "error"
+    promise: str = "order without it"
+    first: Callable[[Conflict], str] = _words
+    fences: Callable[[Conflict], bool] = _never
+
+    @property
+    def verdict(self) -> str | Unpromised:
+        """The severity as `Cta.report` takes it."""
+        if self.severity == "unpromised":
+            return Unpromised(self.isa, self.evidence, self.promise)
+        return self.severity
+
+    def edge(self, conflict: Conflict) -> str:
+        """The edge that this conflict lacks, for a report."""
+        return self.missing if isinstance(self.missing, str) else self.missing(conflict)
+
+
+def first_site(conflict: Conflict) -> str:
+    """The place of the first access alone, as what a report calls it."""
+    return str(conflict.first.site)
