@@ -79,7 +79,7 @@ def programs() -> list[Program]:
     def convolution(layer: str, pipeline: str, target: str) -> Any:
         size, c, k, r, stride = hopper_conv.LAYERS[layer]
         x, w = np.ones((BATCH, size, size, c), "f2"), np.ones((r, r, c, k), "f2")
-        return tcir.conv2d(
+        return tcir.compile_conv2d(
             x, w, stride=stride, padding=r // 2, bias=np.ones(k, "f4"), activation="relu",
             out="f2", pipeline=pipeline, target=target,
         )  # fmt: skip

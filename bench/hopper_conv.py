@@ -71,7 +71,7 @@ def prepare(folder: Path, layers: list[str], pipelines: list[str]) -> int:
     for batch, name, pipeline in product(BATCHES, layers, pipelines):
         size, c, k, r, stride = LAYERS[name]
         x, w = np.ones((batch, size, size, c), "f2"), np.ones((r, r, c, k), "f2")
-        kernel = tcir.conv2d(
+        kernel = tcir.compile_conv2d(
             x, w, stride=stride, padding=r // 2, bias=np.ones(k, "f4"), activation="relu",
             out="f2", pipeline=pipeline, target=TARGET,
         )  # fmt: skip

@@ -69,7 +69,7 @@ def all_cases() -> Iterator[Case]:
             if layer == STEM:
                 continue
             x, w = np.ones((batch, size, size, c), "f2"), np.ones((r, r, c, k), "f2")
-            kernel = tcir.conv2d(
+            kernel = tcir.compile_conv2d(
                 x, w, stride=stride, padding=r // 2, bias=np.ones(k, "f4"), activation="relu",
                 out="f2", pipeline="conv-implicit-gemm", target=TARGET,
             )  # fmt: skip

@@ -42,7 +42,7 @@ def cases() -> Iterator[tuple[str, int, Any]]:
 
             def compiled(width: int, given: Any = (x, w, stride, r // 2, bias)) -> Any:
                 x, w, stride, padding, bias = given
-                return tcir.conv2d(
+                return tcir.compile_conv2d(
                     x, w, stride=stride, padding=padding, bias=bias, activation="relu", out="f2",
                     pipeline="conv-implicit-gemm", target=TARGET, n_tile=width,
                 )  # fmt: skip

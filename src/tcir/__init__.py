@@ -7,6 +7,8 @@ the MLIR bindings nor LLVM.
 from __future__ import annotations
 
 import importlib
+import sys
+import warnings
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -15,10 +17,10 @@ if TYPE_CHECKING:
     from tcir import cuda as cuda
     from tcir import debug as debug
     from tcir import formats as formats
-    from tcir.arrays.block_scaled import block_scaled_matmul as block_scaled_matmul
-    from tcir.arrays.conv2d import conv2d as conv2d
+    from tcir.arrays.block_scaled import compile_block_scaled_matmul as compile_block_scaled_matmul
+    from tcir.arrays.conv2d import compile_conv2d as compile_conv2d
     from tcir.arrays.kernel import ArrayKernel as ArrayKernel
-    from tcir.arrays.matmul import matmul as matmul
+    from tcir.arrays.matmul import compile_matmul as compile_matmul
     from tcir.emulation import Emulated as Emulated
     from tcir.emulation import EmulatedLaunch as EmulatedLaunch
     from tcir.emulation import EmulationError as EmulationError
@@ -89,11 +91,11 @@ _EXPORTS = {
     "Uninitialized": "run",
     "UnknownNameError": "errors",
     "VerdictError": "errors",
-    "block_scaled_matmul": "arrays.block_scaled",
     "compile": "session.entry",
-    "conv2d": "arrays.conv2d",
+    "compile_block_scaled_matmul": "arrays.block_scaled",
+    "compile_conv2d": "arrays.conv2d",
+    "compile_matmul": "arrays.matmul",
     "emulate": "emulation",
-    "matmul": "arrays.matmul",
     "named_pipeline": "passmanager.pipeline",
     "prove": "prover.prove",
     "register_pass": "passmanager.pipeline",
@@ -103,6 +105,9 @@ _EXPORTS = {
     "validate": "session.entry",
 }
 
+_RENAMED = {name: f"compile_{name}" for name in ("block_scaled_matmul", "conv2d", "matmul")}
+"""Names of before 0.1.0, which warn."""
+
 _PACKAGES = ("cuda", "debug", "formats")
 
 __all__ = ["__version__", *_EXPORTS, *_PACKAGES]
@@ -111,6 +116,10 @@ __all__ = ["__version__", *_EXPORTS, *_PACKAGES]
 def __getattr__(name: str) -> Any:
     if name in _PACKAGES:
         return importlib.import_module(f"tcir.{name}")
+    if new := _RENAMED.get(name):
+        text = f"tcir.{name} is now tcir.{new}: it returns a kernel, not an array"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return getattr(sys.modules[__name__], new)
     if name not in _EXPORTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from tcir.threads import LOCK

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import tcir
-from tcir import formats
+from tcir import compile_block_scaled_matmul, compile_conv2d, compile_matmul, formats
 
 Array = NDArray[Any]
 RANDOM = np.random.default_rng(7)
@@ -40,14 +40,14 @@ def whole(*shape: int, dtype: Any = np.float16, most: int = 3) -> Array:
 )
 def test_types(dtype: Any) -> None:
     a, b = whole(136, 80, dtype=dtype), whole(80, 48, dtype=dtype)
-    y = tcir.matmul(a, b).run()
+    y = compile_matmul(a, b).run()
     assert y.dtype == np.float32
     np.testing.assert_array_equal(y, a.astype("f4") @ b.astype("f4"))
 
 
 def test_integers() -> None:
     a, b = whole(128, 64, dtype=np.int8, most=127), whole(64, 32, dtype=np.int8, most=127)
-    y = tcir.matmul(a, b).run()
+    y = compile_matmul(a, b).run()
     assert y.dtype == np.int32
     np.testing.assert_array_equal(y, a.astype("i4") @ b.astype("i4"))
 
@@ -56,9 +56,9 @@ def test_integers() -> None:
 def test_two_types_of_fp8(first: Any) -> None:
     (second,) = {ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2} - {first}
     a, b = whole(136, 80, dtype=first), whole(80, 48, dtype=second)
-    np.testing.assert_array_equal(tcir.matmul(a, b).run(), a.astype("f4") @ b.astype("f4"))
+    np.testing.assert_array_equal(compile_matmul(a, b).run(), a.astype("f4") @ b.astype("f4"))
     with pytest.raises(tcir.InputError, match=r"or both of f8, got f8E.* and f16"):
-        tcir.matmul(a, whole(80, 48))
+        compile_matmul(a, whole(80, 48))
 
 
 @pytest.mark.parametrize("taps", [(3, 3), (2, 5)])
@@ -66,18 +66,18 @@ def test_padding_by_name(taps: tuple[int, int]) -> None:
     x, w = whole(1, 8, 9, 16), whole(*taps, 16, 16)
     (top, left), (rows, columns) = ((n - 1) // 2 for n in taps), taps
     sides = ((top, rows - 1 - top), (left, columns - 1 - left))
-    same = tcir.conv2d(x, w, padding="same").run()
+    same = compile_conv2d(x, w, padding="same").run()
     assert same.shape == x.shape
     wide = np.pad(x.astype("f4"), [(0, 0), *sides, (0, 0)])
     seen = np.lib.stride_tricks.sliding_window_view(wide, taps, (1, 2))
     np.testing.assert_array_equal(same, np.einsum("npqcrs,rsck->npqk", seen, w.astype("f4")))
-    none = tcir.conv2d(x, w, padding="valid").run()
+    none = compile_conv2d(x, w, padding="valid").run()
     seen = np.lib.stride_tricks.sliding_window_view(x.astype("f4"), taps, (1, 2))
     np.testing.assert_array_equal(none, np.einsum("npqcrs,rsck->npqk", seen, w.astype("f4")))
     with pytest.raises(tcir.InputError, match="expected stride 1 with 'same'"):
-        tcir.conv2d(x, w, padding="same", stride=2)
+        compile_conv2d(x, w, padding="same", stride=2)
     with pytest.raises(tcir.InputError, match="'same' or 'valid', got 'full'"):
-        tcir.conv2d(x, w, padding="full")
+        compile_conv2d(x, w, padding="full")
 
 
 class Tensor:
@@ -98,9 +98,9 @@ class Tensor:
 def test_ways_out(given: object, said: str) -> None:
     """Of the functions and of kernels alike."""
     with pytest.raises(tcir.InputError, match=said):
-        tcir.matmul(cast(Array, given), whole(8, 8))
+        compile_matmul(cast(Array, given), whole(8, 8))
     with pytest.raises(tcir.InputError, match=said):
-        tcir.matmul(whole(8, 8), whole(8, 8)).run(given, whole(8, 8))
+        compile_matmul(whole(8, 8), whole(8, 8)).run(given, whole(8, 8))
 
 
 def test_ways_out_of_other_types() -> None:
@@ -119,7 +119,7 @@ def test_ways_out_of_other_types() -> None:
 
 def test_a_batch_by_another_pipeline() -> None:
     a, b = whole(2, 48, 64), whole(2, 64, 40)
-    kernel = tcir.matmul(a, b, out="f16", pipeline="matmul-warp", stages=2, target="sm_90")
+    kernel = compile_matmul(a, b, out="f16", pipeline="matmul-warp", stages=2, target="sm_90")
     assert "tile-matmul-warp" in kernel.pipeline and kernel.target == "sm_90"
     want = (a.astype("f4") @ b.astype("f4")).astype("f2")
     np.testing.assert_array_equal(kernel.run(), want)
@@ -129,7 +129,9 @@ def test_a_batch_by_another_pipeline() -> None:
 def test_one_kernel_does_all(activation: str) -> None:
     a, b = whole(130, 72), whole(72, 40)
     bias, residual = whole(40, dtype=np.float32), whole(130, 40)
-    kernel = tcir.matmul(a, b, bias=bias, residual=residual, activation=activation, out="bfloat16")
+    kernel = compile_matmul(
+        a, b, bias=bias, residual=residual, activation=activation, out="bfloat16"
+    )
     assert len(kernel.launches.launches) == 1
     sums = a.astype("f8") @ b.astype("f8") + bias + residual
     got = kernel.run().astype("f8")
@@ -137,7 +139,7 @@ def test_one_kernel_does_all(activation: str) -> None:
 
 
 def test_other_inputs_of_the_same_shape() -> None:
-    kernel = tcir.matmul(whole(64, 64), whole(64, 64))
+    kernel = compile_matmul(whole(64, 64), whole(64, 64))
     a, b = whole(64, 64), whole(64, 64)
     np.testing.assert_array_equal(kernel.run(a, b), a.astype("f4") @ b.astype("f4"))
     with pytest.raises(tcir.InputError, match=r"expected an array float16\[64, 64\], got float16"):
@@ -145,7 +147,7 @@ def test_other_inputs_of_the_same_shape() -> None:
 
 
 def test_it_is_a_program_for_tc_opt_and_is_validated() -> None:
-    kernel = tcir.matmul(whole(64, 64), whole(64, 32), activation="relu")
+    kernel = compile_matmul(whole(64, 64), whole(64, 32), activation="relu")
     assert "linalg.matmul" in kernel.mlir and ".visible .entry" in kernel.ptx
     report = kernel.validate()
     assert report.verdict == "held" and report.passes[-1].name == "llvm-to-ptx"
@@ -182,14 +184,14 @@ def convolution(x: Array, w: Array, stride: Any, padding: Any, dilation: Any) ->
 )
 def test_conv2d(filters: tuple[int, int], given: dict[str, Any], means: Any) -> None:
     x, w = whole(2, 13, 14, 16), whole(*filters, 16, 24)
-    y = tcir.conv2d(x, w, **given).run()
+    y = compile_conv2d(x, w, **given).run()
     np.testing.assert_array_equal(y, convolution(x, w, *means))
 
 
 def test_a_whole_layer_of_resnet() -> None:
     x, w = whole(1, 28, 28, 128), whole(3, 3, 128, 128)
     bias, residual = whole(128, dtype=np.float32), whole(1, 28, 28, 128)
-    kernel = tcir.conv2d(
+    kernel = compile_conv2d(
         x, w, padding=1, bias=bias, residual=residual, activation="relu", out=np.float16
     )
     sums = convolution(x, w, (1, 1), ((1, 1), (1, 1)), (1, 1)) + bias + residual
@@ -220,14 +222,14 @@ MXFP8 = (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e8m0fnu, 32)
 def test_block_scaled(kind: tuple[Any, Any, int], rows: tuple[int, ...]) -> None:
     """A matrix by a matrix, and by a vector."""
     a, b = scaled(*kind, 256, 128), scaled(*kind, *rows, 128)
-    kernel = tcir.block_scaled_matmul(a, b)
+    kernel = compile_block_scaled_matmul(a, b)
     np.testing.assert_array_equal(kernel.run(), decoded(*a) @ decoded(*b).T)
 
 
 def test_a_linear_layer_in_nvfp4() -> None:
     a, b = scaled(*NVFP4, 128, 256), scaled(*NVFP4, 64, 256)
     bias = whole(64, dtype=np.float32)
-    kernel = tcir.block_scaled_matmul(
+    kernel = compile_block_scaled_matmul(
         a, b, global_scales=(0.5, 4.0), bias=bias, activation="relu", out="float16"
     )
     want = np.maximum(2 * (decoded(*a) @ decoded(*b).T) + bias, 0).astype("f2")
@@ -238,7 +240,7 @@ def test_a_linear_layer_in_nvfp4() -> None:
 def test_what_formats_quantise_makes_is_taken(name: str) -> None:
     x, y = (RANDOM.standard_normal((rows, 128)).astype("f4") for rows in (136, 40))
     a, b = formats.quantise(x, name), formats.quantise(y, name)
-    kernel = tcir.block_scaled_matmul(a, b)
+    kernel = compile_block_scaled_matmul(a, b)
     want = a.dequantise().astype("f8") @ b.dequantise().astype("f8").T
     np.testing.assert_allclose(kernel.run(), want, rtol=1e-5, atol=1e-4)
 
@@ -252,30 +254,57 @@ IMAGE, FILTER = np.ones((1, 8, 8, 8), "f2"), np.ones((3, 3, 8, 8), "f2")
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: tcir.matmul(cast("Array", [[1.0]]), F16), "a: expected a numpy array, got list"),
-        (lambda: tcir.matmul(F16[0], F16), r"a: expected 2 or 3 dimensions, got shape \[8\]"),
-        (lambda: tcir.matmul(F16, F32), "expected a and b of one type out of .*, got f16 and f32"),
-        (lambda: tcir.matmul(F16.astype("c8"), F16), "a: expected elements of .*, got complex64"),
-        (lambda: tcir.matmul(F16, F16[:4]), r"got \[8, 8\] and \[4, 8\]"),
-        (lambda: tcir.matmul(F16, F16, bias=F32), r"bias: expected \[8\] of f32"),
-        (lambda: tcir.matmul(F16, F16, residual=F32[0]), r"residual: expected \[8, 8\] of f32"),
-        (lambda: tcir.matmul(F16, F16, activation="relu6"), "activation: expected relu, gelu"),
-        (lambda: tcir.matmul(F16, F16, out="int8"), "out: expected one of f32, f16, bf16, got i8"),
-        (lambda: tcir.matmul(I8, I8, activation="relu"), "sums of i8 are returned as they are"),
-        (lambda: tcir.matmul(F16, F16, pipeline="gem"), "gemm"),
-        (lambda: tcir.matmul(F16, F16, tiles=3), "tiles"),
-        (lambda: tcir.conv2d(F16, FILTER), "x: expected 4 dimensions"),
-        (lambda: tcir.conv2d(IMAGE, FILTER[:, :, :4]), "with one C"),
-        (lambda: tcir.conv2d(IMAGE, FILTER, stride=0), "stride: expected an integer of at least 1"),
         (
-            lambda: tcir.conv2d(IMAGE, FILTER, padding=cast("int", None)),
+            lambda: compile_matmul(cast("Array", [[1.0]]), F16),
+            "a: expected a numpy array, got list",
+        ),
+        (
+            lambda: compile_matmul(F16[0], F16),
+            r"a: expected 2 or 3 dimensions, got shape \[8\]",
+        ),
+        (
+            lambda: compile_matmul(F16, F32),
+            "expected a and b of one type out of .*, got f16 and f32",
+        ),
+        (
+            lambda: compile_matmul(F16.astype("c8"), F16),
+            "a: expected elements of .*, got complex64",
+        ),
+        (lambda: compile_matmul(F16, F16[:4]), r"got \[8, 8\] and \[4, 8\]"),
+        (lambda: compile_matmul(F16, F16, bias=F32), r"bias: expected \[8\] of f32"),
+        (
+            lambda: compile_matmul(F16, F16, residual=F32[0]),
+            r"residual: expected \[8, 8\] of f32",
+        ),
+        (
+            lambda: compile_matmul(F16, F16, activation="relu6"),
+            "activation: expected relu, gelu",
+        ),
+        (
+            lambda: compile_matmul(F16, F16, out="int8"),
+            "out: expected one of f32, f16, bf16, got i8",
+        ),
+        (
+            lambda: compile_matmul(I8, I8, activation="relu"),
+            "sums of i8 are returned as they are",
+        ),
+        (lambda: compile_matmul(F16, F16, pipeline="gem"), "gemm"),
+        (lambda: compile_matmul(F16, F16, tiles=3), "tiles"),
+        (lambda: compile_conv2d(F16, FILTER), "x: expected 4 dimensions"),
+        (lambda: compile_conv2d(IMAGE, FILTER[:, :, :4]), "with one C"),
+        (
+            lambda: compile_conv2d(IMAGE, FILTER, stride=0),
+            "stride: expected an integer of at least 1",
+        ),
+        (
+            lambda: compile_conv2d(IMAGE, FILTER, padding=cast("int", None)),
             "padding: expected an integer",
         ),
-        (lambda: tcir.conv2d(IMAGE, FILTER, padding=(1, -1)), "padding: .* of at least 0"),
-        (lambda: tcir.conv2d(IMAGE[:, :2], FILTER), "expected an image of at least 3 x 3"),
-        (lambda: tcir.block_scaled_matmul((F16, F16), (F16, F16)), "multiply no other"),
+        (lambda: compile_conv2d(IMAGE, FILTER, padding=(1, -1)), "padding: .* of at least 0"),
+        (lambda: compile_conv2d(IMAGE[:, :2], FILTER), "expected an image of at least 3 x 3"),
+        (lambda: compile_block_scaled_matmul((F16, F16), (F16, F16)), "multiply no other"),
         (
-            lambda: tcir.block_scaled_matmul(cast("Any", F16), cast("Any", F16)),
+            lambda: compile_block_scaled_matmul(cast("Any", F16), cast("Any", F16)),
             "a: expected what tcir.formats.quantise",
         ),
     ],

@@ -1,4 +1,4 @@
-"""1,000 calls of tcir.matmul, conv2d and block_scaled_matmul that mean harm: only `tcir.Error`.
+"""1,000 hostile calls of tcir.compile_matmul and its like end in `tcir.Error` only.
 
 What they found, all mended:
 
@@ -34,13 +34,13 @@ RESULTS = [None, "float16", "bfloat16", np.float32]
 
 def _matmul(draw: Draw) -> tuple[Any, list[Any], dict[str, Any]]:
     kind = draw.choice([np.float16, np.float32, np.int8, ml_dtypes.bfloat16])
-    return tcir.matmul, [np.ones((16, 64), kind), np.ones((64, 32), kind)], {}
+    return tcir.compile_matmul, [np.ones((16, 64), kind), np.ones((64, 32), kind)], {}
 
 
 def _conv(draw: Draw) -> tuple[Any, list[Any], dict[str, Any]]:
     given = [np.ones((1, 8, 8, 16), np.float16), np.ones((3, 3, 16, 16), np.float16)]
     more = {name: draw.choice([1, 2, (1, 2)]) for name in ("stride", "padding", "dilation")}
-    return tcir.conv2d, given, more
+    return tcir.compile_conv2d, given, more
 
 
 def _scaled(draw: Draw) -> tuple[Any, list[Any], dict[str, Any]]:
@@ -48,7 +48,7 @@ def _scaled(draw: Draw) -> tuple[Any, list[Any], dict[str, Any]]:
     given = [formats.quantise(np.ones((n, 64), np.float32), name) for n in (16, 32)]
     pairs = [(np.ones((n, 64), ml_dtypes.float8_e4m3fn),
               np.ones((n, 2), ml_dtypes.float8_e8m0fnu)) for n in (16, 32)]  # fmt: skip
-    return tcir.block_scaled_matmul, draw.choice([given, pairs]), {}
+    return tcir.compile_block_scaled_matmul, draw.choice([given, pairs]), {}
 
 
 def drawn(seed: int) -> tuple[Any, list[Any], dict[str, Any], list[Any] | None]:
@@ -76,7 +76,7 @@ def drawn(seed: int) -> tuple[Any, list[Any], dict[str, Any], list[Any] | None]:
         "n_tile",
         "no_such",
         *more,
-        *(["global_scales"] if function is tcir.block_scaled_matmul else []),
+        *(["global_scales"] if function is tcir.compile_block_scaled_matmul else []),
     ]
     for name in draw.sample(names, draw.choice([0, 0, 1, 1, 2])):
         more[name] = value(draw)
@@ -124,5 +124,5 @@ def test_hostile_calls(first: int) -> None:
 def test_a_fault_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """The words of a call that ends with Python's error."""
     monkeypatch.setattr(tcir, "matmul", lambda *_, **__: {}["x"])
-    seed = next(seed for seed in range(99) if drawn(seed)[0] is tcir.matmul)
+    seed = next(seed for seed in range(99) if drawn(seed)[0] is tcir.compile_matmul)
     assert wrong(seed) == "KeyError: 'x'"

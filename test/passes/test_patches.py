@@ -170,5 +170,5 @@ def test_every_level(layer: Layer) -> None:
 def test_of_arrays() -> None:
     layer = APART[3]
     x, w = layer.inputs()
-    made = tcir.conv2d(x, w, stride=16)
+    made = tcir.compile_conv2d(x, w, stride=16)
     np.testing.assert_array_equal(made.run(x, w), layer.expected(x, w))

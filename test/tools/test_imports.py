@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import tcir
+
 # Importing any of these by the modules below is an error.
 COMPILER = (
     "tcir.dialect tcir.passes tcir.pipelines tcir.tools tcir.codegen tcir.passmanager tcir.opt "
@@ -66,8 +68,6 @@ def test_the_check_sees_a_forbidden_import() -> None:
 
 
 def test_every_public_name_resolves() -> None:
-    import tcir
-
     for name in tcir.__all__:
         assert getattr(tcir, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nope'"):
@@ -93,3 +93,10 @@ def test_the_public_bindings_are_the_bindings() -> None:
     assert all(getattr(mlir, name) is getattr(_mlir, name) for name in mlir.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         mlir.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("old", ["matmul", "conv2d", "block_scaled_matmul"])
+def test_an_old_name_is_the_new_one_and_warns(old: str) -> None:
+    with pytest.warns(DeprecationWarning, match=f"is now tcir.compile_{old}: it"):
+        assert getattr(tcir, old) is getattr(tcir, f"compile_{old}")
+    assert old not in tcir.__all__

@@ -46,7 +46,7 @@ kernel = tcir.compile("matmul.mlir", pipeline)
 result = kernel.run(a, a, order_seed=3, hazards="report")
 first: np.ndarray = result[0] if isinstance(result, tuple) else result
 findings = kernel(a, a, first, jobs=2).findings
-made = tcir.matmul(a, a, stages=2)
+made = tcir.compile_matmul(a, a, stages=2)
 again = made.run(numerics="fast")
 held: bool = made.validate(seed=1, orders=2).ok
 several = tcir.specialise("matmul.mlir", "gemm", [1, 2])
@@ -87,7 +87,7 @@ def test_a_users_script_under_strict(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def kernel() -> tcir.Kernel:
     ones = np.ones((16, 16), np.float16)
-    return tcir.matmul(ones, ones)
+    return tcir.compile_matmul(ones, ones)
 
 
 @pytest.mark.parametrize("method", ["run", "__call__"])

@@ -3,7 +3,7 @@
 Each function writes the program as `linalg` text (``kernel.mlir``) for the shapes and types of its
 arguments, compiles it, and keeps the arrays as the kernel's first inputs:
 
-    kernel = tcir.matmul(a, b, bias=bias, activation="relu", out="float16")
+    kernel = tcir.compile_matmul(a, b, bias=bias, activation="relu", out="float16")
     y = kernel.run()                     # on the simulated machine
     print(kernel.validate())             # executed and compared after every pass
 """

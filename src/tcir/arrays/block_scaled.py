@@ -1,4 +1,4 @@
-"""`block_scaled_matmul`: a product of block-scaled matrices from their codes and scales."""
+"""`compile_block_scaled_matmul`: a product of block-scaled matrices from their codes and scales."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CODES = {
 """Maps the element names of `tcir.formats` to types of ml_dtypes."""
 
 
-def block_scaled_matmul(
+def compile_block_scaled_matmul(
     a: Scaled,
     b: Scaled,
     *,
@@ -52,7 +52,7 @@ def block_scaled_matmul(
     or per 32 (float8_e8m0fnu: MX).
 
     global_scales: those of a and b; by default the ones that `quantise` computed
-    bias, residual, activation, out: as in `tcir.matmul`
+    bias, residual, activation, out: as in `tcir.compile_matmul`
     pipeline: ``gemm`` by default for matrices, ``gemv-padded-n`` for a vector
 
     Raises InputError for other shapes, types or names.

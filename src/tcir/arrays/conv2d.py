@@ -1,4 +1,4 @@
-"""`conv2d`: a 2-D convolution from two arrays."""
+"""`compile_conv2d`: a 2-D convolution from two arrays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OPERANDS = ("f16", "bf16", "f32")
 Pair: TypeAlias = int | tuple[int, int]
 
 
-def conv2d(
+def compile_conv2d(
     x: Array,
     w: Array,
     *,

@@ -1,4 +1,4 @@
-"""`matmul`: a matrix product from two arrays."""
+"""`compile_matmul`: a matrix product from two arrays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tcir.target import DEFAULT_TARGET
 OPERANDS = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8")
 
 
-def matmul(
+def compile_matmul(
     a: Array,
     b: Array,
     *,

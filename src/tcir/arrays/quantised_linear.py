@@ -24,8 +24,8 @@ def layer_format(name: str) -> formats.BlockFormat:
     if not isinstance(name, str) or name not in FORMATS:
         raise InputError(
             f"quantised linear: format: expected {', '.join(FORMATS)}, got {name!r}: the input is "
-            "quantised by a kernel, which has conversions (cvt) to these; tcir.block_scaled_matmul "
-            "multiplies arrays of the others"
+            "quantised by a kernel, which has conversions (cvt) to these; "
+            "tcir.compile_block_scaled_matmul multiplies arrays of the others"
         )
     return formats.block_format(name)
 
