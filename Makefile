@@ -7,12 +7,13 @@ DOORS := .venv-doors
 DOORS_STAMP := $(DOORS)/.installed
 JOBS ?= 2
 SHARD ?= 1/1
+BUDGET ?= 0.25
 
 # The tests start Python thousands of times: bytecode is kept where containers say otherwise, too.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-doors test-all test-modes check format docs site peers clean
+.PHONY: help venv demo test coverage test-doors test-all test-modes check format docs site peers clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -33,8 +34,14 @@ demo: $(STAMP) ## a ResNet-50 layer and an NVFP4 GEMV from linalg to cubin, exec
 	    --pipeline=conv-shift-reuse --emit=cubin -o build/resnet50_conv2_3x3.cubin --validate-each --strict
 	"$(BIN)/python" examples/nvfp4_gemv_full_size.py build/nvfp4_gemv_7168x2048x4.cubin
 
-test: $(STAMP) ## the tests but the slow ones, at most 10 minutes on 2 cores
-	"$(BIN)/python" -m tcir.tools.dev.run_tests -j $(JOBS)
+test: $(STAMP) ## the quick tests, 5 minutes on 2 cores; BUDGET=1: also those of up to a second each
+	"$(BIN)/python" -m tcir.tools.dev.run_tests -j $(JOBS) --budget $(BUDGET)
+
+coverage: $(STAMP) ## the lines of tcir that `make test` runs, by folder
+	@mkdir -p build
+	"$(BIN)/python" -m pytest -q -n $(JOBS) -m "not slow" --budget=$(BUDGET) \
+	    --cov=tcir --cov-report=json:build/coverage.json test
+	"$(BIN)/python" -m tcir.tools.dev.coverage_rooms build/coverage.json
 
 test-doors: $(DOORS_STAMP) ## tests with PyTorch, ONNX, JAX, Triton, CuTe DSL and the prover, in .venv-doors: none may be skipped
 	"$(DOORS)/bin/python" -m tcir.tools.dev.run_tests -j $(JOBS) --only-skips 'is installed$$|is there$$|no GPU' \

@@ -33,9 +33,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="write launches for sm_100a there, for `python -m tcir.testing.gpu`",
     )
     parser.addoption(
-        "--all-quick",
-        action="store_true",
-        help="tests of test/slow.txt are not slow (test/tiers.py)",
+        "--budget",
+        type=float,
+        default=tiers.BUDGET,
+        metavar="SECONDS",
+        help="what takes longer is slow (test/tiers.py)",
     )
 
 
@@ -64,9 +66,10 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before tests are selected by their marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    names = frozenset() if config.getoption("--all-quick") else tiers.listed()
+    quick = [item.nodeid for item in items if not item.get_closest_marker("slow")]
+    over = tiers.over_budget(quick, config.getoption("--budget"))
     for item in items:
-        if item.nodeid in names:
+        if item.nodeid in over:
             item.add_marker(pytest.mark.slow)
     if mode := config.getoption("--mode"):
         from modes import OWN

@@ -1,9 +1,10 @@
-"""Which cases `make test` runs, and which only `make test-all`.
+"""Which cases `make test` runs, and which only `make test-all`: by cost.
 
-Slow are those that a file marks, and those of `slow.txt`: all that took longer than `BUDGET`, but
-for the quickest of each file and for `KEPT`. It is written from a run:
+`durations.txt` has the seconds of every case that takes more than `LEAST`, a line each. Slow are
+those that take longer than a budget, except for the quickest case of each file and for `KEPT`;
+further those that a file marks. A run brings the list up to date:
 
-    python -m pytest -m "not slow" -n 2 --all-quick --junitxml=quick.xml test
+    python -m pytest -m "not slow" -n 2 --budget=inf --junitxml=quick.xml test
     python test/tiers.py quick.xml
 """
 
@@ -12,21 +13,24 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-BUDGET = 1.0
-"""Seconds of a quick test."""
+BUDGET = 0.25
+"""Seconds of a quick case, where ``--budget`` does not give others."""
+LEAST = 0.1
+"""Seconds that are worth a line in the list."""
 KEPT = ("test/endtoend/test_cases.py::test_conv_shift_reuse[1x56x56x64-64-3x3-p1111-hwcf-f16-f32]",)
 """Quick whatever they take: a layer of ResNet-50 at its size."""
 DOORS = ("cuda_programs", "cute_scripts", "jax_functions", "onnx_models", "torch_models",
          "triton_scripts")  # fmt: skip
-"""Folders of test/ whose files say themselves what is slow: `make test` skips them where the other
-compiler is not installed."""
-LIST = Path(__file__).parent / "slow.txt"
+"""Folders of test/ whose files mark what is slow: `make test` skips them where the other compiler
+is not installed."""
+LIST = Path(__file__).parent / "durations.txt"
 
 
 def tiers(cases: Iterable[Any], quick: int = 1) -> list[Any]:
@@ -47,25 +51,41 @@ def slow(*values: Any) -> Any:
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
-def listed() -> frozenset[str]:
-    """The ids in `slow.txt`."""
-    return frozenset(LIST.read_text().splitlines())
+@cache
+def durations() -> dict[str, float]:
+    """The list: seconds by id."""
+    lines = (line.split(" ", 1) for line in LIST.read_text().splitlines())
+    return {name: float(seconds) for seconds, name in lines}
 
 
-def over_budget(report: Path) -> list[str]:
-    """Ids of the tests in a JUnit report that are to be slow."""
+def over_budget(names: Iterable[str], budget: float) -> frozenset[str]:
+    """Those of the ids `names`, the quick cases of some files, that take longer than `budget`
+    seconds, but for the quickest of each file and `KEPT`."""
     files: dict[str, list[tuple[float, str]]] = defaultdict(list)
-    for case in ElementTree.parse(report).iter("testcase"):
-        if not (module := case.get("classname")):
-            continue  # of a worker that crashed
-        file = module.replace(".", "/") + ".py"
-        files[file].append((float(case.get("time", 0)), f"{file}::{case.get('name')}"))
-    found = []
-    for file, cases in files.items():
-        if Path(file).parts[1] not in DOORS:
-            found += [name for seconds, name in sorted(cases)[1:] if seconds > BUDGET]
-    return sorted(name for name in found if name not in KEPT)
+    for name in names:
+        files[name.partition("::")[0]].append((durations().get(name, 0.0), name))
+    found = [
+        name
+        for file, cases in files.items()
+        if Path(file).parts[1] not in DOORS
+        for seconds, name in sorted(cases)[1:]
+        if seconds > budget
+    ]
+    return frozenset(found) - frozenset(KEPT)
+
+
+def write(reports: Iterable[Path]) -> None:
+    """Brings the list up to date by JUnit reports; what they did not run stays as it is."""
+    found = dict(durations())
+    for report in reports:
+        for case in ElementTree.parse(report).iter("testcase"):
+            if not (module := case.get("classname")):
+                continue  # of a worker that crashed
+            name = f"{module.replace('.', '/')}.py::{case.get('name')}"
+            found[name] = float(case.get("time", 0))
+    lines = [f"{s:.1f} {name}" for name, s in sorted(found.items()) if s > LEAST]
+    LIST.write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":
-    LIST.write_text("\n".join(over_budget(Path(sys.argv[1]))) + "\n")
+    write(map(Path, sys.argv[1:]))

@@ -1,5 +1,6 @@
 """The test runner adds up what lit and pytest say, and fails when either did not end well."""
 
+import argparse
 import json
 import subprocess
 import sys
@@ -70,7 +71,7 @@ def test_shards_have_each_test_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["0/8", "9/8", "8", "1/0", "-1/8"])
 def test_what_is_no_shard(text: str) -> None:
-    with pytest.raises(ValueError, match="1 <= I <= N"):
+    with pytest.raises(argparse.ArgumentTypeError, match="1 <= I <= N"):
         shard(text)
 
 

@@ -53,11 +53,14 @@ def main(words: list[str] | None = None) -> int:
         "--only-skips", metavar="REGEX", help="a test that is skipped for another reason has failed"
     )
     parser.add_argument(
+        "--budget", type=float, metavar="SECONDS", help="what takes longer is slow (test/tiers.py)"
+    )
+    parser.add_argument(
         "--shard", type=shard, default=(1, 1), metavar="I/N", help="one of N parts of the tests"
     )
     arguments = parser.parse_args(words)
     tally = _run_lit(arguments.paths, arguments.jobs, arguments.shard)
-    tally += _run_pytest(arguments.paths, arguments.jobs, arguments.all, arguments.shard)
+    tally += _run_pytest(arguments)
     if tally.skipped:
         print("\nskipped:")
         for name, reason in tally.skipped:
@@ -104,15 +107,17 @@ def _read_lit(output: Path) -> Tally:
     return tally
 
 
-def _run_pytest(paths: list[str], jobs: int, slow: bool, part: tuple[int, int]) -> Tally:
+def _run_pytest(arguments: argparse.Namespace) -> Tally:
+    jobs, (number, count) = arguments.jobs, arguments.shard
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, "pytest.xml")
         command = [sys.executable, "-m", "pytest", "-q", "--durations=10", f"--junit-xml={output}"]
         command += ["-n", str(jobs), "--dist", "worksteal"] if jobs > 1 else []
-        command += [f"--timeout={SLOW_SECONDS}"] if slow else ["-m", "not slow"]
-        if part[1] > 1:
-            command += ["-p", shards.__name__, f"--shard={part[0]}/{part[1]}"]
-        python = [path for path in paths if Path(path).suffix != ".mlir"]
+        command += [f"--timeout={SLOW_SECONDS}"] if arguments.all else ["-m", "not slow"]
+        command += [f"--budget={arguments.budget}"] if arguments.budget is not None else []
+        if count > 1:
+            command += ["-p", shards.__name__, f"--shard={number}/{count}"]
+        python = [path for path in arguments.paths if Path(path).suffix != ".mlir"]
         if not python:
             return Tally()
         done = subprocess.run([*command, *python], check=False)

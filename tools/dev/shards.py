@@ -1,23 +1,45 @@
-"""A plugin of pytest: --shard=I/N runs one of N parts of the tests, which have as many each.
+"""A plugin of pytest: --shard=I/N runs one of N parts of the tests, which take as long each.
 
-Which part a test is in depends on its name alone, so that parts run on different machines.
+Which part a test is in depends on its name and on test/durations.txt alone, so that parts run on
+different machines.
 """
 
 from __future__ import annotations
 
+import argparse
+import heapq
 import re
 import zlib
+from pathlib import Path
 
 import pytest
 
+DURATIONS = Path(__file__).resolve().parents[2] / "test" / "durations.txt"
+
 
 def shard(text: str) -> tuple[int, int]:
-    """``I/N`` as two numbers, 1 <= I <= N; ValueError otherwise."""
+    """``I/N`` as two numbers, 1 <= I <= N; ArgumentTypeError otherwise."""
     found = re.fullmatch(r"(\d+)/(\d+)", text)
     number, count = map(int, found.groups()) if found else (0, 0)
     if not 1 <= number <= count:
-        raise ValueError(f"expected I/N with 1 <= I <= N, such as 1/8, got {text!r}")
+        raise argparse.ArgumentTypeError(
+            f"expected I/N with 1 <= I <= N, such as 1/8, got {text!r}"
+        )
     return number, count
+
+
+def parts(durations: Path, count: int) -> dict[str, int]:
+    """The part, from 0, of each test in the list of lines ``SECONDS ID``: the longest first, each
+    to the part that has the least so far."""
+    lines = (line.split(" ", 1) for line in durations.read_text().splitlines())
+    tests = sorted(((float(seconds), name) for seconds, name in lines), reverse=True)
+    loads = [(0.0, part) for part in range(count)]
+    found = {}
+    for seconds, name in tests:
+        load, part = loads[0]
+        heapq.heapreplace(loads, (load + seconds, part))
+        found[name] = part
+    return found
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -26,8 +48,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     number, count = config.getoption("--shard")
-    parts: list[list[pytest.Item]] = [[] for _ in range(count)]
+    listed = parts(DURATIONS, count)
+    mine: list[pytest.Item] = []
+    others: list[pytest.Item] = []
     for each in items:
-        parts[zlib.crc32(each.nodeid.encode()) % count].append(each)
-    items[:] = parts.pop(number - 1)
-    config.hook.pytest_deselected(items=[each for part in parts for each in part])
+        name = each.nodeid
+        part = listed.get(name, zlib.crc32(name.encode()) % count)
+        (mine if part == number - 1 else others).append(each)
+    items[:] = mine
+    config.hook.pytest_deselected(items=others)

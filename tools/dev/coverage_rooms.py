@@ -1,0 +1,33 @@
+"""Line coverage by folder from the JSON report of coverage.py: the end of `make coverage`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def table(report: dict[str, dict[str, dict[str, dict[str, int]]]]) -> str:
+    """A line for each folder with Python files (those that never ran count, too), and a total:
+    lines with code, those that ran, and the share of these in per cent."""
+    rooms: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for name, found in report["files"].items():
+        path = Path(name)
+        room = path.relative_to(ROOT) if path.is_absolute() else path
+        lines = rooms[str(room.parent)]
+        lines[0] += found["summary"]["num_statements"]
+        lines[1] += found["summary"]["covered_lines"]
+    total = [sum(each) for each in zip(*rooms.values(), strict=True)]
+    width = max(map(len, rooms))
+    rows = [*sorted(rooms.items()), ("total", total)]
+    return "\n".join(
+        f"{room:{width}} {code:6} {ran:6} {100 * ran / max(code, 1):5.1f}"
+        for room, (code, ran) in rows
+    )
+
+
+if __name__ == "__main__":
+    print(table(json.loads(Path(sys.argv[1]).read_text())))
