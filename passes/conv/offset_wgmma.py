@@ -32,12 +32,11 @@ def choose_walk(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> 
     """The tile that is done first, of output channels of one group; a match failure for what wgmma
     does not multiply, or no tile holds."""
     check_im2col(op, shape)
-    if shape.k_part is not None or shape.pixel_bytes % TMA_STRIDE.values[0]:
+    if shape.pixel_bytes % TMA_STRIDE.values[0]:
         raise match_failure(
             op,
-            "expected whole sums of pixels as they are stored, got parts of them or filter rows at "
-            "once (a step has all taps of a tile); take tile-conv-implicit-gemm, or leave out "
-            "split-conv-k and fold-filter-rows",
+            "expected pixels as they are stored, got filter rows at once (a step has all taps of a "
+            "tile); take tile-conv-implicit-gemm, or leave out fold-filter-rows",
             SMALLEST_CONV,
         )
     option = check_product(op, shape, option)

@@ -20,7 +20,7 @@ from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.fragments.warpgroup import N_TILES
 from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.tensor_functions import tensor_ops
-from tcir.passes.emit.tile_kernel import needs_columns
+from tcir.passes.kernels import legal
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 from tcir.target import TARGETS
@@ -72,13 +72,18 @@ class SplitConvK(Pass):
 
     def _splits(self, op: tc.Conv2dOp, target: str) -> int:
         """Parts of this convolution."""
-        shape, wgmma = gathered(ConvShape.of(op)), TARGETS[target].wgmma
+        shape = gathered(ConvShape.of(op))
+        facts = {
+            "product": legal.IM2COL, "core": legal.core_of(target), "target": target,
+            "results": legal.results_of(op.out),
+        }  # fmt: skip
         reason = ""
-        if not wgmma:
-            reason = f"for {target} (its schedules sum up whole tiles in tensor memory)"
-        elif needs_columns(op.out):
-            reason = "with a gated result (the kernel that sums up has an element a thread)"
-        elif shape.c % shape.kc:
+        if (row := legal.find({**facts, "split_k": max(self.splits, 2)}, "split_k")) is not None:
+            if self.splits <= 1:
+                return 1
+            words = row.message({**facts, "split_k": self.splits})
+            raise match_failure(op, words, SMALLEST_CONV)
+        if shape.c % shape.kc:
             reason = f"of {shape.c} channels (a step has {shape.kc}, of one tap)"
         if self.splits == 0:
             parts = 1 if reason else fastest_parts(op, shape, self.n_tile, target)

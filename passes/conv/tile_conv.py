@@ -48,7 +48,7 @@ class TileConv(Pass):
 
     def run(self, module: ir.Module) -> None:
         target = target_of(module)
-        for source in find_convolutions(module, self.name, self.others):
+        for source in find_convolutions(module, self.name, others=self.others):
             op = source.op
             if TARGETS[target].wgmma:
                 schedule = _for_warpgroups(op, self.n_tile, target)

@@ -20,7 +20,7 @@ from tcir.passes.conv.wgmma import as_matrix, tile_for_warpgroups
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import mma, of_pair
 from tcir.passes.emit.cta_pair import check_cta_group
-from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
+from tcir.passes.emit.diagnostics import SMALLEST_CONV
 from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.lanes import Lanes, lane_index
@@ -35,6 +35,7 @@ from tcir.passes.emit.tile_kernel import (
     store_tile,
     store_tile_lanes,
 )
+from tcir.passes.kernels import legal
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import TARGETS
 
@@ -98,25 +99,16 @@ class TileConvImplicitGemm(Pass):
     def run(self, module: ir.Module) -> None:
         target = target_of(module)
         for source in find_convolutions(module, self.name):
+            facts = legal.options_of(self) | legal.facts_of(source, legal.IM2COL, target)
+            legal.check(facts, source.op, SMALLEST_CONV)
             if TARGETS[target].wgmma:
                 check_im2col(source.op, gathered(ConvShape.of(source.op)))
-                self._check_alone(source.op, target)
                 tile_for_warpgroups(source, self.n_tile, target)
                 continue
             self.check(source.op)
             shape = gathered(ConvShape.of(source.op))
             n_tile = shape.choose_n_tile(source.op, self.n_tile, self.cta_group)
             _tile(source, shape, n_tile, self.cta_group)
-
-    def _check_alone(self, op: ir.OpView, target: str) -> None:
-        """Rejects pairs where there are none."""
-        if self.cta_group == PAIR:
-            raise match_failure(
-                op,
-                f"expected cta-group=1 for {target}, got {self.cta_group} (pairs are of tcgen05); "
-                "leave it out, or take target sm_100a",
-                SMALLEST_CONV,
-            )
 
     def check(self, op: ir.OpView) -> None:
         """Raises `PassError` when this pass cannot tile `op`, a ``tc.conv2d``."""

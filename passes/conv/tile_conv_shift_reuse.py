@@ -47,16 +47,13 @@ from tcir.passes.emit.tile_kernel import (
     kernel,
     loop,
 )
+from tcir.passes.kernels import legal
 from tcir.passmanager.pipeline import Pass, register_pass
 
 TILINGS: dict[str, Callable[[ConvShape, ShiftClasses], Tiling]] = {
     "rows": RowsTiling,
     "linear": LinearTiling,
     "packed": PackedTiling,
-}
-_NOT_ONE_WALK = {
-    "rows": "those of rows are blocks of arbitrary output rows",
-    "linear": "those of linear continue from one input row to the next",
 }
 
 
@@ -111,7 +108,7 @@ class TileConvShiftReuse(Pass):
     halo_load: str = "boxes"
 
     def run(self, module: ir.Module) -> None:
-        for source in find_convolutions(module, self.name):
+        for source in find_convolutions(module, self.name, legal.SHIFTED):
             shape = ConvShape.of(source.op)
             tiling = self._choose(source.op, shape)
             self._tile(source, shape, tiling, shape.choose_n_tile(source.op, self.n_tile))
@@ -133,31 +130,8 @@ class TileConvShiftReuse(Pass):
                     f"in this version); leave {option} out"
                 )  # fmt: skip
         classes = ShiftClasses.of(shape, self.halo == "refresh")
-        if self.shift == "shift" and self.halo == "mask":
-            raise match_failure(
-                op, "expected shift=ashift with halo=mask, got shift (.ashift moves A at no cost; "
-                "tcgen05.shift only serves to be ordered before a refresh); leave shift out, or "
-                "use halo=refresh"
-            )  # fmt: skip
-        if self.shift_quarters != "one" and self.shift != "shift":
-            raise match_failure(
-                op, f"expected shift-quarters=one with halo={self.halo} and shift=ashift, got "
-                f"{self.shift_quarters} (the sub-partitions that tcgen05.shift moves; .ashift does "
-                "not use it); leave shift-quarters out, or use halo=refresh with shift=shift"
-            )  # fmt: skip
+        legal.check(legal.options_of(self), op)
         wide = self.halo_load == "w128"
-        if wide and self.halo == "mask":
-            raise match_failure(
-                op, "expected halo-load=boxes with halo=mask, got w128 (there is no halo to load); "
-                "leave halo-load out, or use halo=refresh"
-            )  # fmt: skip
-        if wide and self.tiling != "packed":
-            raise match_failure(
-                op, f"expected tiling=packed with halo-load=w128, got {self.tiling} "
-                "(im2col::w::128 traverses 128 pixels of one input row of all images, so "
-                f"sub-partitions must be consecutive; {_NOT_ONE_WALK[self.tiling]}, PTX ISA "
-                "5.5.5); use tiling=packed, or halo-load=boxes"
-            )  # fmt: skip
         if classes.halo >= QUARTER_LANES:
             raise match_failure(
                 op,

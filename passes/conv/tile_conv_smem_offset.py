@@ -29,6 +29,7 @@ from tcir.passes.emit.tile_kernel import (
     loop,
     store_tile_lanes,
 )
+from tcir.passes.kernels import legal
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import TARGETS
 
@@ -69,7 +70,7 @@ class TileConvSmemOffset(Pass):
 
     def run(self, module: ir.Module) -> None:
         target = target_of(module)
-        for source in find_convolutions(module, self.name):
+        for source in find_convolutions(module, self.name, legal.ROW_WALK):
             if TARGETS[target].wgmma:
                 tile_for_warpgroups(source, self.n_tile, target)
                 continue

@@ -102,13 +102,6 @@ def quantiser_of(result: ir.Value) -> tc.QuantiseBlocksOp | None:
     return user if isinstance(user, tc.QuantiseBlocksOp) else None
 
 
-def needs_columns(result: ir.Value) -> bool:
-    """Whether an element of what follows a result is made of several of its columns."""
-    users = [use.owner.opview for use in result.uses]
-    gated = any(isinstance(user, tc.EpilogueOp) and user.gated for user in users)
-    return gated or quantiser_of(result) is not None
-
-
 def find_sources(
     module: ir.Module,
     kind: type[Op],

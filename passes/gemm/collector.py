@@ -25,11 +25,6 @@ class Together:
             raise InputError(
                 f"expected n-tiles of at least 1, got {self.count}; smallest accepted: n-tiles=1"
             )
-        if self.collector and self.count == 1:
-            raise InputError(
-                "expected n-tiles of at least 2 with collector=true, got 1: the buffer keeps A for "
-                "further mma that read the same A (PTX ISA 9.7.16.10.9.1); take n-tiles=2"
-            )
 
     def check(self, op: ir.OpView, n_tile: int) -> None:
         """Raises a match failure if tensor memory has no room for the accumulators."""
@@ -40,11 +35,6 @@ class Together:
                 f"got {self.count}: tensor memory has {TMEM_COLUMNS} columns for their "
                 f"accumulators; take n-tiles={TMEM_COLUMNS // n_tile}",
             )
-
-    def check_only_one(self, op: ir.OpView, what: str) -> None:
-        """Raises a match failure if there are several tiles."""
-        if self.count > 1:
-            raise match_failure(op, f"expected n-tiles=1 {what}, got {self.count}; leave it out")
 
     def usage(self, number: int) -> str:
         """What mma `number` does with the buffer: the first fills it, the last gives it up."""

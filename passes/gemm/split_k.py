@@ -16,10 +16,10 @@ from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.operand_tiles import k_step
 from tcir.passes.emit.scaled_shape import ScaledShape
 from tcir.passes.emit.tensor_functions import tensor_ops
-from tcir.passes.emit.tile_kernel import needs_columns
 from tcir.passes.gemm.block_scaled import stage_of
 from tcir.passes.gemm.dense import k_of
 from tcir.passes.gemm.global_scales import scaled_sums
+from tcir.passes.kernels import legal
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
@@ -64,22 +64,12 @@ class SplitK(Pass):
             self._visit(op)
 
     def _visit(self, op: ir.OpView) -> None:
-        reason = ""
-        product = isinstance(op, tc.MatmulOp | tc.BlockScaledMatmulOp)
         if isinstance(op, tc.GroupedMatmulOp):
-            reason = (
-                f"with groups, got {self.splits} (how many rows there are to sum up is known at "
-                "run time only); leave split-k out"
-            )
-        elif product and needs_columns(op.out):
-            reason = (
-                f"with a gated or quantised result, got {self.splits} (the kernel that sums the "
-                "parts up has an element a thread, not a block); leave split-k out"
-            )
-        if reason:
-            raise match_failure(op, f"expected split-k=1 {reason}")
-        if product and k_part(op) is None:
-            self._split(op)
+            legal.check({"split_k": self.splits, "product": legal.GROUPED}, op)
+        elif isinstance(op, tc.MatmulOp | tc.BlockScaledMatmulOp):
+            legal.check({"split_k": self.splits, "results": legal.results_of(op.out)}, op)
+            if k_part(op) is None:
+                self._split(op)
 
     def _split(self, op: tc.MatmulOp | tc.BlockScaledMatmulOp) -> None:
         k, step = _steps(op)

@@ -16,7 +16,7 @@ from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.limits import MMA_N_STEP, round_up
 from tcir.passes.emit.tensor_functions import tensor_ops
-from tcir.passes.emit.tile_kernel import needs_columns
+from tcir.passes.kernels import legal
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 from tcir.target import TARGETS
@@ -67,23 +67,13 @@ class SwapOperands(Pass):
         for op in tensor_ops(module):
             if isinstance(op, tc.MatmulOp | tc.BlockScaledMatmulOp):
                 self._visit(op)
-            elif isinstance(op, tc.GroupedMatmulOp) and self.swap == "always":
-                raise match_failure(
-                    op,
-                    "expected swap=auto or never with groups, got always (exchanged, a group's "
-                    "rows would be the columns of an mma, whose number its descriptor states "
-                    "before the kernel knows the sizes); leave swap out",
-                )
+            elif isinstance(op, tc.GroupedMatmulOp):
+                legal.check({"swap": self.swap, "product": legal.GROUPED}, op)
 
     def _visit(self, op: tc.MatmulOp | tc.BlockScaledMatmulOp) -> None:
-        if needs_columns(op.result):
-            if self.swap == "always":
-                raise match_failure(
-                    op,
-                    "expected a result of single elements with swap=always, got one that is gated "
-                    "or quantised in blocks of columns (exchanged, a block would be in as many "
-                    "lanes, and needs all of it); leave swap out",
-                )
+        results = legal.results_of(op.result)
+        legal.check({"swap": self.swap, "results": results}, op)
+        if results != legal.PLAIN:
             return
         if op.b.type.rank < op.a.type.rank:
             if self.swap == "always":

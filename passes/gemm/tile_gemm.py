@@ -51,6 +51,7 @@ from tcir.passes.gemm.place import Place, Product
 from tcir.passes.gemm.schedules import Schedules
 from tcir.passes.gemm.warps import Warps
 from tcir.passes.gemm.wgmma import WarpgroupSchedule
+from tcir.passes.kernels import legal
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 from tcir.target import DEFAULT_TARGET, TARGETS
@@ -188,38 +189,17 @@ class TileGemm(Pass):
             )
         if self.store not in STORES:
             raise InputError(f"expected store to be one of {', '.join(STORES)}, got {self.store}")
-        if self.store_stages < 0 or (self.store_stages and self.store != BY_TMA):
-            raise InputError(
-                f"expected store-stages of at least 1 with store=tma, or 0 to choose, got "
-                f"store-stages={self.store_stages} store={self.store}; smallest accepted: "
-                "store=tma store-stages=1"
-            )
-        if self.scheduler == CLC and (self.ctas or not self.persistent):
-            raise InputError(
-                f"expected scheduler=clc with persistent=true and without ctas, got "
-                f"ctas={self.ctas} persistent={str(self.persistent).lower()}: the grid has a CTA "
-                "for every tile, and the hardware decides how many are launched"
-            )
+        for name in ("store_stages", "ctas"):
+            if (number := getattr(self, name)) < 0:
+                raise InputError(
+                    f"expected {name.replace('_', '-')} of at least 1, or 0 to choose, got "
+                    f"{number}; leave it out"
+                )
         parse(self.epilogue_tile)
         _ = self._warps, self._together
         check_cta_group(self.cta_group)
         cluster = Cluster.parse(self.cluster)
-        if cluster != ALONE and self.cta_group == PAIR:
-            raise InputError(
-                f"expected cluster=1x1 with cta-group=2, got {cluster}: a pair is a cluster of "
-                "two, whose CTAs share B's columns without multicast; leave one of them out"
-            )
-        if cluster != ALONE and self.scheduler == CLC:
-            raise InputError(
-                f"expected cluster=1x1 with scheduler=clc, got {cluster}: a request takes over a "
-                "whole cluster, and only pairs share a response; take scheduler=static"
-            )
-        if self.ctas < 0 or (self.ctas and not self.persistent):
-            raise InputError(
-                f"expected ctas of at least 1 and persistent=true, or 0 to choose, got "
-                f"ctas={self.ctas} persistent={str(self.persistent).lower()}; smallest accepted: "
-                "persistent=true ctas=1"
-            )
+        legal.check(legal.options_of(self))
         if self.ctas % cluster.ctas:
             raise InputError(
                 f"expected ctas to be a multiple of the {cluster.ctas} of cluster={cluster}, got "
@@ -234,26 +214,24 @@ class TileGemm(Pass):
 
     def run(self, module: ir.Module) -> None:
         target = target_of(module)
-        if TARGETS[target].wgmma:
-            for source in find_sources(
-                module, tc.MatmulOp, self.name, epilogues=True, computed=check_computed
-            ):
-                self._check_warpgroups(source.op, target)
+        product = _product_in(module)
+        computed = check_computed if product == legal.DENSE else None
+        kind = KINDS[product]
+        for source in find_sources(module, kind, self.name, epilogues=True, computed=computed):
+            facts = legal.options_of(self) | legal.facts_of(source, product, target)
+            legal.check(facts, source.op)
+            if TARGETS[target].wgmma:
                 cluster = Cluster.parse(self.cluster)
                 check_rows(source.op, cluster)
                 n_tile = self._in_parts(source.op, self.n_tile, cluster, columns_step(source.op))
                 schedule = WarpgroupSchedule(n_tile, self.persistent, self.ctas, cluster)
                 schedule.tile(source, target)
-            return
-        if any(isinstance(op, tc.GroupedMatmulOp) for op in tensor_ops(module)):
-            for source in find_sources(module, tc.GroupedMatmulOp, self.name, epilogues=True):
+            elif product == legal.GROUPED:
                 self._tile_groups(source)
-            return
-        scaled = any(isinstance(op, tc.BlockScaledMatmulOp) for op in tensor_ops(module))
-        kind = tc.BlockScaledMatmulOp if scaled else tc.MatmulOp
-        computed = None if scaled else check_computed
-        for source in find_sources(module, kind, self.name, epilogues=True, computed=computed):
-            (self._tile_scaled if scaled else self._tile_dense)(source)
+            elif product == legal.SCALED:
+                self._tile_scaled(source)
+            else:
+                self._tile_dense(source)
 
     @property
     def _together(self) -> Together:
@@ -263,23 +241,8 @@ class TileGemm(Pass):
     def _warps(self) -> Warps:
         return Warps(self.producer_warps, self.consumer_warps, self.epilogue_warps)
 
-    def _check_warpgroups(self, op: ir.OpView, target: str) -> None:
-        """Rejects options of tcgen05."""
-        self._warps.check_warpgroups(op, target)
-        for name, default in _OF_TCGEN05.items():
-            got = getattr(self, name)
-            if got != default:
-                option = name.replace("_", "-")
-                raise match_failure(
-                    op,
-                    f"expected {option}={str(default).lower() or 'none'} for {target}, got "
-                    f"{str(got).lower()} (it is of kernels of tcgen05); leave it out, or take "
-                    "target sm_100a",
-                )
-
     def _tile_dense(self, source: Source) -> None:
         op = source.op
-        self._check_no_kind(op)
         check_dense(op)
         columns = op.out.type.shape[out_layout(op).index("n") - 2]
         option = self._option(source)
@@ -293,10 +256,6 @@ class TileGemm(Pass):
         n_tile = self._in_parts(op, n_tile, cluster, columns_step(op))
         together = self._together
         together.check(op, n_tile)
-        if self.store == BY_TMA:
-            together.check_only_one(
-                op, "with store=tma (its tiles in shared memory are those of one accumulator)"
-            )
         together.tell(op, n_tile)
         _tile(
             source,
@@ -312,65 +271,13 @@ class TileGemm(Pass):
 
     def _tile_groups(self, source: Source) -> None:
         op = source.op
-        if self.persistent:
-            raise match_failure(
-                op,
-                "expected persistent=false with groups, got true (how many tiles there are is "
-                "known at run time only); leave it out",
-            )
-        if self.cta_group == PAIR:
-            raise match_failure(
-                op,
-                "expected cta-group=1 with groups, got 2: a group may end with the first CTA of a "
-                "pair; leave it out",
-            )
-        if Cluster.parse(self.cluster) != ALONE:
-            raise match_failure(
-                op,
-                f"expected cluster=1x1 with groups, got {self.cluster}: CTAs with rows of "
-                "different groups multiply by different matrices, and some have no rows; leave it "
-                "out",
-            )
-        if self.store == BY_TMA:
-            raise match_failure(
-                op,
-                "expected store=direct with groups, got tma: a box stores 32 rows, of which TMA "
-                "leaves out only those outside the output, and the rows behind a group's last are "
-                "the next group's; leave store out",
-            )
-        if self.epilogue_tile != AUTO:
-            raise match_failure(
-                op,
-                f"expected epilogue-tile=auto with groups, got {self.epilogue_tile}: lanes have "
-                "indices of their own there, and store 16 columns at a time; leave it out",
-            )
-        self._check_no_kind(op)
-        if source.quantise is not None:
-            raise match_failure(
-                op,
-                "expected results of one tensor with groups, got a quantised one (a block of "
-                "scales has 128 rows, of whichever groups these are); quantise in another kernel",
-            )
         check_dense(op)
-        self._together.check_only_one(op, "with groups (a tile of A is of the rows of one group)")
         self._warps.assign(source, staged=False)
         tile_grouped(source, choose_n_tile(op, self.n_tile, op.out.type.shape[-1]))
-
-    def _check_no_kind(self, op: ir.OpView) -> None:
-        if self.kind:
-            raise match_failure(
-                op,
-                f"expected kind with block-scaled operands only, got kind={self.kind}: other types "
-                "have one instruction each; leave kind out",
-            )
 
     def _tile_scaled(self, source: Source) -> None:
         op, shape = source.op, ScaledShape.of(source.op, self.kind)
         check_block_scaled(op, shape)
-        self._together.check_only_one(
-            op,
-            "with block-scaled operands (one tile of scale factors of B is in tensor memory)",
-        )
         option = self._option(source)
         n_tile = choose_scaled_n_tile(op, option, shape, self.cta_group, self.persistent)
         n_tile = _whole_blocks(source, option, n_tile)
@@ -397,8 +304,6 @@ class TileGemm(Pass):
     def _results(self, source: Source, n_tile: int) -> Results:
         """How results are stored."""
         stages = (self.store_stages or (2 if self.persistent else 1)) * (self.store == BY_TMA)
-        if stages:
-            _check_staged(source)
         return Results.of(source, self.epilogue_tile, n_tile, stages)
 
     def _cluster(self, op: ir.OpView) -> Cluster:
@@ -442,11 +347,18 @@ class TileGemm(Pass):
         return replace(tiles, ctas=min(tiles.count, self.ctas or most))
 
 
-_OF_TCGEN05 = {
-    "scheduler": "static", "store": "direct", "epilogue_tile": AUTO, "kind": "", "cta_group": 1,
-    "n_tiles": 1, "collector": False,
+KINDS = {
+    legal.DENSE: tc.MatmulOp, legal.SCALED: tc.BlockScaledMatmulOp,
+    legal.GROUPED: tc.GroupedMatmulOp,
 }  # fmt: skip
-"""Options that kernels of wgmma do not have, and their defaults."""
+"""The op of a product."""
+
+
+def _product_in(module: ir.Module) -> str:
+    """The product that the functions of a module are."""
+    ops = list(tensor_ops(module))
+    found = [name for name, kind in KINDS.items() if any(isinstance(op, kind) for op in ops)]
+    return found[-1] if found else legal.DENSE
 
 
 def _whole_blocks(source: Source, option: int, n_tile: int) -> int:
@@ -513,25 +425,3 @@ def _tile(
                         epilogue=epilogue,
                         columns=results.tile.columns,
                     )
-
-
-def _check_staged(source: Source) -> None:
-    """Raises a match failure for results that TMA cannot store."""
-    if out_layout(source.op) == "nm":
-        raise match_failure(
-            source.op,
-            "expected results stored by rows with store=tma, got a product whose operands were "
-            "exchanged: a thread has a column of the output then; take swap=never or store=direct",
-        )
-    if source.quantise is not None:
-        raise match_failure(
-            source.op,
-            "expected results of one tensor with store=tma, got a quantised one (a thread stores "
-            "the elements and scales of its row); take store=direct",
-        )
-    if source.after is not None and source.after.gated:
-        raise match_failure(
-            source.op,
-            "expected a result for every sum with store=tma, got a gated one (a staged tile has "
-            "the columns of the sums); take store=direct",
-        )

@@ -9,8 +9,6 @@ from tcir.dialect import tc
 from tcir.dialect.limits import QUARTERS
 from tcir.dialect.warp_map import (
     CONSUMER,
-    EPILOGUE,
-    PRODUCER,
     TCGEN05,
     TCGEN05_EPILOGUE8,
     TCGEN05_EPILOGUE12,
@@ -87,7 +85,6 @@ class Warps:
         if WARP_MAP in names:
             told = ir.StringAttr(names[WARP_MAP]).value
             staged = staged and told == TCGEN05_EPILOGUE_LOAD
-        self._check(source, staged)
         read = staged_elements(source.after) if staged and self.producer != 1 else []
         if self.producer == 2 and not read:
             raise match_failure(
@@ -101,38 +98,6 @@ class Warps:
         if self != Warps():
             remark(source.op, f"warps by role: {_roles(name)} (warp map {name})")
         return read
-
-    def _check(self, source: Source, staged: bool) -> None:
-        if self.consumer > 1:
-            raise match_failure(
-                source.op,
-                f"expected consumer-warps=1 for sm_100a, got {self.consumer}: {LEGAL[CONSUMER][1]}"
-                "; leave it out, or take target sm_90a",
-            )
-        if staged and self.epilogue > QUARTERS:
-            raise match_failure(
-                source.op,
-                f"expected epilogue-warps={QUARTERS} with store=tma, got {self.epilogue}: bulk "
-                "groups are of the thread that stores, and the tiles in shared memory of the warps "
-                "of one warpgroup; take store=direct",
-            )
-
-    def check_warpgroups(self, op: ir.OpView, target: str) -> None:
-        """Raises a match failure for numbers that kernels of wgmma do not have."""
-        roles = WARP_MAPS[WGMMA]
-        for role, want in (
-            (PRODUCER, len(roles[PRODUCER].warps)),
-            (CONSUMER, len(roles[CONSUMER].warps)),
-            (EPILOGUE, 0),
-        ):
-            got = getattr(self, role)
-            if got not in (0, want):
-                raise match_failure(
-                    op,
-                    f"expected {role}-warps={want} for {target}, got {got}: the sums are in "
-                    "registers of the consumers, two warpgroups with 64 rows each, which also "
-                    "store them; leave it out",
-                )
 
 
 def _roles(name: str) -> str:

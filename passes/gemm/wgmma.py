@@ -12,7 +12,7 @@ from tcir.dialect.ops.tma import EVICT
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import tails
 from tcir.passes.emit.cluster import ALONE, Cluster
-from tcir.passes.emit.diagnostics import SMALLEST_MATMUL, match_failure
+from tcir.passes.emit.diagnostics import SMALLEST_MATMUL
 from tcir.passes.emit.element_epilogue import check_by_element
 from tcir.passes.emit.fragments.epilogue import (
     check_fragment_quantised,
@@ -66,7 +66,6 @@ class WarpgroupSchedule:
         op = source.op
         check_dense(op)
         check_by_element(source, "tile-gemm", quantised=True)
-        _check_whole(op)
         *batch, m, n = op.out.type.shape
         sms, quantise = TARGETS[target].sms, source.quantise
         columns = source.quantised_columns or n  # scales of padding are zeros: stored, too
@@ -124,17 +123,6 @@ class WarpgroupSchedule:
         tiles = [Tile(M_TILE, each) for each in whole or widths]
         steps = ceil_div(k_of(op) * tc.element_bytes(op.a.type.element_type), 128)
         return fastest(m, n, steps, sms, tiles, prod(batch)).columns
-
-
-def _check_whole(op: tc.MatmulOp) -> None:
-    """Raises a match failure for a product that other kernels were to make of the one given."""
-    if "out_layout" in op.attributes or "k_part" in op.attributes:
-        raise match_failure(
-            op,
-            "expected a product as it is on sm_90a, got one whose operands were exchanged or whose "
-            "K was split; leave swap and split-k out",
-            SMALLEST_MATMUL,
-        )
 
 
 def _sums(op: tc.MatmulOp, product: DenseProduct, place: Place, n_tile: int) -> list[ir.Value]:

@@ -19,7 +19,7 @@ M_TILES = (TMEM_LANES, PAIR * TMEM_LANES)
 """Rows of a tile: of one CTA, or of a pair."""
 
 
-def check_pair(op: ir.OpView, pad_n: int, schedule: str) -> None:
+def check_pair(op: ir.OpView, pad_n: int) -> None:
     """Rejects what CTA pairs do not have."""
     if pad_n not in MMA_N_PAIR or pad_n > MOST_PAD_N:
         raise match_failure(
@@ -27,13 +27,6 @@ def check_pair(op: ir.OpView, pad_n: int, schedule: str) -> None:
             f"expected pad-n to be a multiple of 32 up to {MOST_PAD_N} with m-tile={M_TILES[1]}, "
             f"got {pad_n} (each CTA of a pair has half of B's rows, {MMA_N_PAIR.source}); take "
             "pad-n=32",
-        )
-    if schedule not in ("auto", "single"):
-        raise match_failure(
-            op,
-            f"expected schedule=single with m-tile={M_TILES[1]}, got {schedule}: the CTAs of a "
-            "pair compute a tile together, over the same stages, and a part of K belongs to one "
-            "CTA; leave one of them out",
         )
 
 

@@ -14,6 +14,7 @@ from tcir.passes.emit import index
 from tcir.passes.emit.cta_pair import first_column
 from tcir.passes.emit.diagnostics import check_whole_rows
 from tcir.passes.emit.element_epilogue import check_by_element
+from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.limits import ceil_div, round_up
 from tcir.passes.emit.scaled_checks import check_scaled
@@ -34,6 +35,7 @@ from tcir.passes.gemv.ranges import Share
 from tcir.passes.gemv.reduce import Partials
 from tcir.passes.gemv.result import Result
 from tcir.passes.gemv.schedule import Schedule, choose
+from tcir.passes.kernels import legal
 from tcir.passmanager.pipeline import Pass, register_pass
 
 
@@ -97,15 +99,18 @@ class TileGemvPaddedN(Pass):
             )
 
     def run(self, module: ir.Module) -> None:
+        target = target_of(module)
         for source in find_sources(module, tc.BlockScaledMatmulOp, self.name, epilogues=True):
             check_whole_rows(source.op, self.name)
             check_by_element(source, self.name)
+            facts = legal.facts_of(source, legal.PADDED, target)
+            legal.check(legal.options_of(self) | facts, source.op)
             shape = ScaledShape.of(source.op, self.kind)
             check_scaled(source.op, shape)
             check_pad_n(source.op, shape, self.pad_n)
             pair, name = self.m_tile > TMEM_LANES, self.schedule
             if pair:
-                check_pair(source.op, self.pad_n, name)
+                check_pair(source.op, self.pad_n)
                 name = "single"
             schedule = choose(source.op, shape, name, self.splits, self.k_tile)
             if schedule.ranges.whole:

@@ -11,6 +11,7 @@ from tcir.passes.emit.diagnostics import SMALLEST_MATMUL, match_failure
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.output_tiles import OutputTiles, fewest_ctas
 from tcir.passes.emit.tile_kernel import block_id
+from tcir.passes.kernels import legal
 from tcir.passes.warp.tiling import Tiling
 from tcir.target import TARGETS
 
@@ -49,15 +50,15 @@ class WarpTiles(OutputTiles):
         The rounds take as long with an SM in the last one or not. Without it, the others have its
         power: on an H200 the clock of a product of 6144³, 128 CTAs instead of 132, is 1.2 % higher.
         """
-        if asked < 0 or (0 < asked < self.count and not by_tma):
+        if asked < 0:
             raise match_failure(
                 op,
-                "expected ctas=0 to choose, or where TMA loads any number of CTAs, got "
-                f"ctas={asked} and copies by {'TMA' if by_tma else 'cp.async'} (a CTA with several "
-                "tiles loads the next one's while it stores); take copy=tma, or "
-                f"ctas={self.count}, one CTA per tile",
+                f"expected ctas of at least 1, or 0 to choose, got {asked}; leave it out",
                 SMALLEST_MATMUL,
             )
+        several = asked if asked < self.count else 0
+        facts = {"ctas": several, "copies": "tma" if by_tma else "cp.async"}
+        legal.check(facts, op, SMALLEST_MATMUL)
         of = TARGETS[target]
         fills = by_tma and 2 * tiling.m * tiling.n >= of.registers
         ctas = asked or (fewest_ctas(self.count, of.sms) if fills else self.count)

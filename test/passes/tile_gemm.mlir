@@ -5,10 +5,10 @@
 // RUN: %exits 3 %tc-opt %s --split-input-file --tile-gemm="{ctas=4}" | %filecheck %s --check-prefix=NOT-PERSISTENT
 // RUN: %exits 3 %tc-opt %s --split-input-file --tile-gemm="{n-tile=8}" | %filecheck %s --check-prefix=N8
 // RUN: %exits 3 %tc-opt %S/Inputs/conv.mlir --tile-gemm | %filecheck %s --check-prefix=CONV
-// NOT-PERSISTENT: expected ctas of at least 1 and persistent=true, or 0 to choose, got ctas=4 persistent=false
+// NOT-PERSISTENT: expected ctas=0 with persistent=false, got 4: a kernel that is not persistent has a CTA for every tile; take persistent=true
 
 // RUN: %exits 3 %tc-opt %s --split-input-file --tile-gemm="{kind=mxf4}" | %filecheck %s --check-prefix=KIND
-// KIND: error: expected kind with block-scaled operands only, got kind=mxf4
+// KIND: error: expected no kind in a product of matrices, got mxf4: other types have one instruction each; leave kind out
 // N8: error: expected n-tile to be a multiple of 16 in [16, 256], got 8
 // CONV: 2:8: error: tile-gemm expected a function of one tc.matmul and func.return, got tc.conv2d, func.return
 

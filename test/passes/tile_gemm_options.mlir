@@ -81,8 +81,8 @@
 // FREE-NEXT: }
 // FREE: "tc.store_rows"
 
-// ALONE: expected scheduler=clc with persistent=true and without ctas, got ctas=0 persistent=false
-// TILES: expected store-stages of at least 1 with store=tma, or 0 to choose, got store-stages=2 store=direct; smallest accepted: store=tma store-stages=1
+// ALONE: expected persistent=true with scheduler=clc, got false
+// TILES: expected store-stages=0 with store=direct, got 2: threads store from registers, and have no tiles in shared memory to take in turn; leave it out, or take store=tma
 // STORE: expected store to be one of direct, tma, got late
 
 func.func @f(%a: tensor<300x64xf16>, %b: tensor<64x72xf16>) -> tensor<300x72xf16> {

@@ -1,0 +1,329 @@
+"""What combines with what: one row for each pair that no kernel has, with the reason.
+
+A kernel is described by facts: the options of its tiling pass, and what it computes and where
+(`FACTS`). A row names the fact that the error asks the user to change, the values that it may have,
+and the facts beside which it may have no others. What has no row compiles; `test/passes/kernels`
+shows both, and docs/kernels.md lists them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.cta_pair import PAIR
+from tcir.dialect.limits import QUARTERS
+from tcir.dialect.ops.highlevel import k_part, out_layout
+from tcir.errors import InputError, PassError
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.tile_kernel import Source, quantiser_of
+from tcir.passmanager.pipeline import Pass
+from tcir.target import TARGETS
+
+Facts: TypeAlias = Mapping[str, object]
+"""What is known of a kernel, by name."""
+TCGEN05, WGMMA, MMA_SYNC = "tcgen05", "wgmma", "mma.sync"
+CORES = (TCGEN05, WGMMA, MMA_SYNC)
+"""What multiplies."""
+DENSE, SCALED, GROUPED = "dense", "block-scaled", "grouped"
+PADDED = "padded"
+IM2COL, ROW_WALK, SHIFTED = "im2col", "row-walk", "shifted"
+CONVOLUTIONS = (IM2COL, ROW_WALK, SHIFTED)
+PRODUCTS = (DENSE, SCALED, GROUPED, PADDED, *CONVOLUTIONS)
+"""What is multiplied: matrices, with block scales, of groups of rows, of few padded columns;
+convolutions gathered tap by tap, from rows of a tile in shared memory, from shifted lanes."""
+PLAIN, GATED, QUANTISED = "plain", "gated", "quantised"
+
+FACTS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "product": {
+        DENSE: ("a product of matrices", "in a product of matrices"),
+        SCALED: ("block-scaled operands", "with block-scaled operands"),
+        GROUPED: ("groups", "with groups"),
+        PADDED: ("a product of few columns", "with few columns"),
+        IM2COL: ("a convolution", "in a convolution"),
+        ROW_WALK: ("a convolution", "with taps that read rows of one tile"),
+        SHIFTED: ("a convolution", "with taps that shift one tile"),
+    },
+    "core": {
+        TCGEN05: ("tcgen05", ""), WGMMA: ("wgmma", ""), MMA_SYNC: ("mma.sync", ""),
+    },
+    "results": {
+        PLAIN: ("a result for every sum", "with a result for every sum"),
+        GATED: ("one for two columns, as of a gated activation", "with a gated result"),
+        QUANTISED: ("a quantised one", "with a quantised result"),
+    },
+    "operands": {
+        "given": ("operands in their order", "with operands in their order"),
+        "exchanged": ("exchanged ones", "with exchanged operands"),
+    },
+    "sums": {
+        "whole": ("whole sums", "with whole sums"),
+        "parts": ("parts of K", "with parts of K"),
+    },
+}  # fmt: skip
+"""Facts that no option of a tiling pass states, by value: as a noun, and as a circumstance."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A combination that no kernel has.
+
+    fact:   an option, or a key of `FACTS`; only: the values that it may have
+    beside: facts with the values, one or several, beside which it may have no others
+    reason: why; source: of the hardware's limit, "": a decision of ours
+    way_out: what to do instead
+    """
+
+    fact: str
+    only: tuple[object, ...]
+    beside: Facts
+    reason: str
+    source: str = ""
+    way_out: str = "leave it out"
+
+    @property
+    def name(self) -> str:
+        """Unique: the fact and those beside it."""
+        beside = " ".join(f"{k}={written(values_of(v)[0])}" for k, v in self.beside.items())
+        return f"{self.fact} beside {beside}"
+
+    def applies(self, facts: Facts) -> bool:
+        """Whether these facts are what the row excludes; facts not given exclude nothing."""
+        if facts.get(self.fact, self.only[0]) in self.only:
+            return False
+        return all(key in facts and facts[key] in values_of(v) for key, v in self.beside.items())
+
+    def message(self, facts: Facts) -> str:
+        """The error: the value, what is allowed, the reason, a way out."""
+        given = facts[self.fact]
+        words = FACTS.get(self.fact)
+        got = words[str(given)][0] if words else written(given)
+        source = f" ({self.source})" if self.source else ""
+        return (
+            f"expected {self._allowed()} {self._where(facts)}, got {got}: {self.reason}{source}; "
+            f"{self.way_out}"
+        )
+
+    def _allowed(self) -> str:
+        if self.fact in FACTS:
+            return " or ".join(FACTS[self.fact][str(value)][0] for value in self.only)
+        chosen = [
+            value for value in self.only if value not in ("", 0) or value is False
+        ] or self.only
+        values = [written(value) for value in chosen if value != ""]
+        return f"{dashed(self.fact)}={' or '.join(values)}" if values else f"no {self.fact}"
+
+    def _where(self, facts: Facts) -> str:
+        return " ".join(self._beside(key, facts) for key in self.beside)
+
+    def _beside(self, key: str, facts: Facts) -> str:
+        if key == "core":
+            return f"for {facts['target']}"
+        if key in FACTS:
+            return FACTS[key][str(facts[key])][1]
+        return f"with {dashed(key)}={written(facts[key])}"
+
+
+def values_of(value: object) -> tuple[object, ...]:
+    """The values that a row names: several, or one."""
+    return value if isinstance(value, tuple) else (value,)
+
+
+def written(value: object) -> str:
+    """A value as in the text of options."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def dashed(name: str) -> str:
+    """A fact as options are written."""
+    return name.replace("_", "-")
+
+
+_HOPPER = "leave it out, or take target sm_100a"
+
+ROWS: tuple[Row, ...] = (
+    # Schedulers.
+    Row("persistent", (True,), {"scheduler": "clc"},
+        "the grid has a CTA for every tile, and those that are launched take over tiles of others "
+        "one after another", way_out="take persistent=true"),
+    Row("ctas", (0,), {"scheduler": "clc"},
+        "the hardware decides how many CTAs are launched"),
+    Row("ctas", (0,), {"persistent": False},
+        "a kernel that is not persistent has a CTA for every tile", way_out="take persistent=true"),
+    Row("scheduler", ("static",), {"core": WGMMA},
+        "clusterlaunchcontrol needs sm_100", "PTX ISA 9.7.13.17", _HOPPER),
+    Row("persistent", (False,), {"product": GROUPED},
+        "how many tiles there are is known at run time only"),
+    # Clusters and pairs.
+    Row("cluster", ("1x1",), {"cta_group": PAIR},
+        "a pair is a cluster of two, whose CTAs share B's columns without multicast",
+        way_out="leave one of them out"),
+    Row("cluster", ("1x1",), {"scheduler": "clc"},
+        "a request takes over a whole cluster, and only pairs share a response",
+        way_out="take scheduler=static"),
+    Row("cluster", ("1x1",), {"product": GROUPED},
+        "CTAs with rows of different groups multiply by different matrices, and some have no rows"),
+    Row("cta_group", (1,), {"core": WGMMA},
+        "pairs of CTAs are of tcgen05", "PTX ISA 9.7.16.5", _HOPPER),
+    Row("cta_group", (1,), {"product": GROUPED},
+        "a group may end with the first CTA of a pair"),
+    Row("schedule", ("auto", "single"), {"m_tile": 256},
+        "the CTAs of a pair compute a tile together, over the same stages, and a part of K belongs "
+        "to one CTA", way_out="leave one of them out"),
+    # Stores.
+    Row("store_stages", (0,), {"store": "direct"},
+        "threads store from registers, and have no tiles in shared memory to take in turn",
+        way_out="leave it out, or take store=tma"),
+    Row("store", ("direct",), {"core": WGMMA},
+        "the sums are in registers, and the four threads of a row store 32 bytes together from "
+        "there; no kernel of ours stages them", way_out=_HOPPER),
+    Row("store", ("direct",), {"product": GROUPED},
+        "a box stores 32 rows, of which TMA leaves out only those outside the output, and the rows "
+        "after a group's last are the next group's", way_out="leave store out"),
+    Row("store", ("direct",), {"operands": "exchanged"},
+        "a thread has a column of the output then", way_out="take swap=never or store=direct"),
+    Row("store", ("direct",), {"results": QUANTISED},
+        "a thread stores the elements and scales of its row", way_out="take store=direct"),
+    Row("store", ("direct",), {"results": GATED},
+        "a staged tile has the columns of the sums", way_out="take store=direct"),
+    Row("epilogue_tile", ("auto",), {"core": WGMMA},
+        "threads have all sums of their rows in registers, and load none from tensor memory",
+        way_out=_HOPPER),
+    Row("epilogue_tile", ("auto",), {"product": GROUPED},
+        "lanes have indices of their own there, and store 16 columns at a time"),
+    # Results.
+    Row("results", (PLAIN,), {"product": GROUPED},
+        "a block of scales has 128 rows, of whichever groups these are",
+        way_out="quantise in another kernel"),
+    Row("results", (PLAIN, GATED), {"product": CONVOLUTIONS},
+        "a block of scales has 128 rows of a matrix, and tiles of pixels are others",
+        way_out="take pipeline conv, where a launch of its own quantises "
+        "(split-launches{quantise-apart=true})"),
+    # Several accumulators.
+    Row("n_tiles", (1,), {"core": WGMMA},
+        "the sums are in registers, of which a thread has 255", way_out=_HOPPER),
+    Row("n_tiles", (1,), {"store": "tma"},
+        "its tiles in shared memory are those of one accumulator"),
+    Row("n_tiles", (1,), {"product": GROUPED}, "a tile of A is of the rows of one group"),
+    Row("n_tiles", (1,), {"product": SCALED},
+        "one tile of scale factors of B is in tensor memory"),
+    Row("collector", (False,), {"n_tiles": 1},
+        "the buffer keeps A for further mma that read the same A", "PTX ISA 9.7.16.10.9.1",
+        "take n-tiles=2"),
+    # Kinds of instructions.
+    Row("kind", ("",), {"core": WGMMA},
+        "wgmma has one instruction for a type", "PTX ISA 9.7.15.2", _HOPPER),
+    Row("kind", ("",), {"product": (DENSE, GROUPED)},
+        "other types have one instruction each", way_out="leave kind out"),
+    Row("core", (TCGEN05,), {"product": (SCALED, PADDED)},
+        "wgmma multiplies no block scales", "PTX ISA 9.7.15.2", "take target sm_100a"),
+    Row("core", (TCGEN05,), {"product": GROUPED},
+        "no kernel of wgmma of ours finds the group of a tile", way_out="take target sm_100a"),
+    Row("core", (TCGEN05,), {"product": SHIFTED},
+        "wgmma reads A from shared memory or registers, and shifts neither", "PTX ISA 9.7.15.5",
+        "take pipeline conv-smem-offset, or target sm_100a"),
+    # Warps of a role.
+    Row("consumer_warps", (0, 1), {"core": TCGEN05},
+        "tcgen05.mma is an instruction of one thread, wgmma of whole warpgroups, each of which "
+        "multiplies 64 of a tile's 128 rows", way_out="leave it out, or take target sm_90a"),
+    Row("epilogue_warps", (0, QUARTERS), {"store": "tma"},
+        "bulk groups are of the thread that stores, and the tiles in shared memory of the warps of "
+        "one warpgroup", way_out="take store=direct"),
+    *(Row(f"{role}_warps", (0, *legal), {"core": WGMMA},
+          "the sums are in registers of the consumers, two warpgroups with 64 rows each, which "
+          "also store them")
+      for role, legal in (("producer", (1,)), ("consumer", (8,)), ("epilogue", ()))),
+    # Parts of K and exchanged operands.
+    Row("split_k", (1,), {"product": GROUPED},
+        "how many rows there are to sum up is known at run time only",
+        way_out="leave split-k out"),
+    Row("split_k", (1,), {"results": (GATED, QUANTISED)},
+        "the kernel that sums the parts up has an element a thread, not a block",
+        way_out="leave split-k out"),
+    Row("swap", ("auto", "never"), {"product": GROUPED},
+        "exchanged, a group's rows would be the columns of an mma, whose number its descriptor "
+        "states before the kernel knows the sizes", way_out="leave swap out"),
+    Row("swap", ("auto", "never"), {"results": (GATED, QUANTISED)},
+        "exchanged, a block of columns would be in as many lanes, and needs all of it",
+        way_out="leave swap out"),
+    Row("operands", ("given",), {"core": WGMMA},
+        "threads of wgmma have elements of several rows and columns either way",
+        way_out="leave swap out"),
+    Row("split_k", (1,), {"core": TCGEN05, "product": CONVOLUTIONS},
+        "the schedules sum up whole tiles in tensor memory"),
+    Row("sums", ("whole",), {"core": TCGEN05, "product": CONVOLUTIONS},
+        "tensor memory keeps them until they are stored, rounded",
+        way_out="leave split-k out, or take target sm_90a"),
+    Row("sums", ("whole",), {"product": ROW_WALK}, "a step has all taps of a tile",
+        way_out="take tile-conv-implicit-gemm, or leave out split-conv-k"),
+    Row("sums", ("whole",), {"core": WGMMA, "product": DENSE},
+        "kernels of wgmma that store parts are those of convolutions", way_out="leave split-k out"),
+    # Taps that shift a tile in tensor memory.
+    Row("shift", ("ashift",), {"halo": "mask"},
+        ".ashift moves A at no cost; tcgen05.shift only serves to be ordered before a refresh",
+        way_out="leave shift out, or use halo=refresh"),
+    Row("shift_quarters", ("one",), {"shift": "ashift"},
+        "it names the sub-partitions that tcgen05.shift moves, which .ashift does not read",
+        way_out="leave shift-quarters out, or use halo=refresh with shift=shift"),
+    Row("halo_load", ("boxes",), {"halo": "mask"}, "there is no halo to load",
+        way_out="leave halo-load out, or use halo=refresh"),
+    Row("tiling", ("packed",), {"halo_load": "w128"},
+        "im2col::w::128 traverses 128 pixels of one input row of all images, so sub-partitions "
+        "must be consecutive; those of rows are blocks of arbitrary output rows, those of linear "
+        "continue from one input row to the next", "PTX ISA 5.5.5",
+        "use tiling=packed, or halo-load=boxes"),
+    # Warps that load fragments.
+    Row("ctas", (0,), {"copies": "cp.async"},
+        "a CTA with several tiles loads the next one's while it stores",
+        way_out="take copy=tma, or as many CTAs as tiles"),
+)  # fmt: skip
+
+
+def find(facts: Facts, fact: str = "") -> Row | None:
+    """The first row, of `fact` if given, that excludes these facts."""
+    rows = (row for row in ROWS if fact in ("", row.fact))
+    return next((row for row in rows if row.applies(facts)), None)
+
+
+def check(facts: Facts, op: ir.OpView | None = None, smallest: str = "") -> None:
+    """Raises the error of the first row that excludes these facts: an `InputError` of options, or a
+    match failure at `op`, with the `smallest` accepted example."""
+    if (row := find(facts)) is not None:
+        raise _error(row.message(facts), op, smallest)
+
+
+def _error(message: str, op: ir.OpView | None, smallest: str) -> InputError | PassError:
+    return InputError(message) if op is None else match_failure(op, message, smallest)
+
+
+def options_of(tiling: Pass) -> dict[str, object]:
+    """The options of a pass as facts."""
+    return dict(vars(tiling))
+
+
+def core_of(target: str) -> str:
+    """The tensor core that a target multiplies tiles in shared memory with."""
+    return WGMMA if TARGETS[target].wgmma else TCGEN05
+
+
+def results_of(result: ir.Value) -> str:
+    """The results that an op's result becomes: of what follows it."""
+    users = [use.owner.opview for use in result.uses]
+    gated = any(isinstance(user, tc.EpilogueOp) and user.gated for user in users)
+    return QUANTISED if quantiser_of(result) is not None else GATED if gated else PLAIN
+
+
+def facts_of(source: Source, product: str, target: str) -> dict[str, object]:
+    """What the op of a source function, and what follows it, say of its kernel."""
+    op = source.op
+    return {
+        "product": product,
+        "core": core_of(target),
+        "target": target,
+        "results": results_of(op.operation.results[0]),
+        "operands": "given" if out_layout(op) == "mn" else "exchanged",
+        "sums": "whole" if k_part(op) is None else "parts",
+    }
