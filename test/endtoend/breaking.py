@@ -11,7 +11,8 @@ import tcir
 from tcir._mlir import ir
 from tcir.program.source import load_module, mlir_context
 from tcir.validation.report import Line
-from tcir.validation.validator import Settings, Validator
+from tcir.validation.settings import Settings
+from tcir.validation.validator import Validation, begin
 
 Edit = Callable[[Any], None]
 ORDERS = 10
@@ -201,13 +202,13 @@ class PtxCheck:
     def __init__(self, program: str, kernel: tcir.Kernel) -> None:
         self.kernel = kernel
         self._program = program
-        self._validators: dict[int, Validator] = {}
+        self._validations: dict[int, Validation] = {}
 
     def run(self, ptx: str, orders: int = ORDERS) -> Caught:
         """What is caught in issue order, else under up to `orders` completion orders."""
         for count in sorted({1, orders}):
             line = Line(0, "llvm-to-ptx")
-            self._validator(count).check_ptx(ptx, self.kernel.launches, line)
+            self._validation(count).check_ptx(ptx, self.kernel.launches, line)
             if caught := verdict_of(line, count):
                 return caught
         return NOTHING
@@ -221,11 +222,13 @@ class PtxCheck:
         assert new != match[0], "the edit changes nothing"
         return self.kernel.ptx[: match.start()] + new + self.kernel.ptx[match.end() :]
 
-    def _validator(self, orders: int) -> Validator:
-        if orders not in self._validators:
-            validator = Validator(Settings(seed=7, orders=orders))
+    def _validation(self, orders: int) -> Validation:
+        if orders not in self._validations:
             with mlir_context() as context:
-                line = validator.start(load_module(self._program, context))
+                validation = begin(
+                    load_module(self._program, context), Settings(seed=7, orders=orders)
+                )
+                line = validation.input
             assert line.verdict == "reference", str(line)
-            self._validators[orders] = validator
-        return self._validators[orders]
+            self._validations[orders] = validation
+        return self._validations[orders]

@@ -19,7 +19,7 @@ from tcir.program.special import Special
 from tcir.validation.draws import Draws
 from tcir.validation.propagation import Known, is_exact
 from tcir.validation.settings import Settings
-from tcir.validation.validator import Validator
+from tcir.validation.validator import begin
 
 from .breaking import change_text
 from .chain_text import GATED, TWO_LAYERS
@@ -150,12 +150,12 @@ def test_what_is_not_exact_gets_small_integers(what: str, old: str, new: str) ->
     text = TWO_LAYERS.replace(old, new)
     if "%other" in new:
         text = text.replace("  %y = linalg", OTHER_SUMS + "  %y = linalg")
-    validator = Validator()
     with mlir_context() as context:
-        line = validator.start(load_module(text, context))
+        validation = begin(load_module(text, context))
+        line = validation.input
     assert "sums of unknown order: integers up to 3" in line.compared, what
     assert "and on random floats" in line.compared and "full range" in line.compared
-    assert str(validator.coverage) == "full range; special values"
+    assert str(validation.coverage) == "full range; special values"
 
 
 PRODUCT_BETWEEN = TWO_LAYERS.replace("arith.addf %s, %q", "arith.mulf %s, %q")
@@ -303,14 +303,12 @@ def test_a_largest_element_is_off_by_what_the_elements_are() -> None:
     assert report, str(report)
     with mlir_context() as context:
         module = load_module(text, context)
-        validator = Validator(Settings(inputs="random"))
-        validator.start(module)
-    draw = validator.main
+        validation = begin(module, Settings(inputs="random"))
+    draw = validation.main
     assert draw.bound is not None and (draw.bound.errors[0] > 0).all()
     with mlir_context() as context:
         module = load_module(GATED, context)
-        each = Validator(Settings(inputs="random"))
-        each.start(module)
+        each = begin(module, Settings(inputs="random"))
     assert each.main.bound is not None
     ratio = draw.bound.errors[0] / each.main.bound.errors[0].max(axis=1)
     assert (ratio >= 1).all() and (ratio < 1.01).all()

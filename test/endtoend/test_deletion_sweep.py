@@ -21,7 +21,8 @@ import tcir
 from tcir._mlir import ir
 from tcir.program.source import load_module, mlir_context
 from tcir.validation.report import Line
-from tcir.validation.validator import Settings, Validator
+from tcir.validation.settings import Settings
+from tcir.validation.validator import begin
 
 from .breaking import NOTHING, ORDERS, Caught, verdict_of
 from .linalg_text import Conv
@@ -84,22 +85,23 @@ def _describe(op: Any) -> str:
 def _delete_ops(step: int) -> Iterator[tuple[str, Caught]]:
     """Deletes every `step`-th op; yields what it was and what noticed."""
     text = kernel().ir["assign-roles"]
-    validators = {count: Validator(Settings(seed=7, orders=count)) for count in (1, ORDERS)}
     with mlir_context() as context:
-        for validator in validators.values():
-            validator.start(load_module(PROGRAM.text(), context))
+        validations = {
+            count: begin(load_module(PROGRAM.text(), context), Settings(seed=7, orders=count))
+            for count in (1, ORDERS)
+        }
         total = len(_deletable(ir.Module.parse(text)))
         for number in range(0, total, step):
             caught = NOTHING
             what = ""
-            for count, validator in validators.items():
+            for count, validation in validations.items():
                 module = ir.Module.parse(text)
                 op = _deletable(module)[number]
                 what = _describe(op)
                 op.erase()
                 assert module.operation.verify()
                 line = Line(0, "assign-roles")
-                validator.check(module, line)
+                validation.check(module, line)
                 if caught := verdict_of(line, count):
                     break
             yield what, caught

@@ -10,7 +10,8 @@ import pytest
 import tcir
 from tcir.program.source import load_module, mlir_context
 from tcir.validation.report import Line
-from tcir.validation.validator import Settings, Validator
+from tcir.validation.settings import Settings
+from tcir.validation.validator import begin
 
 from .linalg_text import Matmul
 
@@ -19,11 +20,11 @@ PROGRAM = Matmul(128, 32, 64)
 
 def test_the_store_of_this_level_and_of_the_level_before() -> None:
     kernel = tcir.compile(PROGRAM.text(), "matmul")
-    validator = Validator(Settings(seed=7))
     with mlir_context() as context:
-        assert validator.start(load_module(PROGRAM.text(), context)).verdict == "reference"
+        validation = begin(load_module(PROGRAM.text(), context), Settings(seed=7))
+        assert validation.input.verdict == "reference"
         tile = Line(0, "assign-roles")
-        validator.check(load_module(kernel.ir["assign-roles"], context), tile)
+        validation.check(load_module(kernel.ir["assign-roles"], context), tile)
         assert tile.verdict == "equal", str(tile)
     stores = [*re.finditer(r"st\.global[^;]*;", kernel.ptx)]
     second = stores[1]
@@ -32,7 +33,7 @@ def test_the_store_of_this_level_and_of_the_level_before() -> None:
     assert broken != second[0]
     ptx = kernel.ptx[: second.start()] + broken + kernel.ptx[second.end() :]
     line = Line(0, "llvm-to-ptx")
-    validator.check_ptx(ptx, kernel.launches, line)
+    validation.check_ptx(ptx, kernel.launches, line)
     assert line.verdict == "different" and line.difference is not None, str(line)
     number = kernel.ptx[: second.start()].count("\n") + 1
     site, row = line.difference.site, line.difference.index[0]
@@ -43,12 +44,11 @@ def test_the_store_of_this_level_and_of_the_level_before() -> None:
 
 def test_what_nobody_wrote_is_said() -> None:
     kernel = tcir.compile(PROGRAM.text(), "matmul")
-    validator = Validator(Settings(seed=7))
     with mlir_context() as context:
-        validator.start(load_module(PROGRAM.text(), context))
+        validation = begin(load_module(PROGRAM.text(), context), Settings(seed=7))
     line = Line(0, "llvm-to-ptx")
     ptx = re.sub(r"st\.global[^;]*;", "", kernel.ptx)
-    validator.check_ptx(ptx, kernel.launches, line)
+    validation.check_ptx(ptx, kernel.launches, line)
     assert line.verdict == "different" and line.difference is not None
     assert line.difference.site == "nothing wrote it"
 
@@ -63,9 +63,8 @@ def test_what_a_launch_leaves_reaches_the_next_one(used: bool) -> None:
     leave = f" setp.ge.u32 %q, %c, {threads}; @%q ret;" if used else ""
     ptx = re.sub(r"(?m)^\{$", lambda m: f"{{\n{count}{leave}", kernel.ptx, count=1)
     ptx = ptx.replace(".visible .entry", ".global .align 4 .u32 arrived = 0;\n.visible .entry", 1)
-    validator = Validator(Settings(seed=7))
     with mlir_context() as context:
-        validator.start(load_module(PROGRAM.text(), context))
-    line = validator.check_ptx(ptx, kernel.launches, Line(0, "llvm-to-ptx"))
+        validation = begin(load_module(PROGRAM.text(), context), Settings(seed=7))
+    line = validation.check_ptx(ptx, kernel.launches, Line(0, "llvm-to-ptx"))[0]
     assert line.held != used, str(line)
     assert ("the second time on the same memory" in line.compared) == used

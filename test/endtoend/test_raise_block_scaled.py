@@ -330,18 +330,16 @@ def test_smallest_example_is_accepted() -> None:
 
 def test_a_negative_ue4m3_scale_is_caught() -> None:
     """The op ignores the sign bit; a program that has one computes something else."""
-    from tcir.validation.validator import Validator
+    from tcir.validation.validator import begin
 
     with mlir_context() as context:
         module = load_module(PLAIN, context)
-        validator = Validator()
-        validator.start(module)
-        assert validator._draws is not None
-        draw = validator._draws.main
+        validation = begin(module)
+        draw = validation.main
         draw.inputs[1] = np.negative(draw.inputs[1])
         assert draw.inputs[1].dtype == ml_dtypes.float8_e4m3fn
-        draw.reference = validator._run(module, find_programs(module), draw, None, {}).outputs
+        draw.reference = validation.runs.module(module, find_programs(module), draw).outputs
         Pipeline.parse("builtin.module(raise-block-scaled)").run(module)
         from tcir.validation.report import Line
 
-        assert validator.check(module, Line(1, "raise")).verdict == "different"
+        assert validation.check(module, Line(1, "raise")).verdict == "different"

@@ -13,7 +13,7 @@ from tcir.program.source import load_module, mlir_context
 from tcir.validation import compare
 from tcir.validation.draws import OPEN, Bound
 from tcir.validation.rules import RULES, Known
-from tcir.validation.validator import Validator
+from tcir.validation.validator import begin
 
 from .constants_text import with_constants
 from .epilogue_text import TRUNCATE, Fused
@@ -294,10 +294,9 @@ def test_small_numbers_are_no_success_when_strict() -> None:
 
 
 def test_rows_show_both_ends_and_each_special_value() -> None:
-    validator = Validator()
     with mlir_context() as context:
-        validator.start(load_module(SMALL, context))
-    draws = validator.draws.more
+        validation = begin(load_module(SMALL, context))
+    draws = validation.draws.more
     assert [draw.words for draw in draws] == ["random floats, special values", "full range"]
     special, full = (draw.inputs[0] for draw in draws)
     assert np.isnan(special).any() and np.isposinf(special).any() and np.isneginf(special).any()
@@ -312,10 +311,9 @@ def test_single_products_beside_constants() -> None:
     """Each sum is one product, the results are exact, and what is added is subnormal."""
     weights = np.random.default_rng(2).standard_normal((16, 8)).astype(F16)
     case = Fused("%t = arith.addf %s, %b : f32\n" + TRUNCATE, {"b": ("f32", "n")}, m=24, n=8, k=16)
-    validator = Validator()
     with mlir_context() as context:
-        validator.start(load_module(with_constants(case.linalg(), {1: weights}), context))
-    (single,) = (draw for draw in validator.draws.more if draw.words == "single products")
+        validation = begin(load_module(with_constants(case.linalg(), {1: weights}), context))
+    (single,) = (draw for draw in validation.draws.more if draw.words == "single products")
     x, bias = single.inputs
     assert ((x != 0).sum(axis=1) <= 1).all() and 2 < (x == 0).all(axis=1).sum() < 6
     assert (bias != 0).all() and (np.abs(bias) < 2.0**-126).all()
@@ -328,11 +326,10 @@ def test_single_products_beside_constants() -> None:
 def test_numbers_that_are_near_each_other() -> None:
     """A variance as the mean of squares less the square of the mean is lost in f64, too."""
     text = (LAYERS / "std.mlir").read_text()
-    validator = Validator()
     with mlir_context() as context:
-        validator.start(load_module(text, context))
+        validation = begin(load_module(text, context))
     lost = []
-    for draw in validator.draws.more:
+    for draw in validation.draws.more:
         with np.errstate(all="ignore"):
             wide = draw.inputs[0].astype(np.float64)
             means = wide.mean(axis=1, keepdims=True)

@@ -18,7 +18,7 @@ from tcir.program.source import load_module, mlir_context
 from tcir.run import run_ptx
 from tcir.validation.report import Line
 from tcir.validation.settings import Settings
-from tcir.validation.validator import Validator
+from tcir.validation.validator import begin
 
 from .linalg_text import Matmul
 
@@ -83,12 +83,12 @@ MISSING = "@!%bug {1}"
 
 def check(kernel: tcir.Kernel, *texts: str, budget: float | None = BUDGET) -> list[Line]:
     """The lines of PTX texts, each executed as a state of the program."""
-    validator = Validator(Settings(budget=budget))
     lines = [Line(n, f"state {n}") for n in range(len(texts))]
     with mlir_context() as context:
-        assert validator.start(load_module(CASE.text(), context)).verdict == "reference"
+        validation = begin(load_module(CASE.text(), context), Settings(budget=budget))
+        assert validation.input.verdict == "reference"
         for text, line in zip(texts, lines, strict=True):
-            validator.check_ptx(text, kernel.launches, line)
+            validation.check_ptx(text, kernel.launches, line)
     return lines
 
 

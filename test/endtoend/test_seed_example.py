@@ -21,7 +21,8 @@ from tcir.interp import OutputSpec, executor_for
 from tcir.machine.tensor_core import mma as machine_mma
 from tcir.program.source import load_module, mlir_context
 from tcir.validation.report import Line
-from tcir.validation.validator import Settings, Validator
+from tcir.validation.settings import Settings
+from tcir.validation.validator import begin
 from tcir.viz.conv_schedule import read_schedule
 
 from . import literal_algorithm as literal
@@ -138,11 +139,13 @@ def test_the_literal_algorithm_is_different(corrected: bool) -> None:
     """Algorithm 3's shift smears row 0 over all rows: row 1 of B, output q = 1, is the first that
     is wrong. The same program with the shift turned round is right."""
     assert literal.EXAMPLE.shapes == replace(EXAMPLE, c=8, k=32).shapes
-    validator = Validator(Settings(seed=7))
     with mlir_context() as context:
-        start = validator.start(load_module(literal.EXAMPLE.text(), context))
+        validation = begin(load_module(literal.EXAMPLE.text(), context), Settings(seed=7))
+        start = validation.input
     assert start.verdict == "reference"
-    line = validator.check_ptx(literal.program(corrected), literal.LAUNCHES, Line(0, "algorithm 3"))
+    line = validation.check_ptx(
+        literal.program(corrected), literal.LAUNCHES, Line(0, "algorithm 3")
+    )[0]
     print(line)
     assert not line.findings
     if corrected:

@@ -22,7 +22,8 @@ from tcir.passmanager.pipeline import Pipeline
 from tcir.program.source import load_module, mlir_context
 from tcir.session.session import set_target
 from tcir.validation.report import Line
-from tcir.validation.validator import Settings, Validator
+from tcir.validation.settings import Settings
+from tcir.validation.validator import Validation, begin
 
 PTX = "llvm-to-ptx"
 RAISING = ("fuse-epilogue", "raise-to-tc")
@@ -56,7 +57,7 @@ class Program:
         self.pipeline = pipeline
         self.text = text
         self.target = target
-        self._whole: dict[str, Validator] = {}
+        self._whole: dict[str, Validation] = {}
 
     @cached_property
     def kernel(self) -> tcir.Kernel:
@@ -70,18 +71,18 @@ class Program:
         """The program's text behind a pass."""
         return self.kernel.ptx if after == PTX else self.kernel.ir[after]
 
-    def whole(self, after: str) -> Validator:
-        """A validator that has executed the whole state behind a pass, which holds."""
+    def whole(self, after: str) -> Validation:
+        """A validation that has executed the whole state behind a pass, which holds."""
         if after not in self._whole:
-            validator = Validator(Settings())
             with mlir_context() as context:
                 module = load_module(self.text, context)
                 set_target(module, self.target)
-                line = validator.start(module)
+                validation = begin(module, Settings())
+                line = validation.input
             assert line.verdict == "reference", str(line)
-            line = self._check(validator, after, self.state(after))
+            line = self._check(validation, after, self.state(after))
             assert line.held, str(line)
-            self._whole[after] = validator
+            self._whole[after] = validation
         return self._whole[after]
 
     def run(self, bug: Planted) -> Caught:
@@ -94,9 +95,9 @@ class Program:
         except InputError as error:
             return Caught(bug.after, "refused", 1, str(error))
 
-    def _check(self, validator: Validator, after: str, text: str) -> Line:
+    def _check(self, validation: Validation, after: str, text: str) -> Line:
         line = Line(0, after)
         if after == PTX:
-            return validator.check_ptx(text, self.kernel.launches, line)
+            return validation.check_ptx(text, self.kernel.launches, line)[0]
         with mlir_context() as context:
-            return validator.check(load_module(text, context), line)
+            return validation.check(load_module(text, context), line)

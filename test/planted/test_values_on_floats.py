@@ -8,7 +8,8 @@ from tiers import tiers
 
 from tcir.program.source import load_module, mlir_context
 from tcir.validation.report import Line
-from tcir.validation.validator import Settings, Validator
+from tcir.validation.settings import Settings
+from tcir.validation.validator import begin
 
 from . import values_ranged
 from .edits import results, where
@@ -24,10 +25,11 @@ WITH_A_BOUND = [
 
 
 def _run(name: str, ptx: str, seed: int) -> Line:
-    validator = Validator(Settings(seed=seed, inputs="random"))
     with mlir_context() as context:
-        validator.start(load_module(program(name).text, context))
-    return validator.check_ptx(ptx, program(name).kernel.launches, Line(0, PTX))
+        validation = begin(
+            load_module(program(name).text, context), Settings(seed=seed, inputs="random")
+        )
+    return validation.check_ptx(ptx, program(name).kernel.launches, Line(0, PTX))[0]
 
 
 @pytest.mark.parametrize("name", tiers(WITH_A_BOUND, 5))
@@ -47,10 +49,9 @@ SMALL = Program("gemm", SMALL_PRODUCTS)
 
 
 def _run_small(after: str, text: str, seed: int) -> Line:
-    validator = Validator(Settings(seed=seed, inputs="random"))
     with mlir_context() as context:
-        validator.start(load_module(SMALL.text, context))
-        return validator.check(load_module(text, context), Line(0, after))
+        validation = begin(load_module(SMALL.text, context), Settings(seed=seed, inputs="random"))
+        return validation.check(load_module(text, context), Line(0, after))
 
 
 def test_a_product_of_rounded_sums() -> None:

@@ -22,7 +22,7 @@ from tcir.validation.coverage import Coverage
 from tcir.validation.orders import Tried, tried
 from tcir.validation.report import Line, Report
 from tcir.validation.settings import Settings
-from tcir.validation.validator import Validator
+from tcir.validation.validator import begin
 
 from .programs import GEMM
 
@@ -42,11 +42,10 @@ def kernel() -> Kernel:
 
 def checked(ptx: str, jobs: int, count: int = 10, skip: int = 0) -> Line:
     """The line of PTX of the program."""
-    validator = Validator(Settings(orders=count, jobs=jobs, skip=skip))
     with mlir_context() as context:
-        validator.start(load_module(GEMM, context))
+        validation = begin(load_module(GEMM, context), Settings(orders=count, jobs=jobs, skip=skip))
     line = Line(1, "llvm-to-ptx")
-    validator.check_ptx(ptx, kernel().launches, line)
+    validation.check_ptx(ptx, kernel().launches, line)
     line.execute_seconds = 0.0
     return line
 

@@ -9,8 +9,8 @@ import pytest
 
 from tcir.interp import Outcome
 from tcir.machine import Agent, Machine
+from tcir.validation.faults import guarded
 from tcir.validation.report import Line
-from tcir.validation.validator import _guard
 
 
 def racing(end: str) -> Any:
@@ -44,9 +44,9 @@ def racing(end: str) -> Any:
 )
 def test_findings_before_the_end_are_kept(end: str, verdict: str, words: str) -> None:
     line = Line(0, "a pass")
-    assert _guard(line, racing(end)) is None
+    assert guarded(line, racing(end)) is None
     assert line.verdict == verdict and words in line.compared
     assert [f["code"] for f in line.findings] == ["race"]
     assert "store of warp 0" in line.findings[0]["text"]
-    _guard(line, racing(end))
+    guarded(line, racing(end))
     assert len(line.findings) == 1  # once, whatever the number of orders

@@ -172,7 +172,7 @@ class _ChunkRun(Watcher):
             session.keep_states()
         self.report = session.report
         self.reports.append(session.report)
-        if session.validator is not None:
+        if session.settings is not None:
             print(session.report.header, file=sys.stderr, flush=True)
         try:
             self.progress.start("(input)")
@@ -181,7 +181,7 @@ class _ChunkRun(Watcher):
 
                 self.signature = signature_of(session.module)
             caller = _caller(session.module) if _launch_path(arguments) else None
-            if session.validator is not None:
+            if session.settings is not None:
                 self._note("(input)", 0)
             # What a plugin's pass prints is no part of the result.
             with self._reproducer_of_failures(), redirect_stdout(sys.stderr):
@@ -209,7 +209,7 @@ class _ChunkRun(Watcher):
                 result = self._text(session.module, emit)
         finally:
             self.progress.clear()
-            if session.validator is not None:
+            if session.settings is not None:
                 print("\n".join(report.below()), file=sys.stderr)
         if self.arguments.prove is None or code is None:
             return report.exit_code, result

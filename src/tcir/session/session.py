@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from tcir._mlir import ir
     from tcir.program.signature import Signature
     from tcir.validation.estimate import Estimate
-    from tcir.validation.validator import Validator
+    from tcir.validation.validator import Validation
 
 
 PTX_STEP = "llvm-to-ptx"
@@ -106,11 +106,11 @@ class Session:
         self.rehearsal = None if contained else Rehearsal()
         self.report = Report(pipeline=str(pipeline), target=target)
         self.signature = signature
-        self.validator: Validator | None = None
+        self.settings = settings
+        """How the program is executed after each pass; None: it is not."""
+        self.validation: Validation | None = None
+        """Since the input program was executed."""
         if settings is not None:
-            from tcir.validation.validator import Validator
-
-            self.validator = Validator(settings)
             self.report.executed_by(settings)
         set_target(module, target)
 
@@ -125,7 +125,7 @@ class Session:
         All passes run, even after one that changed the result, so the code can be inspected; only
         execution stops there. Raises the `PassError` of a pass that rejects the module.
         """
-        self.executing = self.validator is not None and self._execute_input(self.validator)
+        self.executing = self.settings is not None and self._execute_input(self.settings)
         if self.signature is not None:
             from tcir.session import roofline  # needs numpy, as other code does not
 
@@ -154,27 +154,30 @@ class Session:
         line.ops = count_ops(self.module)
         self._keep(index, verified=self.verify_each)
         self.watcher.after_pass(index, item, self.module)
-        if self.validator is None:
+        if self.validation is None:
             line.verdict = "-"
         elif self.executing:
-            self.validator.check(self.module, line)
+            self.validation.check(self.module, line)
             if line.findings or line.verdict == "different":
                 line.locate(self.report.states.get(index) or State.of(self.module))
             self.executing = line.verdict != "different"
         self._add(line)
 
-    def _execute_input(self, validator: Validator) -> bool:
+    def _execute_input(self, settings: Settings) -> bool:
         """Executes the input program, the reference; returns whether that succeeded."""
-        estimate = validator.foresee(self.module)
-        assert validator.signature is not None
-        self.signature = validator.signature
-        self.report.program = validator.signature.name
+        from tcir.validation.plan import Plan
+        from tcir.validation.validator import Validation
+
+        plan = Plan.of(self.module, settings)
+        self.signature, estimate = plan.signature, plan.estimate
+        self.report.program = plan.signature.name
         self.report.estimate = {"seconds": estimate.seconds, "bytes": estimate.nbytes}
         self.watcher.estimated(estimate)
-        line = validator.start(self.module)
+        self.validation = Validation.start(plan, self.module)
+        line = self.validation.input
         line.ops = count_ops(self.module)
         self._add(line)
-        self.report.coverage = validator.coverage
+        self.report.coverage = self.validation.coverage
         return line.verdict == "reference"
 
     def lowered(self) -> bool:
@@ -221,18 +224,17 @@ class Session:
         if self.states:
             report.states[line.index] = State(code.ptx, ptx=True)
         self.watcher.after_ptx(line.index, code.ptx)
-        if self.validator is None:
+        if self.validation is None:
             line.verdict = "-"
         elif report.verdict != "different":
-            self.validator.check_ptx(code.ptx, launches, line)
-            report.streams = self.validator.streams
+            _, report.streams = self.validation.check_ptx(code.ptx, launches, line)
         self._add(line)
         if report.roofline is not None and self.signature is not None:
             from tcir.session import roofline
 
             roof = roofline.of_launches(report.roofline, launches, self.signature)
-            if self.validator is not None:
-                streams = self.validator.streams
+            if self.validation is not None:
+                streams = report.streams
                 roof = roofline.after_run(roof, launches, self.signature, line, streams)
             report.roofline = roof
         report.code = {"ptx_lines": code.ptx.count("\n"), "tmem_columns": tmem_columns(code.ptx)}
@@ -245,7 +247,7 @@ class Session:
         if upto in ("cubin", "sass"):
             self.watcher.before_step(assembler, self.module)
             # Disassemble only for --emit=sass, or for the counts of a validation's table.
-            sass = upto == "sass" or self.validator is not None
+            sass = upto == "sass" or self.settings is not None
             self._add(assemble(code, report, required=upto, sass=sass, assembler=assembler))
         return code
 
@@ -263,7 +265,7 @@ class Session:
             known = isinstance(error, InputError | IncompleteError)
             died = any(isinstance(each, NativeCrashError) for each in (error, error.__cause__))
             different = died or (refusals and not known)
-            if different and self.validator is not None and self.report.verdict != "different":
+            if different and self.settings is not None and self.report.verdict != "different":
                 compared = f"{DIED}: {error}" if died else str(error)
                 self._add(Line(index, name, verdict="different", compared=compared))
             raise

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tcir.errors import InputError
 from tcir.interp.types import Array
 from tcir.validation.settings import Settings
-from tcir.validation.validator import Validator
+from tcir.validation.validator import begin
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
@@ -27,9 +27,8 @@ class Reference:
 
 def reference_of(module: ir.Module, settings: Settings) -> Reference:
     """Executes the program of `module`; InputError if its results have no bound."""
-    validator = Validator(settings)
-    line = validator.start(module)
-    draw = validator.main
+    validation = begin(module, settings)
+    line, draw = validation.input, validation.main
     if line.verdict != "reference" or draw.bound is None:
         why = str(line.difference or draw.no_bound or line.compared)
         raise InputError(f"expected results with a bound on their rounding, got none: {why}")
