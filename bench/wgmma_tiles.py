@@ -19,7 +19,7 @@ from time_events import modelled, streams, unique_bytes
 from time_wgmma import STEM, TARGET
 
 import tcir
-from tcir.passes.emit.fragments.warpgroup import N_TILES
+from tcir.passes.kernels.cores.wgmma import N_TILES
 from tcir.time import Constants
 
 PRODUCTS = (1024, 2048, 3072)

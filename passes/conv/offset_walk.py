@@ -27,8 +27,8 @@ from tcir.passes.conv.warpgroup_cost import (
     WAIT,
     of_rounds,
 )
-from tcir.passes.emit.fragments.warpgroup import MAPS, Tile
 from tcir.passes.emit.limits import BARRIER_BYTES, OVERLAPPED_SLOTS, ceil_div, round_up
+from tcir.passes.kernels.cores.wgmma import MAPS, Tile
 from tcir.threads import cached_property
 
 MOST_STAGES = 8

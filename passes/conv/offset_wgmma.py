@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from tcir._mlir import ir, scf
+from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.attributes import UNSIGNED
 from tcir.dialect.fragments import DEFAULT_ATOM
 from tcir.dialect.limits import SMEM_BYTES, TMA_STRIDE
-from tcir.dialect.warp_types import WALK
 from tcir.passes.conv.im2col import check_im2col
 from tcir.passes.conv.offset_walk import OffsetWalk, fastest_walk
 from tcir.passes.conv.shapes import ConvShape
@@ -18,13 +17,14 @@ from tcir.passes.emit import index
 from tcir.passes.emit.builders import Box, i64s, make_tensor_map, tails, tma_load
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.element_epilogue import check_elements
-from tcir.passes.emit.fragments.epilogue import fragment_epilogue, tensors_of
-from tcir.passes.emit.fragments.warpgroup import N_TILES, warpgroup_kernel
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.operand_tiles import TiledOperand, k_major
 from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.tile_kernel import Source, argument
+from tcir.passes.kernels.cores.fragments import signed_as, sums_over
+from tcir.passes.kernels.cores.wgmma import N_TILES, warpgroup_kernel
+from tcir.passes.kernels.stores.fragment import FragmentStore
 from tcir.target import TARGETS
 
 
@@ -66,10 +66,10 @@ def tile_for_warpgroups(source: Source, option: int, target: str) -> None:
     tiles = OutputTiles(*walk.tiles, None)
     if tiles.count > TARGETS[target].sms:
         tiles = replace(tiles, ctas=TARGETS[target].sms)
-    past = ir.StringAttr.get(tails(True, shape.k % walk.columns != 0))
-    image = i64s(walk.image)
+    past = tails(True, shape.k % walk.columns != 0)
     with warpgroup_kernel(source, tiles, target, walk.rows) as arguments:
-        x, w, out = argument(arguments, op.x), argument(arguments, op.w), arguments[-1]
+        x, w = argument(arguments, op.x), argument(arguments, op.w)
+        store = FragmentStore.of(source, arguments, past, i64s(walk.image))
         pixels = make_tensor_map(
             x,
             Box([shape.kc, walk.positions], [1, *shape.strides[::-1], 1], "im2col", walk.corners),
@@ -80,12 +80,7 @@ def tile_for_warpgroups(source: Source, option: int, target: str) -> None:
         with tiles.each() as (x, y, _):
             first, k0 = index.mul(x, walk.rows), index.mul(y, walk.columns)
             total = _sums(op, walk, pixels, filters, first, k0)
-            at = index.values([first, k0])
-            if source.after is not None:
-                tensors = tensors_of(source.after, arguments)
-                total = fragment_epilogue(source.after, tensors, total, at, past)
-                total.owner.attributes[WALK] = image
-            tc.StoreFragmentOp(total, out, at, past).attributes[WALK] = image
+            store.store(total, index.values([first, k0]))
 
 
 def _sums(
@@ -106,12 +101,10 @@ def _sums(
     group_c0 = shape.first_channel(k0)
     atom = DEFAULT_ATOM[str(shape.element)]
     kind = tc.FragmentType.build([walk.rows, walk.columns], shape.sum_element, "C", atom)
-    zero = tc.ZeroFragmentOp(kind).fragment
-    loop = scf.ForOp(index.value(0), index.value(walk.steps), index.value(1), [zero])
-    with ir.InsertionPoint(loop.body):
+
+    def step(number: ir.Value, before: Sequence[ir.Value]) -> list[ir.Value]:
         filter_row, channels = index.delinearize(
-            loop.induction_variable,
-            [1 if walk.whole else shape.r, ceil_div(shape.c, shape.kc)],
+            number, [1 if walk.whole else shape.r, ceil_div(shape.c, shape.kc)]
         )
         c0 = index.mul(channels, shape.kc)
         at = index.values([index.add(group_c0, c0), w0, h0, n])
@@ -125,10 +118,9 @@ def _sums(
             filters.load(tile, {"mn": k0, "k": c0, "s": s, "r": r if walk.whole else filter_row})
         places = [walk.place(*tap) for tap in walk.taps]
         made = tc.WgmmaTapsOp(
-            [tiles[each] for each, _ in places], taps, loop.inner_iter_args[0],
+            [tiles[each] for each, _ in places], taps, before[0],
             i64s([row for _, row in places]), kind,
         )  # fmt: skip
-        if any(shape.unsigned):
-            made.attributes[UNSIGNED] = i64s(shape.unsigned)
-        scf.YieldOp([made.d])
-    return loop.results[0]
+        return [signed_as(op, made).d]
+
+    return sums_over([kind], walk.steps, step)[0]

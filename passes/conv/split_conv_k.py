@@ -17,10 +17,10 @@ from tcir.passes.conv.warpgroup_cost import cycles
 from tcir.passes.conv.wgmma import check_product, choose, fastest_parts
 from tcir.passes.emit.builders import i64
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
-from tcir.passes.emit.fragments.warpgroup import N_TILES
 from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.tensor_functions import tensor_ops
 from tcir.passes.kernels import legal
+from tcir.passes.kernels.cores.wgmma import N_TILES
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 from tcir.target import TARGETS

@@ -10,8 +10,8 @@ from tcir.passes.conv.offset_walk import fastest_walk
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.warpgroup_cost import cycles
 from tcir.passes.conv.wgmma import check_product, fastest_tile
-from tcir.passes.emit.fragments.warpgroup import N_TILES, Tile
 from tcir.passes.emit.limits import ceil_div
+from tcir.passes.kernels.cores.wgmma import N_TILES, Tile
 from tcir.target import TARGETS
 
 IMPLICIT, OFFSET = "conv-implicit-gemm", "conv-smem-offset"

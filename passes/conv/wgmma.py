@@ -16,19 +16,19 @@ from tcir.passes.emit import index
 from tcir.passes.emit.builders import tails
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.element_epilogue import check_elements
-from tcir.passes.emit.fragments.epilogue import fragment_epilogue
-from tcir.passes.emit.fragments.warpgroup import (
+from tcir.passes.emit.limits import ceil_div
+from tcir.passes.emit.output_tiles import OutputTiles
+from tcir.passes.emit.tile_kernel import Source, argument
+from tcir.passes.kernels.cores.wgmma import (
     MAPS,
     N_TILES,
     Tile,
     check_width,
     is_promoted,
-    sums_over,
+    sums_of,
     warpgroup_kernel,
 )
-from tcir.passes.emit.limits import ceil_div
-from tcir.passes.emit.output_tiles import OutputTiles
-from tcir.passes.emit.tile_kernel import Source, argument
+from tcir.passes.kernels.stores.fragment import FragmentStore
 from tcir.target import TARGETS
 
 PIXEL, CHANNEL = [0, 1, 2], 3
@@ -58,16 +58,13 @@ def tile_for_warpgroups(source: Source, option: int, target: str) -> None:
         tiles = replace(tiles, ctas=most)
     with warpgroup_kernel(source, tiles, target, tile.rows, per_sm=tile.per_sm) as arguments:
         product = Im2col.create(op, arguments, tile.columns, rows=tile.rows)
-        out = as_matrix(arguments[-1])
-        past = ir.StringAttr.get(tails(pixels % tile.rows != 0, shape.k % tile.columns != 0))
+        past = tails(pixels % tile.rows != 0, shape.k % tile.columns != 0)
+        store = _store(source, arguments, past)
         with tiles.each() as (x, y, part):
             m0, k0 = index.mul(x, tile.rows), index.mul(y, tile.columns)
             load = product.at(m0, k0, part)
-            (total,) = sums_over(op, product.steps, tile, shape.sum_element, load)
-            at = index.values([*([] if part is None else [part]), m0, k0])
-            if source.after is not None:
-                total = _epilogue(source.after, arguments, total, at, past)
-            tc.StoreFragmentOp(total, out, at, past)
+            (total,) = sums_of(op, product.steps, tile, shape.sum_element, load)
+            store.store(total, index.values([*([] if part is None else [part]), m0, k0]))
 
 
 def fastest_parts(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> int:
@@ -156,15 +153,12 @@ def _as_vector(tensor: ir.Value) -> ir.Value:
     return memref.collapse_shape(kind, tensor, [list(range(tensor.type.rank))])
 
 
-def _epilogue(
-    after: tc.EpilogueOp, arguments: list[ir.Value], sums: ir.Value, place: list[ir.Value],
-    past: ir.StringAttr,
-) -> ir.Value:  # fmt: skip
-    """`after` of NHWC tensors, on a matrix of pixels and channels."""
+def _store(source: Source, arguments: list[ir.Value], past: str) -> FragmentStore:
+    """The store of an NHWC tensor as a matrix of pixels and channels, and of what it reads."""
     row, column = (ir.AffineDimExpr.get(number) for number in range(2))
     zero = ir.AffineConstantExpr.get(0)
     tensors, maps = {}, []
-    for each in after.elements:
+    for each in [] if source.after is None else source.after.elements:
         memory, dims = argument(arguments, each.tensor), each.dims
         several = [dim for dim, size in zip(dims, memory.type.shape, strict=True) if size > 1]
         if dims[:-1] == PIXEL and dims[-1] in (None, CHANNEL):
@@ -182,9 +176,6 @@ def _epilogue(
             )
         tensors[each.tensor] = memory
         maps.append(ir.AffineMap.get(2, 0, places))
-    out = fragment_epilogue(after, tensors, sums, place, past)
-    made = out.owner.opview
-    reads = [op for op in made.body.blocks[0] if isinstance(op, tc.ElementOp)]
-    for each, read in zip(maps, reads, strict=True):
-        read.attributes["map"] = ir.AffineMapAttr.get(each)
-    return out
+    return FragmentStore(
+        source.after, None, tensors, [as_matrix(arguments[-1])], ir.StringAttr.get(past), maps
+    )

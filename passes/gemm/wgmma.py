@@ -14,13 +14,13 @@ from tcir.passes.emit.builders import tails
 from tcir.passes.emit.cluster import ALONE, Cluster
 from tcir.passes.emit.diagnostics import SMALLEST_MATMUL
 from tcir.passes.emit.element_epilogue import check_by_element
-from tcir.passes.emit.fragments.epilogue import (
-    check_fragment_quantised,
-    fragment_epilogue,
-    store_quantised,
-    tensors_of,
-)
-from tcir.passes.emit.fragments.warpgroup import (
+from tcir.passes.emit.limits import ceil_div, round_up
+from tcir.passes.emit.output_tiles import GROUP, OutputTiles, fewest_ctas
+from tcir.passes.emit.tile_kernel import Source
+from tcir.passes.gemm.computed_tiles import check_computed_rows, is_computed, rows_step
+from tcir.passes.gemm.dense import DenseProduct, check_dense, columns_step, k_of
+from tcir.passes.gemm.place import Place
+from tcir.passes.kernels.cores.wgmma import (
     M_TILE,
     N_TILES,
     Tile,
@@ -28,15 +28,13 @@ from tcir.passes.emit.fragments.warpgroup import (
     fastest,
     is_promoted,
     parts_of,
-    sums_over,
+    sums_of,
     warpgroup_kernel,
 )
-from tcir.passes.emit.limits import ceil_div, round_up
-from tcir.passes.emit.output_tiles import GROUP, OutputTiles, fewest_ctas
-from tcir.passes.emit.tile_kernel import Source
-from tcir.passes.gemm.computed_tiles import check_computed_rows, is_computed, rows_step
-from tcir.passes.gemm.dense import DenseProduct, check_dense, columns_step, k_of
-from tcir.passes.gemm.place import Place
+from tcir.passes.kernels.stores.fragment import (
+    FragmentStore,
+    check_fragment_quantised,
+)
 from tcir.target import TARGETS
 
 PROMOTED_GROUP = 2 * GROUP
@@ -93,7 +91,7 @@ class WarpgroupSchedule:
                 product.b.map.owner.attributes[EVICT] = ir.StringAttr.get("first")
             cluster = M_TILE * self.cluster.m, n_tile * self.cluster.n
             wider = columns > n or n % cluster[1] != 0
-            past = ir.StringAttr.get(tails(m % cluster[0] != 0, wider))
+            store = FragmentStore.of(source, arguments, tails(m % cluster[0] != 0, wider))
             with tiles.each() as (x, y, z):
                 place = Place.of(x, y, z, n_tile)
                 first = 0
@@ -101,13 +99,7 @@ class WarpgroupSchedule:
                     column = index.add(place.column, first)
                     at = index.values([*place.outer, place.row, column])
                     first += total.type.shape[1]
-                    if source.after is not None:
-                        tensors = tensors_of(source.after, arguments)
-                        total = fragment_epilogue(source.after, tensors, total, at, past)
-                    if quantise is not None:
-                        store_quantised(quantise, total, arguments[-2:], at, past)
-                    else:
-                        tc.StoreFragmentOp(total, arguments[-1], at, past)
+                    store.store(total, at)
 
     def _width(self, source: Source, n: int, sms: int) -> int:
         """The fastest, of parts that the CTAs of a cluster load if one has them."""
@@ -132,4 +124,4 @@ def _sums(op: tc.MatmulOp, product: DenseProduct, place: Place, n_tile: int) -> 
     def load(step: ir.Value) -> tuple[ir.Value, ir.Value]:
         return product.load(place, step, shares=shares)
 
-    return sums_over(op, product.steps, Tile(M_TILE, n_tile), product.sums, load)
+    return sums_of(op, product.steps, Tile(M_TILE, n_tile), product.sums, load)

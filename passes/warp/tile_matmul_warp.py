@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tcir._mlir import ir, scf
+from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.attributes import UNSIGNED, string
+from tcir.dialect.attributes import string
 from tcir.dialect.fragments import accumulator_type
 from tcir.dialect.limits import FP8
 from tcir.errors import InputError
@@ -15,11 +16,12 @@ from tcir.passes.emit import index
 from tcir.passes.emit.builders import i64s, tails
 from tcir.passes.emit.diagnostics import SMALLEST_MATMUL, check_whole_rows, match_failure
 from tcir.passes.emit.element_epilogue import check_by_element
-from tcir.passes.emit.fragments.epilogue import fragment_epilogue, tensors_of
 from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.tile_kernel import Source, argument, find_sources, kernel
+from tcir.passes.kernels.cores.fragments import signed_as, sums_over
+from tcir.passes.kernels.stores.fragment import FragmentStore
 from tcir.passes.warp.operands import Matrix, Operand, tma_obstacle
 from tcir.passes.warp.tiles import GROUP, WarpTiles
 from tcir.passes.warp.tiling import Tiling, TilingOptions, choose_tiling
@@ -199,16 +201,13 @@ def _tile(source: Source, options: TilingOptions, target: str, schedule: TileMat
             else Operand.by_cp_async(matrix, tensor)
             for matrix, tensor in zip(matrices, tensors, strict=True)
         )
+        store = FragmentStore.of(source, arguments, tails(m % tiling.m != 0, n % tiling.n != 0))
         with tiles.each() as (row, column, number):
             m0, n0 = index.mul(row, tiling.m), index.mul(column, tiling.n)
             at = [] if number is None else [index.value(number)]
             total = _main_loop(left, right, tiling, ceil_div(k, tiling.k), at, m0, n0)
             place = [*at, *index.values([m0, n0])]
-            past = ir.StringAttr.get(tails(m % tiling.m != 0, n % tiling.n != 0))
-            if source.after is not None:
-                read = tensors_of(source.after, arguments)
-                total = fragment_epilogue(source.after, read, total, place, past)
-            tc.StoreFragmentOp(total, arguments[-1], place, past)
+            store.store(total, place)
 
 
 def _main_loop(
@@ -217,18 +216,16 @@ def _main_loop(
 ) -> ir.Value:  # fmt: skip
     element = ir.Type.parse(accumulator_type(str(left.matrix.element)))
     kind = tc.FragmentType.build([tiling.m, tiling.n], element, "C", tiling.atom.name)
-    zero = tc.ZeroFragmentOp(kind).fragment
-    loop = scf.ForOp(index.value(0), index.value(trips), index.value(1), [zero])
-    with ir.InsertionPoint(loop.body):
-        k0 = index.mul(loop.induction_variable, tiling.k)
+
+    def step(number: ir.Value, before: Sequence[ir.Value]) -> list[ir.Value]:
+        k0 = index.mul(number, tiling.k)
         a, b = tc.SmemTileOp(left.type).tile, tc.SmemTileOp(right.type).tile
         left.fill(a, batch, m0, k0)
         right.fill(b, batch, n0, k0)
-        total = loop.inner_iter_args[0]
+        (total,) = before
         for k in range(0, tiling.k, tiling.atom.shape[2]):
             product = tc.MmaSyncOp(left.load(a, k), right.load(b, k), total, kind)
-            if UNSIGNED in left.matrix.op.attributes:
-                product.operation.attributes[UNSIGNED] = left.matrix.op.attributes[UNSIGNED]
-            total = product.d
-        scf.YieldOp([total])
-    return loop.results[0]
+            total = signed_as(left.matrix.op, product).d
+        return [total]
+
+    return sums_over([kind], trips, step)[0]

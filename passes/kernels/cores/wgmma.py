@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tcir._mlir import ir, scf
+from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.attributes import UNSIGNED
 from tcir.dialect.fragments import DEFAULT_ATOM
 from tcir.dialect.limits import FP8, TMEM_LANES, WGMMA_M, WGMMA_N, Legal
 from tcir.dialect.ops.warpgroup import columns_of
@@ -29,6 +28,7 @@ from tcir.passes.emit.kernel_ops import CTAS_PER_SM
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.tile_kernel import Source, kernel
+from tcir.passes.kernels.cores.fragments import signed_as, sums_over
 
 M_TILE = TMEM_LANES
 """Rows of an output tile: 64 for each of two warpgroups."""
@@ -128,7 +128,7 @@ def parts_of(element: ir.Type, columns: int) -> int:
     return ceil_div(columns, PROMOTED_COLUMNS) if is_promoted(element) else 1
 
 
-def sums_over(
+def sums_of(
     op: ir.OpView,
     steps: int,
     tile: Tile,
@@ -144,23 +144,18 @@ def sums_over(
     parts = parts_of(op.operation.operands[0].type.element_type, tile.columns)
     shape = [tile.rows, tile.columns // parts]
     kind = tc.FragmentType.build(shape, sums, "C", DEFAULT_ATOM[str(element)])
-    zeros = [tc.ZeroFragmentOp(kind).fragment for _ in range(parts)]
-    loop = scf.ForOp(index.value(0), index.value(steps), index.value(1), zeros)
-    with ir.InsertionPoint(loop.body):
-        a, b = load(loop.induction_variable)
-        totals = []
-        for number, before in enumerate(loop.inner_iter_args):
-            part = b if parts == 1 else _part(b, number, parts)
-            if promoted:
-                partial = tc.WgmmaProductOp(a, part, kind).d
-                totals.append(tc.AddFragmentOp(before, partial, kind).c)
-                continue
-            made = tc.WgmmaOp(a, part, before, kind)
-            if UNSIGNED in op.attributes:
-                made.attributes[UNSIGNED] = op.attributes[UNSIGNED]
-            totals.append(made.d)
-        scf.YieldOp(totals)
-    return list(loop.results)
+
+    def multiply(a: ir.Value, b: ir.Value, before: ir.Value) -> ir.Value:
+        if promoted:
+            return tc.AddFragmentOp(before, tc.WgmmaProductOp(a, b, kind).d, kind).c
+        return signed_as(op, tc.WgmmaOp(a, b, before, kind)).d
+
+    def step(number: ir.Value, before: Sequence[ir.Value]) -> list[ir.Value]:
+        a, b = load(number)
+        columns = [b] if parts == 1 else [_part(b, part, parts) for part in range(parts)]
+        return [multiply(a, *each) for each in zip(columns, before, strict=True)]
+
+    return sums_over([kind] * parts, steps, step)
 
 
 def _part(tile: ir.Value, number: int, parts: int) -> ir.Value:

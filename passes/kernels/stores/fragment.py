@@ -3,15 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from tcir._mlir import arith, ir
 from tcir.dialect import tc
 from tcir.dialect.ops.quantise import WORD_COLUMNS
+from tcir.dialect.warp_types import WALK
 from tcir.passes.emit.builders import i64
 from tcir.passes.emit.clone import clone
 from tcir.passes.emit.diagnostics import SMALLEST_MATMUL, match_failure
 from tcir.passes.emit.limits import round_up
-from tcir.passes.emit.tile_kernel import argument
+from tcir.passes.emit.tile_kernel import Source, argument
+
+
+@dataclass(frozen=True)
+class FragmentStore:
+    """How a fragment's results reach the outputs of a kernel.
+
+    after, quantise: what follows the sums, if anything
+    tensors: what the kernel has for those that `after` reads; maps: where it reads them instead of
+    where the op says, in order
+    outputs: one, or codes and scales; past: dimensions whose last tile is not whole
+    walk: rows and columns of an image, of a tile whose rows walk over it
+    """
+
+    after: tc.EpilogueOp | None
+    quantise: tc.QuantiseBlocksOp | None
+    tensors: Mapping[ir.Value, ir.Value]
+    outputs: Sequence[ir.Value]
+    past: ir.StringAttr
+    maps: Sequence[ir.AffineMap] = ()
+    walk: ir.Attribute | None = None
+
+    @staticmethod
+    def of(
+        source: Source,
+        arguments: Sequence[ir.Value],
+        past: str,
+        walk: ir.Attribute | None = None,
+    ) -> FragmentStore:
+        """The store of a kernel of `arguments`."""
+        tensors = {} if source.after is None else tensors_of(source.after, arguments)
+        outputs = arguments[-1:] if source.quantise is None else arguments[-2:]
+        attribute = ir.StringAttr.get(past)
+        return FragmentStore(source.after, source.quantise, tensors, outputs, attribute, walk=walk)
+
+    def store(self, sums: ir.Value, place: list[ir.Value]) -> None:
+        """Stores what follows `sums`, a fragment whose first element is at `place`."""
+        if self.after is not None:
+            sums = self._epilogue(self.after, sums, place)
+        if self.quantise is not None:
+            store_quantised(self.quantise, sums, self.outputs, place, self.past)
+            return
+        self._walk(tc.StoreFragmentOp(sums, self.outputs[0], place, self.past))
+
+    def _epilogue(self, after: tc.EpilogueOp, sums: ir.Value, place: list[ir.Value]) -> ir.Value:
+        out = fragment_epilogue(after, self.tensors, sums, place, self.past)
+        made = out.owner.opview
+        self._walk(made)
+        if self.maps:
+            reads = [op for op in made.body.blocks[0] if isinstance(op, tc.ElementOp)]
+            for each, read in zip(self.maps, reads, strict=True):
+                read.attributes["map"] = ir.AffineMapAttr.get(each)
+        return out
+
+    def _walk(self, op: ir.OpView) -> None:
+        if self.walk is not None:
+            op.attributes[WALK] = self.walk
 
 
 def tensors_of(after: tc.EpilogueOp, arguments: Sequence[ir.Value]) -> dict[ir.Value, ir.Value]:

@@ -1,1 +1,0 @@
-"""Kernels whose sums are fragments: in the registers of warps."""

@@ -1,0 +1,1 @@
+"""Main loops: what multiplies, and where the sums are."""

@@ -1,0 +1,1 @@
+"""Epilogues and stores: where results go from the sums of a tile."""
