@@ -3,9 +3,19 @@
 A rule is a function that looks at one operation and returns ``None`` when it holds, else the values
 for its message. The functions are next to their ops::
 
-    @verify(MmaOp, "n-range", "PTX ISA 9.7.16.2, table 39", "N must be {legal}, got {n}")
+    @verify(
+        MmaOp,
+        "n-range",
+        "PTX ISA 9.7.16.2, table 39",
+        "N must be {legal}, got {n}",
+        bad={"array<i64: 64, 64>": "array<i64: 20, 64>"},
+    )
     def _(op: MmaOp) -> Broken:
         return None if ... else {"legal": ..., "n": n}
+
+``bad`` is a counter-example: the op's ``example`` with these changes breaks this rule. ``good``
+keeps it, for limits and for attributes that the example does not have. Without either, the pair is
+in ``test/dialect/pairs``.
 
 Rules of one op run in the order of their definition and stop at the first broken one, so each may
 rely on those above it. ``!tc.smem`` and the other types have rules too: they run for every operand
@@ -26,17 +36,27 @@ from tcir.dialect.types import RingType
 
 Broken = Mapping[str, object] | None
 Function = TypeVar("Function", bound=Callable[..., Any])
+Changes = Mapping[str, str]
+"""Changes to an op's ``example``: text, as whole words and with any white space between them, by
+what takes its place wherever it occurs."""
+Examples = Changes | tuple[Changes, ...]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule: its subject, name, source, message and check."""
+    """One rule: its subject, name, source, message and check; changes to the subject's example.
+
+    bad:  of each counter-example: this rule is the one it breaks
+    good: of further examples that break no rule
+    """
 
     subject: str
     name: str
     source: str
     text: str
     check: Callable[[Any], Any]
+    bad: tuple[Changes, ...] = ()
+    good: tuple[Changes, ...] = ()
 
     @property
     def key(self) -> str:
@@ -67,21 +87,29 @@ def subject_name(subject: Subject) -> str:
 
 
 def verify(
-    subjects: Subject | tuple[Subject, ...], name: str, source: str, text: str
+    subject: Subject,
+    name: str,
+    source: str,
+    text: str,
+    *,
+    bad: Examples = (),
+    good: Examples = (),
 ) -> Callable[[Function], Function]:
-    """Registers the decorated check as the rule ``name`` of an op or type class, or of several."""
+    """Registers the decorated check as the rule ``name`` of an op or type class."""
 
     def register(check: Function) -> Function:
-        for each in subjects if isinstance(subjects, tuple) else (subjects,):
-            subject = subject_name(each)
-            new = Rule(subject, name, source, text, check)
-            if new.key in RULES:
-                raise ValueError(f"expected one rule of each name, got {new.key} twice")
-            RULES[new.key] = new
-            _BY_SUBJECT.setdefault(subject, []).append(new)
+        rule = Rule(subject_name(subject), name, source, text, check, _all(bad), _all(good))
+        if rule.key in RULES:
+            raise ValueError(f"expected one rule of each name, got {rule.key} twice")
+        RULES[rule.key] = rule
+        _BY_SUBJECT.setdefault(rule.subject, []).append(rule)
         return check
 
     return register
+
+
+def _all(changes: Examples) -> tuple[Changes, ...]:
+    return changes if isinstance(changes, tuple) else (changes,)
 
 
 def one_of(op: ir.OpView, name: str, legal: Iterable[str]) -> Broken:
@@ -92,11 +120,19 @@ def one_of(op: ir.OpView, name: str, legal: Iterable[str]) -> Broken:
     return {"legal": ", ".join(f'"{each}"' for each in names), "got": got}
 
 
-def same_rules(subject: Subject, of: Subject, *names: str) -> None:
-    """Also registers the rules `names` of `of` for `subject`, an op with the same operands."""
-    for name in names:
+def same_rules(
+    subject: Subject, of: Subject, bad: Mapping[str, Examples], good: Mapping[str, Examples] = {}
+) -> None:
+    """Registers the rules of `of` that `bad` names for `subject` too, an op like it.
+
+    bad, good: by the name of a rule, as `verify` takes them: changes to the example of `subject`
+    """
+    for name in bad:
         found = RULES[f"{subject_name(of)}/{name}"]
-        verify(subject, name, found.source, found.text)(found.check)
+        again = verify(
+            subject, name, found.source, found.text, bad=bad[name], good=good.get(name, ())
+        )
+        again(found.check)
 
 
 def rules_of(subject: str) -> list[Rule]:

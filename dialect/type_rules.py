@@ -40,6 +40,8 @@ def _is_list(attribute: ir.Attribute, length: int, least: int) -> bool:
     "parameters",
     "tc",
     "expected !tc.smem<array<i64: mn, k>, element, major, swizzle> with mn, k >= 1, got {got}",
+    bad={"array<i64: 128, 64>": "array<i64: 0, 64>"},
+    good={"array<i64: 128, 64>": "array<i64: 8, 64>"},
 )
 def _(type_: SmemType) -> Broken:
     well_formed = (
@@ -57,6 +59,8 @@ def _(type_: SmemType) -> Broken:
     "PTX ISA 9.7.16.2, table 39",
     "element must be one of {legal}, got {got}: tcgen05.mma kinds f16 and tf32 read these, the "
     "block-scaled kinds read bytes, and i32 is a result that TMA stores",
+    bad={"f16": "f64"},
+    good={"f16": "bf16"},
 )
 def _(type_: SmemType) -> Broken:
     got = str(type_.element)
@@ -68,6 +72,8 @@ def _(type_: SmemType) -> Broken:
     "major",
     "PTX ISA 9.7.16.10.5",
     'major must be "K" or "MN" (which coordinate is contiguous), got "{got}"',
+    bad={'"K"': '"N"'},
+    good={'"K"': '"MN"'},
 )
 def _(type_: SmemType) -> Broken:
     return None if type_.major in ("K", "MN") else {"got": type_.major}
@@ -78,6 +84,8 @@ def _(type_: SmemType) -> Broken:
     "swizzle",
     "PTX ISA 9.7.16.10.6",
     'swizzle must be one of {legal}, got "{got}": tiles are stacks of swizzled rows',
+    bad={'"128B"': '"96B"'},
+    good={'"128B"': '"32B"'},
 )
 def _(type_: SmemType) -> Broken:
     legal = ", ".join(f'"{mode}"' for mode in SWIZZLE_SPANS)
@@ -91,6 +99,18 @@ def _(type_: SmemType) -> Broken:
     '{major}-major {element} cannot have swizzle "{got}", but {legal}: the tensor core reads '
     "MN-major 32-bit elements through the 128-byte swizzle with 32-byte atoms and nothing else "
     "through it, and tiles without a swizzle are K-major here",
+    bad=(
+        {"f16": "f32", '"128B"': '"128B_ATOM_32B"'},
+        {'f16, "K"': 'f32, "MN"'},
+        {'"K", "128B"': '"MN", "128B_ATOM_32B"'},
+        {'f16, "K", "128B"': 'i8, "MN", "NONE"'},
+    ),
+    good=(
+        {"f16": "f32"},
+        {'f16, "K", "128B"': 'f32, "MN", "128B_ATOM_32B"'},
+        {'f16, "K"': 'bf16, "MN"'},
+        {"f16": "i8", '"128B"': '"NONE"'},
+    ),
 )
 def _(type_: SmemType) -> Broken:
     legal = SWIZZLE_MAJORNESS[element_bytes(type_.element)][type_.major]
@@ -106,6 +126,8 @@ def _(type_: SmemType) -> Broken:
     "PTX ISA 9.7.16.4.1",
     "{name} of a {major}-major tile must be a multiple of {atom}, got {got}: a swizzle atom is "
     "{atom} rows; nearest legal: {nearest}",
+    bad={"array<i64: 128, 64>": "array<i64: 20, 64>"},
+    good={"array<i64: 128, 64>": "array<i64: 24, 64>"},
 )
 def _(type_: SmemType) -> Broken:
     mn, k = type_.shape
@@ -123,6 +145,8 @@ def _(type_: SmemType) -> Broken:
     "parameters",
     "tc",
     "expected !tc.tmem<array<i64: lanes, elements>, element> with positive extents, got {got}",
+    bad={"array<i64: 128, 64>": "array<i64: 128, 2, 2>"},
+    good={"array<i64: 128, 64>": "array<i64: 128, 2>"},
 )
 def _(type_: TmemType) -> Broken:
     well_formed = _is_list(type_.shape_attr, 2, least=1) and _is(type_.element_attr, ir.TypeAttr)
@@ -135,6 +159,7 @@ def _(type_: TmemType) -> Broken:
     "PTX ISA 9.7.16.1",
     "a tile has 128 lanes, got {got}: columns are allocated whole, and M = 128 of cta_group::1 "
     "fills all lanes",
+    bad={"array<i64: 128, 64>": "array<i64: 64, 64>"},
 )
 def _(type_: TmemType) -> Broken:
     return None if type_.shape[0] == TMEM_LANES else {"got": type_.shape[0]}
@@ -146,6 +171,8 @@ def _(type_: TmemType) -> Broken:
     "PTX ISA 9.7.16.10.4",
     "element must be one of {legal}, got {got}: f32 accumulators, f16/bf16 operands packed two "
     "per column, or scale factors, four bytes per column",
+    bad={"f16": "f64"},
+    good={"f16": "bf16"},
 )
 def _(type_: TmemType) -> Broken:
     got = str(type_.element)
@@ -158,6 +185,8 @@ def _(type_: TmemType) -> Broken:
     "PTX ISA 9.7.16.10.4",
     "{element} elements per lane must be a multiple of {step}, got {got}: a column holds {step}; "
     "nearest legal: {nearest}",
+    bad={"array<i64: 128, 64>": "array<i64: 128, 17>"},
+    good={"array<i64: 128, 64>": "array<i64: 128, 16>"},
 )
 def _(type_: TmemType) -> Broken:
     got, step = type_.shape[1], 4 // element_bytes(type_.element)
@@ -173,6 +202,8 @@ def _(type_: TmemType) -> Broken:
     "columns",
     "PTX ISA 9.7.16.1",
     "a tile has at most {most} columns, got {got}: that is all of tensor memory",
+    bad={"64>, f16": "513>, f32"},
+    good={"64>, f16": "512>, f32"},
 )
 def _(type_: TmemType) -> Broken:
     if type_.columns <= TMEM_COLUMNS:
@@ -186,6 +217,8 @@ def _(type_: TmemType) -> Broken:
     "tc",
     "expected !tc.ring<count : i64, !tc.smem | !tc.staged | !tc.tmem | !tc.mbarrier> with count "
     ">= 1, got {got}",
+    bad={"!tc.ring<4": "!tc.ring<0"},
+    good={"!tc.ring<4": "!tc.ring<1"},
 )
 def _(type_: RingType) -> Broken:
     well_formed = (
@@ -203,6 +236,7 @@ def _(type_: RingType) -> Broken:
     "tc",
     "expected !tc.staged<array<i64: mn, k>, element, major, array<i64: bits, base, shift>> with "
     'major "K" or "MN", got {got}',
+    bad={'"K"': '"M"'},
 )
 def _(type_: StagedType) -> Broken:
     well_formed = (
@@ -220,6 +254,8 @@ def _(type_: StagedType) -> Broken:
     "element",
     "PTX ISA 9.7.14.5",
     "element must be one of {legal}, got {got}: mma.sync multiplies these here",
+    bad={"f16": "f64"},
+    good={"f16": "bf16"},
 )
 def _(type_: StagedType) -> Broken:
     got = str(type_.element)
@@ -232,6 +268,7 @@ def _(type_: StagedType) -> Broken:
     "PTX ISA 9.7.14.5.15",
     "rows must be a power of two of at least 16 bytes, and so must their number, got {rows} rows "
     "of {got} bytes: ldmatrix reads rows of 16 bytes, and lane addresses are XORs of their bits",
+    bad={"array<i64: 32, 32>": "array<i64: 24, 32>"},
 )
 def _(type_: StagedType) -> Broken:
     pitch, rows = type_.pitch, type_.nbytes // type_.pitch
@@ -246,6 +283,7 @@ def _(type_: StagedType) -> Broken:
     "PTX ISA 9.7.14.5.15",
     "a swizzle must leave pieces of 16 bytes whole and stay inside the tile of {size} bytes, got "
     "bits {bits}, base {base}, shift {shift}",
+    bad={"array<i64: 2, 4, 3>": "array<i64: 2, 3, 3>"},
 )
 def _(type_: StagedType) -> Broken:
     bits, base, shift = type_.swizzle
@@ -261,6 +299,7 @@ def _(type_: StagedType) -> Broken:
     "tc",
     "expected !tc.fragment<array<i64: rows, columns>, element, operand, atom> with operand "
     '"A", "B" or "C" and an atom of a whole warp ({atoms}), got {got}',
+    bad={'"mma.m16n8k16.f16"': '"mma.m8n8k4.f32.tn"'},
 )
 def _(type_: FragmentType) -> Broken:
     well_formed = (
@@ -279,6 +318,7 @@ def _(type_: FragmentType) -> Broken:
     "shape",
     "PTX ISA 9.7.14.5",
     "a fragment of {operand} of {atom} must be whole atoms of {want}, got {got}",
+    bad={"array<i64: 32, 16>": "array<i64: 32, 12>"},
 )
 def _(type_: FragmentType) -> Broken:
     extents = mma_atom(type_.atom).operand(type_.operand)[1]

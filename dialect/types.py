@@ -54,6 +54,13 @@ class SmemType(ShapedType, name="smem"):
     rows of 16 bytes; the op that reads it determines which.
     """
 
+    example = """
+    func.func @example() {
+      %tile = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+      return
+    }
+    """
+
     major_attr: Any
     swizzle_attr: Any
 
@@ -115,6 +122,14 @@ class TmemType(ShapedType, name="tmem"):
     lane, or what the elements of an A operand are packed into.
     """
 
+    example = """
+    func.func @example() {
+      %tile = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>}
+          : () -> !tc.tmem<array<i64: 128, 64>, f16>
+      return
+    }
+    """
+
     @staticmethod
     def build(shape: list[int], element: ir.Type) -> "TmemType":
         """Builds the type from Python values."""
@@ -160,6 +175,14 @@ class LaunchResponsesType(TC.Type, name="launch_response_table"):
 
 class RingType(TC.Type, name="ring"):
     """``count`` equal objects used in turn: ``!tc.ring<4 : i64, !tc.smem<...>>``."""
+
+    example = """
+    func.func @example() {
+      %tiles = "tc.smem_tile"()
+          : () -> !tc.ring<4 : i64, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">>
+      return
+    }
+    """
 
     count_attr: Any
     of_attr: Any

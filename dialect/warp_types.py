@@ -21,6 +21,13 @@ class StagedType(ShapedType, name="staged"):
     ``shift`` higher. Such a swizzle only moves data inside a tile, so tiles may start anywhere.
     """
 
+    example = """
+    func.func @example() {
+      %tile = "tc.smem_tile"() : () -> !tc.staged<array<i64: 32, 32>, f16, "K", array<i64: 2, 4, 3>>
+      return
+    }
+    """
+
     major_attr: Any
     swizzle_attr: Any
 
@@ -74,6 +81,14 @@ class FragmentType(ShapedType, name="fragment"):
     ``[n, k]``, C ``[m, n]`` of the CTA's tile; ``atom`` names the instruction as `tcir.layout` does
     (``"mma.m16n8k16.f16"``). The kernel's ``tc.warps = array<i64: m, n>`` says how warps divide
     the tile: warp w has part ``w mod m`` of the rows of A and C and part ``w div m`` of B's rows.
+    """
+
+    example = """
+    func.func @example() {
+      %zero = "tc.zero_fragment"()
+          : () -> !tc.fragment<array<i64: 32, 16>, f32, "C", "mma.m16n8k16.f16">
+      return
+    }
     """
 
     operand_attr: Any

@@ -173,7 +173,13 @@ def _names(names: Iterable[str]) -> str:
     return ", ".join(map(str, names))
 
 
-@verify(MmaBlockScaleOp, "kind", SOURCE, "kind must be one of {legal}, got {got}")
+@verify(
+    MmaBlockScaleOp,
+    "kind",
+    SOURCE,
+    "kind must be one of {legal}, got {got}",
+    bad={'kind = "mxf4nvf4"': 'kind = "f16"'},
+)
 def _(op: MmaBlockScaleOp) -> Broken:
     return one_of(op, "kind", ELEMENTS)
 
@@ -183,6 +189,7 @@ def _(op: MmaBlockScaleOp) -> Broken:
     "accumulate-type",
     "PTX ISA 9.7.16.10.9",
     "accumulate must be i1 (it becomes the predicate enable-input-d), got {got}",
+    bad={"i1": "index"},
 )
 def _(op: MmaBlockScaleOp) -> Broken:
     got = op.accumulate.type
@@ -194,6 +201,13 @@ def _(op: MmaBlockScaleOp) -> Broken:
     "types",
     SHAPES,
     "a_type and b_type must be {legal} for kind {kind}, got {a} and {b}",
+    bad={'a_type = "e2m1"': 'a_type = "e4m3"'},
+    good={
+        'kind = "mxf4nvf4"': 'kind = "mxf8f6f4"',
+        'a_type = "e2m1"': 'a_type = "e4m3"',
+        'scale_type = "ue4m3"': 'scale_type = "ue8m0"',
+        "block = 16": "block = 32",
+    },
 )
 def _(op: MmaBlockScaleOp) -> Broken:
     kind, a, b = (string(op, name) for name in ("kind", "a_type", "b_type"))
@@ -208,6 +222,7 @@ def _(op: MmaBlockScaleOp) -> Broken:
     "scale-type",
     SOURCE,
     "scale_type must be {legal} for kind {kind}, got {got}",
+    bad={'kind = "mxf4nvf4"': 'kind = "mxf4"'},
 )
 def _(op: MmaBlockScaleOp) -> Broken:
     kind, got = string(op, "kind"), string(op, "scale_type")
@@ -221,6 +236,8 @@ def _(op: MmaBlockScaleOp) -> Broken:
     SOURCE,
     "block must be {legal} for kind {kind} with {scale} scales, got {got}: the scale vector sizes "
     "that the kind has",
+    bad={"block = 16": "block = 32"},
+    good={'scale_type = "ue4m3"': 'scale_type = "ue8m0"', "block = 16": "block = 32"},
 )
 def _(op: MmaBlockScaleOp) -> Broken:
     kind, scale, got = string(op, "kind"), string(op, "scale_type"), integer(op, "block")
@@ -235,6 +252,11 @@ def _(op: MmaBlockScaleOp) -> Broken:
     "PTX ISA 9.7.16.10.5",
     "A and B must be K-major tiles of i8, got {got}: 4- and 6-bit elements cannot be transposed, "
     "and the op's types say what the bytes are",
+    bad=(
+        {'128>, i8, "K"': '64>, f16, "K"'},
+        {"!a = !tc.smem": "!a = !tc.tmem", 'i64: 128, 128>, i8, "K", "128B"': "i64: 128, 64>, f16"},
+    ),
+    good={"!a = !tc.smem": "!a = !tc.tmem", '128, 128>, i8, "K", "128B"': "128, 128>, i8"},
 )
 def _(op: MmaBlockScaleOp) -> Broken:
     for type_ in (op.a.type, op.b.type):
@@ -249,6 +271,7 @@ def _(op: MmaBlockScaleOp) -> Broken:
     "d-type",
     SHAPES,
     "D must be f32, got {got}: block-scaled kinds accumulate in f32",
+    bad={"f32": "f16"},
 )
 def _(op: MmaBlockScaleOp) -> Broken:
     got = str(op.d.type.element)
@@ -261,6 +284,7 @@ def _(op: MmaBlockScaleOp) -> Broken:
     SHAPES,
     "A must have 128 rows, got {got}: block-scaled kinds have no other M with cta_group::1, and a "
     "CTA of a pair has half of M = 256; fill up with zeros",
+    bad={"array<i64: 128, 128>": "array<i64: 64, 128>"},
 )
 def _(op: MmaBlockScaleOp) -> Broken:
     got = op.a.type.shape[0]
@@ -273,6 +297,8 @@ def _(op: MmaBlockScaleOp) -> Broken:
     SHAPES,
     "N must be {legal} for M = {m}, cta_group::{group}, got {got}: the instruction descriptor "
     "holds N/8; nearest legal: {nearest}",
+    bad={"array<i64: 16, 128>": "array<i64: 264, 128>"},
+    good={"array<i64: 128, 16>": "array<i64: 128, 8>", "array<i64: 16, 128>": "array<i64: 8, 128>"},
 )
 def _(op: MmaBlockScaleOp) -> Broken:
     group = cta_group_of(op)
@@ -286,6 +312,7 @@ def _(op: MmaBlockScaleOp) -> Broken:
     "PTX ISA 9.7.16.10.5",
     "D must have as many columns as B has rows (N), both halves with cta_group = 2, got {d} "
     "columns and N = {n}",
+    bad={"array<i64: 128, 16>": "array<i64: 128, 32>"},
 )
 def _(op: MmaBlockScaleOp) -> Broken:
     d, n = op.d.type.shape[1], columns_of(op)
@@ -298,6 +325,8 @@ def _(op: MmaBlockScaleOp) -> Broken:
     SHAPES,
     "a_slice and b_slice must be in [0, {a}) and [0, {b}), got {got_a} and {got_b}: an instruction "
     "reads 32 bytes of every row",
+    bad={"a_slice = 1": "a_slice = 3", "b_slice = 1": "b_slice = 4"},
+    good={"a_slice = 1": "a_slice = 3", "b_slice = 1": "b_slice = 3"},
 )
 def _(op: MmaBlockScaleOp) -> Broken:
     return wrong_slices(op, MMA_K_BYTES)
@@ -318,6 +347,7 @@ def wrong_slices(op: ir.OpView, step_of_b: int) -> Broken:
     "scale-element",
     SOURCE,
     "SFA and SFB must be tiles of i8 in tensor memory, got {got}: a scale is a byte",
+    bad={"64>, i8": "16>, f32"},
 )
 def _(op: MmaBlockScaleOp) -> Broken:
     got = next((v.type for v in (op.sfa, op.sfb) if str(v.type.element) != "i8"), None)
@@ -330,6 +360,12 @@ def _(op: MmaBlockScaleOp) -> Broken:
     SOURCE,
     "sfa_id and sfb_id must be {legal} for {scales} scales per row (kind {kind}, block {block}), "
     "got {a} and {b}: they name the byte of the column where the step's scales begin",
+    bad={"sfb_id = 0": "sfb_id = 1"},
+    good={
+        'scale_type = "ue4m3"': 'scale_type = "ue8m0"',
+        "block = 16": "block = 32",
+        "sfb_id = 0": "sfb_id = 2",
+    },
 )
 def _(op: MmaBlockScaleOp) -> Broken:
     step, a, b = scaled_step(op), integer(op, "sfa_id"), integer(op, "sfb_id")
@@ -346,6 +382,15 @@ def _(op: MmaBlockScaleOp) -> Broken:
     SOURCE,
     "{name} must have columns [{begin}, {end}) for the scales of {rows} rows, got {got} columns: "
     "32 rows share a column",
+    bad={"array<i64: 128, 64>": "array<i64: 128, 16>", "sfa_column = 4": "sfa_column = 1"},
+    good=(
+        {"sfa_column = 4": "sfa_column = 12"},
+        {
+            "array<i64: 128, 64>": "array<i64: 128, 16>",
+            "sfa_column = 4": "sfa_column = 0",
+            "sfb_column = 4": "sfb_column = 2",
+        },
+    ),
 )
 def _(op: MmaBlockScaleOp) -> Broken:
     rows = {"sfa": (op.sfa, op.a.type.shape[0]), "sfb": (op.sfb, columns_of(op))}
@@ -363,6 +408,7 @@ def _(op: MmaBlockScaleOp) -> Broken:
     "PTX ISA 9.7.16.9",
     "source must be a K-major tile of i8 with k = 16 and no swizzle, got {got}: "
     "tcgen05.cp.32x128b copies rows of 16 bytes, and scales lie as 8 rows after each other",
+    bad={"array<i64: 128, 16>": "array<i64: 128, 32>", '"NONE"': '"32B"'},
 )
 def _(op: CpScalesOp) -> Broken:
     type_ = op.source.type
@@ -375,6 +421,7 @@ def _(op: CpScalesOp) -> Broken:
     "target",
     SOURCE,
     "target must be a tile of i8 in tensor memory, got {got}: a scale is a byte",
+    bad={"64>, i8": "16>, f32"},
 )
 def _(op: CpScalesOp) -> Broken:
     got = op.target.type
@@ -386,6 +433,7 @@ def _(op: CpScalesOp) -> Broken:
     "block",
     "PTX ISA 9.7.16.9",
     "block must be in [0, {blocks}), got {got}: source has {rows} rows, and one copy takes 32",
+    bad={"block = 3": "block = 4"},
 )
 def _(op: CpScalesOp) -> Broken:
     rows, got = op.source.type.shape[0], integer(op, "block")
@@ -398,6 +446,8 @@ def _(op: CpScalesOp) -> Broken:
     "columns",
     "PTX ISA 9.7.16.9",
     "target must have columns [{begin}, {end}) for this block, got {got} columns",
+    bad={"!target, %column: index) {": "!target) { %column = arith.constant 13 : index"},
+    good={"!target, %column: index) {": "!target) { %column = arith.constant 12 : index"},
 )
 def _(op: CpScalesOp) -> Broken:
     begin, got = constant_of(op.column), op.target.type.columns

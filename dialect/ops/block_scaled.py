@@ -147,6 +147,7 @@ def operand_scales_shape(op: BlockScaledMatmulOp, side: str, layout: str) -> lis
     "tc",
     "a must be [M,K] or [L,M,K] and b [N,K] or [L,N,K], or of one dimension less for vectors, "
     "got ranks {a} and {b}",
+    bad={"7168x16384xf4E2M1FN": "3x7168x16384xf4E2M1FN"},
 )
 def _(op: BlockScaledMatmulOp) -> Broken:
     a, b = op.a.type.rank, op.b.type.rank
@@ -158,6 +159,7 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     "out-layout",
     "tc",
     'out_layout must be "mn" or "nm", or left out, and with a vector b left out, got {got}',
+    bad={'b_scale_layout = "row_major",': 'b_scale_layout = "row_major", out_layout = "nm",'},
 )
 def _(op: BlockScaledMatmulOp) -> Broken:
     return one_of(op, "out_layout", OUT_LAYOUTS if op.b.type.rank == op.a.type.rank else ())
@@ -186,6 +188,7 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     "static",
     "tc",
     "shapes must be static, got {got}: tensor maps and the grid are fixed at compile time",
+    bad={"7168x16384xf4E2M1FN": "?x16384xf4E2M1FN"},
 )
 def _(op: BlockScaledMatmulOp) -> Broken:
     got = next((v.type for v in (*op.operands, op.out) if not v.type.has_static_shape), None)
@@ -197,6 +200,7 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     "scale-layouts",
     "tc",
     'a_scale_layout and b_scale_layout must be "row_major" or "blocked_128x4", got "{a}" and "{b}"',
+    bad={'a_scale_layout = "row_major"': 'a_scale_layout = "blocked"'},
 )
 def _(op: BlockScaledMatmulOp) -> Broken:
     a, b = string(op, "a_scale_layout"), string(op, "b_scale_layout")
@@ -209,6 +213,7 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     SOURCE,
     "a and b must be of {legal}, got {a} and {b}: the block-scaled kinds of tcgen05.mma multiply "
     "no other; quantise the operand first",
+    bad={"7168x16384xf4E2M1FN": "7168x16384xf16"},
 )
 def _(op: BlockScaledMatmulOp) -> Broken:
     a, b = _element(op.a), _element(op.b)
@@ -223,6 +228,7 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     SOURCE,
     "scales must both be f8E8M0FNU (ue8m0) or both f8E4M3FN (ue4m3), got {a} and {b}: the "
     "instruction descriptor has one scale type for both operands",
+    bad={"7168x1024xf8E4M3FN": "7168x1024xf8E8M0FNU"},
 )
 def _(op: BlockScaledMatmulOp) -> Broken:
     a, b = _element(op.a_scales), _element(op.b_scales)
@@ -235,6 +241,7 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     SOURCE,
     "block must be 16 or 32 values of k to a scale, got {got}: the scale vector sizes of "
     "tcgen05.mma",
+    bad={"block = 16": "block = 64"},
 )
 def _(op: BlockScaledMatmulOp) -> Broken:
     got = integer(op, "block")
@@ -247,6 +254,7 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     SOURCE,
     "scales of type f8E4M3FN (ue4m3) must have block 16, got {got}: block 32 takes f8E8M0FNU "
     "(ue8m0) only; repeat each scale for two blocks of 16",
+    bad={"block = 16": "block = 32"},
 )
 def _(op: BlockScaledMatmulOp) -> Broken:
     got = integer(op, "block")
@@ -259,6 +267,7 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     SOURCE,
     "no kind of tcgen05.mma multiplies {a} by {b} with {scale} scales, block {block}; there are: "
     "{kinds}",
+    bad={"tensor<16384xf4E2M1FN>": "tensor<16384xf8E4M3FN>"},
 )
 def _(op: BlockScaledMatmulOp) -> Broken:
     a, b, scale = _element(op.a), _element(op.b), _element(op.a_scales)
@@ -275,6 +284,7 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     "tc",
     "a and b must have the same K, a multiple of the block {block}, got {a} and {b}: a scale "
     "belongs to {block} values; pad both with zeros",
+    bad={"16384xf4E2M1FN": "16380xf4E2M1FN", "7168x16384xf4E2M1FN": "7168x16380xf4E2M1FN"},
 )
 def _(op: BlockScaledMatmulOp) -> Broken:
     a, b, block = _shape(op.a)[-1], _shape(op.b)[-1], integer(op, "block")
@@ -286,6 +296,10 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     "scale-shapes",
     "tc",
     "{name}_scales must be {want} for {name} {operand} with block {block}, {layout}, got {got}",
+    bad=(
+        {"7168x1024xf8E4M3FN": "7168x512xf8E4M3FN"},
+        {'a_scale_layout = "row_major"': 'a_scale_layout = "blocked_128x4"'},
+    ),
 )
 def _(op: BlockScaledMatmulOp) -> Broken:
     for name in "ab":
@@ -303,6 +317,10 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     "global-scales",
     "tc",
     "a_global and b_global must be tensor<f32>, got {got}: one factor for a whole operand",
+    bad={
+        "%ga: tensor<f32>": "%ga: tensor<1xf32>",
+        "1024xf8E4M3FN>, tensor<f32>, tensor<f32>": "1024xf8E4M3FN>, tensor<1xf32>, tensor<f32>",
+    },
 )
 def _(op: BlockScaledMatmulOp) -> Broken:
     got = next((v.type for v in _globals(op) if str(v.type) != "tensor<f32>"), None)
@@ -315,6 +333,7 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     "tc",
     "out must be {want} of f32, f16 or bf16 for these operands, got {got} of {element} (batches of "
     "a and b: {batches})",
+    bad={"7168xf16": "7168x1xf16"},
 )
 def _(op: BlockScaledMatmulOp) -> Broken:
     (*batch, m, _), b = _shape(op.a), _shape(op.b)
@@ -357,6 +376,7 @@ class ScalesToBlockedOp(Op, name="scales_to_blocked", lowered_by=("convert-scale
     SOURCE,
     "scales must be static and of f8E8M0FNU or f8E4M3FN, and out of the same type, got {scales} "
     "and {out}",
+    bad={"56x256x512xf8E4M3FN": "56x256x512xf8E8M0FNU"},
 )
 def _(op: ScalesToBlockedOp) -> Broken:
     static = op.scales.type.has_static_shape and op.out.type.has_static_shape
@@ -371,6 +391,7 @@ def _(op: ScalesToBlockedOp) -> Broken:
     "out-shape",
     "tc",
     "out must be {matrix}, or {vector} where a row of scales is all that an operand has, got {got}",
+    bad={"56x256x512xf8E4M3FN": "56x256x256xf8E4M3FN"},
 )
 def _(op: ScalesToBlockedOp) -> Broken:
     shape, got = _shape(op.scales), _shape(op.out)

@@ -67,6 +67,8 @@ def bits_of(op: PackCodesOp | UnpackCodesOp) -> int:
     "tc",
     "codes must be a static tensor of i8, and out of {legal}, got {codes} and {out}; an fp8 code "
     "is a byte as it is",
+    bad={"7168x16384xf4E2M1FN": "7168x16384xf8E4M3FN"},
+    good={"7168x16384xf4E2M1FN": "7168x16384xf6E3M2FN"},
 )
 @verify(
     UnpackCodesOp,
@@ -74,6 +76,7 @@ def bits_of(op: PackCodesOp | UnpackCodesOp) -> int:
     "tc",
     "packed must be a static tensor of {legal}, and out of i8, got {packed} and {out}; fp8 has a "
     "byte an element as it is",
+    bad={"7168x16384xi8": "7168x16384xi16"},
 )
 def _(op: PackCodesOp | UnpackCodesOp) -> Broken:
     codes, packed = ends(op)
@@ -88,12 +91,14 @@ def _(op: PackCodesOp | UnpackCodesOp) -> Broken:
     "shape",
     "tc",
     "out must have the shape of codes, {codes}, got {out}: an element for every code",
+    bad={"7168x16384xf4E2M1FN": "7168x32768xf4E2M1FN"},
 )
 @verify(
     UnpackCodesOp,
     "shape",
     "tc",
     "out must have the shape of packed, {packed}, got {out}: a code for every element",
+    bad={"7168x16384xi8": "16384xi8"},
 )
 def _(op: PackCodesOp | UnpackCodesOp) -> Broken:
     codes, packed = (list(kind.shape) for kind in ends(op))
@@ -106,6 +111,8 @@ def _(op: PackCodesOp | UnpackCodesOp) -> Broken:
     "tc",
     "rows of out must be whole bytes, got {k} elements of {bits} bits; pad K to a multiple of "
     "{unit} with zeros",
+    bad={"7168x16384xi8": "2x6xi8", "7168x16384xf4E2M1FN": "2x6xf6E2M3FN"},
+    good={"7168x16384xf4E2M1FN": "2x4xf6E2M3FN", "7168x16384xi8": "2x4xi8"},
 )
 @verify(
     UnpackCodesOp,
@@ -113,6 +120,8 @@ def _(op: PackCodesOp | UnpackCodesOp) -> Broken:
     "tc",
     "rows of packed must be whole bytes, got {k} elements of {bits} bits; pad K to a multiple of "
     "{unit} with zeros",
+    bad={"7168x16384xf6E2M3FN": "2x3xf4E2M1FN", "7168x16384xi8": "2x3xi8"},
+    good={"7168x16384xi8": "3x2xi8", "7168x16384xf6E2M3FN": "3x2xf4E2M1FN"},
 )
 def _(op: PackCodesOp | UnpackCodesOp) -> Broken:
     k, bits = ends(op)[0].shape[-1], bits_of(op)

@@ -92,6 +92,7 @@ def scale_of(op: ir.OpView) -> int | None:
     "accumulate-type",
     "PTX ISA 9.7.16.10.9",
     "accumulate must be i1 (it becomes the predicate enable-input-d), got {got}",
+    bad={"i1": "i32"},
 )
 def _(op: MmaOp) -> Broken:
     got = op.accumulate.type
@@ -103,6 +104,7 @@ def _(op: MmaOp) -> Broken:
     "ashift-type",
     "tc",
     "ashift must be true or false, got {got}",
+    bad={"ashift = true": "ashift = 1 : i64"},
 )
 def _(op: MmaOp) -> Broken:
     return None if isinstance(op.ashift, ir.BoolAttr) else {"got": op.ashift}
@@ -123,6 +125,11 @@ def _limits(op: MmaOp) -> MmaKind:
     "PTX ISA 9.7.16.2, table 39",
     "A and B must be {legal}, got {a} and {b}: tcgen05.mma without block scales reads no other "
     "types",
+    bad={"array<i64: 128, 64>, f16": "array<i64: 128, 64>, i32"},
+    good={
+        "array<i64: 128, 64>, f16": "array<i64: 128, 64>, bf16",
+        "array<i64: 64, 64>, f16": "array<i64: 64, 64>, bf16",
+    },
 )
 def _(op: MmaOp) -> Broken:
     a, b = str(op.a.type.element), str(op.b.type.element)
@@ -137,6 +144,7 @@ def _(op: MmaOp) -> Broken:
     "PTX ISA 9.7.16.2, table 39",
     "A and B must have the same element type, or both be f8, got {a} and {b}: no kind mixes them; "
     "convert one operand first",
+    bad={"array<i64: 128, 64>, f16": "array<i64: 128, 64>, bf16"},
 )
 def _(op: MmaOp) -> Broken:
     a, b = str(op.a.type.element), str(op.b.type.element)
@@ -151,6 +159,13 @@ def _(op: MmaOp) -> Broken:
     "PTX ISA 9.7.16.2, table 39",
     "unsigned must be array<i64: a, b> of 0 or 1 on i8 operands, got {got} on {element}: only "
     "kind::i8 has unsigned operands",
+    bad={"ashift = true": "ashift = false, unsigned = array<i64: 1, 0>"},
+    good={
+        "f32": "i32",
+        "array<i64: 128, 64>, f16": "array<i64: 128, 64>, i8",
+        "array<i64: 64, 64>, f16": "array<i64: 64, 64>, i8",
+        "ashift = true": "ashift = false, unsigned = array<i64: 1, 0>",
+    },
 )
 def _(op: MmaOp) -> Broken:
     return unsigned_problem(op, str(op.b.type.element))
@@ -162,6 +177,7 @@ def _(op: MmaOp) -> Broken:
     "PTX ISA 9.7.16.2, table 39",
     "D must be {want} for {element}, got {got}: tc accumulates in 32 bits and rounds in the "
     "epilogue",
+    bad={"f32": "f16"},
 )
 def _(op: MmaOp) -> Broken:
     got, want = str(op.d.type.element), _limits(op).d_types[0]
@@ -174,6 +190,18 @@ def _(op: MmaOp) -> Broken:
     "PTX ISA 9.7.16.2, table 39",
     "A in shared memory must have 128 rows, got {got}: tc issues M = 128, and a CTA of a pair has "
     "half of M = 256; pad A to 128 rows",
+    bad={
+        "!a = !tc.tmem<array<i64: 128, 64>, f16>": (
+            '!a = !tc.smem<array<i64: 64, 64>, f16, "K", "128B">'
+        ),
+        "ashift = true": "ashift = false",
+    },
+    good={
+        "!a = !tc.tmem<array<i64: 128, 64>, f16>": (
+            '!a = !tc.smem<array<i64: 128, 64>, f16, "K", "128B">'
+        ),
+        "ashift = true": "ashift = false",
+    },
 )
 def _(op: MmaOp) -> Broken:
     rows = op.a.type.shape[0]
@@ -186,6 +214,17 @@ def _(op: MmaOp) -> Broken:
     "PTX ISA 9.7.16.2, table 39",
     "N must be {legal} for M = {m}, cta_group::{group}, got {got}: the instruction descriptor "
     "holds N/8 and the tensor core takes no other N; nearest legal: {nearest}",
+    bad=(
+        {
+            "array<i64: 64, 64>": "array<i64: 136, 64>",
+            "%accumulate) {": "%accumulate) {cta_group = 2 : i64,",
+        },
+        {"array<i64: 64, 64>": "array<i64: 20, 64>"},
+    ),
+    good={
+        "!d = !tc.tmem<array<i64: 128, 64>": "!d = !tc.tmem<array<i64: 128, 256>",
+        "array<i64: 64, 64>": "array<i64: 256, 64>",
+    },
 )
 def _(op: MmaOp) -> Broken:
     group = cta_group_of(op)
@@ -199,6 +238,18 @@ def _(op: MmaOp) -> Broken:
     "PTX ISA 9.7.16.10.5",
     "D must have as many columns as B has rows (N), both halves with cta_group = 2, got {d} "
     "columns and N = {n}",
+    bad=(
+        {
+            "array<i64: 128, 64>": "array<i64: 128, 16>",
+            "array<i64: 64, 64>": "array<i64: 16, 64>",
+            "%accumulate) {": "%accumulate) {cta_group = 2 : i64,",
+        },
+        {"array<i64: 128, 64>": "array<i64: 128, 32>", "array<i64: 64, 64>": "array<i64: 24, 64>"},
+    ),
+    good={
+        "!d = !tc.tmem<array<i64: 128, 64>": "!d = !tc.tmem<array<i64: 128, 24>",
+        "array<i64: 64, 64>": "array<i64: 24, 64>",
+    },
 )
 def _(op: MmaOp) -> Broken:
     d, n = op.d.type.shape[1], columns_of(op)
@@ -211,6 +262,18 @@ def _(op: MmaOp) -> Broken:
     "tc",
     "cta_group = 2 takes no a_row, got {got}: the schedules that start at a row of A's tile are "
     "for one CTA",
+    bad={
+        "!a = !tc.tmem<array<i64: 128, 64>, f16>": (
+            '!a = !tc.smem<array<i64: 144, 64>, f16, "K", "NONE">'
+        ),
+        "array<i64: 128, 64>, f32": "array<i64: 128, 128>, f32",
+        "ashift = true": "ashift = false, a_row = 8 : i64, cta_group = 2 : i64",
+    },
+    good={
+        "array<i64: 128, 64>": "array<i64: 128, 32>",
+        "array<i64: 64, 64>": "array<i64: 16, 64>",
+        "%accumulate) {": "%accumulate) {cta_group = 2 : i64,",
+    },
 )
 def _(op: MmaOp) -> Broken:
     if cta_group_of(op) == 1 or "a_row" not in op.attributes:
@@ -228,6 +291,8 @@ def _slices(type_: SmemType | TmemType) -> int:
     "PTX ISA 9.7.16.2",
     "a_slice must be in [0, {slices}), got {got}: A has K = {k}, and one instruction reads 32 "
     "bytes of it",
+    bad={"a_slice = 0": "a_slice = 4"},
+    good={"a_slice = 0": "a_slice = 3"},
 )
 def _(op: MmaOp) -> Broken:
     got, slices = integer(op, "a_slice"), _slices(op.a.type)
@@ -240,6 +305,8 @@ def _(op: MmaOp) -> Broken:
     "PTX ISA 9.7.16.2",
     "b_slice must be in [0, {slices}), got {got}: B has K = {k}, and one instruction reads 32 "
     "bytes of it",
+    bad={"b_slice = 0": "b_slice = -1"},
+    good={"b_slice = 0": "b_slice = 3"},
 )
 def _(op: MmaOp) -> Broken:
     got, slices = integer(op, "b_slice"), _slices(op.b.type)
@@ -252,6 +319,18 @@ def _(op: MmaOp) -> Broken:
     "PTX ISA 9.7.16.10.5",
     'a_row needs A in shared memory, K-major, swizzle "NONE", got {got}: only there are all rows '
     "of a column 16 bytes apart, so a descriptor may start at any of them",
+    bad={
+        "!a = !tc.tmem<array<i64: 128, 64>, f16>": (
+            '!a = !tc.smem<array<i64: 136, 64>, f16, "K", "128B">'
+        ),
+        "ashift = true": "ashift = false, a_row = 3 : i64",
+    },
+    good={
+        "!a = !tc.tmem<array<i64: 128, 64>, f16>": (
+            '!a = !tc.smem<array<i64: 128, 64>, f16, "K", "NONE">'
+        ),
+        "ashift = true": "ashift = false, a_row = 3 : i64",
+    },
 )
 def _(op: MmaOp) -> Broken:
     a = op.a.type
@@ -265,6 +344,13 @@ def _(op: MmaOp) -> Broken:
     "PTX ISA 9.7.16.10.5",
     "the 128 rows from a_row must lie in the tile: a_row must be in [0, {end}) for slice {slice} "
     "of {mn} rows per column and {rows} in all, got {got}",
+    bad={
+        "!a = !tc.tmem<array<i64: 128, 64>, f16>": (
+            '!a = !tc.smem<array<i64: 134, 64>, f16, "K", "NONE">'
+        ),
+        "a_slice = 0": "a_slice = 3",
+        "ashift = true": "ashift = false, a_row = 7 : i64",
+    },
 )
 def _(op: MmaOp) -> Broken:
     if "a_row" not in op.attributes:
@@ -284,6 +370,11 @@ def _(op: MmaOp) -> Broken:
     "PTX ISA 9.7.16.10.9",
     "ashift needs A in tensor memory, got {got}: .ashift moves lanes of tensor memory; copy A "
     "there with tc.cp",
+    bad={
+        "!a = !tc.tmem<array<i64: 128, 64>, f16>": (
+            '!a = !tc.smem<array<i64: 128, 64>, f16, "K", "128B">'
+        )
+    },
 )
 def _(op: MmaOp) -> Broken:
     if not op.ashift.value or isinstance(op.a.type, TmemType):
@@ -296,6 +387,8 @@ def _(op: MmaOp) -> Broken:
     "collector",
     "PTX ISA 9.7.16.10.9",
     "collector must be one of {legal}, got {got}",
+    bad={"ashift = true": 'ashift = false, collector = "keep"'},
+    good={"ashift = true": 'ashift = false, collector = "lastuse"'},
 )
 def _(op: MmaOp) -> Broken:
     return one_of(op, "collector", COLLECTOR)
@@ -306,6 +399,8 @@ def _(op: MmaOp) -> Broken:
     "ashift-collector",
     "PTX ISA 9.7.16.10.9",
     'collector must not be "{got}" with ashift: A changes behind the multiplication',
+    bad={"true": 'true, collector = "use"'},
+    good={"true": 'true, collector = "lastuse"'},
 )
 def _(op: MmaOp) -> Broken:
     got = collector_of(op)
@@ -318,6 +413,13 @@ def _(op: MmaOp) -> Broken:
     SCALE_D.source,
     "scale_d must be {legal} on operands of kind f16 or tf32, got {got} on kind {kind}: the other "
     "kinds have no scale-input-d",
+    bad={"f16": "f8E4M3FN", "ashift = true": "ashift = true, scale_d = 1 : i64"},
+    good={
+        "!a = !tc.tmem<array<i64: 128, 64>, f16>": (
+            '!a = !tc.smem<array<i64: 128, 64>, f16, "K", "128B">'
+        ),
+        "ashift = true": "ashift = false, scale_d = 15 : i64",
+    },
 )
 def _(op: MmaOp) -> Broken:
     if "scale_d" not in op.attributes:

@@ -62,7 +62,13 @@ def format_of(op: CpRowsOp) -> str | None:
     return string(op, "format") if "format" in op.attributes else None
 
 
-@verify(CpRowsOp, "shape", SOURCE, "shape must be one of {legal}, got {got}")
+@verify(
+    CpRowsOp,
+    "shape",
+    SOURCE,
+    "shape must be one of {legal}, got {got}",
+    bad={'shape = "64x128b"': 'shape = "16x128b"'},
+)
 def _(op: CpRowsOp) -> Broken:
     return one_of(op, "shape", CP_SHAPES)
 
@@ -72,6 +78,8 @@ def _(op: CpRowsOp) -> Broken:
     "multicast",
     SOURCE,
     'multicast must be {legal} for shape {shape}, got "{got}"',
+    bad={'multicast = "warpx2::02_13"': 'multicast = "warpx4"'},
+    good={'multicast = "warpx2::02_13"': 'multicast = "warpx2::01_23"'},
 )
 def _(op: CpRowsOp) -> Broken:
     shape, got = string(op, "shape"), string(op, "multicast")
@@ -85,6 +93,11 @@ def _(op: CpRowsOp) -> Broken:
     "format",
     SOURCE,
     "format must be one of {legal} of a source of i8, got {got} of {element}",
+    bad={"4 : i64": '4 : i64, format = "b4x16_p64"'},
+    good={
+        "array<i64: 64, 64>, f16": "array<i64: 64, 64>, i8",
+        "4 : i64": '4 : i64, format = "b4x16_p64"',
+    },
 )
 def _(op: CpRowsOp) -> Broken:
     if "format" not in op.attributes:
@@ -100,6 +113,7 @@ def _(op: CpRowsOp) -> Broken:
     "major",
     SOURCE,
     'source must be K-major, got "{got}": tcgen05.cp reads rows and cannot transpose',
+    bad={'"K"': '"MN"'},
 )
 def _(op: CpRowsOp) -> Broken:
     got = op.source.type.major
@@ -112,6 +126,7 @@ def _(op: CpRowsOp) -> Broken:
     SOURCE,
     "rows [{begin}, {end}) must lie in the source's {rows} and begin at a multiple of {atom}: a "
     "descriptor starts at a whole swizzle atom",
+    bad={"row = 0": "row = 8"},
 )
 def _(op: CpRowsOp) -> Broken:
     begin, rows = integer(op, "row"), op.source.type.shape[0]
@@ -127,6 +142,8 @@ def _(op: CpRowsOp) -> Broken:
     SOURCE,
     "bytes [{begin}, {end}) of K must lie in one row of the source's {span} bytes (without a "
     "swizzle, in K's {k}) and begin at a multiple of 16",
+    bad={"byte = 48": "byte = 120"},
+    good={"byte = 48": "byte = 112"},
 )
 def _(op: CpRowsOp) -> Broken:
     type_, begin = op.source.type, integer(op, "byte")
@@ -143,6 +160,8 @@ def _(op: CpRowsOp) -> Broken:
     "columns",
     SOURCE,
     "target must have columns [{begin}, {end}), got {got} columns",
+    bad={"array<i64: 128, 64>": "array<i64: 128, 32>", "column = 4": "column = 14"},
+    good={"array<i64: 128, 64>": "array<i64: 128, 32>", "column = 4": "column = 12"},
 )
 def _(op: CpRowsOp) -> Broken:
     begin, got = integer(op, "column"), op.target.type.columns

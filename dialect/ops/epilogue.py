@@ -10,7 +10,7 @@ from tcir._mlir import ext, ir
 from tcir.dialect.attributes import defining, integer, integers, not_arrays
 from tcir.dialect.operation import Op
 from tcir.dialect.ops.grouped import GroupedMatmulOp
-from tcir.dialect.rules import Broken, one_of, verify
+from tcir.dialect.rules import Broken, one_of, same_rules, verify
 from tcir.dialect.warp_types import TAILS, WALK, FragmentType
 
 SCALAR_OPS = frozenset(
@@ -266,6 +266,7 @@ Around: TypeAlias = EpilogueOp | FragmentEpilogueOp
     "tc",
     "sums and out must be static and of one shape, or sums have twice the columns, got {sums} and "
     "{out}: an epilogue works on each element alone, or on a pair of columns",
+    bad={"256x192xf16": "192x256xf16"},
 )
 def _(op: EpilogueOp) -> Broken:
     sums, out = op.sums.type, op.out.type
@@ -277,10 +278,14 @@ def _(op: EpilogueOp) -> Broken:
 
 
 @verify(
-    (EpilogueOp, FragmentEpilogueOp),
+    EpilogueOp,
     "body",
     "tc",
     "the body must be one block of {count} of {want} that ends in tc.yield of {out}, got {got}",
+    bad=(
+        {'"tc.yield"(%rounded) : (f16)': '"tc.yield"(%relu) : (f32)'},
+        {"256x192xf16": "256x96xf16"},
+    ),
 )
 def _(op: Around) -> Broken:
     want, out = (
@@ -300,12 +305,20 @@ def _(op: Around) -> Broken:
     return {"count": words, "want": want, "out": out, "got": got}
 
 
+same_rules(
+    FragmentEpilogueOp,
+    EpilogueOp,
+    {"body": {'"tc.yield"(%rounded) : (f16)': '"tc.yield"(%biased) : (f32)'}},
+)
+
+
 @verify(
-    (EpilogueOp, FragmentEpilogueOp),
+    EpilogueOp,
     "scalar-ops",
     "tc",
     "the body must be made of tc.element, and of arith and math ops on numbers, got {got}: every "
     "thread computes them on the elements it holds",
+    bad={"arith.addf": "arith.remf"},
 )
 def _(op: Around) -> Broken:
     for inner in list(op.body.blocks[0])[:-1]:
@@ -314,6 +327,9 @@ def _(op: Around) -> Broken:
         if not scalar or isinstance(inner.operation.results[0].type, ir.ShapedType | ir.IndexType):
             return {"got": name}
     return None
+
+
+same_rules(FragmentEpilogueOp, EpilogueOp, {"scalar-ops": {"arith.addf": "arith.remf"}})
 
 
 def _around(op: ir.OpView) -> Around | None:
@@ -340,6 +356,7 @@ def _(op: ElementOp) -> Broken:
     "tc",
     "map must go from the {rank} dimensions of the result to distinct ones of them, or 0, got "
     "{got}",
+    bad={"(m, 0)": "(m + n)"},
 )
 def _(op: ElementOp) -> Broken:
     around, affine_map = _around(op), op.attributes["map"].value
@@ -374,6 +391,8 @@ def _(op: ElementOp) -> Broken:
     "tensor",
     "tc",
     "tensor must have the shape {want} by its map, and the value its element, got {got} -> {value}",
+    bad=({"256x1xf32": "128x1xf32"}, {"(m, 0)": "(n)"}),
+    good={"(m, 0)": "(n)", "256x1xf32": "192xf32"},
 )
 def _(op: ElementOp) -> Broken:
     around = _around(op)
@@ -426,7 +445,14 @@ def _(op: YieldOp) -> Broken:
 # --- fragments ---------------------------------------------------------------------------------
 
 
-@verify(FragmentEpilogueOp, "tails", "tc", "tails must be one of {legal}, got {got}")
+@verify(
+    FragmentEpilogueOp,
+    "tails",
+    "tc",
+    "tails must be one of {legal}, got {got}",
+    bad={'tails = "outer"': 'tails = "both"'},
+    good={'tails = "outer"': 'tails = "outer inner"'},
+)
 def _(op: FragmentEpilogueOp) -> Broken:
     return one_of(op, "tails", TAILS)
 
@@ -437,6 +463,7 @@ def _(op: FragmentEpilogueOp) -> Broken:
     "tc",
     "expected the row and the column of the tile's first element, or a batch before them, got "
     "{count} indices",
+    bad={"%c, %m, %n)": "%c, %m)", "i32: 1, 2": "i32: 1, 1", "(!c, index, index)": "(!c, index)"},
 )
 def _(op: FragmentEpilogueOp) -> Broken:
     count = len(op.indices)
@@ -449,6 +476,8 @@ def _(op: FragmentEpilogueOp) -> Broken:
     "tc",
     "walk must be array<i64: y, x> of sizes of at least 1, beside an index along the walk and one "
     "of the column, got {walk} and {count} indices",
+    bad={'"outer"': '"outer", walk = array<i64: 5>'},
+    good={"m, n": "n, p, q, k", '"outer"': '"outer", walk = array<i64: 5, 7>'},
 )
 def _(op: FragmentEpilogueOp) -> Broken:
     if WALK not in op.attributes:
@@ -465,6 +494,8 @@ def _(op: FragmentEpilogueOp) -> Broken:
     "PTX ISA 9.7.14.5",
     "expected fragments of C of one shape and atom, got {sums} and {out}: a thread has the same "
     "elements of both",
+    bad={"!c = !tc.fragment<array<i64: 128, 256>": "!c = !tc.fragment<array<i64: 32, 256>"},
+    good={"array<i64: 128, 256>": "array<i64: 32, 256>"},
 )
 def _(op: FragmentEpilogueOp) -> Broken:
     sums, out = op.sums.type, op.out.type
@@ -478,6 +509,7 @@ def _(op: FragmentEpilogueOp) -> Broken:
     "tc",
     "the result must be a fragment of C like {whole}, of whole atoms of 8 of its columns from a "
     "multiple of 8, got {columns} from {first}: a thread has pairs of each atom",
+    bad={"array<i64: 128, 256>": "array<i64: 128, 64>"},
 )
 def _(op: FragmentPartOp) -> Broken:
     whole, columns, first = op.whole.type, op.columns.type, integer(op, "first")
@@ -490,7 +522,14 @@ def _(op: FragmentPartOp) -> Broken:
     return {"whole": whole, "columns": columns, "first": first}
 
 
-@verify(FetchFragmentOp, "tails", "tc", "tails must be one of {legal}, got {got}")
+@verify(
+    FetchFragmentOp,
+    "tails",
+    "tc",
+    "tails must be one of {legal}, got {got}",
+    bad={'tails = "outer"': 'tails = "rows"'},
+    good={'tails = "outer"': 'tails = "outer inner"'},
+)
 def _(op: FetchFragmentOp) -> Broken:
     return one_of(op, "tails", TAILS)
 
@@ -501,6 +540,7 @@ def _(op: FetchFragmentOp) -> Broken:
     "tc",
     "map must go from the {rank} dimensions of the result, one for each index, to distinct ones of "
     "them, or 0, got {got}",
+    bad={"affine_map<(": "affine_map<(b,", "n) -> (m,": "n) -> ("},
 )
 def _(op: FetchFragmentOp) -> Broken:
     got, rank = op.attributes["map"].value, op.out_rank
@@ -518,6 +558,7 @@ def _(op: FetchFragmentOp) -> Broken:
     "tensor must be a static, contiguous memref with a dimension for each result of the map, of "
     "extent 1 where that is 0, and the result a fragment of C of its elements, f16, bf16 or f32, "
     "got {tensor} -> {fragment}",
+    bad={"500x512xf16": "500x512xf32"},
 )
 def _(op: FetchFragmentOp) -> Broken:
     tensor, fragment = op.tensor.type, op.fragment.type

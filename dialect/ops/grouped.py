@@ -80,6 +80,7 @@ def capacity(op: FindGroupOp) -> int | None:
     "layouts",
     "tc",
     'a_layout must be "mk" and b_layout "kn" or "nk", got "{a}" and "{b}": a group is rows of a',
+    bad={'a_layout = "mk"': 'a_layout = "km"'},
 )
 def _(op: GroupedMatmulOp) -> Broken:
     a, b = string(op, "a_layout"), string(op, "b_layout")
@@ -91,6 +92,8 @@ def _(op: GroupedMatmulOp) -> Broken:
     "rank",
     "tc",
     "a and out must have rank 2, or rank 3 with the group in front, and b rank 3, got {got}",
+    bad={"8x256x384xbf16": "256x384xbf16"},
+    good={"512x256xbf16": "8x64x256xbf16", "512x384xbf16": "8x64x384xbf16"},
 )
 def _(op: GroupedMatmulOp) -> Broken:
     ranks = [v.type.rank for v in (op.a, op.b, op.out)]
@@ -102,13 +105,20 @@ def _(op: GroupedMatmulOp) -> Broken:
     "static",
     "tc",
     "shapes must be static, got {got}: only the sizes of the groups are known at run time",
+    bad={"512x256xbf16": "?x256xbf16"},
 )
 def _(op: GroupedMatmulOp) -> Broken:
     got = next((v.type for v in (*op.operands, op.out) if not v.type.has_static_shape), None)
     return None if got is None else {"got": got}
 
 
-@verify(GroupedMatmulOp, "types", "PTX ISA 9.7.16.2", TYPES)
+@verify(
+    GroupedMatmulOp,
+    "types",
+    "PTX ISA 9.7.16.2",
+    TYPES,
+    bad={"512x384xbf16": "512x384xf32", "512x256xbf16": "512x256xf16"},
+)
 def _(op: GroupedMatmulOp) -> Broken:
     return types_problem(op.a, op.b, op.out)
 
@@ -118,6 +128,7 @@ def _(op: GroupedMatmulOp) -> Broken:
     "sizes",
     "tc",
     "sizes must be tensor<{groups}xi32>, one for each matrix of b, of at most {most}, got {got}",
+    bad={"8xi32": "4xi32"},
 )
 def _(op: GroupedMatmulOp) -> Broken:
     groups, got = op.b.type.shape[0], op.sizes.type
@@ -132,6 +143,7 @@ def _(op: GroupedMatmulOp) -> Broken:
     "tc",
     "expected a [T,{k}] or [{groups},C,{k}] and out of the same rows by {n} columns, got {a} and "
     "{out}",
+    bad={'b_layout = "kn"': 'b_layout = "nk"'},
 )
 def _(op: GroupedMatmulOp) -> Broken:
     groups, *inner = op.b.type.shape
@@ -146,6 +158,7 @@ def _(op: GroupedMatmulOp) -> Broken:
     "sizes",
     "tc",
     "sizes must be memref<G x i32> of at most {most} groups, got {got}",
+    bad={"8xi32": "8xi64"},
 )
 def _(op: FindGroupOp) -> Broken:
     got = op.sizes.type
@@ -158,6 +171,8 @@ def _(op: FindGroupOp) -> Broken:
     "capacity",
     "tc",
     "capacity must be an integer of at least 1, or left out, got {got}",
+    bad={"%tile)": "%tile) {capacity = 0 : i64}"},
+    good={"%tile)": "%tile) {capacity = 200 : i64}"},
 )
 def _(op: FindGroupOp) -> Broken:
     if is_integer(op, "capacity") and (capacity(op) is None or integer(op, "capacity") > 0):

@@ -79,6 +79,7 @@ class RefreshOp(
     "PTX ISA 9.7.16.9",
     "slice must be in [0, {slices}), got {got}: the tile has {columns} columns, and one shift "
     "moves 8 of them",
+    bad={"slice = 3": "slice = 4"},
 )
 def _(op: ShiftOp) -> Broken:
     got, columns = integer(op, "slice"), op.tile.type.columns
@@ -91,6 +92,8 @@ def _(op: ShiftOp) -> Broken:
     "quarter",
     "PTX ISA 9.7.16.9",
     "quarter must be in [0, 4), got {got}: the address names a lane that is a multiple of 32",
+    bad={"quarter = 0": "quarter = 4"},
+    good={"quarter = 0": "quarter = 3"},
 )
 def _(op: ShiftOp) -> Broken:
     got = integer(op, "quarter")
@@ -102,6 +105,7 @@ def _(op: ShiftOp) -> Broken:
     "major",
     "PTX ISA 9.7.16.9",
     'source must be K-major, got "{got}": tcgen05.cp reads rows and cannot transpose',
+    bad={'"K"': '"MN"'},
 )
 def _(op: RefreshOp) -> Broken:
     got = op.source.type.major
@@ -114,6 +118,7 @@ def _(op: RefreshOp) -> Broken:
     "PTX ISA 9.7.16.9",
     "source and target must have the same element type, got {source} and {target}: tcgen05.cp "
     "copies bits",
+    bad={"array<i64: 128, 64>, f16": "array<i64: 128, 64>, bf16"},
 )
 def _(op: RefreshOp) -> Broken:
     source, target = op.source.type.element, op.target.type.element
@@ -126,6 +131,7 @@ def _(op: RefreshOp) -> Broken:
     "PTX ISA 9.7.16.9",
     "slice must be in [0, {slices}) of both source and target, got {got}: one copy takes 32 bytes "
     "of K to 8 columns",
+    bad={"slice = 3": "slice = 4"},
 )
 def _(op: RefreshOp) -> Broken:
     source, got = op.source.type, integer(op, "slice")
@@ -141,6 +147,7 @@ def _(op: RefreshOp) -> Broken:
     "row must be a multiple of {atom} (4 with swizzle 128B) with four rows in the tile's [0, {rows}"
     "), got {got}: a descriptor starts where the swizzle's pattern does, or amid it (cp_row_phase "
     "of the assumptions)",
+    bad={"row = 8": "row = 2"},
 )
 def _(op: RefreshOp) -> Broken:
     got, rows = integer(op, "row"), op.source.type.shape[0]

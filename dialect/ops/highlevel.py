@@ -13,7 +13,7 @@ from tcir.dialect.attributes import (
 )
 from tcir.dialect.limits import FP8
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, one_of, unsigned_problem, verify
+from tcir.dialect.rules import Broken, one_of, same_rules, unsigned_problem, verify
 
 OPERAND_TYPES = ("f16", "bf16")
 RESULT_TYPES = ("f32", "f16", "bf16")
@@ -130,6 +130,7 @@ TYPES = (
     "attributes",
     "tc",
     "expected strides, dilations and pads as array<i64> of 2, 2 and 4 values, got {got}",
+    bad={"pads = array<i64: 1, 1, 1, 1>": "pads = array<i64: 1, 1>"},
 )
 def _(op: Conv2dOp) -> Broken:
     got = not_arrays(op, strides=2, dilations=2, pads=4)
@@ -142,6 +143,11 @@ def _(op: Conv2dOp) -> Broken:
     "tc",
     "strides and dilations must be >= 1 and pads >= 0, got strides {strides}, dilations "
     "{dilations}, pads {pads}; a negative pad is a slice of x",
+    bad={"pads = array<i64: 1, 1, 1, 1>": "pads = array<i64: 0, -1, 0, 0>"},
+    good={
+        "pads = array<i64: 1, 1, 1, 1>": "pads = array<i64: 0, 0, 0, 0>",
+        "1x56x56x64xf32": "1x54x54x64xf32",
+    },
 )
 def _(op: Conv2dOp) -> Broken:
     strides, dilations, pads = (integers(op, a) for a in ("strides", "dilations", "pads"))
@@ -155,6 +161,8 @@ def _(op: Conv2dOp) -> Broken:
     "filter",
     "tc",
     'filter must be "hwcf" (w[r,s,c,k]) or "fhwc" (w[k,r,s,c]), got "{got}"',
+    bad={'filter = "hwcf"': 'filter = "fchw"'},
+    good={"3x3x64x64xf16": "64x3x3x64xf16", '"hwcf"': '"fhwc"'},
 )
 def _(op: Conv2dOp) -> Broken:
     got = string(op, "filter")
@@ -162,10 +170,12 @@ def _(op: Conv2dOp) -> Broken:
 
 
 @verify(
-    (Conv2dOp, MatmulOp),
+    Conv2dOp,
     "k-part",
     "tc",
     "k_part must be an integer of at least 1, or left out, got {got}",
+    bad={'"hwcf"': '"hwcf", k_part = 0 : i64'},
+    good={'"hwcf"': '"hwcf", k_part = 288 : i64', "1x56x56x64xf32": "2x1x56x56x64xf32"},
 )
 def _(op: Conv2dOp | MatmulOp) -> Broken:
     if is_integer(op, "k_part") and (k_part(op) is None or integer(op, "k_part") > 0):
@@ -173,11 +183,20 @@ def _(op: Conv2dOp | MatmulOp) -> Broken:
     return {"got": op.attributes["k_part"]}
 
 
+same_rules(
+    MatmulOp,
+    Conv2dOp,
+    {"k-part": {'"nk"': '"nk", k_part = 0 : i64'}},
+    {"k-part": {'"nk"': '"nk", k_part = 100 : i64', "512x384xf32": "3x512x384xf32"}},
+)
+
+
 @verify(
     Conv2dOp,
     "rank",
     "tc",
     "x [n,h,w,c], w and out [n,p,q,k] must have rank 4 (out one more with k_part), got {got}",
+    bad=({'"hwcf"': '"hwcf", k_part = 48 : i64'}, {"1x56x56x64xf32": "56x56x64xf32"}),
 )
 def _(op: Conv2dOp) -> Broken:
     ranks = [v.type.rank for v in (op.x, op.w, op.out)]
@@ -190,12 +209,20 @@ def _(op: Conv2dOp) -> Broken:
     "static",
     "tc",
     "shapes must be static, got {got}: tensor maps and the grid are fixed at compile time",
+    bad={"1x56x56x64xf16": "?x56x56x64xf16"},
 )
 def _(op: Conv2dOp) -> Broken:
     return _static(op.x, op.w, op.out)
 
 
-@verify(Conv2dOp, "types", "PTX ISA 9.7.16.2, table 39", TYPES)
+@verify(
+    Conv2dOp,
+    "types",
+    "PTX ISA 9.7.16.2, table 39",
+    TYPES,
+    bad={"3x3x64x64xf16": "3x3x64x64xbf16"},
+    good={"1x56x56x64xf16": "1x56x56x64xbf16", "3x3x64x64xf16": "3x3x64x64xbf16"},
+)
 def _(op: Conv2dOp) -> Broken:
     return types_problem(op.x, op.w, op.out)
 
@@ -206,6 +233,21 @@ def _(op: Conv2dOp) -> Broken:
     "PTX ISA 9.7.16.2, table 39",
     "unsigned must be array<i64: x, w> of 0 or 1 on i8 operands, got {got} on {element}: only "
     "integers come unsigned",
+    bad=(
+        {'"hwcf"': '"hwcf", unsigned = array<i64: 1, 0>'},
+        {
+            "1x56x56x64xf16": "1x56x56x64xi8",
+            "3x3x64x64xf16": "3x3x64x64xi8",
+            '"hwcf"': '"hwcf", unsigned = array<i64: 2, 0>',
+            "1x56x56x64xf32": "1x56x56x64xi32",
+        },
+    ),
+    good={
+        "1x56x56x64xf16": "1x56x56x64xi8",
+        "3x3x64x64xf16": "3x3x64x64xi8",
+        '"hwcf"': '"hwcf", unsigned = array<i64: 1, 0>',
+        "1x56x56x64xf32": "1x56x56x64xi32",
+    },
 )
 @verify(
     MatmulOp,
@@ -213,20 +255,49 @@ def _(op: Conv2dOp) -> Broken:
     "PTX ISA 9.7.16.2, table 39",
     "unsigned must be array<i64: a, b> of 0 or 1 on i8 operands, got {got} on {element}: only "
     "integers come unsigned",
+    bad={'"nk"': '"nk", unsigned = array<i64: 0, 1>'},
+    good={
+        "512x256xbf16": "512x256xi8",
+        "384x256xbf16": "384x256xi8",
+        '"nk"': '"nk", unsigned = array<i64: 0, 1>',
+        "512x384xf32": "512x384xi32",
+    },
 )
 def _(op: Conv2dOp | MatmulOp) -> Broken:
     return unsigned_problem(op, str(op.operation.operands[0].type.element_type))
 
 
 @verify(
-    (Conv2dOp, MatmulOp),
+    Conv2dOp,
     "part-type",
     "tc",
     "out must be of f32 or i32 with k_part, got {got}: parts are rounded after they are summed",
+    bad={'"hwcf"': '"hwcf", k_part = 288 : i64', "1x56x56x64xf32": "2x1x56x56x64xf16"},
+    good={
+        "1x56x56x64xf16": "1x56x56x64xi8",
+        "3x3x64x64xf16": "3x3x64x64xi8",
+        '"hwcf"': '"hwcf", k_part = 288 : i64',
+        "1x56x56x64xf32": "2x1x56x56x64xi32",
+    },
 )
 def _(op: Conv2dOp | MatmulOp) -> Broken:
     got = op.out.type.element_type
     return None if k_part(op) is None or str(got) in ("f32", "i32") else {"got": got}
+
+
+same_rules(
+    MatmulOp,
+    Conv2dOp,
+    {"part-type": {'"nk"': '"nk", k_part = 64 : i64', "512x384xf32": "4x512x384xf16"}},
+    {
+        "part-type": {
+            "512x256xbf16": "512x256xi8",
+            "384x256xbf16": "384x256xi8",
+            '"nk"': '"nk", k_part = 100 : i64',
+            "512x384xf32": "3x512x384xi32",
+        }
+    },
+)
 
 
 def _filter_shape(op: Conv2dOp) -> tuple[int, int, int, int]:
@@ -248,6 +319,8 @@ def conv_groups(op: ir.OpView) -> int:
     "tc",
     "groups must be an integer of at least 1 that divides the channels of out, or left out, got "
     "{got} for {out} channels",
+    bad={'"hwcf"': '"hwcf", groups = 3 : i64'},
+    good={"3x3x64x64xf16": "64x3x3x32xf16", '"hwcf"': '"fhwc", groups = 2 : i64'},
 )
 def _(op: Conv2dOp) -> Broken:
     out = _filter_shape(op)[3]
@@ -262,6 +335,7 @@ def _(op: Conv2dOp) -> Broken:
     "tc",
     "x must have the channels of w for each group, got {x} in x and {w} in w (filter "
     '"{filter}") in groups of {groups}',
+    bad={"3x3x64x64xf16": "3x3x32x64xf16"},
 )
 def _(op: Conv2dOp) -> Broken:
     x, w, groups = _shape(op.x)[3], _filter_shape(op)[2], conv_groups(op)
@@ -275,6 +349,11 @@ def _(op: Conv2dOp) -> Broken:
     "filter-fits",
     "tc",
     "the dilated filter must fit the padded image, got filter {filter} and image {image} (h, w)",
+    bad={"dilations = array<i64: 1, 1>": "dilations = array<i64: 29, 29>"},
+    good={
+        "dilations = array<i64: 1, 1>": "dilations = array<i64: 28, 28>",
+        "1x56x56x64xf32": "1x2x2x64xf32",
+    },
 )
 def _(op: Conv2dOp) -> Broken:
     image, window, _ = _extents(op)
@@ -288,6 +367,15 @@ def _(op: Conv2dOp) -> Broken:
     "out-shape",
     "tc",
     "out must be {want} for these operands, got {got}",
+    bad=(
+        {"1x56x56x64xf32": "1x56x56x32xf32"},
+        {"strides = array<i64: 1, 1>": "strides = array<i64: 2, 1>"},
+        {'"hwcf"': '"hwcf", k_part = 288 : i64', "1x56x56x64xf32": "3x1x56x56x64xf32"},
+    ),
+    good={
+        "strides = array<i64: 1, 1>": "strides = array<i64: 2, 1>",
+        "1x56x56x64xf32": "1x28x56x64xf32",
+    },
 )
 def _(op: Conv2dOp) -> Broken:
     out, got, part = _extents(op)[2], _shape(op.out), k_part(op)
@@ -312,6 +400,7 @@ def _extents(op: Conv2dOp) -> tuple[list[int], list[int], list[int]]:
     "layouts",
     "tc",
     'a_layout must be "mk" or "km" and b_layout "kn" or "nk", got "{a}" and "{b}"',
+    bad={'b_layout = "nk"': 'b_layout = "nm"'},
 )
 def _(op: MatmulOp) -> Broken:
     a, b = string(op, "a_layout"), string(op, "b_layout")
@@ -323,6 +412,8 @@ def _(op: MatmulOp) -> Broken:
     "out-layout",
     "tc",
     'out_layout must be "mn" or "nm", or left out, got {got}',
+    bad={'"nk"': '"nk", out_layout = "km"'},
+    good={'"nk"': '"nk", out_layout = "nm"', "512x384xf32": "384x512xf32"},
 )
 def _(op: MatmulOp) -> Broken:
     return one_of(op, "out_layout", OUT_LAYOUTS)
@@ -339,6 +430,7 @@ def k_part(op: ir.OpView) -> int | None:
     "tc",
     "a, b and out must all have rank 2, or rank 3 with a leading batch dimension (b with or "
     "without one, out one more with k_part), got {got}",
+    bad={"512x384xf32": "1x512x384xf32"},
 )
 def _(op: MatmulOp) -> Broken:
     ranks = [v.type.rank for v in (op.a, op.b, op.out)]
@@ -352,12 +444,20 @@ def _(op: MatmulOp) -> Broken:
     "static",
     "tc",
     "shapes must be static, got {got}: tensor maps and the grid are fixed at compile time",
+    bad={"512x256xbf16": "?x256xbf16"},
 )
 def _(op: MatmulOp) -> Broken:
     return _static(op.a, op.b, op.out)
 
 
-@verify(MatmulOp, "types", "PTX ISA 9.7.14.5 and 9.7.16.2", TYPES)
+@verify(
+    MatmulOp,
+    "types",
+    "PTX ISA 9.7.14.5 and 9.7.16.2",
+    TYPES,
+    bad={"512x256xbf16": "512x256xf32", "384x256xbf16": "384x256xf16"},
+    good={"512x256xbf16": "512x256xf16", "384x256xbf16": "384x256xf16"},
+)
 def _(op: MatmulOp) -> Broken:
     return types_problem(op.a, op.b, op.out)
 
@@ -374,6 +474,7 @@ def _dims(op: MatmulOp) -> tuple[dict[str, int], dict[str, int]]:
     "k",
     "tc",
     'a and b must have the same K, got {a} (a_layout "{a_layout}") and {b} (b_layout "{b_layout}")',
+    bad={'b_layout = "nk"': 'b_layout = "kn"'},
 )
 def _(op: MatmulOp) -> Broken:
     a, b = _dims(op)
@@ -388,6 +489,20 @@ def _(op: MatmulOp) -> Broken:
     "out-shape",
     "tc",
     "out must be {want} for these operands, got {got} (batches of a and b: {batches})",
+    bad=(
+        {
+            "512x256xbf16": "2x512x256xbf16",
+            "384x256xbf16": "3x384x256xbf16",
+            "512x384xf32": "2x512x384xf32",
+        },
+        {'"nk"': '"nk", out_layout = "nm"'},
+        {'"nk"': '"nk", k_part = 100 : i64', "512x384xf32": "2x512x384xf32"},
+    ),
+    good={
+        "512x256xbf16": "2x512x256xbf16",
+        "384x256xbf16": "2x384x256xbf16",
+        "512x384xf32": "2x512x384xf32",
+    },
 )
 def _(op: MatmulOp) -> Broken:
     a, b = _dims(op)

@@ -114,6 +114,7 @@ class EnableLanesOp(Op, name="enable_lanes", role="mma"):
     "count",
     "tc",
     "count must be at least 1, got {got}: a table without an entry masks nothing",
+    bad={"count = 9": "count = 0"},
 )
 def _(op: LaneMasksOp) -> Broken:
     got = integer(op, "count")
@@ -126,6 +127,8 @@ def _(op: LaneMasksOp) -> Broken:
     "PTX ISA 9.7.9.8",
     "offset must be an integer multiple of {bytes} with the table in [0, {most}) of shared memory, "
     "got {got}: an entry is read with one load of {bytes} bytes",
+    bad={"offset = 81920": "offset = 1032"},
+    good={"offset = 81920": "offset = 1040"},
 )
 def _(op: LaneMasksOp) -> Broken:
     offset, size = optional_integer(op, "offset") or 0, op.nbytes
@@ -140,6 +143,7 @@ def _(op: LaneMasksOp) -> Broken:
     "on",
     "PTX ISA 9.7.13.13",
     "on must be vector<32xi1>, one bit for each lane of the warp, got {got}",
+    bad={"32xi1": "16xi1"},
 )
 def _(op: WriteLaneMaskOp) -> Broken:
     got = op.on.type
@@ -151,6 +155,11 @@ def _(op: WriteLaneMaskOp) -> Broken:
     "quarter",
     "PTX ISA 9.7.16.10.9",
     "quarter must be in [0, 4), got {got}: a mask is four words of 32 lanes",
+    bad={
+        '"tc.write_lane_mask"(%masks, %tap, %quarter': (
+            '%four = arith.constant 4 : index "tc.write_lane_mask"(%masks, %tap, %four'
+        )
+    },
 )
 def _(op: WriteLaneMaskOp) -> Broken:
     got = constant_of(op.quarter)
@@ -162,6 +171,7 @@ def _(op: WriteLaneMaskOp) -> Broken:
     "type",
     "tc",
     "the result must be of d's type {want}, got {got}: it is the same tile",
+    bad={"index) -> !d": "index) -> !a", '"tc.mma"(%on,': '"tc.mma"(%d,'},
 )
 def _(op: EnableLanesOp) -> Broken:
     want, got = op.d.type, op.tile.type
@@ -173,6 +183,12 @@ def _(op: EnableLanesOp) -> Broken:
     "uses",
     "PTX ISA 9.7.16.10.9",
     "the result must be used as D of tc.mma only, got a use by {got}: only the mma has a mask",
+    bad={
+        (
+            '"tc.mma"(%on, %a, %b, %t) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = true} '
+            ": (!d, !a, !b, i1) -> ()"
+        ): ('%v = "tc.tmem_ld"(%on, %tap, %tap) : (!d, index, index) -> vector<32x16xf32>')
+    },
 )
 def _(op: EnableLanesOp) -> Broken:
     for use in op.tile.uses:
@@ -186,6 +202,7 @@ def _(op: EnableLanesOp) -> Broken:
     "result",
     "PTX ISA 10.3",
     "the result must be vector<32xindex>, got {got}: a warp has 32 lanes",
+    bad={"32xindex": "16xindex"},
 )
 def _(op: LaneIndexOp) -> Broken:
     got = op.lanes.type

@@ -4,7 +4,7 @@ from tcir._mlir import ext, ir
 from tcir.dialect.attributes import constant_of, defining, integer
 from tcir.dialect.limits import LAUNCH_RESPONSE_BYTES
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, verify
+from tcir.dialect.rules import Broken, same_rules, verify
 from tcir.dialect.types import LaunchResponsesType, MbarrierType
 
 
@@ -96,6 +96,8 @@ class LaunchQueryOp(Op, name="launch_query", async_only=True):
     "count",
     "tc",
     "count must be at least 1, got {got}: a request needs a place for its response",
+    bad={"count = 2": "count = 0"},
+    good={"count = 2": "count = 1"},
 )
 def _(op: LaunchResponsesOp) -> Broken:
     got = integer(op, "count")
@@ -103,13 +105,34 @@ def _(op: LaunchResponsesOp) -> Broken:
 
 
 @verify(
-    (LaunchRequestOp, LaunchQueryOp),
+    LaunchRequestOp,
     "slot",
     "tc",
     "slot must be in [0, {count}), got {got}",
+    bad={
+        "%r: !tc.launch_response_table, %slot: index,": "",
+        '"tc.launch_request"': (
+            '%slot = arith.constant 2 : index %r = "tc.launch_responses"() {count = 2 : i64} '
+            ': () -> !tc.launch_response_table "tc.launch_request"'
+        ),
+    },
 )
 def _(op: LaunchRequestOp | LaunchQueryOp) -> Broken:
     made, got = defining(op.responses, LaunchResponsesOp), constant_of(op.slot)
     if made is None or got is None or 0 <= got < integer(made, "count"):
         return None
     return {"count": integer(made, "count"), "got": got}
+
+
+same_rules(
+    LaunchQueryOp,
+    LaunchRequestOp,
+    {
+        "slot": {
+            "%r: !tc.launch_response_table, %slot: index) {": (
+                ') { %slot = arith.constant 3 : index %r = "tc.launch_responses"() {count = 2 : '
+                "i64} : () -> !tc.launch_response_table"
+            )
+        }
+    },
+)

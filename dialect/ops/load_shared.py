@@ -34,5 +34,22 @@ class LoadSharedOp(
     value: ext.Result[ir.VectorType]
 
 
-for _rule in ("value", "width", "major", "rows", "columns"):
-    same_rules(LoadSharedOp, StoreSharedOp, _rule)
+same_rules(
+    LoadSharedOp,
+    StoreSharedOp,
+    {
+        "value": {"32x16xf16": "32x16xf32"},
+        "width": {"32x16xf16": "32x24xf16"},
+        "major": {'"K"': '"MN"'},
+        "rows": {
+            '%v = "tc.load_shared"(%tile, %row': (
+                '%high = arith.constant 104 : index %v = "tc.load_shared"(%tile, %high'
+            )
+        },
+        "columns": {"index, %column: index) {": "index) { %column = arith.constant 8 : index"},
+    },
+    {
+        "width": {"32x16xf16": "32x8xf16"},
+        "columns": {"index, %column: index) {": "index) { %column = arith.constant 48 : index"},
+    },
+)

@@ -50,6 +50,7 @@ class LoadRowsOp(Op, name="load_rows", issued_by="warp", role="epilogue", loads=
     "PTX ISA 9.7.16.8",
     "value must be vector<32 x columns x element> of the tensor's element (one row per thread of a "
     "warp), got {got} of {tensor}",
+    bad={"index, index) -> vector<32x16xf16>": "index, index) -> vector<32x16xf32>"},
 )
 def _(op: LoadRowsOp) -> Broken:
     got, tensor = op.value.type, op.tensor.type
@@ -66,6 +67,7 @@ def _(op: LoadRowsOp) -> Broken:
     "tensor",
     "tc",
     "tensor must be a static, contiguous memref, got {got}: rows are clipped against its extents",
+    bad={"memref<192xf32>": "memref<192xf32, strided<[2]>>"},
 )
 def _(op: LoadRowsOp) -> Broken:
     type_ = op.tensor.type
@@ -78,6 +80,7 @@ def _(op: LoadRowsOp) -> Broken:
     "indices",
     "tc",
     "expected one index per dimension of the tensor ({want}), got {got}",
+    bad={"memref<192xf32>": "memref<4x192xf32>"},
 )
 def _(op: LoadRowsOp) -> Broken:
     want, got = op.tensor.type.rank, len(op.indices)
@@ -90,6 +93,8 @@ def _(op: LoadRowsOp) -> Broken:
     "tc",
     "row_dim and column_dim must be two dimensions of the tensor in [0, {rank}), or left out, got "
     "{got}",
+    bad={"row_dim = 0": "row_dim = 1"},
+    good={"row_dim = 0": "row_dim = 1", "i64, column_dim = 1": "i64, column_dim = 0"},
 )
 def _(op: LoadRowsOp) -> Broken:
     rank, names = op.tensor.type.rank, ("row_dim", "column_dim")
@@ -107,6 +112,7 @@ def _(op: LoadRowsOp) -> Broken:
     "tc",
     "indices must be of index, or of vector<32xindex> without row_dim, got {got} with row_dim = "
     "{row_dim}: rows follow each other along row_dim, or each has a place of its own",
+    bad={"{column_dim = 1": "{row_dim = 0"},
 )
 def _(op: LoadRowsOp) -> Broken:
     got, row_dim = [index.type for index in op.indices], optional_integer(op, "row_dim")

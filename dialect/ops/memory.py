@@ -164,6 +164,7 @@ class SlotOp(Op, name="slot", pure=True):
     "result",
     "tc",
     "the result must be !tc.smem, !tc.staged or a !tc.ring of one, got {got}",
+    bad={'!tc.ring<4 : i64, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">>': "!tc.mbarrier"},
 )
 def _(op: SmemTileOp) -> Broken:
     fits = isinstance(one_of(op.tile.type), SmemType | StagedType)
@@ -176,6 +177,7 @@ def _(op: SmemTileOp) -> Broken:
     "PTX ISA 9.7.16.4.1",
     "offset must be an integer multiple of {alignment}, got {got}: the swizzle acts on absolute "
     "address bits, and its pattern repeats every {alignment} bytes",
+    bad={"offset = 1024": "offset = 512"},
 )
 def _(op: SmemTileOp) -> Broken:
     if (
@@ -192,6 +194,8 @@ def _(op: SmemTileOp) -> Broken:
     "CUDA C++ Programming Guide, technical specifications",
     "the tile must lie in [0, {most}) of shared memory, got bytes [{begin}, {end}): a CTA has at "
     "most 227 KB; use fewer stages or smaller tiles",
+    bad={"offset = 1024": "offset = 196608"},
+    good={"offset = 1024": "offset = 166912"},
 )
 def _(op: SmemTileOp) -> Broken:
     begin = optional_integer(op, "offset") or 0
@@ -208,6 +212,7 @@ def _outside(begin: int, end: int) -> Broken:
     "result",
     "tc",
     "the result must be !tc.tmem or a !tc.ring of it, got {got}",
+    bad={"!tc.tmem": "!tc.smem", "f32": 'f16, "K", "128B"'},
 )
 def _(op: TmemTileOp) -> Broken:
     return None if isinstance(one_of(op.tile.type), TmemType) else {"got": op.tile.type}
@@ -219,6 +224,11 @@ def _(op: TmemTileOp) -> Broken:
     "tc",
     "expected both an allocation (operand base) and an integer attribute column, or neither, got "
     "{got}",
+    bad={
+        '"tc.tmem_tile"(%base': '"tc.tmem_tile"(',
+        "operandSegmentSizes = array<i32: 1>": "operandSegmentSizes = array<i32: 0>",
+        "!tc.tmem_base)": ")",
+    },
 )
 def _(op: TmemTileOp) -> Broken:
     if (op.base is not None) == ("column" in op.attributes) and is_integer(op, "column"):
@@ -233,6 +243,10 @@ def _(op: TmemTileOp) -> Broken:
     "base",
     "PTX ISA 9.7.16.7",
     "base must be the result of a tc.tmem_alloc of the same function, got {got}",
+    bad={
+        "@example(": "@example(%base: !tc.tmem_base",
+        '%base = "tc.tmem_alloc"() {columns = 128 : i64} : () -> !tc.tmem_base': "",
+    },
 )
 def _(op: TmemTileOp) -> Broken:
     if op.base is None or defining(op.base, TmemAllocOp) is not None:
@@ -246,6 +260,8 @@ def _(op: TmemTileOp) -> Broken:
     "PTX ISA 9.7.16.7",
     "the tile must lie within its allocation of {columns} columns, got columns [{begin}, {end}); "
     "allocate more or use fewer slots",
+    bad={"column = 0": "column = 65"},
+    good={"column = 0": "column = 64"},
 )
 def _(op: TmemTileOp) -> Broken:
     if op.base is None:
@@ -264,6 +280,8 @@ def _(op: TmemTileOp) -> Broken:
     "PTX ISA 9.7.16.7",
     "columns must be {legal}, got {got}: tcgen05.alloc takes powers of two; nearest legal: "
     "{nearest}",
+    bad={"columns = 128": "columns = 96"},
+    good={"columns = 128": "columns = 512"},
 )
 def _(op: TmemAllocOp) -> Broken:
     got = integer(op, "columns")
@@ -278,6 +296,8 @@ def _(op: TmemAllocOp) -> Broken:
     "PTX ISA 9.7.16.7",
     "address_slot must be a multiple of 4 in [0, {most}), got {got}: the address is written to "
     "that word of shared memory",
+    bad={"address_slot = 0": "address_slot = 232446"},
+    good={"address_slot = 0": "address_slot = 232444"},
 )
 def _(op: TmemAllocOp) -> Broken:
     legal = range(0, SMEM_BYTES, 4)
@@ -291,6 +311,8 @@ def _(op: TmemAllocOp) -> Broken:
     "warp",
     "PTX ISA 9.7.16.5, table 46",
     "warp must be an integer in [0, 31], got {got}: one whole warp of the CTA allocates",
+    bad={"warp = 5": "warp = 32"},
+    good={"warp = 5": "warp = 31"},
 )
 def _(op: TmemAllocOp) -> Broken:
     if is_integer(op, "warp") and (optional_integer(op, "warp") or 0) in range(32):
@@ -303,6 +325,10 @@ def _(op: TmemAllocOp) -> Broken:
     "base",
     "PTX ISA 9.7.16.7",
     "base must be the result of a tc.tmem_alloc of the same function, got {got}",
+    bad={
+        "@example(": "@example(%base: !tc.tmem_base",
+        '%base = "tc.tmem_alloc"() {columns = 128 : i64} : () -> !tc.tmem_base': "",
+    },
 )
 def _(op: TmemDeallocOp) -> Broken:
     return None if defining(op.base, TmemAllocOp) is not None else {"got": op.base}
@@ -313,6 +339,11 @@ def _(op: TmemDeallocOp) -> Broken:
     "columns",
     "PTX ISA 9.7.16.7",
     "columns must equal those of the allocation ({want}), got {got}: an allocation is freed whole",
+    bad={"%base) {columns = 128": "%base) {columns = 32"},
+    good={
+        '"tc.tmem_alloc"() {columns = 128': '"tc.tmem_alloc"() {columns = 64',
+        "%base) {columns = 128": "%base) {columns = 64",
+    },
 )
 def _(op: TmemDeallocOp) -> Broken:
     want, got = integer(defining(op.base, TmemAllocOp), "columns"), integer(op, "columns")
@@ -324,6 +355,7 @@ def _(op: TmemDeallocOp) -> Broken:
     "result",
     "tc",
     "the result must be !tc.mbarrier or a !tc.ring of it, got {got}",
+    bad={"!tc.ring<4 : i64, !tc.mbarrier>": "!tc.tensor_map"},
 )
 def _(op: MbarrierInitOp) -> Broken:
     return None if isinstance(one_of(op.bar.type), MbarrierType) else {"got": op.bar.type}
@@ -335,6 +367,8 @@ def _(op: MbarrierInitOp) -> Broken:
     "PTX ISA 9.7.13.15",
     "arrivals must be {legal}, got {got}: the object counts them in 20 bits; nearest legal: "
     "{nearest}",
+    bad={"arrivals = 1": "arrivals = 0"},
+    good={"arrivals = 1": "arrivals = 1048575"},
 )
 def _(op: MbarrierInitOp) -> Broken:
     legal, got = MBARRIER_ARRIVALS, integer(op, "arrivals")
@@ -347,6 +381,8 @@ def _(op: MbarrierInitOp) -> Broken:
     "PTX ISA 9.7.13.15",
     "offset must be an integer multiple of 8 with the barriers in [0, {most}) of shared memory, "
     "got {got}",
+    bad={"offset = 8": "offset = 232424"},
+    good={"offset = 8": "offset = 232416"},
 )
 def _(op: MbarrierInitOp) -> Broken:
     if "offset" not in op.attributes:
@@ -363,6 +399,7 @@ def _(op: MbarrierInitOp) -> Broken:
     "type",
     "tc",
     "the result must be of the ring's slot type {want}, got {got}",
+    bad={"index) -> !tc.mbarrier": "index) -> !tc.tensor_map"},
 )
 def _(op: SlotOp) -> Broken:
     want, got = op.ring.type.of, op.slot.type
@@ -375,6 +412,8 @@ def _(op: SlotOp) -> Broken:
     "tc",
     "index must be in [0, {count}), got {got}: a slot is taken modulo nothing; take it modulo the "
     "count before",
+    bad={", %i: index) {": ") { %i = arith.constant 4 : index"},
+    good={", %i: index) {": ") { %i = arith.constant 3 : index"},
 )
 def _(op: SlotOp) -> Broken:
     count, got = op.ring.type.count, constant_of(op.index)

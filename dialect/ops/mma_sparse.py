@@ -72,9 +72,20 @@ class MmaSparseOp(
 
 
 same_rules(
-    MmaSparseOp, MmaOp, "accumulate-type", "operand-types", "same-types", "unsigned", "d-type", "m",
-    "n-range", "n-of-d", "a-slice",
-)  # fmt: skip
+    MmaSparseOp,
+    MmaOp,
+    {
+        "accumulate-type": {"i1": "i8"},
+        "operand-types": {"array<i64: 64, 128>, f16": "array<i64: 64, 128>, i32"},
+        "same-types": {"array<i64: 64, 128>, f16": "array<i64: 64, 128>, bf16"},
+        "unsigned": {"selector = 1 : i64": "selector = 1 : i64, unsigned = array<i64: 0, 1>"},
+        "d-type": {"f32": "i32"},
+        "m": {"tc.smem<array<i64: 128, 64>": "tc.smem<array<i64: 64, 64>"},
+        "n-range": {"array<i64: 64, 128>": "array<i64: 264, 128>"},
+        "n-of-d": {"array<i64: 128, 64>": "array<i64: 128, 32>"},
+        "a-slice": {"a_slice = 1": "a_slice = 4"},
+    },
+)
 
 
 @verify(
@@ -83,6 +94,8 @@ same_rules(
     SOURCE,
     "b_slice must be in [0, {slices}), got {got}: B has K = {k}, and one sparse instruction reads "
     "64 bytes of it",
+    bad={"b_slice = 1": "b_slice = 4"},
+    good={"b_slice = 1": "b_slice = 3"},
 )
 def _(op: MmaSparseOp) -> Broken:
     type_, got = op.b.type, integer(op, "b_slice")
@@ -96,6 +109,8 @@ def _(op: MmaSparseOp) -> Broken:
     "PTX ISA 9.7.16.4.1",
     'a K-major B must not have swizzle "32B": the 64 bytes of a step would be in two columns, and '
     "a swizzled descriptor has no distance for them",
+    bad={'"128B"': '"32B"'},
+    good={'"128B"': '"64B"'},
 )
 def _(op: MmaSparseOp) -> Broken:
     type_ = op.b.type
@@ -107,6 +122,8 @@ def _(op: MmaSparseOp) -> Broken:
     "selector",
     "PTX ISA 9.7.16.10.8.4",
     "selector must be {legal} for kind {kind}, got {got}",
+    bad={"selector = 1": "selector = 4"},
+    good={"selector = 1": "selector = 3"},
 )
 def _(op: MmaSparseOp) -> Broken:
     kind, got = kind_of(op), integer(op, "selector")
@@ -120,6 +137,8 @@ def _(op: MmaSparseOp) -> Broken:
     SOURCE,
     "metadata must be a tile of i32 with columns [{begin}, {end}), from a multiple of {step}, got "
     "{got}",
+    bad={"metadata_column = 0": "metadata_column = 6", "selector = 1": "selector = 2"},
+    good={"metadata_column = 0": "metadata_column = 6"},
 )
 def _(op: MmaSparseOp) -> Broken:
     selector = integer(op, "selector")
@@ -137,7 +156,14 @@ def wrong_metadata(op: ir.OpView, columns: int, step: int) -> Broken:
     return {"begin": begin, "end": end, "step": step, "got": type_}
 
 
-same_rules(MmaSparseOp, MmaOp, "collector", "scale-d")
+same_rules(
+    MmaSparseOp,
+    MmaOp,
+    {
+        "collector": {"selector = 1 : i64": 'selector = 1 : i64, collector = "keep"'},
+        "scale-d": {"selector = 1 : i64": "selector = 1 : i64, scale_d = 16 : i64"},
+    },
+)
 
 
 class MmaWsSparseOp(
@@ -186,9 +212,17 @@ class MmaWsSparseOp(
 
 
 same_rules(
-    MmaWsSparseOp, MmaWsOp, "accumulate-type", "operand-types", "same-types", "unsigned", "d-type",
-    "m",
-)  # fmt: skip
+    MmaWsSparseOp,
+    MmaWsOp,
+    {
+        "accumulate-type": {"i1": "i8"},
+        "operand-types": {"array<i64: 128, 128>, f16": "array<i64: 128, 128>, i32"},
+        "same-types": {"array<i64: 128, 128>, f16": "array<i64: 128, 128>, bf16"},
+        "unsigned": {'buffer = "b2"': 'unsigned = array<i64: 1, 0>, buffer = "b2"'},
+        "d-type": {"f32": "i32"},
+        "m": {"array<i64: 32, 64>": "array<i64: 16, 64>"},
+    },
+)
 
 
 @verify(
@@ -196,15 +230,43 @@ same_rules(
     "n-range",
     SHAPES,
     "N must be {legal}, got {got}: .ws.sp has no other; nearest legal: {nearest}",
+    bad={"array<i64: 128, 128>": "array<i64: 256, 128>"},
+    good={
+        "array<i64: 128, 32>": "array<i64: 128, 16>",
+        "array<i64: 128, 128>": "array<i64: 64, 128>",
+    },
 )
 def _(op: MmaWsSparseOp) -> Broken:
     got, legal = op.b.type.shape[0], WS_SPARSE_N
     return None if got in legal else {"legal": legal, "got": got, "nearest": legal.nearest(got)}
 
 
-same_rules(MmaWsSparseOp, MmaWsOp, "d-columns", "a-slice")
-same_rules(MmaWsSparseOp, MmaSparseOp, "b-slice", "b-span", "selector", "metadata")
-same_rules(MmaWsSparseOp, MmaWsOp, "collector", "buffer")
+same_rules(
+    MmaWsSparseOp,
+    MmaWsOp,
+    {
+        "d-columns": {"array<i64: 128, 32>": "array<i64: 128, 128>"},
+        "a-slice": {"a_slice = 1": "a_slice = 4"},
+    },
+)
+same_rules(
+    MmaWsSparseOp,
+    MmaSparseOp,
+    {
+        "b-slice": {"b_slice = 1": "b_slice = 4"},
+        "b-span": {'"128B"': '"32B"'},
+        "selector": {"selector = 1": "selector = 4"},
+        "metadata": {"metadata_column = 0": "metadata_column = 6", "selector = 1": "selector = 2"},
+    },
+)
+same_rules(
+    MmaWsSparseOp,
+    MmaWsOp,
+    {
+        "collector": {'collector = "fill"': 'collector = "keep"'},
+        "buffer": {'buffer = "b2"': 'buffer = "b4"'},
+    },
+)
 
 
 class MmaBlockScaleSparseOp(
@@ -270,9 +332,21 @@ class MmaBlockScaleSparseOp(
 
 
 same_rules(
-    MmaBlockScaleSparseOp, MmaBlockScaleOp, "kind", "accumulate-type", "types", "scale-type",
-    "block", "operands", "d-type", "m", "n-range", "n-of-d",
-)  # fmt: skip
+    MmaBlockScaleSparseOp,
+    MmaBlockScaleOp,
+    {
+        "kind": {'kind = "mxf4nvf4"': 'kind = "f16"'},
+        "accumulate-type": {"i1": "i8"},
+        "types": {'a_type = "e2m1"': 'a_type = "e4m3"'},
+        "scale-type": {'kind = "mxf4nvf4"': 'kind = "mxf4"'},
+        "block": {"block = 16": "block = 32"},
+        "operands": {"!a = !tc.smem": "!a = !tc.tmem", 'i8, "K", "64B"': "f16"},
+        "d-type": {"f32": "i32"},
+        "m": {"tc.smem<array<i64: 128, 64>": "tc.smem<array<i64: 64, 64>"},
+        "n-range": {"array<i64: 16, 128>": "array<i64: 264, 128>"},
+        "n-of-d": {"array<i64: 128, 16>": "array<i64: 128, 32>"},
+    },
+)
 
 
 @verify(
@@ -281,12 +355,13 @@ same_rules(
     "PTX ISA 9.7.16.2, table 39",
     "a_slice and b_slice must be in [0, {a}) and [0, {b}), got {got_a} and {got_b}: a sparse "
     "instruction reads 32 bytes of every row of A, and 64 of B",
+    bad={"b_slice = 1": "b_slice = 2"},
 )
 def _(op: MmaBlockScaleSparseOp) -> Broken:
     return wrong_slices(op, SPARSE_B_BYTES)
 
 
-same_rules(MmaBlockScaleSparseOp, MmaSparseOp, "b-span")
+same_rules(MmaBlockScaleSparseOp, MmaSparseOp, {"b-span": {'"128B"': '"32B"'}})
 
 
 @verify(
@@ -295,11 +370,19 @@ same_rules(MmaBlockScaleSparseOp, MmaSparseOp, "b-span")
     "PTX ISA 9.7.16.10.8",
     "metadata must be a tile of i32 with columns [{begin}, {end}), from a multiple of {step}, got "
     "{got}",
+    bad={"array<i64: 128, 4>": "array<i64: 128, 8>", "metadata_column = 2": "metadata_column = 3"},
+    good={"array<i64: 128, 4>": "array<i64: 128, 8>", "metadata_column = 2": "metadata_column = 6"},
 )
 def _(op: MmaBlockScaleSparseOp) -> Broken:
     return wrong_metadata(op, METADATA_COLUMNS, METADATA_COLUMNS)
 
 
 same_rules(
-    MmaBlockScaleSparseOp, MmaBlockScaleOp, "scale-element", "scale-ids", "scale-columns"
-)  # fmt: skip
+    MmaBlockScaleSparseOp,
+    MmaBlockScaleOp,
+    {
+        "scale-element": {"tc.tmem<array<i64: 128, 64>, i8": "tc.tmem<array<i64: 128, 64>, f16"},
+        "scale-ids": {"sfa_id = 0": "sfa_id = 1"},
+        "scale-columns": {"sfa_column = 4": "sfa_column = 13"},
+    },
+)

@@ -58,7 +58,17 @@ def buffer_of(op: ir.OpView) -> str:
     return string(op, "buffer") if "buffer" in op.attributes else WS_BUFFERS[0]
 
 
-same_rules(MmaWsOp, MmaOp, "accumulate-type", "operand-types", "same-types", "unsigned", "d-type")
+same_rules(
+    MmaWsOp,
+    MmaOp,
+    {
+        "accumulate-type": {"i1": "i8"},
+        "operand-types": {"array<i64: 128, 64>, f16": "array<i64: 128, 64>, i32"},
+        "same-types": {"array<i64: 128, 64>, f16": "array<i64: 128, 64>, bf16"},
+        "unsigned": {'buffer = "b2"': 'unsigned = array<i64: 1, 0>, buffer = "b2"'},
+        "d-type": {"f32": "i32"},
+    },
+)
 
 
 @verify(
@@ -66,6 +76,7 @@ same_rules(MmaWsOp, MmaOp, "accumulate-type", "operand-types", "same-types", "un
     "m",
     SHAPES,
     "A must have {legal} rows, got {got}; fill up with zeros",
+    bad={"array<i64: 32, 64>": "array<i64: 96, 64>"},
 )
 def _(op: MmaWsOp) -> Broken:
     got = op.a.type.shape[0]
@@ -77,6 +88,11 @@ def _(op: MmaWsOp) -> Broken:
     "n-range",
     SHAPES,
     "N must be {legal}, got {got}: .ws has no other; nearest legal: {nearest}",
+    bad={"array<i64: 128, 64>": "array<i64: 96, 64>"},
+    good={
+        "array<i64: 128, 32>": "array<i64: 128, 64>",
+        "array<i64: 128, 64>": "array<i64: 256, 64>",
+    },
 )
 def _(op: MmaWsOp) -> Broken:
     got = op.b.type.shape[0]
@@ -89,6 +105,8 @@ def _(op: MmaWsOp) -> Broken:
     "PTX ISA 9.7.16.10.5",
     "D must have N * M / 128 = {want} columns for M = {m} and N = {n}, got {got}: with fewer than "
     "128 rows, parts of N lie on the lanes behind each other",
+    bad={"array<i64: 128, 32>": "array<i64: 128, 128>"},
+    good={"array<i64: 128, 32>": "array<i64: 128, 64>", "array<i64: 32, 64>": "array<i64: 64, 64>"},
 )
 def _(op: MmaWsOp) -> Broken:
     m, n, got = op.a.type.shape[0], op.b.type.shape[0], op.d.type.shape[1]
@@ -96,7 +114,15 @@ def _(op: MmaWsOp) -> Broken:
     return None if got == want else {"want": want, "m": m, "n": n, "got": got}
 
 
-same_rules(MmaWsOp, MmaOp, "a-slice", "b-slice", "collector")
+same_rules(
+    MmaWsOp,
+    MmaOp,
+    {
+        "a-slice": {"a_slice = 1": "a_slice = 4"},
+        "b-slice": {"b_slice = 1": "b_slice = 4"},
+        "collector": {'collector = "fill"': 'collector = "keep"'},
+    },
+)
 
 
 @verify(
@@ -104,6 +130,8 @@ same_rules(MmaWsOp, MmaOp, "a-slice", "b-slice", "collector")
     "buffer",
     SOURCE,
     "buffer must be one of {legal}, got {got}",
+    bad={'buffer = "b2"': 'buffer = "b4"'},
+    good={'"b2"': '"b3"'},
 )
 def _(op: MmaWsOp) -> Broken:
     return one_of(op, "buffer", WS_BUFFERS)

@@ -11,7 +11,7 @@ from tcir.dialect.limits import (
     TMEM_LD_NUM,
 )
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, verify
+from tcir.dialect.rules import Broken, same_rules, verify
 from tcir.dialect.types import SmemType, TmemType, element_bytes
 
 CP_ROWS = CP_SHAPES["128x256b"][0]
@@ -120,6 +120,7 @@ class TmemWaitOp(Op, name="tmem_wait", issued_by="warp", role="epilogue", async_
     "PTX ISA 9.7.16.9",
     "source must have at least {want} rows, got {got}: tcgen05.cp.128x256b copies row i to lane i "
     "of all 128 lanes",
+    bad={"tc.smem<array<i64: 128, 64>": "tc.smem<array<i64: 64, 64>"},
 )
 def _(op: CpOp) -> Broken:
     got = op.source.type.shape[0]
@@ -132,6 +133,7 @@ def _(op: CpOp) -> Broken:
     "PTX ISA 9.7.16.9",
     'source must be K-major, got "{got}": tcgen05.cp reads rows of 8 x 16-byte units and cannot '
     "transpose; load the tile K-major or use it from shared memory",
+    bad={'"K"': '"MN"'},
 )
 def _(op: CpOp) -> Broken:
     got = op.source.type.major
@@ -144,6 +146,11 @@ def _(op: CpOp) -> Broken:
     "PTX ISA 9.7.16.9",
     "source and target must have the same element type, got {source} and {target}: tcgen05.cp "
     "copies bits",
+    bad={"tc.smem<array<i64: 128, 64>, f16": "tc.smem<array<i64: 128, 64>, bf16"},
+    good={
+        "tc.smem<array<i64: 128, 64>, f16": "tc.smem<array<i64: 128, 64>, bf16",
+        "tc.tmem<array<i64: 128, 64>, f16": "tc.tmem<array<i64: 128, 64>, bf16",
+    },
 )
 def _(op: CpOp) -> Broken:
     source, target = op.source.type.element, op.target.type.element
@@ -156,6 +163,7 @@ def _(op: CpOp) -> Broken:
     "PTX ISA 9.7.16.9",
     "slice must be in [0, {slices}), got {got}: source has K = {k}, and one copy takes 32 bytes "
     "of it",
+    bad={"slice = 3": "slice = 4"},
 )
 def _(op: CpOp) -> Broken:
     source, got = op.source.type, integer(op, "slice")
@@ -168,6 +176,8 @@ def _(op: CpOp) -> Broken:
     "target-columns",
     "PTX ISA 9.7.16.9",
     "target must have columns [{begin}, {end}) for this slice, got {got} columns",
+    bad={"tc.tmem<array<i64: 128, 64>": "tc.tmem<array<i64: 128, 32>", "slice = 3": "slice = 2"},
+    good={"tc.tmem<array<i64: 128, 64>": "tc.tmem<array<i64: 128, 32>", "slice = 3": "slice = 1"},
 )
 def _(op: CpOp) -> Broken:
     begin, got = SLICE_COLUMNS * integer(op, "slice"), op.target.type.columns
@@ -180,6 +190,7 @@ def _(op: CpOp) -> Broken:
     "element",
     "PTX ISA 9.7.16.8",
     "source must be f32 or i32, got {got}: the op loads accumulators, one 32-bit column each",
+    bad={"f32": "f16"},
 )
 def _(op: TmemLdOp) -> Broken:
     got = str(op.source.type.element)
@@ -192,6 +203,8 @@ def _(op: TmemLdOp) -> Broken:
     "PTX ISA 9.7.16.8, table 49",
     "the result must be vector<32xNx{element}> with N {legal}, got {got}: .32x32b loads 32 lanes "
     "and a power of two of columns",
+    bad={"32x16xf32": "32x24xf32"},
+    good={"array<i64: 128, 64>": "array<i64: 128, 128>", "32x16xf32": "32x128xf32"},
 )
 def _(op: TmemLdOp) -> Broken:
     got = op.value.type
@@ -204,21 +217,54 @@ def _(op: TmemLdOp) -> Broken:
 
 
 @verify(
-    (TmemLdOp, TmemStOp),
+    TmemLdOp,
     "quarter",
     "PTX ISA 9.7.16.8",
     "quarter must be in [0, 4), got {got}: a warp reaches lanes 32 * (warp mod 4) to + 31",
+    bad={
+        "!d, %quarter: index, %column: index) {": (
+            "!d) { %quarter = arith.constant 4 : index %column = arith.constant 0 : index"
+        )
+    },
+    good={
+        "!d, %quarter: index, %column: index) {": (
+            "!d) { %quarter = arith.constant 3 : index %column = arith.constant 0 : index"
+        )
+    },
 )
 def _(op: TmemLdOp | TmemStOp) -> Broken:
     got = constant_of(op.quarter)
     return None if got is None or 0 <= got < TMEM_LANES // QUARTER_LANES else {"got": got}
 
 
+same_rules(
+    TmemStOp,
+    TmemLdOp,
+    {
+        "quarter": {
+            '"tc.tmem_st"(%v, %d, %quarter': (
+                '%four = arith.constant 4 : index "tc.tmem_st"(%v, %d, %four'
+            )
+        }
+    },
+)
+
+
 @verify(
-    (TmemLdOp, TmemStOp),
+    TmemLdOp,
     "columns",
     "PTX ISA 9.7.16.8",
     "the columns must lie within the tile's [0, {columns}), got [{begin}, {end})",
+    bad={
+        "!d, %quarter: index, %column: index) {": (
+            "!d) { %quarter = arith.constant 0 : index %column = arith.constant 49 : index"
+        )
+    },
+    good={
+        "!d, %quarter: index, %column: index) {": (
+            "!d) { %quarter = arith.constant 0 : index %column = arith.constant 48 : index"
+        )
+    },
 )
 def _(op: TmemLdOp | TmemStOp) -> Broken:
     tile = op.source if isinstance(op, TmemLdOp) else op.target
@@ -230,12 +276,21 @@ def _(op: TmemLdOp | TmemStOp) -> Broken:
     return {"columns": columns, "begin": begin, "end": begin + n}
 
 
+same_rules(
+    TmemStOp,
+    TmemLdOp,
+    {"columns": {"index, %column: index) {": "index) { %column = arith.constant 56 : index"}},
+    {"columns": {"index, %column: index) {": "index) { %column = arith.constant 48 : index"}},
+)
+
+
 @verify(
     TmemStOp,
     "value",
     "PTX ISA 9.7.16.8, table 49",
     "value must be vector<32xNx{element}> like the target, with N {legal}, got {got}: .32x32b "
     "stores 32 lanes and a power of two of columns",
+    bad={"32x16xf32": "32x12xf32"},
 )
 def _(op: TmemStOp) -> Broken:
     got, element = op.value.type, str(op.target.type.element)
@@ -252,6 +307,8 @@ def _(op: TmemStOp) -> Broken:
     "PTX ISA 9.7.16.8",
     'kind must be "ld" or "st", got "{got}"; completion of mma and cp is waited for with '
     "tc.commit and tc.mbarrier_wait",
+    bad={'kind = "ld"': 'kind = "mma"'},
+    good={'kind = "ld"': 'kind = "st"'},
 )
 def _(op: TmemWaitOp) -> Broken:
     got = string(op, "kind")

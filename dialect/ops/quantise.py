@@ -14,7 +14,7 @@ from tcir.dialect.ops.block_scaled import (
     SCALE_LAYOUTS,
     scales_shape,
 )
-from tcir.dialect.rules import Broken, verify
+from tcir.dialect.rules import Broken, same_rules, verify
 from tcir.dialect.warp_types import FragmentType
 
 
@@ -256,6 +256,7 @@ def _element(value: ir.Value) -> str:
     "OCP MX 1.0; PTX ISA 9.7.16.10.7",
     f"values must be static, of f32 and rank 2 or more, codes and scales {_PAIRS}, got {{values}} "
     "to {codes} with {scales}: what tcgen05.mma.block_scale multiplies",
+    bad=({"256x512xf32": "256x512xf16"}, {"256x512xf4E2M1FN": "256x512xf8E5M2"}),
 )
 def _(op: QuantiseBlocksOp) -> Broken:
     values, codes, scales = (v.type for v in (op.values, op.codes, op.scales))
@@ -272,6 +273,7 @@ def _(op: QuantiseBlocksOp) -> Broken:
     "OCP MX 1.0",
     "norm must be a tensor<f32>, and with ue8m0 scales left out, got {got}: MX formats have block "
     "scales only",
+    bad=({"2x8x512xf8E4M3FN": "1x1x512xf8E8M0FNU"}, {"f32": "1xf32"}),
 )
 def _(op: QuantiseBlocksOp) -> Broken:
     if op.norm is None:
@@ -281,11 +283,30 @@ def _(op: QuantiseBlocksOp) -> Broken:
 
 
 @verify(
-    (QuantiseBlocksOp, QuantiseRowsOp),
+    QuantiseBlocksOp,
     "scale-rounding",
     "OCP MX 1.0, 6.3",
     'scale_rounding must be "floor" or "rceil", or left out for floor, and with f8E4M3FN scales, '
     "which are rounded to nearest even, left out, got {got} with {scales}",
+    bad=(
+        {
+            "%y, %norm) {operandSegmentSizes = array<i32: 1, 1>}": (
+                '%y) {scale_rounding = "even", operandSegmentSizes = array<i32: 1, 0>}'
+            ),
+            "256x512xf32>, tensor<f32>)": "256x512xf32>)",
+            "256x512xf4E2M1FN": "256x512xf8E4M3FN",
+            "2x8x512xf8E4M3FN": "2x4x512xf8E8M0FNU",
+        },
+        {"%norm) {": '%norm) {scale_rounding = "rceil",'},
+    ),
+    good={
+        "%y, %norm) {operandSegmentSizes = array<i32: 1, 1>}": (
+            '%y) {scale_rounding = "rceil", operandSegmentSizes = array<i32: 1, 0>}'
+        ),
+        "256x512xf32>, tensor<f32>)": "256x512xf32>)",
+        "256x512xf4E2M1FN": "256x512xf8E4M3FN",
+        "2x8x512xf8E4M3FN": "2x4x512xf8E8M0FNU",
+    },
 )
 def _(op: QuantiseBlocksOp | QuantiseRowsOp) -> Broken:
     if "scale_rounding" not in op.attributes:
@@ -295,12 +316,33 @@ def _(op: QuantiseBlocksOp | QuantiseRowsOp) -> Broken:
     return None if known and scales == "f8E8M0FNU" else {"got": got, "scales": scales}
 
 
+same_rules(
+    QuantiseRowsOp,
+    QuantiseBlocksOp,
+    {
+        "scale-rounding": {
+            "%y)": "%y) {scale_rounding = 1 : i64}",
+            "32x4xf8E4M3FN": "32x1xf8E8M0FNU",
+        }
+    },
+    {
+        "scale-rounding": {
+            "%y)": '%y) {scale_rounding = "floor"}',
+            "32x32xi8": "32x32xf8E5M2",
+            "32x4xf8E4M3FN": "32x1xf8E8M0FNU",
+            "32x64xf32": "32x32xf32",
+        }
+    },
+)
+
+
 @verify(
     QuantiseBlocksOp,
     "shapes",
     "tc",
     "codes must have the shape of values, {values}, whose rows are whole blocks of {block}, and "
     "scales then {want}, or {rows} row-major, got {codes} and {scales}; pad the rows with zeros",
+    bad=({"256x512xf4E2M1FN": "256x520xf4E2M1FN"}, {"2x8x512xf8E4M3FN": "32x256xf8E4M3FN"}),
 )
 def _(op: QuantiseBlocksOp) -> Broken:
     values, codes, scales = (list(v.type.shape) for v in (op.values, op.codes, op.scales))
@@ -320,6 +362,8 @@ def _(op: QuantiseBlocksOp) -> Broken:
     "PTX ISA 9.7.16.8",
     "values must be vector<32 x columns x f32> (one row per thread of a warp), codes and scales "
     f"{_PAIRS}, f4E2M1FN as i8, got {{values}} to {{codes}} with {{scales}}",
+    bad={"32x64xf32": "16x64xf32"},
+    good={"32x32xi8": "32x32xf8E5M2", "32x4xf8E4M3FN": "32x1xf8E8M0FNU", "32x64xf32": "32x32xf32"},
 )
 def _(op: QuantiseRowsOp) -> Broken:
     values, codes, scales = (v.type for v in (op.values, op.codes, op.scales))
@@ -337,6 +381,7 @@ def _(op: QuantiseRowsOp) -> Broken:
     "tc",
     "of {columns} columns of values codes must have {codes} and scales {scales}, which must be 1, "
     "2 or 4 (bytes of a register), got {got}",
+    bad=({"32x64xf32": "32x48xf32"}, {"32x64xf32": "32x32xf32", "32x4xf8E4M3FN": "32x2xf8E4M3FN"}),
 )
 def _(op: QuantiseRowsOp) -> Broken:
     columns, form = op.values.type.shape[1], op.format
@@ -354,6 +399,12 @@ def _(op: QuantiseRowsOp) -> Broken:
     "PTX ISA 9.7.16.8",
     "value must be vector<32 x scales x element> of 1, 2 or 4 scales (bytes of a register), of the "
     "tensor's element, f8E4M3FN or f8E8M0FNU, got {got} to {tensor}",
+    bad={"32x4xf8E4M3FN": "32x3xf8E8M0FNU", "2x8x512xf8E4M3FN": "2x2x512xf8E8M0FNU"},
+    good={
+        "32x4xf8E4M3FN": "32x2xf8E8M0FNU",
+        "2x8x512xf8E4M3FN": "2x2x512xf8E8M0FNU",
+        "scales = 30": "scales = 8",
+    },
 )
 def _(op: StoreScalesOp) -> Broken:
     got, tensor = op.value.type, op.tensor.type
@@ -369,6 +420,7 @@ def _(op: StoreScalesOp) -> Broken:
     "cuBLAS, 1D block scaling factors layout",
     f"tensor must be a static, contiguous memref of blocks [.., rows / {BLOCK_ROWS}, scales / "
     f"{BLOCK_SCALES}, {BLOCK_BYTES}], got {{got}}",
+    bad={"2x8x512xf8E4M3FN": "128x16xf8E4M3FN"},
 )
 def _(op: StoreScalesOp) -> Broken:
     type_ = op.tensor.type
@@ -384,6 +436,13 @@ def _(op: StoreScalesOp) -> Broken:
     "tc",
     "expected an index per dimension of the tensor before its blocks, then a row and a scale "
     "({want}), got {got}",
+    bad={
+        "%m, %n": "%m, %n, %m",
+        "operandSegmentSizes = array<i32: 1, 1, 2>": "operandSegmentSizes = array<i32: 1, 1, 3>",
+        "32x4xf8E4M3FN>, memref<2x8x512xf8E4M3FN>": (
+            "32x4xf8E4M3FN>, memref<2x8x512xf8E4M3FN>, index"
+        ),
+    },
 )
 def _(op: StoreScalesOp) -> Broken:
     want, got = op.tensor.type.rank - 1, len(op.indices)
@@ -395,6 +454,8 @@ def _(op: StoreScalesOp) -> Broken:
     "rows",
     "tc",
     "rows must be in [{low}, {high}], the rows of {blocks} blocks, got {got}",
+    bad={"rows = 200": "rows = 128"},
+    good={"rows = 200": "rows = 256"},
 )
 def _(op: StoreScalesOp) -> Broken:
     blocks, got = op.tensor.type.shape[-3], integer(op, "rows")
@@ -407,6 +468,12 @@ def _(op: StoreScalesOp) -> Broken:
     "scales",
     "tc",
     "scales must be in [{low}, {high}], the scales of {blocks} blocks, got {got}",
+    bad=({"scales = 30": "scales = 4"}, {"scales = 30": "scales = 9"}),
+    good={
+        "32x4xf8E4M3FN": "32x2xf8E8M0FNU",
+        "2x8x512xf8E4M3FN": "2x2x512xf8E8M0FNU",
+        "scales = 30": "scales = 5",
+    },
 )
 def _(op: StoreScalesOp) -> Broken:
     blocks, got = op.tensor.type.shape[-2], integer(op, "scales")
@@ -424,6 +491,13 @@ def _(op: StoreScalesOp) -> Broken:
     "values must be a fragment of C of f32, codes and scales fragments of its shape and atom of "
     "f8E4M3FN or f8E5M2 and f8E8M0FNU, got {values} to {codes} with {scales}: four threads have "
     "pairs of a row of each atom, e2m1 is converted by threads of whole rows on sm_100a",
+    bad=(
+        {"256>, f32": "256>, f16"},
+        {"256>, f8E8M0FNU": "256>, f8E4M3FN"},
+        {"!c = !tc.fragment<array<i64: 128, 256>": "!c = !tc.fragment<array<i64: 128, 128>"},
+        {"array<i64: 128, 256>": "array<i64: 128, 64>", '"C"': '"A"'},
+    ),
+    good={"array<i64: 128, 256>": "array<i64: 128, 64>"},
 )
 def _(op: QuantiseFragmentOp) -> Broken:
     values, codes, scales = (v.type for v in (op.values, op.codes, op.scales))
@@ -441,6 +515,7 @@ def _(op: QuantiseFragmentOp) -> Broken:
     "tc",
     f"values must have a multiple of {WORD_COLUMNS} columns, got {{got}}: a register has the "
     f"scales of {WORD_COLUMNS} columns of two rows",
+    bad={"array<i64: 128, 256>": "array<i64: 128, 96>"},
 )
 def _(op: QuantiseFragmentOp) -> Broken:
     got = op.values.type.shape[1]
@@ -452,6 +527,8 @@ def _(op: QuantiseFragmentOp) -> Broken:
     "scale-rounding",
     "OCP MX 1.0, 6.3",
     'scale_rounding must be "floor" or "rceil", or left out for floor, got {got}',
+    bad={"%c)": '%c) {scale_rounding = "even"}'},
+    good={"%c)": '%c) {scale_rounding = "floor"}'},
 )
 def _(op: QuantiseFragmentOp) -> Broken:
     return rounding_problem(op)
@@ -462,6 +539,8 @@ def _(op: QuantiseFragmentOp) -> Broken:
     "fragment",
     "tc",
     f"expected a fragment of C of f8E8M0FNU with a multiple of {WORD_COLUMNS} columns, got {{got}}",
+    bad=({"array<i64: 128, 256>": "array<i64: 128, 32>"}, {"256>, f8E8M0FNU": "64>, f8E4M3FN"}),
+    good={"array<i64: 128, 256>": "array<i64: 128, 64>"},
 )
 def _(op: StoreFragmentScalesOp) -> Broken:
     got = op.fragment.type
@@ -475,6 +554,11 @@ def _(op: StoreFragmentScalesOp) -> Broken:
     "tc",
     "expected the row and the column of the tile's first element, or a batch before them, got "
     "{count} indices",
+    bad={
+        "%m, %n)": "%m)",
+        "1, 1, 2": "1, 1, 1",
+        "2x4x512xf8E8M0FNU>, index, index": "2x4x512xf8E8M0FNU>, index",
+    },
 )
 def _(op: StoreFragmentScalesOp) -> Broken:
     count = len(op.indices)
@@ -488,6 +572,18 @@ def _(op: StoreFragmentScalesOp) -> Broken:
     "tensor must be a static, contiguous memref of f8E8M0FNU [.., {rows}, {scales}], as rows and "
     "scales say, or of their blocks [.., rows / 128, scales / 4, 512], with an index for each "
     "dimension before, got {got}",
+    bad=(
+        {"2x4x512xf8E8M0FNU": "200x7xf8E8M0FNU", "scales = 15": "scales = 8"},
+        {"2x4x512xf8E8M0FNU": "1x2x512xf8E8M0FNU", "scales = 15": "scales = 7"},
+        {"2x4x512xf8E8M0FNU": "2x2x512xf8E4M3FN", "scales = 15": "scales = 7"},
+        {"2x4x512xf8E8M0FNU": "200x15xf8E8M0FNU, strided<[16, 1]>"},
+        {
+            "%m, %n)": "%m, %n, %n)",
+            "1, 1, 2": "1, 1, 3",
+            "2x4x512xf8E8M0FNU>, index": "2x4x512xf8E8M0FNU>, index, index",
+        },
+    ),
+    good={"scales = 15": "scales = 7", "2x4x512xf8E8M0FNU": "2x2x512xf8E8M0FNU"},
 )
 def _(op: StoreFragmentScalesOp) -> Broken:
     got, rows, scales = op.tensor.type, integer(op, "rows"), integer(op, "scales")

@@ -50,6 +50,10 @@ def zeros_before(op: ir.OpView) -> list[int]:
     "tc",
     "low must be array<i64> of {rank} numbers of at least 0, one for each dimension of the result, "
     "or left out, got {got}",
+    bad=(
+        {"low = array<i64: 0, 0, 1, 0>": "low = array<i64: 0, 1>"},
+        {"low = array<i64: 0, 0, 1, 0>": "low = array<i64: 0, 0, -1, 0>"},
+    ),
 )
 def _(op: RepackOp) -> Broken:
     rank = op.out.type.rank
@@ -65,6 +69,7 @@ def _(op: RepackOp) -> Broken:
     "permutation",
     "tc",
     "permutation must name each of the {rank} dimensions of source once, got {got}",
+    bad={"permutation = array<i64: 3, 0, 1, 2>": "permutation = array<i64: 3, 0, 0, 2>"},
 )
 def _(op: RepackOp) -> Broken:
     rank, got = op.source.type.rank, integers(op, "permutation")
@@ -96,6 +101,10 @@ def _(op: RepackOp) -> Broken:
     "tc",
     "each extent of the result must be at least that of its source dimension and the zeros in "
     "front, {want}, got {got}; take a slice in an op of its own",
+    bad={
+        "low = array<i64: 0, 0, 1, 0>": "low = array<i64: 0, 0, 3, 0>",
+        "1x9x12x4xf16": "1x9x11x4xf16",
+    },
 )
 def _(op: RepackOp) -> Broken:
     shape, got = op.source.type.shape, list(op.out.type.shape)

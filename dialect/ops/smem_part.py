@@ -41,6 +41,7 @@ def whole_tile(tile: ir.Value) -> ir.Value:
     "type",
     "tc",
     "a part must have its tile's K extent, element type, major and swizzle, got {got} of {tile}",
+    bad={"array<i64: 64, 64>": "array<i64: 64, 32>"},
 )
 def _(op: SmemPartOp) -> Broken:
     tile, part = _kind(op.tile.type), _kind(op.part.type)
@@ -57,6 +58,18 @@ def _kind(tile: SmemType) -> tuple[int, ir.Type, str, str]:
     "PTX ISA 9.7.16.10.6",
     "the extent of a part along M or N must divide the tile's, {tile}, and be a multiple of {step} "
     "({why}), got {got}",
+    bad=(
+        {'"K"': '"MN"', "array<i64: 64, 64>": "array<i64: 32, 64>"},
+        {"array<i64: 128, 64>": "array<i64: 24, 64>", "array<i64: 64, 64>": "array<i64: 16, 64>"},
+    ),
+    good={
+        '!tile = !tc.smem<array<i64: 128, 64>, f16, "K"': (
+            '!tile = !tc.smem<array<i64: 128, 64>, f16, "MN"'
+        ),
+        '!half = !tc.smem<array<i64: 64, 64>, f16, "K"': (
+            '!half = !tc.smem<array<i64: 64, 64>, f16, "MN"'
+        ),
+    },
 )
 def _(op: SmemPartOp) -> Broken:
     tile, got = op.tile.type, op.part.type.shape[0]
@@ -74,6 +87,8 @@ def _(op: SmemPartOp) -> Broken:
     "tc",
     "a K-major tile that has parts must be one swizzle span wide, {span} bytes, got {got}: each "
     "column of spans has all of the tile's rows, so a part of several would lie in several places",
+    bad={'"128B"': '"64B"'},
+    good={"array<i64: 128, 64>": "array<i64: 128, 32>", "array<i64: 64, 64>": "array<i64: 32, 32>"},
 )
 def _(op: SmemPartOp) -> Broken:
     tile = op.tile.type
@@ -86,6 +101,11 @@ def _(op: SmemPartOp) -> Broken:
     "number",
     "tc",
     "number must be in [0, {parts}), got {got}",
+    bad={
+        '%half = "tc.smem_part"(%tile, %rank': (
+            '%two = arith.constant 2 : index %half = "tc.smem_part"(%tile, %two'
+        )
+    },
 )
 def _(op: SmemPartOp) -> Broken:
     got, parts = constant_of(op.number), op.tile.type.shape[0] // op.part.type.shape[0]

@@ -49,6 +49,7 @@ def column_step(tile: SmemType, columns: int) -> int:
     "PTX ISA 9.7.16.8",
     "value must be vector<32 x columns x {element}> (one row per thread of a warp, elements of the "
     "tile), got {got}",
+    bad={"32x16xf16": "32x16xf32"},
 )
 def _(op: StoreSharedOp) -> Broken:
     got, element = op.value.type, op.tile.type.element
@@ -63,6 +64,8 @@ def _(op: StoreSharedOp) -> Broken:
     "PTX ISA 9.7.9.12",
     "a row must be a multiple of 16 bytes that divides {span} (a row of the tile) or is a multiple "
     "of it, got {got}: a swizzle moves 16 bytes as a whole",
+    bad={"32x16xf16": "32x24xf16"},
+    good={"32x16xf16": "32x8xf16"},
 )
 def _(op: StoreSharedOp) -> Broken:
     tile = op.tile.type
@@ -76,6 +79,7 @@ def _(op: StoreSharedOp) -> Broken:
     "major",
     "tc",
     'the tile must be K-major, got "{got}": a thread has a row, and accesses it as one',
+    bad={'"K"': '"MN"'},
 )
 def _(op: StoreSharedOp) -> Broken:
     got = op.tile.type.major
@@ -87,6 +91,11 @@ def _(op: StoreSharedOp) -> Broken:
     "rows",
     "tc",
     "the 32 rows must lie in the tile's {mn}, got [{begin}, {end})",
+    bad={
+        '"tc.store_shared"(%v, %tile, %row': (
+            '%low = arith.constant 8 : index "tc.store_shared"(%v, %tile, %low'
+        )
+    },
 )
 def _(op: StoreSharedOp) -> Broken:
     mn, begin = op.tile.type.shape[0], constant_of(op.row) or 0
@@ -100,6 +109,8 @@ def _(op: StoreSharedOp) -> Broken:
     "tc",
     "the columns must lie in the tile's {k} and begin at a multiple of {step}, got [{begin}, "
     "{end})",
+    bad={"index, %column: index) {": "index) { %column = arith.constant 8 : index"},
+    good={"index, %column: index) {": "index) { %column = arith.constant 48 : index"},
 )
 def _(op: StoreSharedOp) -> Broken:
     tile, count = op.tile.type, op.value.type.shape[1]

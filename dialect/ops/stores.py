@@ -7,7 +7,7 @@ from tcir.dialect.attributes import integer, is_integer, optional_integer
 from tcir.dialect.limits import QUARTER_LANES
 from tcir.dialect.operation import Op
 from tcir.dialect.ops.lanes import is_lane_vector
-from tcir.dialect.rules import Broken, verify
+from tcir.dialect.rules import Broken, same_rules, verify
 
 
 class StoreRowsOp(Op, name="store_rows", issued_by="warp", role="epilogue", stores="tensor"):
@@ -65,10 +65,11 @@ class StoreLanesOp(Op, name="store_lanes", issued_by="warp", role="epilogue", st
 
 
 @verify(
-    (StoreRowsOp, StoreLanesOp),
+    StoreRowsOp,
     "value",
     "PTX ISA 9.7.16.8",
     "value must be vector<32 x columns x element> (one row per thread of a warp), got {got}",
+    bad={"32x16xf32": "16x16xf32"},
 )
 def _(op: StoreRowsOp | StoreLanesOp) -> Broken:
     got = op.value.type
@@ -76,12 +77,16 @@ def _(op: StoreRowsOp | StoreLanesOp) -> Broken:
     return None if len(shape) == 2 and shape[0] == QUARTER_LANES else {"got": got}
 
 
+same_rules(StoreLanesOp, StoreRowsOp, {"value": {"32x16xf32": "16x16xf32"}})
+
+
 @verify(
-    (StoreRowsOp, StoreLanesOp),
+    StoreRowsOp,
     "tensor",
     "tc",
     "tensor must be a static, contiguous memref of rank >= 2, got {got}: rows are clipped against "
     "its extents",
+    bad={"1x56x56x64xf32": "?x56x56x64xf32"},
 )
 def _(op: StoreRowsOp | StoreLanesOp) -> Broken:
     type_ = op.tensor.type
@@ -91,16 +96,27 @@ def _(op: StoreRowsOp | StoreLanesOp) -> Broken:
     return {"got": type_}
 
 
+same_rules(
+    StoreLanesOp,
+    StoreRowsOp,
+    {"tensor": {"1x56x56x64xf32": "1x56x56x64xf32, strided<[401408, 7168, 128, 1]>"}},
+)
+
+
 @verify(
-    (StoreRowsOp, StoreLanesOp),
+    StoreRowsOp,
     "element",
     "tc",
     "value and tensor must have the same element type, got {value} and {tensor}; convert with "
     "arith.truncf first",
+    bad={"1x56x56x64xf32": "1x56x56x64xf16"},
 )
 def _(op: StoreRowsOp | StoreLanesOp) -> Broken:
     value, tensor = op.value.type.element_type, op.tensor.type.element_type
     return None if value == tensor else {"value": value, "tensor": tensor}
+
+
+same_rules(StoreLanesOp, StoreRowsOp, {"element": {"32x16xf32": "32x16xf16"}})
 
 
 @verify(
@@ -108,6 +124,11 @@ def _(op: StoreRowsOp | StoreLanesOp) -> Broken:
     "indices",
     "tc",
     "expected one index per dimension of the tensor ({want}), got {got}",
+    bad={
+        "%n, %p, %q, %k": "%n, %p, %q",
+        "1, 1, 4": "1, 1, 3",
+        "index, index, index, index": "index, index, index",
+    },
 )
 def _(op: StoreRowsOp) -> Broken:
     want, got = op.tensor.type.rank, len(op.indices)
@@ -119,6 +140,8 @@ def _(op: StoreRowsOp) -> Broken:
     "rows",
     "tc",
     "rows must be in [1, 32], got {got}: a warp holds 32 rows",
+    bad={"rows = 30": "rows = 33"},
+    good={"rows = 30": "rows = 32"},
 )
 def _(op: StoreRowsOp) -> Broken:
     got = integer(op, "rows")
@@ -131,6 +154,8 @@ def _(op: StoreRowsOp) -> Broken:
     "tc",
     "column_dim must be a dimension of the tensor in [0, {rank}), or left out for the last, got "
     "{got}",
+    bad={"row_dim = 2 : i64": "row_dim = 2 : i64, column_dim = 4 : i64"},
+    good={"row_dim = 2": "row_dim = 1 : i64, column_dim = 0"},
 )
 def _(op: StoreRowsOp) -> Broken:
     rank = op.tensor.type.rank
@@ -145,6 +170,7 @@ def _(op: StoreRowsOp) -> Broken:
     "tc",
     "row_dim must be a dimension of the tensor in [0, {rank}) other than {columns}, which takes "
     "the columns, got {got}",
+    bad={"row_dim = 2": "row_dim = 3"},
 )
 def _(op: StoreRowsOp) -> Broken:
     rank, got, columns = op.tensor.type.rank, integer(op, "row_dim"), column_dim(op)
@@ -164,6 +190,11 @@ def column_dim(op: StoreRowsOp) -> int:
     "places",
     "tc",
     "expected one vector<32xindex> per dimension of the tensor but the last ({want}), got {got}",
+    bad={
+        "%n, %p, %q, %k": "%n, %p, %k",
+        "3, 1>": "2, 1>",
+        "!lanes, !lanes, !lanes, index": "!lanes, !lanes, index",
+    },
 )
 def _(op: StoreLanesOp) -> Broken:
     want, got = op.tensor.type.rank - 1, [place.type for place in op.places]

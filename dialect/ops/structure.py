@@ -70,6 +70,7 @@ class OneThreadOp(Op, name="one_thread", traits=[ir.NoTerminatorTrait]):
     "PTX ISA 9.7.13.15, 9.7.9.27",
     "the body must be one block of {legal} only, got {got}: one thread issues these, everything "
     "else is the work of all",
+    bad={'"tc.mbarrier_expect_tx"': '"tc.cta_barrier"'},
 )
 def _(op: OneThreadOp) -> Broken:
     legal = ("tc.mbarrier_expect_tx", "tc.tma_load")
@@ -80,12 +81,25 @@ def _(op: OneThreadOp) -> Broken:
     return None if got is None else {"legal": " and ".join(legal), "got": got}
 
 
-@verify(RoleOp, "kind", "tc", "kind must be one of {legal}, got {got}")
+@verify(
+    RoleOp,
+    "kind",
+    "tc",
+    "kind must be one of {legal}, got {got}",
+    bad={'kind = "mma"': 'kind = "loader"'},
+    good={'kind = "mma"': 'kind = "producer"'},
+)
 def _(op: RoleOp) -> Broken:
     return one_of(op, "kind", role_kinds())
 
 
-@verify(RoleOp, "threads", "tc", 'threads must be "one" or "warp", got "{got}"')
+@verify(
+    RoleOp,
+    "threads",
+    "tc",
+    'threads must be "one" or "warp", got "{got}"',
+    bad={'threads = "one"': 'threads = "all"'},
+)
 def _(op: RoleOp) -> Broken:
     got = string(op, "threads")
     return None if got in ("one", "warp") else {"got": got}
@@ -96,6 +110,7 @@ def _(op: RoleOp) -> Broken:
     "warps",
     "CUDA C++ Programming Guide, technical specifications",
     "warps must be a non-empty array<i64> of distinct warp indices in [0, 31], got {got}",
+    bad={"warps = array<i64: 5>": "warps = array<i64: 0, 0, 1, 2>"},
 )
 def _(op: RoleOp) -> Broken:
     got = not_arrays(op, warps=None)
@@ -116,6 +131,7 @@ def _(op: RoleOp) -> Broken:
     "PTX ISA 9.7.16.5, table 46",
     'threads = "one" takes exactly one warp, got warps {got}: every listed warp would elect a '
     "thread and issue everything once more",
+    bad={"warps = array<i64: 5>": "warps = array<i64: 4, 5>"},
 )
 def _(op: RoleOp) -> Broken:
     warps = integers(op, "warps")
@@ -127,6 +143,7 @@ def _(op: RoleOp) -> Broken:
     "body",
     "tc",
     "the body must be one block with one index argument (the position in warps), got {got}",
+    bad={"index": "i32"},
 )
 def _(op: RoleOp) -> Broken:
     blocks = list(op.body)
@@ -148,6 +165,7 @@ def _first_issued_by(op: RoleOp, issuer: Issuer) -> Broken:
     "issuer-one",
     "PTX ISA 9.7.16.5, table 46",
     '{got} must be in a role of threads = "one": hardware executes it once per active thread',
+    bad={'threads = "one"': 'threads = "warp"'},
 )
 def _(op: RoleOp) -> Broken:
     return None if string(op, "threads") == "one" else _first_issued_by(op, "thread")
@@ -158,6 +176,7 @@ def _(op: RoleOp) -> Broken:
     "issuer-warp",
     "PTX ISA 9.7.16.5, table 46",
     '{got} must be in a role of threads = "warp": it needs all 32 threads, converged',
+    bad={'"tc.commit"': '"tc.tmem_wait"'},
 )
 def _(op: RoleOp) -> Broken:
     return None if string(op, "threads") == "warp" else _first_issued_by(op, "warp")
@@ -169,6 +188,7 @@ def _(op: RoleOp) -> Broken:
     "PTX ISA 9.7.13.1, 9.7.16.7",
     "{got} must stand outside roles: it is the whole CTA's, and a barrier that only some warps "
     "reach never completes",
+    bad={'"tc.commit"': '"tc.cta_barrier"'},
 )
 def _(op: RoleOp) -> Broken:
     return _first_issued_by(op, "cta")
@@ -179,6 +199,12 @@ def _(op: RoleOp) -> Broken:
     "nesting",
     "tc",
     "roles must not nest, got a {got} inside: a warp has one role",
+    bad={
+        '"tc.commit"(%done) : (!tc.mbarrier) -> ()': (
+            '"tc.role"() ({ ^bb0(%inner: index): }) {kind = "epilogue", warps = array<i64: '
+            '0>, threads = "warp"} : () -> ()'
+        )
+    },
 )
 def _(op: RoleOp) -> Broken:
     found = (each for each in nested(op) if isinstance(each, RoleOp | OneThreadOp))

@@ -33,6 +33,7 @@ class SumPartsOp(Op, name="sum_parts", lowered_by=("convert-sums-to-simt",)):
     "shape",
     "tc",
     "parts must be static and have one dimension more than out, in front, got {parts} and {out}",
+    bad={"4x8x4096xf32": "8x4096xf32"},
 )
 def _(op: SumPartsOp) -> Broken:
     parts, out = op.parts.type, op.out.type
@@ -47,6 +48,8 @@ def _(op: SumPartsOp) -> Broken:
     "types",
     "tc",
     "parts must be of f32 with out of f32, f16 or bf16, or both of i32, got {parts} and {out}",
+    bad={"4x8x4096xf32": "4x8x4096xf16"},
+    good={"8x4096xf16": "8x4096xbf16"},
 )
 def _(op: SumPartsOp) -> Broken:
     parts, out = (str(value.type.element_type) for value in (op.parts, op.out))

@@ -6,7 +6,7 @@ from tcir.dialect.cta_pair import wrong_group
 from tcir.dialect.limits import CTA_BARRIERS, MBARRIER_TX
 from tcir.dialect.multicast import wrong_mask
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, one_of, verify
+from tcir.dialect.rules import Broken, one_of, same_rules, verify
 from tcir.dialect.types import MbarrierType
 
 FENCES = (
@@ -171,6 +171,7 @@ class WarpsBarrierOp(Op, name="warps_barrier", issued_by="warp", role="epilogue"
     "warps",
     "PTX ISA 9.7.13.1",
     "warps must be at least 2, got {got}: one warp meets by tc.warp_barrier",
+    bad={"warps = 2": "warps = 1"},
 )
 def _(op: WarpsBarrierOp) -> Broken:
     got = integer(op, "warps")
@@ -182,6 +183,8 @@ def _(op: WarpsBarrierOp) -> Broken:
     "number",
     "PTX ISA 9.7.13.1",
     "number must be 0 to {most}, got {got}: a CTA has {all} barriers, of which tc.cta_barrier is 0",
+    bad={"%number: index) {": ") { %number = arith.constant 15 : index"},
+    good={"%number: index) {": ") { %number = arith.constant 14 : index"},
 )
 def _(op: WarpsBarrierOp) -> Broken:
     got, most = constant_of(op.number), CTA_BARRIERS - 2
@@ -194,6 +197,8 @@ def _(op: WarpsBarrierOp) -> Broken:
     "slot",
     "PTX ISA 9.7.13.1",
     "slot must be 0 to {most}, got {got}: a CTA has {all} barriers, of which tc.cta_barrier is 0",
+    bad={"%slot: index) {": ") { %slot = arith.constant 15 : index"},
+    good={"%slot: index) {": ") { %slot = arith.constant 14 : index"},
 )
 def _(op: FirstWarpBarrierOp) -> Broken:
     got, most = constant_of(op.slot), CTA_BARRIERS - 2
@@ -205,6 +210,8 @@ def _(op: FirstWarpBarrierOp) -> Broken:
     "parity",
     "PTX ISA 9.7.13.15.16",
     "parity must be 0 or 1, got {got}: it is the low bit of the phase number",
+    bad={"!tc.mbarrier, %phase: index) {": "!tc.mbarrier) { %phase = arith.constant 2 : index"},
+    good={"!tc.mbarrier, %phase: index) {": "!tc.mbarrier) { %phase = arith.constant 1 : index"},
 )
 def _(op: MbarrierWaitOp) -> Broken:
     got = constant_of(op.parity)
@@ -217,6 +224,8 @@ def _(op: MbarrierWaitOp) -> Broken:
     "PTX ISA 9.7.13.15",
     "nbytes must be {legal}, got {got}: the object counts transaction bytes in 20 bits; split "
     "the stage over two barriers",
+    bad={"nbytes = 24576": "nbytes = 1048576"},
+    good={"nbytes = 24576": "nbytes = 1048575"},
 )
 def _(op: MbarrierExpectTxOp) -> Broken:
     got = integer(op, "nbytes")
@@ -228,28 +237,53 @@ def _(op: MbarrierExpectTxOp) -> Broken:
     "kind",
     "PTX ISA 9.7.16.11, 9.7.13.4",
     "kind must be one of {legal}, got {got}",
+    bad={'kind = "tcgen05.after"': 'kind = "tcgen05"'},
+    good={'kind = "tcgen05.after"': 'kind = "proxy.async"'},
 )
 def _(op: FenceOp) -> Broken:
     return one_of(op, "kind", FENCES)
 
 
 @verify(
-    (MbarrierWaitOp, MbarrierArriveOp),
+    MbarrierWaitOp,
     "cta-group",
     "PTX ISA 9.7.16.5",
     "cta_group must be 1 or 2, got {got}: an arrival is on the CTA's own barrier, or on that of "
     "the leader of its pair; leave it out for one CTA",
+    bad={"%phase)": "%phase) {cta_group = 3 : i64}"},
+    good={"%phase)": "%phase) {cta_group = 2 : i64}"},
 )
 def _(op: MbarrierWaitOp | MbarrierArriveOp) -> Broken:
     return wrong_group(op)
 
 
+same_rules(
+    MbarrierArriveOp,
+    MbarrierWaitOp,
+    {"cta-group": {"%ready)": "%ready) {cta_group = 3 : i64}"}},
+    {"cta-group": {"%ready)": "%ready) {cta_group = 2 : i64}"}},
+)
+
+
 @verify(
-    (CommitOp, MbarrierArriveOp),
+    CommitOp,
     "cta-mask",
     "PTX ISA 9.7.16.12",
     "cta_mask must be in [1, 255], a bit for each CTA of the cluster by its rank, or array<i64> of "
     "such a mask for each CTA, got {got}: without one the arrival is on the CTA's own barrier",
+    bad={"%empty)": "%empty) {cta_group = 2 : i64, cta_mask = 0 : i64}"},
+    good=(
+        {"%empty)": "%empty) {cta_group = 2 : i64, cta_mask = 3 : i64}"},
+        {"%empty)": "%empty) {cta_mask = array<i64: 3, 12>}"},
+    ),
 )
 def _(op: CommitOp | MbarrierArriveOp) -> Broken:
     return wrong_mask(op)
+
+
+same_rules(
+    MbarrierArriveOp,
+    CommitOp,
+    {"cta-mask": {"%ready)": "%ready) {once, cta_mask = array<i64: 3, 256>}"}},
+    {"cta-mask": {"%ready)": "%ready) {once, cta_mask = array<i64: 3, 3>}"}},
+)

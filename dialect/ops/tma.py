@@ -238,6 +238,7 @@ def _outside(legal: Legal, values: list[int]) -> Broken:
     "tensor",
     "CUDA driver API, cuTensorMapEncodeTiled",
     "tensor must be a static, contiguous memref of {legal}, got {got}",
+    bad={"1x56x56x64xf16": "1x56x56x64xf16, strided<[200704, 3584, 64, 1], offset: 64>"},
 )
 def _(op: MakeTensorMapOp) -> Broken:
     type_ = op.tensor.type
@@ -256,6 +257,8 @@ def _(op: MakeTensorMapOp) -> Broken:
     "CUDA driver API, CUtensorMapDataType",
     "a map of {element} must have dtype {legal}, got {got}: the driver has types for bytes, and "
     "for elements packed into them, but none of 8 bits with a meaning",
+    bad={"1x56x56x64xf16": "1x56x56x64xi8"},
+    good={"1x56x56x64xf16": "1x56x56x128xi8", 'swizzle = "128B"': 'swizzle = "128B", dtype = "u8"'},
 )
 def _(op: MakeTensorMapOp) -> Broken:
     element = str(op.tensor.type.element_type)
@@ -270,6 +273,7 @@ def _(op: MakeTensorMapOp) -> Broken:
     "attributes",
     "tc",
     "dims, strides, box, element_strides and corners must be array<i64>, got {got}",
+    bad={"box = array<i64: 64, 32, 1, 1>": "box = [64, 32, 1, 1]"},
 )
 def _(op: MakeTensorMapOp) -> Broken:
     names = ("dims", "strides", "box", "element_strides", "corners")
@@ -277,7 +281,18 @@ def _(op: MakeTensorMapOp) -> Broken:
     return None if got is None else {"got": got}
 
 
-@verify(MakeTensorMapOp, "mode", "PTX ISA 5.5", "mode must be one of {legal}, got {got}")
+@verify(
+    MakeTensorMapOp,
+    "mode",
+    "PTX ISA 5.5",
+    "mode must be one of {legal}, got {got}",
+    bad={'mode = "tiled"': 'mode = "im2col_h"'},
+    good={
+        'mode = "tiled"': 'mode = "im2col"',
+        "box = array<i64: 64, 32, 1, 1>": "box = array<i64: 64, 128>",
+        "corners = array<i64>": "corners = array<i64: -1, -1, -1, -1>",
+    },
+)
 def _(op: MakeTensorMapOp) -> Broken:
     return one_of(op, "mode", TMA_RANK)
 
@@ -287,6 +302,10 @@ def _(op: MakeTensorMapOp) -> Broken:
     "rank",
     "CUDA driver API, cuTensorMapEncodeTiled, cuTensorMapEncodeIm2col",
     "a map of mode {mode} must have a number of dims {legal}, got {got}",
+    bad={
+        'mode = "tiled"': 'mode = "im2col"',
+        "dims = array<i64: 64, 56, 56, 1>": "dims = array<i64: 64, 64>",
+    },
 )
 def _(op: MakeTensorMapOp) -> Broken:
     mode, got = string(op, "mode"), len(integers(op, "dims"))
@@ -298,6 +317,19 @@ def _(op: MakeTensorMapOp) -> Broken:
     "lengths",
     "CUDA driver API, cuTensorMapEncodeTiled, cuTensorMapEncodeIm2col",
     "a map of mode {mode} and rank {rank} needs {want}, got {got}",
+    bad=(
+        {'mode = "tiled"': 'mode = "im2col"'},
+        {
+            'mode = "tiled"': 'mode = "im2col"',
+            "box = array<i64: 64, 32, 1, 1>": "box = array<i64: 64, 128>",
+            "corners = array<i64>": "corners = array<i64: -1, -1>",
+        },
+    ),
+    good={
+        'mode = "tiled"': 'mode = "im2col"',
+        "box = array<i64: 64, 32, 1, 1>": "box = array<i64: 64, 128>",
+        "corners = array<i64>": "corners = array<i64: -1, -1, -1, -1>",
+    },
 )
 def _(op: MakeTensorMapOp) -> Broken:
     mode, rank = string(op, "mode"), len(integers(op, "dims"))
@@ -319,6 +351,7 @@ def _(op: MakeTensorMapOp) -> Broken:
     "dims",
     TMA_DIM.source,
     "dims must be {legal}, got {got}; nearest legal: {nearest}",
+    bad={"dims = array<i64: 64, 56, 56, 1>": "dims = array<i64: 64, 56, 56, 0>"},
 )
 def _(op: MakeTensorMapOp) -> Broken:
     return _outside(TMA_DIM, integers(op, "dims"))
@@ -330,6 +363,7 @@ def _(op: MakeTensorMapOp) -> Broken:
     TMA_STRIDE.source,
     "strides must be {legal} bytes, got {got}: TMA addresses global memory in units of 16 bytes; "
     "pad the rows of the tensor; nearest legal: {nearest}",
+    bad={"strides = array<i64: 128": "strides = array<i64: 120"},
 )
 def _(op: MakeTensorMapOp) -> Broken:
     return _outside(TMA_STRIDE, integers(op, "strides"))
@@ -340,6 +374,8 @@ def _(op: MakeTensorMapOp) -> Broken:
     "box",
     TMA_BOX.source,
     "box extents must be {legal}, got {got}; load several boxes; nearest legal: {nearest}",
+    bad={"box = array<i64: 64, 32, 1, 1>": "box = array<i64: 64, 257, 1, 1>"},
+    good={"box = array<i64: 64, 32, 1, 1>": "box = array<i64: 64, 256, 1, 1>"},
 )
 def _(op: MakeTensorMapOp) -> Broken:
     if string(op, "mode") != "tiled":
@@ -352,6 +388,23 @@ def _(op: MakeTensorMapOp) -> Broken:
     "im2col-box",
     TMA_PIXELS.source,
     "{mode} box must be [channels per pixel {channels}, pixels per column {pixels}], got {got}",
+    bad=(
+        {
+            'mode = "tiled"': 'mode = "im2col"',
+            "box = array<i64: 64, 32, 1, 1>": "box = array<i64: 64, 1025>",
+            "corners = array<i64>": "corners = array<i64: -1, -1, -1, -1>",
+        },
+        {
+            'mode = "tiled"': 'mode = "im2col_w128"',
+            "box = array<i64: 64, 32, 1, 1>": "box = array<i64: 64, 64>",
+            "corners = array<i64>": "corners = array<i64: -1, 1>",
+        },
+    ),
+    good={
+        'mode = "tiled"': 'mode = "im2col"',
+        "box = array<i64: 64, 32, 1, 1>": "box = array<i64: 64, 1024>",
+        "corners = array<i64>": "corners = array<i64: -1, -1, -1, -1>",
+    },
 )
 def _(op: MakeTensorMapOp) -> Broken:
     box, mode = integers(op, "box"), string(op, "mode")
@@ -370,6 +423,19 @@ def _(op: MakeTensorMapOp) -> Broken:
     "swizzle",
     "CUDA driver API, cuTensorMapEncodeTiled",
     "swizzle must be one of {legal}, got {got}",
+    bad=(
+        {'swizzle = "128B"': 'swizzle = "16B"'},
+        {
+            'mode = "tiled"': 'mode = "im2col_w128"',
+            "box = array<i64: 64, 32, 1, 1>": "box = array<i64: 64, 128>",
+            "corners = array<i64>": "corners = array<i64: -1, 1>",
+            'swizzle = "128B"': 'swizzle = "32B"',
+        },
+    ),
+    good={
+        "box = array<i64: 64, 32, 1, 1>": "box = array<i64: 32, 32, 1, 1>",
+        'swizzle = "128B"': 'swizzle = "64B"',
+    },
 )
 def _(op: MakeTensorMapOp) -> Broken:
     wide = string(op, "mode") in TMA_HALO
@@ -381,6 +447,8 @@ def _(op: MakeTensorMapOp) -> Broken:
     EVICT,
     "PTX ISA 9.7.9.18, createpolicy",
     "evict must be one of {legal}, got {got}; leave it out for the priority of others",
+    bad={"i64: 64, 32, 1, 1>,": 'i64: 64, 32, 1, 1>, evict = "normal",'},
+    good={"i64: 64, 32, 1, 1>,": 'i64: 64, 32, 1, 1>, evict = "last",'},
 )
 def _(op: MakeTensorMapOp) -> Broken:
     return one_of(op, EVICT, EVICTIONS) if EVICT in op.attributes else None
@@ -392,6 +460,7 @@ def _(op: MakeTensorMapOp) -> Broken:
     "CUDA driver API, cuTensorMapEncodeTiled",
     "box[0] must be a multiple of 16 bytes and at most {span} (the span of swizzle {swizzle}), got "
     "{got} bytes; load several boxes, or take a wider swizzle",
+    bad={"box = array<i64: 64, 32, 1, 1>": "box = array<i64: 72, 32, 1, 1>"},
 )
 def _(op: MakeTensorMapOp) -> Broken:
     swizzle, got = string(op, "swizzle"), inner_bytes(op)
@@ -406,6 +475,8 @@ def _(op: MakeTensorMapOp) -> Broken:
     "element-strides",
     TMA_ELEMENT_STRIDE.source,
     "element_strides must be {legal}, got {got}; nearest legal: {nearest}",
+    bad={"element_strides = array<i64: 1, 1, 1, 1>": "element_strides = array<i64: 1, 9, 1, 1>"},
+    good={"element_strides = array<i64: 1, 1, 1, 1>": "element_strides = array<i64: 1, 8, 1, 1>"},
 )
 def _(op: MakeTensorMapOp) -> Broken:
     return _outside(TMA_ELEMENT_STRIDE, integers(op, "element_strides"))
@@ -417,6 +488,16 @@ def _(op: MakeTensorMapOp) -> Broken:
     "CUDA driver API, cuTensorMapEncodeIm2col",
     "corners of a rank {rank} map must be {legal}, got {got}: the descriptor has so few bits for "
     "them; nearest legal: {nearest}",
+    bad={
+        'mode = "tiled"': 'mode = "im2col"',
+        "box = array<i64: 64, 32, 1, 1>": "box = array<i64: 64, 128>",
+        "corners = array<i64>": "corners = array<i64: -129, -1, 127, -1>",
+    },
+    good={
+        'mode = "tiled"': 'mode = "im2col"',
+        "box = array<i64: 64, 32, 1, 1>": "box = array<i64: 64, 128>",
+        "corners = array<i64>": "corners = array<i64: -128, -1, 127, -1>",
+    },
 )
 def _(op: MakeTensorMapOp) -> Broken:
     rank, mode = len(integers(op, "dims")), string(op, "mode")
@@ -433,6 +514,16 @@ def _(op: MakeTensorMapOp) -> Broken:
     "PTX ISA 5.5.4",
     "the im2col bounding box must not be empty, got [{low}, {high}] in dimension {dim} of "
     "{extent}: it runs from the lower corner to extent - 1 + upper corner",
+    bad={
+        'mode = "tiled"': 'mode = "im2col"',
+        "box = array<i64: 64, 32, 1, 1>": "box = array<i64: 64, 128>",
+        "corners = array<i64>": "corners = array<i64: 0, 0, -56, 0>",
+    },
+    good={
+        'mode = "tiled"': 'mode = "im2col"',
+        "box = array<i64: 64, 32, 1, 1>": "box = array<i64: 64, 128>",
+        "corners = array<i64>": "corners = array<i64: 0, 0, -55, 0>",
+    },
 )
 def _(op: MakeTensorMapOp) -> Broken:
     if string(op, "mode") == "tiled":
@@ -452,6 +543,7 @@ def _(op: MakeTensorMapOp) -> Broken:
     "tc",
     "the map must stay within the tensor's {size} bytes, got {got}: TMA checks coordinates against "
     "dims only",
+    bad={"dims = array<i64: 64, 56, 56, 1>": "dims = array<i64: 64, 56, 57, 1>"},
 )
 def _(op: MakeTensorMapOp) -> Broken:
     dims, strides = integers(op, "dims"), integers(op, "strides")
@@ -483,6 +575,10 @@ def _(op: MakeTensorMapOp) -> Broken:
     "map",
     "tc",
     "map must be the result of a tc.make_tensor_map of the same function, got {got}",
+    bad={
+        "%i: index": "%i: index, %other: !tc.tensor_map",
+        '"tc.tma_load"(%map': '"tc.tma_load"(%other',
+    },
 )
 def _(op: TmaLoadOp) -> Broken:
     return None if defining(op.map, MakeTensorMapOp) is not None else {"got": op.map}
@@ -502,6 +598,11 @@ def _rank(op: TmaLoadOp) -> int:
     "PTX ISA 9.7.9.27",
     "expected one coordinate per dimension of the map ({want}), or, of a map of two dimensions "
     "with a box of one row, a column and four rows, got {got}",
+    bad={
+        "%i, %i, %i, %i, %tile": "%i, %i, %i, %tile",
+        "1, 4, 0": "1, 3, 0",
+        "index, index, index, index": "index, index, index",
+    },
 )
 def _(op: TmaLoadOp) -> Broken:
     want, got = _rank(op), len(op.coords)
@@ -516,6 +617,11 @@ def _(op: TmaLoadOp) -> Broken:
     "PTX ISA 9.7.9.27",
     "expected {want} offsets for a map of mode {mode} and rank {rank} (im2col: one per spatial "
     "dimension; the w modes: that of the width; tiled: none), got {got}",
+    bad={
+        "%i, %tile": "%i, %i, %i, %tile",
+        "1, 4, 0": "1, 4, 2",
+        "index, !tile": "index, index, index, !tile",
+    },
 )
 def _(op: TmaLoadOp) -> Broken:
     mode, rank, got = string(_map(op), "mode"), _rank(op), len(op.offsets)
@@ -559,6 +665,7 @@ def _(op: TmaLoadOp) -> Broken:
     "element",
     "PTX ISA 5.5",
     "map and tile must have the same element type, got {map} and {tile}: TMA does not convert",
+    bad={"f16": "bf16"},
 )
 def _(op: TmaLoadOp) -> Broken:
     source, tile = _map(op).tensor.type.element_type, op.tile.type.element
@@ -573,6 +680,11 @@ def _(op: TmaLoadOp) -> Broken:
     "PTX ISA 5.5.7",
     "map and tile must have the same swizzle, got {map} and {tile}: the tensor core would read "
     "permuted elements",
+    bad={
+        '!tile = !tc.smem<array<i64: 128, 64>, f16, "K", "128B"': (
+            '!tile = !tc.smem<array<i64: 128, 64>, f16, "K", "64B"'
+        )
+    },
 )
 def _(op: TmaLoadOp) -> Broken:
     source, tile = string(_map(op), "swizzle"), op.tile.type.swizzle
@@ -586,6 +698,7 @@ def _(op: TmaLoadOp) -> Broken:
     "the box's innermost extent must fill a row of the tile ({span} bytes; without a swizzle and "
     "with k of one row: several), got {got}: a shorter one is packed, and its rows would not be "
     "the tile's",
+    bad={"box = array<i64: 64, 32, 1, 1>": "box = array<i64: 32, 32, 1, 1>"},
 )
 def _(op: TmaLoadOp) -> Broken:
     type_, got = op.tile.type, inner_bytes(_map(op))
@@ -599,6 +712,11 @@ def _(op: TmaLoadOp) -> Broken:
     "PTX ISA 9.7.9.27",
     "nbytes must be the bytes of the whole box ({want}), got {got}: complete_tx counts the "
     "out-of-bounds part too, and not the gaps of padded types",
+    bad={"element_strides = array<i64: 1, 1, 1, 1>": "element_strides = array<i64: 1, 2, 1, 1>"},
+    good={
+        "element_strides = array<i64: 1, 1, 1, 1>": "element_strides = array<i64: 1, 2, 1, 1>",
+        "nbytes = 4096": "nbytes = 2048",
+    },
 )
 def _(op: TmaLoadOp) -> Broken:
     want, got = _counted_bytes(op), integer(op, "nbytes")
@@ -611,6 +729,8 @@ def _(op: TmaLoadOp) -> Broken:
     "PTX ISA 5.5.7",
     "row must be a multiple of {atom}, got {got}: the destination of a swizzled box starts at a "
     "whole swizzle atom",
+    bad={"row = 96": "row = 12"},
+    good={"row = 96": "row = 8"},
 )
 def _(op: TmaLoadOp) -> Broken:
     atom, got = SWIZZLE_ATOM_ROWS, integer(op, "row")
@@ -624,6 +744,7 @@ def _(op: TmaLoadOp) -> Broken:
     "rows",
     "tc",
     "the box must lie within the tile's rows [0, {rows}), got [{begin}, {end})",
+    bad={"row = 96": "row = 104"},
 )
 def _(op: TmaLoadOp) -> Broken:
     begin, rows = integer(op, "row"), op.tile.type.rows
@@ -637,6 +758,8 @@ def _(op: TmaLoadOp) -> Broken:
     "PTX ISA 9.7.9.27.5.2",
     "cta_group must be 1 or 2, got {got}: the bytes count on the CTA's own barrier, or on that of "
     "the leader of its pair; leave it out for one CTA",
+    bad={"%full) {": "%full) {cta_group = 4 : i64,"},
+    good={"%full) {": "%full) {cta_group = 1 : i64,"},
 )
 def _(op: TmaLoadOp) -> Broken:
     return wrong_group(op)
@@ -648,6 +771,15 @@ def _(op: TmaLoadOp) -> Broken:
     "PTX ISA 9.7.9.27.5.2",
     "cta_mask must be in [1, 255], a bit for each CTA of the cluster by its rank, or array<i64> of "
     "such a mask for each CTA, got {got}: without one the box goes to the CTA's own shared memory",
+    bad=(
+        {"%full) {": "%full) {cta_mask = 0 : i64,"},
+        {"%full) {": "%full) {cta_mask = array<i64: 3, 256>,"},
+        {"%full) {": '%full) {cta_mask = "all",'},
+    ),
+    good=(
+        {"%full) {": "%full) {cta_mask = 3 : i64,"},
+        {"%full) {": "%full) {cta_mask = array<i64: 5, 10, 5, 10>,"},
+    ),
 )
 def _(op: TmaLoadOp) -> Broken:
     return wrong_mask(op)
@@ -659,6 +791,13 @@ def _(op: TmaLoadOp) -> Broken:
     "PTX ISA 9.7.9.27.5.2",
     "cta_group = 2 needs a signal: it counts the bytes on the mbarrier at that place in the "
     "leader's shared memory",
+    bad={
+        "%tile, %full)": "%tile)",
+        "{row": "{cta_group = 2 : i64, row",
+        "0, 1, 1>": "0, 1, 0>",
+        "!tile, !tc.mbarrier) ->": "!tile) ->",
+    },
+    good={"%full) {": "%full) {cta_group = 2 : i64,"},
 )
 def _(op: TmaLoadOp) -> Broken:
     return {} if cta_group_of(op) == PAIR and op.signal is None else None

@@ -136,6 +136,10 @@ def store_rows(op: TmaStoreOp) -> int:
     "map",
     "tc",
     "map must be the result of a tc.make_tensor_map of the same function, got {got}",
+    bad={
+        "%m: index": "%m: index, %other: !tc.tensor_map",
+        '"tc.tma_store"(%map': '"tc.tma_store"(%other',
+    },
 )
 def _(op: TmaStoreOp) -> Broken:
     return None if defining(op.map, MakeTensorMapOp) is not None else {"got": op.map}
@@ -172,6 +176,11 @@ def _(op: TmaStoreOp) -> Broken:
     SOURCE,
     "expected one coordinate per dimension of the map ({want}), or, of a map of two dimensions "
     "with a box of one row, a column and four rows, got {got}",
+    bad={
+        "%m, %tile": "%m, %n, %n, %n, %tile",
+        "i32: 1, 2": "i32: 1, 5",
+        "1>} : (!tc.tensor_map": "1>} : (!tc.tensor_map, index, index, index",
+    },
 )
 def _(op: TmaStoreOp) -> Broken:
     want, got = len(integers(_map(op), "dims")), len(op.coords)
@@ -185,6 +194,8 @@ def _(op: TmaStoreOp) -> Broken:
     "negative",
     "PTX ISA 9.7.9.27.1.1",
     "coordinates must not be negative, got {got}: a box to store begins inside the tensor",
+    bad={"index, %m: index) {": "index) { %m = arith.constant -1 : index"},
+    good={"index, %m: index) {": "index) { %m = arith.constant 0 : index"},
 )
 def _(op: TmaStoreOp) -> Broken:
     values = [value for value in map(constant_of, op.coords) if value is not None]
@@ -210,6 +221,7 @@ def _(op: TmaStoreOp) -> Broken:
     "PTX ISA 5.5",
     "map and tile must have the same element type, got {map} and {tile}: TMA does not convert; "
     "convert with arith.truncf first",
+    bad={"f16": "bf16"},
 )
 def _(op: TmaStoreOp) -> Broken:
     target, tile = _map(op).tensor.type.element_type, op.tile.type.element
@@ -251,13 +263,20 @@ def _(op: TmaStoreOp) -> Broken:
     "PTX ISA 5.5.7",
     "map and tile must have the same swizzle, got {map} and {tile}: the elements would be stored "
     "in another order",
+    bad={
+        '!tile = !tc.smem<array<i64: 32, 64>, f16, "K", "128B"': (
+            '!tile = !tc.smem<array<i64: 32, 64>, f16, "K", "64B"'
+        )
+    },
 )
 def _(op: TmaStoreOp) -> Broken:
     target, tile = string(_map(op), "swizzle"), op.tile.type.swizzle
     return None if target == tile else {"map": target, "tile": tile}
 
 
-same_rules(TmaStoreOp, TmaLoadOp, "row-bytes")
+same_rules(
+    TmaStoreOp, TmaLoadOp, {"row-bytes": {"box = array<i64: 64, 32>": "box = array<i64: 32, 32>"}}
+)
 
 
 @verify(
@@ -265,6 +284,8 @@ same_rules(TmaStoreOp, TmaLoadOp, "row-bytes")
     "row-atom",
     "PTX ISA 5.5.7",
     "row must be a multiple of {atom}, got {got}: a swizzled box starts at a whole swizzle atom",
+    bad={"row = 0": "row = 20"},
+    good={"array<i64: 32, 64>": "array<i64: 64, 64>", "row = 0": "row = 24"},
 )
 def _(op: TmaStoreOp) -> Broken:
     atom, got = SWIZZLE_ATOM_ROWS, integer(op, "row")
@@ -278,6 +299,8 @@ def _(op: TmaStoreOp) -> Broken:
     "rows",
     "tc",
     "the box must lie within the tile's rows [0, {rows}), got [{begin}, {end})",
+    bad={"row = 0": "row = 8"},
+    good={"array<i64: 32, 64>": "array<i64: 64, 64>", "row = 0": "row = 32"},
 )
 def _(op: TmaStoreOp) -> Broken:
     begin, rows = integer(op, "row"), op.tile.type.rows
@@ -290,12 +313,21 @@ def _(op: TmaStoreOp) -> Broken:
     "pending",
     "PTX ISA 9.7.9.25.4",
     "pending must be at least 0, got {got}: so many of the last groups may be under way",
+    bad={"pending = 1": "pending = -1"},
+    good={"pending = 1": "pending = 0"},
 )
 def _(op: BulkWaitOp) -> Broken:
     got = integer(op, "pending")
     return None if got >= 0 else {"got": got}
 
 
-@verify(BulkWaitOp, "read-type", "tc", "read must be true or false, got {got}")
+@verify(
+    BulkWaitOp,
+    "read-type",
+    "tc",
+    "read must be true or false, got {got}",
+    bad={"read = true": "read = 1 : i64"},
+    good={"read = true": "read = false"},
+)
 def _(op: BulkWaitOp) -> Broken:
     return None if isinstance(op.read, ir.BoolAttr) else {"got": op.read}

@@ -9,7 +9,7 @@ from tcir.dialect.limits import (
     TMEM_LD_REGISTERS,
 )
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, one_of, verify
+from tcir.dialect.rules import Broken, one_of, same_rules, verify
 from tcir.dialect.types import TmemType
 
 SOURCE = "PTX ISA 9.7.16.8"
@@ -80,7 +80,6 @@ class TmemStWordsOp(
 
 
 Words = TmemLdWordsOp | TmemStWordsOp
-_BOTH = (TmemLdWordsOp, TmemStWordsOp)
 
 
 def split_of(op: Words) -> int | None:
@@ -99,17 +98,26 @@ def covered_columns(op: Words) -> int:
     return columns + (split_of(op) or 0)
 
 
-@verify(_BOTH, "shape", SOURCE, "shape must be one of {legal}, got {got}")
+@verify(
+    TmemLdWordsOp,
+    "shape",
+    SOURCE,
+    "shape must be one of {legal}, got {got}",
+    bad={'shape = "16x256b"': 'shape = "32x16b"'},
+    good={'shape = "16x256b"': 'shape = "16x64b"'},
+)
 def _(op: Words) -> Broken:
     return one_of(op, "shape", COLUMNS)
 
 
 @verify(
-    _BOTH,
+    TmemLdWordsOp,
     "value",
     "PTX ISA 9.7.16.8, table 49",
     "the value must be vector<32 x registers x i32> with {each} registers for each of .num {legal} "
     "repetitions of {shape}, got {got}",
+    bad={"32x16xi32": "32x2xi32"},
+    good={"32x16xi32": "32x4xi32"},
 )
 def _(op: Words) -> Broken:
     got, shape = op.value.type, string(op, "shape")
@@ -122,11 +130,13 @@ def _(op: Words) -> Broken:
 
 
 @verify(
-    _BOTH,
+    TmemLdWordsOp,
     "flags",
     "tc",
     "upper and pack must be true or false, and upper false for 32x32b, which has all 32 lanes, got "
     "{upper} and {pack}",
+    bad={'shape = "16x256b"': 'shape = "32x32b"'},
+    good={'shape = "16x256b"': 'shape = "16x64b"'},
 )
 def _(op: Words) -> Broken:
     flags = isinstance(op.upper, ir.BoolAttr) and isinstance(op.pack, ir.BoolAttr)
@@ -136,11 +146,13 @@ def _(op: Words) -> Broken:
 
 
 @verify(
-    _BOTH,
+    TmemLdWordsOp,
     "split",
     SOURCE,
     "split must be an integer of at least 0 for shape 16x32bx2 and absent for others, got {got} "
     "for {shape}: it is immHalfSplitoff",
+    bad={'shape = "16x256b"': 'shape = "16x32bx2"'},
+    good={'shape = "16x256b"': 'shape = "16x32bx2"', "false": "false, split = 16 : i64"},
 )
 def _(op: Words) -> Broken:
     shape, got = string(op, "shape"), op.attributes.get("split", None)
@@ -151,10 +163,15 @@ def _(op: Words) -> Broken:
 
 
 @verify(
-    _BOTH,
+    TmemLdWordsOp,
     "quarter",
     SOURCE,
     "quarter must be in [0, 4), got {got}: a warp reaches lanes 32 * (warp mod 4) to + 31",
+    bad={
+        '%v = "tc.tmem_ld_words"(%d, %quarter': (
+            '%four = arith.constant 4 : index %v = "tc.tmem_ld_words"(%d, %four'
+        )
+    },
 )
 def _(op: Words) -> Broken:
     got = constant_of(op.quarter)
@@ -162,10 +179,19 @@ def _(op: Words) -> Broken:
 
 
 @verify(
-    _BOTH,
+    TmemLdWordsOp,
     "columns",
     SOURCE,
     "the columns must lie within the tile's [0, {columns}), got [{begin}, {end})",
+    bad={
+        "array<i64: 128, 64>": "array<i64: 128, 32>",
+        "index, %column: index) {": "index) { %column = arith.constant 8 : index",
+    },
+    good={
+        "array<i64: 128, 64>": "array<i64: 128, 32>",
+        "index, %column: index) {": "index) { %column = arith.constant 16 : index",
+        "32x16xi32": "32x8xi32",
+    },
 )
 def _(op: Words) -> Broken:
     tile = op.source if isinstance(op, TmemLdWordsOp) else op.target
@@ -174,3 +200,26 @@ def _(op: Words) -> Broken:
     if begin >= 0 and end <= columns:
         return None
     return {"columns": columns, "begin": begin, "end": end}
+
+
+same_rules(
+    TmemStWordsOp,
+    TmemLdWordsOp,
+    {
+        "shape": {'shape = "16x32bx2"': 'shape = "32x16b"'},
+        "value": {"32x4xi32": "32x3xi32"},
+        "flags": {'shape = "16x32bx2"': 'shape = "32x32b"', "upper = false": "upper = true"},
+        "split": {"false, split = 16 : i64": "false"},
+        "quarter": {
+            '"tc.tmem_st_words"(%v, %d, %quarter': (
+                '%four = arith.constant 4 : index "tc.tmem_st_words"(%v, %d, %four'
+            )
+        },
+        "columns": {
+            '"tc.tmem_st_words"(%v, %d, %quarter, %column': (
+                '%far = arith.constant 61 : index "tc.tmem_st_words"(%v, %d, %quarter, %far'
+            )
+        },
+    },
+    {"shape": {'shape = "16x32bx2"': 'shape = "16x64b"', "false, split = 16 : i64": "false"}},
+)

@@ -14,7 +14,7 @@ from tcir.dialect.attributes import integer, integers, not_arrays, string
 from tcir.dialect.fragments import PTX_TYPE, accumulator_type, loads_for
 from tcir.dialect.limits import COPY_BYTES
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, one_of, unsigned_problem, verify
+from tcir.dialect.rules import Broken, one_of, same_rules, unsigned_problem, verify
 from tcir.dialect.types import SmemType, element_bytes
 from tcir.dialect.warp_types import TAILS, WALK, FragmentType, StagedType
 from tcir.layout.atoms import mma_atom
@@ -191,6 +191,7 @@ class StoreFragmentOp(Op, name="store_fragment", role="consumer", stores="tensor
     "tc",
     "expected two fragments of C of f32 and a result like them, got {a}, {b} and {c}: what is "
     "added lies in the same registers",
+    bad={"f32": "i32"},
 )
 def _(op: AddFragmentOp) -> Broken:
     a, b, c = op.a.type, op.b.type, op.c.type
@@ -202,22 +203,41 @@ def _(op: AddFragmentOp) -> Broken:
 # --- cp.async ----------------------------------------------------------------------------------
 
 
-@verify((CpAsyncOp, StoreFragmentOp), "tails", "tc", "tails must be one of {legal}, got {got}")
+@verify(
+    CpAsyncOp,
+    "tails",
+    "tc",
+    "tails must be one of {legal}, got {got}",
+    bad={'tails = ""': 'tails = "rows"'},
+    good={'tails = ""': 'tails = "outer"'},
+)
 def _(op: CpAsyncOp | StoreFragmentOp) -> Broken:
     return one_of(op, "tails", TAILS)
 
 
+same_rules(
+    StoreFragmentOp,
+    CpAsyncOp,
+    {"tails": {'tails = "outer"': 'tails = "inner outer"'}},
+    {"tails": {'tails = "outer"': 'tails = "outer inner"'}},
+)
+
+
 @verify(
-    (CpAsyncOp, StoreFragmentOp),
+    CpAsyncOp,
     "rank",
     "tc",
     "expected a tensor of rank 2, or 3 with a leading batch, and one index per dimension, got rank "
     "{rank} and {count} indices",
+    bad={"%m, %k, %tile": "%m, %tile", "1, 2, 1": "1, 1, 1", "index, index, !tile": "index, !tile"},
 )
 def _(op: CpAsyncOp | StoreFragmentOp) -> Broken:
     rank, count = op.tensor.type.rank, len(op.indices)
     walks = WALK in op.attributes
     return None if walks or (rank in (2, 3) and rank == count) else {"rank": rank, "count": count}
+
+
+same_rules(StoreFragmentOp, CpAsyncOp, {"rank": {"500x512xf16": "2x500x512xf16"}})
 
 
 @verify(
@@ -227,6 +247,14 @@ def _(op: CpAsyncOp | StoreFragmentOp) -> Broken:
     "walk must be array<i64: y, x> of at least the tensor's {image}, rows and columns of a tensor "
     "of rank 4 at an index along the walk and one along the last dimension, got {walk}, a tensor "
     "{tensor} and {count} indices: two pixels would have one position",
+    bad=(
+        {"500x512xf16": "2x5x6x32xf16", '"outer",': '"outer", walk = array<i64: 5, 5>,'},
+        {"500x512xf16": "60x32xf16", '"outer",': '"outer", walk = array<i64: 5, 7>,'},
+    ),
+    good=(
+        {'"outer",': '"outer", walk = array<i64: 5, 7>,', "500x512xf16": "2x5x6x32xf16"},
+        {'"outer",': '"outer", walk = array<i64: 5, 6>,', "500x512xf16": "2x5x6x32xf16"},
+    ),
 )
 def _(op: StoreFragmentOp) -> Broken:
     if WALK not in op.attributes:
@@ -245,6 +273,7 @@ def _(op: StoreFragmentOp) -> Broken:
     "PTX ISA 9.7.9.25.3",
     "tensor and tile must have the same element type, got {tensor} and {tile}: cp.async moves "
     "bytes; convert before this kernel",
+    bad={"512x256xf16": "512x256xbf16"},
 )
 def _(op: CpAsyncOp) -> Broken:
     tensor, tile = op.tensor.type.element_type, op.tile.type.element
@@ -257,6 +286,8 @@ def _(op: CpAsyncOp) -> Broken:
     "PTX ISA 9.7.9.25.3",
     "width must be one of {legal} bytes and divide the rows of the tile ({tile} bytes) and of the "
     "tensor ({tensor} bytes), got {got}: a copy is aligned to its size at both ends",
+    bad=({"width = 16": "width = 12"}, {"512x256xf16": "512x252xf16"}),
+    good={"width = 16": "width = 8"},
 )
 def _(op: CpAsyncOp) -> Broken:
     width, tile = integer(op, "width"), op.tile.type.pitch
@@ -271,6 +302,8 @@ def _(op: CpAsyncOp) -> Broken:
     "pending",
     "PTX ISA 9.7.9.25.3.3",
     "pending must be at least 0, got {got}: it is the number of groups that may be incomplete",
+    bad={"pending = 2": "pending = -1"},
+    good={"pending = 2": "pending = 0"},
 )
 def _(op: CpAsyncWaitOp) -> Broken:
     got = integer(op, "pending")
@@ -285,6 +318,7 @@ def _(op: CpAsyncWaitOp) -> Broken:
     "operand",
     "tc",
     "the result must be a fragment of C, got one of {got}: only accumulators start from zero",
+    bad={'"C"': '"A"'},
 )
 def _(op: ZeroFragmentOp) -> Broken:
     got = op.fragment.type.operand
@@ -296,6 +330,17 @@ def _(op: ZeroFragmentOp) -> Broken:
     "tile",
     "tc",
     "the tile must be of type !tc.staged or !tc.smem, got {got}",
+    bad={
+        '!tile = !tc.staged<array<i64: 128, 64>, f16, "K", array<i64: 3, 4, 3>>': (
+            "!tile = !tc.tmem<array<i64: 128, 64>, f16>"
+        )
+    },
+    good={
+        "!tile = !tc.staged": "!tile = !tc.smem",
+        "array<i64: 128, 64>": "array<i64: 32, 32>",
+        "array<i64: 3, 4, 3>": '"64B"',
+        "array<i64: 128, 16>": "array<i64: 32, 16>",
+    },
 )
 def _(op: LoadFragmentOp) -> Broken:
     got = op.tile.type
@@ -307,6 +352,7 @@ def _(op: LoadFragmentOp) -> Broken:
     "operand",
     "tc",
     "the result must be a fragment of A or B, got one of {got}",
+    bad={'"A"': '"C"'},
 )
 def _(op: LoadFragmentOp) -> Broken:
     got = op.fragment.type.operand
@@ -319,6 +365,7 @@ def _(op: LoadFragmentOp) -> Broken:
     "tc",
     "the fragment must have the {rows} rows of the tile and columns inside its K = {k}, got "
     "{got} rows and columns [{begin}, {end})",
+    bad={"k = 16": "k = 64"},
 )
 def _(op: LoadFragmentOp) -> Broken:
     (rows, k), (got, columns) = op.tile.type.shape, op.fragment.type.shape
@@ -334,6 +381,7 @@ def _(op: LoadFragmentOp) -> Broken:
     "PTX ISA 9.7.14.5.15",
     "tile and fragment must have the same element type, got {tile} and {fragment}: ldmatrix moves "
     "bytes",
+    bad={"array<i64: 128, 64>, f16": "array<i64: 128, 64>, bf16"},
 )
 def _(op: LoadFragmentOp) -> Broken:
     tile, fragment = op.tile.type.element, op.fragment.type.element
@@ -346,6 +394,19 @@ def _(op: LoadFragmentOp) -> Broken:
     "PTX ISA 9.7.14.5.15",
     "via must be {legal} for {operand} of {atom} from a {major}-major tile of {element}, got "
     '"{got}"',
+    bad=(
+        {'"K"': '"MN"'},
+        {
+            '!tile = !tc.staged<array<i64: 128, 64>, f16, "K", array<i64: 3, 4, 3>>': (
+                '!tile = !tc.staged<array<i64: 32, 32>, f32, "MN", array<i64: 2, 5, 2>>'
+            ),
+            '!a = !tc.fragment<array<i64: 128, 16>, f16, "A", "mma.m16n8k16.f16">': (
+                '!a = !tc.fragment<array<i64: 32, 8>, f32, "A", "mma.m16n8k8.tf32">'
+            ),
+            'via = "ldmatrix"': 'via = "ldmatrix.trans"',
+        },
+    ),
+    good={'"K"': '"MN"', 'via = "ldmatrix"': 'via = "loads"'},
 )
 def _(op: LoadFragmentOp) -> Broken:
     tile, fragment = op.tile.type, op.fragment.type
@@ -365,6 +426,7 @@ def _(op: LoadFragmentOp) -> Broken:
     "operands",
     "PTX ISA 9.7.14.5",
     "expected fragments of A, B and C and a result like C, got {got}",
+    bad={"(%a, %b, %c) : (!a, !b, !c)": "(%b, %a, %c) : (!b, !a, !c)"},
 )
 def _(op: MmaSyncOp) -> Broken:
     got = "".join(v.type.operand for v in (op.a, op.b, op.c))
@@ -379,6 +441,11 @@ def _(op: MmaSyncOp) -> Broken:
     "PTX ISA 9.7.14.5",
     "all fragments must be of one atom, got {got}: another atom has its elements in other "
     "registers",
+    bad={
+        '!a = !tc.fragment<array<i64: 128, 16>, f16, "A", "mma.m16n8k16.f16"': (
+            '!a = !tc.fragment<array<i64: 128, 16>, f16, "A", "mma.m16n8k8.f16"'
+        )
+    },
 )
 def _(op: MmaSyncOp) -> Broken:
     got = [v.type.atom for v in (op.a, op.b, op.c)]
@@ -390,6 +457,11 @@ def _(op: MmaSyncOp) -> Broken:
     "shapes",
     "PTX ISA 9.7.14.5",
     "expected A [m, k], B [n, k] and C [m, n] with the atom's k = {k}, got {got}",
+    bad={"array<i64: 256, 16>": "array<i64: 24, 16>"},
+    good={
+        "array<i64: 256, 16>": "array<i64: 16, 16>",
+        "array<i64: 128, 256>": "array<i64: 128, 16>",
+    },
 )
 def _(op: MmaSyncOp) -> Broken:
     a, b, c = (v.type.shape for v in (op.a, op.b, op.c))
@@ -405,6 +477,11 @@ def _(op: MmaSyncOp) -> Broken:
     "PTX ISA 9.7.14.5",
     "expected element types of {atom} with an accumulator of {want}, got {a} x {b} -> {c}: f16, "
     "bf16, f32 (as tf32) and i8 are not mixed, e4m3 and e5m2 are",
+    bad={"array<i64: 128, 16>, f16": "array<i64: 128, 16>, bf16"},
+    good={
+        "array<i64: 128, 16>, f16": "array<i64: 128, 16>, bf16",
+        "array<i64: 256, 16>, f16": "array<i64: 256, 16>, bf16",
+    },
 )
 def _(op: MmaSyncOp) -> Broken:
     a, b, c = (str(v.type.element) for v in (op.a, op.b, op.c))
@@ -423,6 +500,17 @@ def _(op: MmaSyncOp) -> Broken:
     "PTX ISA 9.7.14.5",
     "unsigned must be array<i64: a, b> of 0 or 1 on i8 operands, got {got} on {element}: only "
     "integers come unsigned",
+    bad=(
+        {"%c)": "%c) {unsigned = array<i64: 1, 0>}"},
+        {
+            'f16, "A", "mma.m16n8k16.f16"': 'i8, "A", "mma.m16n8k32.b8"',
+            'f16, "B", "mma.m16n8k16.f16"': 'i8, "B", "mma.m16n8k32.b8"',
+            'f32, "C", "mma.m16n8k16.f16"': 'i32, "C", "mma.m16n8k32.b8"',
+            "array<i64: 128, 16>": "array<i64: 128, 32>",
+            "array<i64: 256, 16>": "array<i64: 256, 32>",
+            "%c)": "%c) {unsigned = array<i64: 1>}",
+        },
+    ),
 )
 def _(op: MmaSyncOp) -> Broken:
     return unsigned_problem(op, str(op.a.type.element))
@@ -433,6 +521,7 @@ def _(op: MmaSyncOp) -> Broken:
     "operand",
     "tc",
     "expected a fragment of C, got one of {got}: operands are read from memory, not written",
+    bad={'"C"': '"A"'},
 )
 def _(op: StoreFragmentOp) -> Broken:
     got = op.fragment.type.operand
@@ -444,6 +533,8 @@ def _(op: StoreFragmentOp) -> Broken:
     "element",
     "tc",
     "an accumulator of {fragment} is stored as {legal}, got a tensor of {got}",
+    bad={"500x512xf16": "500x512xi32"},
+    good={"500x512xf16": "500x512xbf16"},
 )
 def _(op: StoreFragmentOp) -> Broken:
     fragment, got = str(op.fragment.type.element), str(op.tensor.type.element_type)

@@ -23,7 +23,7 @@ from tcir.dialect.limits import (
     Legal,
 )
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, unsigned_problem, verify
+from tcir.dialect.rules import Broken, same_rules, unsigned_problem, verify
 from tcir.dialect.types import SmemType, element_bytes
 from tcir.dialect.warp_types import FragmentType
 
@@ -133,7 +133,6 @@ class WgmmaProductOp(
 
 WGMMA_OPS = (WgmmaOp, WgmmaProductOp, WgmmaTapsOp)
 """Ops of ``wgmma.mma_async``."""
-_OF_TILES = (WgmmaOp, WgmmaProductOp)
 
 
 class WgmmaWaitOp(Op, name="wgmma_wait", issued_by="warp", role="consumer", async_only=True):
@@ -162,6 +161,7 @@ class WgmmaWaitOp(Op, name="wgmma_wait", issued_by="warp", role="consumer", asyn
     "PTX ISA 9.7.15.5",
     "expected a fragment of C and a result like it, got {c} and {d}: wgmma adds to the registers "
     "that it reads",
+    bad={"-> !c": '-> !tc.fragment<array<i64: 128, 256>, i32, "C", "mma.m16n8k32.b8">'},
 )
 def _(op: WgmmaOp) -> Broken:
     if op.c.type.operand == "C" and op.c.type == op.d.type:
@@ -174,17 +174,30 @@ def _(op: WgmmaOp) -> Broken:
     "result",
     "PTX ISA 9.7.15.5",
     "expected a fragment of C as result, got {d}: wgmma leaves sums",
+    bad={'"C"': '"A"'},
 )
 def _(op: WgmmaProductOp) -> Broken:
     return None if op.d.type.operand == "C" else {"d": op.d.type}
 
 
 @verify(
-    _OF_TILES,
+    WgmmaOp,
     "shapes",
     "PTX ISA 9.7.15.2",
     "expected A [m, k], B [n, k] and C [m, n] with m a multiple of {m} (a warpgroup's rows), n "
     "{n}, and k of whole instructions of {k} elements (32 bytes), got {got}",
+    bad=(
+        {"array<i64: 256, 64>": "array<i64: 256, 32>"},
+        {
+            'array<i64: 128, 64>, f16, "K"': 'array<i64: 64, 128>, i8, "K"',
+            'array<i64: 256, 64>, f16, "MN"': 'array<i64: 40, 128>, i8, "K"',
+            '128, 256>, f32, "C", "mma.m16n8k16.f16"': '64, 40>, i32, "C", "mma.m16n8k32.b8"',
+        },
+    ),
+    good={
+        "array<i64: 128, 64>": "array<i64: 128, 32>",
+        "array<i64: 256, 64>": "array<i64: 256, 32>",
+    },
 )
 def _(op: WgmmaOp | WgmmaProductOp) -> Broken:
     a, b, c = (v.type.shape for v in (op.a, op.b, op.d))
@@ -197,11 +210,13 @@ def _(op: WgmmaOp | WgmmaProductOp) -> Broken:
 
 
 @verify(
-    _OF_TILES,
+    WgmmaOp,
     "types",
     "PTX ISA 9.7.15.2",
     "expected element types of wgmma with an accumulator of {want}, got {a} x {b} -> {c}: f16, "
     "bf16, f32 (as tf32) and i8 are not mixed, e4m3 and e5m2 are",
+    bad={"array<i64: 256, 64>, f16": "array<i64: 256, 64>, bf16"},
+    good={"array<i64: 128, 64>, f16": "array<i64: 128, 64>, f8E4M3FN", 'f16, "MN"': 'f8E5M2, "K"'},
 )
 def _(op: WgmmaOp | WgmmaProductOp) -> Broken:
     a, b, c = (str(v.type.element) for v in (op.a, op.b, op.d))
@@ -213,11 +228,12 @@ def _(op: WgmmaOp | WgmmaProductOp) -> Broken:
 
 
 @verify(
-    _OF_TILES,
+    WgmmaOp,
     "major",
     "PTX ISA 9.7.15.5.1.2",
     "expected K-major tiles of {element}, got {got}: wgmma transposes elements of 16 bits only; "
     "store the operand with K innermost",
+    bad={"f16": "f32", '"MN", "128B"': '"MN", "128B_ATOM_32B"'},
 )
 def _(op: WgmmaOp | WgmmaProductOp) -> Broken:
     element, got = op.a.type.element, [v.type.major for v in (op.a, op.b)]
@@ -227,14 +243,50 @@ def _(op: WgmmaOp | WgmmaProductOp) -> Broken:
 
 
 @verify(
-    _OF_TILES,
+    WgmmaOp,
     "unsigned",
     "PTX ISA 9.7.15.2",
     "unsigned must be array<i64: a, b> of 0 or 1 on i8 operands, got {got} on {element}: only "
     "integers come unsigned",
+    bad={"%c)": "%c) {unsigned = array<i64: 1, 0>}"},
+    good={
+        "array<i64: 128, 64>, f16": "array<i64: 128, 64>, i8",
+        'f16, "MN"': 'i8, "K"',
+        "f32": "i32",
+        "%c)": "%c) {unsigned = array<i64: 1, 0>}",
+    },
 )
 def _(op: WgmmaOp | WgmmaProductOp) -> Broken:
     return unsigned_problem(op, str(op.a.type.element))
+
+
+same_rules(
+    WgmmaProductOp,
+    WgmmaOp,
+    {
+        "shapes": {"!b = !tc.smem<array<i64: 128, 128>": "!b = !tc.smem<array<i64: 40, 128>"},
+        "types": {"f8E5M2": "i8"},
+        "major": {
+            '!b = !tc.smem<array<i64: 128, 128>, f8E5M2, "K"': (
+                '!b = !tc.smem<array<i64: 128, 128>, f8E5M2, "MN"'
+            )
+        },
+        "unsigned": {"%b)": "%b) {unsigned = array<i64: 1, 0>}"},
+    },
+    {
+        "shapes": {
+            "!b = !tc.smem<array<i64: 128, 128>": "!b = !tc.smem<array<i64: 256, 128>",
+            "tc.fragment<array<i64: 128, 128>": "tc.fragment<array<i64: 128, 256>",
+        },
+        "types": {"f8E4M3FN": "f16", "f8E5M2": "f16"},
+        "unsigned": {
+            "f8E4M3FN": "i8",
+            "f8E5M2": "i8",
+            "f32": "i32",
+            "%b)": "%b) {unsigned = array<i64: 0, 1>}",
+        },
+    },
+)
 
 
 @verify(
@@ -243,6 +295,8 @@ def _(op: WgmmaOp | WgmmaProductOp) -> Broken:
     "PTX ISA 9.7.15.5",
     "expected as many tiles of A as of B and rows, at least one, all of A and all of B of one "
     "type, and a fragment of C with a result like it, got {a}, {b}, {rows}, {c} and {d}",
+    bad={"rows = array<i64: 0, 1>": "rows = array<i64: 0>"},
+    good={"rows = array<i64: 0, 1>": "rows = array<i64: 0, 8>"},
 )
 def _(op: WgmmaTapsOp) -> Broken:
     a, b = ([v.type for v in each] for each in (op.a, op.b))
@@ -260,6 +314,12 @@ def _(op: WgmmaTapsOp) -> Broken:
     "PTX ISA 9.7.15.5.1.2, docs/hopper.md",
     "expected tiles of A that are K-major in one column of a swizzle, got {got}: the rows of "
     "several columns, or of an MN-major tile, are not all the same distance apart",
+    bad=(
+        {"array<i64: 136, 64>": "array<i64: 136, 32>", '"128B"': '"NONE"'},
+        {"array<i64: 136, 64>": "array<i64: 192, 64>", '"K"': '"MN"'},
+        {"array<i64: 136, 64>": "array<i64: 136, 128>"},
+    ),
+    good={"array<i64: 136, 64>": "array<i64: 136, 32>", "array<i64: 32, 64>": "array<i64: 32, 32>"},
 )
 def _(op: WgmmaTapsOp) -> Broken:
     kind = op.a[0].type
@@ -275,6 +335,17 @@ def _(op: WgmmaTapsOp) -> Broken:
     "expected A [rows, k], B [n, k] and C [m, n] with m a multiple of {m} (a warpgroup's rows), n "
     "{n}, k of whole instructions of {k} elements (32 bytes), and m rows of A from each of {first} "
     "on, got {got}",
+    bad=(
+        {"rows = array<i64: 0, 1>": "rows = array<i64: 0, 9>"},
+        {
+            "array<i64: 32, 64>": "array<i64: 40, 64>",
+            "rows = array<i64: 0, 1>": "rows = array<i64: 0, 8>",
+        },
+    ),
+    good=(
+        {"rows = array<i64: 0, 1>": "rows = array<i64: 0, 8>"},
+        {"rows = array<i64: 0, 1>": "rows = array<i64: 8, 0>"},
+    ),
 )
 def _(op: WgmmaTapsOp) -> Broken:
     a, b, c = (v.type.shape for v in (op.a[0], op.b[0], op.c))
@@ -293,6 +364,7 @@ def _(op: WgmmaTapsOp) -> Broken:
     "PTX ISA 9.7.15.2",
     "expected f16, bf16, f32 (as tf32) or i8, not mixed, with an accumulator of {want}, got {a} x "
     "{b} -> {c}",
+    bad={"array<i64: 32, 64>, f16": "array<i64: 32, 64>, bf16"},
 )
 def _(op: WgmmaTapsOp) -> Broken:
     a, b, c = (str(v.type.element) for v in (op.a[0], op.b[0], op.c))
@@ -306,6 +378,11 @@ def _(op: WgmmaTapsOp) -> Broken:
     "PTX ISA 9.7.15.5.1.2",
     "expected K-major tiles of B of {element}, got {got}: wgmma transposes elements of 16 bits "
     "only; store the operand with K innermost",
+    bad={
+        "64>, f16": "32>, f32",
+        'i64: 32, 64>, f16, "K", "128B"': 'i64: 32, 32>, f32, "MN", "128B_ATOM_32B"',
+    },
+    good={"i64: 136, 64>, f16": "i64: 136, 32>, f32", "i64: 32, 64>, f16": "i64: 32, 32>, f32"},
 )
 def _(op: WgmmaTapsOp) -> Broken:
     element, got = op.a[0].type.element, op.b[0].type.major
@@ -320,6 +397,13 @@ def _(op: WgmmaTapsOp) -> Broken:
     "PTX ISA 9.7.15.2",
     "unsigned must be array<i64: a, b> of 0 or 1 on i8 operands, got {got} on {element}: only "
     "integers come unsigned",
+    bad={"rows = array<i64: 0, 1>": "rows = array<i64: 0, 1>, unsigned = array<i64: 1, 0>"},
+    good={
+        "array<i64: 136, 64>, f16": "array<i64: 136, 64>, i8",
+        "array<i64: 32, 64>, f16": "array<i64: 32, 64>, i8",
+        "f32": "i32",
+        "rows = array<i64: 0, 1>": "rows = array<i64: 0, 8>, unsigned = array<i64: 1, 0>",
+    },
 )
 def _(op: WgmmaTapsOp) -> Broken:
     return unsigned_problem(op, str(op.a[0].type.element))
@@ -330,6 +414,8 @@ def _(op: WgmmaTapsOp) -> Broken:
     "pending",
     "PTX ISA 9.7.15.7.3",
     "pending must be {legal}, got {got}: it is the number of groups that may be incomplete",
+    bad={"pending = 0": "pending = 8"},
+    good={"pending = 0": "pending = 7"},
 )
 def _(op: WgmmaWaitOp) -> Broken:
     got = integer(op, "pending")
@@ -341,6 +427,7 @@ def _(op: WgmmaWaitOp) -> Broken:
     "operands",
     "PTX ISA 9.7.15.7.3",
     "expected a result like the fragment waited for, got {d} and {e}",
+    bad={"-> !c": '-> !tc.fragment<array<i64: 128, 256>, i32, "C", "mma.m16n8k32.b8">'},
 )
 def _(op: WgmmaWaitOp) -> Broken:
     d, e = op.d.type, op.e.type
@@ -370,6 +457,8 @@ class WarpgroupRegistersOp(Op, name="warpgroup_registers", issued_by="cta", asyn
     "registers",
     SETMAXNREG.source,
     "registers must be a non-empty array<i64> of counts that are {legal}, got {got}",
+    bad={"registers = array<i64: 232, 232, 40>": "registers = array<i64: 232, 20>"},
+    good={"registers = array<i64: 232, 232, 40>": "registers = array<i64: 232, 256>"},
 )
 def _(op: WarpgroupRegistersOp) -> Broken:
     got = not_arrays(op, registers=None)

@@ -20,7 +20,9 @@ def test_page_is_fresh() -> None:
 
 
 def test_every_op_has_an_example_of_itself() -> None:
-    assert len(BLOCKS) == len(tc.TC.operations)
+    types = [each for each in tc.TC.types if hasattr(each, "example")]
+    assert len(BLOCKS) == len(tc.TC.operations) + len(types)
+    assert all(f"!{each.type_name}<" in each.example for each in types)
     assert all(f'"{op.OPERATION_NAME}"(' in op.example for op in tc.TC.operations)
 
 

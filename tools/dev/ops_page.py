@@ -24,13 +24,14 @@ from tcir.dialect.base import DIALECTS
 from tcir.dialect.kernel import verify  # noqa: F401  (registers the rules of kernels)
 from tcir.dialect.kernel.view import SUBJECT
 from tcir.dialect.operation import Op, all_ops
-from tcir.dialect.rules import rules_of
+from tcir.dialect.rules import Rule, rules_of
 from tcir.interp.rules import Rules
 from tcir.interp.tensor import evaluate
 from tcir.interp.tile import execute
 from tcir.opt.listing import load_plugin
 from tcir.passes.nvvm.converter import RULES as LOWERINGS
 from tcir.passmanager.pipeline import registered_passes
+from tcir.tools.dev.counter_examples import diagnose, illegal, values
 from tcir.tools.dev.generated_page import write_or_check
 
 TARGET = Path(__file__).resolve().parents[2] / "docs" / "ops.md"
@@ -42,9 +43,10 @@ INTRO = """\
 
 Ops, types and rules of the dialect between `linalg` and NVVM. Python-defined ops print in MLIR's
 generic form; `tc-opt --emit=pretty` prints a shorter one for reading. Section numbers are those of
-the PTX ISA 9.1. A rule whose source is `tc` is the dialect's own, not the hardware's. Every rule
-has a legal and an illegal example in `test/dialect/invalid_*.mlir`; `{value}` stands for what a
-message fills in.
+the PTX ISA 9.1. A rule whose source is `tc` is the dialect's own, not the hardware's. `{value}` in
+a message stands for what it fills in. Below a rule are changes to the example above it that break
+this rule, and the values of the message; the examples of rules about whole kernels are in
+`test/dialect/pairs`.
 """
 
 
@@ -82,7 +84,8 @@ fault.
 
 def _type(type_: Any) -> str:
     name = f"!{type_.type_name}"
-    parts = [f"### `{name}`\n", _doc(type_) + "\n", _rules("Rules", name)]
+    example = _example(type_) if hasattr(type_, "example") else ""
+    parts = [f"### `{name}`\n", _doc(type_) + "\n", example, _rules("Rules", name)]
     return "\n".join(part for part in parts if part)
 
 
@@ -95,10 +98,14 @@ def _op(op: type[Op]) -> str:
         _fields(op),
         f"PTX ISA: {sections}\n" if sections else "",
         _facts(op),
-        f"```mlir\n{inspect.cleandoc(op.example)}\n```\n",
+        _example(op),
         _rules("Rules", name),
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _example(declared: Any) -> str:
+    return f"```mlir\n{inspect.cleandoc(declared.example)}\n```\n"
 
 
 _ISSUERS = {"thread": "one thread", "warp": "a whole warp", "cta": "the whole CTA, outside roles"}
@@ -195,14 +202,39 @@ def _rules(heading: str, subject: str) -> str:
     rules = rules_of(subject)
     if not rules:
         return ""
-    wrap = textwrap.TextWrapper(
-        100, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-    )
     lines = [f"{heading}:\n"]
     for rule in rules:
         text = f"- **{rule.name}** ({rule.source}): `{rule.subject}: {rule.text}`"
-        lines += wrap.wrap(text)
+        lines += [*_wrapped(text, ""), *_counter_examples(rule)]
     return "\n".join(lines) + "\n"
+
+
+def _counter_examples(rule: Rule) -> list[str]:
+    """A line for each: what is changed, and the values in the message."""
+    lines = []
+    for changes, text in zip(rule.bad, illegal(rule), strict=True):
+        (_, message), *_ = diagnose(text)
+        changed = "; ".join(f"{_code(a)} → {_code(b)}" for a, b in changes.items())
+        filled = ", ".join(
+            f"{name} = {_code(v)}" for name, v in (values(rule, message) or {}).items()
+        )
+        lines += _wrapped(f"- {changed}" + (f": {filled}" if filled else ""), "    ")
+    return lines
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        100,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text else "nothing"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

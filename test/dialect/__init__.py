@@ -1,0 +1,1 @@
+"""Tests of the dialect: its rules, examples and pages."""
