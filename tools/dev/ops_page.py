@@ -61,9 +61,12 @@ def render() -> str:
 
 
 def _groups() -> dict[str, list[type[Op]]]:
-    """The ops by the heading of their file, its docstring's first line; those on tensors first."""
+    """The ops by the heading of their file, its docstring's first line; those on tensors first.
+
+    Files are in order of their names, not in the order in which something imported them.
+    """
     groups: dict[str, list[type[Op]]] = {}
-    for op in sorted(all_ops(), key=lambda op: not _on_tensors(op)):
+    for op in sorted(all_ops(), key=lambda op: (not _on_tensors(op), op.__module__)):
         heading = inspect.cleandoc(sys.modules[op.__module__].__doc__ or "").partition("\n")[0]
         groups.setdefault(heading.rstrip("."), []).append(op)
     return groups
