@@ -100,7 +100,7 @@ def test_the_kernel_that_an_h200_ran() -> None:
     assert report.ok and not report.findings, str(report)
     text = text.replace(GIVE.format(48), "")
     report = run_ptx(text, grid=1, block=256, args=[np.zeros(6, np.uint64)], hazards="report")
-    assert not report.ok and "80 registers a thread more, of 0 in the CTA's pool" in str(report)
+    assert not report.ok and "80 more registers per thread, with 0 in the CTA's pool" in str(report)
 
 
 # --- wrong use -----------------------------------------------------------------------------------

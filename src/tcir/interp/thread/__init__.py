@@ -38,13 +38,14 @@ class Spelling:
 
     @property
     def instructions(self) -> list[str]:
-        """The lines of the PTX but its source locations: what decides an execution."""
+        """Lines of the PTX without its source locations: everything that an execution depends
+        on."""
         locations = ("\t.loc\t", ".file ")
         return [line for line in self.ptx.splitlines() if not line.startswith(locations)]
 
 
 def spell(module: ir.Module, name: str) -> Spelling:
-    """PTX of the kernel `name` in the `gpu.module` of `module`, one op at a time."""
+    """Spells the kernel `name` in the `gpu.module` of `module` as PTX, one op at a time."""
     function, shared = _find(module, name)
     missing = spelling.missing(function)
     if missing:
@@ -89,10 +90,10 @@ def run(
 ) -> Outcome:
     """Runs kernel `name` of the `gpu.module` in `module`; see `tcir.interp.Executor`.
 
-    buffers: of one kernel of several, the numbers of `inputs` and `outputs`
+    buffers: for one kernel of several, the buffer numbers of `inputs` and `outputs`
              (`tcir.program.execution`)
-    whole:   the `outputs` that another kernel reads: all of their bytes have to be written
-    spelled: what `spell` gives, for several executions of one kernel
+    whole:   the `outputs` that another kernel reads: all of their bytes must be written
+    spelled: result of `spell`, for several executions of one kernel
     """
     spelled = spelled or spell(module, name)
     if spelled.incomplete:
@@ -105,7 +106,7 @@ def run(
 
 
 def _find(module: ir.Module, name: str) -> tuple[Any, list[str]]:
-    """The kernel, and the declarations of shared memory."""
+    """Returns the kernel, and the declarations of shared memory."""
     for outer in module.body.operations:
         if outer.operation.name != "gpu.module":
             continue
@@ -117,7 +118,7 @@ def _find(module: ir.Module, name: str) -> tuple[Any, list[str]]:
 
 
 def _target(function: ir.Operation) -> str:
-    """The kernel's ``tc.target``; mma.sync computes as its generation does."""
+    """Returns the kernel's ``tc.target``, whose generation decides the arithmetic of mma.sync."""
     name = "tc.target"
     if name not in function.attributes:
         return DEFAULT_TARGET.name
@@ -125,7 +126,8 @@ def _target(function: ir.Operation) -> str:
 
 
 def _cluster(function: ir.Operation) -> list[str]:
-    """The directive of a kernel whose CTAs form clusters."""
+    """Returns the ``.reqnctapercluster`` directive of a kernel whose CTAs form clusters; else
+    none."""
     name = "nvvm.cluster_dim"
     if name not in function.attributes:
         return []
@@ -133,7 +135,8 @@ def _cluster(function: ir.Operation) -> list[str]:
 
 
 def _registers(function: ir.Operation) -> list[str]:
-    """The directive of a kernel whose warpgroups share registers out."""
+    """Returns the ``.maxnreg`` directive of a kernel whose warpgroups redistribute registers; else
+    none."""
     name = "nvvm.maxnreg"
     if name not in function.attributes:
         return []
@@ -141,7 +144,7 @@ def _registers(function: ir.Operation) -> list[str]:
 
 
 def _shared(op: ir.Operation) -> str:
-    """A symbol in shared memory; without a size it is the dynamic part."""
+    """Returns the declaration of a symbol in shared memory; size 0 is the dynamic part."""
     name = ir.StringAttr(op.attributes["sym_name"]).value
     kind, space = str(op.attributes["global_type"]), op.attributes["addr_space"].value
     size = kind.removeprefix("!llvm.array<").removesuffix(" x i8>")
@@ -158,7 +161,7 @@ def _shared(op: ir.Operation) -> str:
 
 
 def _parameters(speller: Speller, function: ir.Operation, symbol: str) -> list[str]:
-    """The parameter list; each parameter is read into the register of its argument."""
+    """Returns the parameter list, and reads each parameter into the register of its argument."""
     given = function.attributes.get("arg_attrs", None)
     declared = []
     for number, argument in enumerate(function.regions[0].blocks[0].arguments):

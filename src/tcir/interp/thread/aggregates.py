@@ -24,7 +24,7 @@ def _known_index(value: ir.Value) -> int:
 
 
 def _element(op: ir.Operation, index: int, count: int) -> int:
-    """`index`, which has to be one of `count` elements."""
+    """Returns `index`; an error unless it is one of `count` elements."""
     if not 0 <= index < count:
         words = f"expected an element of 0 to {count - 1}, got {index}"
         raise MachineError("bad-element", words, site=site_of(op))
@@ -95,13 +95,13 @@ def _insert_value(speller: Speller, op: ir.Operation) -> None:
 
 @spelling("llvm.mlir.poison", "llvm.mlir.undef", "ub.poison")
 def _undefined(speller: Speller, op: ir.Operation) -> None:
-    """Unwritten registers: reading one is an error on the machine."""
+    """Defines unwritten registers: reading one is an error on the machine."""
     speller.define(op.results[0])
 
 
 @spelling("builtin.unrealized_conversion_cast")
 def _cast(speller: Speller, op: ir.Operation) -> None:
-    """The same registers with another type."""
+    """Renames the registers, which keep their bits under another type."""
     only(op)
     if len(op.operands) != 1 or len(op.results) != 1:
         raise IncompleteError("no rule for a cast that is not of one value to one value")

@@ -8,12 +8,12 @@ from tcir.interp.thread.nvvm import address, segments
 from tcir.interp.thread.speller import Speller, expect, only, spelling
 
 _STORE_MODES = {"tile": "tile", "im2col": "im2col_no_offs", "tile_scatter4": "tile::scatter4"}
-"""NVVM's modes of a store -> PTX's."""
+"""NVVM's mode of a store -> PTX's mode."""
 
 
 @spelling("nvvm.cp.async.bulk.tensor.global.shared.cta")
 def _tma_store(speller: Speller, op: ir.Operation) -> None:
-    """9.7.9.27.1.2."""
+    """Spells a ``cp.async.bulk.tensor`` store (PTX ISA 9.7.9.27.1.2)."""
     only(op, "mode")
     modes = {f"#nvvm.tma_store_mode<{name}>": ptx for name, ptx in _STORE_MODES.items()}
     mode = modes[expect(op, "mode", *modes)]
@@ -30,14 +30,14 @@ def _tma_store(speller: Speller, op: ir.Operation) -> None:
 
 @spelling("nvvm.cp.async.bulk.commit.group")
 def _bulk_commit(speller: Speller, op: ir.Operation) -> None:
-    """9.7.9.25.4."""
+    """Spells ``cp.async.bulk.commit_group`` (PTX ISA 9.7.9.25.4)."""
     only(op)
     speller.emit("cp.async.bulk.commit_group")
 
 
 @spelling("nvvm.cp.async.bulk.wait_group")
 def _bulk_wait(speller: Speller, op: ir.Operation) -> None:
-    """9.7.9.25.4."""
+    """Spells ``cp.async.bulk.wait_group`` (PTX ISA 9.7.9.25.4)."""
     only(op, "group", "read")
     read = ".read" if "read" in op.attributes else ""
     speller.emit(f"cp.async.bulk.wait_group{read} {ir.IntegerAttr(op.attributes['group']).value}")

@@ -1,4 +1,4 @@
-"""Inline assembly: its text with operands filled in."""
+"""Inline assembly: spells its text with the operands filled in."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _REGISTER_CONSTRAINT = {"r", "l", "h", "f", "d", "c", "b"}
 
 @spelling("llvm.inline_asm")
 def _inline_asm(speller: Speller, op: ir.Operation) -> None:
-    """Outputs first, then inputs, numbered as in LLVM; ``$$`` is a dollar sign.
+    """Spells the text with its operands: outputs first, then inputs, numbered as in LLVM; ``$$`` is
+    a dollar sign.
 
     An input tied to an output (constraint "0") shares its register. If the text names neither, the
     output is the input's register.
@@ -61,8 +62,11 @@ def _inline_asm(speller: Speller, op: ir.Operation) -> None:
 
 
 def _own(speller: Speller, operand: ir.Value, result: str, register: str) -> str:
-    """A register with the value of `operand` that the text may write: its own after its last use,
-    so that it stays where an asynchronous instruction has it; else the result's, after a copy."""
+    """Returns a register with the value of `operand` that the text may write.
+
+    If this is the operand's last use, it is the operand's own register, so that the value stays
+    where an asynchronous instruction writes it; else it is the result's, after a copy.
+    """
     owner = operand.owner
     constant = not isinstance(owner, ir.Block) and owner.name in CONSTANTS
     if not constant and len(list(operand.uses)) == 1:
@@ -95,7 +99,8 @@ def _emit(speller: Speller, text: str) -> None:
 
 @spelling("nvvm.inline_ptx")
 def _inline_ptx(speller: Speller, op: ir.Operation) -> None:
-    """Operands by kind and number: ``{$w0}`` written, ``{$r0}`` read."""
+    """Spells the text with its operands, named by kind and number: ``{$w0}`` written, ``{$r0}``
+    read."""
     only(op, "ptxCode", "memoryClobber")
     text = ir.StringAttr(op.attributes["ptxCode"]).value
     sizes = list(op.attributes["operandSegmentSizes"])

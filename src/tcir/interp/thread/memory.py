@@ -67,7 +67,7 @@ def _element_pointer(speller: Speller, op: ir.Operation) -> None:
 
 
 def _bytes(kind: ir.Type) -> int:
-    """Size of an element. (A byte has no register of its own.)"""
+    """Size of an element in bytes. (A byte has no register class of its own.)"""
     if isinstance(kind, ir.IntegerType) and kind.width == 8:
         return 1
     parts = scalars(kind)
@@ -77,7 +77,8 @@ def _bytes(kind: ir.Type) -> int:
 
 
 def _access(op: ir.Operation, pointer: ir.Value, kind: ir.Type) -> tuple[str, int, list[int]]:
-    """State space, scalars per instruction, and the byte offset of each instruction."""
+    """Returns the state space, the scalars per instruction, and the byte offset of each
+    instruction."""
     only(op, "alignment", "ordering")
     expect(op, "ordering", "0 : i64", "")
     space = pointer_space(pointer.type)
@@ -99,8 +100,8 @@ def _access(op: ir.Operation, pointer: ir.Value, kind: ir.Type) -> tuple[str, in
 
 
 def _check_claim(speller: Speller, op: ir.Operation, pointer: str, kind: ir.Type) -> None:
-    """Traps where the address breaks a claim of more alignment than the access itself needs: LLVM
-    takes it for true, and merges accesses."""
+    """Spells a trap for an address that breaks an alignment claim larger than the access itself
+    needs: LLVM relies on the claim and merges accesses."""
     width, nbytes = bits(op.operands[-1].type), sum(bits(part) // 8 for part in scalars(kind))
     claimed = op.attributes["alignment"].value if "alignment" in op.attributes else 1
     if claimed > nbytes:
@@ -111,7 +112,7 @@ def _check_claim(speller: Speller, op: ir.Operation, pointer: str, kind: ir.Type
 
 
 def _operand(registers: tuple[str, ...]) -> tuple[str, str]:
-    """``.v2``/``.v4`` or "", and the operand."""
+    """Returns ``.v2``, ``.v4`` or "", and the operand."""
     if len(registers) == 1:
         return "", registers[0]
     return f".v{len(registers)}", f"{{{', '.join(registers)}}}"

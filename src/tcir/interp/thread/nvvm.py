@@ -25,7 +25,8 @@ _SREG = {
 
 
 def address(speller: Speller, value: ir.Value, space: int) -> str:
-    """``[register]`` of a pointer into a space."""
+    """Returns ``[register]`` for a pointer into the address space; IncompleteError for another
+    space."""
     found = pointer_space(value.type)
     if found != space:
         raise IncompleteError(f"no rule for an address of type {value.type}")
@@ -33,7 +34,7 @@ def address(speller: Speller, value: ir.Value, space: int) -> str:
 
 
 def immediate(value: ir.Value) -> int:
-    """The number that an operand is, where PTX takes an immediate."""
+    """Returns the number of a constant operand, where PTX takes an immediate."""
     op = defining(value)
     if op is None or op.operation.name not in CONSTANTS:
         raise IncompleteError("no rule for an operand that is not a constant")
@@ -51,7 +52,7 @@ spelling(*(f"nvvm.read.ptx.sreg.{name}" for name in _SREG))(_special_register)
 
 @spelling("nvvm.elect.sync")
 def _elect(speller: Speller, op: ir.Operation) -> None:
-    """9.7.13.14; without a mask, of all threads of the warp."""
+    """Spells ``elect.sync`` (PTX ISA 9.7.13.14); without a mask, of all threads of the warp."""
     only(op)
     mask = speller.read_one(op.operands[0]) if len(op.operands) else "0xffffffff"
     leader = speller.fresh("b32")
@@ -60,7 +61,7 @@ def _elect(speller: Speller, op: ir.Operation) -> None:
 
 @spelling("nvvm.setmaxregister")
 def _set_max_register(speller: Speller, op: ir.Operation) -> None:
-    """9.7.19, setmaxnreg."""
+    """Spells ``setmaxnreg`` (PTX ISA 9.7.19)."""
     only(op, "regCount", "action")
     action = {"#nvvm<action increase>": "inc", "#nvvm<action decrease>": "dec"}[
         str(op.attributes["action"])
@@ -71,14 +72,14 @@ def _set_max_register(speller: Speller, op: ir.Operation) -> None:
 
 @spelling("nvvm.bar.warp.sync")
 def _warp_barrier(speller: Speller, op: ir.Operation) -> None:
-    """9.7.13.2."""
+    """Spells ``bar.warp.sync`` (PTX ISA 9.7.13.2)."""
     only(op)
     speller.emit(f"bar.warp.sync {speller.read_one(op.operands[0])}")
 
 
 @spelling("nvvm.barrier")
 def _barrier(speller: Speller, op: ir.Operation) -> None:
-    """9.7.13.1."""
+    """Spells ``bar.sync`` (PTX ISA 9.7.13.1)."""
     only(op, "aligned")
     expect(op, "aligned", "true")
     if len(op.operands) not in (0, 2):
@@ -89,14 +90,14 @@ def _barrier(speller: Speller, op: ir.Operation) -> None:
 
 @spelling("nvvm.fence.mbarrier.init")
 def _fence_mbarrier_init(speller: Speller, op: ir.Operation) -> None:
-    """9.7.13.4."""
+    """Spells ``fence.mbarrier_init`` (PTX ISA 9.7.13.4)."""
     only(op)
     speller.emit("fence.mbarrier_init.release.cluster")
 
 
 @spelling("nvvm.fence.proxy")
 def _fence_proxy(speller: Speller, op: ir.Operation) -> None:
-    """9.7.13.4."""
+    """Spells ``fence.proxy.async`` (PTX ISA 9.7.13.4)."""
     only(op, "kind", "space")
     kind = expect(op, "kind", "#nvvm.proxy_kind<async>", "#nvvm.proxy_kind<async.shared>")
     if "shared" in kind:
@@ -108,7 +109,7 @@ def _fence_proxy(speller: Speller, op: ir.Operation) -> None:
 
 @spelling("nvvm.griddepcontrol")
 def _grid_control(speller: Speller, op: ir.Operation) -> None:
-    """9.7.13, griddepcontrol."""
+    """Spells ``griddepcontrol`` (PTX ISA 9.7.13)."""
     only(op, "kind")
     actions = {f"#nvvm<grid_dep_action {name}>": name for name in ("wait", "launch_dependents")}
     speller.emit(f"griddepcontrol.{actions[expect(op, 'kind', *actions)]}")
@@ -116,7 +117,7 @@ def _grid_control(speller: Speller, op: ir.Operation) -> None:
 
 @spelling("nvvm.mbarrier.init")
 def _mbarrier_init(speller: Speller, op: ir.Operation) -> None:
-    """9.7.13.15.9."""
+    """Spells ``mbarrier.init`` (PTX ISA 9.7.13.15.9)."""
     only(op)
     pointer, count = op.operands
     speller.emit(
@@ -125,11 +126,11 @@ def _mbarrier_init(speller: Speller, op: ir.Operation) -> None:
 
 
 _SCOPES = {"": "", "#nvvm.mem_scope<cta>": "", "#nvvm.mem_scope<cluster>": ".cluster"}
-"""Scope of an mbarrier operation -> PTX's qualifier; without one it is the CTA."""
+"""Scope of an mbarrier operation -> PTX's qualifier; "" is the default, the CTA."""
 
 
 def _order(op: ir.Operation, name: str) -> str:
-    """``.acquire`` or ``.release`` with its scope; nothing for the CTA's."""
+    """Returns ``.acquire`` or ``.release`` with its scope; "" for the scope of the CTA."""
     only(op, "relaxed", "scope")
     expect(op, "relaxed", "false", "")
     scope = _SCOPES[expect(op, "scope", *_SCOPES)]
@@ -138,7 +139,7 @@ def _order(op: ir.Operation, name: str) -> str:
 
 @spelling("nvvm.mapa")
 def _mapa(speller: Speller, op: ir.Operation) -> None:
-    """9.7.9.24, of a shared address."""
+    """Spells ``mapa`` of a shared address (PTX ISA 9.7.9.24)."""
     only(op)
     pointer, rank = op.operands
     if (pointer_space(pointer.type), pointer_space(op.results[0].type)) != (3, 7):
@@ -151,7 +152,7 @@ def _mapa(speller: Speller, op: ir.Operation) -> None:
 
 @spelling("nvvm.mbarrier.arrive")
 def _mbarrier_arrive(speller: Speller, op: ir.Operation) -> None:
-    """9.7.13.15.13."""
+    """Spells ``mbarrier.arrive`` (PTX ISA 9.7.13.15.13)."""
     order = _order(op, "release")
     if len(op.operands) != 1:
         raise IncompleteError("no rule for a count of arrivals")
@@ -166,7 +167,7 @@ def _mbarrier_arrive(speller: Speller, op: ir.Operation) -> None:
 
 @spelling("nvvm.vote.sync")
 def _vote(speller: Speller, op: ir.Operation) -> None:
-    """9.7.13.13."""
+    """Spells ``vote.sync.ballot`` (PTX ISA 9.7.13.13)."""
     only(op, "kind")
     expect(op, "kind", "#nvvm<vote_sync_kind ballot>")
     mask, predicate = (speller.read_one(operand) for operand in op.operands)
@@ -176,7 +177,7 @@ def _vote(speller: Speller, op: ir.Operation) -> None:
 
 @spelling("nvvm.mbarrier.arrive.expect_tx")
 def _mbarrier_expect(speller: Speller, op: ir.Operation) -> None:
-    """9.7.13.15.13."""
+    """Spells ``mbarrier.arrive.expect_tx`` (PTX ISA 9.7.13.15.13)."""
     order = _order(op, "release")
     pointer, count = op.operands
     state = speller.define_one(op.results[0]) if len(op.results) else speller.fresh("b64")
@@ -188,7 +189,8 @@ def _mbarrier_expect(speller: Speller, op: ir.Operation) -> None:
 
 @spelling("nvvm.mbarrier.try_wait")
 def _mbarrier_try_wait(speller: Speller, op: ir.Operation) -> None:
-    """9.7.13.15.16; an i32 operand is a parity, an i64 one a state."""
+    """Spells ``mbarrier.try_wait`` (PTX ISA 9.7.13.15.16); an i32 operand is a parity, an i64 one a
+    state."""
     order = _order(op, "acquire")
     if len(op.operands) != 2:
         raise IncompleteError("no rule for a time limit")
@@ -204,13 +206,16 @@ _TMA_MODES = {
     "tile": "tile", "tile_gather4": "tile::gather4", "im2col": "im2col",
     "im2col_w": "im2col::w", "im2col_w_128": "im2col::w::128",
 }  # fmt: skip
-"""NVVM's modes of a load that have a rule -> PTX's."""
+"""NVVM's mode of a load with a rule -> PTX's mode."""
 
 
 @spelling("nvvm.cp.async.bulk.tensor.shared.cluster.global")
 def _tma_load(speller: Speller, op: ir.Operation) -> None:
-    """9.7.9.27.5.2, to the shared memory of the executing CTA, named as such or in the cluster, or
-    of the CTAs of a mask; of a pair, the mbarrier may be the other CTA's."""
+    """Spells a ``cp.async.bulk.tensor`` load (PTX ISA 9.7.9.27.5.2).
+
+    The target is shared memory of the executing CTA, named as such or in the cluster, or of the
+    CTAs of a mask; in a pair, the mbarrier may be in the other CTA.
+    """
     only(op, "group", "isCTAOnly", "mode")
     own = expect(op, "isCTAOnly", "true", "false") == "true"
     space, number = ("shared::cta", 3) if own else ("shared::cluster", 7)
@@ -235,7 +240,7 @@ def _tma_load(speller: Speller, op: ir.Operation) -> None:
 
 
 def segments(op: ir.Operation) -> list[list[Any]]:
-    """The operands, by the fields of the op."""
+    """Returns the operands grouped by the op's fields."""
     operands, parts = list(op.operands), []
     for size in op.attributes["operandSegmentSizes"]:
         parts.append(operands[:size])
@@ -244,13 +249,13 @@ def segments(op: ir.Operation) -> list[list[Any]]:
 
 
 def cta_group(op: ir.Operation, name: str = "group") -> str:
-    """``cta_group::1`` or ``::2``."""
+    """Returns the qualifier ``cta_group::1`` or ``::2``."""
     return f"cta_group::{_GROUPS[expect(op, name, *_GROUPS)]}"
 
 
 @spelling("nvvm.cluster.arrive", "nvvm.cluster.arrive.relaxed", "nvvm.cluster.wait")
 def _cluster_barrier(speller: Speller, op: ir.Operation) -> None:
-    """9.7.13.4; releases and acquires."""
+    """Spells ``barrier.cluster`` (PTX ISA 9.7.13.4), which releases and acquires."""
     only(op, "aligned")
     aligned = ".aligned" if "aligned" in op.attributes else ""
     speller.emit(f"barrier.cluster.{op.name.removeprefix('nvvm.cluster.')}{aligned}")
@@ -258,7 +263,7 @@ def _cluster_barrier(speller: Speller, op: ir.Operation) -> None:
 
 @spelling("nvvm.tcgen05.alloc")
 def _alloc(speller: Speller, op: ir.Operation) -> None:
-    """9.7.16.7.1."""
+    """Spells ``tcgen05.alloc`` (PTX ISA 9.7.16.7.1)."""
     only(op, "group")
     pointer, columns = op.operands
     speller.emit(
@@ -269,14 +274,14 @@ def _alloc(speller: Speller, op: ir.Operation) -> None:
 
 @spelling("nvvm.tcgen05.relinquish_alloc_permit")
 def _relinquish(speller: Speller, op: ir.Operation) -> None:
-    """9.7.16.7.1."""
+    """Spells ``tcgen05.relinquish_alloc_permit`` (PTX ISA 9.7.16.7.1)."""
     only(op, "group")
     speller.emit(f"tcgen05.relinquish_alloc_permit.{cta_group(op)}.sync.aligned")
 
 
 @spelling("nvvm.tcgen05.dealloc")
 def _dealloc(speller: Speller, op: ir.Operation) -> None:
-    """9.7.16.7.1."""
+    """Spells ``tcgen05.dealloc`` (PTX ISA 9.7.16.7.1)."""
     only(op, "group")
     address, columns = (speller.read_one(operand) for operand in op.operands)
     speller.emit(f"tcgen05.dealloc.{cta_group(op)}.sync.aligned.b32 {address}, {columns}")
@@ -284,7 +289,7 @@ def _dealloc(speller: Speller, op: ir.Operation) -> None:
 
 @spelling("nvvm.tcgen05.commit")
 def _commit(speller: Speller, op: ir.Operation) -> None:
-    """9.7.16.12."""
+    """Spells ``tcgen05.commit`` (PTX ISA 9.7.16.12)."""
     only(op, "group")
     pointer, *masks = op.operands
     multicast = ".multicast::cluster" if masks else ""
@@ -297,7 +302,7 @@ def _commit(speller: Speller, op: ir.Operation) -> None:
 
 @spelling("nvvm.tcgen05.fence")
 def _tcgen05_fence(speller: Speller, op: ir.Operation) -> None:
-    """9.7.16.11."""
+    """Spells ``tcgen05.fence`` (PTX ISA 9.7.16.11)."""
     only(op, "kind")
     kind = expect(op, "kind", "#nvvm.tcgen05_fence<before>", "#nvvm.tcgen05_fence<after>")
     speller.emit(f"tcgen05.fence::{'before' if 'before' in kind else 'after'}_thread_sync")
@@ -305,7 +310,7 @@ def _tcgen05_fence(speller: Speller, op: ir.Operation) -> None:
 
 @spelling("nvvm.tcgen05.wait")
 def _tcgen05_wait(speller: Speller, op: ir.Operation) -> None:
-    """9.7.16.8.4."""
+    """Spells ``tcgen05.wait`` (PTX ISA 9.7.16.8.4)."""
     only(op, "kind")
     kind = expect(op, "kind", "#nvvm.tcgen05_wait<load>", "#nvvm.tcgen05_wait<store>")
     speller.emit(f"tcgen05.wait::{'ld' if 'load' in kind else 'st'}.sync.aligned")
@@ -313,7 +318,7 @@ def _tcgen05_wait(speller: Speller, op: ir.Operation) -> None:
 
 @spelling("nvvm.tcgen05.shift")
 def _tcgen05_shift(speller: Speller, op: ir.Operation) -> None:
-    """9.7.16.9.2."""
+    """Spells ``tcgen05.shift`` (PTX ISA 9.7.16.9.2)."""
     only(op, "group")
     place = address(speller, op.operands[0], 6)
     speller.emit(f"tcgen05.shift.{cta_group(op)}.down {place}")

@@ -56,18 +56,19 @@ _FLOAT = {
 _INTEGER_PREDICATES = (
     "eq.b", "ne.b", "lt.s", "le.s", "gt.s", "ge.s", "lt.u", "le.u", "gt.u", "ge.u",
 )  # fmt: skip
-"""Both dialects number them alike."""
+"""PTX comparison by predicate number, which is the same in both dialects."""
 _FLOAT_PREDICATES = (
     "", "eq", "gt", "ge", "lt", "le", "ne", "num",
     "equ", "gtu", "geu", "ltu", "leu", "neu", "nan", "",
 )  # fmt: skip
-"""false, ordered ones, "ordered", unordered ones, "unordered", true."""
+"""PTX comparison by predicate number: false, ordered ones, "ordered", unordered ones, "unordered",
+true."""
 
 Spell = Callable[[Speller, str, list[str], ir.Type], None]
 
 
 def _elementwise(speller: Speller, op: ir.Operation, spell: Spell) -> None:
-    """Once per scalar of the operands, which all have the same shape."""
+    """Calls `spell` once per scalar of the operands, which all have the same shape."""
     only(op)
     result = op.results[0]
     sources = [speller.read(operand) for operand in op.operands]
@@ -109,7 +110,7 @@ def _by_number(template: str) -> Callable[[ir.Type], str]:
 
 
 def float_name(kind: ir.Type) -> str:
-    """``f16``, ``bf16``, ``f32`` or ``f64``."""
+    """Returns PTX's name of a float type: ``f16``, ``bf16``, ``f32`` or ``f64``."""
     if not isinstance(kind, ir.F16Type | ir.BF16Type | ir.F32Type | ir.F64Type):
         raise IncompleteError(f"no rule for numbers of type {kind}")
     return str(kind)
@@ -125,8 +126,8 @@ for _template, _names in _FLOAT.items():
 
 @spelling("arith.xori", "llvm.xor")
 def _exclusive_or(speller: Speller, op: ir.Operation) -> None:
-    """``xor``; of a predicate and true ``not``, as LLVM has it: a loop around a wait does no more
-    than wait (`tcir.interp.ptx.idle`)."""
+    """Spells ``xor``; ``not`` for a predicate and true, as LLVM does, so that a loop around a wait
+    does nothing but wait (`tcir.interp.ptx.idle`)."""
     if _is_true(op.operands[1]):
         only(op)
         source = speller.read_one(op.operands[0])
@@ -164,7 +165,7 @@ def _resize(speller: Speller, source: str, old: int, new: int, sign: str) -> str
 
 @spelling("arith.divf", "llvm.fdiv")
 def _divide(speller: Speller, op: ir.Operation) -> None:
-    """``div.rn``; PTX has none for 16-bit types (PTX ISA 9.7.3.8)."""
+    """Spells ``div.rn``, which PTX does not have for 16-bit types (PTX ISA 9.7.3.8)."""
 
     def spell(s: Speller, target: str, sources: list[str], kind: ir.Type) -> None:
         if bits(kind) == 16:

@@ -12,7 +12,7 @@ from tcir.interp.thread.speller import Speller, bits, expect, only, scalars, spe
 
 @spelling("nvvm.shfl.sync")
 def _shuffle_lanes(speller: Speller, op: ir.Operation) -> None:
-    """9.7.9.6."""
+    """Spells ``shfl.sync`` (PTX ISA 9.7.9.6)."""
     only(op, "kind", "return_value_and_is_valid")
     expect(op, "return_value_and_is_valid", "")
     names = ("bfly", "up", "down", "idx")
@@ -27,7 +27,7 @@ def _shuffle_lanes(speller: Speller, op: ir.Operation) -> None:
 
 @spelling("llvm.intr.fma")
 def _fused(speller: Speller, op: ir.Operation) -> None:
-    """9.7.3.6."""
+    """Spells ``fma.rn`` (PTX ISA 9.7.3.6)."""
     _elementwise(
         speller,
         op,
@@ -52,7 +52,8 @@ def _to_integer(kind: ir.Type, old: ir.Type, sign: str) -> str:
 def _convert(
     instruction: Callable[[ir.Type, ir.Type, str], str], sign: str
 ) -> Callable[[Speller, ir.Operation], None]:
-    """An instruction by the types of result and operand."""
+    """Returns the rule of a conversion, whose instruction follows from the types of result and
+    operand."""
 
     def convert(speller: Speller, op: ir.Operation) -> None:
         only(op)

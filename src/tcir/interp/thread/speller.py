@@ -91,7 +91,7 @@ class Speller:
         self._line = ""
 
     def emit(self, text: str) -> None:
-        """One instruction, without its semicolon."""
+        """Appends one instruction, given without its semicolon."""
         self.lines.append(f"\t{text};")
 
     def place(self, label: str) -> None:
@@ -104,7 +104,7 @@ class Speller:
         return f"$L{self._labels}"
 
     def block_label(self, block: ir.Block) -> str:
-        """The label of a block of the function."""
+        """Returns the label of a block of the function."""
         for known, label in self._blocks.items():
             if known == block:
                 return label
@@ -113,18 +113,18 @@ class Speller:
         return label
 
     def fresh(self, name: str) -> str:
-        """A new register of a class."""
+        """Returns a new register of a class."""
         self._count[name] += 1
         return f"{_PREFIX[name]}{self._count[name]}"
 
     def define(self, value: ir.Value) -> Registers:
-        """New registers for `value`."""
+        """Creates registers for `value`."""
         made = tuple(self.fresh(register_class(scalar)) for scalar in scalars(value.type))
         self._values[value] = made
         return made
 
     def define_one(self, value: ir.Value) -> str:
-        """A new register for a scalar."""
+        """Creates the register of a scalar."""
         (register,) = self.define(value)
         return register
 
@@ -146,13 +146,13 @@ class Speller:
         return register
 
     def constant(self, number: int | str, name: str = "b32") -> str:
-        """A new register that holds a number."""
+        """Returns a new register that holds a number."""
         register = self.fresh(name)
         self.emit(f"mov.{name} {register}, {number}")
         return register
 
     def move(self, targets: Iterable[ir.Value], sources: Iterable[ir.Value]) -> None:
-        """``targets := sources``, all at once."""
+        """Spells ``targets := sources``, a parallel copy."""
         pairs = [
             (target, source, register_class(scalar))
             for new, old in zip(targets, sources, strict=True)

@@ -15,7 +15,10 @@ _USES = ("discard", "fill", "use", "lastuse")
 
 @spelling("nvvm.tcgen05.mma", "nvvm.tcgen05.mma.sp")
 def _tcgen05_mma(speller: Speller, op: ir.Operation) -> None:
-    """9.7.16.10.9.1 and .2; A is a descriptor (i64) or an address in tensor memory."""
+    """Spells ``tcgen05.mma`` and ``.sp`` (PTX ISA 9.7.16.10.9.1 and .2).
+
+    A is a descriptor (i64) or an address in tensor memory.
+    """
     only(op, "aShift", "collectorOp", "ctaGroup", "kind")
     kind = _kind(op, "f16|tf32|f8f6f4|i8")
     parts = segments(op)
@@ -42,7 +45,8 @@ def _tcgen05_mma(speller: Speller, op: ir.Operation) -> None:
 
 @spelling("nvvm.tcgen05.mma.ws", "nvvm.tcgen05.mma.ws.sp")
 def _tcgen05_mma_ws(speller: Speller, op: ir.Operation) -> None:
-    """9.7.16.10.9.3, without a zero-column mask."""
+    """Spells ``tcgen05.mma.ws`` and ``.ws.sp`` without a zero-column mask (PTX ISA
+    9.7.16.10.9.3)."""
     only(op, "collectorBBuffer", "collectorOp", "kind")
     buffers = {f"#nvvm.tcgen05_mma_collectorb<b{i}>": f"b{i}" for i in range(4)}
     buffer = buffers[expect(op, "collectorBBuffer", *buffers)]
@@ -60,7 +64,7 @@ def _tcgen05_mma_ws(speller: Speller, op: ir.Operation) -> None:
 
 
 def _before_descriptor(speller: Speller, metadata: Sequence[ir.Value]) -> str:
-    """Metadata of a sparse A, the operand before the instruction descriptor."""
+    """Returns the text of a sparse A's metadata, the operand before the instruction descriptor."""
     return "".join(f"{address(speller, each, 6)}, " for each in metadata)
 
 
@@ -73,20 +77,23 @@ def _kind(op: ir.Operation, names: str) -> str:
 
 
 def _collector(op: ir.Operation, buffer: str) -> str:
-    """The modifier; the first buffer is discarded by default."""
+    """Returns the ``.collector`` modifier; "" for the default, which discards the first buffer."""
     uses = {f"#nvvm.tcgen05_mma_collectorop<{use}>": use for use in _USES}
     use = uses.get(expect(op, "collectorOp", *uses, ""), "discard")
     return "" if use == "discard" else f".collector::{buffer}::{use}"
 
 
 def _matrix(speller: Speller, a: ir.Value) -> str:
-    """A: a descriptor (i64), or an address in tensor memory."""
+    """Returns the operand A: a descriptor (i64), or an address in tensor memory."""
     return speller.read_one(a) if str(a.type) == "i64" else address(speller, a, 6)
 
 
 @spelling("nvvm.tcgen05.mma.block_scale", "nvvm.tcgen05.mma.sp.block_scale")
 def _tcgen05_mma_block_scale(speller: Speller, op: ir.Operation) -> None:
-    """9.7.16.10.9.1; A is a descriptor (i64) or an address in tensor memory."""
+    """Spells ``tcgen05.mma`` and ``.sp`` with ``.block_scale`` (PTX ISA 9.7.16.10.9.1).
+
+    A is a descriptor (i64) or an address in tensor memory.
+    """
     only(op, "blockScale", "collectorOp", "ctaGroup", "kind")
     expect(op, "collectorOp", "#nvvm.tcgen05_mma_collectorop<discard>", "")
     block = str(op.attributes["blockScale"])

@@ -7,7 +7,7 @@ from tcir.interp.thread.nvvm import address, cta_group, immediate
 from tcir.interp.thread.speller import Speller, expect, only, scalars, spelling
 
 _REGISTERS = {"32x32b": 1, "16x64b": 1, "16x32bx2": 1, "16x128b": 2, "16x256b": 4}
-"""Shape -> registers for each repetition (9.7.16.8, table 49)."""
+"""Shape -> registers per repetition (PTX ISA 9.7.16.8, table 49)."""
 _MULTICASTS = {
     "128x256b": (None,),
     "128x128b": (None,),
@@ -15,7 +15,7 @@ _MULTICASTS = {
     "64x128b": ("warpx2::02_13", "warpx2::01_23"),
     "32x128b": ("warpx4",),
 }
-"""Shape -> multicasts (9.7.16.9)."""
+"""Shape -> legal multicasts (PTX ISA 9.7.16.9)."""
 
 
 def _shape(op: ir.Operation) -> str:
@@ -25,7 +25,7 @@ def _shape(op: ir.Operation) -> str:
 
 @spelling("nvvm.tcgen05.ld")
 def _tcgen05_load(speller: Speller, op: ir.Operation) -> None:
-    """9.7.16.8.1."""
+    """Spells ``tcgen05.ld`` (PTX ISA 9.7.16.8.1)."""
     only(op, "shape", "pack")
     shape, (pointer, *split) = _shape(op), op.operands
     registers = speller.define(op.results[0])
@@ -40,7 +40,7 @@ def _tcgen05_load(speller: Speller, op: ir.Operation) -> None:
 
 @spelling("nvvm.tcgen05.st")
 def _tcgen05_store(speller: Speller, op: ir.Operation) -> None:
-    """9.7.16.8.2."""
+    """Spells ``tcgen05.st`` (PTX ISA 9.7.16.8.2)."""
     only(op, "shape", "unpack")
     shape, (target, value, *split) = _shape(op), op.operands
     registers = speller.read(value)
@@ -54,7 +54,7 @@ def _tcgen05_store(speller: Speller, op: ir.Operation) -> None:
 
 @spelling("nvvm.tcgen05.cp")
 def _tcgen05_copy(speller: Speller, op: ir.Operation) -> None:
-    """9.7.16.9.1."""
+    """Spells ``tcgen05.cp`` (PTX ISA 9.7.16.9.1)."""
     only(op, "group", "multicast", "shape", "srcFormat")
     shapes = {f"#nvvm.tcgen05_cp_shape<shape_{name}>": name for name in _MULTICASTS}
     shape = shapes[expect(op, "shape", *shapes)]

@@ -10,7 +10,7 @@ from tcir.interp.thread.speller import Speller, expect, only, spelling
 
 @spelling("nvvm.ldmatrix")
 def _ldmatrix(speller: Speller, op: ir.Operation) -> None:
-    """9.7.14.5.15; the layout of columns is ``.trans``."""
+    """Spells ``ldmatrix`` (PTX ISA 9.7.14.5.15); the column layout is ``.trans``."""
     only(op, "num", "layout", "shape", "eltType")
     expect(op, "shape", "#nvvm.ld_st_matrix_shape<m = 8, n = 8>")
     expect(op, "eltType", "#nvvm.ld_st_matrix_elt_type<b16>")
@@ -26,7 +26,7 @@ def _ldmatrix(speller: Speller, op: ir.Operation) -> None:
 
 @spelling("nvvm.cp.async.shared.global")
 def _cp_async(speller: Speller, op: ir.Operation) -> None:
-    """9.7.9.25.3; a third operand is the number of bytes to read."""
+    """Spells ``cp.async`` (PTX ISA 9.7.9.25.3); a third operand is the number of bytes to read."""
     only(op, "size", "modifier")
     modifier = expect(
         op, "modifier", "#nvvm<load_cache_modifier cg>", "#nvvm<load_cache_modifier ca>"
@@ -42,14 +42,14 @@ def _cp_async(speller: Speller, op: ir.Operation) -> None:
 
 @spelling("nvvm.cp.async.commit.group")
 def _commit(speller: Speller, op: ir.Operation) -> None:
-    """9.7.9.25.3.2."""
+    """Spells ``cp.async.commit_group`` (PTX ISA 9.7.9.25.3.2)."""
     only(op)
     speller.emit("cp.async.commit_group")
 
 
 @spelling("nvvm.cp.async.wait.group")
 def _wait(speller: Speller, op: ir.Operation) -> None:
-    """9.7.9.25.3.3."""
+    """Spells ``cp.async.wait_group`` (PTX ISA 9.7.9.25.3.3)."""
     only(op, "n")
     if "n" not in op.attributes:
         raise IncompleteError("no rule for a wait without a number of groups")

@@ -48,8 +48,8 @@ from tcir.run_options import DEFAULT_OPTIONS, RunOptions
 __all__ = ["execute", "run"]
 
 LEAST = 32
-"""The least alignment of a buffer at this level, which has no vector accesses: that of a tensor map
-of any type (CUDA driver API)."""
+"""Alignment of every buffer at this level, which has no vector accesses: enough for a tensor map of
+any type (CUDA driver API)."""
 
 
 def run(
@@ -61,9 +61,9 @@ def run(
 ) -> Outcome:
     """Runs the kernel `func.func @name`; see `tcir.interp.Executor`.
 
-    An element of a result that no CTA stores is an error finding, ``output-never-written``, but of
-    a kernel with the attribute ``tc.unwritten`` (groups of fewer rows than there is room for); an
-    input that changes is another, ``input-overwritten``.
+    An element of a result that no CTA stores is an error finding, ``output-never-written``, except
+    in a kernel with the attribute ``tc.unwritten`` (groups with fewer rows than they have room
+    for); a changed input is an error finding, ``input-overwritten``.
     """
     way = options
     while True:
@@ -80,7 +80,7 @@ def _run(
     outputs: Sequence[OutputSpec],
     options: RunOptions,
 ) -> Outcome:
-    """As `run`; Abandoned: it has to run without lockstep."""
+    """Does `run`; raises Abandoned if the kernel must run without lockstep."""
     function = function_named(module.operation, name)
     missing = execute.missing(function)
     if missing:
@@ -161,7 +161,7 @@ def _run(
 
 
 def _part(machine: Machine, function: ir.Operation) -> tuple[Part | None, str]:
-    """The CTAs that are executed, None: all; and why, where a sample was to be."""
+    """Returns the CTAs to execute (None: all), and why all run although a sample was requested."""
     sample = machine.options.sample
     if sample is None:
         return None, ""
@@ -179,7 +179,7 @@ def _part(machine: Machine, function: ir.Operation) -> tuple[Part | None, str]:
 
 
 def _execute(machine: Machine, program: Program, function: ir.Operation, part: Part | None) -> int:
-    """Runs all CTAs, or those of a part, those that do the same in lockstep, and says how many
+    """Runs all CTAs, or those of a part, in lockstep where they do the same; returns how many
     followed another one."""
     options = machine.options
     repeats = options.repeats if part is None else None
@@ -215,7 +215,7 @@ def _site(writers: Writers, buffer: int, shape: tuple[int, ...], index: tuple[in
 def _launch_sizes(
     function: ir.Operation,
 ) -> tuple[tuple[int, int, int], tuple[int, int, int], int]:
-    """CTAs of the grid, CTAs of a cluster, threads of a CTA."""
+    """Returns the CTAs of the grid, the CTAs of a cluster, and the threads of a CTA."""
     attributes = function.attributes
     for needed in ("tc.kernel", "tc.grid", "tc.block"):
         if needed not in attributes:

@@ -14,7 +14,7 @@ import numpy as np
 from tcir.interp.types import Array
 
 _PHASES = {"NONE": (0, 4), "32B": (1, 4), "64B": (3, 4), "128B": (7, 4), "128B_ATOM_32B": (3, 5)}
-"""Swizzle mode -> which bits of (address / 128) are XORed into the number of the chunk, and log2 of
+"""Swizzle mode -> the bits of (address / 128) that are XORed into the chunk's number, and log2 of
 the chunk's bytes. PTX ISA 9.7.16.10.6; CUTLASS cute/swizzle.hpp: Swizzle<1,4,3>, <2,4,3>, <3,4,3>,
 <2,5,2>."""
 
@@ -53,7 +53,8 @@ class TileLayout:
         return _rows(self, base, k_first, k_count, rows)
 
     def elements_from(self, row: int, base: int, k_first: int, k_count: int) -> Array:
-        """The same for 128 rows from `row` on, continuing in the next column: int64[128, k_count].
+        """Byte addresses as in `elements`, for 128 rows from `row` on, continuing in the next
+        column: int64[128, k_count].
 
         For tiles with equidistant rows (K-major, not swizzled).
         """
@@ -80,8 +81,8 @@ def _elements(tile: TileLayout, base: int, k_first: int, k_count: int) -> Array:
 
 @lru_cache(maxsize=4096)
 def _rows(tile: TileLayout, base: int, k_first: int, k_count: int, rows: tuple[int, int]) -> Array:
-    """The machine remembers what it works out of an operand by the array, so the same rows are
-    always the same array."""
+    """Returns the addresses of some rows, as the same array for the same rows: the machine caches
+    its tables of an operand by the identity of the array."""
     first, last = rows
     if not 0 <= first < last <= tile.mn:
         raise IndexError(f"rows {first}..{last - 1} of a tile of {tile.mn}")

@@ -59,7 +59,7 @@ _TESTS: tuple[tuple[Callable[[int, int], bool], bool], ...] = (
     (operator.lt, False), (operator.le, False), (operator.gt, False), (operator.ge, False),
     (operator.lt, True), (operator.le, True), (operator.gt, True), (operator.ge, True),
 )  # fmt: skip
-"""By predicate number of `arith.cmpi`: the test, and whether it is unsigned."""
+"""Predicate number of `arith.cmpi` -> the test, and whether it is unsigned."""
 
 
 def _wrapped(value: int, width: int) -> int:
@@ -97,7 +97,8 @@ def _too_far(shift: object, width: int) -> tuple[str, str]:
 
 
 def _integer_vector(compiler: Compiler, op: ir.OpView) -> Step:
-    """The same of vectors: one bad element leaves the program without a meaning."""
+    """Applies an integer op to vectors; one element with undefined behaviour makes the program
+    undefined."""
     name = op.operation.name.partition(".")[2]
     compute = _by_numpy(compiler, op)
     if name not in _DIVISIONS | _SHIFTS:
@@ -173,7 +174,7 @@ def _cast(compiler: Compiler, op: ir.OpView, source: int, target: int) -> Step:
 
 
 def _by_numpy(compiler: Compiler, op: ir.OpView) -> Step:
-    """Floats and vectors: the tensor level's rule on the register tile's data."""
+    """Applies the tensor level's rule to the data of a register tile: floats and vectors."""
     operands = compiler.operands(op)
     result = compiler.result(op)
     compute, interpreter, site = evaluate[op.operation.name], Interpreter(), compiler.site(op)

@@ -18,7 +18,7 @@ from tcir.machine.tensor_core.instruction_descriptor_scaled import SCALED_K, Sca
 
 
 def _descriptor(op: ir.OpView, sparse: bool) -> ScaledDescriptor:
-    """The fields of the instruction descriptor, from the op's types and attributes."""
+    """Returns the instruction descriptor from the op's types and attributes."""
     kind, block = string(op, "kind"), integer(op, "block")
     return ScaledDescriptor(
         kind=kind,
@@ -49,7 +49,7 @@ def mma_block_scale_sparse(compiler: Compiler, op: tc.MmaBlockScaleSparseOp) -> 
 def _multiply(
     compiler: Compiler, op: ir.OpView, operands: Sequence[int], metadata_: int | None = None
 ) -> Step:
-    """`metadata_`: slot of that of a sparse A."""
+    """Multiplies with block scales. `metadata_`: slot of the metadata of a sparse A."""
     d_, a_, b_, sfa_, sfb_, accumulate_ = operands
     a_slice, b_slice, sfa_column, sfb_column = (
         integer(op, name) for name in ("a_slice", "b_slice", "sfa_column", "sfb_column")

@@ -43,11 +43,11 @@ class Frame:
     cta: Cta
     cta_run: CtaRun
     whole: bool
-    """One agent is the whole CTA (no roles yet); else one agent per warp."""
+    """Whether one agent is the whole CTA (no roles yet); else one agent per warp."""
     warp: int
     in_role: bool = False
     threads: int = WARP
-    """Threads that execute: one in a role of one, else those of the warp."""
+    """Threads that execute: 1 in a role of one thread, else those of the warp."""
     loads: list[Load] = field(default_factory=list)
 
     def elected(self, warp: int = 0) -> bool:
@@ -74,13 +74,13 @@ class Compiler:
         self.allocation_warp = 0
         """The warp of the kernel's `tc.tmem_alloc`, which also frees."""
         self.cta_group = kernel_cta_group(function)
-        """CTAs that its tcgen05 ops act on: 1, or 2 in a kernel of pairs."""
+        """CTAs that a tcgen05 op acts on: 1, or 2 in a kernel of pairs."""
         self.cluster_ctas = cluster_ctas(function)
         """CTAs of a cluster."""
         self._slots: dict[ir.Value, int] = {}
 
     def masks(self, op: ir.OpView) -> list[int]:
-        """The CTAs that an op reaches, by the rank of the one that executes it."""
+        """Returns masks of the CTAs that an op reaches, by the rank of the executing CTA."""
         try:
             return masks_of(op, self.cluster_ctas)
         except ValueError as error:
@@ -131,17 +131,17 @@ def is_leader(frame: Frame) -> bool:
 
 
 def in_leader(address: int) -> int:
-    """The same place in the shared memory of the pair's leader."""
+    """Maps a shared address to the same offset in the pair's leader."""
     return address & ~(1 << RANK_SHIFT)
 
 
 def in_cta(address: int, rank: int) -> int:
-    """The same place in the shared memory of the CTA of that rank."""
+    """Maps a shared address to the same offset in the CTA of that rank."""
     return address & ((1 << RANK_SHIFT) - 1) | rank << RANK_SHIFT
 
 
 def of_leader(step: Step) -> Step:
-    """`step`, in the leader of a pair only."""
+    """Returns a step that runs `step` in the leader of a pair only."""
     if may_block(step):
 
         def blocking(frame: Frame) -> Blocking:
@@ -164,10 +164,10 @@ def meet(frame: Frame, site: Site, *, relaxed: bool = False) -> Blocking:
 
 
 def of_pair(step: Step, site: Site) -> Step:
-    """`step` of a program in order, once for a pair.
+    """Returns a step that runs `step` of a sequential program once for a pair.
 
-    Both CTAs reach it, the leader executes it, and both see what it did, as it sees what both did
-    before.
+    Both CTAs reach it and the leader executes it. It observes the earlier accesses of both CTAs,
+    and both observe its accesses.
     """
 
     def together(frame: Frame) -> Blocking:
@@ -183,7 +183,7 @@ def of_pair(step: Step, site: Site) -> Step:
 
 
 def sequence(steps: Sequence[Step]) -> Step:
-    """One step that runs `steps` in order."""
+    """Returns one step that runs `steps` in order."""
     if not any(may_block(s) for s in steps):
 
         def straight(frame: Frame) -> None:

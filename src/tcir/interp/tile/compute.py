@@ -24,7 +24,7 @@ RESULTS = {"f32": "f32", "i32": "s32"}
 
 
 def instruction_of(op: ir.OpView, m: int, **more: Any) -> InstructionDescriptor:
-    """The fields of the instruction descriptor of an mma without block scales; `m`: rows of A in a
+    """Returns the instruction descriptor of an mma without block scales; `m`: rows of A in a
     CTA."""
     kind, b_name = KINDS[str(op.b.type.element)]
     a_name, result = KINDS[str(op.a.type.element)][1], RESULTS[str(op.d.type.element)]

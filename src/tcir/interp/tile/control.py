@@ -125,7 +125,7 @@ def scf_while(compiler: Compiler, op: ir.OpView) -> Step:
 
 @execute("scf.condition")
 def scf_condition(_: Compiler, __: ir.OpView) -> Step:
-    """Read by the rule of scf.while."""
+    """Does nothing: the rule of scf.while reads the op."""
 
     def nothing(_: Frame) -> None:
         pass
@@ -193,5 +193,5 @@ def gpu_grid_dim(compiler: Compiler, op: ir.OpView) -> Step:
 
 
 def _axis(op: ir.OpView) -> int:
-    """0..2 of a ``#gpu<dim x>`` attribute."""
+    """Axis 0..2 of a ``#gpu<dim x>`` attribute."""
     return "xyz".index(str(op.operation.attributes["dimension"]).rstrip(">")[-1])

@@ -18,7 +18,7 @@ from tcir.interp.tile.wgmma import settled
 from tcir.interp.types import Array, dtype_of
 
 TAILS = {-2: "outer", -1: "inner"}
-"""The tails of the result's last two dimensions."""
+"""Dimension of the result, counted from the end -> name of its tail."""
 
 
 @execute(tc.FragmentEpilogueOp)
@@ -42,7 +42,7 @@ def fragment_epilogue(compiler: Compiler, op: tc.FragmentEpilogueOp) -> Step:
 
 
 def _computed(compiler: Compiler, op: ir.OpView) -> Step:
-    """The tensor level's rule on all elements; what lies outside the tensor may overflow."""
+    """Applies the tensor level's rule to all elements; values outside the tensor may overflow."""
     operands, result = compiler.operands(op), compiler.result(op)
     compute, interpreter = evaluate[op.operation.name], Interpreter()
 
@@ -56,7 +56,8 @@ def _computed(compiler: Compiler, op: ir.OpView) -> Step:
 
 @execute(tc.ElementOp)
 def element(compiler: Compiler, op: tc.ElementOp) -> Step:
-    """MachineError for a place outside that no tail allows."""
+    """Reads the tensor's elements beside the sums; MachineError for a place outside the tensor that
+    no tail allows."""
     around = op.operation.parent.opview
     if isinstance(op.tensor.type, tc.FragmentType):
         (source_,), result = compiler.operands(op), compiler.result(op)
@@ -70,13 +71,13 @@ def element(compiler: Compiler, op: tc.ElementOp) -> Step:
 
 @execute(tc.FetchFragmentOp)
 def fetch_fragment(compiler: Compiler, op: tc.FetchFragmentOp) -> Step:
-    """The same, of a whole tile."""
+    """Reads a whole tile, like `element`."""
     return _load(compiler, op, op, op.fragment.type, None)
 
 
 @execute(tc.FragmentPartOp)
 def fragment_part(compiler: Compiler, op: tc.FragmentPartOp) -> Step:
-    """The columns; IncompleteError where a warp has not all of them."""
+    """Takes columns of a fragment; IncompleteError if a warp does not hold whole rows."""
     (whole_,), result, site = compiler.operands(op), compiler.result(op), compiler.site(op)
     first, width = integer(op, "first"), op.columns.type.shape[1]
     part = held_by(compiler, op.whole.type)
@@ -93,7 +94,8 @@ def _load(
     compiler: Compiler, op: tc.ElementOp | tc.FetchFragmentOp, at_op: ir.OpView,
     kind: tc.FragmentType, walk: tuple[int, int] | None,
 ) -> Step:  # fmt: skip
-    """What lies beside the part of a fragment of `kind` at the indices of `at_op`."""
+    """Reads the elements at the places of the agent's part of a fragment of `kind`, at the indices
+    of `at_op`."""
     source_, result, site = compiler.operands(op)[0], compiler.result(op), compiler.site(op)
     indices_, tails = [compiler.slot(index) for index in at_op.indices], string(at_op, "tails")
     part, dims = held_by(compiler, kind), op.dims
@@ -121,7 +123,7 @@ def _load(
 
 
 def _places(first: list[int], shape: tuple[int, ...], walk: tuple[int, int] | None) -> list[Array]:
-    """The indices in the result of a tile's elements, to be broadcast against each other."""
+    """Indices of a tile's elements in the result, one broadcastable array per dimension."""
     *batch, row, column = first
     rows = row + np.arange(shape[0], dtype=np.int64)[:, None]
     columns = column + np.arange(shape[1], dtype=np.int64)[None, :]
@@ -132,7 +134,7 @@ def _places(first: list[int], shape: tuple[int, ...], walk: tuple[int, int] | No
 
 @execute(tc.YieldOp)
 def yield_(compiler: Compiler, op: tc.YieldOp) -> Step:
-    """The fragment that the op around makes."""
+    """Yields the fragment that is the result of the enclosing op."""
     (value_,), around = compiler.operands(op), op.operation.parent.opview
     result, part = compiler.slot(around.out), held_by(compiler, around.sums.type)
 

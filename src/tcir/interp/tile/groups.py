@@ -32,7 +32,8 @@ def find_group(compiler: Compiler, op: tc.FindGroupOp) -> Step:
 
 
 def place(sizes: np.ndarray, rows: np.ndarray, tile: int, packed: bool) -> tuple[int, int, int]:
-    """Group, first row and rows of a tile; `rows`: what each group has room for."""
+    """Returns the group of a tile, its first row, and its number of rows; `rows`: rows that each
+    group has room for."""
     before = 0
     for group, (size, room) in enumerate(zip(sizes, rows, strict=True)):
         tiles = -(-room // TMEM_LANES)

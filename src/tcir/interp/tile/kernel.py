@@ -24,13 +24,13 @@ OWN = Site("the interpreter's own setup")
 
 
 class LoopTurns:
-    """Turns of all loops of a launch, at most `most`."""
+    """Counts the iterations of all loops of a launch, at most `most`."""
 
     def __init__(self, most: int) -> None:
         self.most, self.count = most, 0
 
     def spend(self, turns: int, site: Site) -> None:
-        """Counts the turns of a loop before it starts; MachineError beyond the budget."""
+        """Counts the iterations of a loop before it starts; MachineError beyond the budget."""
         self.count += turns
         if self.count > self.most:
             raise MachineError(
@@ -55,7 +55,7 @@ class CtaRun:
     # Errors and hazards ---------------------------------------------------------------------------
 
     def error(self, code: str, message: str, site: Site) -> MachineError:
-        """An illegal use of the hardware, to be raised."""
+        """Returns the error of an illegal use of the hardware, for the caller to raise."""
         return MachineError(code, message, site=site)
 
     def consume(self, frame: Frame, tile: Registers, site: Site) -> None:
@@ -82,7 +82,7 @@ class CtaRun:
         self.cta.tmem.poison(column, columns)
 
     def read_word(self, frame: Frame, address: int, site: Site) -> int:
-        """A 32-bit word of shared memory, read by this agent."""
+        """Reads a 32-bit word of shared memory as this agent."""
         raw = frame.agent.memory.load("shared", np.array([address], np.int64), 4, site=site)
         return int(np.ascontiguousarray(raw).view(np.uint32)[0, 0])
 
@@ -92,7 +92,8 @@ class CtaRun:
 
     @contextmanager
     def as_warp(self, frame: Frame, quarter: int) -> Iterator[None]:
-        """An agent that is the whole CTA accesses a sub-partition as the warp allowed to."""
+        """Lets an agent that is the whole CTA access a sub-partition as the warp that may access
+        it."""
         if not frame.whole:
             yield
             return
@@ -104,11 +105,12 @@ class CtaRun:
             agent.warp = warp
 
     def tmem_operand(self, address: int) -> TmemAddr:
-        """An A operand in tensor memory."""
+        """Returns an A operand in tensor memory."""
         return TmemAddr(address)
 
     def element_operand(self, addresses: Array) -> ElementAddresses:
-        """An operand in shared memory, element by element; in a pair, of both CTAs."""
+        """Returns an operand in shared memory by its element addresses, which each CTA of a pair
+        applies to its own memory."""
         return ElementAddresses(addresses, -self.cta.window)
 
     # Loads in program order ---------------------------------------------------------------------
@@ -120,7 +122,8 @@ class CtaRun:
         return bar
 
     def complete_load(self, frame: Frame, nbytes: int, box: int, site: Site) -> None:
-        """Completes such a load; MachineError if it moved a number of bytes other than `nbytes`."""
+        """Completes a load that `announce` armed; MachineError if it moved other than `nbytes`
+        bytes."""
         frame.agent.drain()
         parity, self._loads = self._loads % 2, self._loads + 1
         bar = self.cta.shared + self.places.scratch
@@ -167,7 +170,8 @@ class CtaRun:
 
 @dataclass(frozen=True)
 class Program:
-    """A compiled kernel as its CTAs run it; warps: of a CTA; roles: each of them is an agent."""
+    """A compiled kernel as its CTAs run it. warps: warps of a CTA; roles: whether each warp is an
+    agent."""
 
     compiler: Compiler
     step: Step
@@ -184,11 +188,11 @@ class Program:
         return [(f"warp {w}", w, WARP) for w in range(self.warps)]
 
     def run(self, cta: Cta) -> CtaRun:
-        """State that the agents of one CTA share."""
+        """Returns the state that the agents of one CTA share."""
         return CtaRun(cta, self.compiler.places, self.turns, self.compiler.cta_group)
 
     def body(self, run: CtaRun, agent: Agent, warp: int) -> Blocking:
-        """Body of one agent."""
+        """Runs the kernel as one agent."""
         values: list[object] = [None] * self.compiler.slots
         values[: len(self.arguments)] = self.arguments
         frame = Frame(values, agent, run.cta, run, not self.roles, warp)
@@ -196,7 +200,7 @@ class Program:
 
 
 def start_cta(cta: Cta, program: Program, trace: Trace | None = None) -> list[Agent]:
-    """The agents of one CTA; a trace records what they ask of the machine."""
+    """Returns the agents of one CTA; a trace records the operations that they issue."""
     run = program.run(cta)
 
     def agent(name: str, warp: int, threads: int) -> Agent:

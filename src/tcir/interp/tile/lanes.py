@@ -1,4 +1,4 @@
-"""Rules of the ops with a value per lane."""
+"""Rules of the ops on lane masks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def lane_masks(compiler: Compiler, op: tc.LaneMasksOp) -> Step:
 
 
 def _entry(frame: Frame, table: LaneMasks, entry: int, site: Site) -> int:
-    """Address of an entry."""
+    """Address of an entry of a table of lane masks."""
     if not 0 <= entry < table.count:
         raise frame.cta_run.error(
             "bad-entry", f"expected an entry below {table.count}, got {entry}", site

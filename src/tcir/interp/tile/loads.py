@@ -63,8 +63,8 @@ def load_rows(compiler: Compiler, op: tc.LoadRowsOp) -> Step:
 def gather(
     frame: Frame, source: MemRef, places: Sequence[Array], shape: Sequence[int], site: Site
 ) -> Array:
-    """The elements at indices that are broadcast against `shape`, one array for each dimension;
-    zeros outside the tensor."""
+    """Loads the elements at indices, one array per dimension, broadcast to `shape`; zeros outside
+    the tensor."""
     linear, inside = np.zeros(shape, np.int64), np.ones(shape, bool)
     for index, extent in zip(places, source.shape, strict=True):
         inside = inside & (index >= 0) & (index < extent)

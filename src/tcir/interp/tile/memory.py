@@ -23,7 +23,7 @@ from tcir.interp.types import shape_of
 
 
 def _object(type_: ir.Type, build: Callable[[Any, int], Any]) -> Any:
-    """One object, or a ring of them; `build(type, i)` makes the i-th."""
+    """Returns one object, or a ring of objects; `build(type, i)` makes the i-th."""
     if isinstance(type_, tc.RingType):
         return Ring(tuple(build(type_.of, i) for i in range(type_.count)))
     return build(type_, 0)

@@ -30,7 +30,7 @@ def mma_ws_sparse(compiler: Compiler, op: tc.MmaWsSparseOp) -> Step:
 def _weight_stationary(
     compiler: Compiler, op: ir.OpView, operands: Sequence[int], metadata_: int | None = None
 ) -> Step:
-    """`metadata_`: slot of that of a sparse A."""
+    """Multiplies in weight-stationary form. `metadata_`: slot of the metadata of a sparse A."""
     d_, a_, b_, accumulate_ = operands
     a_slice, b_slice = integer(op, "a_slice"), integer(op, "b_slice")
     sparse = metadata_ is not None

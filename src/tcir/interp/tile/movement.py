@@ -32,7 +32,7 @@ from tcir.machine import TensorOperand
 from tcir.machine.tma.tensor_map import DecodedMap, MapFields
 
 _GROUPS = {"im2col_w": 1, "im2col_w128": 4}
-"""Groups of pixels in a load of a w mode, each with a halo (PTX ISA 5.5.5)."""
+"""Mode of a load -> its groups of pixels, each with a halo (PTX ISA 5.5.5)."""
 _LOAD_MODES = {
     "tiled": "tile", "im2col": "im2col", "im2col_w": "im2col::w", "im2col_w128": "im2col::w::128",
 }  # fmt: skip
@@ -122,7 +122,8 @@ def tma_load(compiler: Compiler, op: tc.TmaLoadOp) -> Step:
         frame.cta_run.complete_load(frame, nbytes, counted, site)
 
     def together(frame: Frame) -> Blocking:
-        """In a program in order: all CTAs reach the op, and have all of their loads after it."""
+        """Loads in a sequential program: all CTAs reach the op, and all of their loads are complete
+        after it."""
         assert masks is not None
         rank = frame.cta.rank_in_cluster
         count = transposed(masks)[rank].bit_count()
@@ -306,7 +307,7 @@ def store_rows(compiler: Compiler, op: tc.StoreRowsOp) -> Step:
 def clip(
     first: list[int], shape: tuple[int, ...], rows: int, row_dim: int, column_dim: int = -1
 ) -> tuple[int, int]:
-    """How many of `rows` rows and how many columns from `first` are inside the tensor.
+    """Returns how many of `rows` rows, and how many columns, from `first` on are inside the tensor.
 
     Indices are unsigned, so a negative one is far outside. Rows run along `row_dim`, columns along
     `column_dim`; a row outside in any dimension is not stored.

@@ -30,7 +30,8 @@ def slice_of(
 
 
 def metadata_of(op: ir.OpView, slot: int | None) -> Callable[[Frame], int | None]:
-    """What gives the address of the metadata of a sparse A, or None without (`slot` None)."""
+    """Returns a function of a frame for the address of a sparse A's metadata; it gives None if
+    `slot` is None."""
     column = 0 if slot is None else integer(op, "metadata_column")
 
     def address(frame: Frame) -> int | None:

@@ -83,7 +83,8 @@ def store_scales(compiler: Compiler, op: tc.StoreScalesOp) -> Step:
 
 @execute(tc.QuantiseFragmentOp)
 def quantise_fragment(compiler: Compiler, op: tc.QuantiseFragmentOp) -> Step:
-    """Quantises the agent's part; every element has its block's scale."""
+    """Quantises the agent's part of a fragment; the result has the block's scale for every
+    element."""
     (values_,), site, form = compiler.operands(op), compiler.site(op), op.format
     codes_, scales_ = (compiler.slot(v) for v in (op.codes, op.scales))
     kinds = dtype_of(op.codes.type.element), dtype_of(op.scales.type.element)
@@ -99,7 +100,7 @@ def quantise_fragment(compiler: Compiler, op: tc.QuantiseFragmentOp) -> Step:
 
 @execute(tc.StoreFragmentScalesOp)
 def store_fragment_scales(compiler: Compiler, op: tc.StoreFragmentScalesOp) -> Step:
-    """A byte for each block of columns; MachineError if the tile begins inside a block."""
+    """Stores one byte per block of columns; MachineError if the tile begins inside a block."""
     (fragment_,), (tensor_,), indices_ = segments(compiler, op)
     limits = integer(op, "rows"), integer(op, "scales")
     part, row_major = held_by(compiler, op.fragment.type), op.row_major
@@ -142,7 +143,7 @@ def _row_major(rows: Array, blocks: Array) -> list[Array]:
 
 
 def _in_blocks(rows: Array, blocks: Array) -> list[Array]:
-    """The block along rows and along scales, and the byte in it."""
+    """Returns the block's index along rows and along scales, and the byte in the block."""
     column = rows % BLOCK_ROWS // ROWS_PER_COLUMN * BLOCK_SCALES + blocks % BLOCK_SCALES
     byte = rows % ROWS_PER_COLUMN * SCALE_ROW_BYTES + column
     return [rows // BLOCK_ROWS, blocks // BLOCK_SCALES, byte]

@@ -1,4 +1,4 @@
-"""Rules of registers: unlimited here, but for those that warpgroups share out."""
+"""Rules of registers: unlimited at this level, except those that warpgroups redistribute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Rules of roles: each warp runs the whole kernel and enters the roles that list it; one thread."""
+"""Rules of roles, where each warp runs the whole kernel and enters the roles that list it, and of
+one thread."""
 
 from __future__ import annotations
 

@@ -40,9 +40,11 @@ def mbarrier_expect_tx(compiler: Compiler, op: tc.MbarrierExpectTxOp) -> Step:
 
 @execute(tc.MbarrierArriveOp)
 def mbarrier_arrive(compiler: Compiler, op: tc.MbarrierArriveOp) -> Step:
-    """The whole CTA as one agent arrives for all warps of a sub-partition, in a loop over those.
+    """Arrives once per thread: a warp of a role for its own threads, one agent that is the whole
+    CTA for those of all warps of a sub-partition.
 
-    With ``once``, for all consumers. In a pair on the leader's barrier.
+    With ``once``, a warp of a role arrives once, and the whole CTA once for each consumer warp. In
+    a pair, the arrivals are on the leader's barrier.
     """
     (bar,) = compiler.operands(op)
     site, warps, pair = compiler.site(op), compiler.warps_of_quarter, cta_group_of(op) == PAIR
@@ -67,7 +69,8 @@ def mbarrier_arrive(compiler: Compiler, op: tc.MbarrierArriveOp) -> Step:
 
 
 def _order(op: ir.OpView) -> Order:
-    """Arrivals release and waits acquire; in a pair or cluster also with respect to other CTAs."""
+    """Order of an arrival (release) or a wait (acquire): in a pair or cluster also with respect to
+    other CTAs."""
     far = cta_group_of(op) == PAIR or "cluster" in op.attributes or CTA_MASK in op.attributes
     return Order(scope="cluster" if far else "cta")
 
@@ -109,7 +112,7 @@ def cta_barrier(compiler: Compiler, op: tc.CtaBarrierOp) -> Step:
 
 @execute(tc.FirstWarpBarrierOp)
 def first_warp_barrier(compiler: Compiler, op: tc.FirstWarpBarrierOp) -> Step:
-    """Nothing: without roles all warps are one agent, whose accesses are in program order."""
+    """Does nothing: without roles all warps are one agent, whose accesses are in program order."""
 
     def barrier(frame: Frame) -> None:
         pass
@@ -119,7 +122,7 @@ def first_warp_barrier(compiler: Compiler, op: tc.FirstWarpBarrierOp) -> Step:
 
 @execute(tc.WarpsBarrierOp)
 def warps_barrier(compiler: Compiler, op: tc.WarpsBarrierOp) -> Step:
-    """Nothing without roles: one agent is all warps."""
+    """Synchronises warps; does nothing without roles, where one agent is all warps."""
     (number,) = compiler.operands(op)
     threads, site = WARP * integer(op, "warps"), compiler.site(op)
 
@@ -132,7 +135,7 @@ def warps_barrier(compiler: Compiler, op: tc.WarpsBarrierOp) -> Step:
 
 @execute(tc.WarpBarrierOp)
 def warp_barrier(compiler: Compiler, op: tc.WarpBarrierOp) -> Step:
-    """Nothing: at this level a warp is one agent, whose accesses are in program order."""
+    """Does nothing: at this level a warp is one agent, whose accesses are in program order."""
 
     def barrier(frame: Frame) -> None:
         pass

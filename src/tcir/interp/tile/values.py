@@ -139,7 +139,7 @@ class Writers:
         self.lane[buffer] = np.zeros(size, np.int16)
 
     def adopt(self, known: Writers) -> None:
-        """Takes the writers of what was not stored in this run from another one."""
+        """Takes the writers of elements that were not stored in this run from another run."""
         count = len(self.stores)
         self.stores += known.stores
         for buffer, owner in self.owner.items():

@@ -1,8 +1,8 @@
 """Rules of the warp level: cp.async, fragments as whole matrices, mma.sync, stores.
 
-At this level a fragment is a matrix; its distribution over threads matters only below. Without
-roles one agent represents all threads of the CTA and has all of it, so its copies are one thread's,
-in order of groups; a warp of a role has its part.
+At this level a fragment is a matrix; its distribution over threads matters only at lower levels.
+Without roles one agent represents all threads of the CTA and holds the whole fragment, so its
+copies are those of one thread, in order of groups; a warp of a role holds its part.
 """
 
 from __future__ import annotations
@@ -111,19 +111,20 @@ def cp_async_wait(compiler: Compiler, op: tc.CpAsyncWaitOp) -> Step:
 
 @dataclass(frozen=True)
 class Part:
-    """What an agent has of an accumulator, and from which row and column on."""
+    """Part of an accumulator that an agent holds: its shape, and its first row and column."""
 
     shape: tuple[int, int]
     origin: tuple[int, int] = (0, 0)
 
     def moved(self, first: list[int]) -> list[int]:
-        """The indices of the part's first element, from those of the accumulator's."""
+        """Returns the indices of the part's first element, given those of the accumulator's."""
         *batch, row, column = first
         return [*batch, row + self.origin[0], column + self.origin[1]]
 
 
 def held_by(compiler: Compiler, kind: tc.FragmentType) -> Callable[[Frame], Part]:
-    """All of a fragment of C, or the part of a warp of a role."""
+    """Returns the part of a fragment of C that an agent holds: all of it, or that of a warp of a
+    role."""
     rows, columns = kind.shape
     everything = Part((rows, columns))
     if "tc.warps" not in compiler.attributes:
@@ -207,7 +208,7 @@ def mma_sync(compiler: Compiler, op: tc.MmaSyncOp) -> Step:
 
 
 def walk_of(op: tc.StoreFragmentOp | tc.FragmentEpilogueOp) -> tuple[int, int] | None:
-    """Rows and columns of the images that the fragment's rows walk through, if they do."""
+    """Rows and columns of the images whose pixels the fragment's rows are; None: a plain matrix."""
     if WALK not in op.attributes:
         return None
     y, x = integers(op, WALK)
@@ -215,15 +216,15 @@ def walk_of(op: tc.StoreFragmentOp | tc.FragmentEpilogueOp) -> tuple[int, int] |
 
 
 def pixels(positions: Array, walk: tuple[int, int]) -> list[Array]:
-    """n, p and q of positions on a walk."""
+    """Image n, row p and column q of positions on a walk."""
     rows, q = np.divmod(positions, walk[1])
     n, p = np.divmod(rows, walk[0])
     return [n, p, q]
 
 
 def _walked(tensor: MemRef, first: int, count: int, walk: tuple[int, int]) -> tuple[Array, Array]:
-    """For `count` positions on a walk, the rows of the matrix of pixels, and a mask of those
-    that are pixels."""
+    """For `count` positions on a walk, the rows of the matrix of pixels, and a mask of the
+    positions inside the images."""
     at = pixels(first + np.arange(count, dtype=np.int64)[:, None], walk)
     images, height, width = tensor.shape[:-1]
     n, p, q = at

@@ -1,4 +1,4 @@
-"""Rules of wgmma: all rows by the agent that is the CTA, 16 rows by a warp of a role."""
+"""Rules of wgmma: an agent that is the CTA computes all rows, a warp of a role 16 rows."""
 
 from __future__ import annotations
 
@@ -19,21 +19,22 @@ from tcir.machine.wgmma.unit import Flight, WgmmaForm
 
 @execute(tc.WgmmaOp)
 def wgmma(compiler: Compiler, op: tc.WgmmaOp) -> Step:
-    """A group of one instruction for every 32 bytes of K."""
+    """Issues a group with one instruction for every 32 bytes of K."""
     a, b, c = compiler.operands(op)
     return _group(compiler, op, [(a, b, 0)], c, (op.a.type, op.b.type))
 
 
 @execute(tc.WgmmaProductOp)
 def wgmma_product(compiler: Compiler, op: tc.WgmmaProductOp) -> Step:
-    """The same, the first instruction with a false scale-d."""
+    """Issues the same group, with a false scale-d in the first instruction."""
     a, b = compiler.operands(op)
     return _group(compiler, op, [(a, b, 0)], None, (op.a.type, op.b.type))
 
 
 @execute(tc.WgmmaTapsOp)
 def wgmma_taps(compiler: Compiler, op: tc.WgmmaTapsOp) -> Step:
-    """A group of that for each pair of tiles, of A from its row on."""
+    """Issues one group with such instructions for each pair of tiles; A is read from the pair's row
+    on."""
     a, b, (c,) = segments(compiler, op)
     pairs = list(zip(a, b, integers(op, "rows"), strict=True))
     return _group(compiler, op, pairs, c, (op.a[0].type, op.b[0].type))
@@ -49,8 +50,8 @@ def _group(
     c: int | None,
     types: tuple[tc.SmemType, tc.SmemType],
 ) -> Step:
-    """The products of `pairs`: slots of tiles of A and B, and the first row of A; c: of the
-    accumulator, None without one."""
+    """Issues the products of `pairs` as one group. pairs: slots of the tiles of A and B, and the
+    first row of A; c: slot of the accumulator, None without one."""
     result, site = compiler.result(op), compiler.site(op)
     form, slices = _form(op, *types)
     all_rows = op.d.type.shape[0]
@@ -75,7 +76,7 @@ def _group(
 
 
 def _form(op: _Wgmma, a: tc.SmemType, b: tc.SmemType) -> tuple[WgmmaForm, int]:
-    """The instruction, and how many of them cover K."""
+    """Returns the instruction, and how many of them cover K."""
     size = tc.element_bytes(a.element)
     first, second = (
         "u8" if plain else PTX_TYPE[str(each.element)]
@@ -104,7 +105,8 @@ def wgmma_wait(compiler: Compiler, op: tc.WgmmaWaitOp) -> Step:
 
 
 def settled(frame: Frame, fragment: int, site: object) -> np.ndarray:
-    """The registers of an accumulator; those of a wgmma that no wait has covered are a finding."""
+    """Returns the registers of an accumulator; reports those of a wgmma that no wait has
+    covered."""
     total = frame.values[fragment]
     if isinstance(total, Flight):
         frame.cta.report(

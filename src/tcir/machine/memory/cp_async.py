@@ -1,7 +1,7 @@
 """cp.async: copies of single threads from global to shared memory (PTX ISA 9.7.9.25.3).
 
-Each lane has groups of its own. What the warp may rely on is kept as a prefix of its operations:
-those that every lane that issued them has waited for.
+Each lane has groups of its own. The clock of the warp covers a prefix of its operations: those
+that every issuing lane has waited for.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class CpAsync:
         *,
         site: object,
     ) -> None:
-        """`nbytes` to each shared address; only the first `read[n]` come from memory, rest zero."""
+        """Copies `nbytes` to each shared address; the first `read[n]` come from memory, the rest
+        are zero."""
         agent = self.agent
         agent.proceed(site)
         smem, where = self.memory.place("shared", targets, nbytes, site)
@@ -97,7 +98,8 @@ class CpAsync:
         self.groups = self.groups + (np.array([lanes]) >> np.arange(32) & 1)
 
     def wait(self, lanes: int, pending: int | None, *, site: object) -> Blocking:
-        """cp.async.wait_group; None: all copies, of open groups too (wait_all)."""
+        """cp.async.wait_group; pending None: waits for all copies, including open groups
+        (wait_all)."""
         agent = self.agent
         agent.proceed(site)
         limit = self.groups + 1 if pending is None else self.groups - pending
@@ -118,8 +120,8 @@ class CpAsync:
             self._complete(copy)
 
     def _complete(self, copy: _Copy) -> None:
-        """What a lane has copied and awaited is from now on as if it had stored it: no other lane
-        knows of it before they synchronise."""
+        """Records the bytes that a lane has copied and awaited as its own stores from now on: other
+        lanes observe them only after synchronising."""
         shadow, agent = self.agent.cta.smem.shadow, self.agent
         if shadow is not None and agent.lanes.separate:
             lanes = np.array(list(members(copy.lanes)))
@@ -151,9 +153,8 @@ class CpAsync:
         nbytes: int,
         site: object,
     ) -> tuple[Buffer | None, NDArray[np.int64]]:
-        """The buffer and the index in it of every byte; lanes that read nothing may point anywhere.
-
-        No buffer where no lane reads.
+        """Returns the buffer, and the index in it of every byte; lanes that read nothing may point
+        anywhere. The buffer is None if no lane reads.
         """
         reading = inside[:, 0]
         if not reading.any():

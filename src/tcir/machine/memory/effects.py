@@ -1,7 +1,7 @@
-"""What an operation does to the memories of CTAs, as a function of arrays.
+"""Effects of operations on the memories of CTAs, as functions of arrays.
 
-An operation on one CTA and the same one on many CTAs at once (`tcir.interp.ptx.lockstep`) are one
-function: its arrays have a leading axis of CTAs or none.
+One function executes an operation on one CTA, or on many CTAs at once (`tcir.interp.ptx.lockstep`):
+its arrays have no leading axis, or one of CTAs.
 """
 
 from __future__ import annotations
@@ -24,10 +24,14 @@ class Effect(Protocol):
         """Notes which 4-byte words of shared memory may differ between the CTAs."""
 
     def then(self, other: Effect) -> Effect | None:
-        """This operation and, right after it, another one, as one; None: they stay two."""
+        """Returns one effect for this operation followed directly by another; None: they stay
+        separate."""
 
     def apply(self, smem: SharedBytes, tmem: TensorWords) -> NDArray[np.bool_] | None:
-        """Does it in every CTA of the leading axis; False: the machine would report something."""
+        """Applies the effect in every CTA of the leading axis.
+
+        Returns a flag per CTA, False where the machine would report something; None: nowhere.
+        """
 
 
 def elements(smem: SharedBytes, size: int) -> NDArray[np.unsignedinteger]:
@@ -41,8 +45,8 @@ PIECE = 16
 
 
 def pieces(where: NDArray[np.int64], size: int) -> NDArray[np.int64] | None:
-    """Pieces of memory that elements of ``size`` bytes consist of, in the order of the last
-    axis; None: the pieces do not make up elements."""
+    """Indices of the 16-byte pieces that elements of ``size`` bytes fill, in the order of the last
+    axis; None: the elements do not fill whole pieces."""
     each = PIECE // size
     if not where.size or where.shape[-1] % each:
         return None
@@ -54,6 +58,6 @@ def pieces(where: NDArray[np.int64], size: int) -> NDArray[np.int64] | None:
 
 
 def by_piece(memory: NDArray[np.uint8]) -> NDArray[np.void]:
-    """Memory [..., bytes] as pieces."""
+    """Memory [..., bytes] as 16-byte pieces."""
     whole = memory.shape[-1] // PIECE * PIECE
     return memory[..., :whole].view(f"V{PIECE}")

@@ -25,7 +25,7 @@ Addresses = NDArray[np.int64]
 
 
 class Memory:
-    """ld, st and whatever else reads or writes bytes for a thread."""
+    """ld, st and all other reads and writes of bytes by a thread."""
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent, self.cta, self.machine = agent, agent.cta, agent.machine
@@ -42,10 +42,10 @@ class Memory:
         strong: Strong | None = None,
         site: object,
     ) -> Bytes:
-        """``nbytes`` bytes at each address, which have to be defined: uint8 [n, nbytes].
+        """Returns ``nbytes`` bytes at each address, which must be defined: uint8 [n, nbytes].
 
         ``space``: "global", "shared" (of this CTA) or "cluster" (of any CTA of the cluster).
-        ``lanes``: who reads from each address. ``strong``: qualifiers of a strong load.
+        ``lanes``: the lane that reads each address. ``strong``: qualifiers of a strong load.
         """
         data, undefined = self.read(space, addresses, nbytes, lanes=lanes, strong=strong, site=site)
         if undefined is not None:
@@ -63,7 +63,7 @@ class Memory:
         constant: bool = False,
         site: object,
     ) -> tuple[Bytes, Undefined | None]:
-        """As `load`, of bytes that may be undefined.
+        """Like `load`, for bytes that may be undefined; also returns which are.
 
         ``constant``: no thread writes the bytes during the launch (ld.global.nc).
         """
@@ -108,11 +108,12 @@ class Memory:
         return data, undefined
 
     def origin(self, place: str, site: object, what: str = "") -> Origin:
-        """Origin of unwritten bytes that `site` reads."""
+        """Returns the origin of unwritten bytes that `site` reads in `place`."""
         return Origin("undefined-read", site, place, cta=self.cta.index, what=what)
 
     def _look(self, site: object, addresses: Addresses, data: Bytes, space: str) -> None:
-        """The same load with the same result as the last one is polling: no progress."""
+        """Counts a load as progress, unless it repeats the last load with the same result, which is
+        polling."""
         this = (site, addresses.tobytes(), data.tobytes())
         if this == self._last_load:
             changed = f"{space} bytes at {int(addresses[0]):#x} to change, at {site}"
@@ -123,13 +124,13 @@ class Memory:
 
     @property
     def last_load(self) -> tuple[object, Addresses]:
-        """Where in the text it loaded last, and from which addresses, those of its lanes in their
-        order."""
+        """Site of the last load, and its addresses in the order of the lanes."""
         site, addresses, _ = self._last_load or (None, b"", b"")
         return site, np.frombuffer(addresses, np.int64)
 
     def loaded(self, site: object, addresses: Addresses, data: Bytes, count: int) -> None:
-        """Notes loads of global memory, none of which polls; what the last one of them read."""
+        """Notes `count` loads of global memory, none of which polls; the arguments are those of the
+        last one."""
         self.agent.proceed(site)
         self.agent.progress += count - 1
         self._last_load = site, addresses.tobytes(), data.tobytes()
@@ -148,8 +149,8 @@ class Memory:
     ) -> None:
         """Writes uint8 [n, nbytes] to the addresses.
 
-        ``lanes``: who writes to each. ``undefined``: which of the bytes are. ``strong``: qualifiers
-        of a strong store. ``kind``: what a report calls it.
+        ``lanes``: the lane that writes to each address. ``undefined``: the undefined bytes.
+        ``strong``: qualifiers of a strong store. ``kind``: name of the access in reports.
         """
         if space == "cluster" and (parts := _by_rank(addresses)):
             for part in parts:
@@ -196,8 +197,9 @@ class Memory:
         strong: Strong | None,
         site: object,
     ) -> Addresses:
-        """`EACH` for the lanes of one store that name the same place. Weak stores of different
-        values there are a finding: which of them stays is not defined (PTX ISA 8.7.1)."""
+        """Returns the lanes of one store, with `EACH` for those that name the same place. Weak
+        stores of different values there are a finding: which value remains is undefined (PTX ISA
+        8.7.1)."""
         listed = where[:, 0].tolist()
         if len(set(listed)) == len(listed):
             return lanes
@@ -213,7 +215,7 @@ class Memory:
                 span = listed[n], listed[n] + data.shape[1]
                 self.cta.report(
                     "error", "race", site, "another lane's value in the same place",
-                    "one writer: which of the lanes' values stays is not defined (PTX ISA 8.7.1)",
+                    "one writer: which of the lanes' values remains is undefined (PTX ISA 8.7.1)",
                     Involved(LANES, partial(meeting, two, memory.words, span)),
                 )  # fmt: skip
                 break
@@ -222,7 +224,7 @@ class Memory:
         return lanes
 
     def discard(self, address: int, nbytes: int, *, site: object) -> None:
-        """Drops bytes of global memory: undefined until they are written again."""
+        """Drops bytes of global memory, which are undefined until they are written again."""
         memory, where = self.place("global", np.array([address], np.int64), nbytes, site)
         memory.data[where] = POISON
         memory.cleared(where)
@@ -238,9 +240,10 @@ class Memory:
         site: object,
         lanes: Addresses | None = None,
     ) -> tuple[Buffer | SharedMemory, Addresses]:
-        """The memory (its ``data``, ``defined``, ``shadow``) and the index of every byte in it.
+        """Returns the memory (with its ``data``, ``defined``, ``shadow``) and the index of every
+        byte in it.
 
-        lanes: whose the addresses are, for the error of one that is in no memory.
+        lanes: the lanes of the addresses, for the error about an address outside all buffers.
         """
         low, high = extent(addresses)
         high += nbytes
@@ -270,7 +273,8 @@ class Memory:
                     raise
 
     def shared_owner(self, space: str, addresses: Addresses, site: object) -> CtaProtocol:
-        """Whose shared memory the addresses name; in "shared" it has to be this CTA's own."""
+        """Returns the CTA whose shared memory the addresses name; for "shared" it must be this
+        CTA."""
         return self.agent.peers.cta_of(int(addresses[0]), site, own=space == "shared")
 
     def watch(self, buffer: Buffer) -> None:
@@ -284,7 +288,8 @@ class Memory:
     def spare_mbarriers(
         self, where: Addresses, site: object, verb: str, cta: CtaProtocol | None = None
     ) -> None:
-        """MachineError if one of these bytes of a CTA (None: this one) is of a live mbarrier."""
+        """MachineError if one of these bytes of a CTA (None: this one) belongs to a live
+        mbarrier."""
         low, high = int(where.min()), int(where.max())
         for address, barrier in (cta or self.cta).mbarriers.items():
             near = low < address + 8 and address <= high
@@ -298,7 +303,7 @@ class Memory:
 
 
 def extent(addresses: Addresses) -> tuple[int, int]:
-    """The lowest and the highest; of a few, as a warp has them, faster than numpy finds them."""
+    """Returns the lowest and the highest address; for as few as a warp has, faster than numpy."""
     if addresses.size > 64:
         return int(addresses.min()), int(addresses.max())
     listed = addresses.tolist()
@@ -308,7 +313,7 @@ def extent(addresses: Addresses) -> tuple[int, int]:
 def gathered(
     found: Sequence[tuple[Bytes, Undefined | None]], parts: Sequence[slice | NDArray[np.int64]]
 ) -> tuple[Bytes, Undefined | None]:
-    """The rows that were read in parts, at their positions."""
+    """Joins rows that were read in parts, each at its positions, and their undefined bytes."""
     lengths = (data.shape[0] for data, _ in found)
     data = np.empty((sum(lengths), found[0][0].shape[1]), np.uint8)
     where, origin = np.zeros(data.shape, bool), None
@@ -320,15 +325,15 @@ def gathered(
 
 
 def _exchanges(strong: Strong | None, addresses: Addresses) -> bool:
-    """Whether lanes access words of their own, relaxed or volatile, once: one word of all is a flag
-    or a counter, and so is one that is polled."""
+    """Whether the lanes exchange data: relaxed or volatile accesses to different words, without
+    polling. A word that all lanes access, or that is polled, is a flag or a counter."""
     if strong is None or strong.atomic or strong.polled:
         return False
     return bool((addresses != addresses[:1]).any())
 
 
 def _by_rank(addresses: Addresses) -> list[Addresses]:
-    """Positions of the addresses of each CTA; none if all are of one."""
+    """Positions of the addresses of each CTA; empty if all belong to one CTA."""
     ranks = addresses >> RANK_SHIFT
     if (ranks == ranks[0]).all():
         return []

@@ -22,12 +22,12 @@ SHARED_LIMIT = DEFAULT_TARGET.smem_per_cta
 """Bytes of shared memory one CTA may use."""
 POISON = 0xCB
 _PATTERNS = POISON * 0x01010101_01010101, POISON * 0x01010101
-"""Registers of 8 and of 4 bytes that nothing wrote."""
+"""Values of registers of 8 and of 4 bytes that nothing wrote."""
 _NEAR = 1 << 20
 
 
 def address_words(address: int) -> str:
-    """An address in hexadecimal; poison, or what is a little beyond it, is called so."""
+    """Formats an address in hexadecimal; one that is poison, or near it, is called poison."""
     for pattern, size in zip(_PATTERNS, (8, 4), strict=True):
         bits = address & (1 << 8 * size) - 1
         if abs(bits - pattern) < _NEAR and address in (bits, bits - (1 << 8 * size)):
@@ -44,8 +44,7 @@ class Buffer(Tracked):
     """One bound array: its bytes, and which of them are defined (None: all).
 
     result: whether the caller reads it afterwards; kept: whether later launches do. constant:
-    whether it is of the constant state space. name: what a report calls it; array: as the caller
-    has it.
+    whether it is in the constant state space. name: its name in reports; array: the caller's array.
     """
 
     base: int
@@ -63,7 +62,7 @@ class Buffer(Tracked):
     """Offset in bytes from a multiple of 256, because no larger alignment was promised."""
 
     def words(self, low: int, high: int) -> str:
-        """Bytes ``low`` to ``high`` (exclusive) of it, and the elements that they are."""
+        """Names bytes ``low`` to ``high`` (exclusive) of the buffer, and their elements."""
         where = f"{_span(low, high)} of {self.name}"
         array = self.array
         if array is None or not array.ndim or not 0 <= low < high <= array.nbytes:
@@ -75,8 +74,8 @@ class Buffer(Tracked):
         return f"{where}: [{first}]" + f" to [{last}]" * (first != last)
 
     def granules(self, where: NDArray[np.int64], aligned: bool = False) -> NDArray[np.int64]:
-        """What indexes the shadow for an access of some bytes, int64 [n, bytes of an element];
-        aligned: each element is."""
+        """Returns the index into the shadow for an access of some bytes, int64 [n, bytes of an
+        element]; aligned: each element is aligned."""
         size = where.shape[1]
         if size % self.granule:
             finer = size & -size
@@ -87,7 +86,7 @@ class Buffer(Tracked):
 
     @property
     def end(self) -> int:
-        """First address after it."""
+        """First address after the buffer."""
         return self.base + self.data.size
 
     @property
@@ -99,8 +98,8 @@ class Buffer(Tracked):
 class Place:
     """Place of an array in global memory.
 
-    at: its address; None: the next free one, `offset` bytes after a multiple of 256, or with an
-    `alignment` below that at a multiple of it and of no more
+    at: its address; None: the next free one, `offset` bytes after a multiple of 256, or, for an
+    `alignment` below 256, at a multiple of that and of no larger power of two
     """
 
     at: int | None = None
@@ -112,7 +111,8 @@ ANYWHERE = Place()
 
 
 class GlobalMemory:
-    """Buffers far apart: an access outside all of them is an error, never a hit elsewhere."""
+    """Global memory as buffers far apart: an access outside its buffer is an error and never hits
+    another."""
 
     def __init__(self) -> None:
         self.buffers: list[Buffer] = []
@@ -133,10 +133,10 @@ class GlobalMemory:
     ) -> int:
         """Gives ``array`` (C-contiguous, written in place) an address.
 
-        defined: which of its bytes are, written in place; None: all, or none of what is not
+        defined: mask of its defined bytes, written in place; None: all, or none if not
         ``initialized``. result: whether the caller reads it afterwards, so that it must not hold
-        undefined bits; kept: whether later launches do. constant: whether it is of the constant
-        state space. name: what a report calls it.
+        undefined bits; kept: whether later launches do. constant: whether it is in the constant
+        state space. name: its name in reports.
         """
         if not array.flags.c_contiguous:
             raise ValueError(f"expected a C-contiguous array, got strides {array.strides}")
@@ -158,14 +158,16 @@ class GlobalMemory:
         return base
 
     def find(self, low: int, high: int, site: object) -> Buffer:
-        """The buffer that holds bytes ``low`` (inclusive) to ``high`` (exclusive)."""
+        """Returns the buffer that holds bytes ``low`` (inclusive) to ``high`` (exclusive); else
+        MachineError."""
         i = bisect_right(self._bases, low) - 1
         if i >= 0 and high <= self.buffers[i].end:
             return self.buffers[i]
         raise MachineError("out-of-bounds", self._nearest(low, high), site=site)
 
     def unshifted(self, addresses: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Addresses in one buffer as if it were at a multiple of 256, as allocators place it."""
+        """Maps addresses in one buffer to those it has at a multiple of 256, as allocators place
+        it."""
         i = bisect_right(self._bases, int(addresses.min())) - 1
         return addresses - self.buffers[i].shift if i >= 0 else addresses
 
@@ -198,28 +200,29 @@ class SharedMemory(Tracked):
     """Granularity of accesses in bytes, until one of them is smaller: see `granules`."""
 
     def __init__(self, size: int, hazards: bool, *, dynamic: int = 0, start: int = 0) -> None:
-        """start: number of bytes before the `size` bytes that are not the kernel's."""
+        """start: number of bytes before the kernel's `size` bytes that belong to the system."""
         if size > SHARED_LIMIT:
             raise MachineError(
                 "shared-memory-size",
-                f"expected at most {SHARED_LIMIT} bytes a CTA (227 KB), got {size}",
+                f"expected at most {SHARED_LIMIT} bytes per CTA (227 KB), got {size}",
             )
         self.start, self.size, self.dynamic = start, start + size, dynamic
-        """The first and the end of its offsets in the window, of which `data` has all."""
+        """First and end offset of the kernel's bytes in the window; `data` holds the whole
+        window."""
         self.data = np.full(self.size, POISON, np.uint8)
         self.defined: NDArray[np.bool_] = np.zeros(self.size, bool)
         self.shadow = Shadow(self.size // 4 + 1, "shared memory") if hazards else None
 
     def granules(self, where: NDArray[np.int64], aligned: bool = False) -> Any:
-        """What indexes the shadow for an access of some bytes, int64 [n, bytes of an element];
-        aligned: each element is."""
+        """Returns the index into the shadow for an access of some bytes, int64 [n, bytes of an
+        element]; aligned: each element is aligned."""
         if self.shadow is not None and where.shape[1] % 4:
             self.shadow.split()
             return where // 4, where % 4
         return (where[:, ::4] if aligned else where) // 4
 
     def words(self, low: int, high: int) -> str:
-        """Bytes ``low`` to ``high`` (exclusive) of it."""
+        """Names bytes ``low`` to ``high`` (exclusive) of the shared memory."""
         return f"{_span(low, high)} of shared memory"
 
     def view(self, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -246,9 +249,9 @@ class SharedMemory(Tracked):
             raise MachineError(
                 "reserved-shared-memory",
                 f"expected an offset from {self.start:#x} on in the CTA's window of shared memory, "
-                f"got {_span(low, high)}: what is in front is the system's (ptxas reserves 1,024 "
-                "bytes on sm_90 and later); is the address, or a descriptor, made without that of "
-                "a .shared variable?",
+                f"got {_span(low, high)}: the bytes below belong to the system (ptxas reserves "
+                "1,024 bytes on sm_90 and later); compute the address, or the descriptor, from "
+                "that of a .shared variable",
                 site=site,
             )
         if low < 0 or high > self.size:

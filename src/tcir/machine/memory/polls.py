@@ -1,11 +1,11 @@
-"""Words that lanes of a warp poll, and stores that take away what a lane waits for.
+"""Words that lanes of a warp poll, and stores that overwrite a value a lane waits for.
 
 A relaxed or volatile store to a word that another lane polls is no data race, and usually the
-awaited one: a flag raised, a counter that advances. It is a fault if the old value would end the
-wait, the lane may not have read it yet, and the new value would not: a flag lowered too early, or a
-sequence number that has passed the awaited one. A lane has looked if the store comes after its
-poll: in the order of memory, or since the lane has answered by a strong store or atomic after its
-poll, which the other has read.
+awaited one: a flag raised, a counter that advances. It is an error if the old value would end the
+wait, the lane may not have read it yet, and the new value would not end it: a flag lowered too
+early, or a sequence number that has passed the awaited one. A lane has read the old value if the
+store comes after its poll: in memory order, or because the lane answered by a strong store or
+atomic after its poll, and the storing lane has read the answer.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from tcir.machine.order.ordering import MISSING_WARP_SYNC
 from tcir.machine.order.strong import Awaited, Strong
 
 Word = tuple[Buffer | SharedMemory, int, int]
-"""Where it is: its memory, first byte and size."""
+"""A word by its memory, first byte and size."""
 
 
 class Poll(NamedTuple):
-    """The last one of a word by a lane."""
+    """The last poll of a word by a lane. leaves: whether a value ends the wait."""
 
     access: Access
     leaves: Awaited
@@ -42,9 +42,10 @@ class Polls:
         self.agent = agent
         self._polls: dict[Word, dict[int, Poll]] = {}
         self._heard = np.zeros((0, TOGETHER), np.int64)
-        """For each lane (row), the last number of every other lane that it has observed."""
+        """For each lane (row), the number of the last access of every other lane that it has
+        observed."""
         self._told: dict[Word, NDArray[np.int64]] = {}
-        """What who wrote a word had heard."""
+        """Word -> the row of `_heard` of its writer at the time of the write."""
 
     def __bool__(self) -> bool:
         """Whether a lane has polled."""
@@ -58,7 +59,7 @@ class Polls:
         strong: Strong,
         access: Access,
     ) -> None:
-        """A strong load by these lanes, or the load of an atomic."""
+        """Records a strong load by these lanes, or the load of an atomic."""
         if lanes is None or (strong.awaited is None and not self):
             return
         if not self:
@@ -80,8 +81,10 @@ class Polls:
         strong: Strong,
         access: Access,
     ) -> list[int]:
-        """In front of a strong store by these lanes: which lanes poll the word of each, as masks;
-        none: no lane polls any."""
+        """Checks a strong store by these lanes before it takes effect.
+
+        Returns, for each of them, a mask of the lanes that poll its word; empty: no lane polls any.
+        """
         if lanes is None:
             return []
         words, masks = self._words(memory, where), []
@@ -105,7 +108,7 @@ class Polls:
         return [(memory, first, where.shape[1]) for first in where[:, 0].tolist()]
 
     def _has_looked(self, lane: int, other: int, poll: Access) -> bool:
-        """Whether a lane knows that another's poll is over."""
+        """Whether a lane has observed that another lane's poll is over."""
         clock = self.agent.clock
         known = known_to(clock, poll) or observed_of(clock, poll, 1 << other)
         return known or bool(self._heard[lane, other] >= poll.number)
@@ -117,7 +120,7 @@ class Polls:
         cta.report(
             "error", "race", f"{poll.site} (a lane polls {space} memory)",
             f"{access.site} (another lane overwrites what it waits for)",
-            "no data race, as both are relaxed or volatile, but the lane may look too late and "
-            f"wait for ever: an answer of that lane to wait for first, or {MISSING_WARP_SYNC}",
+            "no data race, as both are relaxed or volatile, but the lane may read too late and "
+            f"wait forever: wait for an answer of that lane first, or {MISSING_WARP_SYNC}",
             Involved(LANES, partial(meeting, who, memory.words, (first, first + size))),
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What the units need of the agent that holds them, its CTA, cluster and machine.
+"""Protocols of the agent, its CTA, cluster and machine: the members that the units need.
 
 The classes themselves are in `tcir.machine.engine`, above the units.
 """
@@ -130,7 +130,7 @@ class CtaProtocol(Protocol):
     """Acquired tensor maps in global memory: the last acquire of each agent, and its clock then."""
     collectors: dict[str, Collected]
     warpgroups: dict[int, dict[int, tuple[tuple[Hashable, ...], object]]]
-    """What the n-th wgmma of a warpgroup is, by the first of its warps."""
+    """Warpgroup -> n -> its n-th wgmma as the first of its warps executed it, and the site."""
 
     @property
     def machine(self) -> MachineProtocol: ...
@@ -172,7 +172,7 @@ class PeersProtocol(Protocol):
 
 
 class IssueProtocol(Protocol):
-    """What an agent gives to the tensor core: see `tcir.machine.engine.tensor_issue`."""
+    """The tensor-core operations that an agent issued: see `tcir.machine.engine.tensor_issue`."""
 
     threads: list[TensorThread]
     thread: TensorThread

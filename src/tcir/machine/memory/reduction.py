@@ -12,13 +12,13 @@ from numpy.typing import DTypeLike, NDArray
 
 @dataclass(frozen=True)
 class Reduction:
-    """combine(old, new) on elements of `dtype`."""
+    """A reduction of bytes: combine(old, new) on elements of `dtype`."""
 
     combine: Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
     dtype: DTypeLike
 
     def __call__(self, old: NDArray[np.uint8], new: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """The bytes that become of the old ones."""
+        """Returns the bytes that replace the old ones."""
         elements = np.ascontiguousarray(new).view(self.dtype)
         result = self.combine(old.copy().view(self.dtype), elements)
         return np.ascontiguousarray(result, self.dtype).view(np.uint8)

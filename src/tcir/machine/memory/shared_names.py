@@ -1,4 +1,4 @@
-"""What a program calls the bytes of its shared memory."""
+"""Names of the bytes of shared memory: the program's variables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SharedNames:
         self._names = [found[offset] for offset in self._offsets]
 
     def offset(self, offset: int) -> str:
-        """An offset as `variable+0x8`, or in hexadecimal where there is no variable before it."""
+        """Formats an offset as `variable+0x8`, or in hexadecimal if no variable precedes it."""
         place = bisect_right(self._offsets, offset) - 1
         if place < 0:
             return address_words(offset)
@@ -25,6 +25,6 @@ class SharedNames:
         return self._names[place] + (f"+{inside:#x}" if inside else "")
 
     def address(self, address: int) -> str:
-        """An address as that, and the rank of the CTA in its cluster."""
+        """Formats an address as its `offset` and the rank of the CTA in its cluster."""
         offset = address & (1 << RANK_SHIFT) - 1
         return f"{self.offset(offset)} of the CTA of rank {address >> RANK_SHIFT}"

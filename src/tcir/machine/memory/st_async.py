@@ -1,7 +1,7 @@
 """st.async and red.async: stores and reductions of threads that complete on an mbarrier.
 
-PTX ISA 9.7.9.12, 9.7.13.8: a relaxed access of the CTA that the address names, through the generic
-proxy; its bytes count on an mbarrier of the same CTA, which releases them.
+PTX ISA 9.7.9.12, 9.7.13.8: a relaxed access to the memory of the CTA that the address names,
+through the generic proxy; its bytes count on an mbarrier of the same CTA, which releases them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class StAsync:
         undefined: Undefined | None = None,
         site: object,
     ) -> None:
-        """Writes `data`, or what `reduction` makes of it and the bytes that were there.
+        """Writes `data`, or the result of `reduction` of `data` and the old bytes.
 
         undefined: which bytes of `data` are.
         """

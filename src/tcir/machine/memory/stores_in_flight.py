@@ -1,4 +1,4 @@
-"""Bulk stores to global memory that have not taken effect: the bytes that will be there."""
+"""Bulk stores to global memory that have not taken effect, with the bytes that they will write."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tcir.machine.memory.memories import Buffer, SharedMemory
 
 @dataclass(frozen=True, eq=False)
 class BulkStore:
-    """Bytes on their way to places of a buffer, each uint8 or int64 [n]."""
+    """A bulk store in flight: `data` uint8 [n] for `places` int64 [n] of a buffer."""
 
     buffer: Buffer | SharedMemory
     places: NDArray[np.int64]
@@ -20,21 +20,22 @@ class BulkStore:
 
 
 class StoresInFlight:
-    """Stores in flight of a launch, in the order of issue."""
+    """Stores in flight of a launch, in issue order."""
 
     def __init__(self) -> None:
         self._stores: list[BulkStore] = []
 
     def begin(self, store: BulkStore) -> None:
-        """One is issued."""
+        """Notes that a store is issued."""
         self._stores.append(store)
 
     def end(self, store: BulkStore) -> None:
-        """One has taken effect."""
+        """Notes that a store has taken effect."""
         self._stores.remove(store)
 
     def repeat(self, store: BulkStore) -> bool:
-        """Whether a new one writes what is there already, or will be."""
+        """Whether a new store writes the bytes that are there already, or will be after those in
+        flight."""
         there = store.buffer.data[store.places]
         for other in self._stores:
             if other.buffer is store.buffer:

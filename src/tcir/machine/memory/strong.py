@@ -16,11 +16,11 @@ class StrongAccesses:
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent, self.machine = agent, agent.machine
         self._released: dict[Place, tuple[int, Clock]] = {}
-        """Its last release on each place: later strong writes of it there carry that on."""
+        """The agent's last release on each place, which its later strong writes there carry on."""
 
     def read(self, places: Iterable[Place], strong: Strong) -> None:
-        """A strong read observes the writes: an acquire joins what they released; a relaxed one
-        leaves that to a later fence."""
+        """Performs a strong read, which observes the writes: an acquire joins what they released; a
+        relaxed read leaves that to a later fence."""
         agent, here = self.agent, self.agent.scope(strong.scope)
         acquired = here.reach if strong.acquire else -1
         for place in places:
@@ -45,7 +45,7 @@ class StrongAccesses:
                         learn_by(BY_TICKET, agent.clock, known)
 
     def write(self, places: Iterable[Place], strong: Strong) -> None:
-        """After a strong write, whose number it shares with no other access."""
+        """Records a strong write after it took place; no other access may have its number."""
         agent, here = self.agent, self.agent.scope(strong.scope)
         number = agent.lanes.number
         now = agent.release() if strong.release else {}
@@ -72,8 +72,8 @@ class StrongAccesses:
     def fence(
         self, scope: str, *, sc: bool = False, acquire: bool = True, release: bool = True
     ) -> None:
-        """fence.acq_rel (or one side of it) or fence.sc: for relaxed reads before it and writes
-        after it."""
+        """fence.acq_rel (or one side of it) or fence.sc: acquires for relaxed reads before it, and
+        releases for relaxed writes after it."""
         agent, reach = self.agent, self.agent.scope(scope).reach
         agent.lanes.learn()
         if acquire:

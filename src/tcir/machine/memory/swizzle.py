@@ -18,12 +18,12 @@ Address = TypeVar("Address", int, NDArray[np.int64])
 
 @dataclass(frozen=True)
 class Swizzle:
-    """Bits of the 128-byte line number that are XORed into the position of a chunk in its line."""
+    """A swizzle XORs bits of the 128-byte line number into the position of a chunk in its line."""
 
     span: int
     """Bytes of one row of the pattern (0: rows have no span)."""
     lines_mask: int
-    """Mask of the bits of address >> 7 that take part."""
+    """Mask of the bits of address >> 7 that are XORed."""
     chunk_shift: int
     """log2 of the bytes that stay together."""
     flip: bool = False
@@ -47,7 +47,7 @@ SWIZZLES: dict[str, Swizzle] = {
 
 
 def swizzle(mode: str) -> Swizzle:
-    """The swizzle called `mode`; DescriptorError if this machine has none of that name."""
+    """Returns the swizzle called `mode`; DescriptorError if this machine has none of that name."""
     try:
         return SWIZZLES[mode]
     except KeyError:
@@ -57,7 +57,7 @@ def swizzle(mode: str) -> Swizzle:
 
 
 def swizzle_address(address: Address, mode: str, flipped: int = 1) -> Address:
-    """Where the byte at linear address `address` lies under `mode`. Its own inverse.
+    """Returns the address of the byte at linear address `address` under `mode`. Its own inverse.
 
     flipped: the parity of the lines in which FLIP_8B acts, an open question.
     """

@@ -1,7 +1,8 @@
-"""Tensor memory of a CTA, and what the CTAs on one SM share of it (PTX ISA 9.7.16.1, 9.7.16.7).
+"""Tensor memory of a CTA, and its columns shared by the CTAs on one SM (PTX ISA 9.7.16.1,
+9.7.16.7).
 
-An allocation belongs to its CTA, and what it holds is undefined at first; so each CTA keeps words
-of its own, and what CTAs share is which columns are taken.
+An allocation belongs to its CTA, and its contents are undefined at first; so each CTA keeps words
+of its own, and the CTAs share only the record of taken columns.
 """
 
 from __future__ import annotations
@@ -19,28 +20,30 @@ from tcir.machine.order.shadow import Shadow
 LANES, COLUMNS = 128, 512
 """Tensor memory of one SM: lanes x 32-bit columns (PTX ISA 9.7.16.1)."""
 Lanes = slice | NDArray[np.int64]
-"""What indexes lanes."""
+"""An index of lanes."""
 POISON_WORD = 0x7FFF_CBCB
 """Undefined words: a NaN as f32."""
 UNSPECIFIED_HALF = 0xCBCB_0000
-"""Upper half of a word that holds 16 bits: no document says what is in it."""
+"""Upper half of a word that holds a 16-bit value; no document defines it."""
 
 
 @dataclass(eq=False)
 class PairCall:
-    """An alloc or dealloc of cta_group::2 that waits for the same one of the other CTA."""
+    """An alloc or dealloc of cta_group::2 that waits for the matching call of the other CTA."""
 
     what: tuple[object, ...]
     memory: TensorMemory
     site: object
     checks: Sequence[Callable[[], None]] = ()
-    """Checks of its accesses, run once both CTAs have called: the peer's memory, then its own."""
+    """Checks of the call's accesses, run once both CTAs have called: the peer's memory, then its
+    own."""
     done: bool = False
     base: int = 0
 
 
 class Sm:
-    """The tensor memories of the CTAs on one SM; `permits`: whether its first user keeps it."""
+    """The tensor memories of the CTAs on one SM; `permits`: whether the first CTA to allocate
+    excludes the others until it relinquishes its permit."""
 
     def __init__(self, permits: bool = False) -> None:
         self.permits = permits
@@ -51,7 +54,8 @@ class Sm:
         return np.logical_or.reduce([m.allocated for m in self.memories])
 
     def closed(self, asking: TensorMemory, exclusive: bool) -> bool:
-        """Whether an exclusive allocation, or the permit of another CTA, keeps this one out."""
+        """Whether an exclusive allocation, or another CTA's permit, keeps the `asking` CTA from
+        allocating."""
         others = [m for m in self.memories if m is not asking]
         return (
             any(m.exclusive for m in self.memories)
@@ -60,7 +64,7 @@ class Sm:
         )
 
     def holders(self, asking: TensorMemory) -> str:
-        """Owners of columns, for messages."""
+        """Describes the owners of columns, for messages."""
         return "".join(
             f"; {'it' if m is asking else m.name} has {m.columns()}"
             for m in self.memories
@@ -69,9 +73,9 @@ class Sm:
 
 
 class Accumulation:
-    """Sums that mma make in columns of D, from one that does not add D on.
+    """Sums that consecutive mma accumulate in columns of D, beginning with one that does not add D.
 
-    lanes, columns: of which anything has been read so far.
+    lanes, columns: masks of the lanes and columns that have been read so far.
     """
 
     def __init__(self, columns: slice) -> None:
@@ -80,7 +84,7 @@ class Accumulation:
         self.columns = np.zeros(COLUMNS, bool)
 
     def read(self, lanes: Lanes, columns: slice) -> None:
-        """Words of these lanes and columns are read."""
+        """Notes a read of words of these lanes and columns."""
         if columns.start < self.place.stop and self.place.start < columns.stop:
             self.lanes[lanes] = True
             self.columns[columns] = True
@@ -92,7 +96,8 @@ class Accumulation:
 
 
 class TensorMemory(Tracked):
-    """Tensor memory of a CTA: words [lane, column], which are defined, which allocated.
+    """Tensor memory of a CTA: its words [lane, column], and masks of the defined words and
+    allocated columns.
 
     An allocation takes the lowest free columns, or the place that `pick` chooses.
     """
@@ -110,31 +115,32 @@ class TensorMemory(Tracked):
         self.sm = sm or Sm()
         self.sm.memories.append(self)
         self.zeros = zeros
-        """Whether alloc gives columns of zeros: an open question."""
+        """Whether alloc returns zeroed columns: an open question."""
         self.words = np.full((LANES, COLUMNS), POISON_WORD, np.uint32)
         self.defined: NDArray[np.bool_] = np.zeros((LANES, COLUMNS), bool)
         self.allocated = np.zeros(COLUMNS, bool)
         self.allocations: dict[int, int] = {}
         self.largest = COLUMNS
         self.relinquished: object = None
-        """Where tcgen05.relinquish_alloc_permit was."""
+        """Site of tcgen05.relinquish_alloc_permit; None: not executed."""
         self.pair_calls: list[PairCall] = []
-        """Calls in progress of the pair whose even CTA this is."""
+        """Calls in progress of the pair, kept in the even CTA."""
         self.exclusive = False
-        """Whether its allocation is one by tcgen05.alloc.exclusive."""
+        """Whether its allocation was made by tcgen05.alloc.exclusive."""
         self.has_permit = False
-        """Whether it has allocated, and not given up its right to allocate more."""
+        """Whether the CTA has allocated and not relinquished its permit to allocate more."""
         self.shadow = Shadow((LANES, COLUMNS), "tensor memory") if hazards else None
         self.accumulations: dict[Hashable, Accumulation] = {}
-        """What mma are summing, by accumulator."""
+        """Accumulator -> the sums in progress in it."""
 
     def read(self, lanes: Lanes, columns: slice) -> None:
-        """Notes that words are read."""
+        """Notes a read of words."""
         for accumulation in self.accumulations.values():
             accumulation.read(lanes, columns)
 
     def accumulate(self, accumulator: Hashable, columns: slice, *, anew: bool) -> Accumulation:
-        """What an mma adds to; `anew`: it does not add D to any word of it."""
+        """Returns the sums that an mma adds to; `anew`: it adds D to no word, and so starts new
+        ones."""
         if anew or accumulator not in self.accumulations:
             self.accumulations[accumulator] = Accumulation(columns)
         return self.accumulations[accumulator]
@@ -142,10 +148,12 @@ class TensorMemory(Tracked):
     def room(
         self, columns: int, peer: TensorMemory | None = None, exclusive: bool = False
     ) -> int | None:
-        """A free place for that many columns (also in the pair's other CTA); None: there is none.
+        """Returns the first of that many free columns (also in the pair's other CTA); None: no
+        room.
 
-        It is aligned to their number, so that what is left has room for all that may follow: later
-        allocations are not larger. An exclusive one is alone, and of any number of 32 columns.
+        The place is aligned to their number, so that the rest has room for all later allocations,
+        which are not larger. An exclusive allocation is the only one on the SM, and may have any
+        multiple of 32 columns.
         """
         both = (self,) if peer is None else (self, peer)
         if any(memory.sm.closed(memory, exclusive) for memory in both):
@@ -156,7 +164,8 @@ class TensorMemory(Tracked):
         return self._pick(free) if free else None
 
     def allocate(self, base: int, columns: int, exclusive: bool = False) -> None:
-        """Takes free columns: what they hold is undefined, from the start or since `free`."""
+        """Takes free columns, whose contents are undefined: never written, or poisoned by
+        `free`."""
         self.exclusive, self.has_permit = exclusive, True
         self.allocated[base : base + columns] = True
         if self.zeros:
@@ -177,7 +186,7 @@ class TensorMemory(Tracked):
         self.cleared((slice(None), slice(column, column + columns)))
 
     def columns(self) -> str:
-        """The allocations, for messages."""
+        """Describes the allocations, for messages."""
         return ", ".join(f"{b}..{b + n - 1}" for b, n in sorted(self.allocations.items()))
 
     def check(self, low: int, high: int, site: object) -> None:

@@ -1,8 +1,8 @@
-"""Bytes and words that nothing wrote, and what was computed of them (as MemorySanitizer has it).
+"""Bytes and words that nothing wrote, and values computed from them (as in MemorySanitizer).
 
-To move undefined bits around is legal. What depends on them where it matters, such as an address, a
-branch or a stored result, is a finding that names their origin: the first access to what nothing
-had written.
+Moving undefined bits around is legal. An address, a branch, a stored result, or anything else that
+matters and depends on them is a finding that names their origin: the first access to unwritten
+memory.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from tcir.machine.order.distinct import distinct
 
 _Part = int | slice | EllipsisType | NDArray[np.int64] | NDArray[np.bool_]
 Where = _Part | tuple[_Part, ...]
-"""An index of elements, as numpy has it."""
+"""A numpy index of elements."""
 
 
 @dataclass(frozen=True)
 class Origin:
     """The first access to unwritten memory, or the race that left a value undefined.
 
-    place: of the bytes read; what: the part of it that is the same for all threads. stored: where
-    it was last stored to memory. beside: further races that leave it undefined.
+    place: place of the bytes read; what: the part of it that is the same for all threads. stored:
+    site where the value was last stored to memory. beside: further races that leave it undefined.
     """
 
     code: str
@@ -40,12 +40,13 @@ class Origin:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The same for all threads that execute the access."""
+        """A key that is the same for all threads that execute the access."""
         own = str(self.site), self.what or self.place
         return own + tuple(word for other in self.beside for word in other.key)
 
     def findings(self, use: object, who: str = "") -> list[Finding]:
-        """use: where the undefined bits matter; who: to whom."""
+        """Returns the findings about a use. use: site where the undefined bits matter; who: the
+        agent."""
         found = []
         for origin in (self, *self.beside):
             missing = origin.missing
@@ -61,7 +62,7 @@ class Origin:
         return found
 
     def and_by(self, other: Origin) -> Origin:
-        """Origin of a value that is undefined for both reasons."""
+        """Returns the origin of a value that is undefined for both reasons."""
         if any(known.key == other.key for known in (replace(self, beside=()), *self.beside)):
             return self
         return replace(self, beside=(*self.beside, other))
@@ -75,20 +76,20 @@ class Undefined:
     origin: Origin
 
     def of(self, where: Where) -> Undefined | None:
-        """For a part of the value; None: all of it is defined."""
+        """Restricts the mask to a part of the value; None: all of it is defined."""
         part = self.where[where]
         return Undefined(part, self.origin) if part.any() else None
 
     def any(self, axis: int) -> Undefined:
-        """Undefined elements of a reduction along an axis."""
+        """Returns the undefined elements of a reduction along an axis."""
         return Undefined(np.asarray(self.where.any(axis=axis)), self.origin)
 
 
 class Tracked:
     """A memory whose elements, bytes or words, may be undefined.
 
-    defined: which are not; None: all. What a store put there undefined has an origin, what nothing
-    wrote has none.
+    defined: mask of the defined elements; None: all. An undefined element that was stored has an
+    origin; one that was never written has none.
     """
 
     defined: NDArray[np.bool_] | None
@@ -96,7 +97,7 @@ class Tracked:
     _known: tuple[Origin, ...] = ()
 
     def missing(self, where: Where, origin: Origin) -> Undefined | None:
-        """What is undefined at these elements; `origin`: of those that nothing wrote."""
+        """Returns the undefined ones of these elements; `origin`: origin of those never written."""
         if self.defined is None:
             return None
         defined = self.defined[where]
@@ -115,8 +116,8 @@ class Tracked:
         site: object,
         kept: Undefined | None = None,
     ) -> None:
-        """After a store at `site`; `undefined`: what of it is; `kept`: what was so before, and has
-        its origin still."""
+        """Records a store at `site`. `undefined`: its undefined elements; `kept`: elements that
+        were undefined before and keep their origin."""
         if undefined is None:
             if self.defined is not None:
                 self.defined[where] = True
@@ -132,7 +133,7 @@ class Tracked:
             numbers[where] = number
 
     def lose(self, where: Where, undefined: Undefined, site: object) -> None:
-        """Part of what `site` stored there turns out to be undefined."""
+        """Marks elements that `site` stored as undefined after the fact."""
         assert self.defined is not None
         numbers, number = self._named(undefined.origin, site)
         before = np.where(self.defined[where], 0, numbers[where])
@@ -144,7 +145,7 @@ class Tracked:
         self.defined[where] &= ~undefined.where
 
     def _named(self, origin: Origin, site: object) -> tuple[NDArray[np.int32], int]:
-        """`_numbers`, and what stands there for an origin of what `site` stores."""
+        """Returns `_numbers`, and the number in it of an origin of elements that `site` stores."""
         assert self.defined is not None
         origin = replace(origin, stored=site)
         if origin not in self._known:
@@ -154,7 +155,7 @@ class Tracked:
         return self._numbers, self._known.index(origin) + 1
 
     def cleared(self, where: Where) -> None:
-        """As if nothing had written the elements."""
+        """Marks elements as never written."""
         if self.defined is None:
             self.defined = np.ones(self._size, bool)
         self.defined[where] = False
@@ -162,14 +163,14 @@ class Tracked:
             self._numbers[where] = 0
 
     def moved(self, target: Where, source: Where) -> None:
-        """Elements were copied inside the memory."""
+        """Copies the state of elements that were copied inside the memory."""
         assert self.defined is not None
         self.defined[target] = self.defined[source]
         if self._numbers is not None:
             self._numbers[target] = self._numbers[source]
 
     def stored_undefined(self) -> list[tuple[int, Origin]]:
-        """What a store left undefined: the first element of each origin."""
+        """Returns the first stored undefined element of each origin, with the origin."""
         if self._numbers is None or self.defined is None:
             return []
         numbers = np.where(self.defined, 0, self._numbers).ravel()
@@ -182,5 +183,5 @@ class Tracked:
 
     @property
     def _size(self) -> int:
-        """Elements of a memory that was defined all over so far."""
+        """Number of elements of a memory that was wholly defined so far."""
         raise NotImplementedError

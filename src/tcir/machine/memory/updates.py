@@ -1,18 +1,20 @@
-"""Loads and stores of one word that ought to be one atomic (PTX ISA 8.9: only those are single).
+"""Loads and stores of one word that must be one atomic (PTX ISA 8.9: only atomics are indivisible).
 
 Strong accesses are no data race, but between a thread's load of a word and the store that follows
 from it, another thread may write. Two kinds are findings:
 
-- it stores a result computed from the value, while only the word itself orders another thread's
-  write before the load: that write may be lost;
-- it continues if it finds a value, and replaces it by another, and so did another thread that found
-  the same value: both may find it before either has stored. A turn that passes round, for which
-  each thread waits with its own value, is no such case. Nor is a flag that both raise to one value,
-  if both found it down (a maximum is, as the smaller value may be stored last, and so is a count).
+- the thread stores a result computed from the value, while only the word itself orders another
+  thread's write before the load: that write may be lost;
+- the thread continues if it finds a value, and replaces it by another, and another thread that
+found
+  the same value did so too: both may find it before either has stored. A turn that is passed
+  around, for which each thread waits with its own value, is not reported. Nor is a flag that both
+  raise to one value if both found it down (a maximum is reported, because the smaller value may be
+  stored last, and so is a count).
 
-What the load itself acquires is no order: it might have come first. So where it finds what another
-thread put, it is also asked what the thread would do with the value before that: it may be that in
-this order alone there is nothing to store any more, or another value.
+What the load itself acquires orders nothing here: the load might have come first. So if it finds
+another thread's value, the check also computes what the thread would store if it had found the
+previous value: in the other order it might store nothing, or another value.
 """
 
 from __future__ import annotations
@@ -26,12 +28,15 @@ from tcir.machine.order.lanes import known_to
 from tcir.machine.order.strong import Done, Place, Put, Update
 
 KEPT = 64
-"""Updates of a place that are remembered."""
+"""Number of the last updates of a place that are kept."""
 
 
 class Loaded(NamedTuple):
-    """A load, until the thread stores to the place. version: of the place then; writes: one of
-    another thread that nothing orders before it; done: updates by others that nothing does."""
+    """A load, kept until the thread stores to the place.
+
+    version: version of the place at the load. writes: whether a write by another thread is not
+    ordered before it. done: updates by other threads that are not ordered before it.
+    """
 
     update: Update
     site: object
@@ -41,16 +46,16 @@ class Loaded(NamedTuple):
 
 
 class Updates:
-    """Updates of an agent."""
+    """Checks an agent's updates: a load of a word, and the store to it that follows."""
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent, self.machine = agent, agent.machine
         self._loads: dict[Place, Loaded] = {}
         self._found: dict[Place, bytes] = {}
-        """What those loads found."""
+        """Values that those loads found."""
 
     def load(self, places: Iterable[Place], update: Update, site: object) -> None:
-        """In front of a strong load."""
+        """Records a strong load before it takes effect."""
         for place in places:
             known = self.machine.strong.get(place)
             others = () if known is None else self.machine.updates.get(place, ())
@@ -62,9 +67,9 @@ class Updates:
     def load_earlier(
         self, place: Place, address: int, follows: Callable[[bytes], Put | None]
     ) -> None:
-        """Behind `load` of a place: what if it came before the changes by others that nothing
-        orders before it. follows: the store to come if the load finds some bytes; address: of the
-        place, as the thread names it."""
+        """Checks, after `load` of a place, the case that it came before the updates by others that
+        are not ordered before it. follows: the store that follows if the load finds given bytes;
+        address: address of the place, as the thread names it."""
         loaded = self._loads[place]
         for done in loaded.done:
             put = follows(done.found)
@@ -75,17 +80,17 @@ class Updates:
                 self._report(loaded, done.access.site, what)
 
     def found(self, values: Iterable[tuple[Place, bytes]]) -> None:
-        """Behind it."""
+        """Records the values that a strong load found, after it."""
         self._found.update(values)
 
     def store(self, values: Iterable[tuple[Place, bytes]], update: Update, site: object) -> None:
-        """In front of a strong store."""
+        """Checks and records a strong store before it takes effect."""
         for place, value in values:
             loaded, found = self._loads.pop(place, None), self._found.pop(place, b"")
             if loaded is None:
                 continue
             if loaded.writes and update.number in loaded.update.feeds:
-                self._report(loaded, site, "what another thread writes there in between is lost")
+                self._report(loaded, site, "a write by another thread in between is lost")
             elif loaded.update.decides and value != found:
                 done = self.machine.updates.setdefault(place, [])
                 made = update.number in loaded.update.feeds
@@ -102,7 +107,8 @@ class Updates:
                 del done[:-KEPT]
 
     def _others_wrote(self, place: Place) -> bool:
-        """Whether another agent wrote there, and nothing orders that before."""
+        """Whether another agent wrote to a place, and nothing orders that write before this
+        agent."""
         known = self.machine.strong.get(place)
         return known is not None and any(
             by != self.agent.me and not self._knows(place, Access(by, number, "", None), version)
@@ -113,8 +119,8 @@ class Updates:
         return self._knows(done.place, done.access, done.version)
 
     def _knows(self, place: Place, access: Access, version: int) -> bool:
-        """Whether the lanes that execute come after a write of a place, by order of memory, by
-        having met, or since they saw what it wrote, or what came later."""
+        """Whether the executing lanes come after a write of a place: by memory order, by a barrier,
+        or because they read its value or a later one."""
         agent = self.agent
         clocks = (agent.clock, agent.met, *agent.seen)
         if any(known_to(clock, access) for clock in clocks):
@@ -125,5 +131,5 @@ class Updates:
     def _report(self, loaded: Loaded, site: object, why: str) -> None:
         self.agent.cta.report(
             "error", "not-atomic", f"{loaded.site} (loads a word)", f"{site} (stores to it)",
-            f"one atomic, or a lock around both, and around the other's: {why}",
+            f"one atomic, or a lock around both and around the other thread's: {why}",
         )  # fmt: skip

@@ -87,16 +87,17 @@ POW2 = np.ldexp(1.0, np.arange(-1022, 1024))
 
 _e2m1 = decode(np.arange(16), "e2m1")
 E2M1, E2M1_EXPONENTS = _e2m1[0].astype(np.float32), _e2m1[1].copy()
-"""By code."""
+"""E2M1 values and raw exponents, by code."""
 
 
 @jit
 def _columns(
     b: NDArray[np.uint8], sign: float, at: NDArray[np.int64]
 ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-    """Columns of B, codes [N, K], that are not all zeros: values times sign, and raw exponents.
+    """Returns the columns of B, codes [N, K], that are not all zeros: values times sign, and raw
+    exponents.
 
-    at: index of each column; columns of zeros, all but one in a GEMV, share the index after the
+    at: index of each column; all-zero columns (all but one in a GEMV) share the index after the
     last.
     """
     columns, positions = b.shape
@@ -141,8 +142,8 @@ def _fp4_sums(
 ) -> None:
     """Exact sums before rounding.
 
-    Codes a, select [M, K] and b [N, K']; sign: of all products. Scales [M, G] and [N, G]: one per
-    `merge` positions of K'. `fine` divides `merge`. by_group: case 3b, otherwise 3a.
+    Codes a, select [M, K] and b [N, K']; sign: sign of all products. Scales [M, G] and [N, G]: one
+    per `merge` positions of K'. `fine` divides `merge`. by_group: case 3b, otherwise 3a.
     subnormal_floor, zero: NO_EXPONENT means none; a `zero` means rule="scales".
     """
     rows, depth = a.shape
@@ -255,7 +256,7 @@ def _fp4_sums_each(
     zero: int,
     out: NDArray[np.float64],
 ) -> None:
-    """`_fp4_sums` of every product of the first axis."""
+    """Computes `_fp4_sums` for every product of the first axis."""
     for n in range(a.shape[0]):
         _fp4_sums(
             a[n], b[n], sign, select, scale_a[n], scale_xa[n], scale_b[n],
@@ -267,7 +268,8 @@ def _fp4_sums_each(
 def _scales(
     codes: NDArray[np.uint8], name: str, positions: int, merge: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-    """Values and raw exponents, one per `merge` of `positions`: [..., rows, positions / merge]."""
+    """Values and raw exponents of scales, one per `merge` of `positions`: [..., rows, positions /
+    merge]."""
     values, exponents = decode_scale(codes, name)
     repeat = positions // merge // codes.shape[-1]
     return np.repeat(values, repeat, axis=-1), np.repeat(exponents, repeat, axis=-1)
@@ -352,7 +354,7 @@ def _fp4_mma(
     select: NDArray[np.int32] | None,
     constants: Fp4Params,
 ) -> NDArray[np.uint32]:
-    """`block_scaled_mma` of the fp4 kinds, exact."""
+    """Exact `block_scaled_mma` for the fp4 kinds."""
     if (types.a_type, types.b_type) != ("e2m1", "e2m1"):
         raise FormatError(
             f"kind {types.kind}: element types", (types.a_type, types.b_type), "e2m1", "fp4 kinds"

@@ -23,9 +23,9 @@ Codes = NDArray[np.unsignedinteger]
 Values = NDArray[np.float32]
 
 STEP = 4
-"""Rows, and elements of K, that the inner loop takes at once."""
+"""Rows, and elements of K, that one step of the inner loop processes."""
 LEAST, MOST = -126, 100
-"""Exponents of u: the sums are neither subnormal nor infinite."""
+"""Range of the exponent of u in which the sums are neither subnormal nor infinite."""
 
 
 def add_exactly(
@@ -41,7 +41,7 @@ def add_exactly(
     """D = A · Bᵀ (+ D) for codes A [CTAs, M, K] and B [CTAs or 1, N, K], f32 D in tensor memory.
 
     words: tensor memory [CTAs, lanes, columns]; D's row m is in ``lanes[m]``, from `column` on.
-    False: there may be something to round or to truncate; then nothing has changed.
+    Returns False, and changes nothing, if a term may have to be rounded or truncated.
     """
     rows, depth = a.shape[1:]
     av, bv = _values(a, types.a_type), _values(b, types.b_type)
@@ -63,7 +63,7 @@ def exact_products(
     a: Codes, b: Codes, d: NDArray[np.uint32] | None, types: ProductTypes, params: FusedParams
 ) -> NDArray[np.uint32] | None:
     """D = A · Bᵀ (+ D) for codes A [..., M, K], B [..., N, K] and D [..., M, N], of any number of
-    instructions along K; None: there may be something to round or to truncate, or D is not f32.
+    instructions along K; None: a term may have to be rounded or truncated, or D is not f32.
     """
     if types.d_type != "f32":
         return None
@@ -83,7 +83,7 @@ def _table(name: str) -> Values:
 
 
 def _values(codes: Codes, name: str) -> Values | None:
-    """What the codes stand for; None: they do not fill their words."""
+    """Returns the values of the codes; None: the format's codes do not fill their words."""
     codes = np.ascontiguousarray(codes)
     bits = FLOATS[name].bits
     if 8 * codes.itemsize != bits:
@@ -98,9 +98,10 @@ def _values(codes: Codes, name: str) -> Values | None:
 
 @jit
 def _extent(values: NDArray[np.float32], smallest: int) -> tuple[float, int, int]:
-    """The largest magnitude, a bound of the raw exponents, and the exponent of the lowest bit set.
+    """Returns the largest magnitude, an upper bound of the raw exponents, and the exponent of the
+    lowest bit set.
 
-    A largest magnitude of 0: all are zeros, or one is infinite or NaN.
+    A largest magnitude of 0 means that all values are zero, or one is infinite or NaN.
     """
     bits = values.reshape(-1).view(np.int32)
     most, least = np.int32(0), np.int32(1 << 20)
@@ -121,7 +122,8 @@ def _extent(values: NDArray[np.float32], smallest: int) -> tuple[float, int, int
 def _whole(
     d: NDArray[np.float32], lanes: NDArray[np.int64], column: int, columns: int, steps: float
 ) -> bool:
-    """Whether D has multiples of 1 / steps only, at most 2^23 of them."""
+    """Whether D's elements are multiples of 1 / steps, and at most 2^23 of these steps in
+    magnitude."""
     bad = 0
     for c in range(d.shape[0]):
         for lane in lanes:
@@ -172,7 +174,8 @@ def _add_exactly(
     adds: bool,
     limits: tuple[int, int, int, int],
 ) -> bool:
-    """limits: raw exponents of subnormals of A and B, window, raw exponent of zeros."""
+    """Computes `add_exactly` on values. limits: raw exponents of subnormals of A and B, window, raw
+    exponent of zeros."""
     depth, columns = a.shape[2], b.shape[1]
     largest_a, top_a, lowest_a = _extent(a, limits[0])
     largest_b, top_b, lowest_b = _extent(b, limits[1])

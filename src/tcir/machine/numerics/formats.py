@@ -74,11 +74,11 @@ ELEMENT_BITS: dict[str, int] = {
     **dict.fromkeys(INTEGERS, 8),
     "s32": 32,
 }
-"""Bits per code: 4 and 6 for the narrow types, however they are stored."""
+"""Bits per code: 4 and 6 for the narrow types, in whatever form they are stored."""
 
 
 def float_format(name: str) -> Format:
-    """The format called `name`; FormatError if there is none."""
+    """Returns the format called `name`; FormatError if there is none."""
     try:
         return FLOATS[name]
     except KeyError:
@@ -137,7 +137,7 @@ def check_codes(codes: NDArray[np.unsignedinteger], name: str) -> None:
 
 
 NO_BIT = 1 << 14
-"""In place of the lowest bit of a zero; of what is not finite: its negative."""
+"""Stands for the lowest bit of a zero; its negative stands for that of an infinity or a NaN."""
 
 
 @cache
@@ -153,9 +153,9 @@ def _lowest_table(name: str) -> NDArray[np.int16]:
 
 
 def lowest_bit(codes: NDArray[Any], name: str) -> int | None:
-    """The exponent of the lowest bit that any of the codes has set.
+    """Returns the exponent of the lowest bit that is set in any of the codes.
 
-    None: not known, all are zero, or one is infinite or NaN.
+    None: it is not known, all codes are zero, or one is infinite or NaN.
     """
     if float_format(name).bits > 16:
         return None

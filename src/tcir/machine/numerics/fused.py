@@ -11,7 +11,7 @@ For the kinds f16, tf32 and f8f6f4, with each number as mantissa · 2^x (x: raw 
 A NaN, inf · 0, or infinities of both signs give 0x7FFFFFFF (0x7FFF for f16).
 Kind i8 is exact, modulo 2^32 or saturated once.
 
-NVIDIA documents none of this; it is what public bit-level studies of the B200 tensor core found
+NVIDIA documents none of this; public bit-level studies of the B200 tensor core found it
 (arXiv 2511.10909, arXiv 2512.07004, the sf-tensor/tcgen05 hardware comparison).
 
 Implementation: a product of two such formats, and its multiple by a power of two, is exact in
@@ -83,8 +83,8 @@ def _fused_sums(
 ) -> None:
     """Steps 1..3 and the exact sum of step 4, unrounded.
 
-    a, xa, select [M, K]; b, xb [K', N]: term (m, k) is a[m, k] · b[select[m, k], n]. d [M, N] or
-    empty counts as d · 2^-shift; `smallest` is the raw exponent of its subnormals.
+    a, xa, select [M, K]; b, xb [K', N]: term (m, k) is a[m, k] · b[select[m, k], n]. d, [M, N] or
+    empty, counts as d · 2^-shift; `smallest` is the raw exponent of its subnormals.
     """
     rows, depth = a.shape
     columns = b.shape[1]
@@ -143,7 +143,7 @@ def _fused_sums_each(
     zero: int,
     out: NDArray[np.float64],
 ) -> None:
-    """`_fused_sums` of every product of the first axis."""
+    """Computes `_fused_sums` for every product of the first axis."""
     for n in range(a.shape[0]):
         _fused_sums(a[n], xa[n], b[n], xb[n], select, d[n], smallest, shift, window, zero, out[n])
 
@@ -154,7 +154,7 @@ def _add_products(
 ) -> None:
     """Adds a [products, M, K] times b [products, K, N] to the totals [products, M, N].
 
-    In place of a BLAS library, whose threads cost more than they bring in matrices so small.
+    Replaces a BLAS library, whose threads cost more than they save for such small matrices.
     """
     products, rows, depth = a.shape
     columns = b.shape[2]
@@ -181,7 +181,7 @@ def _whole_steps(d: NDArray[np.float32], steps: float, most: float) -> bool:
 
 @jit
 def _round_f32(total: NDArray[np.float64], out: NDArray[np.uint32]) -> None:
-    """f32 codes, truncated toward zero; a zero is +0."""
+    """Writes f32 codes to `out`, truncated toward zero; a zero is +0."""
     bits = total.view(np.int64)
     for m in range(total.shape[0]):
         for n in range(total.shape[1]):
@@ -201,7 +201,7 @@ def _round_f32(total: NDArray[np.float64], out: NDArray[np.uint32]) -> None:
 
 @jit
 def _round_f16(total: NDArray[np.float64], out: NDArray[np.uint32]) -> None:
-    """f16 codes, rounded to nearest even; a zero is +0."""
+    """Writes f16 codes to `out`, rounded to nearest even; a zero is +0."""
     bits = total.view(np.int64)
     for m in range(total.shape[0]):
         for n in range(total.shape[1]):
@@ -273,7 +273,8 @@ def all_terms(m: int, k: int) -> NDArray[np.int32]:
 
 
 def contiguous(array: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
-    """C-contiguous writeable arrays: the compiled loops see one argument type only."""
+    """Returns a C-contiguous writeable array, so that the compiled loops have one argument type
+    only."""
     flags = array.flags
     if flags.c_contiguous and flags.writeable and dtype in (None, array.dtype):
         return array
@@ -293,8 +294,8 @@ def fused_sum(
 ) -> NDArray[np.uint32]:
     """Codes of D for operands given as (values, raw exponents): a [M, K], b [N, K'].
 
-    Or of several products: a [products, M, K], b [products, N, K'], d [products, M, N]. lowest: all
-    products of finite operands are multiples of 2^lowest; None: not known.
+    Several products have a leading axis: a [products, M, K], b [products, N, K'], d [products, M,
+    N]. lowest: all products of finite operands are multiples of 2^lowest; None: not known.
     """
     (av, ax), (bv, bx) = a, b
     before = d_as_f32(d, d_type)
@@ -328,7 +329,7 @@ def fused_sum(
 
 
 def rounded_all(total: NDArray[np.float64], d_type: str) -> NDArray[np.uint32]:
-    """`rounded` of one or several products."""
+    """Applies `rounded` to one or several products."""
     return rounded(total.reshape(-1, total.shape[-1]), d_type).reshape(total.shape)
 
 
@@ -340,11 +341,11 @@ def _exact_sums(
     lowest: int,
     window: int,
 ) -> NDArray[np.float64] | None:
-    """The sums where no term is truncated; None: some may be.
+    """Returns the sums if no term is truncated; None: some may be.
 
-    No product has a raw exponent above `top`, all are multiples of 2^lowest. If that is no less
-    than 2^(top - window), and D-in is a multiple of it and below 2^(lowest + window), there is
-    nothing to truncate, and the sum, below 2^53 of its steps, is exact in any order.
+    No product has a raw exponent above `top`, and all are multiples of 2^lowest. If 2^lowest is at
+    least 2^(top - window), and D-in is a multiple of 2^lowest and below 2^(lowest + window), no
+    term is truncated, and the sum, below 2^53 steps of 2^lowest, is exact in any order.
     """
     if not -400 < lowest < 400 or top - window > lowest or a.shape[-1] > 1 << 16:
         return None
@@ -377,7 +378,7 @@ def fused_mma(
     first; its rounding on hardware is unknown, here it is exact (the window comes later).
 
     Sparse: `a` holds the stored elements [M, K/2] and `select` int32 [M, K/2] the k of each
-    (`sparse_positions`); elements that no row selects are ignored, even NaN.
+    (`sparse_positions`); elements of B that no row selects are ignored, even NaN.
 
     Dense operands may have a leading axis of products.
     """

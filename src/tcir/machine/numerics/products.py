@@ -1,4 +1,4 @@
-"""Products of the tensor core by their operands, for executions that compute the same ones."""
+"""A cache of tensor-core products by their operands, for executions that repeat them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Codes = NDArray[Any]
 
 
 def product_form(types: ProductTypes) -> tuple[Hashable, ...]:
-    """What an instruction descriptor decides of a product's result."""
+    """Returns the fields of an instruction descriptor that a product's result depends on."""
     return types.a_type, types.b_type, types.d_type, types.negate_a, types.negate_b
 
 
@@ -23,7 +23,8 @@ class Products:
     """Results of products: a program executed again, under another completion order or after
     another pass, multiplies the same operands.
 
-    most_bytes: of the results that it keeps; those beyond are computed every time.
+    most_bytes: limit on the bytes of the cached results; beyond it, results are computed every
+    time.
     """
 
     def __init__(self, most_bytes: int = 256 << 20) -> None:
@@ -36,9 +37,9 @@ class Products:
         operands: Sequence[Codes | None],
         multiply: Callable[[], NDArray[np.uint32]],
     ) -> NDArray[np.uint32]:
-        """What ``multiply()`` gives, computed once for every form of product and operands.
+        """Returns the result of ``multiply()``, computed once per form of product and operands.
 
-        form: all that the result depends on besides the codes in `operands`
+        form: everything the result depends on besides the codes in `operands`
         """
         digest = hashlib.sha256()
         shapes: list[Hashable] = []

@@ -1,4 +1,4 @@
-"""Operand types of a product: what the arithmetic needs from an instruction descriptor."""
+"""Operand types of a product: the fields of an instruction descriptor that the arithmetic needs."""
 
 from __future__ import annotations
 

@@ -27,7 +27,9 @@ from tcir.machine.numerics.types import MmaTypes
 
 @dataclass(frozen=True)
 class Generation:
-    """window: bits kept below the largest exponent; operand_bytes: bytes of a row of A in one sum.
+    """Arithmetic of one GPU generation.
+
+    window: bits kept below the largest exponent; operand_bytes: bytes of a row of A in one sum.
 
     zeros: raw exponent of a zero product or accumulator, for an f32 D and for an f16 D.
     fp8: "f16" if ptxas emulates fp8 with f16 instructions, None if its arithmetic is not known.
@@ -40,7 +42,7 @@ class Generation:
     fp8: str | None = None
 
     def params(self, d_type: str) -> FusedParams:
-        """The constants of one sum."""
+        """Returns the constants of one fused sum."""
         return FusedParams(self.window, self.zeros[d_type == "f16"])
 
 
@@ -77,7 +79,7 @@ def warp_mma(
     """D = A · Bᵀ + C of one instruction.
 
     `a` codes [M, K], `b` codes [N, K], `c` and the result uint32 [M, N] (f16: in the low half).
-    Those of f16, bf16 and tf32 may have a leading axis of instructions.
+    Operands of f16, bf16 and tf32 may have a leading axis of instructions.
     `d_type` "f32", "f16", or "s32" for integers, which `saturate` clamps.
     """
     if a_type in INTEGERS:

@@ -1,9 +1,9 @@
 """Arithmetic of `wgmma.mma_async`: each instruction is one fused sum (see `fused`).
 
 f16, bf16 and tf32 keep 25 bits below the largest exponent, as `mma.sync` of Hopper does. fp8 keeps
-13, and an f32 result has 13 fraction bits. The non-zeros of a sparse A also form one sum. From
-public bit-level studies of H100 and H200 (MMA-Sim, arXiv 2511.10909; the MATLAB models of arXiv
-2512.07004); integers are exact.
+13, and an f32 result has 13 fraction bits. The non-zeros of a sparse A also form one sum. Integers
+are exact. Sources: public bit-level studies of H100 and H200 (MMA-Sim, arXiv 2511.10909; the MATLAB
+models of arXiv 2512.07004).
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def wgmma_product(
     product: Product,
     select: NDArray[np.int32] | None = None,
 ) -> NDArray[np.uint32]:
-    """D = A · Bᵀ + D: codes [M, K], [N, K], uint32 [M, N]; None: scale-d is false.
+    """D = A · Bᵀ + D: codes a [M, K], b [N, K], d uint32 [M, N] (None: scale-d is false).
 
-    select: of a sparse A, whose codes are [M, K / 2], the k of each, int32 [M, K / 2].
+    select: k of each code of a sparse A, int32 [M, K / 2]; its codes are [M, K / 2].
     """
     types = product.types
     if types.a_type in INTEGERS or types.a_type == "b1":

@@ -17,7 +17,7 @@ class Barriers:
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent, self.cta = agent, agent.cta
         self._waited: dict[int, BarrierRound] = {}
-        """The last use of each barrier that it waited for the end of."""
+        """Barrier number -> the last use whose end the warp waited for."""
 
     def sync(
         self, number: int, threads: int | None, *, reduces: bool = False, site: object
@@ -39,7 +39,7 @@ class Barriers:
             self.agent.events.wait_for(this.events)
 
     def arrive(self, number: int, threads: int, *, site: object) -> None:
-        """bar.arrive: counts the warp, which does not learn what the others did."""
+        """bar.arrive: counts the warp, which acquires nothing from the others."""
         self._complete(number, self._enter(number, threads, "bar.arrive", site))
 
     def _enter(
@@ -66,8 +66,8 @@ class Barriers:
         if this.threads != threads:
             raise MachineError(
                 "barrier-threads",
-                f"expected the thread count of who waits at barrier {number} ({this.threads}), "
-                f"got {threads}",
+                f"expected the thread count of the threads that wait at barrier {number} "
+                f"({this.threads}), got {threads}",
                 site=site,
             )
         self._check_kind(number, this, instruction, site)
@@ -87,18 +87,18 @@ class Barriers:
         return this
 
     def _check_kind(self, number: int, this: BarrierRound, instruction: str, site: object) -> None:
-        """A finding where some threads reduce and others do not."""
+        """Reports a use of a barrier in which some threads reduce and others do not."""
         first = this.arrivals[0] if this.arrivals else None
         if first is not None and (first.instruction == "bar.red") != (instruction == "bar.red"):
             self.cta.report(
                 "error", "barrier-mixed", f"{first.site} ({first.name})", site,
-                f"{first.instruction} of all threads in one use of barrier {number}: with bar.red "
-                "beside bar.sync or bar.arrive what happens is unpredictable (PTX ISA 9.7.13.1)",
+                f"{first.instruction} of all threads in one use of barrier {number}: mixing "
+                "bar.red with bar.sync or bar.arrive is unpredictable (PTX ISA 9.7.13.1)",
             )  # fmt: skip
 
     def _follow(self, number: int, this: BarrierRound, site: object) -> None:
-        """Whether the agent comes after all who arrived at the use before: else it might have been
-        counted there, in the place of one of them."""
+        """Reports an agent that is not ordered after all arrivals at the previous use: it might
+        have been counted there in place of one of them."""
         before = this.before
         if before is None or self._waited.get(number) is before:
             return
@@ -107,8 +107,8 @@ class Barriers:
                 self.cta.report(
                     "error", "barrier-shared", f"{arrival.site} (arrives at barrier {number})",
                     f"{site} (arrives for its next use)",
-                    "an order between the two: whoever comes first is counted, so each may be "
-                    "taken for the other; use another number, or wait for the end of the first use",
+                    "an order between the two: the first arrival is counted, so either may be "
+                    "counted for the other; use another number, or wait for the first use to end",
                 )  # fmt: skip
                 return
 
@@ -128,7 +128,8 @@ class Barriers:
 
 
 def _earlier(this: BarrierRound) -> str:
-    """In which use of the barrier a warp waits, and whose arrivals completed the one before."""
+    """Describes in which use of the barrier a warp waits, and whose arrivals completed the previous
+    use."""
     if this.before is None:
         return ""
     arrivals = ", ".join(map(str, this.before.arrivals))
@@ -136,5 +137,6 @@ def _earlier(this: BarrierRound) -> str:
 
 
 def _whole_warps(threads: int) -> int:
-    """bar.sync counts a warp that is not full like a full one (PTX ISA 9.7.13.1)."""
+    """Rounds threads up to whole warps: bar.sync counts a partial warp as a full one (PTX ISA
+    9.7.13.1)."""
     return -(-threads // WARP) * WARP

@@ -10,12 +10,12 @@ from tcir.machine.order.rounds import ClusterRound
 
 
 class ClusterBarrier:
-    """barrier.cluster.arrive and .wait; every thread that still runs has to arrive."""
+    """barrier.cluster.arrive and .wait; every thread that still runs must arrive."""
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent, self.cta = agent, agent.cta
         self._entered: ClusterRound | None = None
-        """Where it has arrived and not yet waited."""
+        """The round at which the agent has arrived and not yet waited."""
 
     def arrive(self, *, relaxed: bool = False, site: object) -> None:
         """barrier.cluster.arrive.
@@ -52,7 +52,8 @@ class ClusterBarrier:
         self._acquire(this)
 
     def test(self, *, last: bool, site: object) -> bool:
-        """Whether the wait of some threads of the agent is over; ``last``: no other has to wait."""
+        """Whether the wait of some threads of the agent is over; ``last``: no other thread of it
+        has yet to wait."""
         this = self._own_round(site)
         if not self._complete(this):
             self.agent.poll(site, self._describe(this, site))

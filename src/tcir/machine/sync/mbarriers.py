@@ -29,9 +29,9 @@ class Mbarriers:
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent, self.cta, self.machine = agent, agent.cta, agent.machine
         self.remembered: Mapping[tuple[int, int], PhaseWait] = {}
-        """Waits that `test` goes on with, by address and parity."""
+        """Waits that `test` continues, by address and parity."""
         self._asked: dict[Mbarrier, int] = {}
-        """For each mbarrier, the last phase whose end it has tested, or has caused."""
+        """For each mbarrier, the last phase whose end the agent has tested or caused."""
 
     def init(self, address: int, count: int, *, site: object) -> None:
         """mbarrier.init."""
@@ -64,7 +64,8 @@ class Mbarriers:
         self.agent.lanes.step()
 
     def _init_again(self, known: Mbarrier, count: int, site: object) -> None:
-        """mbarrier.init of an object that is there: nothing changes if it is as good as new."""
+        """mbarrier.init of an initialised object: a finding if it is unused and the count is the
+        same, else an error."""
         if known.count != count or not known.unused:
             raise MachineError(
                 "mbarrier-reuse",
@@ -80,7 +81,7 @@ class Mbarriers:
         self.agent.lanes.step()
 
     def inval(self, address: int, *, site: object) -> None:
-        """mbarrier.inval: the memory is free for other use."""
+        """mbarrier.inval: frees the memory for other use."""
         self.agent.proceed(site)
         barrier = self._own(address, site)
         address = barrier.address
@@ -104,10 +105,11 @@ class Mbarriers:
     def at(
         self, address: int, site: object, *, proxy: str = "generic", operation: bool = False
     ) -> Mbarrier:
-        """The object at ``address``, for a use by this agent (or, through it, the async proxy).
+        """Returns the object at ``address``, for a use by this agent (or, through it, the async
+        proxy).
 
-        operation: an asynchronous one of the generic proxy signals it later (st.async), whose
-        completion ends the use.
+        operation: an asynchronous operation of the generic proxy (st.async) signals the mbarrier
+        later; its completion ends the use.
         """
         cta = self.agent.peers.cta_of(address, site)
         address -= cta.window
@@ -149,7 +151,7 @@ class Mbarriers:
         return barrier
 
     def _own(self, address: int, site: object) -> Mbarrier:
-        """The object at ``address``, which has to be in this CTA's shared memory."""
+        """Returns the object at ``address``, which must be in this CTA's shared memory."""
         self.agent.peers.cta_of(address, site, own=True)
         return self.at(address, site)
 
@@ -187,7 +189,7 @@ class Mbarriers:
         if drop:
             barrier.drop(count, site)
         agent, far = self.agent, self.agent.peers.cta_of(address, site) is not self.cta
-        # Those who wait are in the mbarrier's CTA; a fence has to include them, too.
+        # The waiting threads are in the mbarrier's CTA; a fence must include them as well.
         released = agent.lanes.fenced(int(far)) if order.relaxed else agent.release()
         if far and not order.of_cluster:
             barrier.arrive(count, beyond(released), site)
@@ -199,12 +201,12 @@ class Mbarriers:
                 self.cta.report(
                     "error", "arrivals-of-two-phases", site,
                     f"the next phase of the mbarrier at {barrier.address:#x}",
-                    f"a count of all lanes that arrive, or one lane that does: {barrier.count} of "
-                    "them end the phase, and the others arrive in those that follow",
+                    f"a count of all lanes that arrive, or an arrival of one lane: {barrier.count} "
+                    "of the lanes end the phase, and the others arrive in later phases",
                 )  # fmt: skip
 
     def complete_tx(self, address: int, nbytes: int, *, site: object) -> None:
-        """mbarrier.complete_tx: counts bytes that no operation brought."""
+        """mbarrier.complete_tx: counts bytes without a copy."""
         self.agent.proceed(site)
         self.at(address, site).count_bytes(nbytes, site)
 
@@ -222,8 +224,8 @@ class Mbarriers:
         heeded: bool = True,
         site: object,
     ) -> bool:
-        """mbarrier.test_wait.parity; a relaxed one acquires only with a later fence, and one
-        whose result is not read (not `heeded`) acquires nothing: it might have been false."""
+        """mbarrier.test_wait.parity. A relaxed test acquires only with a later fence. A test whose
+        result is not read (not `heeded`) acquires nothing: it might have been false."""
         barrier = self._own(address, site)
         released = barrier.released
         if not barrier.complete(parity):
@@ -242,8 +244,9 @@ class Mbarriers:
         return True
 
     def refuses(self, address: int, parity: int, *, site: object) -> bool:
-        """Whether a test_wait or try_wait of a phase is answered no although it is over: once, if
-        nothing that it knows tells that it is (`CompletionOrder.refuses`)."""
+        """Whether a test_wait or try_wait returns false although the phase is over: once per phase,
+        if nothing that the agent has observed implies that it is over
+        (`CompletionOrder.refuses`)."""
         order, barrier = self.cta.cluster.order, self._own(address, site)
         if order is None or not order.refuses:
             return False
@@ -261,14 +264,14 @@ class Mbarriers:
         return not known
 
     def watch(self, address: int, *, site: object) -> PhaseWait:
-        """A wait for the open phase, which `remembered` or `sleep` take."""
+        """Returns a wait for the open phase, for `remembered` or `sleep`."""
         return self._own(address, site).watch()
 
     def sleep(
         self, address: int, wait: PhaseWait, *, gives_up: bool = False, site: object
     ) -> Blocking:
-        """Sleeps until the phase of a wait is complete, or the mbarrier invalid; in a loop that
-        gives up, until no other agent can run. Acquires nothing."""
+        """Sleeps until the phase of a wait is complete or the mbarrier is invalid; if the loop
+        `gives_up`, at most until no other agent can run. Acquires nothing."""
         agent, barrier = self.agent, self._own(address, site)
         agent.proceed(site)
         yield from agent.wait(
@@ -280,7 +283,8 @@ class Mbarriers:
         barrier.check_live(site)
 
     def state(self, address: int, *, site: object) -> tuple[int, int]:
-        """Open phase and pending arrivals: the state an arrival returns. Acquires nothing."""
+        """Returns the open phase and the pending arrivals: the state an arrival returns. Acquires
+        nothing."""
         barrier = self._own(address, site)
         return barrier.phase, barrier.pending
 
@@ -311,7 +315,7 @@ class Mbarriers:
         self.cta.report(
             OVERTAKEN_WAIT, "phase-overtaken", f"the wait at {site}",
             f"mbarrier at {barrier.where}",
-            "an arrival of the waiter that the next phase needs, too",
+            "an arrival of the waiter that the next phase also needs",
         )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
-"""setmaxnreg: registers from warps to the CTA's pool, and from there to warps (PTX ISA 9.7.19.5).
+"""setmaxnreg: moves registers between warps and the CTA's pool (PTX ISA 9.7.19.5).
 
-At entry every warp owns as many, and the pool is empty. All counts are per thread of a warp.
+At entry all warps own equally many, and the pool is empty. All counts are per thread of a warp.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tcir.machine.order.unpromised import SETMAXNREG, SETMAXNREG_APART, SETMAXNR
 
 WARPGROUP = 4
 GRANULE = 8
-"""Registers per thread are allocated in multiples."""
+"""Registers per thread are allocated in multiples of this."""
 
 
 class Registers:
@@ -23,7 +23,8 @@ class Registers:
         self.agent, self.cta = agent, agent.cta
 
     def change(self, request: Request, entry: int) -> Blocking:
-        """The warp owns `count` from here on; inc blocks until the pool has them.
+        """setmaxnreg: the warp owns `request.count` registers per thread from here on; inc blocks
+        until the pool has them.
 
         entry: registers per thread at the kernel's entry.
         """
@@ -40,7 +41,7 @@ class Registers:
             knowledge.clock[component] = len(mine)
         if more and (more > 0) != (request.action == "inc"):
             self.cta.report(
-                "error", "register-count", f"{before} registers a thread", request.site,
+                "error", "register-count", f"{before} registers per thread", request.site,
                 f"at {'most' if request.action == 'dec' else 'least'} {before}, which the warp "
                 f"owns, in {request}: undefined (PTX ISA {SETMAXNREG})",
             )  # fmt: skip
@@ -48,15 +49,16 @@ class Registers:
         yield from agent.wait(
             lambda: more <= pool.free,
             lambda: (
-                f"{request}: {more} registers a thread more, of {pool.free} in the CTA's pool, at "
-                f"{request.site}"
+                f"{request}: {more} more registers per thread, with {pool.free} in the CTA's pool, "
+                f"at {request.site}"
             ),
         )
         pool.free -= more
         pool.owned[agent.warp] = request.count
 
     def at_exit(self) -> None:
-        """A finding where other warps of the group had fewer."""
+        """Reports a setmaxnreg of an exiting warp that another warp of its group has not
+        executed."""
         done = self.cta.register_pool.done
         mine = done.get(self.agent.warp, [])
         least = min(len(done.get(mate.warp, [])) for mate in self._group)
@@ -69,7 +71,7 @@ class Registers:
         return [agent for agent in self.cta.agents if agent.warp // WARPGROUP == number]
 
     def _check_order(self, mine: list[Request], request: Request, more: int) -> None:
-        """Checks that all warps of the group have met since the last request; more: registers
+        """Reports a missing barrier of the group since its last request; more: registers
         requested."""
         known = self.agent.lanes.everything()
         if any(known.get(_component(mate), 0) < len(mine) for mate in self._group):
@@ -80,7 +82,7 @@ class Registers:
             )  # fmt: skip
 
     def _check_group(self, mine: list[Request], request: Request) -> None:
-        """The n-th one is the same in all warps of the group."""
+        """Reports an n-th request that differs from that of another warp of the group."""
         for mate in self._group:
             theirs = self.cta.register_pool.done.get(mate.warp, [])
             other = theirs[len(mine)] if len(theirs) > len(mine) else request

@@ -33,10 +33,10 @@ Scales = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class ScaleSource:
-    """Scales in tensor memory: their words, and what reads the codes [rows, scales] of a CTA.
+    """Scales in tensor memory: their words, and functions that read their codes.
 
-    `read` also gives the rows whose scales nothing wrote. codes: all copies in the tensor memory of
-    any CTAs, [..., copies, rows, scales].
+    read: returns the codes [rows, scales] of one CTA, and the rows with unwritten scales. codes:
+    returns all copies from the tensor memories of any number of CTAs, [..., copies, rows, scales].
     """
 
     where: tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -64,9 +64,9 @@ class BlockScale:
     ) -> None:
         """D = (A · SFA)(B · SFB)ᵀ (+ D), `i.scales` per row from tensor memory at `sfa` and `sfb`.
 
-        Operands as in `Mma.mma`, by element or by byte of packed elements. A sparse A doubles K,
-        and each scale is for twice as many k. The four copies of the scales have to be equal: which
-        one the hardware takes is not known.
+        Operands as in `Mma.mma`, addressed by element or by byte of packed elements. A sparse A
+        doubles K, and each scale covers twice as many k. The four copies of the scales must be
+        equal: which one the hardware reads is not known.
         """
         ctas = self.step.agent.peers.group(i.cta_group, site)
         check_sparse(i.sparse, options.metadata, site)
@@ -146,7 +146,7 @@ class BlockScale:
     def _scales(
         self, operand: str, address: int, i: ScaledDescriptor, cta: CtaProtocol, site: object
     ) -> ScaleSource:
-        """Scales of A for its own rows, of B for all."""
+        """Finds the scales that a CTA holds: of A for its own rows, of B for all rows."""
         address &= ADDRESS_BITS
         lane, column = address >> 16, address & 0xFFFF
         if lane:

@@ -1,4 +1,4 @@
-"""Collector buffers: an operand that one mma leaves there for later ones.
+"""Collector buffers, in which one mma leaves an operand for later ones.
 
 PTX ISA 9.7.16.10.9.1 and .3: one buffer for A, four for B under .ws. `fill` leaves the matrix that
 was read from memory; `use` and `lastuse` may read it there, which "requires a previous fill to be
@@ -24,9 +24,9 @@ from tcir.machine.tensor_core.pipe import Pipe
 
 @dataclass(frozen=True)
 class Matrix:
-    """What an mma reads of the operand that a collector may hold.
+    """Identity of a matrix that a collector may hold.
 
-    what: where its elements lie, and how they are read. versions: the last writes of its bytes.
+    what: place, type and shape of the matrix. versions: the last writes of its bytes.
     """
 
     what: Hashable
@@ -38,7 +38,8 @@ def matrix(
     i: InstructionDescriptor | ScaledDescriptor,
     sources: Sequence[Source],
 ) -> Matrix:
-    """A, or B under .ws, of one mma; `sources`: the operand in each CTA of the pair."""
+    """Identity of the operand of one mma that a collector may hold: A, or B under .ws; `sources`:
+    the operand in each CTA of the pair."""
     if isinstance(operand, TmemAddr):
         place: Hashable = operand
     else:
@@ -63,7 +64,10 @@ class Collectors:
     def note(
         self, usage: tuple[str, str], matrix: Matrix | None, mma: Access, owner: CtaProtocol
     ) -> None:
-        """`mma` was issued with `.collector::BUFFER::OP`; matrix: None for `discard`."""
+        """Checks and records the issue of `mma` with `.collector::BUFFER::OP`.
+
+        usage: (BUFFER, OP). matrix: None for `discard`.
+        """
         buffer, op = usage
         held = owner.collectors.get(buffer)
         if op in ("use", "lastuse") and matrix is not None:
@@ -82,7 +86,7 @@ class Collectors:
         elif held.matrix != matrix.what:
             self._report(
                 held.mma, mma, f"{words} with the {name} of the fill, or a fill of this {name}: "
-                "it holds another matrix (place, type or shape)",
+                "the buffer holds another matrix (place, type or shape)",
             )  # fmt: skip
         elif held.versions != matrix.versions:
             self._report(

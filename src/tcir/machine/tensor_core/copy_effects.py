@@ -14,9 +14,11 @@ from tcir.machine.tensor_core.narrow import decompressed
 
 @dataclass(frozen=True)
 class CpEffect:
-    """Bytes [rows, bytes] of shared memory go to these columns of each set of lanes.
+    """tcgen05.cp: copies bytes [rows, bytes] of shared memory to these columns of each set of
+    lanes.
 
-    bits: of the elements to decompress, None: none; shift: their place in a byte.
+    bits: width of the elements to decompress, None: no decompression; shift: their lowest bit in a
+    byte.
     """
 
     addresses: NDArray[np.int64]
@@ -26,7 +28,7 @@ class CpEffect:
     shift: int
 
     def words(self, smem: SharedBytes) -> TensorWords:
-        """Written words, uint32 [..., rows, columns]."""
+        """Returns the words that the copy writes, uint32 [..., rows, columns]."""
         data = smem[..., self.addresses]
         if self.bits is not None:
             data = decompressed(data, self.bits, self.shift)
@@ -46,7 +48,7 @@ class CpEffect:
 
 @dataclass(frozen=True)
 class ShiftEffect:
-    """Lane l of the columns gets what lane ``source[l]`` held."""
+    """tcgen05.shift: lane l of the columns receives the words of lane ``source[l]``."""
 
     source: NDArray[np.int64]
     columns: slice

@@ -1,4 +1,4 @@
-"""Lanes of D: which are written, and how its rows lie over them."""
+"""Lanes of D: which are written, and how D's rows map to them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Element = TypeVar("Element", bound=np.generic)
 def enabled_lanes(
     masks: tuple[int, ...] | None, lanes: NDArray[np.int64], cta_group: int, site: object
 ) -> list[NDArray[np.bool_] | None]:
-    """Mask of these lanes that are written in each CTA (None: all).
+    """For each CTA, a mask of those of `lanes` that are written (None: all).
 
-    Bit i of mask v set: lane 32 v + i is not; in a pair masks 4..7 are of the CTA of odd rank.
+    Bit i of mask v disables lane 32 v + i; in a pair, masks 4..7 belong to the CTA of odd rank.
     """
     if masks is None:
         return [None] * cta_group
@@ -36,7 +36,8 @@ def enabled_lanes(
 
 
 def join_columns(block: NDArray[Element], parts: int) -> NDArray[Element]:
-    """D [rows, n] from its lanes: the parts of its columns are stacked (data paths B, E, G)."""
+    """Returns D [rows, n] from its lanes, on which parts of its columns are stacked (data paths B,
+    E, G)."""
     if parts == 1:
         return block
     lanes, columns = block.shape
@@ -45,7 +46,7 @@ def join_columns(block: NDArray[Element], parts: int) -> NDArray[Element]:
 
 
 def stack_columns(d: NDArray[Element], parts: int) -> NDArray[Element]:
-    """The reverse of `join_columns`."""
+    """Inverse of `join_columns`."""
     if parts == 1:
         return d
     rows, n = d.shape

@@ -39,7 +39,7 @@ SWIZZLE_CODES: dict[int, str] = {
     4: "64B",
     6: "32B",
 }
-"""Bits 63..61. Not Hopper's two-bit codes."""
+"""Code in bits 63..61 -> swizzle. Hopper has two-bit codes instead."""
 
 CP_SHAPES: dict[str, tuple[int, int]] = {
     "128x256b": (128, 32),
@@ -63,7 +63,7 @@ class MatrixDescriptor:
 
 @lru_cache(maxsize=4096)
 def decode_matrix(bits: int) -> MatrixDescriptor:
-    """Decode and check a matrix descriptor. DescriptorError names the field that is illegal."""
+    """Decodes and checks a matrix descriptor. DescriptorError names the illegal field."""
     if not 0 <= bits < 1 << 64:
         raise DescriptorError("matrix descriptor", hex(bits), "64 bits", _FIELDS)
 
@@ -152,7 +152,7 @@ def _linear_offsets(
 
 
 LINE = 128
-"""Bytes that a swizzle leaves on their line."""
+"""Bytes of a line; a swizzle moves bytes only within their line."""
 
 
 @lru_cache(maxsize=512)
@@ -177,8 +177,8 @@ def element_table(
 ) -> tuple[int, NDArray[np.int64]]:
     """(base, table): element (mn, k) lies at base + table[mn, k].
 
-    from_start: the swizzle counts rows from the descriptor's start, wherever in the pattern it is.
-    atom_32b_rows: rows of K that SBO steps over in mode 128B_ATOM_32B; an open question.
+    from_start: the swizzle counts rows from the descriptor's start, whatever its phase in the
+    pattern. atom_32b_rows: rows of K that SBO steps over in mode 128B_ATOM_32B; an open question.
 
     The table is read-only and shared by all descriptors of the same layout whose start has the same
     phase in the swizzle pattern, so its identity may serve as a key.
@@ -196,7 +196,7 @@ def element_addresses(
     """Absolute shared-memory byte address of every element, int64 [rows, k].
 
     `elem_bits` 4 means two elements per byte (kinds mxf4), the even k in the low half of the byte.
-    The narrow types of f8f6f4 lie in padded 16-byte units: ask with `elem_bits` 8, see `narrow.py`.
+    The narrow types of f8f6f4 lie in padded 16-byte units: pass `elem_bits` 8, see `narrow.py`.
     """
     base, table = element_table(desc, rows, k, elem_bits, major)
     return base + table

@@ -11,7 +11,8 @@ from tcir.machine.refusal import DescriptorError
 @dataclass(frozen=True)
 class DescriptorFields:
     """The bits of a descriptor. kind: the `.kind` of its instruction; source: where the ISA
-    describes it. Every method raises DescriptorError for a value that is not allowed."""
+    describes the descriptor. Every method raises DescriptorError for a value that is not
+    allowed."""
 
     bits: int
     kind: str
@@ -25,14 +26,14 @@ class DescriptorFields:
         return (self.bits >> low) & ((1 << width) - 1)
 
     def zero(self, low: int, width: int = 1, why: str = "0 (reserved)") -> None:
-        """Bits that have to be zero."""
+        """Checks bits that must be zero."""
         value = self.field(low, width)
         if value:
             name = f"bit {low}" if width == 1 else f"bits {low + width - 1}..{low}"
             raise DescriptorError(f"instruction descriptor {name}", value, why, self.source)
 
     def element(self, name: str, low: int, width: int, types: dict[int, str]) -> str:
-        """The element type that a code stands for."""
+        """Returns the element type that a code stands for."""
         code = self.field(low, width)
         if code not in types:
             allowed = ", ".join(f"{c} ({t})" for c, t in types.items())
@@ -40,7 +41,7 @@ class DescriptorFields:
         return types[code]
 
     def major(self, operand: str, low: int, element: str) -> str:
-        """ "K" or "MN"."""
+        """Returns the major dimension of an operand, "K" or "MN"."""
         if not self.field(low):
             return "K"
         if ELEMENT_BITS[element] < 8:

@@ -37,7 +37,7 @@ DENSE_K = {"f16": 16, "tf32": 8, "f8f6f4": 32, "i8": 32}
 """K of one dense instruction: 32 bytes of A per row."""
 
 MAX_SHIFT = (0, 8, 16, 32)
-"""Bits 31..30: rows of B reuse under .ws."""
+"""Code in bits 31..30 -> largest shift of B's rows under .ws."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def legal_n(
     """Values of N that the shape table allows.
 
     `wide_step`: an 8-bit B that is N-major, whose step is 16 (32 for a pair), PTX ISA table of
-    majorness. At M = 128 the step of 8 is that of the PTX table; older CUTLASS asserts 16 there.
+    majorness. At M = 128 the PTX table has a step of 8; older CUTLASS asserts 16 there.
     """
     if ws:
         return (64, 128) if sparse else (64, 128, 256)
@@ -94,7 +94,7 @@ def legal_n(
 
 
 def listed(values: tuple[int, ...]) -> str:
-    """A description of these values, for messages."""
+    """Describes these values, for messages."""
     if len(values) <= 4:
         return ", ".join(map(str, values))
     step = values[-1] - values[-2]
@@ -108,7 +108,7 @@ def listed(values: tuple[int, ...]) -> str:
 def decode_instruction(
     bits: int, kind: str, *, cta_group: int = 1, ws: bool = False
 ) -> InstructionDescriptor:
-    """Decode and check a 32-bit descriptor. DescriptorError names the field that is illegal.
+    """Decodes and checks a 32-bit descriptor. DescriptorError names the illegal field.
 
     `kind` is one of f16, tf32, f8f6f4, i8: it comes from the instruction, not from the descriptor.
     """
@@ -194,7 +194,7 @@ def _sparsity_selector(fields: DescriptorFields) -> int:
 
 
 def _check_integer_flags(fields: DescriptorFields) -> None:
-    """Only integers saturate, and only floats are negated."""
+    """DescriptorError if a float saturates or an integer is negated."""
     if fields.kind != "i8" and fields.field(3):
         raise DescriptorError(
             "saturate (bit 3)", 1, f"0 for kind {fields.kind}", "only i8 saturates"

@@ -26,7 +26,8 @@ SCALE_VECTORS: dict[str, tuple[int, ...]] = {"mxf8f6f4": (1,), "mxf4": (2,), "mx
 """Kind -> scales per row of one instruction that it allows (scale_vec::1X, ::2X, ::4X)."""
 
 BLOCKS = {("mxf8f6f4", 32): 1, ("mxf4", 32): 2, ("mxf4nvf4", 32): 2, ("mxf4nvf4", 16): 4}
-"""(kind, N of .blockN) -> the same, in the other spelling."""
+"""(kind, N of .blockN) -> scales per row of one instruction: the other spelling of the
+qualifier."""
 
 SCALE_IDS: dict[int, tuple[int, ...]] = {1: (0, 1, 2, 3), 2: (0, 2), 4: (0,)}
 """Scales per row -> first byte of the 32-bit word that may hold them."""
@@ -70,7 +71,7 @@ class ScaledDescriptor:
 def scales_per_row(kind: str, scale_vec: int | None = None, block: int | None = None) -> int:
     """Scales per row and instruction that the qualifier `.scale_vec::` or `.block` names.
 
-    mxf8f6f4 and mxf4 have one choice and may leave it out; mxf4nvf4 has to say.
+    mxf8f6f4 and mxf4 have one choice and may omit the qualifier; mxf4nvf4 must give it.
     """
     if kind not in SCALE_VECTORS:
         raise DescriptorError(
@@ -93,7 +94,7 @@ def scales_per_row(kind: str, scale_vec: int | None = None, block: int | None = 
 
 @lru_cache(maxsize=512)
 def decode_scaled(bits: int, kind: str, scales: int, *, cta_group: int = 1) -> ScaledDescriptor:
-    """Decode and check a 32-bit descriptor. DescriptorError names the field that is illegal.
+    """Decodes and checks a 32-bit descriptor. DescriptorError names the illegal field.
 
     `kind` and `scales` (per row, see `scales_per_row`) come from the instruction.
     """
@@ -133,7 +134,7 @@ def decode_scaled(bits: int, kind: str, scales: int, *, cta_group: int = 1) -> S
 
 
 def _fp4(fields: DescriptorFields) -> bool:
-    """mxf4 and mxf4nvf4 have a descriptor of their own."""
+    """Whether the kind is mxf4 or mxf4nvf4, which have a descriptor of their own."""
     return fields.kind != "mxf8f6f4"
 
 
@@ -173,7 +174,8 @@ def _scale_type(fields: DescriptorFields, scales: int) -> str:
 
 
 def _scale_id(fields: DescriptorFields, operand: str, low: int, scales: int) -> int:
-    """First byte, of the 32-bit word of tensor memory, that holds scales of an operand."""
+    """Index of the first byte that holds scales of an operand in the 32-bit word of tensor
+    memory."""
     found = fields.field(low, 2)
     if found not in SCALE_IDS[scales]:
         allowed = " or ".join(map(str, SCALE_IDS[scales]))

@@ -1,4 +1,5 @@
-"""One tcgen05.mma from its issue on: its effects at completion, and those that a race takes away.
+"""One tcgen05.mma after its issue: its effects at completion, and the results that a race makes
+undefined.
 
 The tensor core computes rows of D from rows of A, and columns from rows of B. A write that races
 with its reads of them therefore leaves those rows and columns undefined, and no others.
@@ -32,7 +33,7 @@ Mask = NDArray[np.bool_]
 
 
 def poison(d_type: str) -> np.uint32:
-    """What D gets of operands that nothing wrote: a NaN where D has one."""
+    """Returns the value of D where an operand is undefined: a NaN, if D's type has one."""
     return np.uint32(0x7FFF if d_type == "f16" else POISON_WORD)
 
 
@@ -44,17 +45,17 @@ class LostWords:
         self.origin: Origin | None = None
 
     def rows(self, missing: Missing) -> None:
-        """Rows of an operand, and of D."""
+        """Marks the rows of D whose row of A is undefined."""
         if missing is not None:
             self.where[missing.where], self.origin = True, missing.origin
 
     def columns(self, missing: Missing) -> None:
-        """Rows of B, columns of D."""
+        """Marks the columns of D whose row of B is undefined."""
         if missing is not None:
             self.where[:, missing.where], self.origin = True, missing.origin
 
     def words(self, missing: Undefined | None) -> None:
-        """Words of the accumulator."""
+        """Marks the undefined words of the accumulator."""
         if missing is not None:
             self.where |= missing.where
             self.origin = missing.origin
@@ -62,9 +63,10 @@ class LostWords:
 
 @dataclass(frozen=True)
 class Place:
-    """D: `rows` of each CTA x n, in `columns` of tensor memory.
+    """Place of D: `rows` rows per CTA x n, in `columns` of tensor memory.
 
-    lanes: all that hold it. parts: of its columns, one below the other. zeros: see `zero_columns`.
+    lanes: all lanes that hold D. parts: number of parts of its columns, which are stacked on the
+    lanes. zeros: see `zero_columns`.
     """
 
     rows: int
@@ -78,8 +80,8 @@ class Place:
 
 @dataclass(frozen=True)
 class Part:
-    """What one CTA has of an mma. a, b: in shared memory. lanes: of D that are written; on: which
-    of D's they are (None: all)."""
+    """One CTA's part of an mma. a, b: operands in shared memory. lanes: lanes of D that are
+    written; on: mask of these among all lanes of D (None: all)."""
 
     tmem: TensorMemory
     a: Elements | None
@@ -90,7 +92,7 @@ class Part:
 
 Multiply = Callable[[Codes, Codes, Words | None, int, LostWords], Words]
 Shift = tuple[NDArray[np.int64], slice]
-"""What `shift_lanes` takes."""
+"""Source lanes and columns: arguments of `shift_lanes`."""
 
 
 class IssuedMma:
@@ -110,9 +112,9 @@ class IssuedMma:
         self.pipe, self.d, self.parts, self.multiply, self.site = pipe, d, parts, multiply, site
         self.add_d = False
         self.shift: Shift | None = None
-        """The shift of `.ashift`."""
+        """Shift by `.ashift`; None: none."""
         self._sources = sources
-        """None of them once it is complete: they are large."""
+        """Emptied at completion, because the sources are large."""
         self._raced: list[tuple[list[Mask], Origin]] = []
 
     # --- what it does ----------------------------------------------------------------------------
@@ -161,7 +163,7 @@ class IssuedMma:
     # --- what a race takes of it -----------------------------------------------------------------
 
     def begin(self, access: Access) -> None:
-        """It is issued as `access`."""
+        """Notes that the mma was issued as `access`."""
         self.access = access
         assert isinstance(access.target, Product)
         self._accumulator = access.target.accumulator
@@ -173,7 +175,7 @@ class IssuedMma:
         ]
 
     def reads(self, shadow: Shadow, words: NDArray[np.int64]) -> str:
-        """Rows of A and B that it reads in these words of shared memory."""
+        """Names the rows of A and B that the mma reads in these words of shared memory."""
         operands = [("A", part.a) for part in self.parts] + [("B", part.b) for part in self.parts]
         found = [(name, _rows(operand, shadow, words)) for name, operand in operands]
         return " and ".join(
@@ -183,8 +185,12 @@ class IssuedMma:
         )
 
     def lose(self, shadow: Shadow, words: NDArray[np.int64], origin: Origin) -> bool:
-        """Marks as undefined the results from these words of shared memory, whose write races
-        with it. False: the results have been read already, or have been accumulated onto."""
+        """Marks as undefined the results that depend on these words of shared memory, whose write
+        races with the mma.
+
+        False: the results have been read already, or an operation other than further sums of the
+        same accumulator has written there.
+        """
         masks = self._depending(shadow, words)
         if self._sources:
             self._raced.append((masks, origin))
@@ -198,7 +204,8 @@ class IssuedMma:
         return True
 
     def _depending(self, shadow: Shadow, words: NDArray[np.int64]) -> list[Mask]:
-        """The words of D [lanes, columns] that it computes from them, in each CTA."""
+        """For each CTA, a mask of the words of D [lanes, columns] that are computed from these
+        words."""
         halves = [_rows(part.b, shadow, words) for part in self.parts]
         size = (self.d.n if self.d.zeros is None else int(self.d.zeros.kept.sum())) // len(halves)
         columns = np.concatenate([np.zeros(size, bool) if h is None else h for h in halves])
@@ -216,7 +223,7 @@ class IssuedMma:
         return masks
 
     def _unused(self, part: Part, sums: Accumulation, mask: Mask) -> bool:
-        """Whether nothing but further sums of this accumulator can know of these words."""
+        """Whether only further sums of this accumulator can have used these words."""
         if sums.was_read(mask, part.lanes):
             return False
         assert part.tmem.shadow is not None
@@ -234,7 +241,7 @@ class IssuedMma:
 
 
 def _stacked(halves: list[tuple[Codes, Missing]]) -> tuple[Codes, Missing]:
-    """B of a pair: the even CTA's rows, then the odd one's."""
+    """Concatenates B of a pair: the even CTA's rows, then the odd one's."""
     if len(halves) == 1:
         return halves[0]
     missing: Missing = None
@@ -245,7 +252,7 @@ def _stacked(halves: list[tuple[Codes, Missing]]) -> tuple[Codes, Missing]:
 
 
 def shift_lanes(tmem: TensorMemory, source: NDArray[np.int64], columns: slice) -> None:
-    """Lane l of the columns gets what lane ``source[l]`` held."""
+    """Moves the words of lane ``source[l]`` to lane l in these columns."""
     tmem.words[:, columns] = tmem.words[source, columns]
     tmem.moved((slice(None), columns), (source, columns))
 
@@ -253,14 +260,15 @@ def shift_lanes(tmem: TensorMemory, source: NDArray[np.int64], columns: slice) -
 def _rows(
     operand: Elements | None, shadow: Shadow, words: NDArray[np.int64]
 ) -> NDArray[np.bool_] | None:
-    """Rows of an operand that lie in these words of a shared memory; None: it is elsewhere."""
+    """Mask of an operand's rows with an element in these words of a shared memory; None: the
+    operand is elsewhere."""
     if operand is None or operand.shadow is not shadow or not words.size:
         return None
     return operand.rows(words)
 
 
 def _runs(chosen: Mask) -> str:
-    """Row numbers, as "0..3, 8"."""
+    """Formats row numbers as "0..3, 8"."""
     edges = np.flatnonzero(np.diff(chosen, prepend=False, append=False)).tolist()
     spans = zip(edges[::2], edges[1::2], strict=True)
     return ", ".join(f"{a}..{b - 1}" if b - a > 1 else f"{a}" for a, b in spans)

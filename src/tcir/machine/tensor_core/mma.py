@@ -25,7 +25,7 @@ from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc, Tmem
 
 
 class Mma:
-    """mma of a CTA or a pair, without block scaling."""
+    """tcgen05.mma of a CTA or a pair, without block scaling."""
 
     def __init__(self, step: MmaStep) -> None:
         self.step, self.cta, self.machine = step, step.pipe.cta, step.pipe.machine
@@ -43,8 +43,8 @@ class Mma:
         """One K step (32 bytes a row): D = A Bᵀ (+ D).
 
         Operands in shared memory are named by descriptor, or by the address of every element. In a
-        pair they are those of each CTA's half of the rows (PTX ISA 9.7.16.4). A sparse A holds
-        every second element, see `sparse`; B has N + shift rows with `options.zero_columns`.
+        pair they name each CTA's half of the rows (PTX ISA 9.7.16.4). A sparse A stores half of its
+        elements, see `sparse`; B has N + shift rows with `options.zero_columns`.
         """
         ctas = self.step.agent.peers.group(i.cta_group, site)
         self._check_form(a, i, options, site)
@@ -78,7 +78,7 @@ class Mma:
         self.step.issue(d_taddr, a, b, i, options, arithmetic, site=site)
 
     def _fused(self, i: InstructionDescriptor, options: MmaOptions) -> Fused | None:
-        """What `add_exactly` can do."""
+        """Returns the fused sum for `add_exactly`; None if it cannot compute this one."""
         exact = self.machine.options.numerics == "exact" and i.d_type == "f32"
         if not exact or options.metadata is not None or options.scale_input_d:
             return None
@@ -127,7 +127,7 @@ class Mma:
         d: Words | None,
         select: Codes | None,
     ) -> Words:
-        """Codes of D of one CTA; `select`: k of every stored element of a sparse A."""
+        """Computes the codes of one CTA's D; `select`: k of every stored element of a sparse A."""
         if i.d_type == "s32":  # ptxas drops scale-input-d, see `_check_form`
             return integer_mma(
                 a, b, d, a_type=i.a_type, b_type=i.b_type, saturate=i.saturate, select=select
@@ -153,7 +153,8 @@ class Mma:
 
 
 def check_sparse(sparse: bool, metadata: int | None, site: object) -> None:
-    """MachineError unless the instruction descriptor and the form of the instruction agree."""
+    """MachineError unless the instruction descriptor and the form of the instruction agree on
+    sparsity."""
     if sparse != (metadata is not None):
         raise MachineError(
             "bad-descriptor",

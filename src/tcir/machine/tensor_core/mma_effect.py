@@ -20,7 +20,7 @@ from tcir.machine.tensor_core.pipe import Places
 
 EVERY_LANE = np.arange(LANES)
 LONGEST, BLOCK = 8, 16
-"""Parts of a chain and CTAs whose operands are in memory together."""
+"""Largest numbers of mma in a chain, and of CTAs whose operands are in memory together."""
 Operands = tuple[tuple[Codes, ...], NDArray[np.bool_]]
 
 
@@ -36,14 +36,14 @@ class Fused:
 class Arithmetic:
     """Computation of D from the operands of an mma.
 
-    checked:  ``(A, B, D or None, cta, lost)``, as the machine computes it; `lost` receives the
+    checked:  ``(A, B, D or None, cta, lost)``, with the machine's checks; `lost` receives the
               undefined parts of further operands, `cta` is 0 or 1
-    reads:    the further operands, for the order of operations
+    reads:    places of the further operands, for the order of operations
     multiply: the same without checks, ``(A, B, D or None, *operands)``; None: there is none
-    operands: the further operands in tensor memory, codes [..., …] each, and whether those of each
-              CTA are such that the machine reports nothing
+    operands: returns the further operands in tensor memory, codes [..., …] each, and for each CTA
+              whether the machine would report nothing about them
     together: whether A, B and D of `multiply` may have a leading axis
-    fused:    the form of `multiply` that `add_exactly` can compute as well; None: there is none
+    fused:    the form of `multiply` that `add_exactly` can also compute; None: there is none
     """
 
     checked: Callable[[Codes, Codes, Words | None, int, LostWords], Words]
@@ -56,9 +56,9 @@ class Arithmetic:
 
 @dataclass(frozen=True)
 class Accumulator:
-    """Place of D: the lanes of all its rows and those that are written, and columns.
+    """Place of D: `every`, the lanes of all its rows; `lanes`, those that are written; its columns.
 
-    parts:   parts of the columns, which lie over each other
+    parts:   number of parts of the columns, which are stacked on the lanes
     enabled: the rows that are written; None: all
     """
 
@@ -70,27 +70,28 @@ class Accumulator:
     d_type: str
 
     def whole_lanes(self) -> NDArray[np.int64] | None:
-        """The lane of each row; None: they are not whole, or not all written."""
+        """Returns the lane of each row; None: a row is split over lanes, or some are not
+        written."""
         return None if self.parts > 1 or self.enabled is not None else EVERY_LANE[self.every]
 
     def over(self, other: Accumulator) -> bool:
-        """Whether both are the same words, of whole lanes."""
+        """Whether both have the same words, with each row on one lane."""
         own, lanes = self.whole_lanes(), other.whole_lanes()
         same = own is not None and lanes is not None and np.array_equal(own, lanes)
         return same and self.columns == other.columns
 
     def read(self, words: TensorWords) -> Words:
-        """D of one CTA, [rows, n]."""
+        """Reads D of one CTA, [rows, n]."""
         return join_columns(words[self.every, self.columns], self.parts)
 
     def read_all(self, words: TensorWords) -> Words:
-        """D of all CTAs, [CTAs, rows, n]."""
+        """Reads D of all CTAs, [CTAs, rows, n]."""
         if self.parts == 1:
             return np.ascontiguousarray(words[:, self.every, self.columns])
         return np.stack([self.read(one) for one in words])
 
     def write(self, words: TensorWords, product: Words) -> None:
-        """Stores D of one CTA; an f16 has an upper half that no document describes."""
+        """Stores D of one CTA; the upper half of a word with an f16 is described by no document."""
         result = stack_columns(product, self.parts)
         if self.d_type == "f16":
             result |= UNSPECIFIED_HALF
@@ -98,7 +99,7 @@ class Accumulator:
 
 
 class MmaEffect:
-    """See `tcir.machine.memory.effects.Effect`."""
+    """The `Effect` of one mma (`tcir.machine.memory.effects`)."""
 
     def __init__(
         self,
@@ -109,14 +110,15 @@ class MmaEffect:
         adds: bool,
         shifts: tuple[NDArray[np.int64], slice] | None,
     ) -> None:
-        """adds: whether D is added. shifts: what each lane of these columns holds afterwards."""
+        """adds: whether D is added. shifts: source lanes and columns of `.ashift`."""
         self.a, self.b, self.d, self.arithmetic = a, b, d, arithmetic
         self.adds, self.shifts = adds, shifts
         self.same_b = False
         """Whether B is the same in all CTAs."""
 
     def of_one_cta(self, cta_group: int, zeros: bool) -> MmaEffect | None:
-        """Itself, unless it is more than `apply` does: an mma of a pair or with zero columns."""
+        """Returns itself; None for what `apply` cannot do: an mma of a pair, with zero columns, or
+        without unchecked arithmetic."""
         whole = self.a.codes is not None and self.arithmetic.multiply is not None
         return self if whole and cta_group == 1 and not zeros else None
 
@@ -135,19 +137,20 @@ class MmaEffect:
         return None
 
     def shift(self, tmem: TensorWords) -> None:
-        """Moves the columns of A that it shifts."""
+        """Applies `.ashift` to the columns of A."""
         if self.shifts is not None:
             source, moved = self.shifts
             tmem[:, :, moved] = tmem[:, source, moved]
 
     def codes(self, smem: SharedBytes, tmem: TensorWords) -> tuple[Codes, Codes]:
-        """A and B [CTAs, rows, K]; one B if it is that of all."""
+        """Returns A and B, [CTAs, rows, K] each; [1, rows, K] for a B that all CTAs share."""
         assert self.a.codes is not None and self.b.codes is not None
         b = self.b.codes(smem[:1] if self.same_b else smem, tmem)
         return self.a.codes(smem, tmem), b
 
     def joins(self, other: MmaEffect) -> bool:
-        """Whether it can be added to D together with what `other` adds, right after it."""
+        """Whether this product, issued right after `other`, can be added to D in one sum with
+        it."""
         return (
             self.adds
             and self.shifts is None
@@ -160,7 +163,7 @@ class MmaEffect:
         )
 
     def multiply(self, smem: SharedBytes, tmem: TensorWords) -> NDArray[np.bool_] | None:
-        """`apply`, by the rules of `Arithmetic`."""
+        """Does `apply` with `Arithmetic.multiply`."""
         multiply = self.arithmetic.multiply
         assert multiply is not None
         av, bv = self.codes(smem, tmem)
@@ -189,7 +192,7 @@ class MmaEffect:
 
 
 class MmaChain:
-    """Several mma in a row that add to one D. See `tcir.machine.memory.effects.Effect`."""
+    """The `Effect` of consecutive mma that add to one D (`tcir.machine.memory.effects`)."""
 
     def __init__(self, parts: Sequence[MmaEffect]) -> None:
         self.parts = parts
@@ -211,7 +214,8 @@ class MmaChain:
 
 
 def add_together(parts: Sequence[MmaEffect], smem: SharedBytes, tmem: TensorWords) -> None:
-    """Does these mma to one D, in a block of CTAs at once where nothing is rounded or truncated."""
+    """Adds these products to one D: as one sum for a block of CTAs, where nothing is rounded or
+    truncated."""
     for start in range(0, len(tmem), BLOCK):
         block = slice(start, start + BLOCK)
         if not _exactly(parts, smem[block], tmem[block]):

@@ -1,4 +1,4 @@
-"""Operands of tcgen05.mma as the tensor core takes them: A and B, and a sparse A's selectors."""
+"""Operands of tcgen05.mma as the tensor core reads them: A, B, and the selectors of a sparse A."""
 
 from __future__ import annotations
 
@@ -50,10 +50,11 @@ class Elements:
 
 @dataclass(frozen=True)
 class Source:
-    """An operand as the tensor core takes it: what it touches, and its codes [rows, K].
+    """An operand as the tensor core reads it: the granules it touches, and its codes [rows, K].
 
-    `read` also gives the rows that hold anything undefined. elements: None in tensor memory.
-    codes: the codes [..., rows, K] in the memories of any CTAs; None: not as simple as that.
+    `read` returns the codes and the rows that hold anything undefined. elements: None in tensor
+    memory. codes: computes the codes [..., rows, K] from the memories of any number of CTAs,
+    without checks; None: only `read` can.
     """
 
     shadow: Shadow | None
@@ -77,7 +78,8 @@ class MmaOperands:
         cta: CtaProtocol,
         site: object,
     ) -> Source:
-        """The selectors of a sparse A; reads the k of every stored element, int32 [rows, K/2]."""
+        """Finds the selectors of a sparse A; the source reads the k of every stored element, int32
+        [rows, K/2]."""
         assumptions = self.machine.assumptions
         selector = i.sparsity_selector
         lane, column = address >> 16, address & 0xFFFF
@@ -100,7 +102,7 @@ class MmaOperands:
                 "bad-descriptor",
                 f"expected metadata at a column that is a multiple of {step} with sparsity "
                 f"selector {selector} (assumption metadata_column), got {column}; the selector "
-                "picks the columns behind it",
+                "picks the columns after it",
                 site=site,
             )
         lanes, columns, bits = metadata_places(
@@ -122,7 +124,7 @@ class MmaOperands:
             if (codes != codes[0]).any():
                 self.cta.report(
                     "error", "operand-copies", site, "metadata in tensor memory",
-                    f"its rows have to be there {len(codes)} times, as those of D; the copies "
+                    f"{len(codes)} equal copies of the rows, on the lanes of D's rows; the copies "
                     "differ",
                 )  # fmt: skip
             try:
@@ -141,9 +143,10 @@ class MmaOperands:
         cta: CtaProtocol,
         site: object,
     ) -> Source:
-        """A in tensor memory: 8 columns of the lanes of D, so maybe several copies of its rows.
+        """Finds A in tensor memory: 8 columns of the lanes of D.
 
-        They have to be equal: the ISA does not say which copy is multiplied with which columns.
+        Where D's rows are on several lanes, A's rows are stored several times. The copies must be
+        equal: the ISA does not say which copy is multiplied with which columns.
         """
         rows, element = i.m // i.cta_group, i.a_type
         form = storage(i.kind, element)
@@ -182,8 +185,8 @@ class MmaOperands:
             if (parts[:, known] != parts[0, known]).any():
                 self.cta.report(
                     "error", "operand-copies", site, "A in tensor memory",
-                    f"its {rows} rows have to be there {copies} times, {rows} lanes apart; "
-                    "the copies differ",
+                    f"{copies} equal copies of the {rows} rows, {rows} lanes apart; the copies "
+                    "differ",
                 )  # fmt: skip
             return taken(words[:rows]), missing
 
@@ -192,7 +195,7 @@ class MmaOperands:
     def shared(
         self, operand: ElementAddresses, kind: str, element: str, cta: CtaProtocol, site: object
     ) -> Source:
-        """An operand in shared memory. Padding is not read."""
+        """Finds an operand in shared memory. Padding is not read."""
         form = storage(kind, element)
         bits, size = ELEMENT_BITS[element], _bytes(element)
         if form == "padded":
@@ -229,7 +232,7 @@ class MmaOperands:
 
 
 def _bytes(element: str) -> int:
-    """Bytes in which an element, or what holds it, is read."""
+    """Size in bytes of the unit in which an element is read: at least 1."""
     return max(8, ELEMENT_BITS[element]) // 8
 
 
@@ -241,7 +244,8 @@ def addresses(
     major: str,
     assumptions: Assumptions,
 ) -> ElementAddresses:
-    """Addresses of the elements [rows, K] of a descriptor, or of the bytes that hold them."""
+    """Returns the addresses of an operand's elements [rows, K], or of the bytes that hold them in
+    pairs, [rows, K/2]."""
     if isinstance(operand, ElementAddresses):
         return operand
     rows, k = shape

@@ -49,7 +49,7 @@ class MmaOptions:
 
 
 class MmaStep:
-    """mma with the arithmetic as a parameter."""
+    """Issues an mma whose arithmetic is a parameter."""
 
     def __init__(self, pipe: Pipe, operands: MmaOperands) -> None:
         self.pipe, self.operands, self.collectors = pipe, operands, Collectors(pipe)
@@ -66,9 +66,10 @@ class MmaStep:
         *,
         site: object,
     ) -> None:
-        """Reads the codes of A [m, K], B [n, K] and D, and writes what `arithmetic` makes of them.
+        """Reads the codes of A [m, K], B [n, K] and D, and writes what `arithmetic` computes from
+        them.
 
-        In a pair each CTA does that with its half of A's rows and all of B, of which each holds
+        In a pair, each CTA does so with its half of A's rows and all of B, of which each CTA holds
         half.
         """
         m, n, cta_group, d_type, ashift = i.m, i.n, i.cta_group, i.d_type, options.ashift
@@ -154,7 +155,8 @@ class MmaStep:
         options: MmaOptions,
         site: object,
     ) -> tuple[TmemAddr | ElementAddresses, ElementAddresses, ZeroColumns | None]:
-        """A and B of each CTA by the address of every element, and which columns of B are zeros."""
+        """Returns A and B of each CTA with the address of every element, and the zero columns of
+        B."""
         zeros, assumptions = None, self.machine.assumptions
         for operand in (a, b):
             self.pipe.check_constant(operand, site)
@@ -176,9 +178,10 @@ class MmaStep:
 def ashift_source(
     assumptions: Assumptions, m: int, cta_group: int, rows: NDArray[np.int64] | None
 ) -> tuple[NDArray[np.int64], Any]:
-    """What each lane holds after .ashift, as `shift_source`, and the lanes that it writes.
+    """Returns the source lane of each lane in .ashift, as `shift_source`, and the lanes that it
+    writes.
 
-    `rows`: the lanes of A's rows, where those are half of all (a sparse A, M = 128 of a pair).
+    `rows`: the lanes of A's rows, if they are half of all lanes (a sparse A, M = 128 of a pair).
     """
     source = shift_source()
     if rows is not None and assumptions.ashift_half_lanes == "rows":

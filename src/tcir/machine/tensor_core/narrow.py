@@ -20,7 +20,7 @@ from tcir.machine.numerics.formats import ELEMENT_BITS
 from tcir.machine.refusal import FormatError
 
 UNIT = 16
-"""Bytes of a padded unit, and elements in it."""
+"""Bytes of a padded unit; also its number of elements."""
 
 HOLDER_SHIFT = {4: 2, 6: 1}
 """Element bits -> lowest bit of the code in its tensor-memory byte (an open question for 6)."""
@@ -73,7 +73,7 @@ def unpack_pairs(packed: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def decompressed(data: NDArray[np.uint8], bits: int, shift: int | None = None) -> NDArray[np.uint8]:
-    """What tcgen05.cp with a source format writes, for the data bytes of whole units.
+    """Returns what tcgen05.cp with a source format writes for the data bytes of whole units.
 
     uint8 [..., n · 2 bits] (padding already left out, see `data_bytes`) -> holders [..., 16 n].
     """
@@ -81,7 +81,7 @@ def decompressed(data: NDArray[np.uint8], bits: int, shift: int | None = None) -
 
 
 def to_holders(codes: NDArray[np.uint8], bits: int, shift: int | None = None) -> NDArray[np.uint8]:
-    """Tensor-memory bytes that hold these codes; `shift` None: as `HOLDER_SHIFT` has it."""
+    """Tensor-memory bytes that hold these codes; `shift` None: the shift of `HOLDER_SHIFT`."""
     _check(bits)
     return (codes << np.uint8(HOLDER_SHIFT[bits] if shift is None else shift)).astype(np.uint8)
 
@@ -89,7 +89,7 @@ def to_holders(codes: NDArray[np.uint8], bits: int, shift: int | None = None) ->
 def from_holders(
     holders: NDArray[np.uint8], bits: int, shift: int | None = None
 ) -> NDArray[np.uint8]:
-    """Codes in these tensor-memory bytes; the other bits are not looked at."""
+    """Codes in these tensor-memory bytes; the other bits are ignored."""
     _check(bits)
     lowest = np.uint8(HOLDER_SHIFT[bits] if shift is None else shift)
     return (holders >> lowest) & np.uint8((1 << bits) - 1)

@@ -1,4 +1,4 @@
-"""Operands of the tensor core in shared memory: what the instruction names, and where it lies."""
+"""Operands of the tensor core as an instruction names them, and their places in shared memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class SharedDesc:
 
     @property
     def lacks_constant(self) -> bool:
-        """Bits 48..46 are 0, not 0b001 (PTX ISA 9.7.16.4.1), as in a Hopper descriptor."""
+        """Whether bits 48..46 are 0, as in a Hopper descriptor, and not 0b001 (PTX ISA
+        9.7.16.4.1)."""
         return not self.bits >> 46 & 0b111
 
 
@@ -37,20 +38,21 @@ class TmemAddr:
 class ElementAddresses:
     """An operand in shared memory: ``base + addresses`` is the byte address of every element.
 
-    addresses: int64 [rows, K]; base: a multiple of 16. Read-only arrays are remembered by identity.
+    addresses: int64 [rows, K]; base: a multiple of 16. Results for read-only arrays are cached by
+    identity.
     """
 
     addresses: Index
     base: int = 0
 
     def footprint(self, element_bytes: int) -> Footprint:
-        """What the tables of `Footprint` hold for elements of that size."""
+        """Returns the `Footprint` of the operand for elements of that size."""
         if self.addresses.flags.writeable:
             return _footprint(self.addresses, element_bytes)
         return _remembered(_Same(self.addresses), element_bytes)
 
     def data_only(self, bits: int) -> ElementAddresses:
-        """Bytes of padded 16-byte units (see `narrow`) that hold elements."""
+        """Drops the padding bytes of padded 16-byte units (see `narrow`)."""
         if self.addresses.flags.writeable:
             return ElementAddresses(_data_only(self.addresses, bits), self.base)
         return ElementAddresses(_remembered_data(_Same(self.addresses), bits), self.base)
@@ -61,7 +63,7 @@ class Footprint:
     """Tables of an operand, relative to its base.
 
     low, high: its bytes are in [low, high). granules: the 4-byte words it touches, each once.
-    elements: index of every element in memory seen as elements.
+    elements: index of every element in memory viewed as an array of elements.
     """
 
     low: int

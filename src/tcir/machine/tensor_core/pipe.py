@@ -39,8 +39,9 @@ class Pipe:
     ) -> Access:
         """Issues one operation; (shadow, granules) pairs are its reads and writes.
 
-        ctas: the pair that it acts on; none: this CTA. mma: its results that a race may take away.
-        It may complete once the earlier operations that the pipe keeps before it have.
+        ctas: the pair that it acts on; none: this CTA. mma: the mma whose results a race may make
+        undefined. The operation may complete once the earlier operations that the pipe orders
+        before it have completed.
         """
         self.agent.proceed(site)
         thread = self.agent.issue.thread
@@ -78,7 +79,7 @@ class Pipe:
         return access
 
     def check_constant(self, operand: object, site: object) -> None:
-        """A finding if the matrix descriptor that names an operand lacks its constant."""
+        """Reports a matrix descriptor of an operand that lacks its constant."""
         if isinstance(operand, SharedDesc) and operand.lacks_constant:
             self.cta.report(
                 DESCRIPTOR_CONSTANT, "descriptor-constant", site,
@@ -86,7 +87,7 @@ class Pipe:
             )  # fmt: skip
 
     def origin(self, place: str, site: object) -> Origin:
-        """Origin of unwritten bytes that an operation reads there."""
+        """Returns the origin of unwritten bytes that an operation at `site` reads in `place`."""
         return Origin("undefined-read", site, place, cta=self.cta.index)
 
     def holder_shift(self, bits: int) -> int:
@@ -97,7 +98,7 @@ class Pipe:
 
 
 def by_row(undefined: Undefined | None) -> Missing:
-    """Reduces all axes but the first."""
+    """Reduces all axes but the first: an undefined element makes its row undefined."""
     if undefined is None:
         return None
     rows = undefined.where.reshape(len(undefined.where), -1)

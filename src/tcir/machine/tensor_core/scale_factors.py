@@ -58,7 +58,7 @@ def scale_places(
 ) -> ScalePlaces:
     """Places of SFA (`operand` "A", rows = M) or SFB ("B", rows = N) of one instruction.
 
-    `m` is the instruction's M (of the pair). TmemError on a size or id the hardware does not know.
+    `m` is the instruction's M (of the pair). TmemError on a size or id the hardware does not have.
     """
     if scales not in SCALE_IDS or sf_id not in SCALE_IDS[scales]:
         allowed = ", ".join(f"{s}X: {ids}" for s, ids in SCALE_IDS.items())
@@ -88,9 +88,10 @@ def scale_places(
 
 
 BLOCK_BYTES = 512
-"""Bytes of a block of 128 rows × 4 scales in memory, what one tcgen05.cp.32x128b.warpx4 moves."""
+"""Bytes of a block of 128 rows × 4 scales in memory, which one tcgen05.cp.32x128b.warpx4 moves."""
 
 
 def block_offset(row: int, scale: int) -> int:
-    """Byte of (row, scale) in a 128 × 4 block (cuBLAS, layout of 1D block scaling factors)."""
+    """Byte offset of (row, scale) in a 128 × 4 block (cuBLAS, layout of 1D block scaling
+    factors)."""
     return row % 32 * 16 + row // 32 * 4 + scale

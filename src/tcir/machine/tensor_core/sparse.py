@@ -1,7 +1,7 @@
-"""Metadata of sparse A operands: which k the stored elements have, and where the metadata lie.
+"""Metadata of sparse A operands: the k of each stored element, and where the metadata lie.
 
-A is stored as M × K/2. A row's metadata are a stream of 4-bit selectors, the lowest bits first, one
-per chunk of logical k:
+A is stored as M × K/2. A row's metadata are a stream of 4-bit selectors, lowest bits first, one per
+chunk of logical k:
 
 * tf32, 1 of 2: 0x4 is the lower element of the pair, 0xE the upper;
 * f16 and the 8-bit kinds, 2 of 4: two 2-bit positions, the lower one in the low bits and smaller;
@@ -25,7 +25,7 @@ from tcir.machine.tmem.places import a_lanes
 Index = NDArray[np.int64]
 
 CHUNK = {"tf32": 2, "f16": 4, "f8f6f4": 4, "i8": 4, "mxf8f6f4": 4, "mxf4": 8, "mxf4nvf4": 8}
-"""Kind -> logical k of one selector."""
+"""Kind -> number of logical k that one selector covers."""
 
 SPARSE_K = {"tf32": 16, "f16": 32, "f8f6f4": 64, "i8": 64, "mxf8f6f4": 64, "mxf4": 128,
             "mxf4nvf4": 128}  # fmt: skip

@@ -1,10 +1,10 @@
 """Cycles of one ``tcgen05.mma`` when many are issued back to back. Modelled, never measured here.
 
 Rule: the tensor core needs N/2 cycles (N/4 when a pair shares M = 128), and the operands that come
-from shared memory need one cycle per 128 bytes; the larger of the two holds. It fits the public
-B200 table of SemiAnalysisAI/microbench-blackwell exactly for cta_group 1; for pairs with small N it
-is up to 4 cycles too low. Every dense instruction takes 32 bytes of K per row, so the element type
-does not matter.
+from shared memory need one cycle per 128 bytes; the interval is the larger of the two. It fits the
+public B200 table of SemiAnalysisAI/microbench-blackwell exactly for cta_group 1; for pairs with
+small N it is up to 4 cycles too low. Every dense instruction takes 32 bytes of K per row, so the
+element type does not matter.
 """
 
 from __future__ import annotations

@@ -28,7 +28,8 @@ from tcir.machine.tmem.places import A_COLUMNS, cp_lanes, shift_source
 
 
 class TensorCore:
-    """What an agent gives to the tensor core. `mma`: see `Mma`; `mma_block_scale`: `BlockScale`."""
+    """The tcgen05 instructions of an agent. `mma`: see `Mma`; `mma_block_scale`: see
+    `BlockScale`."""
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent, self.cta, self.machine = agent, agent.cta, agent.machine
@@ -40,7 +41,7 @@ class TensorCore:
     def instruction(
         self, bits: int, kind: str, *, cta_group: int = 1, ws: bool = False, site: object
     ) -> InstructionDescriptor:
-        """`decode_instruction` of a descriptor that an instruction names."""
+        """Decodes an instruction's descriptor with `decode_instruction`; errors name the site."""
         try:
             return decode_instruction(bits, kind, cta_group=cta_group, ws=ws)
         except Refusal as refusal:
@@ -49,7 +50,7 @@ class TensorCore:
     def scaled_instruction(
         self, bits: int, kind: str, scales: int, *, cta_group: int = 1, site: object
     ) -> ScaledDescriptor:
-        """`decode_scaled` of a descriptor that an instruction names."""
+        """Decodes an instruction's descriptor with `decode_scaled`; errors name the site."""
         try:
             return decode_scaled(bits, kind, scales, cta_group=cta_group)
         except Refusal as refusal:
@@ -68,9 +69,10 @@ class TensorCore:
         *,
         site: object,
     ) -> None:
-        """tcgen05.cp: from a matrix by descriptor, or by the address of every byte [rows, bytes].
+        """tcgen05.cp: copies a matrix, named by descriptor or by the address of every byte [rows,
+        bytes].
 
-        decompress: format of elements in padded units, which become bytes that hold one each.
+        decompress: format of elements in padded units, each of which gets a byte of its own.
         """
         if decompress is not None and decompress not in CP_FORMATS:
             allowed = ", ".join(CP_FORMATS)
@@ -177,9 +179,9 @@ class TensorCore:
     ) -> None:
         """tcgen05.commit: one arrival once every earlier operation of this thread is complete.
 
-        With ``cta_mask`` one at the same offset in each CTA of the mask. It implies
-        tcgen05.fence::before_thread_sync. What of other threads the pipe orders before its
-        operations, as PTX ISA 9.7.16.6 promises, is complete as well.
+        With ``cta_mask``, one arrival at the same offset in each CTA of the mask. It implies
+        tcgen05.fence::before_thread_sync. Operations of other threads that the pipe orders before
+        this thread's, as PTX ISA 9.7.16.6 promises, are complete as well.
         """
         ctas = self.agent.peers.group(cta_group, site)
         places = self.agent.peers.multicast(mbar, cta_mask, site)
@@ -207,15 +209,15 @@ class TensorCore:
 
 
 def _by_word(missing: Undefined, nbytes: int, words: int) -> Undefined:
-    """Combines bytes [lanes, bytes] to words [lanes, words]; units of `nbytes` give that many
-    words."""
+    """Combines undefined bytes [lanes, bytes] into words [lanes, words]; each unit of `nbytes`
+    bytes makes `words` words."""
     lanes = len(missing.where)
     units = missing.where.reshape(lanes, -1, nbytes).any(axis=2)
     return Undefined(units.repeat(words, axis=1), missing.origin)
 
 
 def cp_source(source: SharedDesc, shape: str, assumptions: Assumptions) -> ElementAddresses:
-    """The address of every byte that tcgen05.cp reads of a matrix."""
+    """Returns the address of every byte of a matrix that tcgen05.cp reads."""
     rows, width = CP_SHAPES.get(shape, (1, 1))
     step = 32 if shape == "4x256b" and assumptions.cp4x256b_rows == "every-32" else 1
     base, table = element_table(

@@ -1,7 +1,7 @@
 """The zero-column mask descriptor of ``tcgen05.mma.ws`` (PTX ISA 9.7.16.4.3).
 
-It makes columns of B zero whatever shared memory holds, and moves B by some columns: D's column n
-is computed from B's column n + shift. The columns are in 128 / M banks, each with its own start:
+It makes columns of B zero whatever shared memory holds, and shifts B: D's column n is computed from
+B's column n + shift. The columns are split into 128 / M banks, each with its own start:
 
     bits 8 i + 7 .. 8 i   start count of bank i: columns of its first span that are left out
     bit 32 + i            bank i starts with a span of zeros (1) or of B (0)
@@ -10,7 +10,7 @@ is computed from B's column n + shift. The columns are in 128 / M banks, each wi
     bits 61..56           shift: at most 16 for M = 32, else 32, and the descriptor's max shift
 
 PTX's examples and CUTLASS (cute/arch/mma_sm100_desc.hpp, MaskAndShiftB) agree that the skip span
-counts zeroed columns; the words of PTX's table say the opposite (assumption `zero_column_spans`).
+counts zeroed columns; PTX's table states the opposite (assumption `zero_column_spans`).
 """
 
 from __future__ import annotations
@@ -32,17 +32,21 @@ _TABLE = "PTX ISA 9.7.16.4.3, zero-column mask descriptor"
 
 @dataclass(frozen=True, eq=False)
 class ZeroColumns:
-    """Mask of the columns of D that see B (`kept`, bool [N]), and the offset of B's columns."""
+    """A decoded zero-column mask.
+
+    kept: bool [N], the columns of D that are computed from B; shift: offset of B's columns.
+    """
 
     kept: NDArray[np.bool_]
     shift: int
 
     def of(self, b: ElementAddresses) -> ElementAddresses:
-        """The rows of B that are read, of N + shift rows."""
+        """Returns the addresses of the rows that are read of the N + shift rows of B."""
         return ElementAddresses(b.addresses[self.shift :][self.kept], b.base)
 
     def spread(self, codes: NDArray[Any], missing: Missing) -> tuple[NDArray[Any], Missing]:
-        """B [N, K] from the rows that were read, and which columns were undefined."""
+        """Returns B [N, K], with zeros in the rows that were not read, and the undefined columns of
+        D."""
         b = np.zeros((len(self.kept), codes.shape[1]), codes.dtype)
         b[self.kept] = codes
         if missing is None:
@@ -56,7 +60,7 @@ class ZeroColumns:
 def decode_zero_columns(
     bits: int, m: int, n: int, max_shift: int, spans: str = "skip-is-zero"
 ) -> ZeroColumns:
-    """Decode and check a descriptor for B of an m x n instruction."""
+    """Decodes and checks the zero-column mask descriptor of an m x n instruction."""
 
     def field(low: int, width: int) -> int:
         return bits >> low & (1 << width) - 1

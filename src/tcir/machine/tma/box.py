@@ -74,8 +74,8 @@ class Box:
         return self.addresses.size * self.fields.piece_bytes
 
     def filled(self, words: Words) -> Words:
-        """What a load writes: the words at `addresses`, as they are in global memory, and the fill
-        around them."""
+        """Returns what a load writes: the global words at `addresses`, and the fill value for the
+        words out of bounds."""
         words = loaded(self.fields, words)
         if self.addresses is self.outside:
             return words
@@ -117,7 +117,7 @@ def store_box(
 
 
 def _as_load(tensor: TensorOperand) -> TensorOperand:
-    """The load operand that visits the elements of a store."""
+    """The operand of a load that visits the same elements as a store."""
     stored = DecodedMap(_stored(tensor.tensor_map.fields), tensor.tensor_map.address)
     if tensor.mode == "im2col_no_offs":
         offsets = (0,) * (stored.fields.rank - 2)

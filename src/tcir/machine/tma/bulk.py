@@ -111,11 +111,13 @@ class Bulk:
         scope: str | None = None,
         site: object,
     ) -> None:
-        """Global (or shared) to shared memory; the bytes count toward the mbarrier's tx-count.
+        """Copies global (or shared) to shared memory; the bytes count toward the mbarrier's
+        tx-count.
 
         cta_mask: multicasts data and signal to the same offsets in each CTA of the mask. ignore:
-        bytes at the start and end that may lie outside the source and become undefined. scope: of a
-        relaxed copy or reduction.
+        bytes at the start and end that may lie outside the source and become undefined. reduction:
+        combines with the old bytes instead of overwriting them. scope: that of a relaxed copy or
+        reduction.
         """
         agent = self.agent
         space, nbytes = source.space, source.nbytes
@@ -193,8 +195,8 @@ class Bulk:
     ) -> None:
         """Copies `nbytes` from shared to global memory, in the open bulk group.
 
-        byte_mask: which bytes of every 16 are written. A
-        reduction. scope: of a relaxed copy or reduction.
+        byte_mask: which bytes of every 16 are written. reduction: combines with the old bytes
+        instead of overwriting them. scope: that of a relaxed copy or reduction.
         """
         agent = self.agent
         agent.proceed(site)
@@ -249,9 +251,9 @@ class Bulk:
     ) -> list[tuple[CtaProtocol, Mbarrier]]:
         """The CTAs that a load writes to, and the mbarrier that each one signals.
 
-        The mbarrier is in the same CTA. With .cta_group::2 it may be in the peer CTA, and each
-        destination signals the CTA of its pair whose rank has the parity of the CTA of ``mbar``
-        (PTX ISA 9.7.9.27.1.2).
+        That mbarrier is in the destination CTA. With .cta_group::2 it may be in the peer CTA, and
+        each destination signals the CTA of its pair whose rank has the parity of the CTA of
+        ``mbar`` (PTX ISA 9.7.9.27.1.2).
         """
         ctas = [
             self.agent.peers.cta_of(to, site)
@@ -278,7 +280,8 @@ class Bulk:
         return found
 
     def _strong(self, scope: str | None, reduction: Reduction | None) -> Scope | None:
-        """A copy is weak and a reduction relaxed at gpu scope unless qualified otherwise."""
+        """Returns the scope of an operation: unqualified, a copy is weak and a reduction relaxed at
+        gpu scope."""
         if scope is None and reduction is None:
             return None
         return self.agent.scope(scope or "gpu")

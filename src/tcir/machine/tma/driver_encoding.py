@@ -1,16 +1,16 @@
-"""The 128 bytes that the CUDA driver makes of a tensor map, read back.
+"""Decodes the 128 bytes into which the CUDA driver encodes a tensor map.
 
-NVIDIA does not publish the layout. This reading is from maps that cuTensorMapEncodeTiled and
-cuTensorMapEncodeIm2col made on an H200 (driver 580), of which one argument was varied at a time;
-they are in test/machine/tensor_maps.json. Known are all fields but these: the codes of types of 4
-and 6 bits, of swizzles with other atoms than 16 bytes and of the modes im2col_w, which a Hopper
-refuses, and L2 promotion (bits 17 and 18 of word 2), which was always 128 bytes.
+NVIDIA does not publish the layout. It was inferred from maps that cuTensorMapEncodeTiled and
+cuTensorMapEncodeIm2col made on an H200 (driver 580), varying one argument at a time; they are in
+test/machine/tensor_maps.json. All fields are known except the codes of 4- and 6-bit types, of
+swizzles whose atom is not 16 bytes and of the im2col_w modes, all of which a Hopper rejects, and L2
+promotion (bits 17 and 18 of word 2), which was always 128 bytes.
 
-By 32-bit words: 0 and 1 the address; 2 mode, rank, type, interleave, swizzle, fill; 3 to 6 the
-strides in units of 16 bytes, whose bits from 32 on are in 7; 8 to 12 the dimensions minus one; 13
-the element strides minus one and the innermost extent of the box; 14 its other extents, or the
-corners; 15 pixels per column. The hardware's 64 bytes end here. Word 16 is the bytes of a copy, 18
-the alignment of its tile in shared memory; the others are zero.
+The 32-bit words hold: 0 and 1 the address; 2 mode, rank, type, interleave, swizzle, fill; 3 to 6
+the strides in units of 16 bytes, with bits 32 and up in word 7; 8 to 12 the dimensions minus one;
+13 the element strides minus one and the innermost extent of the box; 14 its other extents, or the
+corners; 15 pixels per column. The hardware's 64 bytes end here. Word 16 holds the bytes of a copy,
+word 18 the alignment of its tile in shared memory; the others are zero.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ _SWIZZLES = ("NONE", "32B", "64B", "128B")
 _ALIGNMENTS = (16, 256, 512, 1024)
 _L2_PROMOTION = 3 << 17
 _CORNER_BITS = {1: 16, 2: 8, 3: 5}
-"""Bits of a coordinate of a corner, by the number of spatial dimensions."""
+"""Number of spatial dimensions -> bits of one corner coordinate."""
 
 
 def decode_driver(raw: bytes) -> DecodedMap:
-    """The map that `raw` encodes; TensorMapError names a word that this reading cannot explain."""
+    """Returns the map that `raw` encodes; TensorMapError names a word that this decoding cannot
+    explain."""
     require(len(raw) == MAP_BYTES, "tensor map", len(raw), f"{MAP_BYTES} bytes", "a CUtensorMap")
     words = struct.unpack("<32I", raw)
     head = words[2]
@@ -71,7 +72,7 @@ def decode_driver(raw: bytes) -> DecodedMap:
 
 
 def _words(decoded: DecodedMap) -> list[int]:
-    """What the driver makes of a map, without its L2 promotion."""
+    """Returns the driver's encoding of a map as 32 words, without the L2 promotion."""
     f = decoded.fields
     im2col = f.mode == "im2col"
     dtype = next((name for name, other in _TF32.items() if other == f.dtype), f.dtype)
@@ -103,7 +104,7 @@ def _words(decoded: DecodedMap) -> list[int]:
 
 
 def _packed(values: Sequence[int], count: int) -> int:
-    """Fields of `count` bits, the first one lowest."""
+    """Packs values into fields of `count` bits, the first one lowest."""
     return sum((value & (1 << count) - 1) << count * n for n, value in enumerate(values))
 
 
@@ -119,7 +120,7 @@ def _named(what: str, code: int, names: tuple[str, ...]) -> str:
 
 
 def _corner(word: int, spatial: int) -> tuple[int, ...]:
-    """Signed coordinates, W first."""
+    """Returns the signed coordinates of a corner, W first."""
     count = _CORNER_BITS[spatial]
     found = [_bits(word, count * n, count) for n in range(spatial)]
     return tuple(value - (1 << count) * (value >> count - 1) for value in found)

@@ -33,7 +33,8 @@ GROUP = 32
 
 
 def _advance(steps: Index, start: int, first: int, last: int, stride: int) -> tuple[Index, Index]:
-    """Walk `steps` from `start` by `stride`, wrapping from `last` to `first`: (position, wraps)."""
+    """Walks `steps` from `start` by `stride`, wrapping from `last` to `first`: (position,
+    wraps)."""
     left = (last - start) // stride + 1
     per_row = (last - first) // stride + 1
     over = steps - left
@@ -91,7 +92,7 @@ def wide_elements(
     offset: int,
     assumptions: Assumptions,
 ) -> tuple[Index, Index]:
-    """As `im2col_elements`, in the modes `.im2col::w` and `.im2col::w::128`.
+    """Like `im2col_elements`, for the modes `.im2col::w` and `.im2col::w::128`.
 
     `halo`: extra pixels after all others (w) or after every 32 (w::128). `offset` shifts the
     bounding box and the start along W. `assumptions` decide what PTX leaves open.
@@ -122,7 +123,8 @@ def wide_elements(
 
 
 def _wide_steps(mode: str, pixels: int, halo: int, assumptions: Assumptions) -> Index:
-    """Per pixel in shared memory: its traversal step, and its distance past it in strides."""
+    """Traversal step of each pixel in shared memory, and the pixel's distance past that step in
+    strides: int64 [pixels, 2]."""
     group = GROUP if mode == "im2col_w128" else pixels
     main = np.arange(pixels).reshape(-1, group)
     extra = np.arange(halo)

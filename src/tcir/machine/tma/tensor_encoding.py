@@ -1,7 +1,8 @@
 """The encoding of a tensor map in 128 bytes, and replacement of single fields.
 
-The encoding is our own. As the hardware's, it is in the first 64 bytes (`driver_encoding`): kernels
-of CuTe DSL copy no more of a map that they change. A checksum tells it from other bytes. `decode`
+The encoding is our own. Like the hardware's, it lies in the first 64 bytes (`driver_encoding`):
+CuTe DSL kernels copy only those of a map that they change. A checksum distinguishes it from other
+bytes. `decode`
 validates the fields; `replace` does not, because a map may be inconsistent between two replacements
 (PTX ISA 9.7.9.28, tensormap.replace).
 """
@@ -36,7 +37,8 @@ _SWIZZLES: dict[str, tuple[int, int]] = {
 """Swizzle -> values of swizzle_mode and swizzle_atomicity (PTX ISA 9.7.9.28)."""
 
 Values = dict[str, list[int]]
-"""By field of tensormap.replace, and those of im2col maps: rank and dimensions minus one."""
+"""Field -> values: fields of tensormap.replace and those of im2col maps; rank and dimensions are
+minus one."""
 
 _COMMON = {
     "mode": (1, 3), "elemtype": (1, 4), "rank": (1, 3), "swizzle_mode": (1, 2),
@@ -44,11 +46,11 @@ _COMMON = {
     "global_address": (1, 64), "global_dim": (5, 32), "global_stride": (4, 40),
     "element_stride": (5, 4),
 }  # fmt: skip
-"""Field -> its values, and bits of each."""
+"""Field -> (number of values, bits per value)."""
 _TILED = _COMMON | {"box_dim": (5, 9)}
 _IM2COL = _COMMON | {"corner": (2, 16), "channels": (1, 9), "pixels": (1, 11)}
 _CORNER_BITS = {0: 0, 1: 16, 2: 8, 3: 5}
-"""Bits of a coordinate of a corner, by the number of spatial dimensions."""
+"""Number of spatial dimensions -> bits of one corner coordinate."""
 
 LIMITS: dict[str, tuple[int, int]] = {
     "global_address": (0, (1 << 64) - 1),
@@ -121,7 +123,7 @@ def encode(decoded: DecodedMap) -> bytes:
 
 
 def _open(raw: bytes) -> Values:
-    """The encoded values, after the checksum has been verified."""
+    """Verifies the checksum and returns the encoded values."""
     body = raw[:_BODY_BYTES]
     require(
         len(raw) in (USED_BYTES, MAP_BYTES) and raw[_BODY_BYTES:USED_BYTES] == _check(body),
@@ -179,12 +181,12 @@ def decode(raw: bytes) -> DecodedMap:
 
 
 def replace(raw: bytes, field: str, value: int, ordinal: int = 0) -> bytes:
-    """The map with one field changed, as tensormap.replace.tile does it.
+    """Returns the map with one field changed, as tensormap.replace.tile does it.
 
-    Zeros are a tiled map whose fields are all zeros: Triton's kernels make their maps from them,
-    field by field. What they leave at zero and must not be is refused when it is used. `rank` takes
-    the rank minus one; dimensions, boxes and strides are in the driver's units. An enumerated field
-    takes PTX's number. TensorMapError names a value out of range.
+    All-zero bytes are a tiled map whose fields are all zero: Triton's kernels build their maps from
+    them field by field. A field left at an illegal zero is rejected when the map is used. `rank`
+    takes the rank minus one; dimensions, boxes and strides are in the driver's units. An enumerated
+    field takes PTX's number. TensorMapError names a value out of range.
     """
     values = _open(raw) if any(raw[:USED_BYTES]) else _values(0)
     mode = _MODES[values["mode"][0]]

@@ -22,12 +22,13 @@ class Unit:
 
     @property
     def piece(self) -> int:
-        """Bytes of the words that it is copied in: the largest of 1, 2, 4, 8 that divides it."""
+        """Bytes of the words that a unit is copied in: the largest of 1, 2, 4, 8 that divides its
+        size."""
         return min(self.global_bytes & -self.global_bytes, 8)
 
     @property
     def pieces(self) -> int:
-        """Number of those words."""
+        """Number of words in a unit."""
         return self.global_bytes // self.piece
 
 
@@ -56,11 +57,11 @@ TYPES: dict[str, Unit] = {
 """Name -> unit. The order is that of the element types in tensormap.replace (PTX ISA 9.7.9.28)."""
 
 FLOATS = frozenset({"f16", "bf16", "f32", "f32_ftz", "tf32", "tf32_ftz", "f64"})
-"""The types whose out-of-bounds elements can be filled with NaN."""
+"""Types whose out-of-bounds elements can be filled with NaN."""
 
 PACKED = frozenset({"u4_align8b", "u4_align16b", "u6_align16b"})
 PADDED = frozenset({"u4_align16b", "u6_align16b"})
-"""The packed types with padding in shared memory."""
+"""Packed types with padding in shared memory."""
 
 PADDED_INNER = 128
 """Box extent of a padded type along dimension 0; coordinates are multiples of it."""

@@ -81,12 +81,12 @@ def first_unit(decoded: DecodedMap, coordinate: int) -> int:
 
 
 def _steps(fields: MapFields) -> tuple[int, ...]:
-    """Elements from one of the box to the next, by dimension."""
+    """Distance in elements between neighbours in the box, per dimension."""
     return fields.element_strides if fields.interleaved else (1, *fields.element_strides[1:])
 
 
 def _along(fields: MapFields, dimension: int) -> list[int]:
-    """The shape of what varies along one dimension of a box."""
+    """Shape that broadcasts values along one dimension of a box over the others."""
     shape = [1] * fields.rank
     shape[fields.rank - 1 - dimension] = fields.counts[dimension]
     return shape
@@ -131,10 +131,11 @@ def tile_elements(decoded: DecodedMap, coords: Sequence[int]) -> tuple[Index, In
 
 
 def whole_boxes(decoded: DecodedMap, coords: Index) -> tuple[Index, NDArray[np.bool_]]:
-    """Addresses of the first elements of boxes in tile mode, coords [boxes, rank], and whether each
-    box is legal and inside the tensor: then the other addresses follow from the first.
+    """Returns the address of the first element of each box in tile mode, coords [boxes, rank], and
+    whether the box is legal and inside the tensor, so that the other addresses follow from the
+    first.
 
-    All are False in an interleaved tensor, and where elements are packed.
+    The second result is all False for an interleaved tensor and for packed elements.
     """
     f = decoded.fields
     pitches = np.array((f.unit.global_bytes, *f.strides_bytes))
@@ -147,7 +148,7 @@ def whole_boxes(decoded: DecodedMap, coords: Index) -> tuple[Index, NDArray[np.b
 
 
 def row_elements(decoded: DecodedMap, coords: Sequence[int]) -> tuple[Index, Index]:
-    """As `tile_elements`, of the four rows of `.tile::gather4` and `.tile::scatter4`.
+    """Like `tile_elements`, for the four rows of `.tile::gather4` and `.tile::scatter4`.
 
     `coords`: the column, then four rows in any order, repetitions allowed. The rows are consecutive
     in shared memory.

@@ -72,7 +72,7 @@ class TensorMaps:
     def copy_release(self, target: int, source: int, *, site: object) -> None:
         """tensormap.cp_fenceproxy: copies a map from shared to global memory and releases it.
 
-        The half that is not used holds no values that anybody could miss.
+        Undefined bytes in the unused second half of the map are ignored.
         """
         at = self._map_address(source, site)
         raw, undefined = self.memory.read("shared", at, MAP_BYTES, site=site)
@@ -93,7 +93,7 @@ class TensorMaps:
         return np.array([address], np.int64)
 
     def read(self, address: int, *, site: object) -> bytes:
-        """The bytes of the map at a global address that are used; `note` checks the ordering."""
+        """Returns the used bytes of the map at a global address; `note` checks the ordering."""
         buffer = self.machine.memory.find(address, address + MAP_BYTES, site)
         start = address - buffer.base
         where = slice(start, start + USED_BYTES)
@@ -142,7 +142,8 @@ class TensorMaps:
         self.agent.checks.note_read(buffer.shadow, where, mine)
 
     def _acquires(self, address: int) -> Iterator[Clock]:
-        """What the CTA's agents knew at their last acquires of a map that this agent knows of."""
+        """Yields the clocks of the CTA's agents at those acquires of the map that this agent has
+        observed, each agent's last."""
         for agent, (number, known) in self.cta.acquired_maps.get(address, {}).items():
             if self.agent.clock.get((ACQUIRED, address, agent), 0) >= number:
                 yield known

@@ -110,7 +110,8 @@ def _reduced_integer(operation: str, a: Any, b: Any) -> Any:
 
 
 def _reduced_float(operation: str, name: str, a: Any, b: Any) -> Any:
-    """In f32: min and max are exact, f16 and bf16 sums round once; NaN is canonical."""
+    """Float reductions, computed in f32: min and max are exact, f16 and bf16 sums round once; NaN
+    is canonical."""
     x, y = a.astype(np.float32), b.astype(np.float32)
     if name.endswith("_ftz"):
         x, y = _flushed(x), _flushed(y)

@@ -11,7 +11,7 @@ from tcir.machine.order.operation import Blocking, Waiting
 
 
 class PairAllocation:
-    """The first of the two calls waits for the second.
+    """Allocates and frees in both CTAs of a pair: the first of the two calls waits for the second.
 
     The ISA leaves open whether dealloc blocks. It does here by default, so a program that relies on
     it not blocking deadlocks. Neither call orders other accesses.
@@ -23,7 +23,7 @@ class PairAllocation:
     def alloc(
         self, columns: int, exclusive: bool, site: object
     ) -> Generator[Waiting | None, None, int]:
-        """Allocates the same columns in both CTAs; returns the first."""
+        """Allocates the same columns in both CTAs; returns the first column."""
         kind = "tcgen05.alloc.exclusive" if exclusive else "tcgen05.alloc"
         call = self._call((kind, columns), site)
         first, second = (cta.tmem for cta in self._ctas())
@@ -49,7 +49,7 @@ class PairAllocation:
         return call.base
 
     def dealloc(self, taddr: int, columns: int, exclusive: bool, site: object) -> Blocking:
-        """tcgen05.dealloc.cta_group::2 of a whole allocation in both CTAs."""
+        """tcgen05.dealloc.cta_group::2: frees a whole allocation in both CTAs."""
         self.agent.proceed(site)
         ctas = self.agent.peers.group(2, site)
         alone = self.machine.assumptions.pair_dealloc == "at-once"

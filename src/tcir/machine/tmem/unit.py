@@ -30,7 +30,7 @@ class Tmem:
         self._loads = self._stores = 0
         """Number of tcgen05.ld and .st executed."""
         self._number_at: dict[object, int] = {}
-        """Number of the last tcgen05.ld at each site since `wait`."""
+        """Site -> number of its last tcgen05.ld since `wait`."""
 
     def alloc(
         self,
@@ -106,7 +106,7 @@ class Tmem:
         *,
         site: object,
     ) -> None:
-        """tcgen05.dealloc of a whole allocation; for a CTA pair see `pair_dealloc`."""
+        """tcgen05.dealloc: frees a whole allocation; for a CTA pair see `pair_dealloc`."""
         self.agent.proceed(site)
         if len(self.agent.peers.group(cta_group, site)) > 1:
             raise ValueError("expected pair_dealloc for cta_group 2: it may block")
@@ -133,7 +133,8 @@ class Tmem:
     def _reach(
         self, taddr: int, shape: str, num: int, packed: bool, half_split: int | None, site: object
     ) -> tuple[Index, Index, int]:
-        """Lanes, columns, and columns per register."""
+        """Returns the lanes and columns that a tcgen05.ld or .st accesses, and the columns per
+        register."""
         try:
             rule = self.machine.assumptions.ld_st_lane
             lane, column = access_base(taddr, shape, self.agent.warp, rule)
@@ -170,7 +171,8 @@ class Tmem:
         *,
         site: object,
     ) -> tuple[Registers, Undefined | None]:
-        """As `ld`, of words that may be undefined; undefined bytes: [registers, 32 lanes, 4]."""
+        """Like `ld`, for words that may be undefined; also returns the undefined bytes, [registers,
+        32 lanes, 4]."""
         self.agent.proceed(site)
         lanes, columns, halves = self._reach(taddr, shape, num, pack, half_split, site)
         tmem = self.cta.tmem
@@ -236,7 +238,7 @@ class Tmem:
         self.agent.checks.note_write(tmem.shadow, _words(lanes, columns, halves), access)
 
     def _upper_halves(self, before: Registers) -> Registers | np.uint32:
-        """The upper halves of words after .unpack::16b, which held `before`."""
+        """Returns the upper halves after .unpack::16b of words that held `before`."""
         match self.machine.assumptions.unpack_upper:
             case "zero":
                 return np.uint32(0)
@@ -247,7 +249,7 @@ class Tmem:
     def pair_dealloc(
         self, taddr: int, columns: int, exclusive: bool = False, *, site: object
     ) -> Blocking:
-        """tcgen05.dealloc.cta_group::2 of a whole allocation in both CTAs."""
+        """tcgen05.dealloc.cta_group::2: frees a whole allocation in both CTAs."""
         return self._pair.dealloc(taddr, columns, exclusive, site)
 
     def wait(self, kind: str, *, site: object) -> None:
@@ -260,8 +262,8 @@ class Tmem:
             self._number_at.clear()
 
     def used(self, site: object) -> None:
-        """A register of the last tcgen05.ld at ``site`` is used without `wait`: no use overtakes
-        its load, which ptxas waits for. Not promised by the documents."""
+        """Notes the use, without `wait`, of a register of the last tcgen05.ld at ``site``. The load
+        is complete by then, because ptxas waits for it; the documents do not promise it."""
         number = self._number_at.pop(site, 0)
         if number and self.machine.options.ordering == "silicon":
             for group in self.agent.lanes.groups:

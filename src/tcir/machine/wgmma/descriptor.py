@@ -1,8 +1,8 @@
-"""The matrix descriptor of wgmma, and where it says that elements lie.
+"""The matrix descriptor of wgmma, and the addresses of the elements it describes.
 
-Sources: PTX ISA 9.7.15.5.1.2 (canonical layouts, matrix descriptor); what it leaves open is what an
-H200 did (test/hopper/wgmma.json): the base offset, rows longer than the swizzle's span, and starts
-inside a row of the pattern, from where operands run on into the next one.
+Sources: PTX ISA 9.7.15.5.1.2 (canonical layouts, matrix descriptor). What it leaves open is as
+observed on an H200 (test/hopper/wgmma.json): the base offset, rows longer than the swizzle's span,
+and starts inside a row of the pattern, from which operands continue into the next row.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tcir.machine.memory.swizzle import swizzle
 from tcir.machine.refusal import DescriptorError
 
 SWIZZLES = {0: "NONE", 1: "128B", 2: "64B", 3: "32B"}
-"""Bits 63..62. Not Blackwell's three-bit codes."""
+"""Code in bits 63..62 -> swizzle. Blackwell has three-bit codes instead."""
 _FIELDS = "PTX ISA 9.7.15.5.1.2.2, matrix descriptor of wgmma"
 
 
@@ -35,7 +35,7 @@ class Descriptor:
 
 @lru_cache(maxsize=4096)
 def decode_matrix(bits: int) -> Descriptor:
-    """Decode and check a descriptor. DescriptorError names the field that is illegal."""
+    """Decodes and checks a descriptor. DescriptorError names the illegal field."""
 
     def field(high: int, low: int) -> int:
         return (bits >> low) & ((1 << (high - low + 1)) - 1)
@@ -70,7 +70,8 @@ def element_table(
 
 @lru_cache(maxsize=512)
 def _table(desc: Descriptor, rows: int, k: int, bits: int, major: str) -> NDArray[np.int64]:
-    """The swizzle XORs by the number of a line, counted from where the pattern starts."""
+    """Offsets with the swizzle, which XORs by the line number counted from the start of the
+    pattern."""
     mode = swizzle(desc.swizzle)
     linear = desc.start + _linear(desc, mode.span, rows, k, bits, major)
     table = linear ^ ((linear >> 7) - desc.line & mode.lines_mask) << mode.chunk_shift
@@ -81,7 +82,8 @@ def _table(desc: Descriptor, rows: int, k: int, bits: int, major: str) -> NDArra
 def _linear(
     desc: Descriptor, span: int, rows: int, k: int, bits: int, major: str
 ) -> NDArray[np.int64]:
-    """Offset from the start, before the swizzle. span: bytes of a row of the swizzle; 0: none."""
+    """Byte offsets from the start, before the swizzle. span: bytes of a row of the swizzle; 0: no
+    swizzle."""
     lbo, sbo, size, unit = desc.lbo, desc.sbo, bits // 8, 128 // bits
     mn = np.arange(rows, dtype=np.int64)[:, None]
     kk = np.arange(k, dtype=np.int64)[None, :]

@@ -1,8 +1,8 @@
-"""wgmma.mma_async, commit_group and wait_group, as one warp of a warpgroup takes part in them.
+"""wgmma.mma_async, commit_group and wait_group of one warp of a warpgroup.
 
-A warp's share is the 16 rows of D that its registers hold; the whole of A and B counts as read. Its
-operations complete in order. What reads shared memory is ordered for others by wait_group, then
-a barrier or an arrival (PTX ISA 9.7.15.7).
+A warp computes the 16 rows of D that its registers hold; all of A and B counts as read. Its
+operations complete in order. Their reads of shared memory are ordered for other threads by
+wait_group, then a barrier or an arrival (PTX ISA 9.7.15.7).
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ from tcir.machine.wgmma.descriptor import decode_matrix, element_table
 
 Codes = np.ndarray
 Operand = int | ElementAddresses
-"""A descriptor, or where each element [rows, K] is."""
+"""A descriptor, or the address of each element [rows, K]."""
 WARPS = 4
 ROWS = 64
 
 
 @dataclass(frozen=True)
 class WgmmaForm:
-    """One instruction. k: with the zeros of a sparse A; major: "K" or "MN", of A and of B."""
+    """Shape and types of one instruction. k: includes the zeros of a sparse A; major: "K" or "MN",
+    for A and B."""
 
     n: int
     k: int
@@ -46,13 +47,14 @@ class WgmmaForm:
 
     @property
     def stored(self) -> int:
-        """Elements of a row of A."""
+        """Stored elements of a row of A: half of k if A is sparse."""
         return self.k // 2 if self.sparse else self.k
 
 
 @dataclass(eq=False)
 class Flight:
-    """An issued wgmma. d: D before, or the operation that leaves it; result: D after, once done."""
+    """An issued wgmma. d: D before it, or the operation that computes it; result: D after it, once
+    complete."""
 
     form: WgmmaForm
     number: int
@@ -62,7 +64,7 @@ class Flight:
 
 
 class Wgmma:
-    """The wgmma of one warp: how many it issued, and where its groups end."""
+    """The wgmma operations of one warp: the number issued, and the last of each group."""
 
     def __init__(self, agent: AgentProtocol, memory: Memory) -> None:
         self.agent, self.memory, self.cta = agent, memory, agent.cta
@@ -70,13 +72,13 @@ class Wgmma:
         self.issued = 0
         self._committed: list[int] = []
         self._flying: list[Operation] = []
-        """Operations that no wait has covered, in the order of issue."""
+        """Operations that no wait has covered, in issue order."""
         self.last: object = None
-        """Site of the last one."""
+        """Site of the last operation issued."""
 
     @property
     def quarter(self) -> int:
-        """The 16 rows of D that its registers hold."""
+        """Which quarter of D, 16 rows, the warp's registers hold: 0..3."""
         return self.agent.warp % WARPS
 
     def issue(
@@ -89,9 +91,10 @@ class Wgmma:
         *,
         site: object,
     ) -> Flight:
-        """a: 64 rows, or codes [16, K] from registers; d: [16, n], None: scale-d is false.
+        """Issues wgmma.mma_async.
 
-        select: of a sparse A, of whose rows half is stored, the k of each code, [16, K / 2].
+        a: 64 rows in shared memory, or codes [16, K] from registers; d: [16, n], None: scale-d is
+        false. select: k of each stored code of a sparse A, [16, K / 2].
         """
         agent = self.agent
         agent.proceed(site)
@@ -138,7 +141,8 @@ class Wgmma:
         *,
         site: object,
     ) -> NDArray[np.uint32]:
-        """The product of all rows of A, complete at once: by one agent that is the whole CTA.
+        """Returns the product of all rows of A, complete at once, for an agent that is the whole
+        CTA.
 
         d: None: scale-d is false
         """
@@ -164,7 +168,7 @@ class Wgmma:
         self._committed.append(self.issued)
 
     def wait(self, pending: int, *, site: object) -> Blocking:
-        """wgmma.wait_group: all but the last `pending` groups are complete."""
+        """wgmma.wait_group: waits until all but the last `pending` groups are complete."""
         agent = self.agent
         agent.proceed(site)
         groups = self._committed[: len(self._committed) - pending]
@@ -180,7 +184,7 @@ class Wgmma:
 
     @property
     def complete(self) -> int:
-        """The last operation that a wait covers."""
+        """Number of the last operation that a wait covers."""
         return self.agent.clock.get(self.component, 0)
 
     # --- operands --------------------------------------------------------------------------------
@@ -188,7 +192,7 @@ class Wgmma:
     def _shared(
         self, operand: Operand, rows: int, k: int, form: WgmmaForm, which: int, access: Access
     ) -> NDArray[np.int64]:
-        """Addresses of the elements [rows, k] of an operand, whose read is recorded."""
+        """Returns the addresses of an operand's elements [rows, k] and records their read."""
         size = max(8, form.bits)
         if isinstance(operand, ElementAddresses):
             at = operand.base + operand.addresses
@@ -208,7 +212,7 @@ class Wgmma:
         return at
 
     def _codes(self, at: NDArray[np.int64], form: WgmmaForm, site: object) -> Codes:
-        """Codes of the elements; undefined ones are reported."""
+        """Returns the codes of the elements and reports undefined ones."""
         size = max(8, form.bits) // 8
         smem = self.cta.smem
         missing = smem.missing(
@@ -224,7 +228,8 @@ class Wgmma:
     # --- the warpgroup ---------------------------------------------------------------------------
 
     def _together(self, what: tuple[Hashable, ...], site: object) -> None:
-        """All four warps execute the same instruction, with the same descriptors."""
+        """MachineError unless all four warps execute the same instruction with the same
+        descriptors."""
         cta, group = self.cta, self.agent.warp // WARPS
         if len(cta.agents) < WARPS * (group + 1):
             raise MachineError(

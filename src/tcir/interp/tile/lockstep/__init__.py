@@ -8,10 +8,10 @@ operations must be the leader's; only coordinates in global memory and data may 
 issues another operation *leaves*, and runs on the machine, as the next leader.
 
 CTAs that stay form a *class*. Under a seed, some of each class run on the machine, and the others
-store what they did in the order of issue (`tcir.interp.tile.lockstep.repeat`).
+store what they stored in issue order (`tcir.interp.tile.lockstep.repeat`).
 
 A follower's writes to global memory are buffered until its end, when the ledger of all CTAs'
 accesses shows that none touches what another one writes. For an unknown unit, a leader with a
-finding, or a conflict in the ledger, the machine runs every CTA, so results, findings and counters
-are its own.
+finding, or a conflict in the ledger, the machine runs every CTA, so that results, findings and
+counters come from the machine.
 """

@@ -15,14 +15,14 @@ _TENSORS = "global_to_shared_by_tensor"
 
 @dataclass(frozen=True)
 class Counts:
-    """By the name of a counter (`tcir.machine.counters`); the bytes of loads by tensor."""
+    """Counts by the name of a counter (`tcir.machine.counters`), and bytes of loads by tensor."""
 
     by_name: dict[str, int]
     by_tensor: Counter[int]
 
     @classmethod
     def of(cls, machine: Machine) -> Counts:
-        """All that a machine has counted."""
+        """Returns everything that a machine has counted."""
         plain = {name: count for name, count in vars(machine.counters).items() if name != _TENSORS}
         return cls(plain, Counter(machine.counters.global_to_shared_by_tensor))
 
@@ -31,11 +31,11 @@ class Counts:
         return Counts(plain, self.by_tensor - before.by_tensor)
 
     def with_own(self, own: Counters) -> Counts:
-        """Counts of a CTA whose own differing counters are `own`."""
+        """Returns the counts with the counters that may differ taken from `own`."""
         return Counts(self.by_name | {n: getattr(own, n) for n in OWN}, self.by_tensor)
 
     def add_to(self, machine: Machine) -> None:
-        """Counts it once more."""
+        """Adds the counts to the machine's counters."""
         for name, count in self.by_name.items():
             setattr(machine.counters, name, getattr(machine.counters, name) + count)
         machine.counters.global_to_shared_by_tensor.update(self.by_tensor)

@@ -1,4 +1,4 @@
-"""A CTA that does what the leader did, on its own data."""
+"""A CTA that repeats the leader's operations on its own data."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Bytes = NDArray[np.uint8]
 
 
 class Left(Exception):
-    """It does something else than the leader, or something that the machine has to look at."""
+    """Raised when a follower diverges from the leader or needs a checked execution."""
 
 
 class Memories:
     """Shared and tensor memory of a follower, [1, bytes] and [1, lanes, columns].
 
-    One after the other may have the same: a leader without a finding reads nothing that it did not
-    write.
+    Successive followers may share them, because a leader without a finding reads only memory that
+    it wrote.
     """
 
     def __init__(self, smem: int) -> None:
@@ -41,17 +41,17 @@ class Memories:
 
 
 class Forgetful:
-    """In place of a memory that keeps account of what is defined."""
+    """Stands for a memory that tracks defined bytes, and tracks none."""
 
     def poison(self, start: int, size: int) -> None:
-        """Nothing."""
+        """Does nothing."""
 
 
 class FollowerCta:
-    """As the rules of this level see it.
+    """A follower as this level's rules see it.
 
-    counters: only those that may differ between CTAs count. reads: positions of the global buffers
-    read. writes: what it stored there.
+    counters: only those that may differ between CTAs are counted. reads: positions of the global
+    buffers that it read. accesses: its writes to them.
     """
 
     def __init__(self, index: Triple, machine: Machine, memories: Memories) -> None:
@@ -64,7 +64,7 @@ class FollowerCta:
         self.reads: set[int] = set()
         self.accesses: list[Writes] = []
         self.turns = 0
-        """Number of iterations of its loops."""
+        """Number of iterations of all loops."""
 
     @property
     def nbytes(self) -> int:
@@ -72,30 +72,31 @@ class FollowerCta:
         return sum(one.size for one in self.accesses)
 
     def performed(self, machine: Machine) -> bool:
-        """Whether its stores are what is there."""
+        """Whether global memory holds the values that it stored."""
         buffers = machine.memory.buffers
         return all(
             performed(buffers[one.buffer], one, np.ones(len(one.at), bool)) for one in self.accesses
         )
 
     def perform(self, machine: Machine, counts: Counts) -> None:
-        """Commits its stores, and adds the counts of its class."""
+        """Commits its stores and adds the counts of its class."""
         for one in self.accesses:
             perform(machine.memory.buffers[one.buffer], one, np.ones(1, bool), [self.index])
         counts.with_own(self.counters).add_to(machine)
 
     def report(self, *_: object) -> NoReturn:
-        """Findings are the machine's."""
+        """Raises Left: only the machine reports findings."""
         raise Left
 
     def find(self, addresses: Index, nbytes: int, site: object) -> tuple[int, Buffer, Index]:
-        """Position of the buffer of these words of global memory, the buffer, their bytes in it."""
+        """Returns the position of the buffer that holds these words of global memory, the buffer,
+        and the byte offsets in it."""
         low, high = int(addresses.min()), int(addresses.max()) + nbytes
         buffer = self.memory.find(low, high, site)
         return self.memory.buffers.index(buffer), buffer, addresses - buffer.base
 
     def store(self, call: Call, agent: int, addresses: Index, data: Bytes, site: object) -> None:
-        """Keeps a store to global memory."""
+        """Buffers a store to global memory."""
         number, _, at = self.find(addresses, data.shape[1], site)
         count = len(at)
         row, thread = np.zeros(count, np.int64), np.full(count, agent)
@@ -104,7 +105,8 @@ class FollowerCta:
 
 
 class FollowerAgent:
-    """Takes what the rules ask of an agent, call by call as the leader's did."""
+    """An agent of a follower: accepts the operations of the rules if they are the leader's, in its
+    order."""
 
     def __init__(self, cta: FollowerCta, number: int, warp: int, calls: Sequence[Call]) -> None:
         self.cta, self.number, self.warp = cta, number, warp
@@ -113,7 +115,7 @@ class FollowerAgent:
 
     @property
     def ended(self) -> bool:
-        """Whether it has done all that the leader's did."""
+        """Whether the agent has executed all operations of the leader's agent."""
         return self._next == len(self._calls)
 
     def __getattr__(self, name: str) -> object:
@@ -124,7 +126,7 @@ class FollowerAgent:
         return unit
 
     def call(self, unit: str, name: str, operands: Operands, named: dict[str, object]) -> object:
-        """One operation; Left unless it is the leader's."""
+        """Executes one operation; raises Left unless it is the leader's next one."""
         if self.ended:
             raise Left
         call = self._calls[self._next]
@@ -281,7 +283,8 @@ EFFECTS: dict[tuple[str, str], Operation] = {
     ("tmem", "ld"): FollowerAgent.tmem_ld,
     ("tmem", "st"): FollowerAgent.tmem_st,
 }
-"""What moves data; the effects of the tensor core are the leader's."""
+"""(unit, operation) -> function that moves the data; the tensor core's effects come from the
+leader's trace."""
 
 
 class FollowerUnit:
@@ -303,7 +306,7 @@ class FollowerUnit:
 def take_turns(
     trace: Trace, agents: Sequence[FollowerAgent], bodies: Sequence[Generator[object, object, None]]
 ) -> None:
-    """Runs a follower's agents as the leader's did; Left if one gives way or ends elsewhere."""
+    """Runs a follower's agents in the leader's turns; Left if one yields or ends elsewhere."""
     for number, ends in trace.turns:
         try:
             next(bodies[number])

@@ -26,11 +26,12 @@ from tcir.machine import Agent, Cta, Machine, MachineError
 from tcir.machine.memory.protocols import Triple
 
 PATIENCE = 16
-"""CTAs in a row that leave, after which a leader has no more followers."""
+"""Number of consecutive CTAs that leave, after which a leader gets no more followers."""
 
 
 def eligible(machine: Machine) -> bool:
-    """As at PTX level (`tcir.interp.ptx.lockstep.launch.eligible`)."""
+    """Whether a launch may run in lockstep, as at PTX level
+    (`tcir.interp.ptx.lockstep.launch.eligible`)."""
     return (
         machine.options.lockstep
         and (machine.options.order_seed is None or machine.checking)
@@ -43,7 +44,7 @@ def eligible(machine: Machine) -> bool:
 
 
 class Lockstep:
-    """See `tcir.machine.engine.machine.Followers`."""
+    """Runs leaders and replays their followers; see `tcir.machine.engine.machine.Followers`."""
 
     def __init__(self, machine: Machine, program: Program) -> None:
         self.machine, self.program = machine, program
@@ -51,7 +52,7 @@ class Lockstep:
         """Whether a follower has written to global memory."""
         self.followers = 0
         self.why = ""
-        """Why there are no more followers."""
+        """Why no more CTAs follow; "": they may."""
         self._total = math.prod(machine.grid)
         self._done = bytearray(self._total)
         self._ledger: Ledger | None = None
@@ -61,7 +62,7 @@ class Lockstep:
         self._classes: list[Alike] = []
 
     def only(self, numbers: Sequence[int]) -> None:
-        """The other CTAs are not executed."""
+        """Restricts the launch to these CTAs."""
         self._done = bytearray([True]) * self._total
         for number in numbers:
             self._done[number] = False
@@ -69,7 +70,7 @@ class Lockstep:
     # --- the leader ------------------------------------------------------------------------------
 
     def begin(self, cta: Cta) -> Trace | None:
-        """Called before a CTA starts: what records it."""
+        """Called before a CTA starts; returns the trace that records it, None without one."""
         self.finish()
         if self.why:
             return None
@@ -79,7 +80,7 @@ class Lockstep:
         return self._trace
 
     def finish(self) -> None:
-        """Called when all has ended."""
+        """Called when all CTAs have ended."""
         if self._trace is not None:
             self._stop("a CTA that waits for another one")
         if self.committed and self.machine.findings:
@@ -90,7 +91,8 @@ class Lockstep:
         return bool(self._done[self._number(index)])
 
     def ended(self, cta: Cta) -> int:
-        """Called when a CTA has ended: executes those that do the same, and says how many."""
+        """Called when a CTA has ended: executes the CTAs that do the same, and returns their
+        number."""
         trace, self._trace, self.machine.effects = self._trace, None, None
         if trace is None or trace.cta is not cta:
             return 0
@@ -155,7 +157,8 @@ class Lockstep:
         return found
 
     def _replay(self, trace: Trace, index: Triple, memories: Memories) -> FollowerCta | None:
-        """The CTA when it has ended; None: it left."""
+        """Replays a trace in the CTA `index`; returns the CTA when it has ended, None if it
+        left."""
         program, turns = self.program, self.program.turns.count
         cta = FollowerCta(index, self.machine, memories)
         run = program.run(cast("Cta", cta))
@@ -174,7 +177,8 @@ class Lockstep:
         return cta
 
     def _note(self, cta: FollowerCta) -> bool:
-        """Whether what a CTA touches is no other one's; else there is no lockstep."""
+        """Enters a CTA's accesses in the ledger; False, and the end of lockstep, if they conflict
+        with another CTA's."""
         assert self._ledger is not None
         number = np.array([1 + self._number(cta.index)])
         alone = self._ledger.note(cta.accesses, cta.reads, number)
@@ -183,7 +187,7 @@ class Lockstep:
         return alone
 
     def classes(self) -> list[Alike]:
-        """All CTAs, by equal behaviour; empty: unknown, or too much to keep."""
+        """Returns all CTAs by equal behaviour; empty: unknown, or too large to keep."""
         return self._classes if not self.why and self._room >= 0 else []
 
 

@@ -1,7 +1,7 @@
-"""A launch again, under a seed, after the same launch in the order of issue.
+"""Repeats a launch under a seed, after the same launch in issue order.
 
-See `tcir.interp.ptx.lockstep.repeat`: of each class of CTAs that ask the machine for the same, some
-run under the seed, with every check; the others store what they did in the order of issue.
+See `tcir.interp.ptx.lockstep.repeat`: of each class of CTAs that issue the same operations, some
+run under the seed, with every check; the others store what they stored in issue order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tcir.machine.memory.protocols import Triple
 
 @dataclass
 class Alike:
-    """A class of CTAs. streams: see `Trace`; counts: of the leader."""
+    """A class of CTAs. streams: see `Trace`; counts: the leader's counts."""
 
     streams: list[list[tuple[str, str, object]]]
     counts: Counts
@@ -32,7 +32,8 @@ class Alike:
 
 
 def launch_key(machine: Machine, text: str) -> bytes:
-    """Key of everything except the order that a launch depends on; text: the kernel's."""
+    """Returns a key of everything that a launch depends on except the order; text: the kernel's
+    text."""
     options = replace(machine.options, order_seed=None, products=None, repeats=None)
     found = hashlib.sha256(f"{text}\0{options}\0".encode())
     for buffer in machine.memory.buffers:
@@ -45,7 +46,7 @@ class Repetition:
     """Runs some CTAs of each class; see `tcir.machine.engine.machine.Followers`."""
 
     committed = True
-    """An error is reported as in a run of every CTA."""
+    """True, so that an error is reported as in a run of every CTA."""
 
     def __init__(self, machine: Machine, program: Program, classes: list[Alike]) -> None:
         self.machine, self.program = machine, program
@@ -65,7 +66,7 @@ class Repetition:
         return index not in self._running
 
     def begin(self, cta: Cta) -> Trace:
-        """Called before a CTA starts: what records it."""
+        """Called before a CTA starts; returns the trace that records it."""
         self._trace, self._before = Trace(cta), Counts.of(self.machine)
         return self._trace
 
@@ -92,7 +93,7 @@ class Repetition:
         return len(others)
 
     def finish(self) -> None:
-        """Called when all has ended."""
+        """Called when all CTAs have ended."""
         if self.machine.findings:
             raise Abandoned("findings", alone=True)
         if self._running:

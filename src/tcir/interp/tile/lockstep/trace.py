@@ -1,4 +1,4 @@
-"""What a leader asks of the machine."""
+"""Records the operations that a leader issues to the machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tcir.machine.order.clocks import Access
 
 Operands = tuple[Any, ...]
 Operation = Callable[..., Any]
-"""Operation of a unit of an agent."""
+"""An operation of a unit of an agent."""
 Key = tuple[object, ...]
 
 KNOWN = {
@@ -27,16 +27,17 @@ KNOWN = {
     "tma": ("load", "store"),
     "tmem": ("alloc", "dealloc", "ld", "relinquish", "st", "wait"),
 }
-"""What followers can do, by unit; "": of the agent itself."""
+"""Unit -> operations that followers can execute; "": operations of the agent itself."""
 
 
 @dataclass
 class Call:
     """One operation of a unit.
 
-    key: what of the operands has to be the same in a follower. turns: how often it gave way; None:
-    it cannot block. result: what it returned, or the address that an allocation wrote. effect: of
-    an operation of the tensor core. access: of a write to global memory, for the machine's record.
+    key: the operands that must be the same in a follower. turns: how often the operation yielded;
+    None: it cannot block. result: its result, or the address that an allocation wrote. effect:
+    effect of an operation of the tensor core. access: access of a write to global memory, for the
+    machine's record.
     """
 
     unit: str
@@ -50,7 +51,7 @@ class Call:
 
 
 def key_of(unit: str, name: str, operands: Operands, named: Mapping[str, object]) -> Key:
-    """The operands without those that may differ: data, and places in global memory."""
+    """Returns the operands except those that may differ: data, and places in global memory."""
     rest = tuple(named.items())
     match unit, name:
         case "memory", "load" | "store":
@@ -76,7 +77,7 @@ def _plain(operand: object) -> object:
 
 
 def alike(a: Key, b: Key) -> bool:
-    """Whether operands are equal; arrays mostly are the same ones."""
+    """Whether operands are equal; equal arrays mostly are the same object."""
     try:
         return a == b
     except ValueError:  # of arrays that are not
@@ -92,8 +93,8 @@ def _alike(a: object, b: object) -> bool:
 
 
 class Trace:
-    """Trace of one leader. calls: by agent, in order; turns: the agents that ran, in order, and
-    whether they ended then; why: why there is no trace."""
+    """Trace of one leader. calls: operations by agent, in order; turns: agents in the order in
+    which they ran, and whether each ended then; why: why there is no trace."""
 
     def __init__(self, cta: Cta) -> None:
         self.cta = cta
@@ -104,18 +105,19 @@ class Trace:
 
     @property
     def streams(self) -> list[list[tuple[str, str, object]]]:
-        """Operations of each agent, and their places, whatever the order."""
+        """Operations of each agent and their sites, independent of the order of agents."""
         return [[(call.unit, call.name, call.site) for call in calls] for calls in self.calls]
 
     def agent(self, agent: Agent) -> tuple[int, RecordedAgent]:
-        """An agent of the leader whose operations are recorded, and its number."""
+        """Wraps an agent of the leader to record its operations; returns its number and the
+        wrapper."""
         self.calls.append([])
         return len(self.calls) - 1, RecordedAgent(agent, self, self.calls[-1])
 
     def follow(
         self, number: int, body: Generator[object, object, None]
     ) -> Generator[object, object, None]:
-        """The body of an agent; notes when it goes on."""
+        """Runs the body of an agent and records each turn."""
         while True:
             place = len(self.turns)
             self.turns.append((number, False))
@@ -127,14 +129,14 @@ class Trace:
             yield item
 
     def effect(self, effect: Effect | None) -> None:
-        """Takes what an operation of the tensor core does."""
+        """Records the effect of the current operation of the tensor core."""
         if effect is None or self._open is None:
             self.why = self.why or "an operation of the tensor core without an effect on arrays"
         else:
             self._open.effect = effect
 
     def call(self, agent: Agent, calls: list[Call], unit: str, name: str) -> Operation:
-        """An operation of a unit, recorded."""
+        """Returns an operation of a unit that records itself."""
         method = getattr(getattr(agent, unit) if unit else agent, name)
 
         def operation(*operands: object, **named: object) -> object:
@@ -174,7 +176,7 @@ def _access(agent: Agent, call: Call, named: Mapping[str, object]) -> Access | N
 
 
 class RecordedAgent:
-    """An agent of the leader, as the rules of this level see it."""
+    """An agent of the leader as this level's rules see it: every operation is recorded."""
 
     def __init__(self, agent: Agent, trace: Trace, calls: list[Call]) -> None:
         self._agent, self._trace, self._calls = agent, trace, calls
@@ -201,7 +203,7 @@ class RecordedAgent:
 
 
 class RecordedUnit:
-    """A unit of such an agent."""
+    """A unit of a `RecordedAgent`."""
 
     def __init__(self, agent: Agent, trace: Trace, calls: list[Call], unit: str) -> None:
         self._agent, self._trace, self._calls, self._unit = agent, trace, calls, unit
