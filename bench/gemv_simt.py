@@ -31,7 +31,7 @@ SHAPES = ((7168, 16384, 1), (4096, 7168, 8), (7168, 2048, 4))
 SILICON = dict(
     zip(SHAPES, ("0facf61c33f16cce", "f4be497d705cf8b5", "7133f82fd9ef3e89"), strict=True)
 )
-"""Digests of an NVIDIA H200's results, equal for all options (docs/gemv.md)."""
+"""Digests of an NVIDIA H200's results, equal for all options (docs/explanation/gemv.md)."""
 OPTIONS: tuple[dict[str, Any], ...] = tuple(
     {"rows": rows, "warps": warps} for rows in (1, 2, 4) for warps in (4, 8)
 )

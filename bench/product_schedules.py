@@ -148,7 +148,7 @@ def rows(product: Product, top: int) -> Iterator[str]:
 
 
 def table(found: list[Product], top: int) -> str:
-    """The tables of docs/gemm.md and docs/gemv.md."""
+    """The tables of docs/explanation/gemm.md and docs/explanation/gemv.md."""
     lines = [
         "| problem, NVFP4 | schedule | us, modelled | | under other answers |",
         "|---|---|---|---|---|",

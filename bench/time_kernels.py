@@ -2,7 +2,7 @@
 
     python bench/time_kernels.py
 
-Needs MLIR and ptxas. Nothing is measured: see docs/time.md.
+Needs MLIR and ptxas. Nothing is measured: see docs/explanation/time.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Sections are those of the PTX ISA 9.1; "driver API" is the CUDA driver API's tensor-map encoding
 (``cuTensorMapEncodeTiled``, ``cuTensorMapEncodeIm2col``). Verifiers, passes and the generated
-``docs/ops.md`` read these tables; no limit is written down a second time.
+``docs/reference/ops.md`` read these tables; no limit is written down a second time.
 """
 
 from __future__ import annotations

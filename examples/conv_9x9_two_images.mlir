@@ -1,4 +1,4 @@
-// Two images of 9x9, 3x3 filter, padding left and right only: P = 7, Q = 9. docs/convolution.md follows its lanes.
+// Two images of 9x9, 3x3 filter, padding left and right only: P = 7, Q = 9. docs/explanation/convolution.md follows its lanes.
 //
 //   tc-opt examples/conv_9x9_two_images.mlir --pipeline='conv-shift-reuse{tiling=linear}' --validate-each
 //   tc-opt examples/conv_9x9_two_images.mlir \

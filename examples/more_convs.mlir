@@ -1,4 +1,4 @@
-// Convolutions of other networks, and the example of docs/convolution.md.
+// Convolutions of other networks, and the example of docs/explanation/convolution.md.
 //
 //   tc-opt examples/more_convs.mlir --split-input-file --pipeline=conv --emit=mlir -o /dev/null
 
@@ -58,7 +58,7 @@ func.func @inception_7x1(%x: tensor<1x17x17x128xf16>, %w: tensor<7x1x128x192xf16
 
 // -----
 
-// Two images of 9x9, padding left and right only: the example of docs/convolution.md
+// Two images of 9x9, padding left and right only: the example of docs/explanation/convolution.md
 func.func @nine_by_nine(%x: tensor<2x9x9x64xf16>, %w: tensor<3x3x64x64xf16>) -> tensor<2x7x9x64xf32> {
   %zero = arith.constant 0.0 : f16
   %padded = tensor.pad %x low[0, 0, 1, 0] high[0, 0, 1, 0] {

@@ -1,4 +1,4 @@
-"""docs/peers.md: its generated half."""
+"""docs/reference/peers.md: its generated half."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Writes docs/first-hour.md: what README and the tutorials tell a new user to paste, with times.
+"""Writes docs/results/first-hour.md: what README and the tutorials tell a new user to paste, with
+times.
 
     cd test && PYTHONPATH=. python -m first_hour CLONE
 
@@ -16,11 +17,12 @@ from pathlib import Path
 
 from pasted import BLOCKS, NEEDS, ROOT, Block, environment, follow, run
 
-TARGET = ROOT / "docs" / "first-hour.md"
+TARGET = ROOT / "docs" / "results" / "first-hour.md"
 PAGES = (
-    "README.md", "docs/tutorial-first-kernel.md", "docs/tutorial-pass.md", "docs/debugging.md",
-    "docs/tc-reduce.md", "docs/triton.md", "docs/cute.md", "docs/cuda.md", "docs/pytorch.md",
-    "docs/arrays.md", "docs/tutorial-gpu.md",
+    "README.md", "docs/tutorials/first-kernel.md", "docs/tutorials/first-pass.md",
+    "docs/tutorials/debugging.md", "docs/reference/tc-reduce.md", "docs/how-to/triton.md",
+    "docs/how-to/cute.md", "docs/how-to/cuda.md", "docs/how-to/pytorch.md",
+    "docs/how-to/arrays.md", "docs/tutorials/gpu.md",
 )  # fmt: skip
 INSTALLATION = ("make demo", ".venv/bin/python -m pip install -q -e '.[torch,triton,cute]'")
 _VERDICT = re.compile(r"(held|ok|failed|stopped|different): |right$|.* error: |.* at the run, ")
@@ -109,7 +111,7 @@ def page(found: list[Row]) -> str:
     before = ""
     for row in found:
         name = row.file.removeprefix("docs/")
-        link = name if name == "README.md" else f"[{name.removesuffix('.md')}]({name})"
+        link = name if name == "README.md" else f"[{Path(name).stem}](../{name})"
         shown = f"`{row.shown}`" if row.shown else ""
         pasted = f"`{row.command}`"
         lines.append(

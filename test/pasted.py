@@ -25,9 +25,9 @@ PROGRAMS = ("tc-bench", "tc-opt", "tc-reduce", "tc-run", "tc-viz", "python", "ma
             "pip", ".ci")  # fmt: skip
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
-    *(page for page in sorted((ROOT / "docs").glob("*.md")) if page.name != "extending.md"),
+    *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.name != "extending.md"),
 ]
-"""`test_extending.py` follows docs/extending.md, whose files depend on one another."""
+"""`test_extending.py` follows docs/how-to/extending.md, whose files depend on one another."""
 EXAMPLES = sorted(
     path for path in (ROOT / "examples").rglob("*.*") if path.suffix not in (".py", ".pyc")
 )
@@ -59,7 +59,7 @@ STATUS = {
 NEEDS = {"needs Triton": "triton", "needs PyTorch": "torch", "needs CuTe DSL": "cutlass",
           "needs sentryward": "sentryward", "needs onnx": "onnx", "needs JAX": "jax"}  # fmt: skip
 """Reasons not to run a block where a package is missing."""
-TALES = "docs/debugging.md"
+TALES = "docs/tutorials/debugging.md"
 """A page whose blocks go on from each other, up to the next heading."""
 OUTCOMES = {"failed:": 1, "stopped: breakpoint": 2, "stopped: first difference": 1}
 """The status of a command in a tale, by the first words it is shown to print."""
@@ -105,7 +105,7 @@ class Block:
     def slow(self) -> bool:
         """Whether only `make test-all` pastes it."""
         page = Path(self.file)
-        left = page.parent.name == "docs" and page.stem not in QUICK
+        left = page.parts[0] == "docs" and page.stem not in QUICK
         return left or self.reason in NEEDS or any(word in self.text for word in SLOW)
 
     @property

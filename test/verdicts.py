@@ -1,5 +1,5 @@
-"""Writes docs/verdicts.md: what `--validate-each` says of each program of examples/ and of
-test/endtoend/layers/.
+"""Writes docs/reference/verdicts.md: what `--validate-each` says of each program of examples/ and
+of test/endtoend/layers/.
 
     python test/verdicts.py [-j PROCESSES]
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 import tcir
 
 ROOT = Path(__file__).resolve().parents[1]
-TARGET = ROOT / "docs" / "verdicts.md"
+TARGET = ROOT / "docs" / "reference" / "verdicts.md"
 FOLDERS = ("examples", "test/endtoend/layers")
 
 INTRO = """# Verdicts by program
@@ -94,7 +94,7 @@ def page(found: list[Verdict]) -> str:
 
 def main() -> int:
     """Runs all and writes the page."""
-    parser = argparse.ArgumentParser(description="Write docs/verdicts.md.")
+    parser = argparse.ArgumentParser(description="Write docs/reference/verdicts.md.")
     parser.add_argument("files", nargs="*", type=Path, help="files (all)")
     parser.add_argument("-j", type=int, default=2, dest="processes", help="processes (2)")
     parser.add_argument("-o", type=Path, default=TARGET, dest="target", help=f"page ({TARGET})")

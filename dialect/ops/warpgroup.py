@@ -48,7 +48,7 @@ class WgmmaOp(
     One group: ``wgmma.fence``, an instruction for every 32 bytes of K, ``commit_group``. In a
     ``tc.async`` kernel the registers of C are the hardware's until a ``tc.wgmma_wait`` gives them
     back, and so are the tiles (PTX ISA 9.7.15). i8 is signed, or with ``unsigned``
-    (``array<i64: a, b>``, 0 or 1 each) not. Numerics: `docs/numerics.md`.
+    (``array<i64: a, b>``, 0 or 1 each) not. Numerics: `docs/explanation/numerics.md`.
     """
 
     example = """
@@ -80,8 +80,8 @@ class WgmmaTapsOp(
     Of tile t of A the rows of C are read from row ``rows[t]`` on, so the taps of a filter are one
     tile of pixels that starts further down for each. The descriptor's start address moves by whole
     rows, its base offset stays 0: an H200 takes the swizzle from the address that it reads, so a
-    start need not be a multiple of the pattern (PTX ISA 9.7.15.5.1.2, docs/hopper.md). The tiles
-    are K-major with a swizzle, whose rows are all the same distance apart.
+    start need not be a multiple of the pattern (PTX ISA 9.7.15.5.1.2, docs/explanation/hopper.md).
+    The tiles are K-major with a swizzle, whose rows are all the same distance apart.
     """
 
     example = """
@@ -311,7 +311,7 @@ def _(op: WgmmaTapsOp) -> Broken:
 @verify(
     WgmmaTapsOp,
     "a",
-    "PTX ISA 9.7.15.5.1.2, docs/hopper.md",
+    "PTX ISA 9.7.15.5.1.2, docs/explanation/hopper.md",
     "expected tiles of A that are K-major in one column of a swizzle, got {got}: the rows of "
     "several columns, or of an MN-major tile, are not all the same distance apart",
     bad=(

@@ -98,7 +98,9 @@ class Schedules:
         """What is chosen under each of these answers, in words."""
         chosen = str(self.ranked()[0])
         choices = {answer: str(each) for answer, each in self.choices().items()}
-        lines = ["where sources disagree on a constant (docs/roofline.md), the choice under"]
+        lines = [
+            "where sources disagree on a constant (docs/reference/roofline.md), the choice under"
+        ]
         lines += [f"  {answer}: {each}" for answer, each in choices.items() if each != chosen]
         same = [answer.partition(" ")[0] for answer, each in choices.items() if each == chosen]
         return "\n".join([*lines, f"  {', '.join(same)}: the same"] if same else lines)

@@ -1,7 +1,7 @@
 """How long a convolution takes on warpgroups: cycles of the SM that has most tiles.
 
 The constants are those with which the fastest of 180 tiles and splits of ResNet-50's convolutions
-are found, whose times an H200 gave (docs/conv-sm90a.md); those of slots, of 60 more.
+are found, whose times an H200 gave (docs/explanation/conv-sm90a.md); those of slots, of 60 more.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A kernel is described by facts: the options of its tiling pass, and what it computes and where
 (`FACTS`). A row names the fact that the error asks the user to change, the values that it may have,
 and the facts beside which it may have no others. What has no row compiles; `test/passes/kernels`
-shows both, and docs/kernels.md lists them.
+shows both, and docs/reference/kernels.md lists them.
 """
 
 from __future__ import annotations

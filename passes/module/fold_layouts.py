@@ -75,11 +75,11 @@ class FoldLayouts(Pass):
     transposes first, and keeps them from fusing what a contraction reads into it. Convolutions in a
     row have their images channels last between them. A transposed convolution becomes one without
     zeros between its pixels, where it can; one whose windows are apart by more than tensor maps
-    step over a product of patches (docs/convolution.md). A move that the maps of one of several
-    products cannot express stays before it. Sums of f16 and bf16 become sums of f32, rounded once;
-    quantised products those of i8, which their zero points correct. A function whose contractions
-    have plain operands and results stays as it is. Preserves every value, up to the order of the
-    f32 sums.
+    step over a product of patches (docs/explanation/convolution.md). A move that the maps of one of
+    several products cannot express stays before it. Sums of f16 and bf16 become sums of f32,
+    rounded once; quantised products those of i8, which their zero points correct. A function whose
+    contractions have plain operands and results stays as it is. Preserves every value, up to the
+    order of the f32 sums.
     """
 
     name: ClassVar[str] = "fold-layouts"

@@ -44,7 +44,7 @@ class ConvertLinalgToSimt(Pass):
     A thread computes as many elements of 2, 4 or 6 bits as fill whole bytes.
     What stands between memory and the result is computed for each element, not stored. Reductions
     take their points in lexicographic order, as the reference does. Preserves every value, bit for
-    bit, but for ``math`` functions (docs/gemm.md). Other functions stay as they are.
+    bit, but for ``math`` functions (docs/explanation/gemm.md). Other functions stay as they are.
     """
 
     name: ClassVar[str] = "convert-linalg-to-simt"

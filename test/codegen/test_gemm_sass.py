@@ -1,4 +1,5 @@
-"""SASS of GEMM kernels: at most that of the other compilers in the table of docs/gemm.md."""
+"""SASS of GEMM kernels: at most that of the other compilers in the table of
+docs/explanation/gemm.md."""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ def test_the_loop_is_the_shortest_around_the_mma(bench: ModuleType) -> None:
 @pytest.mark.parametrize("problem", ["f16", "nvfp4"])
 def test_at_most_the_best_of_the_others(bench: ModuleType, problem: str) -> None:
     title, program = bench.PROBLEMS[problem]
-    _, _, after = (ROOT / "docs/gemm.md").read_text().partition(f"\n{title}:\n\n")
+    _, _, after = (ROOT / "docs/explanation/gemm.md").read_text().partition(f"\n{title}:\n\n")
     _, _, _, *others = after.split("\n\n")[0].splitlines()  # heads, a rule, ours
     cells = [[re.findall(r"[\d.]+", cell)[0] for cell in row.split("|")[2:-1]] for row in others]
     assert len(cells) == len(bench.PEERS[problem])

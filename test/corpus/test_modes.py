@@ -23,7 +23,7 @@ SEVERAL = [case for case in CASES if "grid=1," not in case.program.fields["launc
 
 def said(seed: int | None, report: RunReport, wrong: list[str]) -> tuple[Any, ...]:
     """All that a run says but its time and how it was executed; of CTAs in lockstep under a seed
-    one polls for all (docs/lockstep.md), so that the number of instructions differs."""
+    one polls for all (docs/explanation/lockstep.md), so that the number of instructions differs."""
     errors = [(e.code, str(e), e.who) for e in report.errors]
     count = report.instructions if seed is None else 0
     return (list(report.findings), errors, report.counters, count, report.output,

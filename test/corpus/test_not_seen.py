@@ -1,4 +1,5 @@
-"""What the machine cannot see, by docs/hazards.md: programs that lack an edge and are accepted."""
+"""What the machine cannot see, by docs/explanation/hazards.md: programs that lack an edge and are
+accepted."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """1,000 calls of `tcir.cuda.Module` and 1,000 runs of `python -m tcir.cuda` that mean harm.
 
-A call ends well or with `tcir.Error`; a command with a status that docs/cuda.md has, without a
-traceback, a hang, an orphan or a half-written file.
+A call ends well or with `tcir.Error`; a command with a status that docs/how-to/cuda.md has, without
+a traceback, a hang, an orphan or a half-written file.
 """
 
 from __future__ import annotations

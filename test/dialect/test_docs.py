@@ -1,4 +1,5 @@
-"""docs/ops.md is what the generator writes, and its examples parse and survive a round trip."""
+"""docs/reference/ops.md is what the generator writes, and its examples parse and survive a round
+trip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recipe of docs/extending.md for an op that a pass inserts before ``assign-roles``.
+"""The recipe of docs/how-to/extending.md for an op that a pass inserts before ``assign-roles``.
 
 `Inputs/mark.py` is copied to a folder of its own; each test starts a process there.
 """

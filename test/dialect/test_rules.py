@@ -1,7 +1,7 @@
 """Every verifier rule has a legal and an illegal example, and reports what it should.
 
 Most are changes to the op's own example (`tcir.dialect.rules`), the others in `pairs`. The values
-in the messages of the former are on docs/ops.md, which `test_docs` keeps fresh.
+in the messages of the former are on docs/reference/ops.md, which `test_docs` keeps fresh.
 """
 
 from __future__ import annotations

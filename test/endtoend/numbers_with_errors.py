@@ -1,8 +1,8 @@
 """Arrays of float64 with a bound of the error that a kernel's f32 arithmetic may make beside them.
 
 Where every step is exact the bound is 0, and a kernel has to have the same bits. What a step may
-add follows docs/gemm.md: an operation of f32 rounds to nearest, a sum of products truncates, exp,
-tanh and erf have the errors of the page.
+add follows docs/explanation/gemm.md: an operation of f32 rounds to nearest, a sum of products
+truncates, exp, tanh and erf have the errors of the page.
 """
 
 from __future__ import annotations

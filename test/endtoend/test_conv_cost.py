@@ -23,7 +23,7 @@ from tcir.time.constants import Constants, disputed
 from .linalg_text import Conv
 from .oracle import convolution, integers
 
-PAGE = Path(__file__).parents[2] / "docs" / "convolution.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "convolution.md"
 SAME = (1, 1, 1, 1)
 LAYERS = [
     Conv(1, 14, 14, 64, 64, 3, 3, SAME),
@@ -157,7 +157,7 @@ def tap_cycles(n: int, taps: int, *, a_in_tmem: bool) -> tuple[int, int, int]:
 
 
 def test_three_taps_gain_no_tensor_cycles_from_64_columns_on() -> None:
-    """The table of docs/convolution.md, from the table of constants."""
+    """The table of docs/explanation/convolution.md, from the table of constants."""
     cells = [line.strip("| ").split(" | ") for line in PAGE.read_text().splitlines()]
     rows = {row[0]: row[1:] for row in cells if row[0].startswith(("tensor cycles, A", "speed-up"))}
     lanes = 32 / 30  # V

@@ -80,7 +80,7 @@ def test_floats_are_within_the_bound(case: PairCase) -> None:
     [pytest.param(c, id=c.name, marks=() if c.k == 24 else pytest.mark.slow) for c in LAYERS],
 )
 def test_a_pair_loads_its_filters_once(layer: Conv) -> None:
-    """The table of docs/convolution.md, worked out from the shapes alone."""
+    """The table of docs/explanation/convolution.md, worked out from the shapes alone."""
     x, w = operands(layer)
     want = convolution(layer, x, w)
     tiles, n_tile = ceil(want[..., 0].size / 128), -(-layer.k // 32) * 32

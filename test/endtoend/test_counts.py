@@ -1,7 +1,7 @@
 """What shift-reuse saves and costs beside implicit GEMM: counted by the machine from the PTX.
 
 The predictions are worked out here from the shapes alone. ``pytest -s`` prints the table that
-docs/convolution.md shows.
+docs/explanation/convolution.md shows.
 """
 
 from __future__ import annotations

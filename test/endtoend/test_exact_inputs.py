@@ -180,7 +180,7 @@ def test_without_a_tap_clear_of_padding_the_filter_is_finite() -> None:
 
 @pytest.mark.parametrize(("tiling", "multiplied"), [("rows", True), ("linear", False)])
 def test_zero_times_infinity_in_the_padding(tiling: str, multiplied: bool) -> None:
-    """docs/convolution.md, "0 · inf": the schedules differ, as documented."""
+    """docs/explanation/convolution.md, "0 · inf": the schedules differ, as documented."""
     conv = Conv(1, 6, 9, 8, 16, 3, 3, (1, 1, 1, 1))
     x, w = (integers(shape, "f16", seed) for seed, shape in enumerate(conv.shapes[:2]))
     x = np.abs(x) + 1

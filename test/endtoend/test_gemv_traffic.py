@@ -43,7 +43,7 @@ def test_shares_and_bytes_in_flight(bench: Any, shape: tuple[int, int, int]) -> 
 
 
 def row(plan: Any, unique: int) -> list[str]:
-    """A plan as docs/gemv.md writes it."""
+    """A plan as docs/explanation/gemv.md writes it."""
     return [
         plan.name, f"{plan.requested / unique:.4f}",
         f"{plan.partials} B" if plan.partials else "none",
@@ -53,14 +53,14 @@ def row(plan: Any, unique: int) -> list[str]:
 
 
 def page_rows(shape: tuple[int, int, int]) -> list[list[str]]:
-    """The shape's two rows of docs/gemv.md, the first cell left out."""
-    text = (Path(__file__).parents[2] / "docs" / "gemv.md").read_text().splitlines()
+    """The shape's two rows of docs/explanation/gemv.md, the first cell left out."""
+    text = (Path(__file__).parents[2] / "docs" / "explanation" / "gemv.md").read_text().splitlines()
     first = next(n for n, line in enumerate(text) if line.startswith(f"| {shape} |"))
     return [[c.strip() for c in line.split("|")[2:-1]] for line in text[first : first + 2]]
 
 
 def test_the_page(bench: Any) -> None:
-    """The rows of docs/gemv.md that need no run: the plan without overlap."""
+    """The rows of docs/explanation/gemv.md that need no run: the plan without overlap."""
     for shape in SHAPES:
         plan = bench.without_overlap(*shape)
         assert row(plan, bench.unique_bytes(*shape)) == page_rows(shape)[1]

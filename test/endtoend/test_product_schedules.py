@@ -29,7 +29,10 @@ from .linalg_text import Matmul
 
 ROOT = Path(__file__).resolve().parents[2]
 BENCH = runpy.run_path(str(ROOT / "bench" / "product_schedules.py"))
-PAGES = [(ROOT / "docs" / name).read_text().splitlines() for name in ("gemm.md", "gemv.md")]
+PAGES = [
+    (ROOT / "docs" / "explanation" / name).read_text().splitlines()
+    for name in ("gemm.md", "gemv.md")
+]
 SHAPES = [("GEMM", each) for each in BENCH["GEMM_SHAPES"]] + [
     ("GEMV", each) for each in BENCH["GEMV_SHAPES"]
 ]

@@ -1,4 +1,5 @@
-"""Functions on CUDA cores against numpy in float64, on all codes: the errors of docs/gemm.md.
+"""Functions on CUDA cores against numpy in float64, on all codes: the errors of
+docs/explanation/gemm.md.
 
 Infinities, NaN, zeros of both signs, subnormals and negative numbers are among the codes. The
 machine rounds approximate instructions to nearest, so this is the error of the lowering alone.

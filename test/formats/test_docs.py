@@ -1,4 +1,4 @@
-"""docs/formats.md gives what it says and names all that is public; the example runs."""
+"""docs/reference/formats.md gives what it says and names all that is public; the example runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from tcir import formats
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "formats.md"
+PAGE = ROOT / "docs" / "reference" / "formats.md"
 
 
 def test_page() -> None:

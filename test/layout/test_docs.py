@@ -1,4 +1,4 @@
-"""The examples of docs/layouts.md give what they say."""
+"""The examples of docs/reference/layouts.md give what they say."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import tcir.layout
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "layouts.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "layouts.md"
 
 
 def test_examples() -> None:

@@ -29,7 +29,7 @@ from tcir.layout.algorithms import gemm, make_tensor
 from tcir.layout.atoms.mma_block import BLOCK_BITS, TYPES, mma_block
 from tcir.layout.mma_counts import mma_counts
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "matmul-warp.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "matmul-warp.md"
 WARP_ATOMS = [name for name in MMA_ATOMS if "m8n8k4" not in name]
 SHAPES = [
     (bits, *map(int, re.findall(r"\d+", shape)))

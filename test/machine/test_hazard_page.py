@@ -1,4 +1,4 @@
-"""docs/hazards.md, the pair tests and the machine's kinds of findings stay in step."""
+"""docs/explanation/hazards.md, the pair tests and the machine's kinds of findings stay in step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from . import test_clusters, test_mistakes, test_pairs
 from .test_hazards import OMISSIONS
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs/hazards.md"
+PAGE = ROOT / "docs/explanation/hazards.md"
 PROMISES = {name for name, value in vars(unpromised).items() if isinstance(value, Unpromised)}
 PROMISES |= {"last_use_of_nothing", "promise"}
 """Names in calls of `report` of what no document promises."""

@@ -1,4 +1,5 @@
-"""More of what commonly goes wrong, one small program each; docs/hazards.md lists all of them.
+"""More of what commonly goes wrong, one small program each; docs/explanation/hazards.md lists all
+of them.
 
 As in `test_pairs.py`: with the edge no finding and one result under every order, without it the
 code that the pair names under at least one.

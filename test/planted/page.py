@@ -1,4 +1,4 @@
-"""Writes docs/planted-bugs.md from the tables of planted bugs.
+"""Writes docs/reference/planted-bugs.md from the tables of planted bugs.
 
     cd test && PYTHONPATH=. python -m planted.page [--check]
 
@@ -20,7 +20,7 @@ from tcir.tools.dev.generated_page import write_or_check
 from . import attack, test_values
 from .programs import program
 
-TARGET = Path(__file__).resolve().parents[2] / "docs" / "planted-bugs.md"
+TARGET = Path(__file__).resolve().parents[2] / "docs" / "reference" / "planted-bugs.md"
 VALUES = "values"
 WORDS = {
     "synchronisation": "wait waits fence commit expect_tx parity bar.sync barrier",
@@ -57,8 +57,8 @@ Cases that readers reported, planted bugs among them, are in [reported-cases.md]
 """
 MISSED = """\
 The report names each of these, as a warning: PTX ISA 9.7.16.6.4 asks for the fence, and kernels of
-Triton, Gluon and CuTe DSL ship without it ([hazards.md](hazards.md)). `--ordering=isa` makes them
-`different`. Stores that nobody waits for are a warning too.
+Triton, Gluon and CuTe DSL ship without it ([hazards.md](../explanation/hazards.md)).
+`--ordering=isa` makes them `different`. Stores that nobody waits for are a warning too.
 """
 SURVIVORS = "No warning either, though there are inputs on which the results differ; and why:\n"
 HARMLESS = "Edits after which the program is still right, and which have to be `equal`:\n"

@@ -1,4 +1,5 @@
-"""docs/planted-bugs.md is what the tables of planted bugs say, and holds what it claims."""
+"""docs/reference/planted-bugs.md is what the tables of planted bugs say, and holds what it
+claims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes docs/prove.md from the tables of kernels and of faults.
+"""Writes docs/reference/prove.md from the tables of kernels and of faults.
 
     cd test && PYTHONPATH=. python -m prover.page [--check]
 
@@ -16,7 +16,7 @@ from tcir.tools.dev.generated_page import write_or_check
 from .kernels import SUBJECTS
 from .mutants import LEGAL, MUTANTS, Mutant
 
-TARGET = Path(__file__).resolve().parents[2] / "docs" / "prove.md"
+TARGET = Path(__file__).resolve().parents[2] / "docs" / "reference" / "prove.md"
 INTRO = """\
 <!-- Written by `python -m prover.page` in test/; edit that file and its tables instead. -->
 

@@ -1,4 +1,4 @@
-"""What docs/prove.md says of kernels and faults is what both judges say."""
+"""What docs/reference/prove.md says of kernels and faults is what both judges say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/ptx-coverage.md is what the generator writes."""
+"""docs/reference/ptx-coverage.md is what the generator writes."""
 
 from __future__ import annotations
 

@@ -227,7 +227,8 @@ def test_watched_places_that_are_none(watched: Any, words: str) -> None:
 
 
 def test_a_watched_tile_and_tensor_memory() -> None:
-    """Of the GEMM of docs/debugging.md: TMA swizzles A; four mma add to an element of D."""
+    """Of the GEMM of docs/tutorials/debugging.md: TMA swizzles A; four mma add to an element of
+    D."""
     path = ROOT / "examples" / "debugging" / "hang.ptx"
     file = LaunchFile.read(path.with_suffix(".json"))
     rng = np.random.default_rng(2)
@@ -370,7 +371,7 @@ def test_every_counter_has_a_unit_and_is_documented(tmp_path: Path, capsys: Any)
     named = {name for rows in COUNTED.values() for name in rows}
     own = set(Counters().as_dict()) | {"instructions", "bank_accesses", "bank_conflicts"}
     assert named == own
-    page = (Path(__file__).parents[2] / "docs/tc-run.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/reference/tc-run.md").read_text()
     for rows in COUNTED.values():
         for name, (unit, meaning) in rows.items():
             assert f"| `{name}` | {unit} | {meaning} |" in page, name

@@ -1,7 +1,7 @@
 """Edges that silicon gives and no text promises, and those that only seem to be there.
 
 Reads overtaken by bulk copies, ends of threads, tickets, bar.red beside bar.sync, bulk stores of
-the same bytes, and what findings say of them. Evidence: docs/hazards.md.
+the same bytes, and what findings say of them. Evidence: docs/explanation/hazards.md.
 """
 
 from __future__ import annotations

@@ -192,7 +192,7 @@ def test_conversion(lanes: Any, source: str, target: str, mode: str) -> None:
     for bits, value in zip(pool, got):
         x = number(int(bits), source)
         if math.isnan(x):
-            # bf16 widens by a shift, so its NaN keeps its bits (docs/hopper.md).
+            # bf16 widens by a shift, so its NaN keeps its bits (docs/explanation/hopper.md).
             want = int(bits) << 16 if source == "bf16" else NAN[target]
         elif math.isinf(x):
             want = int(np.array(x).astype(DTYPES[target]).view(f"u{WIDTH[target]}"))

@@ -1,4 +1,5 @@
-"""The ISA table in docs/ptx-coverage.md: what runs is tested, what does not is refused."""
+"""The ISA table in docs/reference/ptx-coverage.md: what runs is tested, what does not is
+refused."""
 
 from __future__ import annotations
 

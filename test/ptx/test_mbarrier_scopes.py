@@ -1,6 +1,7 @@
 """Arrivals at the mbarrier of another CTA: who their scope, and that of the wait, includes.
 
-PTX ISA 9.7.13.15.13, 9.7.13.15.16: .cta by default. What the H200 does: docs/hazards.md.
+PTX ISA 9.7.13.15.13, 9.7.13.15.16: .cta by default. What the H200 does:
+docs/explanation/hazards.md.
 """
 
 from __future__ import annotations

@@ -94,7 +94,8 @@ def test_given_back_and_taken_again() -> None:
 
 
 def test_the_kernel_that_an_h200_ran() -> None:
-    """There the inc ended within 32 ns of the dec, 101 µs after it began (docs/hopper.md)."""
+    """There the inc ended within 32 ns of the dec, 101 µs after it began
+    (docs/explanation/hopper.md)."""
     text = KERNEL.read_text().replace("200000", "20")
     report = run_ptx(text, grid=1, block=256, args=[np.zeros(6, np.uint64)], hazards="report")
     assert report.ok and not report.findings, str(report)

@@ -16,7 +16,7 @@ from tcir.passmanager.pipeline import named_pipeline
 
 from .broken import BROKEN
 
-PAGE = Path(__file__).parents[2] / "docs" / "tc-reduce.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "tc-reduce.md"
 
 PLUGIN = """\
 from dataclasses import dataclass
@@ -162,7 +162,8 @@ def test_the_page_has_every_failure() -> None:
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("name", BROKEN)
 def test_broken_passes(name: str, tmp_path: Path) -> None:
-    """Each is reduced to what docs/tc-reduce.md says; that fails, and without the plugin holds."""
+    """Each is reduced to what docs/reference/tc-reduce.md says; that fails, and without the plugin
+    holds."""
     broken = BROKEN[name]
     (tmp_path / "m.mlir").write_text(broken.program)
     (tmp_path / "p.py").write_text(broken.plugin)

@@ -13,7 +13,7 @@ from tcir.tools.dev import time_measured
 from tcir.tools.dev.time_measured import SEEN, measured, per_step, probes, section
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/time.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/explanation/time.md").read_text(encoding="utf-8")
 PREDICTIONS = ROOT / "bench/predictions_sm90.json"
 MEASURED = json.loads((ROOT / "bench/measured_sm90.json").read_text())
 

@@ -1,4 +1,5 @@
-"""docs/roofline.md: fresh, and its numbers worked out again without the code that writes it."""
+"""docs/reference/roofline.md: fresh, and its numbers worked out again without the code that writes
+it."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import pytest
 from tcir.tools.dev.roofline_page import main
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (DOCS / "roofline.md").read_text()
+PAGE = (DOCS / "reference" / "roofline.md").read_text()
 A = 7168 * 16384 // 2
 SCALES = 7168 * 16384 // 16
 VECTOR = 16384 // 2 + 16384 // 16
@@ -51,7 +52,7 @@ def test_2048_cubed_is_below_the_ridge() -> None:
     assert ridge == pytest.approx(1170, abs=0.5) and flops / nbytes < ridge
     assert "29.9 MB and 575 FLOP/B" in PAGE and "ridge is at 1170 FLOP/B: memory-bound" in PAGE
     assert "| 8.4 PFLOP/s; with the 148 SMs of a B200 at 1.85 GHz 8.97 |" in PAGE
-    assert "575 FLOP a byte" in (DOCS / "gemm.md").read_text()
+    assert "575 FLOP a byte" in (DOCS / "explanation" / "gemm.md").read_text()
 
 
 def test_the_line_is_that_of_the_readme() -> None:

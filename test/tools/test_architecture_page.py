@@ -1,4 +1,5 @@
-"""docs/architecture.md names every folder of the repository, and every file it names is there."""
+"""docs/explanation/architecture.md names every folder of the repository, and every file it names is
+there."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
 TOP = {"bench", "dialect", "docs", "examples", "passes", "peers", "pipelines", "test", "tools"}
 ROOMS = sorted(
     init.parent.relative_to(ROOT)

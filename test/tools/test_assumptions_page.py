@@ -1,4 +1,5 @@
-"""docs/assumptions.md is fresh, and every answer to every question is tried by some test."""
+"""docs/reference/assumptions.md is fresh, and every answer to every question is tried by some
+test."""
 
 from __future__ import annotations
 

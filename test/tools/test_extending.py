@@ -1,4 +1,5 @@
-"""docs/extending.md, followed literally: its files are written, its commands run and compared."""
+"""docs/how-to/extending.md, followed literally: its files are written, its commands run and
+compared."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "extending.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"^```(\w+) ?([\w.]*)\n(.*?)^```$", re.M | re.S)
 TOOLS = ("tc_opt", "tc_run", "tc_viz")
 

@@ -1,4 +1,5 @@
-"""The commands of docs/first-hour.md, which are those of README and the tutorials, in a row."""
+"""The commands of docs/results/first-hour.md, which are those of README and the tutorials, in a
+row."""
 
 from __future__ import annotations
 

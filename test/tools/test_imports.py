@@ -77,7 +77,7 @@ def test_every_public_name_resolves() -> None:
 def test_what_users_copy_imports_no_private_name() -> None:
     """Documentation, examples, and the plugins that tests load."""
     root = Path(__file__).parents[2]
-    pages = [root / "README.md", *root.glob("docs/*.md"), *root.glob("examples/**/*.py")]
+    pages = [root / "README.md", *root.glob("docs/**/*.md"), *root.glob("examples/**/*.py")]
     pages += [*root.glob("test/*/Inputs/*.py"), *root.glob("test/ptx/plugin/*.py")]
     assert len(pages) > 40
     private = re.compile(

@@ -128,7 +128,7 @@ def test_constants_are_in_the_file(tmp_path: Path, capsys: Any) -> None:
     ("changed", "message"),
     [
         ({"data": "AAAA"}, "constant0: expected 96 bytes of data, got 3"),
-        ({"data": "no base 64"}, "see docs/launch-file.md"),
+        ({"data": "no base 64"}, "see docs/reference/launch-file.md"),
         ({"access": "write"}, "expected access read of an argument with data, got 'write'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""docs/networks-reported.md names tests and rows of docs/aten.md that exist."""
+"""docs/reference/networks-reported.md names tests and rows of docs/reference/aten.md that exist."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 
 from .test_reported_cases import ROOT, Row, a_test, rows_of
 
-PAGE = (ROOT / "docs" / "networks-reported.md").read_text()
+PAGE = (ROOT / "docs" / "reference" / "networks-reported.md").read_text()
 TABLES, _, OPEN = PAGE.partition("\n## Open\n")
 ROWS = rows_of(TABLES)
 ATEN = {
     cells[0]: cells[1:]
-    for line in Path(ROOT / "docs" / "aten.md").read_text().splitlines()
+    for line in Path(ROOT / "docs" / "reference" / "aten.md").read_text().splitlines()
     if line.startswith("| ") and len(cells := [each.strip() for each in line.split("|")[1:-1]]) > 3
 }
 

@@ -134,7 +134,7 @@ def test_the_source_archive_builds_the_same(wheel: Path, tmp_path: Path) -> None
     check_archive([name for name in names if "/src/" in name])
     for name in (
         "test/conftest.py",
-        "docs/architecture.md",
+        "docs/explanation/architecture.md",
         "examples/matmul.mlir",
         "CHANGELOG.md",
     ):

@@ -3,8 +3,8 @@
 So do the examples that the commands' ``--help`` ends with.
 
 Every block of commands and of Python runs in a copy of its own (those of a tale of
-docs/debugging.md in one), and where a page shows output, the output is compared with what was
-printed, times left out. Not run: lines with a placeholder (``FILE``, ``…``), doctests
+docs/tutorials/debugging.md in one), and where a page shows output, the output is compared with what
+was printed, times left out. Not run: lines with a placeholder (``FILE``, ``…``), doctests
 (`test_docs.py` runs them), and blocks under a comment ``<!-- not run: REASON -->``;
 `test_what_is_not_run` lists those; what needs a package runs where it is installed. `make test`
 runs the quick ones.
@@ -74,5 +74,10 @@ def test_what_is_not_run() -> None:
 def test_the_blocks_are_found() -> None:
     files = {block.values[0].file for block in RUN}
     assert files >= {f"{parser.prog} --help" for parser in PARSERS}
-    assert files >= {"README.md", "docs/tc-run.md", "docs/gemv.md", "examples/matmul.mlir"}
+    assert files >= {
+        "README.md",
+        "docs/reference/tc-run.md",
+        "docs/explanation/gemv.md",
+        "examples/matmul.mlir",
+    }
     assert len(RUN) >= 12

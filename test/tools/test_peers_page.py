@@ -1,4 +1,4 @@
-"""docs/peers.md below its mark is what `python -m peers.run --write` writes."""
+"""docs/reference/peers.md below its mark is what `python -m peers.run --write` writes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from peers.outcome import Outcome, Run
 from peers.sources import SOURCES
 from peers.true_findings import TRUE_FINDINGS
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "peers.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "peers.md"
 PROSE, MARK, WRITTEN = PAGE.read_text(encoding="utf-8").partition(page.MARK)
 
 

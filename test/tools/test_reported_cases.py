@@ -1,4 +1,5 @@
-"""docs/reported-cases.md names tests, programs and planted bugs that exist and say what it says."""
+"""docs/reference/reported-cases.md names tests, programs and planted bugs that exist and say what
+it says."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from corpus.program import gaps, read
 from planted import attack, test_values
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "reported-cases.md").read_text()
+PAGE = (ROOT / "docs" / "reference" / "reported-cases.md").read_text()
 TABLES, _, OPEN = PAGE.partition("\n## Open\n")
 BY = {str(bug): bug.by for bug in (*test_values.BUGS, *attack.BUGS)}
 

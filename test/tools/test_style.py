@@ -1,4 +1,4 @@
-"""The lint of docs/style.md finds its patterns, and nothing in what it does not read."""
+"""The lint of docs/reference/style.md finds its patterns, and nothing in what it does not read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/tensor-core-ops.md is what the generator writes, and no form loses what it has."""
+"""docs/reference/tensor-core-ops.md is what the generator writes, and no form loses what it has."""
 
 from __future__ import annotations
 

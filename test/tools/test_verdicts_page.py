@@ -1,4 +1,4 @@
-"""docs/verdicts.md, which `python test/verdicts.py` writes."""
+"""docs/reference/verdicts.md, which `python test/verdicts.py` writes."""
 
 from __future__ import annotations
 

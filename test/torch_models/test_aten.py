@@ -1,4 +1,4 @@
-"""ATen ops one by one: none is wrong, and each is what docs/aten.md says."""
+"""ATen ops one by one: none is wrong, and each is what docs/reference/aten.md says."""
 
 from __future__ import annotations
 

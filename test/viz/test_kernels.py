@@ -295,7 +295,8 @@ EXAMPLE = CONVOLUTION.parent / "conv_9x9_two_images.mlir"
 
 
 def test_the_table_of_lanes_and_masks() -> None:
-    """docs/convolution.md shows the start; here all of it, of every filter row and CTA, by words.
+    """docs/explanation/convolution.md shows the start; here all of it, of every filter row and CTA,
+    by words.
 
     Anchor a of the flattened images is on lane a mod 30 of a quarter; tap s reads pixel a - 1 + s
     of filter row r, 9 r further on.

@@ -137,12 +137,12 @@ def test_the_command(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_cycles_on_the_page_are_those_of_its_pictures() -> None:
-    """docs/timeline.md: figures in bold are in the picture above or below them."""
+    """docs/how-to/timeline.md: figures in bold are in the picture above or below them."""
     docs = EXAMPLES.parent / "docs"
-    page = (docs / "timeline.md").read_text(encoding="utf-8")
+    page = (docs / "how-to" / "timeline.md").read_text(encoding="utf-8")
     drawn = [
         (docs / name).read_text(encoding="utf-8")
-        for name in re.findall(r"\((pictures/timeline_\w+\.svg)\)", page)
+        for name in re.findall(r"\(\.\./(pictures/timeline_\w+\.svg)\)", page)
     ]
     said = re.findall(r"\*\*(\d+) cycles\*\*", page)
     assert len(said) == len(drawn) == 4

@@ -1,4 +1,5 @@
-"""docs/assumptions.md: the open questions about the hardware, from `tcir.machine.REGISTRY`.
+"""docs/reference/assumptions.md: the open questions about the hardware, from
+`tcir.machine.REGISTRY`.
 
 python -m tcir.tools.dev.assumptions [--check]
 """
@@ -14,7 +15,7 @@ from tcir.runtime.micro_kernels import NOT_ASKED, micro_kernels
 from tcir.tools.dev.generated_page import write_or_check
 
 ROOT = Path(__file__).resolve().parents[2]
-TARGET = ROOT / "docs/assumptions.md"
+TARGET = ROOT / "docs/reference/assumptions.md"
 
 _INTRO = """# Assumptions about the hardware
 
@@ -43,7 +44,7 @@ The machine does not depend on these, or no alternative has been proposed:
 
 
 def document() -> str:
-    """The text of docs/assumptions.md."""
+    """The text of docs/reference/assumptions.md."""
     kernels = micro_kernels()
     lines = [_INTRO, f"## The {len(REGISTRY)} entries", ""]
     for entry in REGISTRY:

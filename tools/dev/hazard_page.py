@@ -1,4 +1,5 @@
-"""Writes docs/hazard-rules.md: the tables of rules about conflicts of the simulated machine.
+"""Writes docs/reference/hazard-rules.md: the tables of rules about conflicts of the simulated
+machine.
 
 ::
 
@@ -17,7 +18,7 @@ from tcir.machine.order.hazard import Hazard, Rule
 from tcir.machine.order.race_hazards import ORDERS, RACES
 from tcir.tools.dev.generated_page import write_or_check
 
-TARGET = Path(__file__).resolve().parents[2] / "docs" / "hazard-rules.md"
+TARGET = Path(__file__).resolve().parents[2] / "docs" / "reference" / "hazard-rules.md"
 
 _INTRO = """# Rules about conflicts
 
@@ -28,7 +29,7 @@ machine checks each conflict when the second access happens. Accesses that the v
 may need the fences of the first table. The others are in order by a rule of the second table, or
 are reported by the first rule of the third table that applies. The engine
 (`tcir.machine.engine.conflict`) walks the tables; the rules are in `tcir.machine.order`. Kinds of
-findings: [hazards.md](hazards.md).
+findings: [hazards.md](../explanation/hazards.md).
 
 "Unpromised": an error by the documents (`ordering=isa`), and a warning under `silicon`, since the
 kernels named as evidence rely on it. The programs are in `test/corpus`; `twin/NAME` is `wrong/NAME`
@@ -54,7 +55,7 @@ def _table(chosen: Iterable[Rule]) -> str:
 
 
 def document() -> str:
-    """The text of docs/hazard-rules.md."""
+    """The text of docs/reference/hazard-rules.md."""
     fences = [rule for rule in rules() if rule not in (*ORDERS, *RACES)]
     return (
         f"{_INTRO}## Ordered accesses that need a fence\n\n{_table(fences)}\n"

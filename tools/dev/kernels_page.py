@@ -1,4 +1,4 @@
-"""Writes docs/kernels.md: what combines with what in the kernels of tensor cores.
+"""Writes docs/reference/kernels.md: what combines with what in the kernels of tensor cores.
 
     python -m tcir.tools.dev.kernels_page [--check]
 
@@ -18,7 +18,7 @@ from tcir.passmanager.pipeline import registered_passes
 from tcir.target import DEFAULT_TARGET, targets_with
 from tcir.tools.dev.generated_page import write_or_check
 
-TARGET = Path(__file__).resolve().parents[2] / "docs" / "kernels.md"
+TARGET = Path(__file__).resolve().parents[2] / "docs" / "reference" / "kernels.md"
 
 INTRO = """\
 <!-- Written by `python -m tcir.tools.dev.kernels_page`; edit passes/kernels/legal.py instead. -->

@@ -1,4 +1,4 @@
-"""Writes docs/ops.md from the ops, types and rules.
+"""Writes docs/reference/ops.md from the ops, types and rules.
 
     python -m tcir.tools.dev.ops_page [--check | --load-pass-plugin FILE.py]
 
@@ -34,7 +34,7 @@ from tcir.passmanager.pipeline import registered_passes
 from tcir.tools.dev.counter_examples import diagnose, illegal, values
 from tcir.tools.dev.generated_page import write_or_check
 
-TARGET = Path(__file__).resolve().parents[2] / "docs" / "ops.md"
+TARGET = Path(__file__).resolve().parents[2] / "docs" / "reference" / "ops.md"
 
 INTRO = """\
 <!-- Written by `python -m tcir.tools.dev.ops_page`; edit dialect/ instead. -->

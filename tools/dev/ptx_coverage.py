@@ -1,4 +1,4 @@
-"""Writes docs/ptx-coverage.md from the rules of the PTX interpreter.
+"""Writes docs/reference/ptx-coverage.md from the rules of the PTX interpreter.
 
     python -m tcir.tools.dev.ptx_coverage [--check]
 
@@ -24,7 +24,7 @@ from tcir.interp.ptx.registry import DECODERS
 from tcir.tools.dev.generated_page import write_or_check
 from tcir.tools.dev.ptx_isa import section_text
 
-TARGET = Path(__file__).resolve().parents[2] / "docs" / "ptx-coverage.md"
+TARGET = Path(__file__).resolve().parents[2] / "docs" / "reference" / "ptx-coverage.md"
 
 
 #: Those with rules of their own. Names with a hyphen are not PTX's: calls leave them
@@ -140,7 +140,7 @@ def _rank(file: ModuleType | None) -> tuple[bool, str]:
 
 
 def document() -> str:
-    """The text of docs/ptx-coverage.md."""
+    """The text of docs/reference/ptx-coverage.md."""
     out = [_INTRO, *section_text()]
     for summary, names in _by_file().items():
         out += [f"## {summary}", ""]

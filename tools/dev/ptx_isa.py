@@ -129,7 +129,7 @@ _WORDS = {"runs": "runs", "refused": "rejected by name: ", "absent": "not for sm
 
 
 def section_text() -> list[str]:
-    """Lines of the section in docs/ptx-coverage.md."""
+    """Lines of the section in docs/reference/ptx-coverage.md."""
     found = list(rows())
     count = {v: sum(r.verdict == v for r in found) for v in _WORDS}
     out = [

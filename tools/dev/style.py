@@ -1,4 +1,5 @@
-"""Counts the mechanical patterns that docs/style.md bans, in docstrings, errors and pages.
+"""Counts the mechanical patterns that docs/reference/style.md bans, in docstrings, errors and
+pages.
 
     python -m tcir.tools.dev.style            # against [tool.style] of pyproject.toml
     python -m tcir.tools.dev.style --list     # each place
@@ -50,7 +51,7 @@ def texts(root: Path) -> Iterator[tuple[str, str, bool]]:
     for path in (
         root / "README.md",
         root / "CONTRIBUTING.md",
-        *sorted((root / "docs").glob("*.md")),
+        *sorted((root / "docs").rglob("*.md")),
     ):
         page = path.read_text(encoding="utf-8")
         if GENERATED not in page[:600]:
@@ -79,7 +80,7 @@ def found(root: Path = ROOT) -> dict[str, list[str]]:
 
 def main(words: list[str] | None = None) -> int:
     """Prints the counts beside their ceilings; 1 when one is above."""
-    parser = argparse.ArgumentParser(description="Patterns that docs/style.md bans.")
+    parser = argparse.ArgumentParser(description="Patterns that docs/reference/style.md bans.")
     parser.add_argument("--list", action="store_true", help="each place")
     options = parser.parse_args(words)
     ceilings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["style"]
@@ -93,7 +94,10 @@ def main(words: list[str] | None = None) -> int:
         if options.list:
             print("\n".join(f"  {place}" for place in each))
     if above:
-        print(f"more of {', '.join(above)}: docs/style.md says what to write; --list has places")
+        print(
+            f"more of {', '.join(above)}: docs/reference/style.md says what to write; "
+            "--list has places"
+        )
     return int(bool(above))
 
 

@@ -1,7 +1,7 @@
 """The forms of the tcgen05 and TMA instructions, and the op of ``tc`` that each is written with.
 
-One `Form` per row of docs/tensor-core-ops.md: an instruction as PTX writes it, where the ISA has
-it, the op with the attributes that select it, or why there is none.
+One `Form` per row of docs/reference/tensor-core-ops.md: an instruction as PTX writes it, where the
+ISA has it, the op with the attributes that select it, or why there is none.
 """
 
 from __future__ import annotations

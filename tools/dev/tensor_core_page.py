@@ -1,4 +1,5 @@
-"""Writes docs/tensor-core-ops.md: instruction × (op, verifier, tile rule, lowering, PTX rule).
+"""Writes docs/reference/tensor-core-ops.md: instruction × (op, verifier, tile rule, lowering, PTX
+rule).
 
     python -m tcir.tools.dev.tensor_core_page [--check]
 
@@ -28,7 +29,7 @@ from tcir.target import DEFAULT_TARGET
 from tcir.tools.dev.generated_page import write_or_check
 from tcir.tools.dev.tensor_core_forms import FORMS, Form
 
-TARGET = Path(__file__).resolve().parents[2] / "docs" / "tensor-core-ops.md"
+TARGET = Path(__file__).resolve().parents[2] / "docs" / "reference" / "tensor-core-ops.md"
 
 INTRO = """\
 <!-- Written by `python -m tcir.tools.dev.tensor_core_page` from tools/dev/tensor_core_forms.py. -->

@@ -1,4 +1,5 @@
-"""The part of docs/time.md on an H200: what was predicted, what it measured, why they differ.
+"""The part of docs/explanation/time.md on an H200: what was predicted, what it measured, why they
+differ.
 
 Tables follow from bench/predictions_sm90.json, which was frozen before, and
 bench/measured_sm90.json, which names the hash of the former; those of the probes likewise from

@@ -1,4 +1,5 @@
-"""docs/time.md: the time model's rates, rules, validation and constants, from `tcir.time`.
+"""docs/explanation/time.md: the time model's rates, rules, validation and constants, from
+`tcir.time`.
 
 python -m tcir.tools.dev.time_page [--check]
 """
@@ -16,7 +17,7 @@ from tcir.tools.dev import time_measured, time_wgmma
 from tcir.tools.dev.generated_page import write_or_check
 
 ROOT = Path(__file__).resolve().parents[2]
-TARGET = ROOT / "docs/time.md"
+TARGET = ROOT / "docs/explanation/time.md"
 
 _INTRO = """# Time
 
@@ -172,7 +173,7 @@ def _constants() -> str:
 
 
 def document() -> str:
-    """The text of docs/time.md."""
+    """The text of docs/explanation/time.md."""
     return "\n".join(
         [
             _INTRO,

@@ -1,4 +1,5 @@
-"""The part of docs/time.md on kernels of wgmma: rows of a GH200, predictions, what was measured.
+"""The part of docs/explanation/time.md on kernels of wgmma: rows of a GH200, predictions, what was
+measured.
 
 Tables follow from `tcir.time.hopper_rows`, from bench/predictions_sm90a.json, which was frozen, and
 from bench/rest_sm90a.json: microseconds that an H200 had taken, from rest, clock not recorded.
@@ -169,7 +170,7 @@ def _misses(kernels: Sequence[Taken]) -> str:
 
 
 def section() -> str:
-    """Of docs/time.md."""
+    """Of docs/explanation/time.md."""
     kernels = taken()
     where, cycles = counted()
     errors = [abs(kernel.error) for kernel in cycles]

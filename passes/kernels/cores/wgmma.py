@@ -37,7 +37,8 @@ MAPS = {M_TILE: WGMMA, WGMMA_M: WGMMA_ONE, 3 * WGMMA_M: WGMMA_THREE}
 N_TILES = (256, 192, 128, 96, 64, 32, 16)
 """Columns of an output tile, of which the default is one."""
 PORT_BYTES = 48
-"""Bytes that TMA brings to an SM in a cycle: convolutions on an H200, see docs/conv-sm90a.md."""
+"""Bytes that TMA brings to an SM in a cycle: convolutions on an H200, see
+docs/explanation/conv-sm90a.md."""
 PROMOTED_COLUMNS = 192
 """Most columns of a partial sum: it takes as many registers as the sums, 192 together of 240; of
 two products on halves of 256 columns, 64 and 128."""

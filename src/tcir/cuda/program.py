@@ -332,5 +332,5 @@ def _unknown(name: str, missing: str) -> str:
     return (
         f"{name}: expected functions of the CUDA runtime that this one has, got {missing}; "
         "libraries such as cuBLAS have machine code only, which is not executed: call their "
-        "counterparts on the host, or write the host part in Python (docs/cuda.md)"
+        "counterparts on the host, or write the host part in Python (docs/how-to/cuda.md)"
     )

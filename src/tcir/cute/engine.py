@@ -201,7 +201,7 @@ class Engine:
         """An error that is said at once: for some the host code ends the process."""
         self.failed = IncompleteError(
             f"{name.lstrip('_')}: expected calls of the CUDA runtime that this one has "
-            "(docs/cute.md), got another one by compiled host code"
+            "(docs/how-to/cute.md), got another one by compiled host code"
         )
         self.launches.say(f"error: {self.failed}")
         self.launches.failed(self.failed)

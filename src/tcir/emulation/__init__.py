@@ -1,4 +1,4 @@
-"""Kernels for sm_100a on a GPU of compute capability 9.0: see docs/emulation.md.
+"""Kernels for sm_100a on a GPU of compute capability 9.0: see docs/explanation/emulation.md.
 
 `emulate` rewrites the PTX so that helper warps of each CTA are its tensor core. It knows the PTX
 parser, and nothing of the compiler or MLIR; `tensor_core.cu` decodes descriptors and sums on the

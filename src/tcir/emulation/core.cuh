@@ -1,4 +1,4 @@
-// One mma on the GPU's own tensor cores: mma.sync adds as tcgen05.mma does (docs/numerics.md): 32 bytes of
+// One mma on the GPU's own tensor cores: mma.sync adds as tcgen05.mma does (docs/explanation/numerics.md): 32 bytes of
 // K and D in one sum, aligned to the largest exponent, truncated to 25 bits, for f16, bf16, tf32; integers
 // exactly. The two differ where the largest exponent is below ZERO_EXPONENT, and in what has no such
 // instruction: that is summed by `scalar_mma`.

@@ -1,4 +1,4 @@
-// Fuzz: the same program later, by a seed (docs/emulation.md). Only what is rewritten for it calls this.
+// Fuzz: the same program later, by a seed (docs/explanation/emulation.md). Only what is rewritten for it calls this.
 
 __device__ u32 tcir_emulation_seed;
 

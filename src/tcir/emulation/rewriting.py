@@ -136,8 +136,8 @@ def emulate(
     launch:  a dataclass with grid, block, cluster and dynamic_smem, such as an item of
              ``kernel.launches.launches`` of a `tcir.Kernel`
     seed:    completes asynchronous operations as late as the ISA allows, drawn from a seed, which
-             the module variable ``tcir_emulation_seed`` holds (docs/emulation.md, "Fuzz"); None:
-             as the emulation completes them
+             the module variable ``tcir_emulation_seed`` holds (docs/explanation/emulation.md,
+             "Fuzz"); None: as the emulation completes them
     defined: computes approximations (`ex2.approx`) in f64 and keeps products and sums unfused, so
              that results have the simulated machine's bits; otherwise they have the GPU's
     narrow:  whether some tensor maps have 4- or 6-bit elements, encoded by `tcir.emulation.narrow`

@@ -1,4 +1,5 @@
-"""Narrow number formats with block scales: NVFP4, MXFP4, MXFP6, MXFP8 (see docs/formats.md).
+"""Narrow number formats with block scales: NVFP4, MXFP4, MXFP6, MXFP8 (see
+docs/reference/formats.md).
 
 Needs only NumPy and ml_dtypes: neither MLIR nor the simulated machine, which has its own decoders.
 """

@@ -123,7 +123,7 @@ class Assumptions:
         ("address", "start"),
         "PTX ISA 9.7.16.10.6 swizzles addresses, and the base offset of 9.7.16.4.1 speaks of where "
         "the pattern starts, not the matrix; published kernels move a start along K only; wgmma of "
-        "an H200 goes by the address (docs/hopper.md)",
+        "an H200 goes by the address (docs/explanation/hopper.md)",
         "tcgen05.cp.4x256b from a row that is not a multiple of 8 (conv-shift-reuse, "
         "halo-load=w128)",
     )
@@ -221,7 +221,7 @@ class Assumptions:
         ("none", "-126", "-133"),
         "sf-tensor/tcgen05 uses none and matches a B200; microsoft/MMA-Sim had -126, then "
         "-133 (-21 for an f16 D), like arXiv 2512.07004 and mma.sync on an H200 "
-        "(docs/hopper.md). Visible only near the bottom of D's range",
+        "(docs/explanation/hopper.md). Visible only near the bottom of D's range",
         "tcgen05.mma of floats, except the fp4 kinds",
     )
     fp4_sums: str = _question(
@@ -229,7 +229,7 @@ class Assumptions:
         "alone?",
         ("products", "scales"),
         "sf-tensor/tcgen05 (products) is matched to a B200 in detail; microsoft/MMA-Sim (scales) "
-        "is simpler and differs rarely, see docs/numerics.md",
+        "is simpler and differs rarely, see docs/explanation/numerics.md",
         "tcgen05.mma of the kinds mxf4 and mxf4nvf4",
     )
     scaled_n8: str = _question(

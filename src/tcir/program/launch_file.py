@@ -1,7 +1,7 @@
 """Launch files: stored next to a PTX file so that it can be run with arrays alone.
 
-`tc-opt --emit=ptx -o k.ptx` writes `k.json`, `tc-run k.ptx` reads it; docs/launch-file.md describes
-the format, also for other launchers.
+`tc-opt --emit=ptx -o k.ptx` writes `k.json`, `tc-run k.ptx` reads it; docs/reference/launch-file.md
+describes the format, also for other launchers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FORMAT, VERSION = "tcir launch", 1
 ACCESSES = ("read", "write", "read-write")
 _SIZES = ("grid", "block", "cluster")
 _OURS = re.compile(rf'\s*\{{\s*"format"\s*:\s*"{FORMAT}"')
-_PAGE = "docs/launch-file.md"
+_PAGE = "docs/reference/launch-file.md"
 _MAP_KEYS = {"strides": "strides_bytes"}
 
 
@@ -139,10 +139,10 @@ class LaunchFile:
             spaces = _workspaces(fields)
         except KeyError as error:
             raise InputError(
-                f"{path}: expected the field {error}, see docs/launch-file.md"
+                f"{path}: expected the field {error}, see docs/reference/launch-file.md"
             ) from None
         except (TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise InputError(f"{path}: {error}, see docs/launch-file.md") from None
+            raise InputError(f"{path}: {error}, see docs/reference/launch-file.md") from None
         result = next((a for a in arguments if a.access != "read" and 0 not in a.spec.shape), None)
         if not launches and (result is not None or not arguments):
             name = "" if result is None else f" that writes {result.name}"

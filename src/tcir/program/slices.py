@@ -114,7 +114,8 @@ def _changed(before: Array, after: Array) -> float:
 def times_filling(block: ir.Block) -> set[int]:
     """Numbers of the inputs that products multiply by what a pad or an insertion adds.
 
-    Whether a kernel does multiply by it depends on its schedule (docs/convolution.md, "0 · inf").
+    Whether a kernel does multiply by it depends on its schedule
+    (docs/explanation/convolution.md, "0 · inf").
     """
     arguments, found = inputs_of(block), set[int]()
     for op in (each.operation for each in block):

@@ -11,7 +11,7 @@ They stand where few results depend on them, and where no result depends on the 
   anything there;
 - in an operand that windows run over (convolutions), single elements;
 - in the other, at taps that are never in the padding: whether padding is multiplied, and 0 times
-  infinity a NaN, depends on the schedule (docs/convolution.md, "0 · inf").
+  infinity a NaN, depends on the schedule (docs/explanation/convolution.md, "0 · inf").
 
 At most one row in `SHARE` is special. Of columns that share scales (block quantisation), of a
 vector, and of fewer than `ROWS` rows, nearly all results depend: their NaN and infinities have

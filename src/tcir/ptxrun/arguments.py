@@ -14,7 +14,8 @@ from tcir.target import DEFAULT_TARGET
 
 _EPILOG = """\
 missing sizes are taken from the files that the compiler wrote next to the PTX
-  tc-opt --emit=ptx      NAME.json, the launch file (docs/launch-file.md): sizes, parameters and
+  tc-opt --emit=ptx      NAME.json, the launch file (docs/reference/launch-file.md): sizes,
+  parameters and
                          several launches; --arg FILE.npy for each input, --out for each result
   Triton, Gluon          NAME.json of the cache folder: block, cluster, dynamic shared memory,
                          entry, scratch arguments. Its grid counts clusters: --grid counts CTAs

@@ -168,7 +168,7 @@ def _described(options: argparse.Namespace, ptx: str, file: LaunchFile) -> Job:
     except Error:
         raise
     except (TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
-        raise LaunchError(f"launch file: {error}, see docs/launch-file.md") from None
+        raise LaunchError(f"launch file: {error}, see docs/reference/launch-file.md") from None
     titled = options.entry in [c.title for c, _ in found]  # one launch of a kernel, not all
     made = [
         Call(c.name, c.grid, c.block, c.cluster, c.dynamic_smem, given, c.programmatic)

@@ -196,7 +196,7 @@ def pack(
     `workspaces` are the arguments that one kernel writes entirely for another one to read. `near`
     are the results that have a bound; if there are any, workspaces are not compared.
     emulate: of a program for sm_100a, one that does the same on a GPU of compute capability 9.0
-    (docs/emulation.md); the expected bytes are those of the program as it came.
+    (docs/explanation/emulation.md); the expected bytes are those of the program as it came.
     `origin` goes into launch.json: the program, the pipeline, the seed of the inputs. `Error` when
     the machine finds anything wrong: what it expects is worth nothing then; EmulationError for what
     is not emulated.

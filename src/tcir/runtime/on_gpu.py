@@ -1,7 +1,7 @@
 """A launch of any PTX on a GPU, on arrays of the host: `--gpu` of tc-run and of the doors.
 
-A program for sm_100a is emulated where the GPU is a Hopper (docs/emulation.md). The driver compiles
-the PTX: its compiler is as old as itself.
+A program for sm_100a is emulated where the GPU is a Hopper (docs/explanation/emulation.md). The
+driver compiles the PTX: its compiler is as old as itself.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from tcir.files import check_writable
 from tcir.target import DEFAULT_TARGET, TARGETS
 
 _EPILOG = """\
-Times are modelled, not measured: docs/tc-bench.md says how.
+Times are modelled, not measured: docs/reference/tc-bench.md says how.
 
 examples:
   tc-bench compare examples/matmul.mlir

@@ -113,7 +113,7 @@ class Form:
     scale_type: str = "ue8m0"
     wild: bool = False
     tiny: bool = False
-    """Products near 2^-146, where the exponent of a zero decides (docs/numerics.md)."""
+    """Products near 2^-146, where the exponent of a zero decides (docs/explanation/numerics.md)."""
     seed: int = 0
     instruction: str = ""
     """Instead of an mma: with {d} for the base of tensor memory and {a} for A's descriptor."""

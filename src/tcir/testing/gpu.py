@@ -1,9 +1,10 @@
 """Recorded launches on a GPU: `python -m tcir.testing.gpu FOLDER`.
 
-A kernel for sm_100a is emulated where the GPU is a Hopper (docs/emulation.md), with approximations
-that have the machine's bits. Each file of the folder is a launch as the simulated machine executed
-it (`pytest --record-launches FOLDER`). A line for each says whether the GPU leaves the same bytes:
-equal, differs, refused (and why), failed. One that hangs or faults ends its own process only.
+A kernel for sm_100a is emulated where the GPU is a Hopper (docs/explanation/emulation.md), with
+approximations that have the machine's bits. Each file of the folder is a launch as the simulated
+machine executed it (`pytest --record-launches FOLDER`). A line for each says whether the GPU leaves
+the same bytes: equal, differs, refused (and why), failed. One that hangs or faults ends its own
+process only.
 """
 
 from __future__ import annotations
@@ -305,7 +306,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--repeats", type=int, default=1, help="launches of each kernel")
     parser.add_argument(
-        "--fuzz", type=int, default=0, metavar="N", help="under N seeds (docs/emulation.md, Fuzz)"
+        "--fuzz",
+        type=int,
+        default=0,
+        metavar="N",
+        help="under N seeds (docs/explanation/emulation.md, Fuzz)",
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes that assemble")
     parser.add_argument("--target", default="sm_90a", help="the GPU's architecture")

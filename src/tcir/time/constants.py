@@ -2,13 +2,15 @@
 
 Cycles are those of the SM's clock. Where two sources disagree, a constant has several answers, the
 first of them the default; `Constants` of other choices ask the model for its results under another.
-No number was fitted to the time of a whole kernel; docs/time.md says how each was obtained.
+No number was fitted to the time of a whole kernel; docs/explanation/time.md says how each was
+obtained.
 
 Sources: *SA* SemiAnalysisAI/microbench-blackwell, B200 at 1.965 GHz. *NV* NVLatencyModel.cpp of
 facebookexperimental/triton, B200. *UT* a person's notes on utcmma, B200 at 1.845 GHz. *B3* the same
 for a B300 (sm_103a). *TH* "Thor TCGen05 MMA With Copy Pipeline" (sm_110a). *GH* measurements of a
-GH200 (hibouwu/CUDA_optimazation). *H200* docs/matmul-warp.md, docs/gemv.md, its probes in
-docs/time.md. UT, B3 and TH are second-class: one person, repository unnamed.
+GH200 (hibouwu/CUDA_optimazation). *H200* docs/explanation/matmul-warp.md, docs/explanation/gemv.md,
+its probes in docs/explanation/time.md. UT, B3 and TH are second-class: one person, repository
+unnamed.
 """
 
 from __future__ import annotations

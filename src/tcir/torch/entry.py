@@ -44,7 +44,7 @@ def compile(
     pipeline: name of the pipeline
     target:   left out: the target of the GPU that holds the example tensors, or sm_100a
     emulate:  target sm_100a, with kernels that run by emulation on a GPU of compute capability 9.0
-              (docs/emulation.md)
+              (docs/explanation/emulation.md)
     verbose:  prints a line for each part on stderr; default: on a terminal, unless TCIR_PROGRESS is
               0
 

@@ -4,8 +4,8 @@ A result with products p_1 … p_K is a chain of fused sums. Each step adds up t
 K = 16 instruction of kind f16) and the accumulator at once: every term is truncated to 25 bits
 below the largest exponent of the step, 2^emax, and the sum is truncated to f32. A product has the
 sum of its factors' encoded exponents, and a subnormal factor that of the smallest normal number
-(docs/numerics.md): 2^-24 in f16 counts as 2^-14. So with S = sum of |p_i|, and R = the same sum
-where each factor but zero is at least the smallest normal number of its type (`encoded`),
+(docs/explanation/numerics.md): 2^-24 in f16 counts as 2^-14. So with S = sum of |p_i|, and R = the
+same sum where each factor but zero is at least the smallest normal number of its type (`encoded`),
 2^emax <= R, every partial sum is <= S <= R, and one step errs by at most
 
     (16 + 1) * 2^-25 * R       the terms

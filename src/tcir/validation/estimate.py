@@ -15,7 +15,7 @@ PER_POINT = 9e-9
 PER_ELEMENT = 1.4e-6
 """The same for an element of an input or a result."""
 PER_ORDER = 1 / 8
-"""Cost of one more completion order, relative to the first (docs/lockstep.md)."""
+"""Cost of one more completion order, relative to the first (docs/explanation/lockstep.md)."""
 BASE = 300 << 20
 """Bytes of a process that has loaded everything."""
 KEPT, PER_PRODUCT = 256 << 20, 1 / 4

@@ -1,6 +1,7 @@
 """Every row of `legal` is raised by a program, and the same program without what it names is not.
 
-docs/kernels.md is what the generator writes; a cell that reads "yes" is a kernel, down to PTX.
+docs/reference/kernels.md is what the generator writes; a cell that reads "yes" is a kernel, down to
+PTX.
 """
 
 from __future__ import annotations

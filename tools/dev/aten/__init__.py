@@ -1,1 +1,1 @@
-"""ATen ops through the PyTorch door, one by one, against f64: docs/aten.md."""
+"""ATen ops through the PyTorch door, one by one, against f64: docs/reference/aten.md."""

@@ -29,7 +29,7 @@ TYPES = (torch.float16, torch.bfloat16, torch.float32)
 PIPELINE = "layers"
 FUNCTIONS_OFF, TF32_OFF = 2.0**-17, 2.0**-9
 """Of f32 results, relative to the largest: what functions of the special unit, and products of
-tf32, may be off beyond PyTorch's own error (docs/numerics.md)."""
+tf32, may be off beyond PyTorch's own error (docs/explanation/numerics.md)."""
 LOWERED, LEFT, ABSENT, RED = "lowered", "left to PyTorch", "not in PyTorch", "red"
 
 

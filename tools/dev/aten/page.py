@@ -1,4 +1,5 @@
-"""Writes docs/aten.md: what the PyTorch door makes of ATen ops, beside f64 and eager PyTorch.
+"""Writes docs/reference/aten.md: what the PyTorch door makes of ATen ops, beside f64 and eager
+PyTorch.
 
     python -m tcir.tools.dev.aten.page [NAME …] [--write PATH]
 
@@ -21,7 +22,7 @@ from tcir.tools.dev.aten import coverage, elementwise, movement, others, product
 from tcir.tools.dev.aten.case import Case
 from tcir.tools.dev.aten.measured import ABSENT, LEFT, LOWERED, RED, TYPES, Cell, Key, Measure
 
-TARGET = Path(__file__).resolve().parents[3] / "docs" / "aten.md"
+TARGET = Path(__file__).resolve().parents[3] / "docs" / "reference" / "aten.md"
 GROUPS: dict[str, list[Case]] = {
     "Elementwise": elementwise.cases(),
     "Reductions, norms, losses, pools, sorts": reductions.cases(),

@@ -1,1 +1,1 @@
-"""Whole networks through the PyTorch door, against f64: docs/networks.md."""
+"""Whole networks through the PyTorch door, against f64: docs/reference/networks.md."""

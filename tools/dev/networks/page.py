@@ -1,4 +1,4 @@
-"""Writes docs/networks.md: whole networks through the PyTorch door.
+"""Writes docs/reference/networks.md: whole networks through the PyTorch door.
 
     python -m tcir.tools.dev.networks.page [--only NAME,…] [--types f16,bf16,f32] [--jobs N]
         [--rows FILE] [--write PATH]
@@ -25,7 +25,7 @@ from tcir.tools.dev.networks.network import LEAST, NAMES
 from tcir.tools.dev.networks.rows import Rows, failed, failures, merged, read
 from tcir.tools.dev.networks.table import FAMILIES, NETWORKS
 
-TARGET = Path(__file__).resolve().parents[3] / "docs" / "networks.md"
+TARGET = Path(__file__).resolve().parents[3] / "docs" / "reference" / "networks.md"
 PATIENCE = 3600.0
 """Seconds that a network may take."""
 _INTRO = f"""\

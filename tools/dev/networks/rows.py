@@ -1,4 +1,5 @@
-"""The lines of docs/networks.md, which a file of rows has, too: those of a network in a type."""
+"""The lines of docs/reference/networks.md, which a file of rows has, too: those of a network in a
+type."""
 
 from __future__ import annotations
 

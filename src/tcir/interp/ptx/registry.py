@@ -38,8 +38,8 @@ def instruction(*names: str) -> Callable[[Decoder], Decoder]:
     `same_type` and `elementwise` make an op of a numpy function over 32 lanes; `d.plain(run)` makes
     one of a function (warp, mask), `d.blocking(run)` of a generator that waits. An asynchronous
     instruction calls a unit of `tcir.machine` through `warp.agent`. The generator of
-    `docs/ptx-coverage.md` lists the instruction with the modifiers and types that the function
-    looks at. A name that was rejected so far no longer is.
+    `docs/reference/ptx-coverage.md` lists the instruction with the modifiers and types that the
+    function looks at. A name that was rejected so far no longer is.
 
     Raises ValueError for a name that is registered already.
     """

@@ -20,7 +20,7 @@ of non-zero products, and x_c that of a non-zero D-in:
 Truncation is toward zero. Rules and constants are those that sf-tensor/tcgen05 matched bit for bit
 on a B200. microsoft/MMA-Sim (arXiv 2511.10909) has a simpler rule, here `rule="scales"`:
 groups of 16, q = max(S', x_c) - 35 with zeros at the raw exponent -139. The two differ rarely, see
-docs/numerics.md.
+docs/explanation/numerics.md.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ WRITE_THEN_ASYNC_WRITE = Hazard(
 # --- read through the generic proxy, then overwritten through the async proxy --------------------
 # A fence on either side of the synchronisation orders the two. Without one, a load whose value was
 # not used before its thread released the copy may read the new bytes; a load whose value was used
-# is over (docs/hazards.md, "Read, then TMA").
+# is over (docs/explanation/hazards.md, "Read, then TMA").
 
 _READ_FENCE = (
     "fence.proxy.async between a read through the generic proxy and a write over the bytes through "

@@ -176,10 +176,10 @@ def _never(conflict: Conflict) -> bool:
 class Hazard(Rule):
     """A conflict that is reported.
 
-    kind: of the finding, as in docs/hazards.md. missing: the edge that is missing. severity: an
-    error or a warning by any profile; "unpromised": an error by the documents only, and `promise`
-    is what they lack. first: what a report calls the first access. fences: whether a fence may be
-    missing besides, since silicon orders the two.
+    kind: of the finding, as in docs/explanation/hazards.md. missing: the edge that is missing.
+    severity: an error or a warning by any profile; "unpromised": an error by the documents only,
+    and `promise` is what they lack. first: what a report calls the first access. fences: whether a
+    fence may be missing besides, since silicon orders the two.
     """
 
     kind: str

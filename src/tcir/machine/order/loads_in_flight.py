@@ -2,7 +2,7 @@
 
 A thread continues after a load until an instruction uses the value; barriers and arrivals do not
 wait for it either. On an H200, bulk copies issued after any of them overtook such loads, and none
-whose value was used before it (docs/hazards.md, "Read, then TMA").
+whose value was used before it (docs/explanation/hazards.md, "Read, then TMA").
 """
 
 from __future__ import annotations

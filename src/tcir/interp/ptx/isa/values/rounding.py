@@ -3,7 +3,7 @@
 Sums and products are computed in float64 with the inexact part folded into the lowest bit ("round
 to odd"), then rounded once to the type: one correct rounding in every mode. The NaN of f32 and of
 the narrower types is one canonical pattern; f64 passes the operand's NaN on, made quiet (so an H200
-does, docs/hopper.md).
+does, docs/explanation/hopper.md).
 """
 
 from __future__ import annotations
