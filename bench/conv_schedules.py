@@ -19,7 +19,7 @@ from tcir.passes.conv.schedules import Candidate, Schedules
 from tcir.passes.emit.tile_kernel import find_sources
 from tcir.passes.module.split_launches import SplitLaunches
 from tcir.passes.raising.raise_to_tc import RaiseToTc
-from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
+from tcir.passes.simt.convert_to_simt import ConvertToSimt
 from tcir.program.source import Chunk, load_module, mlir_context, split_chunks
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
@@ -56,7 +56,7 @@ def _layer(chunk: Chunk, batch: int) -> Layer:
     text = with_batch(chunk.text, batch)
     with mlir_context() as context:
         module = load_module(text, context)
-        for each in (RaiseToTc(), SplitLaunches(), ConvertRepackToSimt()):
+        for each in (RaiseToTc(), SplitLaunches(), ConvertToSimt()):
             each.apply(module)
         (source,) = find_sources(module, tc.Conv2dOp, "conv_schedules")
         schedules = Schedules(source.op)

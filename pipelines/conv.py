@@ -8,8 +8,8 @@ from tcir.passes.conv.tile_conv import TileConv
 from tcir.passes.gemm.repack_gemm import RepackGemm
 from tcir.passes.gemm.tile_gemm import TileGemm
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
-from tcir.pipelines.parts.convolution import ConvOptions, raise_convolution
-from tcir.pipelines.parts.tile_to_llvm import ONE_WARPGROUP, tile_to_llvm
+from tcir.pipelines.parts.back import ONE_WARPGROUP, tile_to_llvm
+from tcir.pipelines.parts.convolution import ConvOptions, convolutions
 from tcir.target import targets_with
 
 
@@ -17,7 +17,7 @@ def build(options: ConvOptions) -> Pipeline:
     """The passes."""
     return Pipeline(
         [
-            *raise_convolution(
+            *convolutions(
                 options,
                 FoldFilterRows(wgmma=True),
                 SplitConvK(n_tile=options.n_tile, shifted=True),

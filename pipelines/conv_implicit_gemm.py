@@ -8,8 +8,8 @@ from tcir.passes.conv.fold_filter_rows import FoldFilterRows
 from tcir.passes.conv.split_conv_k import SplitConvK
 from tcir.passes.conv.tile_conv_implicit_gemm import TileConvImplicitGemm
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
-from tcir.pipelines.parts.convolution import FORMS, ConvOptions, raise_convolution
-from tcir.pipelines.parts.tile_to_llvm import ONE_WARPGROUP, tile_to_llvm
+from tcir.pipelines.parts.back import ONE_WARPGROUP, tile_to_llvm
+from tcir.pipelines.parts.convolution import FORMS, ConvOptions, convolutions
 from tcir.target import targets_with
 
 
@@ -35,7 +35,7 @@ def build(options: ConvImplicitGemmOptions) -> Pipeline:
     """The passes."""
     return Pipeline(
         [
-            *raise_convolution(
+            *convolutions(
                 options,
                 FoldFilterRows(),
                 SplitConvK(splits=options.split_k, n_tile=options.n_tile),

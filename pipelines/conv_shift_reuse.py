@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from tcir.passes.conv.compare_conv_schedules import CompareConvSchedules
 from tcir.passes.conv.tile_conv_shift_reuse import TileConvShiftReuse
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
-from tcir.pipelines.parts.convolution import FORMS, ConvOptions, raise_convolution
-from tcir.pipelines.parts.tile_to_llvm import tile_to_llvm
+from tcir.pipelines.parts.back import tile_to_llvm
+from tcir.pipelines.parts.convolution import FORMS, ConvOptions, convolutions
+from tcir.pipelines.parts.front import with_options
 
 
 @dataclass(frozen=True)
@@ -41,16 +42,9 @@ def build(options: ConvShiftReuseOptions) -> Pipeline:
     mask = options.halo == "mask"  # what the cost model knows
     return Pipeline(
         [
-            *raise_convolution(options),
+            *convolutions(options),
             *([CompareConvSchedules(options.n_tile, options.tiling)] if mask else []),
-            TileConvShiftReuse(
-                n_tile=options.n_tile,
-                halo=options.halo,
-                tiling=options.tiling,
-                shift=options.shift,
-                shift_quarters=options.shift_quarters,
-                halo_load=options.halo_load,
-            ),
+            with_options(TileConvShiftReuse, options),
             *tile_to_llvm(options.stages, programmatic=options.programmatic),
         ]
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tcir.passes.conv.tile_conv_smem_offset import TileConvSmemOffset
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
-from tcir.pipelines.parts.convolution import FORMS, ConvOptions, raise_convolution
-from tcir.pipelines.parts.tile_to_llvm import ONE_WARPGROUP, tile_to_llvm
+from tcir.pipelines.parts.back import ONE_WARPGROUP, tile_to_llvm
+from tcir.pipelines.parts.convolution import FORMS, ConvOptions, convolutions
 from tcir.target import targets_with
 
 
@@ -13,7 +13,7 @@ def build(options: ConvOptions) -> Pipeline:
     """The passes."""
     return Pipeline(
         [
-            *raise_convolution(options),
+            *convolutions(options),
             TileConvSmemOffset(n_tile=options.n_tile),
             *tile_to_llvm(
                 options.stages, programmatic=options.programmatic, warpgroups=ONE_WARPGROUP

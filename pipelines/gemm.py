@@ -12,26 +12,11 @@ from tcir.passes.gemm.repack_gemm import RepackGemm
 from tcir.passes.gemm.split_k import SplitK
 from tcir.passes.gemm.swap_operands import SwapOperands
 from tcir.passes.gemm.tile_gemm import CLC, TileGemm
-from tcir.passes.module.constants_to_arguments import ConstantsToArguments
-from tcir.passes.module.fold_constant_launches import FoldConstantLaunches
-from tcir.passes.module.fold_empty import FoldEmpty
-from tcir.passes.module.fold_layouts import FoldLayouts
-from tcir.passes.module.fuse_epilogue import FuseEpilogue
 from tcir.passes.module.reorder_scales import ReorderScales
-from tcir.passes.module.share_kernels import ShareKernels
-from tcir.passes.module.split_launches import SplitLaunches
-from tcir.passes.module.split_layers import SplitLayers
-from tcir.passes.raising.raise_quantise import RaiseQuantise
-from tcir.passes.raising.raise_to_tc import RaiseToTc
-from tcir.passes.simt.convert_codes_to_simt import ConvertCodesToSimt
-from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
-from tcir.passes.simt.convert_quantise_to_simt import ConvertQuantiseToSimt
-from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
-from tcir.passes.simt.convert_scales_to_simt import ConvertScalesToSimt
-from tcir.passes.simt.convert_sums_to_simt import ConvertSumsToSimt
-from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
+from tcir.passmanager.pipeline import NamedPipeline, Pass, Pipeline, register_pipeline
+from tcir.pipelines.parts.back import WARPGROUPS, tile_to_llvm
+from tcir.pipelines.parts.front import launched, raised, with_options
 from tcir.pipelines.parts.products import PRODUCT_FORMS
-from tcir.pipelines.parts.tile_to_llvm import WARPGROUPS, tile_to_llvm
 from tcir.target import targets_with
 
 
@@ -100,45 +85,10 @@ def build(options: GemmOptions) -> Pipeline:
     """The passes."""
     return Pipeline(
         [
-            FoldEmpty(),
-            ConstantsToArguments(),
-            RaiseQuantise(),
-            FoldLayouts(),
-            SplitLayers(tf32=options.tf32),
-            FuseEpilogue(),
-            RaiseToTc(),
-            CollapseBatch(),
-            SwapOperands(swap=options.swap, n_tile=options.n_tile),
-            ReorderScales(),
-            RepackGemm(),
-            SplitK(splits=options.split_k),
-            SplitLaunches(quantise_apart=options.quantise_apart),
-            FoldConstantLaunches(),
-            FuseOperands(alone=_alone(options)),
-            ShareKernels(),
-            ConvertRepackToSimt(),
-            ConvertScalesToSimt(),
-            ConvertCodesToSimt(),
-            ConvertSumsToSimt(),
-            ConvertLinalgToSimt(),
-            *([ConvertQuantiseToSimt()] if options.quantise_apart else []),
-            TileGemm(
-                n_tile=options.n_tile,
-                persistent=options.persistent,
-                ctas=options.ctas,
-                scheduler=options.scheduler,
-                store=options.store,
-                store_stages=options.store_stages,
-                epilogue_tile=options.epilogue_tile,
-                n_tiles=options.n_tiles,
-                collector=options.collector,
-                producer_warps=options.producer_warps,
-                consumer_warps=options.consumer_warps,
-                epilogue_warps=options.epilogue_warps,
-                kind=options.kind,
-                cta_group=options.cta_group,
-                cluster=options.cluster,
-            ),
+            *raised(options.tf32),
+            *rewrites(options),
+            *launched(FuseOperands(alone=_alone(options)), quantise_apart=options.quantise_apart),
+            with_options(TileGemm, options),
             *tile_to_llvm(
                 options.stages,
                 options.acc_stages,
@@ -148,6 +98,13 @@ def build(options: GemmOptions) -> Pipeline:
             ),
         ]
     )
+
+
+def rewrites(options: GemmOptions) -> list[Pass]:
+    """Of products, to forms that tensor cores and TMA take."""
+    swap = SwapOperands(swap=options.swap, n_tile=options.n_tile)
+    split = [SplitK(splits=options.split_k)] if options.split_k != 1 else []
+    return [CollapseBatch(), swap, ReorderScales(), RepackGemm(), *split]
 
 
 def _alone(options: GemmOptions) -> bool:

@@ -7,22 +7,10 @@ from dataclasses import dataclass
 from tcir.dialect.limits import TMEM_LANES
 from tcir.passes.gemm.repack_gemm import RepackGemm
 from tcir.passes.gemv.tile_gemv_padded_n import TileGemvPaddedN
-from tcir.passes.module.constants_to_arguments import ConstantsToArguments
-from tcir.passes.module.fold_constant_launches import FoldConstantLaunches
-from tcir.passes.module.fold_empty import FoldEmpty
-from tcir.passes.module.fuse_epilogue import FuseEpilogue
 from tcir.passes.module.reorder_scales import ReorderScales
-from tcir.passes.module.split_launches import SplitLaunches
-from tcir.passes.module.split_layers import SplitLayers
-from tcir.passes.raising.raise_block_scaled import RaiseBlockScaled
-from tcir.passes.raising.raise_quantise import RaiseQuantise
-from tcir.passes.simt.convert_codes_to_simt import ConvertCodesToSimt
-from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
-from tcir.passes.simt.convert_quantise_to_simt import ConvertQuantiseToSimt
-from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
-from tcir.passes.simt.convert_scales_to_simt import ConvertScalesToSimt
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
-from tcir.pipelines.parts.tile_to_llvm import tile_to_llvm
+from tcir.pipelines.parts.back import tile_to_llvm
+from tcir.pipelines.parts.front import launched, raised_block_scaled, with_options
 
 
 @dataclass(frozen=True)
@@ -50,32 +38,13 @@ class GemvPaddedNOptions:
 
 def build(options: GemvPaddedNOptions) -> Pipeline:
     """The passes."""
-    tile = TileGemvPaddedN(
-        pad_n=options.pad_n,
-        schedule=options.schedule,
-        splits=options.splits,
-        m_tile=options.m_tile,
-        k_tile=options.k_tile,
-        kind=options.kind,
-    )
     return Pipeline(
         [
-            FoldEmpty(),
-            ConstantsToArguments(),
-            RaiseQuantise(),
-            SplitLayers(),
-            FuseEpilogue(),
-            RaiseBlockScaled(),
+            *raised_block_scaled(),
             ReorderScales(in_place="b"),
             RepackGemm(),
-            SplitLaunches(quantise_apart=True),
-            FoldConstantLaunches(),
-            ConvertRepackToSimt(),
-            ConvertScalesToSimt(),
-            ConvertCodesToSimt(),
-            ConvertLinalgToSimt(),
-            ConvertQuantiseToSimt(),
-            tile,
+            *launched(sharing=()),
+            with_options(TileGemvPaddedN, options),
             *tile_to_llvm(options.stages),
         ]
     )

@@ -4,23 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcir.passes.module.constants_to_arguments import ConstantsToArguments
-from tcir.passes.module.fold_constant_launches import FoldConstantLaunches
-from tcir.passes.module.fold_empty import FoldEmpty
-from tcir.passes.module.fuse_epilogue import FuseEpilogue
-from tcir.passes.module.plan_workspaces import PlanWorkspaces
 from tcir.passes.module.reorder_scales import ReorderScales
-from tcir.passes.module.split_launches import SplitLaunches
-from tcir.passes.module.split_layers import SplitLayers
-from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
-from tcir.passes.raising.raise_block_scaled import RaiseBlockScaled
-from tcir.passes.raising.raise_quantise import RaiseQuantise
-from tcir.passes.simt.convert_block_scaled_to_simt import ConvertBlockScaledToSimt
-from tcir.passes.simt.convert_codes_to_simt import ConvertCodesToSimt
-from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
-from tcir.passes.simt.convert_quantise_to_simt import ConvertQuantiseToSimt
-from tcir.passes.simt.convert_scales_to_simt import ConvertScalesToSimt
+from tcir.passes.simt.convert_to_simt import ConvertToSimt
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
+from tcir.pipelines.parts.back import threads_to_llvm
+from tcir.pipelines.parts.front import launched, raised_block_scaled
 from tcir.target import targets_with
 
 
@@ -41,15 +29,10 @@ class GemvSimtOptions:
 
 def build(options: GemvSimtOptions) -> Pipeline:
     """The passes."""
-    convert = ConvertBlockScaledToSimt(rows=options.rows, warps=options.warps)
     reorder = [ReorderScales()] if options.reorder else []
-    raising = [FoldEmpty(), ConstantsToArguments(), RaiseQuantise(), SplitLayers(), FuseEpilogue()]
-    split = [SplitLaunches(quantise_apart=True), FoldConstantLaunches()]
-    helpers = [ConvertScalesToSimt(), ConvertCodesToSimt()]
-    others = [ConvertLinalgToSimt(), ConvertQuantiseToSimt(), convert, PlanWorkspaces()]
-    return Pipeline(
-        [*raising, RaiseBlockScaled(), *reorder, *split, *helpers, *others, "cse", *LOWER_TO_LLVM]
-    )
+    simt = ConvertToSimt(rows=options.rows, warps=options.warps)
+    launches = [*raised_block_scaled(), *reorder, *launched(sharing=(), simt=simt)]
+    return Pipeline([*launches, *threads_to_llvm("cse")])
 
 
 register_pipeline(

@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from tcir.passes.conv.fold_filter_rows import FoldFilterRows
 from tcir.passes.conv.split_conv_k import SplitConvK
 from tcir.passes.conv.tile_conv import TileConv
+from tcir.passes.gemm.fuse_operands import FuseOperands
+from tcir.passes.gemm.tile_gemm import TileGemm
 from tcir.passes.pipelining.overlap_products import OverlapProducts
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines import gemm
+from tcir.pipelines.parts.back import WARPGROUPS, tile_to_llvm
+from tcir.pipelines.parts.front import launched, raised
 from tcir.target import targets_with
 
 
@@ -29,15 +33,23 @@ class LayersOptions:
 
 
 def build(options: LayersOptions) -> Pipeline:
-    """The passes of gemm, and before its tiling that of the convolutions."""
-    chosen = gemm.GemmOptions(
-        stages=options.stages, programmatic=options.programmatic, tf32=options.tf32
+    """The passes: rewrites and tilings of convolutions, and those of products."""
+    return Pipeline(
+        [
+            *raised(options.tf32),
+            FoldFilterRows(wgmma=True),
+            *gemm.rewrites(gemm.GemmOptions()),
+            SplitConvK(shifted=True),
+            *launched(FuseOperands(alone=True), quantise_apart=False),
+            TileConv(others=True),
+            TileGemm(),
+            *tile_to_llvm(
+                options.stages,
+                programmatic=options.programmatic,
+                warpgroups=(*WARPGROUPS, OverlapProducts()),
+            ),
+        ]
     )
-    passes = gemm.build(chosen)
-    passes = passes.insert(FoldFilterRows(wgmma=True), after="raise-to-tc")
-    passes = passes.insert(SplitConvK(shifted=True), before="split-launches")
-    passes = passes.insert(OverlapProducts(), after="unroll-rings")
-    return passes.insert(TileConv(others=True), before="tile-gemm")
 
 
 register_pipeline(

@@ -7,22 +7,7 @@ from dataclasses import dataclass
 from tcir.dialect.limits import COPY_BYTES
 from tcir.passes.gemm.collapse_batch import CollapseBatch
 from tcir.passes.gemm.repack_gemm import RepackGemm
-from tcir.passes.module.constants_to_arguments import ConstantsToArguments
-from tcir.passes.module.fold_constant_launches import FoldConstantLaunches
-from tcir.passes.module.fold_empty import FoldEmpty
-from tcir.passes.module.fold_layouts import FoldLayouts
-from tcir.passes.module.fuse_epilogue import FuseEpilogue
-from tcir.passes.module.plan_workspaces import PlanWorkspaces
-from tcir.passes.module.share_kernels import ShareKernels
-from tcir.passes.module.split_launches import SplitLaunches
-from tcir.passes.module.split_layers import SplitLayers
 from tcir.passes.nvvm.convert_tc_to_nvvm import ConvertTcToNvvm
-from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
-from tcir.passes.raising.raise_quantise import RaiseQuantise
-from tcir.passes.raising.raise_to_tc import RaiseToTc
-from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
-from tcir.passes.simt.convert_quantise_to_simt import ConvertQuantiseToSimt
-from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
 from tcir.passes.warp.double_buffer_fragments import DoubleBufferFragments
 from tcir.passes.warp.interleave_stores import InterleaveStores
 from tcir.passes.warp.pipeline_cp_async import PipelineCpAsync
@@ -31,6 +16,8 @@ from tcir.passes.warp.plan_staging import PlanStaging
 from tcir.passes.warp.tile_matmul_warp import TileMatmulWarp
 from tcir.passes.warp.tiles import GROUP
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
+from tcir.pipelines.parts.back import threads_to_llvm
+from tcir.pipelines.parts.front import launched, raised
 from tcir.pipelines.parts.products import PRODUCT_FORMS
 from tcir.target import TARGETS
 
@@ -69,21 +56,10 @@ def build(options: MatmulWarpOptions) -> Pipeline:
     """The passes."""
     return Pipeline(
         [
-            FoldEmpty(),
-            ConstantsToArguments(),
-            RaiseQuantise(),
-            FoldLayouts(),
-            SplitLayers(tf32=options.tf32),
-            FuseEpilogue(),
-            RaiseToTc(),
+            *raised(options.tf32),
             CollapseBatch(),
             RepackGemm(row_bytes=COPY_BYTES[0]),
-            SplitLaunches(quantise_apart=True),
-            FoldConstantLaunches(),
-            ShareKernels(),
-            ConvertRepackToSimt(),
-            ConvertLinalgToSimt(),
-            ConvertQuantiseToSimt(),
+            *launched(),
             TileMatmulWarp(
                 block_m=options.block_m,
                 block_n=options.block_n,
@@ -102,9 +78,7 @@ def build(options: MatmulWarpOptions) -> Pipeline:
             PlanStaging(),
             ConvertTcToNvvm(),
             InterleaveStores(),
-            PlanWorkspaces(),
-            "loop-invariant-code-motion",
-            *LOWER_TO_LLVM,
+            *threads_to_llvm("loop-invariant-code-motion"),
         ]
     )
 

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcir.passes.module.constants_to_arguments import ConstantsToArguments
 from tcir.passes.module.fold_constant_launches import FoldConstantLaunches
-from tcir.passes.module.fold_empty import FoldEmpty
-from tcir.passes.module.plan_workspaces import PlanWorkspaces
-from tcir.passes.module.share_kernels import ShareKernels
 from tcir.passes.module.split_layers import SplitLayers
-from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
-from tcir.passes.raising.raise_quantise import RaiseQuantise
-from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
-from tcir.passes.simt.convert_quantise_to_simt import ConvertQuantiseToSimt
+from tcir.passes.simt.convert_to_simt import ConvertToSimt
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
+from tcir.pipelines.parts.back import threads_to_llvm
+from tcir.pipelines.parts.front import ON_ARRAYS, SHARED
 from tcir.target import TARGETS
 
 
@@ -25,21 +20,8 @@ class SimtElementwiseOptions:
 
 def build(_: SimtElementwiseOptions) -> Pipeline:
     """The passes."""
-    return Pipeline(
-        [
-            FoldEmpty(),
-            ConstantsToArguments(),
-            RaiseQuantise(),
-            SplitLayers(simt=True),
-            FoldConstantLaunches(),
-            ShareKernels(),
-            ConvertLinalgToSimt(),
-            ConvertQuantiseToSimt(),
-            PlanWorkspaces(),
-            "cse",
-            *LOWER_TO_LLVM,
-        ]
-    )
+    launches = [*ON_ARRAYS, SplitLayers(simt=True), FoldConstantLaunches(), *SHARED]
+    return Pipeline([*launches, ConvertToSimt(), *threads_to_llvm("cse")])
 
 
 register_pipeline(

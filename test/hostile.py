@@ -225,7 +225,7 @@ def flags(names: Sequence[str], draw: Draw) -> list[str]:
 PASSES = ["--canonicalize", "--cse", "--raise-to-tc", "--tile-gemm", "--multi-buffer",
           "--place-barriers", "--plan-memory", "--assign-roles", "--convert-tc-to-nvvm",
           "--split-layers", "--fold-layouts", "--fuse-epilogue", "--raise-block-scaled",
-          "--tile-conv-shift-reuse", "--symbol-dce", "--convert-linalg-to-simt", "--emit=pretty",
+          "--tile-conv-shift-reuse", "--symbol-dce", "--convert-to-simt", "--emit=pretty",
           "--emit=launches", "--emit=llvm", "--allow-unregistered-dialect", "--split-input-file",
           "--verify-diagnostics", "--mlir-print-op-generic", "--mlir-timing"]  # fmt: skip
 OPT_FLAGS = ["-o", "--emit", "--target", "--pipeline", "--pass-pipeline", "--run-reproducer",

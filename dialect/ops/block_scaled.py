@@ -71,7 +71,7 @@ def scales_shape(shape: list[int], block: int, layout: str) -> list[int]:
 class BlockScaledMatmulOp(
     Op,
     name="block_scaled_matmul",
-    lowered_by=("tile-gemv-padded-n", "tile-gemm", "convert-block-scaled-to-simt"),
+    lowered_by=("tile-gemv-padded-n", "tile-gemm", "convert-to-simt"),
 ):
     """Product of block-scaled matrices, or of a matrix and a vector, K innermost in both.
 
@@ -349,7 +349,7 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     return {"want": want, "got": got, "element": _element(op.out), "batches": batches}
 
 
-class ScalesToBlockedOp(Op, name="scales_to_blocked", lowered_by=("convert-scales-to-simt",)):
+class ScalesToBlockedOp(Op, name="scales_to_blocked", lowered_by=("convert-to-simt",)):
     """Row-major block scales, reordered to the layout the tensor core reads; padding is 0.
 
     ``scales`` is ``[..., rows, n]`` and ``out`` ``[..., ceil(rows / 128), ceil(n / 4), 512]``; or

@@ -12,7 +12,7 @@ PACKED_BITS = {name: bits for name, bits in ELEMENT_BITS.items() if bits < 8}
 """Element types that are packed in memory, and their bits."""
 
 
-class PackCodesOp(Op, name="pack_codes", lowered_by=("convert-codes-to-simt",)):
+class PackCodesOp(Op, name="pack_codes", lowered_by=("convert-to-simt",)):
     """Elements of 4 or 6 bits from bytes that hold a code each.
 
     Element ``[..., k]`` of ``out`` has the bits of the low 4 (6) bits of ``codes[..., k]``; the
@@ -32,7 +32,7 @@ class PackCodesOp(Op, name="pack_codes", lowered_by=("convert-codes-to-simt",)):
     out: ext.Result[ir.RankedTensorType]
 
 
-class UnpackCodesOp(Op, name="unpack_codes", lowered_by=("convert-codes-to-simt",)):
+class UnpackCodesOp(Op, name="unpack_codes", lowered_by=("convert-to-simt",)):
     """The codes of elements of 4 or 6 bits, a byte each, with zeros in the upper bits.
 
     The inverse of ``tc.pack_codes``, which defines the order of elements in memory.

@@ -10,7 +10,7 @@ from tcir.dialect.rules import Broken, verify
 from tcir.dialect.types import element_bytes
 
 
-class RepackOp(Op, name="repack", lowered_by=("convert-repack-to-simt",)):
+class RepackOp(Op, name="repack", lowered_by=("convert-to-simt",)):
     """A tensor with its dimensions permuted and padded with zeros.
 
     Dimension d of the result is dimension ``permutation[d]`` of ``source``, after ``low[d]`` zeros

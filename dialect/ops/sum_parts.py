@@ -8,7 +8,7 @@ SUMMED_TYPES = {"f32": ("f32", "f16", "bf16"), "i32": ("i32",)}
 """Types of a result by that of its parts."""
 
 
-class SumPartsOp(Op, name="sum_parts", lowered_by=("convert-sums-to-simt",)):
+class SumPartsOp(Op, name="sum_parts", lowered_by=("convert-to-simt",)):
     """The sum over the first dimension, in its order, rounded once to the element type of ``out``.
 
     ``out[...] = round(((parts[0, ...] + parts[1, ...]) + parts[2, ...]) + ...)``: each sum of f32

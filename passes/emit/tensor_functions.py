@@ -22,6 +22,12 @@ def functions_with_body(module: ir.Module) -> list[func.FuncOp]:
     ]
 
 
+def only_op(function: func.FuncOp, *kinds: type[ir.OpView]) -> ir.OpView | None:
+    """The op of a function that has one, which it returns; None unless it is one of `kinds`."""
+    op, *others = function.entry_block
+    return op if len(others) == 1 and isinstance(op, kinds) else None
+
+
 def is_simt(function: func.FuncOp) -> bool:
     """Whether a function on tensors runs on CUDA cores."""
     return SIMT in function.attributes

@@ -1,24 +1,12 @@
-"""What the convolution pipelines share: options, accepted forms, the passes before tiling."""
+"""What the convolution pipelines share: options, accepted forms, the front."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcir.passes.module.constants_to_arguments import ConstantsToArguments
-from tcir.passes.module.fold_constant_launches import FoldConstantLaunches
-from tcir.passes.module.fold_empty import FoldEmpty
-from tcir.passes.module.fold_layouts import FoldLayouts
-from tcir.passes.module.fuse_epilogue import FuseEpilogue
-from tcir.passes.module.share_kernels import ShareKernels
-from tcir.passes.module.split_launches import SplitLaunches
-from tcir.passes.module.split_layers import SplitLayers
-from tcir.passes.raising.raise_quantise import RaiseQuantise
-from tcir.passes.raising.raise_to_tc import RaiseToTc
-from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
-from tcir.passes.simt.convert_quantise_to_simt import ConvertQuantiseToSimt
-from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
-from tcir.passes.simt.convert_sums_to_simt import ConvertSumsToSimt
+from tcir.passes.simt.convert_to_simt import ConvertToSimt
 from tcir.passmanager.pipeline import Pass
+from tcir.pipelines.parts.front import launched, raised
 
 FORMS = (
     "linalg.conv_2d_nhwc_hwcf, linalg.conv_2d_nhwc_fhwc, or the same as linalg.generic",
@@ -54,25 +42,10 @@ class ConvOptions:
     tf32: bool = True
 
 
-def raise_convolution(options: ConvOptions, *rewrites: Pass) -> list[Pass]:
-    """From linalg to ``tc.conv2d`` that TMA can encode, and its ``tc.epilogue``.
+def convolutions(options: ConvOptions, *rewrites: Pass) -> list[Pass]:
+    """From linalg to launches of ``tc.conv2d`` that TMA can encode, and its ``tc.epilogue``.
 
     rewrites: of the ``tc.conv2d``, one of which may leave its sums in parts
     """
-    return [
-        FoldEmpty(),
-        ConstantsToArguments(),
-        RaiseQuantise(),
-        FoldLayouts(),
-        SplitLayers(tf32=options.tf32),
-        FuseEpilogue(),
-        RaiseToTc(),
-        *rewrites,
-        SplitLaunches(quantise_apart=True),
-        FoldConstantLaunches(),
-        ShareKernels(),
-        ConvertRepackToSimt(programmatic=options.programmatic),
-        *([ConvertSumsToSimt(programmatic=options.programmatic)] if rewrites else []),
-        ConvertLinalgToSimt(),
-        ConvertQuantiseToSimt(),
-    ]
+    simt = ConvertToSimt(programmatic=options.programmatic)
+    return [*raised(options.tf32), *rewrites, *launched(simt=simt)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack
 
@@ -70,7 +71,7 @@ class Kernel:
 
     ir:        the program after each pass by the pass's name ("(input)" first; a pass that runs
                twice has "name#2" for its second result); constants of more than 65536 elements
-               are left out
+               are left out. Passes that changed nothing can be asked for, and are not listed
     ptx:       PTX text; `cubin` and `sass` are made from it when first used
     launches:  grid, block, shared memory, parameters of each launch, in order
     signature: shapes and types of inputs and results
@@ -86,7 +87,7 @@ class Kernel:
     ptx: str
     llvm: str
     report: Report
-    ir: dict[str, str] = field(repr=False)
+    ir: Mapping[str, str] = field(repr=False)
     store: Store = field(default=NO_STORE, repr=False, compare=False, kw_only=True)
     assembler: str = field(default="ptxas", repr=False, kw_only=True)
     _seconds: float | None = field(default=None, repr=False, compare=False, kw_only=True)

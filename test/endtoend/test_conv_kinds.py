@@ -268,7 +268,7 @@ def test_groups_do_not_mix(pipeline: str, options: dict[str, Any]) -> None:
             id="padding of one dimension all on the left",
         ),
         pytest.param(
-            "conv_depthwise", "convert-linalg-to-simt",
+            "conv_depthwise", "convert-to-simt",
             change_text(r"arith.constant 3 : i32", "arith.constant 2 : i32"),
             id="a thread misses the last tap",
         ),

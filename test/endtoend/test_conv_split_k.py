@@ -96,7 +96,7 @@ def without_second(op: Any) -> None:
 
 BREAKS = {
     "parts that are no steps": ("split-conv-k", Break("tc.conv2d", number("k_part", 64))),
-    "a part is left out": ("convert-sums-to-simt", Break("arith.addf", without_second)),
+    "a part is left out": ("convert-to-simt", Break("arith.addf", without_second)),
     "parts that overlap": ("tile-conv-implicit-gemm", Break("arith.constant", earlier)),
 }
 

@@ -146,8 +146,8 @@ def _all_to_the_first_part(module: Any) -> None:
 
 BREAKS: dict[str, tuple[str, Edit, tuple[str, ...]]] = {
     "k ranges one step off": ("tile-gemm", _one_step_further, ("difference",)),
-    "last part not added": ("convert-sums-to-simt", _last_part_left_out, ("difference",)),
-    "a part added twice": ("convert-sums-to-simt", _part_again, ("difference",)),
+    "last part not added": ("convert-to-simt", _last_part_left_out, ("difference",)),
+    "a part added twice": ("convert-to-simt", _part_again, ("difference",)),
     "all parts to one place": (
         "tile-gemm", _all_to_the_first_part, ("hazard: output-never-written", "hazard: race")
     ),

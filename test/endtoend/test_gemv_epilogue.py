@@ -237,7 +237,7 @@ BIASED = FusedScaled(
 FEW = FusedScaled(
     BlockScaled(m=5, k=64), RELU + "linalg.yield %t : f32", {"bias": ("f32", "m")}, out="f32"
 )
-TILE, SIMT = "tile-gemv-padded-n", "convert-block-scaled-to-simt"
+TILE, SIMT = "tile-gemv-padded-n", "convert-to-simt"
 SINGLE, PARTS = "stages=2 schedule=single", "stages=2 schedule=split-k splits=2"
 
 

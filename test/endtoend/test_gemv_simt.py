@@ -9,8 +9,8 @@ import pytest
 
 import tcir
 from tcir.passes.emit import simt
-from tcir.passes.simt import convert_block_scaled_to_simt as convert
-from tcir.passes.simt import convert_scales_to_simt
+from tcir.passes.simt import block_scaled as convert
+from tcir.passes.simt import convert_to_simt, scales
 from tcir.program.memory_image import to_memory
 
 from .block_scaled_oracle import DTYPES, inputs_of, product
@@ -151,17 +151,16 @@ def _swapped(word: Any) -> Any:
 
 
 BREAKS = {
-    "nibble order of A": ("convert-block-scaled-to-simt", lambda patch: patch(
+    "nibble order of A": ("convert-to-simt{rows=4}", lambda patch: patch(
         convert._Side, "load", _load_a_swapped)),
-    "the scale of the next block": ("convert-block-scaled-to-simt", lambda patch: patch(
+    "the scale of the next block": ("convert-to-simt{rows=4}", lambda patch: patch(
         convert._Side, "_load_scales", _next_scales)),
-    "rows of a block of scales": ("convert-scales-to-simt", lambda patch: patch(
-        convert_scales_to_simt, "BLOCK_ROWS", 64)),
-    "a padding that is not written": ("convert-scales-to-simt", lambda patch: patch(
-        convert_scales_to_simt, "_convert", _no_store)),
+    "rows of a block of scales": ("convert-to-simt", lambda patch: patch(
+        scales, "BLOCK_ROWS", 64)),
+    "a padding that is not written": ("convert-to-simt", lambda patch: patch(
+        convert_to_simt, "RULES", (_no_store,))),
 }  # fmt: skip
 _LOAD, _SCALES = convert._Side.load, convert._Side._load_scales
-_CONVERT = convert_scales_to_simt._convert
 
 
 def _load_a_swapped(self: Any, row: Any, chunk: Any, count: int) -> Any:
@@ -175,18 +174,19 @@ def _next_scales(self: Any, scales: Any, chunk: Any, count: int) -> Any:
     return swapped if self.rows > 1 else codes
 
 
-def _no_store(module: Any, function: Any, op: Any) -> None:
-    _CONVERT(module, function, op)
+def _no_store(module: Any, function: Any, programmatic: bool) -> bool:
+    converted = scales.convert(module, function, programmatic)
     kernels = [o for o in module.body.operations if o.operation.name == "gpu.module"]
     for kernel in kernels[0].regions[0].blocks[0].operations:
         kernel.attributes["tc.grid"] = type(kernel.attributes["tc.grid"]).get([1, 1, 1])
+    return converted
 
 
 @pytest.mark.parametrize("what", BREAKS)
 def test_breaks_are_caught(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     where, apply = BREAKS[what]
     apply(monkeypatch.setattr)
-    reorder = where == "convert-scales-to-simt"
+    reorder = where == "convert-to-simt"
     case = BlockScaled(m=130 if reorder else 3, k=160)
     passes = (
         f"builtin.module(raise-block-scaled,{'reorder-scales,split-launches,' * reorder}{where})"

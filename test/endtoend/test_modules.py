@@ -21,8 +21,7 @@ from tcir.passes.module.plan_workspaces import PlanWorkspaces
 from tcir.passes.module.split_launches import SplitLaunches
 from tcir.passes.module.split_layers import SplitLayers
 from tcir.passes.raising.raise_to_tc import RaiseToTc
-from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
-from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
+from tcir.passes.simt.convert_to_simt import ConvertToSimt
 
 from .breaking import Edit, change_text, run_broken, set_attribute
 from .layers_text import GELU, Layers, anything, attention, bottleneck, perceptron, stem
@@ -489,8 +488,8 @@ def without_offset(module: Any) -> None:
     module.operation.attributes["tc.workspace_offsets"] = ir.DenseI64ArrayAttr.get(offsets[:-1])
 
 
-SPLIT, SIMT_PASS = "split-layers", "convert-linalg-to-simt"
-REPACK, LAUNCHES, REPACK_SIMT = "repack-gemm", "split-launches", "convert-repack-to-simt"
+SPLIT, SIMT_PASS = "split-layers", "convert-to-simt"
+REPACK, LAUNCHES, REPACK_SIMT = "repack-gemm", "split-launches", "convert-to-simt"
 PLAN = "plan-workspaces"
 SQUARE = perceptron(32, [32, 32, 32, 32])
 """Three layers of one size: any buffer fits anywhere. Inputs 0 to 6, result 7, workspaces 8, 9."""
@@ -550,7 +549,7 @@ BREAKS: list[tuple[str, str, str, Edit]] = [
 """Of the splitter, of the numbers, sizes and places of buffers, of repacking, of CUDA cores."""
 BROKEN = [
     SplitLayers(), FuseEpilogue(), RaiseToTc(), RepackGemm(), SplitLaunches(),
-    ConvertRepackToSimt(), ConvertLinalgToSimt(), PlanWorkspaces(),
+    ConvertToSimt(), PlanWorkspaces(),
 ]  # fmt: skip
 """The passes between linalg and tiles."""
 

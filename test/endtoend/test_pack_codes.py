@@ -11,13 +11,13 @@ import tcir
 from tcir.errors import PassError
 from tcir.passes.emit import simt
 from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
-from tcir.passes.simt import convert_codes_to_simt as convert
+from tcir.passes.simt import codes as convert
 
 from .block_scaled_oracle import DTYPES, inputs_of, product
 from .block_scaled_text import F4, F6A, F6B, F8A, UE8M0, BlockScaled, from_codes
 
 BITS = {F4: 4, F6A: 6, F6B: 6}
-LOWERING = ["split-launches", "convert-codes-to-simt", "cse", *LOWER_TO_LLVM]
+LOWERING = ["split-launches", "convert-to-simt", "cse", *LOWER_TO_LLVM]
 CASES = [
     (F4, (3, 32)), (F6B, (5, 4)), (F6A, (2, 24)), (F4, (5, 3, 2)), (F4, (16,)), (F6B, (4,)),
     (F6A, (2, 3, 64)), (F4, (257, 48)),
@@ -199,8 +199,8 @@ def test_breaks_are_caught(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [line.verdict for line in report.passes if line.verdict != "not executed"][-1] == (
         "different"
     ), str(report)
-    assert report.passes[-1].name == "convert-codes-to-simt"
+    assert report.passes[-1].name == "convert-to-simt"
     assert all(line.verdict in ("equal", "reference") for line in report.passes[:-1])
 
 
-LOWERING_OF_BREAKS = ["raise-block-scaled", "split-launches", "convert-codes-to-simt"]
+LOWERING_OF_BREAKS = ["raise-block-scaled", "split-launches", "convert-to-simt"]

@@ -167,7 +167,7 @@ def test_workspaces_have_the_size_that_kernels_use() -> None:
 
 @pytest.mark.slow
 def test_workspaces_that_no_gpu_has() -> None:
-    for at in ("split-launches", "convert-nvvm-to-llvm"):
+    for at in ("split-launches", "convert-to-llvm"):
         for by in (1 << 42, -(1 << 20)):
             report = validated(at, workspaces(by), REPACKED, "conv-implicit-gemm")
             failure = report.first_failure()
@@ -305,7 +305,7 @@ def test_the_first_level_of_tiles_is_held_to_the_contraction() -> None:
             f"products {128 * 32 * 96} -> {8 * 64 * 32 * 128} (5.33x)",
         ),
         (
-            "gemv-simt", "convert-block-scaled-to-simt", BlockScaled(m=64, k=256).linalg(),
+            "gemv-simt", "convert-to-simt", BlockScaled(m=64, k=256).linalg(),
             f"products on CUDA cores {128 * 256} -> {8 * 64 * (2 * 256 + 16)} (8.25x)",
         ),
     ],

@@ -266,7 +266,7 @@ def test_layers_names_the_pipeline_that_quantises_behind_convolutions() -> None:
         tcir.compile(quantised(CONV.linalg(), E4M3), "layers")
 
 
-PASS = "convert-quantise-to-simt"
+PASS = "convert-to-simt"
 
 
 @pytest.mark.slow

@@ -277,7 +277,7 @@ SMALL = """func.func @f(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {
 
 
 def test_the_verdict_says_what_was_executed() -> None:
-    report = tcir.validate(SMALL, ["canonicalize"], strict=True)
+    report = tcir.validate(SMALL, ["split-layers{simt=true}"], strict=True)
     assert report.summary() == "held: 2 steps; full range; special values", str(report)
     assert report.as_dict()["coverage"] == {
         "executed": ["full range", "special values"], "small_numbers": None,

@@ -17,7 +17,7 @@ from tcir.passes.conv.tile_conv import TileConv
 from tcir.passes.emit.cost import Cost
 from tcir.passes.module.split_launches import SplitLaunches
 from tcir.passes.raising.raise_to_tc import RaiseToTc
-from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
+from tcir.passes.simt.convert_to_simt import ConvertToSimt
 from tcir.passmanager.remarks import remarks_to
 from tcir.program.source import load_module, mlir_context, split_chunks
 
@@ -39,7 +39,7 @@ def chosen(text: str) -> str:
     said: list[str] = []
     with mlir_context() as context, remarks_to(lambda location, words: said.append(words)):
         module = load_module(text, context)
-        for each in (RaiseToTc(), SplitLaunches(), ConvertRepackToSimt(), TileConv()):
+        for each in (RaiseToTc(), SplitLaunches(), ConvertToSimt(), TileConv()):
             each.apply(module)
     return said[-1].split()[1]
 

@@ -54,7 +54,7 @@ def test_each_launch_is_executed_after_each_pass() -> None:
     report = tcir.validate(SUMS, "simt-elementwise")
     assert report.verdict == "held"
     names = [line.name for line in report.passes]
-    assert names.index("share-kernels") < names.index("convert-linalg-to-simt")
+    assert names.index("share-kernels") < names.index("convert-to-simt")
 
 
 def of_other_buffers(name: str, place: int, number: int) -> Edit:
@@ -72,7 +72,7 @@ def of_other_buffers(name: str, place: int, number: int) -> Edit:
     return edit
 
 
-@pytest.mark.parametrize("at", ["share-kernels", "convert-linalg-to-simt"])
+@pytest.mark.parametrize("at", ["share-kernels", "convert-to-simt"])
 def test_a_launch_of_another_buffer_is_found(at: str) -> None:
     """The second launch reads what the first one does."""
     caught = run_broken(

@@ -309,6 +309,6 @@ def test_networks_against_numpy(name: str) -> None:
 )  # fmt: skip
 def test_breaks(name: str, edit: Edit) -> None:
     """Caught behind the pass that makes the kernels."""
-    at = "convert-linalg-to-simt"
+    at = "convert-to-simt"
     caught = run_broken(text(name), tcir.named_pipeline("simt-elementwise"), at, edit)
     assert caught and (caught.at, caught.by) == (at, "difference"), caught

@@ -1,8 +1,8 @@
 // A block-scaled product on CUDA cores: dp4a on doubled e2m1, one fma a block, a butterfly; each
 // chunk is loaded while the one before it is added.
-// RUN: %tc-opt %s --convert-block-scaled-to-simt="{rows=1 warps=2}" | %filecheck %s
-// RUN: %tc-opt %s --convert-block-scaled-to-simt | %filecheck %s --check-prefix=ROWS
-// RUN: %exits 3 %tc-opt %s --convert-block-scaled-to-simt="{rows=9}" 2>&1 | %filecheck %s --check-prefix=R9
+// RUN: %tc-opt %s --convert-to-simt="{rows=1 warps=2}" | %filecheck %s
+// RUN: %tc-opt %s --convert-to-simt={rows=4} | %filecheck %s --check-prefix=ROWS
+// RUN: %exits 3 %tc-opt %s --convert-to-simt="{rows=9}" 2>&1 | %filecheck %s --check-prefix=R9
 
 // One row a warp, two warps a CTA: 100 CTAs.
 // CHECK: llvm.func @f({{.*}}nvvm.reqntid = array<i32: 64, 1, 1>, tc.grid = array<i64: 100, 1, 1>

@@ -1,5 +1,5 @@
 // Kernels that pack codes of 4 bits and unpack codes of 6, one to a byte.
-// RUN: %tc-opt %s --split-input-file --convert-codes-to-simt | %filecheck %s
+// RUN: %tc-opt %s --split-input-file --convert-to-simt | %filecheck %s
 
 // 192 codes, 16 a thread: four words in, two out.
 // CHECK: llvm.func @pack(%[[IN:.*]]: !llvm.ptr<1> {{{.*}}}, %[[OUT:.*]]: !llvm.ptr<1> {{{.*}}}) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 256, 1, 1>, tc.grid = array<i64: 1, 1, 1>

@@ -1,4 +1,4 @@
-// RUN: %tc-opt %s --split-input-file --convert-linalg-to-simt --verify-diagnostics | %filecheck %s
+// RUN: %tc-opt %s --split-input-file --convert-to-simt --verify-diagnostics | %filecheck %s
 
 // A thread has a row; its loop takes the elements in order.
 // CHECK: llvm.func @rows(%[[X:.*]]: !llvm.ptr<1> {{{.*}}}, %[[Y:.*]]: !llvm.ptr<1> {{{.*}}}) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 256, 1, 1>, tc.grid = array<i64: 2, 1, 1>

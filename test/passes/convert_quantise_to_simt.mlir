@@ -1,5 +1,5 @@
 // A thread quantises a block: loads of 16 bytes, codes in words, the scale as a byte.
-// RUN: %tc-opt %s --split-input-file --verify-diagnostics --convert-quantise-to-simt | %filecheck %s
+// RUN: %tc-opt %s --split-input-file --verify-diagnostics --convert-to-simt | %filecheck %s
 
 // 200 rows of 4 blocks: a thread each.
 // CHECK: gpu.module @kernels

@@ -1,5 +1,5 @@
 // A CTA of 128 threads makes up to four blocks; each thread moves the four scales of a row.
-// RUN: %tc-opt %s --split-input-file --convert-scales-to-simt | %filecheck %s
+// RUN: %tc-opt %s --split-input-file --convert-to-simt | %filecheck %s
 
 // 130 rows are two blocks down, 8 scales are two across: one CTA makes both.
 // CHECK: gpu.module @kernels

@@ -1,5 +1,5 @@
 // A thread adds the parts of its four elements in order; the epilogue is cloned onto the sums.
-// RUN: %tc-opt %s --split-input-file --convert-sums-to-simt | %filecheck %s
+// RUN: %tc-opt %s --split-input-file --convert-to-simt | %filecheck %s
 
 // CHECK: gpu.module @kernels
 // CHECK: llvm.func @f(%[[PARTS:.*]]: !llvm.ptr<1> {{{.*}}}, %[[BIAS:.*]]: !llvm.ptr<1> {{{.*}}}, %[[OUT:.*]]: !llvm.ptr<1> {{{.*}}}) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 256, 1, 1>, tc.grid = array<i64: 1, 1, 1>

@@ -1,4 +1,4 @@
-// RUN: %tc-opt --split-input-file --verify-diagnostics --convert-sums-to-simt %s
+// RUN: %tc-opt --split-input-file --verify-diagnostics --convert-to-simt %s
 
 func.func @f(%p: tensor<3x40x24xf32>) -> tensor<40x24xf8E4M3FN> {
   %c = "tc.sum_parts"(%p) : (tensor<3x40x24xf32>) -> tensor<40x24xf32>

@@ -1,16 +1,16 @@
 // What only the epilogues of gemm compute is refused by name elsewhere.
 // RUN: %tc-opt --split-input-file --verify-diagnostics --tile-matmul-warp %s
-// RUN: %exits 3 %tc-opt --convert-block-scaled-to-simt %S/Inputs/gated_gemv.mlir 2>&1 | %filecheck --check-prefix=SIMT %s
+// RUN: %exits 3 %tc-opt --convert-to-simt={rows=4} %S/Inputs/gated_gemv.mlir 2>&1 | %filecheck --check-prefix=SIMT %s
 // RUN: %exits 3 %tc-opt --tile-gemv-padded-n %S/Inputs/gated_gemv.mlir 2>&1 | %filecheck --check-prefix=PADDED %s
-// RUN: %exits 3 %tc-opt --convert-block-scaled-to-simt %S/Inputs/quantised_gemv.mlir 2>&1 | %filecheck --check-prefix=QSIMT %s
+// RUN: %exits 3 %tc-opt --convert-to-simt={rows=4} %S/Inputs/quantised_gemv.mlir 2>&1 | %filecheck --check-prefix=QSIMT %s
 // RUN: %exits 3 %tc-opt --tile-gemv-padded-n %S/Inputs/quantised_gemv.mlir 2>&1 | %filecheck --check-prefix=QPADDED %s
-// RUN: %tc-opt --split-launches={quantise-apart=true} --convert-quantise-to-simt --convert-block-scaled-to-simt %S/Inputs/quantised_gemv.mlir
+// RUN: %tc-opt --split-launches={quantise-apart=true} --convert-to-simt={rows=4} %S/Inputs/quantised_gemv.mlir
 // RUN: %tc-opt --pipeline=gemm %S/Inputs/quantised_gemv.mlir --emit=ptx
 
-// QSIMT: quantised_gemv.mlir:4:12: error: expected results of one tensor in convert-block-scaled-to-simt, got tc.quantise_blocks (no thread has all columns of a block); take pipeline gemm, or quantise by a launch of its own, as split-launches{quantise-apart=true} makes it
+// QSIMT: quantised_gemv.mlir:4:12: error: expected results of one tensor in convert-to-simt, got tc.quantise_blocks (no thread has all columns of a block); take pipeline gemm, or quantise by a launch of its own, as split-launches{quantise-apart=true} makes it
 // QPADDED: quantised_gemv.mlir:4:12: error: expected results of one tensor in tile-gemv-padded-n, got tc.quantise_blocks
 
-// SIMT: gated_gemv.mlir:5:8: error: expected a result for every sum in convert-block-scaled-to-simt, got one for two columns, as of a gated activation; take pipeline gemm, or return the sums
+// SIMT: gated_gemv.mlir:5:8: error: expected a result for every sum in convert-to-simt, got one for two columns, as of a gated activation; take pipeline gemm, or return the sums
 // PADDED: gated_gemv.mlir:5:8: error: expected a result for every sum in tile-gemv-padded-n, got one for two columns, as of a gated activation; take pipeline gemm, or return the sums
 
 func.func @gated(%a: tensor<16x16xf16>, %b: tensor<16x32xf16>) -> tensor<16x16xf32> {

@@ -7,7 +7,7 @@ from .edits import Edit, clamped, masked, operand, results, source, sub, where
 from .planted import Planted
 from .values_tensors import FINITE, NAN_TO_ZERO, NO_SUBNORMALS
 
-SPLIT, TILED, SIMT = "split-launches", "tile-gemm", "convert-linalg-to-simt"
+SPLIT, TILED, SIMT = "split-launches", "tile-gemm", "convert-to-simt"
 HIDDEN = r'"tc\.matmul".*-> tensor<40x48xf32>'
 FIRST = r'"tc\.matmul".*-> tensor<40x32xf32>'
 INPUT = r'"tc\.matmul"\(%arg0, %arg1\).*'

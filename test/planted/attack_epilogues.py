@@ -13,7 +13,7 @@ GEMM, WARP, GEMV = "tile-gemm", "tile-matmul-warp", "tile-gemv-padded-n"
 IMPLICIT, OFFSET, SHIFT = (
     f"tile-conv-{each}" for each in ("implicit-gemm", "smem-offset", "shift-reuse")
 )
-THREADS, BLOCKS = "convert-tc-to-nvvm", "convert-block-scaled-to-simt"
+THREADS, BLOCKS = "convert-tc-to-nvvm", "convert-to-simt"
 NARROWED = r"arith\.truncf"
 AWAY = source(NARROWED, number("c", "1.00000012"), "$y = arith.mulf $x, $c : $T")
 """Ties away from zero; others hardly ever on another side of one."""
@@ -75,7 +75,7 @@ ROUNDED = [
             ("conv chosen", "tile-conv"),
             ("padded relu6", GEMV),
             ("warp leaky", WARP),
-            ("split-k leaky", "convert-sums-to-simt"),
+            ("split-k leaky", "convert-to-simt"),
             ("simt nvfp4, columns", BLOCKS),
         )
         for what, edit in EACH

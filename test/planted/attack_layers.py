@@ -5,7 +5,7 @@ from __future__ import annotations
 from .edits import Edit, both, clamped, constant, number, results, sub, where
 from .planted import PTX, Planted
 
-SIMT = "convert-linalg-to-simt"
+SIMT = "convert-to-simt"
 EPSILON = r"(arith\.constant )1\.0+e-05( : f64)"
 ONE_PASS = both(
     sub(r"(%22 = arith\.mulf )%21, %21", r"\1%15, %15"),

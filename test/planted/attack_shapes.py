@@ -8,7 +8,7 @@ from .planted import Planted
 from .values_tensors import SCALED, code, code_is
 
 SIX = r"(dense<|arith\.constant )6\.0+e\+00"
-SUMS = "convert-sums-to-simt"
+SUMS = "convert-to-simt"
 RELUS = [
     Planted(what, program, after, edit)
     for program, after in (

@@ -400,7 +400,7 @@ LAUNCHES = [
         (
             "softmax_f16 layer",
             "a block of 128 threads of 256",
-            "convert-linalg-to-simt",
+            "convert-to-simt",
             sub(r"reqntid = array<i32: 256, 1, 1>", "reqntid = array<i32: 128, 1, 1>"),
             "difference",
         ),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from .edits import number, results, sub, where
 from .planted import PTX, Planted
 
-TILED, THREADS, QUANTISED = "tile-gemm", "convert-tc-to-nvvm", "convert-quantise-to-simt"
-SIMT, CONV = "convert-linalg-to-simt", "tile-conv-implicit-gemm"
+TILED, THREADS, QUANTISED = "tile-gemm", "convert-tc-to-nvvm", "convert-to-simt"
+SIMT, CONV = "convert-to-simt", "tile-conv-implicit-gemm"
 
 TIES = [
     Planted(what, program, TILED, results('"tc.tmem_ld"', *where("oeq", at, instead)))

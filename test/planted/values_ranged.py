@@ -6,7 +6,7 @@ from __future__ import annotations
 from .edits import Edit, both, clamped, results, sub, where
 from .planted import Planted
 
-SIMT = "convert-linalg-to-simt"
+SIMT = "convert-to-simt"
 SPLIT = "split-launches"
 LOW = "0xFF800000"
 """-inf."""

@@ -13,9 +13,9 @@ WORDS = r"llvm\.extractvalue %\d+\[\d+\] : !llvm\.struct<\(i32(?:, i32){15}\)>"
 """The same, one by one."""
 FOUR = r"llvm\.extractvalue %\d+\[\d\] : !llvm\.struct<\({0}, {0}, {0}, {0}\)>"
 """The registers of ldmatrix (i32) and of mma.sync (f32)."""
-SIMT = "convert-block-scaled-to-simt"
-CODES = "convert-codes-to-simt"
-REPACK = "convert-repack-to-simt"
+SIMT = "convert-to-simt"
+CODES = "convert-to-simt"
+REPACK = "convert-to-simt"
 
 
 def _words(op: str, value: int, of: str = "$x", to: str = "$y") -> tuple[str, str]:

@@ -34,7 +34,7 @@ $ pip install 'tcir[prove]'      # in a clone: .venv/bin/python -m pip install -
 ```console
 $ tc-opt examples/matmul.mlir --pipeline=gemm --emit=ptx --prove=2 -o matmul.ptx
 ...
-held: 40 steps; full range; special values
+held: 13 steps; full range; special values
 launch  CTAs   the machine  sentryward  took
 matmul  2x1x1  equal        in part     1.27 s
 sentryward, @matmul: no race, deadlock, use after release in any order, fences aside; 2 of 18 CTAs

@@ -126,7 +126,7 @@ func.func @f(%c: tensor<2x24xi8>) -> tensor<2x24xf4E2M1FN> {
 
 def test_a_packed_result(monkeypatch: pytest.MonkeyPatch) -> None:
     """Into an array of one element a byte, and into packed rows."""
-    kernel = tcir.compile(PACK, ["convert-codes-to-simt", *LOWER_TO_LLVM])
+    kernel = tcir.compile(PACK, ["convert-to-simt", *LOWER_TO_LLVM])
     on_fake_b200(monkeypatch, kernel)
     codes = np.arange(48, dtype=np.uint8).reshape(2, 24)
     elements = np.zeros((2, 24), kernel.signature.outputs[0].dtype)

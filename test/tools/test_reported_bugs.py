@@ -363,7 +363,7 @@ TC_OPT = {
     "20,000 modules": Case("tc-opt deep.mlir", 3, "brackets are nested 20000 deep"),
     "a dialect of a plugin": Case(
         "tc-opt same.mlir --load-pass-plugin=dialect.py -cse -validate-each -verify-roundtrip", 0,
-        r"1  cse .* equal", r'"my.same"\(%arg0\)'),
+        r"1 pass changed nothing: cse", r'"my.same"\(%arg0\)'),
     "a rule that returns an array": Case(
         "tc-opt same.mlir --load-pass-plugin=array.py -validate-each", 3,
         "my.same: expected its @evaluate rule to return a list of 1, got ndarray"),

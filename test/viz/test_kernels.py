@@ -448,7 +448,7 @@ def test_tmem_map_of_a_gemv() -> None:
     in a slot) and eight for those of B: 2048 / 128 = 16 slots in all are taken in turn."""
     passes = (
         "raise-block-scaled,reorder-scales{in-place=b},repack-gemm,split-launches,"
-        "convert-repack-to-simt,convert-scales-to-simt,tile-gemv-padded-n,multi-buffer,"
+        "convert-to-simt,tile-gemv-padded-n,multi-buffer,"
         "place-barriers,plan-memory"
     )
     picture = with_module(lowered(GEMV.read_text(), passes), tmem_view)
@@ -467,7 +467,7 @@ def test_tmem_map_of_a_gemv() -> None:
                              "128x32 i8, 8 slots: columns 96 to 159"]  # fmt: skip
 
 
-SIMT = "raise-block-scaled,split-launches,convert-scales-to-simt,convert-block-scaled-to-simt"
+SIMT = "raise-block-scaled,split-launches,convert-to-simt{rows=4}"
 
 
 @pytest.mark.parametrize(

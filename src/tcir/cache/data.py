@@ -58,7 +58,7 @@ def _written(value: Data, arrays: list[bytes]) -> Data:
         return [_written(each, arrays) for each in value]
     if isinstance(value, tuple):
         return {"tuple": [_written(each, arrays) for each in value]}
-    if isinstance(value, Mapping):
+    if isinstance(value, Mapping) and not is_dataclass(value):
         pairs = [[_written(k, arrays), _written(v, arrays)] for k, v in value.items()]
         return {"dict": pairs}
     if is_dataclass(value):

@@ -248,10 +248,10 @@ class _ChunkRun(Watcher):
         self._note(item.name, index - 1, died)
         self.printer.before(item, module)
 
-    def after_pass(self, index: int, item: Pass, module: ir.Module) -> None:
+    def after_pass(self, index: int, item: Pass, module: ir.Module, changed: bool) -> None:
         self.running = None
         self.printer.after(index, item, module)
-        if self.signature is not None:
+        if self.signature is not None and changed:
             from tcir.program.launch_table import works_in
 
             self.works = works_in(module) or self.works

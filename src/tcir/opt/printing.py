@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from tcir.errors import InputError, UnknownNameError, did_you_mean
 from tcir.files import write_atomic
 from tcir.passmanager.pipeline import Pass, Pipeline
+from tcir.passmanager.renamed import current_name
 from tcir.program.source import Chunk, Diagnostic
-from tcir.validation.report import Line, Report
+from tcir.validation.report import Line, Report, Unchanged
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
@@ -108,15 +109,17 @@ class Progress:
 
 
 def _names(values: Sequence[str]) -> set[str]:
-    return {name.strip() for value in values for name in value.split(",")}
+    return {current_name(name.strip())[0] for value in values for name in value.split(",")}
 
 
 def timing(report: Report) -> str:
-    total = sum(line.pass_seconds for line in report.passes)
+    steps: list[Line | Unchanged] = [*report.passes, *report.unchanged]
+    steps.sort(key=lambda step: step.index)
+    total = sum(step.pass_seconds for step in steps)
     rows = [f"===  timing, seconds (total {total:.4f})  ==="]
-    for line in report.passes:
-        share = 100 * line.pass_seconds / total if total else 0.0
-        rows.append(f"  {line.pass_seconds:8.4f} ({share:5.1f}%)  {line.name}")
+    for step in steps:
+        share = 100 * step.pass_seconds / total if total else 0.0
+        rows.append(f"  {step.pass_seconds:8.4f} ({share:5.1f}%)  {step.name}")
     return "\n".join(rows)
 
 

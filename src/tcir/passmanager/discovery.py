@@ -1,7 +1,8 @@
 """Finding the modules that register passes and pipelines, by name or all at once.
 
 The pass ``tile-gemm`` is in a file ``tile_gemm.py`` of a folder of `tcir.passes`, the pipeline
-``conv-shift-reuse`` in ``conv_shift_reuse.py`` of `tcir.pipelines`; a second name has a file, too.
+``conv-shift-reuse`` in ``conv_shift_reuse.py`` of `tcir.pipelines`; a second name is in
+`tcir.passmanager.renamed`.
 A named one is imported alone; all are imported only to list them or to suggest a name.
 """
 

@@ -66,11 +66,6 @@ def _words(text: str) -> list[str]:
     return [*words, current] if current else words
 
 
-def parse_options(cls: type[Any], text: str, owner: str) -> Any:
-    """An instance of dataclass `cls` from option text; `owner` names it in errors."""
-    return make_options(cls, split_options(text), owner)
-
-
 def make_options(cls: type[Any], values: dict[str, Any], owner: str) -> Any:
     """An instance of dataclass `cls`; each value, or its text, is read by the field's type."""
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -35,9 +36,9 @@ from tcir.passmanager.options import (
     describe_options,
     format_options,
     make_options,
-    parse_options,
     split_options,
 )
+from tcir.passmanager.renamed import PIPELINES, current_name
 from tcir.target import DEFAULT_TARGET
 
 if TYPE_CHECKING:
@@ -135,10 +136,11 @@ class UpstreamPass(Pass):
 # Only to suggest a near name: the bindings cannot list upstream's passes.
 _COMMON_UPSTREAM = (
     "canonicalize", "convert-arith-to-llvm", "convert-cf-to-llvm", "convert-nvvm-to-llvm",
-    "convert-scf-to-cf", "cse", "expand-strided-metadata", "fold-memref-alias-ops", "inline",
-    "linalg-fold-unit-extent-dims", "linalg-generalize-named-ops", "linalg-specialize-generic-ops",
-    "lower-affine", "loop-invariant-code-motion", "reconcile-unrealized-casts", "sccp",
-    "strip-debuginfo", "symbol-dce",
+    "convert-scf-to-cf", "convert-to-llvm", "cse", "expand-strided-metadata",
+    "fold-memref-alias-ops", "inline", "linalg-fold-unit-extent-dims",
+    "linalg-generalize-named-ops", "linalg-specialize-generic-ops", "lower-affine",
+    "loop-invariant-code-motion", "reconcile-unrealized-casts", "sccp", "strip-debuginfo",
+    "symbol-dce",
 )  # fmt: skip
 
 PassType = TypeVar("PassType", bound=type[Pass])
@@ -182,7 +184,7 @@ def find_pass(name: str) -> type[Pass] | None:
 def find_pipeline(name: str) -> NamedPipeline | None:
     """The named pipeline `name`; None if there is none."""
     if name not in _PIPELINES:
-        import_named("pipelines", name)
+        import_named("pipelines", PIPELINES.get(name, name))
     return _PIPELINES.get(name)
 
 
@@ -215,7 +217,13 @@ def suggested_passes() -> list[str]:
 
 def make_pass(name: str, options: str = "", anchors: tuple[str, ...] = ()) -> Pass:
     """The pass called `name`: a registered one, else upstream's (checked when it runs)."""
-    cls = find_pass(name)
+    new, implied = current_name(name)
+    if new != name:
+        warnings.warn(
+            f"pass {name} is part of {new} now; its name goes with the next release", FutureWarning,
+            stacklevel=2,
+        )  # fmt: skip
+    cls = find_pass(new)
     if cls is None:
         return UpstreamPass(name + options, anchors)
     if anchors:
@@ -223,7 +231,7 @@ def make_pass(name: str, options: str = "", anchors: tuple[str, ...] = ()) -> Pa
             f"pass '{name}' runs on builtin.module, got it nested in {'('.join(anchors)}; "
             "write it outside"
         )
-    made: Pass = parse_options(cls, options, name)
+    made: Pass = make_options(cls, split_options(implied) | split_options(options), new)
     return made
 
 
@@ -274,7 +282,8 @@ class Pipeline:
         return len(self.passes)
 
     def index(self, name: str) -> int:
-        """Position of the first pass called `name`."""
+        """Position of the first pass called `name`, or as that is called now."""
+        name, _ = current_name(name)
         for position, item in enumerate(self.passes):
             if item.name == name:
                 return position

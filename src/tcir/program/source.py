@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -278,3 +280,10 @@ def count_ops(module: Any) -> int:
 
     module.operation.walk(visit)
     return count
+
+
+def digest_of(module: ir.Module) -> bytes:
+    """Digest of all of a module, locations included, by its bytecode."""
+    written = io.BytesIO()
+    module.operation.write_bytecode(written)
+    return hashlib.sha256(written.getbuffer()).digest()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,28 @@ from tcir.program.source import position
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
+
+
+@dataclass(frozen=True)
+class Texts(Mapping[str, str]):
+    """The program after each pass, by the pass's name.
+
+    texts: after those that changed it, in order
+    same:  for each of the others, the pass before it that changed the program
+    """
+
+    texts: dict[str, str]
+    same: dict[str, str]
+
+    def __getitem__(self, name: str) -> str:
+        return self.texts[self.same.get(name, name)]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.texts)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
 
 SITES = 6
 """Lines of the program that a report shows of those that a step names."""

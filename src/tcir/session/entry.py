@@ -17,6 +17,7 @@ from tcir.program.inputs import Kind
 from tcir.program.launch import LaunchSequence
 from tcir.program.signature import signature_of
 from tcir.program.source import load_module, mlir_context
+from tcir.program.state import Texts
 from tcir.session.code import Code
 from tcir.session.kept import find_kernel, is_ours, keep_kernel, kernel_key
 from tcir.session.session import Session, Watcher, check_name
@@ -42,17 +43,22 @@ PRINTED_ELEMENTS = 1 << 16
 
 
 class _Texts(Watcher):
-    """Keeps the program after each pass, by pass name."""
+    """Keeps the program after each pass that changed it, by pass name."""
 
     def __init__(self, module: ir.Module) -> None:
-        self.texts = {"(input)": _text(module)}
+        self.name = "(input)"
+        self.states = Texts({self.name: _text(module)}, {})
 
-    def after_pass(self, index: int, item: Pass, module: ir.Module) -> None:
+    def after_pass(self, index: int, item: Pass, module: ir.Module, changed: bool) -> None:
         name, number = item.name, 1
-        while name in self.texts:
+        while name in self.states:
             number += 1
             name = f"{item.name}#{number}"
-        self.texts[name] = _text(module)
+        if changed:
+            self.name = name
+            self.states.texts[name] = _text(module)
+        else:
+            self.states.same[name] = self.name
 
 
 def _text(module: ir.Module) -> str:
@@ -157,7 +163,7 @@ def compile(
             session.run_passes()
             code = session.generate("ptx")
     kernel = Kernel(
-        signature, code.launches, target, code.ptx, code.llvm, session.report, texts.texts,
+        signature, code.launches, target, code.ptx, code.llvm, session.report, texts.states,
         store=store if cache else NO_STORE, assembler=assembler,
     )  # fmt: skip
     if keeps:

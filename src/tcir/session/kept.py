@@ -14,10 +14,11 @@ from tcir.kernel import Kernel
 from tcir.passmanager.pipeline import Pipeline, UpstreamPass, is_own
 from tcir.program.launch import Launch, LaunchSequence
 from tcir.program.signature import Signature
+from tcir.program.state import Texts
 from tcir.program.workspaces import Workspaces
 from tcir.target import TARGETS
 from tcir.time.roofline import Executed, Modelled, Roofline
-from tcir.validation.report import Line, Report
+from tcir.validation.report import Line, Report, Unchanged
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _FIELDS = ("signature", "launches", "target", "ptx", "llvm", "report", "ir")
 _CLASSES = (
     Executed, Launch, LaunchSequence, Line, Modelled, OutputSpec, Report, Roofline, Signature,
-    Workspaces,
+    Texts, Unchanged, Workspaces,
 )  # fmt: skip
 """What the fields consist of besides numbers, texts and arrays."""
 _CONVERTER = "tcir.passes.nvvm.converter"

@@ -26,6 +26,7 @@ from tcir.passes.module.legalize_symbols import LegalizeSymbols, has_unspellable
 from tcir.passmanager.pipeline import (
     Pass,
     Pipeline,
+    UpstreamPass,
     find_pipeline,
     is_own,
     registered_pipelines,
@@ -33,12 +34,12 @@ from tcir.passmanager.pipeline import (
 from tcir.program.foreign import check_lowered
 from tcir.program.launch import LaunchSequence
 from tcir.program.programs import Program, find_programs
-from tcir.program.source import count_ops
+from tcir.program.source import count_ops, digest_of
 from tcir.program.state import State
 from tcir.session.code import Code, assemble, tmem_columns
 from tcir.session.rehearsal import Rehearsal
 from tcir.target import DEFAULT_TARGET, TARGETS
-from tcir.validation.report import Line, Report
+from tcir.validation.report import Line, Report, Unchanged
 from tcir.validation.settings import Settings
 
 if TYPE_CHECKING:
@@ -59,8 +60,8 @@ class Watcher:
     def before_pass(self, index: int, item: Pass, module: ir.Module) -> None:
         """`item`, pass number `index` (from 1), is about to run on `module`."""
 
-    def after_pass(self, index: int, item: Pass, module: ir.Module) -> None:
-        """`item` has run and `module` is valid, not yet executed."""
+    def after_pass(self, index: int, item: Pass, module: ir.Module, changed: bool) -> None:
+        """`item` has run and `module` is valid, not yet executed; changed: it may be another."""
 
     def before_step(self, name: str, module: ir.Module) -> None:
         """Code generation begins the step `name`."""
@@ -101,6 +102,7 @@ class Session:
         self.watcher = watcher or Watcher()
         self.verify_each = verify_each
         self.states = self.executing = False
+        self._digest = b""
         self.debug_prefix_map: Mapping[str, str] = {}
         """Beginnings of paths of sources, and those that code has instead."""
         self.rehearsal = None if contained else Rehearsal()
@@ -120,7 +122,8 @@ class Session:
         self._keep(0, verified=False)
 
     def run_passes(self) -> None:
-        """Runs the pipeline over the module in place, with a line of the report for each pass.
+        """Runs the pipeline over the module in place, with a line of the report for each pass that
+        changed it.
 
         All passes run, even after one that changed the result, so the code can be inspected; only
         execution stops there. Raises the `PassError` of a pass that rejects the module.
@@ -132,6 +135,7 @@ class Session:
             self.report.roofline = roofline.of_input(
                 self.module, self.signature, self.report.target
             )
+        self._digest = digest_of(self.module)
         ours = next((item for item in self.pipeline if is_own(type(item))), None)
         for index, item in enumerate(self.pipeline, start=1):
             if item is ours:
@@ -139,7 +143,8 @@ class Session:
             self._run_pass(index, item)
 
     def _run_pass(self, index: int, item: Pass) -> None:
-        """Runs one pass, verifies, executes and compares what it left, adds its line."""
+        """Runs one pass; if it changed the module, verifies, executes and compares that, and adds
+        the line."""
         self.watcher.before_pass(index, item, self.module)
         started = time.perf_counter()
         with self._crash_is_different(index, item.name):
@@ -148,12 +153,18 @@ class Session:
             item.apply(self.module)
             if self.rehearsal is not None:
                 self.rehearsal.after(item, self.module)
-        if self.verify_each:
+        changed = self._has_changed(item)
+        if self.verify_each and changed:
             verify(self.module, item.name)
-        line = Line(index, item.name, pass_seconds=time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        if not changed:
+            self.report.unchanged.append(Unchanged(index, item.name, seconds))
+            self.watcher.after_pass(index, item, self.module, changed)
+            return
+        line = Line(index, item.name, pass_seconds=seconds)
         line.ops = count_ops(self.module)
         self._keep(index, verified=self.verify_each)
-        self.watcher.after_pass(index, item, self.module)
+        self.watcher.after_pass(index, item, self.module, changed)
         if self.validation is None:
             line.verdict = "-"
         elif self.executing:
@@ -162,6 +173,14 @@ class Session:
                 line.locate(self.report.states.get(index) or State.of(self.module))
             self.executing = line.verdict != "different"
         self._add(line)
+
+    def _has_changed(self, item: Pass) -> bool:
+        """Whether the module may be another than before `item`; always after a pass of others, of
+        which bytecode cannot be written safely: it dies of values whose users are nowhere."""
+        before, self._digest = self._digest, b""
+        if isinstance(item, UpstreamPass) or is_own(type(item)):
+            self._digest = digest_of(self.module)
+        return not self._digest or self._digest != before
 
     def _execute_input(self, settings: Settings) -> bool:
         """Executes the input program, the reference; returns whether that succeeded."""

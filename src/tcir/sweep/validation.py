@@ -18,7 +18,7 @@ from tcir.sweep.space import Combination
 from tcir.sweep.work import Job, Program, Row
 from tcir.validation.compare import Difference
 from tcir.validation.coverage import Coverage
-from tcir.validation.report import Line, Report
+from tcir.validation.report import Line, Report, Unchanged
 from tcir.validation.settings import Settings
 
 ORDERS_OF_A_JOB = 16
@@ -83,8 +83,13 @@ def joined(reports: Sequence[str]) -> Report:
         elif first.level != "ptx":  # there is none of a broken program
             lines.append(Line(first.index, first.name, first.ops, first.pass_seconds))
     wholes = [json.loads(text) for text in reports]
-    names = {field.name for field in fields(Report)} & wholes[0].keys() - {"passes", "roofline"}
+    names = {field.name for field in fields(Report)} & wholes[0].keys() - {
+        "passes",
+        "unchanged",
+        "roofline",
+    }
     report = Report(**{name: wholes[0][name] for name in names}, passes=lines)
+    report.unchanged = [Unchanged(**each) for each in wholes[0]["unchanged"]]
     if covered := wholes[0]["coverage"]:
         report.coverage = Coverage(covered["executed"], covered["small_numbers"] or "")
     report.orders = 1 + sum(whole["orders"] - 1 for whole in wholes)

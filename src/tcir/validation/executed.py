@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -12,6 +10,7 @@ from tcir.interp import Outcome, registered
 from tcir.program.constants import constants_of
 from tcir.program.launch import Launch
 from tcir.program.programs import Program
+from tcir.program.source import digest_of
 from tcir.program.workspaces import Workspaces
 from tcir.validation.report import Line
 
@@ -59,9 +58,7 @@ def digest(module: ir.Module, programs: Sequence[Program]) -> bytes | None:
     """Digest of a module's complete text; None if a foreign executor runs a program of it."""
     if any(registered(program.level) for program in programs):
         return None
-    written = io.BytesIO()
-    module.operation.write_bytecode(written)
-    return hashlib.sha256(written.getbuffer()).digest()
+    return digest_of(module)
 
 
 @dataclass(frozen=True)

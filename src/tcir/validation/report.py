@@ -1,4 +1,4 @@
-"""The report of a run: one line per executed pass, and the same as JSON.
+"""The report of a run: one line per pass that changed the program, and the same as JSON.
 
 JSON (`SCHEMA`), all times in seconds:
 
@@ -28,6 +28,8 @@ passes      a list with, for each pass: index, name, ops (operations after it), 
             loop_turns at the tile level, ctas), remarks (words: what the pass made to cost more),
             orders (completion orders tried), drawn and drawn_of (CTAs that drew one of their own;
             in all)
+unchanged   a list with index, name and pass_seconds of each pass that left the program as it was:
+            what was executed before it is what it left, so that it has no line
 notes       words: where a kernel came from, other than this compilation
 code        null, or registers, spill_bytes, shared_bytes, tmem_columns, constant_bytes (if any),
             ptx_lines, global_stores (of each st.global of the PTX that was executed, in the first
@@ -142,6 +144,15 @@ class Line:
         return "\n".join(lines)
 
 
+@dataclass(frozen=True)
+class Unchanged:
+    """A pass that left the program as it was; see the module's docstring for the fields."""
+
+    index: int
+    name: str
+    pass_seconds: float
+
+
 HEADER = f"{'#':>3}  {'pass':<30} {'ops':>6} {'time':>10}  {'verdict':<13} compared"
 
 
@@ -164,6 +175,7 @@ class Report:
     strict: bool = False
     estimate: dict[str, float] | None = None
     passes: list[Line] = field(default_factory=list)
+    unchanged: list[Unchanged] = field(default_factory=list)
     code: dict[str, Any] | None = None
     error: str | None = None
     error_code: int = 0
@@ -235,11 +247,16 @@ class Report:
         return self.error_code if self.verdict == "error" else EXIT_CODES[self.verdict]
 
     def __getitem__(self, name: str) -> Line:
-        """The line of the first pass called `name`."""
+        """The line of the first pass called `name`; of one that changed nothing, the line of the
+        program that it left, which the line before has."""
         for line in self.passes:
             if line.name == name:
                 return line
-        raise KeyError(name)
+        left = next((step.index for step in self.unchanged if step.name == name), 0)
+        before = [line for line in self.passes if line.index < left]
+        if not before:
+            raise KeyError(name)
+        return before[-1]
 
     def first_failure(self) -> Line | None:
         """The first pass with a different result, else the first incomplete one."""
@@ -288,7 +305,13 @@ class Report:
         """Lines below the table: code, roofline, summary."""
         found = "roofline, modelled"
         roofline = [f"{found:<24} {self.roofline}"] if self.roofline is not None else []
-        return [*self.code_lines(), *roofline, *self.notes, self.summary()]
+        return [*self._unchanged(), *self.code_lines(), *roofline, *self.notes, self.summary()]
+
+    def _unchanged(self) -> list[str]:
+        """One line, or none: the passes that have no line of their own."""
+        names = ", ".join(step.name for step in self.unchanged)
+        many = "es" if len(self.unchanged) > 1 else ""
+        return [f"{len(self.unchanged)} pass{many} changed nothing: {names}"] * bool(names)
 
     @property
     def header(self) -> str:
@@ -298,7 +321,8 @@ class Report:
     @property
     def next_index(self) -> int:
         """Index of the next step."""
-        return self.passes[-1].index + 1 if self.passes else 1
+        steps: list[Line | Unchanged] = [*self.passes, *self.unchanged]
+        return max((step.index for step in steps), default=0) + 1
 
     def __str__(self) -> str:
         return "\n".join([self.header, *map(str, self.passes), *self.below()])

@@ -112,7 +112,7 @@ def accesses_view(
     if not kernels:
         raise InputError(
             "expected a kernel of threads (llvm.func with nvvm.kernel), got none; lower the "
-            "program first, e.g. tc-opt FILE --raise-block-scaled --convert-block-scaled-to-simt"
+            "program first, e.g. tc-opt FILE --raise-block-scaled --convert-to-simt={rows=4}"
         )
     kernel = kernels[0]
     threads = int(re.findall(r"\d+", str(kernel.attributes["nvvm.reqntid"]).partition(":")[2])[0])

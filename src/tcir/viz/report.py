@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -144,10 +144,8 @@ def _verdict(verdict: str) -> Html:
     return join([tag("b", sign, class_="sign", style=f"background:{colour}"), " ", verdict])
 
 
-def _section(line: Json, states: Mapping[int, State]) -> Html:
+def _section(line: Json, before: str | None, state: State | None) -> Html:
     number = line["index"]
-    state = states.get(number)
-    before = states[number - 1].text if number - 1 in states else None
     after = state.text if state is not None else None
     missing = "no IR of this step was given (tc-opt --report=FILE.html keeps it)"
     changes = None
@@ -168,11 +166,10 @@ def _section(line: Json, states: Mapping[int, State]) -> Html:
     )
 
 
-def _row(line: Json, states: Mapping[int, State]) -> Html:
+def _row(line: Json, before: str | None, state: State | None) -> Html:
     number = line["index"]
     seconds = float(line.get("pass_seconds") or 0) + float(line.get("execute_seconds") or 0)
-    both = number in states and number - 1 in states
-    same = both and states[number].text == states[number - 1].text
+    same = state is not None and state.text == before
     cells = (number, line["name"], line.get("ops") or "-", f"{seconds:.2f}")
     return tag(
         "tr",
@@ -348,6 +345,12 @@ before, <kbd>a</kbd> after; <kbd>f</kbd> first failure; <kbd>/</kbd> search</p>"
 )
 
 
+def _unchanged(steps: Sequence[Json]) -> Html:
+    """The passes that have no row."""
+    names = ", ".join(f"{step['index']} {step['name']}" for step in steps)
+    return tag("p", f"changed nothing: {names}") if steps else text("")
+
+
 def report_html(report: Json, states: Mapping[int, State], timeline: str = "") -> str:
     """The page, which needs nothing but a browser.
 
@@ -357,6 +360,10 @@ def report_html(report: Json, states: Mapping[int, State], timeline: str = "") -
     lines = report.get("passes") or []
     if not lines:
         raise InputError("expected a report with passes, got one without")
+    numbers = [line["index"] for line in lines]
+    found = [states.get(number) for number in (numbers[0] - 1, *numbers)]  # of the line before, too
+    texts = [None if state is None else state.text for state in found]
+    steps = list(zip(lines, texts, found[1:], strict=False))
     verdict, program = str(report.get("verdict")), str(report.get("program") or "program")
     below = [_roofline(report.get("roofline")), _code(report.get("code"))]
     if timeline:
@@ -368,13 +375,14 @@ def report_html(report: Json, states: Mapping[int, State], timeline: str = "") -
         tag("p", _conditions(report)),
         _bad(report["error"]) if report.get("error") else "",
         _HEAD,
-        tag("table", _COLUMNS, join((_row(line, states) for line in lines), "\n")),
+        tag("table", _COLUMNS, join((_row(*step) for step in steps), "\n")),
+        _unchanged(report.get("unchanged") or []),
         _KEYS,
     )
     main = tag(
         "main",
         tag("p", join((tag("button", kind, data_kind=kind) for kind in kinds), " ")),
-        join((_section(line, states) for line in lines), "\n"),
+        join((_section(*step) for step in steps), "\n"),
         tag("aside", *below),
     )
     head = tag(

@@ -1,9 +1,6 @@
-"""convert-scales-to-simt: a kernel that reorders block scales for the tensor core."""
+"""A kernel that reorders block scales for the tensor core."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import ClassVar
 
 from tcir._mlir import arith, func, ir
 from tcir.dialect import tc
@@ -11,8 +8,7 @@ from tcir.dialect.attributes import integer_type
 from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
 from tcir.passes.emit import simt
 from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
-from tcir.passes.emit.tensor_functions import functions_with_body
-from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.passes.emit.tensor_functions import only_op
 
 THREADS = BLOCK_BYTES // 4
 """Threads per CTA: one for each word of a block, the four scales of a row."""
@@ -20,10 +16,8 @@ BLOCKS = (4, 2, 1)
 """Adjacent blocks per CTA: four if they divide evenly, 16 bytes of every row."""
 
 
-@register_pass
-@dataclass(frozen=True)
-class ConvertScalesToSimt(Pass):
-    """Turns every function of one ``tc.scales_to_blocked`` into a kernel, a CTA for four blocks.
+def convert(module: ir.Module, function: func.FuncOp, _: bool) -> bool:
+    """Turns a function of one ``tc.scales_to_blocked`` into a kernel, a CTA for four blocks.
 
     Before::
 
@@ -34,20 +28,11 @@ class ConvertScalesToSimt(Pass):
         row = 128 * block row + 32 * (tid % 4) + tid / 4
         for n in 0..3: out[512 * (4 * %ctaid + n) + 4 * %tid] = row < 7168 ? the row's next four : 0
 
-    Preserves every value, bit for bit. Other functions stay as they are.
+    Preserves every value, bit for bit.
     """
-
-    name: ClassVar[str] = "convert-scales-to-simt"
-
-    def run(self, module: ir.Module) -> None:
-        for function in functions_with_body(module):
-            ops = list(function.entry_block)
-            if len(ops) == 2 and isinstance(ops[0], tc.ScalesToBlockedOp):
-                _convert(module, function, ops[0])
-                function.operation.erase()
-
-
-def _convert(module: ir.Module, function: func.FuncOp, op: tc.ScalesToBlockedOp) -> None:
+    op = only_op(function, tc.ScalesToBlockedOp)
+    if op is None:
+        return False
     buffers, order = buffer_numbers(function, 2), launch_order(function)
     *outer, down, across, _ = op.out.type.shape
     *_, scales = op.scales.type.shape
@@ -75,6 +60,7 @@ def _convert(module: ir.Module, function: func.FuncOp, op: tc.ScalesToBlockedOp)
         for n, word in enumerate(words):
             word = arith.SelectOp(inside, word, simt.constant(0)).result
             simt.store(simt.behind(first, n * BLOCK_BYTES), word)
+    return True
 
 
 def _words(row: ir.Value, column: ir.Value, blocks: int, scales: int) -> list[ir.Value]:

@@ -1,10 +1,9 @@
-"""convert-sums-to-simt: a kernel that sums partial results in a fixed order, and their epilogue."""
+"""A kernel that sums partial results in a fixed order, and their epilogue."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
 
 from tcir._mlir import arith, func, ir, llvm, scf
 from tcir.dialect import tc
@@ -13,9 +12,7 @@ from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.element_epilogue import check_elements, check_types, number_at, store
 from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.emit.limits import ceil_div
-from tcir.passes.emit.tensor_functions import functions_with_body
 from tcir.passes.simt.elements import digits
-from tcir.passmanager.pipeline import Pass, register_pass
 
 THREADS = 256
 RUN = 4
@@ -24,11 +21,9 @@ _STORED_IN_RUNS = ("f32", "f16", "bf16", "i32")
 _WHERE = ("of sums in parts", "take split-k=1")
 
 
-@register_pass
-@dataclass(frozen=True)
-class ConvertSumsToSimt(Pass):
-    """Turns every function of one ``tc.sum_parts`` into a kernel, one thread four elements of a
-    row, or one where rows are no multiple of four.
+def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> bool:
+    """Turns a function of one ``tc.sum_parts`` into a kernel, one thread four elements of a row, or
+    one where rows are no multiple of four.
 
     Before::
 
@@ -43,32 +38,24 @@ class ConvertSumsToSimt(Pass):
         if %i < 512: %out[4 * %i …] = body(%parts[0, 4 * %i …] + %parts[1, 4 * %i …] + …)
 
     The threads of a warp read consecutive elements of a part, 16 bytes each. The body of a
-    ``tc.epilogue`` is cloned onto the sum. Preserves every value, bit for bit. Other functions stay
-    as they are.
-
-    programmatic: the launch may start before the previous one has ended, and waits for it
+    ``tc.epilogue`` is cloned onto the sum. Preserves every value, bit for bit.
     """
-
-    name: ClassVar[str] = "convert-sums-to-simt"
-    programmatic: bool = False
-
-    def run(self, module: ir.Module) -> None:
-        for each in functions_with_body(module):
-            ops = list(each.entry_block)
-            if ops and isinstance(ops[0], tc.SumPartsOp):
-                after = ops[1] if len(ops) == 3 and isinstance(ops[1], tc.EpilogueOp) else None
-                if len(ops) != (2 if after is None else 3):
-                    names = ", ".join(op.operation.name for op in ops)
-                    raise match_failure(
-                        each,
-                        "expected a function of one tc.sum_parts, and a tc.epilogue of it or none, "
-                        f"got {names}; run split-launches first",
-                    )
-                check_types(ops[0], *_WHERE)
-                if after is not None:
-                    check_elements(after, *_WHERE)
-                _Kernel(each, ops[0], after, self.programmatic).build(module)
-                each.operation.erase()
+    op, *others = function.entry_block
+    if not isinstance(op, tc.SumPartsOp):
+        return False
+    after = others[0] if len(others) == 2 and isinstance(others[0], tc.EpilogueOp) else None
+    if len(others) != (1 if after is None else 2):
+        names = ", ".join(each.operation.name for each in function.entry_block)
+        raise match_failure(
+            function,
+            "expected a function of one tc.sum_parts, and a tc.epilogue of it or none, "
+            f"got {names}; run split-launches first",
+        )
+    check_types(op, *_WHERE)
+    if after is not None:
+        check_elements(after, *_WHERE)
+    _Kernel(function, op, after, programmatic).build(module)
+    return True
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,9 @@
-"""convert-linalg-to-simt: elementwise ops, reductions and pooling, one thread an element."""
+"""Elementwise ops, reductions and pooling, one thread an element."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
 
 from tcir._mlir import func, ir, scf
 from tcir.dialect.walk import walk
@@ -15,9 +13,8 @@ from tcir.passes.emit.fp8 import FP8
 from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.small import SMALL
-from tcir.passes.emit.tensor_functions import functions_with_body, is_simt
+from tcir.passes.emit.tensor_functions import is_simt
 from tcir.passes.simt.elements import STORED, Elements, digits
-from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import TARGETS, targets_with
 
 THREADS = 256
@@ -25,10 +22,8 @@ MOST = 1 << 31
 """Elements of a tensor: their numbers are i32."""
 
 
-@register_pass
-@dataclass(frozen=True)
-class ConvertLinalgToSimt(Pass):
-    """Turns every function with the attribute ``tc.simt`` into a kernel, one thread an element.
+def convert(module: ir.Module, function: func.FuncOp, _: bool) -> bool:
+    """Turns a function with the attribute ``tc.simt`` into a kernel, one thread an element.
 
     Before (split-layers sets the attribute)::
 
@@ -44,17 +39,34 @@ class ConvertLinalgToSimt(Pass):
     A thread computes as many elements of 2, 4 or 6 bits as fill whole bytes.
     What stands between memory and the result is computed for each element, not stored. Reductions
     take their points in lexicographic order, as the reference does. Preserves every value, bit for
-    bit, but for ``math`` functions (docs/explanation/gemm.md). Other functions stay as they are.
+    bit, but for ``math`` functions (docs/explanation/gemm.md).
     """
-
-    name: ClassVar[str] = "convert-linalg-to-simt"
-
-    def run(self, module: ir.Module) -> None:
-        for each in functions_with_body(module):
-            if is_simt(each):
-                _check(each, target_of(module))
-                _convert(module, each)
-                each.operation.erase()
+    if not is_simt(function):
+        return False
+    _check(function, target_of(module))
+    block = function.entry_block
+    (result,) = list(block)[-1].operands
+    shape, element = list(result.type.shape), result.type.element_type
+    each = narrow.together(element)
+    count = prod(shape) // each
+    buffers = buffer_numbers(function, len(block.arguments) + 1)
+    size = simt.Shape(
+        (ceil_div(count, THREADS), 1, 1), THREADS, target_of(module), launch_order(function)
+    )
+    location = function.location if isinstance(result, ir.BlockArgument) else result.owner.location
+    with simt.simt_kernel(module, function.name.value, buffers, size, location) as pointers:
+        number = simt.add(simt.mul(simt.block_index(0), THREADS), simt.thread_index())
+        inside = scf.IfOp(simt.less(number, count))
+        with ir.InsertionPoint(inside.then_block):
+            given = {a: pointers[n] for a, n in zip(block.arguments, buffers)}
+            numbers = [number]
+            if each > 1:
+                numbers = [simt.add(simt.mul(number, each), n) for n in range(each)]
+            known = Elements(given)
+            values = [known.element(result, digits(n, shape)) for n in numbers]
+            narrow.store(pointers[buffers[-1]], simt.wide(number), values, element)
+            scf.YieldOp([])
+    return True
 
 
 def _check(function: func.FuncOp, target: str) -> None:
@@ -104,28 +116,3 @@ def _last_element(values: Sequence[ir.Value]) -> str:
     """The type of the last value's elements, if there is one."""
     kinds = [getattr(each.type, "element_type", each.type) for each in values]
     return str(kinds[-1]) if kinds else ""
-
-
-def _convert(module: ir.Module, function: func.FuncOp) -> None:
-    block = function.entry_block
-    (result,) = list(block)[-1].operands
-    shape, element = list(result.type.shape), result.type.element_type
-    each = narrow.together(element)
-    count = prod(shape) // each
-    buffers = buffer_numbers(function, len(block.arguments) + 1)
-    size = simt.Shape(
-        (ceil_div(count, THREADS), 1, 1), THREADS, target_of(module), launch_order(function)
-    )
-    location = function.location if isinstance(result, ir.BlockArgument) else result.owner.location
-    with simt.simt_kernel(module, function.name.value, buffers, size, location) as pointers:
-        number = simt.add(simt.mul(simt.block_index(0), THREADS), simt.thread_index())
-        inside = scf.IfOp(simt.less(number, count))
-        with ir.InsertionPoint(inside.then_block):
-            given = {a: pointers[n] for a, n in zip(block.arguments, buffers)}
-            numbers = [number]
-            if each > 1:
-                numbers = [simt.add(simt.mul(number, each), n) for n in range(each)]
-            known = Elements(given)
-            values = [known.element(result, digits(n, shape)) for n in numbers]
-            narrow.store(pointers[buffers[-1]], simt.wide(number), values, element)
-            scf.YieldOp([])

@@ -1,10 +1,8 @@
-"""convert-quantise-to-simt: block quantisation as a kernel of its own, one thread a block."""
+"""Block quantisation as a kernel of its own, one thread a block."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
 
 from tcir._mlir import arith, func, ir, scf
 from tcir.dialect import tc
@@ -14,9 +12,7 @@ from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.emit.limits import ceil_div, round_up
 from tcir.passes.emit.quantised_block import quantised_block
-from tcir.passes.emit.tensor_functions import functions_with_body
 from tcir.passes.simt.elements import digits
-from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import TARGETS, targets_with
 
 THREADS = 256
@@ -30,10 +26,8 @@ MOST = 1 << 31
 """Blocks: their numbers are i32."""
 
 
-@register_pass
-@dataclass(frozen=True)
-class ConvertQuantiseToSimt(Pass):
-    """Turns every function of one ``tc.quantise_blocks`` into a kernel, one thread a block.
+def convert(module: ir.Module, function: func.FuncOp, _: bool) -> bool:
+    """Turns a function of one ``tc.quantise_blocks`` into a kernel, one thread a block.
 
     Before::
 
@@ -47,19 +41,41 @@ class ConvertQuantiseToSimt(Pass):
           8 words of codes to %codes[32 * %i], the scale's byte to %scales[%i]
 
     Scales in blocks of 128 rows x 4 are stored where these have them; for their padding there are
-    threads that store zeros. Preserves every value, bit for bit. Other functions stay as they are.
+    threads that store zeros. Preserves every value, bit for bit.
     """
-
-    name: ClassVar[str] = "convert-quantise-to-simt"
-
-    def run(self, module: ir.Module) -> None:
-        for function in functions_with_body(module):
-            for op in function.entry_block:
-                if isinstance(op, tc.QuantiseBlocksOp):
-                    _check(op, function, target_of(module))
-                    _convert(module, function, op)
-                    function.operation.erase()
-                    break
+    found = (op for op in function.entry_block if isinstance(op, tc.QuantiseBlocksOp))
+    op = next(found, None)
+    if op is None:
+        return False
+    _check(op, function, target_of(module))
+    inputs = list(op.operands)
+    buffers = buffer_numbers(function, len(inputs) + 2)
+    space, (*_, rows, columns) = _blocks(op), op.values.type.shape
+    count = columns // op.format.block
+    grid = (ceil_div(prod(space), THREADS), 1, 1)
+    shape = simt.Shape(grid, THREADS, target_of(module), launch_order(function))
+    with simt.simt_kernel(module, function.name.value, buffers, shape, op.location) as pointers:
+        at = {a: pointers[n] for a, n in zip(function.arguments, buffers)}
+        values, *norm = (at[each] for each in inputs)
+        codes, scales = (pointers[n] for n in buffers[-2:])
+        number = simt.add(simt.mul(simt.block_index(0), THREADS), simt.thread_index())
+        matrix, row, block = digits(number, space)
+        place = simt.wide(number) if op.row_major else _place(matrix, row, block, space)
+        scale = simt.at(scales, place)
+        exists, used = simt.less(number, prod(space)), simt.constant(1, 1)
+        if padded := space[1:] != [rows, count]:
+            used = simt.both_bits(simt.less(row, rows), simt.less(block, count))
+        with ir.InsertionPoint(scf.IfOp(simt.both_bits(exists, used)).then_block):
+            first = simt.add(simt.mul(simt.wide(matrix), rows), simt.wide(row))
+            first = simt.add(simt.mul(first, count), simt.wide(block))
+            simt.store_byte(scale, _quantise(op, values, norm, codes, first))
+            scf.YieldOp([])
+        if padded:
+            padding = simt.both_bits(exists, simt.differing_bits(used, 1))
+            with ir.InsertionPoint(scf.IfOp(padding).then_block):
+                simt.store_byte(scale, simt.constant(0))
+                scf.YieldOp([])
+    return True
 
 
 def _check(op: tc.QuantiseBlocksOp, function: func.FuncOp, target: str) -> None:
@@ -98,36 +114,6 @@ def _blocks(op: tc.QuantiseBlocksOp) -> list[int]:
     if op.row_major:
         return [prod(outer), rows, count]
     return [prod(outer), round_up(rows, BLOCK_ROWS), round_up(count, BLOCK_SCALES)]
-
-
-def _convert(module: ir.Module, function: func.FuncOp, op: tc.QuantiseBlocksOp) -> None:
-    inputs = list(op.operands)
-    buffers = buffer_numbers(function, len(inputs) + 2)
-    space, (*_, rows, columns) = _blocks(op), op.values.type.shape
-    count = columns // op.format.block
-    grid = (ceil_div(prod(space), THREADS), 1, 1)
-    shape = simt.Shape(grid, THREADS, target_of(module), launch_order(function))
-    with simt.simt_kernel(module, function.name.value, buffers, shape, op.location) as pointers:
-        at = {a: pointers[n] for a, n in zip(function.arguments, buffers)}
-        values, *norm = (at[each] for each in inputs)
-        codes, scales = (pointers[n] for n in buffers[-2:])
-        number = simt.add(simt.mul(simt.block_index(0), THREADS), simt.thread_index())
-        matrix, row, block = digits(number, space)
-        place = simt.wide(number) if op.row_major else _place(matrix, row, block, space)
-        scale = simt.at(scales, place)
-        exists, used = simt.less(number, prod(space)), simt.constant(1, 1)
-        if padded := space[1:] != [rows, count]:
-            used = simt.both_bits(simt.less(row, rows), simt.less(block, count))
-        with ir.InsertionPoint(scf.IfOp(simt.both_bits(exists, used)).then_block):
-            first = simt.add(simt.mul(simt.wide(matrix), rows), simt.wide(row))
-            first = simt.add(simt.mul(first, count), simt.wide(block))
-            simt.store_byte(scale, _quantise(op, values, norm, codes, first))
-            scf.YieldOp([])
-        if padded:
-            padding = simt.both_bits(exists, simt.differing_bits(used, 1))
-            with ir.InsertionPoint(scf.IfOp(padding).then_block):
-                simt.store_byte(scale, simt.constant(0))
-                scf.YieldOp([])
 
 
 def _place(matrix: ir.Value, row: ir.Value, block: ir.Value, space: list[int]) -> ir.Value:

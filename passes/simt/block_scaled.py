@@ -1,11 +1,11 @@
-"""convert-block-scaled-to-simt: a block-scaled product on CUDA cores, decoded in software."""
+"""A block-scaled product on CUDA cores, decoded in software."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 from tcir._mlir import arith, func, ir, scf, tensor
 from tcir.dialect import tc
@@ -30,7 +30,6 @@ from tcir.passes.simt.decode import (
     scale_factors,
     words_of,
 )
-from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import targets_with
 
 MOST_COLUMNS = 8
@@ -39,14 +38,15 @@ MOST_COLUMNS = 8
 MOST_COLUMNS_OF_PARTS = 2
 """Columns up to which A in two parts (`parts_e2m1`), cheaper to decode, is worth twice the dp4a."""
 
+NAME = "convert-to-simt"
+"""The pass, for errors."""
+
 WHOLE = 0x4B400000
 """The bits of 1.5 * 2^23 in f32: a small integer added to them is added to that number."""
 
 
-@register_pass
-@dataclass(frozen=True)
-class ConvertBlockScaledToSimt(Pass):
-    """Turns ``tc.block_scaled_matmul`` into a kernel without tensor cores.
+def convert(module: ir.Module, function: func.FuncOp, rows: int, warps: int) -> None:
+    """Turns a function of ``tc.block_scaled_matmul`` into a kernel without tensor cores.
 
     rows:  rows of A per warp; each decoded piece of B serves all of them
     warps: warps per CTA
@@ -71,39 +71,30 @@ class ConvertBlockScaledToSimt(Pass):
     chunks of a lane, then the shuffles from distance 16 down to 1. A block's sum times its scales
     is rounded once, with `total`, and is infinite or zero only if its value is beyond f32.
     """
-
-    name: ClassVar[str] = "convert-block-scaled-to-simt"
-    rows: int = 4
-    warps: int = 4
-
-    def run(self, module: ir.Module) -> None:
-        functions = [op for op in module.body.operations if isinstance(op, func.FuncOp)]
-        for function in functions:
-            ops = list(function.regions[0].blocks[0]) if function.regions[0].blocks else []
-            found = [op for op in ops if isinstance(op, tc.BlockScaledMatmulOp)]
-            quantise = next((op for op in ops if isinstance(op, tc.QuantiseBlocksOp)), None)
-            if found:
-                check_not_quantised(quantise, self.name)
-            after = next((op for op in ops if isinstance(op, tc.EpilogueOp)), None)
-            ours = [] if after is None or [after.sums] != [op.out for op in found] else [after]
-            if len(found) != 1 or list(ops[-1].operands) != [[*found, *ours][-1].out]:
-                names = ", ".join(op.operation.name for op in ops) or "nothing"
-                raise match_failure(
-                    function, "expected a function that returns one tc.block_scaled_matmul, or a "
-                    f"tc.epilogue of it, got {names} (run raise-block-scaled first)",
-                    SMALLEST_BLOCK_SCALED,
-                )  # fmt: skip
-            check_whole_rows(found[0], self.name)
-            if after is not None:
-                check_elements(after, f"in {self.name}", "take pipeline gemm")
-            for option, most in (("rows", 8), ("warps", 32)):
-                if not 1 <= getattr(self, option) <= most:
-                    raise match_failure(
-                        found[0], f"expected {option} of 1 to {most}, got {getattr(self, option)} "
-                        "(registers and threads of a CTA)",
-                    )  # fmt: skip
-            _Kernel(module, function, found[0], after, self.rows, self.warps).build()
-            function.operation.erase()
+    ops = list(function.regions[0].blocks[0]) if function.regions[0].blocks else []
+    found = [op for op in ops if isinstance(op, tc.BlockScaledMatmulOp)]
+    quantise = next((op for op in ops if isinstance(op, tc.QuantiseBlocksOp)), None)
+    if found:
+        check_not_quantised(quantise, NAME)
+    after = next((op for op in ops if isinstance(op, tc.EpilogueOp)), None)
+    ours = [] if after is None or [after.sums] != [op.out for op in found] else [after]
+    if len(found) != 1 or list(ops[-1].operands) != [[*found, *ours][-1].out]:
+        names = ", ".join(op.operation.name for op in ops) or "nothing"
+        raise match_failure(
+            function, "expected a function that returns one tc.block_scaled_matmul, or a "
+            f"tc.epilogue of it, got {names} (run raise-block-scaled first)",
+            SMALLEST_BLOCK_SCALED,
+        )  # fmt: skip
+    check_whole_rows(found[0], NAME)
+    if after is not None:
+        check_elements(after, f"in {NAME}", "take pipeline gemm")
+    for option, value, most in (("rows", rows, 8), ("warps", warps, 32)):
+        if not 1 <= value <= most:
+            raise match_failure(
+                found[0], f"expected {option} of 1 to {most}, got {value} "
+                "(registers and threads of a CTA)",
+            )  # fmt: skip
+    _Kernel(module, function, found[0], after, rows, warps).build()
 
 
 _Scales: TypeAlias = "list[tuple[ir.Value, ...]]"

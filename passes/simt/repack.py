@@ -1,10 +1,8 @@
-"""convert-repack-to-simt: a kernel that copies a tensor into another layout."""
+"""A kernel that copies a tensor into another layout."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import gcd, prod
-from typing import ClassVar
 
 from tcir._mlir import arith, func, ir, scf
 from tcir.dialect import tc
@@ -12,22 +10,17 @@ from tcir.dialect.attributes import integer_type, integers
 from tcir.dialect.ops.codes import PACKED_BITS
 from tcir.dialect.ops.repack import zeros_before
 from tcir.passes.emit import simt
-from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.emit.limits import ceil_div
-from tcir.passes.emit.tensor_functions import functions_with_body
+from tcir.passes.emit.tensor_functions import only_op
 from tcir.passes.simt.elements import digits
-from tcir.passmanager.pipeline import Pass, register_pass
+
+THREADS = 256
 
 
-@register_pass
-@dataclass(frozen=True)
-class ConvertRepackToSimt(Pass):
-    """Turns every function of one ``tc.repack`` into a kernel, one thread for up to 16 bytes of a
-    row of the result, which it stores at once.
-
-    threads: threads per CTA
-    programmatic: the launch may start before the previous one has ended, and waits for it
+def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> bool:
+    """Turns a function of one ``tc.repack`` into a kernel, one thread for up to 16 bytes of a row
+    of the result, which it stores at once.
 
     Before::
 
@@ -37,39 +30,23 @@ class ConvertRepackToSimt(Pass):
 
         %i = 256 * %ctaid + %tid; if %i < 50176: %out[8 * %i …] = [inside ? %x[…] : 0, …]
 
-    Preserves every value, bit for bit. Other functions stay as they are.
+    Preserves every value, bit for bit.
     """
-
-    name: ClassVar[str] = "convert-repack-to-simt"
-    threads: int = 256
-    programmatic: bool = False
-
-    def run(self, module: ir.Module) -> None:
-        if not 32 <= self.threads <= 1024:
-            raise match_failure(
-                module.operation,
-                f"expected threads of 32 to 1024 (threads of a CTA), got {self.threads}; "
-                "smallest accepted: threads=32",
-            )
-        for function in functions_with_body(module):
-            ops = list(function.entry_block)
-            if len(ops) == 2 and isinstance(ops[0], tc.RepackOp):
-                self._convert(module, function, ops[0])
-                function.operation.erase()
-
-    def _convert(self, module: ir.Module, function: func.FuncOp, op: tc.RepackOp) -> None:
-        source, out = (_in_bytes(value.type) for value in (op.source, op.out))
-        buffers, order = buffer_numbers(function, 2), launch_order(function)
-        run = _run(out)
-        count = prod(out.shape) // run
-        shape = simt.Shape(
-            (ceil_div(count, self.threads), 1, 1), self.threads, target_of(module), order or 0,
-            self.programmatic,
-        )  # fmt: skip
-        with simt.simt_kernel(module, function.name.value, buffers, shape, op.location) as pointers:
-            number = simt.add(simt.mul(simt.block_index(0), self.threads), simt.thread_index())
-            with _only_if(simt.less(number, count)):
-                _copy(op, source, out, (number, run), *(pointers[n] for n in buffers))
+    op = only_op(function, tc.RepackOp)
+    if op is None:
+        return False
+    source, out = (_in_bytes(value.type) for value in (op.source, op.out))
+    buffers, order = buffer_numbers(function, 2), launch_order(function)
+    run = _run(out)
+    count = prod(out.shape) // run
+    shape = simt.Shape(
+        (ceil_div(count, THREADS), 1, 1), THREADS, target_of(module), order or 0, programmatic
+    )
+    with simt.simt_kernel(module, function.name.value, buffers, shape, op.location) as pointers:
+        number = simt.add(simt.mul(simt.block_index(0), THREADS), simt.thread_index())
+        with _only_if(simt.less(number, count)):
+            _copy(op, source, out, (number, run), *(pointers[n] for n in buffers))
+    return True
 
 
 def _in_bytes(kind: ir.RankedTensorType) -> ir.RankedTensorType:

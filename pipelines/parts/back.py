@@ -1,4 +1,4 @@
-"""The part that all pipelines share: from the sequential program of a CTA to the llvm dialect."""
+"""The backs: from tiles, or from kernels of threads, to the llvm dialect."""
 
 from __future__ import annotations
 
@@ -54,3 +54,11 @@ def tile_to_llvm(
         *LOWER_TO_LLVM,
         ExpectWaits(),
     ]
+
+
+def threads_to_llvm(*cleaning: Pass | str) -> list[Pass | str]:
+    """The passes after the conversion to threads, where no ring has to be filled.
+
+    cleaning: of the threads' programs, while loops are ``scf.for``
+    """
+    return [PlanWorkspaces(), *cleaning, *LOWER_TO_LLVM]

@@ -1,12 +1,10 @@
-"""convert-codes-to-simt: kernels that pack codes of 4 and 6 bits, and unpack them."""
+"""Kernels that pack codes of 4 and 6 bits, and unpack them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import reduce
 from math import gcd, prod
-from typing import ClassVar
 
 from tcir._mlir import func, ir, scf
 from tcir.dialect import tc
@@ -15,18 +13,15 @@ from tcir.dialect.ops.codes import bits_of, ends
 from tcir.passes.emit import simt
 from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.emit.limits import ceil_div
-from tcir.passes.emit.tensor_functions import functions_with_body
-from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.passes.emit.tensor_functions import only_op
 
 THREADS = 256
 CODES = 16
 """Codes per thread: 16 bytes unpacked, whole words packed."""
 
 
-@register_pass
-@dataclass(frozen=True)
-class ConvertCodesToSimt(Pass):
-    """Turns every function of one ``tc.pack_codes`` or ``tc.unpack_codes`` into a kernel.
+def convert(module: ir.Module, function: func.FuncOp, _: bool) -> bool:
+    """Turns a function of one ``tc.pack_codes`` or ``tc.unpack_codes`` into a kernel.
 
     Before::
 
@@ -39,20 +34,11 @@ class ConvertCodesToSimt(Pass):
           two words to %out[8 * %i], the even k in the low half of every byte
 
     If the elements are not a multiple of 16, a thread takes the fewest codes that fill bytes: two
-    of fp4, four of fp6. Preserves every value, bit for bit. Other functions stay as they are.
+    of fp4, four of fp6. Preserves every value, bit for bit.
     """
-
-    name: ClassVar[str] = "convert-codes-to-simt"
-
-    def run(self, module: ir.Module) -> None:
-        for function in functions_with_body(module):
-            ops = list(function.entry_block)
-            if len(ops) == 2 and isinstance(ops[0], tc.PackCodesOp | tc.UnpackCodesOp):
-                _convert(module, function, ops[0])
-                function.operation.erase()
-
-
-def _convert(module: ir.Module, function: func.FuncOp, op: ir.OpView) -> None:
+    op = only_op(function, tc.PackCodesOp, tc.UnpackCodesOp)
+    if op is None:
+        return False
     buffers, order = buffer_numbers(function, 2), launch_order(function)
     count, bits = prod(ends(op)[0].shape), bits_of(op)
     words = count % CODES == 0
@@ -68,6 +54,7 @@ def _convert(module: ir.Module, function: func.FuncOp, op: ir.OpView) -> None:
         with ir.InsertionPoint(inside.then_block):
             moves[type(op)](*(pointers[n] for n in buffers), simt.wide(number), bits)
             scf.YieldOp([])
+    return True
 
 
 def _fewest(bits: int) -> int:

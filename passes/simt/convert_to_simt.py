@@ -1,0 +1,67 @@
+"""convert-to-simt: launches without tensor cores become kernels, each kind by a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+from tcir._mlir import func, ir
+from tcir.passes.emit.tensor_functions import functions_with_body
+from tcir.passes.simt import block_scaled, codes, elementwise, quantise, repack, scales, sums
+from tcir.passmanager.pipeline import Pass, register_pass
+
+Rule: TypeAlias = Callable[[ir.Module, func.FuncOp, bool], bool]
+"""Appends the kernel of a function to the module, if the function is the rule's; returns whether.
+
+It takes the module, the function, and `ConvertToSimt.programmatic`."""
+
+RULES: tuple[Rule, ...] = (
+    repack.convert,  # tc.repack
+    scales.convert,  # tc.scales_to_blocked
+    codes.convert,  # tc.pack_codes, tc.unpack_codes
+    sums.convert,  # tc.sum_parts and its tc.epilogue
+    elementwise.convert,  # functions with the attribute tc.simt
+    quantise.convert,  # tc.quantise_blocks
+)
+"""In the order of the kernels in the module; that of ``tc.quantise_blocks`` is last."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class ConvertToSimt(Pass):
+    """Turns each launch without tensor cores into a kernel for CUDA cores, by the rule of its kind.
+
+    programmatic: launches of ``tc.repack`` and ``tc.sum_parts`` may start before the previous one
+                  has ended, and wait for it
+    quantise_apart: as in split-launches; false leaves ``tc.quantise_blocks`` to products
+    rows:  rows of A per warp of a ``tc.block_scaled_matmul``; 0 leaves products as they are
+    warps: warps per CTA of a ``tc.block_scaled_matmul``
+
+    Before::
+
+        func.func @f_repack0(%x: tensor<1x224x224x3xf16>) -> tensor<1x224x224x8xf16>
+
+    After::
+
+        gpu.module @kernels { llvm.func @f_repack0(%x: !llvm.ptr<1>, %out: !llvm.ptr<1>) … }
+
+    `RULES` are in modules of their own, which state what each kernel is and what it preserves.
+    Other functions stay as they are; with `rows` the pass rejects them.
+    """
+
+    name: ClassVar[str] = "convert-to-simt"
+    programmatic: bool = False
+    quantise_apart: bool = True
+    rows: int = 0
+    warps: int = 4
+
+    def run(self, module: ir.Module) -> None:
+        for rule in RULES if self.quantise_apart else RULES[:-1]:
+            for function in functions_with_body(module):
+                if rule(module, function, self.programmatic):
+                    function.operation.erase()
+        if self.rows:
+            for function in [op for op in module.body.operations if isinstance(op, func.FuncOp)]:
+                block_scaled.convert(module, function, self.rows, self.warps)
+                function.operation.erase()

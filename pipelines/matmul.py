@@ -1,3 +1,0 @@
-"""The name `matmul` of pipeline gemm."""
-
-from tcir.pipelines import gemm as gemm

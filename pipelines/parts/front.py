@@ -1,0 +1,68 @@
+"""The fronts: from linalg to launches, each of one op, of which CUDA cores' are kernels already.
+
+A pipeline is a front, a schedule and a back: `raised`, rewrites of what it raised, and `launched`;
+the tiling passes of its schedule; and a list of `tcir.pipelines.parts.back`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TypeVar
+
+from tcir.passes.module.constants_to_arguments import ConstantsToArguments
+from tcir.passes.module.fold_constant_launches import FoldConstantLaunches
+from tcir.passes.module.fold_empty import FoldEmpty
+from tcir.passes.module.fold_layouts import FoldLayouts
+from tcir.passes.module.fuse_epilogue import FuseEpilogue
+from tcir.passes.module.share_kernels import ShareKernels
+from tcir.passes.module.split_launches import SplitLaunches
+from tcir.passes.module.split_layers import SplitLayers
+from tcir.passes.raising.raise_block_scaled import RaiseBlockScaled
+from tcir.passes.raising.raise_quantise import RaiseQuantise
+from tcir.passes.raising.raise_to_tc import RaiseToTc
+from tcir.passes.simt.convert_to_simt import ConvertToSimt
+from tcir.passmanager.pipeline import Pass
+
+ON_ARRAYS = (FoldEmpty(), ConstantsToArguments(), RaiseQuantise())
+"""What every pipeline begins with."""
+SHARED = (ShareKernels(),)
+"""Launches that compute the same are one kernel."""
+
+PassType = TypeVar("PassType", bound=Pass)
+
+
+def raised(tf32: bool = True) -> list[Pass]:
+    """To products and convolutions of `tc`, each with its ``tc.epilogue``, in functions of layers.
+
+    tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
+    """
+    return [*ON_ARRAYS, FoldLayouts(), SplitLayers(tf32=tf32), FuseEpilogue(), RaiseToTc()]
+
+
+def raised_block_scaled() -> list[Pass]:
+    """To ``tc.block_scaled_matmul`` with its ``tc.epilogue``, in functions of layers."""
+    return [*ON_ARRAYS, SplitLayers(), FuseEpilogue(), RaiseBlockScaled()]
+
+
+def launched(
+    *fusing: Pass,
+    quantise_apart: bool = True,
+    sharing: Sequence[Pass] = SHARED,
+    simt: ConvertToSimt | None = None,
+) -> list[Pass]:
+    """To a function for each launch.
+
+    fusing:         of launches, before those that are equal are shared
+    quantise_apart: as in split-launches, and in convert-to-simt unless `simt` is given
+    sharing:        of equal launches
+    simt:           converts those without tensor cores
+    """
+    split = [SplitLaunches(quantise_apart=quantise_apart), FoldConstantLaunches()]
+    return [*split, *fusing, *sharing, simt or ConvertToSimt(quantise_apart=quantise_apart)]
+
+
+def with_options(cls: type[PassType], options: object) -> PassType:
+    """The pass whose options have the values of the pipeline's options of the same names."""
+    names = [each.name for each in dataclasses.fields(cls)]  # type: ignore[arg-type]
+    return cls(**{name: getattr(options, name) for name in names})
