@@ -101,7 +101,7 @@ def build(options: GemmOptions) -> Pipeline:
 
 
 def rewrites(options: GemmOptions) -> list[Pass]:
-    """Of products, to forms that tensor cores and TMA take."""
+    """The rewrites of products to forms that tensor cores and TMA take."""
     swap = SwapOperands(swap=options.swap, n_tile=options.n_tile)
     split = [SplitK(splits=options.split_k)] if options.split_k != 1 else []
     return [CollapseBatch(), swap, ReorderScales(), RepackGemm(), *split]

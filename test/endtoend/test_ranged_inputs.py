@@ -276,8 +276,11 @@ SMALL = """func.func @f(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {
 }"""
 
 
+SPLIT = ["split-layers{simt=true}"]
+
+
 def test_the_verdict_says_what_was_executed() -> None:
-    report = tcir.validate(SMALL, ["split-layers{simt=true}"], strict=True)
+    report = tcir.validate(SMALL, SPLIT, strict=True)
     assert report.summary() == "held: 2 steps; full range; special values", str(report)
     assert report.as_dict()["coverage"] == {
         "executed": ["full range", "special values"], "small_numbers": None,
@@ -286,9 +289,9 @@ def test_the_verdict_says_what_was_executed() -> None:
 
 def test_small_numbers_are_no_success_when_strict() -> None:
     words = "2 steps; equal on small numbers: standard normal numbers only"
-    report = tcir.validate(SMALL, ["canonicalize"], inputs="random")
+    report = tcir.validate(SMALL, SPLIT, inputs="random")
     assert report.ok and report.summary() == f"held: {words}"
-    strict = tcir.validate(SMALL, ["canonicalize"], inputs="random", strict=True)
+    strict = tcir.validate(SMALL, SPLIT, inputs="random", strict=True)
     assert strict.summary() == f"small numbers: {words}"
     assert (strict.ok, strict.exit_code) == (False, 2)
 

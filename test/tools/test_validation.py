@@ -119,7 +119,8 @@ def run(text: str = F32, **options):
 
 def test_equal(machine: FakeMachine) -> None:
     report = run(orders=3)
-    assert [line.verdict for line in report.passes] == ["reference", "equal", "equal"]
+    assert [line.verdict for line in report.passes] == ["reference", "equal"]
+    assert [step.name for step in report.unchanged] == ["canonicalize"]
     assert (report.verdict, report.exit_code) == ("held", 0)
     assert machine.orders == [None, 1, 2, None, None]  # the last: what 8 rows of A show alone
     assert "3 completion orders" in report["mark-tile"].compared
