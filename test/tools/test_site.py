@@ -25,7 +25,10 @@ def test_every_page_is_in_the_navigation() -> None:
 
 def test_every_page_is_of_one_kind() -> None:
     folders = {page.parent.name for page in (ROOT / "docs").glob("*/*.md")}
-    assert folders == {"tutorials", "how-to", "reference", "explanation", "results"}
+    kinds = {"tutorials", "how-to", "reference", "explanation", "design-notes", "results"}
+    assert folders == kinds
+    results = {page.name for page in (ROOT / "docs" / "results").iterdir()} - {"first-hour.md"}
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\d-[a-z0-9-]+\.md", name) for name in results)
     assert [page.name for page in (ROOT / "docs").glob("*.md")] == ["index.md"]
 
 
