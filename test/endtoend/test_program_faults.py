@@ -172,7 +172,8 @@ def test_workspaces_that_no_gpu_has() -> None:
             report = validated(at, workspaces(by), REPACKED, "conv-implicit-gemm")
             failure = report.first_failure()
             assert failure is not None and failure.name == at, str(report)
-            assert failure.verdict == "different" and "expected workspace 3 of 0 to" in str(failure)
+            assert failure.verdict == "different"
+            assert "expected workspace 3 to have 0 to" in str(failure)
 
 
 def test_what_this_machine_cannot_hold_is_incomplete(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,7 +114,7 @@ def test_iterations_insert_into_what_they_share() -> None:
 def test_iterations_have_no_order(edit: str, to: str) -> None:
     inputs = [integers((6, 8), "f32"), integers((6, 8), "f32", seed=1)]
     assert edit in PARALLEL
-    with pytest.raises(InputError, match="depends on their order"):
+    with pytest.raises(InputError, match="depends on the order of iterations"):
         run(PARALLEL.replace(edit, to), inputs, ((6, 8), "f32"), ((8, 6), "f32"))
 
 

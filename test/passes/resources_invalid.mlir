@@ -3,7 +3,7 @@
 // RUN: not %tc-opt %t.mlir --constants-to-arguments 2>&1 | %filecheck %s --check-prefix=SHORT
 
 // CHECK: resources_invalid.mlir:9:8: constant dense_resource<v>: expected its bytes in dialect_resources at the end of the file, got none (they were left out when it was printed)
-// SHORT: constant dense_resource<w>: expected 8 bytes behind those of the alignment (tensor<2xf32>), got 4
+// SHORT: constant dense_resource<w>: expected 8 bytes after the alignment (tensor<2xf32>), got 4
 // CHECK-NOT: Traceback
 func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {
   %w = arith.constant dense_resource<v> : tensor<2xf32>

@@ -81,6 +81,6 @@ def test_places_that_no_workspace_has(offsets: tuple[int, ...], got: str) -> Non
 def test_the_last_reader_may_not_write_there() -> None:
     """In place: a launch reads one and writes the other."""
     shared = Workspaces((512, 512), (0, 256))
-    with pytest.raises(InputError, match="@g: expected memory of its own for workspace 3"):
+    with pytest.raises(InputError, match="@g: workspace 3, which it writes, must not share memory"):
         shared.check([("f", [0, 2]), ("g", [2, 3]), ("h", [3, 1])], 2)
     shared.check([("f", [0, 2]), ("g", [2, 1]), ("h", [0, 3]), ("i", [3, 4])], 2)

@@ -69,7 +69,7 @@ def test_run_makes_the_result(kernel: tcir.Kernel) -> None:
     np.testing.assert_array_equal(out, a.astype(np.float64) @ b.astype(np.float64))
     with pytest.raises(tcir.InputError, match="got 2, inputs alone; run\\(\\) makes the results"):
         kernel(a, b)
-    with pytest.raises(tcir.InputError, match=r"got list; on arrays of yours: .*\.run\("):
+    with pytest.raises(tcir.InputError, match=r"got list; to run on your own arrays: .*\.run\("):
         tcir.validate(MATMUL, "matmul", inputs=[a, b])  # type: ignore[arg-type]
 
 

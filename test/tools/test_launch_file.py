@@ -276,11 +276,10 @@ def sequence(tmp_path: Path, **more: Any) -> Path:
 @pytest.mark.parametrize(
     ("offsets", "launches", "words"),
     [
-        ([0, 0], None, "@b: expected memory of its own for workspace 3, which it writes, got bytes "
-                       "of workspace 2"),
-        ([0, 512], None, "@b: expected memory of its own for workspace 3"),
+        ([0, 0], None, "@b: workspace 3, which it writes, must not share memory with workspace 2"),
+        ([0, 512], None, "@b: workspace 3, which it writes, must not share memory"),
         ([0, 512], (("a", (0, 2)), ("b", (0, 3)), ("c", (2, 3, 1))),
-         "@c: expected in workspace 2 what a launch before stored there, got bytes of workspace 3 "
+         "@c: expected workspace 2 as an earlier launch stored it, got bytes of workspace 3 "
          "of @b, which shares memory with it"),
     ],
 )  # fmt: skip

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 Index: TypeAlias = tuple[int, int]
-"""``loop floordiv divisor``, the index of a dimension."""
+"""(loop, divisor): ``loop floordiv divisor``, the index of a dimension."""
 Dims: TypeAlias = tuple[Index | None, ...]
-"""The index of each dimension; None for anything but one loop."""
+"""The index of each dimension; None for an index that is not one loop."""
 BATCH, M, N, K = range(4)
 """The loops of a matrix product."""
 
@@ -30,7 +30,8 @@ class Access:
 
     shape:  shape of the indices
     dims:   the index of each dimension
-    places: number of the element at each index; None: the indices are those of the operand
+    places: number of the operand's element at each index; None: the indices are those of the
+    operand
     """
 
     shape: tuple[int, ...]
@@ -43,8 +44,12 @@ Accesses: TypeAlias = list[tuple["ir.Value", Access]]
 
 @dataclass(frozen=True)
 class Product:
-    """A sum of products: its factors, where its accumulator starts and the indices of that, the
-    loops of its result, and the taps of its windows that are never in the padding."""
+    """A sum of products.
+
+    factors: the operands that are multiplied, and their indexing. start: initial value of the
+    accumulator and its indices. parallel: loops of the result. taps: taps of windows that are never
+    in the padding.
+    """
 
     factors: Accesses
     start: tuple[ir.Value, Dims] | None
@@ -54,12 +59,12 @@ class Product:
 
 _MAXIMA = {"arith.maximumf", "arith.maxnumf"}
 _MAXIMUM = _MAXIMA | {"linalg.yield", "math.absf"}
-"""Ops of a body that takes a maximum."""
+"""Ops allowed in a body that takes a maximum."""
 
 
 def product_of(op: ir.Operation) -> Product | None:
-    """The sum of products that an op is, by its indexing maps or as an op of tc; else None, as of
-    an op that sums nothing."""
+    """Returns the sum of products that an op computes, from its indexing maps or as an op of tc;
+    None for any other op, and for one with empty operands."""
     from tcir._mlir import linalg
 
     if is_empty(op):
@@ -89,12 +94,12 @@ def product_of(op: ir.Operation) -> Product | None:
 
 
 def is_empty(op: ir.Operation) -> bool:
-    """Whether an op has operands without elements, so that it computes none from others."""
+    """Whether an op has an operand without elements."""
     return any(0 in getattr(each.type, "shape", ()) for each in op.operands)
 
 
 def reduction_points(module: ir.Module) -> int:
-    """Points of the loops of all structured ops on tensors that reduce."""
+    """Number of loop iterations of all structured ops on tensors that reduce."""
     from tcir._mlir import linalg
 
     points = 0
@@ -154,8 +159,8 @@ def _matmul(op: ir.Operation) -> Product:
 
 
 def _grouped(op: ir.Operation) -> Product:
-    """Product of every row and every group's matrix: sums that are exact in all are exact in the
-    actual ones."""
+    """Returns the product of every row with every group's matrix: if all of its sums are exact, so
+    are those that the op computes."""
     a, b, _ = op.operands
     outer: list[Index] = [(BATCH, 1)] * (a.type.rank - 2)
     inner: list[Index] = [(N, 1), (K, 1)]
@@ -166,7 +171,7 @@ def _grouped(op: ir.Operation) -> Product:
 
 
 def _blocked(shape: tuple[int, ...], batch: int) -> Array:
-    """Places of scales of such a shape in the tensor core's 128x4 layout."""
+    """Returns the places of scales of this shape in the tensor core's 128x4 layout."""
     rows, scales = (*shape[batch:-1], 1)[0], shape[-1]
     places = blocked_offset(np.arange(rows)[:, None], np.arange(scales), scales)
     each = np.arange(math.prod(shape[:batch])) * blocked_bytes(rows, scales)
@@ -174,8 +179,8 @@ def _blocked(shape: tuple[int, ...], batch: int) -> Array:
 
 
 def _multiplied(value: ir.Value, index_map: ir.AffineMap) -> list[tuple[ir.Value, ir.AffineMap]]:
-    """The two operands of which `value` is the product, element by element, and how they are
-    indexed where it is by `index_map`; none if it is no such product."""
+    """Returns the two operands whose elementwise product is `value`, with their index maps where
+    `value` has `index_map`; empty if `value` is no such product."""
     from tcir._mlir import ir, linalg
 
     if isinstance(value, ir.BlockArgument):
@@ -196,7 +201,7 @@ def _multiplied(value: ir.Value, index_map: ir.AffineMap) -> list[tuple[ir.Value
 
 
 def _sizes(operands: Sequence[tuple[ir.Value, ir.AffineMap]]) -> dict[int, int]:
-    """Trip counts of the loops that are the index of a dimension."""
+    """Returns the trip counts of the loops that are the index of a dimension."""
     sizes: dict[int, int] = {}
     for value, index_map in operands:
         for size, expression in zip(value.type.shape, index_map.results, strict=True):
@@ -229,9 +234,9 @@ def _index(expression: ir.AffineExpr) -> Index | None:
 def _laid_out(
     shape: Sequence[int], index_map: ir.AffineMap, sizes: Mapping[int, int]
 ) -> Access | None:
-    """The access of a layout, whose offset is a sum of functions of one loop each.
+    """Returns the access of a layout whose offset is a sum of functions of one loop each.
 
-    None if it is no such sum, or if one element has several indices (windows).
+    None if the offset is no such sum, or if one element has several indices (windows).
     """
     from tcir._mlir import ir
 
@@ -278,7 +283,7 @@ def _loops(expression: ir.AffineExpr) -> set[int]:
 
 
 def _of_one_loop_each(expression: ir.AffineExpr) -> bool:
-    """Whether it is a sum of functions of one loop each."""
+    """Whether an expression is a sum of functions of one loop each."""
     from tcir._mlir import ir
 
     if isinstance(expression, ir.AffineAddExpr):
@@ -287,7 +292,7 @@ def _of_one_loop_each(expression: ir.AffineExpr) -> bool:
 
 
 def _value(expression: ir.AffineExpr, loop: int, values: Array) -> Array:
-    """An expression for values of one loop, all others being 0."""
+    """Evaluates an expression at values of one loop, with all others 0."""
     from tcir._mlir import ir
 
     if isinstance(expression, ir.AffineDimExpr):

@@ -1,4 +1,4 @@
-"""Memory that an execution takes, checked before it is taken."""
+"""Memory that an execution needs, checked before it is allocated."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ if TYPE_CHECKING:
     from tcir.interp import OutputSpec
 
 SHADOW = 4
-"""Bytes of this process for a byte of a kernel's buffers, at least: what it holds, which of it is
-defined, who wrote and who read it."""
+"""Minimum bytes of this process per byte of a kernel's buffers: the value, whether it is defined,
+its writer and its readers."""
 ELEMENT = 32
-"""Bytes of this process for an element of an input, which is drawn as whole numbers and float64, or
-of a result, which is kept, compared, and whose writers and readers are recorded: at least."""
+"""Minimum bytes of this process per element: of an input, which is drawn as whole numbers and
+float64, or of a result, which is kept and compared, and whose writers and readers are recorded."""
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 
 def host_memory() -> int:
-    """Bytes that this process may use: the machine's, or its container's."""
+    """Bytes of memory that this process may use: the machine's, or its container's limit."""
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     limit = _CGROUP.read_text().strip() if _CGROUP.exists() else "max"
     return min(machine, int(limit)) if limit.isdigit() else machine
 
 
 def gigabytes(nbytes: int) -> str:
-    """In GB or TB, for people."""
+    """Formats a number of bytes in GB or TB."""
     return f"{nbytes / 1e12:.3g} TB" if nbytes >= 1e12 else f"{nbytes / 1e9:.3g} GB"
 
 
 def check_host(nbytes: int) -> None:
-    """IncompleteError if an execution that takes so many bytes would be killed."""
+    """IncompleteError if an execution that needs this many bytes would be killed."""
     if nbytes > (most := host_memory()):
         raise IncompleteError(
             f"expected an execution within this machine's {most} bytes of memory, got at least "
@@ -49,7 +49,7 @@ def check_arrays(
 ) -> None:
     """IncompleteError if a program's arrays are too large to draw and to compute.
 
-    besides: what else speaks against it
+    besides: a further reason against the execution, for the error
     """
     elements = sum(prod(spec.shape) for spec in (*inputs, *outputs))
     if ELEMENT * elements <= (most := host_memory()):
@@ -64,15 +64,16 @@ def check_arrays(
 
 
 def check_workspaces(workspaces: Mapping[int, int], arena: int = 0) -> None:
-    """InputError for sizes that no device has; IncompleteError if this machine has too little.
+    """InputError for sizes that no device has; IncompleteError if this machine has too little
+    memory.
 
-    workspaces: sizes by number. arena: bytes of the allocation that they are in
+    workspaces: sizes by number. arena: bytes of the allocation that contains them
     """
     most = DEFAULT_TARGET.memory
     for number, size in workspaces.items():
         if not 0 <= size <= most:
             raise InputError(
-                f"expected workspace {number} of 0 to {most} bytes (the memory of "
+                f"expected workspace {number} to have 0 to {most} bytes (the memory of "
                 f"{DEFAULT_TARGET.name}), got {size}"
             )
     if arena > most:

@@ -1,7 +1,8 @@
 """Inputs of programs of several contractions: see `tcir.program.chains`.
 
-There are powers of two between rows and columns, and along sums, where no later contraction adds
-what has different ones. Special values are those with which sums are the same in any order.
+Rows, columns and the elements along a sum are multiplied by different powers of two where no later
+contraction adds numbers with different ones. Special values are those for which sums do not depend
+on their order.
 """
 
 from __future__ import annotations
@@ -18,21 +19,22 @@ from tcir.program.spans import Quantum, Span, draw, draw_start, span_of, spread
 from tcir.program.special import Placing, Special, meets_padding, special_values
 
 ROW_EXPONENTS = 6
-"""Largest power of two between rows or columns of what no later contraction multiplies."""
+"""Largest power of two between rows or columns that no later contraction multiplies."""
 TILT = 12
-"""Largest power of two along a sum, which the other factor undoes."""
+"""Largest power of two along a sum, which the other factor cancels."""
 WIDE = "all bits"
-"""Instead of a special value: an input of as many bits as there are, the others powers of two."""
+"""Used in place of a special value: one input has all available bits, the others are powers of
+two."""
 _ORDER_FREE = ("NaN", "inf", "zeros", "inf - inf")
-"""Special values of rows with which sums are the same in any order."""
+"""Special values whose row sums do not depend on summation order."""
 
 
 def draw_chain(
     chain: Chain, specials: Sequence[Special] | None, generator: np.random.Generator
 ) -> dict[int, Array]:
-    """What is multiplied, or added to sums, by number of the input.
+    """Draws the inputs that are multiplied, or added to sums, by number of the input.
 
-    specials: default: `chain_specials`
+    specials: special values to place; default: `chain_specials`
     """
     wanted = chain_specials(chain) if specials is None else specials
     wide = [chain.contractions[s.contraction].factors[s.side] for s in wanted if s.what == WIDE]
@@ -47,7 +49,7 @@ def draw_chain(
 
 
 def chain_specials(chain: Chain) -> list[Special]:
-    """What there is room for where few results depend on each row."""
+    """Returns the special values that fit where few results depend on each row."""
     return [
         replace(special, contraction=n)
         for n, contraction in enumerate(chain.contractions)
@@ -57,7 +59,8 @@ def chain_specials(chain: Chain) -> list[Special]:
 
 
 def chain_alone(chain: Chain) -> list[list[Special]]:
-    """What comes in executions of its own: nearly all results may depend on it."""
+    """Returns special values for executions of their own, because nearly all results may depend on
+    them."""
     return [
         [Special(side, what, contraction.own_axis(contraction.pairs[0], side, 2), n)]
         for n, contraction in enumerate(chain.contractions)
@@ -68,7 +71,7 @@ def chain_alone(chain: Chain) -> list[list[Special]]:
 
 
 def _kinds(chain: Chain, number: int, factor: Factor) -> list[str]:
-    """What one input shows alone."""
+    """Returns the special values that one input has in an execution of its own."""
     kinds = [WIDE] if chain.share < span_of(factor, 0).precision else []
     if chain.is_last(number) or meets_padding(chain.contractions[number], factor):
         return kinds
@@ -81,7 +84,7 @@ def _is_first_use(chain: Chain, number: int, side: int) -> bool:
 
 
 def _has(factor: Factor, what: str) -> bool:
-    """Whether a format has infinities, or NaN."""
+    """Whether a factor's format has infinities (`what` "inf") or NaN ("NaN")."""
     value = float(np.array(float(what)).astype(factor.dtype))
     return bool(np.isinf(value) if what == "inf" else np.isnan(value))
 
@@ -90,9 +93,9 @@ def _has(factor: Factor, what: str) -> bool:
 class _Drawing:
     """Draws the inputs of a chain, so that its sums are about 1.
 
-    widths:    bits of inputs
-    exponents: of the quanta of inputs, and of sums (as -1 - number of the contraction)
-    own:       of inputs: a dimension over rows or columns, and exponents along it
+    widths:    bits by number of the input
+    exponents: exponents of the quanta of inputs, and of sums (as -1 - number of the contraction)
+    own:       number of an input -> a dimension over rows or columns, and exponents along it
     """
 
     chain: Chain
@@ -103,7 +106,7 @@ class _Drawing:
     own: dict[int, tuple[int, Array]] = field(default_factory=dict)
 
     def all(self) -> dict[int, Array]:
-        """By number of the input."""
+        """Draws all inputs; returns them by number of the input."""
         for n, contraction in enumerate(self.chain.contractions):
             tilt = self._tilt(contraction)
             for side, factor in enumerate(contraction.factors):
@@ -125,7 +128,7 @@ class _Drawing:
         self.drawn[addend.argument] = draw_start(addend, [quantum], self.generator, bits)
 
     def _own(self, contraction: Contraction) -> dict[int, Array]:
-        """Exponents by loop over rows or columns."""
+        """Returns the exponents of rows and columns by loop."""
         found = {}
         for factor in contraction.factors:
             if factor.argument in self.own:
@@ -136,13 +139,15 @@ class _Drawing:
         return found
 
     def _room(self, factor: Factor) -> tuple[Span, int, int]:
-        """Span and width of an input, and the exponents that its format has left for it."""
+        """Returns the span and width of an input, and the number of exponents left in its
+        format."""
         span = span_of(factor, 0)
         width = min(self.widths[factor.argument], span.widths[1])
         return span, width, span.top - span.low - width
 
     def _tilt(self, contraction: Contraction) -> Array:
-        """Exponents along the sum: the first factor's, and the inverse of the second's."""
+        """Draws exponents along the sum: those of the first factor; the second has their
+        negatives."""
         axes = contraction.shared_axes(contraction.pairs[0])
         arguments = [factor.argument for factor in contraction.factors]
         if axes is None or any(a < 0 or len(self.chain.uses(a)) != 1 for a in arguments):
@@ -169,7 +174,8 @@ class _Drawing:
         self.drawn[factor.argument] = draw(factor, span, widths, base + exponent, self.generator)
 
     def _row(self, factor: Factor) -> int | None:
-        """The dimension along which an input has powers of two of its own."""
+        """Returns the dimension along which an input is multiplied by powers of two; None: no
+        dimension."""
         found = set[int | None]()
         for n, side in self.chain.uses(factor.argument):
             contraction = self.chain.contractions[n]

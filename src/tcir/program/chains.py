@@ -1,14 +1,14 @@
-"""Programs of several contractions, some of whose factors are made of the sums of others.
+"""Programs of several contractions, some of whose factors are computed from the sums of others.
 
 The sums of all of them are exact in any order (`tcir.program.chain_inputs` draws the inputs):
 
 - Each input that is multiplied is an integer below 2^w times a power of two, so that the sums of
   products of two of them are integers below 2^(2 w + bits of their number) times a quantum.
-- What stands between two contractions keeps that: additions of inputs that are multiples of the
-  quantum (one more bit each), maxima, comparisons, and roundings, which clear low bits only.
-- Products of such sums and a further input have the bits of both. w is what 24 bits leave to each
-  input of the longest chain, or to one of them if the others are powers of two; sums that are
-  multiplied as tf32 have 11.
+- The ops between two contractions preserve this: additions of inputs that are multiples of the
+  quantum (one more bit each), maxima, comparisons, and roundings, which only clear low bits.
+- Products of such sums and a further input have the bits of both. w is each input's share of 24
+  bits in the longest chain, or the share of one input if the others are powers of two; sums that are
+  multiplied as tf32 have 11 bits.
 """
 
 from __future__ import annotations
@@ -48,11 +48,12 @@ _KEPT = {
 class Chain:
     """The contractions of floats of a program, in order.
 
-    contractions: a factor made of the sums of contraction n has the argument -1 - n
-    leaves:   of each, the inputs of which one product of its sums is made
-    constant: of each, bits of its sums besides those of the leaves
-    rooms:    numbers of contractions, and how many bits all leaves may have
-    addends:  inputs that are added to sums before these are multiplied, and numbers of contractions
+    contractions: argument -1 - n of a factor denotes the sums of contraction n
+    leaves:   per contraction, the inputs that are factors of one product of its sums
+    constant: per contraction, bits of its sums in addition to those of the leaves
+    rooms:    pairs of a contraction's number and the bits that all of its leaves may have together
+    addends:  pairs of an input that is added to sums before they are multiplied, and the number of
+              the contraction of these sums
     """
 
     contractions: tuple[Contraction, ...]
@@ -63,11 +64,12 @@ class Chain:
 
     @property
     def share(self) -> int:
-        """Bits for each leaf."""
+        """Bits that each leaf may have."""
         return min((room // len(self.leaves[n]) for n, room in self.rooms), default=1)
 
     def widths(self, wide: int | None) -> dict[int, int]:
-        """Bits of each input that is multiplied; wide: the one that has all, if one has."""
+        """Returns the bits of each input that is multiplied; wide: the input with all available
+        bits, None: all inputs share them."""
         if wide is None:
             return dict.fromkeys(sum(self.leaves, ()), self.share)
         counts = [(room, self.leaves[n].count(wide), len(self.leaves[n])) for n, room in self.rooms]
@@ -75,7 +77,7 @@ class Chain:
         return dict.fromkeys(sum(self.leaves, ()), 1) | {wide: most}
 
     def bits(self, number: int, widths: dict[int, int]) -> int:
-        """Bits of the sums of a contraction."""
+        """Returns the bits of the sums of a contraction."""
         return self.constant[number] + sum(widths[leaf] for leaf in self.leaves[number])
 
     def is_last(self, number: int) -> bool:
@@ -83,7 +85,7 @@ class Chain:
         return all(f.argument != -1 - number for c in self.contractions for f in c.factors)
 
     def uses(self, argument: int) -> list[tuple[int, int]]:
-        """Uses of an input as a factor: numbers of contractions, and sides."""
+        """Returns the uses of an input as a factor: numbers of contractions, and sides."""
         return [
             (n, side)
             for n, contraction in enumerate(self.contractions)
@@ -93,7 +95,7 @@ class Chain:
 
 
 def chain_of(module: ir.Module, signature: Signature) -> Chain | None:
-    """The contractions of a program on tensors, if all of them can be exact; else None."""
+    """Returns the contractions of a program on tensors, if all of them can be exact; else None."""
     if signature.level != "tensor":
         return None
     block = find_program(module, signature.name).op.operation.regions[0].blocks[0]
@@ -102,12 +104,12 @@ def chain_of(module: ir.Module, signature: Signature) -> Chain | None:
 
 @dataclass
 class _Made:
-    """What a tensor is made of.
+    """The values that a tensor is computed from.
 
     ops:       numbers of contractions
-    added:     inputs
-    additions: how many
-    strange:   whether by other ops, or with other constants than 0
+    added:     inputs that are added
+    additions: number of additions
+    strange:   whether there are other ops, or constants other than 0
     """
 
     ops: list[int] = field(default_factory=list)
@@ -118,7 +120,7 @@ class _Made:
 
 @dataclass
 class _Analysis:
-    """The program, walked in order; see `Chain`.
+    """Walks the program in order to find its `Chain`.
 
     ops: contractions of floats found so far
     """
@@ -133,7 +135,7 @@ class _Analysis:
     addends: dict[int, tuple[Factor, int]] = field(default_factory=dict)
 
     def chain(self) -> Chain | None:
-        """What all of them make up."""
+        """Returns the chain of all contractions; None if they cannot all be exact."""
         for op in (each.operation for each in self.block):
             product = product_of(op)
             if product is None and not (consists_of(op, FOLLOWING) and is_parallel(op)):
@@ -152,7 +154,7 @@ class _Analysis:
         return chain if chain.share else None
 
     def _contraction(self, op: ir.Operation, product: Product) -> bool:
-        """Whether the sums of a contraction can be exact."""
+        """Adds a contraction; False if its sums cannot be exact."""
         if all(_is_integer(value) for value, _ in product.factors):
             return True
         made: list[_Made] = []
@@ -185,7 +187,8 @@ class _Analysis:
         return True
 
     def _multiply(self, sums: Factor, made: _Made) -> bool:
-        """Whether the last contraction can have sums of another as a factor; counts their bits."""
+        """Counts the bits of sums that are a factor of the last contraction; False if they cannot
+        be one."""
         (producer,) = made.ops
         self.constant[-1] += self.constant[producer] + made.additions
         self.leaves[-1] += self.leaves[producer]
@@ -203,17 +206,17 @@ class _Analysis:
         return True
 
     def _limit(self, bits: int, number: int) -> None:
-        """Leaves the sums of a contraction so many bits."""
+        """Limits the sums of a contraction to this many bits."""
         self.rooms.append((number, max(0, bits - self.constant[number])))
 
     def _argument(self, value: ir.Value) -> int | None:
-        """The number of an input that is a tensor of floats."""
+        """Returns the number of an input that is a tensor of floats; None for another input."""
         number = inputs_of(self.block).index(value)
         spec = self.signature.inputs[number]
         return number if spec.shape and is_float(spec.dtype) else None
 
     def _made(self, value: ir.Value) -> _Made:
-        """What a tensor is made of."""
+        """Returns the contractions and inputs that a tensor is computed from."""
         from tcir._mlir import ir
         from tcir.dialect.attributes import is_fill_only
 
@@ -245,7 +248,7 @@ def _is_integer(value: ir.Value) -> bool:
 
 
 def _is_zero(op: ir.Operation) -> bool:
-    """Whether an op is no constant, or 0."""
+    """Whether an op is not a constant, or is the constant 0."""
     from tcir._mlir import ir
 
     if op.name != "arith.constant":

@@ -1,7 +1,8 @@
-"""Inputs of programs without sums: half of them all codes of the format, half about 1.
+"""Inputs of programs without sums: half of their elements are any codes of the format, half around
+1.
 
-Elementwise arithmetic rounds each result alone, so it has the same bits however it is written, and
-its inputs need not spare it anything: NaN (without a payload), infinities, subnormals, zeros of
+Elementwise arithmetic rounds each result independently, so its bits do not depend on how it is
+written, and its inputs may be anything: NaN (without a payload), infinities, subnormals, zeros of
 both signs, all integers.
 """
 
@@ -17,11 +18,11 @@ from tcir.interp.types import Array, ends_of_integers, is_integer
 from tcir.program.memory_image import PACKED_BITS
 
 ENDS = 1 / 8
-"""Share of what is at an end of the format: zeros, infinities, NaN, the largest, the smallest."""
+"""Share of elements at an end of the format: zeros, infinities, NaN, the largest, the smallest."""
 
 
 def any_codes(spec: OutputSpec, generator: np.random.Generator) -> Array:
-    """An array of any type but bool."""
+    """Draws an array of any type except bool."""
     dtype, shape = spec.dtype, spec.shape
     if is_integer(dtype):
         return any_integers(dtype, shape, generator)
@@ -46,7 +47,8 @@ def any_integers(
     generator: np.random.Generator,
     least: int | None = None,
 ) -> Array:
-    """An array of a type of integers, up to its end; least: the smallest, if not the other end."""
+    """Draws an array of an integer type, up to its largest number; least: smallest number, default
+    the type's."""
     low, high = ends_of_integers(dtype)
     drawn = np.dtype(np.int8) if dtype in PACKED_BITS else dtype
     low = low if least is None else least
@@ -54,7 +56,7 @@ def any_integers(
 
 
 def ends_of(dtype: np.dtype[Any]) -> Array:
-    """Values at the ends of a format of floats, with both signs."""
+    """Returns values at the ends of a float format, with both signs."""
     limits = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
     ends = [0.0, np.inf, np.nan]
     ends += [float(end) for end in (limits.max, limits.tiny, limits.smallest_subnormal)]

@@ -1,7 +1,7 @@
 """The constants of a program: buffers after the caller's inputs, which no caller passes.
 
-``tc.constants``: on the `builtin.module`, their values, in the order of their numbers
-``tc.folded``:    names of the launches that made some of them when the program was compiled
+``tc.constants``: attribute of the `builtin.module`: their values, in the order of their numbers
+``tc.folded``:    names of the launches that computed some of them when the program was compiled
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ CONSTANTS, FOLDED = "tc.constants", "tc.folded"
 
 
 def constants_of(module: ir.Module) -> list[ir.DenseElementsAttr]:
-    """The values of the constants of `module`."""
+    """Returns the values of the constants of `module`."""
     attributes = module.operation.attributes
     return list(attributes[CONSTANTS]) if CONSTANTS in attributes else []
 
 
 def constant_arrays(module: ir.Module) -> list[Array]:
-    """The values of the constants of `module` as arrays of their elements' types."""
+    """Returns the values of the constants of `module` as arrays of their elements' types."""
     values = constants_of(module)
     if not values:
         return []
@@ -33,7 +33,7 @@ def constant_arrays(module: ir.Module) -> list[Array]:
 
 
 def folded_launches(module: ir.Module) -> tuple[str, ...]:
-    """Names of the launches that made constants of `module`."""
+    """Returns the names of the launches that computed constants of `module` at compile time."""
     attributes = module.operation.attributes
     names = attributes.get(FOLDED, ())
     return tuple(str(each.value) for each in names)

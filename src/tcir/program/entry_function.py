@@ -1,4 +1,5 @@
-"""A program out of a module of several: the public function that is named, and what it calls."""
+"""Selects one program of a module with several: a public function by name, and the functions it
+calls."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ def keep_entry(module: ir.Module, entry: str) -> None:
     """Makes `entry` the only public function of `module`, and drops functions that it does not
     call.
 
-    InputError where no function with a body has this name, or it is a launch of several.
+    InputError if no function with a body has this name, or if it is one launch of several.
     """
     from tcir._mlir import ir, passmanager
     from tcir.passes.emit.gpu_module import launch_order
@@ -31,7 +32,7 @@ def keep_entry(module: ir.Module, entry: str) -> None:
     if launch_order(functions[entry]) is not None:
         raise InputError(
             f"{where}entry: expected a program, got @{entry}, one launch of several (tc.order), "
-            "which reads what those before it write; leave entry out"
+            "which reads the results of earlier launches; leave entry out"
         )
     with module.context:
         for name, function in functions.items():

@@ -1,7 +1,7 @@
 """Executing PTX kernels on the simulated machine, one or several in sequence.
 
-Buffers are numbered: the program's inputs, its results, then workspaces. Of its buffers, a kernel
-writes those that no earlier kernel wrote, entirely, and reads the others. So a sequence is a
+Buffers are numbered: the program's inputs, its results, then workspaces. A kernel writes those of
+its buffers that no earlier kernel wrote, entirely, and reads the others. So a sequence is a
 straight-line program of functions from arrays to arrays.
 """
 
@@ -49,7 +49,7 @@ def run_in_order(
     outputs: Sequence[OutputSpec],
     spaces: Workspaces,
 ) -> Outcome:
-    """Runs the kernels. Counters are sums."""
+    """Runs the kernels in order; the outcome's counters are the sums of theirs."""
     first = len(inputs) + len(outputs)
     workspaces = dict(enumerate(spaces.sizes, first))
     check_workspaces(workspaces, spaces.arena)
@@ -69,7 +69,7 @@ def run_in_order(
         if strange or not writes:
             raise InputError(
                 f"@{step.name}: expected a kernel that writes a result or a workspace which no "
-                f"kernel before it wrote, got buffers {list(step.buffers)}, written so far "
+                f"earlier kernel wrote, got buffers {list(step.buffers)}, written so far "
                 f"{sorted(known)}"
                 + (f", and no size for workspace {strange[0]}" if strange else "")
             )
@@ -111,7 +111,7 @@ def run_in_order(
 
 
 def _check_views(step: KernelStep, workspaces: Mapping[int, int]) -> None:
-    """Raises InputError if a kernel's workspace has another size than in the program."""
+    """Raises InputError if a kernel's workspace does not have its size in the program."""
     for number, view in step.views.items():
         if number in workspaces and number in step.buffers:
             image = image_spec(view)
@@ -125,7 +125,7 @@ def _check_views(step: KernelStep, workspaces: Mapping[int, int]) -> None:
 
 
 def as_view(array: Array, view: OutputSpec | None) -> Array:
-    """The bytes of `array` as seen by the kernel; the array itself if sizes disagree.
+    """Returns the bytes of `array` as the kernel's view; the array itself if the sizes differ.
 
     Elements of 4 and 6 bits are packed (`tcir.program.memory_image`).
     """
@@ -138,7 +138,8 @@ def as_view(array: Array, view: OutputSpec | None) -> Array:
 
 
 def viewed(spec: OutputSpec, view: OutputSpec | None) -> OutputSpec:
-    """A result as the kernel has it: in another shape, if the bytes are as many."""
+    """Returns a result's spec with the shape of the kernel's view, if size and type are the
+    same."""
     view = view and image_spec(view)
     if view is None or math.prod(view.shape) != math.prod(spec.shape) or view.dtype != spec.dtype:
         return spec
@@ -146,7 +147,8 @@ def viewed(spec: OutputSpec, view: OutputSpec | None) -> OutputSpec:
 
 
 def back_from_views(outcome: Outcome, specs: Mapping[int, OutputSpec]) -> None:
-    """Restores the program's shapes of results, and of the index for which a site is requested."""
+    """Restores the program's shapes of results, and maps indices for which a site is requested to
+    the kernel's shape."""
     for place, spec in specs.items():
         if place >= len(outcome.outputs) or outcome.outputs[place].shape == spec.shape:
             continue
@@ -264,10 +266,10 @@ def overwritten(
     after: Sequence[Array],
     writer: Callable[[int], Callable[[tuple[int, ...]], str]],
 ) -> list[Any]:
-    """An error finding for each buffer that kernel `name` was to read only, and changed.
+    """Returns an error finding for each read-only buffer that kernel `name` changed.
 
-    inputs, after: the buffers before and after the run; ``writer(n)`` finds who wrote an element of
-    buffer n last.
+    inputs, after: the buffers before and after the run; ``writer(n)`` returns a function that finds
+    the last writer of an element of buffer n.
     """
     from tcir.machine import Finding
 
@@ -286,7 +288,7 @@ def overwritten(
                 writer(n)(index),
                 f"buffer {n} of @{name}, element [{', '.join(map(str, index))}] (byte "
                 f"{changed[0]}): expected {a[index]}, got {b[index]}",
-                f"a buffer that the kernel only reads keeps its bytes; {changed.size} of "
+                f"a buffer that the kernel only reads must keep its bytes; {changed.size} of "
                 f"{before.size} changed",
             )
         )
@@ -304,8 +306,8 @@ def run_sequence(
 ) -> Outcome:
     """Executes the kernels of PTX text one after the other, each as `run_kernel` does.
 
-    variables: the module's, left by an earlier execution, by name; receives the others. progress:
-    called with the number of finished CTAs of all launches, and their total
+    variables: the module's variables by name, as an earlier execution left them; receives the
+    others. progress: called with the number of finished CTAs of all launches, and their total
     """
     variables = {} if variables is None else variables
     inputs, results = [*inputs, *sequence.constants], list(outputs)
@@ -339,7 +341,8 @@ def run_sequence(
 def _of_all(
     sequence: LaunchSequence, progress: Callable[[int, int], None] | None
 ) -> Iterator[Callable[[int, int], None] | None]:
-    """What each launch in order tells of its CTAs, as those of all launches."""
+    """Yields a progress function per launch, which counts the launch's CTAs among those of all
+    launches."""
     *before, total = accumulate((math.prod(each.grid) for each in sequence.launches), initial=0)
     for done in before:
         yield None if progress is None else partial(_tell, progress, done, total)

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from tcir._mlir import ir
 
 MOST_PRODUCTS = 1 << 24
-"""Sums of more are not exact in f32, whatever the inputs."""
+"""Largest number of products in a sum that can be exact in f32."""
 ROWS = 16
-"""A side of a contraction with so many rows has some to spare for special values."""
+"""Minimum number of rows of a contraction's side that has some to spare for special values."""
 # Ops that keep dimensions and values, between an input and the sum of products.
 _SAME_DIMENSIONS = ("arith.extf", "tc.pack_codes", "tensor.pad")
 _RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
@@ -58,7 +58,7 @@ FOLLOWING = ROUNDED | {
     "math.exp2", "math.expm1", "math.fpowi", "math.log", "math.log10", "math.log1p", "math.log2",
     "math.powf", "math.rsqrt", "math.sin", "math.sinh", "math.tan", "math.tanh",
 }  # fmt: skip
-"""Ops that may follow sums; of functions the error is bounded (`tcir.validation.propagation`)."""
+"""Ops that may follow sums; for functions the error is bounded (`tcir.validation.propagation`)."""
 TO_WHOLE = FOLLOWING | {"arith.fptosi", "arith.fptoui"}
 """Ops that may follow integer-valued sums, which are never NaN."""
 _FP8 = ("float8_e4m3fn", "float8_e5m2")
@@ -68,11 +68,11 @@ _MOVED = {"arith.extf", "linalg.yield"}
 
 @dataclass(frozen=True)
 class Factor:
-    """An input that is a factor of every product, or to which they are added.
+    """An input that is a factor of every product, or to which the products are added.
 
-    argument: its number among the inputs; of the sums of an earlier contraction n, -1 - n
-    dtype:    element type; of codes, the type they are packed to
-    shape:    of its indices (`tcir.program.access.Access`)
+    argument: number of the input; -1 - n for the sums of an earlier contraction n
+    dtype:    element type; for codes, the type they are packed to
+    shape:    shape of its indices (`tcir.program.access.Access`)
     dims:     the index of each dimension; None unless it is a single loop
     places:   the elements' numbers in the argument; None if the indices are the argument's
     scale:    whether it is a block scale, which has no sign
@@ -90,10 +90,10 @@ class Factor:
 class Contraction:
     """out[parallel loops] = the sum, over the other loops, of the product of all factors.
 
-    taps:  of a loop over taps, those at which no product has an element of padding; empty if none
+    taps:  loop over taps -> the taps at which no product has an element of padding; empty if none
     start: the input to which the products are added; None: zeros, or a number without a loop
-    blocks: whether columns of results share scales, so that one that is NaN is that of others
-    promoted: whether sums of fewer products than all have fewer bits than f32 (wgmma on fp8)
+    blocks: whether columns of results share scales, so that a NaN scale of one is that of others
+    promoted: whether partial sums have fewer bits than f32 (wgmma on fp8)
     """
 
     factors: tuple[Factor, ...]
@@ -130,10 +130,11 @@ class Contraction:
         return [(group[0], group[1]) for group in groups if group]
 
     def extents(self, results: int) -> tuple[int, int, int, int]:
-        """Rows and columns of the product, how many there are, and the longest part of its sums.
+        """Returns the rows and columns of a product, the number of such products (the batch), and
+        the longest dimension along its sums.
 
         Rows are the loops of the first factor alone, columns those of the second. results: number
-        of elements.
+        of elements of the result.
         """
         pair = a, b = self.pairs[0]
         sizes = [
@@ -149,7 +150,8 @@ class Contraction:
         return max(results // (columns * both), rows), columns, both, length
 
     def shared_axes(self, pair: tuple[Factor, Factor]) -> tuple[int, int] | None:
-        """The longest dimension of each factor that is indexed by the same reduction loop."""
+        """Returns the longest dimension of each factor that is indexed by the same reduction loop;
+        None if there is none."""
         a, b = pair
         shared = [
             (a.dims.index(i), b.dims.index(i))
@@ -160,7 +162,7 @@ class Contraction:
         return max(shared, key=lambda axes: (a.shape[axes[0]], axes), default=None)
 
     def own_axis(self, pair: tuple[Factor, Factor], side: int, least: int = ROWS) -> int | None:
-        """The longest parallel dimension of one factor that the other does not have.
+        """Returns the longest parallel dimension of one factor that the other does not have.
 
         None if there is none of at least `least` elements.
         """
@@ -173,22 +175,23 @@ class Contraction:
         return max(own)[1] if own else None
 
     def own_loops(self, pair: tuple[Factor, Factor], side: int) -> set[int]:
-        """The parallel loops of one factor that the other does not have."""
+        """Returns the parallel loops of one factor that the other does not have."""
         one, other = ({index[0] for index in factor.dims if index} for factor in pair)
         return (other - one if side else one - other) & self.parallel
 
 
 def inputs_of(block: ir.Block) -> list[ir.Value]:
-    """The arguments of a program that carry data."""
+    """Returns the arguments of a program that carry data."""
     from tcir.dialect.attributes import is_fill_only
 
     return [a for a in block.arguments if not is_fill_only(a)]
 
 
 def contraction_of(module: ir.Module, signature: Signature) -> Contraction | None:
-    """The one contraction of the program, if the rest rounds like IEEE 754; else None.
+    """Returns the only contraction of the program, if the rest rounds like IEEE 754; else None.
 
-    Before it there may be padding and casts, after it elementwise arithmetic, with further inputs.
+    It may be preceded by padding and casts, and followed by elementwise arithmetic with further
+    inputs.
     """
     if signature.level != "tensor":
         return None
@@ -225,7 +228,7 @@ def is_elementwise(module: ir.Module, signature: Signature) -> bool:
 
 
 def _before(op: ir.Operation) -> list[ir.Operation]:
-    """The op, and all that its operands come from."""
+    """Returns the op, and all ops that its operands are computed by."""
     from tcir._mlir import ir
 
     found = [op]
@@ -238,8 +241,8 @@ def _before(op: ir.Operation) -> list[ir.Operation]:
 
 
 def is_parallel(op: ir.Operation) -> bool:
-    """Whether an op gives each element of its result once: it is no reduction, or one of
-    nothing."""
+    """Whether an op computes each element of its result once: it is no reduction, or one over no
+    elements."""
     from tcir._mlir import linalg
 
     if is_empty(op):
@@ -249,7 +252,7 @@ def is_parallel(op: ir.Operation) -> bool:
 
 
 def consists_of(op: ir.Operation, allowed: Set[str]) -> bool:
-    """Whether an op, or its body if it is a structured one, has only such ops."""
+    """Whether an op, or the body of a structured op, consists of allowed ops only."""
     inside = {inner.operation.name for r in op.regions for b in r for inner in b}
     return inside <= allowed if inside and op.name != "tensor.pad" else op.name in allowed
 
@@ -260,9 +263,10 @@ def contraction_from(
     product: Product,
     made: Callable[[ir.Value], int | None] = lambda _: None,
 ) -> Contraction | None:
-    """The contraction of two factors, with scales or not; None if it is none, or too long.
+    """Returns the contraction of two factors, with or without scales; None if `product` is none, or
+    its sums are too long.
 
-    made: the number of a factor that is no argument (`tcir.program.chains`), if it has one
+    made: returns the number of a factor that is not an argument (`tcir.program.chains`), or None
     """
     arguments = inputs_of(block)
     factors = []
@@ -299,16 +303,18 @@ def _has_wgmma(block: ir.Block) -> bool:
 
 
 def _adds_zeros(op: ir.Operation) -> bool:
-    """Whether a ``tensor.pad`` pads with zeros: products of other numbers are in no factor."""
+    """Whether a ``tensor.pad`` pads with zeros: other numbers would be in products but in no
+    factor."""
     (number,) = list(op.regions[0].blocks[0])[-1].operands
     owner = number.owner
     return getattr(owner, "name", "") == "arith.constant" and owner.attributes["value"].value == 0
 
 
 def source_of(value: ir.Value, dims: Dims) -> tuple[ir.Value, Dims, np.dtype[Any]]:
-    """`value` before casts, padding, moves and reshapes; its indices, and its element type.
+    """Returns the value before casts, padding, moves and reshapes, its indices, and its element
+    type.
 
-    Codes are of the type they are packed to.
+    For codes, it is the type they are packed to.
     """
     from tcir._mlir import ir, linalg
 
@@ -337,10 +343,10 @@ def source_of(value: ir.Value, dims: Dims) -> tuple[ir.Value, Dims, np.dtype[Any
 
 
 def _reshaped(dims: Dims, shape: Sequence[int], source: Sequence[int]) -> Dims | None:
-    """The indices of a tensor of the shape `source`, from those of its reshape to `shape`; None if
-    one of its dimensions became several.
+    """Returns the indices of a tensor of shape `source`, given those of its reshape to `shape`;
+    None if the reshape splits one of its dimensions.
 
-    Of several that became one the first has a quotient of the index, the others have none.
+    If several dimensions were merged, the first has a quotient of the index, the others have None.
     """
     inner, strides = ([math.prod(s[n + 1 :]) for n in range(len(s))] for s in (shape, source))
     found: list[Index | None] = []

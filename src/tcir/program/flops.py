@@ -1,6 +1,6 @@
 """Floating-point operations of a program on tensors: the products of its sums, by kind.
 
-A kind is that of ``tcgen05.mma`` that multiplies the types.
+A kind is the kind of ``tcgen05.mma`` that multiplies the operand types.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from tcir._mlir import ir
 
 POWERS = "float8_e8m0fnu"
-"""Scales that are powers of two."""
+"""Type of scales that are powers of two."""
 OTHER = "other"
-"""Operations that no tensor core multiplies."""
+"""Kind of operations on types that no tensor core multiplies."""
 
 
 def flops_in(module: ir.Module) -> list[tuple[str, int]]:
-    """Kind and count of each sum of products in a module of functions on tensors."""
+    """Returns the kind and the number of operations of each sum of products in a module of
+    functions on tensors."""
     found = []
     for program in programs_on_tensors(module):
         for op in (each.operation for each in program.op.operation.regions[0].blocks[0]):
@@ -38,7 +39,7 @@ def flops_in(module: ir.Module) -> list[tuple[str, int]]:
 
 
 def _length(product: Product) -> int:
-    """Products in a sum."""
+    """Number of products in a sum."""
     extents: dict[int, int] = {}
     for _, access in product.factors:
         for n, index in zip(access.shape, access.dims, strict=True):

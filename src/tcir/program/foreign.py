@@ -1,4 +1,5 @@
-"""Programs in dialects that are lowered elsewhere: told by name, with what lowers them."""
+"""Detects programs in dialects that other tools lower, for errors that name the dialect and the
+tool."""
 
 from __future__ import annotations
 
@@ -32,19 +33,19 @@ UNREAD = {
     "ttg": _TRITON,
     "ttng": _TRITON,
 }
-"""Dialects that the bindings do not have: whose they are, and what lowers them."""
+"""Dialect that the bindings do not have -> its project, and how to lower it."""
 UNLOWERED = {
     "tosa": "TOSA; `tc-opt FILE --pass-pipeline='builtin.module(func.func(tosa-to-linalg-named,"
     "tosa-to-linalg,tosa-to-arith,tosa-to-tensor),canonicalize)'` makes linalg of it",
 }
-"""Dialects that are read, and that no pass of tcir's takes."""
+"""Dialect that is read but lowered by no pass of tcir -> its project, and how to lower it."""
 BYTECODE = b"ML\xefR"
 """First bytes of a file of MLIR bytecode."""
 _OP = re.compile(rf'^(\s*(?:%[^="\n]*= )?)"?({"|".join(UNREAD)})(\.[\w.]+)', re.MULTILINE)
 
 
 def check_dialects(text: str, name: str, context: ir.Context) -> None:
-    """Diagnostic, at its place, of the first op that the bindings do not have, and MLIRError."""
+    """Emits a diagnostic at the first op that the bindings do not have, and raises MLIRError."""
     from tcir._mlir import ir
 
     found = _OP.search(text)
@@ -60,7 +61,7 @@ def check_dialects(text: str, name: str, context: ir.Context) -> None:
 
 
 def check_lowered(module: ir.Module) -> None:
-    """`PassError` at the first op that no pass of tcir's takes."""
+    """Raises `PassError` at the first op that no pass of tcir lowers."""
     from tcir._mlir import ir
 
     found: list[ir.Operation] = []

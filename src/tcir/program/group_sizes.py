@@ -1,4 +1,5 @@
-"""Sizes of the groups of a ``tc.grouped_matmul``: they alone decide control flow at run time."""
+"""Sizes of the groups of a ``tc.grouped_matmul``, the only inputs that decide control flow at run
+time."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ from tcir.interp.types import Array
 TILE = 128
 """Rows of a tile."""
 EDGES = (TILE - 1, TILE, TILE + 1, 0, 1, 2 * TILE + 1, 2 * TILE, 2 * TILE - 1)
-"""Sizes about whole tiles, and about what a byte holds."""
+"""Sizes around whole tiles, and around the largest number of a byte."""
 
 
 def group_sizes(spec: OutputSpec, seed: int) -> Array:
-    """Most are parts of the room at random, one in four is 0, one is the rest.
+    """Draws sizes: most are random parts of the room, and one in four is 0.
 
-    Where each has its own room, one has all of it.
+    If each group has its own room, one group fills it.
     """
     generator = np.random.default_rng(seed)
     each, total = spec.groups or (0, 0)
@@ -38,8 +39,8 @@ def group_sizes(spec: OutputSpec, seed: int) -> Array:
 
 
 def special_sizes(spec: OutputSpec) -> Iterator[tuple[str, Array]]:
-    """What comes in executions of its own: sizes at edges of tiles, all rows, and larger than a
-    byte, in the first groups and in the last."""
+    """Yields descriptions and sizes of further executions: sizes at edges of tiles, all rows, and
+    more than a byte can hold, in the first groups and in the last."""
     each, total = spec.groups or (0, 0)
     count = math.prod(spec.shape)
     apart = count * each <= total
@@ -54,7 +55,7 @@ def special_sizes(spec: OutputSpec) -> Iterator[tuple[str, Array]]:
 def _edges(
     each: int, total: int, count: int, apart: bool, edges: tuple[int, ...] | list[int]
 ) -> list[int]:
-    """One edge after the other, as far as there is room."""
+    """Returns one edge after the other, limited to the room left."""
     sizes: list[int] = []
     left = total
     for size in (edges * count)[:count]:

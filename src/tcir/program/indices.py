@@ -1,4 +1,5 @@
-"""Inputs whose numbers decide what a program reads: indices into a tensor, sizes of groups."""
+"""Inputs whose values decide which elements a program reads: indices into a tensor, sizes of
+groups."""
 
 from __future__ import annotations
 
@@ -15,11 +16,11 @@ if TYPE_CHECKING:
     from tcir._mlir import ir
 
 _OF_NUMBERS = ("arith.", "math.")
-"""Dialects whose ops make one number of others."""
+"""Prefixes of ops that compute one number from others."""
 
 
 def numbers_of_places(spec: OutputSpec, seed: int) -> Array:
-    """Sizes of groups, or indices: arbitrary valid ones, including the first and the last."""
+    """Draws sizes of groups, or indices: arbitrary valid ones, including the first and the last."""
     if spec.groups is not None:
         return group_sizes(spec, seed)
     assert spec.below is not None
@@ -31,8 +32,8 @@ def numbers_of_places(spec: OutputSpec, seed: int) -> Array:
 
 
 def bound_of(argument: ir.Value) -> int | None:
-    """Number of valid values of an argument's elements as indices; None if they are no indices.
-    Sums with constants on the way reduce it."""
+    """Returns the number of valid values of an argument's elements as indices; None if they are not
+    used as indices. Additions of constants before the use reduce it."""
     bounds: dict[ir.OpOperand, list[int]] = {}
     seen: set[tuple[ir.Value, int]] = set()
     waiting = [(argument, 0)]
@@ -52,7 +53,8 @@ def bound_of(argument: ir.Value) -> int | None:
 
 
 def _extent(use: ir.OpOperand) -> int | None:
-    """The places along the dimension of a tensor that a number is an index of."""
+    """Returns the extent of the tensor dimension that a use indexes; None if the use is no
+    index."""
     op = use.owner.operation
     if op.name != "tensor.extract" or use.operand_number == 0:
         return None
@@ -60,7 +62,8 @@ def _extent(use: ir.OpOperand) -> int | None:
 
 
 def _after(use: ir.OpOperand) -> list[tuple[ir.Value, int]]:
-    """What is made of a number as an index, and the constant that is added to it on the way."""
+    """Returns the values that a use computes from an index, with the constant that is added to
+    it."""
     op = use.owner.operation
     if op.name == "linalg.yield":
         return [(op.parent.results[use.operand_number], 0)]

@@ -10,13 +10,13 @@ the values span their formats:
 - Each factor has a share of the width and the exponent, drawn for each index of the reduction
   loops: where A is large, B is small (scales likewise).
 - Each row of A and column of B is multiplied by its own power of two, constant along the sum, so
-  the results have many exponents too, beyond both ends of a narrow result type's range.
+  the results also have many exponents, beyond both ends of a narrow result type's range.
 - An input to which the products are added is a multiple of the quantum of its sum, and has half of
   the 24 bits' range.
 
-`tcir.program.chains` has programs of several contractions.
+`tcir.program.chains` handles programs of several contractions.
 
-What follows the sums, element by element, rounds like IEEE 754: its inputs are anything.
+Elementwise ops on the sums round like IEEE 754, so their other inputs may have any values.
 """
 
 from __future__ import annotations
@@ -59,21 +59,23 @@ Array = np.ndarray[Any, Any]
 Kind = Literal["integers", "random"]
 KINDS: tuple[Kind, ...] = ("integers", "random")
 ONE_BIT_EACH = 2
-"""The width of a product of two powers of two, which is one bit all the same."""
+"""Width of a product of two factors of one bit each; the product is a power of two."""
 LEAST_BITS = 2
-"""Bits of the whole numbers that any program gets: up to 3."""
+"""Bits of the whole numbers for any program: magnitudes up to 3."""
 ALL_CODES = 0
-"""Instead of bits: a program without sums, which is exact on any inputs."""
+"""Value of `bits` for a program without sums, which is exact on any inputs."""
 ROW_EXPONENTS = 16
 """Largest power of two between rows or columns, where the format has the range."""
 SHARED_EXPONENTS = 6
-"""The same where all rows or columns are added to the same number."""
+"""Largest power of two between rows or columns that are added to the same number."""
 _MANY_PRODUCTS = 8
-"""So many indices of the sum, and its first and last have powers of two only."""
+"""Minimum length of a sum for which the factors at its first and last index are powers of two
+only."""
 FEW = 8
-"""One in so many elements beside the factors is at an end of its format, if there are so many."""
+"""One in this many elements of the other inputs is at an end of its format, if an input has that
+many."""
 BESIDE = 16
-"""Exponent of the largest inputs beside the factors, about."""
+"""Approximate exponent of the largest elements of inputs other than the factors."""
 FRACTION = 4 / 3
 """One scalar factor is this multiple of a power of two, so that results are rounded."""
 _MANY_EXPONENTS = 29
@@ -90,22 +92,24 @@ def make_inputs(
     scalars: Mapping[int, float] | None = None,
     factors: Mapping[int, Array] | None = None,
 ) -> list[Array]:
-    """One array per spec; sizes of groups: any that have room, some 0, some not full; indices: any
-    that are inside, the first one and the last one.
+    """Draws one array per spec.
+
+    Sizes of groups fit their room; some are 0 and some not full. Indices are arbitrary valid ones,
+    including the first and the last.
 
     integers: values spanning their formats, on which `contraction` is exact (see above); without
               one, whole numbers of `bits` bits with a sign, except 0, or any (`ALL_CODES`).
               Scalars are powers of two, except one factor of a contraction.
-    random:   standard normal values rounded to the type, magnitudes of at least 2^-6; of types of 4
-              and 6 bits every code.
-    specials: of the contraction; default: as many as there are rows to spare
-    scalars:  numbers of inputs other than the factors, and their values instead of powers of two
-    factors:  of the contraction, by number of the input, instead of what is drawn
+    random:   standard normal values rounded to the type, magnitudes of at least 2^-6; for types of
+              4 and 6 bits every code.
+    specials: special values in the contraction; default: as many as there are rows to spare
+    scalars:  number of an input other than the factors -> its value instead of a power of two
+    factors:  number of an input -> its array as a factor of the contraction, instead of a drawn one
     """
     if not isinstance(kind, str) or kind not in KINDS:
         got = f"'{kind}'" if isinstance(kind, str) else type(kind).__name__
         raise InputError(
-            f"expected inputs of kind {' or '.join(KINDS)}, got {got}; on arrays of yours: "
+            f"expected inputs of kind {' or '.join(KINDS)}, got {got}; to run on your own arrays: "
             "tcir.compile(…).run(…)"
         )
     if any(spec.says_where for spec in specs):
@@ -150,7 +154,8 @@ def _exact(
     top: int,
     generator: np.random.Generator,
 ) -> dict[int, Array]:
-    """The factors and the start of a contraction, by number of the input; top: as of `Placing`."""
+    """Draws the factors and the start of a contraction, by number of the input; top: see
+    `Placing`."""
     drawn = _spanning(contraction, generator)
     placing = Placing(contraction, drawn, generator, top)
     placing.all(special_values(contraction) if specials is None else specials)
@@ -160,10 +165,12 @@ def _exact(
 
 
 def whole_bits(signature: Signature) -> int:
-    """Bits of whole numbers on which a program that is no single contraction is taken to be exact.
+    """Returns the bits of whole numbers on which a program other than a single contraction is
+    assumed to be exact.
 
-    A kernel on tiles multiplies each input once, and sums no more products than the smallest has
-    elements. What a program on tensors does with its inputs is anything: 3 is the largest.
+    A kernel on tiles multiplies each input once, and sums at most as many products as its smallest
+    input has elements. A program on tensors may do anything with its inputs: 3 is the largest
+    number.
     """
     specs = signature.inputs if signature.level == "tile" else ()
     sizes = [math.prod(spec.shape) for spec in specs if spec.shape and is_float(spec.dtype)]
@@ -174,15 +181,15 @@ def whole_bits(signature: Signature) -> int:
 
 
 def _any(spec: OutputSpec, generator: np.random.Generator) -> Array:
-    """An input of a program without sums."""
+    """Draws an input of a program without sums."""
     if spec.shape and spec.dtype.kind != "b":
         return any_codes(spec, generator)
     return _make(spec, generator, "integers", LEAST_BITS)
 
 
 def _beside(spec: OutputSpec, generator: np.random.Generator) -> Array:
-    """An input that is no factor of the sums, but added to them, or compared: anything, at the ends
-    of its format too. Scalars are powers of two."""
+    """Draws an input that is not a factor of the sums, but added to them, or compared: any values,
+    including the ends of its format. Scalars are powers of two."""
     if not spec.shape or spec.dtype.kind == "b" or spec.dtype == ml_dtypes.float8_e8m0fnu:
         return _make(spec, generator, "integers", LEAST_BITS)
     if is_integer(spec.dtype):
@@ -202,7 +209,8 @@ def _beside(spec: OutputSpec, generator: np.random.Generator) -> Array:
 
 
 def _stored(values: Array, spec: OutputSpec, generator: np.random.Generator) -> Array:
-    """`values` as stored; of 4- and 6-bit codes in bytes, the ignored upper bits are random."""
+    """Returns `values` as stored; for 4- and 6-bit codes in bytes, the ignored upper bits are
+    random."""
     stored = values.view(spec.dtype)
     if values.dtype == spec.dtype:
         return stored
@@ -234,15 +242,17 @@ def _make(spec: OutputSpec, generator: np.random.Generator, kind: Kind, bits: in
 
 @dataclass(frozen=True)
 class Budget:
-    """Budget of the products of two factors: bits, and binades between their quanta along the
-    sum."""
+    """Budget of the products of two factors.
+
+    width: bits of a product. slack: binades between the products' quanta along the sum.
+    """
 
     width: int
     slack: int
 
 
 def _spanning(contraction: Contraction, generator: np.random.Generator) -> dict[int, Array]:
-    """The factors of `contraction`, by number of the input, drawn so that its sums are exact."""
+    """Draws the factors of `contraction`, by number of the input, so that its sums are exact."""
     pairs = contraction.pairs
     if all(is_integer(factor.dtype) for factor in contraction.factors):
         shared = contraction.shared_axes(pairs[0]) or (-1, -1)
@@ -279,9 +289,11 @@ def _spanning(contraction: Contraction, generator: np.random.Generator) -> dict[
 def _integers(
     factor: Factor, side: int, shared: int, products: int, generator: np.random.Generator
 ) -> Array:
-    """All values of an integer type; in the second half of the longest parallel dimension they are
-    so large that sums of more than 1040 int8 products exceed 2^24: 96 at least, or near the end.
-    The last row of the second side is the negative of that.
+    """Draws values of an integer type over its whole range.
+
+    In the second half of the longest parallel dimension they are so large that sums of more than
+    1040 int8 products exceed 2^24: at least 96, or near the end of the range. The last row of the
+    second side has such values with a negative sign.
     """
     lowest, highest = ends_of_integers(factor.dtype)
     values = any_integers(factor.dtype, factor.shape, generator)
@@ -308,8 +320,8 @@ def _fill_pair(
 ) -> Quantum:
     """Draws two factors whose quanta and widths balance along the sum.
 
-    Returns their products' quantum, in the middle row and column 2^center if the formats have
-    enough exponents.
+    Returns their products' quantum, which in the middle row and column is 2^center if the formats
+    have enough exponents.
     """
     along = contraction.shared_axes(pair)
     count = pair[0].shape[along[0]] if along else 1
@@ -366,11 +378,12 @@ def _fill_pair(
 
 
 def _row_exponents(contraction: Contraction, index: Index | None) -> int:
-    """Largest power of two between rows; less if the sums of all are added to the same number."""
+    """Returns the largest power of two between rows; less if all sums are added to the same
+    number."""
     start = contraction.start
     return ROW_EXPONENTS if start is None or index in start.dims else SHARED_EXPONENTS
 
 
 def poison(spec: OutputSpec) -> Array:
-    """An array of bytes 0xCB: what an output holds before the program writes it."""
+    """Returns an array of bytes 0xCB, the contents of an output before the program writes it."""
     return spec.unwritten()

@@ -1,10 +1,10 @@
 """Launches of lowered kernels: grid, block, shared memory, parameters.
 
-The kernel's `llvm.func` carries it: ``tc.params``, a list with ``{kind = "tensor_map", arg, mode,
-dtype, dims, strides, box, …}`` or ``{kind = "pointer", arg}`` per parameter (``arg`` counts the
-caller's buffers: inputs, then results) or ``{kind = "workspace", bytes}``, ``tc.grid``,
-``nvvm.reqntid``, ``tc.smem_bytes``, ``tc.cluster`` where CTAs form clusters, and
-``tc.programmatic`` where the launch may start before the previous one has ended.
+The kernel's `llvm.func` has these attributes: ``tc.params``, a list with ``{kind = "tensor_map",
+arg, mode, dtype, dims, strides, box, …}`` or ``{kind = "pointer", arg}`` per parameter (``arg``
+counts the caller's buffers: inputs, then results) or ``{kind = "workspace", bytes}``, ``tc.grid``,
+``nvvm.reqntid``, ``tc.smem_bytes``, ``tc.cluster`` if CTAs form clusters, and ``tc.programmatic``
+if the launch may start before the previous one has ended.
 
 A module may hold several kernels, launched in the order of their attribute ``tc.order``. Buffers
 after the caller's are workspaces between them (`tcir.program.workspaces`), buffers between the
@@ -43,9 +43,9 @@ CLUSTER, PROGRAMMATIC = "tc.cluster", "tc.programmatic"
 class Launch:
     """Launch sizes of one kernel, and its parameters in order (plain Python data, no MLIR).
 
-    name:   of the kernel in PTX
-    symbol: of the launch in the program, where that is another: PTX cannot spell it (pass
-            legalize-symbols), or the kernel is launched several times (pass share-kernels)
+    name:   name of the kernel in PTX
+    symbol: name of the launch in the program if it differs: PTX cannot spell it (pass
+            legalize-symbols), or the kernel is launched several times (pass share-kernels); else ""
     """
 
     name: str
@@ -59,7 +59,7 @@ class Launch:
 
     @property
     def title(self) -> str:
-        """The launch's name in the program."""
+        """Name of the launch in the program."""
         return self.symbol or self.name
 
     @staticmethod
@@ -102,7 +102,7 @@ class Launch:
         return tuple(sorted({param["arg"] for param in self.params if "arg" in param}))
 
     def renumbered(self, numbers: Sequence[int]) -> Launch:
-        """The same launch with buffer ``numbers[i]`` renumbered to i."""
+        """Returns the launch with buffer ``numbers[i]`` renumbered to i."""
         params = tuple(
             {**param, "arg": numbers.index(param["arg"])} if "arg" in param else param
             for param in self.params
@@ -114,7 +114,7 @@ class Launch:
         inputs: Sequence[np.ndarray[Any, Any]],
         outputs: Sequence[np.ndarray[Any, Any]],
     ) -> list[Any]:
-        """The kernel's arguments for `tcir.run_ptx`; `outputs` are written, not read."""
+        """Returns the kernel's arguments for `tcir.run_ptx`; `outputs` are written, not read."""
         import numpy as np
 
         from tcir.run import Uninitialized
@@ -155,11 +155,11 @@ Call = tuple[Launch, list[Any]]
 
 @dataclass(frozen=True)
 class LaunchSequence:
-    """Launches in order, and the buffers besides the caller's.
+    """Launches in order, and the buffers other than the caller's.
 
-    workspaces: those between launches
+    workspaces: buffers between launches
     constants:  memory images of buffers that no caller passes, after the caller's inputs
-    folded:     names of launches that made some of the constants when the program was compiled
+    folded:     names of launches that computed some of the constants when the program was compiled
     """
 
     launches: tuple[Launch, ...]
@@ -188,8 +188,8 @@ class LaunchSequence:
         return replace(sequence, constants=arrays, folded=folded_launches(module))
 
     def calls(self, arrays: Sequence[Any], written: Collection[int]) -> Iterator[Call]:
-        """Each launch with its arguments. arrays: the caller's arguments, constants after the
-        inputs, then the workspaces; written: numbers of the uninitialised arrays."""
+        """Yields each launch with its arguments. arrays: the caller's arguments, with the constants
+        after the inputs, then the workspaces; written: numbers of the uninitialised arrays."""
         known = set(range(len(arrays))) - set(written)
         for launch in self.launches:
             reads = [n for n in launch.buffers if n in known]
@@ -204,7 +204,7 @@ class LaunchSequence:
 
     @property
     def only(self) -> Launch:
-        """The launch of a program with only one."""
+        """The launch of a program with only one launch; else InputError."""
         if len(self.launches) != 1:
             names = ", ".join(f"@{launch.name}" for launch in self.launches)
             raise InputError(
@@ -215,7 +215,7 @@ class LaunchSequence:
 
 
 def tensor_map(param: dict[str, Any], buffer: np.ndarray[Any, Any]) -> TensorMap:
-    """The tensor map that a parameter of kind ``tensor_map`` describes, over `buffer`."""
+    """Builds the tensor map over `buffer` that a parameter of kind ``tensor_map`` describes."""
     from tcir.machine.tma.tensor_map import TensorMap
 
     builders: dict[str, Callable[..., TensorMap]] = {
@@ -236,7 +236,8 @@ def _triple(values: Sequence[int]) -> tuple[int, int, int]:
 
 
 def attribute_value(attribute: Any) -> Any:
-    """An MLIR attribute as Python data: str, int, float, bool, tuple, dict."""
+    """Converts an MLIR attribute to Python data: str, int, float, bool, tuple, dict; else
+    InputError."""
     from tcir._mlir import ir
 
     if isinstance(attribute, ir.DictAttr):

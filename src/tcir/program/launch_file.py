@@ -38,23 +38,23 @@ _MAP_KEYS = {"strides": "strides_bytes"}
 
 
 def check_place(path: Path) -> None:
-    """InputError where a launch file would take the place of something else."""
+    """InputError if a launch file would overwrite a file that is not a launch file."""
     if path.is_file():
         with open_regular(path) as file:
             ours = _OURS.match(file.read(100).decode(errors="replace"))
         if not ours:
             raise InputError(
-                f"cannot write '{path}', the launch file beside the PTX: there is another file of "
-                "this name, which is kept; give the PTX another name, or move that file away"
+                f"cannot write '{path}', the launch file next to the PTX: another file has this "
+                "name and is kept; give the PTX another name, or move that file away"
             )
 
 
 @dataclass(frozen=True)
 class Argument:
-    """One of the caller's, or a constant: an array, or a scalar (no shape).
+    """An argument of the caller, or a constant: an array, or a scalar (no shape).
 
-    access: what the kernels do to it
-    data:   of a constant, which no caller passes, its memory image
+    access: how the kernels access it, see `ACCESSES`
+    data:   memory image of a constant, which no caller passes; else None
     """
 
     name: str
@@ -72,7 +72,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class LaunchFile:
-    """The arguments, and the launches that take them."""
+    """The arguments of a program, and its launches."""
 
     arguments: tuple[Argument, ...]
     launches: LaunchSequence
@@ -80,7 +80,7 @@ class LaunchFile:
 
     @staticmethod
     def of(signature: Signature, launches: LaunchSequence, target: str) -> LaunchFile:
-        """Launch file of a compiled program: its inputs, its constants, its results."""
+        """Returns the launch file of a compiled program: its inputs, its constants, its results."""
         inputs = [Argument(f"input{n}", s, "read") for n, s in enumerate(signature.inputs)]
         results = [Argument(f"result{n}", s, "write") for n, s in enumerate(signature.outputs)]
         constants = [
@@ -90,7 +90,7 @@ class LaunchFile:
         return LaunchFile((*inputs, *constants, *results), launches, target)
 
     def text(self) -> str:
-        """As JSON."""
+        """Returns the file's text, JSON."""
         fields = {
             "format": FORMAT,
             "version": VERSION,
@@ -124,7 +124,7 @@ class LaunchFile:
 
     @staticmethod
     def read(path: Path) -> LaunchFile | None:
-        """The file's contents; None: it is there, and something else. Raises InputError."""
+        """Reads a launch file; None if the file is another JSON file. Raises InputError."""
         try:
             fields = json.loads(read_bytes(path))
         except (ValueError, RecursionError) as error:
@@ -168,7 +168,7 @@ def _workspaces(fields: Mapping[str, Any]) -> Workspaces:
 
 
 def _param(param: Mapping[str, Any]) -> dict[str, Any]:
-    """A parameter of a launch in the file's words."""
+    """Returns a launch's parameter with the file's field names."""
     words = {_MAP_KEYS.get(key, key): value for key, value in param.items() if key != "arg"}
     return (
         {"kind": words.pop("kind"), "argument": param["arg"], **words} if "arg" in param else words
@@ -187,7 +187,7 @@ def _argument(number: int, fields: Mapping[str, Any]) -> Argument:
 
 
 def _dtype(name: str, word: object) -> np.dtype[Any]:
-    """The type of numbers that has this name."""
+    """Returns the number type called `word`; ValueError if there is none."""
     try:
         found = np.dtype(getattr(ml_dtypes, str(word), str(word)))
     except (TypeError, ValueError, SyntaxError):
@@ -202,7 +202,7 @@ def _encoded(array: Array) -> str:
 
 
 def _decoded(name: str, spec: OutputSpec, access: str, data: object) -> Array:
-    """The image of a constant."""
+    """Decodes the memory image of a constant."""
     if access != "read":
         raise ValueError(f"{name}: expected access read of an argument with data, got {access!r}")
     image = image_spec(spec)

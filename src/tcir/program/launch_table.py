@@ -1,9 +1,7 @@
-"""Table of a program's launches: their operations, the fused ops, and the bytes between
-launches.
+"""Table of a program's launches: their operations, the fused ops, and the bytes between launches.
 
 Bytes are those of the buffers that a launch reads or writes, each counted once. The machine counts
-the actual traffic, such as data loaded again for another tile
-(`tcir.interp.Outcome.counters`).
+the actual traffic, such as data loaded again for another tile (`tcir.interp.Outcome.counters`).
 """
 
 from __future__ import annotations
@@ -25,9 +23,9 @@ if TYPE_CHECKING:
     from tcir._mlir import ir
 
 _BEHIND = ("tc.epilogue", "tc.quantise_blocks")
-"""Ops that a launch computes on sums, before they are stored."""
+"""Ops that a launch applies to sums before it stores them."""
 _BODIES = ("linalg.generic", "linalg.map", "linalg.reduce", "tc.epilogue")
-"""Ops that say in their body what they compute."""
+"""Ops whose body describes their computation."""
 _NO_WORK = (
     "arith.constant", "func.return", "linalg.fill", "linalg.yield", "tc.element", "tc.yield",
     "tensor.collapse_shape", "tensor.empty", "tensor.expand_shape", "tensor.yield",
@@ -36,7 +34,7 @@ _NO_WORK = (
 
 @dataclass(frozen=True)
 class Work:
-    """Ops of a launch, without their dialects; fused: those of its epilogue."""
+    """Ops of a launch, without their dialects; fused: ops of its epilogue."""
 
     computes: tuple[str, ...]
     fused: tuple[str, ...] = ()
@@ -44,7 +42,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Row:
-    """One launch.
+    """One launch of the table.
 
     arguments: bytes of the caller's inputs and of constants that it reads
     loaded:    bytes that earlier launches stored
@@ -61,16 +59,16 @@ class Row:
 
     @property
     def bytes(self) -> tuple[int, int, int, int]:
-        """All that it reads and writes."""
+        """Bytes that the launch reads and writes, in the order of the fields."""
         return self.arguments, self.loaded, self.stored, self.results
 
 
 @dataclass(frozen=True)
 class LaunchTable:
-    """The launches of a program in order; `str` of it is the table.
+    """The launches of a program in order; its `str` is the table.
 
-    constants: bytes that are part of the program
-    folded:    launches that made some of these when it was compiled
+    constants: bytes of constants, which are part of the program
+    folded:    launches that computed some of these when the program was compiled
     """
 
     rows: tuple[Row, ...]
@@ -121,11 +119,11 @@ class LaunchTable:
 def launch_table(
     sequence: LaunchSequence, signature: Signature, works: Mapping[str, Work]
 ) -> LaunchTable:
-    """The table of launches in order.
+    """Returns the table of launches in order.
 
-    Of its buffers a launch writes those that no launch before it wrote, as when it is executed
-    (`tcir.program.execution`). works: by launch, see `works_of`; a launch without was added when
-    ops were tiled.
+    A launch writes those of its buffers that no earlier launch wrote, as in an execution
+    (`tcir.program.execution`). works: ops by launch, see `works_of`; a launch without an entry was
+    added when ops were tiled.
     """
     constants = [each.nbytes for each in sequence.constants]
     inputs, results = map(_sizes, (signature.inputs, signature.outputs))
@@ -148,10 +146,9 @@ def launch_table(
 
 
 def works_of(texts: Iterable[str]) -> dict[str, Work]:
-    """Operations of each launch, from the texts of a program after each pass, in order.
+    """Returns the operations of each launch, from the texts of a program after each pass, in order.
 
-    They come from the last text on tensors: there each launch is a function, and its ops have
-    names.
+    They come from the last text on tensors, where each launch is a function and its ops have names.
     """
     from tcir._mlir import ir
 
@@ -166,7 +163,8 @@ def works_of(texts: Iterable[str]) -> dict[str, Work]:
 
 
 def works_in(module: ir.Module) -> dict[str, Work]:
-    """What each launch of a module of functions on tensors computes; of any other, nothing."""
+    """Returns the operations of each launch in a module of functions on tensors; empty for any
+    other module."""
     works = {}
     for program in programs_on_tensors(module):
         ops = [op.operation for op in program.op.operation.regions[0].blocks[0]]
@@ -186,7 +184,7 @@ def _names(ops: Iterable[ir.Operation]) -> tuple[str, ...]:
 
 
 def _work(op: ir.Operation) -> list[str]:
-    """The ops that an op consists of: those of its body, or itself."""
+    """Returns the names of the ops that an op consists of: those of its body, or its own."""
     if op.name in _NO_WORK:
         return []
     if op.name in _BODIES:

@@ -1,4 +1,4 @@
-"""Memory images of the caller's arrays: what kernels below the tensor level receive.
+"""Memory images of the caller's arrays, which kernels below the tensor level receive.
 
 Elements of 2, 4 and 6 bits are packed along the last axis (`tcir.formats.pack`), little-endian: i4
 and fp4 two per byte, the even index in the low nibble; i2 four per byte, the first in the lowest
@@ -26,11 +26,11 @@ PACKED_BITS: dict[np.dtype[Any], int] = {
     np.dtype(ml_dtypes.float6_e2m3fn): ELEMENTS["e2m3"].bits,
     np.dtype(ml_dtypes.float6_e3m2fn): ELEMENTS["e3m2"].bits,
 }
-"""Packed element types and their bits."""
+"""Packed element type -> its bits."""
 
 
 def image_spec(spec: OutputSpec) -> OutputSpec:
-    """Shape and type of the array's image; packed rows are int8."""
+    """Returns shape and type of the array's image; packed rows are int8."""
     bits = PACKED_BITS.get(spec.dtype)
     if bits is None:
         return spec
@@ -43,7 +43,7 @@ def image_spec(spec: OutputSpec) -> OutputSpec:
 
 
 def to_memory(array: Array) -> Array:
-    """The image of an array; the array itself unless its elements are packed."""
+    """Returns the image of an array; the array itself unless its elements are packed."""
     bits = PACKED_BITS.get(array.dtype)
     if bits is None:
         return array
@@ -52,7 +52,7 @@ def to_memory(array: Array) -> Array:
 
 
 def from_memory(image: Array, spec: OutputSpec) -> Array:
-    """The array that `spec` describes, from its image."""
+    """Returns the array that `spec` describes, from its image."""
     bits = PACKED_BITS.get(spec.dtype)
     if bits is None or image.dtype == spec.dtype:
         return image
@@ -72,7 +72,7 @@ def is_image(array: Any, spec: OutputSpec) -> bool:
 
 
 def images(arrays: Sequence[Array]) -> list[Array]:
-    """The image of each array."""
+    """Returns the image of each array."""
     return [to_memory(array) for array in arrays]
 
 

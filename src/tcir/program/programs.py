@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Program:
     """A function to execute, and its level: "tensor", "tile" or "thread".
 
-    repeat: None, or which further launch of the function it is
+    repeat: the further launch of the function that it is; None: the function's own launch
     """
 
     op: ir.OpView
@@ -30,17 +30,18 @@ class Program:
 
     @property
     def name(self) -> str:
-        """The function's name."""
+        """Name of the function."""
         return str(self.op.operation.attributes["sym_name"].value)
 
     @property
     def title(self) -> str:
-        """The name of the launch."""
+        """Name of the launch."""
         return self.name if self.repeat is None else self.repeat.name
 
     @property
     def symbol(self) -> str:
-        """Its name in the program, which PTX may be unable to spell (pass legalize-symbols)."""
+        """Name of the kernel in the program, which PTX may be unable to spell (pass
+        legalize-symbols)."""
         given = self.attribute("tc.symbol")
         return self.name if given is None else str(given.value)
 
@@ -52,7 +53,7 @@ class Program:
 
     @property
     def order(self) -> int | None:
-        """Its position in the sequence of launches."""
+        """Position in the sequence of launches; None: there is no sequence."""
         if self.repeat is not None:
             return self.repeat.order
         order = self.attribute("tc.order")
@@ -60,7 +61,7 @@ class Program:
 
     @property
     def buffers(self) -> tuple[int, ...]:
-        """Numbers of its buffers: its arguments in order (on tensors: and results)."""
+        """Numbers of its buffers: its arguments in order, and on tensors also its results."""
         if self.repeat is not None:
             here = self.repeat.here(self._own_buffers)
             return tuple(sorted(here)) if self.level == "thread" else here
@@ -76,20 +77,20 @@ class Program:
 
     @property
     def buffer_types(self) -> list[ir.Type]:
-        """MLIR types of its arguments, and on tensors of its results."""
+        """MLIR types of its buffers: its arguments, and on tensors also its results."""
         arguments = self.op.operation.regions[0].blocks[0].arguments
         results = self.op.type.results if self.level == "tensor" else []
         return [*(argument.type for argument in arguments), *results]
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """An attribute of the function."""
+        """Returns an attribute of the function, or `default`."""
         attributes = self.op.operation.attributes
         return attributes.get(name, default)
 
 
 def find_programs(module: ir.Module) -> list[Program]:
-    """The programs of `module` in the order of their launches: one, or all with ``tc.order``; none
-    of a ``gpu.module`` without kernels, when all results are without elements."""
+    """Returns the programs of `module` in the order of their launches: one, or all with
+    ``tc.order``; none for a ``gpu.module`` without kernels, whose results all have no elements."""
     programs = _programs(module)
     if not programs and [op.operation.name for op in module.body] == ["gpu.module"]:
         return []
@@ -100,7 +101,7 @@ def find_programs(module: ir.Module) -> list[Program]:
 
 
 def find_program(module: ir.Module, entry: str | None = None) -> Program:
-    """The only program in `module`, or the one called `entry`."""
+    """Returns the only program in `module`, or the one called `entry`; else InputError."""
     programs = _programs(module)
     if entry is not None:
         programs = [program for program in programs if program.title == entry] or programs
@@ -108,7 +109,7 @@ def find_program(module: ir.Module, entry: str | None = None) -> Program:
 
 
 def programs_on_tensors(module: ir.Module) -> list[Program]:
-    """The programs of `module` in any order if all are functions on tensors, else none."""
+    """Returns the programs of `module` in any order if all are functions on tensors, else none."""
     programs = _programs(module)
     return programs if all(program.level == "tensor" for program in programs) else []
 
@@ -141,7 +142,7 @@ def _programs(module: ir.Module) -> list[Program]:
 
 
 def _with_repeats(module: ir.Module, programs: list[Program]) -> list[Program]:
-    """The programs and their further launches."""
+    """Returns the programs and their further launches."""
     repeats = repeats_of(module)
     if not repeats:
         return programs
@@ -150,7 +151,7 @@ def _with_repeats(module: ir.Module, programs: list[Program]) -> list[Program]:
     if strange is not None:
         raise InputError(
             f"{format_location(module.operation.location)}tc.repeats: expected launches of a "
-            f"function with tc.order, got @{strange.name} of number {strange.kernel}"
+            f"function with tc.order, got @{strange.name} of function number {strange.kernel}"
         )
     return [
         *programs,

@@ -1,14 +1,14 @@
-"""Inputs over the whole range of their formats, for programs of which nothing more is known.
+"""Inputs over the whole range of their formats, for programs whose exact inputs are not known.
 
-Their sums round, and in some results the order of a sum decides whether it overflows: a bound that
-knows infinities and NaNs (`tcir.validation.rules`) says what the results have to be.
+Their sums round, and for some results the order of a sum decides whether it overflows. The results
+are checked against a bound that propagates infinities and NaNs (`tcir.validation.rules`).
 
-- **Full range**: each slice of an input (`tcir.program.slices`) is a multiple of its own by a power
-  of two, up to the largest and down to the smallest numbers; some slices have one sign only. What
-  has one slice is large in one execution and small in the next, so that products stay inside.
+- **Full range**: each slice of an input (`tcir.program.slices`) is multiplied by its own power of
+  two, up to the largest and down to the smallest numbers; some slices have one sign only. An input with
+  one slice is large in one execution and small in the next, so that products stay in range.
 - **Special values**: NaN, infinities, the largest number, and zeros of both signs, each in a slice
-  of its own; a -0 and a subnormal number in all others. An input of one slice has a NaN only if no
-  other input has any: all results would depend on it.
+  of its own; all other slices have a -0 and a subnormal number. An input with one slice has a NaN
+  only if no other input has one, because all results would depend on it.
 """
 
 from __future__ import annotations
@@ -29,27 +29,28 @@ from tcir.program.spans import info_of
 _T = TypeVar("_T")
 UP = (4, 7, 11, 16, 24, 36, 54, 80)
 DOWN = (2, 5, 9, 14, 20, 30, 45, 70, 110)
-"""Exponents of slices, as far as a format has them; its ends besides."""
+"""Exponents of slices, as far as a format has them, in addition to its ends."""
 _MODES = ("any", "ascending", "close", "closest", "positive", "negative")
-"""Modes of consecutive slices: numbers of both signs or one, with the largest last, or near each
-other: far from 0 relative to their differences, which variance formulas with cancellation lose.
-With few slices the last has the largest numbers, all negative, which shows the start value of
-maxima; or any of the smallest."""
+"""Modes of consecutive slices: numbers of both signs or of one, with the largest last, or near each
+other. Near numbers are far from 0 relative to their differences, which exposes variance formulas
+with cancellation. With few slices, the last has the largest numbers, all negative, which exposes
+the start value of maxima; or any of the smallest."""
 _SHARED_BITS = {"close": 1 / 2, "closest": 5 / 6}
-"""Fraction of the mantissa that numbers near each other share: enough that sums of the same
-format, or sums of twice its bits, lose the variance."""
+"""Mode -> fraction of the mantissa that near numbers share: enough that sums in the same format, or
+in one of twice its bits, lose the variance."""
 MANY = 8
-"""An input of so many slices shows both ends of its range at once."""
+"""Minimum number of slices of an input that has both ends of its range at once."""
 REPEATS = 4
-"""Slices with the same special value, at most."""
+"""Largest number of slices with the same special value."""
 
 
 @dataclass(frozen=True)
 class Base:
-    """What is changed: standard normal numbers.
+    """Standard normal inputs, which the other functions change.
 
-    shrunk: exponent of what matrices of one slice, but the first input, are divided by, besides
-            about the root of their rows, so that sums are about 1 or less; None: not at all
+    shrunk: matrices of one slice other than the first input are divided by 2^shrunk, and by about
+    the
+            root of their rows, so that sums are about 1 or less; None: they are not divided
     """
 
     specs: Sequence[OutputSpec]
@@ -59,21 +60,21 @@ class Base:
 
     @property
     def floats(self) -> list[int]:
-        """Numbers of the inputs that have a range."""
+        """Numbers of the inputs that have a range of exponents."""
         return [n for n, spec in enumerate(self.specs) if is_drawn(spec)]
 
     @property
     def whole(self) -> list[int]:
-        """Numbers of one slice."""
+        """Numbers of the inputs with one slice."""
         return [n for n in self.floats if self.slices[n].count < 2]
 
     @property
     def many(self) -> bool:
-        """Whether all have many slices."""
+        """Whether all inputs have many slices."""
         return all(self.slices[n].count >= MANY for n in self.floats)
 
     def arrays(self, number: int) -> list[Array]:
-        """Random floats, and any bytes; number: of the execution."""
+        """Draws random floats, and arbitrary bytes; number: number of the execution."""
         made = [np.array(each) for each in make_inputs(self.specs, self.seed + number, "random")]
         generator = np.random.default_rng([self.seed, number, 1])
         for n, spec in enumerate(self.specs):
@@ -87,11 +88,11 @@ class Base:
 
 
 def full_range(base: Base, number: int, strength: float) -> list[Array]:
-    """Inputs at the ends of their range.
+    """Returns inputs at the ends of their range.
 
-    number:   0 or 1: what is of one slice is large or small, alternating between inputs, and the
-              slices of others are large or small; both at once if all have many
-    strength: part of the range
+    number:   0 or 1: whether inputs of one slice, alternately, are large or small, and whether the
+              slices of the others are; the slices are both at once if all inputs have many
+    strength: fraction of the range that is used
     """
     generator = np.random.default_rng([base.seed, 1 + number])
     arrays = base.arrays(1 + number)
@@ -121,17 +122,17 @@ def full_range(base: Base, number: int, strength: float) -> list[Array]:
 
 
 def _some(values: Sequence[_T], count: int) -> list[_T]:
-    """So many, if there are more, the first and the last among them."""
+    """Returns at most `count` of the values, including the first and the last."""
     if len(values) <= count:
         return list(values)
     return [values[int(k)] for k in np.linspace(0, len(values) - 1, count).round()]
 
 
 def special_values(base: Base, share: int, kinds: Sequence[float]) -> list[Array]:
-    """Inputs with special values.
+    """Returns inputs with special values.
 
-    share: one slice in so many has one, at most
-    kinds: that may occur: NaN, infinities
+    share: at most one slice in this many has a special value
+    kinds: special values that may occur: NaN, infinities
     """
     generator = np.random.default_rng([base.seed, 0])
     arrays = base.arrays(0)
@@ -161,7 +162,8 @@ def special_values(base: Base, share: int, kinds: Sequence[float]) -> list[Array
 
 
 def _kinds(dtype: DType, allowed: Sequence[float]) -> list[float]:
-    """NaN and infinities that a format has, its largest number, and 0 for zeros of both signs."""
+    """Returns the NaN and infinities that a format has, its largest number, and 0 for zeros of both
+    signs."""
     with np.errstate(all="ignore"):
         stored = [(value, float(np.array(value).astype(dtype))) for value in allowed]
     has = [v for v, s in stored if (np.isnan(v) and np.isnan(s)) or v == s]
@@ -169,7 +171,7 @@ def _kinds(dtype: DType, allowed: Sequence[float]) -> list[float]:
 
 
 def _with(part: Array, values: Sequence[float], generator: np.random.Generator) -> Array:
-    """An array with these among its elements."""
+    """Returns a copy of an array with these values at random places."""
     changed = np.array(part)
     flat = changed.reshape(-1)
     places = generator.choice(flat.size, min(len(values), flat.size), replace=False)
@@ -184,13 +186,13 @@ def _zeros(part: Array, generator: np.random.Generator) -> Array:
 
 
 def _exponents(dtype: DType) -> tuple[int, int]:
-    """Exponents of the smallest and of the largest power of two."""
+    """Returns the exponents of a type's smallest and largest power of two."""
     info = info_of(dtype)
     return int(np.log2(float(info.smallest_subnormal))), int(np.log2(float(info.max)))
 
 
 def _as(mode: str, values: Array) -> Array:
-    """In one of `_MODES`."""
+    """Changes values to one of `_MODES`."""
     if mode == "ascending":
         return np.sort(values, axis=None).reshape(values.shape)
     if mode in _SHARED_BITS:
@@ -202,7 +204,7 @@ def _as(mode: str, values: Array) -> Array:
 
 
 def _scaled(values: Array, exponent: int) -> Array:
-    """Times a power of two."""
+    """Multiplies values by a power of two, limited to the type's range."""
     return _stored(np.asarray(values, np.float64) * 2.0**exponent, values.dtype)
 
 

@@ -1,8 +1,8 @@
 """Further launches of a kernel, on other buffers (pass share-kernels).
 
 The module's attribute ``tc.repeats`` lists them: ``{name, kernel, order, of, args}``, where
-``kernel`` is the ``tc.order`` of the function that is launched again as number ``order``, and its
-buffer ``of[i]`` is there buffer ``args[i]``.
+``kernel`` is the ``tc.order`` of the function that is launched again as number ``order``, and the
+function's buffer ``of[i]`` is buffer ``args[i]`` in this launch.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _FIELDS = ("name", "kernel", "order", "of", "args")
 
 @dataclass(frozen=True)
 class Repeat:
-    """A further launch: its name in the program, its place, and its buffers.
+    """A further launch of a kernel: its name in the program, its order, and its buffers.
 
-    kernel: the place of the kernel's own launch
-    buffers: number of each of its buffers in this launch, by that in the kernel's own
+    kernel: order of the kernel's own launch
+    buffers: pairs of a buffer's number in the kernel's own launch and its number in this one
     """
 
     name: str
@@ -34,18 +34,18 @@ class Repeat:
     buffers: tuple[tuple[int, int], ...]
 
     def here(self, numbers: Iterable[int]) -> tuple[int, ...]:
-        """The numbers, in this launch, of buffers of the kernel."""
+        """Maps numbers of buffers in the kernel's own launch to those in this launch."""
         known = dict(self.buffers)
         return tuple(known[number] for number in numbers)
 
     def there(self, numbers: Iterable[int]) -> tuple[int, ...]:
-        """The other way round."""
+        """Maps numbers of buffers in this launch to those in the kernel's own launch."""
         known = {here: there for there, here in self.buffers}
         return tuple(known[number] for number in numbers)
 
 
 def repeats_of(module: ir.Module) -> list[Repeat]:
-    """Repeats of a module. InputError for an attribute that the pass did not write."""
+    """Returns the repeats of a module. InputError for an attribute that the pass did not write."""
     attributes = module.operation.attributes
     if REPEATS not in attributes:
         return []
@@ -63,7 +63,7 @@ def _repeat(module: ir.Module, entry: ir.Attribute) -> Repeat:
     if not pairs or not one_to_one:
         raise InputError(
             f"{format_location(module.operation.location)}tc.repeats: expected launches as "
-            f"share-kernels writes them, {{{', '.join(_FIELDS)}}}, each buffer of a kernel another "
-            f"one in the launch, got {entry}"
+            f"share-kernels writes them, {{{', '.join(_FIELDS)}}}, with a one-to-one mapping of "
+            f"buffers, got {entry}"
         )
     return found

@@ -3,8 +3,8 @@
     %w = arith.constant dense_resource<w> : tensor<2xf32>
     {-# dialect_resources: { builtin: { w: "0x040000000000803F00000040" } } #-}
 
-The first four bytes are the alignment. The bindings do not hand the others out, so they are read
-off the text.
+The first four bytes are the alignment. The bindings do not expose the others, so they are read from
+the text.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ _ALIGNMENT = 4
 
 
 def resolve_resources(module: ir.Module, text: str) -> None:
-    """Makes each constant ``dense_resource<…>`` of `module`, which `text` is, a ``dense<…>``.
+    """Replaces each constant ``dense_resource<…>`` of `module`, whose text is `text`, by
+    ``dense<…>``.
 
-    InputError, at the constant, where its bytes are not there or are not as many as its type has.
+    InputError, at the constant, if its bytes are missing or their number does not fit its type.
     """
     found = dict(_BYTES.findall(text[text.find("{-#") :]))
     for each in nested(module.operation):
@@ -56,7 +57,7 @@ def _dense(op: ir.Operation, name: str, kind: ir.ShapedType, digits: str | None)
     data = bytes.fromhex(digits)[_ALIGNMENT:]
     if len(data) != prod(shape) * dtype.itemsize:
         raise InputError(
-            f"{where} {prod(shape) * dtype.itemsize} bytes behind those of the alignment ({kind}), "
+            f"{where} {prod(shape) * dtype.itemsize} bytes after the alignment ({kind}), "
             f"got {len(data)}"
         )
     return dense(np.frombuffer(data, dtype).reshape(shape), kind)

@@ -30,7 +30,7 @@ _TYPES = {**DTYPES, **{f"ui{bits}": np.dtype(f"uint{bits}") for bits in (8, 16, 
 class Signature:
     """The inputs and results of a program, in the order of the kernel ABI.
 
-    unread: positions of arguments that are no inputs, as their data is never read
+    unread: positions of arguments that are not inputs, because their data is never read
     """
 
     name: str
@@ -41,7 +41,7 @@ class Signature:
 
 
 def numpy_type(element: Any, location: object = None) -> np.dtype[Any]:
-    """The numpy (or ml_dtypes) type of an MLIR element type."""
+    """Returns the numpy (or ml_dtypes) type of an MLIR element type; InputError if it has none."""
     try:
         return np.dtype(_TYPES[str(element)])
     except KeyError:
@@ -52,7 +52,8 @@ def numpy_type(element: Any, location: object = None) -> np.dtype[Any]:
 
 
 def views_of(program: Program) -> dict[int, OutputSpec]:
-    """Shape and type of each buffer, by number, of tile programs and parts of a sequence."""
+    """Returns shape and type of each buffer, by number, for tile programs and parts of a sequence;
+    else none."""
     whole = program.level == "tensor" and program.attribute("tc.args") is None
     if program.level == "thread" or whole:
         return {}
@@ -61,14 +62,15 @@ def views_of(program: Program) -> dict[int, OutputSpec]:
 
 
 def signature_of(module: Any, entry: str | None = None) -> Signature:
-    """The signature of the program in `module`, at the tensor or the tile level, calls inlined."""
+    """Returns the signature of the program in `module`, at the tensor or the tile level, with calls
+    inlined."""
     module = inlined(module)
     program = find_program(module, entry)
     op, level = program.op, program.level
     if level == "thread":
         raise InputError(
-            f"{format_location(op.operation.location)}a kernel of llvm and nvvm ops does not say "
-            "the shapes of its buffers; start from the tensor or the tile level"
+            f"{format_location(op.operation.location)}a kernel of llvm and nvvm ops does not "
+            "declare the shapes of its buffers; start from the tensor or the tile level"
         )
     arguments = list(op.operation.regions[0].blocks[0].arguments)
     unread: tuple[int, ...] = ()
@@ -98,13 +100,13 @@ def signature_of(module: Any, entry: str | None = None) -> Signature:
 
 
 _RETURNED = (
-    " (which memref holds one is not said); return it\nsmallest accepted example: "
+    " (which memref is the result is not declared); return it\nsmallest accepted example: "
     "func.func @f(%x: memref<1xf32>) -> memref<1xf32> { return %x : memref<1xf32> }"
 )
 
 
 def _of_places(spec: OutputSpec, argument: ir.Value) -> OutputSpec:
-    """Marks indices, and the sizes of a ``tc.grouped_matmul``, the last of its operands."""
+    """Marks an input of indices, and the sizes of a ``tc.grouped_matmul``, its last operand."""
     for use in argument.uses:
         if use.owner.name == "tc.grouped_matmul" and use.operand_number == 2:
             rows = use.owner.operands[0].type.shape[:-1]
@@ -142,7 +144,8 @@ def _spec(kind: Any, op: Any) -> OutputSpec:
 
 
 _UPSTREAM_STORES = {"memref.store": 1, "vector.store": 1, "vector.transfer_write": 1}
-"""Upstream ops that store, and the operand they store to; ops of tc have a trait for it."""
+"""Upstream op that stores -> position of the operand it stores to; ops of tc have a trait for
+it."""
 _VIEWS = (
     "memref.collapse_shape", "memref.expand_shape", "memref.cast", "memref.subview",
     "tc.make_tensor_map",
@@ -151,7 +154,7 @@ _VIEWS = (
 
 
 def _stored_to(operation: ir.Operation) -> ir.Value | None:
-    """The memref that an op stores to, or the tensor map of it; None for an op that does not."""
+    """Returns the memref that an op stores to, or its tensor map; None if the op does not store."""
     from tcir.dialect.operation import traits_of
 
     if operation.name in _UPSTREAM_STORES:
@@ -161,7 +164,7 @@ def _stored_to(operation: ir.Operation) -> ir.Value | None:
 
 
 def _written_arguments(op: Any) -> set[int]:
-    """Positions of the memref arguments of a tile program that it stores to."""
+    """Returns the positions of the memref arguments that a tile program stores to."""
     from tcir._mlir import ir
 
     written: set[int] = set()

@@ -1,7 +1,7 @@
-"""Parts of an input on which results of their own depend, found by changing one.
+"""Slices of an input that affect separate results, found by changing one slice.
 
-Of most programs each row of the first input makes a row of the result, and each column of the last
-weights a column. What is placed in one of these slices shows in some results and spoils no others.
+In most programs each row of the first input affects a row of the result, and each column of the
+last weights a column. A value placed in one of these slices affects some results and no others.
 """
 
 from __future__ import annotations
@@ -24,22 +24,24 @@ if TYPE_CHECKING:
     from tcir._mlir import ir
 
 Run: TypeAlias = Callable[[list[Array]], "list[Array] | None"]
-"""Results of the program; None if it cannot be executed on these inputs."""
+"""Function that runs the program on inputs and returns its results; None if it cannot be executed
+on them."""
 CHANGE = -8
-"""Factor by which one slice is multiplied."""
+"""Factor by which one slice is multiplied to find the results that depend on it."""
 MOST_WORK = 1 << 28
-"""Products and elements of all executions that look for slices."""
+"""Limit on products and elements of all executions that search for slices."""
 _FILLED = ("tensor.pad", "tensor.insert_slice")
-"""Ops that put numbers between or around those of a tensor."""
+"""Ops that insert numbers between or around those of a tensor."""
 
 
 @dataclass(frozen=True)
 class Slices:
-    """How an input is cut.
+    """The slices of an input.
 
-    axes:  its dimensions with an index for each slice; none: one slice
+    axes:  dimensions along which each index is a slice; empty: one slice
     exact: whether no result depends on two slices
-    times_filling: whether it is multiplied by what a pad or an insertion puts beside a tensor
+    times_filling: whether the input is multiplied by numbers that a pad or an insertion adds to a
+    tensor
     """
 
     shape: tuple[int, ...]
@@ -49,11 +51,11 @@ class Slices:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of slices."""
         return math.prod(self.shape[axis] for axis in self.axes)
 
     def places(self) -> Iterator[tuple[int | slice, ...]]:
-        """Where each is."""
+        """Yields the index of each slice."""
         for point in np.ndindex(*(self.shape[axis] for axis in self.axes)):
             at: list[int | slice] = [slice(None)] * len(self.shape)
             for axis, index in zip(self.axes, point, strict=True):
@@ -62,22 +64,23 @@ class Slices:
 
 
 def is_drawn(spec: OutputSpec) -> bool:
-    """Whether an input is made of floats that have exponents to speak of."""
+    """Whether an input consists of floats with more than a few exponents: not packed ones, nor
+    f8E8M0FNU."""
     packed = PACKED_BITS.get(spec.dtype, 8) < 8 or spec.dtype == ml_dtypes.float8_e8m0fnu
     return is_float(spec.dtype) and not packed
 
 
 def is_byte(spec: OutputSpec) -> bool:
-    """Whether an input is made of bytes that are numbers, all of which a program may have."""
+    """Whether an input consists of bytes that are numbers with no restricted values."""
     return spec.dtype in (np.int8, np.uint8) and not spec.says_where
 
 
 def slices_of(
     specs: Sequence[OutputSpec], inputs: list[Array], run: Run, work: int, filtered: set[int]
 ) -> list[Slices]:
-    """Slices of each input.
+    """Finds the slices of each input.
 
-    inputs:   any, all different
+    inputs:   arbitrary inputs, with all numbers different
     work:     products and elements of one execution
     filtered: numbers of inputs that are multiplied by filling
     """
@@ -105,16 +108,16 @@ def slices_of(
 
 
 def _changed(before: Array, after: Array) -> float:
-    """The share of elements that differ."""
+    """Returns the fraction of elements that differ."""
     bits = f"u{before.dtype.itemsize}"
     one, other = (np.ascontiguousarray(each).view(bits) for each in (before, after))
     return float((one != other).mean()) if one.size else 0.0
 
 
 def times_filling(block: ir.Block) -> set[int]:
-    """Numbers of the inputs that products multiply by what a pad or an insertion adds.
+    """Returns the numbers of the inputs that are multiplied by numbers of a pad or an insertion.
 
-    Whether a kernel does multiply by it depends on its schedule
+    Whether a kernel executes these products depends on its schedule
     (docs/explanation/convolution.md, "0 · inf").
     """
     arguments, found = inputs_of(block), set[int]()
@@ -130,7 +133,8 @@ def times_filling(block: ir.Block) -> set[int]:
 
 
 def _sources(value: ir.Value) -> tuple[list[ir.Value], bool]:
-    """The arguments that a tensor is made of, and whether something was added to them."""
+    """Returns the arguments that a tensor is computed from, and whether a pad or an insertion is
+    among the ops."""
     from tcir._mlir import ir
 
     seen, arguments, filled = [value], list[ir.Value](), False

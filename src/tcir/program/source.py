@@ -1,4 +1,4 @@
-"""MLIR text in: files, standard input, split input, locations, diagnostics."""
+"""Reads MLIR text: files, standard input, split input, locations, diagnostics."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One message of MLIR or of a pass: severity is error, warning, remark or note."""
+    """One message of MLIR or of a pass; its severity is error, warning, remark or note."""
 
     severity: str
     file: str
@@ -57,7 +57,7 @@ class Diagnostic:
 
 
 def read_text(path: str) -> tuple[str, str]:
-    """The text of a file (or of standard input for "-") and its name for messages."""
+    """Returns the text of a file (or of standard input for "-") and its name for messages."""
     if path == "-":
         data, name = read_input(), STDIN
     else:
@@ -77,7 +77,7 @@ def read_text(path: str) -> tuple[str, str]:
 
 
 def split_chunks(text: str, name: str) -> list[Chunk]:
-    """The pieces between lines ``// -----``, each padded to keep its line numbers."""
+    """Returns the pieces between lines ``// -----``, each padded to keep its line numbers."""
     chunks, start = [], 0
     for match in [*_SEPARATOR.finditer(text), None]:
         end = match.start() if match else len(text)
@@ -88,7 +88,7 @@ def split_chunks(text: str, name: str) -> list[Chunk]:
 
 @contextmanager
 def mlir_context(*, allow_unregistered: bool = False) -> Iterator[ir.Context]:
-    """A fresh context with the dialect tc loaded."""
+    """Yields a fresh context with the dialect tc loaded."""
     from tcir._mlir import ir
     from tcir.dialect import tc
 
@@ -135,13 +135,15 @@ def _diagnostic(diagnostic: Any, name: str) -> Diagnostic:
 
 
 def position(location: Any) -> tuple[str, int, int]:
-    """File, line and column of a location (the first that a fused or call-site one holds)."""
+    """Returns file, line and column of a location (the first location inside a fused or call-site
+    one)."""
     found = re.search(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)', str(location) if location else "")
     return (found[1], int(found[2]), int(found[3])) if found else ("", 0, 0)
 
 
 def parse_module(chunk: Chunk, context: Any) -> Any:
-    """The module of a chunk, its locations naming the file; MLIRError on malformed text."""
+    """Parses the module of a chunk, with locations that name the file; MLIRError on malformed
+    text."""
     from tcir._mlir import ir
 
     _check_sizes(chunk, context)
@@ -164,7 +166,8 @@ numbers."""
 
 
 def _check_sizes(chunk: Chunk, context: ir.Context) -> None:
-    """Diagnostic of a type with more elements than memory has addresses; MLIR takes any."""
+    """Emits a diagnostic for a type with more elements than memory has addresses, which MLIR
+    accepts."""
     from tcir._mlir import ir
 
     for shape in dict.fromkeys(_SHAPE.findall(chunk.text)):
@@ -172,8 +175,8 @@ def _check_sizes(chunk: Chunk, context: ir.Context) -> None:
             at = chunk.text.index(f"<{shape}")
             line, column = chunk.text.count("\n", 0, at) + 1, at - chunk.text.rfind("\n", 0, at)
             ir.Location.file(chunk.name, line, column, context).emit_error(
-                f"expected types of at most 2^58 elements, got {shape[:-1]}: their bytes are "
-                "counted in 64 bits"
+                f"expected types of at most 2^58 elements, got {shape[:-1]}: sizes in bytes are "
+                "64-bit numbers"
             )
             raise ir.MLIRError("too large", [])
 
@@ -182,7 +185,8 @@ _PRETTY = re.compile(r"^\s*(?:%[^=\n]*= )?(tc\.\w+) ", re.MULTILINE)
 
 
 def _generic(chunk: Chunk, context: Any) -> str:
-    """Text in the form of ``--emit=pretty`` as MLIR reads it; diagnostics of what cannot be."""
+    """Converts text in the form of ``--emit=pretty`` to MLIR's generic form; emits diagnostics for
+    text that cannot be converted."""
     from tcir._mlir import ir
     from tcir.dialect.read_pretty import UnreadableError, read_pretty
 
@@ -200,7 +204,8 @@ def _generic(chunk: Chunk, context: Any) -> str:
 
 
 def _name_locations(module: Any, name: str) -> None:
-    """Replaces the file "-" of text parsed from memory: the bindings cannot be told the name."""
+    """Replaces the file "-" in locations of text parsed from memory: the bindings accept no file
+    name."""
     from tcir._mlir import ir
 
     if name in (_MEMORY, ""):
@@ -218,12 +223,12 @@ def _name_locations(module: Any, name: str) -> None:
 
 
 def load_module(source: ModuleSource, context: ir.Context, entry: str | None = None) -> ir.Module:
-    """A private copy of a program given as `ir.Module`, text or path, in `context`.
+    """Returns a private copy of a program given as `ir.Module`, text or path, in `context`.
 
     entry: which of several public functions is the program (`tcir.program.entry_function`)
 
-    A string is a path when it has no line break and no brace and names a file. Raises `InputError`
-    for what MLIR refuses, `NativeCrashError` for what ends it.
+    A string is a path if it has no line break and no brace. Raises `InputError` for a program that
+    MLIR rejects, `NativeCrashError` for one that crashes it.
     """
     if isinstance(source, str | Path):
         text = str(source)
@@ -234,7 +239,7 @@ def load_module(source: ModuleSource, context: ir.Context, entry: str | None = N
     elif not hasattr(source, "operation"):
         raise InputError(
             "expected a program as MLIR text, a path or an ir.Module, got "
-            f"{type(source).__name__}; of a PyTorch module: tcir.torch.compile(module, inputs)"
+            f"{type(source).__name__}; for a PyTorch module: tcir.torch.compile(module, inputs)"
         )
     else:
         asm = source.operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
@@ -243,7 +248,7 @@ def load_module(source: ModuleSource, context: ir.Context, entry: str | None = N
 
 
 def load_text(text: str, name: str, context: ir.Context, entry: str | None = None) -> ir.Module:
-    """The module of a text, as `load_module`; name: of its file."""
+    """Returns the module of a text, like `load_module`; name: name of its file."""
     from tcir.codegen.rehearsal import rehearse
 
     rehearse(text, f"reading {name or 'a module'}")
@@ -251,7 +256,7 @@ def load_text(text: str, name: str, context: ir.Context, entry: str | None = Non
 
 
 def read_module(text: str, name: str, context: ir.Context, entry: str | None = None) -> ir.Module:
-    """As `load_text`, where a crash of native code is dealt with outside."""
+    """Like `load_text`, for callers that handle a crash of native code themselves."""
     from tcir._mlir import is_mlir_error
 
     with collect_diagnostics(context, name) as diagnostics:

@@ -1,4 +1,4 @@
-"""Values of a width and an exponent, in a format."""
+"""Values with a given width and exponent in a number format."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from tcir.interp.types import Array
 from tcir.program.factors import Factor
 
 EXACT_BITS = 24
-"""Bits of an f32 significand; the fused sums of tensor cores keep no fewer, but for one."""
+"""Bits of an f32 significand; the fused sums of tensor cores keep at least as many, except wgmma's
+of fp8."""
 PROMOTED_BITS, PROMOTED_PRODUCTS = 14, 128
-"""wgmma's sums of fp8 have 14 bits, and are added up in f32 after so many products."""
+"""wgmma's fp8 sums have 14 bits, and are accumulated in f32 after this many products."""
 F32_TOP, TF32_BITS = 128, 11
 
 
@@ -37,9 +38,10 @@ class Span:
 
 @dataclass(frozen=True)
 class Quantum:
-    """What every product of a pair is a multiple of: 2^total, times 2^own[i] in row or column i.
+    """The power of two that divides every product of a pair: 2^total, times 2^own[i] in row or
+    column i.
 
-    own: by loop over rows or columns
+    own: exponents by loop over rows or columns
     """
 
     total: int
@@ -47,12 +49,13 @@ class Quantum:
 
     @property
     def middle(self) -> int:
-        """The exponent in the middle row and column."""
+        """Exponent in the middle row and column."""
         return self.total + sum(int(own.max()) for own in self.own.values()) // 2
 
 
 def span_of(factor: Factor, elements: int) -> Span:
-    """The span of a factor; scales of elements below 2^elements keep their product in f32."""
+    """Returns the span of a factor; the scales of elements below 2^elements are limited so that
+    their product stays in f32's range."""
     if factor.dtype == ml_dtypes.float8_e8m0fnu:
         top = F32_TOP - elements
         return Span(-127, top, 2.0 ** (top - 1), 1, (0, 0))
@@ -70,9 +73,9 @@ def draw_start(
     generator: np.random.Generator,
     bits: int = EXACT_BITS - 1,
 ) -> Array:
-    """An input to which products are added: below 2^bits of their quanta.
+    """Draws an input to which products are added: below 2^bits of their quanta.
 
-    Where it is the same for several rows or columns, a multiple of the largest quantum.
+    A value shared by several rows or columns is a multiple of the largest quantum.
     """
     exponent = np.asarray(sum(each.total for each in quanta))
     for loop, own in (item for each in quanta for item in each.own.items()):
@@ -88,7 +91,7 @@ def draw_start(
 
 
 def spread(axis: int, values: Array, factor: Factor) -> Array:
-    """`values` broadcast over the other dimensions of `factor`."""
+    """Reshapes `values` along `axis` to broadcast over the other dimensions of `factor`."""
     shape = [1] * len(factor.shape)
     shape[axis] = len(values)
     return values.reshape(shape)
@@ -97,7 +100,7 @@ def spread(axis: int, values: Array, factor: Factor) -> Array:
 def draw(
     factor: Factor, span: Span, width: Array, exponent: Array, generator: np.random.Generator
 ) -> Array:
-    """A value of `width` bits times 2^exponent for each element."""
+    """Draws a value of `width` bits times 2^exponent for each element."""
     if factor.dtype.itemsize > 1:
         width, exponent = (np.broadcast_to(x, factor.shape) for x in (width, exponent))
         return _values(factor, span, width, exponent, generator)
@@ -113,7 +116,7 @@ def draw(
 def _values(
     factor: Factor, span: Span, width: Array, exponent: Array, generator: np.random.Generator
 ) -> Array:
-    """Signed integers of `width` bits times 2^exponent, one in 16 of them zero."""
+    """Draws signed integers of `width` bits times 2^exponent, one in 16 of them zero."""
     whole = generator.integers(1, 1 << np.maximum(width, 1))
     too_long = np.maximum(np.frexp(whole.astype(np.float64))[1] - span.precision, 0)
     whole = whole >> too_long << too_long
@@ -125,5 +128,5 @@ def _values(
 
 
 def info_of(dtype: np.dtype[Any]) -> Any:
-    """Limits of a type of floats."""
+    """Returns the limits of a floating-point type."""
     return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]

@@ -1,22 +1,24 @@
 """Special values among exact inputs: NaN, infinities, overflow, subnormals, zeros of both signs.
 
-They stand where few results depend on them, and where no result depends on the order of its sum:
+They are placed where few results depend on them, and where no result depends on summation order:
 
-- rows of A and columns of B with a NaN, an infinity or two in them, or a NaN among their scales.
-  A lone infinity is the last element along the sum: padding that copies it instead of 0 shows;
-- rows and columns that are zeros of both signs but for one element. Each of their results is one
-  product, exact however far it is from all others: the smallest subnormals of f32, or beyond f32
-  where the formats reach so far;
-- rows and columns of zeros of both signs, whose sums are +0, or what they are added to, which is
-  anything there;
-- in an operand that windows run over (convolutions), single elements;
-- in the other, at taps that are never in the padding: whether padding is multiplied, and 0 times
-  infinity a NaN, depends on the schedule (docs/explanation/convolution.md, "0 · inf").
+- rows of A and columns of B with a NaN, with one or two infinities, or with a NaN among their
+  scales. A single infinity is the last element along the sum, which exposes padding that repeats
+  the last element instead of 0;
+- rows and columns that are zeros of both signs except for one element. Each of their results is one
+  product, exact however far it is from all others: the smallest subnormals of f32, or beyond f32 if
+  the formats reach that far;
+- rows and columns of zeros of both signs, whose sums are +0, or the number they are added to, which
+  may be any;
+- in an operand that windows move over (convolutions), single elements;
+- in the other operand, elements at taps that are never in the padding: whether padding is
+  multiplied, so that 0 times infinity is NaN, depends on the schedule
+  (docs/explanation/convolution.md, "0 · inf").
 
-At most one row in `SHARE` is special. Of columns that share scales (block quantisation), of a
-vector, and of fewer than `ROWS` rows, nearly all results depend: their NaN and infinities have
-executions of their own (`alone`). Signalling NaNs and NaNs with a payload are left out: what a
-tensor core makes of a payload is not documented, and for tf32 it cuts the payload's low bits.
+At most one row in `SHARE` is special. Nearly all results depend on columns that share scales (block
+quantisation), on a vector, and on sides with fewer than `ROWS` rows: their NaN and infinities have
+executions of their own (`alone`). Signalling NaNs and NaNs with a payload are left out: the result
+of a tensor core for a payload is not documented, and for tf32 it drops the payload's low bits.
 """
 
 from __future__ import annotations
@@ -37,41 +39,43 @@ from tcir.program.spans import F32_TOP, info_of
 
 Array = np.ndarray[Any, Any]
 Loops: TypeAlias = dict[int, int]
-"""Values of loops."""
+"""Loop -> its value."""
 Place: TypeAlias = tuple[Loops, float]
-"""Where an element is, and its magnitude."""
+"""Place of an element by the values of loops, and its magnitude."""
 SHARE = 8
-"""One row or column in so many may be special; neither the first nor the last is."""
+"""One row or column in this many may be special; the first and the last are not."""
 WINDOWS = 48
-"""One pixel in so many of a convolution's input may have a special element."""
+"""One pixel in this many of a convolution's input may have a special element."""
 TRIES = 64
-"""Places that are looked at for an element that is alone."""
+"""Number of places tried for the only non-zero element of a row."""
 FAR = 1 << 10
-"""More than any distance of exponents."""
+"""A number above any difference of exponents."""
 _OF_A_FORMAT = ("inf", "NaN", "NaN scale")
-"""What a side has to show itself."""
+"""Special values that a side must have in its own format."""
 _SMALL = ("subnormals", "smallest scale")
-"""What is far below all others."""
+"""Special values far below all others."""
 _OF_SCALES = ("smallest scale", "largest scale")
-"""The ends of block scales that are finite."""
+"""Special values at the finite ends of block scales."""
 _TIMES_ZERO = ("inf", "NaN", "inf - inf")
-"""What zeros of padding show."""
+"""Special values whose products with zeros of padding are NaN."""
 _ONE_PRODUCT = ("subnormals", "overflow", *_OF_SCALES)
-"""What has one product that is not zero, far from all others."""
+"""Special values of rows with one non-zero product, far from all others."""
 SELDOM = 16
-"""One in so many elements of what the products are added to is infinite or NaN."""
+"""One in this many elements of the input to which products are added is infinite or NaN."""
 F32_LOW = -149
 """Exponent of the smallest subnormal of f32."""
 
 
 @dataclass(frozen=True)
 class Special:
-    """One row or column (`row` counts along `axis`) of one side's elements, or one of its elements.
+    """A special row or column of one side, or a special element of it.
 
     what: "NaN", "inf", "inf - inf", "overflow", "subnormals", "zeros", "NaN scale",
           "smallest scale" or "largest scale"
-    axis: None for a vector, and for single elements of what windows run over
-    contraction: its number, in a program of several
+    axis: dimension of the rows; None for a vector, and for single elements of an operand that
+    windows
+          move over
+    contraction: number of the contraction in a program of several
     """
 
     side: int
@@ -81,7 +85,8 @@ class Special:
 
 
 def special_values(contraction: Contraction, among: Sequence[str] = ()) -> list[Special]:
-    """What the shapes and formats of a contraction have room for; `among`: default: all."""
+    """Returns the special values that fit the shapes and formats of a contraction; `among`: allowed
+    ones, default all."""
     pair = contraction.pairs[0]
     found = []
     for side, factor in enumerate(pair):
@@ -106,7 +111,8 @@ def special_values(contraction: Contraction, among: Sequence[str] = ()) -> list[
 def _allowed(
     contraction: Contraction, factor: Factor, axis: int | None, kinds: Sequence[str]
 ) -> list[str]:
-    """Special values that neither padding nor the addends of the products spoil."""
+    """Returns the special values that stay predictable with the padding and the addends of the
+    products."""
     if meets_padding(contraction, factor):
         kinds = [kind for kind in kinds if kind not in _TIMES_ZERO]
     start = contraction.start
@@ -116,7 +122,8 @@ def _allowed(
 
 
 def _left_over(contraction: Contraction) -> Iterator[list[Special]]:
-    """The ends of formats that the rows and columns have no room for; both sides at once."""
+    """Yields, for further executions, the ends of formats that had no room among the rows and
+    columns; an execution has those of both sides."""
     pair, shown = contraction.pairs[0], special_values(contraction)
     left: list[list[Special]] = []
     for side, factor in enumerate(pair):
@@ -137,14 +144,15 @@ def _left_over(contraction: Contraction) -> Iterator[list[Special]]:
 
 
 def _ends_among(kinds: Sequence[str]) -> list[str]:
-    """What a side has to show itself."""
+    """Returns the special values that a side must have in its own format."""
     return [kind for kind in kinds if kind in (*_OF_A_FORMAT, *_OF_SCALES)]
 
 
 def alone(contraction: Contraction) -> list[list[Special]]:
-    """What comes in executions of its own, each a list: see the module's docstring.
+    """Returns the special values of further executions, one list each: see the module's docstring.
 
-    What such a side does not show in its own format, the rows of the other side do, if it has any.
+    Special values other than the ends of the side's own format are in rows of the other side, if it
+    has rows.
     """
     pair = contraction.pairs[0]
     executions = list(_left_over(contraction))
@@ -166,7 +174,8 @@ def alone(contraction: Contraction) -> list[list[Special]]:
 
 
 def _spared(contraction: Contraction, side: int) -> int | None:
-    """The dimension of a side of which some rows, or columns, can be special beside others."""
+    """Returns the dimension of a side along which some rows, or columns, can be special; None:
+    there is none."""
     if side and contraction.blocks:
         return None
     return contraction.own_axis(contraction.pairs[0], side)
@@ -214,10 +223,10 @@ class Placing:
         self._top = top
         self._rows: list[tuple[Special, int]] = []
         self._small: list[tuple[int, Loops]] = []
-        """Side and place of each element that is alone and near the smallest."""
+        """Side and place of each only non-zero element of a row that is near the smallest."""
 
     def all(self, specials: Sequence[Special]) -> None:
-        """Each in a row of its own."""
+        """Places each special value in a row of its own."""
         used = {f.argument for f in self._contraction.factors} & self._drawn.keys()
         for number in used if specials else ():
             self._drawn[number] = self._drawn[number].copy()
@@ -235,10 +244,10 @@ class Placing:
                     self._rows.append((special, int(row)))
 
     def start(self, start: Factor) -> None:
-        """Puts special values into what the products are added to.
+        """Puts special values into the input to which the products are added.
 
-        Where all products are zeros, anything; zeros where one product is far from all others; and
-        some infinities and NaNs.
+        It has ends of its format where all products are zeros, zeros where one product is far from
+        all others, and some infinities and NaNs.
         """
         values = self._drawn.get(start.argument)
         if values is None:  # whole numbers
@@ -295,7 +304,7 @@ class Placing:
                     values[_at(factor, loops)] = self._signed(magnitude)
 
     def _loops(self, factor: Factor) -> Loops:
-        """A value for each loop of the sum that indexes `factor`."""
+        """Draws a value for each reduction loop that indexes `factor`."""
         return {
             index[0]: int(self._generator.integers(*self._span(index[0], n))) * index[1]
             for n, index in zip(factor.shape, factor.dims, strict=True)
@@ -303,19 +312,21 @@ class Placing:
         }
 
     def _span(self, loop: int, extent: int) -> tuple[int, int]:
-        """First value of a loop that is never in the padding, and the one after the last."""
+        """Returns the first value of a loop that is never in the padding, and the one after the
+        last."""
         inside = self._contraction.taps.get(loop) or range(extent)
         return inside.start, inside.stop
 
     def _last(self, factor: Factor, special: Special) -> Loops:
-        """The last value of the loop of the sum that both factors have."""
+        """Returns the last value of the reduction loop that both factors share."""
         shared = self._contraction.shared_axes(self._pair)
         axis = shared[special.side] if shared else 0
         index = factor.dims[axis]
         return {index[0]: (factor.shape[axis] - 1) * index[1]} if shared and index else {}
 
     def _scale_of(self, factor: Factor, special: Special) -> Factor | None:
-        """The scale of this side, known by the loop over its rows; a vector's is the other one."""
+        """Returns the scale of this side, identified by the loop over its rows; the scale of a
+        vector is the other one."""
         for pair in self._contraction.pairs[1:]:
             own, other = (self._contraction.own_loops(self._pair, side) for side in (0, 1))
             if special.side:
@@ -330,10 +341,11 @@ class Placing:
         return None
 
     def _alone(self, special: Special, factor: Factor, row: int) -> Place | None:
-        """The only element of a row that is not zero: where it is best, and its magnitude.
+        """Chooses the place and magnitude of the only non-zero element of a row, and sets its
+        scale.
 
-        Also sets its scale. None where it is small and would always meet one of the other side: a
-        product that f32 cannot hold is a zero of either sign.
+        None if it is small and would always be multiplied by a small one of the other side: a
+        product that f32 cannot represent is a zero of either sign.
         """
         own = self._scale_of(factor, special)
         if special.what in _OF_SCALES:
@@ -364,7 +376,8 @@ class Placing:
         return loops, 2.0 ** int(np.clip(exponent, low, high))
 
     def _places(self, special: Special, factor: Factor) -> list[Loops]:
-        """Where an element may be alone: not where one of the other side is as small."""
+        """Returns possible places of the only non-zero element; for a small one, not where the
+        other side also has a small one."""
         places = [self._loops(factor) for _ in range(TRIES)]
         if special.what not in _SMALL:
             return places
@@ -372,8 +385,8 @@ class Placing:
         return [place for place in places if place not in others]
 
     def _with_scale(self, special: Special, factor: Factor, own: Factor, row: int) -> Place | None:
-        """The only element of a row, beside a scale at the end of its format, where the results are
-        nearest to 1: any type has them."""
+        """Chooses the only non-zero element of a row whose scale is at an end of its format, so
+        that the results are nearest to 1, which any type can represent."""
         if not (sums := self._places(special, factor)):
             return None
         least = special.what in _SMALL
@@ -389,8 +402,9 @@ class Placing:
         return places[best], 2.0 ** int(np.clip(wanted[best], low, high))
 
     def _wanted(self, factor: Factor, own: Factor | None, loops: Loops, small: bool | None) -> int:
-        """The exponent of an element with its scale: the sums' lowest bit, or largest, is at the
-        end of f32; None: the middle one is 1."""
+        """Returns the exponent of an element times its scale for which the lowest bit (`small`) or
+        the largest of its products is at the end of f32; small None: for which the median product
+        is 1."""
         others = [f for f in self._contraction.factors if f not in (factor, own)]
         facing = [np.abs(self._finite[f.argument][_at(f, loops)].astype(float)) for f in others]
         facing = [values[values > 0] for values in facing]
@@ -402,7 +416,7 @@ class Placing:
 
 
 def _is_start_of(start: Factor, factor: Factor, axis: int | None) -> bool:
-    """Whether the products of each row of `factor` have numbers of their own to be added to."""
+    """Whether the products of each row of `factor` are added to separate elements of `start`."""
     return axis is not None and factor.dims[axis] in start.dims
 
 
@@ -415,7 +429,8 @@ def _own(factor: Factor, special: Special, row: int) -> Loops:
 
 
 def _at(factor: Factor, loops: Loops) -> tuple[int | slice, ...]:
-    """Where an operand's elements are at these values of loops; all along the other dimensions."""
+    """Returns the index of an operand's elements at these values of loops, with all elements along
+    the other dimensions."""
     return tuple(
         loops[index[0]] // index[1] if index is not None and index[0] in loops else slice(None)
         for index in factor.dims
@@ -423,7 +438,7 @@ def _at(factor: Factor, loops: Loops) -> tuple[int | slice, ...]:
 
 
 def _exponents(dtype: np.dtype[Any]) -> tuple[int, int]:
-    """Exponents of the smallest and the largest power of two; f32 as tf32."""
+    """Returns the exponents of a type's smallest and largest power of two; f32 counts as tf32."""
     if dtype == ml_dtypes.float8_e8m0fnu:
         return -127, 127
     low = -136 if dtype == np.float32 else int(np.log2(float(info_of(dtype).smallest_subnormal)))
@@ -431,12 +446,12 @@ def _exponents(dtype: np.dtype[Any]) -> tuple[int, int]:
 
 
 def _quantum(values: Array) -> Array:
-    """The exponent of the lowest bit of each."""
+    """Returns the exponent of the lowest set bit of each value."""
     mantissa, exponent = np.frexp(values)
     whole = (mantissa * 2.0**53).astype(np.int64)
     return exponent - 53 + np.log2((whole & -whole).astype(float)).astype(int)
 
 
 def _top(values: Array) -> Array:
-    """The exponent of the first power of two above each."""
+    """Returns the exponent of the first power of two above each value."""
     return np.frexp(values)[1]

@@ -35,7 +35,7 @@ class Texts(Mapping[str, str]):
 
 
 SITES = 6
-"""Lines of the program that a report shows of those that a step names."""
+"""Largest number of the named program lines that a report shows."""
 _OP = re.compile(r"[^\s(]+?:\d+:\d+: \w+\.[\w.]+")
 _PTX_LINE = re.compile(r"\bline (\d+)\b")
 
@@ -44,7 +44,7 @@ _PTX_LINE = re.compile(r"\bline (\d+)\b")
 class State:
     """IR in the short form of ``--emit=pretty``, or PTX.
 
-    ops: the lines (from 1) of ops of ours, by what findings call them: ``FILE:LINE:COLUMN: OP``
+    ops: name of an op in findings, ``FILE:LINE:COLUMN: OP`` -> its lines (from 1)
     """
 
     text: str
@@ -53,7 +53,7 @@ class State:
 
     @classmethod
     def of(cls, module: ir.Module, *, verified: bool = False) -> State:
-        """The state `module` is in. verified: it is known to be valid."""
+        """Returns the state of `module`. verified: it is known to be valid."""
         from tcir.dialect.pretty import pretty_lines
 
         lines = pretty_lines(module, verified=verified)
@@ -66,7 +66,8 @@ class State:
         return cls("".join(f"{line}\n" for line, _ in lines), ops=ops)
 
     def sites(self, words: str) -> dict[int, str]:
-        """The lines that `words` about the program name, in their order: number and text."""
+        """Returns the lines that the text `words` about the program names, in its order: number ->
+        line."""
         found = [int(number) for number in _PTX_LINE.findall(words)] if self.ptx else []
         for name in _OP.findall(words):
             found += self.ops.get(name, ())

@@ -1,4 +1,4 @@
-"""Names of kernels in PTX, which spells fewer than MLIR does (PTX ISA 4.4, identifiers)."""
+"""Names of kernels in PTX, which allows fewer identifiers than MLIR (PTX ISA 4.4, identifiers)."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ _IDENTIFIER = re.compile(r"[A-Za-z][\w$]*|[_$][\w$]+", re.ASCII)
 _PLAIN = re.compile(r"[A-Za-z]\w*|_\w+", re.ASCII)
 _ESCAPED = re.compile(rb"^[0-9]|[^A-Za-z0-9_]+|^_$")
 _KEYWORD = "WARP_SZ"
-"""The one identifier that PTX has itself and that no kernel can have."""
+"""The one predefined identifier of PTX, which no kernel can have."""
 
 
 def spelled_symbol(name: str) -> str:
-    """`name` as PTX can spell it: as it is, where a dollar sign is all that is strange."""
+    """Returns `name` as PTX can spell it: unchanged if dollar signs are its only special
+    characters."""
     return name if _IDENTIFIER.fullmatch(name) and name != _KEYWORD else legal_symbol(name)
 
 
 def legal_symbol(name: str) -> str:
-    """`name`, where PTX can spell it; else with the UTF-8 bytes that PTX cannot in hexadecimal,
-    between dollar signs: ``main.1`` is ``main$2e$1``, ``größe`` is ``gr$c3b6c39f$e``.
+    """Returns `name` if PTX can spell it. Else the UTF-8 bytes that PTX cannot spell are replaced
+    by their hexadecimal digits between dollar signs: ``main.1`` becomes ``main$2e$1``, ``größe``
+    becomes ``gr$c3b6c39f$e``.
 
-    Names that differ still do: a dollar sign of a name is among those bytes.
+    Different names stay different, because a dollar sign in a name is among the replaced bytes.
     """
     if name == _KEYWORD:
         return f"${name[0].encode().hex()}${name[1:]}"

@@ -9,15 +9,15 @@ if TYPE_CHECKING:
     from tcir._mlir import ir
 
 Taps = dict[int, range]
-"""By loop over taps, those at which no product has an element of padding; empty if none."""
+"""Loop over taps -> the taps at which no product has an element of padding; empty if none."""
 
 
 def clear_taps(
     taps: int, step: int, windows: int, stride: int, size: int, pads: tuple[int, int]
 ) -> range:
-    """Taps r with ``0 <= p * stride + r * step - pads[0] < size`` for all windows p.
+    """Returns the taps r with ``0 <= p * stride + r * step - pads[0] < size`` for all windows p.
 
-    size: of the dimension without padding
+    size: extent of the dimension without padding
     """
     first = -(-pads[0] // step)
     end = (size - 1 + pads[0] - (windows - 1) * stride) // step + 1
@@ -25,7 +25,7 @@ def clear_taps(
 
 
 def taps_of_convolution(op: ir.Operation) -> Taps:
-    """Taps of a tc.conv2d."""
+    """Returns the taps of a tc.conv2d that are never in the padding."""
     (x, w), out = (value.type.shape for value in op.operands), op.results[0].type.shape
     filters = w[1:3] if str(op.attributes["filter"]) == '"fhwc"' else w[:2]
     pads, strides, dilations = (
@@ -46,7 +46,8 @@ def taps_of_maps(
     sizes: Mapping[int, int],
     parallel: frozenset[int],
 ) -> Taps:
-    """Taps of a structured op whose operands may be padded; sizes: trip counts of its loops."""
+    """Returns the taps, never in the padding, of a structured op whose operands may be padded;
+    sizes: trip counts of its loops."""
     found: Taps = {}
     for value, index_map in zip(op.operands, maps[:-1]):
         dimensions = zip(value.type.shape, _padding(value), index_map.results, strict=True)
@@ -61,7 +62,7 @@ def taps_of_maps(
 
 
 def _steps(expression: ir.AffineExpr) -> dict[int, int]:
-    """Step per loop of ``d0 * 2 + d3``; empty for anything else."""
+    """Returns the step per loop of an expression such as ``d0 * 2 + d3``; empty for other forms."""
     from tcir._mlir import ir
 
     if isinstance(expression, ir.AffineDimExpr):
@@ -76,7 +77,7 @@ def _steps(expression: ir.AffineExpr) -> dict[int, int]:
 
 
 def _padding(value: ir.Value) -> list[tuple[int, int]]:
-    """Elements that `tensor.pad` puts before and after each dimension of `value`."""
+    """Returns the elements that `tensor.pad` adds before and after each dimension of `value`."""
     from tcir._mlir import ir
 
     owner = value.owner

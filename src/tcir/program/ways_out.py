@@ -1,4 +1,4 @@
-"""Ways out for an argument that is not a numpy array of the expected type."""
+"""Suggestions, for errors about an argument that is not a numpy array of the expected type."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OF_TENSOR = (
 
 
 def to_array(value: object, dtype: DType | None = None) -> str:
-    """How a value that is no array of numpy becomes one; "" where that is not known."""
+    """Describes how to convert a value to a numpy array; "" if that is not known."""
     if type(value).__module__.split(".")[0] == "torch":
         return OF_TENSOR
     if isinstance(value, list | tuple | int | float):
@@ -24,7 +24,8 @@ def to_array(value: object, dtype: DType | None = None) -> str:
 
 
 def to_type(array: Array, dtype: DType | None = None) -> str:
-    """How an array becomes one of a type, or of this machine's byte order; "" if it is one."""
+    """Describes how to convert an array to a type, or to this machine's byte order; "" if it has
+    both."""
     if not array.dtype.isnative:
         name = array.dtype.newbyteorder("=").name
         return f"in another byte order ({array.dtype.str}): a.astype('{name}')"

@@ -1,7 +1,8 @@
 """Workspaces: the memory between launches, planned as one allocation, the arena.
 
-``tc.workspaces`` on the `builtin.module` has their sizes in bytes, and ``tc.workspace_offsets``, of
-plan-workspaces, where each begins in the arena. Without it none shares a byte with another.
+``tc.workspaces`` on the `builtin.module` has their sizes in bytes, and ``tc.workspace_offsets``,
+which plan-workspaces writes, their offsets in the arena. Without offsets none shares a byte with
+another.
 """
 
 from __future__ import annotations
@@ -23,21 +24,22 @@ so of a workspace: more than TMA and vector loads require."""
 
 
 def aligned(size: int) -> int:
-    """Bytes up to where the next workspace may begin."""
+    """Rounds a size in bytes up to the alignment of workspaces."""
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def sizes_of(module: ir.Module) -> tuple[int, ...]:
-    """Bytes of each workspace."""
+    """Returns the bytes of each workspace."""
     attributes = module.operation.attributes
     return tuple(attributes[SIZES]) if SIZES in attributes else ()
 
 
 @dataclass(frozen=True)
 class Workspaces:
-    """Sizes in bytes, and where each begins in the arena.
+    """Sizes of workspaces in bytes, and their offsets in the arena.
 
-    Raises InputError for offsets that are not as many as the sizes, negative, or not aligned.
+    Raises InputError for offsets that are negative or not aligned, or if their number is not that
+    of the sizes.
     """
 
     sizes: tuple[int, ...] = ()
@@ -45,7 +47,7 @@ class Workspaces:
 
     @staticmethod
     def of(module: ir.Module) -> Workspaces:
-        """Workspaces between the kernels of `module`."""
+        """Returns the workspaces between the kernels of `module`."""
         attributes = module.operation.attributes
         if OFFSETS not in attributes:
             return Workspaces.apart(sizes_of(module))
@@ -53,7 +55,7 @@ class Workspaces:
 
     @staticmethod
     def apart(sizes: Iterable[int]) -> Workspaces:
-        """Places them consecutively, so that none shares a byte with another."""
+        """Places workspaces consecutively, so that none shares a byte with another."""
         sizes = tuple(sizes)
         ends = accumulate((aligned(max(0, size)) for size in sizes), initial=0)
         return Workspaces(sizes, tuple(ends)[: len(sizes)])
@@ -74,20 +76,20 @@ class Workspaces:
 
     @property
     def arena(self) -> int:
-        """Bytes of the allocation."""
+        """Bytes of the arena."""
         return max((o + size for o, size in zip(self.offsets, self.sizes)), default=0)
 
     def share(self, one: int, other: int) -> bool:
-        """Whether two of them have a byte in common."""
+        """Whether two workspaces have a byte in common."""
         begins = max(self.offsets[one], self.offsets[other])
         ends = min(self.offsets[n] + self.sizes[n] for n in (one, other))
         return begins < ends
 
     def check(self, launches: Sequence[tuple[str, Collection[int]]], first: int) -> None:
-        """Raises InputError where a launch writes bytes that it or a later one reads.
+        """Raises InputError if a launch overwrites bytes that it or a later launch reads.
 
-        launches: names and numbers of buffers, in order. first: number of the first workspace. Of
-        its buffers, a launch writes those that no launch before it wrote.
+        launches: names and numbers of buffers, in order. first: number of the first workspace. A
+        launch writes those of its buffers that no earlier launch wrote.
         """
         holds: set[int] = set()
         lost: dict[int, str] = {}
@@ -96,8 +98,8 @@ class Workspaces:
             for number in used:
                 if number in lost:
                     raise InputError(
-                        f"@{name}: expected in workspace {first + number} what a launch before "
-                        f"stored there, got bytes of {lost[number]}, which shares memory with it "
+                        f"@{name}: expected workspace {first + number} as an earlier launch stored "
+                        f"it, got bytes of {lost[number]}, which shares memory with it "
                         f"({OFFSETS}); run plan-workspaces again"
                     )
             for number in used:
@@ -106,9 +108,9 @@ class Workspaces:
                 for other in holds.intersection(used) | set(used) - {number}:
                     if self.share(number, other):
                         raise InputError(
-                            f"@{name}: expected memory of its own for workspace {first + number}, "
-                            f"which it writes, got bytes of workspace {first + other}, which it "
-                            f"uses, too ({OFFSETS}); run plan-workspaces again"
+                            f"@{name}: workspace {first + number}, which it writes, must not share "
+                            f"memory with workspace {first + other}, which it also uses "
+                            f"({OFFSETS}); run plan-workspaces again"
                         )
                 for other in [each for each in holds if self.share(number, each)]:
                     holds.remove(other)
@@ -117,4 +119,4 @@ class Workspaces:
 
 
 NONE = Workspaces()
-"""Workspaces of a program of one launch: none."""
+"""No workspaces, as in a program of one launch."""

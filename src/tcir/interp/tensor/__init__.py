@@ -1,4 +1,4 @@
-"""Executes whole-tensor programs with numpy: the reference every lower level is compared with.
+"""Executes whole-tensor programs with numpy: the reference for every lower level.
 
 One file per dialect; `evaluate` is the table and takes rules from user code::
 
@@ -70,7 +70,8 @@ def run(
 
 
 def _is_filled_first(argument: ir.Value) -> bool:
-    """Whether a memref argument was one only filled, before its result became the same buffer."""
+    """Whether a memref argument is filled first: before bufferisation it was a tensor that is only
+    filled."""
     if not isinstance(argument.type, ir.MemRefType):
         return False
     users = [op for op in argument.owner if argument in list(op.operation.operands)]
@@ -84,7 +85,8 @@ def _arguments(
     unread: Collection[int],
     name: str,
 ) -> list[Array]:
-    """The arrays of a function's arguments: inputs, those of memrefs copied, and undefined ones."""
+    """Returns the arrays of a function's arguments: inputs (copied for memrefs), and undefined
+    ones."""
     undefined = {a.arg_number for a in block.arguments if is_fill_only(a)}
     if len(block.arguments) - len(undefined) > len(inputs):
         undefined |= set(unread)

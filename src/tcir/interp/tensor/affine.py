@@ -28,7 +28,7 @@ _BINARY: dict[type[ir.AffineExpr], Callable[[Index, Index], Index]] = {
 def affine_value(
     expression: ir.AffineExpr, dims: Mapping[int, Index], symbols: Sequence[Index] = ()
 ) -> Index:
-    """An expression's value, with the values of its dimensions and symbols."""
+    """Evaluates an expression at the values of its dimensions and symbols."""
     if isinstance(expression, ir.AffineDimExpr):
         return dims[expression.position]
     if isinstance(expression, ir.AffineSymbolExpr):
@@ -43,7 +43,7 @@ def affine_value(
 
 
 def _values(op: ir.OpView, operands: Sequence[Array], name: str = "map") -> list[Index]:
-    """The results of the map that is an attribute of `op`."""
+    """Returns the results of the map in attribute `name` of `op`."""
     map_ = op.operation.attributes[name].value
     dims, symbols = operands[: map_.n_dims], operands[map_.n_dims :]
     return [affine_value(each, dict(enumerate(dims)), symbols) for each in map_.results]

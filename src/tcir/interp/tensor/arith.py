@@ -18,17 +18,18 @@ from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.types import Array, constant, dtype_of
 
 NARROW = {np.dtype(ml_dtypes.int2): 0x3, np.dtype(ml_dtypes.int4): 0xF}
-"""Integers of less than a byte, which most functions of numpy do not take, and their bits."""
+"""Integer types of less than a byte, which most numpy functions do not accept -> mask of their
+bits."""
 LARGEST = {
     np.dtype(ml_dtypes.float4_e2m1fn): 6.0,
     np.dtype(ml_dtypes.float6_e2m3fn): 7.5,
     np.dtype(ml_dtypes.float6_e3m2fn): 28.0,
 }
-"""Largest value of formats without NaN; ``cvt`` converts NaN to it (PTX ISA 9.7.9.21)."""
+"""Format without NaN -> its largest value, to which ``cvt`` converts NaN (PTX ISA 9.7.9.21)."""
 
 
 def unsigned(x: Array) -> Array:
-    """The same bits read as unsigned."""
+    """Reads the same bits as unsigned."""
     x = np.asarray(x)
     if x.dtype in NARROW:
         return x.view(np.uint8) & np.uint8(NARROW[x.dtype])
@@ -36,13 +37,13 @@ def unsigned(x: Array) -> Array:
 
 
 def whole(x: Array) -> Array:
-    """The same numbers in a type of numpy's own: integers of less than a byte in int8."""
+    """Converts integers of less than a byte to int8, and returns other numbers as they are."""
     x = np.asarray(x)
     return x.astype(np.int8) if x.dtype in NARROW else x
 
 
 def as_signed(x: Array, dtype: np.dtype[Any]) -> Array:
-    """The low bits of integers `x` as the signless (signed in numpy) type `dtype`."""
+    """Returns the low bits of integers `x` as the signless (signed in numpy) type `dtype`."""
     x = np.asarray(x)
     if dtype in NARROW:
         x = x.astype(np.int8, casting="unsafe")
@@ -56,7 +57,7 @@ def truncated_division(a: Array, b: Array) -> Array:
 
 
 def convert(x: Array, dtype: np.dtype[Any]) -> Array:
-    """Float to float, rounded once to nearest even; NaN and infinities stay.
+    """Converts float to float, rounded once to nearest even; NaN and infinities stay.
 
     ml_dtypes converts float64 by way of float32, which could round twice; here float64 is first
     made odd-rounded in float32, so the second rounding is the only one that counts.
@@ -82,7 +83,7 @@ Binary = Callable[[Array, Array], Array]
 
 
 def _signed_zeros(pick: Binary, sign: int) -> Binary:
-    """`pick`, a maximum (sign 1) or minimum (-1), with -0 below +0, as arith and PTX have it.
+    """Returns `pick`, a maximum (sign 1) or minimum (-1), with -0 below +0, as in arith and PTX.
 
     arith.maximumf, arith.minimumf; PTX ISA, max and min: "+0.0 > -0.0". numpy takes either.
     """
@@ -151,7 +152,7 @@ _F = (
 
 
 def compare_integers(predicate: int, a: Array, b: Array) -> Array:
-    """`arith.cmpi`."""
+    """Evaluates `arith.cmpi`."""
     name = _I[predicate]
     a, b = whole(a), whole(b)
     if name in ("eq", "ne"):
@@ -164,7 +165,7 @@ def compare_integers(predicate: int, a: Array, b: Array) -> Array:
 
 
 def compare_floats(predicate: int, a: Array, b: Array) -> Array:
-    """`arith.cmpf`: ordered tests are false on NaN, unordered ones true."""
+    """Evaluates `arith.cmpf`: ordered tests are false on NaN, unordered ones true."""
     name = _F[predicate]
     unordered = np.isnan(a) | np.isnan(b)
     if name in ("false", "true"):
@@ -228,7 +229,8 @@ def arith_float_to_float(_: Interpreter, op: ir.OpView, x: Array) -> Sequence[Ar
 
 @evaluate("arith.scaling_extf")
 def arith_scaling_extf(_: Interpreter, op: ir.OpView, x: Array, scale: Array) -> Sequence[Array]:
-    """Times a power of two; other scales would first be rounded to one."""
+    """Multiplies by a scale that is a power of two; IncompleteError for other scales, which would
+    first be rounded to one."""
     if scale.dtype.name != "float8_e8m0fnu":
         raise IncompleteError(f"arith.scaling_extf by {scale.dtype}: expected f8E8M0FNU scales")
     dtype = dtype_of(op.operation.results[0].type)
@@ -253,8 +255,9 @@ def arith_unsigned_cast(_: Interpreter, op: ir.OpView, x: Array) -> Sequence[Arr
 
 @evaluate("arith.fptosi", "arith.fptoui")
 def arith_float_to_integer(_: Interpreter, op: ir.OpView, x: Array) -> Sequence[Array]:
-    """What is out of range is poison: it is what ``cvt.rzi`` to 32 or 64 bits makes of it, the
-    nearest integer, and of NaN 0 or the top bit (PTX ISA 9.7.9.21)."""
+    """Converts toward zero. Out-of-range values are poison in MLIR; here they get the result of
+    ``cvt.rzi`` to 32 or 64 bits: the nearest integer, and for NaN 0 or the top bit (PTX ISA
+    9.7.9.21)."""
     dtype, source = dtype_of(op.operation.results[0].type), np.asarray(x).dtype
     sign = "i" if op.operation.name == "arith.fptosi" else "u"
     info = np.iinfo(f"{sign}{max(dtype.itemsize, 4)}")

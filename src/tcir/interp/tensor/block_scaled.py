@@ -24,15 +24,15 @@ ROWS_AT_ONCE = 256
 
 
 def scale_values(scales: Array) -> Array:
-    """Scales as float64; f8E4M3FN is ue4m3, whose bit 7 does not count."""
+    """Converts scales to float64; f8E4M3FN is read as ue4m3, whose bit 7 is ignored."""
     if scales.dtype == ml_dtypes.float8_e4m3fn:
         scales = (scales.view(np.uint8) & 0x7F).view(scales.dtype)
     return scales.astype(np.float64)
 
 
 def row_major(scales: Array, shape: Sequence[int], vector: bool, block: int) -> Array:
-    """The row-major scales (or numbers in their places) of an operand of this shape, out of blocks
-    of 128 x 4."""
+    """Extracts the row-major scales (or numbers in their places) of an operand of this shape from
+    blocks of 128 x 4."""
     *outer, k = shape
     rows, each = np.arange(1 if vector else outer[-1]), np.arange(k // block)
     places = blocked_offset(rows[:, None], each, len(each))

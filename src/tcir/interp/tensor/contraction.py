@@ -23,7 +23,8 @@ _SIGNED = ("arith.extf", "arith.extsi")
 
 @dataclass(frozen=True)
 class Contraction:
-    """Block arguments that are multiplied, and whether each is zero-extended (unsigned)."""
+    """Numbers of the block arguments that are multiplied, and whether each is zero-extended
+    (unsigned)."""
 
     a: int
     b: int
@@ -48,7 +49,7 @@ def _extended_argument(value: ir.Value, block: ir.Block) -> tuple[int, bool] | N
 
 
 def recognise(block: ir.Block) -> Contraction | None:
-    """The contraction that `block` (two inputs and one accumulator) computes, or None."""
+    """Returns the contraction that `block` (two inputs and one accumulator) computes, or None."""
     if len(block.arguments) != 3:
         return None
     (result,) = list(block.operations)[-1].operation.operands
@@ -84,7 +85,7 @@ def contract(
     maps: Sequence[list[Linear]],
     sizes: Sequence[int],
 ) -> Array:
-    """The new value of the output operand."""
+    """Returns the new value of the output operand."""
     arrays = [_widen(operands[i], u) for i, u in zip((found.a, found.b), found.unsigned)]
     map_a, map_b = maps[found.a], maps[found.b]
     target = operands[2].astype(arrays[0].dtype)
@@ -112,8 +113,8 @@ def contract(
 def batched_product(
     a: Array, dims_a: Sequence[int], b: Array, dims_b: Sequence[int], dims_out: Sequence[int]
 ) -> Array:
-    """``sum a * b`` over the loops not in `dims_out`, axes as in it, by one matrix product; of
-    size 1 where neither operand has that loop."""
+    """Computes ``sum a * b`` over the loops not in `dims_out`, by one matrix product. The result's
+    axes are `dims_out`, of size 1 where neither operand has the loop."""
     for dims, keep in ((dims_a, dims_b), (dims_b, dims_a)):  # loops only one side sums over
         alone = [d for d in dims if d not in keep and d not in dims_out]
         if alone:

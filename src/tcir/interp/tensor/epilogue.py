@@ -29,9 +29,10 @@ def tc_element(interpreter: Interpreter, op: tc.ElementOp, tensor: Array) -> Seq
 
 
 def spread(op: tc.ElementOp, tensor: Array, values: Mapping[ir.Value, Array]) -> Array:
-    """The tensor with a dimension for each of the result's, of extent 1 where it has none.
+    """Returns the tensor with one dimension per dimension of the result, of extent 1 where it has
+    none.
 
-    values: of the sizes of groups, which say whose rows are whose
+    values: values at the op; the sizes of groups among them decide the group of each row
     """
     dims = op.dims
     if op.of_group:
@@ -44,7 +45,8 @@ def spread(op: tc.ElementOp, tensor: Array, values: Mapping[ir.Value, Array]) ->
 
 
 def _of_rows(op: tc.ElementOp, tensor: Array, values: Mapping[ir.Value, Array]) -> Array:
-    """What each row reads of a tensor with an index for each group; rows of no group: of any."""
+    """Returns, for each row, the elements of its group in a tensor indexed by group; rows of no
+    group read those of an arbitrary one."""
     around = op.operation.parent.opview
     product = around.grouped
     groups = np.zeros(shape_of(around.out.type)[0], np.intp)

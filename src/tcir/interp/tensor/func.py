@@ -12,7 +12,7 @@ from tcir.interp.types import Array
 
 
 def function_named(module_op: ir.OpView, name: str) -> Any:
-    """The `func.func` called `name`; IncompleteError if the module has none with a body."""
+    """Returns the `func.func` called `name`; IncompleteError if the module has none with a body."""
     for view in module_op.regions[0].blocks[0].operations:
         op = view.operation
         if op.name == "func.func" and ir.StringAttr(op.attributes["sym_name"]).value == name:

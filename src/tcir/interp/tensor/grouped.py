@@ -1,4 +1,4 @@
-"""Rules of grouped products: rows that are of no group are never written."""
+"""Rules of grouped products: rows that belong to no group are never written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from tcir.interp.types import Array, dtype_of, shape_of
 def tc_grouped_matmul(
     _: Interpreter, op: tc.GroupedMatmulOp, a: Array, b: Array, sizes: Array
 ) -> Sequence[Array]:
-    """Rows of no group are what a result holds before the program writes it."""
+    """Multiplies each group's rows by its matrix; rows of no group keep the unwritten value of a
+    result."""
     if string(op, "b_layout") == "nk":
         b = b.swapaxes(-1, -2)
     type_ = op.out.type
@@ -35,7 +36,7 @@ def tc_grouped_matmul(
 
 
 def groups_of(op: tc.GroupedMatmulOp, sizes: Array) -> Iterator[tuple[int, slice] | slice]:
-    """The index of the rows of each group."""
+    """Yields the index of the rows of each group."""
     first = 0
     for group, size in enumerate(int(n) for n in sizes):
         yield (group, slice(0, size)) if op.masked else slice(first, first + size)
@@ -43,7 +44,7 @@ def groups_of(op: tc.GroupedMatmulOp, sizes: Array) -> Iterator[tuple[int, slice
 
 
 def written(op: tc.GroupedMatmulOp, sizes: Array, values: Array) -> Array:
-    """`values` in the rows of groups; others are as in a result before it is written."""
+    """Returns `values` in the rows of groups, and the unwritten value of a result in the others."""
     out = OutputSpec(values.shape, values.dtype).unwritten()
     for rows in groups_of(op, sizes):
         out[rows] = values[rows]

@@ -1,4 +1,5 @@
-"""The evaluator of whole-tensor programs: walks a block, looks each op up, keeps its results."""
+"""The evaluator of whole-tensor programs: walks a block, looks up each op's rule, and keeps its
+results."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ evaluate: Rules[Callable[..., Sequence[Array]]] = Rules("tensor")
 
 Operands and results are numpy: arrays for tensors and vectors, numpy scalars for scalars (``index``
 is int64, i1 bool). Inside the region of a structured op scalars are arrays over the iteration
-space, so arithmetic rules must broadcast. A rule never writes into an operand, but into memrefs,
-whose arrays several values may share. The rule of a terminator returns its operands.
+space, so arithmetic rules must broadcast. A rule never writes into an operand other than a memref,
+whose array several values may share. The rule of a terminator returns its operands.
 """
 
 
@@ -27,14 +28,14 @@ class Interpreter:
 
     def __init__(self) -> None:
         self.iteration: Sequence[Array] = ()
-        """Inside a structured op's region: the value of each loop (`linalg.index`)."""
+        """Value of each loop inside a structured op's region (`linalg.index`)."""
         self.values: Values = {}
         """Values visible at the current op."""
         self.current: ir.Operation | None = None
         """The operation being executed."""
 
     def block(self, block: ir.Block, arguments: Sequence[Array], outer: Values) -> Sequence[Array]:
-        """The terminator's operands after running `block`; `outer` holds values from outside."""
+        """Runs `block` and returns its terminator's operands; `outer` holds values from outside."""
         values = dict(outer)
         values.update(zip(block.arguments, arguments, strict=True))
         results: Sequence[Array] = ()
@@ -59,7 +60,7 @@ class Interpreter:
 
 
 def _check_results(op: ir.Operation, results: object) -> None:
-    """Rejects what a plugin's rule may return."""
+    """InputError unless a rule, which a plugin may define, returned one value per result."""
     many = len(results) if isinstance(results, list | tuple) else -1
     if many != len(op.results):
         got = type(results).__name__ if many < 0 else f"one of {many}"

@@ -1,7 +1,7 @@
 """Rules of `linalg`: every structured op, named or generic, by its indexing maps and its body.
 
-Contractions (`tcir.interp.tensor.contraction`, and those of more than two factors in
-`scaled_contraction`) are summed in float64 and rounded once. Any other body is evaluated as
+Contractions (`tcir.interp.tensor.contraction`; with more than two factors `scaled_contraction`) are
+summed in float64 and rounded once. Any other body is evaluated as
 written: all parallel loops at once as arrays, reduction loops one point after the other in
 lexicographic order, rounding at each op of the body.
 """
@@ -65,7 +65,7 @@ def structured(interpreter: Interpreter, op: ir.OpView, *operands: Array) -> Seq
 def _results(
     interpreter: Interpreter, op: ir.OpView, operands: Sequence[Array], outputs: int
 ) -> list[Array]:
-    """New values of the outputs of `op`; all of its inputs are read first."""
+    """Returns the new values of the outputs of `op`; all of its inputs are read first."""
     affine_maps = linalg.get_indexing_maps(op.operation)
     if affine_maps is None:
         raise IncompleteError(f"{op.operation.name}: no indexing maps")
@@ -90,7 +90,8 @@ def _results(
 def _check_overlap(
     op: ir.OpView, operands: Sequence[Array], maps: Sequence[ir.AffineMap], outputs: int
 ) -> None:
-    """IncompleteError if what is read depends on the order of loops: another part of an output."""
+    """IncompleteError if an input reads elements of an output other than those it writes, so that
+    the result depends on the order of loops."""
     inputs = len(operands) - outputs
     for a, read in zip(operands[:inputs], maps):
         for b, written in zip(operands[inputs:], maps[inputs:]):

@@ -16,18 +16,20 @@ from tcir.interp.types import Array
 
 
 def power(x: Array, exponent: Array) -> Array:
-    """As C has it: numpy takes the root for 0.5, which of -inf and -0 differs from the power."""
+    """Powers as in C: for the exponent 0.5 numpy takes the square root, which differs for -inf and
+    -0."""
     root = np.where(np.isneginf(x), -x, np.abs(np.sqrt(x)))
     return np.where(exponent == 0.5, root, np.power(x, exponent)).astype(np.asarray(x).dtype)
 
 
 def in_f64(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Whose result is rounded once, where numpy's own of f32 is off by units."""
+    """Returns a function that computes in float64, so that its result is rounded once; numpy's f32
+    functions are off by units in the last place."""
     return lambda *operands: function(*(np.asarray(each, np.float64) for each in operands))
 
 
 WIDE_BYTES = 4
-"""The products of such numbers are exact in float64."""
+"""Largest size in bytes of numbers whose products are exact in float64."""
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "math.absf": np.abs,
     "math.acos": in_f64(np.arccos),
@@ -60,7 +62,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def function(name: str, *operands: Array) -> Array:
-    """A function of `FUNCTIONS`, rounded to the first operand's type."""
+    """Applies a function of `FUNCTIONS` and rounds to the first operand's type."""
     dtype = np.asarray(operands[0]).dtype
     wide = dtype if dtype.itemsize >= 4 else np.dtype(np.float32)
     with np.errstate(all="ignore"):
@@ -74,7 +76,8 @@ def math_function(_: Interpreter, op: ir.OpView, *operands: Array) -> Sequence[A
 
 @evaluate("math.fma")
 def math_fma(_: Interpreter, __: ir.OpView, a: Array, b: Array, c: Array) -> Sequence[Array]:
-    """The exact product, the sum rounded to odd in float64: the second rounding decides."""
+    """Computes the exact product and rounds the sum to odd in float64, so that the final rounding
+    is correct."""
     dtype = np.asarray(a).dtype
     if dtype.itemsize > WIDE_BYTES:
         raise IncompleteError(f"math.fma of {dtype}: its exact product has no rule")

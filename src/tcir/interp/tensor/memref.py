@@ -1,8 +1,8 @@
-"""Rules of `memref` and `bufferization`: what upstream's bufferisation makes of tensors.
+"""Rules of `memref` and `bufferization`, which upstream's bufferisation produces from tensors.
 
-A memref is a numpy array that is written in place, and a view of it an array with its memory:
-casts, reshapes and subviews. Allocations, casts and extents are as of tensors (`tensor`). Memory
-that was freed is undefined, as is memory never written.
+A memref is a numpy array that is written in place. Casts, reshapes and subviews are arrays that
+share its memory. Allocations, casts and extents follow the rules of tensors (`tensor`). Freed
+memory is undefined, as is memory that was never written.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def dealloc(_: Interpreter, __: ir.OpView, buffer: Array) -> Sequence[Array]:
 
 @evaluate("memref.get_global")
 def get_global(_: Interpreter, op: ir.OpView) -> Sequence[Array]:
-    """A constant's buffer; as nothing may write it, each use has one of its own."""
+    """Returns a constant's buffer; each use has its own, because nothing may write it."""
     name = ir.FlatSymbolRefAttr(op.operation.attributes["name"]).value
     for each in module_of(op.operation).regions[0].blocks[0].operations:
         made = each.operation
@@ -72,7 +72,8 @@ def reshape(_: Interpreter, op: ir.OpView, buffer: Array, *__: Array) -> Sequenc
 
 
 def _same_memory(view: Array, buffer: Array) -> Array:
-    """`view`; IncompleteError if numpy had to copy, so that a store would go elsewhere."""
+    """Returns `view`; IncompleteError if numpy copied, so that a store would not reach the
+    buffer."""
     if view.size and not np.may_share_memory(view, buffer):
         raise IncompleteError(f"no view of a buffer with strides {buffer.strides} in bytes")
     return view
@@ -83,7 +84,7 @@ def _same_memory(view: Array, buffer: Array) -> Array:
     "bufferization.alloc_tensor",
 )  # fmt: skip
 def converted(_: Interpreter, op: ir.OpView, *operands: Array) -> Sequence[Array]:
-    """A copy: a tensor is a value, and nothing may write the buffer of one."""
+    """Returns a copy: a tensor is a value, and nothing may write its buffer."""
     if op.operation.name != "bufferization.alloc_tensor":
         return [operands[0].copy()]
     if op.copy is not None:

@@ -14,8 +14,8 @@ from tcir.interp.types import Array
 
 @dataclass(frozen=True)
 class Tiles:
-    """The tiles of a tensor. sizes: by dimension; inner: the dimensions in the order in which a
-    tile has them; outer: those of the tensor in the order in which there are tiles."""
+    """The tiles of a tensor. sizes: tile size by dimension; inner: the order of the dimensions in a
+    tile; outer: the order of the dimensions over tiles."""
 
     sizes: dict[int, int]
     inner: list[int]
@@ -30,11 +30,11 @@ class Tiles:
         return Tiles(dict(zip(inner, sizes, strict=True)), inner, outer or list(range(rank)))
 
     def whole(self, shape: Sequence[int]) -> list[int]:
-        """A shape, in whole tiles."""
+        """Rounds a shape up to whole tiles."""
         return [-(-n // (tile := self.sizes.get(d, 1))) * tile for d, n in enumerate(shape)]
 
     def split(self, whole: Sequence[int]) -> list[int]:
-        """Each dimension as tiles and the places in one."""
+        """Splits each dimension into the number of tiles and the size of a tile."""
         return [
             n
             for d, size in enumerate(whole)
@@ -43,7 +43,7 @@ class Tiles:
 
     @property
     def order(self) -> list[int]:
-        """Permutation of the split dimensions, with those of one tile last."""
+        """Permutation of the split dimensions, with the dimensions inside a tile last."""
         apart = [d for d in self.outer if d not in self.sizes]
         return [2 * d for d in self.outer] + [2 * d + 1 for d in (*self.inner, *apart)]
 

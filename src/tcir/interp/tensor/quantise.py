@@ -15,7 +15,8 @@ from tcir.interp.types import Array, DType, dtype_of, shape_of
 
 
 def quantised(values: Array, form: BlockFormat, codes: DType, scales: DType) -> tuple[Array, Array]:
-    """Elements ``[..., K]`` and scales ``[..., K / block]`` of f32 values, in these types."""
+    """Quantises f32 values to elements ``[..., K]`` and scales ``[..., K / block]`` in these
+    types."""
     blocks = values.reshape(*values.shape[:-1], -1, form.block)
     with np.errstate(all="ignore"):
         factors = scales_of(np.abs(blocks).max(axis=-1), form, scales)  # NaN if there is one
@@ -24,7 +25,8 @@ def quantised(values: Array, form: BlockFormat, codes: DType, scales: DType) -> 
 
 
 def elements_of(blocks: Array, scales: Array, form: BlockFormat, kind: DType) -> Array:
-    """Elements of blocks ``[..., block]`` with these scales; 0 where the scale is NaN."""
+    """Quantises blocks ``[..., block]`` with these scales; elements are 0 where the scale is
+    NaN."""
     step = scales.astype(np.float32)[..., None]
     known = np.where(np.isnan(step), np.float32(0), blocks)
     quotients = known / np.where(step > 0, step, np.float32(1))
@@ -32,7 +34,7 @@ def elements_of(blocks: Array, scales: Array, form: BlockFormat, kind: DType) ->
 
 
 def scales_of(amax: Array, form: BlockFormat, kind: DType) -> Array:
-    """Scales of blocks with these largest magnitudes; NaN for infinity and NaN."""
+    """Returns the scales of blocks with these largest magnitudes; NaN for infinity and NaN."""
     finite = np.isfinite(amax)
     found = _scales(np.where(finite, amax, np.float32(0)), form, kind)
     return np.where(finite, found, np.array(np.nan).astype(kind))

@@ -1,10 +1,10 @@
 """Structured ops whose body is ``out + a * b * c * …``: products of three factors and more.
 
-So are contractions of block-scaled operands: each factor is one element of one input, widened; an
-input may be indexed by ``k floordiv 16``, or by any expression of the loops: its elements are then
-gathered first. As in `tcir.interp.tensor.contraction`, products and sums
-are taken in float64 and rounded once to the accumulator's type: with factors of 4, 6 and 8 bits
-every product is exact.
+Contractions of block-scaled operands have this form: each factor is one element of one input,
+widened. An input may be indexed by ``k floordiv 16``, or by any expression of the loops; its
+elements are then gathered first. As in `tcir.interp.tensor.contraction`, products and sums are
+taken in float64 and rounded once to the accumulator's type: with factors of 4, 6 and 8 bits every
+product is exact.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ AT_ONCE = 1 << 22
 _WIDE = ("f32", "f64")
 
 Axis = tuple[int, int]
-"""What indexes an axis: a loop, divided (floor) by a number."""
+"""Index of an axis: (loop, divisor), the loop divided by a number and rounded down."""
 
 
 def recognise_product(block: ir.Block) -> list[int] | None:
-    """The inputs multiplied, when the body is a sum of products of three or more; else None."""
+    """Returns the multiplied inputs if the body is a sum of products of three or more; else
+    None."""
     inputs = len(block.arguments) - 1
     (result,) = list(block.operations)[-1].operation.operands
     add = _made_by(result, "arith.addf")
@@ -50,7 +51,8 @@ def _made_by(value: ir.Value, name: str) -> ir.Operation | None:
 
 
 def _factors(value: ir.Value, block: ir.Block) -> list[int] | None:
-    """Numbers of the block arguments that `value` is the product of."""
+    """Returns the numbers of the block arguments whose product `value` is; None if it is no such
+    product."""
     if isinstance(value.owner, ir.Block):
         argument = ir.BlockArgument(value)
         return [argument.arg_number] if argument.owner == block else None
@@ -67,7 +69,7 @@ def _factors(value: ir.Value, block: ir.Block) -> list[int] | None:
 def contract_product(
     factors: Sequence[int], block: ir.Block, operands: Sequence[Array], maps: Sequence[ir.AffineMap]
 ) -> Array:
-    """The new value of the output operand; `maps` are affine maps, the output's last."""
+    """Returns the new value of the output operand; `maps` are affine maps, the output's last."""
     rows = {e.position for e in maps[-1].results if isinstance(e, ir.AffineDimExpr)}
     gathered = [n for n in factors if not all(_is_read_once(e, rows) for e in maps[n].results)]
     axes = [[] if n in gathered else [_axis(e) for e in m.results] for n, m in enumerate(maps)]
@@ -104,7 +106,8 @@ def _is_axis(expression: Any) -> bool:
 
 
 def _is_read_once(expression: ir.AffineExpr, rows: set[int]) -> bool:
-    """Whether it is a loop, or one of sums floordiv a constant."""
+    """Whether an expression is a loop, or a summed loop floordiv a constant; `rows`: loops of the
+    output."""
     return _is_axis(expression) and (_axis(expression)[1] == 1 or _axis(expression)[0] not in rows)
 
 
@@ -119,12 +122,12 @@ def _axis(expression: Any) -> Axis:
 
 
 def _gather(array: Array, map_: Any, sizes: dict[int, int]) -> tuple[Array, list[Axis]]:
-    """The elements that a map names, one axis for every loop that it uses."""
+    """Gathers the elements that a map names, with one axis for every loop that it uses."""
     loops = sorted({d for e in map_.results for d in _dims(e)})
     missing = [d for d in loops if d not in sizes]
     if missing:
         raise IncompleteError(
-            f"indexing map {map_}: no operand says the size of loop d{missing[0]}"
+            f"indexing map {map_}: no operand determines the size of loop d{missing[0]}"
         )
     shape = [sizes[d] for d in loops]
     found = np.empty(shape, array.dtype)
@@ -166,7 +169,7 @@ def _sizes(axes: Sequence[Sequence[Axis]], operands: Sequence[Array]) -> dict[in
 def _widen(
     array: Array, axes: Sequence[Axis], sizes: dict[int, int], part: dict[int, slice]
 ) -> tuple[Array, list[int]]:
-    """A factor in float64, one axis per loop (ascending), of `part` of the loops."""
+    """Returns a factor in float64, with one axis per loop (ascending), for `part` of the loops."""
     loops = [loop for loop, _ in axes]
     if len(set(loops)) != len(loops):
         raise IncompleteError("indexing map: a loop indexes two dimensions of one factor")
@@ -185,7 +188,7 @@ def _widen(
 def _two(
     pieces: list[tuple[Array, list[int]]], out: set[int]
 ) -> tuple[tuple[Array, list[int]], tuple[Array, list[int]]]:
-    """The product as one of two factors: those over the same loops of the output go together."""
+    """Multiplies factors until two are left: those over the same loops of the output first."""
     groups: dict[frozenset[int], tuple[Array, list[int]]] = {}
     for array, dims in sorted(pieces, key=lambda piece: -piece[0].size):
         key = frozenset(dims) & out

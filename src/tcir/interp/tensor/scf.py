@@ -48,10 +48,10 @@ def scf_if(interpreter: Interpreter, op: ir.OpView, condition: Array) -> Sequenc
 
 @evaluate("scf.forall")
 def scf_forall(interpreter: Interpreter, op: ir.OpView, *_: Array) -> Sequence[Array]:
-    """One iteration after the other, first to last and last to first: a result that depends on the
-    order of iterations is an error, as nothing orders them."""
+    """Runs the iterations from first to last and from last to first: a result that depends on their
+    order is an error, because nothing orders them."""
     if _on_buffers(op):
-        raise IncompleteError("scf.forall on buffers: only on tensors are iterations apart")
+        raise IncompleteError("scf.forall on buffers: iterations are independent only on tensors")
     values = interpreter.values
     lower, upper, step = (
         mixed(op, f"static{name}", operands, values)
@@ -69,8 +69,8 @@ def scf_forall(interpreter: Interpreter, op: ir.OpView, *_: Array) -> Sequence[A
         back = interpreter.region(op, [*np.array(last, np.int64), *back])
     if any(one.tobytes() != other.tobytes() for one, other in zip(forth, back, strict=True)):
         raise InputError(
-            "scf.forall: expected iterations that insert into elements of their own and read none "
-            "that others insert into, got a result that depends on their order"
+            "scf.forall: the result depends on the order of iterations; each must insert into "
+            "elements of its own and read none that another inserts into"
         )
     return forth
 
@@ -81,7 +81,7 @@ def _on_buffers(op: ir.OpView) -> bool:
 
 @evaluate("scf.forall.in_parallel")
 def in_parallel(interpreter: Interpreter, op: ir.OpView) -> Sequence[Array]:
-    """The loop's outputs after the insertions of one iteration."""
+    """Returns the loop's outputs after the insertions of one iteration."""
     loop = op.operation.parent
     arguments = (
         list(loop.regions[0].blocks[0].arguments)[-len(loop.results) :] if loop.results else []

@@ -1,4 +1,4 @@
-"""The rule of ``linalg.softmax``, by the ops that it stands for."""
+"""The rule of ``linalg.softmax``, evaluated as the ops it decomposes into."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ T = TypeVar("T")
 
 
 def softmax(x: T, count: int, take: Callable[[T, int], T], compute: Callable[..., T]) -> T:
-    """The maximum, exponentials of the distances to it, their sum in order, quotients.
+    """Computes the maximum, the exponentials of the distances to it, their sum in order, and the
+    quotients.
 
-    take:    element `n` of the `count` along the dimension
-    compute: an op by its name, of operands
+    take:    returns element `n` of the `count` along the dimension
+    compute: applies an op, given by its name, to operands
     """
     if not count:
         return x
@@ -35,7 +36,7 @@ def softmax(x: T, count: int, take: Callable[[T, int], T], compute: Callable[...
 
 
 def computed(name: str, *operands: Array) -> Array:
-    """An op of ``arith`` or ``math`` on numbers, by its name."""
+    """Applies an op of ``arith`` or ``math``, given by its name, to numbers."""
     with np.errstate(all="ignore"):
         return FLOAT[name](*operands) if name in FLOAT else function(name, *operands)
 

@@ -20,7 +20,7 @@ from tcir.program.memory_image import PACKED_BITS
 
 
 def _rounded(total: Array, type_: ir.Type) -> Array:
-    """f32 accumulation (here: the exact sum, rounded), then one rounding to the result's type."""
+    """Rounds an exact sum to f32, as accumulation does, then once to the result's type."""
     return convert(total.astype(np.float32), dtype_of(type_))
 
 
@@ -32,7 +32,8 @@ def _choice(op: ir.OpView, name: str, allowed: tuple[str, ...]) -> str:
 
 
 def _taps(filters: tuple[int, ...], part: int | None) -> Iterator[tuple[int, int, int, slice]]:
-    """Parts of the sums, and the taps and channels of each, in their order; filters: r, s, c."""
+    """Yields the parts of the sums, with the taps and channels of each, in order; filters: r, s,
+    c."""
     r, s, c = filters
     each = part or r * s * c
     for tap in range(r * s):

@@ -18,7 +18,8 @@ DYNAMIC = -(2**63)
 
 
 def mixed(op: ir.OpView, static: str, operands: Any, values: Any) -> list[int]:
-    """Static attribute `static` with its dynamic entries filled from `operands`, in order."""
+    """Returns static attribute `static` with its dynamic entries filled from `operands`, in
+    order."""
     dynamic = iter(operands)
     return [
         int(values[next(dynamic)]) if entry == DYNAMIC else entry for entry in integers(op, static)
@@ -37,7 +38,8 @@ def _slices(interpreter: Interpreter, op: ir.OpView) -> tuple[list[int], tuple[s
 
 
 def inside(op: ir.OpView, array: Array, indices: Sequence[Array]) -> tuple[Array, ...]:
-    """`indices` of `op` into `array`; InputError if one is outside (numpy counts back from -1)."""
+    """Returns `indices` of `op` into `array`; InputError if one is outside (numpy would count back
+    from -1)."""
     if any(np.any(np.less(i, 0) | (i >= n)) for i, n in zip(indices, array.shape, strict=True)):
         got = [i.tolist() for i in indices]
         raise InputError(f"{op.operation.name}: expected indices within {array.shape}, got {got}")
@@ -92,7 +94,7 @@ def tensor_extract_slice(
 
 
 def sliced(interpreter: Interpreter, op: ir.OpView, source: Array) -> Array:
-    """The slice of `source` that `op` names; a view where its memory can be one."""
+    """Returns the slice of `source` that `op` names, as a view if possible."""
     sizes, where = _slices(interpreter, op)
     picked = _checked(source, sizes, where, op)
     result = op.operation.results[0].type
@@ -114,7 +116,7 @@ def tensor_insert_slice(
 
 
 def inserted(interpreter: Interpreter, op: ir.OpView, source: Array, target: Array) -> Array:
-    """A copy of `target` with `source` at the slice that `op` names."""
+    """Returns a copy of `target` with `source` inserted at the slice that `op` names."""
     sizes, where = _slices(interpreter, op)
     _checked(target, sizes, where, op)
     result = target.copy()

@@ -22,7 +22,7 @@ class Linear:
 
 
 def linear(expression: Any) -> Linear:
-    """`expression` as a `Linear`; IncompleteError for symbols, mod and division."""
+    """Converts `expression` to a `Linear`; IncompleteError for symbols, mod and division."""
     if isinstance(expression, ir.AffineDimExpr):
         return Linear({expression.position: 1}, 0)
     if isinstance(expression, ir.AffineConstantExpr):
@@ -42,14 +42,15 @@ def linear(expression: Any) -> Linear:
 
 
 def indexing(map_: Any) -> list[Linear]:
-    """The results of an affine map."""
+    """Returns the results of an affine map as `Linear`."""
     return [linear(e) for e in map_.results]
 
 
 def loop_sizes(
     loops: int, maps: Sequence[list[Linear]], shapes: Sequence[Sequence[int]]
 ) -> list[int]:
-    """Trip counts: every loop must be the plain index of some operand's dimension."""
+    """Returns the trip counts of the loops, each of which must be the plain index of some operand's
+    dimension."""
     sizes: dict[int, int] = {}
     for results, shape in zip(maps, shapes, strict=True):
         for expression, size in zip(results, shape, strict=True):
@@ -68,7 +69,8 @@ def loop_sizes(
 def view(
     array: Array, results: list[Linear], sizes: Sequence[int], writeable: bool = False
 ) -> tuple[Array, list[int]]:
-    """`array`, not copied, with one axis per loop its map uses (ascending); and those loops."""
+    """Returns a view of `array` with one axis per loop its map uses (ascending), and those
+    loops."""
     dims = sorted({d for e in results for d in e.coefficients})
     strides = dict.fromkeys(dims, 0)
     start: list[int] = []
@@ -95,7 +97,8 @@ def view(
 
 
 def aligned(array: Array, dims: Sequence[int], order: Sequence[int]) -> Array:
-    """`array` (axes = loops `dims`) with one axis per loop in `order`, of size 1 where unused."""
+    """Returns `array` (axes = loops `dims`) with one axis per loop in `order`, of size 1 where
+    unused."""
     transposed = array.transpose([dims.index(d) for d in order if d in dims])
     sizes = iter(transposed.shape)
     return transposed.reshape([next(sizes) if d in dims else 1 for d in order])

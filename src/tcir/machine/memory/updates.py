@@ -6,8 +6,7 @@ from it, another thread may write. Two kinds are findings:
 - the thread stores a result computed from the value, while only the word itself orders another
   thread's write before the load: that write may be lost;
 - the thread continues if it finds a value, and replaces it by another, and another thread that
-found
-  the same value did so too: both may find it before either has stored. A turn that is passed
+  found the same value did so too: both may find it before either has stored. A turn that is passed
   around, for which each thread waits with its own value, is not reported. Nor is a flag that both
   raise to one value if both found it down (a maximum is reported, because the smaller value may be
   stored last, and so is a count).

@@ -21,14 +21,15 @@ if TYPE_CHECKING:
     from tcir._mlir import ir
 
 FOLLOWED = 2.0**14
-"""The largest sums that are multiplied again: none becomes infinite."""
+"""Largest magnitude of sums that are multiplied again, so that none becomes infinite."""
 
 
 def added_at_boundaries(
     block: ir.Block, signature: Signature
 ) -> Iterator[tuple[list[float], int, dict[int, float], dict[int, Array]]]:
-    """For each product to which an f32 input is added: what this is to have, its number, numbers
-    that other inputs are everywhere, and inputs that are matrices with a 1 in each column."""
+    """Yields, for each product to which an f32 input is added: the values for this input, its
+    number, the number that each other input is everywhere, and inputs that are matrices with a 1 in
+    each column."""
     arguments = drawn_of(block, signature)
     products = [each.operation for each in block if product_of(each.operation) is not None]
     found = [boundaries_of(block, arguments, product.results[0]) for product in products]
@@ -57,8 +58,8 @@ def _fits(signature: Signature, number: int) -> bool:
 def _matrices(
     product: ir.Operation, later: Sequence[ir.Operation], arguments: Sequence[ir.Value]
 ) -> list[int] | None:
-    """Numbers of the inputs by which the sums of a product are multiplied later; None if by more
-    than one input each."""
+    """Returns the numbers of the inputs by which the sums of a product are multiplied later; None
+    if a later product has other than one such input."""
     numbers = []
     for each in later:
         others = [
@@ -74,7 +75,7 @@ def _matrices(
 
 
 def _cone(value: ir.Value) -> list[ir.Value]:
-    """A value and all that it is made of."""
+    """Returns a value and all values that it is computed from."""
     from tcir._mlir import ir
 
     found: list[ir.Value] = []

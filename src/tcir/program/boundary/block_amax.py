@@ -1,11 +1,11 @@
-"""Blocks of numbers whose quantisation is at a boundary.
+"""Draws blocks of numbers whose quantisation is at a boundary.
 
-- The largest magnitude is a power of two, or that times the largest element's mantissa (1.75 of
-  e4m3 and e5m2, 1.5 of e2m1), at which ``rceil`` begins to round up; or a little less or more. Of
-  ue4m3 scales a sixth of it is a number of the format or a tie, at both ends too.
-- It stands at each place of a block in turn, negative where the others are much smaller: there a
-  number that enters the maximum with its sign shows.
-- The others are quotients at ties of the elements times the scale.
+- The largest magnitude is a power of two, or a power of two times the largest element's mantissa
+  (1.75 of e4m3 and e5m2, 1.5 of e2m1), above which ``rceil`` rounds up; or slightly less or more.
+  For ue4m3 scales, a sixth of it is a number of the format or a tie, including both ends.
+- It is at each place of a block in turn. It is negative where the others are much smaller, which
+  exposes a maximum that is taken without the absolute value.
+- The other numbers are ties of the elements times the scale.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from tcir.program.spans import info_of
 
 UE8M0, UE4M3 = np.dtype(ml_dtypes.float8_e8m0fnu), np.dtype(ml_dtypes.float8_e4m3fn)
 BESIDE = 2.0**-9
-"""How far from a boundary its neighbours are, as a part of it: in reach of sums of 10 bits."""
+"""Relative distance of a boundary's neighbours, which sums of 10 bits can reach."""
 EXPONENTS = (-6, 4)
 """Range of exponents of the largest magnitudes."""
 FAR_BELOW = 8
-"""Where the sign of the largest shows, it is so many times the others at least."""
+"""Minimum ratio of the largest magnitude to the others in blocks that test its sign."""
 
 
 @dataclass(frozen=True)
 class BlockFormat:
-    """Types of elements and scales of a result with block scales, and elements that share one."""
+    """Types of the elements and scales of a result with block scales."""
 
     codes: DType
     scales: DType
 
     @property
     def block(self) -> int:
-        """Elements of a block."""
+        """Number of elements that share a scale."""
         return 16 if self.scales == UE4M3 else 32
 
     @property
     def largest(self) -> float:
-        """The largest element."""
+        """Largest finite element."""
         return float(info_of(self.codes).max)
 
     def amax(self, beside: float) -> Array:
-        """Largest magnitudes at boundaries of the scale, and such parts of them beside; of 0 the
-        next numbers of f32."""
+        """Returns largest magnitudes at boundaries of the scale, and their neighbours at the
+        relative distance `beside`; for 0 the neighbours are the adjacent f32 numbers."""
         if self.scales == UE4M3:
             numbers = magnitudes_of(UE4M3)
             ends = [numbers[1] / 2, numbers[1] * 0.75, 464, 480]
@@ -65,11 +65,11 @@ class BlockFormat:
 
     @property
     def exponent(self) -> int:
-        """Exponent of the largest element."""
+        """Exponent of the largest finite element."""
         return int(np.log2(self.largest))
 
     def scale_of(self, amax: Array) -> Array:
-        """About: of ue8m0 rounded down."""
+        """Returns approximate scales for largest magnitudes; ue8m0 scales are rounded down."""
         if self.scales == UE8M0:
             return 2.0 ** (np.floor(np.log2(amax)) - self.exponent)
         nearest = np.minimum(amax / self.largest, 448).astype(UE4M3).astype(np.float64)
@@ -77,7 +77,7 @@ class BlockFormat:
 
 
 def block_format_of(outputs: tuple[OutputSpec, ...]) -> BlockFormat | None:
-    """The format of results that are codes and their scales."""
+    """Returns the format of results that are codes and their scales; None if there are none."""
     types = [spec.dtype for spec in outputs]
     for codes, scales in pairwise(types):
         narrow = codes.itemsize == 1 and codes.kind not in "iub" and codes != UE8M0
@@ -93,7 +93,7 @@ def rows_of_blocks(
     generator: np.random.Generator,
     beside: float = BESIDE,
 ) -> Array:
-    """``[count, width]`` numbers, of each row one the largest."""
+    """Draws numbers ``[count, width]``, in each row one of which is the largest magnitude."""
     amax = np.resize(generator.permutation(form.amax(beside)), count)
     numbers = magnitudes_of(form.codes)
     ties = (numbers[1:] + numbers[:-1]) / 2

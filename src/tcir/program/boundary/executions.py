@@ -1,7 +1,8 @@
 """Executions on inputs at the boundaries of a program's ops (`tcir.program.boundary.targets`).
 
-One more execution puts sums at ties and limits, or inputs, if there are no sums; and one each has
-groups of special sizes, windows without a number, and global scales that are subnormal.
+One more execution places sums at ties and limits, or inputs, if there are no sums. Further
+executions have groups of special sizes, windows without a finite number, and subnormal global
+scales.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ if TYPE_CHECKING:
 
 TIES = "ties and limits"
 MODERATE = 16.0
-"""The largest sums before a function such as exp, so that its error has a bound."""
+"""Largest magnitude of sums before a function such as exp, so that its error is bounded."""
 SUBNORMAL_SCALE = 2.0**-127
 """A global scale below the normal numbers of f32."""
 FACING_SCALE = 2.0**100
-"""The other global scales then, so that results stay normal."""
+"""Value of the other global scales in that case, so that results stay normal."""
 SELDOM = 7
-"""So many of the largest numbers for each infinity among them."""
+"""Number of largest finite numbers per infinity."""
 
 
 _ALONE = ROUNDED | {"arith.fptosi", "arith.fptoui", "linalg.index"}
-"""Ops that round each result alone."""
+"""Ops that round each result independently."""
 _EXACT_REDUCTIONS = {
     "arith.andi", "arith.cmpf", "arith.cmpi", "arith.constant", "arith.index_cast",
     "arith.maximumf", "arith.maxnumf", "arith.maxsi", "arith.maxui", "arith.minimumf",
@@ -54,11 +55,11 @@ _EXACT_REDUCTIONS = {
 class Placed:
     """Inputs of an execution that are set rather than drawn.
 
-    words:   their description
-    factors: of the contraction, by number of the input; None: as drawn, without special values
-    numbers: inputs that are one number everywhere
-    arrays:  inputs that are given
-    exact:   whether results agree bit for bit, whatever is known of the program's sums
+    words:   description of the inputs
+    factors: factors of the contraction, by number of the input; None: drawn, without special values
+    numbers: number of an input -> the number that all of its elements are
+    arrays:  number of an input -> its array
+    exact:   whether results must agree bit for bit, whatever is known of the program's sums
     """
 
     words: str
@@ -68,7 +69,8 @@ class Placed:
     exact: bool = False
 
     def put_into(self, drawn: list[Array]) -> list[Array]:
-        """The inputs, from those that are drawn with `factors`."""
+        """Returns the inputs: those drawn with `factors`, some replaced by `numbers` and
+        `arrays`."""
         full = {n: np.full_like(drawn[n], value) for n, value in self.numbers.items()}
         given = full | dict(self.arrays)
         return [given.get(n, array) for n, array in enumerate(drawn)]
@@ -77,7 +79,7 @@ class Placed:
 def boundary_inputs(
     module: ir.Module, signature: Signature, contraction: Contraction | None, seed: int
 ) -> Iterator[Placed]:
-    """What a program on tensors is executed on besides; contraction: if it has just one."""
+    """Yields the boundary inputs of a program; contraction: its only one, else None."""
     for number, spec in enumerate(signature.inputs):
         if spec.groups is not None:
             for words, sizes in special_sizes(spec):
@@ -101,12 +103,13 @@ def boundary_inputs(
 
 
 def _is_exact(op: ir.Operation) -> bool:
-    """Whether an op rounds each result alone, or reduces without rounding."""
+    """Whether an op rounds each result independently, or reduces without rounding."""
     return consists_of(op, _ALONE if is_parallel(op) else _EXACT_REDUCTIONS)
 
 
 def _is_rounded(op: ir.Operation) -> bool:
-    """Whether an op is no function whose error is bounded only."""
+    """Whether an op's results are correctly rounded, or a sum of products: it is no function with
+    only a bounded error."""
     return product_of(op) is not None or consists_of(op, _ALONE)
 
 
@@ -116,7 +119,7 @@ def _of_sums(
     contraction: Contraction,
     generator: np.random.Generator,
 ) -> Iterator[Placed]:
-    """Sums of a contraction at boundaries."""
+    """Yields inputs that place the sums of a contraction at boundaries."""
     root = next(
         each.operation.results[0] for each in block if product_of(each.operation) is not None
     )
@@ -139,7 +142,7 @@ def _of_sums(
 def _of_added(
     block: ir.Block, signature: Signature, generator: np.random.Generator
 ) -> Iterator[Placed]:
-    """What is added to sums at boundaries, the sums being 0."""
+    """Yields inputs with sums 0 and the addends of the sums at boundaries."""
     if not all(_is_rounded(each.operation) for each in block):
         return
     for sums, number, numbers, matrices in added_at_boundaries(block, signature):
@@ -154,7 +157,8 @@ def _of_added(
 def _wanted(
     form: BlockFormat | None, sums: Sequence[float], generator: np.random.Generator
 ) -> Wanted:
-    """Numbers for rows and columns: all, as far as there is room, each at several places."""
+    """Returns a function that fills rows and columns with the numbers: all of them, as far as there
+    is room, each at several places."""
 
     def numbers(rows: int, columns: int) -> Array:
         if form is not None:
@@ -166,7 +170,7 @@ def _wanted(
 
 
 def _of_scales(signature: Signature, contraction: Contraction) -> Iterator[Placed]:
-    """A global scale that is subnormal."""
+    """Yields inputs with a subnormal global scale."""
     scales = [n for n, s in enumerate(signature.inputs) if s.unsigned and not s.shape]
     if len(contraction.pairs) == 1 or contraction.blocks or not scales:
         return
@@ -177,7 +181,8 @@ def _of_scales(signature: Signature, contraction: Contraction) -> Iterator[Place
 def _of_inputs(
     block: ir.Block, signature: Signature, generator: np.random.Generator
 ) -> Iterator[Placed]:
-    """Inputs at boundaries, of a program without sums; each in turn, the others neutral."""
+    """Yields inputs at boundaries for a program without sums: each input in turn, the others
+    neutral."""
     form = block_format_of(signature.outputs)
     for number, value in enumerate(drawn_of(block, signature)):
         spec = signature.inputs[number]
@@ -197,8 +202,8 @@ def _of_inputs(
 
 
 def _without_a_number(signature: Signature, generator: np.random.Generator) -> Placed:
-    """Whole windows, or rows, of -inf, and others of inf: the first and last of each dimension.
-    Between them are the numbers next to these, and a few more infinities."""
+    """Returns inputs with whole windows, or rows, of -inf and of inf: the first and the last of
+    each dimension. Between them are the numbers next to these, and a few more infinities."""
     arrays = {}
     for number, spec in enumerate(signature.inputs):
         if spec.dtype.kind == "b" or not spec.shape:
@@ -215,8 +220,8 @@ def _without_a_number(signature: Signature, generator: np.random.Generator) -> P
 
 
 def _beside_ends(dtype: DType) -> Array:
-    """The least and the largest number, mostly, and the ends of `_ends` where those are infinite;
-    of integers what is next to the ends."""
+    """Returns the least and the largest finite number several times, and the infinite ones of
+    `_ends`; for integers the numbers next to the ends."""
     ends = _ends(dtype)
     if is_integer(dtype):
         return ends + np.array([1, -1], dtype)
@@ -226,7 +231,7 @@ def _beside_ends(dtype: DType) -> Array:
 
 
 def _ends(dtype: DType) -> Array:
-    """What is neutral to a maximum, and to a minimum."""
+    """Returns the neutral elements of a maximum and of a minimum."""
     if is_integer(dtype):
         return np.array(ends_of_integers(dtype), dtype)
     return np.array([-np.inf, np.inf]).astype(dtype)

@@ -1,9 +1,9 @@
-"""Factors whose sums are numbers that were chosen.
+"""Draws factors of a contraction whose sums are chosen numbers.
 
-One side has in each column a single element per copy that is not 0, a power of two. The other has
-the digits of the wanted numbers there, each cut to its format, the next digit of what is left. So a
-sum has a few products, without cancellation, and is what was wanted if its bits, and the extents of
-the contraction, allow that.
+One side has, in each column, a single non-zero element per copy, a power of two. At these places
+the other side has the digits of the wanted numbers: each digit is the remainder cut to the format,
+and the next copy has the digit of what is left. So a sum has a few products, without cancellation,
+and equals the wanted number if its bits and the extents of the contraction allow that.
 """
 
 from __future__ import annotations
@@ -21,24 +21,25 @@ from tcir.program.factors import Contraction, Factor
 from tcir.program.spans import EXACT_BITS, PROMOTED_BITS, info_of, span_of
 
 PERIOD = 32
-"""Columns after which numbers repeat."""
+"""Number of columns after which numbers repeat."""
 INT_SHIFT = 6
-"""Exponent of the power of two of integers."""
+"""Exponent of the power of two by which integer digits are multiplied."""
 SCALES = -14, 14
-"""Exponents of block scales of powers of two, for the digits of f16's largest and its ties at 1."""
+"""Range of exponents of block scales that are powers of two: enough for the digits of f16's largest
+number and of its ties at 1."""
 MINOR = 2.0**-3
-"""What is in the place of 1 where several columns of a block have the same digits."""
+"""Replaces 1 where several columns of a block have the same digits."""
 
 Wanted = Callable[[int, int], Array]
-"""Rows and columns of numbers, from how many there are."""
+"""Function of the numbers of rows and columns that returns the wanted numbers, [rows, columns]."""
 
 
 @dataclass(frozen=True)
 class _Sides:
-    """The factor that has the digits, the factor of ones, and their places.
+    """The factor with the digits, the factor with the powers of two, and their dimensions.
 
-    digits, ones: the factors; k: their dimensions along the sum, the second -1 if they share none,
-    so that all of `ones` is 1; columns: the dimension of `ones` over which numbers differ, or None;
+    digits, ones: the factors; k: their dimensions along the sum, the second -1 if they share none
+    (then all of `ones` is 1); columns: the dimension of `ones` over which numbers differ, or None;
     step: minimum number of elements between two copies
     """
 
@@ -50,11 +51,12 @@ class _Sides:
 
     @property
     def length(self) -> int:
-        """Elements along the sum."""
+        """Number of elements along the sum."""
         return self.digits.shape[self.k[0]]
 
     def period(self, most: int, copies: int) -> int:
-        """Columns with numbers of their own, if there are to be so many copies of them."""
+        """Returns the number of columns with different numbers, at most `most`, that fits `copies`
+        copies."""
         if self.columns is None:
             return 1
         room = self.length // copies
@@ -66,9 +68,11 @@ class _Sides:
 def factors_with_sums(
     contraction: Contraction, wanted: Wanted, block: int = 0
 ) -> dict[int, Array] | None:
-    """The factors by number of the input; None where a contraction has no dimension for it.
+    """Returns the factors by number of the input; None if the contraction has no suitable
+    dimension.
 
-    block: columns that belong together, whose numbers are all to differ
+    wanted: the numbers that sums are to be. block: number of adjacent columns whose numbers must
+    all differ; 0: no blocks
     """
     sides = _sides(contraction)
     if sides is None or any(f.argument < 0 for f in contraction.factors):
@@ -105,7 +109,8 @@ def factors_with_sums(
 
 
 def _sides(contraction: Contraction) -> _Sides | None:
-    """The side with the digits is the one with rows, the first if both have some."""
+    """Chooses the side with the digits: the one with rows, the first if both have rows; None:
+    neither fits."""
     pair = contraction.pairs[0]
     axes = contraction.shared_axes(pair)
     windows = [None in factor.dims for factor in pair]
@@ -125,7 +130,8 @@ def _sides(contraction: Contraction) -> _Sides | None:
 
 
 def _of_groups(contraction: Contraction) -> _Sides | None:
-    """Sides of a convolution whose groups of channels have filters of their own."""
+    """Returns the sides of a grouped convolution, whose groups of channels have separate
+    filters."""
     x, filters = contraction.pairs[0]
     if len(contraction.pairs) > 1:
         return None
@@ -138,7 +144,7 @@ def _of_groups(contraction: Contraction) -> _Sides | None:
 
 
 def _along(contraction: Contraction, scale: Factor) -> int:
-    """The dimension of a scale along the sum."""
+    """Returns the dimension of a scale along the sum."""
     return next(
         n for n, index in enumerate(scale.dims) if index and index[0] not in contraction.parallel
     )
@@ -153,8 +159,8 @@ def _rows(contraction: Contraction, digits: Factor) -> int:
 
 
 def _fixed(contraction: Contraction, factor: Factor, k: int) -> list[int | slice]:
-    """All rows, at one value of the loops of the sum besides the shared one: never in the
-    padding."""
+    """Returns an index of all rows, at one value of each reduction loop other than the shared one:
+    a value that is never in the padding."""
     at: list[int | slice] = []
     for axis, index in enumerate(factor.dims):
         if index is None or index[0] in contraction.parallel or axis == k:
@@ -171,7 +177,7 @@ def _cut(values: Array, bits: int) -> Array:
 
 
 def _bits(values: Array) -> int:
-    """The most bits that one of some numbers has."""
+    """Returns the largest number of significant bits of any of the numbers."""
     mantissa = np.frexp(values[values != 0])[0]
     whole = (mantissa * 2.0**EXACT_BITS).astype(np.int64)
     lowest = (whole & -whole)[whole != 0]
@@ -179,7 +185,8 @@ def _bits(values: Array) -> int:
 
 
 def _exponents(sides: _Sides, wanted: Array, contraction: Contraction) -> list[int]:
-    """Exponents of the copies' powers of two, descending as digits do; wanted: magnitudes."""
+    """Returns the exponents of the copies' powers of two, in descending order, as the digits are;
+    wanted: magnitudes."""
     dtype = sides.digits.dtype
     most = float(wanted.max(initial=0)) or 1.0
     if is_integer(dtype):
@@ -206,8 +213,8 @@ def _exponents(sides: _Sides, wanted: Array, contraction: Contraction) -> list[i
 
 
 def _extent(factor: Factor) -> tuple[int, int, int]:
-    """Exponents of the smallest number of a format and of the first power of two above all, and
-    bits of its mantissa; f32 as tf32."""
+    """Returns the exponent of a format's smallest number, that of the first power of two above its
+    largest, and the bits of its mantissa; f32 counts as tf32."""
     span = span_of(factor, 0)
     return span.low, span.top, span.precision
 
@@ -219,7 +226,7 @@ def _fill_ones(
     exponents: list[int],
     periods: tuple[int, int, int],
 ) -> None:
-    """The side of powers of two: in the elements, or in their scales."""
+    """Fills the side with the powers of two: in its elements, or in their scales."""
     stride, period, block = periods
     if sides.k[1] < 0:
         drawn[sides.ones.argument] = np.ones(sides.ones.shape)

@@ -1,9 +1,9 @@
-"""Inputs with which each sum has a single product, so that it is exact in any order.
+"""Inputs for which each sum has a single non-zero product, so that it is exact in any order.
 
-Of a product by constants no sums can be chosen. But an input that has one number other than 0 for
-each sum gives products themselves: of small odd numbers, which
-often are ties of what sums are rounded to, of numbers with all their bits, of small numbers, for
-results that are subnormal, and zeros. What is added is subnormal, and shows beside these alone.
+The sums of a product with constants cannot be chosen. But if an input has one non-zero number per
+sum, the sums are single products: of small odd numbers, which often are ties of the type that sums
+are rounded to; of numbers with all their bits; of small numbers, for subnormal results; and of
+zeros. The addends are subnormal, so that they matter only beside these.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ if TYPE_CHECKING:
 
 ALL_BITS = np.inf
 _NUMBERS = ((3, 0), (ALL_BITS, 0), (5, -4), (0, 0), (3, -16), (ALL_BITS, 4), (1, 0), (5, -19))
-"""Odd numbers, any of all bits, and 0; and exponents, of sums in turn."""
+"""(number, exponent) of the sums in turn: odd numbers, ALL_BITS for any number with all bits, and
+0."""
 
 
 def with_single_products(
     block: ir.Block, specs: Sequence[OutputSpec], drawn: Sequence[Array], seed: int
 ) -> list[Array] | None:
-    """`drawn` with such inputs in place of some; None if no product has one."""
+    """Returns `drawn` with some inputs replaced by such inputs; None if no product has one."""
     generator = np.random.default_rng(seed)
     arguments = inputs_of(block)
     made, added = dict[int, Array](), dict[int, Array]()
@@ -53,7 +54,8 @@ def with_single_products(
 def _factor(
     product: Product, arguments: Sequence[ir.Value], specs: Sequence[OutputSpec]
 ) -> int | None:
-    """The number of an input that is one factor, if the other one is a constant."""
+    """Returns the number of the input that is one factor if the other factor is a constant; else
+    None."""
     sources = [source_of(value, access.dims)[0] for value, access in product.factors]
     inputs = list(arguments)[: len(specs)]
     constant = [_is_constant(source, inputs) for source in sources]
@@ -63,7 +65,7 @@ def _factor(
 
 
 def _is_constant(value: ir.Value, inputs: Sequence[ir.Value]) -> bool:
-    """Whether a value is one, or an argument that no caller passes."""
+    """Whether a value is a constant, or an argument that no caller passes."""
     from tcir._mlir import ir
 
     if isinstance(value.owner, ir.Block):
@@ -74,8 +76,8 @@ def _is_constant(value: ir.Value, inputs: Sequence[ir.Value]) -> bool:
 def _single(
     product: Product, argument: ir.Value, spec: OutputSpec, generator: np.random.Generator
 ) -> Array:
-    """One number for each sum: at one index of the loops that are summed over, in windows at pixels
-    as far apart as the filter is long."""
+    """Draws an input with one non-zero number per sum: at one index of the reduction loops; for
+    windows at pixels as far apart as the filter is long."""
     found = [source_of(value, access.dims) for value, access in product.factors]
     side = next(n for n, (source, _, _) in enumerate(found) if source == argument)
     dims, (other, beside, _) = found[side][1], found[1 - side]

@@ -1,11 +1,11 @@
-"""Boundaries of a program: sums, or inputs, that give its ops exactly the values at which they
-change.
+"""Boundaries of a program: sums, or inputs, for which an op gets exactly a value at which its
+result changes.
 
-The values that follow the sums are walked from the first op to the last. Of each the steps are
-kept that make it of a sum: products with constants, sums with constants, roundings. What inputs
-beside the sums do is taken out: those that are multiplied are 1, by whole numbers a half, those
-that are added 0 (`Boundaries.neutral`). An op with a boundary (`_limits`) requests it, and the
-steps are undone.
+The values computed from the sums are walked from the first op to the last. For each, the steps from
+the sum to it are recorded: products with constants, sums with constants, roundings. Inputs other
+than the sums are made neutral (`Boundaries.neutral`): 1 if they are multiplied (one half for whole
+numbers), 0 if they are added. For an op with a boundary (`_Walk.limits`), the steps are inverted to
+find the sums that reach it.
 """
 
 from __future__ import annotations
@@ -54,17 +54,18 @@ class Step:
 
 @dataclass(frozen=True)
 class Made:
-    """A value made of sums (or of an input) in steps; `dtype`: of its elements."""
+    """A value computed from sums (or from an input) in steps; `dtype`: type of its elements."""
 
     dtype: DType
     steps: tuple[Step, ...] = ()
 
     def then(self, factor: float, term: float, dtype: DType) -> Made:
-        """One step more."""
+        """Returns the value after one more step."""
         return Made(dtype, (*self.steps, Step(factor, term, dtype)))
 
     def sums_for(self, wanted: Sequence[float], first: DType) -> list[float]:
-        """Sums of the type `first` that make it what is wanted, as far as there are any."""
+        """Returns sums of type `first` for which the value is one of `wanted`, where there are
+        any."""
         goal = np.array(wanted, np.float64)
         found = goal
         for step in reversed(self.steps):
@@ -87,10 +88,10 @@ class Made:
 
 @dataclass
 class Boundaries:
-    """Values at which the ops of a program change.
+    """Values at which results of a program's ops change.
 
-    sums:    values of a sum, or of the input, the most telling of each op first
-    neutral: numbers of inputs, and their values, for which sums reach the ops
+    sums:    values of a sum, or of the input, the most important of each op first
+    neutral: number of an input -> the value for which sums reach the ops unchanged
     """
 
     sums: list[float] = field(default_factory=list)
@@ -98,14 +99,14 @@ class Boundaries:
 
 
 def drawn_of(block: ir.Block, signature: Signature) -> list[ir.Value]:
-    """The arguments of a program that are drawn; its constants follow them."""
+    """Returns the arguments of a program whose values are drawn; its constants follow them."""
     return inputs_of(block)[: len(signature.inputs)]
 
 
 def boundaries_of(block: ir.Block, arguments: Sequence[ir.Value], root: ir.Value) -> Boundaries:
-    """Boundaries of the body of a program on tensors.
+    """Returns the boundaries in the body of a program on tensors.
 
-    arguments: its inputs, in order
+    arguments: the program's inputs, in order
     root:      the sums, or an input
     """
     walk = _Walk(arguments, numpy_type(root.type.element_type))
@@ -121,7 +122,7 @@ def boundaries_of(block: ir.Block, arguments: Sequence[ir.Value], root: ir.Value
 
 
 def _in_turns(groups: Sequence[Sequence[float]]) -> list[list[float]]:
-    """The first of each group, then the second of each."""
+    """Returns the first of each group, then the second of each, and so on."""
     most = max(map(len, groups), default=0)
     return [[group[n] for group in groups if n < len(group)] for n in range(most)]
 
@@ -131,10 +132,10 @@ class _Walk:
     """Follows values through ops and their bodies.
 
     first:  type of the sums
-    made:   of values that are made of sums
-    second: of those that a select takes from two, the other
-    origin: what stands for an argument of a body, or for the result of an op with one
-    wanted: for each boundary the sums
+    made:   value -> its steps, for values computed from sums
+    second: result of a select between two such values -> the steps of the second
+    origin: argument of a body -> its operand; result of an op with a body -> the yielded value
+    wanted: for each boundary, the sums that reach it
     """
 
     arguments: Sequence[ir.Value]
@@ -146,7 +147,7 @@ class _Walk:
     neutral: dict[int, float] = field(default_factory=dict)
 
     def follow(self, ops: Sequence[ir.Operation]) -> None:
-        """Ops in order."""
+        """Follows ops in order."""
         for op in ops:
             if len(op.regions) == 1 and op.name not in _MOVES and len(op.regions[0].blocks) == 1:
                 self._body(op)
@@ -157,12 +158,13 @@ class _Walk:
                 self._op(op)
 
     def limits(self, made: Made | None, wanted: Sequence[float]) -> None:
-        """Notes what a value is to be."""
+        """Records the sums for which a value is one of `wanted`."""
         if made and wanted:
             self.wanted.append(made.sums_for(wanted, self.first))
 
     def _body(self, op: ir.Operation) -> None:
-        """A structured op, if it gives each element once, or an epilogue."""
+        """Follows the body of an epilogue, or of a structured op that computes each element
+        once."""
         from tcir.program.factors import is_parallel
 
         inner = op.regions[0].blocks[0]
@@ -181,7 +183,7 @@ class _Walk:
             self.made[op.results[0]] = self.made[given]
 
     def _op(self, op: ir.Operation) -> None:
-        """One op on elements, or one that moves tensors."""
+        """Follows one op on elements, or one that moves tensors."""
         sources = [n for n, operand in enumerate(op.operands) if operand in self.made]
         if op.name == "arith.select":
             sources = [n for n in sources if n]
@@ -211,7 +213,7 @@ class _Walk:
             self._with_another(op, made, sources[0])
 
     def _with_another(self, op: ir.Operation, made: Made, source: int) -> None:
-        """An op on what is made of sums and on something else."""
+        """Follows an op with one operand computed from sums and one other."""
         other, result = op.operands[1 - source], op.results[0]
         number = self._number(other)
         dtype = _type_of(result)
@@ -239,7 +241,7 @@ class _Walk:
             self.made[result] = made.then(sign, -number if less and not source else number, dtype)
 
     def _source(self, value: ir.Value) -> ir.Value:
-        """What a value stands for, through moves and bodies."""
+        """Returns the value that a value is a copy of, through moves and bodies."""
         while True:
             if value in self.origin:
                 value = self.origin[value]
@@ -249,7 +251,7 @@ class _Walk:
                 return value
 
     def _number(self, value: ir.Value) -> float | None:
-        """The number that a value is everywhere."""
+        """Returns the number that all elements of a value are; None if it is not known."""
         from tcir._mlir import ir
 
         value = self._source(value)
@@ -264,7 +266,8 @@ class _Walk:
         return float(attribute.value) if known else None
 
     def _settle(self, value: ir.Value, wanted: float) -> None:
-        """Gives the inputs of which a value is made numbers with which it is 0, or 1."""
+        """Sets the inputs that a value is computed from so that it is `wanted`: 0, 1 or one
+        half."""
         value = self._source(value)
         if value in self.arguments:
             self.neutral.setdefault(list(self.arguments).index(value), wanted)
@@ -279,7 +282,7 @@ class _Walk:
 
 
 def _of_results(root: ir.Value) -> list[float]:
-    """Ties of the type that an op of tc rounds its own sums to."""
+    """Returns the ties of the type to which an op of tc rounds its sums."""
     dtype = numpy_type(root.type.element_type)
     narrow = not is_integer(dtype) and dtype.itemsize < np.dtype(np.float32).itemsize
     return limits_of(dtype) if narrow else []
@@ -297,7 +300,7 @@ def _name(value: ir.Value) -> str:
 
 
 def _stored(values: Array, dtype: DType) -> Array:
-    """Numbers as a type has them; whole numbers beyond its range stay as they are."""
+    """Rounds numbers to a type; whole numbers are not limited to its range."""
     if not is_float(dtype):
         return np.rint(values)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -305,7 +308,7 @@ def _stored(values: Array, dtype: DType) -> Array:
 
 
 def _beside(values: Array, dtype: DType, end: float) -> Array:
-    """The next numbers of a type of floats in a direction."""
+    """Returns the adjacent f32 numbers toward `end`; numbers of other types unchanged."""
     if dtype != np.float32:
         return values
     with np.errstate(over="ignore"):

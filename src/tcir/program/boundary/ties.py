@@ -1,4 +1,5 @@
-"""Where the conversions to a format change what they give: ties, ends, and the next beside them."""
+"""Numbers at which the result of a conversion to a format changes: ties, ends, and their
+neighbours."""
 
 from __future__ import annotations
 
@@ -10,20 +11,22 @@ from tcir.interp.types import Array, DType, ends_of_integers, is_integer
 from tcir.program.spans import info_of
 
 _FEW_BITS = 8
-"""Formats of so many bits have a tie between every two numbers, others some."""
+"""For formats of at most this many bits, the tie between every two numbers is used; for others,
+some ties."""
 LARGE = 2.0**6
-"""Largest ties of sums whose products are of digits without small exponents."""
+"""Largest ties: for sums whose products have digits without small exponents."""
 HALVES = (0.5, 1.5, 2.5, 126.5, 127.5, 128.5, 254.5, 255.5, 256.5)
 """Ties of roundings to whole numbers: small ones, and at the ends of i8 and u8."""
 
 
 def limits_of(dtype: DType) -> list[float]:
-    """Numbers at which rounding to a format of floats changes, the most telling first.
+    """Returns numbers at which rounding to a float format changes, the most important first.
 
-    The tie between the largest number and the one that the format would have next: beyond it is
-    overflow; the tie between the smallest and 0; around them a quarter of the last place; ties to
-    an even number below and above, also between subnormals, and at a power of two; just beside two
-    of these; ties at a larger power of two. Of formats of 8 bits and fewer all ties. Both signs.
+    They are: the tie between the largest number and the next one the format would have, beyond
+    which is overflow; the tie between the smallest and 0; numbers a quarter of the last place
+    around these; ties to an even number below and above, also between subnormals, and at a power of
+    two; numbers just beside two of these; ties at a larger power of two. For formats of 8 bits and
+    fewer, all ties. Each number has both signs.
     """
     info = info_of(dtype)
     largest, smallest, normal = (
@@ -47,21 +50,22 @@ def limits_of(dtype: DType) -> list[float]:
 
 
 def magnitudes_of(dtype: DType) -> Array:
-    """All finite numbers >= 0 of a format of at most 8 bits, ascending."""
+    """Returns all finite numbers >= 0 of a format of at most 8 bits, ascending."""
     codes = np.arange(1 << info_of(dtype).bits, dtype=np.uint8).view(dtype)
     numbers = codes.astype(np.float64)
     return np.unique(numbers[np.isfinite(numbers) & (numbers >= 0)])
 
 
 def both_signs(numbers: Iterable[float]) -> list[float]:
-    """Each number with both signs, once."""
+    """Returns each number with both signs, without duplicates."""
     return list(dict.fromkeys(signed for each in numbers for signed in (each, -each)))
 
 
 def around(number: float, dtype: DType) -> list[float]:
-    """What is compared with a number: itself, and its neighbours in the type, near and farther.
+    """Returns numbers to compare with a number: itself, and its neighbours in the type, near and
+    farther.
 
-    Nothing of 0, about which any inputs are: both signs, zeros, subnormals.
+    Empty for 0, because all inputs have numbers around it: both signs, zeros, subnormals.
     """
     if number == 0:
         return []
@@ -73,7 +77,7 @@ def around(number: float, dtype: DType) -> list[float]:
 
 
 def toward_zero(values: Array, dtype: DType) -> Array:
-    """`values` cut to a format, no larger than its largest; f32 as tf32."""
+    """Truncates `values` to a format, at most its largest number; f32 counts as tf32."""
     if is_integer(dtype):
         return np.clip(np.trunc(values), *ends_of_integers(dtype))
     if dtype == np.float32:
