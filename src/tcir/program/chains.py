@@ -7,8 +7,8 @@ The sums of all of them are exact in any order (`tcir.program.chain_inputs` draw
 - The ops between two contractions preserve this: additions of inputs that are multiples of the
   quantum (one more bit each), maxima, comparisons, and roundings, which only clear low bits.
 - Products of such sums and a further input have the bits of both. w is each input's share of 24
-  bits in the longest chain, or the share of one input if the others are powers of two; sums that are
-  multiplied as tf32 have 11 bits.
+  bits in the longest chain, or the share of one input if the others are powers of two; sums that
+  are multiplied as tf32 have 11 bits.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Their sums round, and for some results the order of a sum decides whether it ove
 are checked against a bound that propagates infinities and NaNs (`tcir.validation.rules`).
 
 - **Full range**: each slice of an input (`tcir.program.slices`) is multiplied by its own power of
-  two, up to the largest and down to the smallest numbers; some slices have one sign only. An input with
-  one slice is large in one execution and small in the next, so that products stay in range.
+  two, up to the largest and down to the smallest numbers; some slices have one sign only. An input
+  with one slice is large in one execution and small in the next, so that products stay in range.
 - **Special values**: NaN, infinities, the largest number, and zeros of both signs, each in a slice
   of its own; all other slices have a -0 and a subnormal number. An input with one slice has a NaN
   only if no other input has one, because all results would depend on it.
@@ -49,8 +49,7 @@ class Base:
     """Standard normal inputs, which the other functions change.
 
     shrunk: matrices of one slice other than the first input are divided by 2^shrunk, and by about
-    the
-            root of their rows, so that sums are about 1 or less; None: they are not divided
+            the root of their rows, so that sums are about 1 or less; None: they are not divided
     """
 
     specs: Sequence[OutputSpec]

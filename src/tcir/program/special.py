@@ -73,8 +73,7 @@ class Special:
     what: "NaN", "inf", "inf - inf", "overflow", "subnormals", "zeros", "NaN scale",
           "smallest scale" or "largest scale"
     axis: dimension of the rows; None for a vector, and for single elements of an operand that
-    windows
-          move over
+          windows move over
     contraction: number of the contraction in a program of several
     """
 
