@@ -4,8 +4,7 @@
     python bench/emulated.py --run build/emulated --into OUT    # there: PyTorch, cuda-python, ptxas
     python bench/emulated.py --networks resnet50,bert --into OUT    # there, with MLIR
     python bench/emulated.py --simulate --into OUT          # here: PyTorch, MLIR
-    python bench/emulated.py --table OUT                     # the table of
-    docs/explanation/emulation.md
+    python bench/emulated.py --table OUT                     # for docs/results
 
 Beside each stands what `tcir` compiles for the GPU itself (sm_90a; a GEMV on CUDA cores for sm_90),
 where it does. Operands are small integers, or NVFP4 whose sums have few bits, so that every sum is
