@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 from tcir._mlir import ext, ir
 from tcir.dialect import rules
 from tcir.dialect.base import DIALECTS, TC, Dialect
+from tcir.dialect.indexing import Indexing
 
 Issuer = Literal["thread", "warp", "cta", ""]
+Arithmetic = Literal["products", "codes", "rounded", ""]
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,14 @@ class Traits:
     pure:         whether every role may duplicate it
     async_only:   whether it has no meaning in a kernel without ``tc.async``
     lowered_by:   passes that lower it, where no rule of ``convert-tc-to-nvvm`` does
+
+    Of ops on tensors, for inputs and bounds of validation:
+
+    arithmetic:   ``"products"``: sums of products of its operands, see `Op.indexing`;
+                  ``"codes"``: the codes of its operand as elements of another type;
+                  ``"rounded"``: elementwise, rounded by IEEE 754 and PTX alike; left out: none
+    group_sizes:  the operand that is the number of rows of each group of its first operand
+    block_maxima: whether it takes the largest element of each block, which is exact in any order
     """
 
     issued_by: Issuer = ""
@@ -43,6 +53,9 @@ class Traits:
     pure: bool = False
     async_only: bool = False
     lowered_by: tuple[str, ...] = ()
+    arithmetic: Arithmetic = ""
+    group_sizes: str = ""
+    block_maxima: bool = False
 
 
 Names: TypeAlias = Mapping[str, str]
@@ -70,6 +83,12 @@ class Op(TC.Operation if TYPE_CHECKING else ext.Operation):  # type: ignore[misc
     def __init_subclass__(cls, *, name: str, dialect: type[Dialect] = TC, **keywords: Any) -> None:
         cls.traits = Traits(**{key: keywords.pop(key) for key in _TRAITS & keywords.keys()})
         super().__init_subclass__(name=name, dialect=dialect, **keywords)
+
+    def indexing(self) -> Indexing:
+        """Its factors; of an op with ``arithmetic="products"``, which defines it."""
+        raise NotImplementedError(
+            f'{self.operation.name}: an op with arithmetic="products" has to define indexing'
+        )
 
     def verify_invariants(self) -> bool:
         """Called by MLIR's verifier and parser."""

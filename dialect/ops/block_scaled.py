@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import integer, is_integer, string
+from tcir.dialect.indexing import BATCH, Index, IndexedOperand, Indexing, K, M, N
 from tcir.dialect.operation import Op
 from tcir.dialect.ops.highlevel import OUT_LAYOUTS, k_part, out_layout
 from tcir.dialect.rules import Broken, one_of, verify
@@ -71,6 +72,7 @@ def scales_shape(shape: list[int], block: int, layout: str) -> list[int]:
 class BlockScaledMatmulOp(
     Op,
     name="block_scaled_matmul",
+    arithmetic="products",
     lowered_by=("tile-gemv-padded-n", "tile-gemm", "convert-to-simt"),
 ):
     """Product of block-scaled matrices, or of a matrix and a vector, K innermost in both.
@@ -119,6 +121,21 @@ class BlockScaledMatmulOp(
     a_scale_layout: ir.StringAttr
     b_scale_layout: ir.StringAttr
     out: ext.Result[ir.RankedTensorType]
+
+    def indexing(self) -> Indexing:
+        """By the loops of a matrix product; `b` may be a vector."""
+        block, batch = integer(self, "block"), self.a.type.rank - 2
+        factors = []
+        for value, scale, loop, layout in (
+            (self.a, self.a_scales, M, string(self, "a_scale_layout")),
+            (self.b, self.b_scales, N, string(self, "b_scale_layout")),
+        ):
+            rows: list[Index] = [(BATCH, 1)] * batch + [(loop, 1)] * (value.type.rank - batch - 1)
+            factors.append(IndexedOperand(value, (*rows, (K, 1))))
+            shape = (*value.type.shape[:-1], value.type.shape[-1] // block)
+            in_rows = None if layout == "row_major" else shape
+            factors.append(IndexedOperand(scale, (*rows, (K, block)), in_rows, batch))
+        return Indexing(tuple(factors), frozenset((BATCH, M, N)))
 
 
 def _element(value: ir.Value) -> str:

@@ -12,7 +12,7 @@ PACKED_BITS = {name: bits for name, bits in ELEMENT_BITS.items() if bits < 8}
 """Element types that are packed in memory, and their bits."""
 
 
-class PackCodesOp(Op, name="pack_codes", lowered_by=("convert-to-simt",)):
+class PackCodesOp(Op, name="pack_codes", arithmetic="codes", lowered_by=("convert-to-simt",)):
     """Elements of 4 or 6 bits from bytes that hold a code each.
 
     Element ``[..., k]`` of ``out`` has the bits of the low 4 (6) bits of ``codes[..., k]``; the

@@ -29,7 +29,7 @@ OF_GROUP = "of_group"
 """Unit attribute of ``tc.element``: the tensor has an index for each group of rows."""
 
 
-class EpilogueOp(Op, name="epilogue", traits=[ir.NoTerminatorTrait]):
+class EpilogueOp(Op, name="epilogue", arithmetic="rounded", traits=[ir.NoTerminatorTrait]):
     """What a kernel makes of its sums before it stores them, element by element.
 
     The body takes the element of ``sums``, reads those of other tensors with ``tc.element``, and
@@ -194,7 +194,7 @@ class FetchFragmentOp(Op, name="fetch_fragment", role="consumer", loads="tensor"
         return len(self.indices)
 
 
-class ElementOp(Op, name="element", loads="tensor"):
+class ElementOp(Op, name="element", arithmetic="rounded", loads="tensor"):
     """An element of another tensor in the body of ``tc.epilogue`` or ``tc.fragment_epilogue``.
 
     ``map`` goes from the dimensions of the result to those of ``tensor``: all of them for a
@@ -239,7 +239,7 @@ class ElementOp(Op, name="element", loads="tensor"):
         return int(self.attributes["map"].value.n_dims)
 
 
-class YieldOp(Op, name="yield"):
+class YieldOp(Op, name="yield", arithmetic="rounded"):
     """The end of the body of ``tc.epilogue`` or ``tc.fragment_epilogue``: the element to store."""
 
     example = """

@@ -2,6 +2,7 @@
 
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import integer, is_integer, optional_integer, string
+from tcir.dialect.indexing import BATCH, Index, IndexedOperand, Indexing, K, M, N
 from tcir.dialect.limits import TMEM_LANES
 from tcir.dialect.operation import Op
 from tcir.dialect.ops.highlevel import TYPES, types_problem
@@ -11,7 +12,13 @@ MOST_GROUPS = 1024
 """Each thread reads the sizes one after another."""
 
 
-class GroupedMatmulOp(Op, name="grouped_matmul", lowered_by=("tile-gemm",)):
+class GroupedMatmulOp(
+    Op,
+    name="grouped_matmul",
+    arithmetic="products",
+    group_sizes="sizes",
+    lowered_by=("tile-gemm",),
+):
     """A matrix product for each group of rows of ``a``: group g has ``sizes[g]`` of them.
 
     Contiguous: ``a`` is ``[T,K]``, the rows of the groups in sequence, ``out`` ``[T,N]``.
@@ -43,6 +50,17 @@ class GroupedMatmulOp(Op, name="grouped_matmul", lowered_by=("tile-gemm",)):
     def masked(self) -> bool:
         """Whether every group has its own rows of ``a``."""
         return bool(self.a.type.rank == 3)
+
+    def indexing(self) -> Indexing:
+        """Returns the product of every row with every group's matrix: if all of its sums are exact,
+        so are those that the op computes."""
+        rows: list[Index] = [(BATCH, 1)] * (self.a.type.rank - 2) + [(M, 1)]
+        inner: list[Index] = [(N, 1), (K, 1)]
+        if string(self, "b_layout") == "kn":
+            inner.reverse()
+        a, b = (*rows, (K, 1)), ((BATCH, 1), *inner)
+        factors = (IndexedOperand(self.a, a), IndexedOperand(self.b, b))
+        return Indexing(factors, frozenset((BATCH, M, N)))
 
 
 class FindGroupOp(Op, name="find_group", loads="sizes", pure=True):

@@ -11,6 +11,7 @@ from tcir.dialect.attributes import (
     optional_integer,
     string,
 )
+from tcir.dialect.indexing import BATCH, Index, IndexedOperand, Indexing, K, M, N
 from tcir.dialect.limits import FP8
 from tcir.dialect.operation import Op
 from tcir.dialect.rules import Broken, one_of, same_rules, unsigned_problem, verify
@@ -22,6 +23,7 @@ RESULT_TYPES = ("f32", "f16", "bf16")
 class Conv2dOp(
     Op,
     name="conv2d",
+    arithmetic="products",
     lowered_by=("tile-conv-implicit-gemm", "tile-conv-shift-reuse", "tile-conv-smem-offset"),
 ):
     """2-D convolution, channels last, padding folded in, f32 accumulation.
@@ -60,8 +62,19 @@ class Conv2dOp(
     filter: ir.StringAttr
     out: ext.Result[ir.RankedTensorType]
 
+    def indexing(self) -> Indexing:
+        """By the loops n, p, q, k, r, s, c."""
+        n, k, r, s, c = ((loop, 1) for loop in (0, 3, 4, 5, 6))
+        channels = None if "groups" in self.attributes else c
+        filters = (k, r, s, c) if string(self, "filter") == "fhwc" else (r, s, c, k)
+        x = IndexedOperand(self.x, (n, None, None, channels))
+        factors = (x, IndexedOperand(self.w, filters))
+        return Indexing(factors, frozenset(range(4)), windows=True)
 
-class MatmulOp(Op, name="matmul", lowered_by=("tile-gemm", "tile-matmul-warp")):
+
+class MatmulOp(
+    Op, name="matmul", arithmetic="products", lowered_by=("tile-gemm", "tile-matmul-warp")
+):
     """Matrix product with f32 accumulation, rounded once to the element type of ``out``.
 
     f32 operands are multiplied as tf32: their low 13 bits are ignored. i8 sums in i32, wrapping;
@@ -89,6 +102,18 @@ class MatmulOp(Op, name="matmul", lowered_by=("tile-gemm", "tile-matmul-warp")):
     a_layout: ir.StringAttr
     b_layout: ir.StringAttr
     out: ext.Result[ir.RankedTensorType]
+
+    def indexing(self) -> Indexing:
+        """By the loops of a matrix product; `b` without a batch is one matrix for all of it."""
+        factors = []
+        for value, loop, last in (
+            (self.a, M, string(self, "a_layout") == "mk"),
+            (self.b, N, string(self, "b_layout") == "nk"),
+        ):
+            inner: list[Index] = [(loop, 1), (K, 1)] if last else [(K, 1), (loop, 1)]
+            outer: list[Index] = [(BATCH, 1)] * (value.type.rank - 2)
+            factors.append(IndexedOperand(value, (*outer, *inner)))
+        return Indexing(tuple(factors), frozenset((BATCH, M, N)))
 
 
 OUT_LAYOUTS = ("mn", "nm")

@@ -54,7 +54,13 @@ WORD_COLUMNS = 2 * SCALED_COLUMNS
 _PAIRS = ", ".join(f"{codes} with {scales}" for codes, scales in BLOCK_FORMATS)
 
 
-class QuantiseBlocksOp(Op, name="quantise_blocks", lowered_by=("tile-gemm", "convert-to-simt")):
+class QuantiseBlocksOp(
+    Op,
+    name="quantise_blocks",
+    arithmetic="rounded",
+    block_maxima=True,
+    lowered_by=("tile-gemm", "convert-to-simt"),
+):
     """Quantises rows in blocks of 16 (NVFP4) or 32 (MXFP4, MXFP8): an element for every value, and
     a scale per block, in the layout in which ``tc.block_scaled_matmul`` reads them.
 

@@ -121,7 +121,7 @@ def _errors(text: str, inputs: list[Array], *, cut: bool = False) -> tuple[Array
         (function,) = (op.operation for op in module.body.operations)
         how = bounds.Sums()
         tf32 = bounds.sums_of("float32", "sm_100a") if cut else how
-        (known,) = propagation.carried(function, inputs, how, propagation.UNKNOWN, tf32)
+        (known,) = propagation.carried(function, inputs, lambda op: how, propagation.UNKNOWN, tf32)
     return known.value, known.error
 
 

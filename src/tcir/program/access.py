@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from tcir.dialect.indexing import Dims, Index, IndexedOperand, Indexing
+from tcir.dialect.operation import traits_of
 from tcir.formats import blocked_bytes, blocked_offset
 from tcir.program.taps import Taps, taps_of_convolution, taps_of_maps
 
@@ -16,12 +18,6 @@ if TYPE_CHECKING:
     from tcir._mlir import ir
 
 Array = np.ndarray[Any, Any]
-Index: TypeAlias = tuple[int, int]
-"""(loop, divisor): ``loop floordiv divisor``, the index of a dimension."""
-Dims: TypeAlias = tuple[Index | None, ...]
-"""The index of each dimension; None for an index that is not one loop."""
-BATCH, M, N, K = range(4)
-"""The loops of a matrix product."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +65,8 @@ def product_of(op: ir.Operation) -> Product | None:
 
     if is_empty(op):
         return None
-    if op.name == "tc.conv2d":
-        return _convolution(op)
-    if op.name in ("tc.matmul", "tc.block_scaled_matmul"):
-        return _matmul(op)
-    if op.name == "tc.grouped_matmul":
-        return _grouped(op)
+    if traits_of(op).arithmetic == "products":
+        return _declared(op)
     maps = [m.value for m in linalg.get_indexing_maps(op) or ()]
     if len(op.results) != 1:
         return None
@@ -118,56 +110,19 @@ def is_maximum(op: ir.Operation) -> bool:
     return "linalg.yield" in names and names & _MAXIMA != set() and names <= _MAXIMUM
 
 
-def _plain(value: ir.Value, dims: Sequence[Index | None]) -> tuple[ir.Value, Access]:
-    return value, Access(tuple(value.type.shape), tuple(dims))
+def _declared(op: ir.Operation) -> Product:
+    """The product that the class of an op declares."""
+    indexing: Indexing = op.opview.indexing()
+    factors = [(each.value, _declared_access(each)) for each in indexing.factors]
+    taps = taps_of_convolution(op) if indexing.windows else {}
+    return Product(factors, None, indexing.parallel, taps)
 
 
-def _convolution(op: ir.Operation) -> Product:
-    n, k, r, s, c = ((loop, 1) for loop in (0, 3, 4, 5, 6))
-    x, w = op.operands
-    channels = None if "groups" in op.attributes else c
-    fhwc = str(op.attributes["filter"]) == '"fhwc"'
-    filters = [k, r, s, c] if fhwc else [r, s, c, k]
-    factors = [_plain(x, [n, None, None, channels]), _plain(w, filters)]
-    return Product(factors, None, frozenset(range(4)), taps_of_convolution(op))
-
-
-def _matmul(op: ir.Operation) -> Product:
-    scaled = op.name == "tc.block_scaled_matmul"
-    sides = [(op.operands[0], M, "a"), (op.operands[2 if scaled else 1], N, "b")]
-    outer: list[Index] = [(BATCH, 1)] * (op.operands[0].type.rank - 2)
-    factors: Accesses = []
-    for number, (value, loop, side) in enumerate(sides):
-        if not scaled and value.type.rank == 2:
-            outer = []  # one matrix for all of the batch
-        rows: list[Index] = [(loop, 1)] * (value.type.rank - len(outer) - 1)  # a vector has none
-        if not scaled:
-            first = str(op.attributes[f"{side}_layout"]) in ('"mk"', '"nk"')
-            inner = [*rows, (K, 1)] if first else [(K, 1), *rows]
-            factors.append(_plain(value, outer + inner))
-            continue
-        factors.append(_plain(value, [*outer, *rows, (K, 1)]))
-        scale, block = op.operands[2 * number + 1], op.attributes["block"].value
-        blocks = [*outer, *rows, (K, block)]
-        if str(op.attributes[f"{side}_scale_layout"]) == '"row_major"':
-            factors.append(_plain(scale, blocks))
-        else:
-            shape = (*value.type.shape[:-1], value.type.shape[-1] // block)
-            places = _blocked(shape, len(outer))
-            factors.append((scale, Access(shape, tuple(blocks), places)))
-    return Product(factors, None, frozenset((BATCH, M, N)))
-
-
-def _grouped(op: ir.Operation) -> Product:
-    """Returns the product of every row with every group's matrix: if all of its sums are exact, so
-    are those that the op computes."""
-    a, b, _ = op.operands
-    outer: list[Index] = [(BATCH, 1)] * (a.type.rank - 2)
-    inner: list[Index] = [(N, 1), (K, 1)]
-    if str(op.attributes["b_layout"]) == '"kn"':
-        inner.reverse()
-    factors = [_plain(a, [*outer, (M, 1), (K, 1)]), _plain(b, [(BATCH, 1), *inner])]
-    return Product(factors, None, frozenset((BATCH, M, N)))
+def _declared_access(operand: IndexedOperand) -> Access:
+    if operand.scales_of is None:
+        return Access(tuple(operand.value.type.shape), operand.dims)
+    places = _blocked(operand.scales_of, operand.batch)
+    return Access(operand.scales_of, operand.dims, places)
 
 
 def _blocked(shape: tuple[int, ...], batch: int) -> Array:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tcir.dialect.arithmetic import Arithmetic
 from tcir.interp.types import is_float
 from tcir.program.access import Product, product_of
 from tcir.program.factors import (
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 _ADDITIONS = ("arith.addf", "arith.subf")
 # Ops that keep multiples of a quantum, and powers of two above them, but for additions.
-_KEPT = {
+_KEPT = Arithmetic() | {
     *_ADDITIONS, "arith.cmpf", "arith.constant", "arith.extf", "arith.maximumf", "arith.maxnumf",
     "arith.minimumf", "arith.minnumf", "arith.negf", "arith.select", "arith.truncf", "linalg.fill",
     "linalg.yield", "math.absf", "tc.element", "tc.epilogue", "tc.yield", "tensor.collapse_shape",

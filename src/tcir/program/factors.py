@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcir.dialect.arithmetic import Arithmetic
+from tcir.dialect.indexing import Dims, Index
+from tcir.dialect.operation import Op, traits_of
 from tcir.interp.types import is_integer
 from tcir.program.access import (
     Array,
-    Dims,
-    Index,
     Product,
     is_empty,
     is_maximum,
@@ -33,24 +34,22 @@ MOST_PRODUCTS = 1 << 24
 ROWS = 16
 """Minimum number of rows of a contraction's side that has some to spare for special values."""
 # Ops that keep dimensions and values, between an input and the sum of products.
-_SAME_DIMENSIONS = ("arith.extf", "tc.pack_codes", "tensor.pad")
+_SAME_DIMENSIONS = ("arith.extf", "tensor.pad")
 _RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 # Ops that may be in the sum of products, or before it: exact as long as its scalar factors are.
-_EXACT = {
+_EXACT = Arithmetic.of("products", "codes") | {
     "arith.addf", "arith.addi", "arith.constant", "arith.extf", "arith.extsi", "arith.extui",
     "arith.mulf", "arith.muli", "arith.scaling_extf", "linalg.fill", "linalg.yield",
-    "tc.block_scaled_matmul", "tc.conv2d", "tc.grouped_matmul", "tc.matmul", "tc.pack_codes",
     "tensor.collapse_shape", "tensor.empty", "tensor.expand_shape", "tensor.pad", "tensor.yield",
 }  # fmt: skip
 # Ops that may follow it: IEEE 754 and PTX round them alike.
-ROUNDED = _EXACT | {
+ROUNDED = _EXACT | Arithmetic.of("rounded") | {
     "arith.andi", "arith.bitcast", "arith.cmpf", "arith.cmpi", "arith.divf", "arith.maximumf",
     "arith.maxnumf", "arith.maxsi", "arith.maxui", "arith.minimumf", "arith.minnumf", "arith.minsi",
     "arith.minui", "arith.negf", "arith.ori", "arith.select", "arith.shli", "arith.shrsi",
     "arith.shrui", "arith.sitofp", "arith.subf", "arith.subi",
     "arith.truncf", "arith.trunci", "arith.uitofp", "arith.xori", "func.return", "math.absf",
-    "math.ceil", "math.floor", "math.roundeven", "math.sqrt", "math.trunc", "tc.element",
-    "tc.epilogue", "tc.quantise_blocks", "tc.yield",
+    "math.ceil", "math.floor", "math.roundeven", "math.sqrt", "math.trunc",
     "tensor.extract_slice",
 }  # fmt: skip
 FOLLOWING = ROUNDED | {
@@ -63,7 +62,7 @@ TO_WHOLE = FOLLOWING | {"arith.fptosi", "arith.fptoui"}
 """Ops that may follow integer-valued sums, which are never NaN."""
 _FP8 = ("float8_e4m3fn", "float8_e5m2")
 # Ops of a body that only moves elements.
-_MOVED = {"arith.extf", "linalg.yield"}
+_MOVED = Arithmetic(frozenset({"arith.extf", "linalg.yield"}))
 
 
 @dataclass(frozen=True)
@@ -180,6 +179,17 @@ class Contraction:
         return (other - one if side else one - other) & self.parallel
 
 
+def factor_types(op: ir.Operation) -> set[np.dtype[Any]]:
+    """Types of the factors of a sum of products, block scales left out: those of f4E2M1FN are
+    f8E4M3FN, all others f8E8M0FNU."""
+    product = product_of(op)
+    found = () if product is None else product.factors
+    types = {source_of(value, access.dims)[2] for value, access in found}
+    names = {each.name for each in types}
+    scales = {"float8_e8m0fnu"} | ({"float8_e4m3fn"} if "float4_e2m1fn" in names else set())
+    return {each for each in types if each.name not in scales}
+
+
 def inputs_of(block: ir.Block) -> list[ir.Value]:
     """Returns the arguments of a program that carry data."""
     from tcir.dialect.attributes import is_fill_only
@@ -212,7 +222,7 @@ def contraction_of(module: ir.Module, signature: Signature) -> Contraction | Non
     if not all(consists_of(each, FOLLOWING) for each in ops) and not contraction.whole:
         return None
     used = [f.argument for f in contraction.inputs]
-    blocks = any(is_maximum(each) or each.name == "tc.quantise_blocks" for each in ops)
+    blocks = any(is_maximum(each) or traits_of(each).block_maxima for each in ops)
     return replace(contraction, blocks=blocks) if len(set(used)) == len(used) else None
 
 
@@ -222,7 +232,7 @@ def is_elementwise(module: ir.Module, signature: Signature) -> bool:
         return False
     block = find_program(module, signature.name).op.operation.regions[0].blocks[0]
     for op in (each.operation for each in block):
-        if op.name.startswith("tc.") or not consists_of(op, ROUNDED) or not is_parallel(op):
+        if isinstance(op.opview, Op) or not consists_of(op, ROUNDED) or not is_parallel(op):
             return False
     return True
 
@@ -251,10 +261,12 @@ def is_parallel(op: ir.Operation) -> bool:
     return not maps or maps[-1].is_permutation
 
 
-def consists_of(op: ir.Operation, allowed: Set[str]) -> bool:
+def consists_of(op: ir.Operation, allowed: Arithmetic) -> bool:
     """Whether an op, or the body of a structured op, consists of allowed ops only."""
-    inside = {inner.operation.name for r in op.regions for b in r for inner in b}
-    return inside <= allowed if inside and op.name != "tensor.pad" else op.name in allowed
+    inside = [inner.operation for r in op.regions for b in r for inner in b]
+    if inside and op.name != "tensor.pad":
+        return all(map(allowed.has, inside))
+    return allowed.has(op)
 
 
 def contraction_from(
@@ -333,10 +345,10 @@ def source_of(value: ir.Value, dims: Dims) -> tuple[ir.Value, Dims, np.dtype[Any
             if before is None:
                 break
             dims = before
+        elif traits_of(op).arithmetic == "codes":
+            packed = numpy_type(value.type.element_type)
         elif op.name not in _SAME_DIMENSIONS or (op.name == "tensor.pad" and not _adds_zeros(op)):
             break
-        elif op.name == "tc.pack_codes":
-            packed = numpy_type(value.type.element_type)
         value = op.operands[0]
     element = value.type.element_type if isinstance(value.type, ir.ShapedType) else value.type
     return value, dims, packed or numpy_type(element)

@@ -29,10 +29,10 @@ from typing import Any, Literal
 import ml_dtypes
 import numpy as np
 
+from tcir.dialect.indexing import Index
 from tcir.errors import InputError
 from tcir.interp import OutputSpec
 from tcir.interp.types import ends_of_integers, is_float, is_integer
-from tcir.program.access import Index
 from tcir.program.chain_inputs import draw_chain
 from tcir.program.chains import Chain
 from tcir.program.codes import any_codes, any_integers, ends_of

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcir.dialect.attributes import is_buffer, is_fill_only
+from tcir.dialect.operation import traits_of
 from tcir.errors import InputError, format_location
 from tcir.interp import OutputSpec
 from tcir.interp.types import DTYPES, is_integer
@@ -92,7 +93,7 @@ def signature_of(module: Any, entry: str | None = None) -> Signature:
     specs = [_spec(a.type, op) for a in inputs]
     names = {spec.dtype.name for spec in specs}
     body = [each.operation for each in op.operation.regions[0].blocks[0]]
-    packed = [each.results[0].type for each in body if each.name == "tc.pack_codes"]
+    packed = [each.results[0].type for each in body if traits_of(each).arithmetic == "codes"]
     names |= {_spec(kind, op).dtype.name for kind in packed}
     specs = [_of_places(spec, a) for spec, a in zip(specs, inputs, strict=True)]
     specs = _with_scales(specs, names)
@@ -106,10 +107,12 @@ _RETURNED = (
 
 
 def _of_places(spec: OutputSpec, argument: ir.Value) -> OutputSpec:
-    """Marks an input of indices, and the sizes of a ``tc.grouped_matmul``, its last operand."""
+    """Marks an input of indices, and the sizes of groups."""
     for use in argument.uses:
-        if use.owner.name == "tc.grouped_matmul" and use.operand_number == 2:
-            rows = use.owner.operands[0].type.shape[:-1]
+        owner = use.owner
+        sizes = traits_of(owner).group_sizes
+        if sizes and getattr(owner.operation.opview, sizes) == argument:
+            rows = owner.operands[0].type.shape[:-1]
             groups = spec.shape[0] if len(rows) == 2 else 1
             return replace(spec, groups=(int(rows[-1]), groups * int(rows[-1])))
     return replace(spec, below=bound_of(argument)) if is_integer(spec.dtype) else spec
@@ -155,8 +158,6 @@ _VIEWS = (
 
 def _stored_to(operation: ir.Operation) -> ir.Value | None:
     """Returns the memref that an op stores to, or its tensor map; None if the op does not store."""
-    from tcir.dialect.operation import traits_of
-
     if operation.name in _UPSTREAM_STORES:
         return operation.operands[_UPSTREAM_STORES[operation.name]]
     name = traits_of(operation).stores

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tcir.dialect.arithmetic import Arithmetic
+from tcir.dialect.walk import walk
 from tcir.errors import IncompleteError
 from tcir.interp.types import Array
 from tcir.program.access import product_of
 from tcir.program.constants import constant_arrays
-from tcir.program.factors import Contraction
+from tcir.program.factors import factor_types
 from tcir.program.programs import Program, find_program
 from tcir.target import DEFAULT_TARGET
 from tcir.validation import bounds, propagation
@@ -27,15 +29,13 @@ if TYPE_CHECKING:
 
 # Programs made of these have no other arithmetic than sums of products (and one rounding), so that
 # running them on magnitudes and on ones gives the sums and counts that the bound needs.
-_SUM_OF_PRODUCTS = {
+_SUM_OF_PRODUCTS = Arithmetic.of("products") | {
     "arith.addf", "arith.constant", "arith.extf", "arith.mulf", "arith.truncf", "builtin.module",
     "func.func", "func.return", "linalg.batch_matmul", "linalg.batch_matmul_transpose_a",
     "linalg.batch_matmul_transpose_b", "linalg.conv_2d_nhwc_fhwc", "linalg.conv_2d_nhwc_hwcf",
     "linalg.fill", "linalg.generic", "linalg.matmul", "linalg.matmul_transpose_a",
-    "linalg.matmul_transpose_b", "linalg.transpose",
-    "linalg.yield", "arith.scaling_extf", "tc.block_scaled_matmul",
-    "tc.conv2d", "tc.grouped_matmul", "tc.matmul", "tensor.collapse_shape", "tensor.empty",
-    "tensor.pad", "tensor.yield",
+    "linalg.matmul_transpose_b", "linalg.transpose", "linalg.yield", "arith.scaling_extf",
+    "tensor.collapse_shape", "tensor.empty", "tensor.pad", "tensor.yield",
 }  # fmt: skip
 
 
@@ -49,12 +49,11 @@ class DrawBounds:
     runs: Executions
     module: ir.Module
     programs: Sequence[Program]
-    contraction: Contraction | None
     known: bool
 
     def prepare(self, draw: Draw) -> None:
         """Runs the program on magnitudes and on ones: sums of |a * b|, and numbers of products."""
-        if self._foreign or _has_several_products(self.programs[0]) or not self.known:
+        if self._foreign or len(_products(self.programs[0])) != 1 or not self.known:
             self.carry(draw)
             return
         sizes = [np.abs(a) for a in draw.inputs]
@@ -65,7 +64,8 @@ class DrawBounds:
         exponents = [bounds.encoded(a, a.dtype) if n else a for a, n in zip(sizes, numbers_)]
         largest = self._plain(exponents)
         factors = [a for a, n in zip(draw.inputs, numbers_, strict=True) if n]
-        how, spread = self._sums(draw), bounds.spread_of(factors)
+        (op,) = _products(self.programs[0])
+        how, spread = self._sums(op), bounds.spread_of(factors)
         numbers = list(zip(magnitudes, largest, counts, draw.reference, strict=True))
         draw.bound = Bound.of(
             [
@@ -81,7 +81,8 @@ class DrawBounds:
     @property
     def _foreign(self) -> list[str]:
         """Ops that are no part of sums of products."""
-        return sorted(op_names(self.module) - _SUM_OF_PRODUCTS)
+        ops = (each.operation for each in walk(self.module.operation))
+        return sorted({op.name for op in ops if not _SUM_OF_PRODUCTS.has(op)})
 
     def carry(self, draw: Draw) -> None:
         """Sets the bound of a program that continues after its sums, element by element."""
@@ -106,19 +107,18 @@ class DrawBounds:
             sums = propagation.UNKNOWN
         try:
             inputs = [*draw.inputs, *constant_arrays(self.module)]
-            how = self._sums(draw)
             tf32 = bounds.sums_of("float32", _target(self.module))
-            return propagation.carried(function, inputs, how, sums, tf32)
+            return propagation.carried(function, inputs, self._sums, sums, tf32)
         except (propagation.NoBoundError, IncompleteError):
             return None
 
-    def _sums(self, draw: Draw) -> bounds.Sums:
-        """How the factors are summed; those of two types are multiplied as f32, but for fp8."""
-        factors = self.contraction.factors if self.contraction else ()
-        types = {factor.dtype for factor in factors if not factor.scale}
+    def _sums(self, op: ir.Operation) -> bounds.Sums:
+        """How the factors of a product are summed; those of two types are multiplied as f32, but
+        for fp8."""
+        types = factor_types(op)
         mixed = len(types) > 1 and any(each.itemsize > 1 for each in types)
-        first = draw.inputs[0].dtype.name if draw.inputs else "float32"
-        return bounds.sums_of("float32" if mixed else first, _target(self.module))
+        name = "float32" if mixed else max(each.name for each in types)
+        return bounds.sums_of(name, _target(self.module))
 
     def _plain(self, inputs: list[Array]) -> list[Array]:
         line = Line(0, "(bound)")
@@ -138,22 +138,9 @@ def _target(module: ir.Module) -> str:
     return str(attributes["tc.target"].value if "tc.target" in attributes else DEFAULT_TARGET.name)
 
 
-def _has_several_products(program: Program) -> bool:
+def _products(program: Program) -> list[ir.Operation]:
+    """The sums of products of a program on tensors."""
     if program.level != "tensor":
-        return False
+        return []
     block = program.op.operation.regions[0].blocks[0]
-    return sum(product_of(each.operation) is not None for each in block) > 1
-
-
-def op_names(module: Any) -> set[str]:
-    """Names of the ops of a module."""
-    from tcir._mlir import ir
-
-    names: set[str] = set()
-
-    def visit(operation: Any) -> Any:
-        names.add(operation.name)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    return names
+    return [each.operation for each in block if product_of(each.operation) is not None]

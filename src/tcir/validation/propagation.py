@@ -23,6 +23,7 @@ import numpy as np
 
 from tcir.dialect import tc
 from tcir.dialect.attributes import is_buffer, is_fill_only
+from tcir.dialect.operation import traits_of
 from tcir.interp.tensor.contraction import recognise
 from tcir.interp.tensor.epilogue import spread
 from tcir.interp.tensor.grouped import groups_of, written
@@ -65,13 +66,13 @@ class NoBoundError(Exception):
 def carried(
     function: ir.Operation,
     inputs: Sequence[Array],
-    how: bounds.Sums,
+    how: Callable[[ir.Operation], bounds.Sums],
     sums: Rounding,
     tf32: bounds.Sums = bounds.WHOLE,
 ) -> list[Known]:
     """The results of a function on tensors that has contractions.
 
-    how, tf32: of its contractions, and of one whose two factors are f32 that tf32 cuts
+    how, tf32: of each contraction, and of one whose two factors are f32 that tf32 cuts
     """
     with np.errstate(all="ignore"):
         return _Carrier(how, sums, tf32).run(function, inputs)
@@ -79,7 +80,7 @@ def carried(
 
 @dataclass
 class _Carrier:
-    how: bounds.Sums
+    how: Callable[[ir.Operation], bounds.Sums]
     sums: Rounding
     tf32: bounds.Sums
 
@@ -95,7 +96,7 @@ class _Carrier:
         *ops, last = block.operations
         for each in ops:
             op = each.operation
-            if op.name == "tc.quantise_blocks":
+            if isinstance(op.opview, tc.QuantiseBlocksOp):
                 known = [values[operand] for operand in op.operands]
                 values.update(zip(op.results, quantised_blocks(op.opview, *known), strict=True))
                 continue
@@ -126,7 +127,7 @@ class _Carrier:
         product = product_of(op)
         count = len(operands) - (product is not None and product.start is not None)
         factors, starts = operands[:count], operands[count:]
-        sizes_of_groups = [each.value for each in factors[2:] if op.name == "tc.grouped_matmul"]
+        sizes_of_groups = [each.value for each in factors[-1:] if traits_of(op).group_sizes]
         factors = factors[: len(factors) - len(sizes_of_groups)]
 
         def run(arrays: Sequence[Array], firsts: Sequence[Array]) -> Array:
@@ -140,16 +141,22 @@ class _Carrier:
         inner = {each.name for region in op.regions for each in region.blocks[0].operations}
         if value.dtype.name not in bounds.ROUNDING or not inner <= _PRODUCTS:
             raise NoBoundError(f"{op.name} to {value.dtype.name}")
-        return self._rounded(value, factors, starts, run)
+        cut = len(factors) == 2 and any(_is_cut(each.value) for each in factors)
+        return self._rounded(value, factors, starts, run, self.tf32 if cut else self.how(op))
 
-    def _rounded(self, value: Array, factors: list[Known], starts: list[Known], run: Run) -> Known:
+    def _rounded(
+        self,
+        value: Array,
+        factors: list[Known],
+        starts: list[Known],
+        run: Run,
+        how: bounds.Sums,
+    ) -> Known:
         """Rounding errors of sums in f32 or a tensor core, in any order.
 
         A sum is an infinity or NaN if its infinite products make it one (those are multiplied by
         the signs of finite numbers here), unless finite ones might overflow in some order.
         """
-        cut = len(factors) == 2 and any(_is_cut(each.value) for each in factors)
-        how = self.tf32 if cut else self.how
         ones = [np.ones(np.shape(each.value)) for each in factors]
         zeros = [np.zeros(np.shape(each.value)) for each in starts]
         nan, open_ = np.zeros((2, *value.shape), bool)
@@ -310,7 +317,7 @@ def _placed(array: Array, out: list[Linear], order: list[int], sizes: list[int])
 
 def _sums_at_once(op: ir.Operation) -> bool:
     """Whether the reference sums an op's products in float64, not one after the other."""
-    if op.name.startswith("tc."):
+    if traits_of(op).arithmetic == "products":
         return True
     block = op.regions[0].blocks[0]
     return recognise(block) is not None or recognise_product(block) is not None

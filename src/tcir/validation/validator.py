@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tcir.dialect.walk import walk
 from tcir.interp import Outcome
 from tcir.interp.types import Array, is_float
 from tcir.machine.events import EventStream, Recording
@@ -27,7 +28,7 @@ from tcir.program.launch import LaunchSequence
 from tcir.program.programs import Program, find_programs
 from tcir.program.slices import times_filling
 from tcir.validation.coverage import FULL_RANGE, SPECIAL_VALUES, Coverage
-from tcir.validation.draw_bounds import DrawBounds, op_names
+from tcir.validation.draw_bounds import DrawBounds
 from tcir.validation.draws import Draw, Draws
 from tcir.validation.executed import Executed, Threads, digest
 from tcir.validation.execution import Executions
@@ -168,8 +169,8 @@ def _start(runs: Executions, module: ir.Module, programs: Sequence[Program]) -> 
     algorithm = Algorithm.of(draws.contraction, signature.outputs) if tensors else None
     baseline = Baseline(draws.main.reference, Work(_levels(programs), line.counters), algorithm)
     runs = runs.after(baseline.work)
-    bounds = DrawBounds(runs, module, programs, draws.contraction, draws.known)
-    approximate = bool(op_names(module) & OWN.keys())
+    bounds = DrawBounds(runs, module, programs, draws.known)
+    approximate = any(op.operation.name in OWN for op in walk(module.operation))
     if tensors and (approximate or settings.inputs == "random" or not draws.known):
         for draw in (*draws.more, draws.main):
             if not draw.exact:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tcir.dialect.arithmetic import Arithmetic
 from tcir.interp.types import Array, DType, ends_of_integers, is_integer
 from tcir.program.access import product_of
 from tcir.program.boundary.added import added_at_boundaries
@@ -42,7 +43,7 @@ SELDOM = 7
 
 _ALONE = ROUNDED | {"arith.fptosi", "arith.fptoui", "linalg.index"}
 """Ops that round each result independently."""
-_EXACT_REDUCTIONS = {
+_EXACT_REDUCTIONS = Arithmetic() | {
     "arith.andi", "arith.cmpf", "arith.cmpi", "arith.constant", "arith.index_cast",
     "arith.maximumf", "arith.maxnumf", "arith.maxsi", "arith.maxui", "arith.minimumf",
     "arith.minnumf", "arith.minsi", "arith.minui", "arith.ori", "arith.select", "linalg.index",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tcir.dialect import tc
 from tcir.interp.types import Array, DType, ends_of_integers, is_float, is_integer
 from tcir.program.boundary.ties import HALVES, around, both_signs, limits_of
 from tcir.program.factors import inputs_of
@@ -151,7 +152,7 @@ class _Walk:
         for op in ops:
             if len(op.regions) == 1 and op.name not in _MOVES and len(op.regions[0].blocks) == 1:
                 self._body(op)
-            elif op.name == "tc.quantise_blocks":
+            elif isinstance(op.opview, tc.QuantiseBlocksOp):
                 for norm in list(op.operands)[1:]:
                     self._settle(norm, 1.0)
             elif op.operands and len(op.results) == 1:

@@ -1,0 +1,34 @@
+"""Sets of ops by what they compute: upstream ops by name, those of our dialects by their traits."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tcir.dialect import operation
+from tcir.dialect.operation import traits_of
+
+if TYPE_CHECKING:
+    from tcir._mlir import ir
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """Ops of some names, and those whose class says so (`tcir.dialect.operation.Traits`)."""
+
+    names: frozenset[str] = frozenset()
+    declared: frozenset[operation.Arithmetic] = frozenset()
+
+    @staticmethod
+    def of(*declared: operation.Arithmetic) -> Arithmetic:
+        """Ops whose class declares one of these."""
+        return Arithmetic(declared=frozenset(declared))
+
+    def __or__(self, other: Arithmetic | Set[str]) -> Arithmetic:
+        more = other if isinstance(other, Arithmetic) else Arithmetic(frozenset(other))
+        return Arithmetic(self.names | more.names, self.declared | more.declared)
+
+    def has(self, op: ir.Operation) -> bool:
+        """Whether it is one of them; a structured op by its own name."""
+        return op.name in self.names or traits_of(op).arithmetic in self.declared
