@@ -107,6 +107,7 @@ def test_page_of_the_ops() -> None:
         "- Lowered by: `narrow.py`",
         '  %out = "fx.narrow"(%v) : (vector<32x16xf32>) -> vector<32x16xf16>',
         "`fx.narrow: the result must have the shape of value, {want}, got {got}`",
+        "    - `32x16xf16` → `32x8xf16`: want = `[32, 16]`, got = `[32, 8]`\n",
     ):
         assert fact in entry
 

@@ -13,9 +13,9 @@ import pytest
 
 from tcir.dialect.kernel.view import SUBJECT
 from tcir.dialect.rules import RULES, Rule
-from tcir.tools.dev.counter_examples import diagnose, illegal, legal, values
+from tcir.tools.dev.counter_examples import changed, diagnose, illegal, legal, values
 
-from .pairs import Example, read
+from .pairs import Example, patched, read
 
 EXPECTED = re.compile(r"^ *// expected-error @\+1 \{\{(.*)\}\}$", re.M)
 
@@ -37,6 +37,19 @@ def test_every_rule_has_a_counter_example() -> None:
 
 def test_pairs_name_known_rules() -> None:
     assert {each.key for each in PAIRS if each.kind != "base"} <= set(RULES)
+
+
+def test_changes_are_of_whole_words_wherever_they_occur() -> None:
+    text = "%a: i1, %b: i16 {x =\n  1 : i1}"
+    assert changed(text, {"i1": "i8", "x = 1": "y"}) == "%a: i8, %b: i16 {y : i8}"
+    with pytest.raises(ValueError, match="expected a part of the example, got 'i32'"):
+        changed(text, {"i1": "i8", "i32": "i1"})
+
+
+def test_hunks_of_a_patch_occur_once_in_the_base() -> None:
+    assert patched("a\nb\nc", "-a\n+x\n@@\n// why\n b\n+y") == "x\nb\ny\nc"
+    with pytest.raises(AssertionError, match="once in the base"):
+        patched("a\na", "-a")
 
 
 @pytest.mark.parametrize(("rule", "text"), BAD, ids=names(BAD))

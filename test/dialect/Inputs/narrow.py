@@ -49,7 +49,13 @@ class NarrowOp(Op, dialect=Fx, name="narrow", pure=True):
     out: ext.Result[ir.VectorType]
 
 
-@verify(NarrowOp, "shape", "fx", "the result must have the shape of value, {want}, got {got}")
+@verify(
+    NarrowOp,
+    "shape",
+    "fx",
+    "the result must have the shape of value, {want}, got {got}",
+    bad={"32x16xf16": "32x8xf16"},
+)
 def _(op: NarrowOp) -> Broken:
     want, got = op.value.type.shape, op.out.type.shape
     return None if want == got else {"want": want, "got": got}
@@ -60,6 +66,7 @@ def _(op: NarrowOp) -> Broken:
     "shorter",
     "fx",
     "the result must have shorter elements than {value}, got {out}; use arith.extf to widen",
+    bad={"32x16xf16": "32x16xf32"},
 )
 def _(op: NarrowOp) -> Broken:
     value, out = op.value.type.element_type, op.out.type.element_type

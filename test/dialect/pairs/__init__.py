@@ -51,13 +51,12 @@ def _header(section: str) -> tuple[str, str, str]:
 
 def patched(base: str, patch: str) -> str:
     """`base` with the hunks of `patch` applied."""
-    text = f"\n{base}\n"
-    parts, at = [], 0
+    lines, result, at = base.split("\n"), [], 0
     for hunk in patch.split("\n@@\n"):
-        lines = [line for line in hunk.split("\n") if not line.startswith("//")]
-        old, new = ("".join(f"{line[1:]}\n" for line in lines if line[0] in f" {k}") for k in "-+")
-        assert text.count(f"\n{old}") == 1, f"expected these lines once in the base:\n{old}"
-        begin = text.index(f"\n{old}") + 1
-        parts += [text[at:begin], new]
-        at = begin + len(old)
-    return "".join((*parts, text[at:]))[1:]
+        changes = [line for line in hunk.split("\n") if not line.startswith("//")]
+        old, new = ([line[1:] for line in changes if line[0] in f" {sign}"] for sign in "-+")
+        places = [i for i in range(len(lines)) if lines[i : i + len(old)] == old]
+        assert len(places) == 1, f"expected these lines once in the base, got {places}: {old}"
+        result += [*lines[at : places[0]], *new]
+        at = places[0] + len(old)
+    return "\n".join(result + lines[at:])
