@@ -52,7 +52,7 @@ def test_2048_cubed_is_below_the_ridge() -> None:
     assert ridge == pytest.approx(1170, abs=0.5) and flops / nbytes < ridge
     assert "29.9 MB and 575 FLOP/B" in PAGE and "ridge is at 1170 FLOP/B: memory-bound" in PAGE
     assert "| 8.4 PFLOP/s; with the 148 SMs of a B200 at 1.85 GHz 8.97 |" in PAGE
-    assert "575 FLOP a byte" in (DOCS / "explanation" / "gemm.md").read_text()
+    assert "575 FLOP a byte" in (DOCS / "design-notes" / "gemm.md").read_text()
 
 
 def test_the_line_is_that_of_the_readme() -> None:

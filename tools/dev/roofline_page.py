@@ -246,7 +246,7 @@ kernels):
 
 ## A document on GEMM, computed again
 
-2048³ in NVFP4 ([gemm.md](../explanation/gemm.md#a-plan-and-what-holds) has the rest of it):
+2048³ in NVFP4 ([gemm.md](../design-notes/gemm.md#a-plan-and-what-holds) has the rest of it):
 
 {_gemm_analysis()}
 
