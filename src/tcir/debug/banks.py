@@ -1,9 +1,9 @@
 """Bank conflicts of shared memory, counted while a kernel runs.
 
 Shared memory has 32 banks of 4 bytes. A warp's access is served in phases of at most 128 bytes: 32
-threads of up to 4 bytes, 16 of 8, 8 of 16; ldmatrix in phases of 8 rows. A phase takes one pass
-for every distinct word that it wants of one bank (CUDA C++ Programming Guide, compute capability
-5.x and later). cp.async writes as its threads name the addresses.
+threads of up to 4 bytes, 16 of 8, 8 of 16; ldmatrix in phases of 8 rows. A phase takes as many
+passes as the largest number of distinct words that it accesses in one bank (CUDA C++ Programming
+Guide, compute capability 5.x and later). cp.async writes at the addresses that its threads name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PHASE_BYTES = BANKS * WORD
 
 
 def extra_passes(addresses: NDArray[np.int64], nbytes: int) -> int:
-    """Passes beyond one a phase, for `nbytes` at each thread's address."""
+    """Returns the passes beyond one per phase, for `nbytes` at each thread's address."""
     at_once = min(BANKS, PHASE_BYTES // nbytes)
     extra = 0
     for start in range(0, len(addresses), at_once):
@@ -35,7 +35,8 @@ def extra_passes(addresses: NDArray[np.int64], nbytes: int) -> int:
 
 
 class BankConflicts(Follower):
-    """Counts them by instruction: ``conflicts[site]`` passes too many of ``accesses[site]``."""
+    """Counts bank conflicts by instruction: ``conflicts[site]`` extra passes in
+    ``accesses[site]``."""
 
     def __init__(self) -> None:
         super().__init__()

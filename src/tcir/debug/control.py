@@ -141,7 +141,7 @@ def starts(program: Program, lines: Collection[int]) -> set[int]:
 
 
 def place_words(place: int | str, lines: Collection[int]) -> str:
-    """A place, and the line of the text that it stands for, in words."""
+    """Describes a place, and the line of the text that it stands for."""
     line = f"line {min(lines)}"
     return line if place == min(lines) else f"{place}, {line}"
 

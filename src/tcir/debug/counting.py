@@ -11,7 +11,7 @@ WORST = 8
 
 
 def table(report: RunReport, banks: BankConflicts) -> str:
-    """All counters that are not 0, and bank conflicts by instruction."""
+    """Returns a table of all counters that are not 0, and of bank conflicts by instruction."""
     counters = report.counters | {
         "instructions": report.instructions,
         "bank_accesses": sum(banks.accesses.values()),

@@ -44,7 +44,7 @@ def _rest(undefined: int) -> str:
 
 
 def one(value: np.ndarray | np.generic) -> str:
-    """A value, or its halves."""
+    """Formats one value, or its halves."""
     if isinstance(value, np.ndarray):
         return ":".join(one(half) for half in value)
     if value.dtype.kind == "b":
@@ -56,7 +56,7 @@ def one(value: np.ndarray | np.generic) -> str:
 
 
 def rows_of_bytes(start: int, data: np.ndarray, defined: np.ndarray) -> list[str]:
-    """16 bytes per line with their address; unwritten bytes are dots."""
+    """Formats 16 bytes per line with their address; unwritten bytes are dots."""
     lines = []
     for at in range(0, len(data), 16):
         shown = [
@@ -71,7 +71,7 @@ def rows_of_bytes(start: int, data: np.ndarray, defined: np.ndarray) -> list[str
 def rows_of_words(
     lane: int, column: int, words: np.ndarray, defined: np.ndarray
 ) -> list[str]:  # fmt: skip
-    """One line per lane, each word as f32; unwritten words are dots."""
+    """Formats one line per lane, with each word as f32; unwritten words are dots."""
     columns = range(column, column + words.shape[1])
     lines = ["  lane  " + " ".join(f"{c:>12}" for c in columns)]
     values = words.view(np.float32)

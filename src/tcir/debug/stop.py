@@ -47,13 +47,14 @@ class Register:
     undefined: int
 
     def fits(self, kind: str) -> bool:
-        """Whether its bits can be shown as that type."""
+        """Whether the register's bits can be shown as that type."""
         bits = np.ma.getdata(self.values).dtype
         dtype, halves = SEEN_AS.get(kind, bits), 2 if kind.endswith("x2") else 1
         return bits.kind != "b" and dtype.itemsize * halves == bits.itemsize
 
     def seen_as(self, kind: str) -> Register:
-        """The same bits as another type: "f32", "s32", "f16x2", … (`SEEN_AS`)."""
+        """Returns the register with the same bits as another type: "f32", "s32", "f16x2", …
+        (`SEEN_AS`)."""
         bits = np.ma.getdata(self.values)
         if kind not in SEEN_AS or bits.dtype.kind == "b":
             raise LaunchError(
@@ -152,8 +153,8 @@ class Stop:
         return [r for r in read if r.undefined & live != live]
 
     def shared(self, start: int, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """Bytes of shared memory by address in its window (the first is at 0x400 in the order of
-        issue), and a mask of those that are defined."""
+        """Returns bytes of shared memory by address in its window (in issue order, the first is at
+        0x400), and a mask of the defined ones."""
         smem = self._memory("shared memory").smem
         if start < smem.start or size < 0 or start + size > smem.size:
             raise LaunchError(
@@ -166,7 +167,7 @@ class Stop:
     def tensor_memory(
         self, rows: tuple[int, int], columns: tuple[int, int]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Words [lane, column] of half-open ranges, and a mask of those that are defined."""
+        """Returns words [lane, column] of half-open ranges, and a mask of the defined ones."""
         tmem = self._memory("tensor memory").tmem
         for what, (low, high), limit in zip(
             ("lanes", "columns"), (rows, columns), tmem.words.shape, strict=True

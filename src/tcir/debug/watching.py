@@ -61,7 +61,7 @@ class Watch:
         """Does nothing: `check` has checked everything."""
 
     def value(self, seen: Follower, args: Sequence[object]) -> str:
-        """The watched value: an element, or four bytes."""
+        """Formats the watched value: an element, or four bytes."""
         buffer, place, size = self._place(seen.machine, args)
         data = buffer.data[place : place + size]
         if self.address is not None:

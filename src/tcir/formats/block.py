@@ -45,8 +45,8 @@ class BlockFormat:
 
     @property
     def has_global_scale(self) -> bool:
-        """Whether the format has a global scale: true for ue4m3, whose range is too small for a
-        tensor."""
+        """Whether the format has a global scale: true with ue4m3 scales, whose range is too small
+        for a tensor."""
         return self.scale == "ue4m3"
 
     def scales_of(self, k: int) -> int:

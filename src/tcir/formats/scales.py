@@ -16,7 +16,7 @@ from .elements import Codes, Element, check_codes, encode, table
 from .errors import FormatError
 
 SCALE_NAN: dict[str, int] = {"ue8m0": 0xFF, "ue4m3": 0x7F}
-"""Types of block scales, and the code of NaN in each."""
+"""Type of block scales -> its code of NaN."""
 
 ROUNDINGS = ("floor", "ceil", "rceil", "even")
 """Rules that derive the exponent of a ue8m0 scale from the block's largest magnitude."""

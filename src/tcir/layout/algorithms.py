@@ -1,4 +1,4 @@
-"""`copy`, `fill` and `gemm` on tensors with an engine: what they mean, executed with numpy.
+"""`copy`, `fill` and `gemm` on tensors with an engine: their semantics, executed with numpy.
 
 CuTe's algorithms (NVIDIA/cutlass, include/cute/algorithm). An instruction that several threads
 execute together takes the tensors of all of them, in order of their numbers; a kernel written so
@@ -28,10 +28,10 @@ Array = np.ndarray[Any, Any]
 def make_tensor(
     memory: Array | DTypeLike, layout: Layout | None = None, swizzle: Swizzle | None = None
 ) -> Tensor:
-    """A tensor on ``memory``, an array that it shares, or on fresh zeros of a type.
+    """Returns a tensor that shares ``memory``, an array, or has fresh zeros of a type.
 
-    Without a ``layout`` the array's own strides. Raises `LayoutError` for an array with gaps, or
-    too small for the layout.
+    Without a ``layout``, it has the array's own strides. Raises `LayoutError` for an array with
+    gaps, or one that is too small for the layout.
     """
     if not isinstance(memory, np.ndarray):
         if layout is None:
@@ -55,7 +55,7 @@ def make_tensor(
 
 
 def fill(tensor: Tensor, value: float) -> None:
-    """Every element of ``tensor`` becomes ``value``."""
+    """Sets every element of ``tensor`` to ``value``."""
     _engine(tensor)[_positions(tensor)] = value
 
 
@@ -64,11 +64,11 @@ def copy(
     destination: Tensor | Sequence[Tensor],
     tiled: TiledCopy | None = None,
 ) -> None:
-    """``destination(i) = source(i)`` for every linear index, converted as in an assignment.
+    """Does ``destination(i) = source(i)`` for every linear index, converted as in an assignment.
 
-    With ``tiled`` by its instruction, on what ``partition_S`` (or ``retile_S``) and ``partition_D``
-    (``retile_D``) gave its threads: one thread, or all of them where the instruction is collective
-    (``ldmatrix``). Instructions move bits: both sides have one type.
+    With ``tiled``, its instruction copies the tensors that ``partition_S`` (or ``retile_S``) and
+    ``partition_D`` (``retile_D``) returned for its threads: for one thread, or for all of them if
+    the instruction is collective (``ldmatrix``). Instructions move bits: both sides have one type.
     """
     sources = [source] if isinstance(source, Tensor) else list(source)
     destinations = [destination] if isinstance(destination, Tensor) else list(destination)
@@ -121,12 +121,13 @@ def gemm(
     c: Tensor | Sequence[Tensor],
     mma: TiledMma | None = None,
 ) -> None:
-    """``c(m, n) += sum over k of a(m, k) b(n, k)``; without k, ``c(m, n) += a(m) b(n)``.
+    """Does ``c(m, n) += sum over k of a(m, k) b(n, k)``; without k, ``c(m, n) += a(m) b(n)``.
 
-    With ``mma`` by its instruction, on the fragments of all its threads: ``(MMA, MMA_M, MMA_K)``
-    times ``(MMA, MMA_N, MMA_K)`` to ``(MMA, MMA_M, MMA_N)``, or without ``MMA_K``. Sums are exact
-    (integers in 64 bits, floats in f64) and rounded to the type of ``c`` by every instruction: this
-    defines which elements meet, not what a generation of tensor cores rounds.
+    With ``mma``, its instruction multiplies the fragments of all its threads: ``(MMA, MMA_M,
+    MMA_K)`` times ``(MMA, MMA_N, MMA_K)`` to ``(MMA, MMA_M, MMA_N)``, or without ``MMA_K``. Sums
+    are exact (integers in 64 bits, floats in f64) and rounded to the type of ``c`` by every
+    instruction: this defines which elements are multiplied, not how a generation of tensor cores
+    rounds.
     """
     if mma is None:
         if not (isinstance(a, Tensor) and isinstance(b, Tensor) and isinstance(c, Tensor)):
@@ -180,7 +181,8 @@ def _execute_mma(a: list[Tensor], b: list[Tensor], c: list[Tensor], mma: TiledMm
 
 
 def _gathered(values: Array, table: Array, extents: tuple[int, int]) -> Array:
-    """The matrix of which each thread (row) holds the elements that ``table`` names."""
+    """Returns the matrix whose elements, as named by ``table``, each thread (row of `values`)
+    holds."""
     flat = np.zeros(extents[0] * extents[1], values.dtype)
     flat[table] = values
     return _exact(flat).reshape(extents, order="F")
@@ -196,7 +198,7 @@ def _all(tensors: Tensor | Sequence[Tensor]) -> Sequence[Tensor]:
 
 
 def _table(layout: Layout) -> Array:
-    """``(thread, value) -> element`` as an array."""
+    """Returns ``(thread, value) -> element`` as an array."""
     return np.array(layout.indices()).reshape(product_each(layout), order="F")
 
 
@@ -205,7 +207,7 @@ def _exact(values: Array) -> Array:
 
 
 def _matrix(tensor: Tensor, rank: int) -> Array:
-    """The values by coordinate of the top-level modes; absent modes have extent 1."""
+    """Returns the values by coordinate of the top-level modes; absent modes have extent 1."""
     extents = product_each(tensor.layout)
     if len(extents) > rank:
         raise LayoutError(f"gemm: expected at most {rank} modes, got {tensor.layout}")
@@ -223,7 +225,7 @@ def _engine(tensor: Tensor) -> Array:
 
 
 def _positions(tensor: Tensor) -> Array:
-    """Where the elements lie in the engine, in domain order."""
+    """Returns the positions of the elements in the engine, in domain order."""
     index = np.zeros(1, np.int64)
     for extent, step in tensor.layout.leaves:
         index = (np.arange(extent)[:, None] * step + index).reshape(-1)

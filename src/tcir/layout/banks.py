@@ -25,14 +25,15 @@ WIDTHS = (1, 2, 4, 8, 16)
 
 @dataclass(frozen=True)
 class Phase:
-    """``words[bank]``: the distinct words of that bank that the phase's threads access."""
+    """One phase of an access. ``words[bank]``: the distinct words of that bank that its threads
+    access."""
 
     threads: tuple[int, ...]
     words: tuple[tuple[int, ...], ...]
 
     @property
     def wavefronts(self) -> int:
-        """Passes over the banks: the most distinct words of one bank."""
+        """Passes over the banks: the largest number of distinct words in one bank."""
         return max(len(words) for words in self.words)
 
     @property
@@ -42,7 +43,8 @@ class Phase:
 
 
 def phases(addresses: Sequence[int], width: int) -> list[Phase]:
-    """The phases of one access: thread i reads or writes ``width`` bytes at ``addresses[i]``."""
+    """Returns the phases of one access, in which thread i reads or writes ``width`` bytes at
+    ``addresses[i]``."""
     if width not in WIDTHS:
         raise LayoutError(f"expected an access of {WIDTHS} bytes a thread, got {width}")
     at_once = min(WARP, WARP * BANK_BYTES // width)
@@ -69,7 +71,8 @@ def conflicts(addresses: Sequence[int], width: int) -> int:
 
 
 def copy_phases(copy: TiledCopy, tensor: Tensor, side: str) -> list[Phase]:
-    """All phases of all instructions with which ``copy`` reads (``"S"``) or writes (``"D"``).
+    """Returns all phases of all instructions with which ``copy`` reads (``"S"``) or writes
+    (``"D"``).
 
     ``tensor`` is the shared-memory side. One instruction moves ``row_bytes`` of each thread's
     partition; warps execute one after another.
@@ -97,7 +100,7 @@ def copy_conflicts(copy: TiledCopy, tensor: Tensor, side: str) -> int:
 
 
 def conflict_free_swizzle(tensor: Tensor, uses: Sequence[tuple[TiledCopy, str]]) -> str:
-    """The first swizzle mode under which none of ``uses`` (copy, side) has a conflict.
+    """Returns the first swizzle mode under which none of ``uses`` (copy, side) has a conflict.
 
     Raises `LayoutError` if there is none, naming the modes with the fewest conflicts.
     """

@@ -25,7 +25,7 @@ def _field(name: str, value: int, low: int) -> int:
 
 
 def shared_descriptor(operand: OperandLayout, start: int) -> int:
-    """The descriptor of the tile that begins at shared-memory byte address ``start``.
+    """Returns the descriptor of the tile that begins at shared-memory byte address ``start``.
 
     If K-major and swizzled, it describes one swizzle-span column: elements ``k`` of one row width.
     """

@@ -26,7 +26,7 @@ def flatten(value: IntTuple) -> tuple[int, ...]:
 
 
 def unflatten(leaves: tuple[int, ...], profile: IntTuple) -> IntTuple:
-    """``leaves`` nested like ``profile``; inverse of `flatten`."""
+    """Nests ``leaves`` like ``profile``; inverse of `flatten`."""
     rest = iter(leaves)
 
     def build(item: IntTuple) -> IntTuple:
@@ -57,7 +57,7 @@ def compact_strides(shape: IntTuple) -> IntTuple:
 
 
 def index_to_coordinate(index: int, shape: IntTuple) -> IntTuple:
-    """The natural coordinate of ``shape`` at linear index ``index``."""
+    """Returns the natural coordinate of ``shape`` at linear index ``index``."""
     leaves = []
     for extent in flatten(shape):
         leaves.append(index % extent)

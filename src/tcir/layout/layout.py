@@ -24,7 +24,7 @@ from .int_tuple import (
 
 @dataclass(frozen=True)
 class Layout:
-    """``shape:stride``. Without strides the compact column-major layout.
+    """A layout ``shape:stride``; without strides, the compact column-major layout.
 
     ``layout(i)`` takes a linear index, ``layout(c0, c1)`` or ``layout((c0, c1))`` a coordinate.
     """
@@ -80,11 +80,11 @@ class Layout:
         return tuple(zip(flatten(self.shape), flatten(self.stride), strict=True))
 
     def coordinate(self, index: int) -> IntTuple:
-        """The natural coordinate at linear index ``index`` of the domain."""
+        """Returns the natural coordinate at linear index ``index`` of the domain."""
         return index_to_coordinate(index, self.shape)
 
     def indices(self) -> list[int]:
-        """The image in domain order."""
+        """Returns the indices of all coordinates in domain order."""
         found = [0]
         for extent, step in self.leaves:
             found = [i + step * e for e in range(extent) for i in found]
@@ -101,12 +101,13 @@ def from_leaves(leaves: list[tuple[int, int]] | tuple[tuple[int, int], ...]) -> 
 
 
 def concatenate(*layouts: Layout) -> Layout:
-    """One layout whose modes are ``layouts``."""
+    """Returns one layout whose modes are ``layouts``."""
     return Layout(tuple(a.shape for a in layouts), tuple(a.stride for a in layouts))
 
 
 def coalesce(layout: Layout) -> Layout:
-    """The same function of a linear index with as few modes as possible."""
+    """Returns the layout with as few modes as possible that is the same function of a linear
+    index."""
     merged: list[tuple[int, int]] = []
     for extent, step in layout.leaves:
         if extent == 1:
@@ -119,7 +120,8 @@ def coalesce(layout: Layout) -> Layout:
 
 
 def _compose_mode(a: Layout, extent: int, step: int) -> list[tuple[int, int]]:
-    """Leaves of ``a`` after ``extent:step``: ``i -> a(step * i)`` on ``range(extent)``."""
+    """Returns the leaves of ``a`` composed with ``extent:step``: ``i -> a(step * i)`` on
+    ``range(extent)``."""
     if step == 0 or extent == 1:
         return [(extent, 0)]
     result, rest, skip = [], extent, step
@@ -146,7 +148,7 @@ def _compose_mode(a: Layout, extent: int, step: int) -> list[tuple[int, int]]:
 
 
 def composition(a: Layout, b: Layout) -> Layout:
-    """``R`` with ``R(c) = a(b(c))`` for every coordinate ``c`` of ``b``, nested like ``b``.
+    """Returns ``R`` with ``R(c) = a(b(c))`` for every coordinate ``c`` of ``b``, nested like ``b``.
 
     Raises `LayoutError` if ``b``'s strides do not divide ``a``'s extents.
     """
@@ -157,7 +159,7 @@ def composition(a: Layout, b: Layout) -> Layout:
 
 
 def complement(layout: Layout, cosize: int) -> Layout:
-    """The indices of ``range(cosize)`` that ``layout`` omits, as a layout ``R``.
+    """Returns the indices of ``range(cosize)`` that ``layout`` omits, as a layout ``R``.
 
     ``R`` is increasing, disjoint from ``layout`` apart from 0, and ``(layout, R)`` covers at least
     ``cosize``. Raises `LayoutError` if ``layout`` overlaps itself.
@@ -178,21 +180,21 @@ def complement(layout: Layout, cosize: int) -> Layout:
 
 
 def logical_divide(layout: Layout, tiler: Layout) -> Layout:
-    """``((tile), (rest))``: ``layout`` cut into tiles of ``tiler``.
+    """Returns ``((tile), (rest))``: ``layout`` cut into tiles of ``tiler``.
 
-    ``layout`` after ``(tiler, complement(tiler, size(layout)))``.
+    It is ``layout`` composed with ``(tiler, complement(tiler, size(layout)))``.
     """
     return composition(layout, concatenate(tiler, complement(tiler, layout.size)))
 
 
 def logical_product(layout: Layout, tiler: Layout) -> Layout:
-    """``((layout), (repeat))``: ``layout`` repeated along ``tiler`` without overlap."""
+    """Returns ``((layout), (repeat))``: ``layout`` repeated along ``tiler`` without overlap."""
     rest = complement(layout, layout.size * tiler.cosize)
     return concatenate(layout, composition(rest, tiler))
 
 
 def right_inverse(layout: Layout) -> Layout:
-    """The longest ``R`` with ``layout(R(i)) = i`` for all ``i`` in ``range(size(R))``."""
+    """Returns the longest ``R`` with ``layout(R(i)) = i`` for all ``i`` in ``range(size(R))``."""
     starts = compact_strides(flatten(layout.shape))
     assert isinstance(starts, tuple)
     by_stride = sorted(
@@ -210,7 +212,7 @@ def right_inverse(layout: Layout) -> Layout:
 
 
 def left_inverse(layout: Layout) -> Layout:
-    """``R`` with ``R(layout(i)) = i`` for all ``i``. Needs an injective layout."""
+    """Returns ``R`` with ``R(layout(i)) = i`` for all ``i``. Needs an injective layout."""
     if not is_injective(layout):
         raise LayoutError(f"left inverse of {layout}: not injective, {collision(layout)}")
     return right_inverse(concatenate(layout, complement(layout, layout.cosize)))
@@ -236,12 +238,13 @@ def is_injective(layout: Layout) -> bool:
 
 
 def transpose(layout: Layout) -> Layout:
-    """The layout with its top-level modes reversed."""
+    """Returns the layout with its top-level modes reversed."""
     return concatenate(*reversed(list(layout)))
 
 
 def with_shape(layout: Layout, shape: IntTuple) -> Layout:
-    """The same function of a linear index, seen with coordinates of ``shape``."""
+    """Returns the layout with coordinates of ``shape`` that is the same function of a linear
+    index."""
     if size(shape) != layout.size:
         raise LayoutError(f"expected a shape of size {layout.size}, got {shape}")
     return composition(layout, Layout(shape))

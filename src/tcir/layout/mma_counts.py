@@ -1,4 +1,4 @@
-"""What a warp issues for a product, and the registers its threads read and write for it.
+"""Instructions that a warp issues for a product, and registers that its threads read and write.
 
 Both follow from the atom: a thread's values of each operand, 32 bits to a register.
 """
@@ -13,7 +13,8 @@ from .tiled_mma import TiledMma
 
 @dataclass(frozen=True)
 class MmaCounts:
-    """``instructions`` of a warp; registers of one thread, read (a, b, c) and written (d)."""
+    """Counts of a product: ``instructions`` of a warp; registers of one thread, read (a, b, c) and
+    written (d)."""
 
     instructions: int
     a: int
@@ -23,12 +24,12 @@ class MmaCounts:
 
     @property
     def registers(self) -> int:
-        """All reads and writes."""
+        """Number of register reads and writes."""
         return self.a + self.b + self.c + self.d
 
 
 def mma_counts(mma: TiledMma, m: int, n: int, k: int) -> MmaCounts:
-    """An m x n x k product by ``mma``, which has the threads of one warp.
+    """Counts an m x n x k product by ``mma``, which has the threads of one warp.
 
     m8n8k4 is given as ``make_tiled_mma("mma.m8n8k4…", (2, 2, 1))``: the four quad pairs of a warp
     execute one instruction. Raises `LayoutError` for parts of instructions.

@@ -1,4 +1,4 @@
-"""A layout with an offset: where the elements of a tensor, of a tile or of one thread are."""
+"""A layout with an offset: the places of the elements of a tensor, of a tile or of one thread."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ class Tensor:
         return self.swizzle(address) if self.swizzle else address
 
     def with_layout(self, layout: Layout, offset: int) -> Tensor:
-        """Another layout over the same memory, ``offset`` elements further on."""
+        """Returns a tensor with another layout over the same memory, ``offset`` elements further
+        on."""
         return replace(self, layout=layout, offset=self.offset + offset)
 
     def tile(self, tiles: tuple[int, ...], coordinate: IntTuple) -> Tensor:
@@ -71,7 +72,7 @@ class Tensor:
         return self.with_layout(zipped[0], zipped[1](coordinate))
 
     def view(self, *coordinate: IntTuple | None) -> Tensor:
-        """The modes given as ``None``, of the same memory; the others are fixed.
+        """Returns a view of the modes whose coordinate is ``None``; the others are fixed.
 
         Raises `LayoutError` unless there is one coordinate, inside its mode, for each.
         """
@@ -99,5 +100,6 @@ class Tensor:
 
 
 def identity_tensor(shape: IntTuple) -> Tensor:
-    """The compact column-major tensor: index ``i`` is coordinate ``Layout(shape)(i)``."""
+    """Returns the compact column-major tensor, whose index ``i`` is coordinate
+    ``Layout(shape)(i)``."""
     return Tensor(Layout(shape))

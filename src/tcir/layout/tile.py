@@ -15,7 +15,7 @@ Tile = Layout | int | None
 
 
 def as_layout(tile: Layout | int) -> Layout:
-    """``tile`` as a layout; an extent means that many contiguous elements."""
+    """Returns ``tile`` as a layout; an extent means that many contiguous elements."""
     return Layout(tile) if isinstance(tile, int) else tile
 
 
@@ -40,7 +40,8 @@ def _extents(tiles: tuple[Tile, ...]) -> tuple[int | str, ...]:
 
 
 def divide_modes(layout: Layout, tiles: tuple[Tile, ...], what: str = "a tensor") -> Layout:
-    """``((tile0, rest0), (tile1, rest1), …)``: each mode divided by its tile (``None``: kept)."""
+    """Returns ``((tile0, rest0), (tile1, rest1), …)``: each mode divided by its tile (``None``:
+    kept)."""
     check_divisible(layout, tiles, what)
     padded = (*tiles, *(None,) * (len(layout) - len(tiles)))
     return concatenate(
@@ -54,7 +55,7 @@ def divide_modes(layout: Layout, tiles: tuple[Tile, ...], what: str = "a tensor"
 def zipped_divide(
     layout: Layout, tiles: tuple[int | Layout, ...], what: str = "a tensor"
 ) -> Layout:
-    """``((tile0, tile1, …), (rest0, rest1, …, further modes))``."""
+    """Returns the divided layout as ``((tile0, tile1, …), (rest0, rest1, …, further modes))``."""
     divided = divide_modes(layout, tiles, what)
     cut = [divided[i] for i in range(len(tiles))]
     further = [divided[i] for i in range(len(tiles), len(divided))]
@@ -65,19 +66,20 @@ def zipped_divide(
 
 
 def flat_divide(layout: Layout, tiles: tuple[int | Layout, ...]) -> Layout:
-    """``(tile0, tile1, …, rest0, rest1, …)``."""
+    """Returns the divided layout as ``(tile0, tile1, …, rest0, rest1, …)``."""
     zipped = zipped_divide(layout, tiles)
     return concatenate(*zipped[0], *zipped[1])
 
 
 def local_tile(layout: Layout, tiles: tuple[int, ...], coordinate: IntTuple) -> tuple[Layout, int]:
-    """The tile at ``coordinate`` of a layout cut into ``tiles``, and where it starts."""
+    """Returns the tile at ``coordinate`` of a layout cut into ``tiles``, and its offset."""
     zipped = zipped_divide(layout, tiles)
     return zipped[0], zipped[1](coordinate)
 
 
 def raked_product(block: Layout, tiler: Layout) -> Layout:
-    """``((tiler0, block0), (tiler1, block1), …)``: ``block`` between ``tiler``'s elements."""
+    """Returns ``((tiler0, block0), (tiler1, block1), …)``: ``block``'s elements are spread between
+    ``tiler``'s, whose coordinate varies fastest; CuTe's raked product."""
     product = logical_product(block, tiler)
     if len(block) != len(tiler):
         raise LayoutError(f"expected layouts of equal rank, got {block} and {tiler}")
@@ -87,7 +89,7 @@ def raked_product(block: Layout, tiler: Layout) -> Layout:
 
 
 def tile_to_shape(block: Layout, shape: tuple[int, ...]) -> Layout:
-    """``block`` repeated (first mode first) until it has ``shape``; CuTe's blocked product."""
+    """Repeats ``block`` (first mode first) until it has ``shape``; CuTe's blocked product."""
     check_divisible(Layout(shape), tuple(mode.size for mode in block), "a shape")
     repeats = tuple(n // mode.size for n, mode in zip(shape, block))
     repeats += shape[len(block) :]
@@ -99,7 +101,7 @@ def tile_to_shape(block: Layout, shape: tuple[int, ...]) -> Layout:
 
 
 def upcast(layout: Layout, factor: int) -> Layout:
-    """The layout counted in elements of ``factor`` of its units, e.g. 16-bit elements of bits.
+    """Recasts the layout to elements of ``factor`` units, e.g. from bits to 16-bit elements.
 
     Raises `LayoutError` if an element would be split.
     """
@@ -126,11 +128,11 @@ def upcast(layout: Layout, factor: int) -> Layout:
 
 
 def product_each(layout: Layout) -> tuple[int, ...]:
-    """Sizes of the top-level modes."""
+    """Returns the sizes of the top-level modes."""
     return tuple(mode.size for mode in layout)
 
 
 def row_major(shape: tuple[int, ...]) -> Layout:
-    """The compact layout whose last mode is contiguous."""
+    """Returns the compact layout whose last mode is contiguous."""
     flat = tuple(flatten(shape))
     return Layout(shape, tuple(prod(flat[i + 1 :]) for i in range(len(flat))))

@@ -1,4 +1,4 @@
-"""Tiled copies: a copy atom repeated over threads and values, and what each thread moves.
+"""Tiled copies: a copy atom repeated over threads and values, and the elements each thread moves.
 
 The construction is CuTe's (NVIDIA/cutlass, include/cute/atom/copy_atom.hpp).
 """
@@ -28,7 +28,8 @@ from .tiled_mma import TiledMma
 
 @dataclass(frozen=True)
 class TiledCopy:
-    """``layout_tv``: ``(thread, value) -> index`` in the column-major tile (reference side)."""
+    """A tiled copy. ``layout_tv``: ``(thread, value) -> index`` in the column-major tile (reference
+    side)."""
 
     atom: CopyAtom
     layout_tv: Layout
@@ -40,11 +41,12 @@ class TiledCopy:
         return self.layout_tv[0].size
 
     def tv(self, side: str) -> Layout:
-        """``(thread, value) -> index`` in the column-major tile, of ``"S"`` or ``"D"``."""
+        """Returns ``(thread, value) -> index`` in the column-major tile, for side ``"S"`` or
+        ``"D"``."""
         return _thread_value(self, side)
 
     def get_slice(self, thread: int) -> ThrCopy:
-        """The slice of `thread`."""
+        """Returns the slice of `thread`."""
         if not 0 <= thread < self.size:
             raise LayoutError(f"expected a thread from 0 to {self.size - 1}, got {thread}")
         return ThrCopy(self, thread)
@@ -69,7 +71,8 @@ def _thread_value(copy: TiledCopy, side: str) -> Layout:
 
 @lru_cache(maxsize=256)
 def _partitions(copy: TiledCopy, side: str, layout: Layout) -> tuple[Layout, Layout]:
-    """Where each thread's part of a tensor starts, and the part: ``(CPY, CPY_M, CPY_K, …)``."""
+    """Returns where each thread's part of a tensor starts, and the part: ``(CPY, CPY_M, CPY_K,
+    …)``."""
     zipped = zipped_divide(layout, copy.tile, f"a tensor of {copy.atom.name}")
     parts = composition(zipped[0], copy.tv(side))
     return parts[0], concatenate(parts[1], *zipped[1])
@@ -87,17 +90,17 @@ class ThrCopy:
         return tensor.with_layout(values, threads(self.thread))
 
     def partition_S(self, tensor: Tensor) -> Tensor:
-        """The elements this thread reads: ``(CPY, CPY_M, CPY_K, …)``.
+        """Returns the elements this thread reads: ``(CPY, CPY_M, CPY_K, …)``.
 
-        For `ldmatrix` the row whose address the thread supplies. Raises `LayoutError` if the
-        instruction needs contiguous bytes and they are not.
+        For `ldmatrix`, they are the row whose address the thread supplies. Raises `LayoutError` if
+        the instruction needs contiguous bytes and they are not contiguous.
         """
         part = self._partition("S", tensor)
         self._check_rows("S", tensor, part)
         return part
 
     def partition_D(self, tensor: Tensor) -> Tensor:
-        """The elements this thread writes; see `partition_S`."""
+        """Returns the elements this thread writes; see `partition_S`."""
         tensor.check_injective(f"destination of {self.copy.atom.name}")
         part = self._partition("D", tensor)
         self._check_rows("D", tensor, part)
@@ -144,7 +147,8 @@ class ThrCopy:
         return natural.coordinate(names(i))
 
     def retile_S(self, fragment: Tensor) -> Tensor:
-        """A fragment of registers (mma order) in this copy's order: ``(CPY, CPY_M, CPY_K, …)``."""
+        """Returns a fragment of registers (mma order) in this copy's order: ``(CPY, CPY_M, CPY_K,
+        …)``."""
         return self._retile(fragment)
 
     def retile_D(self, fragment: Tensor) -> Tensor:
@@ -171,7 +175,8 @@ class ThrCopy:
 
 
 def _blocks(layout: Layout, factor: int) -> Layout:
-    """``layout`` counted in whole blocks of ``factor``; modes inside a block have extent 1."""
+    """Returns ``layout`` counted in whole blocks of ``factor``; modes inside a block have extent
+    1."""
     if isinstance(layout.shape, tuple):
         return concatenate(*(_blocks(mode, factor) for mode in layout))
     assert isinstance(layout.stride, int)
@@ -193,7 +198,8 @@ def _make(atom: CopyAtom, layout_tv: Layout, tile: tuple[int, ...]) -> TiledCopy
 
 
 def make_tiled_copy(atom: CopyAtom, thr_layout: Layout, val_layout: Layout) -> TiledCopy:
-    """Threads laid out as ``thr_layout``, each with a block ``val_layout`` of the tile.
+    """Returns a copy whose threads are laid out as ``thr_layout``, each with a block ``val_layout``
+    of the tile.
 
     Both map coordinates of the tile to thread and value numbers. Raises `LayoutError` if two
     coordinates share a number or a number is missing.
@@ -227,25 +233,25 @@ def _make_for(operand: str, atom: CopyAtom, mma: TiledMma) -> TiledCopy:
 
 
 def make_tiled_copy_A(atom: CopyAtom, mma: TiledMma) -> TiledCopy:
-    """The copy that puts A where `mma` reads it: the mma's threads and values, inverted."""
+    """Returns the copy that puts A where `mma` reads it: the mma's threads and values, inverted."""
     return _make_for("A", atom, mma)
 
 
 def make_tiled_copy_B(atom: CopyAtom, mma: TiledMma) -> TiledCopy:
-    """The same for B."""
+    """Returns the copy that puts B where `mma` reads it, as in `make_tiled_copy_A`."""
     return _make_for("B", atom, mma)
 
 
 def make_tiled_copy_C(atom: CopyAtom, mma: TiledMma) -> TiledCopy:
-    """The same for C."""
+    """Returns the copy that puts C where `mma` has it, as in `make_tiled_copy_A`."""
     return _make_for("C", atom, mma)
 
 
 def make_tiled_copy_S(atom: CopyAtom, other: TiledCopy) -> TiledCopy:
-    """A copy with the data layout of `other`'s source."""
+    """Returns a copy with the data layout of `other`'s source."""
     return _make(atom, other.tv("S"), other.tile)
 
 
 def make_tiled_copy_D(atom: CopyAtom, other: TiledCopy) -> TiledCopy:
-    """A copy with the data layout of `other`'s destination."""
+    """Returns a copy with the data layout of `other`'s destination."""
     return _make(atom, other.tv("D"), other.tile)

@@ -1,4 +1,5 @@
-"""Tiled mmas: one atom repeated over threads and over a tile, and who holds which element.
+"""Tiled mmas: one atom repeated over threads and over a tile, and the thread that holds each
+element.
 
 The construction is CuTe's (NVIDIA/cutlass, include/cute/atom/mma_atom.hpp).
 """
@@ -33,7 +34,7 @@ class TiledMma:
     """``atom`` repeated: ``atom_layout`` over threads, ``permutation`` over values.
 
     ``permutation`` gives M, N and K of the tile (an extent, or a layout that also reorders); `None`
-    is what the threads cover once.
+    is the extent that the threads cover once.
     """
 
     atom: MmaAtom
@@ -108,7 +109,7 @@ class TiledMma:
         return concatenate(composition(coordinates, from_thread), parts[1])
 
     def get_slice(self, thread: int) -> ThrMma:
-        """The slice of `thread`."""
+        """Returns the slice of `thread`."""
         if thread not in self._coordinates:
             raise LayoutError(
                 f"expected one of the {self.size} threads {min(self._coordinates)} to "
@@ -198,7 +199,8 @@ def make_tiled_mma(
     atom_layout: Layout | tuple[int, ...] = (1, 1, 1),
     permutation: tuple[Tile, ...] = (None, None, None),
 ) -> TiledMma:
-    """`atom` (or its name) over threads by `atom_layout` and over a tile by `permutation`."""
+    """Repeats `atom` (or the atom of that name) over threads by `atom_layout` and over a tile by
+    `permutation`."""
     atom = mma_atom(atom) if isinstance(atom, str) else atom
     placed = Layout(atom_layout) if isinstance(atom_layout, tuple) else atom_layout
     if len(placed) != 3 or len(permutation) != 3:

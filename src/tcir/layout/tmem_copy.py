@@ -1,4 +1,4 @@
-"""Tiled tcgen05.ld and st: which element of an accumulator each thread of four warps holds."""
+"""Tiled tcgen05.ld and st: the elements of an accumulator that each thread of four warps holds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ QUARTER = LANES // WARPS
 
 @dataclass(frozen=True)
 class TmemCopy:
-    """``layout_tv``: ``(thread, value) -> index`` in the column-major accumulator tile.
+    """A tiled tcgen05.ld or st. ``layout_tv``: ``(thread, value) -> index`` in the column-major
+    tile.
 
     Values count registers first, then instructions: the upper 16 lanes of the sub-partition
     (shapes of 16 lanes), then further columns. ``words`` maps the same onto tensor memory.

@@ -26,8 +26,7 @@ class Access:
 
     shape:  shape of the indices
     dims:   the index of each dimension
-    places: number of the operand's element at each index; None: the indices are those of the
-    operand
+    places: number of the operand's element at each index; None: the indices are the operand's
     """
 
     shape: tuple[int, ...]

@@ -40,8 +40,7 @@ class Slices:
 
     axes:  dimensions along which each index is a slice; empty: one slice
     exact: whether no result depends on two slices
-    times_filling: whether the input is multiplied by numbers that a pad or an insertion adds to a
-    tensor
+    times_filling: whether the input is multiplied by numbers that a pad or an insertion adds
     """
 
     shape: tuple[int, ...]

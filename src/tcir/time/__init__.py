@@ -1,4 +1,5 @@
-"""A model of when: events of the machine, constants with sources, timelines. Never measured."""
+"""A time model: events of the machine, constants with sources, timelines. Modelled, never
+measured."""
 
 from tcir.time.constants import CONSTANTS, Constants, alternatives, disputed
 from tcir.time.engine import Surroundings, simulate

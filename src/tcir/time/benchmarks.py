@@ -1,4 +1,4 @@
-"""Public micro-benchmarks as streams of events, and what the model says they take."""
+"""Public micro-benchmarks as streams of events, and their modelled times."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def chain(
 
 
 def interval(c: Constants, n: int, *, m: int = 128, group: int = 1, a_in: str = "smem") -> float:
-    """Cycles between mma, as the average of 256 after the first."""
+    """Cycles between consecutive mma, averaged over 256 after the first."""
     long, one = (chain(c, n, count, m=m, group=group, a_in=a_in) for count in (257, 1))
     return (long - one) / 256
 
 
 def commit_and_wait(c: Constants) -> float:
-    """Cycles of a commit and its wait with nothing before."""
+    """Cycles of a commit and its wait without earlier operations."""
     warp = Warp(EventStream(), 0)
     warp.wait(warp.commit())
     return simulate(warp.stream, c).cycles
@@ -49,9 +49,9 @@ def copies(c: Constants, nbytes: int, count: int = 1) -> float:
 
 
 def copy_beside_mma(c: Constants, n: int, steps: int = 1, how: str = "together") -> float:
-    """Cycles a step: a copy of 2 KB for the next step and the mma of this one.
+    """Cycles per step of a copy of 2 KB for the next step and the mma of this one.
 
-    how: together: one issuer, one wait; apart: a wait between; warps: each from its own warp
+    how: together: one issuer, one wait; apart: a wait between them; warps: a warp for each
     """
     stream = EventStream()
     issuer, copier = Warp(stream, 0), Warp(stream, 1 if how == "warps" else 0)
@@ -79,14 +79,14 @@ def tmem_store(c: Constants, columns: int) -> float:
 
 
 def tmem_bandwidth(c: Constants) -> float:
-    """Bytes a cycle of one warp that loads 16 columns at a time."""
+    """Bytes per cycle of one warp that loads 16 columns at a time."""
     warp, count = Warp(EventStream(), 0), 64
     warp.op("tcgen05.wait", [warp.op("tcgen05.ld", columns=16) for _ in range(count)])
     return count * 16 * 32 * 4 / simulate(warp.stream, c).cycles
 
 
 def one_box(c: Constants, nbytes: int, *, all_sms: bool) -> float:
-    """Cycles of a TMA load and its wait; of all SMs, from global memory."""
+    """Cycles of a TMA load and its wait; with `all_sms`, all SMs load from global memory."""
     warp = Warp(EventStream(), 0)
     warp.wait(warp.load(nbytes))
     around = Surroundings(target_of(c.target).sms, 1.0) if all_sms else Surroundings()
@@ -94,7 +94,7 @@ def one_box(c: Constants, nbytes: int, *, all_sms: bool) -> float:
 
 
 def throughput(c: Constants, in_flight: int, box: int = 4 * KB, count: int = 400) -> float:
-    """TB/s of all SMs that each keep `in_flight` bytes of boxes on the way."""
+    """TB/s of all SMs together if each keeps `in_flight` bytes of boxes in flight."""
     warp, loads = Warp(EventStream(), 0), list[int]()
     for number in range(count):
         if number >= in_flight // box:

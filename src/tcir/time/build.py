@@ -1,4 +1,4 @@
-"""Streams of events written by hand: micro-benchmarks and published kernels, for the model.
+"""Builds streams of events by hand: micro-benchmarks and published kernels, for the model.
 
 stream = EventStream(kernel="one mma")
 warp = Warp(stream, 0)
@@ -15,35 +15,36 @@ from tcir.machine.events import Event, EventStream
 
 @dataclass(frozen=True)
 class Warp:
-    """Appends events of one warp; each call returns an index, for `after` of others."""
+    """Appends events of one warp; each call returns an index for the `after` of other events."""
 
     stream: EventStream
     number: int
     cta: int = 0
 
     def op(self, op: str, after: Iterable[int] = (), **detail: int | str) -> int:
-        """Any operation."""
+        """Appends any operation."""
         self.stream.append(Event(self.cta, self.number, op, detail, tuple(after), 0))
         return len(self.stream) - 1
 
     def wait(self, *after: int) -> int:
-        """At an mbarrier, for what arrives."""
+        """Appends a wait at an mbarrier for the events `after`."""
         return self.op("mbarrier.wait", after)
 
     def load(self, nbytes: int, inner: int = 128) -> int:
-        """A TMA load; `inner` bytes are a row of its box."""
+        """Appends a TMA load; `inner`: bytes of a row of its box."""
         return self.op("tma.load", bytes=nbytes, inner_bytes=inner)
 
     def mma(
         self, n: int, *, m: int = 128, group: int = 1, a_in: str = "smem", kind: str = "f16"
     ) -> int:
-        """A tcgen05.mma; `m` and `n` are those of a whole pair."""
+        """Appends a tcgen05.mma; `m` and `n` are those of a whole pair."""
         return self.op("tcgen05.mma", m=m, n=n, k=16, kind=kind, cta_group=group, a_in=a_in)
 
     def copy(self, nbytes: int) -> int:
-        """A tcgen05.cp."""
+        """Appends a tcgen05.cp."""
         return self.op("tcgen05.cp", bytes=nbytes)
 
     def commit(self, *after: int) -> int:
-        """Arrives at an mbarrier when `after`, mma and copies, are complete."""
+        """Appends a commit, which arrives at an mbarrier when the mma and copies `after` are
+        complete."""
         return self.op("tcgen05.commit", after)

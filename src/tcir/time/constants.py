@@ -1,9 +1,9 @@
 """Latencies, occupancies and rates of the time model: one table, each number with its source.
 
 Cycles are those of the SM's clock. Where two sources disagree, a constant has several answers, the
-first of them the default; `Constants` of other choices ask the model for its results under another.
-No number was fitted to the time of a whole kernel; docs/explanation/time.md says how each was
-obtained.
+first of which is the default; `Constants` with other choices give the model's results under
+another. No number was fitted to the time of a whole kernel; docs/explanation/time.md says how each
+was obtained.
 
 Sources: *SA* SemiAnalysisAI/microbench-blackwell, B200 at 1.965 GHz. *NV* NVLatencyModel.cpp of
 facebookexperimental/triton, B200. *UT* a person's notes on utcmma, B200 at 1.845 GHz. *B3* the same
@@ -52,7 +52,8 @@ class Constant:
 
 
 TIMED = [name for name, target in TARGETS.items() if not target.wgmma]
-"""Targets with constants; one with wgmma has those of the target without (the name without a)."""
+"""Targets with constants; a target with wgmma has those of the target without it (the name without
+"a")."""
 
 
 def _by(**targets: Figure | dict[str, Figure]) -> dict[str, dict[str, Figure]]:
@@ -518,17 +519,18 @@ _CONSTANTS = (
 )
 
 CONSTANTS: Mapping[str, Constant] = {constant.name: constant for constant in _CONSTANTS}
-"""By name."""
+"""Name -> constant."""
 
 
 def is_timed(name: str) -> bool:
-    """Whether a target has constants; one that a user adds has none."""
+    """Whether a target has constants; a target that a user adds has none."""
     known = CONSTANTS["hbm"].figures
     return name in known or name.removesuffix("a") in known
 
 
 def target_of(name: str) -> Target:
-    """The target called `name`, or the one whose constants it has: see `TIMED`."""
+    """Returns the target called `name`, or the one whose constants it has: see `TIMED`; else
+    LaunchError."""
     plain = name if name in TIMED else name.removesuffix("a")
     if not is_timed(name):
         raise LaunchError(
@@ -542,8 +544,8 @@ def target_of(name: str) -> Target:
 class Constants:
     """The table for one target, with an answer to each disputed constant.
 
-    choices: answers by constant, for those that are not the default. LaunchError names what is
-             allowed.
+    choices: constant -> answer, for answers other than the default. LaunchError names the allowed
+             ones.
     """
 
     target: str
@@ -564,7 +566,7 @@ class Constants:
 
     @classmethod
     def parse(cls, target: str, texts: Iterable[str]) -> Constants:
-        """From texts NAME=ANSWER."""
+        """Parses texts NAME=ANSWER."""
         choices: dict[str, str] = {}
         for text in texts:
             name, equals, answer = text.partition("=")
@@ -574,17 +576,17 @@ class Constants:
         return cls(target, choices)
 
     def figure(self, name: str) -> Figure:
-        """The number in force, with its source."""
+        """Returns the number in force, with its source; LaunchError if the target has none."""
         figures = CONSTANTS[name].figures.get(self.target)
         if figures is None:
             raise LaunchError(
                 f"time model: {self.target} has no {name} ({CONSTANTS[name].meaning}); targets "
-                f"that have: {', '.join(CONSTANTS[name].figures)}"
+                f"with it: {', '.join(CONSTANTS[name].figures)}"
             )
         return figures[self.choices.get(name, next(iter(figures)))]
 
     def l2_port(self, stage_bytes: float) -> float:
-        """B/clk from L2 into one SM, whose loads bring stages of so many bytes."""
+        """Returns the B/clk from L2 into one SM whose loads fill stages of `stage_bytes` bytes."""
         small = self["l2-port"]
         if self.target not in CONSTANTS["l2-port-large"].figures:
             return small
@@ -592,7 +594,7 @@ class Constants:
         return small + min(max(large, 0.0), 1.0) * (self["l2-port-large"] - small)
 
     def values(self) -> dict[str, float]:
-        """The numbers in force of all constants that the target has."""
+        """Returns the numbers in force of all constants that the target has."""
         return {name: self[name] for name, c in CONSTANTS.items() if self.target in c.figures}
 
     def __getitem__(self, name: str) -> float:
@@ -600,12 +602,12 @@ class Constants:
 
 
 def disputed(target: str) -> dict[str, Constant]:
-    """The constants of a target on which sources disagree."""
+    """Returns the constants of a target on which sources disagree."""
     return {name: c for name, c in CONSTANTS.items() if c.disputed(target)}
 
 
 def alternatives(target: str) -> list[Constants]:
-    """The default, then one `Constants` for every other answer to one disputed constant."""
+    """Returns the default, then one `Constants` for every other answer to one disputed constant."""
     name = target_of(target).name
     others = [
         Constants(name, {constant.name: answer})

@@ -1,8 +1,8 @@
-"""Events to times: each operation waits for its warp, for what it depends on, and for resources.
+"""Assigns times to events: an operation waits for its warp, its dependences, and its resources.
 
-The order of a warp's events is kept. An asynchronous operation holds its warp while it is issued,
-then its resources; a wait holds its warp until what it waited for is complete. Everything here is
-modelled, from the constants of one target.
+The order of a warp's events is kept. An asynchronous operation occupies its warp while it is
+issued, then its resources; a wait blocks its warp until the awaited operations are complete.
+Everything here is modelled, from the constants of one target.
 """
 
 from __future__ import annotations
@@ -30,21 +30,22 @@ WAITS = (
     "mbarrier.wait", "bar.sync", "tcgen05.wait", "cp.async.wait", "bulk.wait", "wgmma.wait",
 )  # fmt: skip
 HOISTED = 8
-"""Arithmetic instructions in a row that a compiler has moved above the wait for a load (assumed):
-only a longer run waits for the loads before it."""
+"""Number of consecutive arithmetic instructions that a compiler moves above the wait for a load
+(assumed): only a longer run waits for the loads before it."""
 SLICE = 16
-"""Arithmetic instructions that a scheduler issues of one warp before it looks at the others."""
+"""Arithmetic instructions that a scheduler issues from one warp before it switches to another."""
 
 
 def loaded_bytes(event: Event, sector: float) -> float:
-    """Bytes that a load takes from L2: of threads, whole sectors, each once."""
+    """Returns the bytes that a load reads from L2; a load by threads reads whole sectors, each
+    once."""
     sectors = event.detail.get("sectors")
     return int(event.detail["bytes"]) if sectors is None else int(sectors) * sector
 
 
 def stages(stream: EventStream) -> dict[int, int]:
-    """By load: the bytes of the stage that it is a part of, all loads of its CTA that one wait at
-    an mbarrier waits for."""
+    """Maps each load to the bytes of its stage: all loads of its CTA that one mbarrier wait waits
+    for."""
     found: dict[int, int] = {}
     for event in stream:
         if event.op == "mbarrier.wait":
@@ -59,12 +60,12 @@ def stages(stream: EventStream) -> dict[int, int]:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What one SM's events do not say of the rest of the GPU.
+    """The state of the rest of the GPU, which one SM's events do not contain.
 
-    active_sms:   SMs that share global memory
-    hbm_fraction: share of the bytes loaded that L2 does not have
+    active_sms:   number of SMs that share global memory
+    hbm_fraction: fraction of the loaded bytes that miss in L2
     residents:    CTAs (or clusters) like the recorded ones that an SM holds at a time
-    ctas:         that it executes in all: one that ends makes room for the next
+    ctas:         CTAs that the SM executes in all: when one ends, the next starts
     """
 
     active_sms: int = 1
@@ -74,16 +75,17 @@ class Surroundings:
 
     @property
     def count(self) -> int:
-        """CTAs in all, at least those that are there at first."""
+        """Number of CTAs in all, at least the initial residents."""
         return max(self.ctas, self.residents)
 
 
 @dataclass
 class _Lane:
-    """A warp of one CTA of those that the SM executes.
+    """A warp of one of the CTAs that the SM executes.
 
-    next, issued: its event, and of a run of arithmetic the instructions that have been issued
-    loads:        when the last of its loads is there; before_mma: of those before its last mma.sync
+    next, issued: index of its next event, and the issued instructions of a run of arithmetic
+    loads:        time when the last of its loads is complete; before_mma: the last before its last
+                  mma.sync
     """
 
     events: list[int]
@@ -104,10 +106,10 @@ def simulate(
     target: str | Constants = DEFAULT_TARGET.name,
     around: Surroundings | None = None,
 ) -> Timeline:
-    """The modelled timeline of the CTAs of `stream`, of one wave, side by side.
+    """Returns the modelled timeline of the CTAs of `stream`, which run concurrently in one wave.
 
-    target: its name, or `Constants` with choices. LaunchError if the target lacks an operation, or
-            if events wait for one another in a circle.
+    target: a name, or `Constants` with choices. LaunchError if the target lacks an operation, or if
+            events wait for one another in a circle.
     """
     constants = target if isinstance(target, Constants) else Constants(target)
     return _Run(stream, constants, around or Surroundings()).timeline()
@@ -126,7 +128,7 @@ class _Run:
         self.sms = {cta: Sm(f"CTA {cta} " if several else "") for cta in ctas}
         self.spans: list[Span] = []
         self.waits: list[tuple[int, int]] = []
-        """What ended each wait, and the wait's span."""
+        """The event that ended each wait, and the wait's span."""
         self.hbm_share = self.c["hbm"] / self.c["clock"] / around.active_sms
         self.lanes = list(self._lanes())
         total = len(stream) * around.count
@@ -163,7 +165,7 @@ class _Run:
         }
 
     def _lanes(self) -> list[_Lane]:
-        """Every warp of every CTA, with the indices of its events."""
+        """Yields every warp of every CTA, with the indices of its events."""
         programs: dict[tuple[int, int], list[int]] = {}
         for index, event in enumerate(self.stream):
             programs.setdefault((event.cta, event.warp), []).append(index)
@@ -182,7 +184,7 @@ class _Run:
         ]
 
     def timeline(self) -> Timeline:
-        """Executes all events in order of time."""
+        """Executes all events in order of time; LaunchError if some can never complete."""
         ready: list[tuple[float, int]] = []
         width = len(self.lanes) // self.around.count
         running, ended = [width] * self.around.count, [0.0] * self.around.count
@@ -236,7 +238,8 @@ class _Run:
         return self._result()
 
     def _missing(self, event: Event, base: int) -> int | None:
-        """What this event waits for and has no time yet; ~key for an arrival."""
+        """Returns the key of an event that this one waits for and that has no time yet, ~key for an
+        arrival; None: there is none."""
         for index in event.after:
             key = base + index
             if event.op == "bar.sync" and self.stream[index].op == "bar.sync":
@@ -247,7 +250,7 @@ class _Run:
         return None
 
     def _operands(self, lane: _Lane, event: Event) -> float:
-        """When the loads that an event may use are there: its warp stalls until then."""
+        """Returns when the loads that an event may use are complete; its warp stalls until then."""
         if event.op == "mma.sync":  # fragments are loaded one step ahead
             return 0.0 if lane.in_mma else lane.before_mma
         if event.op == "alu":
@@ -281,7 +284,7 @@ class _Run:
                 self.waits.append((last, len(self.spans) - 1))
 
     def _use(self, resource: Resource, key: int, at: float, cycles: float) -> tuple[float, float]:
-        """Take a resource, and draw it."""
+        """Occupies a resource and records the span."""
         start, end = resource.take(at, cycles)
         op = self.stream[key % len(self.stream)].op
         self.span_of[key] = len(self.spans)
@@ -289,7 +292,7 @@ class _Run:
         return start, end
 
     def _after(self, lane: _Lane, event: Event) -> float:
-        """When all that this event waited for is complete."""
+        """Returns when all events that this one waits for are complete."""
         base = lane.instance * len(self.stream)
         return max((self.complete[base + index] or 0.0 for index in event.after), default=0.0)
 
@@ -317,8 +320,8 @@ class _Run:
         return at + self.c["mma-issue"]
 
     def _wgmma(self, lane: _Lane, key: int, event: Event, at: float) -> float:
-        """The 16 rows of one warp, by the tensor core of its sub-partition; the four warps of a
-        warpgroup read B, and a tile of A in shared memory, together."""
+        """Times the 16 rows of one warp on the tensor core of its sub-partition. The four warps of
+        a warpgroup read B, and a tile of A in shared memory, together."""
         d = event.detail
         m, n = int(d["m"]), int(d["n"])
         rows = n * (1 + int(d.get("sparse", 0))) + (m if d["a_in"] == "smem" else 0)
@@ -377,9 +380,9 @@ class _Run:
     # Copies.
 
     def _arrival(self, lane: _Lane, key: int, at: float, nbytes: float, latency: float) -> float:
-        """When `nbytes` from L2, or from global memory, are there.
+        """Returns when `nbytes` from L2, or from global memory, have arrived.
 
-        Of an SM that loads alone, `latency` is all; beside others its bytes take the port's rate.
+        If only one SM is active, they arrive after `latency`; else the rate of the port adds to it.
         """
         stage = self.stages.get(key % len(self.stream), 0)
         missed, cycles = self.around.hbm_fraction, nbytes / self.l2_port(stage)
@@ -409,7 +412,7 @@ class _Run:
         return issued
 
     def _sent(self, lane: _Lane, key: int, at: float, nbytes: float) -> float:
-        """When L2 has `nbytes`."""
+        """Returns when `nbytes` have been sent to L2."""
         return self._use(
             lane.sm.l2_out, key, at, nbytes / 1024 * self.c["tma-store-cycles-per-kb"]
         )[1]
@@ -458,9 +461,9 @@ class _Run:
     # Arithmetic.
 
     def _slice(self, lane: _Lane, event: Event) -> bool:
-        """Issue a part of a run of arithmetic, so that warps of a scheduler take turns.
+        """Issues a part of a run of arithmetic, so that the warps of a scheduler take turns.
 
-        False if what is left is the last part.
+        Returns False if only the last part is left.
         """
         left = int(event.detail.get("count", 1)) - lane.issued
         if left <= SLICE:
@@ -483,7 +486,7 @@ class _Run:
         return end
 
     def _other(self, lane: _Lane, key: int, event: Event, at: float) -> float:
-        """An operation without a cost of its own: waits for what it depends on."""
+        """Times an operation without a cost of its own: it only waits for its dependences."""
         return max(at + self.c["issue"], self._after(lane, event))
 
     def _result(self) -> Timeline:

@@ -1,7 +1,7 @@
-"""Public measurements of wgmma, each with what the model predicts for it.
+"""Public measurements of wgmma, each with the model's prediction.
 
-All are GH's (`tcir.time.constants`), in cycles of a GH200's SM or FLOP a cycle. Rows that are *fit*
-fixed constants; the others are held out.
+All are from source GH (`tcir.time.constants`), in cycles of a GH200's SM or FLOP per cycle. Rows
+that are *fit* fixed constants; the others are held out.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ MISSED = 1 / 12
 
 
 class Warpgroup:
-    """Appends events of four warps, which do the same."""
+    """Appends the same events to four warps."""
 
     def __init__(self, stream: EventStream, number: int) -> None:
         self.warps = [Warp(stream, WARPS * number + n) for n in range(WARPS)]
 
     def multiply(self, n: int, count: int) -> list[list[int]]:
-        """A group of `count` wgmma; their events, by warp."""
+        """Appends a group of `count` wgmma; returns their events, by warp."""
         return [
             [warp.op("wgmma", m=M, n=n, k=K, kind="f16", a_in="smem") for _ in range(count)]
             for warp in self.warps
         ]
 
     def wait(self, group: list[list[int]]) -> None:
-        """Until this group is complete."""
+        """Appends a wait until this group is complete."""
         for warp, done in zip(self.warps, group, strict=True):
             warp.op("wgmma.wait", done)
 
@@ -51,7 +51,7 @@ def round_trip(c: Constants, n: int) -> float:
 
 
 def rate(c: Constants, pending: int, warpgroups: int) -> float:
-    """FLOP a cycle of m64n64k16 in groups of 32, all but `pending` of which are waited for."""
+    """FLOP per cycle of m64n64k16 in groups of 32, of which all but `pending` are waited for."""
 
     def cycles(rounds: int) -> float:
         stream = EventStream()
@@ -68,7 +68,8 @@ def rate(c: Constants, pending: int, warpgroups: int) -> float:
 
 
 def main_loop(c: Constants, steps: int) -> Timeline:
-    """CUTLASS's cooperative kernel of 128 x 256 x 64 tiles, one tile: no epilogue."""
+    """Returns the timeline of CUTLASS's cooperative kernel with tiles of 128 x 256 x 64, for one
+    tile without an epilogue."""
     stream = EventStream()
     loader, groups = Warp(stream, 2 * WARPS), [Warpgroup(stream, number) for number in range(2)]
     loaded: list[int] = []
@@ -90,7 +91,7 @@ def main_loop(c: Constants, steps: int) -> Timeline:
 
 
 def _release(groups: list[Warpgroup], made: list[list[list[int]]]) -> list[int]:
-    """Both warpgroups wait for a group of wgmma and arrive on "empty"."""
+    """Lets both warpgroups wait for a group of wgmma and arrive on the barrier "empty"."""
     for group, done in zip(groups, made, strict=True):
         group.wait(done)
     return [group.warps[0].op("mbarrier.arrive") for group in groups]
@@ -106,7 +107,8 @@ def per_step(c: Constants) -> float:
 
 
 def beside_steps(c: Constants) -> float:
-    """Cycles of the main loop from its first wgmma on that do not grow with its steps."""
+    """Cycles of the main loop, from its first wgmma on, that do not depend on the number of
+    steps."""
     line = main_loop(c, 64)
     return line.cycles - _first(line) - 64 * per_step(c)
 
@@ -135,4 +137,4 @@ HOPPER_ROWS += [
     Row(_LOOP, "beside the steps", 185, "cycles", beside_steps),
     Row(_LOOP, "before the first wgmma", 4160, "cycles", first_mma),
 ]
-"""All of them; fit rows first."""
+"""All rows of Hopper; fit rows first."""

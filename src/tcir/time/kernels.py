@@ -1,7 +1,7 @@
 """Published GEMM kernels for sm_100a as streams of events, from the descriptions of their authors.
 
-C = A * B of 16-bit operands, K-major, with tcgen05.mma; a CTA (or pair) makes tiles of 128 (256)
-rows. The options are those in which the rungs of public ladders differ.
+They compute C = A * B of 16-bit operands, K-major, with tcgen05.mma; a CTA (or pair) computes tiles
+of 128 (256) rows. The options are those in which the steps of public optimisation ladders differ.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ EPILOGUE_WARPS = 4
 class Gemm:
     """One kernel.
 
-    n, k:         columns of C and depth of A and B in a stage; of a pair, n is that of both
-    inner:        bytes of a row of the TMA boxes; boxes: of A, and of B, in a stage
-    roles:        a warp for loads, one for mma; else one does both
-    ahead:        without roles: stages that are loaded before the step that uses them
-    each:         without roles: waits for the mma of every step
-    accumulators: 2: the epilogue of one tile beside the mma of the next (persistent kernels)
-    columns:      of a tcgen05.ld in the epilogue
-    store:        direct: 16 bytes a thread and column group; element: 2 bytes; tma: through shared
-                  memory, all at once; tiled: the same, in pieces of `columns`
+    n, k:         columns of C and depth of A and B in a stage; n is that of the whole pair
+    inner:        bytes of a row of the TMA boxes; boxes: number of boxes of A, and of B, in a stage
+    roles:        whether one warp loads and another issues mma; else one does both
+    ahead:        without roles: number of stages that are loaded before the step that uses them
+    each:         without roles: whether every step waits for its mma
+    accumulators: 2: the epilogue of one tile overlaps the mma of the next (persistent kernels)
+    columns:      columns of a tcgen05.ld in the epilogue
+    store:        direct: 16 bytes per thread and column group; element: 2 bytes; tma: through
+                  shared memory, all at once; tiled: like tma, in pieces of `columns`
     """
 
     name: str
@@ -52,11 +52,12 @@ class Gemm:
         return 1 + self.pair
 
     def launch_ctas(self, m: int, n: int) -> int:
-        """CTAs of a launch that is not persistent."""
+        """Number of CTAs of a launch that is not persistent."""
         return -(-m // (ROWS * self.ctas)) * -(-n // self.n) * self.ctas
 
     def stream(self, depth: int, tiles: int = 1) -> EventStream:
-        """What a CTA, or pair, does: `tiles` tiles of C, one after the other."""
+        """Returns the events of a CTA, or pair, that computes `tiles` tiles of C one after the
+        other."""
         stage = (ROWS + self.n // self.ctas) * self.k * ELEMENT
         threads = 32 * (EPILOGUE_WARPS + (2 if self.accumulators > 1 else 0))
         events = EventStream(
@@ -89,7 +90,7 @@ class _Writer:
         self.read: list[list[int]] = []
 
     def load(self) -> None:
-        """The next stage."""
+        """Appends the loads of the next stage."""
         kernel, step = self.kernel, len(self.filled)
         filled = []
         for loader in self.loaders:
@@ -101,7 +102,7 @@ class _Writer:
         self.filled.append(filled)
 
     def multiply(self) -> None:
-        """The mma of the next stage."""
+        """Appends the mma of the next stage."""
         kernel, step = self.kernel, len(self.freed)
         self.issuer.wait(*self.filled[step])
         mma = [
@@ -111,7 +112,7 @@ class _Writer:
         self.freed.append(self.issuer.commit(*mma))
 
     def tile(self, tile: int) -> None:
-        """Main loop and epilogue of a tile."""
+        """Appends the main loop and epilogue of a tile."""
         kernel, end = self.kernel, (tile + 1) * self.steps
         if tile >= kernel.accumulators:
             self.issuer.wait(*self.read[tile - kernel.accumulators])
@@ -127,7 +128,7 @@ class _Writer:
         self.read.append([self.epilogue(warp) for warp in self.epilogues])
 
     def epilogue(self, warp: Warp) -> int:
-        """From tensor memory to C."""
+        """Appends one warp's epilogue, from tensor memory to C."""
         kernel = self.kernel
         warp.wait(self.freed[-1])
         pieces = kernel.n // kernel.columns

@@ -16,9 +16,9 @@ OFFSET = 0xFFFFFF
 
 @dataclass(frozen=True)
 class Phase:
-    """A phase that somebody waited for, in cycles.
+    """A phase of an mbarrier that was waited for. Times are in cycles.
 
-    start: when the first of what completes it was under way; end: when the first wait was over
+    start: when the first operation that completes it started; end: when the first wait was over
     """
 
     cta: int
@@ -27,7 +27,7 @@ class Phase:
     start: float
     end: float
     by: str
-    """What completes it: copies, mma or arrivals."""
+    """Kind of the operations that complete it: copies, mma or arrivals."""
 
     @property
     def track(self) -> str:
@@ -35,7 +35,7 @@ class Phase:
 
 
 def phases(stream: EventStream, timeline: Timeline) -> list[Phase]:
-    """Phases of all mbarriers; those of one follow one another."""
+    """Returns the phases of all mbarriers; the phases of one mbarrier do not overlap."""
     start: dict[int, float] = {}
     end: dict[int, float] = {}
     for span in timeline.spans:

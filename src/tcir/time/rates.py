@@ -1,7 +1,7 @@
-"""Peak rates of tensor cores by kind, from what each multiplies in a cycle.
+"""Peak rates of tensor cores by kind, from the products of one cycle.
 
-The documents' table of Blackwell gives a tensor core's M x N x K of one cycle; an SM has four. The
-rates of tensor cores before are vendor data. Modelled at a stated clock, never measured here.
+NVIDIA's table for Blackwell gives a tensor core's M x N x K of one cycle; an SM has four. The rates
+of earlier tensor cores are vendor data. Modelled at a stated clock, never measured here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TENSOR_CORES = 4
 
 @dataclass(frozen=True)
 class Rate:
-    """What one tensor core multiplies in a cycle: m * n * k products.
+    """Rate of one tensor core: m * n * k products in a cycle.
 
     block: elements that share a scale, and the scale's types; 0 without scales
     """
@@ -55,10 +55,11 @@ RATES_BY_KIND: dict[str, dict[str, Rate]] = {
         )
     },
 }
-"""By target and kind (of ``tcgen05.mma``; f16 has bf16, on sm_90 f8f6f4 is fp8 alone)."""
+"""Target -> kind of ``tcgen05.mma`` -> its rate; f16 includes bf16, and on sm_90 f8f6f4 is fp8
+only."""
 
 _BEFORE = {"mxf8f6f4": "f8f6f4", "mxf4": "f8f6f4", "mxf4nvf4": "f8f6f4"}
-"""What Hopper takes for a kind it lacks."""
+"""Kind that Hopper lacks -> the kind it uses instead."""
 
 
 def pflops(kind: str, target: str, clock_ghz: float | None = None) -> float:
@@ -69,13 +70,13 @@ def pflops(kind: str, target: str, clock_ghz: float | None = None) -> float:
 
 
 def ratio_to_hopper(kind: str, target: str) -> float:
-    """Per SM and cycle, relative to the widest kind of Hopper that can hold the type."""
+    """Rate per SM and cycle, relative to the widest kind of Hopper that can represent the type."""
     here = RATES_BY_KIND[target_of(target).name][kind]
     return here.flop_per_cycle / RATES_BY_KIND["sm_90"][_BEFORE.get(kind, kind)].flop_per_cycle
 
 
 def rate_table() -> str:
-    """Markdown: every kind of every target, with the ratio to Hopper."""
+    """Returns a Markdown table of every kind of every target, with the ratio to Hopper."""
     lines = [
         "| target | kind | per tensor core and cycle | FLOP per SM and cycle | PFLOP/s | at GHz "
         "| to Hopper | scales |",

@@ -1,4 +1,4 @@
-"""What the launches of a program did, and when."""
+"""The recorded events of a program's launches, and their modelled timelines."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tcir.time.timeline import Timeline
 
 @dataclass(frozen=True)
 class Recorded:
-    """What the first cluster of a launch did, and when, modelled."""
+    """The events of a launch's first cluster, and their modelled timeline."""
 
     stream: EventStream
     timeline: Timeline
 
     @classmethod
     def all(cls, streams: Sequence[EventStream], target: str) -> list[Recorded]:
-        """Timeline of each launch by itself."""
+        """Computes the timeline of each launch separately."""
         return [cls(stream, simulate(stream, target)) for stream in streams]

@@ -1,4 +1,4 @@
-"""The parts of an SM that operations occupy, each serving one after the other."""
+"""The parts of an SM that operations occupy; each serves one operation at a time."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ memory."""
 
 @dataclass
 class Resource:
-    """Serves in order of request; `busy` sums what it did."""
+    """A resource that serves requests in order; `busy` is the sum of its busy cycles."""
 
     name: str
     free: float = 0.0
     busy: float = 0.0
 
     def take(self, at: float, cycles: float) -> tuple[float, float]:
-        """When a request made at `at` starts and ends."""
+        """Serves a request of `cycles` made at `at`; returns when it starts and ends."""
         start = max(at, self.free)
         self.free = start + cycles
         self.busy += cycles
@@ -30,14 +30,14 @@ def _quarters(name: str) -> list[Resource]:
 
 
 class Sm:
-    """The resources of one SM; `prefix` is before their names where several SMs are modelled.
+    """The resources of one SM; `prefix` precedes their names if several SMs are modelled.
 
-    tensor:  the pipe of tcgen05.mma, cp and shift; that of wgmma is of a sub-partition
-    copies:  tcgen05.cp, if it does not hold up the tensor pipe
+    tensor:  the pipe of tcgen05.mma, cp and shift; wgmma has one per sub-partition
+    copies:  tcgen05.cp, if it does not block the tensor pipe
     shared:  shared memory, for loads and stores of threads
     l2:      from L2; l2_out: to L2; hbm: this SM's share of global memory
-    tma:     the engine that takes bulk operations
-    tmem, issue, sfu, mma_sync, wgmma: of a sub-partition
+    tma:     the engine that executes bulk operations
+    tmem, issue, sfu, mma_sync, wgmma: one per sub-partition
     """
 
     def __init__(self, prefix: str = "") -> None:
@@ -55,7 +55,8 @@ class Sm:
         self.wgmma = _quarters(f"{prefix}tensor pipe")
 
     def limits(self, cycles: float) -> dict[str, float]:
-        """The share of `cycles` in which each was busy; of four, the busiest."""
+        """Returns the share of `cycles` in which each resource was busy; for the four of the
+        sub-partitions, that of the busiest."""
         single = (self.tensor, self.copies, self.shared, self.l2, self.l2_out, self.hbm, self.tma)
         busy = {resource.name: resource.busy for resource in single}
         for four in (self.tmem, self.issue, self.sfu, self.mma_sync, self.wgmma):

@@ -15,17 +15,17 @@ ROLES = (
     ("mma.sync", ("mma.sync",)),
     ("store", ("tma.store", "bulk.store", "st.global")),
 )
-"""A warp has the first role one of whose operations it issues."""
+"""Roles and their operations: a warp has the first role of which it issues an operation."""
 
 
 def role(ops: Iterable[str]) -> str:
-    """The role of a warp with these operations; "" for none."""
+    """Returns the role of a warp with these operations; "" for none."""
     done = set(ops)
     return next((name for name, kinds in ROLES if not done.isdisjoint(kinds)), "")
 
 
 def roles(stream: EventStream) -> dict[tuple[int, int], str]:
-    """The role of each warp, by CTA and warp."""
+    """Returns the role of each warp, by CTA and warp."""
     ops: dict[tuple[int, int], set[str]] = {}
     for event in stream:
         ops.setdefault((event.cta, event.warp), set()).add(event.op)
@@ -33,5 +33,5 @@ def roles(stream: EventStream) -> dict[tuple[int, int], str]:
 
 
 def track_of(cta: int, warp: int) -> str:
-    """The track of a warp in a `tcir.time.Timeline`."""
+    """Returns the name of a warp's track in a `tcir.time.Timeline`."""
     return f"CTA {cta} warp {warp}"

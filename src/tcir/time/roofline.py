@@ -1,7 +1,7 @@
 """The roofline of a program: the least time that its FLOPs and its bytes take on a target.
 
-Numbers in, a line of text out: whether a compiler or a person has them, it does not know. Modelled,
-from `tcir.time.constants` and `tcir.time.rates`; never measured.
+The inputs are numbers, from a compiler or a person; the output is a line of text. Modelled, from
+`tcir.time.constants` and `tcir.time.rates`; never measured.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from tcir.time.constants import Constants
 from tcir.time.rates import RATES_BY_KIND
 
 CUDA_CORES = "CUDA cores"
-"""The kind of FLOPs that no tensor core of a target has."""
+"""Kind of FLOPs that no tensor core of a target executes."""
 
 
 @dataclass(frozen=True)
 class Executed:
-    """What the kernels of a program did, all CTAs together, padding and reloads included.
+    """Work of a program's kernels, summed over all CTAs, padding and reloads included.
 
-    ctas:          of the launch that has the most of them at a time
-    tensor_cycles: of all mma, where the model has them
-    products:      of all mma
-    to_sms:        bytes that came from L2 into SMs
+    ctas:          CTAs of the launch that has the most of them at a time
+    tensor_cycles: cycles of all mma, where the model has them
+    products:      products of all mma
+    to_sms:        bytes loaded from L2 into SMs
     """
 
     ctas: int
@@ -46,7 +46,7 @@ class Modelled:
 class Roofline:
     """A program's FLOPs and bytes, and their minimum times.
 
-    flops:     by kind of the tensor core, or `CUDA_CORES`; a product and its addition are two
+    flops:     FLOPs by kind of the tensor core, or `CUDA_CORES`; a product and its addition are two
     hbm_bytes: bytes that must cross between HBM and the chip: each input, constant and result once
     moved:     bytes of the buffers that launches access, workspaces included; 0: not known
     executed:  None: not executed, or not by kernels
@@ -73,14 +73,14 @@ class Roofline:
 
     @property
     def ridge(self) -> float:
-        """The intensity from which on the tensor pipe is the limit, not HBM."""
+        """Intensity above which the tensor pipe is the limit, not HBM, in FLOPs per byte."""
         work = self.flops or {"f16": 1}
         rate = sum(work.values()) / sum(n / self._peak(kind) for kind, n in work.items())
         return rate * TARGETS[self.target].sms * self.constants["clock"] / self.constants["hbm"]
 
     @property
     def limits(self) -> dict[str, float]:
-        """Microseconds that each resource of the whole chip takes at least."""
+        """Minimum microseconds of each resource of the whole chip."""
         chip = TARGETS[self.target].sms * self.constants["clock"]
         found = {"HBM": self.hbm_bytes / self.constants["hbm"] / 1000}
         for kind, count in self.flops.items():
@@ -90,17 +90,17 @@ class Roofline:
 
     @property
     def microseconds(self) -> float:
-        """The bound: no kernel for this program is faster."""
+        """The bound in microseconds: no kernel for this program is faster."""
         return max(self.limits.values())
 
     @property
     def bound(self) -> str:
-        """The resource that gives the bound."""
+        """The resource that determines the bound."""
         return _longest(self.limits)
 
     @property
     def executed_limits(self) -> dict[str, float]:
-        """Microseconds that each resource takes at least for what was executed, where it ran."""
+        """Minimum microseconds of each resource for the executed work on the SMs that it ran on."""
         if self.executed is None:
             return {}
         did, clock = self.executed, self.constants["clock"]
@@ -115,14 +115,15 @@ class Roofline:
 
     @property
     def concurrent_sms(self) -> float:
-        """SMs at work, on the average over the waves of the largest launch."""
+        """Number of busy SMs, averaged over the waves of the largest launch."""
         assert self.executed is not None
         ctas = max(self.executed.ctas, 1)
         return ctas / ceil(ctas / TARGETS[self.target].sms)
 
     @property
     def share(self) -> float | None:
-        """The bound divided by the modelled time, or by the least time of what was executed."""
+        """The bound divided by the modelled time, or by the minimum time of the executed work;
+        None: neither is known."""
         if self.modelled is not None:
             return self.microseconds / self.modelled.microseconds
         longest = max(self.executed_limits.values(), default=0)
@@ -150,7 +151,7 @@ class Roofline:
         )
 
     def as_dict(self) -> dict[str, object]:
-        """The JSON object of a report."""
+        """Returns the roofline as the JSON object of a report."""
         return {
             "flops": dict(self.flops),
             "hbm_bytes": self.hbm_bytes,
@@ -165,13 +166,13 @@ class Roofline:
         }
 
     def _peak(self, kind: str) -> float:
-        """FLOPs of one SM in a cycle."""
+        """Returns the FLOPs of one SM in a cycle."""
         rate = RATES_BY_KIND[self.target].get(kind)
         return rate.flop_per_cycle if rate is not None else self.constants["cuda-cores"]
 
 
 def by_kind(target: str, flops: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Sums of FLOPs by kind; what the target's tensor cores do not have, CUDA cores do."""
+    """Sums FLOPs by kind; kinds that the target's tensor cores do not have run on CUDA cores."""
     found: dict[str, int] = {}
     for kind, count in flops:
         name = kind if kind in RATES_BY_KIND[target] else CUDA_CORES
@@ -180,7 +181,7 @@ def by_kind(target: str, flops: Iterable[tuple[str, int]]) -> dict[str, int]:
 
 
 def scaled(number: float, unit: str) -> str:
-    """With a metric prefix and three digits: ``66.1 MB``."""
+    """Formats a number with a metric prefix and three digits: ``66.1 MB``."""
     for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if number >= size:
             return f"{number / size:.3g} {prefix}{unit}"

@@ -1,6 +1,6 @@
-"""Public measurements of Blackwell, each with what the model predicts for it.
+"""Public measurements of Blackwell, each with the model's prediction.
 
-A row that fixed a constant is *fit*: its error says how well one number describes the source. All
+A row that fixed a constant is *fit*: its error tells how well one number describes the source. All
 others are held out. No constant was fitted to them, nor to any time of a whole kernel.
 """
 
@@ -28,15 +28,15 @@ from tcir.time.kernels import ELEMENT, Gemm
 from tcir.time.waves import ModelledTime, modelled_time
 
 STEADY = 3
-"""Tiles of a persistent kernel after which each takes as long as the one before."""
+"""Tiles of a persistent kernel after which each takes as long as the previous one."""
 
 
 @dataclass(frozen=True)
 class Row:
     """One measurement.
 
-    clock: the answer to the constant ``clock`` in whose microseconds the source speaks
-    why:   if it is missed: why, as far as known
+    clock: the answer to the constant ``clock`` at which the source measured
+    why:   explanation of a miss, as far as known
     """
 
     group: str
@@ -236,7 +236,7 @@ _MOSAIC: tuple[tuple[str, float, Gemm, int, str], ...] = (
      Gemm("epilogue", stages=6, pair=True, columns=32, store="tiled", accumulators=2), 148, _POWER),
 )  # fmt: skip
 _PERCENT = 148 * 8192 * 1.85 / 1e5
-"""TFLOP/s of a per cent of the tensor cores' peak, at the clock of the prediction."""
+"""TFLOP/s that are one per cent of the tensor cores' peak, at the clock of the prediction."""
 HELD_LADDERS = [
     Row(f"ladder: {group}", name, want, "TFLOP/s", partial(gemm_tflops, kernel, size, grid),
         clock="load", why=why)
@@ -263,4 +263,4 @@ ROWS = [
     *MMA, *INTERVALS, *COPIES, *TMA, *TMEM, *ONE_SM,
     *HELD_THOR, *HELD_SMALL, *HELD_FLIGHT, *HELD_ONE_SM, *HELD_LADDERS, *HELD_ENDS,
 ]  # fmt: skip
-"""All of them; fit rows first."""
+"""All rows of Blackwell; fit rows first."""

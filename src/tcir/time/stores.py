@@ -1,4 +1,4 @@
-"""Stores of threads to global memory: how wide they are, and how many sectors a request takes."""
+"""Stores by threads to global memory: their width, and the number of sectors per request."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tcir.machine.events import SECTOR, Event, EventStream
 class GlobalStore:
     """One ``st.global`` of a kernel, over the warps of the recorded CTAs.
 
-    line:     of the PTX
-    requests: how often a warp executed it; each is one request
-    bytes:    bytes a lane stores, the width of the instruction
-    sectors:  32-byte sectors that a request touches, on average
-    least:    those that its bytes fill
+    line:     line of the PTX
+    requests: number of times a warp executed it; each is one request
+    bytes:    bytes that a lane stores, the width of the instruction
+    sectors:  average number of 32-byte sectors that a request touches
+    least:    minimum number of sectors that could hold its bytes
     """
 
     kernel: str
@@ -29,8 +29,8 @@ class GlobalStore:
 
 
 def global_stores(streams: Iterable[EventStream]) -> list[GlobalStore]:
-    """Global stores of each launch, in the order of its lines; stores by TMA and bulk copies are
-    no requests of threads."""
+    """Returns the global stores of each launch, in the order of its lines; stores by TMA and bulk
+    copies are not requests of threads and are left out."""
     return [
         _counted(stream.kernel, line, events)
         for stream in streams

@@ -1,4 +1,4 @@
-"""When each operation of a stream of events ran, by the model: spans, flows, shares of resources.
+"""The modelled times of the operations of a stream of events: spans, flows, shares of resources.
 
 Modelled, never measured. Cycles are those of one SM's clock.
 """
@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Span:
-    """Something that one track did from `start` to `end`, in cycles.
+    """An operation on one track from `start` to `end`, in cycles.
 
-    track: ``CTA 0 warp 4``, ``tensor pipe``, ``TMA``, ``barrier 0x40``; of several CTAs, resources
-           and barriers are ``CTA 1 tensor pipe``
+    track: ``CTA 0 warp 4``, ``tensor pipe``, ``TMA``, ``barrier 0x40``; with several CTAs,
+    resources
+           and barriers are named like ``CTA 1 tensor pipe``
     event: index in the stream
     """
 
@@ -28,7 +29,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Flow:
-    """The wait that something else ended: indices of spans."""
+    """A dependence that ended a wait, by the indices of two spans: its source, and the wait."""
 
     source: int
     sink: int
@@ -36,9 +37,9 @@ class Flow:
 
 @dataclass(frozen=True)
 class Timeline:
-    """One SM's share of a launch, modelled.
+    """The modelled timeline of one SM's part of a launch.
 
-    limits: of each resource, the share of `cycles` in which it was busy
+    limits: resource -> the share of `cycles` in which it was busy
     """
 
     spans: tuple[Span, ...]

@@ -1,7 +1,8 @@
-"""Timelines as a trace for the viewer of Perfetto (https://ui.perfetto.dev), in protobuf.
+"""Writes timelines as a trace for the Perfetto viewer (https://ui.perfetto.dev), in protobuf.
 
-A track for each warp, named by its role, for each resource and each mbarrier; a flow from what
-ended a wait to the wait. A modelled cycle is a nanosecond of the trace. Needs the package perfetto.
+There is a track for each warp, named by its role, for each resource and for each mbarrier; a flow
+connects the event that ended a wait to the wait. A modelled cycle is a nanosecond of the trace.
+Needs the package perfetto.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ SEQUENCE = 1
 
 
 def check_perfetto() -> None:
-    """InputError that says how to get the package, if it is not there."""
+    """Raises InputError, which names the ways to install perfetto, if the package is missing."""
     if importlib.util.find_spec("perfetto") is None:
         raise InputError(
             "--trace: expected the package perfetto, which writes the trace: pip install "
@@ -35,7 +36,8 @@ def check_perfetto() -> None:
 
 
 def trace(streams: Iterable[EventStream], target: str) -> bytes:
-    """The trace of launches one after the other; LaunchError for what the model cannot time."""
+    """Returns the trace of launches one after the other; LaunchError for an event that the model
+    cannot time."""
     writer = _Writer()
     for stream in streams:
         if stream:
@@ -45,7 +47,8 @@ def trace(streams: Iterable[EventStream], target: str) -> bytes:
 
 @dataclass(frozen=True)
 class _Slice:
-    """Something on a track; flows: numbers of those that leave it and of those that end it."""
+    """A slice of a track. leaves: numbers of the flows that start at it; ends: of those that end at
+    it."""
 
     start: int
     end: int
@@ -56,7 +59,7 @@ class _Slice:
 
 
 class _Writer:
-    """Packets of one trace; each launch starts where the one before ends."""
+    """Builds the packets of one trace; each launch starts where the previous one ends."""
 
     def __init__(self) -> None:
         from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackDescriptor, TrackEvent
@@ -67,7 +70,7 @@ class _Writer:
         self._tracks = self._flows = self._start = 0
 
     def launch(self, stream: EventStream, timeline: Timeline) -> None:
-        """The tracks of one launch."""
+        """Appends the tracks of one launch."""
         root = self._track(
             f"@{stream.kernel}, CTA {', '.join(map(str, stream.ctas))} of "
             f"{'x'.join(map(str, stream.grid))}; {timeline}"
@@ -116,7 +119,7 @@ class _Writer:
 
 
 def _by_track(stream: EventStream, timeline: Timeline, flows: int) -> dict[str, list[_Slice]]:
-    """What each track shows: warps first, then resources, then mbarriers."""
+    """Returns the slices of each track: warps first, then resources, then mbarriers."""
     named = {
         track_of(*warp): f"{track_of(*warp)}: {name}" if name else track_of(*warp)
         for warp, name in roles(stream).items()

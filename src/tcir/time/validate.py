@@ -1,6 +1,7 @@
-"""The model against public measurements: errors, orderings, misses, under every disputed constant.
+"""Compares the model with public measurements: errors, orderings, misses, under every disputed
+constant.
 
-Rows that fixed a constant are apart from those held out (`tcir.time.rows`).
+Rows that fixed a constant are separate from held-out rows (`tcir.time.rows`).
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from tcir.time.rows import ROWS, Row
 
 TARGET = DEFAULT_TARGET.name
 MISS = 0.10
-"""A relative error above this is a miss, and explained."""
+"""A relative error above this is a miss, which has an explanation."""
 WHOLE = ("ladder", "end points")
-"""Beginnings of the groups that are times of whole kernels."""
+"""Prefixes of the groups that are times of whole kernels."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Outcome:
 
     @property
     def error(self) -> float:
-        """Relative to the measurement."""
+        """Error relative to the measurement."""
         return self.predicted / self.row.measured - 1
 
     @property
@@ -42,7 +43,8 @@ class Outcome:
 
 
 def validate(constants: Constants | None = None, rows: Iterable[Row] = ROWS) -> list[Outcome]:
-    """Every row predicted; `constants` with a choice of ``clock`` for all, else each row's."""
+    """Predicts every row; `constants` may choose one ``clock`` for all rows, else each has its
+    own."""
     chosen = dict(constants.choices) if constants else {}
     return [
         Outcome(row, row.predict(Constants(TARGET, {"clock": row.clock, **chosen}))) for row in rows
@@ -51,7 +53,7 @@ def validate(constants: Constants | None = None, rows: Iterable[Row] = ROWS) -> 
 
 @dataclass(frozen=True)
 class Summary:
-    """Errors of some rows."""
+    """Summary of the errors of some rows."""
 
     rows: int
     median: float
@@ -66,13 +68,13 @@ class Summary:
 
 
 def ranks(values: Sequence[float]) -> list[float]:
-    """From 1 up; equal values share the mean of their ranks."""
+    """Returns ranks from 1 up; equal values share the mean of their ranks."""
     ordered = sorted(values)
     return [mean(i + 1 for i, o in enumerate(ordered) if o == value) for value in values]
 
 
 def rank_correlation(left: Sequence[float], right: Sequence[float]) -> float:
-    """Spearman's, with ties; 0 if one side does not vary."""
+    """Returns Spearman's rank correlation, with ties; 0 if one side does not vary."""
     a, b = ranks(left), ranks(right)
     middle = mean(a)
     spread = [sum((x - middle) ** 2 for x in side) for side in (a, b)]
@@ -81,7 +83,8 @@ def rank_correlation(left: Sequence[float], right: Sequence[float]) -> float:
 
 
 def inversions(group: Sequence[Outcome]) -> list[tuple[str, str]]:
-    """Pairs of rows that the model puts in the other order; equal ones are none."""
+    """Returns the pairs of rows that the model orders the other way round; equal values are no
+    inversion."""
     return [
         (one.row.name, other.row.name)
         for number, one in enumerate(group)
@@ -91,7 +94,7 @@ def inversions(group: Sequence[Outcome]) -> list[tuple[str, str]]:
 
 
 def groups(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
-    """By group, in order."""
+    """Collects outcomes by group, in order."""
     found: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         found.setdefault(outcome.row.group, []).append(outcome)
@@ -103,7 +106,7 @@ def _correlation(group: Sequence[Outcome]) -> float:
 
 
 def table(outcomes: Iterable[Outcome]) -> list[str]:
-    """Markdown: measured beside modelled."""
+    """Returns a Markdown table of measured and modelled values."""
     lines = ["| group | row | unit | measured | modelled | error |", "|---|---|---|---|---|---|"]
     for group, members in groups(outcomes).items():
         for number, o in enumerate(members):
@@ -124,7 +127,7 @@ def _summaries(parts: Iterable[tuple[str, list[Outcome]]]) -> list[str]:
 
 
 def _under(outcomes: Sequence[Outcome]) -> list[str]:
-    """What the held-out rows say under each answer to each disputed constant."""
+    """Returns a table of the held-out rows' errors under each answer to each disputed constant."""
     lines = [
         "| under | micro-benchmarks, median | maximum | whole kernels, median | maximum "
         "| pairs out of order |",
@@ -152,7 +155,8 @@ def _under(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def report() -> str:
-    """Markdown: summaries, held-out rows, orderings, misses, other answers, fit rows."""
+    """Returns a Markdown report: summaries, held-out rows, orderings, misses, other answers, fit
+    rows."""
     outcomes = validate()
     held = [o for o in outcomes if not o.row.fit]
     fit = [o for o in outcomes if o.row.fit]

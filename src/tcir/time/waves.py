@@ -1,4 +1,5 @@
-"""From the events of one CTA to the time of a launch: CTAs per SM, waves, shared global memory."""
+"""Extends the events of one CTA to the time of a launch: CTAs per SM, waves, shared global
+memory."""
 
 from __future__ import annotations
 
@@ -19,9 +20,9 @@ WARP_THREADS = 32
 THREADS_PER_SM = 2048
 CTAS_PER_SM = 32
 STEADY = 3
-"""Waves after which CTAs of an SM follow one another at a constant rate."""
+"""Number of waves after which the CTAs of an SM follow one another at a constant rate."""
 REGISTER_UNIT = 256
-"""Registers are given to a warp in units of so many (CUDA occupancy calculator)."""
+"""Registers are allocated to a warp in multiples of this (CUDA occupancy calculator)."""
 LOADS = ("tma.load", "bulk.load", "cp.async", "ld.global")
 STORES = ("tma.store", "bulk.store", "st.global")
 
@@ -30,12 +31,12 @@ STORES = ("tma.store", "bulk.store", "st.global")
 class ModelledTime:
     """The time of a launch, modelled, never measured.
 
-    cycles:    of the SM that is busy longest, without `launch_us`
-    residents: CTAs on an SM at a time, or clusters on as many SMs as one has CTAs
-    waves:     how many of those one after the other, the last possibly with fewer; where an SM
-               holds several, one that ends makes room for the next, and waves blur
-    launch_us: what a launch takes beside its kernel
-    limits:    of the first waves, the share of time in which each resource was busy
+    cycles:    cycles of the SM that is busy longest, without `launch_us`
+    residents: CTAs on an SM at a time, or clusters on as many SMs as a cluster has CTAs
+    waves:     number of consecutive waves of residents, the last possibly smaller; where an SM
+               holds several, one that ends makes room for the next, and waves overlap
+    launch_us: time of a launch in addition to its kernel
+    limits:    share of the first waves' time in which each resource was busy
     """
 
     cycles: float
@@ -61,9 +62,9 @@ class ModelledTime:
 
 
 def ctas_per_sm(threads: int, registers: int, shared_bytes: int, target: str | Target) -> int:
-    """CTAs that an SM holds at a time; LaunchError if it cannot hold one.
+    """Returns the number of CTAs that an SM holds at a time; LaunchError if it cannot hold one.
 
-    registers: of a thread
+    registers: registers per thread
     """
     chip = target_of(target) if isinstance(target, str) else target
     warps = -(-threads // WARP_THREADS)
@@ -85,7 +86,8 @@ def ctas_per_sm(threads: int, registers: int, shared_bytes: int, target: str | T
 
 
 def loads_and_stores(stream: EventStream, sector: float) -> tuple[float, int]:
-    """Bytes that the recorded CTAs load from global memory or L2, and that they store there."""
+    """Returns the bytes that the recorded CTAs load from global memory or L2, and those they store
+    there."""
     loaded = sum(loaded_bytes(event, sector) for event in stream if event.op in LOADS)
     return loaded, sum(int(event.detail["bytes"]) for event in stream if event.op in STORES)
 
@@ -97,11 +99,12 @@ def modelled_time(
     *,
     unique_bytes: int | None = None,
 ) -> ModelledTime:
-    """The modelled time of a launch of `ctas` CTAs that all do what those of `stream` do.
+    """Returns the modelled time of a launch of `ctas` CTAs that all do the same as those of
+    `stream`.
 
     target:       a name, or `Constants` with choices; the clock is its constant ``clock``
-    unique_bytes: of the arrays that the launch reads and writes, each once, of which it moves no
-                  more than its loads and stores; without it, all loads hit L2
+    unique_bytes: bytes of the arrays that the launch reads and writes, each counted once, at most
+                  those of its loads and stores; None: all loads hit in L2
     """
     if ctas < 1:
         raise LaunchError(f"time model: expected a launch of at least one CTA, got {ctas}")
@@ -149,8 +152,8 @@ def modelled_time(
 
 
 def in_sequence(times: Sequence[ModelledTime]) -> tuple[float, str]:
-    """Microseconds of launches one after the other, and of what there is between two of them; what
-    limits the longest."""
+    """Returns the microseconds of consecutive launches, including the time between them, and the
+    limit of the longest."""
     longest = max(times, key=lambda time: time.microseconds, default=None)
     between = sum(time.launch_us for time in times[1:])
     kernels = sum(time.microseconds for time in times)

@@ -1,4 +1,4 @@
-"""What one warp of a kernel on CUDA cores loads and stores: the bytes of each lane."""
+"""Loads and stores of one warp of a kernel on CUDA cores: the bytes of each lane."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LAST = mix(GREY, "#FFFFFF", 0.3)
 
 
 def _bytes(kind: str) -> int:
-    """Bytes of a number or a vector of numbers."""
+    """Bytes of a number type or a vector type."""
     match = _BITS.match(kind)
     if match is None:
         raise InputError(f"expected a load or store of numbers, got {kind}")
@@ -34,7 +34,7 @@ def _bytes(kind: str) -> int:
 
 @dataclass
 class _Access:
-    """An instruction, one time: the byte of its argument at which each lane begins."""
+    """One execution of an instruction: the byte of its argument at which each lane begins."""
 
     verb: str
     argument: int
@@ -43,7 +43,7 @@ class _Access:
 
     @property
     def lines(self) -> int:
-        """Lines of 128 bytes that it touches."""
+        """Number of 128-byte lines that the access touches."""
         return len({byte // LINE for at in self.starts.values()
                     for byte in (at, at + self.size - 1)})  # fmt: skip
 
@@ -107,7 +107,7 @@ class _Lane:
 def accesses_view(
     module: ir.Module, cta: tuple[int, int, int] = (0, 0, 0), warp: int = 0
 ) -> Picture:
-    """A row per load and store of a warp, in the order of its program."""
+    """Draws a row per load and store of a warp, in program order."""
     kernels = [op for op in nested(module.operation) if "nvvm.kernel" in op.attributes]
     if not kernels:
         raise InputError(

@@ -59,7 +59,7 @@ exit status:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Returns the parser of the command line."""
     top = Parser(
         prog="tc-viz",
         description="Draws layouts, fragments, memories, schedules and reports.",
@@ -168,7 +168,7 @@ def _values(path: str | None) -> Any:
 
 
 def kernel_picture(view: str, path: str, **options: Any) -> Picture:
-    """The view ``tmem``, ``conv`` or ``accesses`` of a file."""
+    """Draws the view ``tmem``, ``conv`` or ``accesses`` of a file."""
     from tcir.program.source import load_module, mlir_context
 
     from .accesses import accesses_view
@@ -188,7 +188,7 @@ def timeline_picture(
     entry: str | None = None,
     cycles: tuple[int, int] | None = None,
 ) -> Picture:
-    """The view ``timeline`` of the launches of a program."""
+    """Draws the view ``timeline`` of the launches of a program."""
     from tcir.program.source import read_text
     from tcir.session.timeline import timelines
 
@@ -199,7 +199,7 @@ def timeline_picture(
 
 
 def _check_atoms(arguments: argparse.Namespace) -> None:
-    """LayoutError for more atoms than a CTA has warps, and for those of a copy, which has none."""
+    """LayoutError for more atoms than a CTA has warps, or for atoms of a copy, which takes none."""
     atoms, tile = getattr(arguments, "atoms", (1, 1, 1)), getattr(arguments, "tile", None)
     m, n, k = atoms
     if not 1 <= m * n * k <= WARPS or min(atoms) < 1:
@@ -214,7 +214,7 @@ def _check_atoms(arguments: argparse.Namespace) -> None:
 
 
 def picture(arguments: argparse.Namespace) -> Picture:
-    """The picture that the command line selects."""
+    """Draws the picture that the command line selects."""
     from . import fragments, layouts, moves, products
 
     _check_atoms(arguments)
@@ -265,7 +265,7 @@ def picture(arguments: argparse.Namespace) -> Picture:
 
 
 def render(drawn: Picture, form: str, colour: bool = False) -> str:
-    """The picture as ``text``, ``svg``, ``html`` or ``typst``."""
+    """Returns the picture as ``text``, ``svg``, ``html`` or ``typst``."""
     from . import svg, text, typst
 
     if form == "text":
@@ -301,7 +301,7 @@ def _result(arguments: argparse.Namespace) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit status 0, 3 for input that cannot be drawn, else that of the error."""
+    """Returns exit status 0, 3 for input that cannot be drawn, or the status of another error."""
     try:
         arguments = parser().parse_args(argv)
         if arguments.output != "-":

@@ -1,9 +1,9 @@
 """The shift-reuse steps of a convolution, read from the tile program itself.
 
-`read_schedule` follows a CTA's program (the result of ``tile-conv-shift-reuse``): which pixel each
-TMA load puts on which row, which rows each copy puts on which lanes, what every ``.ashift`` and
-``tcgen05.shift`` moves, which lanes a refresh brings from the halo, which lanes each mma disables,
-and which lanes the epilogue stores.
+`read_schedule` follows a CTA's program (the result of ``tile-conv-shift-reuse``): the pixels that
+each TMA load puts on rows, the rows that each copy puts on lanes, the lanes that every ``.ashift``
+and ``tcgen05.shift`` moves, that a refresh fills from the halo, that each mma disables, and that
+the epilogue stores.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .walk import Object, Step, Walk, kernel_of, nested
 
 QUARTER = LANES // 4
 _TILES = {"tc.smem_tile", "tc.tmem_tile", "tc.lane_masks", "tc.tmem_st", "tc.load_rows"}
-"""Tiles made or set to zero, and what an epilogue reads: no pixels of the input."""
+"""Ops on tiles that hold no pixels of the input: new tiles, zeros, and reads of the epilogue."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ class Lane:
 
 @dataclass(frozen=True)
 class Tap:
-    """One mma: the filter tap it multiplies by, and what its lanes hold.
+    """One mma: the filter tap it multiplies by, and the pixels that its lanes hold.
 
-    shift: what then moves every pixel one lane down, ".ashift" or "tcgen05.shift"; "": nothing.
-    refresh: lanes that then get a pixel of the halo.
+    shift: the shift that follows, by which every pixel moves one lane down: ".ashift" or
+    "tcgen05.shift"; "": none. refresh: lanes that receive a pixel of the halo afterwards.
     """
 
     row: int
@@ -62,7 +62,7 @@ class Schedule:
     output: tuple[int, ...] = ()
 
     def of_filter_row(self, row: int) -> list[Tap]:
-        """The taps of the first K slice and channel step of a filter row."""
+        """Returns the taps of the first K slice and channel step of a filter row."""
         taps = [tap for tap in self.taps if tap.row == row]
         if not taps:
             rows = sorted({tap.row for tap in self.taps})
@@ -72,7 +72,7 @@ class Schedule:
 
 
 def _extents(memory: Object) -> tuple[int, ...]:
-    """The shape of a memref."""
+    """Returns the shape of a memref."""
     return tuple(int(n) for n in re.findall(r"(\d+)x", memory.type.split("<")[1].split(",")[0]))
 
 
@@ -92,14 +92,14 @@ class _Load:
 class _Reader:
     schedule: Schedule
     shifted: tuple[int, ...]
-    """The sub-partitions that the kernel's tcgen05.shift name; one alone stands for all."""
+    """The sub-partitions that the kernel's tcgen05.shift ops name; a single one means all."""
     maps: dict[int, Map] = field(default_factory=dict)
     loads: dict[int, list[_Load]] = field(default_factory=dict)
     tensor: dict[tuple[int, int], tuple[Lane, ...]] = field(default_factory=dict)
     masks: dict[tuple[int, int, int], tuple[int, ...]] = field(default_factory=dict)
     enabled: dict[int, tuple[bool, ...]] = field(default_factory=dict)
     quarter: int = 0
-    """The sub-partition whose sums were read last: those that are stored next."""
+    """The sub-partition whose sums were read last, and are stored next."""
 
     def visit(self, step: Step) -> Any:
         name = step.name
@@ -141,14 +141,14 @@ class _Reader:
         self.loads.setdefault(tile.key, []).append(load)
 
     def _pixels(self, key: int) -> dict[int, Pixel]:
-        """The pixel on each row of a tile; later loads replace earlier ones."""
+        """Returns the pixel on each row of a tile; later loads replace earlier ones."""
         rows: dict[int, Pixel] = {}
         for load in self.loads.get(key, []):
             rows |= enumerate(load.pixels(), load.row)
         return rows
 
     def _filter(self, tile: Object) -> tuple[int, int, int]:
-        """Filter row, filter column and channel of a tile of the filter."""
+        """Returns filter row, filter column and channel of a tile of the filter."""
         loads = self.loads.get(tile.key)
         if not loads or len(loads[0].start) != 4:
             raise InputError(
@@ -199,7 +199,7 @@ class _Reader:
         self._then(at, refresh=tuple(fresh))
 
     def _then(self, at: tuple[int, int], shift: str = "", refresh: tuple[int, ...] = ()) -> None:
-        """What follows the last mma that read this slice."""
+        """Records the shift or refresh after the last mma that read this slice."""
         taps = self.schedule.taps
         last = max(i for i, tap in enumerate(taps) if (tap.copy, tap.k_slice) == at)
         taps[last] = replace(
@@ -242,7 +242,7 @@ class _Reader:
             self._stored(target, i, list(place))
 
     def _stored(self, target: Object, lane: int, place: list[int]) -> None:
-        """A lane's output; outside the tensor it is not stored."""
+        """Records a lane's output, unless it is outside the tensor."""
         extents = _extents(target)
         self.schedule.output = extents
         if all(0 <= c < n for c, n in zip(place, extents, strict=True)):
@@ -250,7 +250,8 @@ class _Reader:
 
 
 def _moved(lanes: Sequence[Lane], quarters: Iterable[int]) -> tuple[Lane, ...]:
-    """After a shift: lane 31 of a sub-partition keeps its value (PTX ISA 9.7.16.10.9)."""
+    """Returns the lanes after a shift, in which lane 31 of a sub-partition keeps its value (PTX ISA
+    9.7.16.10.9)."""
     found = list(lanes)
     for quarter in quarters:
         first, last = quarter * QUARTER, (quarter + 1) * QUARTER - 1
@@ -260,7 +261,7 @@ def _moved(lanes: Sequence[Lane], quarters: Iterable[int]) -> tuple[Lane, ...]:
 
 
 def read_schedule(module: Any, cta: tuple[int, int, int] = (0, 0, 0)) -> Schedule:
-    """The schedule of one CTA; InputError for programs that do not shift their input."""
+    """Reads the schedule of one CTA; InputError for programs that do not shift their input."""
     kernel = kernel_of(module)
     schedule = Schedule(str(kernel.attributes["sym_name"].value))
     named = {int(op.attributes["quarter"].value) for op in nested(kernel)

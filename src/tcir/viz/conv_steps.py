@@ -16,7 +16,7 @@ OUTSIDE, STALE, FRESH = mix(GREY, "#FFFFFF", 0.3), light(PURPLE), light(GREEN)
 def conv_view(
     module: Any, cta: tuple[int, int, int] = (0, 0, 0), filter_row: int | None = None
 ) -> Picture:
-    """The steps of one filter row (the middle one) in one CTA."""
+    """Draws the steps of one filter row (default: the middle one) in one CTA."""
     schedule = read_schedule(module, cta)
     rows = sorted({tap.row for tap in schedule.taps})
     row = rows[len(rows) // 2] if filter_row is None else filter_row
@@ -46,7 +46,8 @@ def conv_view(
 
 
 def lane_table(schedule: Schedule, taps: list[Tap]) -> list[str]:
-    """By lane: its output n.p.q and the pixel n.h.w it holds at each tap; ``-`` is a masked one."""
+    """Lists for each lane its output n.p.q and the pixel n.h.w it holds at each tap; ``-`` is a
+    masked one."""
     rows = [["lane", "output", *(f"s={tap.column}" for tap in taps)]]
     for lane in range(LANES):
         place = schedule.stores[lane]
@@ -70,7 +71,7 @@ def _entry(tap: Tap, lane: int) -> str:
 
 
 def _name(lane: Lane) -> str:
-    """``n.h.w``."""
+    """Formats a lane's pixel as ``n.h.w``."""
     assert lane.pixel is not None
     return ".".join(map(str, reversed(lane.pixel.coordinates)))
 
@@ -97,7 +98,7 @@ def _copies(taps: list[Tap]) -> str:
 
 
 def _height(lanes: list[Lane]) -> str:
-    """The h and n that the lanes of a sub-partition share, if they do."""
+    """Formats the h and n that the lanes of a sub-partition share; "" if they differ."""
     places = {lane.pixel.coordinates[1:] for lane in lanes if lane.pixel}
     if len(places) != 1:
         return ""

@@ -20,9 +20,9 @@ from .palette import EMPTY, thread
 from .picture import Cell, Grid, Key, Picture
 
 MOST = 1 << 16
-"""Elements of a picture."""
+"""Largest number of elements of a picture."""
 Owners = dict[tuple[int, int], list[tuple[int, str]]]
-"""The thread and register that hold (row, column)."""
+"""(row, column) -> the threads and registers that hold the element."""
 
 
 def _half(position: int, bits: int) -> str:
@@ -37,7 +37,7 @@ def grid_of(
     gaps: tuple[int, int],
     title: str = "",
 ) -> Grid:
-    """A cell per element: the first thread that holds it, and its register."""
+    """Returns a grid with a cell per element: the first thread that holds it, and its register."""
     cells: list[list[Cell]] = []
     for row in range(rows):
         cells.append([])
@@ -59,13 +59,13 @@ def grid_of(
 
 
 def position_in_register(value: int, bits: int) -> str:
-    """The register of a value, and which part of it, e.g. ``r0h``."""
+    """Formats the register of a value, and the part of it, e.g. ``r0h``."""
     per_register = 32 // bits
     return f"r{value // per_register}{_half(value % per_register, bits)}"
 
 
 def legend_of(bits: int, threads: int = 32) -> list[Key]:
-    """Colours of threads, and how registers of elements of ``bits`` are written."""
+    """Returns the colours of threads, and the notation of registers of elements of ``bits``."""
     warps = " of a warp" if threads > 32 else ""
     keys = [Key(thread(4 * g), f"threads {4 * g}-{4 * g + 3}{warps}") for g in range(8)]
     keys += [Key(thread(c), f"thread 4g+{c} (shade)") for c in range(4)]
@@ -75,7 +75,7 @@ def legend_of(bits: int, threads: int = 32) -> list[Key]:
 
 
 def table_of(items: Sequence[tuple[int, list[str]]]) -> list[str]:
-    """Lines ``thread: a, b, …``."""
+    """Returns lines ``thread: a, b, …``."""
     wide = len(str(items[-1][0]))
     return [f"{number:>{wide}}: {', '.join(values)}" for number, values in items]
 
@@ -87,7 +87,7 @@ def mma_view(
     tile: tuple[int | None, ...] = (None, None, None),
     values: Any = None,
 ) -> Picture:
-    """An operand of an mma (or of a tiled mma): a cell per element, and a list by thread.
+    """Draws an operand of an mma (or of a tiled mma): a cell per element, and a list by thread.
 
     The list gives element numbers of the operand as stored in memory for ``.row.col``: A and C by
     rows, B by columns; or ``values``, a matrix as drawn (A is M x K, B is K x N, C is M x N).
@@ -134,7 +134,7 @@ def mma_view(
 
 
 def _shared(owners: Owners) -> str:
-    """What "T0+1" means, where several threads hold an element."""
+    """Explains "T0+1" if several threads hold an element; else empty."""
     held = owners[0, 0]
     if len(held) == 1:
         return ""
@@ -151,7 +151,8 @@ def _types(atom: Any, operand: str) -> tuple[str, ...]:
 
 
 def matrix_view(name: str) -> Picture:
-    """ldmatrix or stmatrix: the rows in memory, and which thread's register has each element."""
+    """Draws ldmatrix or stmatrix: the rows in memory, and the thread and register that have each
+    element."""
     atom = copy_atom(name, 16)
     load = name.startswith("ldmatrix")
     rows, registers = (atom.src, atom.dst) if load else (atom.dst, atom.src)
@@ -181,7 +182,7 @@ def matrix_view(name: str) -> Picture:
 
 
 def fragment_view(name: str, operand: str, **options: Any) -> Picture:
-    """`mma_view`, or `matrix_view` for ldmatrix and stmatrix."""
+    """Draws `mma_view`, or `matrix_view` for ldmatrix and stmatrix."""
     if name in COPY_OPERATIONS and name.split(".")[0] in ("ldmatrix", "stmatrix"):
         return matrix_view(name)
     return mma_view(name, operand, **options)
@@ -191,7 +192,7 @@ _LD = re.compile(r"(?:tcgen05\.(?:ld|st)\.)?(\d+x\d+b(?:x2)?)\.x(\d+)")
 
 
 def ld_view(words: str, half_split: int | None = None) -> Picture:
-    """tcgen05.ld or st, e.g. ``16x256b.x1``: the thread and register of each word."""
+    """Draws tcgen05.ld or st, e.g. ``16x256b.x1``: the thread and register of each word."""
     match = _LD.fullmatch(words)
     if match is None:
         raise LayoutError(f"expected SHAPE.xNUM such as 16x256b.x1, got {words}")

@@ -1,4 +1,4 @@
-"""HTML from values: whatever is not HTML already is escaped, in text and in attributes."""
+"""Builds HTML from values: values that are not HTML are escaped, in text and in attributes."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ _VOID = frozenset({"input", "meta"})
 
 
 class Html(str):
-    """What is HTML: made here, or a constant of the page."""
+    """Text that is HTML: built here, or a constant of the page."""
 
     __slots__ = ()
 
 
 def text(value: object) -> Html:
-    """A value as HTML."""
+    """Returns a value as HTML."""
     return value if isinstance(value, Html) else Html(escape(str(value)))
 
 
 def join(parts: Iterable[object], between: str = "") -> Html:
-    """Joins values."""
+    """Joins values as HTML."""
     return Html(between.join(map(text, parts)))
 
 
 def tag(name: str, *inside: object, **attributes: object) -> Html:
-    """An element with these values inside.
+    """Returns an element with these values inside.
 
-    An attribute's name may end in "_" (``class_``) and has "-" for each other "_"; True is one
-    without a value, False and None are none.
+    A trailing "_" of an attribute's name (``class_``) is dropped, and each other "_" becomes "-".
+    True is an attribute without a value; False and None are no attribute.
     """
     words = [name]
     for key, value in attributes.items():

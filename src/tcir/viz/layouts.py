@@ -14,7 +14,7 @@ LINE_BYTES, UNIT_BYTES = 128, 16
 
 
 def parse_layout(words: str) -> Layout:
-    """``shape:stride`` as `str(Layout)` prints it, or a shape alone."""
+    """Parses ``shape:stride`` as `str(Layout)` prints it, or a shape alone."""
     shape, colon, stride = words.partition(":")
     try:
         parts = [ast.literal_eval(part) for part in ((shape, stride) if colon else (shape,))]
@@ -32,7 +32,7 @@ def _is_int_tuple(part: object) -> bool:
 
 
 def layout_view(layout: Layout) -> Picture:
-    """The index of every coordinate: the first mode downward, the others to the right."""
+    """Draws the index of every coordinate: the first mode downward, the others to the right."""
     if layout.size > 4096:
         raise LayoutError(f"expected at most 4096 elements to draw, got {layout.size}")
     rows = layout[0] if len(layout) > 1 else Layout(1, 0)
@@ -56,7 +56,8 @@ def layout_view(layout: Layout) -> Picture:
 
 
 def _lines(tensor: Tensor, rows: int, row_bytes: int, unit: int, title: str) -> Grid:
-    """Shared memory in lines of 128 bytes, with the rows that one ldmatrix phase reads circled."""
+    """Draws shared memory in lines of 128 bytes, with the rows that one ldmatrix phase reads
+    circled."""
     per_unit = UNIT_BYTES * 8 // tensor.element_bits
     holds: dict[int, tuple[int, int]] = {}
     for row in range(rows):
@@ -92,7 +93,8 @@ def _lines(tensor: Tensor, rows: int, row_bytes: int, unit: int, title: str) -> 
 
 
 def smem_view(rows: int, columns: int, element_bytes: int, swizzle: str, unit: int) -> Picture:
-    """A row-major tile in shared memory, without and with a swizzle, and what ldmatrix reads."""
+    """Draws a row-major tile in shared memory, without and with a swizzle, and the rows that
+    ldmatrix reads."""
     row_bytes = columns * element_bytes
     if swizzle not in SWIZZLES:
         raise LayoutError(f"expected a swizzle of {', '.join(SWIZZLES)}, got {swizzle}")
@@ -120,7 +122,8 @@ def smem_view(rows: int, columns: int, element_bytes: int, swizzle: str, unit: i
 
 
 def scale_factor_view() -> Picture:
-    """The 512-byte block of 128 x 4 scale factors, and where the copy puts it."""
+    """Draws the 512-byte block of 128 x 4 scale factors, and its places in tensor memory after the
+    copy."""
     layout = block()
     place = {layout(row, scale): (row, scale) for row in range(128) for scale in range(4)}
     cells: list[list[Cell]] = []

@@ -1,4 +1,4 @@
-"""How data moves into and out of tensor memory, and what the tensor core reads and writes."""
+"""Moves of data into and out of tensor memory, and the operands of the tensor core."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ISSUERS = {
         "one thread asks the tensor core, asynchronous: tcgen05.commit to an mbarrier ends it",
     ),
 }
-"""Issuer of a move, and the event that ends it."""
+"""Issuer of a move -> its colour, and a description with the event that ends the move."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ MOVES = (
     Move(TENSOR, REGISTERS, ("tcgen05.ld",), "warp", "9.7.16.8"),
     Move(REGISTERS, TENSOR, ("tcgen05.st",), "warp", "9.7.16.8"),
 )
-"""What there is; a pair that is not here has no instruction."""
+"""All moves; a pair of memories that is not listed has no instruction."""
 OPERANDS = (
     ("A", (SHARED, TENSOR), "read: by a descriptor, or at an address of tensor memory"),
     ("B", (SHARED,), "read: by a descriptor"),
@@ -101,7 +101,7 @@ def _operands() -> Grid:
 
 
 def _structure() -> Grid:
-    """Tensor memory: who reaches which lanes."""
+    """Draws tensor memory with the warps that reach its lanes."""
     lanes = LANES // WARPS
     rows = [
         [
@@ -125,7 +125,8 @@ def _structure() -> Grid:
 
 
 def moves_view() -> Picture:
-    """Moves between the memories of sm_100a, the operands of its mma, and tensor memory's lanes."""
+    """Draws the moves between the memories of sm_100a, the operands of its mma, and the lanes of
+    tensor memory."""
     return Picture(
         "Into and out of tensor memory (sm_100a)",
         "Instructions that move data between global, shared and tensor memory and registers. There "

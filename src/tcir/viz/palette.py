@@ -23,35 +23,36 @@ def _channels(colour: str) -> tuple[int, int, int]:
 
 
 def mix(colour: str, other: str, part: float) -> str:
-    """``part`` of ``other`` in ``colour``."""
+    """Mixes ``part`` (0 to 1) of ``other`` into ``colour``."""
     pairs = zip(_channels(colour), _channels(other))
     return "#" + "".join(f"{round(a + (b - a) * part):02X}" for a, b in pairs)
 
 
 def light(colour: str) -> str:
-    """A tint on which black text reads well."""
+    """Returns a tint of a colour on which black text reads well."""
     return mix(colour, PAPER, 0.45)
 
 
 def viridis(value: float) -> str:
-    """``value`` from 0 (dark violet) to 1 (yellow)."""
+    """Returns the viridis colour of ``value`` from 0 (dark violet) to 1 (yellow)."""
     place = min(max(value, 0.0), 1.0) * (len(_VIRIDIS) - 1)
     low = min(int(place), len(_VIRIDIS) - 2)
     return mix(_VIRIDIS[low], _VIRIDIS[low + 1], place - low)
 
 
 def category(index: int) -> str:
-    """One of eight tints."""
+    """Returns one of eight tints."""
     return light(OKABE_ITO[index % len(OKABE_ITO)])
 
 
 def thread(number: int) -> str:
-    """Quads of threads by hue, threads of a quad by lightness: 32 colours."""
+    """Returns the colour of a thread, one of 32: the hue is its quad's, the lightness its place in
+    the quad."""
     return mix(OKABE_ITO[number // 4 % 8], PAPER, (0.25, 0.42, 0.59, 0.76)[number % 4])
 
 
 def luminance(colour: str) -> float:
-    """Relative luminance, 0 to 1 (WCAG 2.1)."""
+    """Returns the relative luminance, 0 to 1 (WCAG 2.1)."""
     linear = [
         c / 12.92 if (c := v / 255) <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
         for v in _channels(colour)
@@ -60,11 +61,11 @@ def luminance(colour: str) -> float:
 
 
 def contrast(a: str, b: str) -> float:
-    """Contrast ratio of two colours, 1 to 21 (WCAG 2.1)."""
+    """Returns the contrast ratio of two colours, 1 to 21 (WCAG 2.1)."""
     high, low = sorted((luminance(a), luminance(b)), reverse=True)
     return (high + 0.05) / (low + 0.05)
 
 
 def ink_on(colour: str) -> str:
-    """Black or white text, whichever reads better on ``colour``."""
+    """Returns black or white, whichever text reads better on ``colour``."""
     return max((INK, PAPER), key=lambda ink: contrast(ink, colour))

@@ -12,7 +12,8 @@ MARKS = {"": "", "hatch": "/", "cross": "x", "ring": "*"}
 
 @dataclass(frozen=True)
 class Cell:
-    """``lines`` of text on ``fill``; ``mark`` is one of `MARKS`; ``about`` is shown on hover."""
+    """A cell: ``lines`` of text on ``fill``; ``mark`` is one of `MARKS`; ``about`` is shown on
+    hover."""
 
     lines: tuple[str, ...] = ()
     fill: str = EMPTY
@@ -40,8 +41,8 @@ class Grid:
 
 @dataclass(frozen=True)
 class Bar:
-    """Something that lasts from `start` to `end`; ``text`` is written if there is room, and its
-    first letter stands for it in terminal text."""
+    """An interval from `start` to `end`; ``text`` is written if there is room, and its first letter
+    represents it in terminal text."""
 
     start: float
     end: float
@@ -53,7 +54,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Row:
-    """Bars of one chart, none over another; thin: half as high, for what is less important."""
+    """A row of bars that do not overlap; thin: half as high, for less important bars."""
 
     label: str
     bars: list[Bar]
@@ -62,7 +63,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Arrow:
-    """From a row at one time to a row at another."""
+    """An arrow from a row at one time to a row at another."""
 
     source: int
     start: float
@@ -72,7 +73,7 @@ class Arrow:
 
 @dataclass(frozen=True)
 class Chart:
-    """Rows of bars over one axis, from `start` to `end`."""
+    """A chart: rows of bars over one axis, from `start` to `end`."""
 
     rows: list[Row]
     arrows: list[Arrow]

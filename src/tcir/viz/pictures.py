@@ -23,7 +23,7 @@ GEMV = EXAMPLES / "nvfp4_gemv_7168x2048x4.mlir"
 
 
 def _kernel(view: str, passes: str) -> Picture:
-    """A view of the ResNet-50 example after `passes`."""
+    """Draws a view of the ResNet-50 example after `passes`."""
     from tcir.passmanager.pipeline import Pipeline
     from tcir.program.source import load_module, mlir_context
 
@@ -37,7 +37,7 @@ def _kernel(view: str, passes: str) -> Picture:
 
 
 def _timeline(program: Path, pipeline: str, entry: str) -> Picture:
-    """The timeline of one launch."""
+    """Draws the timeline of one launch."""
     from tcir.session.timeline import timelines
 
     return timeline_view(timelines(program, pipeline, entry=entry))
@@ -66,7 +66,7 @@ PICTURES: dict[str, Callable[[], Picture]] = {
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Writes or checks all; 1 when one is missing or out of date."""
+    """Writes or checks all pictures; returns 1 if one is missing or out of date."""
     parser = argparse.ArgumentParser(prog="python -m tcir.viz.pictures", description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=FOLDER)
     parser.add_argument("--check", action="store_true", help="write nothing")

@@ -22,11 +22,12 @@ from .picture import BLANK, Grid, Picture
 Triple = tuple[int, int, int]
 Tile = tuple[int | None, ...]
 LARGEST = 4096
-"""Elements of a tile that a picture still shows readably."""
+"""Largest number of elements of a tile that a picture shows readably."""
 
 
 def product_view(name: str, atoms: Triple = (1, 1, 1), tile: Tile = (None,) * 3) -> Picture:
-    """A to the left of C and B above it: which thread and register hold each element."""
+    """Draws A to the left of C and B above it, with the thread and register that hold each
+    element."""
     parts = {operand: mma_view(name, operand, atoms, tile) for operand in "ABC"}
     a, b, c = (parts[operand].grids[0].rows for operand in "ABC")
     k = len(b)
@@ -51,7 +52,8 @@ def product_view(name: str, atoms: Triple = (1, 1, 1), tile: Tile = (None,) * 3)
 def copy_view(
     name: str, mma_name: str, operand: str, atoms: Triple = (1, 1, 1), tile: Tile = (None,) * 3
 ) -> Picture:
-    """A copy made for an operand of an mma: above the side it reads, below the side it writes."""
+    """Draws a copy for an operand of an mma: above, the side it reads; below, the side it
+    writes."""
     mma = make_tiled_mma(mma_atom(mma_name), atoms, tuple(tile))
     key = "C" if operand == "D" else operand
     bits = mma.atom.operand(key)[2]
@@ -79,7 +81,7 @@ def copy_view(
 def _side(
     copy: TiledCopy, side: str, bits: int, extents: tuple[int, int], axes: tuple[str, str]
 ) -> tuple[Grid, list[str]]:
-    """The grid of one side of a copy and its list by threads."""
+    """Returns the grid of one side of a copy, and its list by threads."""
     space = copy.atom.operation.spaces[side == "D"]
     layout = copy.tv(side)
     owners: Owners = {}

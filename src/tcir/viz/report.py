@@ -28,12 +28,12 @@ VERDICTS = {
     "not executed": ("–", GREY), "-": ("–", GREY), "held": ("✓", GREEN),
     "sampled": ("◐", ORANGE), "small numbers": ("◐", ORANGE),
 }  # fmt: skip
-"""A symbol and a colour for every verdict of `tcir.validation.report`."""
+"""Verdict of `tcir.validation.report` -> its symbol and colour."""
 _FAILING = ("different", "incomplete", "not executed")
 
 
 def load_report(path: str) -> Json:
-    """The JSON that ``--validate-each=FILE`` saved."""
+    """Loads the JSON that ``--validate-each=FILE`` saved."""
     try:
         data = json.loads(read_bytes(path, pipes=True))
     except (ValueError, RecursionError) as error:
@@ -47,7 +47,7 @@ def load_report(path: str) -> Json:
 
 
 def page_of_file(path: str, folder: str | None, source: str | None) -> str:
-    """The page of the JSON in the file `path`, with the IR that `read_tree` finds."""
+    """Returns the page of the JSON in the file `path`, with the IR that `read_tree` finds."""
     report, states = load_report(path), read_tree(folder, source)
     try:
         return report_html(report, states)
@@ -59,8 +59,8 @@ def page_of_file(path: str, folder: str | None, source: str | None) -> str:
 
 
 def read_tree(folder: str | None, source: str | None) -> dict[int, State]:
-    """IR after pass n by n (files ``n_pass.mlir`` of --mlir-print-ir-tree-dir, and ``n_….ptx``);
-    0: the input."""
+    """Reads the IR after each pass: n -> IR after pass n (files ``n_pass.mlir`` of
+    --mlir-print-ir-tree-dir, and ``n_….ptx``); 0: the input."""
     found: dict[int, State] = {}
     if folder is not None:
         if not Path(folder).is_dir():
@@ -99,7 +99,7 @@ def _bad(words: object) -> Html:
 
 
 def _sites(words: str, number: object, state: State | None) -> Html:
-    """A list of the lines that a finding names, each a link to where it stands."""
+    """Returns a list of the lines that a finding names, each with a link to its place in the IR."""
     if state is None:
         return text("")
     found = list(state.sites(words).items())
@@ -182,7 +182,7 @@ def _row(line: Json, before: str | None, state: State | None) -> Html:
 
 
 def _roofline(numbers: Json | None) -> Html:
-    """The numbers of the program's roofline, as tables."""
+    """Returns tables of the numbers of the program's roofline."""
     if not numbers:
         return text("")
     limits = numbers["limits_us"]
@@ -322,7 +322,7 @@ at=bad();show();
 
 
 def _conditions(report: Json) -> str:
-    """How the program was executed, in words."""
+    """Describes how the program was executed."""
     names = ("target", "inputs", "seed", "orders", "numerics", "ordering")
     how = [f"{name} {report[name]}" for name in names if report.get(name) is not None]
     changed = report.get("assumptions") or {}
@@ -352,10 +352,10 @@ def _unchanged(steps: Sequence[Json]) -> Html:
 
 
 def report_html(report: Json, states: Mapping[int, State], timeline: str = "") -> str:
-    """The page, which needs nothing but a browser.
+    """Returns the page, which needs only a browser.
 
-    states:   the program after the steps, by their numbers, as `read_tree` gives them
-    timeline: SVG of what the launches do when
+    states:   number of a step -> the program after it, as `read_tree` returns them
+    timeline: SVG of the launches' timeline
     """
     lines = report.get("passes") or []
     if not lines:

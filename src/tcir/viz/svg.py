@@ -69,7 +69,7 @@ def _cell_width(grid: Grid) -> float:
 
 
 def _grid(grid: Grid, width: float, top: float, index: int) -> tuple[str, float, float]:
-    """The grid's SVG from ``top`` on, its width and its bottom edge."""
+    """Returns the grid's SVG from ``top`` on, its width and its bottom edge."""
     cells = [cell for row in grid.rows for cell in row]
     height = max((len(c.lines) for c in cells), default=1) * LINE + PAD
     left = MARGIN + max(_widest(grid.row_labels), _widest([grid.row_axis])) + PAD
@@ -124,7 +124,7 @@ TIP = (
 
 
 def ticks(start: float, end: float) -> list[float]:
-    """About eight round numbers between two."""
+    """Returns about eight round numbers between `start` and `end`."""
     step = 10.0 ** math.floor(math.log10(max(end - start, 1) / 8))
     step *= next(factor for factor in (1, 2, 5, 10) if (end - start) / (step * factor) <= 8)
     return [n * step for n in range(math.ceil(start / step), math.floor(end / step) + 1)]
@@ -151,7 +151,7 @@ def _arrow(arrow: Arrow, x: Callable[[float], float], places: list[tuple[float, 
 
 
 def _chart(chart: Chart, top: float) -> tuple[str, float, float]:
-    """The chart, its right edge, and where it ends."""
+    """Returns the chart's SVG, its right edge, and its bottom edge."""
     left = MARGIN + _widest([row.label for row in chart.rows]) + PAD
     scale = PLOT / (chart.end - chart.start)
 
@@ -217,7 +217,7 @@ def _wrapped(words: str, limit: float) -> list[str]:
 
 
 def svg(picture: Picture) -> str:
-    """The picture as an SVG document."""
+    """Returns the picture as an SVG document."""
     cell = max((_cell_width(grid) for grid in picture.grids), default=0)
     sizes = [_grid(grid, cell, 0, 0)[1] for grid in picture.grids]
     sizes += [_chart(chart, 0)[1] for chart in picture.charts]
@@ -258,7 +258,7 @@ def svg(picture: Picture) -> str:
 
 
 def html(picture: Picture) -> str:
-    """The picture as an HTML page."""
+    """Returns the picture as an HTML page."""
     table = f"<pre>{escape(chr(10).join(picture.table))}</pre>\n" if picture.table else ""
     return (
         '<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8">'

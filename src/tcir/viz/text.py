@@ -51,11 +51,12 @@ def _grid(grid: Grid, colour: bool) -> list[str]:
 
 
 COLUMNS = 100
-"""Columns of a chart."""
+"""Number of columns of a chart."""
 
 
 def _chart(chart: Chart, colour: bool) -> list[str]:
-    """A character for each hundredth of the time: the first letter of what took most of it."""
+    """Formats a chart with one character per hundredth of the time: the first letter of the bar
+    that takes most of it."""
     left = max(len(row.label) for row in chart.rows)
     step = (chart.end - chart.start) / COLUMNS
     out = [chart.title] if chart.title else []
@@ -77,7 +78,7 @@ def _chart(chart: Chart, colour: bool) -> list[str]:
 
 
 def text(picture: Picture, colour: bool = False) -> str:
-    """Title, table, grids and legend as lines of text."""
+    """Returns title, table, grids and legend as lines of text."""
     out = [picture.title, picture.about, ""]
     out += [*picture.table, ""] if picture.table else []
     for grid in picture.grids:

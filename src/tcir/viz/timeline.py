@@ -32,14 +32,15 @@ KINDS: dict[str, tuple[str, str, str]] = {
     "cp.async.wait": ("wait", EMPTY, "hatch"), "bulk.wait": ("wait", EMPTY, "hatch"),
     "bar.sync": ("wait", EMPTY, "hatch"),
 }  # fmt: skip
-"""What an operation is called, its colour and its mark."""
+"""Operation -> its label, colour and mark."""
 OTHER = ("plain", light(GREY), "")
 MEANINGS = {
     "mma": "multiplies", "cp": "tcgen05.cp", "down": "tcgen05.shift.down",
     "load": "from L2, or its issue", "out": "stores to L2", "tmem": "tcgen05.ld, st",
     "smem": "shared memory", "wait": "for a phase, a barrier, loads", "plain": "the rest",
 }  # fmt: skip
-"""No two begin alike: their first letters stand for them in terminal text."""
+"""Label -> meaning. No two labels begin with the same letter, which represents them in terminal
+text."""
 ORDER = ("producer", "mma", "mma.sync", "epilogue", "store", "")
 RESOURCES = (
     "L2 to SM", "HBM", "TMEM copies", "tensor pipe", "mma.sync", "TMEM port", "special function",
@@ -50,7 +51,7 @@ NARROW = 0.002
 
 
 def timeline_view(recorded: Sequence[Recorded], cycles: tuple[int, int] | None = None) -> Picture:
-    """A chart for each launch, from a cycle to another one."""
+    """Draws a chart for each launch, limited to a range of cycles."""
     for one in recorded:
         if cycles and cycles[0] >= one.timeline.cycles:
             raise InputError(
@@ -106,7 +107,8 @@ def _chart(one: Recorded, cycles: tuple[int, int] | None) -> Chart:
 
 
 def _warps(one: Recorded) -> dict[str, str]:
-    """Tracks of warps with their labels, by role; of those that do the same the first."""
+    """Returns the tracks of warps with their labels, by role; of warps that do the same, only the
+    first."""
     ops: dict[tuple[int, int], list[str]] = {}
     for event in one.stream:
         ops.setdefault((event.cta, event.warp), []).append(event.op)
@@ -127,7 +129,8 @@ def _warps(one: Recorded) -> dict[str, str]:
 
 
 def _resources(tracks: dict[str, list[Span]]) -> dict[str, str]:
-    """Tracks of resources with their labels; of the four of an SM's quarters the first."""
+    """Returns the tracks of resources with their labels; of the four of an SM's sub-partitions,
+    only the first."""
     found = {}
     for name in RESOURCES:
         for track in sorted(tracks):
@@ -154,7 +157,7 @@ def _phase(phase: Phase) -> Bar:
 
 
 def _merged(bars: list[Bar], narrow: float) -> list[Bar]:
-    """Bars with those that are too narrow to be seen joined to one before them of the same kind."""
+    """Joins bars that are too narrow to be seen to the preceding bar of the same kind."""
     found: list[Bar] = []
     for bar in sorted(bars, key=lambda bar: bar.start):
         last = found[-1] if found else None

@@ -1,4 +1,4 @@
-"""The tensor memory of a kernel over its program: which columns each step reads and writes."""
+"""The tensor memory of a kernel over its program: the columns that each step reads and writes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .picture import Cell, Grid, Key, Picture
 from .walk import Object, Step, Walk, kernel_of, ring_slots, tile_shape, tmem_columns
 
 UNIT = 8
-"""Columns of a cell: 8 columns are the 32 bytes of one K slice."""
+"""Columns per cell: 8 columns hold the 32 bytes of one K slice."""
 SCALES = 4
 """Columns of the scales of one mma."""
 READ, WRITE = "R", "W"
@@ -111,7 +111,7 @@ class _Collector:
     def _moved(
         self, step: Step, what: str, tile: Object, column: int, vector: str, kind: str
     ) -> None:
-        """A tcgen05.ld or st of a vector of 32 lanes."""
+        """Records a tcgen05.ld or st of a vector of 32 lanes."""
         width = int(vector.split("x")[1].split("x")[0])
         row = self._row(step, f"{what} columns {column} to {column + width - 1}")
         self._part(row, tile, kind, column, width)
@@ -156,7 +156,7 @@ class _Collector:
         self._mark(row, columns, kind)
 
     def _part(self, row: _Row, tile: Object, kind: str, column: int, width: int) -> None:
-        """Some columns of a tile."""
+        """Marks some columns of a tile in a row."""
         planned = self.tiles[tile.key]
         first = planned.column + (tile.slot or 0) * tmem_columns(planned.type) + column
         self._mark(row, range(first, first + width), kind)
@@ -167,7 +167,7 @@ class _Collector:
 
 
 def tmem_view(module: Any, cta: tuple[int, int, int] = (0, 0, 0)) -> Picture:
-    """A row per step (roles one after the other), a cell per 8 columns of the allocation."""
+    """Draws a row per step (roles one after the other), a cell per 8 columns of the allocation."""
     kernel = kernel_of(module)
     found = _Collector()
     Walk(found.visit, dict(zip("xyz", cta))).function(kernel)

@@ -1,4 +1,4 @@
-"""The pixels that a TMA load brings, row by row: box, im2col and im2col::w::128 (PTX ISA 5.5)."""
+"""The pixels that a TMA load reads, row by row: box, im2col and im2col::w::128 (PTX ISA 5.5)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ GROUP = 32
 
 @dataclass(frozen=True)
 class Pixel:
-    """Coordinates in the input, from the last (W) to the first (N); outside: zeros were loaded."""
+    """Coordinates of a pixel in the input, from the last (W) to the first (N); outside: whether it
+    lies outside, so that zeros were loaded."""
 
     coordinates: tuple[int, ...]
     outside: bool
@@ -20,10 +21,10 @@ class Pixel:
 
 @dataclass(frozen=True)
 class Map:
-    """A tensor map, channels left out but in `dims` and `box`.
+    """A tensor map without channels, except in `dims` and `box`.
 
-    steps: in elements, the strides of the convolution; shape: of the tensor, from the last
-    dimension but channels to the first.
+    steps: element steps, the strides of the convolution; shape: shape of the tensor without
+    channels, from the last dimension to the first.
     """
 
     mode: str
@@ -36,7 +37,8 @@ class Map:
     def pixels(
         self, start: Sequence[int], offsets: Sequence[int] = (), halo: int = 0
     ) -> list[Pixel]:
-        """Pixels of a load at `start` (channels left out), in the order of their rows."""
+        """Returns the pixels of a load at `start` (without the channel), in the order of their
+        rows."""
         if self.mode == "tiled":
             return [self._pixel(point) for point in self._box(start)]
         if self.mode == "im2col":
@@ -57,7 +59,7 @@ class Map:
             yield point
 
     def _walk(self, start: Sequence[int]) -> Iterator[list[int]]:
-        """From `start` on through the bounding box, W first; the last dimension has no end."""
+        """Walks from `start` through the bounding box, W first; the last dimension has no end."""
         spatial = len(start) - 1
         lower, upper = self.corners[:spatial], self.corners[spatial:]
         last = [n - 1 + u for n, u in zip(self.dims[1:], upper, strict=False)]
@@ -71,8 +73,8 @@ class Map:
                 point[axis] = lower[axis]
 
     def _wide(self, start: Sequence[int], offset: int, halo: int) -> Iterator[list[int]]:
-        """128 pixels through W, then N, of the rows of `start`; then, for every k, pixel k after
-        each 32 of them, which the traversal reaches next."""
+        """Walks 128 pixels through W, then N, of the rows of `start`; then, for every k, the k-th
+        pixel of the halo after each 32 of them, which the traversal reaches next."""
         w, *between, n = start
         flat = Map("im2col", (0, self.dims[1], 0), (0, 0), (1, self.steps[1], self.steps[-1]),
                    self.corners, ())  # fmt: skip
@@ -88,7 +90,8 @@ class Map:
             yield [column + offset, *between, image]
 
     def _pixel(self, point: Sequence[int]) -> Pixel:
-        """The pixel at a position of the map: by coordinates, or counted through all of them."""
+        """Returns the pixel at a position of the map, given by coordinates or by one running
+        index."""
         outside = any(not 0 <= c < n for c, n in zip(point, self.dims[1:], strict=True))
         if len(point) == 1 < len(self.shape):
             rest, counted = point[0], []

@@ -10,7 +10,7 @@ from .picture import BLANK, MARKS, Cell, Chart, Grid, Key, Picture
 from .svg import svg
 
 GUTTER = "6pt"
-"""Between groups of rows or columns."""
+"""Space between groups of rows or columns."""
 _START = """\
 #set page(width: auto, height: auto, margin: 12pt)
 #set text(font: "DejaVu Sans Mono", size: 8pt)
@@ -18,7 +18,7 @@ _START = """\
 
 
 def _string(words: str) -> str:
-    """A string literal of code: nothing in it is markup."""
+    """Formats a string literal of Typst code, in which nothing is markup."""
     escaped = words.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
@@ -41,7 +41,7 @@ def _cell(cell: Cell) -> str:
 
 
 def _gutter(count: int, group: int, labels: bool) -> str:
-    """Spaces after every `group` of `count` rows or columns; `labels`: one more at the
+    """Formats the spaces after every `group` of `count` rows or columns; `labels`: one more at the
     beginning."""
     spaces = ["0pt"] * labels
     spaces += [GUTTER if group and i % group == 0 else "0pt" for i in range(1, count)]
@@ -49,7 +49,7 @@ def _gutter(count: int, group: int, labels: bool) -> str:
 
 
 def _grid(grid: Grid) -> str:
-    """A table whose first column and row are the labels."""
+    """Formats a grid as a table whose first column and row are the labels."""
     wide = max((len(row) for row in grid.rows), default=0)
     named, headed = bool(grid.row_labels), bool(grid.column_labels)
     per_row, per_column = grid.gaps
@@ -74,7 +74,8 @@ def _grid(grid: Grid) -> str:
 
 
 def _chart(chart: Chart) -> str:
-    """An image: bars of any length, and arrows between them, are no table."""
+    """Formats a chart as an image: a table cannot show bars of any length and arrows between
+    them."""
     drawn = svg(Picture(chart.title, "", [], [], charts=[replace(chart, title="")]))
     return f'#image(bytes({_string(drawn)}), format: "svg")'
 
@@ -89,7 +90,7 @@ def _legend(keys: Sequence[Key]) -> str:
 
 
 def typst(picture: Picture) -> str:
-    """The picture as a Typst document of one page."""
+    """Returns the picture as a Typst document of one page."""
     parts = [
         _START,
         f"#text(size: 11pt, strong({_content([picture.title])}))",

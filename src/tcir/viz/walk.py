@@ -1,7 +1,8 @@
-"""Follows a kernel's program for one CTA: loops run, indices are numbers, a callback sees the ops.
+"""Follows a kernel's program for one CTA: loops run, indices are numbers, a callback receives the
+ops.
 
-Only what determines the schedule is computed (index arithmetic, loops, branches, roles one after
-another); every other op is passed to the callback.
+Only the values that determine the schedule are computed (index arithmetic, loops, branches, roles
+one after another); every other op is passed to the callback.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 from tcir.errors import InputError
 
 LIMIT = 200_000
-"""The most ops to follow: a picture of more is unreadable."""
+"""Largest number of ops to follow: a picture of more is unreadable."""
 
 _MASK = (1 << 64) - 1
 _PREDICATES: tuple[Callable[[int, int], bool], ...] = (
@@ -50,7 +51,7 @@ _LANES = re.compile(r"vector<(\d+)x(?:index|i\d+)>")
 
 
 def _scalar(operation: Any, name: str, operands: tuple[int, ...]) -> int:
-    """The result of an op of `_COMPUTED` on numbers."""
+    """Computes the result of an op of `_COMPUTED` on numbers."""
     if name in _ARITHMETIC:
         return _ARITHMETIC[name](*operands)
     if name == "arith.cmpi":
@@ -82,17 +83,17 @@ class Step:
     result: Any = None
 
     def integer(self, attribute: str, default: int = 0) -> int:
-        """An integer attribute."""
+        """Returns an integer attribute, or `default`."""
         attributes = self.operation.attributes
         return int(attributes[attribute].value) if attribute in attributes else default
 
     def flag(self, attribute: str) -> bool:
-        """A boolean attribute; absent is false."""
+        """Returns a boolean attribute; an absent one is false."""
         attributes = self.operation.attributes
         return attribute in attributes and bool(attributes[attribute].value)
 
     def integers(self, attribute: str) -> list[int]:
-        """An ``array<i64: …>``."""
+        """Returns an attribute ``array<i64: …>``."""
         return [int(value) for value in self.operation.attributes[attribute]]
 
 
@@ -100,7 +101,7 @@ class Step:
 class Walk:
     """Runs the ops of a kernel function and calls `visit` for each that is not arithmetic.
 
-    `visit` returns the value of the op's result; None makes a fresh `Object`.
+    `visit` returns the value of the op's result; for None the result is a fresh `Object`.
     """
 
     visit: Callable[[Step], Any]
@@ -111,7 +112,7 @@ class Walk:
     values: dict[Any, Any] = field(default_factory=dict)
 
     def function(self, function: Any) -> None:
-        """The whole body; arguments are `Object`s called by their number."""
+        """Runs the whole body; arguments are `Object`s named by their number."""
         entry = function.regions[0].blocks[0]
         for number, argument in enumerate(entry.arguments):
             self.values[argument] = Object("argument", number, str(argument.type))
@@ -165,7 +166,8 @@ class Walk:
             self._visit(operation, name, operands)
 
     def _computed(self, operation: Any, name: str, operands: list[Any]) -> Any:
-        """A number, or a tuple of them for a vector; what depends on data is an `Object`."""
+        """Returns a number, or a tuple of numbers for a vector; an `Object` if the result depends
+        on data."""
         if name == "arith.select" and isinstance(operands[0], int):
             return operands[1] if operands[0] else operands[2]
         if any(isinstance(operand, Object) for operand in operands):
@@ -219,7 +221,7 @@ class Walk:
 
 
 def nested(operation: Any) -> Iterator[Any]:
-    """Every op inside the regions of an op, in program order."""
+    """Yields every op inside the regions of an op, in program order."""
     for region in operation.regions:
         for block in region:
             for op in block:
@@ -228,7 +230,7 @@ def nested(operation: Any) -> Iterator[Any]:
 
 
 def kernel_of(module: Any) -> Any:
-    """The first function with ``tc.kernel``; InputError if there is none."""
+    """Returns the first function with ``tc.kernel``; InputError if there is none."""
     for op in module.body.operations:
         if op.operation.name == "func.func" and "tc.kernel" in op.operation.attributes:
             return op.operation
@@ -243,7 +245,7 @@ _RING = re.compile(r"!tc\.ring<(\d+)")
 
 
 def tile_shape(type_text: str) -> tuple[int, int, str]:
-    """Rows, columns and element of a tile type (of the tile of a ring)."""
+    """Returns rows, columns and element type of a tile type (of the tile, for a ring)."""
     match = _TILE.search(type_text)
     if match is None:
         raise InputError(f"expected a tile type, got {type_text}")

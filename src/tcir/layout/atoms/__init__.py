@@ -1,4 +1,4 @@
-"""Atoms: what one instruction does with the data of its threads, as thread-value layouts."""
+"""Atoms: the data of one instruction's threads, as thread-value layouts."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ SHARED, GLOBAL, REGISTERS = "shared", "global", "registers"
 class CopyOperation:
     """One copy instruction.
 
-    src, dst:    ``(thread, bit) -> bit`` of what is moved: a thread's source and destination
+    src, dst:    ``(thread, bit) -> bit`` of the moved data: a thread's source and destination
     reference:   ``"src"`` or ``"dst"``: the side whose threads own the data in a tiled copy
     spaces:      state spaces of source and destination
     row_bytes:   contiguous bytes at each thread's address on the memory side, aligned to their
@@ -68,7 +68,7 @@ COPY_OPERATIONS: dict[str, CopyOperation] = {}
 
 
 def copy_atom(name: str, element_bits: int) -> CopyAtom:
-    """Operation ``name`` for elements of ``element_bits``.
+    """Returns the operation ``name`` for elements of ``element_bits``.
 
     Raises `LayoutError` if the operation would split elements, e.g. ``ldmatrix.trans``
     for 32-bit elements: it transposes 16-bit units.

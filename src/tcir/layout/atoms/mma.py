@@ -44,7 +44,8 @@ class MmaAtom:
         raise LayoutError(f"expected operand A, B, C or D, got {operand}")
 
     def with_accumulator(self, c_type: str) -> MmaAtom:
-        """The same layouts with f16 (two values a register) or 32-bit C and D."""
+        """Returns the atom with the same layouts and f16 (two values per register) or 32-bit C and
+        D."""
         if self.a_bits != 16 or "f16" not in self.a_types or c_type not in ("f16", "f32"):
             raise LayoutError(
                 f"expected f32 (or f16 for f16 operands) for {self.name}, got {c_type}"
@@ -52,7 +53,7 @@ class MmaAtom:
         return replace(self, c_types=(c_type,), c_bits=int(c_type[1:]))
 
     def register(self, operand: str, value: int) -> tuple[int, int]:
-        """The 32-bit register of a value, and its position in it (0: lowest bits)."""
+        """Returns the 32-bit register of a value, and its position in it (0: lowest bits)."""
         per_register = 32 // self.operand(operand)[2]
         return value // per_register, value % per_register
 
@@ -67,7 +68,7 @@ MMA_ATOMS: dict[str, MmaAtom] = {}
 
 
 def mma_atom(name: str) -> MmaAtom:
-    """The atom called ``name``; a prefix that identifies one atom is enough."""
+    """Returns the atom called ``name``; a prefix that identifies one atom is enough."""
     found = [atom for key, atom in MMA_ATOMS.items() if key == name or key.startswith(name + ".")]
     exact = [atom for atom in found if atom.name == name]
     if len(exact or found) != 1:
