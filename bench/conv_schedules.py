@@ -99,7 +99,7 @@ def rows(layer: Layer) -> Iterator[str]:
 
 
 def markdown(layer: Layer) -> str:
-    """The row of docs/explanation/convolution.md."""
+    """The row of docs/reference/resnet50-schedules.md."""
     legal = [each for each in layer.ranked if not each.reason]
     cells = [layer.name, str(layer.batch)]
     for name in ("shift-reuse", "smem-offset", "implicit-gemm"):

@@ -44,10 +44,10 @@ def chosen(text: str) -> str:
     return said[-1].split()[1]
 
 
-LINES = (ROOT / "docs" / "explanation" / "convolution.md").read_text().splitlines()
+LINES = (ROOT / "docs" / "reference" / "resnet50-schedules.md").read_text().splitlines()
 CELLS = {line: [cell.strip() for cell in line.strip("| ").split("|")] for line in LINES}
 PAGE = {(c[0], c[1]): line for line, c in CELLS.items() if c[0] in NAMES and len(c) > 10}
-"""Rows of docs/explanation/convolution.md by layer and batch size."""
+"""Rows of docs/reference/resnet50-schedules.md by layer and batch size."""
 
 
 def test_the_page_has_all_rows() -> None:
@@ -87,7 +87,7 @@ def test_no_schedule_is_chosen_that_the_model_finds_slower(place: int, batch: in
 @places
 @pytest.mark.parametrize("batch", BATCHES)
 def test_the_row_of_the_page(place: int, batch: int) -> None:
-    """docs/explanation/convolution.md has what `python bench/conv_schedules.py` prints for the
+    """docs/reference/resnet50-schedules.md has what `python bench/conv_schedules.py` prints for the
     layer."""
     layer = layer_of(place, batch)
     assert PAGE[layer.name, str(batch)] == BENCH["markdown"](layer)
