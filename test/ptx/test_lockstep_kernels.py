@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import tcir.interp.ptx.lockstep.launch as lockstep
-from tcir.interp.ptx.kernels.arithmetic import SPELLED
 from tcir.interp.ptx.lockstep.native.execution import Native
 from tcir.run import run_ptx
 
 from .conftest import HEADER
+from .scalar import NUMPY_ONLY, REGISTERS, SCALAR, written
 
 ENTRY = ".visible .entry k(.param .u64 x, .param .u64 y)\n{\n"
 WORDS = np.array(
@@ -22,6 +22,8 @@ WORDS = np.array(
      0x12345678], np.uint32,
 )  # fmt: skip
 """Small and extreme integers; as f32 zeros, infinities, NaNs, subnormals, neighbours of powers."""
+COMPILED = [s for s in SCALAR if s not in NUMPY_ONLY and not s.startswith(("div.", "rem."))]
+"""Divisions are left out: a CTA that divides by 0 leaves."""
 CTAS = len(WORDS) ** 2 // 32 + 1
 
 
@@ -47,30 +49,31 @@ def _program() -> str:
         "ld.param.b64 %rd1, [x]; ld.param.b64 %rd2, [y]; mov.u32 %r1, %ctaid.x;",
         "mov.u32 %r2, %tid.x;",
         "mad.lo.u32 %r3, %r1, 32, %r2; mul.wide.u32 %rd3, %r3, 12; add.u64 %rd4, %rd1, %rd3;",
-        f"mul.wide.u32 %rd5, %r3, {8 * len(SPELLED)}; add.u64 %rd6, %rd2, %rd5;",
+        f"mul.wide.u32 %rd5, %r3, {8 * len(COMPILED)}; add.u64 %rd6, %rd2, %rd5;",
         "ld.global.b32 %a0, [%rd4]; ld.global.b32 %a1, [%rd4+4]; ld.global.b32 %a2, [%rd4+8];",
         *(
             f"cvt.u64.u32 %q{n}, %a{n}; cvt.u64.u32 %rd7, %a{(n + 1) % 3}; shl.b64 %rd7, %rd7, 32; "
             f"or.b64 %q{n}, %q{n}, %rd7;"
             for n in range(3)
         ),
+        *(f"cvt.u16.u32 %h{n}, %a{n};" for n in range(3)),
         "setp.lt.s32 %p0, %a0, %a1; setp.gt.u32 %p1, %a1, %a2; setp.ne.u32 %p2, %a2, 7;",
     ]
     found = []
-    for number, (spelling, known) in enumerate(SPELLED.items()):
-        sources = ", ".join(
-            f"{'%p' if size == 1 else '%a' if size == 4 else '%q'}{n}"
-            for n, size in enumerate(known.sources)
-        )
+    for number, spelling in enumerate(COMPILED):
+        result, *sources = SCALAR[spelling].letters
+        operands = [f"{REGISTERS[one]}{n}" for n, one in enumerate(sources)]
         at = f"[%rd6+{8 * number}]"
-        if known.out == 1:
-            found.append(f"{spelling} %p4, {sources}; selp.b32 %r5, 5, 9, %p4;")
+        if result == "p":
+            found.append(f"{written(spelling, '%p4', *operands)} selp.b32 %r5, 5, 9, %p4;")
             found.append(f"st.global.b32 {at}, %r5;")
-        elif known.out == 4:
-            found.append(f"{spelling} %r5, {sources}; st.global.b32 {at}, %r5;")
         else:
-            found.append(f"{spelling} %q4, {sources}; st.global.b64 {at}, %q4;")
-    registers = ".reg .pred %p<8>; .reg .b32 %r<8>, %a<4>; .reg .b64 %rd<8>, %q<8>;"
+            register, width = {"h": ("%h4", 16), "w": ("%r5", 32), "q": ("%q4", 64)}[result]
+            found.append(f"{written(spelling, register, *operands)}")
+            found.append(f"st.global.b{width} {at}, {register};")
+    registers = (
+        ".reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<8>, %a<4>; .reg .b64 %rd<8>, %q<8>;"
+    )
     body = "\n".join([*loads, *found])
     return f"{HEADER}{ENTRY}{registers}\n{body}\nret;\n}}\n"
 
@@ -83,13 +86,13 @@ def test_every_kernel_computes_what_the_rule_does(compiled: list[Native]) -> Non
     x[: first.size, 2] = rng.choice(WORDS, first.size)
     found = []
     for together in (False, True):
-        y = np.zeros((32 * CTAS, len(SPELLED)), np.uint64)
+        y = np.zeros((32 * CTAS, len(COMPILED)), np.uint64)
         report = run_ptx(_program(), grid=CTAS, block=32, args=(x, y), lockstep=together)
         assert report.ok, str(report)
         found.append(y)
     assert report.lockstep == CTAS - 1 and compiled
     assert not any(one.lowered.out.asides for one in compiled), "a kernel is not used"
-    for number, spelling in enumerate(SPELLED):
+    for number, spelling in enumerate(COMPILED):
         np.testing.assert_array_equal(found[1][:, number], found[0][:, number], spelling)
 
 

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tcir.interp.ptx.lockstep.launch as lockstep
-from tcir.interp.ptx.kernels.arithmetic import SPELLED
 from tcir.interp.ptx.lockstep.native.execution import Native
 from tcir.run import RunReport, run_ptx
 
 from .conftest import HEADER
+from .scalar import SCALAR, written
 
 SPECIAL = np.array(
     [0, 1, 31, 32, 64, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x3F800000, 0x7F800000, 0xFF800000,
@@ -52,7 +52,7 @@ A, Q, P, H = (
 GUARD = st.one_of(
     st.just(""), st.just(""), P.map(lambda p: f"@{p} "), P.map(lambda p: f"@!{p} ")
 )  # fmt: skip
-OF_SIZE = {1: P, 4: A, 8: Q}
+OF_SIZE = {1: P, 2: H, 4: A, 8: Q}
 OTHERS = (
     "popc.b32 {A}, {A};", "brev.b32 {A}, {A};", "div.u32 {A}, {A}, {A};", "rem.s32 {A}, {A}, 7;",
     "bfe.u32 {A}, {A}, 3, 9;", "prmt.b32 {A}, {A}, {A}, 0x3564;",
@@ -80,13 +80,16 @@ def filled(draw: st.DrawFn, text: str) -> str:
     return text.replace("{B}", "%n7").replace("{{", "{").replace("}}", "}")
 
 
+KNOWN = sorted(s for s in SCALAR if not s.startswith(("div.", "rem.")))
+
+
 @st.composite
 def kernels(draw: st.DrawFn) -> str:
     """An instruction that has a kernel."""
-    spelling = draw(st.sampled_from(sorted(SPELLED)))
-    known = SPELLED[spelling]
+    spelling = draw(st.sampled_from(KNOWN))
+    known = SCALAR[spelling]
     operands = [draw(OF_SIZE[size]) for size in (known.out, *known.sources)]
-    return f"{draw(GUARD)}{spelling} {', '.join(operands)};"
+    return f"{draw(GUARD)}{written(spelling, *operands)}"
 
 
 @st.composite

@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from tcir.interp.ptx.kernels.derived import Kernel, kernels
+from tcir.interp.ptx.registers import PREDICATE, VIEW_DTYPES
 from tcir.interp.ptx.syntax import Site
 from tcir.interp.ptx.warp import Warp
 from tcir.machine.order.strong import Awaited, Put, Update
+from tcir.threads import cached_property
 
 #: How the interpreter treats an instruction.
 PLAIN, BRANCH, EXIT, BLOCKING, TRY_WAIT, INDEXED, WAIT, MEMBERS = range(8)
@@ -64,6 +67,22 @@ class Compute:
     products: int = 0
     across: bool = False
     divisor: int = -1
+
+    @property
+    def dtypes(self) -> tuple[tuple[np.dtype, ...], tuple[np.dtype, ...]]:
+        """Of the sources and of the results."""
+        sources, results = (
+            tuple(
+                np.dtype(bool) if view == PREDICATE else VIEW_DTYPES[view] for _, view in operands
+            )
+            for operands in (self.sources, self.results)
+        )
+        return sources, results
+
+    @cached_property
+    def kernels(self) -> tuple[Kernel, ...] | None:
+        """The same as machine code, one for each result; None: only numpy computes it."""
+        return None if self.across else kernels(self.fn, *self.dtypes)
 
 
 @dataclass(frozen=True)

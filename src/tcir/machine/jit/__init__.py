@@ -12,8 +12,9 @@ from types import FunctionType
 from typing import TypeVar, cast
 
 from tcir.machine.jit.calls import Compiled
+from tcir.machine.jit.external import External
 
-__all__ = ["fma_jit", "jit"]
+__all__ = ["External", "fma_jit", "jit"]
 
 F = TypeVar("F", bound=Callable[..., object])
 

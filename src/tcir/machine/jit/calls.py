@@ -9,6 +9,7 @@ from types import CodeType, FunctionType
 
 import numpy as np
 
+from tcir.machine.jit.external import External
 from tcir.machine.jit.kinds import RESULTS, Key, Kind, flatten
 from tcir.machine.jit.native import address, code_key, link
 from tcir.threads import cached_property
@@ -83,6 +84,8 @@ def _constants(code: CodeType, scope: dict[str, object]) -> Iterator[str]:
         value = scope.get(name)
         if isinstance(value, Compiled):
             yield from _contents(value)
+        elif isinstance(value, External):
+            yield value.text
         elif isinstance(value, np.ndarray):
             yield f"{value.dtype} {value.shape} {value.tobytes().hex()}"
         elif isinstance(value, int | float | str | tuple):

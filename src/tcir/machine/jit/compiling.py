@@ -13,6 +13,7 @@ import numpy as np
 from numba import types
 
 from tcir.machine.jit.entry import entry
+from tcir.machine.jit.external import EXTERNAL
 from tcir.machine.jit.kinds import ALIGNED, C_CONTIGUOUS, Kind
 from tcir.machine.jit.native import target_machine
 from tcir.machine.jit.runtime import RUNTIME
@@ -39,6 +40,8 @@ def object_code(
         raise TypeError(f"{function.__name__}: annotated as {returned}, is {found}")
     module = llvm.parse_assembly(dispatcher.inspect_llvm(signature))
     module.link_in(llvm.parse_assembly(RUNTIME))
+    for name in [one.name for one in module.functions if one.name in EXTERNAL]:
+        module.link_in(llvm.parse_assembly(EXTERNAL[name].text))
     module.link_in(llvm.parse_assembly(entry(symbol, compiled.fndesc.llvm_func_name, kinds)))
     for one in module.functions:
         if not one.is_declaration and one.name != symbol:

@@ -9,6 +9,7 @@ import numpy as np
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.definedness import bitwise
 from tcir.interp.ptx.isa.values.elementwise import elementwise, same_type
+from tcir.interp.ptx.kernels.traced import are_lanes, intrinsic
 from tcir.interp.ptx.op import Op
 from tcir.interp.ptx.registers import U32, view
 from tcir.interp.ptx.registry import instruction
@@ -30,12 +31,12 @@ def _to_u32(d: Decode, fn: Callable[..., np.ndarray]) -> Op:
 
 def bit_length(a: np.ndarray) -> np.ndarray:
     """Number of bits up to the highest set one, of unsigned words."""
-    value, out = a.copy(), np.zeros(a.shape, np.uint32)
+    value, out = a, np.zeros_like(a, np.uint32)
     step = 4 * a.dtype.itemsize
     while step:
         high = value >> a.dtype.type(step)
         more = high != 0
-        out += np.where(more, step, 0).astype(np.uint32)
+        out = out + np.where(more, step, 0).astype(np.uint32)
         value = np.where(more, high, value)
         step //= 2
     return out + (value != 0)
@@ -65,6 +66,8 @@ def brev(d: Decode) -> Op:
     kind = d.type("b32", "b64")
 
     def run(a: np.ndarray) -> np.ndarray:
+        if are_lanes(a):
+            return intrinsic("bitreverse", a)
         octets = np.ascontiguousarray(a).view(np.uint8).reshape(len(a), -1)
         flipped = np.packbits(np.unpackbits(octets, axis=1, bitorder="little"), axis=1)
         return flipped[:, ::-1].copy().view(a.dtype)[:, 0]

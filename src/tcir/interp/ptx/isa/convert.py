@@ -132,6 +132,8 @@ def _function(
 
         def from_integer(a: np.ndarray) -> np.ndarray:
             values = a.view(dtype)
+            if how.mode == "rn" and not how.sat and out.name in ("f32", "f64"):
+                return values.astype(VIEW_DTYPES[view(out)]).view(UNSIGNED[out.name])
             if source.size < 8:
                 exact = values.astype(np.float64)
             else:

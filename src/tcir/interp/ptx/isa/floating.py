@@ -35,12 +35,14 @@ from tcir.interp.ptx.isa.values.rounding import (
     element,
     encode_float,
     flush,
+    fused,
     minmax_bits,
     odd_quotient,
     odd_root,
     pass_on_nan,
     rectified,
     saturated,
+    settled,
 )
 from tcir.interp.ptx.op import Op
 from tcir.interp.ptx.registers import U32, unsigned_view, view
@@ -143,28 +145,25 @@ def _mixed(
     return elementwise(d, run, d.dst(d.operands[0], f32), U32, sources, views)
 
 
-def _direct(d: Decode, ufunc: np.ufunc) -> Op | None:
+def _direct(
+    d: Decode,
+    fn: Callable[..., np.ndarray],
+    count: int = 2,
+    types: tuple[str, ...] = ("f32", "f64"),
+) -> Op | None:
     """The common case on whole float32 or float64 arrays: round to nearest, no other modifier."""
-    if set(d.modifiers) - {"rn"} not in ({"f32"}, {"f64"}):
+    if [m for m in d.modifiers if m != "rn"] not in [[name] for name in types]:
         return None
     d.skip("rn")
     kind = d.type()
-    d.done(3)
-    n = view(kind)
-    unsigned = UNSIGNED[kind.name]
-    canonical = unsigned(CANONICAL[kind.name])
+    d.done(count + 1)
+    n, name = view(kind), kind.name
 
-    def run(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        out = ufunc(a, b)
-        if np.isnan(np.minimum.reduce(out)):
-            bits = np.where(np.isnan(out), canonical, out.view(unsigned))
-            if kind.name == "f64":
-                bits = pass_on_nan(bits, a.view(unsigned), b.view(unsigned))
-            return bits.view(out.dtype)
-        return out
+    def run(*operands: np.ndarray) -> np.ndarray:
+        return settled(fn(*operands), name, *operands)
 
     sources = tuple(d.src(o, kind) for o in d.operands[1:])
-    return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, (n, n))
+    return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, (n,) * count)
 
 
 def _add(d: Decode) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
@@ -196,13 +195,15 @@ def require_rounding(d: Decode, *others: str) -> None:
 
 @instruction("fma")
 def float_fma(d: Decode) -> Op:
-    """The product of two 24-bit significands is exact in float64, so one rounding happens."""
+    """One rounding happens."""
     require_rounding(d)
     products = 2 if {"f16x2", "bf16x2", "f32x2"} & set(d.modifiers) else 1
     if "f64" in d.modifiers:
         op = _wrap(d, _downwards(d, fma64, -1, 1, -1), 3, fused_excess)
     else:
-        op = _wrap(d, _downwards(d, lambda a, b, c: add_odd(a * b, c), -1, 1, -1), 3)
+        op = _direct(d, fused, 3, ("f32",)) or _wrap(
+            d, _downwards(d, lambda a, b, c: add_odd(a * b, c), -1, 1, -1), 3
+        )
     return counted(op, products)
 
 
@@ -210,7 +211,9 @@ def float_div(d: Decode) -> Op:
     """Every rounding. .approx and .full: to nearest, as good as any."""
     require_rounding(d, "approx", "full")
     d.skip("approx", "full")
-    return _wrap(d, np.divide if "f64" in d.modifiers else odd_quotient, 2, quotient_excess)
+    return _direct(d, np.divide, types=("f32",)) or _wrap(
+        d, np.divide if "f64" in d.modifiers else odd_quotient, 2, quotient_excess
+    )
 
 
 def float_minmax(d: Decode, largest: bool) -> Op:

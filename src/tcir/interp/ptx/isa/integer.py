@@ -19,7 +19,7 @@ from tcir.interp.ptx.isa.floating import (
     float_neg,
     float_sub,
 )
-from tcir.interp.ptx.isa.values.elementwise import elementwise, same_type
+from tcir.interp.ptx.isa.values.elementwise import elementwise, parts, same_type
 from tcir.interp.ptx.lanes import bits as lane_mask
 from tcir.interp.ptx.op import Op
 from tcir.interp.ptx.registers import view
@@ -51,8 +51,7 @@ def _packed(d: Decode, fn: Callable[..., np.ndarray]) -> Op | None:
     part = np.dtype("i2" if kind.kind == "s" else "u2")
 
     def run(*operands: np.ndarray) -> np.ndarray:
-        parts = [np.ascontiguousarray(x).view(part) for x in operands]
-        return np.ascontiguousarray(fn(*parts), dtype=part).view(np.uint32)
+        return fn(*(parts(x, part) for x in operands)).astype(part).view(np.uint32)
 
     return same_type(d, run, kind, 2, elements(2))
 

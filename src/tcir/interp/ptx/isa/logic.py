@@ -99,7 +99,7 @@ def lop3(d: Decode) -> Op:
         out = np.zeros_like(a)
         for n in range(8):
             if table >> n & 1:
-                out |= (a if n & 4 else ~a) & (b if n & 2 else ~b) & (c if n & 1 else ~c)
+                out = out | (a if n & 4 else ~a) & (b if n & 2 else ~b) & (c if n & 1 else ~c)
         return out
 
     n = view(kind)

@@ -7,6 +7,8 @@ are vectors of 32; predicates are bytes, 0 or 1.
 
 from __future__ import annotations
 
+from tcir.machine.jit import External
+
 PREFIX = "replay_"
 """Prefix of the kernels' names, unique in the process."""
 
@@ -64,3 +66,17 @@ def vector(name: str, out: str, sources: tuple[str, ...], steps: str) -> str:
 def lanes(name: str, steps: str) -> str:
     """`steps` do one lane, %l."""
     return kernel(name, _LANE_HEAD + steps + _LANE_TAIL)
+
+
+call_kernel = External("call_kernel", 5, """
+define void @call_kernel(i64 %f, i64 %d, i64 %a, i64 %b, i64 %c) alwaysinline {
+  %kernel = inttoptr i64 %f to ptr
+  %pd = inttoptr i64 %d to ptr
+  %pa = inttoptr i64 %a to ptr
+  %pb = inttoptr i64 %b to ptr
+  %pc = inttoptr i64 %c to ptr
+  call void %kernel(ptr %pd, i64 0, ptr %pa, i64 0, ptr %pb, i64 0, ptr %pc, i64 0, i64 0, i64 1)
+  ret void
+}
+""")  # fmt: skip
+"""Calls the kernel at an address for one CTA: destination and sources are addresses, too."""

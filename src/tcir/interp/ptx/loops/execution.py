@@ -5,22 +5,26 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tcir.interp.ptx.kernels.template import call_kernel
 from tcir.machine.jit import jit
 
 Longs = NDArray[np.int64]
 
-# --- rows of code ----------------------------------------------------------------------------
-(OP, BITS, SIGNED, FLIPS, PRODUCTS, GUARD, NEGATE, GUARD_SLOT, TARGET, NBYTES, OFFSET,
- SITE, OPERANDS) = range(13)  # fmt: skip
-"""SIGNED, FLIPS: of which sources, a bit each. GUARD: the number of a predicate, -1 for none.
-SITE: the first instruction of the same place in the text, where a function is called twice.
-OPERANDS: of the result and up to three sources the bytes of a lane (1: a predicate), the row or
-number, and the slot."""
-WIDTH = OPERANDS + 12
+EVERY = 0xFFFFFFFF
+"""All lanes."""
 
-(ADD, SUB, MUL, AND, OR, XOR, MAD, NOT, NEG, COPY, SELECT, SHL, SHR_U, SHR_S, MIN, MAX, HIGH,
- EQ, NE, LT, LE, GT, GE, LOAD, BRANCH) = range(1, 26)  # fmt: skip
-TESTS = {"eq": EQ, "ne": NE, "lt": LT, "le": LE, "gt": GT, "ge": GE}
+# --- rows of code ----------------------------------------------------------------------------
+(OP, FLIPS, PRODUCTS, GUARD, NEGATE, GUARD_SLOT, TARGET, NBYTES, OFFSET, SITE,
+ OPERANDS) = range(11)  # fmt: skip
+"""OP: one of the numbers below; in place of COMPUTE the address of the kernel. FLIPS: which
+sources are negated, a bit each. GUARD: the number of a predicate, -1 for none. SITE: the first
+instruction of the same place in the text, where a function is called twice. OPERANDS: of the result
+and up to three sources the bytes of a lane (`BOOL`: a predicate; 0: none), the row or number, and
+the slot."""
+WIDTH = OPERANDS + 12
+BOOL = -1
+NONE, LOAD, BRANCH, COMPUTE = range(4)
+"""An instruction for the machine; ld; bra; one that computes."""
 
 # --- the state -------------------------------------------------------------------------------
 (PC, MASK, OTHERS, SPINS, COUNT, LIMIT, LAST, LANES, LOADS, LOADED, BYTES, MULTIPLIED, BACK,
@@ -40,190 +44,71 @@ SPINS_MOST = 64
 
 
 @jit
-def _fetch(
-    code: Longs, n: int, words: NDArray[np.int32], longs: Longs, preds: Longs, out: Longs
-) -> None:
-    """The source n, from 1."""
-    kind, row = code[OPERANDS + 3 * n], code[OPERANDS + 3 * n + 1]
-    if kind == 4:
-        keep = -1 if code[SIGNED] >> (n - 1) & 1 else 0xFFFFFFFF
-        for lane in range(32):
-            out[lane] = np.int64(words[row, lane]) & keep
-    elif kind == 8:
-        for lane in range(32):
-            out[lane] = longs[row, lane]
-    elif kind == 1:
-        mask, flip = preds[row], code[FLIPS] >> (n - 1) & 1
-        for lane in range(32):
-            out[lane] = (mask >> lane & 1) ^ flip
+def _operand(code: Longs, n: int, banks: Longs, preds: Longs, scratch: NDArray[np.uint8]) -> int:
+    """Where the lanes of a source are, from 1, or of the result, 0; a predicate is written there,
+    to a byte for each lane. banks: where the registers of each size are, and the kernel that
+    selects."""
+    size, row = code[OPERANDS + 3 * n], code[OPERANDS + 3 * n + 1]
+    if size > 0:
+        return int(banks[0, size] + 32 * size * row)
+    if size == BOOL and n:
+        _unpack(preds[row] ^ -(code[FLIPS] >> (n - 1) & 1), scratch[n])
+    return int(scratch[n].ctypes.data)
 
 
 @jit
-def _put(
-    code: Longs, active: int, r: Longs, words: NDArray[np.int32], longs: Longs, preds: Longs
+def _unpack(mask: int, out: NDArray[np.uint8]) -> None:
+    """A byte for each lane."""
+    for lane in range(32):
+        out[lane] = mask >> lane & 1
+
+
+@jit
+def _compute(
+    code: Longs, active: int, state: Longs, banks: Longs, preds: Longs, scratch: NDArray[np.uint8]
 ) -> None:
-    """The result."""
-    kind, row = code[OPERANDS], code[OPERANDS + 1]
-    if kind == 4:
+    """An instruction that computes; scratch: the lanes of predicates, of what the kernel gives and
+    of a mask."""
+    kernel, size, row = code[OP], code[OPERANDS], code[OPERANDS + 1]
+    result = _operand(code, 0, banks, preds, scratch)
+    x = _operand(code, 1, banks, preds, scratch)
+    y = _operand(code, 2, banks, preds, scratch)
+    z = _operand(code, 3, banks, preds, scratch)
+    if size == BOOL:
+        call_kernel(kernel, result, x, y, z)
+        mask = np.int64(0)
         for lane in range(32):
-            words[row, lane] = np.int32(r[lane]) if active >> lane & 1 else words[row, lane]
-    elif kind == 8:
-        for lane in range(32):
-            longs[row, lane] = r[lane] if active >> lane & 1 else longs[row, lane]
-    else:
-        mask = 0
-        for lane in range(32):
-            mask |= (r[lane] & 1) << lane
+            mask |= np.int64(scratch[0, lane]) << lane
         preds[row] = (preds[row] & ~active) | (mask & active)
-
-
-@jit
-def _on_words(code: Longs, active: int, words: NDArray[np.int32]) -> bool:
-    """The commonest instructions, on registers of 4 bytes alone; False: it is none of them."""
-    op = code[OP]
-    if not (code[OPERANDS] == 4 and code[OPERANDS + 3] == 4 and code[OPERANDS + 6] == 4):
-        return False
-    out, x, y = words[code[OPERANDS + 1]], words[code[OPERANDS + 4]], words[code[OPERANDS + 7]]
-    if op == XOR:
-        for n in range(32):
-            out[n] = x[n] ^ y[n] if active >> n & 1 else out[n]
-    elif op == AND:
-        for n in range(32):
-            out[n] = x[n] & y[n] if active >> n & 1 else out[n]
-    elif op == ADD:
-        for n in range(32):
-            out[n] = np.int32(x[n] + y[n]) if active >> n & 1 else out[n]
+    elif active == EVERY:
+        call_kernel(kernel, result, x, y, z)
     else:
-        return False
-    return True
-
-
-@jit
-def _logic(op: int, x: Longs, y: Longs, z: Longs, r: Longs) -> None:
-    if op == AND:
-        for n in range(32):
-            r[n] = x[n] & y[n]
-    elif op == OR:
-        for n in range(32):
-            r[n] = x[n] | y[n]
-    elif op == XOR:
-        for n in range(32):
-            r[n] = x[n] ^ y[n]
-    elif op == NOT:
-        for n in range(32):
-            r[n] = ~x[n]
-    elif op == COPY:
-        for n in range(32):
-            r[n] = x[n]
-    else:  # SELECT
-        for n in range(32):
-            r[n] = x[n] if z[n] else y[n]
-
-
-@jit
-def _shifted(op: int, bits: int, x: Longs, y: Longs, r: Longs) -> None:
-    if op == SHL:
-        for n in range(32):
-            r[n] = x[n] << y[n] if y[n] < bits else 0
-    elif op == SHR_U:
-        for n in range(32):
-            r[n] = np.int64(np.uint64(x[n]) >> np.uint64(y[n])) if y[n] < bits else 0
-    else:  # SHR_S
-        for n in range(32):
-            r[n] = x[n] >> min(y[n], bits - 1)
-
-
-@jit
-def _arithmetic(op: int, x: Longs, y: Longs, z: Longs, r: Longs) -> None:
-    if op == ADD:
-        for n in range(32):
-            r[n] = x[n] + y[n]
-    elif op == SUB:
-        for n in range(32):
-            r[n] = x[n] - y[n]
-    elif op == MUL:
-        for n in range(32):
-            r[n] = x[n] * y[n]
-    elif op == MAD:
-        for n in range(32):
-            r[n] = x[n] * y[n] + z[n]
-    elif op == NEG:
-        for n in range(32):
-            r[n] = -x[n]
-    else:  # HIGH
-        for n in range(32):
-            r[n] = (x[n] * y[n]) >> 32
-
-
-@jit
-def _compared(op: int, x: Longs, y: Longs, r: Longs) -> None:
-    if op == EQ:
-        for n in range(32):
-            r[n] = x[n] == y[n]
-    elif op == NE:
-        for n in range(32):
-            r[n] = x[n] != y[n]
-    elif op == LT:
-        for n in range(32):
-            r[n] = x[n] < y[n]
-    elif op == LE:
-        for n in range(32):
-            r[n] = x[n] <= y[n]
-    elif op == GT:
-        for n in range(32):
-            r[n] = x[n] > y[n]
-    else:  # GE
-        for n in range(32):
-            r[n] = x[n] >= y[n]
-
-
-@jit
-def _ordered(op: int, flip: bool, x: Longs, y: Longs, r: Longs) -> None:
-    """flip: of unsigned numbers of 64 bits, whose order is that of signed ones then."""
-    least = np.int64(-(2**63)) if flip else np.int64(0)
-    for n in range(32):
-        x[n] ^= least
-        y[n] ^= least
-    if op == MIN:
-        for n in range(32):
-            r[n] = min(x[n], y[n]) ^ least
-    elif op == MAX:
-        for n in range(32):
-            r[n] = max(x[n], y[n]) ^ least
-    else:
-        _compared(op, x, y, r)
-
-
-@jit
-def _compute(code: Longs, x: Longs, y: Longs, z: Longs, r: Longs) -> None:
-    op, bits = code[OP], code[BITS]
-    if op in (ADD, SUB, MUL, MAD, NEG, HIGH):
-        _arithmetic(op, x, y, z, r)
-    elif op in (EQ, NE, LT, LE, GT, GE, MIN, MAX):
-        _ordered(op, bits == 64 and not code[SIGNED], x, y, r)
-    elif op in (SHL, SHR_U, SHR_S):
-        _shifted(op, bits, x, y, r)
-    else:
-        _logic(op, x, y, z, r)
-
-
-@jit
-def _apply(
-    code: Longs,
-    active: int,
-    state: Longs,
-    words: NDArray[np.int32],
-    longs: Longs,
-    preds: Longs,
-    rows: Longs,
-) -> None:
-    """An instruction that computes; rows: its sources, of which the first is there, and result."""
-    x, y, z, r = rows[0], rows[1], rows[2], rows[3]
-    _fetch(code, 2, words, longs, preds, y)
-    _fetch(code, 3, words, longs, preds, z)
-    _compute(code, x, y, z, r)
+        given, lanes = int(scratch[4].ctypes.data), int(scratch[5].ctypes.data)
+        call_kernel(kernel, given, x, y, z)
+        _unpack(active, scratch[5])
+        call_kernel(banks[1, size], result, given, result, lanes)
     if code[PRODUCTS]:
         state[MULTIPLIED] += _count(active) * code[PRODUCTS]
+
+
+@jit
+def _addresses(code: Longs, words: NDArray[np.int32], longs: Longs, out: Longs) -> None:
+    """Of a load, without its offset."""
+    size, row = code[OPERANDS + 3], code[OPERANDS + 4]
+    for lane in range(32):
+        out[lane] = np.int64(words[row, lane]) & 0xFFFFFFFF if size == 4 else longs[row, lane]
+
+
+@jit
+def _put(code: Longs, active: int, r: Longs, words: NDArray[np.int32], longs: Longs) -> None:
+    """What a load found."""
+    size, row = code[OPERANDS], code[OPERANDS + 1]
+    for lane in range(32):
+        if active >> lane & 1:
+            if size == 4:
+                words[row, lane] = np.int32(r[lane])
+            else:
+                longs[row, lane] = r[lane]
 
 
 @jit
@@ -400,6 +285,7 @@ def execute(
     groups: Longs,
     words: NDArray[np.int32],
     longs: Longs,
+    banks: Longs,
     preds: Longs,
     undef: Longs,
     data: NDArray[np.uint32],
@@ -416,13 +302,13 @@ def execute(
     last: Longs,
 ) -> int:
     """Runs instructions until one is for the machine; says why it ends."""
-    rows = np.empty((4, 32), np.int64)
-    x, r = rows[0], rows[3]
+    at, found = np.empty(32, np.int64), np.empty(32, np.int64)
+    scratch = np.empty((6, 256), np.uint8)
     while True:
         _reconverge(state, groups)
         code, mask = codes[state[PC]], state[MASK]
         op, active = code[OP], mask
-        if op == 0:
+        if op == NONE:
             return STOP
         if code[GUARD] >= 0:
             if undef[code[GUARD_SLOT]] & mask:
@@ -439,19 +325,17 @@ def execute(
                 if code[OPERANDS + 3 * n] and undef[code[OPERANDS + 3 * n + 2]] & active:
                     return STOP
             if op == LOAD:
-                _fetch(code, 1, words, longs, preds, x)
-                why = _load(code, active, state, x, data, defined, writer, journal, last, r)
+                _addresses(code, words, longs, at)
+                why = _load(code, active, state, at, data, defined, writer, journal, last, found)
                 if why >= 0:
                     return why
                 if state[SHIFT] >= 0:
-                    _record(code, active, state, x, readers, by_lane, warp, lines, ctas, near, far)
+                    _record(code, active, state, at, readers, by_lane, warp, lines, ctas, near, far)
                 state[LOADS] += 1
                 state[BYTES] += _count(active) * code[NBYTES]
-                _put(code, active, r, words, longs, preds)
-            elif not _on_words(code, active, words):
-                _fetch(code, 1, words, longs, preds, x)
-                _apply(code, active, state, words, longs, preds, rows)
-                _put(code, active, r, words, longs, preds)
+                _put(code, active, found, words, longs)
+            else:
+                _compute(code, active, state, banks, preds, scratch)
             undef[code[OPERANDS + 2]] &= ~active
         state[PC] += 1
         state[COUNT] += 1

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.interp.ptx.divergence import READY, Divergence, Group
+from tcir.interp.ptx.kernels.derived import SELECT
 from tcir.interp.ptx.lanes import LANE_INDICES
 from tcir.interp.ptx.loops import execution as on
 from tcir.interp.ptx.loops.code import LoopCode
-from tcir.interp.ptx.registers import S32, S64, Rows
+from tcir.interp.ptx.registers import S32, S64, Rows, unsigned_view
 from tcir.interp.ptx.syntax import Site
 from tcir.interp.ptx.warp import Warp
 from tcir.machine.memory.memories import Buffer
@@ -75,6 +76,10 @@ class Loops:
         self._journal = np.zeros((ROOM, 2), np.int64)
         self._undef = np.array(warp.undef, np.int64)
         self._known = list(warp.undef)
+        self._banks = np.zeros((2, 9), np.int64)
+        for size, kernel in SELECT.items():
+            block = cast(Rows, warp.v[unsigned_view(size)]).block
+            self._banks[:, size] = block.ctypes.data, kernel.address()
         self._buffer: Buffer | None = None
         self._tries = TRIES
 
@@ -168,10 +173,11 @@ class Loops:
             warp=shadow.lanes.warp, lines=shadow.lines(), ctas=shadow.ctas(), near=near, far=far,
         )  # fmt: skip
 
-    def _registers(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Registers of 4 and of 8 bytes, one per row."""
+    def _registers(self) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
+        """Registers of 4 and of 8 bytes, one per row; banks: see
+        `on._operand`."""
         words, longs = (cast(Rows, self.warp.v[view]) for view in (S32, S64))
-        return words.block, longs.block
+        return words.block, longs.block, self._banks
 
     def _call(self) -> int:
         """Runs the code, and records its loads."""

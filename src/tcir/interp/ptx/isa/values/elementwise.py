@@ -9,6 +9,7 @@ import numpy as np
 
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.definedness import Flow, PredicateFlow, Unknown, any_bit, as_bits, whole
+from tcir.interp.ptx.kernels.traced import are_lanes
 from tcir.interp.ptx.lanes import FULL, LANE_MASK, bits
 from tcir.interp.ptx.op import Compute, Op
 from tcir.interp.ptx.registers import PREDICATE, VIEW_DTYPES, view
@@ -88,6 +89,12 @@ def elementwise(
             w.define(dst, m, lost)
 
     return d.computing(many, compute)
+
+
+def parts(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The elements of each number, from its lowest bits on."""
+    whole = values if are_lanes(values) else np.ascontiguousarray(values)
+    return whole.view(dtype)
 
 
 def predicate(

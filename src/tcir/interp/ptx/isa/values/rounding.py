@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tcir.interp.ptx.kernels.traced import are_lanes, intrinsic
 from tcir.interp.ptx.syntax import Type
 from tcir.machine.jit import jit
 
@@ -99,8 +100,36 @@ def pass_on_nan(bits: np.ndarray, *operands: np.ndarray) -> np.ndarray:
     return bits
 
 
+def settled(values: np.ndarray, name: str, *operands: np.ndarray) -> np.ndarray:
+    """float32 or float64 results of these operands with the NaN of the type."""
+    if not are_lanes(values) and not np.isnan(np.minimum.reduce(values)):
+        return values
+    unsigned = UNSIGNED[name]
+    bits = np.where(np.isnan(values), unsigned(CANONICAL[name]), values.view(unsigned))
+    if name == "f64":
+        bits = pass_on_nan(bits, *(one.view(unsigned) for one in operands))
+    return bits.view(values.dtype)
+
+
+def fused(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """a · b + c of float32, rounded once: the product of two 24-bit significands is exact in
+    float64."""
+    if are_lanes(a):
+        return intrinsic("fma", a, b, c)
+    wide = np.float64
+    return add_odd(a.astype(wide) * b.astype(wide), c.astype(wide)).astype(np.float32)
+
+
 def add_odd(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a + b in float64, rounded to odd."""
+    """a + b in float64, rounded to odd: a sum that is not exact is moved to the neighbour that is
+    odd (2Sum gives the exact rest)."""
+    if are_lanes(a, b):
+        total = a + b
+        part = total - a
+        rest, code = (a - (total - part)) + (b - part), total.view(np.int64)
+        moves = (rest != 0) & (code & 1 == 0) & np.isfinite(total) & np.isfinite(rest)
+        step = np.where((rest > 0) == (total > 0), 1, -1)
+        return np.where(moves, code + step, code).view(np.float64)
     total = np.asarray(np.add(a, b, order="C"))
     a, b = (np.ascontiguousarray(np.broadcast_to(x, total.shape)) for x in (a, b))
     _make_odd(a.reshape(-1), b.reshape(-1), total.reshape(-1))
@@ -111,7 +140,7 @@ def add_odd(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _make_odd(
     terms: NDArray[np.float64], others: NDArray[np.float64], totals: NDArray[np.float64]
 ) -> None:
-    """Moves sums that are not exact to the neighbour that is odd (2Sum gives the exact rest)."""
+    """`add_odd` of many: numpy would go through the numbers ten times."""
     codes = totals.view(np.int64)
     for n in range(totals.size):
         a, b, total = terms[n], others[n], totals[n]
@@ -124,7 +153,7 @@ def _make_odd(
 
 def odd_quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """a / b of f32 values in float64, rounded to odd at 29 bits: enough for every mode of f32."""
-    nearest = np.asarray(a / b)
+    nearest = a / b
     cut = (nearest.view(np.int64) & ~np.int64((1 << 24) - 1)).view(np.float64)
     back = np.abs(cut * b)  # 29 + 24 bits: exact
     return _sticky(nearest, cut, back, np.abs(a))
@@ -132,7 +161,7 @@ def odd_quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def odd_root(a: np.ndarray) -> np.ndarray:
     """√a of f32 values in float64, rounded to odd at 26 bits."""
-    nearest = np.asarray(np.sqrt(a))
+    nearest = np.sqrt(a)
     cut = (nearest.view(np.int64) & ~np.int64((1 << 27) - 1)).view(np.float64)
     return _sticky(nearest, cut, cut * cut, a)
 

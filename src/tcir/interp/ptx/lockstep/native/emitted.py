@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tcir.interp.ptx.kernels.derived import Kernel
+
 Array = np.ndarray
 
 ROW, POOL, SHARED, LEFT, PLACES, DATA, COUNTED, SPECIAL, GIVEN = range(9)
@@ -32,13 +34,13 @@ NOTHING = Operand(GIVEN, 0, 0)
 class Called(NamedTuple):
     """A kernel with operands d, a, b, c; lead: the one that the leader executes instead."""
 
-    kernel: str
+    kernel: str | Kernel
     d: Operand
     a: Operand
     b: Operand
     c: Operand
     imm: int
-    lead: str
+    lead: str | Kernel
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class Emitted:
 
     def call(
         self,
-        kernel: str,
+        kernel: str | Kernel,
         d: Operand = NOTHING,
         a: Operand = NOTHING,
         b: Operand = NOTHING,

@@ -56,7 +56,7 @@ class Table:
         names = [called.lead if lead else called.kernel for called in out.called]
         self.code[:, 0] = [address(name) for name in names]
         self.code[:, 13] = [called.imm for called in out.called]
-        self.pooled = np.array([name.startswith("places") for name in names], bool)
+        self.pooled = np.array([str(name).startswith("places") for name in names], bool)
 
     def at_places(self, bases: Index, each: Index, moves: NDArray[np.bool_]) -> Index:
         """With the addresses of memories. each: by kind, whether a place counts once for every CTA.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tcir.interp.ptx.kernels import arithmetic
 from tcir.interp.ptx.kernels.template import PREFIX
 from tcir.interp.ptx.lockstep.native import movement
 
@@ -55,8 +54,5 @@ out:
 }}
 """
 
-TEXT = (
-    "declare <32 x float> @llvm.fma.v32f32(<32 x float>, <32 x float>, <32 x float>)\n"
-    "declare i32 @llvm.ctpop.i32(i32)\n" + "".join([*arithmetic.TEXTS, *movement.TEXTS]) + _RUN
-)
+TEXT = "declare i32 @llvm.ctpop.i32(i32)\n" + "".join(movement.TEXTS) + _RUN
 """One module of LLVM IR."""

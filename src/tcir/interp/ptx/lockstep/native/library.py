@@ -7,14 +7,17 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from tcir.interp.ptx.kernels.derived import Kernel
 from tcir.interp.ptx.kernels.template import PREFIX
 from tcir.interp.ptx.lockstep.native.kernels import TEXT
 from tcir.machine.jit import native
 
 
 @cache
-def address(kernel: str) -> int:
-    """Address of a kernel's code."""
+def address(kernel: str | Kernel) -> int:
+    """Address of a kernel's code: of an instruction's, or by the name of one of `TEXT`."""
+    if isinstance(kernel, Kernel):
+        return kernel.address()
     native.link(Path(__file__), f"replay-{native.code_key(TEXT)}", lambda: native.assembled(TEXT))
     found = native.address(PREFIX + kernel)
     if not found:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcir.interp.ptx.kernels.arithmetic import SPELLED
+from tcir.interp.ptx.kernels.derived import AND, COPY, NOT, SELECT, XOR, Kernel, kernels
 from tcir.interp.ptx.lanes import FULL, LANE_INDICES, LANE_MASK
 from tcir.interp.ptx.lockstep import group as replayed
 from tcir.interp.ptx.lockstep.lanes_of import Active
@@ -109,20 +109,20 @@ class Lowering:
         out = self.out
         own = self._value(active.warp, active.guard, 1)
         if active.negate:
-            own = self._new(1, "not_pred", own)
+            own = self._new(1, NOT, own)
         if active.mask != FULL:
-            own = self._new(1, "and_pred", own, out.constant(LANE_MASK[active.mask]))
+            own = self._new(1, AND, own, out.constant(LANE_MASK[active.mask]))
         leader = LANE_MASK[active.leader]
         if active.unread:
             lanes = out.constant(~leader & LANE_MASK[active.unread])
-            out.call("leave_if", a=self._new(1, "and_pred", own, lanes), c=LEFT_FLAG)
+            out.call("leave_if", a=self._new(1, AND, own, lanes), c=LEFT_FLAG)
         if active.unwritten:
             lanes = out.constant(leader & LANE_MASK[active.unwritten])
-            others = self._new(1, "not_pred", own)
-            out.call("leave_if", a=self._new(1, "and_pred", others, lanes), c=LEFT_FLAG)
+            others = self._new(1, NOT, own)
+            out.call("leave_if", a=self._new(1, AND, others, lanes), c=LEFT_FLAG)
         return own
 
-    def _new(self, size: int, kernel: str, *sources: Operand) -> Operand:
+    def _new(self, size: int, kernel: str | Kernel, *sources: Operand) -> Operand:
         row = self.out.row(size)
         a, b, c = (*sources, NOTHING, NOTHING)[:3]
         self.out.call(kernel, row, a, b, c)
@@ -138,10 +138,10 @@ class Lowering:
     ) -> None:
         if mask is not None and old is not None:
             size = row.stride // 32
-            if size not in (1, 4, 8):
+            if size not in SELECT:
                 raise NotNative("a part of a register of another width")
             kept = self._value(active.warp, old, size)
-            row = self._new(size, f"select_{_INTS[size]}", row, kept, mask)
+            row = self._new(size, SELECT[size], row, kept, mask)
         self.registers[active.warp, slot] = row
 
     def _count(self, active: Active, mask: Operand, counter: str, each: int) -> None:
@@ -155,19 +155,19 @@ class Lowering:
     def _computing(self, step: Computing) -> None:
         active, compute, out = step.active, step.compute, self.out
         mask = None if active.everywhere else self._mask(active)
-        kinds = [_dtype(view) for _, view in compute.sources]
+        kinds, targets = compute.dtypes
         sources = []
         for n, (operand, kind) in enumerate(zip(step.operands, kinds, strict=True)):
             value = self._value(active.warp, operand, kind.itemsize)
-            sources.append(self._new(1, "not_pred", value) if n in compute.flips else value)
+            sources.append(self._new(1, NOT, value) if n in compute.flips else value)
         if compute.divisor >= 0:
             lanes = self._mask(active) if mask is None else mask
             self._divisor(sources[compute.divisor], kinds[compute.divisor], lanes)
-        targets = [_dtype(view) for _, view in compute.results]
-        spelled = SPELLED.get(step.spelling)
-        sizes = tuple(kind.itemsize for kind in kinds)
-        if spelled and [spelled.out] == [k.itemsize for k in targets] and spelled.sources == sizes:
-            rows = [self._new(spelled.out, spelled.kernel, *sources)]
+        if compute.kernels is not None:
+            rows = [
+                self._new(kind.itemsize, kernel, *sources)
+                for kernel, kind in zip(compute.kernels, targets, strict=True)
+            ]
         elif step.spelling.startswith("shfl.sync") and not any(
             isinstance(one, int) for one in step.operands[1:]
         ):
@@ -185,9 +185,9 @@ class Lowering:
 
     def _divisor(self, value: Operand, kind: np.dtype, mask: Operand) -> None:
         """A CTA leaves with a zero where the leader, whose result is undefined then, has none."""
-        zero = self.out.row(1)
-        self.out.aside(lambda values: values == 0, [(value, kind)], [(zero, _BOOL)])
-        own, known = self._new(1, "and_pred", zero, mask), self.out.kept(32)
+        (kernel,) = kernels(lambda values: values == 0, (kind,), (_BOOL,)) or ()
+        zero = self._new(1, kernel, value)
+        own, known = self._new(1, AND, zero, mask), self.out.kept(32)
         self.out.call("within", a=own, b=known, c=LEFT_FLAG, lead="keep_i8")
 
     def _shuffled(self, step: Computing, value: Operand) -> list[Operand]:
@@ -196,11 +196,11 @@ class Lowering:
         lanes, *inside = found if isinstance(found, tuple) else (found,)
         row = self.out.row(4)
         self.out.call("gather_i32", row, self.out.constant(4 * lanes.astype(np.int64)), value)
-        return [row, *(self._new(1, "copy_pred", self.out.constant(one)) for one in inside)]
+        return [row, *(self._new(1, COPY, self.out.constant(one)) for one in inside)]
 
     def _same_lanes(self, step: SameLanes) -> None:
         leader = self.out.constant(LANE_MASK[step.active.leader])
-        other = self._new(1, "xor_pred", self._mask(step.active), leader)
+        other = self._new(1, XOR, self._mask(step.active), leader)
         self.out.call("leave_if", a=other, c=LEFT_FLAG)
 
     def _same_value(self, step: SameValue) -> None:
@@ -267,9 +267,8 @@ class Lowering:
             self._assign(step.active, slot, row, mask, old)
 
     def _as(self, row: Operand, kind: np.dtype, target: np.dtype) -> Operand:
-        wider = self.out.row(target.itemsize)
-        self.out.aside(lambda values: values.astype(target), [(row, kind)], [(wider, target)])
-        return wider
+        (kernel,) = kernels(lambda values: values.astype(target), (kind,), (target,)) or ()
+        return self._new(target.itemsize, kernel, row)
 
     def _stored(self, step: SharedStore | GlobalStore) -> list[Operand]:
         """What the elements of a store hold."""

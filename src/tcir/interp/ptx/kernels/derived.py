@@ -1,0 +1,124 @@
+"""The kernel of an instruction, derived from its numpy function."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from pathlib import Path
+from types import FunctionType
+
+import numpy as np
+
+from tcir.interp.ptx.kernels.template import PREFIX, vector
+from tcir.interp.ptx.kernels.traced import Function, traced
+from tcir.interp.ptx.syntax import Type
+from tcir.machine.jit import native
+
+MOST_SOURCES = 3
+Dtypes = tuple[np.dtype, ...]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Machine code of one result of an instruction. module: its LLVM IR, which defines `name`."""
+
+    name: str
+    module: str
+
+    def address(self) -> int:
+        """Address of the machine code, which is made when it is first asked for."""
+        return _address(self)
+
+
+@cache
+def _address(kernel: Kernel) -> int:
+    module = kernel.module
+    native.link(Path(__file__), f"{kernel.name}-{native.code_key(module)}",
+                lambda: native.assembled(module))  # fmt: skip
+    return native.address(PREFIX + kernel.name)
+
+
+def kernels(fn: Function, sources: Dtypes, results: Dtypes) -> tuple[Kernel, ...] | None:
+    """A kernel for each result of a function of arrays of these dtypes; None: it cannot be traced,
+    or takes more operands than kernels have."""
+    return _derived(_Rule(_contents(fn), sources, results, fn))
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """What a function computes: each instruction of a program has a function of its own."""
+
+    contents: object
+    sources: Dtypes
+    results: Dtypes
+    fn: Function = field(compare=False)
+
+
+@lru_cache(maxsize=1 << 12)
+def _derived(rule: _Rule) -> tuple[Kernel, ...] | None:
+    if len(rule.sources) > MOST_SOURCES:
+        return None
+    found = []
+    for which, result in enumerate(rule.results):
+        code = traced(rule.fn, rule.sources, result, which)
+        if code is None:
+            return None
+        kinds = tuple(map(_stored, rule.sources))
+        name = hashlib.sha256("\n".join((*kinds, *code.lines)).encode()).hexdigest()[:16]
+        text = vector(name, _stored(result), kinds, "\n".join(code.lines))
+        found.append(Kernel(name, "\n".join([*sorted(code.declared), text])))
+    return tuple(found)
+
+
+def _stored(dtype: np.dtype) -> str:
+    """The LLVM type of a lane in a register; a predicate has a byte."""
+    return {"f4": "float", "f8": "double"}.get(dtype.str[1:], f"i{8 * dtype.itemsize}")
+
+
+def _contents(of: object) -> object:
+    """What a value depends on: functions of equal contents compute the same. One that closes over
+    something else than numbers, names, types and functions is equal to itself only."""
+    if isinstance(of, FunctionType):
+        cells = tuple(_contents(cell.cell_contents) for cell in of.__closure__ or ())
+        defaults = _contents(of.__defaults__), _contents(tuple((of.__kwdefaults__ or {}).items()))
+        return of.__code__, of.__module__, cells, defaults
+    if isinstance(of, tuple):
+        return tuple(map(_contents, of))
+    if isinstance(of, Type):
+        return of
+    if of is None or isinstance(of, _PLAIN):
+        return type(of), of
+    return _Itself(of)
+
+
+_PLAIN = (int, float, str, type, np.ufunc, np.dtype, np.generic)
+
+
+@dataclass(frozen=True, eq=False)
+class _Itself:
+    """Keeps what it names, so that nothing else gets its place in memory."""
+
+    of: object
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and other.of is self.of
+
+    def __hash__(self) -> int:
+        return id(self.of)
+
+
+def _kernel(fn: Function, result: str, *sources: str) -> Kernel:
+    found = kernels(fn, tuple(map(np.dtype, sources)), (np.dtype(result),))
+    assert found is not None
+    return found[0]
+
+
+NOT, COPY = (_kernel(fn, "?", "?") for fn in (np.logical_not, np.copy))
+AND, XOR = (_kernel(fn, "?", "?", "?") for fn in (np.logical_and, np.logical_xor))
+"""Of predicates."""
+SELECT = {
+    size: _kernel(lambda x, y, test: np.where(test, x, y), f"u{size}", f"u{size}", f"u{size}", "?")
+    for size in (1, 2, 4, 8)
+}
+"""By the bytes of a lane: the first source where a predicate is true, else the second one."""

@@ -1,0 +1,463 @@
+"""The numpy function of an instruction as LLVM IR: it is called once with `Lanes` for arrays.
+
+An instruction is written once, as a function of numpy arrays (`tcir.interp.ptx.isa`). `Lanes`
+answers numpy's functions, operators, `astype` and `view` with the dtypes that numpy would give, and
+writes what they compute as vectors of LLVM. A function that needs values (`if x.any():`), or that
+exchanges values between lanes, cannot be traced.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+from numpy.typing import DTypeLike
+
+LANES = 32
+_BOOL = np.dtype(bool)
+Function = Callable[..., Any]
+"""Of arrays, or of `Lanes`; gives one, or a tuple of them."""
+
+
+class Untraceable(Exception):
+    """A function that only numpy can execute."""
+
+
+def llvm_type(dtype: np.dtype) -> str:
+    """The LLVM type of one lane."""
+    if dtype.kind == "b":
+        return "i1"
+    if dtype.kind in "ui":
+        return f"i{8 * dtype.itemsize}"
+    if dtype.char not in "fd":
+        raise Untraceable(f"lanes of {dtype}")
+    return "float" if dtype.char == "f" else "double"
+
+
+class Code:
+    """The lines of a function; an expression that is written twice is one value.
+
+    declared: the intrinsics that it calls.
+    """
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.declared: set[str] = set()
+        self._names: dict[str, str] = {}
+
+    def value(self, expression: str) -> str:
+        """The name of the value of an expression."""
+        name = self._names.get(expression)
+        if name is None:
+            name = self._names[expression] = f"%v{len(self._names)}"
+            self.lines.append(f"  {name} = {expression}")
+        return name
+
+
+class Lanes(NDArrayOperatorsMixin):
+    """A vector of `count` numbers, one or several for each lane of a warp.
+
+    name: in LLVM. most: the largest integer that it may hold, if that is known.
+    """
+
+    def __init__(
+        self, code: Code, name: str, dtype: np.dtype, count: int, most: int | None = None
+    ) -> None:
+        self.code, self.name, self.dtype, self.count = code, name, dtype, count
+        self.most = most
+
+    @property
+    def type(self) -> str:
+        """Its LLVM type."""
+        return f"<{self.count} x {llvm_type(self.dtype)}>"
+
+    @property
+    def shape(self) -> tuple[int]:
+        """As of an array."""
+        return (self.count,)
+
+    def let(self, expression: str, dtype: np.dtype) -> Lanes:
+        """The value of an expression with as many lanes."""
+        return Lanes(self.code, self.code.value(expression), dtype, self.count)
+
+    def __bool__(self) -> bool:
+        raise Untraceable("a decision that depends on values")
+
+    def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
+        raise Untraceable("an array of values")
+
+    def splat(self, value: object, dtype: np.dtype) -> Lanes:
+        """A number in each lane, converted as numpy does."""
+        number = np.array(value, dtype)
+        if number.ndim:
+            raise Untraceable("an array that is no operand")
+        name = f"splat ({llvm_type(dtype)} {_literal(number)})"
+        most = int(number) if dtype.kind in "ui" and number >= 0 else None
+        return Lanes(self.code, name, dtype, self.count, most)
+
+    def copy(self) -> Lanes:
+        """Itself: no value changes."""
+        return self
+
+    def view(self, dtype: DTypeLike) -> Lanes:
+        """The same bits."""
+        dtype = np.dtype(dtype)
+        if dtype == self.dtype:
+            return self
+        if "b" in (dtype.kind, self.dtype.kind):
+            raise Untraceable("the bits of bool")
+        count = self.count * self.dtype.itemsize // dtype.itemsize
+        found = Lanes(self.code, self.name, dtype, count)
+        if found.type != self.type:
+            found.name = self.code.value(f"bitcast {self.type} {self.name} to {found.type}")
+        return found
+
+    def astype(self, dtype: DTypeLike, casting: str = "unsafe", copy: bool = True) -> Lanes:
+        """The same numbers, as C converts them."""
+        dtype = np.dtype(dtype)
+        source, target = self.dtype, dtype
+        if source == target:
+            return self
+        if target.kind == "b":
+            return not_equal(self, self.splat(0, source))
+        word = _conversion(source, target)
+        if word is None:
+            return Lanes(self.code, self.name, target, self.count)
+        to = f"<{self.count} x {llvm_type(target)}>"
+        found = self.let(f"{word} {self.type} {self.name} to {to}", target)
+        found.most = self.most if word == "zext" else None
+        return found
+
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: object, **options: object
+    ) -> Lanes:
+        rule = RULES.get(ufunc)
+        if rule is None or method != "__call__" or options:
+            raise Untraceable(f"{ufunc.__name__} {method} {' '.join(options)}")
+        kinds = [x.dtype if isinstance(x, Lanes) else _kind(x) for x in inputs]
+        *wanted, result = ufunc.resolve_dtypes((*kinds, None))
+        operands = [self.operand(x, t) for x, t in zip(inputs, wanted, strict=True)]
+        found = rule(*operands)
+        if found.dtype != result:
+            raise Untraceable(f"{ufunc.__name__} of {wanted}")
+        return found
+
+    def operand(self, value: object, dtype: np.dtype) -> Lanes:
+        if not isinstance(value, Lanes):
+            return self.splat(value, dtype)
+        if value.count != self.count:
+            raise Untraceable("vectors of different lengths")
+        return value.astype(dtype)
+
+    def __array_function__(
+        self,
+        function: Callable[..., object],
+        types: object,
+        args: tuple[Lanes, ...],
+        options: dict[str, object],
+    ) -> Lanes:
+        if function is np.where and len(args) == 3 and not options:
+            return choose(*args)
+        if function is np.copy and len(args) == 1 and not options:
+            return args[0]
+        if function is np.clip and len(args) == 3 and not options:
+            return cast(Lanes, np.minimum(np.maximum(args[0], args[1]), args[2]))
+        if function in (np.zeros_like, np.ones_like) and len(args) <= 2 and not options:
+            dtype = np.dtype(cast(DTypeLike, args[1])) if len(args) > 1 else args[0].dtype
+            return args[0].splat(int(function is np.ones_like), dtype)
+        raise Untraceable(function.__name__)
+
+
+def choose(test: object, yes: object, no: object) -> Lanes:
+    """`np.where`."""
+    values = [one for one in (test, yes, no) if isinstance(one, Lanes)]
+    kinds = [one.dtype if isinstance(one, Lanes) else one for one in (yes, no)]
+    dtype = np.result_type(*cast(list[DTypeLike], kinds))
+    t = values[0].operand(test, _BOOL)
+    x, y = (values[0].operand(one, dtype) for one in (yes, no))
+    return t.let(f"select {t.type} {t.name}, {x.type} {x.name}, {y.type} {y.name}", dtype)
+
+
+def _kind(value: object) -> np.dtype | type:
+    """What decides the dtype of a result: of a number of Python its type only."""
+    if type(value) in (int, float):
+        return type(value)
+    if type(value) is bool:
+        return _BOOL
+    if isinstance(value, np.generic | np.ndarray):
+        return value.dtype
+    raise Untraceable(f"an operand {value!r}")
+
+
+def _literal(number: np.ndarray) -> str:
+    if number.dtype.kind == "f":  # an f32 is spelled as the f64 of the same value
+        return f"0x{struct.unpack('<Q', struct.pack('<d', float(number)))[0]:016X}"
+    return str(int(number))
+
+
+def _conversion(source: np.dtype, target: np.dtype) -> str | None:
+    """The instruction; None: the bits stay."""
+    wider = target.itemsize - source.itemsize
+    if "f" not in (source.kind, target.kind):
+        if source.kind == "b":
+            return "zext"
+        return None if not wider else "trunc" if wider < 0 else "sext" if source.kind == "i" else (
+            "zext")  # fmt: skip
+    if source.kind == target.kind:
+        return "fpext" if wider > 0 else "fptrunc"
+    if target.kind == "f":
+        return "sitofp" if source.kind == "i" else "uitofp"
+    return "fptosi" if target.kind == "i" else "fptoui"
+
+
+# --- one rule for each function of numpy ------------------------------------------------
+
+RULES: dict[np.ufunc, Callable[..., Lanes]] = {}
+"""Takes operands of the dtypes that numpy converts them to."""
+
+
+def _rule(*functions: np.ufunc) -> Callable[[Callable[..., Lanes]], Callable[..., Lanes]]:
+    def register(rule: Callable[..., Lanes]) -> Callable[..., Lanes]:
+        RULES.update(dict.fromkeys(functions, rule))
+        return rule
+
+    return register
+
+
+def _binary(of: dict[str, str]) -> Callable[[Lanes, Lanes], Lanes]:
+    """of: the instruction of LLVM by the kind of the numbers, `i` for all integers."""
+
+    def rule(x: Lanes, y: Lanes) -> Lanes:
+        kind = "i" if x.dtype.kind == "u" else x.dtype.kind
+        if kind not in of or x.dtype != y.dtype:
+            raise Untraceable(f"an operation of {x.dtype} and {y.dtype}")
+        return x.let(f"{of[kind]} {x.type} {x.name}, {y.name}", x.dtype)
+
+    return rule
+
+
+RULES |= {
+    np.add: _binary({"i": "add", "f": "fadd", "b": "or"}),
+    np.subtract: _binary({"i": "sub", "f": "fsub"}),
+    np.multiply: _binary({"i": "mul", "f": "fmul", "b": "and"}),
+    np.divide: _binary({"f": "fdiv"}),
+    np.bitwise_and: _binary({"i": "and", "b": "and"}),
+    np.bitwise_or: _binary({"i": "or", "b": "or"}),
+    np.bitwise_xor: _binary({"i": "xor", "b": "xor"}),
+    np.logical_and: _binary({"b": "and"}),
+    np.logical_or: _binary({"b": "or"}),
+    np.logical_xor: _binary({"b": "xor"}),
+}
+
+
+def _comparison(word: str, unordered: bool = False) -> Callable[[Lanes, Lanes], Lanes]:
+    def rule(x: Lanes, y: Lanes) -> Lanes:
+        if x.dtype != y.dtype:
+            raise Untraceable(f"a comparison of {x.dtype} and {y.dtype}")
+        kind = x.dtype.kind
+        if kind == "f":
+            test = f"fcmp {'u' if unordered else 'o'}{word}"
+        else:
+            sign = "" if word in ("eq", "ne") else "s" if kind == "i" else "u"
+            test = f"icmp {sign}{word}"
+        return x.let(f"{test} {x.type} {x.name}, {y.name}", _BOOL)
+
+    return rule
+
+
+equal, not_equal = _comparison("eq"), _comparison("ne", unordered=True)
+less, greater = _comparison("lt"), _comparison("gt")
+_isnan = _comparison("no", unordered=True)
+RULES |= {
+    np.equal: equal, np.not_equal: not_equal, np.less: less, np.greater: greater,
+    np.less_equal: _comparison("le"), np.greater_equal: _comparison("ge"),
+    np.isnan: lambda x: _isnan(x, x),
+}  # fmt: skip
+
+
+def call(intrinsic: str, *operands: Lanes) -> Lanes:
+    """An intrinsic of LLVM on vectors of one type, which it also gives."""
+    x = operands[0]
+    element = llvm_type(x.dtype).replace("float", "f32").replace("double", "f64")
+    name = f"@llvm.{intrinsic}.v{x.count}{element}"
+    x.code.declared.add(f"declare {x.type} {name}({', '.join(one.type for one in operands)})")
+    arguments = ", ".join(f"{one.type} {one.name}" for one in operands)
+    return x.let(f"call {x.type} {name}({arguments})", x.dtype)
+
+
+def _of_floats(intrinsic: str) -> Callable[..., Lanes]:
+    def rule(*operands: Lanes) -> Lanes:
+        if any(one.dtype.kind != "f" for one in operands):
+            raise Untraceable(f"{intrinsic} of integers")
+        return call(intrinsic, *operands)
+
+    return rule
+
+
+RULES |= {
+    np.sqrt: _of_floats("sqrt"), np.rint: _of_floats("rint"), np.floor: _of_floats("floor"),
+    np.ceil: _of_floats("ceil"), np.trunc: _of_floats("trunc"),
+    np.copysign: _of_floats("copysign"),
+}  # fmt: skip
+
+
+@_rule(np.negative)
+def negative(x: Lanes) -> Lanes:
+    """-x."""
+    if x.dtype.kind == "f":
+        return x.let(f"fneg {x.type} {x.name}", x.dtype)
+    return RULES[np.subtract](x.splat(0, x.dtype), x)
+
+
+@_rule(np.invert, np.logical_not)
+def invert(x: Lanes) -> Lanes:
+    """Every bit is the other one."""
+    ones = x.splat(1 if x.dtype.kind == "b" else ~x.dtype.type(0), x.dtype)
+    return RULES[np.bitwise_xor](x, ones)
+
+
+@_rule(np.absolute)
+def absolute(x: Lanes) -> Lanes:
+    """The magnitude; of the least integer itself."""
+    if x.dtype.kind == "f":
+        return call("fabs", x)
+    return x if x.dtype.kind == "u" else choose(less(x, x.splat(0, x.dtype)), negative(x), x)
+
+
+@_rule(np.isfinite)
+def isfinite(x: Lanes) -> Lanes:
+    """Neither infinite nor NaN."""
+    return less(absolute(x), x.splat(np.inf, x.dtype))
+
+
+@_rule(np.isinf)
+def isinf(x: Lanes) -> Lanes:
+    """Infinite."""
+    return equal(absolute(x), x.splat(np.inf, x.dtype))
+
+
+@_rule(np.signbit)
+def signbit(x: Lanes) -> Lanes:
+    """The sign of a float."""
+    bits = x.view(f"i{x.dtype.itemsize}")
+    return less(bits, bits.splat(0, bits.dtype))
+
+
+@_rule(np.nextafter)
+def nextafter(x: Lanes, y: Lanes) -> Lanes:
+    """The neighbour of x in the direction of y."""
+    size = x.dtype.itemsize
+    bits, least = x.view(f"i{size}"), np.ones((), f"i{size}").view(x.dtype)
+    moved = choose((x < y) == (x > 0), bits + 1, bits - 1).view(x.dtype)
+    found = choose(x == 0, np.copysign(least[()], y), moved)
+    return choose(np.isnan(x) | np.isnan(y), x + y, choose(x == y, y, found))
+
+
+def _extreme(test: Callable[[Lanes, Lanes], Lanes]) -> Callable[[Lanes, Lanes], Lanes]:
+    def rule(x: Lanes, y: Lanes) -> Lanes:
+        if x.dtype.kind == "b":
+            raise Untraceable("the extreme of bool")
+        first = test(x, y)
+        if x.dtype.kind == "f":  # a NaN is the result, the first one of two
+            first = np.isnan(x) | first & ~np.isnan(y)
+        return choose(first, x, y)
+
+    return rule
+
+
+@_rule(np.minimum)
+def minimum(x: Lanes, y: Lanes) -> Lanes:
+    """The smaller one, and the bound of unsigned numbers."""
+    found = _extreme(_comparison("le"))(x, y)
+    if x.dtype.kind == "u":
+        found.most = min((n for n in (x.most, y.most) if n is not None), default=None)
+    return found
+
+
+RULES[np.maximum] = _extreme(_comparison("ge"))
+
+
+def _shift(left: bool) -> Callable[[Lanes, Lanes], Lanes]:
+    def rule(x: Lanes, amount: Lanes) -> Lanes:
+        """numpy: amounts from the width on give 0, or the sign."""
+        width = 8 * x.dtype.itemsize
+        word = "shl" if left else "ashr" if x.dtype.kind == "i" else "lshr"
+        known = amount.most is not None and amount.most < width
+        unsigned = amount.view(f"u{amount.dtype.itemsize}")
+        within = (
+            amount if known else call("umin", unsigned, unsigned.splat(width - 1, unsigned.dtype))
+        )
+        found = x.let(f"{word} {x.type} {x.name}, {within.name}", x.dtype)
+        if known or word == "ashr":
+            return found
+        zero = x.splat(0, x.dtype)
+        return choose(unsigned < width, found, zero)
+
+    return rule
+
+
+RULES |= {np.left_shift: _shift(True), np.right_shift: _shift(False)}
+
+
+@_rule(np.bitwise_count)
+def bitwise_count(x: Lanes) -> Lanes:
+    """The number of ones, of the magnitude."""
+    return call("ctpop", absolute(x)).astype(np.uint8)
+
+
+def _division(word: str) -> Callable[[Lanes, Lanes], Lanes]:
+    def rule(x: Lanes, y: Lanes) -> Lanes:
+        """numpy: 0 by zero."""
+        if x.dtype.kind != "u" or x.dtype != y.dtype:
+            raise Untraceable("a division of signed numbers")
+        zero, one = x.splat(0, x.dtype), x.splat(1, x.dtype)
+        divisor = choose(equal(y, zero), one, y)
+        found = x.let(f"{word} {x.type} {x.name}, {divisor.name}", x.dtype)
+        return choose(equal(y, zero), zero, found)
+
+    return rule
+
+
+RULES |= {np.floor_divide: _division("udiv"), np.remainder: _division("urem")}
+
+
+def are_lanes(*values: object) -> bool:
+    """Whether a function is being traced: for what LLVM has and numpy has not, and for shortcuts
+    that look at values."""
+    return any(isinstance(one, Lanes) for one in values)
+
+
+def intrinsic(name: str, *values: np.ndarray) -> np.ndarray:
+    """`call`, in a function of arrays that is being traced."""
+    return cast(np.ndarray, call(name, *cast(tuple[Lanes, ...], values)))
+
+
+FAILURES = (Untraceable, AttributeError, TypeError, ValueError, OverflowError, IndexError)
+"""Errors of a function that takes arrays of numbers only."""
+
+
+def traced(fn: Function, sources: Sequence[np.dtype], result: np.dtype, which: int) -> Code | None:
+    """The function of vectors %x, %y, %z (bytes for bool), as lines that end with %r: its result
+    number `which`, as this dtype. None: it is not for vectors."""
+    code = Code()
+    try:
+        found = fn(*(_source(code, name, t) for name, t in zip("xyz", sources, strict=False)))
+        one = found[which] if isinstance(found, tuple) else found
+        one = one.astype(result)
+        if result.kind == "b":
+            one = one.let(f"zext {one.type} {one.name} to <{one.count} x i8>", np.dtype("u1"))
+    except FAILURES:
+        return None
+    if not isinstance(one, Lanes) or one.count != LANES:
+        return None
+    code.lines.append(f"  %r = bitcast {one.type} {one.name} to {one.type}")
+    return code
+
+
+def _source(code: Code, name: str, dtype: np.dtype) -> Lanes:
+    if dtype.kind == "b":
+        return Lanes(code, f"%{name}", np.dtype("u1"), LANES).astype(dtype)
+    return Lanes(code, f"%{name}", dtype, LANES)

@@ -1,0 +1,44 @@
+"""Functions of LLVM IR that compiled Python calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import llvmlite.binding as llvm
+
+from tcir.machine.jit import native
+from tcir.threads import cached_property
+
+EXTERNAL: dict[str, External] = {}
+
+
+@dataclass(frozen=True)
+class External:
+    """A function of `arguments` integers that returns nothing; only compiled code can call it.
+
+    text: LLVM IR that defines it under its name.
+    """
+
+    name: str
+    arguments: int
+    text: str
+
+    def __post_init__(self) -> None:
+        EXTERNAL[self.name] = self
+
+    def __call__(self, *arguments: int) -> None:
+        raise TypeError(f"expected {self.name} to be called by compiled code, got Python")
+
+    @cached_property
+    def _numba_type_(self) -> object:
+        """What numba takes it for in functions that call it. numba loads what it compiles, so the
+        symbol has to be there."""
+        from numba import types
+
+        text = self.text
+        native.link(Path(__file__), f"{self.name}-{native.code_key(text)}",
+                    lambda: native.assembled(text))  # fmt: skip
+        llvm.add_symbol(self.name, native.address(self.name))
+        signature = types.void(*[types.int64] * self.arguments)
+        return types.ExternalFunction(self.name, signature)
