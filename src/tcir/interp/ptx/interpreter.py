@@ -60,7 +60,7 @@ class WarpInterpreter:
         self._paused = False  # since a wait failed
         self._waits: dict[tuple[int, int], PhaseWait] = {}  # what it waited for
         self._interleaves = warp.launch.machine.options.order_seed is not None
-        self._straight: Sequence[int] = program.parted if self._interleaves else program.straight
+        self._straight: Sequence[int] = program.until_loops[self._interleaves]
         self._fetched: Callable[[], None] | None = None
         self._heads: frozenset[int] = frozenset()
         if running.COMPILED and warp.launch.machine.recorder is None and program.loops is not None:
@@ -80,7 +80,7 @@ class WarpInterpreter:
     def untrace(self) -> None:
         """Calls nothing any more."""
         self._fetched = None
-        self._straight = self.program.parted if self._interleaves else self.program.straight
+        self._straight = self.program.until_loops[self._interleaves]
         if self._loops is not None:
             self._loops.watched = None
 
@@ -130,7 +130,7 @@ class WarpInterpreter:
             if start < end:
                 state.pc = end
                 self.count += end - start
-                if state.others:
+                if state.others or end in self._heads:
                     continue
             op = code[state.pc]
             if fetched is not None:

@@ -68,7 +68,7 @@ class Compute:
     across: bool = False
     divisor: int = -1
 
-    @property
+    @cached_property
     def dtypes(self) -> tuple[tuple[np.dtype, ...], tuple[np.dtype, ...]]:
         """Of the sources and of the results."""
         sources, results = (

@@ -47,6 +47,18 @@ class Program:
         return communication.parted(self.straight, self.code)
 
     @cached_property
+    def until_loops(self) -> tuple[list[int], list[int]]:
+        """`straight` and `parted`, up to the next loop that compiled code executes."""
+        heads = self.loops.heads if self.loops else frozenset()
+        found = list(self.straight), list(self.parted)
+        for ends in found:
+            head = len(ends)
+            for at in reversed(range(len(ends))):
+                ends[at] = min(ends[at], head)
+                head = at if at in heads else head
+        return found
+
+    @cached_property
     def meets(self) -> bool:
         """Whether there is one by which threads of different clusters may act on each other."""
         return any(communication.among_ctas(each.mnemonic) for each in self.function.body or ())

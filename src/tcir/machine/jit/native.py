@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -41,16 +41,23 @@ def code_key(*of: object) -> str:
 
 def link(source: Path, name: str, make: Callable[[], bytes]) -> None:
     """Links the object code `name`, which ``make()`` compiles where none is kept for `source`."""
+    link_all(source, {name: make})
+
+
+def link_all(source: Path, made: Mapping[str, Callable[[], bytes]]) -> None:
+    """`link` of several, whose code then lies together: each on a page of its own would compete
+    for the same lines of the processor's cache."""
     with LOCK:
-        if name in _LINKED:
-            return
-        code = _kept(source, name)
-        if code is None:
-            code = make()
-            _keep(source, name, code)
-        _LINKED[name] = llvm.ObjectFileRef.from_data(code)
-        _engine().add_object_file(_LINKED[name])
-        _engine().finalize_object()
+        new = [name for name in made if name not in _LINKED]
+        for name in new:
+            code = _kept(source, name)
+            if code is None:
+                code = made[name]()
+                _keep(source, name, code)
+            _LINKED[name] = llvm.ObjectFileRef.from_data(code)
+            _engine().add_object_file(_LINKED[name])
+        if new:
+            _engine().finalize_object()
 
 
 def assembled(text: str) -> bytes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from types import FunctionType
 
@@ -28,15 +29,16 @@ class Kernel:
 
     def address(self) -> int:
         """Address of the machine code, which is made when it is first asked for."""
-        return _address(self)
+        link([self])
+        return native.address(PREFIX + self.name)
 
 
-@cache
-def _address(kernel: Kernel) -> int:
-    module = kernel.module
-    native.link(Path(__file__), f"{kernel.name}-{native.code_key(module)}",
-                lambda: native.assembled(module))  # fmt: skip
-    return native.address(PREFIX + kernel.name)
+def link(kernels: Iterable[Kernel]) -> None:
+    """Makes the machine code of these kernels, side by side."""
+    native.link_all(Path(__file__), {
+        f"{one.name}-{native.code_key(one.module)}": partial(native.assembled, one.module)
+        for one in kernels
+    })  # fmt: skip
 
 
 def kernels(fn: Function, sources: Dtypes, results: Dtypes) -> tuple[Kernel, ...] | None:

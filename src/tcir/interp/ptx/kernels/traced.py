@@ -74,11 +74,6 @@ class Lanes(NDArrayOperatorsMixin):
         """Its LLVM type."""
         return f"<{self.count} x {llvm_type(self.dtype)}>"
 
-    @property
-    def shape(self) -> tuple[int]:
-        """As of an array."""
-        return (self.count,)
-
     def let(self, expression: str, dtype: np.dtype) -> Lanes:
         """The value of an expression with as many lanes."""
         return Lanes(self.code, self.code.value(expression), dtype, self.count)
@@ -146,6 +141,7 @@ class Lanes(NDArrayOperatorsMixin):
         return found
 
     def operand(self, value: object, dtype: np.dtype) -> Lanes:
+        """A value as a vector of this dtype and as many lanes."""
         if not isinstance(value, Lanes):
             return self.splat(value, dtype)
         if value.count != self.count:
@@ -202,10 +198,9 @@ def _conversion(source: np.dtype, target: np.dtype) -> str | None:
     """The instruction; None: the bits stay."""
     wider = target.itemsize - source.itemsize
     if "f" not in (source.kind, target.kind):
-        if source.kind == "b":
-            return "zext"
-        return None if not wider else "trunc" if wider < 0 else "sext" if source.kind == "i" else (
-            "zext")  # fmt: skip
+        if source.kind == "b" or wider > 0:
+            return "sext" if source.kind == "i" else "zext"
+        return "trunc" if wider else None
     if source.kind == target.kind:
         return "fpext" if wider > 0 else "fptrunc"
     if target.kind == "f":
@@ -257,11 +252,12 @@ def _comparison(word: str, unordered: bool = False) -> Callable[[Lanes, Lanes], 
     def rule(x: Lanes, y: Lanes) -> Lanes:
         if x.dtype != y.dtype:
             raise Untraceable(f"a comparison of {x.dtype} and {y.dtype}")
-        kind = x.dtype.kind
-        if kind == "f":
+        if x.dtype.kind == "f":
             test = f"fcmp {'u' if unordered else 'o'}{word}"
+        elif word == "no":
+            raise Untraceable(f"NaNs of {x.dtype}")
         else:
-            sign = "" if word in ("eq", "ne") else "s" if kind == "i" else "u"
+            sign = "" if word in ("eq", "ne") else "s" if x.dtype.kind == "i" else "u"
             test = f"icmp {sign}{word}"
         return x.let(f"{test} {x.type} {x.name}, {y.name}", _BOOL)
 
@@ -327,23 +323,15 @@ def absolute(x: Lanes) -> Lanes:
     return x if x.dtype.kind == "u" else choose(less(x, x.splat(0, x.dtype)), negative(x), x)
 
 
-@_rule(np.isfinite)
-def isfinite(x: Lanes) -> Lanes:
-    """Neither infinite nor NaN."""
-    return less(absolute(x), x.splat(np.inf, x.dtype))
+def _infinite(x: Lanes) -> Lanes:
+    return x.splat(np.inf, x.dtype)
 
 
-@_rule(np.isinf)
-def isinf(x: Lanes) -> Lanes:
-    """Infinite."""
-    return equal(absolute(x), x.splat(np.inf, x.dtype))
-
-
-@_rule(np.signbit)
-def signbit(x: Lanes) -> Lanes:
-    """The sign of a float."""
-    bits = x.view(f"i{x.dtype.itemsize}")
-    return less(bits, bits.splat(0, bits.dtype))
+RULES |= {
+    np.isfinite: lambda x: less(absolute(x), _infinite(x)),
+    np.isinf: lambda x: equal(absolute(x), _infinite(x)),
+    np.signbit: lambda x: x.view(f"i{x.dtype.itemsize}") < 0,
+}
 
 
 @_rule(np.nextafter)

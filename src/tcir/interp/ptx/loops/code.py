@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.interp.ptx.isa.memory import Load
-from tcir.interp.ptx.kernels.derived import Kernel
+from tcir.interp.ptx.kernels.derived import Kernel, link
 from tcir.interp.ptx.loops import execution as on
 from tcir.interp.ptx.op import BRANCH, PLAIN, Op
 from tcir.interp.ptx.registers import VIEW_DTYPES, WarpStorage
@@ -40,6 +40,7 @@ class LoopCode:
     @cached_property
     def code(self) -> NDArray[np.int64]:
         """`rows` with the addresses of kernels."""
+        link(self.kernels.values())
         found = self.rows.copy()
         for at, kernel in self.kernels.items():
             found[at, on.OP] = kernel.address()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tcir.interp.ptx.kernels.derived import Kernel, link
 from tcir.interp.ptx.lockstep.abandoned import Divergence
 from tcir.interp.ptx.lockstep.group import Group
 from tcir.interp.ptx.lockstep.ledger import ENGINE, Reads, Writes
@@ -34,6 +35,8 @@ from tcir.machine.memory.memories import Buffer
 
 Index = NDArray[np.int64]
 
+PLACING = {"places_i32", "places_i64"}
+"""Kernels whose number is a place in the constants."""
 CLOSE = 1 << 17
 """Bytes of registers that are near the processor: so many CTAs are executed at a time."""
 MOST = 64
@@ -54,9 +57,10 @@ class Table:
         self.at = np.where(np.isin(self.kind, (COUNTED, SPECIAL)), self.stride * at, self.at)
         self.code = np.zeros((len(out.called), WIDTH), np.int64)
         names = [called.lead if lead else called.kernel for called in out.called]
+        link({name for name in names if isinstance(name, Kernel)})
         self.code[:, 0] = [address(name) for name in names]
         self.code[:, 13] = [called.imm for called in out.called]
-        self.pooled = np.array([str(name).startswith("places") for name in names], bool)
+        self.pooled = np.array([name in PLACING for name in names], bool)
 
     def at_places(self, bases: Index, each: Index, moves: NDArray[np.bool_]) -> Index:
         """With the addresses of memories. each: by kind, whether a place counts once for every CTA.
