@@ -64,6 +64,9 @@ OTHERS = (
     "setp.lt.and.u32 {P}, {A}, {A}, {P};", "selp.b32 {A}, {A}, 3, {P};",
     "mul.hi.s64 {Q}, {Q}, {Q};",
     "mov.u32 {A}, %laneid;", "mov.u32 {A}, 0x7fc00000;", "mov.b64 {Q}, 1;", "mov.u32 {A}, %i1;",
+    "prmt.b32.f4e {A}, {A}, {A}, {A};", "lg2.approx.f32 {A}, {A};", "add.rn.f16 {H}, {H}, {H};",
+    "fma.rn.f16x2 {A}, {A}, {A}, {A};", "cvt.rn.f16x2.f32 {A}, {A}, {A};",
+    "setp.lt.f16 {P}, {H}, {H};",
     "not.pred {P}, {P};", "abs.f32 {A}, {A};", "cvt.rn.f16.f32 {H}, {A};", "cvt.f32.f16 {A}, {H};",
 )  # fmt: skip
 TYPES = {"u8": "{A}", "s8": "{A}", "u16": "{A}", "s16": "{H}", "b16": "{H}", "b32": "{A}",
