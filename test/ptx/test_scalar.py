@@ -219,7 +219,7 @@ AGAIN:
 
 @pytest.fixture
 def vmax4(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The recipe of docs/extending.md, in a file outside the package."""
+    """An instruction as docs/how-to/extending.md adds one, in a file outside the package."""
     monkeypatch.setitem(REFUSED, "vmax4", REFUSED["vmax4"])
     monkeypatch.setitem(DECODERS, "vmax4", DECODERS["add"])
     del DECODERS["vmax4"]
