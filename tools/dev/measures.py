@@ -114,7 +114,7 @@ class Tree:
 
     @cached_property
     def imports(self) -> ImportGraph:
-        """Who imports whom, imports inside functions and for type checkers included."""
+        """The imports between modules, also those inside functions and for type checkers."""
         return ImportGraph("tcir", self.files)
 
 

@@ -76,7 +76,7 @@ class Row:
 
     @property
     def errors(self) -> tuple[float, ...]:
-        """Of the predicted cycles, relative to those of each run."""
+        """Relative error of the predicted cycles against each run."""
         return tuple(self.predicted / cycles - 1 for cycles in self.measured)
 
     @property

@@ -69,7 +69,7 @@ class Counted:
 
     @property
     def error(self) -> float:
-        """Of the first run."""
+        """Relative error against the first run."""
         return self.predicted / self.runs[0][0] - 1
 
 
@@ -170,7 +170,7 @@ def _misses(kernels: Sequence[Taken]) -> str:
 
 
 def section() -> str:
-    """Of docs/explanation/time.md."""
+    """The section of docs/explanation/time.md."""
     kernels = taken()
     where, cycles = counted()
     errors = [abs(kernel.error) for kernel in cycles]

@@ -103,7 +103,7 @@ def _compiled(
 
 
 def flops(node: torch.fx.Node) -> int:
-    """Of the contractions of an op, as PyTorch counts them."""
+    """FLOPs of an op's contractions, as PyTorch counts them."""
     args, kwargs = torch.fx.map_arg((node.args, dict(node.kwargs)), lambda each: each.meta["val"])
     fake = [each for each in tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
     if not fake:

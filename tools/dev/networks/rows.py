@@ -79,5 +79,5 @@ def failures(rows: Rows) -> list[str]:
 
 
 def share(line: str) -> float:
-    """Of the contraction FLOPs, in kernels."""
+    """Share of the contraction FLOPs that kernels execute."""
     return float(line.split(" | ")[7].rstrip("%")) / 100
