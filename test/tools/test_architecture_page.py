@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tcir.tools.dev import walk
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
 TOP = {"bench", "dialect", "docs", "examples", "passes", "peers", "pipelines", "test", "tools"}
@@ -42,3 +44,23 @@ def test_no_folder_at_the_top_is_missing() -> None:
 )
 def test_what_the_page_names_is_there(path: str) -> None:
     assert (ROOT / path).exists()
+
+
+def test_the_walks_are_those_of_the_imports() -> None:
+    assert walk.main(["--check"]) == 0
+
+
+def test_a_walk_follows_names(tmp_path: Path) -> None:
+    for name, text in {
+        "one/a.py": "from tcir.two.b import g\ndef f():\n  from tcir import four\n  four.k(g)\n",
+        "two/b.py": "from tcir.three.c import h, unused\nclass g:\n    def m(self): return h\n",
+        "three/c.py": "def h(): return h2\ndef h2(): ...\ndef unused(): ...\n",
+        "four/__init__.py": "k = 1\n",
+    }.items():
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    found = walk.Sources(tmp_path).reached(("one/a", "f"))
+    assert set(found) == {
+        ("one/a", "f"), ("four", ""), ("four", "k"), ("two/b", "g"), ("three/c", "h"),
+        ("three/c", "h2"),
+    }  # fmt: skip
