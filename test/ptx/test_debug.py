@@ -231,7 +231,7 @@ def test_refused_requests() -> None:
         ("somewhere", "expected a line"),
         (debug.FirstDifference(np.zeros(3)), "got 0"),
         (debug.FirstDifference(np.zeros(64, np.float32)), "got 2; name its number"),
-        (debug.FirstDifference(np.zeros(64, np.float32), 2), "is no array"),
+        (debug.FirstDifference(np.zeros(64, np.float32), 2), "is not an array"),
     ):
         with pytest.raises(LaunchError, match=words):
             debug.run(HEADER + SAXPY, break_at=bad, **keywords)

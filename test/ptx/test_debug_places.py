@@ -84,12 +84,12 @@ def test_the_third_time_at_a_label() -> None:
 @pytest.mark.parametrize(
     ("place", "words"),
     [
-        ("loop.cu:7", "no instruction is of loop.cu at line 7 or behind it"),
+        ("loop.cu:7", "no instruction comes from loop.cu, line 7 or later"),
         ("lop.cu:5", "did you mean 'loop.cu'"),
         ("AGAN", "did you mean 'AGAIN'"),
         (10_000, "expected a line of 1.."),
         (debug.Watch(0, (4, 0)), "expected an index of argument 0, which is float32[4, 8]"),
-        (debug.Watch(1, ()), "argument 1 is no array"),
+        (debug.Watch(1, ()), "argument 1 is not an array"),
         (debug.Watch(address=64), "no buffer holds the address 0x40"),
     ],
 )

@@ -385,7 +385,7 @@ TC_VIZ = {
     "atoms of a copy": Case(
         "tc-viz fragment ldmatrix.x4 --operand A --atoms 2,2,1", 3, "expected an mma"),
     "what +1 is": Case(
-        "tc-viz fragment mma.m16n8k16 --atoms 2,2,1", 0, out="as many more threads"),
+        "tc-viz fragment mma.m16n8k16 --atoms 2,2,1", 0, out="that many more threads"),
     "the form for people": Case(
         "tc-viz tmem pretty.mlir", 3, "pretty.mlir:2:8: error: 'tc.repack' op attribute"),
     "20,000 modules": Case(

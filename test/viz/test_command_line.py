@@ -39,11 +39,11 @@ def test_refused(
 
 def test_the_legend_of_elements_that_several_threads_hold(capsys: Any) -> None:
     assert main(["fragment", "mma.m16n8k16", "--atoms", "2,2,1"]) == 0
-    assert "+1: as many more threads hold it, too; that at 0, 0 is in T0, T64" in (
+    assert "+1: that many more threads also hold it; element 0, 0 is in T0, T64" in (
         capsys.readouterr().out
     )
     assert main(["fragment", "mma.m16n8k16"]) == 0
-    assert "as many more" not in capsys.readouterr().out
+    assert "that many more" not in capsys.readouterr().out
 
 
 @pytest.mark.slow

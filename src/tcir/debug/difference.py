@@ -39,7 +39,7 @@ class FirstDifference:
                 )
             number = alike[0]
         elif number not in alike:
-            raise LaunchError(f"first-difference: argument {number} is no array of type {what}")
+            raise LaunchError(f"first-difference: argument {number} is not an array of type {what}")
         array = arrays[number]
         assert array is not None
         return number, array

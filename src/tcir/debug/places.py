@@ -27,10 +27,10 @@ def lines_at(place: int | str, module: Module) -> frozenset[int]:
     listed = sorted({name for name, _, _ in sources if name})
     if file not in listed:
         near = did_you_mean(file, listed) if listed else "; the text has no .loc"
-        raise LaunchError(f"breakpoint: no instruction is of the source {file!r}{near}")
+        raise LaunchError(f"breakpoint: no instruction comes from the source {file!r}{near}")
     behind = [int(n) for name, _, n in sources if name == file and int(n) >= int(number)]
     if not behind:
-        raise LaunchError(f"breakpoint: no instruction is of {file} at line {number} or behind it")
+        raise LaunchError(f"breakpoint: no instruction comes from {file}, line {number} or later")
     found = zip(sites, sources, strict=True)
     return frozenset(s.line for s, (f, _, n) in found if f == file and int(n) == min(behind))
 

@@ -53,7 +53,7 @@ def run(
         return _stop(ptx, AtHazard(), args, launch, "the end; no hazard")
     if isinstance(break_at, Watched):
         if not records:
-            raise LaunchError("watch: needs hazards='report', which records who wrote what")
+            raise LaunchError("watch: needs hazards='report', which records the writers")
         break_at.check(args)
         watching = AtWatch(break_at, args)
         missed = f"the end; fewer than {break_at.hit} write(s) to {break_at}"
@@ -67,7 +67,7 @@ def run(
         )
     lines = lines_at(break_at.line, parsed(ptx))
     where = place_words(break_at.line, lines)
-    missed = f"the end; no lane came to {where} {break_at.hit} time(s)"
+    missed = f"the end; no lane reached {where} {break_at.hit} time(s)"
     return _stop(ptx, AtLine(break_at, lines), args, launch, missed)
 
 
@@ -100,7 +100,7 @@ def _first_difference(
     ptx: str | Path, wanted: FirstDifference, args: list[Any], launch: dict[str, Any]
 ) -> Stop:
     if launch.get("hazards", "report") == "off":
-        raise LaunchError("first-difference: needs hazards='report', which records who wrote what")
+        raise LaunchError("first-difference: needs hazards='report', which records the writers")
     number, output = wanted.output(args)
     buffers = [(a, a.copy()) for a in (array_of(arg) for arg in args) if a is not None]
 

@@ -58,7 +58,7 @@ class Register:
         bits = np.ma.getdata(self.values)
         if kind not in SEEN_AS or bits.dtype.kind == "b":
             raise LaunchError(
-                f"register {self.name}: expected a register that is no predicate, and one of "
+                f"register {self.name}: expected a register other than a predicate, and one of "
                 f"{', '.join(SEEN_AS)} to show it as, got {kind!r}"
             )
         dtype, halves = SEEN_AS[kind], 2 if kind.endswith("x2") else 1
@@ -334,7 +334,7 @@ def _register(warp: Warp, reg: Reg) -> Register:
     if reg.type.size == 0:
         values = np.array([bool(warp.p[slot] >> lane & 1) for lane in range(32)])
     elif reg.type.size == 16:
-        raise LaunchError(f"register: {reg.name} has 128 bits, which no dump shows")
+        raise LaunchError(f"register: {reg.name} has 128 bits, which a dump cannot show")
     else:
         kind = view(reg.type)
         values = np.array(warp.v[kind][slot], VIEW_DTYPES[kind])

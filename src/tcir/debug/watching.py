@@ -47,7 +47,7 @@ class Watch:
             return
         array = array_of(args[self.argument]) if 0 <= self.argument < len(args) else None
         if array is None:
-            raise LaunchError(f"watch: argument {self.argument} is no array")
+            raise LaunchError(f"watch: argument {self.argument} is not an array")
         fits = len(self.index) == array.ndim and all(
             0 <= i < n for i, n in zip(self.index, array.shape, strict=True)
         )

@@ -1,4 +1,4 @@
-"""Cutting layouts mode by mode, and recasting them to wider elements.
+"""Cuts layouts mode by mode, and recasts them to wider elements.
 
 Definitions are CuTe's (NVIDIA/cutlass, media/docs/cpp/cute/02_layout_algebra.md).
 """

@@ -1,4 +1,4 @@
-"""Executing PTX kernels on the simulated machine, one or several in sequence.
+"""Executes PTX kernels on the simulated machine, one or several in sequence.
 
 Buffers are numbered: the program's inputs, its results, then workspaces. A kernel writes those of
 its buffers that no earlier kernel wrote, entirely, and reads the others. So a sequence is a
@@ -189,7 +189,7 @@ def run_kernel(
 
     if whole and options.sample is not None:
         options = replace(options, sample=None)
-        others = f"@{launch.title}: another launch reads what it stores"
+        others = f"@{launch.title}: another launch reads its results"
     else:
         others = ""
     writers = LastWriters()

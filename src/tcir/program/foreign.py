@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 
 _STABLEHLO = (
     "StableHLO; `torch-mlir-opt FILE --stablehlo-legalize-to-linalg` (of the wheel torch-mlir) "
-    "makes linalg of it, tcir.jax.compile does so of a function"
+    "converts it to linalg; tcir.jax.compile does so for a function"
 )
-_ONNX = "ONNX; tcir.onnx.compile, or `python -m tcir.onnx model.onnx`, takes the model itself"
+_ONNX = "ONNX; tcir.onnx.compile, or `python -m tcir.onnx model.onnx`, compiles the model itself"
 _TRITON = "Triton; `python -m tcir.triton script.py` runs its kernels"
 UNREAD = {
     "stablehlo": _STABLEHLO,
-    "chlo": _STABLEHLO + "; jax.export writes this op as others",
+    "chlo": _STABLEHLO + "; jax.export writes other ops instead",
     "vhlo": _STABLEHLO,
     "mhlo": "MHLO, which StableHLO has replaced; convert it to that first",
     "torch": "torch-mlir; `torch-mlir-opt FILE --pass-pipeline='builtin.module("
-    "torch-backend-to-linalg-on-tensors-backend-pipeline)'` (of the wheel torch-mlir) makes linalg "
-    "of it, tcir.torch.compile does so of a module",
-    "torch_c": "torch-mlir between its passes; let its pipeline run to its end",
+    "torch-backend-to-linalg-on-tensors-backend-pipeline)'` (of the wheel torch-mlir) converts "
+    "it to linalg; tcir.torch.compile does so for a module",
+    "torch_c": "torch-mlir between its passes; run its pipeline to the end",
     "tm_tensor": "torch-mlir (sorts, scans, scatters), which no pipeline lowers; compute these "
-    "outside of the program, or import the model by tcir.torch.compile, which leaves them out",
+    "outside the program, or import the model with tcir.torch.compile, which leaves them out",
     "onnx": _ONNX,
     "tt": _TRITON,
     "ttg": _TRITON,
@@ -36,7 +36,7 @@ UNREAD = {
 """Dialect that the bindings do not have -> its project, and how to lower it."""
 UNLOWERED = {
     "tosa": "TOSA; `tc-opt FILE --pass-pipeline='builtin.module(func.func(tosa-to-linalg-named,"
-    "tosa-to-linalg,tosa-to-arith,tosa-to-tensor),canonicalize)'` makes linalg of it",
+    "tosa-to-linalg,tosa-to-arith,tosa-to-tensor),canonicalize)'` converts it to linalg",
 }
 """Dialect that is read but lowered by no pass of tcir -> its project, and how to lower it."""
 BYTECODE = b"ML\xefR"

@@ -47,7 +47,7 @@ def numpy_type(element: Any, location: object = None) -> np.dtype[Any]:
         return np.dtype(_TYPES[str(element)])
     except KeyError:
         raise InputError(
-            f"{format_location(location)}expected an element type out of {', '.join(_TYPES)}, "
+            f"{format_location(location)}expected one of the element types {', '.join(_TYPES)}, "
             f"got {element}"
         ) from None
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from tcir.interp.types import Array, DType
 
 OF_TENSOR = (
-    "take its array: a.numpy() of a tensor on the CPU, of bfloat16 "
+    "take its array: a.numpy() of a tensor on the CPU, for bfloat16 "
     "a.view(torch.int16).numpy().view(ml_dtypes.bfloat16); tcir.torch.compile takes functions of "
     "tensors"
 )
@@ -32,7 +32,5 @@ def to_type(array: Array, dtype: DType | None = None) -> str:
     if dtype is None or array.dtype == dtype:
         return ""
     if {array.dtype.kind, dtype.kind} == {"i", "u"} and array.dtype.itemsize == dtype.itemsize:
-        return (
-            f"integers have no sign in MLIR, and these have the same bits: a.view('{dtype.name}')"
-        )
+        return f"MLIR integers are signless, and these have the same bits: a.view('{dtype.name}')"
     return f"a.astype('{dtype.name}')"

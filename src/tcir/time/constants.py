@@ -121,7 +121,7 @@ _CONSTANTS = (
     Constant(
         "hbm-latency",
         "cycles",
-        "of a load that misses L2, beyond one that hits",
+        "extra latency of a load that misses in L2",
         _by(
             sm_80=_assumed(310, "public micro-benchmarks: 570 less 260"),
             sm_90={
@@ -137,7 +137,7 @@ _CONSTANTS = (
     Constant(
         "l2-latency",
         "cycles",
-        "of ld.global that hits L2",
+        "latency of an ld.global that hits in L2",
         _by(
             sm_80=_assumed(260, "public micro-benchmarks"),
             sm_90=Figure(288, "GH, small working set"),
@@ -165,7 +165,7 @@ _CONSTANTS = (
     Constant(
         "l2-port-large",
         "B/clk",
-        "the same in stages of 48 KB and more; between them linear",
+        "as l2-port, in stages of 48 KB and more; linear in between",
         _by(
             sm_100a={
                 "wide": Figure(62, "SA: a CUTLASS main loop of 128x256", "calculated"),
@@ -192,7 +192,7 @@ _CONSTANTS = (
     Constant(
         "shared-latency",
         "cycles",
-        "ld.shared until its register can be read",
+        "from an ld.shared until its register can be read",
         _by(
             sm_80=_assumed(29, "as sm_90"),
             sm_90=Figure(29, "GH"),
@@ -202,7 +202,7 @@ _CONSTANTS = (
     Constant(
         "ldmatrix-latency",
         "cycles",
-        "ldmatrix until its registers can be read",
+        "from an ldmatrix until its registers can be read",
         _by(
             sm_80=_assumed(34, "as sm_90"),
             sm_90=Figure(34, "GH"),
@@ -213,7 +213,7 @@ _CONSTANTS = (
     Constant(
         "tma-latency",
         "cycles",
-        "a load that hits L2: issue until a waiting thread continues, without its bytes",
+        "a load that hits in L2: from issue until a waiting thread continues, without its bytes",
         _by(
             sm_90={
                 "probe": Figure(346, "H200 probe: 8 KiB 474, less 128 at the port", "calculated"),
@@ -225,7 +225,7 @@ _CONSTANTS = (
     Constant(
         "tma-cycles-per-kb",
         "cycles",
-        "and per 1024 bytes, of an SM that loads alone; beside others, the port's rate",
+        "added to tma-latency per 1024 bytes if one SM loads alone; else the port's rate holds",
         _by(
             sm_90=Figure(16, "GH: as the port", "calculated"),
             sm_100a=Figure(6, "NV, light load"),
@@ -234,19 +234,19 @@ _CONSTANTS = (
     Constant(
         "tma-inner",
         "cycles",
-        "and per 512 bytes of a box's row beyond the first, at most twice",
+        "added to tma-latency per 512 bytes of a box's row beyond the first, at most twice",
         _by(sm_90=_assumed(0, "not measured"), sm_100a=Figure(240, "NV, light load")),
     ),
     Constant(
         "tma-issue",
         "cycles",
-        "of the issuing thread and of the TMA engine, per operation",
+        "occupancy of the issuing thread and of the TMA engine, per operation",
         _by(sm_90=_assumed(30, "as sm_100a"), sm_100a=Figure(30, "NV")),
     ),
     Constant(
         "tma-store-latency",
         "cycles",
-        "a store, issue until its group is complete, without its bytes",
+        "a store: from issue until its group is complete, without its bytes",
         _by(
             sm_90=Figure(945, "GH: 16 KiB 1777, less 52 per KB", "calculated"),
             sm_100a=Figure(130, "NV"),
@@ -255,7 +255,7 @@ _CONSTANTS = (
     Constant(
         "tma-store-cycles-per-kb",
         "cycles",
-        "per 1024 bytes from one SM to L2, of TMA and of threads: about 20 B/clk",
+        "time per 1024 bytes from one SM to L2, by TMA and by threads: about 20 B/clk",
         _by(
             sm_80=_assumed(52, "as sm_100a"),
             sm_90=Figure(52, "GH: st.global 3.8 TB/s of all SMs is 47; NV, sm_100a", "calculated"),
@@ -266,7 +266,7 @@ _CONSTANTS = (
     Constant(
         "mma-n-per-cycle",
         "columns/clk",
-        "of D that tcgen05.mma or wgmma finishes, 32 bytes of K",
+        "columns of D that tcgen05.mma or wgmma finishes, for 32 bytes of K",
         _by(
             sm_90=Figure(2, "GH: 4095 FLOP/clk at N = 64, 128, 256"),
             sm_100a=Figure(2, "SA: M = 128, N from 64 to 256"),
@@ -275,7 +275,7 @@ _CONSTANTS = (
     Constant(
         "mma-latency",
         "cycles",
-        "last column until a waiter of its commit continues (sm_90: wgmma.wait_group)",
+        "from the last column until a waiter of its commit continues (sm_90: wgmma.wait_group)",
         _by(
             sm_90=Figure(32, "GH: one chain, 36 + 0.62 N, less issue and columns", "calculated"),
             sm_100a={
@@ -287,7 +287,7 @@ _CONSTANTS = (
     Constant(
         "mma-latency-column",
         "cycles",
-        "and per column, in which the tensor pipe is free for others",
+        "added to mma-latency per column, while the tensor pipe is free for others",
         _by(sm_90=Figure(0.12, "GH: one chain, 36 + 0.62 N, less N/2", "calculated")),
     ),
     Constant(
@@ -305,7 +305,7 @@ _CONSTANTS = (
     Constant(
         "mma-issue",
         "cycles",
-        "of the issuing thread, per tcgen05 instruction or wgmma",
+        "occupancy of the issuing thread, per tcgen05 instruction or wgmma",
         _same(_assumed(4, "descriptors and a predicate: four instructions")),
     ),
     Constant(
@@ -321,7 +321,7 @@ _CONSTANTS = (
     Constant(
         "mma-sync-latency",
         "cycles",
-        "until a dependent mma.sync can start",
+        "from an mma.sync until a dependent one can start",
         _same(_assumed(33, "arXiv 2402.13499 for sm_90: 32 to 33")),
     ),
     # Tensor memory.
@@ -340,7 +340,7 @@ _CONSTANTS = (
     Constant(
         "cp-blocks-mma",
         "share",
-        "of a tcgen05.cp in which the tensor pipe does nothing else",
+        "share of a tcgen05.cp during which the tensor pipe does nothing else",
         _by(
             sm_100a={
                 "th": Figure(1, "TH: its data time delays an independent mma"),
@@ -397,7 +397,7 @@ _CONSTANTS = (
     Constant(
         "mbarrier",
         "cycles",
-        "arrival until a waiting thread continues",
+        "from an arrival until a waiting thread continues",
         _by(
             sm_80=_assumed(50, "as sm_100a, nv"),
             sm_90=_assumed(50, "as sm_100a, nv"),
@@ -419,7 +419,7 @@ _CONSTANTS = (
     Constant(
         "bar-sync",
         "cycles",
-        "last arrival until all warps continue, 128 threads",
+        "from the last arrival until all warps continue, 128 threads",
         _by(
             sm_80=_assumed(21, "as sm_90"),
             sm_90=Figure(21, "GH; 29 with 256 threads"),
@@ -446,7 +446,7 @@ _CONSTANTS = (
     Constant(
         "issue",
         "cycles",
-        "of a sub-partition's scheduler, per warp instruction",
+        "occupancy of a sub-partition's scheduler, per warp instruction",
         _same(Figure(1, "CUDA C++ Programming Guide", "vendor")),
     ),
     Constant(
@@ -462,7 +462,7 @@ _CONSTANTS = (
     Constant(
         "alu",
         "cycles",
-        "of a warp, per arithmetic instruction in a run",
+        "time of a warp, per arithmetic instruction in a run",
         _same(
             {
                 "mixed": _assumed(2, "half of the instructions wait for the one before"),
@@ -474,14 +474,14 @@ _CONSTANTS = (
     Constant(
         "sfu",
         "cycles",
-        "of a sub-partition's special-function unit, per warp instruction",
+        "occupancy of a sub-partition's special-function unit, per warp instruction",
         _same(Figure(8, "16 a clock and SM: FlashAttention-4's text", "calculated")),
     ),
     # Around a kernel.
     Constant(
         "kernel-start",
         "cycles",
-        "of a kernel's first CTAs, until their barriers and tensor memory are ready",
+        "start of a kernel's first CTAs, until their barriers and tensor memory are ready",
         _by(
             sm_80=_assumed(1000, "less than sm_90: no barriers"),
             sm_90=Figure(2300, "GH: the setup of a CUTLASS kernel"),
@@ -491,13 +491,13 @@ _CONSTANTS = (
     Constant(
         "cta-start",
         "cycles",
-        "of a CTA that follows another on its SM, the same",
+        "start of a CTA that follows another on its SM, until it is ready as well",
         _same(_assumed(500, "no public figure")),
     ),
     Constant(
         "cta-latency",
         "cycles",
-        "of a CTA before its first mma and after its last, which nothing of its own hides",
+        "time of a CTA before its first mma and after its last, which none of its own work hides",
         _by(
             sm_100a={
                 "between": _assumed(1000, "between light and loaded"),
@@ -509,7 +509,7 @@ _CONSTANTS = (
     Constant(
         "launch",
         "us",
-        "a launch beside its kernel, as events measure it",
+        "time of a launch in addition to its kernel, as events measure it",
         _by(
             sm_80=_assumed(3.9, "as sm_90"),
             sm_90=Figure(3.9, "GH: events less kernel"),

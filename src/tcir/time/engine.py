@@ -268,8 +268,8 @@ class _Run:
             lane.time = rule(lane, key, event, slot)
         except KeyError as missing:
             raise LaunchError(
-                f"time model: expected an operation of {self.target}, or a stream that has its "
-                f"details, got {event.op} with {dict(event.detail)}: no {missing}"
+                f"time model: {event.op} with {dict(event.detail)} cannot be timed on "
+                f"{self.target}: the constant or the detail {missing} is missing"
             ) from None
         if self.complete[key] is None:
             self.complete[key] = lane.time

@@ -30,7 +30,7 @@ def check_perfetto() -> None:
     """Raises InputError, which names the ways to install perfetto, if the package is missing."""
     if importlib.util.find_spec("perfetto") is None:
         raise InputError(
-            "--trace: expected the package perfetto, which writes the trace: pip install "
+            "--trace needs the package perfetto, which writes the trace: pip install "
             "'tcir[trace]', or pip install perfetto"
         )
 

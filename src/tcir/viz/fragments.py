@@ -140,8 +140,8 @@ def _shared(owners: Owners) -> str:
         return ""
     threads = ", ".join(f"T{t}" for t, _ in held)
     return (
-        f" +{len(held) - 1}: as many more threads hold it, too; that at 0, 0 is in {threads} "
-        "(svg and html name them at each cell)."
+        f" +{len(held) - 1}: that many more threads also hold it; element 0, 0 is in {threads} "
+        "(svg and html name the threads of each cell)."
     )
 
 

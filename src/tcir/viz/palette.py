@@ -9,7 +9,7 @@ from __future__ import annotations
 ORANGE, SKY, GREEN, YELLOW = "#E69F00", "#56B4E9", "#009E73", "#F0E442"
 BLUE, VERMILLION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#999999"
 OKABE_ITO = (ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILLION, PURPLE, GREY)
-"""Eight categories; grey instead of black, which would hide text."""
+"""The colours of eight categories; grey instead of black, which would hide text."""
 PAPER, EMPTY, INK = "#FFFFFF", "#F4F4F4", "#000000"
 
 _VIRIDIS = (

@@ -22,7 +22,7 @@ class Cell:
 
 
 BLANK = Cell(fill="")
-"""No cell: an empty place of a grid."""
+"""An empty place of a grid, without a cell."""
 
 
 @dataclass(frozen=True)

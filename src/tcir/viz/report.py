@@ -339,7 +339,7 @@ _HEAD = Html(
 )
 _COLUMNS = Html("<tr><th>#<th>pass<th>ops<th>s<th>verdict</tr>\n")
 _KEYS = Html(
-    """<p id="nothing" hidden>nothing has this</p>
+    """<p id="nothing" hidden>no pass matches</p>
 <p><kbd>j</kbd> <kbd>k</kbd> next, previous pass; <kbd>c</kbd> changes, <kbd>b</kbd>
 before, <kbd>a</kbd> after; <kbd>f</kbd> first failure; <kbd>/</kbd> search</p>"""
 )

@@ -66,5 +66,5 @@ def _check_results(op: ir.Operation, results: object) -> None:
         got = type(results).__name__ if many < 0 else f"one of {many}"
         raise InputError(
             f"{op.name}: expected its @evaluate rule to return a list of {len(op.results)}, "
-            f"got {got}; such as return [x + 1]"
+            f"got {got}; for example: return [x + 1]"
         )

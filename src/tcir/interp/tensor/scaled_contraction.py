@@ -106,8 +106,8 @@ def _is_axis(expression: Any) -> bool:
 
 
 def _is_read_once(expression: ir.AffineExpr, rows: set[int]) -> bool:
-    """Whether an expression is a loop, or a summed loop floordiv a constant; `rows`: loops of the
-    output."""
+    """Whether an expression is a loop, or a loop of the sum floordiv a constant; `rows`: loops of
+    the output."""
     return _is_axis(expression) and (_axis(expression)[1] == 1 or _axis(expression)[0] not in rows)
 
 

@@ -30,7 +30,7 @@ spelling: Rules[SpellRule] = Rules("thread")
 _PREFIX = {"pred": "%p", "b16": "%h", "b32": "%r", "b64": "%d"}
 
 SHARED_POINTER = "b32"
-"""Shared and tensor-memory addresses are 32 bits wide."""
+"""Register class of shared and tensor-memory addresses, which are 32 bits wide."""
 _POINTER_CLASS = {0: "b64", 1: "b64", 3: SHARED_POINTER, 6: "b32", 7: SHARED_POINTER}
 
 

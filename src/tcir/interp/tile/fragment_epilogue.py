@@ -56,8 +56,8 @@ def _computed(compiler: Compiler, op: ir.OpView) -> Step:
 
 @execute(tc.ElementOp)
 def element(compiler: Compiler, op: tc.ElementOp) -> Step:
-    """Reads the tensor's elements beside the sums; MachineError for a place outside the tensor that
-    no tail allows."""
+    """Reads the tensor's elements at the places of the sums; MachineError for a place outside the
+    tensor that no tail allows."""
     around = op.operation.parent.opview
     if isinstance(op.tensor.type, tc.FragmentType):
         (source_,), result = compiler.operands(op), compiler.result(op)
@@ -84,7 +84,7 @@ def fragment_part(compiler: Compiler, op: tc.FragmentPartOp) -> Step:
 
     def take(frame: Frame) -> None:
         if part(frame).shape[1] != op.whole.type.shape[1]:
-            raise IncompleteError(f"{site}: expected warps of whole rows, got columns of several")
+            raise IncompleteError(f"{site}: expected warps that hold whole rows, got parts")
         frame.values[result] = settled(frame, whole_, site)[:, first : first + width]
 
     return take

@@ -1,4 +1,5 @@
-"""One CTA of a kernel: what its agents share, and the program-order semantics of early levels."""
+"""One CTA of a kernel: the state that its agents share, and the program-order semantics of early
+levels."""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ class LoopTurns:
         if self.count > self.most:
             raise MachineError(
                 "loop-budget",
-                f"expected loops of at most {self.most} turns in all, got {self.count} with the "
-                f"{turns} of this loop; raise max_instructions if they are meant",
+                f"expected loops of at most {self.most} iterations in total, got {self.count} with "
+                f"the {turns} of this loop; raise max_instructions if that is intended",
                 site=site,
             )
 

@@ -112,7 +112,9 @@ def store_lanes(compiler: Compiler, op: tc.StoreLanesOp) -> Step:
         )
         owner = writers.owner.get(target.buffer)
         if owner is None:
-            raise frame.cta_run.error("store-to-input", "expected a result of the kernel", site)
+            raise frame.cta_run.error(
+                "store-to-input", "expected a store to a result, got one to an input", site
+            )
         every = elements[:, None] + np.arange(columns)
         owner[every] = len(writers.stores)
         lane = QUARTER_LANES * value.quarter + np.flatnonzero(inside).astype(np.int16)

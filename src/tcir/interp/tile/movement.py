@@ -295,7 +295,9 @@ def store_rows(compiler: Compiler, op: tc.StoreRowsOp) -> Step:
         )
         owner = writers.owner.get(target.buffer)
         if owner is None:
-            raise frame.cta_run.error("store-to-input", "expected a result of the kernel", site)
+            raise frame.cta_run.error(
+                "store-to-input", "expected a store to a result, got one to an input", site
+            )
         owner[every] = len(writers.stores)
         lane = QUARTER_LANES * value.quarter + np.arange(lanes, dtype=np.int16)
         writers.lane[target.buffer][every] = lane[:, None]

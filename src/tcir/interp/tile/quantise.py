@@ -72,7 +72,9 @@ def store_scales(compiler: Compiler, op: tc.StoreScalesOp) -> Step:
         frame.agent.memory.store("global", target.address + places, data, site=site)
         owner = writers.owner.get(target.buffer)
         if owner is None:
-            raise frame.cta_run.error("store-to-input", "expected a result of the kernel", site)
+            raise frame.cta_run.error(
+                "store-to-input", "expected a store to a result, got one to an input", site
+            )
         every = places[:, None] + np.arange(count)
         owner[every] = len(writers.stores)
         writers.lane[target.buffer][every] = (QUARTER_LANES * value.quarter + lanes)[:, None]
@@ -131,7 +133,9 @@ def store_fragment_scales(compiler: Compiler, op: tc.StoreFragmentScalesOp) -> S
         frame.agent.memory.store("global", target.address + places, data[:, None], site=site)
         owner = writers.owner.get(target.buffer)
         if owner is None:
-            raise frame.cta_run.error("store-to-input", "expected a result of the kernel", site)
+            raise frame.cta_run.error(
+                "store-to-input", "expected a store to a result, got one to an input", site
+            )
         owner[places] = len(writers.stores)
         writers.stores.append(Stored(frame.cta.index, 0, column, site))
 

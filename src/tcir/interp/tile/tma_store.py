@@ -119,7 +119,9 @@ def _note(frame: Frame, writers: Writers, target: MemRef, box: Box, site: Site) 
     """Records the store as the writer of the box's elements."""
     owner = writers.owner.get(target.buffer)
     if owner is None:
-        raise frame.cta_run.error("store-to-input", "expected a result of the kernel", site)
+        raise frame.cta_run.error(
+            "store-to-input", "expected a store to a result, got one to an input", site
+        )
     elements = distinct((box.addresses - target.address) // target.dtype.itemsize)
     elements = elements[elements < owner.size]  # rows of one dimension end at 16 bytes
     owner[elements] = len(writers.stores)

@@ -208,7 +208,7 @@ def mma_sync(compiler: Compiler, op: tc.MmaSyncOp) -> Step:
 
 
 def walk_of(op: tc.StoreFragmentOp | tc.FragmentEpilogueOp) -> tuple[int, int] | None:
-    """Rows and columns of the images whose pixels the fragment's rows are; None: a plain matrix."""
+    """Rows and columns of the images if the fragment's rows are pixels; None: rows of a matrix."""
     if WALK not in op.attributes:
         return None
     y, x = integers(op, WALK)
@@ -259,7 +259,9 @@ def store_fragment(compiler: Compiler, op: tc.StoreFragmentOp) -> Step:
         frame.agent.memory.store("global", places, data.view(np.uint8).reshape(-1, size), site=site)
         owner = writers.owner.get(target.buffer)
         if owner is None:
-            raise frame.cta_run.error("store-to-input", "expected a result of the kernel", site)
+            raise frame.cta_run.error(
+                "store-to-input", "expected a store to a result, got one to an input", site
+            )
         owner[(places - target.address) // size] = len(writers.stores)
         writers.stores.append(Stored(frame.cta.index, 0, at[-1], site))
 

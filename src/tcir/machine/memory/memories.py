@@ -180,7 +180,7 @@ class GlobalMemory:
         if (words := address_words(low)) != f"{low:#x}":
             return f"expected an address in a buffer, got {words}"
         if not self.buffers:
-            return f"expected an address in a buffer, got {low:#x} and no buffer at all"
+            return f"expected an address in a buffer, got {low:#x}, but there is no buffer"
         near = min(self.buffers, key=lambda b: max(b.base - low, high - b.end))
         return (
             f"expected an address in a buffer, got bytes {low:#x}..{high - 1:#x}: "
@@ -200,7 +200,7 @@ class SharedMemory(Tracked):
     """Granularity of accesses in bytes, until one of them is smaller: see `granules`."""
 
     def __init__(self, size: int, hazards: bool, *, dynamic: int = 0, start: int = 0) -> None:
-        """start: number of bytes before the kernel's `size` bytes that belong to the system."""
+        """start: number of the system's bytes, which precede the kernel's `size` bytes."""
         if size > SHARED_LIMIT:
             raise MachineError(
                 "shared-memory-size",

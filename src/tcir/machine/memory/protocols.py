@@ -223,7 +223,7 @@ class ChecksProtocol(Protocol):
 
 
 class AgentProtocol(Protocol):
-    """Clock and waiting: see `tcir.machine.engine.agent`."""
+    """The clock, waits and units of an agent: see `tcir.machine.engine.agent`."""
 
     name: str
     warp: int

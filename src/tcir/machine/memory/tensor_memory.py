@@ -22,7 +22,7 @@ LANES, COLUMNS = 128, 512
 Lanes = slice | NDArray[np.int64]
 """An index of lanes."""
 POISON_WORD = 0x7FFF_CBCB
-"""Undefined words: a NaN as f32."""
+"""Value of undefined words: a NaN as f32."""
 UNSPECIFIED_HALF = 0xCBCB_0000
 """Upper half of a word that holds a 16-bit value; no document defines it."""
 

@@ -51,7 +51,7 @@ class Origin:
         for origin in (self, *self.beside):
             missing = origin.missing
             if str(use) != str(origin.site):
-                missing = f"{missing}; what depends on it matters at {use}"
+                missing = f"{missing}; a value that depends on it matters at {use}"
             what, place = origin.what or origin.place, origin.place if origin.what else ""
             found.append(
                 Finding(

@@ -2,9 +2,9 @@
 
 Let the elements of A be multiples of 2^s, those of B of 2^t, D-in of u = 2^(s + t), and both
 ``|D-in|`` and K · max ``|a|`` · max ``|b|`` at most 2^23 u. Then every partial sum is a multiple of
-u of at most 24 bits, a float32: its order does not matter, nor which instruction adds which
-products, and no result is rounded. Where moreover no raw exponent is more than the window
-above s + t, no term is truncated either (`fused`), and D is what any float32 sum gives.
+u of at most 24 bits, which is a float32: neither the order of additions nor the split into
+instructions matters, and no result is rounded. If moreover no raw exponent exceeds s + t by more
+than the window, no term is truncated (`fused`), and D equals any float32 sum of the terms.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from tcir.machine.order.unpromised import (
 
 RELEASE = ACQUIRE = Order()
 MBARRIER_OPERATION = "mbarrier operation"
-"""Kind of the access of a thread of another CTA."""
+"""Access kind of an mbarrier operation by a thread of another CTA."""
 
 
 class Mbarriers:
@@ -182,8 +182,8 @@ class Mbarriers:
         if not completes and count >= barrier.pending:
             raise MachineError(
                 "mbarrier-no-complete",
-                f"expected .noComplete to leave arrivals pending, got {count} of the last ones: "
-                f"{barrier}",
+                f"expected .noComplete to leave arrivals pending, got a count of {count}, which "
+                f"completes the phase: {barrier}",
                 site=site,
             )
         if drop:

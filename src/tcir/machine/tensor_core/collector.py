@@ -109,7 +109,7 @@ class Collectors:
         self.agent.cta.report(
             "error", "collector-not-filled", first, mma.site,
             f"a fill of the same {name} that is still valid at {words} (PTX ISA 9.7.16.10.9): an "
-            "mma without a collector qualifier gives the buffer up",
+            "mma without a collector qualifier gives up the buffer",
         )  # fmt: skip
 
     def _ordered(self, fill: Access) -> bool:

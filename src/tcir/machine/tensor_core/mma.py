@@ -96,8 +96,8 @@ class Mma:
         if options.scale_input_d and i.kind == "i8":
             self.cta.report(
                 "warning", "ignored-operand", site, "scale-input-d",
-                "it is for the kinds f16 and tf32 (PTX ISA 9.7.16.10.9): with kind::i8 ptxas makes "
-                "the same instruction as without it, and D is added as it is",
+                "no scale-input-d, which exists for the kinds f16 and tf32 only (PTX ISA "
+                "9.7.16.10.9): with kind::i8 ptxas ignores it, and D is added unscaled",
             )  # fmt: skip
         check_sparse(i.sparse, options.metadata, site)
         in_tmem = isinstance(a, TmemAddr)
@@ -105,7 +105,7 @@ class Mma:
             raise MachineError(
                 "bad-descriptor",
                 "expected A major (bit 15) 0 (K-major) for A in tensor memory, got 1: a row of "
-                "A is a lane there, and CUTLASS (mma_sm100_umma.hpp) refuses it, too",
+                "A is a lane there, and CUTLASS (mma_sm100_umma.hpp) also rejects it",
                 site=site,
             )
         legal = legal_n(i.kind, i.cta_group, i.ws, sparse=i.sparse)

@@ -56,8 +56,10 @@ class Arithmetic:
 
 @dataclass(frozen=True)
 class Accumulator:
-    """Place of D: `every`, the lanes of all its rows; `lanes`, those that are written; its columns.
+    """Place of D in tensor memory.
 
+    every:   lanes of all rows; lanes: the lanes that are written
+    columns: columns that D occupies
     parts:   number of parts of the columns, which are stacked on the lanes
     enabled: the rows that are written; None: all
     """
@@ -117,8 +119,8 @@ class MmaEffect:
         """Whether B is the same in all CTAs."""
 
     def of_one_cta(self, cta_group: int, zeros: bool) -> MmaEffect | None:
-        """Returns itself; None for what `apply` cannot do: an mma of a pair, with zero columns, or
-        without unchecked arithmetic."""
+        """Returns itself; None if `apply` cannot execute it: an mma of a pair, with zero columns,
+        or without unchecked arithmetic."""
         whole = self.a.codes is not None and self.arithmetic.multiply is not None
         return self if whole and cta_group == 1 and not zeros else None
 

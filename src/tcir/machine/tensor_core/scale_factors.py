@@ -29,7 +29,7 @@ from tcir.machine.tensor_core.instruction_descriptor_scaled import SCALE_IDS
 Index = NDArray[np.int64]
 
 ADDRESS_BITS = 0x3FFFFFFF
-"""CUTLASS leaves the SF id in bits 31..30 of the addresses it passes; they are ignored."""
+"""Mask of the address: bits 31..30, in which CUTLASS leaves the SF id, are ignored."""
 
 
 @dataclass(frozen=True, eq=False)

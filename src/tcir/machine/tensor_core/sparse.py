@@ -39,7 +39,7 @@ TWO_OF_FOUR = (0x4, 0x8, 0x9, 0xC, 0xD, 0xE)
 """Selectors of two different positions in increasing order, both fields of two bits."""
 
 SWAPPED = (0x6,)
-"""PTX ISA allows 0b0110 as well: positions 2 and 1."""
+"""Selector 0b0110, positions 2 and 1, which PTX ISA allows as well."""
 
 ONE_OF_TWO = {0x4: 0, 0xE: 1}
 

@@ -1,4 +1,4 @@
-"""The fields of a tensor map, and what they imply."""
+"""The fields of a tensor map, and the values that follow from them."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ ALIGNMENT = 16
 
 
 def require(ok: bool, name: str, value: object, allowed: str, reason: str) -> None:
-    """TensorMapError unless ``ok``."""
+    """Raises TensorMapError unless ``ok``."""
     if not ok:
         raise TensorMapError(name, value, allowed, reason)
 
@@ -55,7 +55,7 @@ def alignment(f: Fields) -> int:
 
 
 def check_address(name: str, f: Fields, address: int) -> None:
-    """Alignment and range of a global address."""
+    """Checks alignment and range of a global address."""
     step = alignment(f)
     reason = f"the driver; {step} for this type and interleave"
     ok = 0 <= address < 1 << 64 and address % step == 0

@@ -1,4 +1,4 @@
-"""Tensor maps of the TMA engine: what a caller builds.
+"""Tensor maps of the TMA engine, as a caller builds them.
 
 A tensor map describes an array in global memory, innermost dimension first, and the box that one
 instruction moves. `TensorMap` is what a caller builds (the arguments of cuTensorMapEncodeTiled,

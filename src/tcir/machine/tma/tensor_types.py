@@ -18,7 +18,7 @@ class Unit:
     elements: int
     global_bytes: int
     shared_bytes: int
-    """Padding included."""
+    """Bytes in shared memory, padding included."""
 
     @property
     def piece(self) -> int:

@@ -4,10 +4,11 @@ TMA reads tensor maps through their own proxy. Between a write of the 128 bytes 
 tensormap.replace, both generic proxy) and a use, three things are required:
 `fence.proxy.tensormap::generic.release` by the writer (or `tensormap.cp_fenceproxy`, which copies
 and releases), synchronisation, and `fence.proxy.tensormap::generic.acquire` on the map's address by
-the user, or by another thread of its CTA that it synchronises with afterwards: the fence has to lie
-on the way from the one to the other (PTX ISA 8.9, proxy-preserved base causality order, which takes
-accesses of one thread block together). Triton's kernels acquire in one warp and use the map in two.
-What the host, or an earlier launch, wrote to global memory also needs the acquire (PTX ISA 8.9.4).
+the user, or by another thread of its CTA that it synchronises with afterwards: the fence must be on
+the causality path from the writer to the user (PTX ISA 8.9, proxy-preserved base causality order,
+which treats the accesses of one thread block together). Triton's kernels acquire in one warp and
+use the map in two. Writes to global memory by the host, or by an earlier launch, also need the
+acquire (PTX ISA 8.9.4).
 
 Sources: PTX ISA 9.7.9.28 (tensormap.replace), 9.7.13.16 (tensormap.cp_fenceproxy), 9.7.13.4
 (membar, fence).

@@ -135,7 +135,8 @@ def _flushed(x: Any) -> Any:
 
 
 def packed_low_bits(padded: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """uint8[n, 16] with six bits in the low bits of each -> uint8[n, 12], packed from bit 0 on."""
+    """Packs uint8[n, 16], with six bits in the low bits of each, into uint8[n, 12], from bit 0
+    on."""
     six = (padded & 63).astype(np.uint32).reshape(len(padded), 4, 4)
     word = six[..., 0] | six[..., 1] << 6 | six[..., 2] << 12 | six[..., 3] << 18
     return word[..., None].view(np.uint8)[..., :3].reshape(len(padded), 12)

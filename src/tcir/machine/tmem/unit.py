@@ -72,7 +72,7 @@ class Tmem:
         if tmem.relinquished is not None:
             raise MachineError(
                 "tensor-memory-relinquished",
-                f"expected no tcgen05.alloc after {tmem.relinquished} gave the permit up",
+                f"expected no tcgen05.alloc after {tmem.relinquished} gave up the permit",
                 site=site,
             )
         if columns > tmem.largest:

@@ -78,7 +78,7 @@ class Wgmma:
 
     @property
     def quarter(self) -> int:
-        """Which quarter of D, 16 rows, the warp's registers hold: 0..3."""
+        """Quarter of D, 16 rows, that the registers of the warp hold: 0..3."""
         return self.agent.warp % WARPS
 
     def issue(

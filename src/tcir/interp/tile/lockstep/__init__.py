@@ -11,7 +11,7 @@ CTAs that stay form a *class*. Under a seed, some of each class run on the machi
 store what they stored in issue order (`tcir.interp.tile.lockstep.repeat`).
 
 A follower's writes to global memory are buffered until its end, when the ledger of all CTAs'
-accesses shows that none touches what another one writes. For an unknown unit, a leader with a
+accesses shows that none touches bytes that another one writes. For an unknown unit, a leader with a
 finding, or a conflict in the ledger, the machine runs every CTA, so that results, findings and
 counters come from the machine.
 """
