@@ -166,17 +166,15 @@ def _section(line: Json, before: str | None, state: State | None) -> Html:
     )
 
 
-def _row(line: Json, before: str | None, state: State | None) -> Html:
+def _row(line: Json) -> Html:
     number = line["index"]
     seconds = float(line.get("pass_seconds") or 0) + float(line.get("execute_seconds") or 0)
-    same = state is not None and state.text == before
     cells = (number, line["name"], line.get("ops") or "-", f"{seconds:.2f}")
     return tag(
         "tr",
         *(tag("td", cell) for cell in (*cells, _verdict(str(line["verdict"])))),
         data_pass=number,
         data_bad=1 if line["verdict"] in _FAILING else None,
-        data_same=1 if same else None,
         tabindex=-1,
     )
 
@@ -254,7 +252,7 @@ border-radius:3px;padding:0 .3em}}
 _SCRIPT = """
 const rows=[...document.querySelectorAll('tr[data-pass]')];
 const buttons=[...document.querySelectorAll('button[data-kind]')];
-const find=document.getElementById('find'),hide=document.getElementById('hide');
+const find=document.getElementById('find');
 let at=0,kind='changes';
 const section=row=>document.getElementById('pass-'+row.dataset.pass);
 function pane(){return section(rows[at]).querySelector('.pane:not([hidden]) pre');}
@@ -292,7 +290,7 @@ function filter(){
   rows.forEach((row,i)=>{
     const has=word===''||row.textContent.toLowerCase().includes(word)||
       section(row).textContent.toLowerCase().includes(word);
-    row.hidden=!has||(hide.checked&&row.dataset.same==='1'&&!row.dataset.bad);});
+    row.hidden=!has;});
   const near=[...rows.keys()].filter(shown);
   document.getElementById('nothing').hidden=near.length>0;
   if(near.length&&!shown(at))at=near.reduce((a,b)=>Math.abs(b-at)<Math.abs(a-at)?b:a);
@@ -302,7 +300,6 @@ function bad(){const i=rows.findIndex(r=>r.dataset.bad);return i<0?at:i;}
 rows.forEach((row,i)=>row.addEventListener('click',()=>go(i,0)));
 buttons.forEach(b=>b.addEventListener('click',()=>{kind=b.dataset.kind;show();}));
 find.addEventListener('input',filter);
-hide.addEventListener('change',filter);
 document.querySelectorAll('a[data-line]').forEach(a=>a.addEventListener('click',e=>{
   e.preventDefault();kind='after';at=rows.findIndex(r=>r.dataset.pass===a.dataset.pass);show();
   const line=lines(pane())[a.dataset.line-1];
@@ -333,8 +330,7 @@ def _conditions(report: Json) -> str:
 
 
 _HEAD = Html(
-    """<p><input id="find" type="search" placeholder="search passes and IR" aria-label="search">
-<label><input id="hide" type="checkbox"> hide passes that change nothing</label></p>
+    """<p><input id="find" type="search" placeholder="search passes and IR" aria-label="search"></p>
 """
 )
 _COLUMNS = Html("<tr><th>#<th>pass<th>ops<th>s<th>verdict</tr>\n")
@@ -375,7 +371,7 @@ def report_html(report: Json, states: Mapping[int, State], timeline: str = "") -
         tag("p", _conditions(report)),
         _bad(report["error"]) if report.get("error") else "",
         _HEAD,
-        tag("table", _COLUMNS, join((_row(*step) for step in steps), "\n")),
+        tag("table", _COLUMNS, join((_row(line) for line in lines), "\n")),
         _unchanged(report.get("unchanged") or []),
         _KEYS,
     )
