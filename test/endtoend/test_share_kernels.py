@@ -85,7 +85,7 @@ def test_a_launch_of_another_buffer_is_found(at: str) -> None:
 def test_attributes_that_no_pass_writes() -> None:
     text = tcir.compile(SUMS, "simt-elementwise").ir["share-kernels"]
     for pattern, other, said in (
-        (r"of = array<i64: \d+, ", "of = array<i64: ", "each buffer of a kernel another"),
+        (r"of = array<i64: \d+, ", "of = array<i64: ", "with a one-to-one mapping of buffers"),
         (r"name = ", "names = ", "expected launches as share-kernels writes them"),
         (r"kernel = 0", "kernel = 7", "of a function with tc.order"),
     ):

@@ -119,7 +119,7 @@ OURS = '{\n "format": "tcir launch",\n "version": 1\n}\n'
 def test_a_foreign_launch_file_is_kept(tmp_path: Path, text: str) -> None:
     path = tmp_path / "k.json"
     path.write_text(text)
-    with pytest.raises(InputError, match=r"the launch file beside the PTX: there is another file"):
+    with pytest.raises(InputError, match=r"the launch file next to the PTX: another file has"):
         check_place(path)
     path.write_text(OURS)
     check_place(path)
@@ -135,7 +135,7 @@ def test_tc_opt_refuses_before_the_work(tmp_path: Path) -> None:
     (tmp_path / "k.json").write_text('{"mine": 1}')
     ended = tc_opt(tmp_path, "--pipeline=gemm", "--emit=ptx", "-o", "k.ptx")
     assert ended.status == 3
-    assert "error: cannot write 'k.json', the launch file beside the PTX" in ended.err
+    assert "error: cannot write 'k.json', the launch file next to the PTX" in ended.err
     assert "give the PTX another name, or move that file away" in ended.err
     assert (tmp_path / "k.json").read_text() == '{"mine": 1}'
     assert listing(tmp_path) == ["f.mlir", "k.json"]

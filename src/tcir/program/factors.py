@@ -180,8 +180,8 @@ class Contraction:
 
 
 def factor_types(op: ir.Operation) -> set[np.dtype[Any]]:
-    """Types of the factors of a sum of products, block scales left out: those of f4E2M1FN are
-    f8E4M3FN, all others f8E8M0FNU."""
+    """Returns the types of a product's factors without block scales, which are f8E8M0FNU, or
+    f8E4M3FN if a factor is f4E2M1FN."""
     product = product_of(op)
     found = () if product is None else product.factors
     types = {source_of(value, access.dims)[2] for value, access in found}

@@ -288,7 +288,7 @@ def count_ops(module: Any) -> int:
 
 
 def digest_of(module: ir.Module) -> bytes:
-    """Digest of all of a module, locations included, by its bytecode."""
+    """Returns a digest of a module's bytecode, which includes locations."""
     written = io.BytesIO()
     module.operation.write_bytecode(written)
     return hashlib.sha256(written.getbuffer()).digest()

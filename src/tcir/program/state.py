@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Texts(Mapping[str, str]):
-    """The program after each pass, by the pass's name.
+    """The program's text after each pass, by the name of the pass.
 
-    texts: after those that changed it, in order
-    same:  for each of the others, the pass before it that changed the program
+    texts: name of a pass that changed the program -> the text after it, in order
+    same:  name of any other pass -> the earlier pass that last changed the program
     """
 
     texts: dict[str, str]

@@ -74,10 +74,10 @@ def _one_sm(kernel: Gemm, flop_factor: int, c: Constants) -> float:
     return flop / (long - short) * c["clock"] / 1000
 
 
-_THOR = "another chip (sm_110a): a round trip of commit and wait takes 90 cycles more there; "
-_THOR += "with its own figures (mma-latency=th) at most 12 %, in the median 1 % and 4 %"
+_THOR = "another chip (sm_110a): a round trip of commit and wait takes 90 cycles longer there; "
+_THOR += "with its own figures (mma-latency=th) errors are at most 12 %, in the median 1 % and 4 %"
 _KNEE = "latency and bandwidth meet: loads queue, and the model has no queue in global memory"
-_FAR = "the model's latency is that of the loaded fit row, too long where few bytes are on the way"
+_FAR = "the model's latency is that of the loaded fit row, too long when few bytes are in flight"
 
 MMA = [
     Row("mma", f"SS, M = 128, N = {n}", want, "cycles", partial(chain, n=n), True)
@@ -144,7 +144,7 @@ TMA += [
 TMEM = [
     Row("TMEM", "load 64 columns", 179, "cycles", partial(tmem_load, columns=64), True),
     Row("TMEM", "load 128 columns", 532, "cycles", partial(tmem_load, columns=128), True,
-        why="NV's two figures are not one latency and one rate (ld-latency=128)"),
+        why="NV's two figures do not fit one latency and one rate (ld-latency=128)"),
 ]  # fmt: skip
 TMEM += [
     Row("TMEM", f"store {n} columns", want, "cycles", partial(tmem_store, columns=n), True)
@@ -170,7 +170,7 @@ HELD_THOR += [
 ]  # fmt: skip
 HELD_SMALL = [
     Row("UT, B3", "commit and wait alone", 118.5, "cycles", commit_and_wait,
-        why="SA's 100 cycles behind an mma and UT's 118.5 behind nothing disagree"),
+        why="SA's 100 cycles after an mma and UT's 118.5 cycles without one disagree"),
     Row("UT, B3", "tcgen05.ld of one warp", 57, "B/clk", tmem_bandwidth),
 ]  # fmt: skip
 HELD_FLIGHT = [
@@ -191,12 +191,12 @@ HELD_ONE_SM = [
 ]
 
 _POWER = (
-    "at 1.85 GHz, and no source says its clock: 1.2 to 1.4 GHz would explain each; power is not "
+    "at 1.85 GHz, but no source states its clock: 1.2 to 1.4 GHz would explain each; power is not "
 )
 _POWER += (
-    "modelled, and CUTLASS's charts put large GEMMs at 94 % of the peak of the clock they hold"
+    "modelled, and CUTLASS's charts show large GEMMs at 94 % of the peak at the clock they hold"
 )
-_ROWS16 = "a row of 16 bytes costs more than its sector; one a cycle of the TMA engine would fit"
+_ROWS16 = "a row of 16 bytes costs more than its sector; one row per cycle of the TMA engine fits"
 _FOUR = (4096, 4096, 4096)
 _EIGHT = (8192, 8192, 8192)
 _LADDERS: tuple[tuple[str, str, float, Gemm, tuple[int, int, int], int, str], ...] = (
@@ -208,7 +208,7 @@ _LADDERS: tuple[tuple[str, str, float, Gemm, tuple[int, int, int], int, str], ..
      "faster than the port's 62 B/clk"),
     ("gau-nernst, 4096", "v3 two stages", 914.4,
      Gemm("v3", k=128, stages=2, roles=False, ahead=1, each=True), _FOUR, 0,
-     "one warp does both; what its other instructions cost is not in the stream"),
+     "one warp does both; the cost of its other instructions is not in the stream"),
     ("gau-nernst, 4096", "v4 roles", 1053.6, Gemm("v4", n=128), _FOUR, 0, _POWER),
     ("gau-nernst, 4096", "v5 pairs", 1169.7, Gemm("v5", pair=True), _FOUR, 0, _POWER),
     ("gau-nernst, 4096", "v6 persistent", 1273.3, Gemm("v6", pair=True, accumulators=2), _FOUR,
@@ -217,7 +217,7 @@ _LADDERS: tuple[tuple[str, str, float, Gemm, tuple[int, int, int], int, str], ..
      Gemm("v7b", pair=True, accumulators=2, columns=16), _FOUR, 128, _POWER),
     ("CuTe DSL tour, 8192", "naive", 450,
      Gemm("naive", stages=4, roles=False, columns=64, store="element"), _EIGHT, 0,
-     "each load waits alone: a latency longer than that of a light load"),
+     "each load is waited for alone: a latency above that of a light load"),
     ("CuTe DSL tour, 8192", "prefetch", 880,
      Gemm("prefetch", stages=4, roles=False, ahead=2, columns=64, store="element"), _EIGHT, 0, ""),
     ("CuTe DSL tour, 8192", "vector stores", 1400,
@@ -225,7 +225,7 @@ _LADDERS: tuple[tuple[str, str, float, Gemm, tuple[int, int, int], int, str], ..
 )  # fmt: skip
 _MOSAIC: tuple[tuple[str, float, Gemm, int, str], ...] = (
     ("basic", 37.62, Gemm("basic", n=128, stages=6, roles=False, ahead=4, columns=64, store="tma"),
-     0, "a warpgroup does everything; what its other instructions cost is not in the stream"),
+     0, "a warpgroup does everything; the cost of its other instructions is not in the stream"),
     ("warp specialisation", 45.47, Gemm("roles", n=128, stages=6, columns=64, store="tma"), 0,
      _POWER),
     ("tiled epilogue", 55.82, Gemm("tiled", n=128, stages=6, columns=32, store="tiled"), 0, ""),
