@@ -160,7 +160,10 @@ def _direct(
     n, name = view(kind), kind.name
 
     def run(*operands: np.ndarray) -> np.ndarray:
-        return settled(fn(*operands), name, *operands)
+        found = fn(*operands)
+        if isinstance(found, np.ndarray) and not np.isnan(np.minimum.reduce(found)):
+            return found  # most arrays have no NaN
+        return settled(found, name, *operands)
 
     sources = tuple(d.src(o, kind) for o in d.operands[1:])
     return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, (n,) * count)

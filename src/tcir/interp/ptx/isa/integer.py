@@ -51,7 +51,8 @@ def _packed(d: Decode, fn: Callable[..., np.ndarray]) -> Op | None:
     part = np.dtype("i2" if kind.kind == "s" else "u2")
 
     def run(*operands: np.ndarray) -> np.ndarray:
-        return fn(*(parts(x, part) for x in operands)).astype(part).view(np.uint32)
+        found = fn(*[parts(x, part) for x in operands])
+        return found.astype(part, copy=False).view(np.uint32)
 
     return same_type(d, run, kind, 2, elements(2))
 

@@ -102,8 +102,6 @@ def pass_on_nan(bits: np.ndarray, *operands: np.ndarray) -> np.ndarray:
 
 def settled(values: np.ndarray, name: str, *operands: np.ndarray) -> np.ndarray:
     """float32 or float64 results of these operands with the NaN of the type."""
-    if not are_lanes(values) and not np.isnan(np.minimum.reduce(values)):
-        return values
     unsigned = UNSIGNED[name]
     bits = np.where(np.isnan(values), unsigned(CANONICAL[name]), values.view(unsigned))
     if name == "f64":
