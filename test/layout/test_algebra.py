@@ -82,7 +82,7 @@ def test_composition_is_a_after_b(a: Layout, b: Layout) -> None:
     try:
         r = composition(a, b)
     except LayoutError:
-        # Refused only where some mode of b really does not divide: a's image is not affine there.
+        # Refused only where some mode of b really is not divisible: a's image is not affine there.
         assert len(coalesce(a).leaves) > 1
         return
     assert [r(i) for i in range(b.size)] == [a(b(i)) for i in range(b.size)]
@@ -183,7 +183,7 @@ def test_refusals_name_the_value() -> None:
         Layout((2, 3), 1)
     with pytest.raises(LayoutError, match=r"positive extents, got shape \(2, 0\)"):
         Layout((2, 0))
-    with pytest.raises(LayoutError, match="does not divide"):
+    with pytest.raises(LayoutError, match="is not divisible"):
         composition(Layout((4, 6), (1, 10)), Layout(3, 3))
     with pytest.raises(LayoutError, match="fits shape"):
         Layout((2, 3))(1, 2, 3)

@@ -131,15 +131,15 @@ def _compose_mode(a: Layout, extent: int, step: int) -> list[tuple[int, int]]:
         if not last and skip >= n:
             if skip % n:
                 raise LayoutError(
-                    f"{a} after {extent}:{step}: stride {skip} does not divide by {n}"
+                    f"{a} after {extent}:{step}: stride {skip} is not divisible by {n}"
                 )
             skip //= n
             continue
         if not last and n % skip:
-            raise LayoutError(f"{a} after {extent}:{step}: {n} does not divide by {skip}")
+            raise LayoutError(f"{a} after {extent}:{step}: {n} is not divisible by {skip}")
         take = rest if last else min(rest, n // skip)
         if rest % take:
-            raise LayoutError(f"{a} after {extent}:{step}: {rest} does not divide by {take}")
+            raise LayoutError(f"{a} after {extent}:{step}: {rest} is not divisible by {take}")
         result.append((take, d * skip))
         rest, skip = rest // take, 1
         if rest == 1:

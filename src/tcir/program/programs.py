@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Program:
     """A function to execute, and its level: "tensor", "tile" or "thread".
 
-    repeat: the further launch of the function that it is; None: the function's own launch
+    repeat: the `Repeat` of a further launch of the function; None: the function's own launch
     """
 
     op: ir.OpView

@@ -81,8 +81,8 @@ def _elements(tile: TileLayout, base: int, k_first: int, k_count: int) -> Array:
 
 @lru_cache(maxsize=4096)
 def _rows(tile: TileLayout, base: int, k_first: int, k_count: int, rows: tuple[int, int]) -> Array:
-    """Returns the addresses of some rows, as the same array for the same rows: the machine caches
-    its tables of an operand by the identity of the array."""
+    """Returns the addresses of some rows. Equal arguments give the same array, because the machine
+    caches its tables of an operand by the array's identity."""
     first, last = rows
     if not 0 <= first < last <= tile.mn:
         raise IndexError(f"rows {first}..{last - 1} of a tile of {tile.mn}")

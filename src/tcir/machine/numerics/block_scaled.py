@@ -77,7 +77,7 @@ class Fp4Params:
         if self.rule not in ("products", "scales"):
             raise FormatError("rule", self.rule, "products or scales", "no other model is known")
         if self.ue4m3_group not in (1, 2, 4, 8, 16):
-            raise FormatError("ue4m3_group", self.ue4m3_group, "1, 2, 4, 8 or 16", "16 are merged")
+            raise FormatError("ue4m3_group", self.ue4m3_group, "1, 2, 4, 8 or 16", "divisors of 16")
 
 
 DEFAULT_FP4 = Fp4Params()

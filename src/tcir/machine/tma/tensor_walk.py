@@ -159,11 +159,11 @@ def row_elements(decoded: DecodedMap, coords: Sequence[int]) -> tuple[Index, Ind
         raise TensorMapError("rank", f.rank, "2", "gather4 and scatter4 take rows of a matrix")
     if f.box[1] != 1:
         raise TensorMapError(
-            "box[1]", f.box[1], "1", "gather4 and scatter4 name every row (PTX ISA 5.5.3.4.1)"
+            "box[1]", f.box[1], "1", "gather4 and scatter4 name each row (PTX ISA 5.5.3.4.1)"
         )
     if f.dtype in PADDED:
         raise TensorMapError(
-            "dtype", f.dtype, "a type without padding", "no document shows padded rows gathered"
+            "dtype", f.dtype, "a type without padding", "no document has gathers of padded rows"
         )
     rows = [tile_elements(decoded, (coords[0], row))[0] for row in coords[1:]]
     return np.concatenate(rows), shared_offsets(f, 4)
