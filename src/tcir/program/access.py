@@ -110,7 +110,7 @@ def is_maximum(op: ir.Operation) -> bool:
 
 
 def _declared(op: ir.Operation) -> Product:
-    """The product that the class of an op declares."""
+    """Returns the sum of products that the class of an op declares."""
     indexing: Indexing = op.opview.indexing()
     factors = [(each.value, _declared_access(each)) for each in indexing.factors]
     taps = taps_of_convolution(op) if indexing.windows else {}
