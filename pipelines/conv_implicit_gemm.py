@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from tcir.passes.conv.fold_filter_rows import FoldFilterRows
 from tcir.passes.conv.split_conv_k import SplitConvK
 from tcir.passes.conv.tile_conv_implicit_gemm import TileConvImplicitGemm
+from tcir.passes.kernels.scheduled import CLC
+from tcir.passes.kernels.stores.epilogue_tile import AUTO
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.parts.back import ONE_WARPGROUP, tile_to_llvm
 from tcir.pipelines.parts.convolution import FORMS, ConvOptions, convolutions
+from tcir.pipelines.parts.front import with_options
 from tcir.target import targets_with
 
 
@@ -22,12 +25,33 @@ class ConvImplicitGemmOptions(ConvOptions):
     programmatic: launches may start before the previous ones have ended (programmatic
                   dependent launch)
     tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
+    persistent: no more CTAs than SMs, each of which computes several tiles one after another
+    ctas: CTAs of a persistent kernel; 0: one per SM
+    scheduler: of a persistent kernel, static: every ctas-th tile; clc: the tiles of CTAs that have
+               not been launched (cluster launch control)
+    acc_stages: accumulators that the tiles of a CTA use in turn; 0 chooses
+    store: of results, direct: by each thread from its registers; tma: through swizzled shared
+           memory, whole lines at a time
+    store_stages: tiles that a warp stores by TMA in turn; 0 chooses
+    epilogue_tile: MxN: sums that the epilogue loads, stages, stores at a time; auto as in gemm
+    epilogue_warps: that store: 4, 8, 12; 0 chooses
     cta_group: 2: pairs of CTAs compute tiles of 256 output pixels together, M of the mma
-    split_k: for sm_90a: CTAs that share the taps and channels of an output tile; a second kernel
-             sums their results up; 0 takes the fastest by the model
+    cluster: MxN: clusters of M by N CTAs, neighbours along pixels and output channels, load the
+             filters and pixels that they share together, by multicast
+    split_k: CTAs that share the taps and channels of an output tile; a second kernel sums their
+             results up; 0 takes the fastest by the model, with tcgen05 one
     """
 
+    persistent: bool = False
+    ctas: int = 0
+    scheduler: str = "static"
+    acc_stages: int = 0
+    store: str = "direct"
+    store_stages: int = 0
+    epilogue_tile: str = AUTO
+    epilogue_warps: int = 0
     cta_group: int = 1
+    cluster: str = "1x1"
     split_k: int = 0
 
 
@@ -40,9 +64,13 @@ def build(options: ConvImplicitGemmOptions) -> Pipeline:
                 FoldFilterRows(),
                 SplitConvK(splits=options.split_k, n_tile=options.n_tile),
             ),
-            TileConvImplicitGemm(n_tile=options.n_tile, cta_group=options.cta_group),
+            with_options(TileConvImplicitGemm, options),
             *tile_to_llvm(
-                options.stages, programmatic=options.programmatic, warpgroups=ONE_WARPGROUP
+                options.stages,
+                options.acc_stages,
+                takes_over=options.scheduler == CLC,
+                programmatic=options.programmatic,
+                warpgroups=ONE_WARPGROUP,
             ),
         ]
     )

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from tcir.dialect.limits import QUARTERS
 from tcir.passes.gemm.collapse_batch import CollapseBatch
-from tcir.passes.gemm.epilogue_tile import AUTO
 from tcir.passes.gemm.fuse_operands import FuseOperands
 from tcir.passes.gemm.repack_gemm import RepackGemm
 from tcir.passes.gemm.split_k import SplitK
 from tcir.passes.gemm.swap_operands import SwapOperands
-from tcir.passes.gemm.tile_gemm import CLC, TileGemm
+from tcir.passes.gemm.tile_gemm import TileGemm
+from tcir.passes.kernels.scheduled import CLC
+from tcir.passes.kernels.stores.epilogue_tile import AUTO
 from tcir.passes.module.reorder_scales import ReorderScales
 from tcir.passmanager.pipeline import NamedPipeline, Pass, Pipeline, register_pipeline
 from tcir.pipelines.parts.back import WARPGROUPS, tile_to_llvm

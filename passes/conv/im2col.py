@@ -2,37 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from tcir._mlir import ir
+from tcir._mlir import ir, memref
 from tcir.dialect import tc
-from tcir.dialect.limits import TMA_CORNER, TMA_ELEMENT_STRIDE, TMA_OFFSET, TMEM_LANES
+from tcir.dialect.limits import (
+    QUARTER_LANES,
+    TMA_CORNER,
+    TMA_ELEMENT_STRIDE,
+    TMA_OFFSET,
+    TMEM_LANES,
+)
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import Box, make_tensor_map, tma_load
+from tcir.passes.emit.cluster import ALONE, Cluster, multicast
 from tcir.passes.emit.cta_pair import first_column
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.index import Index
+from tcir.passes.emit.lanes import lane_index
 from tcir.passes.emit.limits import ceil_div
-from tcir.passes.emit.operand_tiles import TiledOperand, k_major
-from tcir.passes.emit.tile_kernel import argument
+from tcir.passes.emit.operand_tiles import TiledOperand, k_major, part_step
+from tcir.passes.emit.tile_kernel import Accumulate, Places, Source, argument
+from tcir.passes.kernels.cores.tcgen05 import multiply
+from tcir.passes.kernels.product import OfMatrices, Place, Step
 
 RANK = 4
 """Rank of the tensor map of an NHWC tensor."""
 
-Load = Callable[[ir.Value], tuple[ir.Value, ir.Value]]
+Load = Callable[[Index], tuple[ir.Value, ir.Value]]
 """``load(step)``: loads the tiles of A and B of a step of the main loop."""
 
 
 @dataclass(frozen=True)
-class Im2col:
+class Im2col(OfMatrices):
     """``tc.conv2d`` in tiles of neighbouring pixels, counted through (n, p, q).
 
     shape: as `gathered`
     pixels: the im2col map of the input; tile: of A; filters: operand B of one tap
     steps: over taps and channels, of a part of the sums
     cta_group: 2 for a product of CTA pairs, whose CTAs load half of a tile of B each
+    cluster: CTAs that load tiles of pixels and filters together
     """
 
     shape: ConvShape
@@ -40,7 +52,8 @@ class Im2col:
     tile: tc.SmemType
     filters: TiledOperand
     steps: int
-    cta_group: int
+    cta_group: int = 1
+    cluster: Cluster = ALONE
 
     @staticmethod
     def create(
@@ -49,20 +62,62 @@ class Im2col:
         n_tile: int,
         cta_group: int = 1,
         rows: int = TMEM_LANES,
+        cluster: Cluster = ALONE,
     ) -> Im2col:
         """Builds the tensor maps in a kernel of these `arguments`."""
         stored = ConvShape.of(op)
         shape = gathered(stored)
         tile = k_major(rows, shape.kc, shape.element)
-        pixels = _pixel_map(argument(arguments, op.x), stored, tile)
-        filters = shape.filter_operand(argument(arguments, op.w), n_tile // cta_group, shape.kc)
+        pixels = _pixel_map(argument(arguments, op.x), stored, tile, rows // cluster.n)
+        filters = shape.filter_operand(
+            argument(arguments, op.w), n_tile // cta_group, shape.kc, cluster.m
+        )
         steps = shape.steps // shape.parts
-        return Im2col(shape, pixels, tile, filters, steps, cta_group)
+        return Im2col(shape, pixels, tile, filters, steps, cta_group, cluster)
 
-    def at(self, m0: Index, k0: Index, part: Index | None = None) -> Load:
-        """The steps of the tile from pixel `m0` and output channel `k0` on, of a part of the sums;
-        called before the loop over them."""
+    @property
+    def sums(self) -> ir.Type:
+        """Type of the accumulator."""
+        return self.shape.sum_element
+
+    def at(self, place: Place) -> Step:
+        """The steps of the tile at `place`."""
+        return partial(self._multiply, self.loads(place.row, place.column, place.part))
+
+    def _multiply(
+        self, load: Load, sums: Sequence[ir.Value], step: Index, accumulate: Accumulate
+    ) -> None:
+        a, b = load(step)
+        multiply(sums, a, [b], accumulate, self.shape.unsigned, self.cta_group)
+
+    def output(self, memory: ir.Value) -> ir.Value:
+        """The NHWC output as rows of pixels."""
+        return as_matrix(memory)
+
+    def reads(self, source: Source, place: Place) -> Places:
+        """Every lane has a pixel of its own, as rows and images end anywhere."""
+        shape = self.shape
+
+        def of_quarter(quarter: Index) -> Callable[[Index], list[Index]]:
+            number = lane_index() + index.add(place.row, index.mul(quarter, QUARTER_LANES))
+            row = number // shape.q
+            lanes = [row // shape.p, row % shape.p, number % shape.q]
+            pixel: list[Index] = [each.value for each in lanes]
+
+            def at(first: Index) -> list[Index]:
+                return [*pixel, source.column(index.add(place.column, first))]
+
+            return at
+
+        return of_quarter
+
+    def loads(self, m0: Index, k0: Index, part: Index | None = None) -> Load:
+        """What loads the steps of the tile from pixel `m0` and output channel `k0` on, of a part of
+        the sums; called before the loop over them."""
         shape, filters = self.shape, self.filters
+        of_pixels, of_filters = self.cluster.share_of_a(), self.cluster.share_of_b()
+        if of_pixels is not None:
+            m0 = of_pixels.first(m0, self.tile.shape[0] // of_pixels.parts)
         (sh, sw), (dh, dw) = shape.strides, shape.dilations
         n0, p0, q0 = index.delinearize(m0, [shape.n, shape.p, shape.q])
         w0 = index.sub(index.mul(q0, sw), shape.pad_left)
@@ -70,10 +125,8 @@ class Im2col:
         group_c0 = shape.first_channel(k0)
         own_k0 = first_column(k0, filters.type.shape[0], self.cta_group)
 
-        def load(step: ir.Value) -> tuple[ir.Value, ir.Value]:
-            number: Index = step
-            if part is not None:
-                number = index.add(index.mul(part, self.steps), step)
+        def load(step: Index) -> tuple[ir.Value, ir.Value]:
+            number = step if part is None else index.add(index.mul(part, self.steps), step)
             r, s, channels = index.delinearize(
                 number, [shape.r, shape.s, ceil_div(shape.c, shape.kc)]
             )
@@ -82,8 +135,11 @@ class Im2col:
             b = tc.SmemTileOp(filters.type).tile
             offsets = index.values([index.mul(s, dw), index.mul(r, dh)])
             at = index.values([index.add(group_c0, c0), w0, h0, n0])
-            tma_load(self.pixels, at, a, 0, self.tile.nbytes, offsets)
-            filters.load(b, {"mn": own_k0, "k": c0, "s": s, "r": r})
+            mine = a if of_pixels is None else of_pixels.part(a)
+            loaded = tma_load(self.pixels, at, mine, 0, mine.type.nbytes, offsets)
+            if of_pixels is not None:
+                multicast(loaded, of_pixels.masks)
+            filters.load(b, {"mn": own_k0, "k": c0, "s": s, "r": r}, of_filters)
             return a, b
 
         return load
@@ -136,9 +192,46 @@ def check_im2col(op: ir.OpView, shape: ConvShape) -> None:
             )
 
 
-def _pixel_map(x: ir.Value, stored: ConvShape, tile: tc.SmemType) -> ir.Value:
-    """The im2col map of the input: tiles of pixels of one tap. Windows of a row overlap."""
-    pixels, channels = tile.shape
+def check_parts(op: ir.OpView, shape: ConvShape) -> None:
+    """Raises a match failure for parts of the sums that are not equal."""
+    if shape.k_part is not None and not shape.has_equal_parts:
+        raise match_failure(
+            op,
+            f"expected k_part to be an equal share of the {shape.steps} steps of {shape.kc} "
+            f"channels, got {shape.k_part} (every CTA has as many steps); take split-conv-k",
+            SMALLEST_CONV,
+        )
+
+
+def check_cluster(op: ir.OpView, shape: ConvShape, cluster: Cluster) -> None:
+    """Raises a match failure for CTAs that would share pixels of which they read other channels."""
+    if cluster.n > 1 and shape.groups > 1:
+        raise match_failure(
+            op,
+            f"expected cluster={cluster.m}x1 with groups of channels, got {cluster}: CTAs along "
+            "the output channels have other groups, which read other input channels; take "
+            f"cluster={cluster.m}x1",
+            SMALLEST_CONV,
+        )
+
+
+def filters_step(op: ir.OpView, shape: ConvShape) -> int:
+    """What the output channels are a multiple of that a CTA loads of a tile's filters."""
+    return part_step("mn" if shape.filter == "hwcf" else "k", op.w.type.element_type)
+
+
+def as_matrix(tensor: ir.Value) -> ir.Value:
+    """An NHWC memref as rows of pixels; in parts, as a matrix for each."""
+    *parts, n, h, w, channels = tensor.type.shape
+    kind = ir.MemRefType.get([*parts, n * h * w, channels], tensor.type.element_type)
+    first = len(parts)
+    pixel = [first, first + 1, first + 2]
+    return memref.collapse_shape(kind, tensor, [*[[0]] * first, pixel, [first + 3]])
+
+
+def _pixel_map(x: ir.Value, stored: ConvShape, tile: tc.SmemType, pixels: int) -> ir.Value:
+    """The im2col map of the input: `pixels` of a tile, of one tap. Windows of a row overlap."""
+    channels = tile.shape[1]
     shape = gathered(stored)
     sh, sw = shape.strides
     across = stored.strides[1] if stored.rows_are_windows else 1

@@ -107,7 +107,9 @@ class RowsTiling(Tiling):
                 n, p, q = self.decode(index.add(first_unit, quarter))
                 return lambda first: [n, p, q, channel(first)]
 
-            store_tile(d, out, rows=valid, row_dim=self.row_dim, indices=rows, epilogue=epilogue)
+            store_tile(
+                d, out, rows=valid, along=(self.row_dim, None), indices=rows, epilogue=epilogue
+            )
             return
 
         def places(quarter: ir.Value) -> list[Lanes]:

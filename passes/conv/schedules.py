@@ -119,7 +119,9 @@ def tiling_pass(schedule: str, n_tile: int) -> TilingPass:
     name, _, options = schedule.rstrip("}").partition("{tiling=")
     if name == "conv-shift-reuse":
         return TileConvShiftReuse(n_tile=n_tile, tiling=options)
-    return (TileConvSmemOffset if name == "conv-smem-offset" else TileConvImplicitGemm)(n_tile)
+    if name == "conv-smem-offset":
+        return TileConvSmemOffset(n_tile=n_tile)
+    return TileConvImplicitGemm(n_tile=n_tile)
 
 
 def table(candidates: list[Candidate]) -> str:

@@ -170,11 +170,11 @@ class ConvShape:
             f"n-tile={MMA_N_STEP}, or pad each group with outputs of zeros to a multiple of that",
         )
 
-    def filter_operand(self, w: ir.Value, n_tile: int, kc: int) -> TiledOperand:
-        """The filter as operand B ``[k_out, c]`` of one tap."""
+    def filter_operand(self, w: ir.Value, n_tile: int, kc: int, parts: int = 1) -> TiledOperand:
+        """The filter as operand B ``[k_out, c]`` of one tap, of which CTAs load a part each."""
         order = ("mn", "k", "s", "r") if self.filter == "hwcf" else ("k", "s", "r", "mn")
         extents = {"mn": self.k, "k": self.c, "s": self.s, "r": self.r}
-        return TiledOperand.create(w, order, extents, n_tile, kc)
+        return TiledOperand.create(w, order, extents, n_tile, kc, parts)
 
     def filter_tile(self, n_tile: int, kc: int) -> tc.SmemType:
         """Type of that operand's tile."""

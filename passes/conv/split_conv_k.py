@@ -73,10 +73,7 @@ class SplitConvK(Pass):
     def _splits(self, op: tc.Conv2dOp, target: str) -> int:
         """Parts of this convolution."""
         shape = gathered(ConvShape.of(op))
-        facts = {
-            "product": legal.IM2COL, "core": legal.core_of(target), "target": target,
-            "results": legal.results_of(op.out),
-        }  # fmt: skip
+        facts = {"results": legal.results_of(op.out)}
         reason = ""
         if (row := legal.find({**facts, "split_k": max(self.splits, 2)}, "split_k")) is not None:
             if self.splits <= 1:
@@ -86,7 +83,8 @@ class SplitConvK(Pass):
         if shape.c % shape.kc:
             reason = f"of {shape.c} channels (a step has {shape.kc}, of one tap)"
         if self.splits == 0:
-            parts = 1 if reason else fastest_parts(op, shape, self.n_tile, target)
+            chooses = TARGETS[target].wgmma and not reason
+            parts = fastest_parts(op, shape, self.n_tile, target) if chooses else 1
             return 1 if parts > 1 and self._shifts(op, parts, target) else parts
         if self.splits > 1 and not reason and shape.steps % self.splits:
             whole = [n for n in range(2, shape.steps + 1) if shape.steps % n == 0]

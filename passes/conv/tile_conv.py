@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from tcir._mlir import func, ir
 from tcir.dialect import tc
+from tcir.dialect.ops.highlevel import k_part
 from tcir.passes.conv import warpgroup_schedules
 from tcir.passes.conv.schedules import Schedules, table, tiling_pass
 from tcir.passes.conv.sources import find_convolutions
@@ -53,6 +54,9 @@ class TileConv(Pass):
             if TARGETS[target].wgmma:
                 schedule = _for_warpgroups(op, self.n_tile, target)
                 _alone(module, source.function, tiling_pass(schedule, self.n_tile))
+                continue
+            if k_part(op) is not None:
+                _alone(module, source.function, tiling_pass("conv-implicit-gemm", self.n_tile))
                 continue
             schedules = Schedules(op, self.n_tile)
             ranked = schedules.ranked()

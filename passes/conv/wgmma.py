@@ -9,14 +9,22 @@ from math import prod
 from tcir._mlir import ir, memref
 from tcir.dialect import tc
 from tcir.dialect.limits import WGMMA_M
-from tcir.passes.conv.im2col import Im2col, gathered
+from tcir.passes.conv.im2col import (
+    Im2col,
+    as_matrix,
+    check_cluster,
+    check_parts,
+    filters_step,
+    gathered,
+)
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.warpgroup_cost import cycles
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import tails
+from tcir.passes.emit.cluster import ALONE, Cluster
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.element_epilogue import check_elements
-from tcir.passes.emit.limits import ceil_div
+from tcir.passes.emit.limits import ceil_div, round_up
 from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.tile_kernel import Source, argument
 from tcir.passes.kernels.cores.wgmma import (
@@ -28,6 +36,7 @@ from tcir.passes.kernels.cores.wgmma import (
     sums_of,
     warpgroup_kernel,
 )
+from tcir.passes.kernels.scheduled import Scheduled
 from tcir.passes.kernels.stores.fragment import FragmentStore
 from tcir.target import TARGETS
 
@@ -41,28 +50,34 @@ MOST_COLUMNS = {WGMMA_M: 256, 2 * WGMMA_M: 256, 3 * WGMMA_M: 192}
 """Maximum columns of a tile, by its rows: for more a thread has too few registers."""
 
 
-def tile_for_warpgroups(source: Source, option: int, target: str) -> None:
-    """Replaces the function of a ``tc.conv2d`` by a kernel of wgmma; option: n-tile, 0 chooses.
+def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None:
+    """Replaces the function of a ``tc.conv2d`` by a kernel of wgmma.
 
     Its output is a matrix of pixels and channels. A kernel with more tiles than CTAs that the SMs
     have room for is persistent: the loads of the next tile run while this one is stored.
     """
     op, shape = source.op, gathered(ConvShape.of(source.op))
-    tile = choose(op, shape, option, target)
+    cluster = Cluster.parse(options.cluster)
+    check_cluster(op, shape, cluster)
+    tile = choose(op, shape, options.n_tile, target, cluster)
     if source.after is not None:
         check_elements(source.after, f"in a kernel for {target}", "take target sm_100a")
     pixels, most = shape.n * shape.p * shape.q, tile.per_sm * TARGETS[target].sms
     parts = shape.parts if shape.k_part else None
-    tiles = OutputTiles(ceil_div(pixels, tile.rows), ceil_div(shape.k, tile.columns), parts)
-    if tiles.count > most:
-        tiles = replace(tiles, ctas=most)
+    tiles = OutputTiles(
+        ceil_div(pixels, tile.rows), ceil_div(shape.k, tile.columns), parts, cluster=cluster
+    )
+    if options.persistent or tiles.count > most:
+        ctas = options.ctas or most // cluster.ctas * cluster.ctas
+        tiles = replace(tiles, ctas=min(tiles.count, ctas))
     with warpgroup_kernel(source, tiles, target, tile.rows, per_sm=tile.per_sm) as arguments:
-        product = Im2col.create(op, arguments, tile.columns, rows=tile.rows)
-        past = tails(pixels % tile.rows != 0, shape.k % tile.columns != 0)
+        product = Im2col.create(op, arguments, tile.columns, rows=tile.rows, cluster=cluster)
+        whole = cluster.m * tile.rows, cluster.n * tile.columns
+        past = tails(pixels % whole[0] != 0, shape.k % whole[1] != 0)
         store = _store(source, arguments, past)
         with tiles.each() as (x, y, part):
             m0, k0 = index.mul(x, tile.rows), index.mul(y, tile.columns)
-            load = product.at(m0, k0, part)
+            load = product.loads(m0, k0, part)
             (total,) = sums_of(op, product.steps, tile, shape.sum_element, load)
             store.store(total, index.values([*([] if part is None else [part]), m0, k0]))
 
@@ -78,11 +93,23 @@ def fastest_parts(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -
     return min((n for n in range(1, shape.steps + 1) if shape.steps % n == 0), key=cost)
 
 
-def choose(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> Tile:
-    """Pixels and output channels of a tile, those of one group; a match failure for what wgmma does
-    not multiply."""
+def choose(
+    op: tc.Conv2dOp, shape: ConvShape, option: int, target: str, cluster: Cluster = ALONE
+) -> Tile:
+    """Pixels and output channels of a tile, those of one group, whose filters `cluster` loads in
+    parts; a match failure for what wgmma does not multiply."""
     option = check_product(op, shape, option)
-    return fastest_tile(shape, [option] if option else N_TILES, TARGETS[target].sms)
+    step = cluster.m * filters_step(op, shape) if cluster.m > 1 else 1
+    if option % step:
+        raise match_failure(
+            op,
+            f"expected n-tile to be a multiple of {step} with cluster={cluster}, got {option}: "
+            f"{cluster.m} CTAs load a part of the filters each, whole swizzle patterns; take "
+            f"n-tile={round_up(option, step)}",
+            SMALLEST_CONV,
+        )
+    widths = [option] if option else [each for each in N_TILES if each % step == 0]
+    return fastest_tile(shape, widths, TARGETS[target].sms)
 
 
 def fastest_tile(shape: ConvShape, widths: Iterable[int], sms: int) -> Tile:
@@ -120,29 +147,12 @@ def check_product(op: tc.Conv2dOp, shape: ConvShape, option: int) -> int:
             "linalg.conv_2d_nhwc_fhwc, or pipeline conv-implicit-gemm for sm_100a",
             SMALLEST_CONV,
         )
-    if shape.k_part is not None and not shape.has_equal_parts:
-        raise match_failure(
-            op,
-            f"expected k_part to be an equal share of the {shape.steps} steps of {shape.kc} "
-            f"channels, got {shape.k_part} (every CTA has as many steps); take split-conv-k",
-            SMALLEST_CONV,
-        )
+    check_parts(op, shape)
     if shape.groups > 1:
         option = shape.choose_n_tile(op, option)
     if option:
         check_width(op, option, shape.element, SMALLEST_CONV)
     return option
-
-
-def as_matrix(tensor: ir.Value) -> ir.Value:
-    """An NHWC memref as rows of pixels; in parts, as a matrix for each."""
-    *parts, n, h, w, channels = tensor.type.shape
-    kind = ir.MemRefType.get([*parts, n * h * w, channels], tensor.type.element_type)
-    first = len(parts)
-    whole = [[0]] * first
-    return memref.collapse_shape(
-        kind, tensor, [*whole, [first + d for d in PIXEL], [first + CHANNEL]]
-    )
 
 
 def _as_vector(tensor: ir.Value) -> ir.Value:

@@ -17,6 +17,8 @@ from tcir.passmanager.remarks import remark
 
 STAGES = 2
 """Tiles of a matrix: one is read while the next is loaded."""
+MATRIX_RANK = 3
+"""Most dimensions of a product's output: a batch, rows and columns."""
 ELEMENTS = ("f16", "bf16", "f32", "i32")
 """What an epilogue computes with, and tensor maps have a type for."""
 
@@ -34,6 +36,9 @@ def staged_elements(op: tc.EpilogueOp | None) -> list[tc.ElementOp]:
     found = []
     for element in [] if op is None else op.elements:
         rank, kind = element.out_rank, element.tensor.type.element_type
+        if rank > MATRIX_RANK:
+            remark(element, "threads load their pixels of this tensor: TMA loads rows of a matrix")
+            continue
         if element.dims[-1:] != [rank - 1] or rank - 2 not in element.dims:
             continue
         pitch = element.tensor.type.shape[-1] * tc.element_bytes(kind)

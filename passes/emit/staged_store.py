@@ -91,8 +91,9 @@ class StagedStore:
         d: ir.Value,
         indices: Places,
         epilogue: Epilogue,
+        reads: Places | None = None,
     ) -> None:
-        """Stores `epilogue` of D, a tile of columns at a time; `indices` as in `store_tile`.
+        """Stores `epilogue` of D, a tile of columns at a time; the others as in `store_tile`.
 
         TMA leaves out what is outside the output.
         """
@@ -108,13 +109,14 @@ class StagedStore:
             turn = index.rem(number, stages)
             with loop(QUARTERS) as quarter:
                 place, group = indices(quarter), index.div(quarter, warps)
+                read = place if reads is None else reads(quarter)
                 mine = index.value(index.add(index.mul(group, stages), turn))
                 tile = tc.SlotOp(self.ring, mine, kind).slot
                 row = index.value(index.mul(index.rem(quarter, warps), QUARTER_LANES))
                 with loop(columns, STORE_COLUMNS) as inside:
                     column = index.value(index.add(first, inside))
                     sums = load_registers(d, quarter, column)
-                    at = place(column)
+                    at = read(column)
                     self.loads.move(index.mul(quarter, QUARTER_LANES), inside)
                     tc.StoreSharedOp(epilogue(sums, at), tile, row, inside)
                 with _last_of(quarter, warps):

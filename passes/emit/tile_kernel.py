@@ -329,24 +329,26 @@ def store_tile(
     out: ir.Value,
     *,
     rows: int,
-    row_dim: int,
+    along: tuple[int, int | None],
     indices: Places,
     epilogue: Epilogue,
-    column_dim: int | None = None,
     columns: int = STORE_COLUMNS,
+    reads: Places | None = None,
 ) -> None:
     """Stores `epilogue` of D to `out`, by sub-partition, `columns` at a time.
 
-    ``indices(quarter)(column)`` are the indices of lane 0 of the sub-partition `quarter`; columns
-    go along `column_dim`, or the last.
+    ``indices(quarter)(column)`` are the indices of lane 0 of the sub-partition `quarter`; lanes and
+    columns go `along` these dimensions of `out`, columns with None along the last; `reads`: places
+    that the epilogue has instead.
     """
+    row_dim, column_dim = along
 
     def store(value: ir.Value, at: list[Index]) -> None:
         op = tc.StoreRowsOp(value, out, index.values(at), i64(rows), i64(row_dim))
         if column_dim not in (None, out.type.rank - 1):
             op.attributes["column_dim"] = i64(column_dim)
 
-    _store_quarters(d, indices, epilogue, store, columns)
+    _store_quarters(d, indices, epilogue, store, columns, reads)
 
 
 def quantise_tile(
@@ -389,10 +391,12 @@ def _store_quarters(
     epilogue: Epilogue,
     store: Callable[[ir.Value, list[Index]], None],
     columns: int = STORE_COLUMNS,
+    reads: Places | None = None,
 ) -> None:
     with loop(QUARTERS) as quarter:
         place = indices(quarter)
+        read = None if reads is None else reads(quarter)
         with loop(d.type.shape[1], columns) as column:
             sums = load_registers(d, quarter, column, columns)
             at = place(column)
-            store(epilogue(sums, at), at)
+            store(epilogue(sums, at if read is None else read(column)), at)

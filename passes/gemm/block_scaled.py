@@ -22,7 +22,7 @@ from tcir.passes.emit.scaled_checks import check_scaled
 from tcir.passes.emit.scaled_product import ScaledPlace, ScaledProduct
 from tcir.passes.emit.scaled_shape import ScaledShape, Stage
 from tcir.passes.emit.tile_kernel import Accumulate, argument, choose_n_tile
-from tcir.passes.gemm.place import Place, Step
+from tcir.passes.kernels.product import OfMatrices, Place, Step
 
 ROW_BYTES = 128
 """Bytes of a row in a stage: the widest swizzle."""
@@ -76,7 +76,7 @@ def stage_of(shape: ScaledShape) -> Stage:
 
 
 @dataclass(frozen=True)
-class BlockScaledProduct:
+class BlockScaledProduct(OfMatrices):
     """``tc.block_scaled_matmul`` in tiles of 128 rows and `n_tile` columns.
 
     factors: the kernel's global scales; steps: that cover K, or a part of it

@@ -9,15 +9,12 @@ from functools import partial
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import string, unsigned_operands
-from tcir.dialect.cta_pair import PAIR
-from tcir.dialect.limits import MMA_K_BYTES, TMEM_LANES
+from tcir.dialect.limits import TMEM_LANES
 from tcir.dialect.ops.highlevel import k_part
 from tcir.passes.emit import index
-from tcir.passes.emit.builders import mma, of_pair
 from tcir.passes.emit.cluster import ALONE, Cluster, Share
 from tcir.passes.emit.cta_pair import first_column
 from tcir.passes.emit.diagnostics import SMALLEST_MATMUL, match_failure
-from tcir.passes.emit.epilogue import Epilogue
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.limits import ceil_div, round_up
 from tcir.passes.emit.operand_tiles import TiledOperand, check_pitch, k_step, part_step
@@ -25,7 +22,8 @@ from tcir.passes.emit.tile_kernel import Accumulate, argument
 from tcir.passes.gemm.collector import ONE, Together
 from tcir.passes.gemm.computed import Computed
 from tcir.passes.gemm.computed_tiles import ComputedOperand
-from tcir.passes.gemm.place import Place, Step
+from tcir.passes.kernels.cores.tcgen05 import multiply
+from tcir.passes.kernels.product import OfMatrices, Place, Step
 
 
 def check_dense(op: tc.MatmulOp | tc.GroupedMatmulOp) -> None:
@@ -75,7 +73,7 @@ def operands_of(op: tc.MatmulOp | tc.GroupedMatmulOp) -> list[tuple[ir.Value, st
 
 
 @dataclass(frozen=True)
-class DenseProduct:
+class DenseProduct(OfMatrices):
     """``tc.matmul`` in tiles of 128 rows and `n_tile` columns.
 
     a, b: the operands in tiles of one step; k: elements of K in a step; steps: that cover K, or a
@@ -147,10 +145,6 @@ class DenseProduct:
         shares = self.cluster.share_of_a(), self.cluster.share_of_b()
         return partial(self._multiply, place, columns, shares)
 
-    def finish(self, epilogue: Epilogue) -> Epilogue:
-        """`epilogue` of the sums."""
-        return epilogue
-
     def load(
         self,
         place: Place,
@@ -193,12 +187,5 @@ class DenseProduct:
         accumulate: Accumulate,
     ) -> None:
         a, tiles = self._load(place, step, columns, shares)
-        bytes_ = tc.element_bytes(self.a.type.element)
-        for j in range(self.k * bytes_ // MMA_K_BYTES):
-            taken = accumulate.take()
-            for number, (d, b) in enumerate(zip(sums, tiles, strict=True)):
-                op = mma(d, a, b, taken, j, unsigned=self.unsigned)
-                if self.cta_group == PAIR:
-                    of_pair(op)
-                if self.together.collector:
-                    op.attributes["collector"] = ir.StringAttr.get(self.together.usage(number))
+        usage = self.together.usage if self.together.collector else None
+        multiply(sums, a, tiles, accumulate, self.unsigned, self.cta_group, usage)

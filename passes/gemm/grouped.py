@@ -23,7 +23,7 @@ from tcir.passes.emit.tile_kernel import (
     store_tile_lanes,
 )
 from tcir.passes.gemm.dense import DenseProduct
-from tcir.passes.gemm.place import Place
+from tcir.passes.kernels.product import Place
 
 UNWRITTEN = "tc.unwritten"
 """Attribute of a kernel that leaves elements of its result as they are."""

@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.cta_pair import PAIR
-from tcir.dialect.limits import QUARTER_LANES, SWIZZLE_ATOM_ROWS, TMEM_LANES
-from tcir.dialect.ops.highlevel import k_part, out_layout
-from tcir.errors import InputError
-from tcir.passes.emit.builders import i64
+from tcir.dialect.limits import SWIZZLE_ATOM_ROWS, TMEM_LANES
+from tcir.dialect.ops.highlevel import out_layout
 from tcir.passes.emit.cluster import ALONE, Cluster
-from tcir.passes.emit.cta_pair import check_cta_group
-from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.gpu_module import target_of
-from tcir.passes.emit.kernel_ops import CTAS_PER_SM
-from tcir.passes.emit.limits import MMA_N, ceil_div, round_up
+from tcir.passes.emit.limits import ceil_div, round_up
 from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.quantise import QUANTISED_COLUMNS, check_quantised
 from tcir.passes.emit.scaled_shape import ScaledShape
-from tcir.passes.emit.staged_store import StagedStore
 from tcir.passes.emit.tensor_functions import tensor_ops
 from tcir.passes.emit.tile_kernel import (
-    Accumulate,
     Source,
-    accumulator,
-    argument,
     choose_n_tile,
     find_sources,
-    kernel,
-    loop,
-    quantise_tile,
-    store_tile,
 )
 from tcir.passes.gemm.block_scaled import (
     BlockScaledProduct,
@@ -45,26 +31,20 @@ from tcir.passes.gemm.block_scaled import (
 from tcir.passes.gemm.collector import Together
 from tcir.passes.gemm.computed_tiles import check_computed, check_computed_rows, rows_step
 from tcir.passes.gemm.dense import DenseProduct, check_dense, check_rows, columns_step
-from tcir.passes.gemm.epilogue_tile import AUTO, Results, parse
 from tcir.passes.gemm.grouped import tile_grouped
-from tcir.passes.gemm.place import Place, Product
 from tcir.passes.gemm.schedules import Schedules
-from tcir.passes.gemm.warps import Warps
 from tcir.passes.gemm.wgmma import WarpgroupSchedule
 from tcir.passes.kernels import legal
-from tcir.passmanager.pipeline import Pass, register_pass
-from tcir.passmanager.remarks import remark
-from tcir.target import DEFAULT_TARGET, TARGETS
-
-CLC = "clc"
-SCHEDULERS = ("static", CLC)
-BY_TMA = "tma"
-STORES = ("direct", BY_TMA)
+from tcir.passes.kernels.scheduled import Scheduled
+from tcir.passes.kernels.tile import tile
+from tcir.passes.kernels.warps import Warps
+from tcir.passmanager.pipeline import register_pass
+from tcir.target import TARGETS
 
 
 @register_pass
 @dataclass(frozen=True)
-class TileGemm(Pass):
+class TileGemm(Scheduled):
     """Turns ``tc.matmul`` or ``tc.block_scaled_matmul`` into the sequential program of one CTA.
 
     n_tile: columns of an output tile, N of the mma; 0 takes what the cost model of
@@ -166,51 +146,15 @@ class TileGemm(Pass):
     """
 
     name: ClassVar[str] = "tile-gemm"
-    n_tile: int = 0
-    persistent: bool = False
-    ctas: int = 0
-    scheduler: str = "static"
-    store: str = "direct"
-    store_stages: int = 0
-    epilogue_tile: str = AUTO
     kind: str = ""
     n_tiles: int = 1
     collector: bool = False
     producer_warps: int = 0
     consumer_warps: int = 0
-    epilogue_warps: int = 0
-    cta_group: int = 1
-    cluster: str = "1x1"
 
     def __post_init__(self) -> None:
-        if self.scheduler not in SCHEDULERS:
-            raise InputError(
-                f"expected scheduler to be one of {', '.join(SCHEDULERS)}, got {self.scheduler}"
-            )
-        if self.store not in STORES:
-            raise InputError(f"expected store to be one of {', '.join(STORES)}, got {self.store}")
-        for name in ("store_stages", "ctas"):
-            if (number := getattr(self, name)) < 0:
-                raise InputError(
-                    f"expected {name.replace('_', '-')} of at least 1, or 0 to choose, got "
-                    f"{number}; leave it out"
-                )
-        parse(self.epilogue_tile)
-        _ = self._warps, self._together
-        check_cta_group(self.cta_group)
-        cluster = Cluster.parse(self.cluster)
-        legal.check(legal.options_of(self))
-        if self.ctas % cluster.ctas:
-            raise InputError(
-                f"expected ctas to be a multiple of the {cluster.ctas} of cluster={cluster}, got "
-                f"{self.ctas}: the CTAs of a cluster go through tiles together; take "
-                f"ctas={round_up(self.ctas, cluster.ctas)}"
-            )
-        if self.ctas % self.cta_group:
-            raise InputError(
-                f"expected ctas to be a multiple of cta-group={self.cta_group}, got {self.ctas}: "
-                f"the CTAs of a pair compute tiles together; take ctas={self.ctas + 1}"
-            )
+        super().__post_init__()
+        _ = self._together
 
     def run(self, module: ir.Module) -> None:
         target = target_of(module)
@@ -223,7 +167,7 @@ class TileGemm(Pass):
             if TARGETS[target].wgmma:
                 cluster = Cluster.parse(self.cluster)
                 check_rows(source.op, cluster)
-                n_tile = self._in_parts(source.op, self.n_tile, cluster, columns_step(source.op))
+                n_tile = self.in_parts(source.op, self.n_tile, cluster, columns_step(source.op))
                 schedule = WarpgroupSchedule(n_tile, self.persistent, self.ctas, cluster)
                 schedule.tile(source, target)
             elif product == legal.GROUPED:
@@ -238,7 +182,8 @@ class TileGemm(Pass):
         return Together(self.n_tiles, self.collector)
 
     @property
-    def _warps(self) -> Warps:
+    def warps(self) -> Warps:
+        """Number of warps of each role."""
         return Warps(self.producer_warps, self.consumer_warps, self.epilogue_warps)
 
     def _tile_dense(self, source: Source) -> None:
@@ -251,28 +196,28 @@ class TileGemm(Pass):
         if not isinstance(op.b, ir.BlockArgument) and not self.n_tile:
             n_tile = round_up(n_tile, rows_step(op))
         check_computed_rows(op, n_tile)
-        cluster = self._cluster(op)
+        cluster = self.cluster_of(op)
         check_rows(op, cluster)
-        n_tile = self._in_parts(op, n_tile, cluster, columns_step(op))
+        n_tile = self.in_parts(op, n_tile, cluster, columns_step(op))
         together = self._together
         together.check(op, n_tile)
         together.tell(op, n_tile)
-        _tile(
+        tile(
             source,
             lambda arguments: DenseProduct.create(
                 op, arguments, n_tile, self.cta_group, cluster, together
             ),
             n_tile,
             self._output_tiles(source, n_tile * together.count),
-            self._results(source, n_tile),
-            self._warps,
+            self.results(source, n_tile),
+            self.warps,
             together.count,
         )
 
     def _tile_groups(self, source: Source) -> None:
         op = source.op
         check_dense(op)
-        self._warps.assign(source, staged=False)
+        self.warps.assign(source, staged=False)
         tile_grouped(source, choose_n_tile(op, self.n_tile, op.out.type.shape[-1]))
 
     def _tile_scaled(self, source: Source) -> None:
@@ -281,17 +226,17 @@ class TileGemm(Pass):
         option = self._option(source)
         n_tile = choose_scaled_n_tile(op, option, shape, self.cta_group, self.persistent)
         n_tile = _whole_blocks(source, option, n_tile)
-        cluster = self._cluster(op)
-        n_tile = self._in_parts(op, n_tile, cluster, SWIZZLE_ATOM_ROWS)
-        _tile(
+        cluster = self.cluster_of(op)
+        n_tile = self.in_parts(op, n_tile, cluster, SWIZZLE_ATOM_ROWS)
+        tile(
             source,
             lambda arguments: BlockScaledProduct.create(
                 op, arguments, shape, n_tile, self.cta_group, cluster
             ),
             n_tile,
             self._output_tiles(source, n_tile),
-            self._results(source, n_tile),
-            self._warps,
+            self.results(source, n_tile),
+            self.warps,
         )
 
     def _option(self, source: Source) -> int:
@@ -301,50 +246,12 @@ class TileGemm(Pass):
             return self.n_tile
         return Schedules(source.op, self.kind, source.quantised_columns).choose().work.n_tile
 
-    def _results(self, source: Source, n_tile: int) -> Results:
-        """How results are stored."""
-        stages = (self.store_stages or (2 if self.persistent else 1)) * (self.store == BY_TMA)
-        return Results.of(source, self.epilogue_tile, n_tile, stages)
-
-    def _cluster(self, op: ir.OpView) -> Cluster:
-        """CTAs along rows and columns of the mma's tiles."""
-        cluster = Cluster.parse(self.cluster)
-        return cluster.transposed if out_layout(op) == "nm" else cluster
-
-    def _in_parts(self, op: ir.OpView, n_tile: int, cluster: Cluster, step: int) -> int:
-        """Columns of a tile of B that the CTAs of a cluster load equal parts of, multiples of
-        `step`: `n_tile`, rounded up where no option says."""
-        if cluster.m == 1 or n_tile % (cluster.m * step) == 0:
-            return n_tile
-        nearest = min(round_up(n_tile, cluster.m * step), MMA_N.values[-1])
-        if self.n_tile == 0:
-            return nearest
-        raise match_failure(
-            op,
-            f"expected n-tile to be a multiple of {cluster.m * step} with cluster={cluster}, got "
-            f"{n_tile}: {cluster.m} CTAs load a part of B's columns each, whole swizzle patterns "
-            f"of {step}; take n-tile={nearest}",
-        )
-
     def _output_tiles(self, source: Source, n_tile: int) -> OutputTiles:
         *batch, m, n = source.op.out.type.shape
         if out_layout(source.op) == "nm":
             m, n = n, m
         n = source.quantised_columns or n  # scales of padding are zeros: stored, too
-        tiles = OutputTiles(
-            ceil_div(m, TMEM_LANES),
-            ceil_div(n, n_tile),
-            prod(batch) if batch else None,
-            cluster=Cluster(PAIR) if self.cta_group == PAIR else self._cluster(source.op),
-        )
-        if not self.persistent:
-            return tiles
-        source.function.attributes[CTAS_PER_SM] = i64(1)
-        if self.scheduler == CLC:
-            return replace(tiles, ctas=tiles.count, taken_over=True)
-        group = tiles.cluster.ctas
-        most = DEFAULT_TARGET.sms // group * group
-        return replace(tiles, ctas=min(tiles.count, self.ctas or most))
+        return self.output_tiles(source, m, ceil_div(n, n_tile), prod(batch) if batch else None)
 
 
 KINDS = {
@@ -368,60 +275,3 @@ def _whole_blocks(source: Source, option: int, n_tile: int) -> int:
     n_tile = option or min(TMEM_LANES, round_up(n_tile, QUANTISED_COLUMNS))
     check_quantised(source.quantise, n_tile)
     return n_tile
-
-
-def _tile(
-    source: Source,
-    create: Callable[[list[ir.Value]], Product],
-    n_tile: int,
-    tiles: OutputTiles,
-    results: Results,
-    warps: Warps,
-    n_tiles: int = 1,
-) -> None:
-    """The kernel, from what makes its product out of the kernel's arguments.
-
-    n_tiles: of `n_tile` columns, next to each other, that a CTA computes at a time
-    """
-    read = warps.assign(source, staged=bool(results.stages))
-    with kernel(source, tiles.grid, cluster=tiles.cluster_shape) as arguments:
-        product = create(arguments)
-        matrices = {each: argument(arguments, each.tensor) for each in read}
-        staged = None
-        if results.stages:
-            staged = StagedStore.create(
-                source.op, arguments[-1], results.tile, results.stages, matrices
-            )
-        remark(source.op, str(results))
-        with tiles.each() as (x, y, z):
-            place = Place.of(x, y, z, n_tile * n_tiles, out_layout(source.op))
-            if k_part(source.op) is not None:
-                place = place.of_part(
-                    source.op.a.type.shape[0] if source.op.a.type.rank == 3 else None
-                )
-            step = product.at(place)
-            sums = [accumulator(n_tile, product.sums) for _ in range(n_tiles)]
-            with loop(product.steps) as i:
-                step(sums, i, Accumulate(i))
-            after = source.epilogue(
-                arguments, place.dim("m"), place.dim("n"), staged.loads.readers if staged else None
-            )
-            epilogue = product.finish(after)
-            quantiser = source.quantiser(arguments) if source.quantise is not None else None
-            for number, d in enumerate(sums):
-                indices = source.indices(place.of_tile(number, n_tile).indices)
-                if quantiser is not None:
-                    quantise_tile(d, quantiser, indices=indices, epilogue=epilogue)
-                elif staged:
-                    staged.store(d, indices, epilogue)
-                else:
-                    store_tile(
-                        d,
-                        arguments[-1],
-                        rows=QUARTER_LANES,
-                        row_dim=place.dim("m"),
-                        column_dim=place.dim("n"),
-                        indices=indices,
-                        epilogue=epilogue,
-                        columns=results.tile.columns,
-                    )

@@ -19,7 +19,6 @@ from tcir.passes.emit.output_tiles import GROUP, OutputTiles, fewest_ctas
 from tcir.passes.emit.tile_kernel import Source
 from tcir.passes.gemm.computed_tiles import check_computed_rows, is_computed, rows_step
 from tcir.passes.gemm.dense import DenseProduct, check_dense, columns_step, k_of
-from tcir.passes.gemm.place import Place
 from tcir.passes.kernels.cores.wgmma import (
     M_TILE,
     N_TILES,
@@ -31,6 +30,7 @@ from tcir.passes.kernels.cores.wgmma import (
     sums_of,
     warpgroup_kernel,
 )
+from tcir.passes.kernels.product import Place
 from tcir.passes.kernels.stores.fragment import (
     FragmentStore,
     check_fragment_quantised,

@@ -249,10 +249,10 @@ def _all_of_lane_0(module: Any) -> None:
 
 def _dropped_in_the_last_tile(module: Any) -> None:
     """The CTAs of the last channels store their sums as they are."""
-    store = pick(module, "tc.store_lanes")
+    store = pick(module, "tc.store_rows")
     sums = pick(module, "tc.tmem_ld").results[0]
     with ir.InsertionPoint(store), store.location:
-        column, finished = store.operands[5], store.operands[0]
+        column, finished = store.operands[3], store.operands[0]
         last = arith.cmpi(arith.CmpIPredicate.uge, column, arith.constant(ir.IndexType.get(), 16))
         plain = arith.truncf(finished.type, sums)
         mask = vector.broadcast(ir.VectorType.get([32, 16], last.type), last)

@@ -118,7 +118,6 @@ def test_a_break_is_seen(name: str) -> None:
     ("conv", "target", "options", "message"),
     [
         (QUICK, TARGET, {"split_k": 4}, "split-k=1 or one of 3, 9 .*got 4; leave it out"),
-        (QUICK, "sm_100a", {"split_k": 3}, "split-k=1 for sm_100a .*tensor memory"),
         (Conv(1, 5, 7, 40, 16, 3, 3), TARGET, {"split_k": 3}, "of 40 channels .a step has 64"),
         (QUICK, TARGET, {"split_k": -1}, "at least 1, or 0 to choose, got -1"),
     ],

@@ -15,6 +15,7 @@
 // TILE-SAME: tc.cluster = array<i64: 2, 1, 1>, tc.grid = array<i64: 4, 1, 1>
 // TILE: "tc.make_tensor_map"(%arg0) {box = array<i64: 64, 128>, {{.*}}mode = "im2col"
 // TILE: "tc.make_tensor_map"(%arg1) {box = array<i64: 32, 64, 1, 1>
+// TILE: memref<3x12x10x40xf32> into memref<360x40xf32>
 // TILE: %[[PIXEL:.*]] = arith.muli %block_id_x, %c128
 // TILE: %[[FILTER:.*]] = arith.muli %block_id_y, %c64
 // TILE: %[[Q:.*]] = arith.remui %[[PIXEL]], %c10
@@ -29,7 +30,6 @@
 // TILE: "tc.tma_load"(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[N]], %{{.*}}, %{{.*}}, %{{.*}}) {nbytes = 16384
 // TILE: "tc.tma_load"(%{{.*}}, %[[MINE]], {{.*}}nbytes = 4096 {{.*}}!tc.smem<array<i64: 32, 64>, f16, "MN", "64B">
 // TILE-COUNT-4: "tc.mma"{{.*}}cta_group = 2 : i64
-// TILE: memref<3x12x10x40xf32> into memref<360x40xf32>
 // TILE: arith.addi %[[PIXEL]]
 // TILE: arith.addi %[[FILTER]]
 // TILE: "tc.store_rows"

@@ -5,7 +5,7 @@
 // CHECK: options n-tile: int = 0, stages: int = 0
 // CHECK: conv-implicit-gemm: 2-D convolution as a matrix product
 // CHECK-NEXT: accepts linalg.conv_2d_nhwc_hwcf
-// CHECK: options n-tile: int = 0, stages: int = 0, programmatic: bool = false, tf32: bool = true, cta-group: int = 1
+// CHECK: options n-tile: int = 0, stages: int = 0, programmatic: bool = false, tf32: bool = true, persistent: bool = false, ctas: int = 0, scheduler: str = static
 // CHECK: conv-shift-reuse: 2-D convolution whose input goes to tensor memory once per filter row
 // CHECK: options n-tile: int = 0, stages: int = 0, programmatic: bool = false, tf32: bool = true, halo: str = mask, tiling: str = rows
 // CHECK: conv-smem-offset: 2-D convolution whose taps are one tile in shared memory

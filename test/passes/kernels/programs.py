@@ -98,3 +98,10 @@ CONV_QUANTISED = conv(
     "  return %q#0, %q#1 : tensor<2x8x8x64xf4E2M1FN>, tensor<2x8x1x1x512xf8E4M3FN>",
     result="(tensor<2x8x8x64xf4E2M1FN>, tensor<2x8x1x1x512xf8E4M3FN>)",
 )
+CONV_GROUPS = """
+func.func @f(%x: tensor<1x12x12x64xf16>, %w: tensor<3x3x32x64xf16>) -> tensor<1x10x10x64xf32> {
+  %y = "tc.conv2d"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>,
+      pads = array<i64: 0, 0, 0, 0>, filter = "hwcf", groups = 2 : i64}
+      : (tensor<1x12x12x64xf16>, tensor<3x3x32x64xf16>) -> tensor<1x10x10x64xf32>
+  return %y : tensor<1x10x10x64xf32>
+}"""

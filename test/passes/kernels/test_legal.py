@@ -21,6 +21,7 @@ from tcir.tools.dev import kernels_page
 from ..linalg_programs import named
 from .programs import (
     CONV,
+    CONV_GROUPS,
     CONV_PARTS,
     CONV_QUANTISED,
     DENSE,
@@ -116,10 +117,6 @@ PAIRS = (
     Pair("swap beside product=grouped", GROUPED, "swap-operands{swap=always}", "swap-operands"),
     Pair("swap beside results=gated", GATED, "swap-operands{swap=always}", legal_program=DENSE),
     Pair("operands beside core=wgmma", EXCHANGED, "tile-gemm", target=H, legal_program=DENSE),
-    Pair("split_k beside core=tcgen05 product=im2col", CONV, "split-conv-k{splits=3}",
-         legal_target=H),
-    Pair("sums beside core=tcgen05 product=im2col", CONV_PARTS, "tile-conv-implicit-gemm",
-         legal_target=H),
     Pair("sums beside product=row-walk", CONV_PARTS, "tile-conv-smem-offset", target=H,
          legal_program=CONV),
     Pair("sums beside core=wgmma product=dense", PARTS, "tile-gemm", target=H,
@@ -166,6 +163,13 @@ def test_pair(pair: Pair) -> None:
         pair.legal_passes or pair.passes,
         pair.legal_target or pair.target,
     )
+
+
+@pytest.mark.parametrize("target", ["sm_100a", H])
+def test_ctas_of_other_groups_share_no_pixels(target: str) -> None:
+    run(CONV_GROUPS, "tile-conv-implicit-gemm{cluster=2x1 n-tile=32}", target)
+    with pytest.raises(tcir.PassError, match="expected cluster=1x1 with groups of channels"):
+        run(CONV_GROUPS, "tile-conv-implicit-gemm{cluster=1x2 n-tile=32}", target)
 
 
 SMALL = {

@@ -1,4 +1,4 @@
-"""Tiles of a GEMM's output, and what a kind of product has to say about one."""
+"""Tiles of a kernel's output, and what a kind of product has to say about one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
 from tcir.passes.emit import index
 from tcir.passes.emit.epilogue import Epilogue
 from tcir.passes.emit.index import Index
-from tcir.passes.emit.tile_kernel import Accumulate
+from tcir.passes.emit.tile_kernel import Accumulate, Places, Source
 
 
 @dataclass(frozen=True)
@@ -89,3 +89,26 @@ class Product(Protocol):
 
     def finish(self, epilogue: Epilogue) -> Epilogue:
         """Applies `epilogue` to the accumulator; called after that loop."""
+
+    def output(self, memory: ir.Value) -> ir.Value:
+        """The kernel's output as a matrix of the tiles' rows and columns."""
+
+    def reads(self, source: Source, place: Place) -> Places | None:
+        """Indices in the output's tensor, of each lane and the first column, that the epilogue of
+        `source` has in the tile at `place`; None: those of the output's matrix."""
+
+
+class OfMatrices:
+    """A product whose sums are the output, a matrix, as they are."""
+
+    def finish(self, epilogue: Epilogue) -> Epilogue:
+        """`epilogue` of the sums."""
+        return epilogue
+
+    def output(self, memory: ir.Value) -> ir.Value:
+        """The kernel's output."""
+        return memory
+
+    def reads(self, source: Source, place: Place) -> Places | None:
+        """None: the epilogue has the places of the results."""
+        return None

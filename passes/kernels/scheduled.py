@@ -1,0 +1,123 @@
+"""The options that tiling passes of tcgen05 share: scheduler, clusters, store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tcir._mlir import ir
+from tcir.dialect.cta_pair import PAIR
+from tcir.dialect.limits import TMEM_LANES
+from tcir.dialect.ops.highlevel import out_layout
+from tcir.errors import InputError
+from tcir.passes.emit.builders import i64
+from tcir.passes.emit.cluster import Cluster
+from tcir.passes.emit.cta_pair import check_cta_group
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.kernel_ops import CTAS_PER_SM
+from tcir.passes.emit.limits import MMA_N, ceil_div, round_up
+from tcir.passes.emit.output_tiles import OutputTiles
+from tcir.passes.emit.tile_kernel import Source
+from tcir.passes.kernels import legal
+from tcir.passes.kernels.stores.epilogue_tile import AUTO, Results, parse
+from tcir.passes.kernels.warps import Warps
+from tcir.passmanager.pipeline import Pass
+from tcir.target import DEFAULT_TARGET
+
+CLC = "clc"
+SCHEDULERS = ("static", CLC)
+BY_TMA = "tma"
+STORES = ("direct", BY_TMA)
+
+
+@dataclass(frozen=True)
+class Scheduled(Pass):
+    """A tiling pass with the options of a scheduler, of clusters and of a store, which `TileGemm`
+    describes. A subclass has the name and ``n_tile``."""
+
+    n_tile: int = 0
+    persistent: bool = False
+    ctas: int = 0
+    scheduler: str = "static"
+    store: str = "direct"
+    store_stages: int = 0
+    epilogue_tile: str = AUTO
+    epilogue_warps: int = 0
+    cta_group: int = 1
+    cluster: str = "1x1"
+
+    def __post_init__(self) -> None:
+        if self.scheduler not in SCHEDULERS:
+            raise InputError(
+                f"expected scheduler to be one of {', '.join(SCHEDULERS)}, got {self.scheduler}"
+            )
+        if self.store not in STORES:
+            raise InputError(f"expected store to be one of {', '.join(STORES)}, got {self.store}")
+        for name in ("store_stages", "ctas"):
+            if (number := getattr(self, name)) < 0:
+                raise InputError(
+                    f"expected {name.replace('_', '-')} of at least 1, or 0 to choose, got "
+                    f"{number}; leave it out"
+                )
+        parse(self.epilogue_tile)
+        _ = self.warps
+        check_cta_group(self.cta_group)
+        cluster = Cluster.parse(self.cluster)
+        legal.check(legal.options_of(self))
+        if self.ctas % cluster.ctas:
+            raise InputError(
+                f"expected ctas to be a multiple of the {cluster.ctas} of cluster={cluster}, got "
+                f"{self.ctas}: the CTAs of a cluster go through tiles together; take "
+                f"ctas={round_up(self.ctas, cluster.ctas)}"
+            )
+        if self.ctas % self.cta_group:
+            raise InputError(
+                f"expected ctas to be a multiple of cta-group={self.cta_group}, got {self.ctas}: "
+                f"the CTAs of a pair compute tiles together; take ctas={self.ctas + 1}"
+            )
+
+    @property
+    def warps(self) -> Warps:
+        """Number of warps of each role."""
+        return Warps(epilogue=self.epilogue_warps)
+
+    def results(self, source: Source, n_tile: int) -> Results:
+        """How results are stored."""
+        stages = (self.store_stages or (2 if self.persistent else 1)) * (self.store == BY_TMA)
+        return Results.of(source, self.epilogue_tile, n_tile, stages)
+
+    def cluster_of(self, op: ir.OpView) -> Cluster:
+        """CTAs along rows and columns of the mma's tiles."""
+        cluster = Cluster.parse(self.cluster)
+        return cluster.transposed if out_layout(op) == "nm" else cluster
+
+    def in_parts(self, op: ir.OpView, n_tile: int, cluster: Cluster, step: int) -> int:
+        """Columns of a tile of B that the CTAs of a cluster load equal parts of, multiples of
+        `step`: `n_tile`, rounded up where no option says."""
+        if cluster.m == 1 or n_tile % (cluster.m * step) == 0:
+            return n_tile
+        nearest = min(round_up(n_tile, cluster.m * step), MMA_N.values[-1])
+        if self.n_tile == 0:
+            return nearest
+        raise match_failure(
+            op,
+            f"expected n-tile to be a multiple of {cluster.m * step} with cluster={cluster}, got "
+            f"{n_tile}: {cluster.m} CTAs load a part of B's columns each, whole swizzle patterns "
+            f"of {step}; take n-tile={nearest}",
+        )
+
+    def output_tiles(self, source: Source, rows: int, n: int, batch: int | None) -> OutputTiles:
+        """Tiles of 128 of `rows`, in `n` columns of tiles, of each of a `batch`."""
+        tiles = OutputTiles(
+            ceil_div(rows, TMEM_LANES),
+            n,
+            batch,
+            cluster=Cluster(PAIR) if self.cta_group == PAIR else self.cluster_of(source.op),
+        )
+        if not self.persistent:
+            return tiles
+        source.function.attributes[CTAS_PER_SM] = i64(1)
+        if self.scheduler == CLC:
+            return replace(tiles, ctas=tiles.count, taken_over=True)
+        group = tiles.cluster.ctas
+        most = DEFAULT_TARGET.sms // group * group
+        return replace(tiles, ctas=min(tiles.count, self.ctas or most))
