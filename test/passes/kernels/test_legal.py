@@ -165,6 +165,10 @@ def test_pair(pair: Pair) -> None:
     )
 
 
+def test_a_convolution_in_parts_has_one_schedule() -> None:
+    run(CONV_PARTS, "tile-conv", "sm_100a")
+
+
 @pytest.mark.parametrize("target", ["sm_100a", H])
 def test_ctas_of_other_groups_share_no_pixels(target: str) -> None:
     run(CONV_GROUPS, "tile-conv-implicit-gemm{cluster=2x1 n-tile=32}", target)
