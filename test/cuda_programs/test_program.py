@@ -66,7 +66,7 @@ def test_what_programs_ask_the_device_for() -> None:
 def test_an_h100_with_four_sms_and_a_function_that_nobody_has() -> None:
     ended = run("--target", "sm_90a", "--sms", 4, PROGRAMS / "device.cu", "missing")
     assert (ended.returncode, ended.stdout.splitlines()) == (2, [*DEVICE[1], *WORK]), ended.stderr
-    words = "device.cu: expected functions of the CUDA runtime that this one has, got cublasCreate"
+    words = "device.cu: the simulated CUDA runtime has no function cublasCreate"
     assert words in ended.stderr and "Traceback" not in ended.stderr
 
 
@@ -153,7 +153,7 @@ def test_orders_that_give_other_results(tmp_path: Path) -> None:
     )
     ended = run("--order-seeds", 3, "first.cu", cwd=tmp_path)
     assert ended.returncode == 1, ended.stderr
-    assert "_Z5firstPi: the result is another one with --order-seed" in ended.stderr
+    assert "_Z5firstPi: the result differs with --order-seed" in ended.stderr
     assert "out-of-bounds" not in ended.stderr  # the variable begins each order anew
 
 

@@ -264,7 +264,7 @@ IMAGE, FILTER = np.ones((1, 8, 8, 8), "f2"), np.ones((3, 3, 8, 8), "f2")
         ),
         (
             lambda: compile_matmul(F16, F32),
-            "expected a and b of one type out of .*, got f16 and f32",
+            "a and b must have the same type, one of .*, got f16 and f32",
         ),
         (
             lambda: compile_matmul(F16.astype("c8"), F16),
@@ -286,7 +286,7 @@ IMAGE, FILTER = np.ones((1, 8, 8, 8), "f2"), np.ones((3, 3, 8, 8), "f2")
         ),
         (
             lambda: compile_matmul(I8, I8, activation="relu"),
-            "sums of i8 are returned as they are",
+            "sums of i8 are returned unchanged",
         ),
         (lambda: compile_matmul(F16, F16, pipeline="gem"), "gemm"),
         (lambda: compile_matmul(F16, F16, tiles=3), "tiles"),
@@ -305,7 +305,7 @@ IMAGE, FILTER = np.ones((1, 8, 8, 8), "f2"), np.ones((3, 3, 8, 8), "f2")
         (lambda: compile_block_scaled_matmul((F16, F16), (F16, F16)), "multiply no other"),
         (
             lambda: compile_block_scaled_matmul(cast("Any", F16), cast("Any", F16)),
-            "a: expected what tcir.formats.quantise",
+            "a: expected a result of tcir.formats.quantise",
         ),
     ],
 )

@@ -131,7 +131,7 @@ def test_weights_in_a_file_of_their_own(tmp_path: Path) -> None:
     right = exact("mlp", inputs)["logits"]
     assert np.abs(compiled(inputs)["logits"] - right).max() < 2e-3 * np.abs(right).max()
     (tmp_path / "weights.bin").unlink()
-    with pytest.raises(tcir.InputError, match="external data beside it"):
+    with pytest.raises(tcir.InputError, match="external data must be next to it"):
         tcir.onnx.compile(path, {"input.1": (16, 64)})
 
 

@@ -178,7 +178,7 @@ CHECKS: dict[str, Callable[[], None]] = {
     ),
     "linear": _linear,
     "training": _training,
-    "writes": lambda: refuses(lambda: compiled(Counting(), X), "changes none of its arguments"),
+    "writes": lambda: refuses(lambda: compiled(Counting(), X), "must not modify its arguments"),
     "batches": _batches,
     "integers": _integers,
     "validate": _validate,

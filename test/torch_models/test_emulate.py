@@ -105,7 +105,7 @@ def test_another_gpu_does_not_emulate(hopper: Install, monkeypatch: pytest.Monke
     compiled, x = made(emulate=True)
     hopper(compiled.kernels)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (10, 0))
-    with pytest.raises(tcir.InputError, match=r"emulate=True: .* 9.0 .*got tensors of Fake \(sm_1"):
+    with pytest.raises(tcir.InputError, match=r"emulate=True: .* 9.0 .*got tensors on Fake \(sm_1"):
         moved(compiled, x)
 
 

@@ -24,14 +24,14 @@ needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU tha
 
 def test_target_of_the_cpu_and_of_no_device_of_ours() -> None:
     assert target_of([torch.zeros(2)]) == target_of([]) == "sm_100a"
-    with pytest.raises(tcir.InputError, match=r"of a GPU of sm_80.*got tensors of meta"):
+    with pytest.raises(tcir.InputError, match=r"on a GPU of sm_80.*got tensors on meta"):
         target_of([torch.zeros(2, device="meta")])
 
 
 def test_tensors_of_two_devices_are_refused() -> None:
     model, (x,) = made(lambda: Mlp(64), torch.float16, (48, 64))
     compiled = tcir.torch.compile(model, (x,))
-    with pytest.raises(tcir.InputError, match=r"tensors of one device, got .*meta"):
+    with pytest.raises(tcir.InputError, match=r"tensors on one device, got .*meta"):
         compiled(x.to("meta"))
 
 
@@ -44,7 +44,7 @@ def test_target_of_a_gpu(monkeypatch: pytest.MonkeyPatch, name: str, major: int)
     assert target_of([Tensor()]) == name
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (12, 0))
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "another GPU")
-    with pytest.raises(tcir.InputError, match=r"got tensors of another GPU \(sm_120\)"):
+    with pytest.raises(tcir.InputError, match=r"got tensors on another GPU \(sm_120\)"):
         target_of([Tensor()])
 
 

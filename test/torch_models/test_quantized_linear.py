@@ -179,7 +179,7 @@ def test_op_is_well_registered() -> None:
     [
         (lambda: QuantizedLinear(100, 8), "in_features: expected a multiple of 16"),
         (lambda: QuantizedLinear(48, 8, format="mxfp4"), "multiple of 32"),
-        (lambda: QuantizedLinear(96, 0), "an output at least"),
+        (lambda: QuantizedLinear(96, 0), "out_features at least 1"),
         (lambda: QuantizedLinear(96, 8, format="mxfp6_e2m3"), "expected nvfp4, mxfp4"),
         (lambda: QuantizedLinear.from_linear(nn.Conv2d(1, 1, 1)), "expected a torch.nn.Linear"),
         (lambda: QuantizedLinear.from_linear(nn.Linear(32, 8).double()), "float64 on cpu"),

@@ -114,4 +114,4 @@ def test_what_libraries_for_a_gpu_ask_torch_for() -> None:
     ended = run(SCRIPTS / "library.py")
     assert (ended.returncode, ended.stdout) == (0, "right\n"), ended.stderr
     assert "3 launches executed" in ended.stderr and ", 0 with a result" in ended.stderr
-    assert "torch.profiler: the CPU's part alone" in ended.stderr
+    assert "torch.profiler: only the CPU is profiled" in ended.stderr

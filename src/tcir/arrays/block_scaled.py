@@ -1,4 +1,5 @@
-"""`compile_block_scaled_matmul`: a product of block-scaled matrices from their codes and scales."""
+"""`compile_block_scaled_matmul`: a kernel that multiplies block-scaled matrices, given their codes
+and scales."""
 
 from __future__ import annotations
 
@@ -93,8 +94,8 @@ def _operand(function: Function, name: str, given: Scaled) -> tuple[Value, Value
         codes, scales = given
     else:
         raise InputError(
-            f"block_scaled_matmul: {name}: expected what tcir.formats.quantise gives, or a pair of "
-            f"arrays (elements, scales), got {type(given).__name__}"
+            f"block_scaled_matmul: {name}: expected a result of tcir.formats.quantise, or a pair "
+            f"of arrays (elements, scales), got {type(given).__name__}"
         )
     values = function.argument(name, codes), function.argument(f"{name}_scales", scales)
     if not all(value.shape and value.shape[-1] for value in values):
@@ -111,7 +112,7 @@ def _two(given: object) -> tuple[float, float]:
         left, right = (float(each) for each in given)  # type: ignore[attr-defined]
     except (TypeError, ValueError):
         raise InputError(
-            "block_scaled_matmul: global_scales: expected two numbers, that of a and that of b, "
+            "block_scaled_matmul: global_scales: expected two numbers, the scales of a and b, "
             f"got {given!r}"
         ) from None
     return left, right

@@ -52,13 +52,13 @@ def compile_conv2d(
     image, taps = function.argument("x", x, (4,)), function.argument("w", w, (4,))
     if image.element not in OPERANDS or image.element != taps.element:
         raise InputError(
-            f"conv2d: expected x and w of one type out of {', '.join(OPERANDS)}, got "
-            f"{image.element} and {taps.element}: what the schedules multiply"
+            f"conv2d: x and w must have the same type, one of {', '.join(OPERANDS)} (the types "
+            f"that the schedules multiply), got {image.element} and {taps.element}"
         )
     if image.shape[3] != taps.shape[2]:
         raise InputError(
-            f"conv2d: expected x of [N, H, W, C] and w of [R, S, C, K] with one C, got "
-            f"{list(image.shape)} and {list(taps.shape)}; groups are convolutions of their own"
+            f"conv2d: expected x of [N, H, W, C] and w of [R, S, C, K] with the same C, got "
+            f"{list(image.shape)} and {list(taps.shape)}; compile one convolution per group"
         )
     strides, steps = _pair("stride", stride, 1), _pair("dilation", dilation, 1)
     reach = [step * (size - 1) + 1 for step, size in zip(steps, taps.shape, strict=False)]
@@ -71,7 +71,7 @@ def compile_conv2d(
     if min(sizes) < 1:
         raise InputError(
             f"conv2d: expected an image of at least {reach[0]} x {reach[1]} with its padding, got "
-            f"{padded.shape[1]} x {padded.shape[2]}: no output pixel is left"
+            f"{padded.shape[1]} x {padded.shape[2]}: the output would have no pixels"
         )
     attributes = (
         f"{{dilations = dense<[{steps[0]}, {steps[1]}]> : tensor<2xi64>, "
@@ -97,14 +97,17 @@ def _pair(name: str, value: object, least: int) -> tuple[int, int]:
 def _sides(
     padding: object, reach: Sequence[int], strides: tuple[int, int]
 ) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Zeros before and after the image, for rows and columns. reach: extent of a dilated window."""
+    """Number of zeros before and after the image, for rows and columns.
+
+    reach: extent of a dilated window
+    """
     if padding == "valid":
         return (0, 0), (0, 0)
     if padding == "same":
         if strides != (1, 1):
             raise InputError(
                 f"conv2d: padding: expected stride 1 with 'same', as in PyTorch, got {strides}: "
-                "the result is smaller than the image; give the padding in numbers"
+                "with a stride the result is smaller than the image; give the padding in numbers"
             )
         rows, columns = ((n - 1) // 2 for n in reach)
         return (rows, reach[0] - 1 - rows), (columns, reach[1] - 1 - columns)

@@ -32,7 +32,7 @@ ACTIVATIONS: dict[str, tuple[str, ...]] = {
     ),
     "tanh": ("%y = math.tanh %x : f32",),
 }
-"""By name: relu, gelu (with erf), silu, sigmoid, tanh."""
+"""Ops of each activation, by name: relu, gelu (with erf), silu, sigmoid, tanh."""
 RESULTS = ("f32", "f16", "bf16")
 
 
@@ -44,9 +44,12 @@ def finish(
     residual: Array | None,
     activation: str | None,
 ) -> Value:
-    """act(sums + bias + residual), rounded once to the element type `out`.
+    """Adds the ops of act(sums + bias + residual), rounded once to the element type `out`.
 
-    bias: of the last dimension; residual: of the shape of the sums; both f32, f16 or bf16
+    bias:     a vector along the last dimension, f32, f16 or bf16
+    residual: an array of the shape of the sums, f32, f16 or bf16
+
+    InputError for another activation, shape or type.
     """
     if activation is not None and not (isinstance(activation, str) and activation in ACTIVATIONS):
         raise InputError(
@@ -57,8 +60,8 @@ def finish(
         return sums
     if sums.element != "f32":
         raise InputError(
-            f"{function.name}: expected sums of floats for a bias, a residual, an activation or "
-            f"another type, got {sums.element}: sums of i8 are returned as they are"
+            f"{function.name}: a bias, a residual, an activation or another result type needs sums "
+            f"of floats, got {sums.element}: sums of i8 are returned unchanged"
         )
     dims = [f"d{n}" for n in range(len(sums.shape))]
     whole, last = ", ".join(dims), dims[-1]

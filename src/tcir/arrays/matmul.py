@@ -48,8 +48,8 @@ def compile_matmul(
     mixed = {left.element, right.element} <= {"f8E4M3FN", "f8E5M2"}
     if left.element not in OPERANDS or (left.element != right.element and not mixed):
         raise InputError(
-            f"matmul: expected a and b of one type out of {', '.join(OPERANDS)}, or both of f8, "
-            f"got {left.element} and {right.element}: what the tensor core multiplies"
+            f"matmul: a and b must have the same type, one of {', '.join(OPERANDS)}, or both f8 "
+            f"(the tensor core multiplies no others), got {left.element} and {right.element}"
         )
     if left.shape[:-2] != right.shape[:-2] or left.shape[-1] != right.shape[-2]:
         raise InputError(

@@ -20,23 +20,24 @@ BLOCKED, ROWS = "blocked_128x4", "row_major"
 
 
 def layer_format(name: str) -> formats.BlockFormat:
-    """A format of weights and inputs; InputError for one that inputs are not quantised to."""
+    """The format of that name. InputError for a format to which inputs cannot be quantised."""
     if not isinstance(name, str) or name not in FORMATS:
         raise InputError(
-            f"quantised linear: format: expected {', '.join(FORMATS)}, got {name!r}: the input is "
-            "quantised by a kernel, which has conversions (cvt) to these; "
-            "tcir.compile_block_scaled_matmul multiplies arrays of the others"
+            f"quantised linear: format: expected {', '.join(FORMATS)}, got {name!r}: a kernel "
+            "quantises the input, and PTX's cvt converts to these only; "
+            "tcir.compile_block_scaled_matmul multiplies arrays of other formats"
         )
     return formats.block_format(name)
 
 
 def scale_layout(k: int) -> str:
-    """Layout of the weight's scales: the tensor core's where K is whole steps of the mma."""
+    """Layout of the weight's scales: the tensor core's if K is a multiple of 128, whole steps of
+    the mma."""
     return ROWS if k % 128 else BLOCKED
 
 
 def scales_shape(rows: int, k: int, block: int, layout: str) -> tuple[int, ...]:
-    """Shape of the scales of a matrix."""
+    """Shape of the scales of a matrix of `rows` rows in a layout."""
     across = k // block
     return (rows, across) if layout == ROWS else (-(-rows // 128), -(-across // 4), 512)
 
@@ -52,18 +53,22 @@ def quantised_linear(
     activation: str | None = None,
     target: str = DEFAULT_TARGET.name,
 ) -> ArrayKernel:
-    """act(dequantise(quantise(x)) @ dequantise(w).T + bias) for x of [m, k] in f32, w of [n, k].
+    """Compiles act(dequantise(quantise(x)) @ dequantise(w).T + bias) for x of [m, k] in f32 and w
+    of [n, k].
 
-    The inputs: x; in NVFP4 norm, 1 over the global scale of x; the weight's elements and its scales
-    in `scale_layout`; in NVFP4 alpha, the product of both global scales; the bias, of MLIR type
-    `bias`. Two launches or more: ``tc.quantise_blocks`` of x and the product, by `gemm`, or
-    `gemv-padded-n` for a row.
+    The kernel's inputs are, in order: x; for NVFP4, norm (1 over the global scale of x); the
+    weight's elements, and its scales in `scale_layout`; for NVFP4, alpha (the product of both
+    global scales); the bias, of MLIR type `bias`. The kernel has two launches or more:
+    ``tc.quantise_blocks`` of x, and the product by `gemm`, or by `gemv-padded-n` for a row.
+
+    InputError for sizes and formats that are not supported.
     """
     form = layer_format(format)
     if min(m, n, k) < 1 or k % form.block:
         raise InputError(
-            f"quantised linear: expected [m, k] by [n, k], k a multiple of {form.block}, the "
-            f"elements of {format} that share a scale, got {[m, k]} by {[n, k]}; pad k with zeros"
+            f"quantised linear: expected [m, k] by [n, k], k a multiple of {form.block} (the "
+            f"{format} block, whose elements share a scale), got {[m, k]} by {[n, k]}; pad k with "
+            "zeros"
         )
     function, row = Function("quantised_linear"), m == 1
     x = function.argument("x", _shaped(np.float32, m, k))
@@ -103,7 +108,7 @@ DTYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 
 
 def _shaped(dtype: type, *shape: int) -> Array:
-    """An array of a shape, without its memory."""
+    """An array of a shape that takes no memory for its elements."""
     return np.broadcast_to(np.zeros((), dtype), shape)
 
 
@@ -114,7 +119,7 @@ def _number(function: Function, name: str) -> Value:
 def _quantised(
     function: Function, x: Value, norms: list[Value], form: formats.BlockFormat, layout: str
 ) -> tuple[Value, Value]:
-    """Codes and scales of a matrix."""
+    """Adds the op that quantises a matrix; returns its codes and scales."""
     codes = Value("%q#0", x.shape, _name(form.element))
     rows, k = x.shape
     shape = scales_shape(rows, k, form.block, layout)

@@ -1,4 +1,4 @@
-"""A function of `linalg` text, written op by op."""
+"""Builds the text of a `linalg` function op by op."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Value:
 
     @property
     def type(self) -> str:
-        """As MLIR spells it."""
+        """The tensor's type in MLIR."""
         return f"tensor<{''.join(f'{size}x' for size in self.shape)}{self.element}>"
 
     def __str__(self) -> str:
@@ -36,7 +36,7 @@ class Value:
 
 @dataclass
 class Function:
-    """The text so far, and the arrays of its arguments."""
+    """A function under construction: the text so far, and the arrays of its arguments."""
 
     name: str
     arguments: list[Value] = field(default_factory=list)
@@ -45,7 +45,8 @@ class Function:
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
     def argument(self, name: str, array: object, rank: Sequence[int] = ()) -> Value:
-        """A new argument; InputError for what is no array of a known type and of these ranks."""
+        """Adds an argument. InputError for an object that is not an array of a supported type with
+        one of these ranks."""
         if not isinstance(array, np.ndarray | np.generic):
             way_out = to_array(array)
             raise InputError(
@@ -70,36 +71,36 @@ class Function:
         return value
 
     def op(self, text: str, shape: Sequence[int], element: str) -> Value:
-        """A line; in `text`, ``{type}`` stands for the result's type."""
+        """Adds an op and returns its result; in `text`, ``{type}`` stands for the result's type."""
         result = Value(f"%{next(self._numbers)}", tuple(shape), element)
         self.lines.append(f"{result} = {text.replace('{type}', result.type)}")
         return result
 
     def constant(self, number: float, element: str) -> str:
-        """The name of a scalar."""
+        """Adds a scalar constant and returns its name."""
         name = f"%c{next(self._numbers)}"
         spelled = f"{int(number)}" if element.startswith("i") else f"{number!r}"
         self.lines.append(f"{name} = arith.constant {spelled} : {element}")
         return name
 
     def empty(self, shape: Sequence[int], element: str) -> Value:
-        """A tensor to be written."""
+        """Adds an uninitialised tensor."""
         return self.op("tensor.empty() : {type}", shape, element)
 
     def zeros(self, shape: Sequence[int], element: str) -> Value:
-        """A tensor of zeros."""
+        """Adds a tensor of zeros."""
         zero, empty = self.constant(0.0, element), self.empty(shape, element)
         text = f"linalg.fill ins({zero} : {element}) outs({empty} : {empty.type}) -> {{type}}"
         return self.op(text, shape, element)
 
     def linalg(self, name: str, ins: Sequence[Value], out: Value, attributes: str = "") -> Value:
-        """A named op of `linalg` that adds to `out`."""
+        """Adds a named `linalg` op that accumulates into `out`."""
         operands = f"{', '.join(map(str, ins))} : {', '.join(each.type for each in ins)}"
         text = f"linalg.{name} {attributes}ins({operands}) outs({out} : {out.type}) -> {{type}}"
         return self.op(text, out.shape, out.element)
 
     def module(self, *results: Value) -> str:
-        """The whole text, which returns `results`."""
+        """The whole text of the function, which returns `results`."""
         types = ", ".join(each.type for each in results)
         given = ", ".join(f"{each}: {each.type}" for each in self.arguments)
         body = "\n".join(f"  {line}" for line in self.lines)
@@ -111,7 +112,7 @@ class Function:
 
 
 def element_of(function: str, out: DTypeLike | str, legal: Sequence[str]) -> str:
-    """The MLIR name of a result's type; InputError if it is none of `legal`."""
+    """The MLIR name of a result's element type. InputError if it is not one of `legal`."""
     try:
         name = NAMES[np.dtype(DTYPES.get(str(out), out))]
     except (TypeError, ValueError, KeyError):

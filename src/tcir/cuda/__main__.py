@@ -23,14 +23,14 @@ from tcir.target import DEFAULT_TARGET, TARGETS
 EPILOG = """
 examples:
   python -m tcir.cuda examples/histogram.cu                     # its kernels, on the simulated B200
-  python -m tcir.cuda examples/histogram.cu 5000                # with an argument of its own
+  python -m tcir.cuda examples/histogram.cu 5000                # with an argument for the program
   python -m tcir.cuda --order-seeds 3 examples/histogram.cu     # each launch in three more orders
   python -m tcir.cuda --nvcc="-I. more.cu" program.cu           # flags and files for nvcc
   python -m tcir.cuda --target sm_90a --sms 4 program.cu        # on an H100 with four SMs
 
-Exit status: the program's; if it ends well, 1 where a launch was refused, a kernel was illegal, or
-a result depends on timing or on memory that nobody wrote, 2 where an instruction has no rule, or a
-function of CUDA is called that is not there; 3 for what cannot be compiled or loaded.
+Exit status: the program's; if it succeeds, 1 if a launch was rejected, a kernel was illegal, or a
+result depends on timing or on uninitialised memory, 2 if an instruction has no rule or a CUDA
+function that is called is missing; 3 for what cannot be compiled or loaded.
 """
 
 

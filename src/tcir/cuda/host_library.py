@@ -11,7 +11,8 @@ from tcir.errors import MissingDependencyError
 
 
 def compile_library(source: Path) -> Path:
-    """Compiles a library next to its source, with the C compiler that nvcc also uses."""
+    """Compiles a library next to its source, with the C compiler that nvcc also uses, and returns
+    its path. MissingDependencyError without a compiler, or if the compiler fails."""
     compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
     if not compiler:
         raise MissingDependencyError("expected a C compiler, cc or gcc (or its path in CC)")
@@ -24,7 +25,8 @@ def compile_library(source: Path) -> Path:
 
 
 def undefined_symbols(library: Path) -> list[str]:
-    """Names that it imports from other libraries, by nm of the linker's package."""
+    """Names that a library imports from others, found by nm. MissingDependencyError without nm,
+    which comes with the linker (binutils)."""
     nm = shutil.which("nm")
     if not nm:
         raise MissingDependencyError("expected nm, which comes with the linker (binutils)")

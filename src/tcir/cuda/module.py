@@ -102,7 +102,7 @@ class Module:
         return {f.name: Kernel(self, f.name) for f in self._entries()}
 
     def kernel(self, name: str) -> Kernel:
-        """Returns a kernel by its name in the PTX, or by its C++ name where that is unique.
+        """Returns a kernel by its name in the PTX, or by its C++ name if that is unique.
 
         Raises `UnknownNameError`.
         """

@@ -28,7 +28,7 @@ from tcir.interp.ptx.arguments import holds_addresses
 from tcir.interp.ptx.launch_sizes import MAX_THREADS
 
 INVALID_VALUE, INVALID_CONFIGURATION, LAUNCH_FAILURE = 1, 9, 719
-"""cudaError_t."""
+"""Values of cudaError_t."""
 MOST_ATTRIBUTES = 256
 """An upper bound on the number of cudaDeviceAttr values."""
 _C = ctypes
@@ -151,7 +151,7 @@ class Program:
         return run
 
     def ended(self, status: int) -> None:
-        """The program called exit()."""
+        """Ends the process after the program called exit(status)."""
         closed = exit_status(self._close)  # nothing can be raised through its exit()
         os._exit(status & 0xFF or closed or self.launches.status)
 
@@ -198,7 +198,8 @@ class Program:
         return self._guarded("cuTensorMapEncode", encode, INVALID_VALUE)
 
     def variable(self, number: int, name: bytes, size: ctypes.Array[ctypes.c_uint64]) -> int | None:
-        """Address of a variable's bytes; None: it cannot be copied to or from."""
+        """Address of a variable's bytes, whose size is written to `size`; None if the variable
+        cannot be copied to or from."""
         try:
             image = self._module(number).variable(name.decode())
         except InputError as error:
@@ -330,7 +331,7 @@ def _loaded(program: Path, runtime: ctypes.CDLL) -> ctypes.CDLL:
 def _unknown(name: str, missing: str) -> str:
     """Error message for an undefined function."""
     return (
-        f"{name}: expected functions of the CUDA runtime that this one has, got {missing}; "
-        "libraries such as cuBLAS have machine code only, which is not executed: call their "
-        "counterparts on the host, or write the host part in Python (docs/how-to/cuda.md)"
+        f"{name}: the simulated CUDA runtime has no function {missing}; libraries such as cuBLAS "
+        "contain only machine code, which is not executed: call their counterparts on the host, or "
+        "write the host part in Python (docs/how-to/cuda.md)"
     )

@@ -25,14 +25,14 @@ examples:
   python -m tcir.cute --order-seeds 3 script.py --n 64   # each launch in three more orders
   python -m tcir.cute -m pytest test_kernels.py -k small # a module that runs scripts
 
-Exit status: the script's; if it ends well, 1 where a kernel was illegal, or a result depends on
-timing or on memory that nobody wrote; 2 where an instruction has no rule, or the host part needs a
-GPU; 3 for what cannot be run.
+Exit status: the script's; if it succeeds, 1 if a kernel was illegal, or a result depends on timing
+or on uninitialised memory; 2 if an instruction has no rule, or the host part needs a GPU; 3 for
+what cannot be run.
 """
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The exit status."""
+    """Runs the command; returns its exit status."""
     given = _parser().parse_args(argv)
     script = Path(given.script)
     if not given.module and not script.is_file():
@@ -76,9 +76,10 @@ def _run(given: argparse.Namespace, folder: Path) -> int:
 
 
 def _settings(dumps: Path) -> None:
-    """Sets the variables that CuTe DSL reads when it is imported.
+    """Sets the environment variables that CuTe DSL reads when it is imported.
 
-    It compiles for sm_100a, with the script's lines, and leaves PTX in the folder.
+    With these CuTe DSL compiles for sm_100a, with the script's lines, and leaves PTX in the folder
+    `dumps`.
     """
     named = {"ARCH": DEFAULT_TARGET.name, "KEEP": "ptx", "DUMP_DIR": str(dumps), "LINEINFO": "1",
              "DISABLE_FILE_CACHING": "1"}  # fmt: skip
@@ -91,7 +92,10 @@ def _settings(dumps: Path) -> None:
 
 
 def _failed(script: str, error: Exception, cause: Exception | None) -> int:
-    """Says why the script ended. cause: what ended a launch, where CuTe DSL raised for it."""
+    """Prints why the script failed; returns the exit status.
+
+    cause: the error that ended a launch, if CuTe DSL raised for it
+    """
     origin = type(error).__module__.split(".")[0]
     if cause is not None and origin == "cutlass":
         return failed(script, cause.with_traceback(error.__traceback__))
@@ -104,8 +108,8 @@ def _failed(script: str, error: Exception, cause: Exception | None) -> int:
         frames = traceback.extract_tb(error.__traceback__)
         line = next((f.line for f in reversed(frames) if f.filename == script), "")
         why: Exception = IncompleteError(
-            f"the host part needs a GPU here ({line}): {first}; tensors may be of the CPU, kernels "
-            "are executed, but calls of the CUDA driver are not"
+            f"the host part needs a GPU here ({line}): {first}; CPU tensors and kernels work "
+            "without one, calls of the CUDA driver do not"
         )
     else:
         why = InputError(said.removeprefix("error: "))

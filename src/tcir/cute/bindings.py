@@ -1,4 +1,5 @@
-"""The CUDA driver and runtime of `cuda.bindings`, as far as scripts of CuTe DSL call them."""
+"""Replacements for the CUDA driver and runtime of `cuda.bindings`, as far as CuTe DSL scripts call
+them."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ VERSION = 13000
 
 
 def stand_ins(memory: Memory, device: Device) -> Iterator[StandIn]:
-    """Modules, names, and functions in their place: one device, whose work is always done."""
+    """Replacements for functions of `cuda.bindings`, as triples of module, name and function. They
+    present one device that completes work when it is issued."""
     known = device.attributes
     drive, run = driver.CUresult.CUDA_SUCCESS, runtime.cudaError_t.cudaSuccess
     stream, context = driver.CUstream(0), driver.CUcontext(1)
@@ -71,26 +73,31 @@ def stand_ins(memory: Memory, device: Device) -> Iterator[StandIn]:
 
 
 class Work:
-    """Copies and fills, at once; sizes in bytes, of fills in elements."""
+    """Copies and fills, which are executed at once. Sizes of copies are in bytes, of fills in
+    elements."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
 
     def copy(self, to: object, source: object, size: int) -> None:
-        """Bytes that do not overlap."""
+        """Copies `size` bytes; source and destination must not overlap."""
         where, origin = _address(to), _address(source)
         ctypes.memmove(where, origin, size)
         self.memory.contents.copied(where, origin, size)
 
     def fill(self, width: int, to: object, value: int, count: int) -> None:
-        """As many elements of that value; width: of one, in bytes."""
+        """Writes `count` elements of a value.
+
+        width: size of an element in bytes
+        """
         where, element = _address(to), (value % (1 << 8 * width)).to_bytes(width, "little")
         ctypes.memmove(where, element * count, width * count)
         self.memory.contents.wrote(where, width * count)
 
 
 def _address(of: object) -> int:
-    """Address of memory that a script names by a number, a driver pointer, or an object of its own.
+    """Address of memory that a script passes as a number, a driver pointer, or an object with a
+    buffer.
 
     TypeError for an object without memory.
     """
@@ -100,8 +107,8 @@ def _address(of: object) -> int:
 
 
 def _answers(status: object, call: Callable[..., object]) -> Callable[..., tuple[object, ...]]:
-    """Wraps a call with the bindings' convention: it returns a status, then the results. A flag
-    or a stream after the arguments is ignored."""
+    """Wraps a call in the bindings' convention: the result is a tuple of a status and the results.
+    A flag or a stream after the arguments is ignored."""
     count = len(inspect.signature(call).parameters)
 
     def made(*given: object) -> tuple[object, ...]:

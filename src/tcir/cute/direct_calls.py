@@ -1,8 +1,8 @@
-"""Functions compiled with ``--enable-tvm-ffi``, called with tensors as they are.
+"""Functions compiled with ``--enable-tvm-ffi``, which are called directly with tensors.
 
-CuTe DSL's own wrapper of TVM FFI goes to the GPU's driver, and accepts tensors of a GPU only. Here
-the function is compiled without it; a call checks its arguments against those that it was compiled
-for, as the wrapper does, and packs them in the same way.
+CuTe DSL's own TVM FFI wrapper calls the GPU's driver, and accepts only tensors on a GPU. Here the
+function is compiled without the wrapper. As the wrapper does, a call checks its arguments against
+the compile-time arguments and packs them in the same way.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ Compiled = Callable[..., object]
 
 
 class DirectCalls:
-    """A compiled function. Attributes are those of the one that CuTe DSL made.
+    """A compiled function. Its attributes are those of the function that CuTe DSL compiled.
 
-    args, kwargs: of `cute.compile`, those for the compiler included
+    args, kwargs: arguments of `cute.compile`, including those for the compiler
     """
 
     def __init__(
@@ -42,7 +42,8 @@ class DirectCalls:
         return getattr(self._compiled, name)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        """TypeError and ValueError for arguments of another kind than it was compiled for."""
+        """Calls the function. TypeError and ValueError for arguments that differ in kind from the
+        compile-time arguments."""
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         symbols: dict[int, int] = {}
@@ -55,12 +56,15 @@ class DirectCalls:
 
 
 def _is_callers_stream(example: object) -> bool:
-    """Whether it is no argument of a call: the stream that torch has for the current one."""
+    """Whether a compile-time argument is torch's current stream, which calls do not pass."""
     return isinstance(example, runtime._FakeStream) and example.use_tvm_ffi_env_stream
 
 
 def _converted(name: str, given: object, example: object, symbols: dict[int, int]) -> object:
-    """What the compiled function takes for an argument. symbols: sizes by the SymInt's id."""
+    """Converts an argument to the form that the compiled function takes.
+
+    symbols: sizes by the SymInt's id
+    """
     if isinstance(example, Tensor) and given is not None:
         return _Packed(name, _tensor(given, example), example, symbols)
     if isinstance(example, runtime._FakeStream | driver.CUstream):
@@ -90,12 +94,13 @@ def _converted(name: str, given: object, example: object, symbols: dict[int, int
 
 
 def _stream(given: object) -> int:
-    """The number of a stream of torch, of the driver, or of one that is a number itself."""
+    """The number of a stream, given as a torch stream, a driver stream, or a number."""
     return int(cast("int", getattr(given, "cuda_stream", given) or 0))
 
 
 def _tensor(given: object, example: Tensor) -> Tensor:
-    """As `from_dlpack` makes it, whatever its layout."""
+    """Converts an argument with `from_dlpack`, whatever its layout, to the element type of
+    `example` if it has the same width."""
     if isinstance(given, Tensor):
         return given
     made = runtime.from_dlpack(given, assumed_align=example._assumed_align)
@@ -110,21 +115,24 @@ def _check_size(name: str, size: int, example: SymInt, symbols: dict[int, int]) 
         raise ValueError(f"{name}: expected a multiple of {example.divisibility}, got {size}")
     if symbols.setdefault(id(example), size) != size:
         raise ValueError(
-            f"{name}: expected {symbols[id(example)]}, which the same symbol has before, got {size}"
+            f"{name}: expected {symbols[id(example)]}, the size of its symbol so far, got {size}"
         )
 
 
 @dataclass(frozen=True)
 class _Dynamic:
-    """A size that a call has. bits: of its integer."""
+    """A size that is passed at each call.
+
+    bits: width of its integer
+    """
 
     size: int
     bits: int
 
 
 class _Packed:
-    """A tensor as compiled host code takes it: its address, and the dynamic sizes, shapes before
-    strides."""
+    """A tensor in the form that compiled host code takes: its address, its dynamic shape, and its
+    dynamic strides."""
 
     def __init__(self, name: str, tensor: Tensor, example: Tensor, symbols: dict[int, int]) -> None:
         if tensor.element_type != example.element_type:
@@ -167,7 +175,10 @@ def _sizes(
     bits: int,
     free: Sequence[bool] = (),
 ) -> list[_Dynamic]:
-    """The dynamic ones; ValueError for others that are not as expected."""
+    """The dynamic sizes. ValueError for a static size that differs from the expected one.
+
+    free: sizes that may be anything
+    """
     found = []
     for n, (size, like, dynamic) in enumerate(
         zip(sizes, cast("tuple[object, ...]", expected), mask, strict=True)
@@ -186,7 +197,7 @@ def _sizes(
 
 
 def _image(address: int, *groups: Sequence[_Dynamic]) -> ctypes.Structure:
-    """A C structure: the address, and structures of integers."""
+    """A C structure of the address, followed by one structure of integers per group."""
     kinds = {32: ctypes.c_int32, 64: ctypes.c_int64}
 
     def structure(parts: Sequence[tuple[type, object]]) -> ctypes.Structure:

@@ -1,4 +1,4 @@
-"""The CUDA runtime that the host code of CuTe DSL calls: launches are executed by the machine."""
+"""The CUDA runtime that CuTe DSL's host code calls; the simulated machine executes its launches."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tcir.doors.limits import RefusedError
 from tcir.errors import IncompleteError, LaunchError
 
 INVALID_VALUE, NOT_FOUND, LAUNCH_FAILURE, NOT_SUPPORTED = 1, 500, 719, 801
-"""cudaError_t."""
+"""Values of cudaError_t."""
 COOPERATIVE, CLUSTER, PROGRAMMATIC = 2, 4, 6
-"""cudaLaunchAttributeID."""
+"""Values of cudaLaunchAttributeID."""
 _C = ctypes
 _INT, _AT = _C.c_int, _C.c_void_p
 _ENCODE = (_AT, _INT, _C.c_uint32, *[_AT] * 5, *[_INT] * 4)
@@ -31,7 +31,7 @@ _DONE = (
     "_cudaEventQuery", "_cudaEventRecord", "_cudaEventRecordWithFlags", "_cudaEventSynchronize",
     "_cudaLibraryUnload", "_cudaProfilerStart", "_cudaProfilerStop",
 )  # fmt: skip
-"""Nothing is left to do for these."""
+"""Functions without effect here: they return success."""
 UNKNOWN = {
     "_cuLibraryGetGlobal",
     "_cuLibraryGetManaged",
@@ -60,10 +60,10 @@ UNKNOWN = {
     "_cudaStreamBeginCapture",
     "_cudaStreamEndCapture",
 }
-"""What else its host code may call: refused by name. Without a function of ours it would look for
-the GPU's driver, and end the process where there is none."""
+"""Other functions that the host code may call; they are rejected by name. Without a replacement the
+host code would look for the GPU's driver, and end the process if there is none."""
 Functions = dict[str, tuple[tuple[type, ...], Callable[..., int]]]
-"""By name: the types of the parameters, and what returns the cudaError_t."""
+"""Functions by name: the types of the parameters, and a callable that returns the cudaError_t."""
 
 
 class _Attribute(ctypes.Structure):
@@ -84,10 +84,11 @@ class _Config(ctypes.Structure):
 
 
 class Engine:
-    """Takes the launches of everything that CuTe DSL compiles.
+    """Executes the launches of all functions that CuTe DSL compiles.
 
-    dumps: the folder where it leaves PTX. failed: what ended the last launch; nothing can be raised
-    through its host code, so that returns an error.
+    dumps:  the folder where CuTe DSL leaves PTX
+    failed: the error that ended the last launch; exceptions cannot propagate through the host
+            code, so the call returns an error code
     """
 
     def __init__(self, launches: Launches, memory: Memory, dumps: Path) -> None:
@@ -105,7 +106,7 @@ class Engine:
         execution_engine.ExecutionEngine.__init__ = keep
 
     def _provide(self, engine: object) -> None:
-        """Gives compiled host code its runtime; PTX that was left belongs to it."""
+        """Connects compiled host code to this runtime; the PTX found in `dumps` belongs to it."""
         modules = []
         for file in sorted(self.dumps.glob("*.ptx")):
             modules.append(Module.from_ptx(file))
@@ -115,7 +116,7 @@ class Engine:
             entry = name.decode()
             module = next((each for each in modules if entry in each.kernels), None)
             if module is None:
-                self.failed = IncompleteError(f"{entry}: expected its PTX, which CuTe DSL left out")
+                self.failed = IncompleteError(f"{entry}: CuTe DSL wrote no PTX for this kernel")
                 return NOT_FOUND
             self.kernels[len(self.kernels) + 1] = module, entry
             return _put(where, len(self.kernels))
@@ -150,7 +151,7 @@ class Engine:
             engine.raw_register_runtime(name, ctypes.cast(callback, _AT))  # type: ignore[attr-defined]
 
     def _of_memory(self) -> Functions:
-        """Memory, streams and events: work is done when it is issued."""
+        """Functions for memory, streams and events; work is completed when it is issued."""
         memory, work = self.memory, Work(self.memory)
 
         def allocate(where: int, size: int, *_: int) -> int:
@@ -181,7 +182,7 @@ class Engine:
         return made | {name: ((), lambda: 0) for name in _DONE}
 
     def _encode(self, where: int, *given: int) -> int:
-        """cuTensorMapEncodeTiled, into the machine's form."""
+        """cuTensorMapEncodeTiled, which writes the machine's form of a tensor map."""
         kind, rank, address, dims, strides, box, steps, interleave, swizzle, _, fill = given
         try:
             if not 1 <= rank <= 5:
@@ -198,10 +199,11 @@ class Engine:
         return 0
 
     def _unknown(self, name: str) -> int:
-        """An error that is said at once: for some the host code ends the process."""
+        """Returns the error for a function that is not supported. The error is printed at once,
+        because for some functions the host code ends the process."""
         self.failed = IncompleteError(
-            f"{name.lstrip('_')}: expected calls of the CUDA runtime that this one has "
-            "(docs/how-to/cute.md), got another one by compiled host code"
+            f"{name.lstrip('_')}: compiled host code called a function that the simulated CUDA "
+            "runtime does not have (docs/how-to/cute.md)"
         )
         self.launches.say(f"error: {self.failed}")
         self.launches.failed(self.failed)
@@ -250,6 +252,6 @@ class Engine:
 
 
 def _put(where: int, value: int, kind: type = ctypes.c_uint64) -> int:
-    """Writes a result of the runtime; success."""
+    """Writes a result of the runtime to an address; returns success."""
     kind.from_address(where).value = value  # type: ignore[attr-defined]
     return 0

@@ -1,4 +1,4 @@
-"""Replacements for a GPU in a script of CuTe DSL: devices, benchmarks, torch."""
+"""Replacements for a GPU in a CuTe DSL script: devices, benchmarks, torch."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Hardware:
         self.device = device
 
     def get_max_active_clusters(self, cluster_size: int, stream: object = None) -> int:
-        """One CTA on each SM."""
+        """Number of clusters with one CTA on each SM."""
         return self.device.multiprocessors // cluster_size
 
     def get_device_multiprocessor_count(self) -> int:
@@ -49,8 +49,8 @@ class Hardware:
 
 @contextmanager
 def simulated(launches: Launches, memory: Memory) -> Iterator[None]:
-    """Presents a B200 to CuTe DSL, cuda.bindings and, if installed, torch, in place of real
-    devices.
+    """Context that presents a B200 to CuTe DSL, cuda.bindings and, if installed, torch, in place of
+    real devices.
 
     Times of benchmarks are modelled.
     """
@@ -97,7 +97,8 @@ def simulated(launches: Launches, memory: Memory) -> Iterator[None]:
 
 
 def _direct(compile_and_cache: Callable[..., Compiled]) -> Callable[..., Compiled]:
-    """In place of CuTe DSL's, which makes a function of TVM FFI where that is enabled."""
+    """Replacement for a method of CuTe DSL that would return a TVM FFI function if FFI is
+    enabled."""
 
     @wraps(compile_and_cache)
     def made(

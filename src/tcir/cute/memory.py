@@ -1,4 +1,4 @@
-"""The memory of the tensors that a script hands to CuTe DSL."""
+"""The memory of the tensors that a script passes to CuTe DSL."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tcir.runtime.dlpack import CUDA
 from tcir.storage import outermost
 
 DEVICE_TYPE = 8
-"""Where a DLManagedTensor has it."""
+"""Offset in bytes of the device type in a DLManagedTensor."""
 
 
 class Memory:
-    """Memory of every live tensor of `cute.runtime.from_dlpack`, whole.
+    """The whole memory of every live tensor of `cute.runtime.from_dlpack`.
 
-    contents: its initialised parts. addressed: memory that the script knows only by its address,
-    such as torch's `data_ptr`
+    contents:  records which bytes are initialised
+    addressed: finds memory that the script passes only by its address, such as torch's `data_ptr`
     """
 
     addressed: Callable[[np.ndarray], list[np.ndarray]] | None = None
@@ -44,19 +44,22 @@ class Memory:
         runtime._Tensor.__init__ = keep
 
     def allocate(self, size: int) -> int:
-        """The address of memory for the script itself."""
+        """Allocates memory for the script; returns its address."""
         array = np.empty(size, np.uint8)
         self.contents.allocated(array.ctypes.data, size)
         self._allocated[array.ctypes.data] = array
         return array.ctypes.data
 
     def release(self, base: int) -> bool:
-        """Whether it was there."""
+        """Frees memory of `allocate`; returns whether `base` was allocated."""
         self.contents.freed(base)
         return self._allocated.pop(base, None) is not None
 
     def arrays(self, words: np.ndarray) -> list[np.ndarray]:
-        """Each once, by address. words: 64-bit integers that a launch has."""
+        """All known memory in order of address, without arrays that lie inside another.
+
+        words: 64-bit integers among the arguments of a launch
+        """
         known = [*self._tensors.values(), *self._allocated.values()]
         if self.addressed is not None:
             known += self.addressed(words)
@@ -68,7 +71,8 @@ class Memory:
 
 
 def _on_a_gpu(capsule: object) -> None:
-    """Changes the device of a DLPack tensor: CuTe DSL compiles other code for memory of the CPU."""
+    """Changes the device of a DLPack tensor to a GPU, since CuTe DSL compiles other code for CPU
+    memory."""
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     where = pointer(capsule, b"dltensor")
@@ -76,7 +80,8 @@ def _on_a_gpu(capsule: object) -> None:
 
 
 def whole(data: object) -> np.ndarray:
-    """The memory that a tensor is a part of. LaunchError for one that is not of the CPU."""
+    """The whole memory that contains a tensor's elements. LaunchError for a tensor that is not on
+    the CPU."""
     if isinstance(data, np.ndarray):
         data = outermost(data)
         if data.flags.c_contiguous:
@@ -89,7 +94,7 @@ def whole(data: object) -> np.ndarray:
         import torch
 
         if data.device.type != "cpu":
-            raise LaunchError(f"expected tensors of the CPU, got one on {data.device}")
+            raise LaunchError(f"expected tensors on the CPU, got one on {data.device}")
         if hasattr(data, "fake_mode"):  # its shape is all that there is of it
             return np.empty(0, np.uint8)
         raw = torch.empty(0, dtype=torch.uint8).set_(data.untyped_storage()).numpy()
@@ -98,5 +103,5 @@ def whole(data: object) -> np.ndarray:
         return whole(np.from_dlpack(data))  # type: ignore[arg-type]
     except Exception as error:
         raise LaunchError(
-            f"expected tensors of numpy or torch on the CPU, got {type(data).__name__}: {error}"
+            f"expected numpy or torch tensors on the CPU, got {type(data).__name__}: {error}"
         ) from None

@@ -1,7 +1,7 @@
-"""Tensor maps as CuTe DSL's host code makes them by itself, in the hardware's own form.
+"""Decodes tensor maps that CuTe DSL's host code creates by itself, in the hardware's own form.
 
-The form is not documented. What is here was read off the maps of tensors of known sizes, strides,
-boxes, types and swizzles; what was not seen there is refused.
+The form is not documented. This decoder was derived from maps of tensors with known sizes, strides,
+boxes, types and swizzles; it rejects maps with bits that did not occur there.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ from tcir.machine.tma.tensor_map import TYPES, TensorMap
 
 MAP_BYTES = 128
 _ELEMENTS = [*list(TYPES)[:11], "u4_align8b"]
-"""By number: eleven as tensormap.replace has them, and packed elements of 4 bits; others were not
-seen."""
+"""Element types by number: the first eleven of tensormap.replace, and packed 4-bit elements; other
+numbers were not observed."""
 _SWIZZLES = ("NONE", "32B", "64B", "128B")
 _MARK = 0xF | 1 << 18
 _TILED, _TF32, _WIDE = 2 | 1 << 18, 1 << 16, 1 << 21
 _KNOWN = _MARK | 7 << 4 | 15 << 7 | 3 << 13 | _TF32 | _WIDE
-"""Bits of the third word: of all tiled maps, rank - 1, element, swizzle, rounding to tf32, and one
-of elements of 4 bytes or more."""
+"""Known bits of the third word: the mark of tiled maps, rank - 1, element type, swizzle, rounding
+to tf32, and a bit that is set for elements of 4 bytes or more."""
 
 
 def machine_map(raw: bytes) -> bytes:
-    """The machine's form of a map. Raises LaunchError for one of a kind that was not seen.
+    """Converts a map to the machine's form. LaunchError for a kind of map that was not observed.
 
-    Words: address 2, kinds, strides / 16 4, high bits, dims - 1 5, box - 1 as bytes from 55 on.
+    The 32-bit words are, in order: address (2 words), kinds (1), strides / 16 (4), high bits of the
+    strides (1), dims - 1 (5). The bytes from 55 on are box - 1.
     """
     address, kinds = struct.unpack_from("<QI", raw)
     words = struct.unpack_from("<16I", raw)
@@ -54,8 +55,11 @@ def machine_map(raw: bytes) -> bytes:
 
 
 def with_machine_maps(raw: bytes, align: int, held: tuple[tuple[int, int], ...]) -> bytes:
-    """A kernel parameter with its maps in the machine's form: 128 bytes at multiples of 64 that
-    begin with an address in `held`, the first and last + 1 of each memory."""
+    """A kernel parameter with its tensor maps converted to the machine's form. A map is 128 bytes
+    at a multiple of 64 bytes and begins with an address inside one of the ranges `held`.
+
+    held: first address, and last address + 1, of each memory
+    """
     out = bytearray(raw)
     at = 0
     while align >= 64 and at + MAP_BYTES <= len(raw):

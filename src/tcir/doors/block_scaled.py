@@ -1,6 +1,6 @@
-"""Block-scaled products by torch on the CPU, as cuBLAS computes them: references of scripts.
+"""Block-scaled products by torch on the CPU, as cuBLAS computes them: references for scripts.
 
-Scales lie as cuBLAS has them: 128 rows by four columns in 512 consecutive bytes.
+Scales have cuBLAS's layout: 128 rows by four columns in 512 consecutive bytes.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ E2M1 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -
 
 
 def nvfp4(packed: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
-    """Rows of values: two elements in a byte, the first low; a float (E4M3) for 16 elements."""
+    """Dequantises rows of nvfp4: two elements in a byte, the first in the low half; one scale (a
+    float, E4M3) per 16 elements."""
     packed = packed.view(torch.uint8)
     elements = E2M1[torch.stack([packed & 15, packed >> 4], -1).flatten(1).long()]
     return _scaled(elements, scales.view(torch.float8_e4m3fn).float(), 16)
 
 
 def mxfp8(elements: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
-    """Rows of values: a power of two (E8M0) for 32 elements."""
+    """Dequantises rows of mxfp8: one scale (a power of two, E8M0) per 32 elements."""
     return _scaled(elements.float(), torch.exp2(scales.view(torch.uint8).float() - 127), 32)
 
 
@@ -33,9 +34,10 @@ def scaled_mm(
     out_dtype: torch.dtype | None = None,
     use_fast_accum: bool = False,
 ) -> torch.Tensor:
-    """`torch._scaled_mm` with a scale for each block, which torch has on GPUs only; in float32.
+    """`torch._scaled_mm` with a scale for each block, which torch supports on GPUs only. Computes
+    in float32.
 
-    a: (m, k). b: (k, n), column-major. `scale_result` and `use_fast_accum` do nothing here.
+    a: (m, k). b: (k, n), column-major. `scale_result` and `use_fast_accum` have no effect here.
     """
     values = nvfp4 if a.dtype == torch.float4_e2m1fn_x2 else mxfp8
     product = values(a, scale_a) @ values(b.t(), scale_b).t()
@@ -43,7 +45,7 @@ def scaled_mm(
 
 
 def block_scales(scales: object) -> bool:
-    """Whether the scales are of blocks: no float32, which are of rows, or of all."""
+    """Whether the scales are per block. Scales per row or per tensor are float32."""
     kinds = (torch.float8_e8m0fnu, torch.float8_e4m3fn)
     return isinstance(scales, torch.Tensor) and scales.dtype in kinds
 

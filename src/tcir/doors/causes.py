@@ -1,4 +1,4 @@
-"""Findings and names of kernels as the doors print them: one line for a cause, names that fit."""
+"""Findings and kernel names as the doors print them: one line per cause, long names shortened."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from dataclasses import dataclass
 from tcir.machine.findings import Finding
 
 LONGEST = 60
-"""Characters of a kernel's name that are printed whole."""
+"""Maximum length of a kernel's name that is printed whole."""
 _SOURCE = re.compile(r"\(([^()]+:\d+)\)")
 
 
 @dataclass
 class Cause:
-    """Findings of the same kind between the same lines of the source, such as those of a loop that
-    was unrolled. alike: how many there are besides the first."""
+    """Findings of the same kind between the same lines of the source, such as those of an unrolled
+    loop.
+
+    alike: number of findings besides the first
+    """
 
     first: Finding
     alike: int = 0
@@ -26,7 +29,8 @@ class Cause:
 
 
 def causes(findings: Iterable[Finding]) -> list[Cause]:
-    """In order. Findings without lines of a source are causes of their own."""
+    """Groups findings into causes, in order. Findings without source lines are causes of their
+    own."""
     found: dict[object, Cause] = {}
     for finding in findings:
         places = [_SOURCE.findall(each) for each in (finding.first, finding.second) if each]
@@ -40,7 +44,8 @@ def causes(findings: Iterable[Finding]) -> list[Cause]:
 
 
 def shown_name(name: str) -> str:
-    """A kernel's name; of a long one in C++ the function, of another its beginning and end."""
+    """A kernel's name; a long C++ name is shortened to the function, another long name to its
+    beginning and end."""
     if len(name) <= LONGEST:
         return name
     function = source_name(name)

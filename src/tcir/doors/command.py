@@ -1,4 +1,4 @@
-"""Parts that the doors' commands share: flags, and the mapping of a script's end to an exit
+"""Parts that the doors' commands share: flags, and the mapping of a script's outcome to an exit
 status."""
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from tcir.version import Version
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Adds the flags about launches, and the versions."""
+    """Adds the flags for launches, and --version."""
     parser.add_argument("--version", action=Version)
     parser.add_argument(
         "--order-seed", type=_count, metavar="N", help="vary completion and warp order"
     )
     parser.add_argument(
         "--order-seeds", type=_orders, default=0, metavar="N",
-        help="execute each launch in N more orders, too: the results have to be the same",
+        help="also execute each launch in N more orders; the results must be the same",
     )  # fmt: skip
     parser.add_argument(
         "--numerics", choices=("exact", "fast"), default="exact", help="of the tensor cores"
@@ -37,12 +37,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--sms", type=_processes, metavar="N",
-        help="tell programs of N multiprocessors, so that those that fill the device launch fewer",
+        help="report N multiprocessors to programs, so that they launch fewer CTAs",
     )  # fmt: skip
     parser.add_argument(
         "--gpu", action="store_true",
-        help="launch on a GPU, where there is one; on an H100 or H200 the tensor core of sm_100a "
-        "is emulated",
+        help="launch on this computer's GPU; on an H100 or H200 the tensor core of sm_100a is "
+        "emulated",
     )  # fmt: skip
     parser.add_argument(
         "--trace", type=Path, metavar="FILE",
@@ -50,23 +50,25 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--max-findings", type=_count, default=5, metavar="N",
-        help="causes of a launch's findings that are printed; those between the same lines are one",
+        help="maximum number of causes printed for a launch; findings between the same lines are "
+        "one cause",
     )  # fmt: skip
     parser.add_argument(
         "--warnings", action="store_true",
-        help="print what the documents do not promise, but shipping kernels rely on, too",
+        help="also print findings about what the documents do not promise, but shipping kernels "
+        "rely on",
     )  # fmt: skip
 
 
 def check_values(given: argparse.Namespace, *names: str) -> None:
-    """InputError for ``--jobs=--``, out of which argparse makes no value at all."""
+    """Raises InputError for ``--jobs=--``, which argparse parses as no value at all."""
     for name in names:
         if getattr(given, name) == []:
             raise InputError(f"--{name.replace('_', '-')}: expected a value, got '--'")
 
 
 def launches_of(given: argparse.Namespace, target: Target = DEFAULT_TARGET) -> Launches:
-    """As the flags of `add_flags` say."""
+    """The `Launches` that the flags of `add_flags` describe."""
     names = ("order_seed", "order_seeds", "numerics", "jobs", "sms", "trace", "max_findings")
     check_values(given, *names)
     if given.gpu:
@@ -82,7 +84,8 @@ def launches_of(given: argparse.Namespace, target: Target = DEFAULT_TARGET) -> L
 
 
 def check_gpu(given: argparse.Namespace) -> None:
-    """InputError for a flag that is about the simulated machine; NoDeviceError without a GPU."""
+    """Raises InputError for a flag that applies only to the simulated machine, and NoDeviceError
+    without a GPU."""
     from tcir.runtime.on_gpu import gpu
 
     parser = argparse.ArgumentParser()
@@ -92,7 +95,8 @@ def check_gpu(given: argparse.Namespace) -> None:
 
 
 def ended(code: object) -> int:
-    """Exit status of `sys.exit(code)`; words are printed to standard error, with status 1."""
+    """Exit status of `sys.exit(code)`; a code that is not an integer is printed to standard error,
+    with status 1."""
     if isinstance(code, int):
         return code & 0xFF
     print(code, file=sys.stderr)
@@ -100,7 +104,8 @@ def ended(code: object) -> int:
 
 
 def failed(script: str, error: Exception) -> int:
-    """Says what the script raised, as Python does; frames above it and of `torch_cuda` left out."""
+    """Prints the script's exception as Python does, without the frames above the script and those
+    of `torch_cuda`; returns the exit status."""
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)

@@ -11,7 +11,10 @@ THREADS_PER_SM, CTAS_PER_SM = 2048, 32
 
 @dataclass(frozen=True)
 class Chip:
-    """clock, memory_clock: in kHz; bus: its bits; l2: in bytes; capability: major, minor."""
+    """Properties of a GPU model.
+
+    clock, memory_clock: in kHz. bus: width in bits. l2: size in bytes. capability: major, minor.
+    """
 
     name: str
     capability: tuple[int, int]
@@ -26,20 +29,22 @@ CHIPS = {
     "sm_100a": Chip("simulated B200", (10, 0), 1_965_000, 3_996_000, 8192, 126 << 20),
     "sm_90a": _HOPPER,
 }
-"""By target: NVIDIA's data sheets and device queries."""
+"""Chips by target. Source: NVIDIA's data sheets and device queries."""
 
 
 @dataclass(frozen=True)
 class Device:
-    """sms: number of SMs reported to programs, so that they launch fewer CTAs; None: all of the
-    chip."""
+    """The device that programs see.
+
+    sms: number of SMs reported to programs, so that they launch fewer CTAs; None: all of the chip
+    """
 
     target: Target = DEFAULT_TARGET
     sms: int | None = None
 
     @property
     def chip(self) -> Chip:
-        """Name of the product."""
+        """Properties of the target's chip."""
         return CHIPS[self.target.name]
 
     @property
@@ -49,10 +54,11 @@ class Device:
 
     @property
     def attributes(self) -> dict[int, int]:
-        """Attributes by number of CUdevice_attribute (cudaDeviceAttr has the same); others are 0.
+        """Attributes by number of CUdevice_attribute (cudaDeviceAttr uses the same numbers); others
+        are 0.
 
-        CUDA C++ Programming Guide, "Technical Specifications per Compute Capability". Textures are
-        not simulated, and have no sizes.
+        Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
+        Textures are not simulated, and have no sizes.
         """
         major, minor = self.chip.capability
         target = self.target

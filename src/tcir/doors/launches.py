@@ -1,4 +1,5 @@
-"""Handles each launch of a program: executes it, in several orders, records it, models its time."""
+"""Handles each launch of a program: executes it in one or more orders, records it, and models its
+time."""
 
 from __future__ import annotations
 
@@ -39,8 +40,14 @@ ORDINARY = (
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch. cluster: in CTAs; block: None: what the kernel says; memory: every storage that
-    it may reach; addressed, variables: see `tcir.run_ptx`."""
+    """One launch.
+
+    cluster: shape of a cluster in CTAs
+    shared:  bytes of dynamic shared memory
+    block:   None: the block that the kernel declares
+    memory:  every storage that the kernel may access
+    addressed, variables: see `tcir.run_ptx`
+    """
 
     ptx: str
     name: str
@@ -99,11 +106,12 @@ class Launches:
         return self._failed or (1 if self.wrong else 0)
 
     def failed(self, error: Exception) -> None:
-        """An error whose exit status the command has, although the program goes on."""
+        """Records an error: the command exits with its status, although the program continues."""
         self._failed = self._failed or (error if isinstance(error, Error) else Error()).exit_code
 
     def execute(self, launch: Launch) -> None:
-        """Prints what was found; VerdictError for what ends a launch. One launch at a time."""
+        """Executes a launch and prints its findings; one launch at a time. VerdictError for a
+        finding that ends the launch."""
         with self._device:
             if self._dry:
                 return
@@ -143,9 +151,7 @@ class Launches:
             again = [(array, mask.copy()) for array, mask in masks]
             wrong |= self._say_findings(launch, self._run(launch, seed, products, again))
             if _contents(launch) != after:
-                self.say(
-                    f"{shown_name(launch.name)}: the result is another one with --order-seed {seed}"
-                )
+                self.say(f"{shown_name(launch.name)}: the result differs with --order-seed {seed}")
                 wrong = True
         _restore(launch, after)
         self.wrong += wrong
@@ -166,8 +172,8 @@ class Launches:
         for what, there in lacking.items():
             if there:
                 raise InputError(
-                    f"{name}: --gpu: expected arguments that are arrays, numbers and tensor maps, "
-                    f"got {what}, which are on this computer; leave --gpu out"
+                    f"{name}: --gpu: arguments must be arrays, numbers and tensor maps, got "
+                    f"{what}, which exist only on this computer; leave --gpu out"
                 )
         block = launch.block or parse(launch.ptx).functions[launch.name].reqntid
         if block is None:
@@ -199,7 +205,7 @@ class Launches:
         return report
 
     def _say_findings(self, launch: Launch, report: RunReport) -> bool:
-        """Whether there is a hazard."""
+        """Prints the findings of a launch, by cause; returns whether there is a hazard."""
         name = shown_name(launch.name)
         bad = [each for each in report.findings if each.severity == "error"]
         shown = report.findings if self.warnings else bad
@@ -217,9 +223,10 @@ class Launches:
         return bool(bad)
 
     def modelled_ms(self, call: Callable[[], object]) -> float:
-        """The modelled milliseconds of the launches in `call`, of which samples are executed.
+        """The modelled milliseconds of the launches that `call` issues; samples of them are
+        executed.
 
-        Not a number where the model lacks something, or nothing is launched.
+        NaN if a launch cannot be modelled, or nothing is launched.
         """
         with self._timed() as times:
             call()
@@ -227,7 +234,7 @@ class Launches:
         return in_sequence(known)[0] / 1000 if known and len(known) == len(times) else math.nan
 
     def tried(self, call: Callable[[], object]) -> None:
-        """Calls it, and leaves its launches out."""
+        """Calls `call` without executing its launches."""
         with self._device:
             outer, self._dry = self._dry, True
             try:
@@ -267,7 +274,7 @@ class Launches:
             return None
 
     def close(self) -> None:
-        """Says what there was, and writes the trace."""
+        """Prints a summary of the launches and writes the trace."""
         if self.hidden:
             self.say(f"{self.hidden} warnings (--warnings shows them)")
         where = "on a GPU " if self.gpu else ""
@@ -280,7 +287,7 @@ class Launches:
             write_atomic(self.trace, trace(self.streams, DEFAULT_TARGET.name))
 
     def say(self, words: str) -> None:
-        """One line, once."""
+        """Prints a line; a line that was printed before is not repeated."""
         if words not in self.said:
             self.said.add(words)
             print(f"tcir: {words}", file=self.messages)
@@ -297,5 +304,5 @@ def _restore(launch: Launch, contents: Sequence[bytes]) -> None:
 
 
 def scratch(size: int) -> Argument:
-    """Memory of a launch for itself, that nothing wrote; none: a null pointer."""
+    """Uninitialised scratch memory of a launch, of `size` bytes; a null pointer for 0."""
     return Uninitialized(np.zeros(size, np.uint8)) if size else np.uint64(0)

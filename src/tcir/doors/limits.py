@@ -17,9 +17,9 @@ from tcir.target import DEFAULT_TARGET, Target, simulated
 from tcir.time import ctas_per_sm
 
 INVALID_VALUE, OUT_OF_RESOURCES, TOO_LARGE, INVALID_CLUSTER = 1, 701, 720, 912
-"""cudaError_t."""
+"""Values of cudaError_t."""
 DYNAMIC_SHARED, NON_PORTABLE_CLUSTER = 8, 14
-"""cudaFuncAttribute."""
+"""Values of cudaFuncAttribute."""
 SHARED_BY_DEFAULT, PORTABLE_CLUSTER = 48 << 10, 8
 """Bytes of shared memory, and CTAs of a cluster, for a kernel without an explicit larger limit
 (CUDA C++ Programming Guide, "Shared Memory" of compute capability 10.0, and "Thread Block
@@ -28,7 +28,10 @@ _Triple = tuple[int, int, int]
 
 
 class RefusedError(LaunchError):
-    """A launch, or an attribute, that the runtime refuses. cuda: its cudaError_t."""
+    """Raised for a launch, or a value of an attribute, that the CUDA runtime rejects.
+
+    cuda: the runtime's cudaError_t
+    """
 
     def __init__(self, message: str, cuda: int) -> None:
         super().__init__(message)
@@ -37,8 +40,11 @@ class RefusedError(LaunchError):
 
 @dataclass
 class Limits:
-    """Limits of one kernel. dynamic: bytes of dynamic shared memory; None: 48 KB less the
-    static. non_portable: whether clusters of more than 8 CTAs were requested."""
+    """Limits of one kernel.
+
+    dynamic:      maximum bytes of dynamic shared memory; None: 48 KB minus the static
+    non_portable: whether clusters of more than 8 CTAs were requested
+    """
 
     ptx: str
     name: str
@@ -46,14 +52,14 @@ class Limits:
     non_portable: bool = False
 
     def set(self, attribute: int, value: int) -> None:
-        """As cudaFuncSetAttribute does."""
+        """Sets an attribute as cudaFuncSetAttribute does. RefusedError for a value out of range."""
         if attribute == DYNAMIC_SHARED:
             most = DEFAULT_TARGET.smem_per_cta - self.static
             if not 0 <= value <= most:
                 raise RefusedError(
                     f"cudaFuncAttributeMaxDynamicSharedMemorySize: expected 0 to {most} bytes, "
-                    f"got {value}: an SM gives a CTA {DEFAULT_TARGET.smem_per_cta} at most, of "
-                    f"which {self.static} are static",
+                    f"got {value}: a CTA has at most {DEFAULT_TARGET.smem_per_cta} bytes of shared "
+                    f"memory, of which {self.static} are static",
                     INVALID_VALUE,
                 )
             self.dynamic = value
@@ -61,15 +67,18 @@ class Limits:
             self.non_portable = bool(value)
 
     def check(self, block: _Triple, cluster: _Triple, shared: int) -> None:
-        """RefusedError for what these limits do not allow; shared: bytes of dynamic."""
+        """Raises RefusedError for a launch that exceeds these limits.
+
+        shared: bytes of dynamic shared memory
+        """
         most, why = SHARED_BY_DEFAULT - self.static, f"with {self.static} static, 48 KB in all"
         if self.dynamic is not None:
-            most, why = self.dynamic, "that many were asked for"
+            most, why = self.dynamic, "the size that was requested"
         if shared > most:
             raise RefusedError(
                 f"dynamic shared memory: expected at most {most} bytes, got {shared}: {why}; "
                 "cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) "
-                "asks for more",
+                "requests more",
                 INVALID_VALUE,
             )
         ctas, threads = math.prod(cluster), math.prod(block)
@@ -90,8 +99,11 @@ class Limits:
         self._check_registers(threads)
 
     def _check_registers(self, threads: int) -> None:
-        """ptxas knows them; it is asked where a thread may have too many, and no bound keeps it
-        from that."""
+        """Raises RefusedError if the registers of `threads` threads exceed those of an SM.
+
+        Runs ptxas for the number, but only if it could be too large: a kernel with launch bounds
+        always fits.
+        """
         warps = -(-threads // 32)
         bounded = self._function.maxntid or self._function.reqntid
         if bounded or not SM_REGISTERS // MOST < 32 * warps <= 1024:
@@ -99,14 +111,17 @@ class Limits:
         registers = _registers(self.ptx).get(self.name, 0)
         if (most := SM_REGISTERS // (-(-registers // 8) * 8 or 1) // 32 * 32) < threads:
             raise RefusedError(
-                f"block: expected at most {most} threads, got {threads}: ptxas gives each "
-                f"{registers} registers, and an SM has {SM_REGISTERS}; __launch_bounds__({threads})"
-                " has ptxas use fewer",
+                f"block: expected at most {most} threads, got {threads}: each uses {registers} "
+                f"registers (ptxas), and an SM has {SM_REGISTERS}; __launch_bounds__({threads})"
+                " makes ptxas use fewer",
                 OUT_OF_RESOURCES,
             )
 
     def active(self, threads: int, shared: int) -> int:
-        """CTAs that an SM holds at a time; shared: bytes of dynamic shared memory."""
+        """Maximum number of resident CTAs per SM; 0 for a block that cannot be launched.
+
+        shared: bytes of dynamic shared memory
+        """
         if not 1 <= threads <= self.most_threads:
             return 0
         try:
@@ -121,8 +136,8 @@ class Limits:
 
     @property
     def most_threads(self) -> int:
-        """Maximum threads of a CTA: those of the launch bounds, or those for which there are
-        registers."""
+        """Maximum threads of a CTA, by the launch bounds, or without them by the registers of an
+        SM."""
         bound = self._function.maxntid or math.prod(self._function.reqntid or (0,))
         each = -(-self.registers // 8) * 8 or 1
         return bound or min(1024, SM_REGISTERS // each // 32 * 32)
@@ -134,9 +149,10 @@ class Limits:
 
     @property
     def attributes(self) -> list[int]:
-        """As `cudaFuncAttributes` has them: bytes of static shared memory; most threads; registers;
-        architectures of PTX and machine code, 100 of sm_100; bytes of dynamic shared memory;
-        whether the kernel has a cluster, its three sizes; whether others than portable ones go."""
+        """Fields of `cudaFuncAttributes`, in order: bytes of static shared memory; maximum threads;
+        registers; architectures of PTX and machine code (100 for sm_100); maximum bytes of dynamic
+        shared memory; whether the kernel declares a cluster, and its three sizes; whether
+        non-portable cluster sizes are allowed."""
         required = self._function.reqcluster
         version = int(re.sub(r"\D", "", ptx_target(self.ptx)))
         dynamic = SHARED_BY_DEFAULT - self.static if self.dynamic is None else self.dynamic
@@ -167,10 +183,11 @@ def _registers(ptx: str) -> dict[str, int]:
 
 
 def check_cooperative(grid: _Triple, block: _Triple, shared: int) -> None:
-    """RefusedError for more CTAs than a B200 holds at a time.
+    """Raises RefusedError for a cooperative launch of more CTAs than a B200 can run at a time.
 
-    By threads and dynamic shared memory (`shared`, bytes); registers, which ptxas chooses, and
-    static shared memory may allow fewer. Sizes that no launch may have are not looked at.
+    The limit follows from threads and dynamic shared memory (`shared`, bytes); registers, which
+    ptxas chooses, and static shared memory may allow fewer. Sizes that no launch may have are not
+    checked here.
     """
     threads = math.prod(block)
     if not 1 <= threads <= 1024 or not 0 <= shared <= DEFAULT_TARGET.smem_per_cta:
@@ -180,7 +197,8 @@ def check_cooperative(grid: _Triple, block: _Triple, shared: int) -> None:
     if ctas > most:
         raise RefusedError(
             f"grid: expected at most {most} CTAs of {threads} threads and {shared} bytes of "
-            f"dynamic shared memory, got {ctas}: those of a cooperative launch run at the same "
-            f"time, on {DEFAULT_TARGET.sms} SMs {each} each; launch fewer, that loop over the work",
+            f"dynamic shared memory, got {ctas}: CTAs of a cooperative launch must all run at the "
+            f"same time, and {DEFAULT_TARGET.sms} SMs run {each} each; launch fewer CTAs and loop "
+            "over the work",
             TOO_LARGE,
         )

@@ -1,4 +1,4 @@
-"""Memory of the device that was allocated, and which of its bytes hold values."""
+"""Allocations of device memory, and which of their bytes are initialised."""
 
 from __future__ import annotations
 
@@ -11,31 +11,38 @@ from threading import RLock
 import numpy as np
 
 _NOISE = np.random.default_rng(0).integers(0, 256, (1 << 20) - 3, np.uint8)
-"""Contents of uninitialised memory from its first byte on, repeated."""
+"""Contents of uninitialised memory: this noise, repeated from the first byte of an allocation."""
 SHORTEST = 8
-"""Bytes in a row that keep their noise: fewer may have been written with the same values."""
+"""Minimum number of consecutive bytes with their noise that count as unwritten; a shorter run may
+have been written with the same values."""
 SURE = 4
 """Number of bytes next to written ones that may have been written as well."""
 
 
 @dataclass
 class Allocation:
-    """data: its bytes; defined: which of them hold values; there: whether it still exists."""
+    """An allocation of device memory.
+
+    data:    its bytes
+    defined: which bytes are initialised
+    there:   whether the allocation still exists
+    """
 
     data: np.ndarray
     defined: np.ndarray
     there: Callable[[], bool]
 
     def noise(self, which: np.ndarray | None = None) -> None:
-        """Fills uninitialised bytes with noise; None: all."""
+        """Fills the bytes that `which` selects with noise; None: all bytes."""
         for part, noise in self._parts():
             np.copyto(self.data[part], noise, where=True if which is None else which[part])
 
     def look(self) -> None:
-        """Finds what the host wrote through a pointer of its own: there the noise is gone.
+        """Finds bytes that the host wrote through a pointer of its own: they no longer hold the
+        noise.
 
-        It may have written the values of the noise: where it has written anything, short rows of
-        noise, and the ends of long ones, count as written.
+        The host may have written the values of the noise. If it has written anything, short runs
+        of noise (`SHORTEST`) and the ends of long ones (`SURE`) count as written.
         """
         kept = np.zeros_like(self.defined)
         for part, noise in self._parts():
@@ -57,7 +64,8 @@ class Allocation:
 
 
 class Allocations:
-    """All that is not yet written, by address; what is written all over is forgotten."""
+    """Allocations that are not yet completely written, by address; completely written ones are
+    dropped."""
 
     def __init__(self) -> None:
         self._known: dict[int, Allocation] = {}
@@ -67,7 +75,8 @@ class Allocations:
     def allocated(
         self, base: int, size: int, there: Callable[[], bool] = lambda: True, kept: int = 0
     ) -> None:
-        """New memory, whose bytes hold no values but the first `kept`; they become noise."""
+        """Records new memory. Its bytes are uninitialised and filled with noise, except the first
+        `kept`."""
         with self._lock:
             for old, *_ in list(self._within(base, size)):
                 self.freed(old)
@@ -79,19 +88,20 @@ class Allocations:
                 insort(self._bases, base)
 
     def freed(self, base: int) -> None:
-        """It is not there any more."""
+        """Records that the allocation at `base` was freed."""
         with self._lock:
             if self._known.pop(base, None) is not None:
                 del self._bases[bisect_left(self._bases, base)]
 
     def wrote(self, at: int, size: int) -> None:
-        """The host wrote bytes."""
+        """Records that the host wrote `size` bytes at an address."""
         with self._lock:
             for _, known, mine, _ in self._within(at, size):
                 known.defined[mine] = True
 
     def copied(self, to: int, source: int, size: int) -> None:
-        """The host copied bytes: they hold values where those of the source do."""
+        """Records that the host copied bytes: they are initialised where those of the source
+        are."""
         with self._lock:
             given = {piece.start: known.defined[mine].copy()
                      for _, known, mine, piece in self._within(source, size)}  # fmt: skip
@@ -104,13 +114,14 @@ class Allocations:
                     known.noise(lost)
 
     def mask(self, at: int) -> tuple[np.ndarray, int] | None:
-        """Mask of the initialised bytes of an allocation, and the index of `at` in it; None: all
-        are initialised, as far as is known."""
+        """Mask of the initialised bytes of the allocation that contains `at`, and the index of `at`
+        in it. None if all bytes are initialised, as far as is known."""
         with self._lock:
             return next(((k.defined, at - base) for base, k, *_ in self._within(at, 1)), None)
 
     def partial(self, arrays: Sequence[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Allocations in these arrays that are not written all over, and their masks."""
+        """Bytes of the allocations in these arrays that are not completely written, and their masks
+        of initialised bytes."""
         with self._lock:
             found = {}
             for array in arrays:
@@ -123,7 +134,8 @@ class Allocations:
             return list(found.values())
 
     def _within(self, at: int, size: int) -> Iterator[tuple[int, Allocation, slice, slice]]:
-        """Allocations that have some of these bytes: where, which of theirs, which of these."""
+        """Allocations that overlap these bytes: the base address, the allocation, the slice of its
+        bytes, and the slice of these bytes."""
         first = max(bisect_right(self._bases, at) - 1, 0)
         for base in self._bases[first : bisect_left(self._bases, at + size)]:
             known = self._known[base]

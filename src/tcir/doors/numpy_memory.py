@@ -1,4 +1,5 @@
-"""Records allocations of scripts by `numpy.empty` and its like, for `Allocations`."""
+"""Records the allocations that scripts make with `numpy.empty` and `empty_like`, for
+`Allocations`."""
 
 from __future__ import annotations
 
@@ -14,14 +15,14 @@ import numpy as np
 from tcir.doors.memory import Allocations
 
 _FILLED_AT_ONCE = {"numpy", "tcir"}
-"""Packages whose own calls are left alone."""
+"""Packages whose own calls are not recorded, since they fill the memory at once."""
 
 
 @contextmanager
 def noise_in_empty(memory: Allocations) -> Iterator[None]:
-    """`numpy.empty` and `empty_like` return memory that holds no values yet.
+    """Context in which `numpy.empty` and `empty_like` return memory recorded as uninitialised.
 
-    What numpy or C code writes into it later, `Allocations` finds.
+    `Allocations` finds what numpy or C code writes into it later.
     """
 
     def noisy(make: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:

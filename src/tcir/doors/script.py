@@ -16,8 +16,9 @@ from tcir.errors import InputError
 def run_script(path: Path, arguments: list[str], sizes: Mapping[int, int]) -> None:
     """Runs a file as ``__main__``.
 
-    sizes: integers of the script that are others in this run, but in its kernels. InputError for
-    one that the script does not have.
+    sizes: integer literals of the script that are replaced in this run, except in its kernels
+
+    InputError for an integer that the script does not contain.
     """
     try:
         source = path.read_bytes()
@@ -48,7 +49,7 @@ def run_module(name: str, arguments: list[str]) -> None:
 
 
 class _Resize(ast.NodeTransformer):
-    """Other integers in place of some; kernels, and what decorates them, stay as they are."""
+    """Replaces integer literals, except in kernels and their decorators."""
 
     def __init__(self, sizes: Mapping[int, int]) -> None:
         self.sizes, self.met = sizes, set[int]()

@@ -1,4 +1,4 @@
-"""torch on the CPU for scripts that name the device "cuda"."""
+"""Runs torch on the CPU for scripts that use the device "cuda"."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ from tcir.target import DEFAULT_TARGET
 class OnTheCpu(TorchFunctionMode):
     """Creates tensors for "cuda" on the CPU; they report that they are on a GPU.
 
-    taken: called with each tensor whose address is taken. memory: the written memory. A mode
-    belongs to one thread.
+    taken:  called with each tensor whose address is taken
+    memory: records which memory is initialised
+
+    A mode applies to one thread.
     """
 
     def __init__(self, taken: Callable[[torch.Tensor], None], memory: Allocations) -> None:
@@ -40,7 +42,7 @@ class OnTheCpu(TorchFunctionMode):
         args: Sequence[object] = (),
         kwargs: Mapping[str, object] | None = None,
     ) -> object:
-        """As torch calls it for each of its functions."""
+        """Handles a call of a torch function; torch calls this for each of them."""
         if getattr(func, "__self__", None) is torch.Tensor.is_cuda:
             return True
         if func is torch.Tensor.cuda:
@@ -56,7 +58,7 @@ class OnTheCpu(TorchFunctionMode):
 
 
 def _moved(value: object) -> object:
-    """The CPU for any "cuda"."""
+    """Replaces a "cuda" device by the CPU; other values are returned as they are."""
     if isinstance(value, str) and value.split(":")[0] == "cuda":
         return "cpu"
     if isinstance(value, torch.device) and value.type == "cuda":
@@ -66,8 +68,11 @@ def _moved(value: object) -> object:
 
 @contextmanager
 def cuda_on_the_cpu(launches: Launches, taken: Callable[[torch.Tensor], None]) -> Iterator[None]:
-    """Replaces `torch.cuda` by one B200 whose work is always done, also in threads that are
-    started here; taken: see `OnTheCpu`."""
+    """Context that replaces `torch.cuda` by one B200 that completes work when it is issued, also in
+    threads started in the context.
+
+    taken: see `OnTheCpu`
+    """
     start = threading.Thread.start
 
     def start_with_it(thread: threading.Thread) -> None:
@@ -104,12 +109,12 @@ def cuda_on_the_cpu(launches: Launches, taken: Callable[[torch.Tensor], None]) -
 
 
 def _without_a_gpu(launches: Launches) -> Callable[..., None]:
-    """In place of the initialiser of torch's profilers: of the CPU alone."""
+    """Replacement for the initialiser of torch's profilers, which profiles only the CPU."""
     initialise = torch.autograd.profiler.profile.__init__
 
     def make(profiler: object, *given: object, **named: object) -> None:
         if named.get("use_cuda") or named.get("use_device") == "cuda":
-            launches.say("torch.profiler: the CPU's part alone, as nothing of the GPU is timed")
+            launches.say("torch.profiler: only the CPU is profiled, since no GPU work is timed")
             named |= {"use_device": None, "use_cpu": True}
             named.pop("use_cuda", None)  # PyTorch 2.15 has no such argument any more
         initialise(profiler, *given, **named)
@@ -118,7 +123,8 @@ def _without_a_gpu(launches: Launches) -> Callable[..., None]:
 
 
 class OnDevice:
-    """`torch.cuda.device` and its like: there is only one."""
+    """Replacement for `torch.cuda.device` and similar contexts, without effect: there is only one
+    device."""
 
     idx = prev_idx = 0
 
@@ -130,7 +136,7 @@ class OnDevice:
 
 
 class Stream:
-    """Work is done when it is issued."""
+    """A stream that completes each piece of work when it is issued."""
 
     cuda_stream = stream_id = device_index = priority = 0
     device = torch.device("cpu")
@@ -143,7 +149,7 @@ class Stream:
     def __exit__(self, *_: object) -> None: ...
 
     def synchronize(self, *_: object) -> None:
-        """There is nothing to wait for."""
+        """Returns at once, since all work is complete."""
 
     wait_stream = wait_event = synchronize
 
@@ -152,36 +158,40 @@ class Stream:
         return event or Event()
 
     def query(self) -> bool:
-        """Whether all work is done."""
+        """Whether all work is complete; always true."""
         return True
 
 
 class Event:
-    """Nothing is timed. cuda_event: a handle, which no launch looks into."""
+    """An event that measures no time.
+
+    cuda_event: a handle that no launch reads
+    """
 
     cuda_event = 1
 
     def __init__(self, *_: object, **__: object) -> None: ...
 
     def record(self, *_: object) -> None:
-        """There is nothing to wait for."""
+        """Has no effect, since all work is complete."""
 
     synchronize = wait = record
 
     def query(self) -> bool:
-        """Whether the work before it is done."""
+        """Whether the work before the event is complete; always true."""
         return True
 
     def elapsed_time(self, _end: object) -> float:
-        """Not a number of milliseconds."""
+        """Returns NaN milliseconds, since nothing is timed."""
         return math.nan
 
 
 def no_graph(*_: object, **__: object) -> None:
-    """IncompleteError: launches are executed when they are issued, and none is recorded."""
+    """Raises IncompleteError: launches are executed when they are issued, so none can be
+    recorded."""
     raise IncompleteError(
-        "torch.cuda.CUDAGraph: expected launches that are executed when they are issued, got a "
-        "CUDA graph, which records them for later; launch the kernel without one"
+        "torch.cuda.CUDAGraph is not supported: launches are executed when they are issued, and a "
+        "CUDA graph records them for later; launch the kernel without a graph"
     )
 
 
@@ -189,7 +199,7 @@ _NAME = "simulated B200"
 
 
 def _properties(device: Device) -> SimpleNamespace:
-    """As `torch.cuda.get_device_properties` has them."""
+    """Result of `torch.cuda.get_device_properties`."""
     known = device.attributes
     return SimpleNamespace(
         name=_NAME, major=10, minor=0, warp_size=32, total_memory=device.target.memory,
@@ -233,4 +243,4 @@ _CUDA = {
     "set_rng_state": lambda state, *_: torch.set_rng_state(state),
     "CUDAGraph": no_graph,
 }
-"""Replacements in `torch.cuda`."""
+"""Replacements for attributes of `torch.cuda`."""

@@ -1,5 +1,4 @@
-"""Records torch's allocations and writes, as far as scripts call them by name, for
-`Allocations`."""
+"""Records torch's allocations and writes for `Allocations`, as far as scripts call them by name."""
 
 from __future__ import annotations
 
@@ -18,9 +17,10 @@ _EMPTY = (
     torch.Tensor.new_empty, torch.Tensor.new_empty_strided,
 )  # fmt: skip
 ALIGNMENT = 512
-"""Bytes: of what PyTorch's allocator gives for a GPU."""
+"""Alignment in bytes of memory from PyTorch's GPU allocator."""
 _ONE_OWNER = 2
-"""Uses of a storage that one tensor has: its own, and the object that we look at."""
+"""Use count of a storage that one tensor owns: the tensor's own, and that of the storage object
+queried here."""
 _GIVEN = ("from_numpy", "frombuffer", "from_dlpack", "as_tensor", "asarray", "from_file")
 _NO_WRITES = {
     f"{name}_"
@@ -29,7 +29,7 @@ _NO_WRITES = {
 }  # fmt: skip
 """In-place functions that do not change the tensor's memory."""
 _PARTS = ("fill_diagonal_", "index_", "masked_", "put_", "scatter_")
-"""How those begin that write a part of it, which its contents tell."""
+"""Prefixes of in-place functions that write part of the tensor; its contents show which part."""
 
 
 def called(
@@ -40,7 +40,7 @@ def called(
 ) -> object:
     """Calls one of torch's functions and records its effects; returns its result.
 
-    Writes by other code, and torch's own functions inside each other, are not seen here;
+    Writes by other code, and by torch functions that torch itself calls, do not pass here;
     `Allocations` finds them.
     """
     name, first = getattr(func, "__name__", ""), _plain(args[0]) if args else None
@@ -99,7 +99,7 @@ def _writes_all(name: str) -> bool:
 
 
 def _plain(tensor: object) -> torch.Tensor | None:
-    """The tensor, if it has memory of the CPU."""
+    """The tensor if it has CPU memory, else None."""
     if not isinstance(tensor, torch.Tensor) or type(tensor) not in (torch.Tensor, Parameter):
         return None
     try:
@@ -110,12 +110,13 @@ def _plain(tensor: object) -> torch.Tensor | None:
 
 
 def _start(tensor: torch.Tensor) -> int:
-    """Address of its whole memory."""
+    """Address of the tensor's storage."""
     return tensor.untyped_storage().data_ptr()
 
 
 def _alike(target: torch.Tensor, given: Sequence[object]) -> torch.Tensor | None:
-    """The source of a copy into the target, if it is one of bytes in a row."""
+    """The source of a copy into `target` if both are contiguous and have the same type and shape,
+    else None."""
     source = _plain(given[0]) if given else None
     if source is None or (source.dtype, source.shape) != (target.dtype, target.shape):
         return None

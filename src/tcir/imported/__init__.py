@@ -1,2 +1,2 @@
-"""What the doors of ONNX and JAX share: a whole model as one program of `linalg`, its row of the
+"""Parts that the ONNX and JAX doors share: a whole model as one `linalg` program, its row of the
 table, and the import as a checked step."""

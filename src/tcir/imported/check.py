@@ -1,4 +1,4 @@
-"""The import as a checked step: a model where it came from beside the `linalg` made of it."""
+"""The import as a checked step: compares a model in its framework with the imported `linalg`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from tcir.program.source import load_module, mlir_context
 from tcir.validation.report import Line
 
 FACTOR = 1.5
-"""The error against f64 that is allowed, over the reference's own; beside it `ROUNDINGS`."""
+"""Allowed error against f64 as a multiple of the reference's own error; `ROUNDINGS` are added."""
 ROUNDINGS = {"float32": 128, "float64": 128}
-"""Allowed error in roundings of the largest result; 1 for other types. `linalg` leaves the order
-of sums open, and sequential sums of some thousand f32 numbers lose several bits."""
+"""Additional allowed error, by type, in roundings of the largest result; 1 for other types.
+`linalg` leaves the order of sums open, and sequential sums of some thousand f32 numbers lose
+several bits."""
 DRAWS = ("N(0, 1)", "[0, 1)")
-"""Inputs that cancel, and inputs whose sums grow."""
+"""Distributions of the inputs: one whose sums cancel, and one whose sums grow."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,9 @@ class Source:
 
     name:       name of the report's line, such as "ONNX → linalg"
     reference:  library that computes the reference
-    exact, own: functions from arrays of the program's types to results, in f64, and in the types of
-                the model with sums in f32
-    roundings:  allowed error besides, by type, in roundings of the largest result; 1 for others
+    exact, own: functions from arrays of the program's types to results; `exact` computes in f64,
+                `own` in the types of the model with sums in f32
+    roundings:  additional allowed error, by type, in roundings of the largest result; 1 for others
     """
 
     name: str
@@ -47,11 +48,11 @@ class Source:
 
 
 def checked(source: Source, mlir: str, seed: int = 0) -> Line:
-    """The line of a report: the results of `mlir` against those of `source` in f64.
+    """The line of a report that compares the results of `mlir` with those of `source` in f64.
 
-    An error of more than 1.5 times the reference's own, and `ROUNDINGS` of the largest result, is
-    `different`; so are NaN and infinities in other places. A reference that cannot run the model is
-    `incomplete`.
+    The line is `different` if the error exceeds 1.5 times the reference's own plus `ROUNDINGS` of
+    the largest result, or if NaN and infinities are in other elements. It is `incomplete` if the
+    reference cannot run the model.
     """
     started = time.perf_counter()
     line = Line(0, source.name, level="tensor", verdict="within bound")
@@ -85,7 +86,8 @@ def checked(source: Source, mlir: str, seed: int = 0) -> Line:
 
 
 def draw(inputs: Sequence[OutputSpec], kind: str, seed: int) -> list[Array]:
-    """Arrays for a program's inputs: floating numbers of `kind`, integers of 0 and 1."""
+    """Random arrays for a program's inputs: floats from the distribution `kind` (`DRAWS`),
+    integers 0 and 1."""
     generator = np.random.default_rng(seed)
     given = []
     for spec in inputs:
@@ -98,7 +100,7 @@ def draw(inputs: Sequence[OutputSpec], kind: str, seed: int) -> list[Array]:
 
 
 def is_floating(dtype: np.dtype) -> bool:
-    """Whether numbers of the type are, ml_dtypes' included."""
+    """Whether the type is floating-point, including ml_dtypes' types."""
     try:
         _rounding(dtype)
     except ValueError:
@@ -107,14 +109,15 @@ def is_floating(dtype: np.dtype) -> bool:
 
 
 def _rounding(dtype: np.dtype) -> float:
-    """The relative distance of neighbouring numbers; ValueError for a type of integers."""
+    """Relative distance of neighbouring numbers (epsilon). ValueError for integer types."""
     return float(ml_dtypes.finfo(dtype).eps)  # type: ignore[no-untyped-call]
 
 
 def _all(
     source: Source, results: tuple[Sequence[Array], ...], inputs: str, words: list[str]
 ) -> float:
-    """The largest error over that allowed; adds to `words` what is wrong."""
+    """The largest ratio of error to allowed error; appends a line to `words` for each wrong
+    result."""
     largest = 0.0
     got, own, exact = results
     for number, (mine, theirs, right) in enumerate(zip(got, own, exact, strict=True)):
@@ -131,10 +134,12 @@ def _all(
 
 @dataclass(frozen=True)
 class Compared:
-    """A result beside the reference's.
+    """A result compared with the reference's.
 
-    failure: what is wrong, if anything; ratio: the error over that allowed
-    error, own: the largest error against f64, over the largest result, and the reference's
+    failure: what is wrong; "" if nothing is
+    ratio:   the error over the allowed error
+    error:   the largest error against f64, over the largest result
+    own:     the same of the reference
     """
 
     failure: str = ""
@@ -146,10 +151,11 @@ class Compared:
 def compare(
     mine: Array, theirs: Array, exact: Array, reference: str, more: float = 0.0
 ) -> Compared:
-    """A result beside that of the reference in its own types (`theirs`) and in f64 (`exact`).
+    """Compares a result with that of the reference in its own types (`theirs`) and in f64
+    (`exact`).
 
-    more: of the largest result, what `mine` may be off besides `FACTOR` times the reference's own
-    error and a rounding
+    more: allowed error of `mine`, as a fraction of the largest result, in addition to `FACTOR`
+          times the reference's own error and one rounding
     """
     if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
         words = [f"{list(each.shape)} of {each.dtype}" for each in (theirs, mine)]
@@ -164,7 +170,7 @@ def compare(
     finite = np.isfinite(b)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     if not (same[~finite].all() and np.isfinite(a[finite]).all()):
-        return Compared(f"NaN and infinities are in other places than {reference}'s", float("inf"))
+        return Compared(f"NaN and infinities are not where {reference} has them", float("inf"))
     if not finite.any():
         return Compared()
     scale = float(np.abs(right[finite]).max())

@@ -19,7 +19,11 @@ from tcir.validation.report import Report
 
 @dataclass(frozen=True)
 class Part:
-    """Ops of a model and the kernel that computes them; mlir: the program that was compiled."""
+    """Ops of a model and the kernel that computes them.
+
+    mlir:     the program that was compiled
+    pipeline: the pipeline that compiled it
+    """
 
     ops: tuple[str, ...]
     kernel: Kernel
@@ -31,7 +35,7 @@ class Part:
 
 
 def lowered(ops: Sequence[str], pipeline: str, kernel: Kernel) -> str:
-    """The line of a table for ops that are a kernel."""
+    """Line of a table for ops that became a kernel."""
     launches = len(kernel.launches.launches)
     return f"{', '.join(ops)}: {pipeline}, {launches} launch{'es' * (launches > 1)}"
 
@@ -49,7 +53,8 @@ class Table(tuple[P, ...]):
 
 
 def run(kernel: Kernel, arrays: Sequence[Array]) -> list[Array]:
-    """The kernel's results on the simulated machine; unsigned integers go in by their bytes."""
+    """Runs the kernel on the simulated machine and returns its results; unsigned integers are
+    passed as signed ones with the same bits."""
     results = [np.zeros(spec.shape, spec.dtype) for spec in kernel.signature.outputs]
     pairs = zip(arrays, kernel.signature.inputs, strict=True)
     kernel(*(signless(array, spec.dtype) for array, spec in pairs), *results)
@@ -57,7 +62,7 @@ def run(kernel: Kernel, arrays: Sequence[Array]) -> list[Array]:
 
 
 def signless(array: Array, dtype: np.dtype) -> Array:
-    """An array in C order, integers with the sign that the program's type has in numpy."""
+    """The array in C order; integers are viewed with the signedness that `dtype` has."""
     array = np.asarray(array, order="C")
     alike = array.dtype != dtype and array.dtype.kind in "iu" and dtype.kind in "iu"
     return array.view(dtype) if alike and array.itemsize == dtype.itemsize else array
@@ -75,9 +80,9 @@ def validated(
 
 
 def check_array(name: str, array: object, shape: Sequence[int], dtype: np.dtype) -> Array:
-    """An argument as numpy's array; InputError for one of another shape or type.
+    """Converts an argument to a numpy array. InputError if its shape or type differs.
 
-    What has `__array__` (JAX's arrays, tensors of the CPU) is one.
+    Any object with `__array__` is accepted (JAX arrays, tensors on the CPU).
     """
     if not hasattr(array, "__array__"):
         raise InputError(
@@ -87,7 +92,7 @@ def check_array(name: str, array: object, shape: Sequence[int], dtype: np.dtype)
     found = np.asarray(array)
     if found.shape != tuple(shape) or found.dtype != dtype:
         raise InputError(
-            f"{name}: expected {dtype}{list(shape)}, as it was compiled for, got "
+            f"{name}: expected {dtype}{list(shape)}, as at compile time, got "
             f"{found.dtype}{list(found.shape)}; compile again for others"
         )
     return found

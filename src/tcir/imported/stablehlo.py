@@ -1,7 +1,7 @@
-"""`linalg` of StableHLO, by the command `torch-mlir-opt` of the bindings' wheel.
+"""Converts StableHLO to `linalg` with the command `torch-mlir-opt` of the bindings' wheel.
 
-The bindings themselves cannot parse the dialect. The command is a process of its own: a program
-that ends it is an error here.
+The bindings themselves cannot parse the dialect. The command is a process of its own: if a program
+crashes it, this process raises an error.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _LEFT = re.compile(r'\s*(?:%[^=]*= )?"?((?:stablehlo|chlo|shape)\.\w+)')
 
 
 def linalg(stablehlo: str) -> str:
-    """The program of a StableHLO module, with its source lines.
+    """The `linalg` program of a StableHLO module, with its source lines.
 
-    InputError for ops that have no linalg, with the place of the first; `InternalError` for a crash
-    of the command, or more than `PATIENCE` seconds
+    InputError, with the location of the first, for ops that are not lowered to linalg;
+    `InternalError` if the command crashes or takes more than `PATIENCE` seconds.
     """
     with tempfile.TemporaryDirectory() as folder:
         source, result = Path(folder) / "program.mlir", Path(folder) / "linalg.mlir"
@@ -52,7 +52,7 @@ def linalg(stablehlo: str) -> str:
             raise InternalError(f"{said}; {kept(stablehlo, said)}") from error
         said = done.stderr.decode(errors="replace").replace(str(source), "<stablehlo>")
         if done.returncode < 0:
-            crash = f"torch-mlir-opt was ended by {signal.Signals(-done.returncode).name}"
+            crash = f"torch-mlir-opt was killed by {signal.Signals(-done.returncode).name}"
             raise InternalError(f"{crash}; {kept(stablehlo, said)}")
         if done.returncode != 0:
             raise InputError(_first(said))
@@ -60,7 +60,8 @@ def linalg(stablehlo: str) -> str:
 
 
 def _checked(text: str) -> str:
-    """InputError for a program in which an op of StableHLO is left."""
+    """Returns the program. InputError, with the location, if it still contains an op of
+    StableHLO."""
     lines = text.splitlines()
     for number, line in enumerate(lines):
         found = _LEFT.match(line)
@@ -75,11 +76,11 @@ def _checked(text: str) -> str:
 
 
 def _has_none(op: str) -> str:
-    return f"expected ops that have linalg, got {op}{WAYS_OUT.get(op, '')}"
+    return f"{op} is not lowered to linalg{WAYS_OUT.get(op, '')}"
 
 
 def _command() -> Path:
-    """The executable of the wheel. MissingDependencyError where the bindings have none."""
+    """Path of the wheel's executable. MissingDependencyError if the bindings come without it."""
     folder = Path(str(import_bindings("_mlir_libs").__file__)).parent
     found = folder / "torch-mlir-opt"
     if not os.access(found, os.X_OK):
@@ -91,9 +92,9 @@ def _command() -> Path:
 
 
 def _first(said: str) -> str:
-    """The first error of the command, in our words where an op has no linalg."""
+    """The first error of the command, reworded if an op is not lowered to linalg."""
     lines = [line for line in said.splitlines() if "error: " in line]
-    line = lines[0] if lines else said.strip() or "torch-mlir-opt failed and said nothing"
+    line = lines[0] if lines else said.strip() or "torch-mlir-opt failed without a message"
     place, _, message = line.partition("error: ")
     illegal = re.search(r"failed to legalize operation '([\w.]+)'", message)
     if illegal:

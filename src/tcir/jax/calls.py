@@ -1,4 +1,4 @@
-"""What a function is called with: arrays, and everything else, which is fixed when it compiles."""
+"""Arguments of a function's call: arrays, and everything else, which is fixed at compile time."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from tcir.imported.program import check_array
 from tcir.interp.types import Array
 
 FIXED = (int, float, complex, str, bytes)
-"""What a leaf may be beside an array; None is none to JAX."""
+"""Types that a leaf may have besides an array; None is not a leaf in JAX."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """Positional and keyword arguments, taken apart.
+    """Positional and keyword arguments, flattened.
 
-    leaves: all; are_arrays: which of them are arrays or `jax.ShapeDtypeStruct`; names: of each, as
-    in the call; tree: their structure
+    leaves:     all leaves
+    are_arrays: for each leaf, whether it is an array or a `jax.ShapeDtypeStruct`
+    names:      name of each leaf, as in the call
+    tree:       structure of the arguments
     """
 
     leaves: tuple[jax.Array | object, ...]
@@ -32,7 +34,8 @@ class Call:
 
     @classmethod
     def of(cls, args: Sequence[object], kwargs: Mapping[str, object]) -> Call:
-        """InputError for a leaf that is neither an array nor a number or a string."""
+        """Flattens arguments. InputError for a leaf that is neither an array, a number nor a
+        string."""
         paths, tree = jax.tree_util.tree_flatten_with_path((tuple(args), dict(kwargs)))
         names = tuple(_name(path) for path, _ in paths)
         leaves = tuple(leaf for _, leaf in paths)
@@ -60,7 +63,7 @@ class Call:
         return [leaf for leaf, is_array in pairs if is_array]
 
     def with_arrays(self, arrays: Sequence[object]) -> tuple[tuple[object, ...], dict[str, object]]:
-        """The arguments with other arrays in the places of these."""
+        """Positional and keyword arguments of the call, with `arrays` in place of its own."""
         rest = iter(arrays)
         pairs = zip(self.leaves, self.are_arrays, strict=True)
         leaves = [next(rest) if is_array else leaf for leaf, is_array in pairs]
@@ -68,17 +71,18 @@ class Call:
         return args, kwargs
 
     def without_data(self) -> Call:
-        """The same with shapes and types in place of arrays."""
+        """The same call with shapes and types (`jax.ShapeDtypeStruct`) in place of arrays."""
         specs = iter(self.specs)
         pairs = zip(self.leaves, self.are_arrays, strict=True)
         leaves = tuple(next(specs) if is_array else leaf for leaf, is_array in pairs)
         return Call(leaves, self.are_arrays, self.names, self.tree)
 
     def checked(self, given: Call) -> list[Array]:
-        """The arrays of a call; InputError for one that this was not compiled for."""
+        """The arrays of the call `given`. InputError if its arguments differ from those that the
+        function was compiled for."""
         if given.tree != self.tree or given.are_arrays != self.are_arrays:
             raise InputError(
-                f"expected arguments like those that it was compiled for, {self.tree}, got "
+                f"expected arguments as at compile time, {self.tree}, got "
                 f"{given.tree}; compile again for others"
             )
         arrays, specs = [], iter(self.specs)
@@ -93,14 +97,14 @@ class Call:
                 arrays.append(check_array(name, array, spec.shape, np.dtype(spec.dtype)))
             elif type(mine) is not type(leaf) or mine != leaf:
                 raise InputError(
-                    f"{name}: expected {mine!r}, as it was compiled for, got {leaf!r}: what is no "
-                    "array is fixed in a kernel; compile again for another"
+                    f"{name}: expected {mine!r}, as at compile time, got {leaf!r}: only arrays may "
+                    "vary between calls; compile again for another value"
                 )
         return arrays
 
 
 def _canonical(array: Array) -> np.dtype:
-    """The type of an array to JAX, which without x64 has none of 64 bits."""
+    """The type that JAX gives an array; without x64, JAX has no types of 64 bits."""
     return np.dtype(jax.dtypes.canonicalize_dtype(array.dtype))
 
 

@@ -1,4 +1,4 @@
-"""Primitives by others, where StableHLO's own passes have no linalg for them."""
+"""Rewrites primitives that StableHLO's own passes do not lower to linalg."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_STEPS = 64
 
 
 def _concatenate(*parts: Array, dimension: int) -> Array:
-    """Each part padded to the whole, and chosen by its places."""
+    """Concatenation: pads each part to the size of the result and selects it by position."""
     shape = list(parts[0].shape)
     shape[dimension] = sum(part.shape[dimension] for part in parts)
     place = lax.broadcasted_iota("int32", shape, dimension)
@@ -29,12 +29,12 @@ def _concatenate(*parts: Array, dimension: int) -> Array:
 
 
 def _select(which: Array, *cases: Array) -> Array:
-    """With a choice for each element."""
+    """`select_n` with the choice broadcast to one per element."""
     return lax.select_n(jnp.broadcast_to(which, cases[0].shape), *cases)
 
 
 REWRITES: dict[str, Rule] = {"concatenate": _concatenate, "select_n": _select}
-"""By the name of a primitive; called with its inputs and parameters."""
+"""Rewrites by name of the primitive; each is called with the primitive's inputs and parameters."""
 
 
 def unrolled(
@@ -42,7 +42,10 @@ def unrolled(
     inputs: Sequence[Array],
     params: dict[str, int],
 ) -> list[Array]:
-    """The results of `scan`. step: its body, of constants, what is carried, and a slice."""
+    """The results of `scan`, unrolled.
+
+    step: body of the scan; its arguments are the constants, the carried values, and a slice
+    """
     fixed, carried = params["num_consts"], params["num_carry"]
     constants, carry = inputs[:fixed], list(inputs[fixed : fixed + carried])
     rows = inputs[fixed + carried :]

@@ -1,4 +1,4 @@
-"""A function as StableHLO: traced by JAX for the shapes and types of its arguments."""
+"""Converts a function to StableHLO: JAX traces it for the shapes and types of its arguments."""
 
 from __future__ import annotations
 
@@ -21,13 +21,19 @@ from tcir.jax.calls import Call
 from tcir.jax.widening import evaluate, primitives
 
 Result = int | Array
-"""A result of a function: the number of a result of the program; or -1 - n for argument n,
-returned unchanged; or a constant."""
+"""A result of a function: the number of a result of the program, -1 - n for argument n returned
+unchanged, or a constant."""
 
 
 @dataclass(frozen=True)
 class Traced:
-    """stablehlo: the program; primitives: of it; results: of the function; tree: their structure"""
+    """A traced function.
+
+    stablehlo:  the program
+    primitives: names of its primitives
+    results:    results of the function
+    tree:       structure of the results
+    """
 
     stablehlo: str
     primitives: tuple[str, ...]
@@ -36,8 +42,8 @@ class Traced:
 
 
 def traced(function: Callable[..., object], call: Call) -> Traced:
-    """InputError for a function that JAX cannot trace, such as one whose `if` depends on numbers,
-    and for one that computes nothing."""
+    """Traces a function for the arguments of a call. InputError for a function that JAX cannot
+    trace, such as one whose `if` depends on numbers, and for one that computes nothing."""
     trees: list[PyTreeDef] = []
 
     def flat(*arrays: jax.Array) -> list[object]:
@@ -53,7 +59,7 @@ def traced(function: Callable[..., object], call: Call) -> Traced:
     except Exception as error:  # the function's own, and JAX's
         said = str(error).strip().splitlines() or [""]
         raise InputError(
-            f"expected a function that JAX traces, got {type(error).__name__}: {said[0]}"
+            f"JAX cannot trace the function: {type(error).__name__}: {said[0]}"
         ) from error
     jaxpr = closed.jaxpr
     results, kept = _results(jaxpr)
@@ -70,7 +76,8 @@ def traced(function: Callable[..., object], call: Call) -> Traced:
 
 
 def _results(jaxpr: Jaxpr) -> tuple[tuple[Result, ...], list[int]]:
-    """What each result is, and which the program computes: each once."""
+    """The results of the function, and the numbers of those that the program computes, without
+    repetition."""
     arguments = {variable: -1 - number for number, variable in enumerate(jaxpr.invars)}
     places: dict[Var, int] = {}
     results: list[Result] = []
@@ -89,8 +96,8 @@ def _results(jaxpr: Jaxpr) -> tuple[tuple[Result, ...], list[int]]:
 
 
 def _text(exported: str) -> str:
-    """The module with calls in place of composites, which torch-mlir's passes leave, and each op at
-    the line of the function that made it."""
+    """The module with calls in place of composites, which torch-mlir's passes do not lower. The
+    location of each op is the line of the function that created it."""
     composites: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:

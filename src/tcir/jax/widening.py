@@ -1,8 +1,8 @@
-"""A jaxpr in the form that is lowered: calls, short loops and branches are written out, products
-and sums of f16 and bf16 are kept in f32 and rounded once.
+"""Converts a jaxpr to the form that is lowered: calls are inlined, short loops unrolled and
+branches turned into selects; products and sums of f16 and bf16 are kept in f32 and rounded once.
 
-`jnp.sum` and its like do that themselves. A product `a @ b` of f16 is one of f16 in StableHLO: XLA
-adds in f32 or in f16, as it likes; `linalg` would add in f16.
+`jnp.sum` and similar functions do that themselves. A product `a @ b` of f16 has type f16 in
+StableHLO: XLA may add in f32 or in f16; `linalg` would add in f16.
 """
 
 from __future__ import annotations
@@ -34,11 +34,12 @@ CALLS = {
     "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr", "remat": "jaxpr",
     "checkpoint": "jaxpr", "remat2": "jaxpr",
 }  # fmt: skip
-"""Primitives that call another jaxpr once, by the name of its parameter: written out in place."""
+"""Primitives that call another jaxpr once, which is inlined; the value is the name of the parameter
+with that jaxpr."""
 
 
 def evaluate(jaxpr: Jaxpr, constants: Sequence[Array], arguments: Sequence[Array]) -> list[Array]:
-    """The results of a jaxpr, with calls in place and narrow sums wide."""
+    """The results of a jaxpr, evaluated with calls inlined and sums of narrow types in f32."""
     values: dict[Var, Array] = dict(zip(jaxpr.constvars, constants, strict=True))
     values.update(zip(jaxpr.invars, arguments, strict=True))
 
@@ -53,7 +54,8 @@ def evaluate(jaxpr: Jaxpr, constants: Sequence[Array], arguments: Sequence[Array
 
 
 def _at(traceback: object) -> AbstractContextManager[None]:
-    """Locations at the user's line; of a function of jnp, at the line that calls it."""
+    """Context that sets locations to the user's line; inside a function of jnp, to the line that
+    calls it."""
     found = traceback is not None and user_frame(traceback) is not None
     return user_context(traceback) if found else nullcontext()
 
@@ -85,7 +87,7 @@ def _called(inner: ClosedJaxpr | Jaxpr, inputs: Sequence[Array]) -> list[Array]:
 
 
 def _chosen(branch: Array, results: Sequence[Array]) -> Array:
-    """The result of the branch of that number, the last or the first one for others."""
+    """The result of branch number `branch`, clamped to the first and the last branch."""
     chosen = results[-1]
     for number in reversed(range(len(results) - 1)):
         last = jnp.broadcast_to(branch <= number, chosen.shape)
@@ -94,7 +96,7 @@ def _chosen(branch: Array, results: Sequence[Array]) -> Array:
 
 
 def _bound(equation: JaxprEqn, inputs: list[Array]) -> list[Array]:
-    """The results of one primitive, in the types that the jaxpr has."""
+    """The results of one primitive, in the types that the jaxpr gives them."""
     name, params = equation.primitive.name, equation.params
     kinds = [each.aval.dtype for each in equation.outvars]
     narrow = any(kind in NARROW for kind in kinds)
@@ -114,7 +116,7 @@ def _bound(equation: JaxprEqn, inputs: list[Array]) -> list[Array]:
 
 
 def primitives(jaxpr: Jaxpr) -> list[str]:
-    """The names of all primitives in their order, those of calls in place."""
+    """The names of all primitives in order; a call is replaced by the primitives of its jaxpr."""
     names: list[str] = []
     for equation in jaxpr.eqns:
         inner = equation.params.get(CALLS.get(equation.primitive.name, ""))

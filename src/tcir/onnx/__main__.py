@@ -1,4 +1,4 @@
-"""``python -m tcir.onnx model.onnx``: an ONNX model as kernels, and whether every pass held."""
+"""``python -m tcir.onnx model.onnx``: compiles an ONNX model and can validate every pass."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ file that is no model, for other inputs than the model's, and for ops that are n
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The exit status."""
+    """Runs the command; returns its exit status."""
     given = _parser().parse_args(argv)
     check_values(given, "pipeline", "target", "emit", "o", "model")
     if [] in given.shape:
@@ -61,7 +61,7 @@ def _code(model: Compiled, emit: str) -> bytes:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "python -m tcir.onnx",
-        description="Compiles an ONNX model, whole, and says what became of its ops.",
+        description="Compiles an ONNX model as a whole and prints the launches of its ops.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -69,13 +69,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=Version)
     parser.add_argument(
         "--shape", action="append", type=_shape, default=[], metavar="INPUT=SIZES",
-        help="of an input with dynamic dimensions, such as x=1x3x224x224; may be repeated",
+        help="shape of an input with dynamic dimensions, such as x=1x3x224x224; may be repeated",
     )  # fmt: skip
     parser.add_argument("--pipeline", default="layers", help="default: layers")
     parser.add_argument("--target", default=DEFAULT_TARGET.name, help=DEFAULT_TARGET.name)
     parser.add_argument(
         "--validate", action="store_true",
-        help="execute the program after every pass, and the import beside ONNX's own evaluator",
+        help="execute the program after every pass, and compare the import with ONNX's evaluator",
     )  # fmt: skip
     parser.add_argument("--emit", choices=("linalg", "ptx", "cubin"), help="write it to -o")
     parser.add_argument("-o", metavar="FILE")

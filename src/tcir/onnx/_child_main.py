@@ -1,4 +1,4 @@
-"""The child process of `children`: everything that reads a model's bytes."""
+"""Main module of the child process of `children`, which does all reading of a model's bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tcir.session.session import Session
 
 
 def imported(path: str, *, data: bytes | None, shapes: Shapes) -> Imported:
-    """The model of a file, or of bytes, for inputs of these shapes."""
+    """Reads a model from a file, or from bytes, and imports it for inputs of these shapes."""
     model = specialised(read(path, data), shapes)
     try:
         mlir = linalg(model)
@@ -35,7 +35,10 @@ def imported(path: str, *, data: bytes | None, shapes: Shapes) -> Imported:
 
 
 def _told(error: InputError, ops: dict[str, str], who: str) -> InputError:
-    """`error`, or the ops that it is of."""
+    """The error to report: `error`, or if `ops` names the rejected ops, an error that lists them.
+
+    who: completes "expected ops that …"
+    """
     if not ops:
         return error
     lines = "".join(f"\n  {op}: {reason}" for op, reason in ops.items())
@@ -43,7 +46,8 @@ def _told(error: InputError, ops: dict[str, str], who: str) -> InputError:
 
 
 def explained(error: str, *, data: bytes, pipeline: str, target: str) -> None:
-    """Reraises a pipeline's error, extended by the ops that the pipeline does not take alone."""
+    """Reraises a pipeline's error; if the pipeline rejects ops of the model alone, the error lists
+    them."""
 
     def attempt(model: onnx.ModelProto) -> None:
         with mlir_context() as context:
@@ -57,7 +61,7 @@ def explained(error: str, *, data: bytes, pipeline: str, target: str) -> None:
 def reference(name: str, *, data: bytes, inputs: list[Array], wide: bool) -> list[Array]:
     """The results of ONNX's own evaluator, in f64 or node by node in f32.
 
-    f16 and bf16 are the types of values, not of sums; name: of the model, for a report
+    f16 and bf16 are the types of values, not of sums. name: name of the model, for errors
     """
     model = onnx.ModelProto.FromString(data)
     names = [each.name for each in inputs_of(model)]

@@ -1,4 +1,5 @@
-"""Finds the ops of a model that are not lowered: if the whole fails, each kind is tried alone."""
+"""Finds the ops of a model that are not lowered: if the model fails, each kind of op is tried
+alone."""
 
 from __future__ import annotations
 
@@ -12,13 +13,14 @@ from tcir.onnx.reading import label
 
 VIEWS = ("Constant", "Dropout", "Expand", "Flatten", "Identity", "Reshape", "Slice", "Split",
          "Squeeze", "Transpose", "Unsqueeze")  # fmt: skip
-"""Ops that compute nothing: no kernel is of them alone, but they are part of others."""
+"""Ops that compute nothing: no kernel consists of them alone, but they are part of kernels."""
 
 
 def refused(model: onnx.ModelProto, attempt: Callable[[onnx.ModelProto], object]) -> dict[str, str]:
-    """The first error of each kind of op that `attempt` raises for it alone, by the names of nodes.
+    """For each kind of op that `attempt` rejects alone, the labels of its nodes and the first line
+    of the error.
 
-    attempt: of a model of one node
+    attempt: lowers a model of one node, or raises
     """
     kinds: dict[bytes, tuple[onnx.ModelProto, list[str]]] = {}
     for node, single in _singles(model):
@@ -56,7 +58,7 @@ def _singles(model: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, onnx.Mode
 
 
 def _kind(single: onnx.ModelProto) -> bytes:
-    """What tells one kind of op from another: the op, its attributes, types and shapes."""
+    """Key of a kind of op: the op, its attributes, types and shapes, without names."""
     plain = onnx.ModelProto.FromString(single.SerializeToString())
     graph, names = plain.graph, dict[str, str]()
     for node in graph.node:

@@ -1,4 +1,4 @@
-"""The child process that reads models: a file that ends it is an error here."""
+"""The child process that reads models: if a file crashes it, this process raises an error."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from tcir.session.apart import Compilers, one_per_process
 
 
 class Readers(Compilers):
-    """A child that reads models, imports them and evaluates them by ONNX's own evaluator."""
+    """A child process that reads models, imports them and evaluates them with ONNX's own
+    evaluator."""
 
     def __init__(self) -> None:
         super().__init__(1, "tcir.onnx._child_main", ".txt")
 
     def imported(self, path: str, data: bytes | None, shapes: Shapes) -> Imported:
-        """The model; `InputError` for what is none and for what has no linalg."""
+        """The imported model. `InputError` for data that is not a model and for ops that are not
+        lowered to linalg."""
         found = self.ask("imported", path, data=data, shapes=shapes)
         assert isinstance(found, Imported)
         return found
 
     def explain(self, error: str, data: bytes, pipeline: str, target: str) -> NoReturn:
-        """Raises what to say of an error of `pipeline`."""
+        """Raises InputError for an error of `pipeline`, with the ops that the pipeline rejects."""
         self.ask("explained", error, data=data, pipeline=pipeline, target=target)
         raise InputError(error)
 

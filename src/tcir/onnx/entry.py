@@ -26,7 +26,7 @@ def compile(
 ) -> Compiled:
     """Compiles an ONNX model, as a whole, to a kernel.
 
-    model:  a path (external data lies next to it), or an `onnx.ModelProto`
+    model:  a path (external data is next to it), or an `onnx.ModelProto`
     inputs: arrays, or shapes as tuples, by input name or in the model's order; they fix the model's
             dynamic dimensions. Inputs of fixed shape may be left out
 
@@ -56,7 +56,8 @@ def compile(
 
 
 def _source(model: object) -> tuple[str, bytes | None]:
-    """Path of a model; or its name and its bytes."""
+    """A model's path and None, or for a `ModelProto` its name and its bytes. InputError for other
+    objects and for models of more than 2 GiB."""
     if isinstance(model, str | os.PathLike):
         return os.fspath(model), None
     if not hasattr(model, "graph") or not hasattr(model, "SerializeToString"):
@@ -70,7 +71,7 @@ def _source(model: object) -> tuple[str, bytes | None]:
 
 
 def _shapes(inputs: object) -> Shapes:
-    """Shape and type of each input."""
+    """Shape and type of each given input, by name or in order."""
     if isinstance(inputs, Mapping):
         return {str(name): _shape(str(name), value) for name, value in inputs.items()}
     if not isinstance(inputs, Sequence) or isinstance(inputs, str):

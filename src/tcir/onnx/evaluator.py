@@ -1,4 +1,4 @@
-"""ONNX's own evaluator, less its mistakes."""
+"""ONNX's own evaluator, with its errors corrected."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from tcir.interp.types import Array
 
 
 class LRN(OpRun):
-    """As ONNX's specification has it: onnx 1.23's own sums as many channels as there are images."""
+    """LRN by ONNX's specification; onnx 1.23's version sums as many channels as there are
+    images."""
 
     op_domain = ""
 
@@ -24,7 +25,7 @@ class LRN(OpRun):
 
 
 def evaluated(model: onnx.ModelProto, inputs: dict[str, Array]) -> list[Array]:
-    """The outputs in order; whatever an op's Python raises."""
+    """The outputs in order. Raises whatever exception an op's Python code raises."""
     with np.errstate(all="ignore"):  # NaN and infinities are results like others
         found = ReferenceEvaluator(model, new_ops=[LRN]).run(None, inputs)
     return [np.asarray(each) for each in found]

@@ -1,5 +1,5 @@
-"""Nodes that compute constants, such as shapes: exporters write them where dimensions are dynamic,
-and functions of ONNX do. torch-mlir folds some."""
+"""Folds nodes that compute constants, such as shapes. Exporters write them for dynamic dimensions,
+and ONNX's functions contain them. torch-mlir folds only some."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ RANDOM = ("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLik
 
 
 def folded(model: onnx.ModelProto, *, floats: bool) -> bool:
-    """Replaces nodes of constants by initializers; whether there were any.
+    """Replaces nodes whose inputs are constants by initializers; returns whether there were any.
 
-    floats: whether floating-point numbers, rounded to their type, are folded as well. The shapes
-    that `model` has for values are trusted.
+    floats: whether floating-point numbers, rounded to their type, are folded as well
+
+    The shapes that `model` has for values are trusted.
     """
     graph = model.graph
     shapes = {each.name: each.type.tensor_type
@@ -49,7 +50,8 @@ def folded(model: onnx.ModelProto, *, floats: bool) -> bool:
 
 
 def _is_small(node: onnx.NodeProto, shapes: dict[str, onnx.TypeProto.Tensor]) -> bool:
-    """Whether the results are known to be: what computes others may need any amount of memory."""
+    """Whether the results are known to have at most `MOST_ELEMENTS` elements; computing others may
+    need any amount of memory."""
     for name in node.output:
         tensor = shapes.get(name)
         if tensor is None or not tensor.HasField("shape"):
@@ -62,7 +64,8 @@ def _is_small(node: onnx.NodeProto, shapes: dict[str, onnx.TypeProto.Tensor]) ->
 
 
 def _shape(node: onnx.NodeProto, shapes: dict[str, onnx.TypeProto.Tensor]) -> list[Array] | None:
-    """The result of `Shape` or `Size` of a value of known shape."""
+    """The result of `Shape` or `Size` for a value of known shape; None for other nodes and
+    values."""
     tensor = shapes.get(node.input[0]) if node.op_type in ("Shape", "Size") else None
     if tensor is None or not tensor.HasField("shape"):
         return None
@@ -80,7 +83,8 @@ def _shape(node: onnx.NodeProto, shapes: dict[str, onnx.TypeProto.Tensor]) -> li
 def _evaluated(
     node: onnx.NodeProto, constants: dict[str, Array], model: onnx.ModelProto, floats: bool
 ) -> list[Array] | None:
-    """The results of a node of constants, as ONNX's own evaluator has them."""
+    """The results of a node whose inputs are constants, by ONNX's own evaluator; None for a node
+    that is not folded."""
     names = list(filter(None, node.input))
     if node.op_type in RANDOM or not all(name in constants for name in names):
         return None

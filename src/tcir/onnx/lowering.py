@@ -1,4 +1,4 @@
-"""`linalg` of an ONNX model, by torch-mlir's importer; in a child process."""
+"""Converts an ONNX model to `linalg` with torch-mlir's importer; runs in a child process."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ _LINALG = (
     "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})"
 )
 KNOWN = ("arith", "builtin", "cf", "complex", "func", "linalg", "math", "scf", "tensor")
-"""Dialects that programs have."""
+"""Dialects that imported programs may contain."""
 
 
 def linalg(model: onnx.ModelProto) -> str:
-    """The program of a model with shapes; InputError that names the node which has none."""
+    """The `linalg` program of a model with fixed shapes. InputError that names the node that has
+    no `linalg`."""
     declared = {each.name: each for each in model.graph.output}
     plain = inferred(rewritten(model), declared, floats=True)
     wide = inferred(with_wide(plain, SUMS), declared)
@@ -57,7 +58,7 @@ def _lowered(model: onnx.ModelProto, labels: dict[str, str]) -> str:
 
 @contextmanager
 def _diagnostics(context: ir.Context) -> Iterator[list[tuple[str, str]]]:
-    """Location and text of each diagnostic, in place of printing it."""
+    """Collects the location and text of each diagnostic instead of printing it."""
     said: list[tuple[str, str]] = []
 
     def keep(diagnostic: ir.Diagnostic) -> bool:
@@ -73,7 +74,7 @@ def _diagnostics(context: ir.Context) -> Iterator[list[tuple[str, str]]]:
 
 
 def _named(text: str, labels: dict[str, str]) -> str:
-    """Locations with the names that the model has."""
+    """The program's text, with the model's names of nodes in its locations."""
     return re.sub(r'loc\("(node \d+)"', lambda found: f'loc("{_escaped(labels[found[1]])}"', text)
 
 
@@ -82,13 +83,14 @@ def _escaped(text: str) -> str:
 
 
 def _first(said: list[tuple[str, str]], labels: dict[str, str]) -> str:
-    """The first diagnostic, and the node that it is of."""
+    """Text of the first diagnostic, with the node at its location."""
     location, message = said[0]
     return f"{_place(location, labels)}{message.splitlines()[0][:300]}"
 
 
 def _check_ops(module: ir.Operation, labels: dict[str, str]) -> None:
-    """InputError for ops of other dialects, and results of shapes that depend on numbers."""
+    """Raises InputError for an op of another dialect (`KNOWN`) and for a result whose shape is
+    dynamic, that is, depends on numbers."""
 
     failed: list[str] = []
 

@@ -1,4 +1,4 @@
-"""An ONNX model as data: what the process that reads it hands to the one that compiles it."""
+"""An ONNX model as data, which the process that reads it passes to the one that compiles it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 Shapes = Mapping[str, tuple[tuple[int, ...], str]] | Sequence[tuple[tuple[int, ...], str]]
-"""Shape and type ("": the model's) of inputs, by name or in order."""
+"""Shape and element type of inputs, by name or in order; the type "" stands for the model's."""
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,11 @@ class Value:
 
 @dataclass(frozen=True)
 class Imported:
-    """A model with the shapes of its inputs.
+    """A model imported for fixed shapes of its inputs.
 
-    data: the model with these shapes, weights included, serialised; mlir: its `linalg`
-    nodes: the ops in their order, constants left out
+    data:  the model with these shapes, weights included, serialised
+    mlir:  its program in `linalg`
+    nodes: labels of the ops in order, without constants
     """
 
     data: bytes

@@ -1,7 +1,7 @@
-"""In which types a model is computed.
+"""Element types in which a model is computed.
 
-torch-mlir sums f16 and bf16 in f16 and bf16, one element after the other. ONNX leaves it open;
-onnxruntime sums in f32 and rounds once, and so do the nodes of `SUMS` here.
+torch-mlir sums f16 and bf16 in f16 and bf16, one element after the other. ONNX does not specify the
+type of sums. onnxruntime sums in f32 and rounds once, and so do the nodes of `SUMS` here.
 """
 
 from __future__ import annotations
@@ -30,13 +30,16 @@ SUMS = frozenset((
     # torch-mlir has these of f32
     "QuantizeLinear", "DequantizeLinear",
 ))  # fmt: skip
-"""Ops that add or multiply many numbers; those of products have sums of f32 in torch-mlir."""
+"""Ops that add or multiply many numbers. Matrix products and convolutions are not among them:
+torch-mlir sums these in f32."""
 
 
 def with_wide(model: onnx.ModelProto, ops: Container[str] | None = None) -> onnx.ModelProto:
-    """A copy whose nodes of `ops` (all, where None) compute f16 and bf16 in f32, rounded once.
+    """A copy of the model in which nodes of `ops` compute f16 and bf16 in f32 and round once.
 
-    The model has the type of each value (`reading.inferred`).
+    ops: names of ops; None: all
+
+    The model must have the type of each value (`reading.inferred`).
     """
     copy = _copy(model)
     types = types_of(copy.graph)
@@ -56,7 +59,8 @@ def types_of(graph: onnx.GraphProto) -> dict[str, int]:
 def _widened(
     node: onnx.NodeProto, types: dict[str, int], ops: Container[str] | None
 ) -> list[onnx.NodeProto]:
-    """The node, with casts around it."""
+    """The node, with casts of its f16 and bf16 inputs and results around it if it computes in
+    f32."""
     chosen = node.op_type not in ("Cast", "Constant") if ops is None else node.op_type in ops
     if not chosen or not any(types.get(name) in NARROW for name in (*node.input, *node.output)):
         return [node]
@@ -78,7 +82,7 @@ def _cast(node: onnx.NodeProto, source: str, to: str, kind: int) -> onnx.NodePro
 
 
 def in_f64(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy of the model with every floating type f64."""
+    """A copy of the model with every floating-point type replaced by f64."""
     copy = _copy(model)
     del copy.graph.value_info[:]
     _graph_in_f64(copy.graph)

@@ -1,4 +1,4 @@
-"""Reads ONNX models, in a child process: files may be damaged or mean harm."""
+"""Reads ONNX models, in a child process, since files may be damaged or malicious."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tcir.onnx.folding import folded
 from tcir.onnx.model import Shapes, Value
 
 MOST_BYTES = (1 << 31) - 1
-"""Maximum size of a model with its weights: protobuf's limit of a message."""
+"""Maximum size in bytes of a model with its weights: protobuf's limit of a message."""
 MOST_ELEMENTS = 1 << 40
-"""Maximum number of elements of a tensor of a model, for which shape inference allocates."""
+"""Maximum number of elements of a tensor of a model; shape inference allocates memory for them."""
 WAY_OUT = (
     "nothing else runs them; compute these outside of the model, or export it with others (in a "
     "newer opset, without ops of a runtime's own domain)"
@@ -28,13 +28,14 @@ NESTED = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 
 
 def read(path: str, data: bytes | None) -> onnx.ModelProto:
-    """The model of a file with its external data, or of bytes; InputError for what is none."""
+    """Reads a model from a file with its external data, or from bytes. InputError for data that is
+    not a valid model."""
     model = onnx.ModelProto()
     try:
         model.ParseFromString(read_bytes(path) if data is None else data)
     except DecodeError as error:
         raise InputError(
-            f"expected an ONNX model, got a file that is damaged or no model ({error})"
+            f"expected an ONNX model, got a file that is damaged or not a model ({error})"
         ) from error
     if not model.graph.node and not model.graph.output:
         raise InputError("expected an ONNX model, got one without a graph; onnx.save writes it")
@@ -43,12 +44,12 @@ def read(path: str, data: bytes | None) -> onnx.ModelProto:
     if model.ByteSize() > MOST_BYTES:
         raise InputError(
             f"expected a model of at most 2 GiB with its weights, got {model.ByteSize()} bytes: "
-            "weights are constants of the program; compile its parts"
+            "weights are constants of the program; split the model and compile the parts"
         )
     try:
         onnx.checker.check_model(model)
     except (onnx.checker.ValidationError, ValueError) as error:
-        raise InputError(f"expected a model that ONNX's checker takes: {_line(error)}") from error
+        raise InputError(f"ONNX's checker rejects the model: {_line(error)}") from error
     model = inliner.inline_local_functions(model) if model.functions else model
     _check_domains(model)
     return model
@@ -63,7 +64,8 @@ def _check_domains(model: onnx.ModelProto) -> None:
 
 
 def _check_names(graph: onnx.GraphProto) -> None:
-    """InputError for a name that is not UTF-8: protobuf gives its bytes, or raises at each use."""
+    """Raises InputError for a name that is not UTF-8; protobuf would return its bytes or raise at
+    each use."""
     try:
         names = [graph.name, *(each.name for each in graph.initializer)]
         for value in (*graph.input, *graph.output, *graph.value_info):
@@ -80,7 +82,7 @@ def _check_names(graph: onnx.GraphProto) -> None:
 
 
 def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
-    """Weights, and the constants of nodes."""
+    """All tensors of a graph: its weights and the constants of nodes."""
     yield from graph.initializer
     for node in nodes_of(graph):
         for attribute in node.attribute:
@@ -102,14 +104,18 @@ def _load_external(model: onnx.ModelProto, path: str) -> None:
     try:
         onnx.load_external_data_for_model(model, str(Path(path).parent))
     except Exception as error:  # onnx raises what it likes for data that is missing or outside
-        raise InputError(f"expected the model's external data beside it: {_line(error)}") from error
+        raise InputError(
+            f"expected the model's external data next to it: {_line(error)}"
+        ) from error
 
 
 def specialised(model: onnx.ModelProto, shapes: Shapes) -> onnx.ModelProto:
-    """The model with these shapes of its inputs, and with those of all values.
+    """The model with the given shapes of its inputs and the inferred shapes of all values.
 
-    shapes: shape and type of each input by its name, or in the model's order. InputError for other
-    inputs than the model's, and for a value whose shape depends on numbers.
+    shapes: shape and type of each input, by name or in the model's order
+
+    InputError for inputs that the model does not have, and for a value whose shape depends on
+    numbers.
     """
     _set_inputs(model, shapes)
     name_nodes(model)
@@ -124,10 +130,12 @@ def specialised(model: onnx.ModelProto, shapes: Shapes) -> onnx.ModelProto:
 def inferred(
     model: onnx.ModelProto, declared: Mapping[str, onnx.ValueInfoProto], *, floats: bool = False
 ) -> onnx.ModelProto:
-    """The model with the type and shape of each value, and what computes constants folded.
+    """The model with the type and shape of each value, and with constants folded.
 
-    declared: of outputs, where nothing follows from the model; floats: see `folded`. InputError for
-    a value whose shape depends on numbers.
+    declared: types and shapes of outputs, used where they cannot be inferred from the model
+    floats:   see `folded`
+
+    InputError for a value whose shape depends on numbers.
     """
     changed = True
     while changed:
@@ -178,7 +186,8 @@ def _set_inputs(model: onnx.ModelProto, shapes: Shapes) -> None:
 
 
 def _set_input(value: onnx.ValueInfoProto, given: tuple[tuple[int, ...], str] | None) -> None:
-    """Fixes the shape of an input; InputError for one that the model does not take."""
+    """Fixes the shape of an input. InputError for a shape or type that the model does not accept,
+    and for an input that kernels do not support."""
     tensor = value.type.tensor_type
     if value.type.WhichOneof("value") != "tensor_type":
         raise InputError(
@@ -189,7 +198,7 @@ def _set_input(value: onnx.ValueInfoProto, given: tuple[tuple[int, ...], str] | 
     if own.kind in "OSUc":
         raise InputError(
             f"input {value.name!r}: expected real numbers, got "
-            f"{onnx.TensorProto.DataType.Name(tensor.elem_type)}: kernels have no others"
+            f"{onnx.TensorProto.DataType.Name(tensor.elem_type)}: kernels support no other elements"
         )
     dims = [each.dim_value if each.HasField("dim_value") else each.dim_param or "?"
             for each in tensor.shape.dim]  # fmt: skip
@@ -230,11 +239,12 @@ def value_of(value: onnx.ValueInfoProto) -> Value:
 
 
 def dtype_of(kind: int) -> np.dtype:
-    """numpy's (or ml_dtypes') type of ONNX's; InputError for one that ONNX does not have."""
+    """The numpy (or ml_dtypes) type for ONNX's number of a type. InputError for a number that is
+    not an ONNX type."""
     try:
         return np.dtype(helper.tensor_dtype_to_np_dtype(kind))
     except (KeyError, TypeError) as error:
-        raise InputError(f"expected elements of a type of ONNX, got the number {kind}") from error
+        raise InputError(f"expected an element type of ONNX, got the number {kind}") from error
 
 
 def is_static(value: onnx.ValueInfoProto) -> bool:
@@ -250,7 +260,7 @@ def label(node: onnx.NodeProto) -> str:
 
 
 def name_nodes(model: onnx.ModelProto) -> None:
-    """Names nodes that have none by their first output."""
+    """Gives each node without a name the name of its first output."""
     for node in nodes_of(model.graph):
         node.name = node.name or next(filter(None, node.output), "")
 
@@ -282,5 +292,5 @@ def _check_value(node: onnx.NodeProto, name: str, value: onnx.ValueInfoProto | N
 
 
 def _line(error: Exception) -> str:
-    """The first lines of what onnx said, in one."""
+    """The message of onnx's error as one line of at most 300 characters."""
     return " ".join(str(error).split())[:300]

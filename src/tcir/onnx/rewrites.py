@@ -1,4 +1,5 @@
-"""Ops as others, where torch-mlir has no linalg for them, or one that stops at some numbers."""
+"""Rewrites ops that torch-mlir does not lower to linalg, or lowers to a program that aborts for
+some numbers."""
 
 from __future__ import annotations
 
@@ -17,11 +18,11 @@ FUNCTIONS = (
     "GroupNormalization", "LinearAttention", "MeanVarianceNormalization", "RMSNormalization",
     "RotaryEmbedding",
 )  # fmt: skip
-"""Ops that ONNX itself defines by others."""
+"""Ops that ONNX itself defines as functions of other ops."""
 
 
 def rewritten(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy of the model with these ops written as others; their results are the same."""
+    """A copy of the model in which these ops are expressed by other ops, with the same results."""
     model = onnx.ModelProto.FromString(model.SerializeToString())
     model.graph.value_info.extend(
         helper.make_tensor_value_info(each.name, each.data_type, each.dims)
@@ -32,7 +33,7 @@ def rewritten(model: onnx.ModelProto) -> onnx.ModelProto:
             model, [("", name) for name in FUNCTIONS], inline_schema_functions=True
         )
     except RuntimeError as error:
-        raise InputError(f"ONNX cannot write its own functions out: {error}") from error
+        raise InputError(f"ONNX cannot inline its own functions: {error}") from error
     types = types_of(model.graph)
     nodes = [
         made for node in model.graph.node for made in REWRITES.get(node.op_type, _same)(node, types)
@@ -48,7 +49,7 @@ def _same(node: onnx.NodeProto, types: dict[str, int]) -> list[onnx.NodeProto]:
 
 
 def _reciprocal(node: onnx.NodeProto, types: dict[str, int]) -> list[onnx.NodeProto]:
-    """1 / x, which torch-mlir's own asserts to be finite."""
+    """1 / x as a division; torch-mlir's version asserts that the result is finite."""
     dtype = helper.tensor_dtype_to_np_dtype(types[node.input[0]])
     one = numpy_helper.from_array(np.ones((), dtype), f"{node.output[0]}/one")
     return [
@@ -58,13 +59,13 @@ def _reciprocal(node: onnx.NodeProto, types: dict[str, int]) -> list[onnx.NodePr
 
 
 def _lrn(node: onnx.NodeProto, types: dict[str, int]) -> list[onnx.NodeProto]:
-    """Leaves the node unchanged; rejects even sizes: torch-mlir, like PyTorch, takes the
-    additional channel before the element, ONNX after it."""
+    """Leaves the node unchanged. InputError for an even size: the window's additional channel comes
+    before the element in torch-mlir and PyTorch, and after it in ONNX."""
     size = next(each.i for each in node.attribute if each.name == "size")
     if size % 2 == 0:
         raise InputError(
-            f"{label(node)}: expected an odd size, got {size}: torch-mlir has PyTorch's window, "
-            "which is another one for even sizes"
+            f"{label(node)}: expected an odd size, got {size}: torch-mlir uses PyTorch's window, "
+            "which differs from ONNX's for even sizes"
         )
     return [node]
 
@@ -84,7 +85,7 @@ def _swish(node: onnx.NodeProto, types: dict[str, int]) -> list[onnx.NodeProto]:
 
 
 def _with_zero_point(node: onnx.NodeProto, types: dict[str, int]) -> list[onnx.NodeProto]:
-    """With a zero point of 0 where it has none: torch-mlir expects one."""
+    """Adds a zero point of 0 to a node without one, since torch-mlir expects it."""
     if len(node.input) != 2:
         return [node]
     given = {each.name: each.i for each in node.attribute}

@@ -1,5 +1,5 @@
-"""`tcir.prove`: PTX and launch data handed to sentryward, a static verifier of other people's.
+"""`tcir.prove`: checks PTX and launch data with sentryward, a third-party static verifier.
 
-It judges every schedule, where the machine executes one or a few. docs/reference/prove.md says what
-its verdicts are worth.
+The verifier judges every schedule, whereas the machine executes one or a few. docs/reference/prove.md
+describes what its verdicts are worth.
 """

@@ -1,4 +1,4 @@
-"""A launch as sentryward's input (its schema ``spverify.kernel-input/v1``)."""
+"""Describes a launch as sentryward's input (its schema ``spverify.kernel-input/v1``)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ SWIZZLES = {"NONE": "none", "128B_ATOM_32B": "128B_atom32B", "128B_ATOM_64B": "1
 def launch_input(launch: Launch, grid: tuple[int, int, int]) -> Json:
     """Describes a launch for the prover: sizes, one object per buffer, tensor maps.
 
-    grid: the CTAs that are judged, the launch's or a part of it.
+    grid: the CTAs that are judged: the launch's grid or a part of it
+
+    IncompleteError for a parameter that is neither a pointer nor a tensor map.
     """
     declared, maps = [], []
     for number, param in enumerate(launch.params):
@@ -33,7 +35,7 @@ def launch_input(launch: Launch, grid: tuple[int, int, int]) -> Json:
         else:
             raise IncompleteError(
                 f"@{launch.name}, parameter {number}: expected a pointer or a tensor map, got a "
-                f"{kind}, of which sentryward would have to know the number"
+                f"{kind}, whose value sentryward would need"
             )
     sizes: dict[str, object] = {
         "grid_dim": list(grid),
@@ -53,7 +55,8 @@ def launch_input(launch: Launch, grid: tuple[int, int, int]) -> Json:
 
 
 def first_ctas(launch: Launch, ctas: int | None) -> tuple[int, int, int]:
-    """The grid of the first CTAs: whole clusters, along x, then y, then z; None: all of them."""
+    """The grid of the first `ctas` CTAs, in whole clusters, along x, then y, then z; None: the
+    whole grid."""
     if ctas is None or prod(launch.grid) <= ctas:
         return launch.grid
     left, sizes = max(ctas, prod(launch.cluster)), []
@@ -66,7 +69,8 @@ def first_ctas(launch: Launch, ctas: int | None) -> tuple[int, int, int]:
 
 
 def _descriptor(param: Json) -> Json:
-    """A tensor map; one of im2col as tiles of as many bytes (`rewritings.IM2COL`)."""
+    """Describes a tensor map; an im2col map is described as tiles of as many bytes
+    (`rewritings.IM2COL`)."""
     dims, swizzle = list(param["dims"]), param.get("swizzle", "NONE")
     if param["mode"] == "tiled":
         box = list(param["box"])

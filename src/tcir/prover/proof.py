@@ -1,4 +1,4 @@
-"""Verdicts of the prover, next to the machine's."""
+"""Verdicts of the prover, shown next to the machine's."""
 
 from __future__ import annotations
 
@@ -62,7 +62,11 @@ class Proof:
 
 @dataclass(frozen=True)
 class Proofs:
-    """Verdicts on all launches of a kernel. machine, findings: the simulated machine's own."""
+    """Verdicts on all launches of a kernel.
+
+    machine:  verdict of the simulated machine
+    findings: findings of the simulated machine
+    """
 
     launches: tuple[Proof, ...]
     machine: str

@@ -34,7 +34,7 @@ def prove(
 ) -> Proofs:
     """Checks with sentryward that every schedule of a kernel is free of races and deadlocks.
 
-    ctas:       judge only the first so many CTAs of each launch; None: all
+    ctas:       number of CTAs of each launch that are judged, from the first on; None: all
     timeout:    seconds per launch
     memory_mib: memory limit of the prover, in MiB
 
@@ -43,9 +43,7 @@ def prove(
     (``pip install 'tcir[prove]'``).
     """
     if not hasattr(kernel, "launches"):
-        raise InputError(
-            f"prove: expected a kernel that tcir.compile made, got {type(kernel).__name__}"
-        )
+        raise InputError(f"prove: expected a kernel from tcir.compile, got {type(kernel).__name__}")
     return prove_launches(
         kernel.ptx, kernel.launches.launches, kernel.report, ctas, timeout, memory_mib
     )
@@ -76,8 +74,8 @@ def find_prover() -> Verify:
     instructions."""
     if importlib.util.find_spec("sentryward") is None:
         raise MissingDependencyError(
-            "expected the package sentryward, which proves: pip install 'tcir[prove]', or pip "
-            "install sentryward"
+            "prove needs the package sentryward: pip install 'tcir[prove]', or pip install "
+            "sentryward"
         )
     from sentryward import verify
 

@@ -1,4 +1,4 @@
-"""Why sentryward did not prove a launch, in words, at lines of the PTX."""
+"""Text that explains why sentryward did not prove a launch, with lines of the PTX."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from tcir.prover.launch_input import Json
 
 
 def reason(found: Json, lines: Sequence[str], threads: int) -> str:
-    """The first race of its result, or else its first diagnostic; "" where it gives none.
+    """Describes the first race in sentryward's result, or else its first diagnostic; "" if there is
+    none.
 
-    lines: of the PTX; threads: of a CTA.
+    lines:   lines of the PTX
+    threads: threads of a CTA
     """
     races = found.get("races") or ()
     if races:
@@ -31,7 +33,7 @@ def _access(access: Json, lines: Sequence[str], threads: int) -> str:
 
 
 def _storage(race: Json) -> str:
-    """Storage in which the two meet: bytes of memory, or a register."""
+    """Storage that both accesses of a race use: bytes of memory, or a register."""
     region = race.get("region")
     if not isinstance(region, Mapping):
         return f"register {race['first'].get('endpoint', {}).get('name', '')}".rstrip()

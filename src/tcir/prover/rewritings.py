@@ -1,7 +1,7 @@
 """Rewritings of the PTX for the prover; lines keep their numbers.
 
-Some rewritings mean the same; others are approximations: then a neighbour of the kernel is proved,
-and the verdict states so.
+Some rewritings preserve the meaning; others are approximations. Then the verdict is on a
+neighbour of the kernel, and says so.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from dataclasses import dataclass
 class Rewriting:
     """One change of the text.
 
-    what:  is written otherwise
-    differs: how the neighbour differs from the kernel, "" if it does not
+    what:    name of the construct that is rewritten
+    apply:   rewrites the text
+    differs: how the neighbour differs from the kernel; "" if it does not
     """
 
     what: str
@@ -30,7 +31,7 @@ def _sub(pattern: str, by: str | Callable[[re.Match[str]], str]) -> Callable[[st
 
 
 def _split_mads(text: str) -> str:
-    """A product and a sum each; the product in a register of its own."""
+    """Splits each mad into a product, in a register of its own, and a sum."""
     pattern = r"\bmad\.lo\.s32\s+(%\w+), (\S+), (\S+), (\S+);"
     text, count = re.subn(pattern, r"mul.lo.s32 %product, \2, \3; add.s32 \1, %product, \4;", text)
     return re.sub(r"^\{$", "{ .reg .b32 %product;", text, flags=re.M) if count else text
@@ -71,7 +72,7 @@ REWRITINGS = (LINES, *EQUAL, ASHIFT, LANES, IM2COL)
 
 
 def only_entry(ptx: str, name: str) -> str:
-    """The module with one entry: empty lines for the others."""
+    """The module with only one entry; empty lines replace the others."""
 
     def kept(entry: re.Match[str]) -> str:
         return entry[0] if entry[1] == name else "\n" * entry[0].count("\n")
@@ -80,7 +81,7 @@ def only_entry(ptx: str, name: str) -> str:
 
 
 def rewritten(ptx: str) -> tuple[str, tuple[Rewriting, ...]]:
-    """The text that the prover reads, and what was changed."""
+    """The text that the prover reads, and the rewritings that changed it."""
     applied = []
     for each in REWRITINGS:
         changed = each.apply(ptx)

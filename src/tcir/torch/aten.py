@@ -9,7 +9,8 @@ import torch
 
 aten = torch.ops.aten
 Decomposition: TypeAlias = Callable[..., object]
-"""Returns NotImplemented for arguments that it leaves to another decomposition or to PyTorch."""
+"""Computes an op by other ops. Returns NotImplemented for arguments that it leaves to another
+decomposition or to PyTorch."""
 Decompositions: TypeAlias = dict[torch._ops.OperatorBase, Decomposition]
 """Decompositions by overload."""
 Dims: TypeAlias = Sequence[int] | int | None
@@ -17,10 +18,10 @@ Dims: TypeAlias = Sequence[int] | int | None
 
 
 def wide(x: torch.Tensor) -> torch.Tensor:
-    """The tensor in the type in which eager PyTorch computes: f32 for f16 and bf16."""
+    """Converts a tensor to the type in which eager PyTorch computes: f32 for f16 and bf16."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def dims_of(x: torch.Tensor, dim: Dims) -> Sequence[int] | int:
-    """The dimensions of a reduction."""
+    """Dimensions of a reduction; all of them if `dim` is None."""
     return list(range(x.dim())) if dim is None else dim

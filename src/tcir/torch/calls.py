@@ -49,7 +49,7 @@ class Call:
     def with_tensors(
         self, tensors: Sequence[torch.Tensor]
     ) -> tuple[tuple[object, ...], dict[str, object]]:
-        """The arguments, with these tensors in place of its own."""
+        """Positional and keyword arguments of the call, with `tensors` in place of its own."""
         rest = iter(tensors)
         leaves = [
             next(rest) if tensor else other
@@ -59,7 +59,7 @@ class Call:
         return args, kwargs
 
     def without_data(self) -> Call:
-        """The same call, with tensors that have no memory."""
+        """The same call on meta tensors, which have no memory."""
         return replace(self, tensors=tuple(each.detach().to("meta") for each in self.tensors))
 
     def check(self, given: Call) -> None:
@@ -72,14 +72,14 @@ class Call:
         for mine, other in zip(self.others, given.others, strict=True):
             if type(mine) is not type(other) or mine != other:
                 raise InputError(
-                    f"expected {mine!r}, as in the example's arguments, got {other!r}: what is no "
-                    "tensor is fixed in a kernel; compile again for another"
+                    f"expected {mine!r}, as in the example's arguments, got {other!r}: only "
+                    "tensors may vary between calls; compile again for another value"
                 )
         shapes, got = ([(tuple(each.shape), each.dtype) for each in call.tensors]
                        for call in (self, given))  # fmt: skip
         if shapes != got:
             raise InputError(
-                f"expected tensors {_words(shapes)}, those of the example inputs, got "
+                f"expected tensors {_words(shapes)}, as in the example inputs, got "
                 f"{_words(got)}: shapes are fixed in a kernel; compile again for others"
             )
 

@@ -1,6 +1,8 @@
-"""Decompositions of ops that choose between numbers, which torch-mlir does not as PyTorch with NaN.
+"""Decompositions of maximum, minimum, clamp and comparisons, where torch-mlir treats NaN
+differently from PyTorch.
 
-Its maximum, minimum and clamp compare and take the other operand; PyTorch's result of a NaN is NaN.
+torch-mlir's maximum, minimum and clamp compare, and a NaN loses: they return the other operand.
+PyTorch returns NaN.
 """
 
 from __future__ import annotations
@@ -25,31 +27,32 @@ def _pair(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]
 
 
 def maximum(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """The larger; of a NaN it is NaN."""
+    """The larger of two numbers; NaN if either is NaN."""
     a, b = _pair(a, b)
     return torch.where((a > b) | _nan(a), a, b)
 
 
 def minimum(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """The smaller; of a NaN it is NaN."""
+    """The smaller of two numbers; NaN if either is NaN."""
     a, b = _pair(a, b)
     return torch.where((a < b) | _nan(a), a, b)
 
 
 def fmax(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """The larger; of a NaN and a number, the number."""
+    """The larger of two numbers; if one is NaN, the other."""
     a, b = _pair(a, b)
     return torch.where((a >= b) | _nan(b), a, b)
 
 
 def fmin(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """The smaller; of a NaN and a number, the number."""
+    """The smaller of two numbers; if one is NaN, the other."""
     a, b = _pair(a, b)
     return torch.where((a <= b) | _nan(b), a, b)
 
 
 def clamp(x: torch.Tensor, min: Bound = None, max: Bound = None) -> object:
-    """Not below `min`, then not above `max`: numbers or tensors."""
+    """Limits `x` to at least `min`, then to at most `max`. Bounds are numbers or tensors; None:
+    unbounded."""
     for bound, choose in ((min, maximum), (max, minimum)):
         if bound is None:
             continue
@@ -93,7 +96,7 @@ def _isclose(
     atol: float = 1e-8,
     equal_nan: bool = False,
 ) -> object:
-    """As PyTorch has it; torch-mlir's own is no comparison of infinities."""
+    """Computes isclose like PyTorch; torch-mlir's version does not compare infinities."""
     if not a.is_floating_point():
         return NotImplemented
     close = a == b
@@ -108,7 +111,7 @@ def _isfinite(x: torch.Tensor) -> object:
 
 
 def _logaddexp(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """log(exp(a) + exp(b)), also of two infinities."""
+    """log(exp(a) + exp(b)), correct also for two infinities."""
     result = torch.promote_types(a.dtype, b.dtype)
     a, b = (wide(each.to(result)) for each in (a, b))
     total = maximum(a, b) + torch.log1p(torch.exp(-(a - b).abs()))
@@ -116,22 +119,26 @@ def _logaddexp(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def _grid_sampler(x: torch.Tensor, *rest: object) -> object:
-    """Left to PyTorch in f32: torch-mlir rounds coordinates once more."""
+    """Leaves f32 to PyTorch, because torch-mlir rounds the coordinates once more."""
     if x.dtype != torch.float32:
         return NotImplemented
     raise InputError("expected f16 or bf16, got f32: coordinates are rounded once more here")
 
 
 def _lerp(start: torch.Tensor, end: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """From the nearer end, as PyTorch has it."""
+    """Interpolates from the nearer end, as PyTorch does."""
     kind = start.dtype
     a, b, w = map(wide, (start, end, weight))
     return torch.where(w.abs() < 0.5, a + w * (b - a), b - (b - a) * (1 - w)).to(kind)
 
 
 def _with_float(op: torch._ops.OpOverload) -> Decomposition:
-    """A comparison of floats with a whole number, which torch-mlir folds wrongly where the floats
-    are constants: it reads the number's bits as a float's."""
+    """Decomposition of a comparison of floats with an integer: converts the integer to a float
+    tensor.
+
+    For constant floats torch-mlir folds the comparison wrongly: it reads the integer's bits as
+    those of a float.
+    """
 
     def decomposition(x: torch.Tensor, number: float) -> object:
         if not x.is_floating_point() or not isinstance(number, int):
@@ -167,4 +174,4 @@ CHOICES: Decompositions = {
         for name in ("eq", "ne", "lt", "le", "gt", "ge")
     },
 }  # fmt: skip
-"""By overload."""
+"""The decompositions of this file, by overload."""

@@ -1,4 +1,4 @@
-"""A module of which some parts are kernels."""
+"""Compiled modules, in which some parts run as kernels."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def short(reason: str) -> str:
 
 
 class KernelModule(torch.nn.Module):
-    """A part that its kernel runs: on the simulated machine, or on the GPU that holds its inputs.
+    """A part that runs as a kernel: on the simulated machine, or on the GPU that holds its inputs.
 
     traced:  the results as PyTorch traced them; later ops rely on their strides and types
     several: whether the part returns a tuple
-    device:  device of the results where there are no inputs
+    device:  device of the results if the part has no inputs
     """
 
     def __init__(self, kernel: Kernel, traced: Sequence[torch.Tensor], several: bool) -> None:

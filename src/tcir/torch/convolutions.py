@@ -1,4 +1,4 @@
-"""Decompositions of convolutions that torch-mlir does not lower, and of padding by less than 0."""
+"""Decompositions of convolutions that torch-mlir does not lower, and of negative padding."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def _transposed(
     dilation: Sequence[int],
     *rest: Sequence[int] | int,
 ) -> object:
-    """A depthwise one, as the convolution of pixels with zeros between them.
+    """A transposed depthwise convolution, as a convolution of pixels with zeros between them.
 
-    rest: whether it is transposed, output padding, groups
+    rest: whether the convolution is transposed, its output padding, its groups
     """
     transposed, output_padding, groups = rest
     assert isinstance(output_padding, Sequence)
@@ -72,13 +72,13 @@ def _conv_transpose(
 
 
 def _each(given: Sequence[int] | int, rank: int) -> list[int]:
-    """A number for each dimension."""
+    """One number per dimension; a single number applies to all `rank` dimensions."""
     numbers = [given] if isinstance(given, int) else list(given)
     return numbers * rank if len(numbers) == 1 else numbers
 
 
 def _constant_pad(x: torch.Tensor, pad: Sequence[int], value: float = 0) -> object:
-    """Where it takes elements away, a slice."""
+    """Pads with a constant; negative padding, which removes elements, is a slice."""
     if not pad or min(pad) >= 0:
         return NotImplemented
     for number in range(0, len(pad), 2):
@@ -94,4 +94,4 @@ CONVOLUTIONS: Decompositions = {
     aten.conv_transpose2d.input: _conv_transpose,
     aten.constant_pad_nd.default: _constant_pad,
 }
-"""By overload."""
+"""The decompositions of this file, by overload."""

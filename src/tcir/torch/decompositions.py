@@ -1,9 +1,9 @@
-"""Decompositions before torch-mlir's importer, where it is less exact than eager PyTorch.
+"""Decompositions applied before torch-mlir's importer, where it is less exact than eager PyTorch.
 
 Eager PyTorch sums f16 and bf16 in f32 and rounds the result once (its `acc_type` on the CPU and
 CUDA); torch-mlir lowers most reductions in the type of the tensor, one element after the other.
-Each op of `REDUCTIONS` is therefore computed in f32 and rounded at the end, and so are
-elementwise ops that torch-mlir makes of several.
+Each op of `REDUCTIONS` is therefore computed in f32 and rounded at the end. The same holds for
+elementwise ops that torch-mlir expands into several ops.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tcir.torch.scatters import SCATTERS
 from tcir.torch.sums import SUMS
 
 NARROW = (torch.float16, torch.bfloat16)
-"""Types whose sums eager PyTorch keeps in f32."""
+"""Element types whose sums eager PyTorch accumulates in f32."""
 REDUCTIONS = (
     # sums and means
     "sum", "mean", "prod", "cumsum", "cumprod", "logcumsumexp", "trace",
@@ -56,11 +56,11 @@ ELEMENTWISE = (
     "selu", "celu", "glu", "tanhshrink", "logit", "sinc", "addcmul", "addcdiv", "lerp",
     "xlogy",
 )  # fmt: skip
-"""ATen ops that torch-mlir makes of several, each of which would be rounded."""
+"""ATen ops that torch-mlir expands into several ops, each of which would round its result."""
 
 
 def either(first: Decomposition, second: Decomposition) -> Decomposition:
-    """The first that knows the arguments."""
+    """Decomposition that tries `first`, then `second` if `first` returns NotImplemented."""
 
     def decomposition(*args: object, **kwargs: object) -> object:
         result = first(*args, **kwargs)
@@ -74,7 +74,8 @@ def _is_narrow(value: object) -> bool:
 
 
 def _widened(op: torch._ops.OpOverload) -> Decomposition:
-    """`op` on f32 copies of its f16 and bf16 tensors; its results have the types they had."""
+    """Decomposition that applies `op` to f32 copies of its f16 and bf16 tensors and rounds the
+    results to the types that `op` returns without it."""
 
     def decomposition(*args: object, **kwargs: object) -> object:
         narrow = [each for each in torch.utils._pytree.tree_leaves((args, kwargs))
@@ -104,9 +105,10 @@ def _cast(value: object, dtype: torch.dtype) -> object:
 
 
 def _reciprocal(x: torch.Tensor) -> torch.Tensor:
-    """1 / x, as PyTorch divides by zero; torch-mlir's own asserts that no element is zero.
+    """1 / x, which for 0 is infinite as in PyTorch; torch-mlir's version asserts that no element
+    is 0.
 
-    Batch norms have it where PyTorch decomposes them by sqrt and reciprocal (2.13).
+    Batch norms contain it where PyTorch (2.13) decomposes them into sqrt and reciprocal.
     """
     return aten.div.Tensor(torch.ones((), dtype=x.dtype), x)
 
@@ -116,7 +118,8 @@ def _instance_norm(
     mean: torch.Tensor | None, var: torch.Tensor | None, use_input_stats: bool, momentum: float,
     *rest: float,
 ) -> torch.Tensor:  # fmt: skip
-    """Over each image and channel, or from running statistics. torch-mlir's own aborts."""
+    """Normalises by the statistics of each image and channel, or by running statistics.
+    torch-mlir's version aborts."""
     shape = [1, x.shape[1], *[1] * (x.dim() - 2)]
     a = wide(x)
     if use_input_stats:
@@ -134,7 +137,8 @@ def _instance_norm(
 
 
 def _logsumexp(x: torch.Tensor, dim: list[int], keepdim: bool = False) -> torch.Tensor:
-    """log(sum(exp(x))), the maximum subtracted where it is finite; torch-mlir has no linalg."""
+    """log(sum(exp(x))), computed after subtracting the maximum where it is finite; torch-mlir
+    does not lower the op to linalg."""
     a = wide(x)
     top = a.amax(dim, keepdim=True)
     top = torch.where(top.abs() == torch.inf, torch.zeros_like(top), top)
@@ -143,7 +147,8 @@ def _logsumexp(x: torch.Tensor, dim: list[int], keepdim: bool = False) -> torch.
 
 
 def _gelu(x: torch.Tensor, *, approximate: str = "none") -> object:
-    """By tanh; torch-mlir's own is off by 2^-16 of the largest result."""
+    """GELU by tanh if `approximate` is tanh; the error of torch-mlir's version is 2^-16 of the
+    largest result."""
     if approximate != "tanh":
         return _widened(aten.gelu.default)(x, approximate=approximate)
     a = wide(x)
@@ -152,7 +157,7 @@ def _gelu(x: torch.Tensor, *, approximate: str = "none") -> object:
 
 
 def _abs(x: torch.Tensor) -> object:
-    """Absolute value; of integers by a select, since kernels have no instruction for it."""
+    """Absolute value. Integers use a select, since kernels have no instruction for it."""
     return NotImplemented if x.is_floating_point() else torch.where(x < 0, -x, x)
 
 
@@ -162,8 +167,8 @@ def _empty_like(x: torch.Tensor, *, dtype: torch.dtype | None = None, **_: objec
 
 
 def _view(x: torch.Tensor, size: list[int]) -> object:
-    """A view of a copy, where a decomposition made the tensor with other strides than PyTorch's
-    kernel."""
+    """A view, taken of a contiguous copy if a decomposition gave the tensor strides that
+    PyTorch's kernel would not, and that permit no such view."""
     try:
         with _disable_current_modes():  # it would be traced, too
             torch.empty_strided(x.shape, x.stride(), device="meta").view(size)
@@ -179,7 +184,7 @@ def _nansum(
     *,
     dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
-    """The sum without NaN; torch-mlir has no linalg."""
+    """The sum of the elements that are not NaN; torch-mlir does not lower the op to linalg."""
     numbers = torch.where(x != x, torch.zeros((), dtype=x.dtype, device=x.device), x)
     return numbers.sum(dim, keepdim, dtype=dtype)
 
@@ -191,7 +196,7 @@ def _std_mean(
     correction: float | None = None,
     keepdim: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Both; torch-mlir has no linalg."""
+    """Standard deviation and mean; torch-mlir does not lower the op to linalg."""
     dims = dims_of(x, dim)
     return x.std(dims, correction=correction, keepdim=keepdim), x.mean(dims, keepdim)
 
@@ -204,7 +209,7 @@ def _norm(
     *,
     dtype: torch.dtype | None = None,
 ) -> object:
-    """Without an order that of all elements; torch-mlir has no linalg."""
+    """The 2-norm for the default order (None); torch-mlir does not lower the op to linalg."""
     if ord is not None:
         return NotImplemented
     return aten.linalg_vector_norm.default(x, 2, dim, keepdim, dtype=dtype)

@@ -38,7 +38,7 @@ def compile(
     torch-mlir's importer converts it to `linalg`; weights are arguments of the kernels. Modules are
     f16, bf16 or f32 (multiplied as tf32). `Compiled.table` states why an op was not lowered.
 
-    example_inputs: positional arguments; a tensor alone stands for one argument. Values other than
+    example_inputs: positional arguments; a single tensor is the only argument. Values other than
               tensors (None, numbers) are fixed
     example_kwargs: keyword arguments
     pipeline: name of the pipeline
@@ -55,7 +55,7 @@ def compile(
         raise InputError(f"torch.compile: expected a torch.nn.Module, got {type(module).__name__}")
     if module.training and not isinstance(module, torch.fx.GraphModule):
         raise InputError(
-            "torch.compile: expected a module that is evaluated, got one in training mode: "
+            "torch.compile: expected a module in evaluation mode, got one in training mode: "
             "kernels compute no gradients; call module.eval()"
         )
     if isinstance(example_inputs, torch.Tensor):
@@ -75,7 +75,8 @@ def compile(
 
 
 def chosen_target(call: Call, target: str | None, emulate: bool) -> str:
-    """`target`; if left out, the target of the call's tensors."""
+    """`target`, or if it is None, the target of the call's tensors. InputError if `emulate` is set
+    and that target cannot be emulated."""
     with emulation(emulate):
         found = target_of(call.tensors)
     if emulate and (target or found) != EMULATED:
@@ -134,8 +135,8 @@ def table(graph: torch.fx.GraphModule, lowering: Lowering) -> list[Part]:
 def _put(graph: torch.fx.GraphModule, name: str, nodes: Sequence[torch.fx.Node]) -> None:
     """Replaces ops by a call of a submodule.
 
-    Ops are taken in import order, which determines the order of arguments and results;
-    `fuse_by_partitions` has another order.
+    The ops keep the order of the import, which determines the order of arguments and results;
+    `fuse_by_partitions` would use another order.
     """
     part, inputs, outputs = fuse_as_graphmodule(graph, list(nodes), name)
     insert_subgm(graph, part, inputs, outputs)

@@ -22,17 +22,17 @@ from tcir.torch.decompositions import decompositions, either
 from tcir.torch.subclasses import made_of, parts_of
 
 DECOMPOSITIONS: dict[torch._ops.OperatorBase, Callable[..., torch.Tensor]] = {}
-"""tcir's own ops as ATen's: each file that defines one adds it."""
+"""Decompositions of tcir's own ops into ATen ops; each file that defines an op adds its entry."""
 
 
 _TRACING = threading.RLock()
-"""PyTorch's tracers keep their state in globals."""
+"""Lock of PyTorch's tracers, which keep their state in globals."""
 R = TypeVar("R")
 P = ParamSpec("P")
 
 
 def one_at_a_time(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, run by one thread at a time, with all others that are so."""
+    """Decorator: only one thread at a time runs any of the functions that it decorates."""
 
     @wraps(function)
     def alone(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -43,7 +43,8 @@ def one_at_a_time(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class _Functional(torch.nn.Module):
-    """A module whose arguments are the tensors of a call, and then its parameters and buffers."""
+    """A module whose arguments are the tensors of a call, followed by its parameters and
+    buffers."""
 
     def __init__(self, module: torch.nn.Module, call: Call, names: Sequence[str]) -> None:
         super().__init__()
@@ -66,7 +67,8 @@ def _whole(module: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 
 def weights_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """The tensors that parameters and buffers are made of, by name."""
+    """The plain tensors of parameters and buffers, by name: wrapper subclasses are taken apart
+    (`parts_of`)."""
     return {
         part: tensor
         for name, whole in _whole(module).items() for part, tensor in parts_of(name, whole).items()
@@ -77,7 +79,9 @@ def weights_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
 def exported(
     module: torch.nn.Module, call: Call, weights: Mapping[str, torch.Tensor]
 ) -> torch.fx.GraphModule:
-    """The module as ATen ops on the tensors of `call` and then `weights`, for shapes as theirs."""
+    """Exports the module as a graph of ATen ops for the shapes of its inputs: the tensors of
+    `call`, then `weights`. InputError if `torch.export` fails or the module modifies its arguments
+    or buffers."""
     given = (*call.tensors, *(value.detach() for value in weights.values()))
     try:
         program = torch.export.export(_Functional(module, call, list(weights)), given, strict=False)
@@ -85,13 +89,13 @@ def exported(
         program = program.run_decompositions(table)  # and replaces what is done in place
     except Exception as error:
         raise InputError(
-            "torch.compile: expected a module that torch.export takes, got "
+            "torch.compile: expected a module that torch.export accepts, got "
             f"{_first(error)}{_of_subclasses(module)}"
         ) from error
     if program.graph_signature.buffers_to_mutate or program.graph_signature.user_inputs_to_mutate:
         raise InputError(
-            "torch.compile: expected a module that changes none of its arguments and buffers: a "
-            "kernel's inputs are read only; call module.eval() first, or return the new values"
+            "torch.compile: the module must not modify its arguments or buffers: a kernel's inputs "
+            "are read-only; call module.eval() first, or return the new values"
         )
     found = program.module(check_guards=False)  # `Compiled` checks its inputs
     assert isinstance(found, torch.fx.GraphModule)
@@ -106,7 +110,8 @@ def exported(
 
 
 def _of_subclasses(module: torch.nn.Module) -> str:
-    """Names weights that are made of other tensors, if there are any."""
+    """Note for an error that names the types of weights that are wrapper subclasses; "" if there
+    are none."""
     kinds = {
         type(each).__name__
         for each in _whole(module).values()
@@ -115,15 +120,16 @@ def _of_subclasses(module: torch.nn.Module) -> str:
     if not kinds:
         return ""
     return (
-        f"; it has weights of {', '.join(sorted(kinds))}: put tensors in their place, by their own "
-        "dequantize(), or layers tcir.torch.QuantizedLinear"
+        f"; it has weights of {', '.join(sorted(kinds))}: replace them by plain tensors, with "
+        "their dequantize(), or their layers by tcir.torch.QuantizedLinear"
     )
 
 
 def _composites(
     graph: torch.fx.Graph,
 ) -> dict[torch._ops.OperatorBase, Callable[..., torch.Tensor]]:
-    """The ops of other libraries (torchao's) that are made of ATen's, and how."""
+    """PyTorch's decompositions into ATen ops of the graph's ops that belong to other libraries
+    (torchao)."""
     ops = {node.target for node in graph.nodes if isinstance(node.target, torch._ops.OpOverload)}
     others = [op for op in ops if op.namespace not in ("aten", "tcir")]
     known = torch.export.default_decompositions() if others else {}
@@ -134,11 +140,11 @@ PRODUCTS = (
     "linear", "mm", "bmm", "matmul", "addmm", "baddbmm", "addbmm", "mv", "dot",
     "conv1d", "conv2d", "conv3d", "convolution", "conv_transpose1d", "conv_transpose2d",
 )  # fmt: skip
-"""ATen ops whose tensors PyTorch wants of one type, which it does not check where it exports."""
+"""ATen ops whose tensors must have one type in PyTorch, which `torch.export` does not check."""
 
 
 def _check_products(graph: torch.fx.GraphModule) -> None:
-    """InputError for products of two types, which eager PyTorch refuses."""
+    """Raises InputError for products of two element types, which eager PyTorch rejects."""
     for node in graph.graph.nodes:
         if node.op == "call_function" and name_of((node,)) in PRODUCTS:
             kinds = [each.meta["val"].dtype for each in node.all_input_nodes]
@@ -152,7 +158,8 @@ def _check_products(graph: torch.fx.GraphModule) -> None:
 
 @one_at_a_time
 def traced(module: torch.fx.GraphModule, call: Call) -> torch.fx.GraphModule:
-    """A graph of ATen ops, such as AOTAutograd makes, for the shapes and numbers of `call`."""
+    """Retraces a graph of ATen ops, such as AOTAutograd produces, for the shapes and numbers of
+    `call`."""
 
     def function(*tensors: torch.Tensor) -> object:
         args, kwargs = call.with_tensors(tensors)
@@ -165,11 +172,11 @@ def traced(module: torch.fx.GraphModule, call: Call) -> torch.fx.GraphModule:
 
 
 Unit = tuple[torch.fx.Node, ...]
-"""An op, with what takes its results apart."""
+"""An op followed by the getitems that unpack its results."""
 
 
 def units(graph: torch.fx.Graph) -> list[Unit]:
-    """The ops of the graph in their order, without those that PyTorch runs for their views."""
+    """The ops of the graph in order, except views that PyTorch always runs (`KEPT`)."""
     found: dict[torch.fx.Node, list[torch.fx.Node]] = {}
     for node in graph.nodes:
         if node.op != "call_function" or KEPT in node.meta:
@@ -182,20 +189,21 @@ def units(graph: torch.fx.Graph) -> list[Unit]:
 
 
 def is_getitem(node: torch.fx.Node) -> bool:
-    """Whether it takes one of an op's results."""
+    """Whether the node selects one of the results of an op."""
     return node.target is operator.getitem
 
 
 def name_of(unit: Unit) -> str:
-    """The op, such as ``linear``."""
+    """Name of the op, such as ``linear``."""
     return str(unit[0].target).removeprefix("aten.").removeprefix("tcir.").split(".")[0]
 
 
 def examples(part: torch.fx.GraphModule) -> list[torch.Tensor]:
-    """Tensors of the shapes and types of a part's arguments."""
+    """Zero tensors with the shapes, strides and types of a part's arguments. InputError if an
+    argument is not a tensor or its shape is not static."""
     values = [node.meta["val"] for node in part.graph.nodes if node.op == "placeholder"]
     if not all(isinstance(value, torch.Tensor) for value in values):
-        raise InputError("takes an argument that is no tensor")
+        raise InputError("takes an argument that is not a tensor")
     if not all(isinstance(size, int) for value in values for size in value.shape):
         raise InputError("expected static shapes, got one that depends on elements of a tensor")
     return [
@@ -205,16 +213,16 @@ def examples(part: torch.fx.GraphModule) -> list[torch.Tensor]:
 
 
 PLACES = "aten"
-"""The file that the locations of a part's text are in; a line of it is an op of the part."""
+"""File name in the locations of a part's text; its line n is the nth op of the part."""
 PLACE = re.compile(rf'"?{PLACES}"?(?:", line |:)(\d+)(?::\d+: (?:error: )?)?')
-"""A place in errors of the importer, of passes, and of Python."""
+"""Matches a location in `PLACES`, as errors of the importer, of passes and of Python write it."""
 
 
 @one_at_a_time
 def torch_text(part: torch.fx.GraphModule) -> str:
-    """The part in torch-mlir's dialect `torch`, with what tcir decomposes otherwise.
+    """The part in torch-mlir's dialect `torch`, after tcir's and torch-mlir's decompositions.
 
-    Line n of the file `PLACES` is the location of what the nth op of the part becomes.
+    Whatever the nth op of the part becomes has line n of the file `PLACES` as its location.
     """
     ops = [node for node in part.graph.nodes if node.op == "call_function"]
     for number, node in enumerate(ops, 1):
@@ -236,6 +244,6 @@ def torch_text(part: torch.fx.GraphModule) -> str:
 
 
 def _first(error: BaseException) -> str:
-    """The first line of an error that says something."""
+    """The first line of an error that is not blank; the error's class if there is none."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__

@@ -1,6 +1,7 @@
-"""Decompositions of numbers that are rounded to those of a quantised type, in f32 as PyTorch does.
+"""Decompositions of fake quantisation: numbers are rounded to those of a quantised type, in f32 as
+PyTorch does.
 
-torch-mlir multiplies f16 by the inverse of the scale in f16, which rounds to another number.
+torch-mlir multiplies f16 by the inverse of the scale in f16, which can round to another number.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ Scale: TypeAlias = "torch.Tensor | float"
 def _rounded(
     x: torch.Tensor, scale: Scale, zero: torch.Tensor | int, low: int, high: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The numbers, and whether they are inside of the type."""
+    """The quantised and dequantised numbers, and whether each was inside the range `low` to
+    `high`."""
     number = torch.round(wide(x) * (1 / scale)) + zero
     inside = (number >= low) & (number <= high)
     return ((number.clamp(low, high) - zero) * scale).to(x.dtype), inside
@@ -56,4 +58,4 @@ FAKE_QUANTIZE: Decompositions = {
     aten.fake_quantize_per_channel_affine.default: _per_channel,
     aten.fake_quantize_per_channel_affine_cachemask.default: _per_channel_with_mask,
 }
-"""By overload."""
+"""The decompositions of this file, by overload."""

@@ -1,6 +1,7 @@
-"""Decompositions of functions that torch-mlir has no linalg for, or pipelines no instructions.
+"""Decompositions of functions that torch-mlir does not lower to linalg, or for which pipelines
+have no instructions.
 
-Signs of zeros, infinities and NaN are those of C, as PyTorch's are.
+Signs of zeros, infinities and NaN are those of C, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ ERFC = (
     -1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806, 0.27886807, -1.13520398,
     1.48851587, -0.82215223, 0.17087277,
 )  # fmt: skip
-"""Coefficients of ln(erfc(x) / t) + x^2 in t = 1 / (1 + x / 2), from x = 0 on; the relative
-error of erfc is 1.2e-7 (Numerical Recipes, 6.2)."""
+"""Coefficients of the polynomial in t = 1 / (1 + x / 2) for ln(erfc(x) / t) + x^2, for x >= 0; the
+relative error of erfc is 1.2e-7 (Numerical Recipes, 6.2)."""
 
 
 def is_negative(x: torch.Tensor) -> torch.Tensor:
-    """Whether the sign is minus, that of -0 too; of no NaN."""
+    """Whether each element is negative or -0; false for NaN."""
     return (x < 0) | (aten.reciprocal.default(x) < 0)
 
 
 def pair(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.dtype]:
-    """Both in the type that they are computed in, and that of the result."""
+    """Both tensors in the type of the computation, and the type of the result."""
     kind = torch.promote_types(a.dtype, b.dtype)
     if not kind.is_floating_point:
         kind = torch.get_default_dtype()
@@ -34,7 +35,8 @@ def pair(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, 
 
 
 def _atan2(y: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """The arc tangent of the smaller over the larger, at most pi / 4, and where that is."""
+    """atan2, from the arc tangent of the smaller magnitude over the larger, which is at most
+    pi / 4, and the octant."""
     y, x, kind = pair(y, x)
     size, other = y.abs(), x.abs()
     large, small = torch.maximum(size, other), torch.minimum(size, other)
@@ -48,7 +50,8 @@ def _atan2(y: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 
 
 def _hypot(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """By the quotient of the smaller and the larger, so that squares do not overflow."""
+    """hypot, from the quotient of the smaller and the larger magnitude, so that squares do not
+    overflow."""
     a, b, kind = pair(a, b)
     a, b = a.abs(), b.abs()
     large, small = torch.maximum(a, b), torch.minimum(a, b)
@@ -59,7 +62,7 @@ def _hypot(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def _erfc(x: torch.Tensor) -> torch.Tensor:
-    """From 1 on it is right to its own size, unlike 1 - erf."""
+    """erfc. For |x| >= 1 a polynomial keeps the relative error small, which 1 - erf does not."""
     a = wide(x)
     size = a.abs().clamp(max=30)  # where it is 0: inf - inf is none
     t = 1 / (1 + 0.5 * size)
@@ -94,22 +97,23 @@ def _atanh(x: torch.Tensor) -> torch.Tensor:
 
 
 def _of_bits(x: torch.Tensor) -> InputError:
-    """Why a sign is left to PyTorch."""
+    """Error that leaves the sign of floats to PyTorch: NaN also has a sign."""
     return InputError(
-        f"expected integers, got {str(x.dtype).removeprefix('torch.')}: NaN has a sign, too, which "
-        "its bits alone say"
+        f"expected integers, got {str(x.dtype).removeprefix('torch.')}: NaN also has a sign, which "
+        "only its bits show"
     )
 
 
 def _signbit(x: torch.Tensor) -> torch.Tensor:
-    """Sign bits of integers."""
+    """Sign bits of integers. InputError for floats."""
     if x.is_floating_point():
         raise _of_bits(x)
     return x < 0
 
 
 def _copysign(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """The magnitude of the one, the sign of the other, of integers."""
+    """The magnitude of `a` with the sign of `b`, which are integers. InputError for a float
+    `b`."""
     if b.is_floating_point():
         raise _of_bits(b)
     kind = a.dtype if a.is_floating_point() else torch.get_default_dtype()
@@ -128,8 +132,9 @@ CENTRE = (
     (1.0, -2.118377725, 1.442710462, -0.329097515, 0.012229801),
 )
 TAIL = ((-1.970840454, -1.624906493, 3.429567803, 1.641345311), (1.0, 3.543889200, 1.637067800))
-"""Numerator and denominator of the inverse of erf over x, in x^2 up to 0.7; beyond, of it in
-sqrt(-ln((1 - |x|) / 2)); before two steps of Newton's (Giles, and PyTorch's `calc_erfinv`)."""
+"""Numerators and denominators of erfinv: `CENTRE` for |x| <= 0.7 is erfinv(x) / x in x^2; `TAIL`
+beyond is erfinv in sqrt(-ln((1 - |x|) / 2)). Two Newton steps follow (Giles, and PyTorch's
+`calc_erfinv`)."""
 
 
 def _quotient(factors: tuple[tuple[float, ...], ...], x: torch.Tensor) -> torch.Tensor:
@@ -143,7 +148,7 @@ def _quotient(factors: tuple[tuple[float, ...], ...], x: torch.Tensor) -> torch.
 
 
 def _erfinv(x: torch.Tensor) -> torch.Tensor:
-    """Infinite at 1 and -1, NaN beyond."""
+    """Inverse of erf; infinite at 1 and -1, NaN beyond."""
     a = wide(x)
     size = a.abs()
     root = torch.sqrt(-torch.log((1 - size) / 2))
@@ -171,4 +176,4 @@ FUNCTIONS: Decompositions = {
     aten.acosh.default: _acosh,
     aten.atanh.default: _atanh,
 }
-"""By overload."""
+"""The decompositions of this file, by overload."""

@@ -1,4 +1,4 @@
-"""The import as a checked step: a part in PyTorch beside the `linalg` that was made of it."""
+"""The import as a checked step: compares a part in PyTorch with the imported `linalg`."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ REFERENCE = "eager PyTorch"
 
 
 def checked(part: torch.fx.GraphModule, mlir: str, seed: int = 0) -> Line:
-    """The line of a report: the results of `mlir` against those of the part in PyTorch, in f64.
+    """The line of a report that compares the results of `mlir` with the part in PyTorch, in f64.
 
-    An error of more than 1.5 times that of PyTorch in the part's own types, and one rounding of the
-    largest result, is `different`; so are NaN and infinities in other places than PyTorch's.
+    The line is `different` if the error exceeds 1.5 times that of PyTorch in the part's own types
+    plus one rounding of the largest result, or if NaN and infinities are not where PyTorch has
+    them.
     """
     reference = _stable(part)
     wide = _wide(reference)
@@ -43,7 +44,8 @@ def checked(part: torch.fx.GraphModule, mlir: str, seed: int = 0) -> Line:
 def compared(
     mine: torch.Tensor, theirs: torch.Tensor, exact: torch.Tensor, more: float = 0.0
 ) -> Compared:
-    """`mine` beside eager PyTorch's result and that in f64, see `tcir.imported.check.compare`."""
+    """Compares `mine` with eager PyTorch's result and its result in f64; see
+    `tcir.imported.check.compare`."""
     return check.compare(array_of(mine), array_of(theirs), array_of(exact), REFERENCE, more)
 
 
@@ -53,7 +55,8 @@ def _tensors(given: Sequence[Array], kinds: Sequence[torch.dtype]) -> list[torch
 
 
 def _results(part: torch.fx.GraphModule, given: Iterable[object]) -> list[Array]:
-    """`Error` where PyTorch has none, as of an op that it has not in f64."""
+    """The part's results as arrays. `Error` if PyTorch computes none, as for an op that has no
+    f64 version."""
     try:
         results = part(*given)
     except (RuntimeError, NotImplementedError) as error:
@@ -62,8 +65,8 @@ def _results(part: torch.fx.GraphModule, given: Iterable[object]) -> list[Array]
 
 
 def _stable(part: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """The part with equal elements sorted in their order, which PyTorch leaves open, and with views
-    of results that have other strides in another type."""
+    """The part with stable sorts, since PyTorch does not define the order of equal elements, and
+    with views that also work on results whose strides differ in another type."""
     stable = copy.deepcopy(part)
     for node in stable.graph.nodes:
         if node.target is torch.ops.aten.sort.default:
@@ -105,7 +108,7 @@ LOW = {
     torch.ops.aten._scaled_mm.default: _scaled_mm,
     torch.ops.aten._weight_int8pack_mm.default: _int8pack_mm,
 }
-"""Ops that PyTorch has not in f64."""
+"""Replacements for ops that PyTorch does not have in f64."""
 
 
 def _f64(value: object) -> object:
@@ -115,7 +118,7 @@ def _f64(value: object) -> object:
 
 
 def _wide(part: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """The part with every floating type f64."""
+    """The part with every floating-point type replaced by f64."""
     wide = copy.deepcopy(part).double()
 
     def widened(value: object) -> object:

@@ -1,4 +1,4 @@
-"""`torch.ops.tcir.linear` and `Linear`: a linear layer with its activation as one op of PyTorch."""
+"""`torch.ops.tcir.linear` and `Linear`: a linear layer with its activation as one PyTorch op."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def linear(
     ):
         kinds = ", ".join(str(each.dtype)[6:] for each in given)
         raise InputError(
-            "tcir.linear: expected tensors of one type out of float16, bfloat16, float32: what the "
-            f"tensor core multiplies, got {kinds}"
+            "tcir.linear: tensors must all be float16, all bfloat16 or all float32, the types that "
+            f"the tensor core multiplies, got {kinds}"
         )
     shapes = tuple((tuple(each.shape), each.dtype) for each in given)
     result = _compiled(shapes, activation, target_of(given))(*given)
@@ -119,7 +119,7 @@ def _compiled(
     except RuntimeError as error:  # PyTorch's own for a lack of memory
         shapes = ", ".join(str(list(shape)) for shape, _ in given)
         raise InputError(
-            f"tcir.linear: expected tensors that this computer has memory for, got {shapes}"
+            f"tcir.linear: this computer has too little memory for tensors of {shapes}"
         ) from error
     compiled = compile(_Layer(activation).eval(), examples, target=target)
     left = [part for part in compiled.table if part.kernel is None]

@@ -7,7 +7,7 @@ import torch
 from tcir.torch.aten import Decomposition, Decompositions, aten, wide
 
 NONE, MEAN = 0, 1
-"""Reductions, as ATen numbers them; 2 is the sum."""
+"""ATen's numbers of the reductions; 2 is the sum."""
 
 
 def _reduced(each: torch.Tensor, reduction: int, kind: torch.dtype) -> torch.Tensor:
@@ -42,7 +42,7 @@ def _soft_margin(x: torch.Tensor, target: torch.Tensor, reduction: int = MEAN) -
 
 
 def _apart(op: torch._ops.OpOverload) -> Decomposition:
-    """The loss of each element, and then their sum or mean."""
+    """Decomposition of a loss into the loss of each element, then their sum or mean."""
     names = [each.name for each in op._schema.arguments]
 
     def decomposition(*args: object, **kwargs: object) -> object:
@@ -71,4 +71,4 @@ LOSSES: Decompositions = {
     aten.smooth_l1_loss.default: _smooth_l1,
     aten.soft_margin_loss.default: _soft_margin,
 }
-"""By overload."""
+"""The decompositions of this file, by overload."""

@@ -1,5 +1,5 @@
-"""Chooses the ops of a graph that become kernels: regions are as large as possible, and the
-error of one names the op to leave out, or where to cut."""
+"""Chooses the ops of a graph that become kernels. Regions are as large as possible; the error of
+a rejected region names the op to leave out, or the place to cut."""
 
 from __future__ import annotations
 
@@ -30,23 +30,26 @@ VIEWS = (
     "clone", "contiguous", "dropout", "movedim", "flatten", "unflatten", "narrow", "expand_as",
     "view_as", "reshape_as", "swapaxes", "mT",
 )  # fmt: skip
-"""Ops that compute nothing: part of a kernel, or left to PyTorch, where they cost nothing."""
+"""Ops that compute nothing. They are part of a kernel, or left to PyTorch, where they are free."""
 MADE = ("arange", "full", "zeros", "ones", "scalar_tensor", "eye", "lift_fresh_copy")
-"""Ops that read nothing, which no kernel is of alone."""
+"""Ops without tensor operands; no kernel consists of these alone."""
 NOTHING = "computes nothing"
 PER_OP = 0.15
-"""Seconds to compile an op of a network, within a factor of about three, on one busy core."""
+"""Seconds to compile one op of a network on one busy core, correct within a factor of about 3."""
 ELEMENTS = (
     torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.bool, torch.int8,
     torch.uint8, torch.int16, torch.int32, torch.int64, torch.float8_e4m3fn, torch.float8_e5m2,
 )  # fmt: skip
-"""Types that kernels have in memory."""
+"""Element types that kernels support in memory."""
 
 
 @dataclass(frozen=True)
 class Lowered:
-    """A region that is a kernel; mlir: what it was compiled from, by `pipeline`; cut: why a larger
-    region was refused, each op of which is taken alone."""
+    """A region that is a kernel.
+
+    mlir: the program that `pipeline` compiled
+    cut:  why a larger region was rejected although each of its ops compiles alone
+    """
 
     nodes: tuple[torch.fx.Node, ...]
     kernel: Kernel
@@ -57,10 +60,13 @@ class Lowered:
 
 @dataclass
 class Lowering:
-    """What became of a graph.
+    """Result of lowering a graph.
 
-    regions: the kernels; left: the ops that PyTorch runs, and why, in full
-    attempts: compilations of regions; kinds: ops that were asked; seconds: of all
+    regions:  the kernels
+    left:     the ops that PyTorch runs, with the whole reason
+    attempts: number of regions compiled
+    kinds:    number of kinds of op that were compiled alone
+    seconds:  duration of the whole lowering
     """
 
     regions: list[Lowered] = field(default_factory=list)
@@ -71,15 +77,17 @@ class Lowering:
 
 
 OWN: dict[torch._ops.OperatorBase, Callable[[torch.fx.Node, str], tuple[Kernel, str, str]]] = {}
-"""tcir's ops that write their own program, for a target: the kernel, its program and its pipeline.
-The op itself runs it. A region each."""
+"""tcir's ops that generate their own program: functions of the node and the target that return the
+kernel, its program and its pipeline. Each such op is a region of its own and runs the kernel
+itself."""
 Tell = Callable[[str], None]
 
 
 def lower(
     module: torch.fx.GraphModule, units: Sequence[Unit], pipeline: str, target: str, tell: Tell
 ) -> Lowering:
-    """Compiles what `pipeline` takes of the graph's ops, in child processes, several at a time."""
+    """Compiles the ops of the graph that `pipeline` supports, in several child processes at a
+    time."""
     started = time.perf_counter()
     result = Lowering()
     work = _Work(module, pipeline, target, compilers(), tell, result)
@@ -103,7 +111,7 @@ class _Work:
     result: Lowering
     kernels: dict[str, Future[tuple[str, Kernel]]] = field(default_factory=dict)
     answers: dict[tuple[object, ...], str] = field(default_factory=dict)
-    """Why the pipeline refuses a kind of op; "" if it takes it."""
+    """Why the pipeline rejects a kind of op; "" if it accepts it."""
 
     def own(self, units: Sequence[Unit]) -> None:
         for unit in units:
@@ -115,9 +123,12 @@ class _Work:
                 self.result.regions.append(Lowered(unit, kernel, mlir, pipeline))
 
     def compile(self, units: Sequence[Unit]) -> None:
-        """Kernels of the largest regions. Of one that is refused the op at the place of the error
-        is asked alone, or each kind of op where there is none; the regions of what is taken compile
-        next, or both sides of that op, if it is taken alone."""
+        """Compiles the largest regions.
+
+        If a region is rejected, the op at the location of the error is compiled alone, or each
+        kind of op if the error has no location. The regions of the accepted ops are compiled next;
+        if the op at the location is accepted alone, the region is cut there.
+        """
         named: dict[torch.fx.Node, str] = {unit[0]: _of_types(unit) for unit in units}
         self.result.left.update({node: reason for node, reason in named.items() if reason})
         hopeful = [unit for unit in units if not named[unit[0]]]
@@ -144,8 +155,8 @@ class _Work:
     def _smaller(
         self, pool: ThreadPoolExecutor, region: Sequence[Unit], error: Error
     ) -> tuple[list[Sequence[Unit]], str]:
-        """The regions to compile in place of one that is refused by an error, and its reason where
-        no op of the region is refused alone."""
+        """The regions to compile in place of one rejected with `error`, and the reason of the
+        rejection if every op of the region is accepted alone."""
         reason, place = _reason(error), _place(error, region)
         refused = self._refused(pool, region, reason, place)
         self.result.left.update(refused)
@@ -161,9 +172,11 @@ class _Work:
     def _refused(
         self, pool: ThreadPoolExecutor, region: Sequence[Unit], reason: str, place: int | None
     ) -> dict[torch.fx.Node, str]:
-        """The ops of a refused region that the pipeline refuses alone, and why: that at a place is
-        asked; without one, one of each kind, all in one program, then halves of those that are
-        refused."""
+        """The ops of a rejected region that the pipeline also rejects alone, with the reason.
+
+        Compiles the op at `place` alone. If there is no place, compiles one op of each kind, all in
+        one program, then halves of the programs that are rejected.
+        """
         kinds: dict[tuple[object, ...], list[Unit]] = {}
         for unit in filter(_computes, region):
             kinds.setdefault(_kind(unit), []).append(unit)
@@ -190,8 +203,10 @@ class _Work:
         }  # fmt: skip
 
     def _text(self, nodes: Sequence[torch.fx.Node], apart: bool = False) -> tuple[str, str]:
-        """A region in the dialect torch, or why there is none; apart: of ops that do not read
-        another's results."""
+        """The text of a region in the dialect torch and "", or "" and the reason why there is none.
+
+        apart: whether each op is given arguments of its own instead of results of the others
+        """
         try:
             if apart:
                 inner = _side_by_side(self.module, nodes)
@@ -227,7 +242,7 @@ class _Work:
 
 @dataclass
 class _Clock:
-    """Says how long a compilation takes, by the ops that are done."""
+    """Estimates how long a compilation takes from the number of ops that are done."""
 
     ops: int
     regions: int
@@ -235,13 +250,13 @@ class _Clock:
     started: float = field(default_factory=time.perf_counter)
 
     def begin(self) -> str:
-        """How much there is, and an estimate."""
+        """Text with the number of ops and regions, and the estimated duration."""
         seconds = duration(PER_OP * self.ops)
         regions = f"{self.regions} region{'s' * (self.regions > 1)}"
         return f"{self.ops} ops in {regions}: {seconds} (estimated)"
 
     def after(self, ops: int | None) -> str:
-        """What is left after some more ops; None: nothing."""
+        """Text with the time left after `ops` more ops are done; "" for None."""
         if ops is None:
             return ""
         self.done += ops
@@ -252,7 +267,7 @@ class _Clock:
 
 @contextmanager
 def _pool(compilers: Compilers) -> Iterator[ThreadPoolExecutor]:
-    """Threads that wait for children; what has not begun is dropped on an error."""
+    """Threads that wait for child processes; on an error, work that has not begun is cancelled."""
     pool = ThreadPoolExecutor(compilers.count)
     try:
         yield pool
@@ -264,7 +279,7 @@ T = TypeVar("T")
 
 
 def _split(some: list[T]) -> list[list[T]]:
-    """Both halves; one alone as it is."""
+    """Both halves of a list; a list of one element as it is."""
     middle = (len(some) + 1) // 2
     return [half for half in (some[:middle], some[middle:]) if half]
 
@@ -272,7 +287,7 @@ def _split(some: list[T]) -> list[list[T]]:
 def _side_by_side(
     module: torch.fx.GraphModule, nodes: Sequence[torch.fx.Node]
 ) -> torch.fx.GraphModule:
-    """A graph of ops each of which has arguments of its own; getitems belong to the op before."""
+    """A graph in which each op has arguments of its own; getitems belong to the op before them."""
     graph, results = torch.fx.Graph(), []
     copies: dict[torch.fx.Node, torch.fx.Node] = {}
     for node in nodes:
@@ -289,9 +304,12 @@ def _side_by_side(
 
 
 def _cut(region: Sequence[Unit], place: int) -> list[Sequence[Unit]]:
-    """The parts that compute something, cut before an op and before those like it in other
-    layers; of an op alone, none, and of a region that begins with the only one, that op and the
-    rest."""
+    """Cuts a region before the op at `place` and before equal ops of other layers; returns the
+    parts that compute something.
+
+    A region of one op has no parts. If the only such op is the first, the parts are that op and
+    the rest.
+    """
     like = _neighbourhood(region[place])
     begins = [at for at, unit in enumerate(region) if at and _neighbourhood(unit) == like]
     bounds = [0, *(begins or [1]), len(region)]
@@ -322,7 +340,8 @@ def _reason(error: Error) -> str:
 
 
 def _kind(unit: Unit) -> tuple[object, ...]:
-    """What tells whether an op is taken: the op, types and shapes, and numbers."""
+    """Key that decides whether the pipeline accepts an op: its name, its numbers, and the types
+    and shapes of its operands."""
     node = unit[0]
     return (str(node.target), repr(torch.fx.map_arg((node.args, dict(node.kwargs)), _shape)))
 
@@ -341,11 +360,11 @@ def _shape(node: torch.fx.Node) -> str:
 
 
 def _of_types(unit: Unit) -> str:
-    """Why an op of such types is none for a kernel, if so."""
+    """Why the element types of an op exclude it from kernels; "" if they do not."""
     values = [node.meta.get("val") for node in (*unit[0].all_input_nodes, *unit)]
     for value in torch.utils._pytree.tree_leaves(values):
         if isinstance(value, torch.Tensor) and value.dtype not in ELEMENTS:
-            return f"expected elements of a type that kernels have in memory, got {value.dtype}"
+            return f"kernels have no memory of element type {value.dtype}"
     return ""
 
 

@@ -1,7 +1,7 @@
-"""Objects that hold tensors and that PyTorch cannot take apart, such as transformers' caches.
+"""Objects that hold tensors and that PyTorch cannot flatten, such as transformers' caches.
 
-An object is taken apart by its attributes: those that hold tensors are what a module is called with
-or returns; the others are fixed when it compiles.
+An object is flattened into its attributes. Those that hold tensors are arguments or results of the
+module; the others are fixed at compile time.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from torch.utils._pytree import SUPPORTED_NODES, register_pytree_node, tree_leav
 
 @dataclass
 class _Rest:
-    """What is no tensor of an object: its attributes, and the names of those that hold tensors."""
+    """Context of a flattened object: the names of the attributes that hold tensors, and the other
+    attributes."""
 
     names: tuple[str, ...]
     others: dict[str, object]
 
 
 def register(value: object) -> None:
-    """Has PyTorch take apart the objects in a structure that hold tensors, classes it has not met.
+    """Registers with PyTorch's pytree the classes of objects in `value` that hold tensors and that
+    it does not know yet.
 
     A class is registered for the process, as `torch.utils._pytree.register_pytree_node` does.
     """
@@ -36,7 +38,7 @@ def register(value: object) -> None:
 
 
 def _holds(value: object) -> bool:
-    """Whether there is a tensor in a structure, also in an object of it."""
+    """Whether a structure contains a tensor, also inside of its objects."""
     register(value)
     return any(isinstance(each, torch.Tensor) for each in tree_leaves(value))
 
@@ -50,7 +52,7 @@ def _taken_apart(found: object) -> tuple[list[object], _Rest]:
 
 
 def _made(kind: type) -> Callable[[object, _Rest], object]:
-    """Makes objects of a class, without its `__init__`."""
+    """Function that rebuilds an object of a class without calling its `__init__`."""
 
     def made(children: object, rest: _Rest) -> object:
         found: object = object.__new__(kind)
@@ -62,7 +64,7 @@ def _made(kind: type) -> Callable[[object, _Rest], object]:
 
 
 def _own(values: Mapping[str, object]) -> dict[str, object]:
-    """The values, those that an object may change in place copied."""
+    """The values, with copies of lists, dicts and sets, which an object may modify in place."""
     return {
         name: copy.copy(value) if isinstance(value, list | dict | set) else value
         for name, value in values.items()

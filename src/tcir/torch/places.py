@@ -1,8 +1,8 @@
-"""Decompositions of ops that move elements to places found at run time: scans, sorts, scatters.
+"""Decompositions of ops that move elements to positions found at run time: scans, sorts, scatters.
 
-A thread computes an element from those that it is made of, so each is written as a gather: which
-element comes to a place is found by comparing all pairs of places, and summing. That is quadratic
-in a dimension; what has more than `MOST` pairs is left to PyTorch.
+A thread computes one result element from its operands, so each op is written as a gather: comparing
+all pairs of positions and summing finds the element that moves to a position. The cost is quadratic
+in the size of a dimension; ops with more than `MOST` pairs are left to PyTorch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch
 from tcir.torch.aten import Decompositions, aten
 
 MOST = 1 << 24
-"""Pairs of places that are compared."""
+"""Maximum number of pairs of positions that are compared."""
 
 
 def places(count: int, like: torch.Tensor) -> torch.Tensor:
@@ -23,13 +23,13 @@ def places(count: int, like: torch.Tensor) -> torch.Tensor:
 
 
 def inside(index: torch.Tensor, count: int) -> torch.Tensor:
-    """The index, read from a table of places, whose bounds are checked."""
+    """The index, read back from a table of `count` positions so that its bounds are checked."""
     flat = places(count, index).index_select(0, index.reshape(-1).to(torch.int64))
     return flat.view(index.shape)
 
 
 def accumulated(kind: torch.dtype) -> torch.dtype:
-    """The type that PyTorch keeps such sums in, on the CPU."""
+    """The type in which PyTorch accumulates elements of type `kind` on the CPU."""
     if not kind.is_floating_point:
         return torch.int64
     return torch.float32 if kind in (torch.float16, torch.bfloat16) else torch.float64
@@ -47,8 +47,8 @@ def _cumsum(x: torch.Tensor, dim: int, *, dtype: torch.dtype | None = None) -> o
 
 
 def order(x: torch.Tensor, descending: bool, count: int) -> torch.Tensor:
-    """The places of the first `count` elements of the last dimension, equal ones in their order;
-    NaN is larger than all numbers."""
+    """Positions of the first `count` elements of the sorted last dimension. The sort is stable; NaN
+    is larger than all numbers."""
     place = places(x.shape[-1], x)
     mine, other = x.unsqueeze(-1), x.unsqueeze(-2)
     first = (other > mine) if descending else (other < mine)
@@ -88,15 +88,16 @@ def _topk(
 
 
 def _last(index: torch.Tensor, count: int) -> torch.Tensor:
-    """For each of `count` places, one more than that of the last element of the last dimension of
-    `index` which names it; 0 if none does."""
+    """For each of `count` positions, the position in the last dimension of `index` of the last
+    element that names it, plus 1; 0 if none does."""
     hit = inside(index, count).unsqueeze(-2) == places(count, index)[:, None]
     number = places(index.shape[-1], index) + 1
     return torch.where(hit, number, torch.zeros_like(number)).amax(-1)
 
 
 def _scatter(x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor) -> object:
-    """`x` with elements of `source` at the places of `index`; of several the last."""
+    """`x` with elements of `source` at the positions in `index`; the last one wins if several name
+    a position."""
     if not scatters(x, dim, index):
         return NotImplemented
     source = source[tuple(slice(0, size) for size in index.shape)]
@@ -115,7 +116,8 @@ def _scatter_value(x: torch.Tensor, dim: int, index: torch.Tensor, value: float)
 
 
 def scatters(x: torch.Tensor, dim: int, index: torch.Tensor) -> bool:
-    """Whether an index names a place of each row of `x`, and pairs are few."""
+    """Whether `index` has the shape of `x` in all dimensions but `dim`, and at most `MOST` pairs
+    are compared."""
     if x.dim() == 0 or not index.numel() or index.dtype != torch.int64:
         return False
     same = [n for d, n in enumerate(x.shape) if d != dim % x.dim()]
@@ -124,7 +126,8 @@ def scatters(x: torch.Tensor, dim: int, index: torch.Tensor) -> bool:
 
 
 def _index_copy(x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor) -> object:
-    """`x` with slices of `source` at the places of `index`; of several the last."""
+    """`x` with slices of `source` at the positions in `index`; the last one wins if several name a
+    position."""
     if x.dim() == 0 or index.dim() != 1 or index.numel() * x.shape[dim] > MOST:
         return NotImplemented
     last = _last(index, x.shape[dim])
@@ -141,7 +144,7 @@ def _along(values: torch.Tensor, dim: int, rank: int) -> torch.Tensor:
 def _index_add(
     x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *, alpha: float = 1
 ) -> object:
-    """`x` and all slices of `source` whose index names the place."""
+    """`x` plus `alpha` times the slices of `source`, each at the position that its index names."""
     if x.dim() == 0 or index.dim() != 1 or source.numel() * x.shape[dim] > MOST:
         return NotImplemented
     at = inside(index, x.shape[dim]).expand(*source.movedim(dim, -1).shape)
@@ -171,7 +174,8 @@ def _index_put(
     values: torch.Tensor,
     accumulate: bool = False,
 ) -> object:
-    """Slices along one dimension, whose places are counted from the end where they are below 0."""
+    """`x` with slices of `values` along one dimension, at the indices; indices below 0 count from
+    the end."""
     dims = [d for d, each in enumerate(indices) if each is not None]
     if len(dims) != 1:
         return NotImplemented
@@ -188,7 +192,7 @@ def _index_put(
 
 
 def _roll(x: torch.Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> object:
-    """Each dimension in two slices, the other way round."""
+    """Cuts each dimension into two slices and exchanges them."""
     if not dims:
         return aten.roll.default(x.reshape(-1), shifts, [0]).view(x.shape)
     for shift, dim in zip(shifts, dims, strict=True):
@@ -202,7 +206,7 @@ def _roll(x: torch.Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> o
 def _pad(
     x: torch.Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
 ) -> object:
-    """Reflected and circular padding: elements of other places."""
+    """Reflected and circular padding, as a gather of elements from other positions."""
     if mode not in ("reflect", "circular") or min(pad) < 0:
         return NotImplemented
     for number in range(0, len(pad), 2):
@@ -233,4 +237,4 @@ PLACES: Decompositions = {
     aten.index_add.default: _index_add,
     aten.index_put.default: _index_put,
 }
-"""By overload."""
+"""The decompositions of this file, by overload."""

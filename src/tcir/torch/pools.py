@@ -1,4 +1,4 @@
-"""Decompositions of adaptive pools, whose windows are means and largest elements of slices."""
+"""Decompositions of adaptive pools into means and maxima of slices, one per window."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from tcir.torch.aten import Decompositions, aten, wide
 
 MOST = 16
-"""Windows along a dimension that are slices."""
+"""Maximum number of windows along a dimension; pools with more are left as they are."""
 
 
 def _ends(extent: int, count: int) -> list[tuple[int, int]]:
@@ -18,7 +18,8 @@ def _ends(extent: int, count: int) -> list[tuple[int, int]]:
 
 
 def _adaptive(x: torch.Tensor, size: Sequence[int]) -> object:
-    """Windows are the products of those along each dimension, and so are their means."""
+    """Adaptive average pool. A window is the product of windows along each dimension, so its mean
+    is taken along one dimension after the other."""
     if max(size) > MOST or min(size) < 1:
         return NotImplemented
     result = wide(x)
@@ -35,8 +36,8 @@ def _adaptive(x: torch.Tensor, size: Sequence[int]) -> object:
 
 
 def _adaptive_max(x: torch.Tensor, size: Sequence[int]) -> object:
-    """The largest of each window, and its number in the image: along one dimension after the other,
-    the last first."""
+    """The largest element of each window and its index in the image, found along one dimension
+    after the other, the last dimension first."""
     if max(size) > MOST or min(size) < 1:
         return NotImplemented
     values, place = x, None
@@ -62,4 +63,4 @@ POOLS: Decompositions = {
     aten.adaptive_max_pool1d.default: _adaptive_max,
     aten.adaptive_max_pool2d.default: _adaptive_max,
 }
-"""By overload."""
+"""The decompositions of this file, by overload."""

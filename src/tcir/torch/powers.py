@@ -1,6 +1,6 @@
-"""Decompositions of powers of any two numbers, by a logarithm and an exponential.
+"""Decompositions of powers of any two numbers into a logarithm and an exponential.
 
-Signs of zeros, infinities and NaN are those of C's `pow`, as PyTorch's are.
+Signs of zeros, infinities and NaN are those of C's `pow`, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from tcir.torch.aten import Decompositions, aten, wide
 from tcir.torch.functions import is_negative, pair
 
 CONSTANTS = (-2, -1, -0.5, 0, 0.5, 1, 2, 3, 4)
-"""Exponents that pipelines know, by products, quotients and roots."""
+"""Exponents that pipelines compute by products, quotients and roots."""
 
 
 def _exp(x: torch.Tensor) -> torch.Tensor:
-    """The exponential of f64 numbers, in f32: the f32 exponent of a large power alone would keep
-    only the bits left over by its magnitude."""
+    """The exponential of f64 numbers, in f32. The rounding error of the exponent to f32 is a
+    correction factor, since it grows with the exponent's magnitude."""
     near = x.to(torch.float32)
     finite = near.abs() < torch.inf
     rest = torch.where(finite, x - near.to(torch.float64), 0).to(torch.float32)
@@ -91,4 +91,4 @@ POWERS: Decompositions = {
     aten.logaddexp2.default: _logaddexp2,
     aten.special_exp2.default: _exp2,
 }
-"""By overload."""
+"""The decompositions of this file, by overload."""

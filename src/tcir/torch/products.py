@@ -1,4 +1,4 @@
-"""Decompositions of products that torch-mlir has no linalg for, or rounds in between."""
+"""Decompositions of products that torch-mlir does not lower to linalg, or rounds in between."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ def _addmv(
 def _addbmm(
     x: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *, beta: float = 1, alpha: float = 1
 ) -> torch.Tensor:
-    """One product, whose sums are those of all: a matrix of the batch is a part of K."""
+    """The sum of a batch of products as one product: K runs over all matrices of the batch."""
     left = a.permute(1, 0, 2).reshape(a.shape[1], -1)
     return aten.addmm.default(x, left, b.reshape(-1, b.shape[2]), beta=beta, alpha=alpha)
 
 
 def _cdist(x: torch.Tensor, y: torch.Tensor, p: float, mode: int | None) -> torch.Tensor:
-    """Distances of all pairs of rows, as torch.cdist computes them without products."""
+    """Distances of all pairs of rows, from differences as torch.cdist computes them without
+    matrix products."""
     return aten.linalg_vector_norm.default(x.unsqueeze(-2) - y.unsqueeze(-3), p, [-1])
 
 
 def _bilinear(
     x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
 ) -> object:
-    """f16 and bf16: two products, each rounded once, as in PyTorch's kernel; f32: sums of three
-    factors, which no tensor core truncates."""
+    """Bilinear layer. f16 and bf16: two products, each rounded once, as in PyTorch's kernel. f32:
+    left as sums of products of three factors, which no tensor core truncates."""
     if x.dtype not in (torch.float16, torch.bfloat16):
         return NotImplemented
     outs, left, right = weight.shape
@@ -42,8 +43,8 @@ def _bilinear(
 
 
 def _int8pack_mm(x: torch.Tensor, weight: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
-    """A product with rows of int8, whose scale follows the sum; rounded once, as by PyTorch's
-    kernel."""
+    """A product with rows of int8. Scales multiply the sum, and the result is rounded once, as in
+    PyTorch's kernel."""
     sums = torch.mm(wide(x), wide(weight.to(x.dtype)).t())
     return (sums * wide(scales)).to(x.dtype)
 
@@ -55,4 +56,4 @@ PRODUCTS: Decompositions = {
     aten.bilinear.default: _bilinear,
     aten._cdist_forward.default: _cdist,
 }
-"""By overload."""
+"""The decompositions of this file, by overload."""

@@ -79,7 +79,7 @@ def _(
 
 
 def _lowered(node: torch.fx.Node, target: str) -> tuple[Kernel, str, str]:
-    """Kernel of a call in a graph."""
+    """Kernel of a call in a graph, its program and the text of its pipeline."""
     args, kwargs = map_arg((node.args, node.kwargs), lambda each: each.meta["val"])
     kernel = _compiled(_layer_of(*args, **kwargs), target)
     name = "gemv-padded-n" if "gemv" in kernel.pipeline else "gemm{quantise-apart=true}"
@@ -206,8 +206,8 @@ class QuantizedLinear(torch.nn.Module):
             raise InputError(f"QuantizedLinear: dtype: expected a torch.dtype, got {dtype!r}")
         if min(in_features, out_features) < 1 or in_features % form.block:
             raise InputError(
-                f"QuantizedLinear: in_features: expected a multiple of {form.block}, the elements "
-                f"of {format} that share a scale, and an output at least, got "
+                f"QuantizedLinear: in_features must be a multiple of {form.block} (the {format} "
+                f"block, whose elements share a scale) and out_features at least 1, got "
                 f"in_features={in_features}, out_features={out_features}; pad the inputs with zeros"
             )
         self.in_features, self.out_features = in_features, out_features
@@ -247,7 +247,7 @@ class QuantizedLinear(torch.nn.Module):
             )
         if linear.weight.device.type != "cpu" or linear.weight.dtype not in KINDS:
             raise InputError(
-                "QuantizedLinear.from_linear: expected weights of the CPU in float16, bfloat16 or "
+                "QuantizedLinear.from_linear: expected weights on the CPU in float16, bfloat16 or "
                 f"float32, got {linear.weight.dtype} on {linear.weight.device}"
             )
         has_bias = linear.bias is not None

@@ -1,4 +1,4 @@
-"""Recurrences over a sequence, which are written out: each step is launches of its own."""
+"""Recurrences over a sequence, which are unrolled: each step has launches of its own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ MOST_STEPS = 64
 
 
 def _limited(name: str) -> Callable[..., object]:
-    """Leaves `name` as it is, to torch-mlir, or, if it is long, to PyTorch."""
+    """Decomposition that leaves the op `name` to torch-mlir, or, if it has more than `MOST_STEPS`
+    steps, to PyTorch."""
 
     def decomposition(x: torch.Tensor, state: object, weights: object, *rest: float) -> object:
         _, layers, _, _, bidirectional, batch_first = rest  # biases, dropout, training
@@ -22,7 +23,7 @@ def _limited(name: str) -> Callable[..., object]:
         if steps > MOST_STEPS:
             raise InputError(
                 f"expected at most {MOST_STEPS} steps of aten.{name} in all layers and directions, "
-                f"got {steps}: each is launches of its own"
+                f"got {steps}: each step has launches of its own"
             )
         return NotImplemented
 
@@ -32,4 +33,4 @@ def _limited(name: str) -> Callable[..., object]:
 RECURRENT: Decompositions = {
     getattr(aten, name).input: _limited(name) for name in ("gru", "lstm", "rnn_tanh", "rnn_relu")
 }
-"""By overload."""
+"""The decompositions of this file, by overload."""

@@ -1,7 +1,7 @@
-"""Decompositions of remainders, and of quotients that are floored, of floats: exact, in f64.
+"""Decompositions of remainders and floored quotients of floats, exact, in f64.
 
-A quotient of two f32 numbers may have 278 digits before the point; a quotient that is rounded
-and cut would be another one.
+A quotient of two f32 numbers may have 278 digits before the point; rounding it before truncation
+would give another remainder.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ Exact: TypeAlias = Callable[[torch.Tensor, torch.Tensor, torch.dtype], torch.Ten
 """A function of two tensors in the type of the computation, and the type of the result."""
 DIGITS = {torch.float16: 11, torch.bfloat16: 8, torch.float32: 24}
 LARGEST = {torch.float16: 41, torch.bfloat16: 262, torch.float32: 278}
-"""Digits of numbers, and of a quotient of two."""
+"""Binary digits of the numbers of a type (`DIGITS`), and of a quotient of two (`LARGEST`)."""
 F64_DIGITS = 53
 
 
 def _modulo(a: torch.Tensor, b: torch.Tensor, kind: torch.dtype) -> torch.Tensor:
-    """The remainder with the sign of `a`, exact, in f64: long division, as many digits of the
-    quotient at a time as a product with `b` leaves room for. NaN of infinite `a` and of `b` 0."""
+    """The exact remainder with the sign of `a`, in f64, by long division. Each step takes as many
+    digits of the quotient as leave room for their product with `b`. NaN if `a` is infinite or `b`
+    is 0."""
     digits = F64_DIGITS - 1 - DIGITS[kind]
     number, divisor = _size(a), _size(b)
     regular = (number < torch.inf) & (divisor < torch.inf) & (divisor != 0)
@@ -41,7 +42,7 @@ def _modulo(a: torch.Tensor, b: torch.Tensor, kind: torch.dtype) -> torch.Tensor
 
 
 def _size(x: torch.Tensor) -> torch.Tensor:
-    """Its magnitude in f64, for which there is no instruction."""
+    """The magnitude in f64, by a select: kernels have no instruction for it."""
     return torch.where(x < 0, -x, x).double()
 
 
@@ -50,19 +51,19 @@ def _fmod(a: torch.Tensor, b: torch.Tensor, kind: torch.dtype) -> torch.Tensor:
 
 
 def _floored(a: torch.Tensor, b: torch.Tensor, kind: torch.dtype) -> tuple[torch.Tensor, ...]:
-    """The remainder, and whether its sign is not that of `b`."""
+    """The remainder with the sign of `a`, and whether it is not 0 and `b` has another sign."""
     rest = _modulo(a, b, kind)
     return rest, (rest != 0) & ((b < 0) != (rest < 0))
 
 
 def _remainder(a: torch.Tensor, b: torch.Tensor, kind: torch.dtype) -> torch.Tensor:
-    """With the sign of `b`."""
+    """The remainder with the sign of `b`."""
     rest, other = _floored(a, b, kind)
     return torch.where(other, rest + b.double(), rest).to(kind)
 
 
 def _floor_divide(a: torch.Tensor, b: torch.Tensor, kind: torch.dtype) -> torch.Tensor:
-    """The whole number under the exact quotient, as Python has it."""
+    """The floor of the exact quotient, as in Python."""
     rest, other = _floored(a, b, kind)
     quotient = (a.double() - rest) / torch.where(b == 0, torch.ones_like(b), b).double()
     quotient = torch.where(other, quotient - 1, quotient).to(a.dtype)
@@ -75,7 +76,8 @@ def _floor_divide(a: torch.Tensor, b: torch.Tensor, kind: torch.dtype) -> torch.
 
 
 def _of(function: Exact) -> Decomposition:
-    """The function of tensors and numbers; of integers torch-mlir's."""
+    """Decomposition that applies the function to tensors and numbers; integers are left to
+    torch-mlir."""
 
     def decomposition(a: object, b: object) -> object:
         tensors = [each for each in (a, b) if isinstance(each, torch.Tensor)]
@@ -95,7 +97,7 @@ def _of(function: Exact) -> Decomposition:
 
 
 def _floored_quotient(a: object, b: object) -> object:
-    """Floored quotient of integers by a number, without the remainder, where torch-mlir would
+    """Floored quotient. Integers divided by a number subtract the remainder first; torch-mlir would
     divide f64 numbers and floor the result."""
     result = _of(_floor_divide)(a, b)
     if result is not NotImplemented or not isinstance(a, torch.Tensor) or not isinstance(b, int):
@@ -116,4 +118,4 @@ REMAINDERS: Decompositions = {
     **dict.fromkeys((aten.floor_divide.default, aten.floor_divide.Scalar), _floored_quotient),
     **dict.fromkeys((aten.div.Tensor_mode, aten.div.Scalar_mode), _div),
 }
-"""By overload."""
+"""The decompositions of this file, by overload."""

@@ -18,7 +18,8 @@ def _scaled_mm(
     out_dtype: torch.dtype | None = None,
     use_fast_accum: bool = False,
 ) -> torch.Tensor:
-    """Sums in f32, times the scales of matrices, or of rows of `a` and columns of `b`."""
+    """Multiplies fp8 matrices with sums in f32, then multiplies by the scales: one per matrix, or
+    one per row of `a` and column of `b`. InputError for other scales or a scale of the result."""
     rows, columns = a.shape[0], b.shape[1]
     if not (
         scale_a.numel() == 1 == scale_b.numel()
@@ -38,4 +39,4 @@ def _scaled_mm(
 
 
 SCALED: Decompositions = {aten._scaled_mm.default: _scaled_mm}
-"""By overload."""
+"""The decompositions of this file, by overload."""

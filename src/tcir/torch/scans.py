@@ -1,4 +1,5 @@
-"""Decompositions of products, sums, extremes so far, and of medians, by comparing all places."""
+"""Decompositions of cumulative products, sums and extremes, and of medians, by comparing all pairs
+of positions."""
 
 from __future__ import annotations
 
@@ -9,8 +10,9 @@ from tcir.torch.places import MOST, accumulated, order, places
 
 
 def _pairs(x: torch.Tensor, dim: int, before: float) -> torch.Tensor | None:
-    """For each element of a dimension, which is last, all up to it, and `before` for the others;
-    None where there are too many."""
+    """For each element of the dimension `dim`, which is moved to the end: the elements up to it in
+    a new last dimension, with `before` in place of later ones. None if there are more than `MOST`
+    pairs."""
     if x.dim() == 0 or x.numel() * x.shape[dim] > MOST:
         return None
     moved, place = x.movedim(dim, -1), places(x.shape[dim], x)
@@ -34,8 +36,8 @@ def _logcumsumexp(x: torch.Tensor, dim: int) -> object:
 
 
 def _extreme(x: torch.Tensor, dim: int, largest: bool) -> object:
-    """The largest or smallest element so far and its place, of equal ones the last; after a NaN,
-    the last NaN."""
+    """The largest or smallest element so far and its position: the last of equal elements, or after
+    a NaN, the last NaN."""
     before = -torch.inf if largest else torch.inf
     so_far = _pairs(x, dim, before) if x.is_floating_point() else None
     if so_far is None:
@@ -56,13 +58,13 @@ def _cummin(x: torch.Tensor, dim: int) -> object:
 
 
 def _median(x: torch.Tensor) -> object:
-    """Median; the lower one of an even number; NaN if an element is."""
+    """The median of all elements; the lower of the two middle ones; NaN if an element is NaN."""
     found = _median_of(x.reshape(-1), 0)
     return found[0] if isinstance(found, tuple) else found
 
 
 def _median_of(x: torch.Tensor, dim: int, keepdim: bool = False) -> object:
-    """The median and its place."""
+    """The median along a dimension and its position."""
     if x.dim() == 0 or x.dtype == torch.bool or x.numel() * x.shape[dim] > MOST:
         return NotImplemented
     moved = x.movedim(dim, -1)
@@ -79,7 +81,7 @@ def _median_of(x: torch.Tensor, dim: int, keepdim: bool = False) -> object:
 
 
 def _kthvalue(x: torch.Tensor, k: int, dim: int = -1, keepdim: bool = False) -> object:
-    """The kth smallest element and its place; NaN is larger than all numbers."""
+    """The kth smallest element and its position; NaN is larger than all numbers."""
     if x.dim() == 0 or x.numel() * x.shape[dim] > MOST:
         return NotImplemented
     moved = x.movedim(dim, -1)
@@ -99,4 +101,4 @@ SCANS: Decompositions = {
     aten.median.default: _median,
     aten.median.dim: _median_of,
 }
-"""By overload."""
+"""The decompositions of this file, by overload."""

@@ -1,6 +1,6 @@
-"""Decompositions of scatters, and of what moves elements to places that a mask or a shape says.
+"""Decompositions of scatters, and of ops that move elements to positions given by a mask or shape.
 
-As in `tcir.torch.places`, each is a gather, found by comparing all pairs of places.
+As in `tcir.torch.places`, each op is a gather, found by comparing all pairs of positions.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from tcir.torch.aten import Decompositions, aten, wide
 from tcir.torch.places import MOST, inside, places, scatters
 
 ROWS = 64
-"""Rows of a triangle."""
+"""Maximum number of rows of a triangle."""
 TAPS = 64
-"""Elements of a window that are added one by one."""
+"""Maximum number of elements of a window; they are added one by one."""
 _OF_ALL: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "sum": lambda terms: terms.sum(-1),
     "mean": lambda terms: terms.sum(-1),
@@ -43,8 +43,11 @@ def _scatter_reduce(
     *,
     include_self: bool = True,
 ) -> object:
-    """`x` and all elements of `source` whose index names the place; without itself where one does.
-    Of floats."""
+    """Reduces each element of `x` with all elements of `source` whose index names its position.
+    Floats only.
+
+    include_self: if false, a position that an index names leaves out its element of `x`
+    """
     if not scatters(x, dim, index) or not x.is_floating_point():
         return NotImplemented
     source = source[tuple(slice(0, size) for size in index.shape)]
@@ -63,7 +66,7 @@ def _scatter_reduce(
 
 
 def _masked_scatter(x: torch.Tensor, mask: torch.Tensor, source: torch.Tensor) -> object:
-    """`x` with the elements of `source` in their order where the mask is true."""
+    """`x` with the elements of `source`, in order, where the mask is true."""
     if not source.numel() or x.numel() ** 2 > MOST:
         return NotImplemented
     chosen = mask.expand(x.shape).reshape(-1)
@@ -94,7 +97,7 @@ def _nonzero_static(x: torch.Tensor, *, size: int, fill_value: int = -1) -> obje
 def _diagonal_scatter(
     x: torch.Tensor, source: torch.Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> torch.Tensor:
-    """`x` with another diagonal."""
+    """`x` with its diagonal replaced by `source`."""
     moved = x.movedim((dim1, dim2), (-2, -1))
     rows, columns = (places(n, x) for n in moved.shape[-2:])
     is_it = rows[:, None] + offset == columns
@@ -110,7 +113,8 @@ def _as_strided_scatter(
     stride: Sequence[int],
     storage_offset: int | None = None,
 ) -> object:
-    """`x` with other elements at these places of its memory, in which it is dense."""
+    """`x`, which is contiguous, with `source` at the elements of its memory that size, stride and
+    offset select."""
     if not x.is_contiguous() or x.numel() * source.numel() > MOST or not source.numel():
         return NotImplemented
     at = torch.full((), storage_offset or 0, dtype=torch.int64, device=x.device)
@@ -128,7 +132,8 @@ def _col2im(
     padding: Sequence[int],
     stride: Sequence[int],
 ) -> object:
-    """The sums of the windows' elements at each pixel, one element of the windows after another."""
+    """Sums at each pixel the elements of all windows that cover it, one element of the windows
+    after another."""
     if kernel_size[0] * kernel_size[1] > TAPS:
         return NotImplemented
     if x.dim() == 2:
@@ -160,7 +165,8 @@ def _col2im(
 
 
 def _triangle(rows: int, columns: int, offset: int, lower: bool) -> object:
-    """The indices of a triangle, row by row: of each place by the rows that begin before it."""
+    """Row and column indices of a triangle, row by row. The row of each position is the number of
+    rows that end before it."""
     if not 0 < rows <= ROWS:
         return NotImplemented
     ends = [min(max(row + offset + lower, 0), columns) for row in range(rows)]
@@ -195,4 +201,4 @@ SCATTERS: Decompositions = {
     aten.as_strided_scatter.default: _as_strided_scatter,
     aten.col2im.default: _col2im,
 }
-"""By overload."""
+"""The decompositions of this file, by overload."""

@@ -1,4 +1,4 @@
-"""Tensors that are made of others, as torchao's quantised weights are: as those others."""
+"""Takes apart and rebuilds tensors that wrap other tensors, such as torchao's quantised weights."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 
 def parts_of(name: str, tensor: torch.Tensor) -> dict[str, torch.Tensor]:
-    """The plain tensors of a tensor, by name: itself, or its parts, ``name.part``."""
+    """The plain tensors of a tensor, by name: the tensor itself, or its parts as ``name.part``."""
     if not is_traceable_wrapper_subclass(tensor):
         return {name: tensor}
     parts: dict[str, torch.Tensor] = {}
@@ -19,7 +19,7 @@ def parts_of(name: str, tensor: torch.Tensor) -> dict[str, torch.Tensor]:
 
 
 def made_of(name: str, like: torch.Tensor, parts: Mapping[str, torch.Tensor]) -> torch.Tensor:
-    """A tensor such as `like`, of the parts that `parts_of` names."""
+    """Rebuilds a tensor of the class and shape of `like` from the parts that `parts_of` names."""
     if not is_traceable_wrapper_subclass(like):
         return parts[name]
     names, context = like.__tensor_flatten__()

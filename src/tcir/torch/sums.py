@@ -1,7 +1,7 @@
 """Decompositions of long sums of f32, whose partial sums are f64.
 
-Eager PyTorch sums f32 in blocks, whose error grows with the logarithm of their number; a thread of
-a kernel adds one element after the other, and the error of that grows with the number itself.
+Eager PyTorch sums f32 in blocks, and its error grows with the logarithm of the number of elements.
+A thread of a kernel adds one element after the other, and its error grows with the number itself.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import torch
 from tcir.torch.aten import Decompositions, Dims, aten, dims_of
 
 LONG = 16
-"""Elements from which partial sums are f64."""
+"""Minimum number of elements of a sum whose partial sums are f64."""
 
 
 def _count(x: torch.Tensor, dim: Dims) -> int:
-    """The elements of a sum."""
+    """Number of elements in each sum."""
     if dim is None or (isinstance(dim, Sequence) and not dim):
         return int(x.numel())
     dims = [dim] if isinstance(dim, int) else dim
@@ -36,7 +36,7 @@ def total(
     *,
     dtype: torch.dtype | None = None,
 ) -> object:
-    """The sum."""
+    """The sum of f32 elements, with f64 partial sums from `LONG` elements on."""
     if not _is_long(x, dim, dtype):
         return NotImplemented
     dims = dims_of(x, dim)
@@ -50,7 +50,7 @@ def mean(
     *,
     dtype: torch.dtype | None = None,
 ) -> object:
-    """The mean."""
+    """The mean of f32 elements, with f64 partial sums from `LONG` elements on."""
     if not _is_long(x, dim, dtype):
         return NotImplemented
     dims = dims_of(x, dim)
@@ -65,7 +65,7 @@ def vector_norm(
     *,
     dtype: torch.dtype | None = None,
 ) -> object:
-    """The root of the sum of squares; of other norms, as it is."""
+    """The 2-norm with f64 partial sums; other norms are left as they are."""
     if ord != 2 or not _is_long(x, dim, dtype):
         return NotImplemented
     wide = x.double()
@@ -74,7 +74,8 @@ def vector_norm(
 
 
 def _moments(x: torch.Tensor, dim: Dims) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Mean, differences from it, and the sum of their squares, in f64; dimensions are kept."""
+    """Mean, differences from it, and the sum of their squares, in f64; reduced dimensions are
+    kept."""
     dims = dims_of(x, dim)
     wide = x.double()
     average = wide.sum(dims, True) / _count(x, dim)
@@ -129,7 +130,7 @@ def _layer_norm(
     eps: float = 1e-5,
     *_: bool,
 ) -> object:
-    """The result; mean and variance are f64."""
+    """Layer norm whose mean and variance are computed in f64."""
     dims = list(range(x.dim() - len(shape), x.dim()))
     if not _is_long(x, dims, None):
         return NotImplemented
@@ -152,4 +153,4 @@ SUMS: Decompositions = {
     aten.var_mean.correction: _var_mean,
     aten.cosine_similarity.default: _cosine_similarity,
 }
-"""By overload, of f32."""
+"""The decompositions of this file, by overload; they apply to f32."""

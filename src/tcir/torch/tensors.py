@@ -1,4 +1,4 @@
-"""Tensors as the memory of kernels, without copies where they are contiguous."""
+"""Passes tensors to kernels as memory, without a copy if they are contiguous."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _EMULATE: ContextVar[bool] = ContextVar("emulate", default=False)
 
 @contextmanager
 def emulation(emulate: bool) -> Iterator[None]:
-    """Whether kernels run by emulation on a GPU, including kernels of ops that choose their
-    target."""
+    """Context in which kernels on a GPU run by emulation if `emulate` is set, including kernels of
+    ops that choose their target."""
     token = _EMULATE.set(emulate)
     try:
         yield
@@ -40,7 +40,7 @@ def emulation(emulate: bool) -> Iterator[None]:
 
 
 def array_of(tensor: torch.Tensor) -> Array:
-    """The tensor's memory; of one that is not contiguous, a copy made by PyTorch."""
+    """The tensor's memory as an array; a tensor that is not contiguous is copied by PyTorch."""
     tensor = tensor.detach().contiguous()
     if tensor.dtype not in _BITS:
         return tensor.numpy()
@@ -58,20 +58,21 @@ def tensor_of(array: Array) -> torch.Tensor:
 
 
 def as_bytes(tensor: torch.Tensor, kind: torch.dtype = torch.int8) -> torch.Tensor:
-    """A tensor of uint8 as int8, or the other way round: kernels have one type of such integers,
-    and instructions that take them as signed or unsigned. Others as they are."""
+    """A tensor of uint8 viewed as int8, or int8 as uint8 for that `kind`; other tensors as they
+    are. Kernels have one 8-bit integer type; their instructions treat it as signed or unsigned."""
     return tensor.view(kind) if {tensor.dtype, kind} == {torch.int8, torch.uint8} else tensor
 
 
 def run(
     kernel: Kernel, tensors: Sequence[torch.Tensor], device: torch.device | None = None
 ) -> list[torch.Tensor]:
-    """The kernel's results: launched where its arguments are on a GPU, else simulated.
+    """Runs the kernel and returns its results. It is launched if its arguments are on a GPU, and
+    simulated otherwise.
 
-    device: where a kernel without arguments runs; default: the CPU
+    device: device of a kernel without arguments; default: the CPU
 
-    InputError for tensors of several devices, and for a GPU of another target than the kernel's,
-    or, by `emulation`, for one that does not emulate it.
+    InputError for tensors of several devices, for a GPU of another target than the kernel's, and
+    in `emulation` for a GPU that does not emulate the kernel's target.
     """
     specs = kernel.signature.outputs
     tensors = [
@@ -81,7 +82,7 @@ def run(
     devices = {each.device for each in tensors}
     if len(devices) > 1:
         raise InputError(
-            f"@{kernel.name}: expected tensors of one device, got {', '.join(map(str, devices))}: "
+            f"@{kernel.name}: expected tensors on one device, got {', '.join(map(str, devices))}: "
             "move the module and its inputs to the same one, with .to(device)"
         )
     device = devices.pop() if devices else device or torch.device("cpu")
@@ -93,8 +94,8 @@ def run(
     emulate = _EMULATE.get()
     if emulate and torch.cuda.get_device_capability(device) != (9, 0):
         raise InputError(
-            f"@{kernel.name}: emulate=True: expected tensors of a GPU of compute capability 9.0 "
-            f"(H100, H200), which emulates {EMULATED}, got tensors of {_gpu(device)}; compile "
+            f"@{kernel.name}: emulate=True: expected tensors on a GPU of compute capability 9.0 "
+            f"(H100, H200), which emulates {EMULATED}, got tensors on {_gpu(device)}; compile "
             "without emulate for another GPU"
         )
     kernel.launch(*(each.detach().contiguous() for each in tensors), *results, emulate=emulate)
@@ -102,10 +103,10 @@ def run(
 
 
 def with_strides(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
-    """The tensor with these strides, in elements: itself, or a copy.
+    """The tensor with these strides, in elements: the tensor itself, or a copy.
 
-    Where elements share memory only by a stride of 0 (`expand`), they do so in the copy; where they
-    overlap otherwise, as windows do, the tensor is returned as it is.
+    Elements that share memory by a stride of 0 (`expand`) also share it in the copy. If elements
+    overlap in another way, as those of windows do, the tensor is returned as it is.
     """
     used = [d for d, size in enumerate(tensor.shape) if size > 1]
     if all(tensor.stride(d) == strides[d] for d in used) or not tensor.numel():
@@ -121,7 +122,8 @@ def with_strides(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
 
 
 def is_injective(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether each element of such a tensor has a place of its own."""
+    """Whether each element of a tensor with this shape and these strides has an address of its
+    own."""
     extent = 1
     for stride, size in sorted((t, n) for n, t in zip(shape, strides, strict=True) if n > 1):
         if stride < extent:
@@ -131,8 +133,8 @@ def is_injective(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def target_of(tensors: Sequence[torch.Tensor]) -> str:
-    """The target of kernels for these tensors: of the GPU that they are on, or the one that it
-    emulates; the default's on the CPU. InputError for other devices."""
+    """The target of kernels for these tensors: the target of their GPU, or in `emulation` the one
+    that it emulates; the default target on the CPU. InputError for other devices."""
     device = tensors[0].device if tensors else torch.device("cpu")
     if device.type == "cpu":
         return DEFAULT_TARGET.name
@@ -147,8 +149,8 @@ def target_of(tensors: Sequence[torch.Tensor]) -> str:
     else:
         got = str(device)
     raise InputError(
-        f"expected tensors of the CPU, which the simulated machine takes, or of a GPU of "
-        f"{', '.join(TARGETS)}, got tensors of {got}; move them with .cpu()"
+        f"expected tensors on the CPU, for the simulated machine, or on a GPU of "
+        f"{', '.join(TARGETS)}, got tensors on {got}; move them with .cpu()"
     )
 
 
@@ -158,5 +160,5 @@ def _gpu(device: torch.device) -> str:
 
 
 def _kind(dtype: np.dtype[np.generic]) -> torch.dtype:
-    """PyTorch's name of an element type."""
+    """PyTorch's type for an element type of numpy."""
     return tensor_of(np.zeros((), dtype)).dtype

@@ -20,14 +20,14 @@ examples:
   python -m tcir.triton --autotune all tutorial.py         # every configuration is executed
   python -m tcir.triton -m pytest tutorial.py -k small     # a module that runs scripts
 
-Exit status: the script's; if it ends well, 1 where a kernel was illegal, or a result depends on
-timing or on memory that nobody wrote; 2 where an instruction has no rule; 3 for what cannot be run.
-An illegal act of a kernel is an exception at the launch.
+Exit status: the script's; if it succeeds, 1 if a kernel was illegal, or a result depends on timing
+or on uninitialised memory; 2 if an instruction has no rule; 3 for what cannot be run. An illegal
+operation of a kernel is an exception at the launch.
 """
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The exit status."""
+    """Runs the command; returns its exit status."""
     given = _parser().parse_args(argv)
     sizes = dict(given.size)
     if given.module and sizes:
@@ -77,12 +77,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--size", action="append", type=_size, default=[], metavar="OLD=NEW",
-        help="NEW in place of each integer OLD of the script, but in kernels; may be repeated",
+        help="replace each integer OLD of the script by NEW, except in kernels; may be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--autotune", choices=("first", "all", "modelled"), default="first",
-        help="of an autotuner's configurations that fit, take the first; the first, but execute "
-        "all; the one with the least modelled time",
+        help="which of an autotuner's fitting configurations to use: the first; the first, after "
+        "executing all; the one with the least modelled time",
     )  # fmt: skip
     add_flags(parser)
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""Tensors whose addresses a script takes: a kernel may reach them through tables of pointers."""
+"""Tensors whose addresses a script takes; kernels may access them through tables of pointers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tcir.doors.launches import Argument
 from tcir.triton.tensors import dtype_of
 
 LONGEST_TABLE = 1 << 20
-"""Elements of a tensor that are looked through for addresses."""
+"""Maximum number of elements of a tensor that is searched for addresses."""
 
 
 class Addresses:
@@ -23,14 +23,14 @@ class Addresses:
         self._storages: dict[int, tuple[StorageWeakRef, np.dtype]] = {}
 
     def taken(self, tensor: torch.Tensor) -> None:
-        """Remembers that somebody has the address."""
+        """Records that the script took the address of a tensor."""
         storage = tensor.untyped_storage()
         self._storages[storage.data_ptr()] = StorageWeakRef(storage), dtype_of(tensor)
 
     def reached(self, args: Sequence[Argument]) -> list[np.ndarray]:
-        """The memory of those whose address is a 64-bit integer of `args`, or in an array of them.
+        """The recorded memory whose addresses are 64-bit integers among `args` or in their arrays.
 
-        Each is all of a storage; the machine has to place it where the CPU has it.
+        Each array is a whole storage; the machine must place it at its address on the CPU.
         """
         numbers = [
             np.asarray(arg).reshape(-1).astype(np.int64)
@@ -51,7 +51,7 @@ class Addresses:
         return list(found.values())
 
     def _spans(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Where the memory is that is still there, and its elements."""
+        """Start address and elements of each recorded storage that is still alive."""
         for start, (reference, kind) in list(self._storages.items()):
             storage = torch.UntypedStorage._new_with_weak_ptr(reference.cdata)
             if storage is None:

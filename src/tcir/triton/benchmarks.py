@@ -1,4 +1,5 @@
-"""Benchmarks of Triton's scripts: modelled times in place of measured ones, and no profiler."""
+"""Replacements for benchmarks in Triton scripts: modelled times instead of measured ones, and no
+profiler."""
 
 from __future__ import annotations
 
@@ -14,12 +15,12 @@ from triton.runtime.autotuner import Autotuner
 from tcir.doors.launches import Launches
 
 StandIn = tuple[object, str, Callable[..., object]]
-"""An object, its attribute, and what takes the attribute's place."""
+"""An object, the name of its attribute, and the replacement for the attribute."""
 VIEWER = "triton.profiler.viewer"
 
 
 def stand_ins(launches: Launches, autotune: str) -> Iterator[StandIn]:
-    """For `triton.testing`, the profiler and autotuners (`SimulatedDriver`)."""
+    """Replacements in `triton.testing`, the profiler and autotuners (`SimulatedDriver`)."""
 
     def modelled(
         call: Callable[[], object],
@@ -50,7 +51,8 @@ def stand_ins(launches: Launches, autotune: str) -> Iterator[StandIn]:
 
 
 def first_that_fits(bench: Callable[..., list[float]]) -> Callable[..., list[float]]:
-    """In place of `Autotuner._bench`: what follows the first one that fits is not compiled."""
+    """Replacement for `Autotuner._bench` that does not compile configurations after the first one
+    that fits."""
     found: WeakKeyDictionary[Autotuner, object] = WeakKeyDictionary()
 
     def timed(tuner: Autotuner, *args: object, **named: object) -> list[float]:
@@ -65,7 +67,7 @@ def first_that_fits(bench: Callable[..., list[float]]) -> Callable[..., list[flo
 
 
 def viewer() -> ModuleType:
-    """In place of Triton's, which needs a profile, and packages to read it."""
+    """Replacement for Triton's profile viewer, which needs a profile and packages to read it."""
     module = ModuleType(VIEWER)
     module.__dict__.update(parse=lambda *_: (None, None), print_tree=lambda *_: None)
     return module

@@ -1,4 +1,4 @@
-"""cuBLAS as Triton offers it, computed by the CPU: what scripts compare their kernels with."""
+"""cuBLAS as Triton exposes it, computed on the CPU; scripts compare their kernels with it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from tcir.doors.launches import Launches
 
 
 class CublasLt:
-    """In place of `triton._C.libtriton.nvidia.cublas.CublasLt`: A times B transposed."""
+    """Replacement for `triton._C.libtriton.nvidia.cublas.CublasLt`; computes A times B
+    transposed."""
 
     def __init__(self, launches: Launches, workspace: torch.Tensor) -> None:
-        """The workspace is not used."""
+        """Takes cuBLAS's arguments; the workspace is not used."""
         launches.say("cuBLAS: computed by torch on the CPU")
 
     def matmul(self, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
-        """Without scales."""
+        """Multiplies matrices without scales."""
         out.copy_(a.float() @ b.float().T)
 
     def block_scaled_matmul_mxfp8(
@@ -27,7 +28,7 @@ class CublasLt:
         a_scale: torch.Tensor,
         b_scale: torch.Tensor,
     ) -> None:
-        """A power of two (E8M0) for 32 elements."""
+        """Multiplies matrices with one scale, a power of two (E8M0), per 32 elements."""
         out.copy_(mxfp8(a, a_scale) @ mxfp8(b, b_scale).T)
 
     def block_scaled_matmul_nvfp4(
@@ -38,5 +39,6 @@ class CublasLt:
         a_scale: torch.Tensor,
         b_scale: torch.Tensor,
     ) -> None:
-        """Two elements in a byte, the first in its low bits; a float (E4M3) for 16 elements."""
+        """Multiplies matrices with two elements in a byte, the first in its low bits, and one
+        scale, a float (E4M3), per 16 elements."""
         out.copy_(nvfp4(a, a_scale) @ nvfp4(b, b_scale).T)

@@ -1,4 +1,4 @@
-"""What a script of Triton finds in place of CUDA: torch, cuBLAS, and Triton's benchmarks."""
+"""Replacements for CUDA in a Triton script: torch, cuBLAS, and Triton's benchmarks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from tcir.triton.cublas import CublasLt
 
 @contextmanager
 def simulated(launches: Launches, addresses: Addresses, autotune: str) -> Iterator[None]:
-    """`torch.cuda` as of one B200 whose work is always done; times of benchmarks are modelled."""
+    """Context in which `torch.cuda` has one B200 that completes work when it is issued; times of
+    benchmarks are modelled."""
     with ExitStack() as stack:
         stack.enter_context(cuda_on_the_cpu(launches, addresses.taken))
         stack.enter_context(noise_in_empty(launches.memory))

@@ -31,7 +31,7 @@ PROPERTIES = {
 
 
 class Utils:
-    """What Triton asks a driver's C part for."""
+    """Functions that Triton expects in the C part of a driver."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
@@ -39,11 +39,11 @@ class Utils:
     def load_binary(
         self, name: str, kernel: bytes, shared: int, device: int
     ) -> tuple[bytes, tuple[str, bytes], int, int, int]:
-        """Module, function, registers, spills, most threads."""
+        """Returns module, function, registers, spills, and maximum threads."""
         return kernel, (name, kernel), 255, 0, 1024
 
     def unload_module(self, module: bytes) -> None:
-        """Nothing was loaded."""
+        """Has no effect, since nothing was loaded."""
 
     def get_device_properties(self, device: int) -> dict[str, int]:
         """Properties of a B200."""
@@ -62,7 +62,7 @@ class Metadata(Protocol):
 
 
 class Launcher:
-    """Launcher of one kernel, as Triton makes and calls it."""
+    """Launcher of one kernel, which Triton creates and calls."""
 
     launches: Launches
     addresses: Addresses
@@ -75,8 +75,8 @@ class Launcher:
     def __call__(self, *given: object) -> None:
         """Executes the kernel.
 
-        given: as Triton passes it: the grid, stream, function, metadata for the kernel and for the
-        hooks, the hooks, and the kernel's arguments, constants included
+        given: Triton's arguments: the grid, stream, function, metadata for the kernel and for the
+               hooks, the hooks, and the kernel's arguments, including constants
         """
         x, y, z = cast("tuple[int, int, int]", given[:3])
         name, cubin = cast("tuple[str, bytes]", given[4])
@@ -104,7 +104,7 @@ class Launcher:
 
 
 class SimulatedDriver(DriverBase):
-    """A B200 that is the simulated machine; its memory is the CPU's."""
+    """Triton driver of a simulated B200, whose memory is the CPU's."""
 
     def __init__(self, launches: Launches, addresses: Addresses, autotune: str = "first") -> None:
         super().__init__()
@@ -123,26 +123,27 @@ class SimulatedDriver(DriverBase):
 
     @classmethod
     def is_active(cls) -> bool:
-        """Whether Triton may choose it: when asked to only."""
+        """Whether Triton may choose this driver by itself: no, only if it is set explicitly."""
         return False
 
     def map_python_to_cpp_type(self, kind: str) -> str:
-        """No launcher in C is made."""
+        """Returns the type unchanged, since no launcher in C is generated."""
         return kind
 
     def get_current_target(self) -> GPUTarget:
-        """Compute capability 10.0."""
+        """Target with compute capability 10.0."""
         return GPUTarget("cuda", 100, 32)
 
     def get_active_torch_device(self) -> torch.device:
-        """Where tensors are."""
+        """Device of the tensors: the CPU."""
         return torch.device("cpu")
 
     def get_benchmarker(self) -> Callable[..., list[float]]:
-        """For autotuners: times that are all the same, so the first configuration is taken, of
-        those that fit into an SM.
+        """Benchmark function for autotuners. It returns the same time for all configurations, so
+        that the first of those that fit into an SM is chosen.
 
-        With ``autotune="all"`` each is executed, and checked; with "modelled" times are modelled.
+        With ``autotune="all"`` each configuration is executed and checked; with "modelled" the
+        times are modelled.
         """
 
         def measure(call: Callable[[], object], **_: object) -> list[float]:
@@ -163,27 +164,27 @@ class SimulatedDriver(DriverBase):
         return measure
 
     def get_current_device(self) -> int:
-        """The only one."""
+        """Number of the only device, 0."""
         return 0
 
     def set_current_device(self, device: int) -> None:
-        """There is only one."""
+        """Has no effect, since there is only one device."""
 
     def get_device_capability(self, device: int = 0) -> tuple[int, int]:
         """Compute capability of a B200."""
         return 10, 0
 
     def get_current_stream(self, device: int) -> int:
-        """Launches are done when they return."""
+        """Stream 0; launches are complete when they return."""
         return 0
 
     def get_device_interface(self) -> ModuleType:
-        """torch's, as `tcir.triton.cuda` leaves it."""
+        """`torch.cuda`, with the replacements of `tcir.triton.cuda`."""
         return torch.cuda
 
     def get_empty_cache_for_benchmark(self) -> torch.Tensor:
-        """Nothing is timed."""
+        """Placeholder of one element, since nothing is timed."""
         return torch.empty(1)
 
     def clear_cache(self, cache: torch.Tensor) -> None:
-        """Nothing is timed."""
+        """Has no effect, since nothing is timed."""

@@ -1,4 +1,4 @@
-"""Arguments of a Triton kernel as `tcir.run_ptx` takes them."""
+"""Converts arguments of a Triton kernel to the form that `tcir.run_ptx` takes."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ FLOATS = {
     torch.float8_e8m0fnu: ml_dtypes.float8_e8m0fnu,
     torch.float4_e2m1fn_x2: np.uint8,
 }
-"""Types that torch does not hand to numpy."""
+"""numpy types for element types that torch cannot convert to numpy."""
 SCALARS: dict[str, Callable[[float], np.generic]] = {
     "i1": np.int8, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
     "u1": np.uint8, "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
     "fp16": np.float16, "fp32": np.float32, "f32": np.float32, "fp64": np.float64,
 }  # fmt: skip
-"""By the names of Triton's signatures."""
+"""numpy types of scalars, by their names in Triton's signatures."""
 
 
 class Descriptor(Protocol):
-    """A tensor descriptor of the host, Triton's or Gluon's."""
+    """A tensor descriptor created on the host by Triton or Gluon."""
 
     base: torch.Tensor
     shape: Sequence[int]
@@ -42,28 +42,29 @@ class Descriptor(Protocol):
 
 
 def dtype_of(tensor: torch.Tensor) -> np.dtype:
-    """numpy's type of the elements."""
+    """numpy type of a tensor's elements."""
     return np.dtype(FLOATS.get(tensor.dtype) or torch.empty(0, dtype=tensor.dtype).numpy().dtype)
 
 
 class Storages:
-    """The memory of a launch's tensors, an array of bytes for each storage, shared with torch."""
+    """Memory of a launch's tensors: one array of bytes per storage, shared with torch."""
 
     def __init__(self) -> None:
         self._arrays: dict[int, np.ndarray] = {}
 
     def arrays(self) -> Iterable[np.ndarray]:
-        """The bytes of each."""
+        """The bytes of each storage."""
         return self._arrays.values()
 
     def array(self, tensor: torch.Tensor) -> np.ndarray:
-        """The elements as they lie in memory.
+        """The elements of a tensor in memory order.
 
-        A contiguous tensor that is all of its storage keeps its shape, for findings that name an
-        element; of another it is everything from its first element on: a kernel may reach it.
+        A contiguous tensor that fills its storage keeps its shape, so that findings can name an
+        element. For another tensor the array contains everything from its first element on, since
+        a kernel may access it.
         """
         if tensor.device.type != "cpu":
-            raise LaunchError(f"expected tensors of the CPU, got one on {tensor.device}")
+            raise LaunchError(f"expected tensors on the CPU, got one on {tensor.device}")
         tensor, storage = tensor.detach(), tensor.untyped_storage()
         if storage.data_ptr() not in self._arrays:
             raw = torch.empty(0, dtype=torch.uint8).set_(storage)
@@ -82,10 +83,11 @@ def arguments(
     metadata: Sequence[Mapping[str, object]],
     storages: Storages,
 ) -> list[Argument]:
-    """What a kernel gets for `values`, whose kinds the signature has; constants are in its code.
+    """Kernel parameters for `values`, whose kinds are in the signature. Constants are left out,
+    since they are part of the code.
 
-    metadata: of the tensor maps, in order; empty: the kernel makes its descriptors
-    storages: where the memory of the tensors is entered
+    metadata: metadata of the tensor maps, in order; empty if the kernel creates its descriptors
+    storages: receives the memory of the tensors
     """
     return list(_Arguments(metadata, storages).made(tuple(signature), tuple(values)))
 
@@ -95,7 +97,7 @@ class _Arguments:
         self.metadata, self.descriptors, self.storages = metadata, 0, storages
 
     def made(self, kind: Kind, value: object) -> Iterator[Argument]:
-        """The parameters that an argument becomes."""
+        """Parameters of the kernel for one argument."""
         if isinstance(kind, tuple):
             for each, inner in zip(kind, cast("tuple[object, ...]", value), strict=True):
                 yield from self.made(each, inner)
