@@ -58,7 +58,7 @@ def test_fields_and_note(
 
 
 def test_what_is_not_emulated_is_named() -> None:
-    with pytest.raises(EmulationError, match="rows of which the padding is a multiple of 128"):
+    with pytest.raises(EmulationError, match="rows whose padding is a multiple of 128"):
         _encoded(_fields("u4_align16b", rows=3))
 
 

@@ -201,7 +201,7 @@ def test_narrow_elements_are_refused_where_no_helper_is() -> None:
         "cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group "
         "[%rd1, {%r2, %r3, 7, %r4, %r5}], [%r1];"
     )
-    words = "expected no maps of narrow elements with copies of four rows"
+    words = "expected no maps of narrow elements in copies of four rows"
     with pytest.raises(EmulationError, match=words):
         emulate(_kernel(rows), ONE, narrow=True)
     with pytest.raises(EmulationError, match=words):

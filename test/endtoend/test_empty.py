@@ -107,7 +107,7 @@ def test_without_a_launch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out == "no launch: all results are without elements\n"
     assert np.load(tmp_path / "y.npy").shape == (0, 96)
     (tmp_path / "m.mlir").write_text(NOTHING.text)
-    with pytest.raises(InputError, match="expected a program with a launch, got one whose results"):
+    with pytest.raises(InputError, match="the program has no launch, since all its results"):
         write_program(tmp_path / "bundle", str(tmp_path / "m.mlir"), "gemm")
 
 

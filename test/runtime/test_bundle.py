@@ -215,7 +215,7 @@ def test_a_sound_copy_is_sound(sound: Path, tmp_path: Path, capsys: Any) -> None
     ("more", "words"),
     [
         ("vmin.s32.s32.s32 %r0, %r0, %r0;", "no expected result"),
-        ("add.f32 %f3, %f3, %f0; st.global.u32 [%d2+4096], %r0;", "the machine objects to"),
+        ("add.f32 %f3, %f3, %f0; st.global.u32 [%d2+4096], %r0;", "the machine has findings"),
     ],
 )
 def test_no_bundle_without_a_sound_run(tmp_path: Path, more: str, words: str) -> None:
@@ -468,7 +468,7 @@ def test_a_launch_out_of_order_is_seen(tmp_path: Path, monkeypatch: pytest.Monke
 def test_an_unwritten_workspace_is_refused(tmp_path: Path) -> None:
     x, y, seen = np.ones(64, "f4"), np.ones(64, "f4"), np.zeros(4, np.uint32)
     call = Call("saxpy", 1, 64, args=[np.float32(2), x, y, Uninitialized(seen)])
-    with pytest.raises(Error, match=r"@saxpy: expected a workspace of 16 bytes .* 12 bytes unwri"):
+    with pytest.raises(Error, match=r"all 16 bytes of a workspace must .* 12 bytes are not"):
         bundles.write(tmp_path / "out", PTX.read_text(), [call], workspaces=[seen], target="sm_90a")
     assert not (tmp_path / "out").exists()
 

@@ -1,9 +1,9 @@
-"""Approximations of the GPU, as functions whose bits do not depend on it.
+"""Replaces approximate instructions by functions whose bits do not depend on the GPU.
 
-`ex2.approx` and its like have bits that no document fixes, and ptxas may make one `fma` of a
-product and a sum. A comparison with the simulated machine defines both: an approximation is the
-number that f64 has, rounded once (the machine's definition), and products and sums are rounded on
-their own. What stays as it is: `sin` and `cos`, and those of f64.
+No document fixes the bits of `ex2.approx` and similar instructions, and ptxas may fuse a product
+and a sum to one `fma`. For a comparison with the simulated machine both are defined: an
+approximation is the f64 result, rounded once (the machine's definition), and products and sums are
+rounded separately. `sin` and `cos`, and approximations of f64, are left unchanged.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from tcir.interp.ptx.syntax import Instruction
 FUNCTIONS = {"ex2": "exp2", "lg2": "log2", "tanh": "tanh", "rsqrt": "rsqrt"}
 """PTX functions and their names in `approximate.cuh`."""
 EXACT = ("rcp", "sqrt", "div")
-"""Functions that also exist with one rounding."""
+"""Functions that PTX also has with a single rounding (.rn)."""
 FLOATS = ("f32", "f16", "bf16", "f16x2", "bf16x2", "f64")
 
 
 def _once(s: Sequence) -> None:
-    """The same with one rounding."""
+    """Replaces the instruction by its version with a single rounding."""
     each = s.instruction.mnemonic.replace(".approx", ".rn").replace(".full", ".rn")
     _same(s, each)
 
@@ -34,7 +34,7 @@ def _same(s: Sequence, mnemonic: str) -> None:
 
 
 def _in_f64(s: Sequence) -> None:
-    """A function of one number, or of both halves of a register."""
+    """Computes a function of one number, or of both halves of a register, in f64."""
     name, *words = s.instruction.mnemonic.split(".")
     target, source = (s.value(each) for each in s.instruction.operands)
     kind = words[-1].removesuffix("x2")
@@ -55,7 +55,7 @@ def _in_f64(s: Sequence) -> None:
 
 
 def rule(i: Instruction) -> Rule | None:
-    """The rule that rewrites an instruction; None: it has its bits already."""
+    """The rule that rewrites an instruction; None if its bits are already defined."""
     name, *words = i.mnemonic.split(".")
     if not words or words[-1] not in FLOATS:
         return None

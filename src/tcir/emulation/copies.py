@@ -1,8 +1,8 @@
-"""Tensor copies that a Hopper's TMA does not do: for CTA pairs, and of narrow elements.
+"""Tensor copies that Hopper's TMA does not support: for CTA pairs, and of narrow elements.
 
-A copy of `.cta_group::2` may report to the mbarrier of the pair's other CTA, and elements that are
-padded in shared memory come there without padding: a helper of the CTA that is filled does the
-rest. A multicast of these is one copy for each CTA.
+A copy with `.cta_group::2` may signal the mbarrier of the pair's other CTA. Elements that are
+padded in shared memory arrive there without padding. In both cases a helper of the destination CTA
+completes the copy. A multicast of these is one copy for each CTA.
 """
 
 from __future__ import annotations
@@ -16,12 +16,19 @@ Value = str | int
 
 
 def is_rewritten(i: Instruction, narrow: bool) -> bool:
-    """Whether `rewrite` concerns it. narrow: some maps are of narrow elements."""
+    """Whether `rewrite` applies to an instruction.
+
+    narrow: whether some maps have narrow elements
+    """
     return ".cta_group::2" in i.mnemonic or (narrow and i.mnemonic.startswith(_TENSOR))
 
 
 def rewrite(s: Sequence, number: int, ctas: int, narrow: bool) -> None:
-    """number: of the instruction, for labels. ctas: of the cluster."""
+    """Rewrites a copy.
+
+    number: number of the instruction, for labels
+    ctas:   CTAs of the cluster
+    """
     if ".mbarrier::complete_tx" in s.instruction.mnemonic:
         _load(s, number, ctas, narrow)
     else:
@@ -29,7 +36,7 @@ def rewrite(s: Sequence, number: int, ctas: int, narrow: bool) -> None:
 
 
 def _map(s: Sequence, operand: Operand) -> tuple[str, list[str]]:
-    """A register with the map's address, and the coordinates."""
+    """Emits the map's address to a register; returns that register and the coordinates."""
     if not isinstance(operand, Address) or operand.coordinates is None:
         raise refused(s.instruction, f"a map and coordinates, got {operand}", "write [map, {x, y}]")
     tensor = s.new(64)
@@ -39,7 +46,8 @@ def _map(s: Sequence, operand: Operand) -> tuple[str, list[str]]:
 
 
 def _note(s: Sequence, tensor: str, coordinates: list[str]) -> str:
-    """The map's note, 0 of one without; scales the first coordinate."""
+    """Emits code that reads the map's note (0 for a map without one) to a register and scales the
+    first coordinate by it; returns the register."""
     note, part, first, has = s.new(32), s.new(32), s.new(32), f"%{PREFIX}has"
     s.do(f".reg .pred {has}")
     s.do(f"ld.b32 {note}, [{tensor}+{NOTE_AT}]")
@@ -56,7 +64,7 @@ def _note(s: Sequence, tensor: str, coordinates: list[str]) -> str:
 
 
 def _store(s: Sequence) -> None:
-    """From shared memory, or to L2; padding is not taken out."""
+    """Copies from shared memory, or to L2. Padding is not removed: padded elements trap."""
     i = s.instruction
     operand, *rest = i.operands
     tensor, coordinates = _map(s, operand)

@@ -1,9 +1,10 @@
-"""Fuzz: a program's asynchronous acts as late as the ISA allows (PTX ISA 9.7.16.6).
+"""Fuzz: completes a program's asynchronous operations as late as the ISA allows (PTX ISA
+9.7.16.6).
 
 A `tcgen05.ld` delivers at its `tcgen05.wait::ld`, and until then its registers hold `GARBAGE`; a
-`tcgen05.st` writes at its `tcgen05.wait::st`, or when its thread ends. Which wait that is: the next
-one, if no label or branch is in between; else whichever the thread comes to, which a predicate of
-the access knows.
+`tcgen05.st` writes at its `tcgen05.wait::st`, or when its thread ends. The wait is the next one in
+the text if no label or branch is in between. Otherwise it is the first wait that the thread
+executes; a predicate of the access records that the access is pending.
 """
 
 from __future__ import annotations
@@ -14,22 +15,26 @@ from tcir.emulation.sequence import PREFIX
 from tcir.emulation.source import FunctionSource
 
 GARBAGE = "0x7fb00b1e"
-"""A NaN that no sum makes."""
+"""A NaN that no sum produces."""
 SEED = f"{PREFIX}seed"
-"""The variable of the module that holds the seed."""
+"""Variable of the module that holds the seed."""
 PAUSED = ("ld", "st", "atom", "red", "mbarrier", "bar", "barrier", "cp", "multimem", "tcgen05",
           "griddepcontrol", "clusterlaunchcontrol", "fence", "membar")  # fmt: skip
-"""Instructions before which a warp may be late: of memory and of synchronisation."""
+"""Instructions of memory and synchronisation, before which a warp may be delayed."""
 _OWN = (".param", ".local", ".const")
 _ENDS = ("bra", "brx", "ret", "exit", "call", "trap")
 
 
 @dataclass
 class Late:
-    """A `tcgen05.ld` or `st` until it is delivered: in registers of its function.
+    """A `tcgen05.ld` or `st` that is pending until it is delivered; its state is in registers of
+    its function.
 
-    place: of its first word. flag: it is pending. copies: what a store writes. deliver: its
-    instructions, without their guard; filled where the access is rewritten.
+    place:   register with the place of its first word
+    flag:    predicate that is true while the access is pending
+    copies:  registers with the words that a store writes
+    deliver: instructions that complete the access, without their guard; filled when the access is
+             rewritten
     """
 
     number: int
@@ -43,19 +48,19 @@ class Late:
         self.place, self.flag = (f"%{PREFIX}{word}{self.number}" for word in ("place", "late"))
 
     def copy(self) -> str:
-        """A register of the function."""
+        """Adds a register of the function for a word of the access."""
         self.copies.append(f"%{PREFIX}copy{self.number}_{len(self.copies)}")
         return self.copies[-1]
 
     def declarations(self) -> str:
-        """At the top of the function."""
+        """Declarations and initialisation at the top of the function."""
         registers = f".reg .b64 {self.place}; .reg .pred {self.flag};"
         if self.copies:
             registers += f" .reg .b32 {', '.join(self.copies)};"
         return f"{registers} setp.ne.u32 {self.flag}, 0, 0;"
 
     def delivery(self) -> list[str]:
-        """Instructions at the wait."""
+        """Instructions that deliver the access at its wait."""
         return [
             f"@{self.flag} {each}" for each in [*self.deliver, f"setp.ne.u32 {self.flag}, 0, 0"]
         ]
@@ -63,15 +68,21 @@ class Late:
 
 @dataclass
 class Plan:
-    """Late accesses of one function, by number of their instruction; and the accesses that each
-    wait, or end of a thread, delivers."""
+    """Late accesses of one function.
+
+    late: late accesses, by number of their instruction
+    at:   accesses that a wait, or an end of a thread, delivers, by number of that instruction
+    """
 
     late: dict[int, Late] = field(default_factory=dict)
     at: dict[int, list[Late]] = field(default_factory=dict)
 
 
 def plan(source: FunctionSource, first: int) -> Plan:
-    """first: the number of the first access, of those of all functions."""
+    """Finds the late accesses of a function and the waits that deliver them.
+
+    first: number of the first access, counted over all functions
+    """
     words = [i.mnemonic.split(".") for i, _, _ in source.instructions]
     waits = {
         load: [
@@ -101,6 +112,6 @@ def plan(source: FunctionSource, first: int) -> Plan:
 
 
 def pauses(mnemonic: str) -> bool:
-    """Whether a warp may be late before it."""
+    """Whether a warp may be delayed before an instruction."""
     words = mnemonic.split(".")
     return words[0] in PAUSED and not any(each in mnemonic for each in _OWN)

@@ -1,4 +1,4 @@
-"""Instructions of sm_100 outside tcgen05, as sequences of those that sm_90a has."""
+"""Rewrites instructions of sm_100 outside tcgen05 to sequences of instructions of sm_90a."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ ROUNDINGS = {"rn", "rz", "rm", "rp"}
 
 
 def rounded(mnemonic: str) -> str:
-    """With its rounding: ptxas may make one fma of a product and a sum that name none, which has
-    other bits (PTX ISA 9.7.3 "mul")."""
+    """The mnemonic with an explicit rounding. ptxas may fuse a product and a sum without one to an
+    fma, which has other bits (PTX ISA 9.7.3 "mul")."""
     name, *rest = mnemonic.split(".")
     if name not in ("add", "sub", "mul") or ROUNDINGS & {*rest}:
         return mnemonic
@@ -24,7 +24,7 @@ def rounded(mnemonic: str) -> str:
 
 
 def _halves(s: Sequence) -> None:
-    """add, sub, mul, fma of .f32x2: the same of both f32 (PTX ISA 9.7.3)."""
+    """add, sub, mul, fma of .f32x2: the operation on each of the two f32 (PTX ISA 9.7.3)."""
     each = rounded(s.instruction.mnemonic.removesuffix("x2"))
     target, *sources = s.instruction.operands
     halves = []
@@ -41,11 +41,11 @@ def _halves(s: Sequence) -> None:
 
 
 NARROW = {"e2m3x2": 5, "e3m2x2": 6, "e2m1x2": 7}
-"""Types that sm_90a does not convert, by their number in `tensor_core.cu`."""
+"""Types that sm_90a does not convert, with their numbers in `tensor_core.cu`."""
 
 
 def _result(s: Sequence, name: str, *given: tuple[int, str | int]) -> str:
-    """Calls a helper function; returns its result in a register of 32 bits."""
+    """Emits a call of a helper function; returns a 32-bit register with its result."""
     wide, found = s.new(64), s.new(32)
     s.call_plain(name, *given, result=wide)
     s.do(f"cvt.u32.u64 {found}, {wide}")
@@ -53,7 +53,7 @@ def _result(s: Sequence, name: str, *given: tuple[int, str | int]) -> str:
 
 
 def _register(s: Sequence, operand: Operand) -> str:
-    """An operand's bits in a register of 32 bits."""
+    """Emits a move of an operand's bits to a 32-bit register; returns it."""
     at = s.new(32)
     s.do(f"mov.b32 {at}, {s.value(operand)}")
     return at
@@ -84,7 +84,7 @@ def _convert(s: Sequence) -> None:
 
 
 def _wide_access(s: Sequence) -> None:
-    """256-bit loads and stores are two of 128 bits (PTX ISA 9.7.9 "ld", "st")."""
+    """Splits a 256-bit load or store into two of 128 bits (PTX ISA 9.7.9 "ld", "st")."""
     i = s.instruction
     half = i.mnemonic.replace(".v8.", ".v4.")
     if half == i.mnemonic:
@@ -175,7 +175,7 @@ def _mixed(s: Sequence) -> None:
 
 
 MAP_BYTES = 64
-"""Offset in a tensor map at which the driver notes the bytes of a copy."""
+"""Offset in a tensor map at which the driver stores the bytes of a copy."""
 
 
 def _rows(s: Sequence) -> None:
@@ -207,7 +207,7 @@ def _rows(s: Sequence) -> None:
 
 
 def _wide(s: Sequence) -> None:
-    """`.im2col::w` walks along W alone, which a Hopper's TMA does not do."""
+    """Rejects `.im2col::w`, which walks only along W: Hopper's TMA does not support it."""
     raise refused(
         s.instruction,
         "no .im2col::w and no .im2col::w::128, which TMA has from sm_100 on",
@@ -217,7 +217,7 @@ def _wide(s: Sequence) -> None:
 
 
 def rule(i: Instruction) -> Rule | None:
-    """The rule that rewrites an instruction; None: it stays."""
+    """The rule that rewrites an instruction; None if it is left unchanged."""
     words = i.mnemonic.split(".")
     first, last = words[0], words[-1]
     if last == "f32x2" and first in ("add", "sub", "mul", "fma"):

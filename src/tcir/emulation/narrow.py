@@ -1,8 +1,9 @@
-"""Tensor maps of 4- and 6-bit elements, as maps of bytes, which a Hopper's TMA knows.
+"""Encodes tensor maps of 4- and 6-bit elements as maps of bytes, which Hopper's TMA supports.
 
-A map of bytes has a note in its last word, which no hardware reads: rewritten copies (`emulate(...,
-narrow=True)`) look for it, and scale their first coordinate. Elements that are padded in shared
-memory (`_align16b`) come there without padding, and helpers spread them: see `tensor_core.cu`.
+Such a map of bytes has a note in its last word, which no hardware reads. Rewritten copies
+(`emulate(..., narrow=True)`) look for the note, and scale their first coordinate. Elements that are
+padded in shared memory (`_align16b`) arrive there without padding, and helpers spread them: see
+`tensor_core.cu`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ else:
 
 
 class MapFields(DataclassInstance, Protocol):
-    """The fields of a tensor map, a dataclass: those of `tcir.TensorMap`, by the same names."""
+    """A dataclass with the fields of a tensor map, under the same names as in `tcir.TensorMap`."""
 
     @property
     def mode(self) -> str: ...
@@ -40,20 +41,22 @@ class MapFields(DataclassInstance, Protocol):
 
 F = TypeVar("F", bound=MapFields)
 UNITS = {"u4_align8b": 8, "u4_align16b": 8, "u6_align16b": 12}
-"""Bytes of 16 elements, by type of element."""
+"""Bytes of 16 elements, by element type."""
 NOTE, SPREAD, SWIZZLED = 0x7C120000, 16, 32
-"""The note, with the bytes of a unit in its low bits; `tensor_core.cu` has the same."""
+"""The note, which has the bytes of a unit in its low bits, and its flags; `tensor_core.cu` has the
+same values."""
 NOTE_AT = 124
 
 
 def some(types: Iterable[str | None]) -> bool:
-    """Whether a map has narrow elements, by the maps' types of elements."""
+    """Whether any of the element types of tensor maps is narrow."""
     return not UNITS.keys().isdisjoint(types)
 
 
 def encoder(encode: Callable[[F, int], bytes]) -> Callable[[F, int], bytes]:
-    """`encode`, from the fields of a map and the address of its tensor to its 128 bytes, and for
-    narrow elements a map of bytes with its note."""
+    """Extends `encode`, which maps the fields of a tensor map and the address of its tensor to 128
+    bytes: a map of narrow elements is encoded as a map of bytes with its note. EmulationError for
+    a map of narrow elements that is not emulated."""
 
     def narrow(fields: F, address: int) -> bytes:
         unit = UNITS.get(fields.dtype)
@@ -66,14 +69,14 @@ def encoder(encode: Callable[[F, int], bytes]) -> Callable[[F, int], bytes]:
             rows *= extent
         if fields.mode != "tiled" or fields.element_strides[0] != 1 or fields.dims[0] % 2:
             raise EmulationError(
-                f"expected a tiled map of an even number of {fields.dtype} in steps of 1, got "
-                f"{fields}: it is emulated by a map of bytes; run it on the simulated machine"
+                f"expected a tiled map of an even number of {fields.dtype} with element stride 1, "
+                f"got {fields}: it is emulated by a map of bytes; run it on the simulated machine"
             )
         if spread and (fields.swizzle not in ("NONE", "128B") or rows * (16 - unit) % 16):
             raise EmulationError(
-                f"expected a map of {fields.dtype} with swizzle NONE or 128B and rows of which "
-                f"the padding is a multiple of 128 bytes, got {fields}: TMA fills multiples of it; "
-                "run it on the simulated machine"
+                f"expected a map of {fields.dtype} with swizzle NONE or 128B and rows whose "
+                f"padding is a multiple of 128 bytes, got {fields}: TMA fills multiples of 128 "
+                "bytes; run it on the simulated machine"
             )
         as_bytes = replace(
             fields, dtype="u8", dims=(fields.dims[0] * unit // 16, *fields.dims[1:]),

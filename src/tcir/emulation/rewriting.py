@@ -1,4 +1,4 @@
-"""`emulate`: PTX and a launch for sm_100a become PTX and a launch for sm_90a."""
+"""`emulate`: rewrites PTX and a launch for sm_100a to PTX and a launch for sm_90a."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ else:
 
 Triple = tuple[int, int, int]
 Edit = tuple[Span, str]
-"""A place in the text, and what stands there instead."""
+"""A range of the text, and its replacement."""
 
 
 class Sizes(DataclassInstance, Protocol):
@@ -58,18 +58,18 @@ S = TypeVar("S", bound=Sizes)
 N = TypeVar("N", bound=Named)
 
 HELPERS = 128
-"""Threads of a CTA that are its tensor core: one for each lane of tensor memory."""
+"""Threads of a CTA that act as its tensor core: one for each lane of tensor memory."""
 MOST_THREADS = 1024
 MOST_SHARED = 232448
-"""Bytes of shared memory of a CTA (CUDA C++ Programming Guide, compute capability 9.0)."""
+"""Maximum bytes of shared memory of a CTA (CUDA C++ Programming Guide, compute capability 9.0)."""
 _NAME = re.compile(rf"\b{PREFIX}\w+")
 PLACE_BYTES = 128 * 512 * 4 + 512
-"""Bytes of a CTA's tensor memory, followed by its commands."""
+"""Bytes in global memory for a CTA's tensor memory and the commands that follow it."""
 SMS = 144
 """Maximum number of SMs of a Hopper GPU (NVIDIA H100 Tensor Core GPU Architecture, table 3)."""
 SM_THREADS, SM_SHARED, CTA_SHARED = 2048, 233472, 1024
-"""Threads of an SM, its bytes of shared memory, and the bytes that the system reserves for each
-CTA."""
+"""Maximum threads of an SM, its bytes of shared memory, and the bytes that the system reserves for
+each CTA."""
 SOURCES = ("sm_100a", "sm_100f")
 _DROPPED = ("setmaxnreg",)
 _PHASE = f"%{PREFIX}phase"
@@ -132,7 +132,7 @@ def emulate(
 ) -> Emulated[S]:
     """Rewrites the kernel `entry` for sm_90a and returns it with its launch sizes.
 
-    entry:   may be left out where the module has one kernel
+    entry:   may be left out if the module has only one kernel
     launch:  a dataclass with grid, block, cluster and dynamic_smem, such as an item of
              ``kernel.launches.launches`` of a `tcir.Kernel`
     seed:    completes asynchronous operations as late as the ISA allows, drawn from a seed, which
@@ -190,7 +190,7 @@ def _rewritten(
     seed: int | None,
     mode: Mode,
 ) -> tuple[str, list[S]]:
-    """The module with these kernels and no other, and their launches."""
+    """The rewritten module, which contains only these kernels, and their launches."""
     edits: list[Edit] = []
     functions = [f for f in source.functions if not f.function.entry]
     kept = [entry for _, entry in launches]
@@ -209,8 +209,8 @@ def _rewritten(
         kernel.rewrite(functions if number == 0 else [])
     if len(kernels) > 1 and any(_tensor(f) for f in functions):
         raise EmulationError(
-            "expected tcgen05 in kernels alone where a module has several, got it in a device "
-            "function; emulate them one by one"
+            "expected tcgen05 only in kernels, since the module has several kernels, got it in a "
+            "device function; emulate the kernels one by one"
         )
     places = max((k.places for k in kernels if k.tensor), default=0)
     at = source.declarations or source.target[1]
@@ -230,18 +230,19 @@ def _largest(name: str, launches: Sequence[S]) -> S:
     if len(woven) > 1:
         raise EmulationError(
             f"expected launches of @{name} with one block, cluster and dynamic shared memory, got "
-            f"{', '.join(map(str, sorted(woven)))}: its text holds them; emulate them one by one"
+            f"{', '.join(map(str, sorted(woven)))}: the rewritten text contains these sizes; "
+            "emulate the launches one by one"
         )
     return max(launches, key=lambda each: prod(each.grid))
 
 
 def _tensor(function: FunctionSource) -> bool:
-    """Whether it has instructions of the tensor core or of tensor memory."""
+    """Whether a function has instructions of the tensor core or of tensor memory."""
     return any(i.mnemonic.startswith("tcgen05.") for i, _, _ in function.instructions)
 
 
 def _declarations(places: int, shared: str) -> str:
-    """Declarations that the helpers use."""
+    """Declarations of the variables that the helpers use."""
     text = []
     if places:
         text.append(f".global .align 128 .b8 {PREFIX}memory[{places * PLACE_BYTES}];")
@@ -252,7 +253,7 @@ def _declarations(places: int, shared: str) -> str:
 
 
 def _edited(text: str, edits: Sequence[Edit]) -> str:
-    """The text with all edits made; those at one place in the order in which they were made."""
+    """The text with all edits applied; edits at the same place keep their order."""
     parts, at = [], 0
     for (start, end), new in sorted(edits, key=lambda each: each[0]):
         if start < at:  # inside what another edit removes
@@ -264,7 +265,12 @@ def _edited(text: str, edits: Sequence[Edit]) -> str:
 
 @dataclass(frozen=True)
 class Mode:
-    """fuzzed: completions are late. defined: no bits are the GPU's own. narrow: of some maps."""
+    """Mode of the emulation.
+
+    fuzzed:  whether completions are late
+    defined: whether approximations have the machine's bits instead of the GPU's own
+    narrow:  whether some tensor maps have narrow elements
+    """
 
     fuzzed: bool = False
     defined: bool = False
@@ -272,7 +278,10 @@ class Mode:
 
 
 class _Kernel(Generic[S]):
-    """One kernel: adds its edits of the text; made: its launch."""
+    """One kernel, whose edits of the text are collected here.
+
+    made: its launch
+    """
 
     def __init__(
         self, source: Source, launch: S, entry: FunctionSource, edits: list[Edit], mode: Mode
@@ -286,16 +295,18 @@ class _Kernel(Generic[S]):
         self.ctas = prod(launch.cluster)
         self.clustered = self.ctas > 1
         self.met = any(i.mnemonic.startswith("barrier.cluster") for i, _, _ in entry.instructions)
-        """Whether the threads of the cluster meet."""
+        """Whether the kernel synchronises the threads of its cluster."""
         self.shared = _dynamic(source.parsed)
         self.offset = -(-launch.dynamic_smem // 16) * 16
         self.tensor = _tensor(entry) or any(
             _tensor(f) for f in source.functions if not f.function.entry
         )
         self.behind = 0
-        """Bytes of shared memory after the kernel's own: box and commands, or the box, or none."""
+        """Bytes of shared memory that follow the kernel's own: for the box and commands, only the
+        box, or nothing."""
         self.per_sm = 0
-        """CTAs of an SM that have tensor memory there; 0: each CTA of the grid has its own."""
+        """Number of CTAs for which an SM has tensor memory; 0: each CTA of the grid has its
+        own."""
         self.places = 0
         self.made = launch
         if self.tensor:
@@ -306,7 +317,10 @@ class _Kernel(Generic[S]):
             self._place()
 
     def rewrite(self, functions: Sequence[FunctionSource]) -> None:
-        """functions: the device functions that nothing has rewritten yet."""
+        """Rewrites the kernel.
+
+        functions: the device functions that were not rewritten yet
+        """
         late = 0
         for each in (self.entry, *functions):
             self.plan = fuzz.plan(each, late) if self.fuzzed and self.tensor else fuzz.Plan()
@@ -324,7 +338,8 @@ class _Kernel(Generic[S]):
             self._resize()
 
     def _pause(self, span: Span) -> None:
-        """A warp may be late here; the place in the text is the number of the site."""
+        """Inserts a possible delay of the warp; the offset in the text is the number of the
+        site."""
         s = self._sequence(self.entry.instructions[0][0])
         s.call_plain("pause", (32, span[0]))
         self.edits.append(((span[0], span[0]), f"{s.block()} "))
@@ -334,11 +349,11 @@ class _Kernel(Generic[S]):
         return Replacement(instruction, Box(base, offset, self.clustered))
 
     def _plain(self, instruction: Instruction, span: Span) -> None:
-        """An instruction of a kernel, or outside tcgen05, that sm_90a may not have."""
+        """Rewrites an instruction outside tcgen05 that sm_90a may not have."""
         if self.narrow and copies.is_rewritten(instruction, self.narrow):
             raise refused(
                 instruction,
-                "no maps of narrow elements with copies of four rows, and in kernels without "
+                "no maps of narrow elements in copies of four rows, nor in kernels without "
                 "tcgen05, got one",
                 "run it on the simulated machine",
             )
@@ -354,7 +369,8 @@ class _Kernel(Generic[S]):
         if self.first + HELPERS > MOST_THREADS:
             raise EmulationError(
                 f"block: expected at most {MOST_THREADS - HELPERS} threads, got {self.threads}: "
-                f"{HELPERS} more are the tensor core, and a CTA has {MOST_THREADS}"
+                f"{HELPERS} more emulate the tensor core, and a CTA has at most {MOST_THREADS}; "
+                "launch smaller blocks"
             )
         left = MOST_SHARED - _static(self.source.parsed, self.entry.function) - self.offset
         self.behind = next((n for n in (BOX + COMMANDS, BOX) if n <= left), 0)
@@ -362,7 +378,8 @@ class _Kernel(Generic[S]):
             self.offset = self.launch.dynamic_smem
 
     def _place(self) -> None:
-        """Tensor memory for each CTA, or for as many of each SM as can be there at a time."""
+        """Allots tensor memory to each CTA of the grid, or to as many CTAs per SM as can be
+        resident at a time."""
         ctas = prod(self.launch.grid)
         shared = SM_SHARED // (self.made.dynamic_smem + CTA_SHARED)
         most = min(SM_THREADS // self.made.block[0], shared)
@@ -456,8 +473,8 @@ class _Kernel(Generic[S]):
             self._sizes_in(i, span, tokens)
 
     def _cluster_barrier(self, s: Replacement, span: Span, entry: bool) -> None:
-        """The program's threads meet at an mbarrier of each CTA; bits of the phase: its parity, and
-        whether the thread has arrived."""
+        """Rewrites a cluster barrier: the program's threads synchronise at an mbarrier of each CTA.
+        The bits of the phase register are the parity, and whether the thread has arrived."""
         if not entry:
             raise refused(s.instruction, "barrier.cluster in the kernel itself, got it in a device "
                           "function", "inline it")  # fmt: skip
@@ -472,7 +489,7 @@ class _Kernel(Generic[S]):
         self.edits.append((span, s.text(span[0])))
 
     def _barrier(self, i: Instruction, span: Span, tokens: tuple[Token, ...]) -> None:
-        """A barrier of all threads counts those of the program."""
+        """Makes a barrier of all threads count only the program's threads."""
         words = i.mnemonic.split(".")
         if "warp" in words:
             return
@@ -486,7 +503,7 @@ class _Kernel(Generic[S]):
         self.edits.append(((at, at), f", {self.first}"))
 
     def _sizes_in(self, i: Instruction, span: Span, tokens: tuple[Token, ...]) -> None:
-        """Special registers in which the helpers would show."""
+        """Replaces special registers whose values would include the helper threads."""
         constants = {f"%ntid.{axis}": n for axis, n in zip("xyz", self.block, strict=True)}
         taken = not self.behind and RESERVED.rpartition("_")[0]
         constants |= {
@@ -502,11 +519,11 @@ class _Kernel(Generic[S]):
             if name in constants:
                 self.edits.append((where, str(constants[name])))
             elif name in ("%tid", "%ntid", "%total_smem_size", "%aggr_smem_size"):
-                raise refused(i, f"no {name}, in which the helper threads would show, got it",
+                raise refused(i, f"no {name}, whose value would include the helper threads, got it",
                               "use %tid.x, %ntid.x or %dynamic_smem_size")  # fmt: skip
             elif taken and name.startswith(taken):
-                raise refused(i, f"no {name}, where the helpers have {BOX} bytes, since the launch "
-                              "leaves no others, got it", "take a stage less")  # fmt: skip
+                raise refused(i, f"no {name}, whose memory the helpers use ({BOX} bytes) since the "
+                              "launch leaves no other, got it", "use one stage less")  # fmt: skip
             elif name.startswith("%tid.") and not flat:
                 indices = True
                 self.edits.append((where, names["xyz".index(name[-1])]))
@@ -520,7 +537,7 @@ class _Kernel(Generic[S]):
             self.edits.append(((span[1], span[1]), " }"))
 
     def _check(self, i: Instruction) -> None:
-        """EmulationError for what sm_90a does not have."""
+        """Raises EmulationError for an instruction that sm_90a does not have."""
         target = Module("9.0", "sm_90a")
         try:
             requirements.check(i, target)
@@ -532,13 +549,13 @@ class _Kernel(Generic[S]):
 
 
 def _dynamic(module: Module) -> str:
-    """The symbol of dynamic shared memory: the module's, or one of our own."""
+    """Symbol of dynamic shared memory: the module's, or a new one."""
     found = [v for v in module.variables.values() if v.space == "shared" and v.extern]
     return max(found, key=lambda v: v.align).name if found else f"{PREFIX}shared"
 
 
 def _static(module: Module, function: Function) -> int:
-    """Bytes of static shared memory, at most."""
+    """Upper bound on the bytes of static shared memory."""
     variables: Iterable[Variable] = [*module.variables.values(), *function.variables]
     return sum(
         -(-v.size // v.align) * v.align + v.align

@@ -1,4 +1,4 @@
-"""PTX of what takes an instruction's place: temporaries, and calls of the helper functions."""
+"""Builds the PTX that replaces an instruction: temporaries, and calls of the helper functions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ cooperative groups use for groups of several warps (cooperative_groups/details/m
 
 
 def refused(instruction: Instruction, what: str, way_out: str) -> EmulationError:
-    """An error that names the instruction, its place, what is wrong and what else can be done."""
+    """Error that names an instruction, its line, what was expected, and a way out."""
     return EmulationError(
         f"line {instruction.site.line}: {instruction.mnemonic}: expected {what}; {way_out}"
     )
@@ -47,7 +47,7 @@ class Box:
 
 
 class Sequence:
-    """Instructions in a block of their own, on one line, so that line numbers stay."""
+    """Instructions in a block of their own, on one line, so that line numbers do not change."""
 
     def __init__(self, instruction: Instruction, box: Box) -> None:
         self.instruction = instruction
@@ -56,22 +56,22 @@ class Sequence:
         self._registers = self._calls = 0
 
     def new(self, bits: int) -> str:
-        """A register of so many bits."""
+        """Declares a register of `bits` bits; returns its name."""
         self._registers += 1
         name = f"%{PREFIX}r{self._registers}"
         self._lines.append(f".reg .b{bits} {name};")
         return name
 
     def do(self, text: str) -> None:
-        """An instruction, without its semicolon."""
+        """Adds an instruction, given without its semicolon."""
         self._lines.append(f"{text};")
 
     def mark(self, label: str) -> None:
-        """A label."""
+        """Adds a label."""
         self._lines.append(f"{label}:")
 
     def box(self) -> str:
-        """The address of the box."""
+        """Computes the address of the box; returns its register."""
         at = self.new(32)
         self.do(f"mov.u32 {at}, {self._box.base}")
         if self._box.base == RESERVED and self._box.clustered:  # the same in each CTA of a cluster
@@ -82,13 +82,16 @@ class Sequence:
         return at
 
     def call(self, name: str, *given: tuple[int, str | int], result: str | None = None) -> None:
-        """`name` of the box and these (bits, value); result: a register of 64 bits."""
+        """Calls the function `name` with the address of the box and the given (bits, value) pairs.
+
+        result: 64-bit register that receives the result
+        """
         self.call_plain(name, (32, self.box()), *given, result=result)
 
     def call_plain(
         self, name: str, *arguments: tuple[int, str | int], result: str | None = None
     ) -> None:
-        """As `call`, of what needs no box."""
+        """Calls a function as `call` does, without the address of the box."""
         self._calls += 1
         n = self._calls
         names: list[str] = []
@@ -107,7 +110,7 @@ class Sequence:
         self.do(f"ld.param.b64 {result}, [{out}]")
 
     def value(self, operand: Operand) -> str:
-        """An operand as PTX spells it."""
+        """PTX text of an operand. EmulationError for an operand of another kind."""
         match operand:
             case Reg(name) | Special(name):
                 return name
@@ -125,7 +128,7 @@ class Sequence:
         raise refused(self.instruction, f"a register or a number, got {operand}", "use a register")
 
     def tensor_address(self, operand: Operand) -> str:
-        """`[taddr + columns]` in a register of 32 bits."""
+        """Computes `[taddr + columns]`; returns its 32-bit register."""
         if not isinstance(operand, Address) or operand.coordinates is not None:
             raise refused(self.instruction, f"an address, got {operand}", "write [register]")
         at = self.new(32)
@@ -138,7 +141,10 @@ class Sequence:
         return at
 
     def shared_address(self, operand: Operand, spaced: bool) -> str:
-        """An address in the window of shared memory, 32 bits; spaced: it is one already."""
+        """Computes a 32-bit address in the window of shared memory; returns its register.
+
+        spaced: whether the operand is such an address already
+        """
         if not isinstance(operand, Address) or operand.coordinates is not None:
             raise refused(self.instruction, f"an address, got {operand}", "write [register]")
         at, base = self.new(32), operand.base
@@ -160,7 +166,7 @@ class Sequence:
         return at
 
     def chosen(self, operand: Operand, yes: int) -> str:
-        """A register: `yes` where the predicate holds, else 0."""
+        """Computes `yes` if the predicate holds, else 0; returns its register."""
         found = self.new(32)
         match operand:
             case Reg(name):
@@ -174,11 +180,14 @@ class Sequence:
         return found
 
     def block(self) -> str:
-        """All of it, without a guard."""
+        """Text of the whole sequence, without a guard."""
         return f"{{ {' '.join(self._lines)} }}" if self._lines else ""
 
     def text(self, number: int) -> str:
-        """All of it, guarded like the instruction; number: of the instruction, for labels."""
+        """Text of the whole sequence, guarded like the instruction.
+
+        number: number of the instruction, for labels
+        """
         block = self.block()
         guard = self.instruction.guard
         if guard is None or not block:

@@ -1,4 +1,5 @@
-"""PTX text with the place of everything that is rewritten: functions, directives, instructions."""
+"""PTX text with the positions of all parts that are rewritten: functions, directives,
+instructions."""
 
 from __future__ import annotations
 
@@ -14,10 +15,12 @@ Span = tuple[int, int]
 
 @dataclass
 class FunctionSource:
-    """A function with a body, and the places of its parts.
+    """A function with a body, and the positions of its parts.
 
-    whole: with its linkage. opening: just after the `{` of the body. directives: `.reqntid` and the
-    like, each with its numbers. labels: numbers of the instructions that have a label.
+    whole:      range of the function, including its linkage
+    opening:    offset just after the `{` of the body
+    directives: `.reqntid` and similar directives, each with the range of its numbers
+    labels:     numbers of the instructions that have a label
     """
 
     function: Function
@@ -29,10 +32,13 @@ class FunctionSource:
 
 
 class Source(Parser):
-    """Parses like the machine, and keeps places.
+    """Parses like the machine, and records positions.
 
-    functions: those with a body. version, target: places of what `.version` and `.target` say.
-    declarations: where the first function may be declared. Raises PtxSyntaxError.
+    functions:       functions with a body
+    version, target: ranges of the operands of `.version` and `.target`
+    declarations:    offset at which the first function may be declared
+
+    Raises PtxSyntaxError.
     """
 
     def __init__(self, text: str) -> None:
@@ -53,7 +59,7 @@ class Source(Parser):
         return token.offset, token.offset + len(token.text)
 
     def _end(self) -> int:
-        """Behind the last token read."""
+        """Offset after the last token that was read."""
         token = self.tokens[self.at - 1]
         return token.offset + len(token.text)
 

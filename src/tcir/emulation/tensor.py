@@ -1,7 +1,7 @@
 """The table from tcgen05 instructions to calls of the helper functions (PTX ISA 9.7.16).
 
-Each rule gets the instruction's words and a `Sequence` and fills it; one that leaves it empty is an
-instruction that has nothing to do here.
+Each rule receives the words of the instruction and a `Sequence`, which it fills. A rule leaves the
+sequence empty if the instruction has no effect here.
 """
 
 from __future__ import annotations
@@ -22,12 +22,18 @@ KINDS = ("f16", "tf32", "f8f6f4", "i8", "mxf8f6f4", "mxf4", "mxf4nvf4")
 CP_SHAPES = ("128x256b", "4x256b", "128x128b", "64x128b", "32x128b")
 SHAPES = ("32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2")
 COLUMN, LANE = 128 * 4, 4
-"""Bytes between words of neighbouring columns, and lanes, of tensor memory as it lies here."""
+"""Bytes between words of neighbouring columns, and of neighbouring lanes, in the layout of emulated
+tensor memory."""
 
 
 @dataclass(frozen=True)
 class Fuzz:
-    """on: completions are late. late: of this load or store. due: what this wait delivers."""
+    """Fuzz of one instruction.
+
+    on:   whether completions are late
+    late: the late access of this load or store
+    due:  the accesses that this wait delivers
+    """
 
     on: bool = False
     late: Late | None = None
@@ -46,7 +52,8 @@ class Form:
         self.fuzz = fuzz
 
     def take(self, *words: str) -> str | None:
-        """The one of these words that is there."""
+        """Removes and returns the first of these words that the mnemonic contains; None if it
+        contains none."""
         for word in words:
             if word in self.words:
                 self.words.remove(word)
@@ -54,7 +61,7 @@ class Form:
         return None
 
     def starting(self, prefix: str) -> str | None:
-        """The rest of the word that starts so."""
+        """Removes the word with this prefix and returns its rest; None if there is none."""
         for word in self.words:
             if word.startswith(prefix):
                 self.words.remove(word)
@@ -62,16 +69,16 @@ class Form:
         return None
 
     def pair(self) -> int:
-        """The flag of `.cta_group::2`."""
+        """`PAIR` for `.cta_group::2`, else 0."""
         return PAIR if self.starting("cta_group::") == "2" else 0
 
     def done(self) -> None:
-        """No word may be left."""
+        """Raises EmulationError if a word is left, since it is unknown."""
         if self.words:
             raise refused(
                 self.instruction,
                 f"no .{self.words[0]}, which is not emulated, got it",
-                "run it on the simulated machine, which names what it does not know either",
+                "run it on the simulated machine, which names instructions that it does not model",
             )
 
 
@@ -81,7 +88,10 @@ Value = str | int
 
 @dataclass
 class Command:
-    """A command for the helpers; `tensor_core.cu` has the same order of fields. off: lane masks."""
+    """A command for the helpers; `tensor_core.cu` has the same order of fields.
+
+    off: masks of disabled lanes
+    """
 
     op: Value
     d: Value = 0
@@ -95,7 +105,7 @@ class Command:
     off: tuple[str, ...] = ()
 
     def issue(self, s: Sequence) -> None:
-        """Puts it into the helpers' ring."""
+        """Emits a call that puts the command into the helpers' ring."""
         masks: list[Value] = [*self.off, *[0] * (8 - len(self.off))]
         s.call(
             "issue", (32, self.op), (32, self.d), (64, self.a), (64, self.b), (32, self.idesc),
@@ -217,11 +227,13 @@ def _dealloc(f: Form, s: Sequence) -> None:
 
 
 def _nothing(f: Form, s: Sequence) -> None:
-    """Permits, and fences between the program's own barriers, whose order is the GPU's."""
+    """Has no effect: a permit, or a fence between the program's own barriers, which the GPU
+    orders."""
 
 
 def _wait(f: Form, s: Sequence) -> None:
-    """A load's registers wait by themselves; stores are made visible to the helpers."""
+    """Delivers late accesses and makes stores visible to the helpers. The registers of a load need
+    no wait."""
     for late in f.fuzz.due:
         for each in late.delivery():
             s.do(each)
@@ -230,7 +242,7 @@ def _wait(f: Form, s: Sequence) -> None:
 
 
 def _places(shape: str, registers: int, packed: bool) -> list[int]:
-    """Bytes from a thread's first word to that of each register."""
+    """Offsets in bytes from a thread's first word to the word of each register."""
     found = []
     for r in range(registers):
         lane, column = {
@@ -245,7 +257,8 @@ def _places(shape: str, registers: int, packed: bool) -> list[int]:
 
 
 def _access(f: Form, s: Sequence, packing: str, address: Operand) -> tuple[str, str, bool]:
-    """A register with the place of a thread's first word; the shape; whether it is packed."""
+    """Computes the place of a thread's first word; returns its register, the shape of the access,
+    and whether it is packed."""
     f.take("sync"), f.take("aligned"), f.take("b32")
     shape = f.take(*SHAPES)
     if shape is None:
@@ -316,7 +329,8 @@ def _st(f: Form, s: Sequence) -> None:
 
 
 def _pending(s: Sequence, late: Late, place: str) -> str:
-    """The access is late: where it will be made."""
+    """Records the place of a late access and marks it as pending; returns the register with the
+    place."""
     s.do(f"mov.b64 {late.place}, {place}")
     s.do(f"setp.eq.u32 {late.flag}, 0, 0")
     return late.place
@@ -337,11 +351,12 @@ RULES: dict[str, Rule] = {
     "mma": _mma,
     "commit": _commit,
 }
-"""Behind `tcgen05.`, by name."""
+"""Rules by the name that follows `tcgen05.`."""
 
 
 def rewrite(sequence: Sequence, clustered: bool, fuzz: Fuzz) -> None:
-    """Fills the sequence with what takes the place of its tcgen05 instruction."""
+    """Fills the sequence with the replacement of its tcgen05 instruction. EmulationError for an
+    unknown instruction."""
     name = sequence.instruction.mnemonic.split(".")[1]
     if name not in RULES:
         raise refused(

@@ -1,18 +1,18 @@
 """Bundles: kernels with inputs and expected results in a folder, to run on another GPU.
 
     bundle/
-      README.md        questions of the person with the GPU
+      README.md        answers to questions of the person with the GPU
       run.py           python run.py: runs the kernels, compares, times; a report to send back
       tcir/            the parts of this package that run.py needs, besides cuda-python and numpy
-      launch.json      the launches in order: sizes, parameters; buffers, workspaces between them
-                       included; where it all came from; digests of the data
+      launch.json      the launches in order: sizes and parameters; the buffers, including
+                       workspaces between launches; the origin of the program; digests of the data
       kernel.cubin  kernel.ptx
       data.npz         each buffer's bytes before the launches, and the bytes expected after them
 
 The expected bytes are those of the simulated machine. Approximate functions (`ex2.approx`,
-`rsqrt.approx`) give other bits on silicon: where a program has them, its results have a reference
-and a bound instead (`Near`). A kit is a folder with the first three and
-with bundles' folders, which have the rest.
+`rsqrt.approx`) give other bits on silicon: results of a program that uses them have a reference and
+an error bound instead (`Near`). A kit is a folder that contains the first three entries, and one
+folder per bundle with the other entries.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Call:
-    """A launch: what `tcir.run_ptx` takes."""
+    """A launch, with the arguments of `tcir.run_ptx`."""
 
     entry: str
     grid: Sequence[int] | int
@@ -127,10 +127,11 @@ class Call:
 
 @dataclass(frozen=True)
 class Near:
-    """A result that approximate functions contribute to.
+    """A result to which approximate functions contribute.
 
-    reference: what the program as it came in gives
-    errors:    of each element the most that it may be off, float64
+    array:     the result
+    reference: the same result of the original program, before any pass
+    errors:    maximum error of each element, float64
     """
 
     array: Array
@@ -138,7 +139,7 @@ class Near:
     errors: Array
 
     def fields(self) -> dict[str, Array]:
-        """As they lie in data.npz, by their names there; an element as float64 is exact."""
+        """Arrays of data.npz, by their names there; converting an element to float64 is exact."""
         return {"reference": self.reference.astype(np.float64), "errors": self.errors}
 
 
@@ -152,7 +153,7 @@ def write(
     emulate: bool = False,
     origin: dict[str, Any] | None = None,
 ) -> None:
-    """Executes PTX on the machine, one call after the other, and writes a bundle that runs."""
+    """Executes PTX on the machine, one call after the other, and writes a runnable bundle."""
     check_new(folder)
     pack(
         folder, ptx, calls,
@@ -162,13 +163,14 @@ def write(
 
 
 def check_new(folder: Path) -> None:
-    """InputError for a folder with something in it."""
+    """Raises InputError for a folder that is not empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"--bundle {folder}: expected a new or empty folder")
 
 
 def carry(folder: Path) -> None:
-    """Writes what a folder with bundles needs to run: README.md, run.py, a part of this package."""
+    """Writes the files that a folder with bundles needs to run: README.md, run.py, and parts of
+    this package."""
     folder.mkdir(parents=True, exist_ok=True)
     package = Path(__file__).resolve().parent.parent
     for name in CARRIED:
@@ -193,20 +195,22 @@ def pack(
 ) -> None:
     """Executes PTX on the machine, one call after the other, and writes the data of a bundle.
 
-    `workspaces` are the arguments that one kernel writes entirely for another one to read. `near`
-    are the results that have a bound; if there are any, workspaces are not compared.
-    emulate: of a program for sm_100a, one that does the same on a GPU of compute capability 9.0
-    (docs/explanation/emulation.md); the expected bytes are those of the program as it came.
-    `origin` goes into launch.json: the program, the pipeline, the seed of the inputs. `Error` when
-    the machine finds anything wrong: what it expects is worth nothing then; EmulationError for what
-    is not emulated.
+    workspaces: arguments that one kernel writes entirely and another one reads
+    near:       results that have an error bound; if there are any, workspaces are not compared
+    emulate:    rewrites a program for sm_100a to an equivalent one for a GPU of compute capability
+                9.0 (docs/explanation/emulation.md); the expected bytes are those of the original program
+    origin:     what launch.json states on the origin: the program, the pipeline, the seed of the
+                inputs
+
+    `Error` if the machine has any finding, since its results are then no reference. EmulationError
+    for a program that is not emulated.
     """
     from tcir.codegen.cubin import assemble
 
     if not calls:
         raise InputError(
-            f"--bundle {folder}: expected a program with a launch, got one whose results are all "
-            "without elements: there is nothing to run"
+            f"--bundle {folder}: the program has no launch, since all its results are without "
+            "elements: there is nothing to run"
         )
     carried, launched, origin = ptx, list(calls), dict(origin or {})
     if emulate:
@@ -243,7 +247,7 @@ def pack(
         )
     names = ", ".join(f"@{call.entry}" for call in calls)
     if not any(b["written"] for b in buffers):
-        raise InputError(f"{names}: expected a kernel that writes to a buffer, got none changed")
+        raise InputError(f"{names}: the kernel must write to a buffer, but it changed none")
     launches = [
         {"kernel": call.entry, **call.sizes(), "params": given}
         for call, given in zip(launched, params, strict=True)
@@ -256,7 +260,7 @@ def pack(
 
 @dataclass(frozen=True)
 class _Named:
-    """The sizes of a call, as `emulate_all` takes them."""
+    """The name and sizes of a call, in the form that `emulate_all` takes."""
 
     name: str
     grid: Triple
@@ -266,7 +270,7 @@ class _Named:
 
 
 def _emulated(ptx: str, calls: Sequence[Call]) -> tuple[str, list[Call]]:
-    """The program for compute capability 9.0, and its calls."""
+    """The program rewritten for compute capability 9.0, and its calls."""
     from tcir.emulation import emulate_all, narrow
     from tcir.runtime.on_gpu import types_of_maps
 
@@ -291,12 +295,14 @@ def _check_bound(near: Near, after: Array) -> None:
     dtype = near.array.dtype.name
     if dtype not in ("float32", "float16", "bfloat16"):
         raise InputError(
-            f"--bundle: expected f32, f16 or bf16 results of approximate functions, got {dtype}, "
-            "whose error is not bounded element by element"
+            f"--bundle: results of approximate functions must be f32, f16 or bf16, got {dtype}: "
+            "its error has no bound per element"
         )
     ratio = excess(after, dtype, **near.fields())
     if not ratio <= 1:
-        raise Error(f"no bundle of a kernel whose results are {ratio:.2g} of their bound")
+        raise Error(
+            f"no bundle is written: the largest error is {ratio:.2g} times its bound on the machine"
+        )
 
 
 def save(
@@ -306,7 +312,7 @@ def save(
     data: dict[str, Array],
     description: dict[str, Any],
 ) -> None:
-    """Writes the files of a bundle's data, with their digests."""
+    """Writes the data files of a bundle, and their digests."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "kernel.ptx").write_bytes(ptx.encode())
     (folder / "kernel.cubin").write_bytes(cubin)
@@ -333,7 +339,7 @@ def _run(ptx: str, calls: Sequence[Call], workspaces: Sequence[Array]) -> None:
             raise IncompleteError(f"@{call.entry}: no expected result: {report}")
         if not report.ok:
             raise Error(
-                f"@{call.entry}: no bundle of a kernel that the machine objects to: {report}"
+                f"@{call.entry}: no bundle is written, since the machine has findings: {report}"
             )
         for argument in call.args:
             array = argument.array if isinstance(argument, Uninitialized) else None
@@ -342,8 +348,8 @@ def _run(ptx: str, calls: Sequence[Call], workspaces: Sequence[Array]) -> None:
                 missing = writers.unwritten(argument.array)
             if missing:
                 raise Error(
-                    f"@{call.entry}: expected a workspace of {argument.array.nbytes} bytes written "
-                    f"whole, for the next launch reads it, got {missing} bytes unwritten"
+                    f"@{call.entry}: all {argument.array.nbytes} bytes of a workspace must be "
+                    f"written, since the next launch reads it; {missing} bytes are not"
                 )
 
 

@@ -24,7 +24,7 @@ def triple(value: Sequence[int] | int) -> tuple[int, int, int]:
 class Buffers:
     """Device copies of the caller's arrays; views of one array share its copy.
 
-    encode: of tensor maps.
+    encode: encodes tensor maps
     """
 
     def __init__(self, device: Device) -> None:
@@ -33,21 +33,21 @@ class Buffers:
         self.copies: dict[int, tuple[np.ndarray, DeviceArray]] = {}
 
     def whole(self, array: np.ndarray) -> np.ndarray:
-        """What is copied of an array: the one that it is a view of."""
+        """The array that is copied for `array`: the outermost one of which it is a view."""
         whole = outermost(array)
         if not (array.flags.c_contiguous and whole.flags.c_contiguous):
             raise InputError(f"expected C-contiguous arrays, got strides {array.strides}")
         return whole
 
     def address(self, array: np.ndarray) -> int:
-        """Address of an array's copy."""
+        """Address of an array in its device copy, which is made on first use."""
         whole = self.whole(array)
         if id(whole) not in self.copies:
             self.copies[id(whole)] = (whole, to_device(whole, self.device))
         return self.copies[id(whole)][1].pointer + array.ctypes.data - whole.ctypes.data
 
     def copy_back(self) -> None:
-        """Into the arrays that may be written."""
+        """Copies the device copies back into the arrays that are writable."""
         for array, copy in self.copies.values():
             if array.flags.writeable:
                 array.reshape(-1).view(np.uint8)[:] = copy.numpy().reshape(-1).view(np.uint8)

@@ -11,7 +11,13 @@ from tcir.runtime.driver import NoDeviceError, bindings, call
 
 @dataclass(frozen=True)
 class Device:
-    """A GPU: its number, its name, its compute capability (major, minor)."""
+    """A GPU.
+
+    ordinal:    its number
+    name:       its name
+    capability: its compute capability (major, minor)
+    driver:     version of the driver
+    """
 
     ordinal: int
     name: str
@@ -22,11 +28,11 @@ class Device:
 
     @property
     def architecture(self) -> str:
-        """For example ``sm_90``."""
+        """Name of the architecture, for example ``sm_90``."""
         return f"sm_{self.capability[0]}{self.capability[1]}"
 
     def attribute(self, name: str) -> int:
-        """``CU_DEVICE_ATTRIBUTE_<name>``."""
+        """Value of the attribute ``CU_DEVICE_ATTRIBUTE_<name>``."""
         attributes = bindings().CUdevice_attribute
         value = call(
             "cuDeviceGetAttribute", getattr(attributes, f"CU_DEVICE_ATTRIBUTE_{name}"), self.handle

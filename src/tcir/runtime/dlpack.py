@@ -1,4 +1,4 @@
-"""DLPack capsules, read and made with ctypes (dmlc/dlpack, dlpack.h, DLManagedTensor)."""
+"""Reads and creates DLPack capsules with ctypes (dmlc/dlpack, dlpack.h, DLManagedTensor)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from tcir.errors import InputError
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
-"""DLDeviceType."""
+"""Values of DLDeviceType."""
 
 _NAME = b"dltensor"
 
@@ -45,11 +45,11 @@ _NARROW = {
     "float6_e3m2fn": 16,
     "float4_e2m1fn": 17,
 }
-"""Types of ml_dtypes -> DLDataTypeCode."""
+"""DLDataTypeCode of each type of ml_dtypes, by name."""
 
 
 def type_code(dtype: np.dtype[Any]) -> tuple[int, int]:
-    """(DLDataTypeCode, bits) of an element, as stored."""
+    """The DLDataTypeCode and the stored bits of an element type."""
     code = _NARROW.get(dtype.name)
     return (_KINDS[dtype.kind] if code is None else code), 8 * dtype.itemsize
 
@@ -82,7 +82,7 @@ class View:
 
     @property
     def contiguous(self) -> bool:
-        """Whether elements lie in C order without gaps; without elements they do."""
+        """Whether the elements are in C order without gaps; true if there are no elements."""
         if 0 in self.shape:
             return True
         expected = 1
@@ -94,9 +94,10 @@ class View:
 
 
 def view(obj: Any, stream: int | None = None) -> View:
-    """What `obj` shares through ``__dlpack__``, ordered before later work on CUDA stream `stream`.
+    """The memory that `obj` exports by ``__dlpack__``; its pending writes complete before later
+    work on the CUDA stream `stream`.
 
-    The memory belongs to `obj`, which has to outlive its use.
+    The memory belongs to `obj`, which must outlive its use.
     """
     capsule = obj.__dlpack__() if stream is None else obj.__dlpack__(stream=stream)
     api = ctypes.pythonapi
@@ -126,7 +127,7 @@ def view(obj: Any, stream: int | None = None) -> View:
 # --- making capsules ---------------------------------------------------------------------------
 
 _ALIVE: dict[int, tuple[Any, ...]] = {}
-"""Exports not given back yet, by the address of their DLManagedTensor."""
+"""Exports that were not released yet, by the address of their DLManagedTensor."""
 
 
 @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -151,7 +152,7 @@ def export(
 ) -> Any:
     """A capsule over C-contiguous memory at `pointer` that keeps `owner` alive."""
     if dtype.kind not in _KINDS and dtype.name not in _NARROW:
-        raise InputError(f"expected an element type that DLPack knows, got {dtype.name}")
+        raise InputError(f"expected an element type that DLPack supports, got {dtype.name}")
     extents = (ctypes.c_int64 * max(1, len(shape)))(*shape)
     code, bits = type_code(dtype)
     managed = _Managed()

@@ -29,7 +29,7 @@ def bindings() -> Any:
         from cuda.bindings import driver
     except ImportError as error:
         raise MissingDependencyError(
-            f"expected cuda-python to launch kernels, got none ({error}); pip install cuda-python"
+            f"launching kernels needs cuda-python ({error}); pip install cuda-python"
         ) from None
     try:
         (status,) = driver.cuInit(0)

@@ -46,19 +46,20 @@ class CompiledKernel(Protocol):
 
 
 def launch(kernel: CompiledKernel, *buffers: Any, stream: Any = None) -> None:
-    """Runs `kernel` on a GPU: inputs first, then the results, written in place.
+    """Runs `kernel` on a GPU. The buffers are the inputs, followed by the results, which are
+    written in place.
 
     Buffers are C-contiguous arrays of the kernel's shapes and element types: in device memory with
     DLPack (PyTorch, CuPy, JAX, `tcir.runtime.empty`), used in place; or numpy (and ml_dtypes)
-    arrays, copied there and back. Elements of 4 and 6 bits lie packed on the device
-    (`tcir.program.memory_image`); numpy arrays of them are packed on the way there. `stream` is a
-    handle, or a stream of PyTorch, CuPy or cuda.core; None is the current stream of the library
-    that the first device array comes from.
+    arrays, copied there and back. Elements of 4 and 6 bits are packed on the device
+    (`tcir.program.memory_image`); numpy arrays of them are packed when they are copied. `stream` is
+    a handle, or a stream of PyTorch, CuPy or cuda.core; None is the current stream of the library
+    of the first device array.
 
     With device arrays the call returns as soon as the launch is on the stream, and a fault of the
-    kernel comes to light in `tcir.runtime.synchronize`. With a numpy array among the buffers it
-    waits, and a fault is reported here; either way with the kernel's name. Constants of the program
-    are copied to the device by the first call and stay there as long as the loaded code does.
+    kernel is reported by `tcir.runtime.synchronize`. With a numpy array among the buffers the call
+    waits, and reports a fault itself. Both reports name the kernel. The first call copies constants
+    of the program to the device; they stay there as long as the loaded code.
     """
     specs = (*kernel.signature.inputs, *kernel.signature.outputs)
     if len(buffers) != len(specs):
@@ -93,7 +94,7 @@ def launch(kernel: CompiledKernel, *buffers: Any, stream: Any = None) -> None:
         pointers.append(view.pointer)
         devices.add(view.device_id)
     if len(devices) > 1:
-        raise InputError(f"@{kernel.name}: expected arrays of one device, got {sorted(devices)}")
+        raise InputError(f"@{kernel.name}: expected arrays on one device, got {sorted(devices)}")
     on = device(devices.pop() if devices else 0)
     if not kernel.launches.launches:  # all results are without elements
         return
@@ -116,11 +117,12 @@ def launch(kernel: CompiledKernel, *buffers: Any, stream: Any = None) -> None:
 _RESIDENT: WeakKeyDictionary[Module, dict[int, tuple[np.ndarray[Any, Any], DeviceArray]]] = (
     WeakKeyDictionary()
 )
-"""By loaded code, the arrays that stay on its device, and their copies there, by `id`."""
+"""For each loaded module, the arrays that stay on its device and their copies there, by `id` of the
+array."""
 
 
 def resident(array: np.ndarray[Any, Any], module: Module) -> int:
-    """The address of a copy of a read-only array on the module's device, made once."""
+    """Address of the copy of a read-only array on the module's device; the copy is made once."""
     copies = _RESIDENT.setdefault(module, {})
     if id(array) not in copies:
         copies[id(array)] = array, to_device(array, module.device)
@@ -130,7 +132,8 @@ def resident(array: np.ndarray[Any, Any], module: Module) -> int:
 def launch_in_order(
     sequence: LaunchSequence, cubin: bytes, pointers: Sequence[int], on: Device, stream: int = 0
 ) -> None:
-    """Launches on one stream; the arena of workspaces is allocated and freed on it."""
+    """Runs a sequence of launches on one stream; the arena of workspaces is allocated and freed on
+    that stream."""
     workspaces = sequence.workspaces
     arena = 0
     if workspaces.arena:
@@ -148,7 +151,7 @@ def launch_in_order(
 def launch_pointers(
     sizes: Launch, cubin: bytes, pointers: Sequence[int], on: Device, stream: int = 0
 ) -> None:
-    """A launch on device addresses, one per buffer of the kernel's ABI.
+    """Launches a kernel on device addresses, one per buffer of the kernel's ABI.
 
     Parameters of kind ``workspace`` get memory of their own, allocated and freed on the stream.
     """
@@ -172,7 +175,7 @@ def launch_pointers(
 def _parameters(
     sizes: Launch, pointers: Sequence[int], on: Device, stream: int, workspaces: list[Any]
 ) -> list[bytes]:
-    """The bytes of each parameter; memory taken for workspaces is noted in `workspaces`."""
+    """Bytes of each parameter; memory allocated for workspaces is appended to `workspaces`."""
     from tcir.program.launch import tensor_map
 
     values: list[bytes] = []
@@ -188,7 +191,7 @@ def _parameters(
             continue
         if not 0 <= param["arg"] < len(pointers):
             raise InputError(
-                f"parameter {number} of @{sizes.name} uses buffer {param['arg']}, got "
+                f"parameter {number} of @{sizes.name} uses buffer {param['arg']}, but there are "
                 f"{len(pointers)} buffers"
             )
         pointer = pointers[param["arg"]]
@@ -211,7 +214,7 @@ def device_view(what: str, buffer: Any, stream: int) -> dlpack.View:
     if kind not in (dlpack.CUDA, dlpack.CUDA_MANAGED):
         raise InputError(
             f"{what}: expected an array in CUDA device memory, got one of DLPack device type "
-            f"{int(kind)}; move it there, or pass a numpy array to have it copied"
+            f"{int(kind)}; move it to the device, or pass a numpy array, which is copied"
         )
     # DLPack's number of the legacy default stream is 1; 0 is ambiguous to it.
     return dlpack.view(buffer, stream or 1)
@@ -250,7 +253,8 @@ def stream_handle(stream: Any) -> int:
 
 
 def current_stream(buffers: Sequence[Any]) -> int:
-    """The current stream of the library of the first device array; 0 (legacy default) else."""
+    """The current stream of the library of the first device array; 0 (legacy default) without
+    one."""
     for buffer in buffers:
         # A subclass of a library's array is one of its arrays.
         libraries = {each.__module__.split(".")[0] for each in type(buffer).__mro__}

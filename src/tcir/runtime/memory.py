@@ -29,7 +29,7 @@ class DeviceArray:
         self.pointer = int(call("cuMemAlloc", max(1, self.nbytes)))
 
     def copy_from(self, source: np.ndarray[Any, Any], stream: int = 0) -> None:
-        """Fills it with the bytes of `source`, which has as many."""
+        """Copies the bytes of `source`, which must have the same size. ValueError otherwise."""
         raw = np.ascontiguousarray(source)
         if raw.nbytes != self.nbytes:
             raise ValueError(f"expected {self.nbytes} bytes, got {raw.nbytes}")
@@ -39,7 +39,7 @@ class DeviceArray:
             synchronize(stream)
 
     def numpy(self, stream: int = 0) -> np.ndarray[Any, Any]:
-        """A copy on the host, made after what `stream` holds."""
+        """A copy on the host, made after all work on `stream`."""
         out = np.empty(self.shape, self.dtype)
         self.device.activate()
         if out.nbytes:
@@ -68,7 +68,7 @@ class DeviceArray:
         }
 
     def free(self) -> None:
-        """Frees the memory, after the work that uses it."""
+        """Frees the memory after the work that uses it is complete."""
         pointer, self.pointer = self.pointer, 0
         if pointer:
             self.device.activate()
@@ -81,12 +81,12 @@ class DeviceArray:
 
 
 def empty(shape: tuple[int, ...], dtype: Any, on: Device | None = None) -> DeviceArray:
-    """An array of unspecified contents."""
+    """A new device array with unspecified contents."""
     return DeviceArray(shape, dtype, on)
 
 
 def to_device(array: np.ndarray[Any, Any], on: Device | None = None) -> DeviceArray:
-    """A copy of a numpy (or ml_dtypes) array."""
+    """A new device array with the contents of a numpy (or ml_dtypes) array."""
     copy = DeviceArray(array.shape, array.dtype, on)
     copy.copy_from(array)
     return copy

@@ -17,10 +17,10 @@ HEADER = f".version {DEFAULT_TARGET.ptx_version}\n.target {DEFAULT_TARGET.name}\
 
 @dataclass(frozen=True)
 class MicroKernel:
-    """One launch of a CTA, or of a cluster of `ctas`; `make` gives fresh arguments and the arrays
-    among them to look at.
+    """One launch of a CTA, or of a cluster of `ctas`.
 
-    then: another launch, where one cannot tell all alternatives apart.
+    make: returns fresh arguments, and those arrays among them that are compared
+    then: a second launch, if one cannot distinguish all alternatives
     """
 
     ptx: str
@@ -32,7 +32,7 @@ class MicroKernel:
 
     @property
     def sizes(self) -> dict[str, Any]:
-        """Launch sizes, as `tcir.run_ptx` and `tcir.runtime.run_cubin` take them."""
+        """Launch sizes, as arguments of `tcir.run_ptx` and `tcir.runtime.run_cubin`."""
         return {
             "grid": self.ctas,
             "block": self.threads,

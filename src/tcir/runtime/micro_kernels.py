@@ -1,6 +1,7 @@
 """Kernels that test the assumptions of `tcir.machine.assumptions` on hardware, one each.
 
-Each writes bytes that differ between the alternatives, on the machine and so on silicon.
+Each kernel writes bytes that differ between the alternatives, on the machine and therefore on
+silicon.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ def _load(instruction: str, halo: int = 0) -> str:
 
 
 def _tile(dtype: str, size: int, swizzle: str, nbytes: int) -> MicroKernel:
-    """A tile of four rows of 128 elements (`size` bytes each row in global memory)."""
+    """Kernel that loads a tile of four rows of 128 elements (a row has `size` bytes in global
+    memory)."""
 
     def make() -> tuple[list[Any], list[Array]]:
         data = np.random.default_rng(1).integers(0, 256, 8 * size, np.uint8)
@@ -83,7 +85,8 @@ def _tile(dtype: str, size: int, swizzle: str, nbytes: int) -> MicroKernel:
 
 
 def _wide(mode: str, pixels: int, halo: int, nbytes: int, width: int = 9) -> MicroKernel:
-    """An im2col load in a w mode: NHWC 3 x 2 x width x 32 (u16), `halo` halo pixels."""
+    """Kernel with an im2col load in a w mode from NHWC 3 x 2 x width x 32 (u16), with `halo` halo
+    pixels."""
 
     def make() -> tuple[list[Any], list[Array]]:
         data = np.random.default_rng(2).integers(0, 256, 3 * 2 * width * 64, np.uint8)
@@ -142,10 +145,11 @@ def _u6_store() -> MicroKernel:
 
 
 def _tensor_memory(columns: int, act: str, numbered: bool = False) -> MicroKernel:
-    """Word 256 · lane + column in 128 lanes x `columns`; one thread acts; all read back.
+    """Kernel that writes the word 256 · lane + column to 128 lanes x `columns` of tensor memory,
+    lets one thread execute `act`, and reads all words back.
 
-    `act` finds the address of the words in %r3, and 8 KB of shared memory at %r7: f16 values
-    2^-14 and 0 in turns, or (`numbered`) in each word its number, with bit 15 set.
+    `act` finds the address of the words in %r3, and 8 KB of shared memory at %r7: alternating f16
+    values 2^-14 and 0, or (`numbered`) the number of each word, with bit 15 set.
     """
     value = "sub.u32 %r10, %r8, %r7; shr.u32 %r10, %r10, 2; or.b32 %r10, %r10, 0x8000;"
     registers = ", ".join(f"%w{n}" for n in range(columns))
@@ -229,7 +233,7 @@ _AMID = 512 >> 4 | 1024 >> 4 << 32 | 1 << 46 | 2 << 61
 
 
 def micro_kernels() -> dict[str, MicroKernel]:
-    """Assumption -> the kernel that tests it."""
+    """Maps each assumption to the kernel that tests it."""
     return {
         "shift_quarters": _tensor_memory(8, "tcgen05.shift.cta_group::1.down [%r3];"),
         "cp4x256b_rows": _tensor_memory(8, _FOUR_ROWS.format(_ROWS, 0), numbered=True),
@@ -250,14 +254,14 @@ def micro_kernels() -> dict[str, MicroKernel]:
 
 
 NOT_ASKED = {
-    "pipe_order": "the order of two instructions shows only when it goes wrong",
-    "ashift_then_cp": "the order of two instructions shows only when it goes wrong",
+    "pipe_order": "the order of two instructions shows only when it is violated",
+    "ashift_then_cp": "the order of two instructions shows only when it is violated",
     "pair_dealloc": "whether it waits may differ from run to run",
     "alloc_content": "the contents depend on what ran before",
-    "alloc_place": "where an allocation may lie does not show in where some did",
+    "alloc_place": "the places of some allocations do not show all allowed ones",
     "cta_order": "the order in which some CTAs started shows nothing about others",
-    "shared_start": "where it may begin does not show in where it does",
-    "elected_lane": "which lane may be elected does not show in which is",
-    "alloc_permit": "a launch cannot ask for two CTAs on one SM",
+    "shared_start": "one start address does not show which others are allowed",
+    "elected_lane": "the lane that is elected does not show which others may be",
+    "alloc_permit": "a launch cannot request two CTAs on one SM",
 }
 """Assumptions without a micro-kernel, and why."""

@@ -24,7 +24,8 @@ _CONVERT = """
 
 
 def _convert(name: str, value: str, target: str, store: str) -> MicroKernel:
-    """One number four times, 3/8 of a step above 1, by 128 random words."""
+    """Kernel that converts one number, 3/8 of a step above 1, four times in each of 128 threads,
+    with 128 random words."""
 
     def make() -> tuple[list[Any], list[Array]]:
         random = np.random.default_rng(4).integers(0, 1 << 32, 128, np.uint32)
@@ -36,7 +37,7 @@ def _convert(name: str, value: str, target: str, store: str) -> MicroKernel:
 
 
 def convert_kernels() -> dict[str, MicroKernel]:
-    """Assumption -> the kernel that tests it."""
+    """Maps each assumption to the kernel that tests it."""
     return {
         "rs_pair_bits": _convert("e4m3", "0f3F860000", "%r3", "st.global.b32"),
         "rs_fp4_bits": _convert("e2m1", "0f3F980000", "%h0", "st.global.b16"),

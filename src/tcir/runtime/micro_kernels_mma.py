@@ -1,8 +1,8 @@
 """Micro-kernels (see `micro_kernels`) about tensor memory and the sums of `tcgen05.mma`.
 
-All share one program: words go to tensor memory and bytes to shared memory, one thread issues the
-instructions under test, and the words of tensor memory are read back. Each CTA of a pair has its
-own words and bytes; the first one issues.
+All kernels share one program: it writes words to tensor memory and bytes to shared memory, one
+thread issues the instructions under test, and the words of tensor memory are read back. Each CTA of
+a pair has its own words and bytes; the first one issues.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ _CTA = ("1", "bar.sync 0;",
 _PAIR = ("2", "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;",
          "mov.b16 %h0, 3; tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster"
          ".multicast::cluster.b64 [%r6], %h0;")  # fmt: skip
-"""GROUP, BARRIER and COMMIT, by CTAs."""
+"""GROUP, BARRIER and COMMIT of a CTA pair; `_CTA` has those of a single CTA."""
 
 
 def _kernel(
@@ -99,11 +99,12 @@ def _kernel(
     columns: int = COLUMNS,
     ctas: int = 1,
 ) -> MicroKernel:
-    """`data()` gives words uint32 [128, columns] and the bytes of shared memory, for every CTA.
+    """Kernel with the given instructions under test.
 
-    `one` is what one thread executes: tensor memory begins at %r3, A and B have the descriptors %d4
-    and %d5, %p4 is true. `all_threads` is what every thread executes before that, at its warp's
-    address %r4.
+    data:        returns words uint32 [128, columns] and the bytes of shared memory, for every CTA
+    one:         executed by one thread: tensor memory begins at %r3, A and B have the descriptors
+                 %d4 and %d5, %p4 is true
+    all_threads: executed by every thread before `one`; %r4 is its warp's address
     """
     registers = [f"%w{n}" for n in range(columns)]
     text = _TEXT.replace(
@@ -129,7 +130,7 @@ def _kernel(
 
 
 def _tiles(a: Array, b: Array) -> Array:
-    """Shared memory with the rows of A and of B, 8 · n rows of up to 64 bytes."""
+    """Contents of shared memory with the rows of A and of B, 8 · n rows of up to 64 bytes each."""
     memory = np.zeros(SHARED, np.uint8)
     for at, rows in ((0, a), (B_OFFSET, b)):
         units = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows) // 8, 8, -1, 16)
@@ -153,7 +154,10 @@ def _mma(
     m: int = M,
     n: int = N,
 ) -> str:
-    """A ``tcgen05.mma``; `before`, `after`: the operands before and after its descriptor."""
+    """Text of a ``tcgen05.mma``.
+
+    before, after: operands before and after the instruction descriptor
+    """
     descriptor = types | n // 8 << 17 | m // 16 << 24  # PTX ISA 9.7.16.4.2
     return f"""mov.b32 %r9, {descriptor:#x};
  tcgen05.mma.{opcode} [%r3], {a}, %d5, {before}%r9, {after};"""
@@ -167,10 +171,10 @@ def _bf16(exponent: int, sign: int = 0) -> int:
 
 
 def _near_nothing() -> tuple[Array, Array]:
-    """2^-149 - 2^-160 and 2^-149 - 2^-155, D and the other products zero.
+    """Data for the sums 2^-149 - 2^-160 and 2^-149 - 2^-155; D and the other products are zero.
 
-    A window under 2^-149 keeps both small terms, and the sums round to 0; one under 2^-133 keeps
-    the second only; one under 2^-126 none, and both sums are 2^-149.
+    An accumulation window below 2^-149 keeps both small terms, and the sums round to 0; one below
+    2^-133 keeps only the second; one below 2^-126 keeps none, and both sums are 2^-149.
     """
     a, b = np.zeros((M, 16), np.uint16), np.zeros((N, 16), np.uint16)
     a[:, 0], a[:, 1] = _bf16(-74), _bf16(-80, 1)
@@ -183,10 +187,11 @@ def _near_nothing() -> tuple[Array, Array]:
 
 
 def _block_scaled() -> tuple[Array, Array]:
-    """(4·4 - 3·4) · 2^16 + column · 2^-19 - 2^18: a window under the products keeps all bits.
+    """Data for the sum (4·4 - 3·4) · 2^16 + column · 2^-19 - 2^18. An accumulation window below the
+    products keeps all bits.
 
     The first block of 16 has the largest scales, 2^8 each, the second the smallest, 2^-9 each. D
-    lies between the largest scales and the largest product.
+    is between the largest scales and the largest product.
     """
     a, b = np.zeros((M, 64), np.uint8), np.zeros((N, 64), np.uint8)
     one, three, four, minus_four = 2, 5, 6, 14  # codes of e2m1; 1 is 0.5
@@ -207,7 +212,8 @@ def _block_scaled() -> tuple[Array, Array]:
 
 
 def _shifted_bytes() -> tuple[Array, Array]:
-    """Bytes 2c, c below 32: e2m3 of code c in bits 6..1, of code 2c in bits 5..0. B is all 1."""
+    """Data with bytes 2c for c below 32, which hold e2m3 code c in bits 6..1, and code 2c in bits
+    5..0. B is all 1."""
     words = _no_words()
     rows = (np.arange(M * 32, dtype=np.uint8).reshape(M, 32) % 32 * 2).view(np.uint32)
     words[:, A_COLUMN : A_COLUMN + 8] = rows
@@ -221,7 +227,7 @@ _FAR_ROWS = 1024 >> 4 << 32 | 1 << 46 | 1 << 61
 
 
 def _groups_apart() -> tuple[Array, Array]:
-    """Rows of K of B with another number in each 512 bytes; A takes the sum of 8 of them."""
+    """Data in which each 512 bytes of B along K hold another number; A sums 8 of them."""
     memory = _tiles(np.ones((M, 8), np.float32), np.zeros((N, 32), np.uint8))
     rows = 2.0 ** np.arange((SHARED - B_OFFSET) // 512, dtype=np.float32)
     memory[B_OFFSET:] = rows.repeat(512 // 4).view(np.uint8)
@@ -235,7 +241,7 @@ _TWO_OF_FOUR = np.array([0x4, 0x8, 0x9, 0xC, 0xD, 0xE], np.uint32) * np.uint32(0
 
 
 def _sparse(by_lane: bool) -> tuple[Array, Array]:
-    """A of ones; metadata that differ by column, or by 16 lanes."""
+    """Data with A of ones, and with metadata that differ by column, or (`by_lane`) by 16 lanes."""
     words = _no_words()
     if by_lane:
         words[:, A_COLUMN : A_COLUMN + 4] = _TWO_OF_FOUR[np.arange(M)[:, None] // 16 % 6]
@@ -250,7 +256,7 @@ def _sparse(by_lane: bool) -> tuple[Array, Array]:
 
 
 def _ones() -> tuple[Array, Array]:
-    """A and B of ones, 64 columns of D."""
+    """Data with A and B of ones, for 64 columns of D."""
     a, b = np.ones((M, 16), np.float16), np.ones((64, 16), np.float16)
     return np.zeros((128, 64), np.uint32), _tiles(a, b)
 
@@ -263,7 +269,7 @@ _SPANS = 1 << 39 | 1 << 32 | (3 - 1) << 40 | (5 - 1) << 48
 
 
 def _bytes_of_two() -> tuple[Array, Array]:
-    """Rows of shared memory that differ between the CTAs."""
+    """Data of two CTAs whose rows of shared memory differ."""
     tiles = [
         _tiles(np.full((M, 32), 1 + cta, np.uint8) + np.arange(M, dtype=np.uint8)[:, None], _ROWS)
         for cta in range(2)
@@ -275,7 +281,8 @@ _ROWS = np.zeros((N, 32), np.uint8)
 
 
 def _rows_twice() -> tuple[Array, Array]:
-    """64 rows of A a CTA, on lanes 0..63 and 64..127 alike; each element is its row's number."""
+    """Data with 64 rows of A per CTA, both on lanes 0..63 and on lanes 64..127; each element is the
+    number of its row."""
     words = np.zeros((2, 2, 64, COLUMNS), np.uint32)
     a = np.arange(128, dtype=np.float16).reshape(2, 64, 1).repeat(16, axis=2)
     words[..., A_COLUMN : A_COLUMN + 8] = a.view(np.uint32)[:, None]
@@ -284,7 +291,8 @@ def _rows_twice() -> tuple[Array, Array]:
 
 
 def _lanes_of_two() -> tuple[Array, Array]:
-    """A of the lane's number on every lane, and metadata that take two in four."""
+    """Data in which A holds the lane's number on every lane, and metadata select two of four
+    elements."""
     words = np.zeros((256, COLUMNS), np.uint32)
     a = np.arange(256, dtype=np.float16).reshape(256, 1).repeat(16, axis=1)
     words[:, A_COLUMN : A_COLUMN + 8] = a.view(np.uint32)
@@ -297,7 +305,7 @@ def _lanes_of_two() -> tuple[Array, Array]:
 
 
 def _numbered() -> tuple[Array, Array]:
-    """Every word different in both halves."""
+    """Data in which every word differs from the others in both halves."""
     words = np.arange(128 * COLUMNS, dtype=np.uint32).reshape(128, COLUMNS)
     return words * np.uint32(0x10001) + np.uint32(0x40000001), np.zeros(SHARED, np.uint8)
 
@@ -307,7 +315,7 @@ _UNPACK = """tcgen05.st.sync.aligned.32x32b.x4.unpack::16b.b32 [%r4], {%w0, %w1,
 
 
 def _lane(lane: int) -> str:
-    """Warp 1 stores eight words at an address that names `lane`."""
+    """Text in which warp 1 stores words at an address that names `lane`."""
     return f"""setp.ne.u32 %p5, %r2, 1; @%p5 bra STORED;
  add.u32 %r9, %r3, {(lane << 16) + 8};
  tcgen05.st.sync.aligned.32x32b.x4.b32 [%r9], {{%w0, %w1, %w2, %w3}};
@@ -316,7 +324,7 @@ STORED:"""
 
 
 def mma_kernels() -> dict[str, MicroKernel]:
-    """Assumption -> the kernel that tests it."""
+    """Maps each assumption to the kernel that tests it."""
     bf16 = 1 << 4 | 1 << 7 | 1 << 10  # D f32, A and B bf16
     e2m1 = 1 << 7 | 1 << 10
     f16 = "cta_group::1.kind::f16"

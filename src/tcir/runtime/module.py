@@ -1,4 +1,4 @@
-"""Cubins: loading, their kernels, launches."""
+"""Loads cubins and launches their kernels."""
 
 from __future__ import annotations
 
@@ -26,23 +26,24 @@ PORTABLE_CLUSTER = 8
 
 
 class WrongArchitectureError(InputError):
-    """A cubin for another architecture than the device's."""
+    """Raised for a cubin whose architecture is not the device's."""
 
 
 class DriverTooOldError(InputError):
-    """Code for this device, from a newer toolkit than the driver knows."""
+    """Raised for code whose toolkit is newer than the driver supports."""
 
 
 class LaunchFailedError(Error):
-    """A launch was rejected, or the kernel faulted; the message names the kernel."""
+    """Raised if a launch was rejected, or the kernel faulted; the message names the kernel."""
 
     exit_code = 1
 
 
 def architecture(cubin: bytes) -> str:
-    """``sm_<number>`` that a cubin was assembled for, from its ELF header; `InputError` if none.
+    """Architecture ``sm_<number>`` of a cubin, from its ELF header. `InputError` for data that is
+    not a cubin.
 
-    The number stands in bits 15..8 of e_flags from ELF ABI version 8 (CUDA 13) on, in bits 7..0
+    The number is in bits 15..8 of e_flags from ELF ABI version 8 (CUDA 13) on, and in bits 7..0
     before (LLVM, BinaryFormat/ELF.h, EF_CUDA_SM).
     """
     if len(cubin) < 64 or cubin[:4] != b"\x7fELF" or cubin[18:20] != b"\xbe\x00":
@@ -67,7 +68,7 @@ _PTX_SINCE = {"8.6": "12.7", "8.7": "12.8", "8.8": "12.9", "9.0": "13.0", "9.1":
 
 
 def _made(image: bytes) -> tuple[str, str]:
-    """The architecture of a cubin or of PTX, and the CUDA that it wants."""
+    """The architecture of a cubin or of PTX, and the CUDA version that it needs."""
     version = re.search(rb"^\s*\.version\s+(\S+)", image, re.M)
     target = re.search(rb"^\s*\.target\s+(sm_\d+)", image, re.M)
     if image[:4] == b"\x7fELF" or not (version and target):
@@ -76,7 +77,8 @@ def _made(image: bytes) -> tuple[str, str]:
 
 
 class Module:
-    """A cubin (or PTX, ended by a zero) on a device; `close` (or its end of life) unloads it."""
+    """A cubin (or PTX that ends with a zero byte) on a device; `close`, or the end of the object's
+    life, unloads it."""
 
     def __init__(self, image: bytes, on: Device | None = None) -> None:
         self.device = on or device()
@@ -100,7 +102,7 @@ class Module:
                 knows = f"{self.device.driver // 1000}.{self.device.driver % 1000 // 10}"
                 raise DriverTooOldError(
                     f"expected a driver of CUDA {since} or later for this {kind}, got one of CUDA "
-                    f"{knows} (nvidia-smi shows it), which refuses it: {error.code}"
+                    f"{knows} (nvidia-smi shows it), which rejects it: {error.code}"
                 ) from None
             raise
         self._functions: dict[str, Function] = {}
@@ -147,13 +149,13 @@ class Module:
 
 @lru_cache(maxsize=256)
 def load(cubin: bytes, on: Device | None = None) -> Module:
-    """The module of `cubin`, kept for the next call."""
+    """Loads `cubin`; the module is cached for the next call."""
     return Module(cubin, on)
 
 
 def load_or_compile(cubin: bytes, ptx: str, on: Device) -> tuple[Module, str]:
-    """The module of the cubin, or of the PTX where the driver is older than the cubin's toolkit;
-    and in words which of them it is."""
+    """Loads the cubin, or the PTX if the driver is older than the cubin's toolkit. Returns the
+    module and a text that says which of them was loaded."""
     try:
         return load(cubin, on), "cubin"
     except DriverTooOldError as error:
@@ -161,7 +163,8 @@ def load_or_compile(cubin: bytes, ptx: str, on: Device) -> tuple[Module, str]:
 
 
 class Function:
-    """A kernel of a module: its parameters' sizes in bytes, its static shared memory."""
+    """A kernel of a module, with the sizes of its parameters and of its static shared memory in
+    bytes."""
 
     def __init__(self, module: Module, name: str, handle: Any) -> None:
         self.module, self.name, self.handle = module, name, handle
@@ -194,7 +197,7 @@ class Function:
             most = self.module.device.attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
             if total > most:
                 raise InputError(
-                    f"@{self.name}: expected at most {most} bytes of shared memory a CTA on "
+                    f"@{self.name}: expected at most {most} bytes of shared memory per CTA on "
                     f"{self.module.device}, got {self.static_smem} static and {dynamic_smem} "
                     "dynamic"
                 )
@@ -219,10 +222,10 @@ class Function:
     ) -> None:
         """Puts a launch on `stream`; `values` are the parameters' bytes, in order.
 
-        programmatic: it may start before the previous one on the stream has ended.
+        programmatic: whether the launch may start before the previous one on the stream has ended
 
-        `LaunchFailedError` if the driver rejects it. A fault of the kernel is reported later,
-        in `synchronize`.
+        `LaunchFailedError` if the driver rejects the launch. A fault of the kernel is reported
+        later, by `synchronize`.
         """
         sizes = tuple(len(value) for value in values)
         if sizes != self.parameter_bytes:
@@ -246,7 +249,7 @@ class Function:
         except CudaError as error:
             raise LaunchFailedError(
                 f"launch of @{self.name} (grid {grid}, block {block}, cluster {cluster}, "
-                f"{dynamic_smem} bytes of dynamic shared memory, {self.registers} registers a "
+                f"{dynamic_smem} bytes of dynamic shared memory, {self.registers} registers per "
                 f"thread) on {self.module.device}: {error}"
             ) from None
         _LAUNCHED.append(self.name)
@@ -276,14 +279,15 @@ _LAUNCHED: list[str] = []
 
 
 def synchronize(stream: int = 0) -> None:
-    """Waits for `stream`; `LaunchFailedError` names the kernels launched since the last time."""
+    """Waits for `stream`. `LaunchFailedError`, for a fault, names the kernels launched since the
+    last synchronisation."""
     try:
         call("cuStreamSynchronize", bindings().CUstream(stream))
     except CudaError as error:
         names = list(dict.fromkeys(_LAUNCHED)) or ["(none by tcir)"]
         raise LaunchFailedError(
             f"kernel {', '.join('@' + n for n in names[-4:])} failed: {error.code} "
-            f"({error.words}); the context of this process cannot be used any more"
+            f"({error.words}); the CUDA context of this process is unusable now"
         ) from None
     finally:
         _LAUNCHED.clear()

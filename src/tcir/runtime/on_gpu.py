@@ -1,7 +1,7 @@
-"""A launch of any PTX on a GPU, on arrays of the host: `--gpu` of tc-run and of the doors.
+"""Launches any PTX on a GPU with arrays on the host: `--gpu` of tc-run and of the doors.
 
-A program for sm_100a is emulated where the GPU is a Hopper (docs/explanation/emulation.md). The
-driver compiles the PTX: its compiler is as old as itself.
+A program for sm_100a is emulated if the GPU is a Hopper (docs/explanation/emulation.md). The driver compiles
+the PTX, with a compiler of the driver's own version.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ NEEDED = (
 
 @dataclass(frozen=True)
 class GpuRun:
-    """Device and time of a launch. emulated: for sm_100a, on another GPU."""
+    """Device and time of a launch.
+
+    emulated: whether a program for sm_100a ran on another GPU
+    """
 
     device: str
     milliseconds: float
@@ -40,7 +43,7 @@ class GpuRun:
 
 
 def gpu() -> Device:
-    """The first GPU; NoDeviceError says what was looked for, and what is needed."""
+    """The first GPU. NoDeviceError states what is missing, and what is needed."""
     try:
         return device()
     except NoDeviceError as error:
@@ -68,8 +71,8 @@ def is_emulated(ptx: str, on: Device) -> bool:
 
 
 class _Stored(Buffers):
-    """Arrays that may be parts of storages, which are copied whole, and those in an array that is
-    copied already."""
+    """Buffers of arrays that may be parts of storages, which are copied whole; an array inside one
+    that was copied already shares its copy."""
 
     def __init__(self, storages: Sequence[np.ndarray], on: Device) -> None:
         super().__init__(on)
@@ -90,7 +93,7 @@ def _within(array: np.ndarray, whole: np.ndarray) -> bool:
 
 
 def types_of_maps(argument: object) -> Iterator[str]:
-    """The types of elements of the argument's tensor maps."""
+    """Element types of the tensor maps in an argument."""
     if isinstance(argument, list | tuple):
         for part in argument:
             yield from types_of_maps(part)
@@ -107,8 +110,10 @@ def run_on_gpu(
 ) -> GpuRun:
     """Launches a kernel once, waits, and copies what it wrote into the arrays.
 
-    args: as of `tcir.run_ptx`, but numbers as numpy scalars. storages: see `_Stored`. Raises
-    NoDeviceError without a GPU; EmulationError, InputError, LaunchFailedError.
+    args:     as in `tcir.run_ptx`, but numbers must be numpy scalars
+    storages: see `_Stored`
+
+    Raises NoDeviceError without a GPU; EmulationError, InputError, LaunchFailedError.
     """
     on = gpu()
     emulated = is_emulated(ptx, on)

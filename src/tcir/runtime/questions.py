@@ -1,4 +1,5 @@
-"""The kernels of the self-test as bundles: what a GPU writes answers an assumption."""
+"""Writes the kernels of the self-test as bundles; the bytes that a GPU writes decide an
+assumption."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from tcir.target import DEFAULT_TARGET
 
 
 def write_questions(folder: Path, name: str, kernel: MicroKernel) -> list[Path]:
-    """Writes the launches that ask the assumption `name`, each as a bundle ``ask-NAME``."""
+    """Writes the launches that test the assumption `name`, each as a bundle ``ask-NAME``."""
     written = []
     for number, launch in enumerate(kernel.launches(), 1):
         place = folder / f"ask-{name}{f'-{number}' if number > 1 else ''}"

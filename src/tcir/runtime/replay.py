@@ -1,4 +1,4 @@
-"""Runs a bundle (see `tcir.runtime.bundle`) on a GPU, in this process, and tells the result."""
+"""Runs a bundle (see `tcir.runtime.bundle`) on a GPU, in this process, and returns the result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _READ = "the folder is damaged: ask for it again"
 
 
 def seal(description: Fields) -> str:
-    """The digest of all fields of launch.json but ``sha256``, which holds it."""
+    """The digest of all fields of launch.json except ``sha256``, which contains it."""
     rest = {name: value for name, value in description.items() if name != "sha256"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
@@ -50,7 +50,7 @@ class Bundle:
 
     @staticmethod
     def read(folder: Path) -> Bundle:
-        """`InputError` if a file is missing, modified or no file."""
+        """Reads a bundle. `InputError` if a file is missing, modified or not a file."""
         try:
             bundle = Bundle._read(folder)
             bundle._verify()
@@ -104,7 +104,7 @@ class Bundle:
         return found
 
     def sizes(self, launch: Fields) -> Fields:
-        """The sizes of a launch."""
+        """The sizes of a launch: grid, block, cluster, dynamic shared memory, programmatic."""
         found: Fields = {k: tuple(launch[k]) for k in ("grid", "block", "cluster")}
         found["dynamic_smem"] = launch["dynamic_smem"]
         found["programmatic"] = launch.get("programmatic", False)
@@ -116,7 +116,7 @@ class Bundle:
         pointers: Sequence[int],
         encode: Callable[[Any, int], bytes],
     ) -> list[bytes]:
-        """The bytes of each parameter of a launch, buffers being at `pointers`."""
+        """Bytes of each parameter of a launch whose buffers are at the addresses `pointers`."""
         values = []
         for param in launch["params"]:
             if param["kind"] == "bytes":
@@ -134,10 +134,10 @@ class Bundle:
 
 
 def replay(bundle: Bundle, repeats: int) -> Fields:
-    """Runs the bundle's kernels on device 0, one after the other; returns what happened.
+    """Runs the bundle's kernels on device 0, one after the other; returns a report.
 
     A question of the self-test (`description["question"]`) is not timed; its report has the digest
-    of what it wrote.
+    of the bytes that it wrote.
     """
     from tcir.emulation.narrow import encoder
     from tcir.runtime.devices import device
@@ -222,7 +222,8 @@ def excess(
     reference: Array,
     errors: Array,
 ) -> float:
-    """The largest error of a buffer's bytes as a part of its bound; infinite for a stray NaN."""
+    """The largest error of a buffer's elements as a fraction of its bound; infinite for a NaN that
+    the reference does not have."""
     if dtype == "bfloat16":  # numpy has none: the upper half of an f32
         found = (found.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
     values = found.view("f4" if dtype == "bfloat16" else dtype).astype("f8")
@@ -235,7 +236,7 @@ def excess(
 
 
 def describe_device() -> Fields:
-    """Device 0 and its driver, for the report."""
+    """Fields of the report that describe device 0 and its driver."""
     from tcir.runtime.devices import device
     from tcir.runtime.driver import call
 

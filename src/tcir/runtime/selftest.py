@@ -19,26 +19,27 @@ from tcir.runtime.micro_kernels import NOT_ASKED, micro_kernels
 from tcir.target import DEFAULT_TARGET
 
 SECONDS = 120
-"""A micro-kernel takes a few, its process and the driver's start included."""
+"""Time limit of a micro-kernel. It takes a few seconds, including the start of its process and of
+the driver."""
 FAULT = b"fault"
-"""Stands for the output of a kernel that did not complete."""
+"""Represents the output of a kernel that did not complete."""
 
 
 class NotEndedError(Error):
-    """A micro-kernel did not end in time."""
+    """Raised if a micro-kernel did not end in time."""
 
 
 class NotModelledError(Error):
-    """The machine has no rule for an instruction of the micro-kernel."""
+    """Raised if the machine has no rule for an instruction of the micro-kernel."""
 
 
 def on_machine(kernel: MicroKernel, assumptions: Assumptions) -> bytes:
-    """The bytes the machine writes, or `FAULT` if it rejects an instruction."""
+    """The bytes that the machine writes, or `FAULT` if it rejects an instruction."""
     return b"".join(launch_on_machine(launch, assumptions) for launch in kernel.launches())
 
 
 def launch_on_machine(kernel: MicroKernel, assumptions: Assumptions) -> bytes:
-    """The bytes that one launch writes, or `FAULT`."""
+    """The bytes that one launch writes on the machine, or `FAULT`."""
     try:
         args, outputs = kernel.make()
         report = run_ptx(kernel.ptx, args=args, assumptions=assumptions, **kernel.sizes)
@@ -52,16 +53,17 @@ def launch_on_machine(kernel: MicroKernel, assumptions: Assumptions) -> bytes:
 
 
 def expected(name: str, kernel: MicroKernel) -> dict[Any, bytes]:
-    """Alternative of the assumption `name` -> bytes of the machine under it."""
+    """Maps each alternative of the assumption `name` to the bytes that the machine writes under
+    it."""
     entry = next(item for item in REGISTRY if item.name == name)
     return {a: on_machine(kernel, Assumptions(**{name: a})) for a in entry.alternatives}
 
 
 def on_gpu(kernel: MicroKernel, target: str = DEFAULT_TARGET.name) -> bytes:
-    """The bytes the GPU writes, or `FAULT` for a launch that fails.
+    """The bytes that the GPU writes, or `FAULT` for a launch that fails.
 
-    Every launch has its own process: after a fault its context is unusable.
-    `NotEndedError` when it is still running after `SECONDS`.
+    Every launch has its own process, since a fault makes its context unusable. `NotEndedError` if
+    it is still running after `SECONDS`.
     """
     from tcir.codegen.cubin import assemble
 
@@ -74,7 +76,7 @@ def on_gpu(kernel: MicroKernel, target: str = DEFAULT_TARGET.name) -> bytes:
 def in_process(
     function: Callable[..., bytes], cubin: bytes, kernel: MicroKernel, made: Any
 ) -> bytes:
-    """``function(cubin, sizes, made)`` in a new process."""
+    """Calls ``function(cubin, sizes, made)`` in a new process and returns the bytes it returns."""
     spawn = multiprocessing.get_context("spawn")
     here, there = spawn.Pipe(duplex=False)
     arguments = (there, function, cubin, kernel.sizes, made)
@@ -117,21 +119,22 @@ def _launch_on_gpu(cubin: bytes, sizes: dict[str, Any], made: tuple[list[Any], l
 
 
 def judge(outcomes: dict[Any, bytes], silicon: bytes) -> str:
-    """Text: the alternatives that gave the hardware's bytes."""
+    """Text that names the alternatives which gave the hardware's bytes."""
     same = [str(a) for a, data in outcomes.items() if data == silicon]
     return " or ".join(same) if same else "neither: please report this"
 
 
 def main(file: Path) -> int:
-    """0 every assumption that can be asked is what the silicon has, 1 one is not, 2 one that can be
-    asked was not. On a B200 `file` gets the answers, to be sent back."""
+    """Runs the self-test; returns its exit status: 0 if every assumption that can be tested agrees
+    with the silicon, 1 if one does not, 2 if one that can be tested was not. On a B200 the answers
+    are written to `file`, to be sent back."""
     kernels = micro_kernels()
     ready = _blackwell()
     wrong = unasked = 0
     answers = {}
     for entry in REGISTRY:
         if entry.name not in kernels:
-            answer = f"cannot be asked: {NOT_ASKED.get(entry.name, 'no kernel written yet')}"
+            answer = f"cannot be tested: {NOT_ASKED.get(entry.name, 'no kernel written yet')}"
         else:
             answer = "not asked" if ready is not None else _ask(entry, kernels[entry.name])
             unasked += answer.startswith("not asked")
@@ -151,7 +154,7 @@ def main(file: Path) -> int:
 
 
 def _agrees(entry: Assumption, answer: str) -> bool:
-    """Whether the assumed alternative is among those that the silicon may have."""
+    """Whether the assumed alternative is among those that agree with the silicon."""
     return str(entry.default) in answer.split(" or ")
 
 
@@ -169,11 +172,11 @@ def _blackwell() -> str | None:
     try:
         found = device()
     except Error as error:
-        return f"tc-run --selftest: the values above are assumed, not seen: {error}"
+        return f"tc-run --selftest: the values above are assumed, not observed: {error}"
     if found.capability != (10, 0):
         return (
-            f"tc-run --selftest: expected a B200 (sm_100) to ask, got {found}: the values above "
-            "are assumed, not seen"
+            f"tc-run --selftest: expected a B200 (sm_100), got {found}: the values above are "
+            "assumed, not observed"
         )
     return None
 

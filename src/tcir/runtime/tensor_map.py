@@ -31,26 +31,27 @@ _DTYPES = {
     "u4_align16b": "16U4_ALIGN16B",
     "u6_align16b": "16U6_ALIGN16B",
 }
-"""Element type of `tcir.TensorMap` -> CU_TENSOR_MAP_DATA_TYPE_…"""
+"""Suffix of CU_TENSOR_MAP_DATA_TYPE_… for each element type of `tcir.TensorMap`."""
 
 _FILLS = {"zero": "NONE", "nan": "NAN_REQUEST_ZERO_FMA"}
-"""CU_TENSOR_MAP_FLOAT_OOB_FILL_…"""
+"""Suffix of CU_TENSOR_MAP_FLOAT_OOB_FILL_… for each fill."""
 
 _WIDE = {"im2col_w": "W", "im2col_w128": "W128"}
-"""CU_TENSOR_MAP_IM2COL_WIDE_MODE_…"""
+"""Suffix of CU_TENSOR_MAP_IM2COL_WIDE_MODE_… for each mode."""
 
 MAP_BYTES = 128
 
 Encode = Callable[["MapFields", int], bytes]
-"""`encode`, or another one for a device that lacks some maps (`tcir.emulation.narrow`)."""
+"""Type of `encode`, and of its replacement for a device that lacks some maps
+(`tcir.emulation.narrow`)."""
 
 
 @lru_cache(maxsize=1024)
 def encode(fields: MapFields, address: int) -> bytes:
-    """The 128 opaque bytes of the map of `fields` over the tensor at `address` (bytes).
+    """Encodes the map `fields` of a tensor at `address` (in bytes); returns its 128 opaque bytes.
 
-    `fields` are those of `tcir.TensorMap.fields`. L2 promotion is 128 bytes. `InputError` if
-    the driver rejects the map, although the machine's limits accept it.
+    `fields` are those of `tcir.TensorMap.fields`. L2 promotion is 128 bytes. `InputError` if the
+    driver rejects the map, although the machine's limits accept it.
     """
     driver = bindings()
     wide, narrow = driver.cuuint64_t, driver.cuuint32_t

@@ -14,8 +14,8 @@ def measure(
 ) -> list[float]:
     """Milliseconds between events before and after each of `repeats` calls of `launch`.
 
-    `launch` has to put its work on `stream` (a handle; 0 is the legacy default stream) of the
-    current device. `warmup` calls come first and are not measured.
+    `launch` must put its work on `stream` (a handle; 0 is the legacy default stream) of the current
+    device. `warmup` calls come first and are not measured.
     """
     if repeats < 1 or warmup < 0:
         raise InputError(f"expected repeats >= 1 and warmup >= 0, got {repeats} and {warmup}")

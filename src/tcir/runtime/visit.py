@@ -1,8 +1,9 @@
-"""``python run.py`` of a bundle or a kit: every bundle in a process of its own, and a report.
+"""``python run.py`` of a bundle or a kit: runs every bundle in a process of its own and writes a
+report.
 
-A bundle that does not answer in time is ended, one that faults spoils its own process only, and the
-rest goes on. report.json and report.txt are written anew after each bundle, so there is something
-to send whatever happens.
+A bundle that does not answer in time is killed; a fault affects only its bundle's process; the
+other bundles run in any case. report.json and report.txt are rewritten after each bundle, so that
+there is always a report to send.
 """
 
 from __future__ import annotations
@@ -25,15 +26,17 @@ from tcir.files import write_atomic, write_json
 from tcir.runtime.replay import Bundle, describe_device, replay
 
 SECONDS = 120
-"""A bundle takes a few, its process and the driver's start included."""
+"""Time limit of a bundle. It takes a few seconds, including the start of its process and of the
+driver."""
 WRONG = ("different", "fault", "hang", "died", "refused", "other answer")
-"""Outcomes of a GPU that did something else than the machine, or nothing."""
+"""Outcomes in which the GPU's results differ from the machine's, or are missing."""
 
 Report = dict[str, Any]
 
 
 def main(folder: Path, words: Sequence[str] | None = None) -> int:
-    """0 all as expected, 1 not all, 2 no GPU, 3 a damaged folder, 130 interrupted."""
+    """Runs the command; returns its exit status: 0 all as expected, 1 not all, 2 no GPU, 3 a
+    damaged folder, 130 interrupted."""
     options = _parser().parse_args(words)
     try:
         chosen = [Bundle.read(path) for path in _folders(folder, options.only)]
@@ -67,7 +70,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _folders(folder: Path, only: str | None) -> list[Path]:
-    """The folder, if it is a bundle, or the bundles in it."""
+    """The folder itself if it is a bundle, or else the bundles in it, limited to `only`.
+    InputError if there are none."""
     if (folder / "launch.json").exists():
         return [folder]
     found = sorted(path.parent for path in folder.glob("*/launch.json"))
@@ -89,7 +93,7 @@ def _describe(bundle: Bundle) -> None:
 
 
 def _blank(fields: Any, address: int) -> bytes:
-    """A tensor map's place in the parameters, where no driver can encode it."""
+    """Placeholder for a tensor map in the parameters, if no driver can encode it."""
     return bytes(128)
 
 
@@ -97,7 +101,7 @@ def _blank(fields: Any, address: int) -> bytes:
 
 
 def attempt(bundle: Bundle, repeats: int) -> Report:
-    """What running a bundle in this process gives: its outcome, and why."""
+    """Runs a bundle in this process; returns its outcome and the reason."""
     from tcir.runtime.driver import CudaError
     from tcir.runtime.module import LaunchFailedError
 
@@ -117,7 +121,7 @@ def attempt(bundle: Bundle, repeats: int) -> Report:
 
 
 def _outcome(found: Report) -> str:
-    """Outcome of a bundle that ran; a question, which compares nothing, is equal for now."""
+    """Outcome of a bundle that ran. A question, which compares nothing, is "equal" here."""
     if found.get("equal", True):
         return "equal"
     return "within bound" if found["within"] else "different"
@@ -161,7 +165,8 @@ def _visit(folder: Path, chosen: Sequence[Bundle], repeats: int, seconds: float)
 
 
 def _in_process(folder: Path, bundle: Bundle, repeats: int, seconds: float) -> Report:
-    """What the process of a bundle tells, or how it ended without a word."""
+    """Runs a bundle in a process of its own; returns that process's report, or how it ended without
+    one."""
     with tempfile.TemporaryDirectory(prefix="tcir-visit-") as place:
         result = Path(place, "result.json")
         command = [
@@ -189,19 +194,21 @@ def _in_process(folder: Path, bundle: Bundle, repeats: int, seconds: float) -> R
 
 
 def _end(process: subprocess.Popen[str], seconds: float) -> Report:
-    """Ends a process that does not answer; one that cannot be ended ends the visit."""
-    words = f"no answer within {seconds:g} seconds: its process was ended"
+    """Kills a process that does not answer. If it cannot be killed, the report is marked "stuck",
+    which ends the run."""
+    words = f"no answer within {seconds:g} seconds: its process was killed"
     process.kill()
     try:
         process.communicate(timeout=20)
     except subprocess.TimeoutExpired:
-        words = f"no answer within {seconds:g} seconds, and process {process.pid} cannot be ended"
+        words = f"no answer within {seconds:g} seconds, and process {process.pid} cannot be killed"
         return {"outcome": "hang", "message": f"{words}: the GPU needs a reset", "stuck": True}
     return {"outcome": "hang", "message": words}
 
 
 def _answer(found: Report, question: Report) -> None:
-    """The alternatives of an assumption under which the machine does what the GPU did."""
+    """Adds to the report of a question the alternatives of its assumption under which the machine
+    writes the GPU's bytes."""
     silicon = "fault" if found["outcome"] == "fault" else found.get("written_sha256")
     if silicon is None:
         return
@@ -209,7 +216,7 @@ def _answer(found: Report, question: Report) -> None:
     found.update(assumption=question["name"], assumed=question["assumed"], answers=answers)
     found["outcome"] = "as assumed" if question["assumed"] in answers else "other answer"
     if not answers:
-        found["message"] = "neither of the answers that were thought of"
+        found["message"] = "none of the known alternatives"
     elif found["outcome"] == "other answer":
         found["message"] = f"assumed {question['assumed']}, silicon: {' or '.join(answers)}"
 
@@ -233,7 +240,7 @@ def _host() -> Report:
 
 
 def _write(folder: Path, report: Report) -> str:
-    """Writes both forms of the report; returns the text."""
+    """Writes the report as JSON and as text; returns the text."""
     write_json(folder / "report.json", report)
     lines = [f"{report['started']}, {json.dumps(report['host'])}"]
     lines.append(json.dumps(report.get("device", "no device")))

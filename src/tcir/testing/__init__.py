@@ -23,7 +23,7 @@ _UNWRITTEN = 0xA5
 def assert_same_as_gpu(kernel: Kernel, *inputs: Array, order_seed: int | None = None) -> None:
     """Asserts that a GPU and the simulated machine compute the same bits for `inputs`.
 
-    inputs:     numpy arrays of the kernel's shapes and types; results get memory of their own
+    inputs:     numpy arrays of the kernel's shapes and types; memory for results is allocated
     order_seed: seed of the order of the machine's asynchronous operations, which must not affect
                 results
 
@@ -34,8 +34,9 @@ def assert_same_as_gpu(kernel: Kernel, *inputs: Array, order_seed: int | None = 
     approximate = re.search(r"^\s*(?:@\S+\s+)?(\w+\.approx\S*)", kernel.ptx, re.MULTILINE)
     if approximate:
         raise InputError(
-            f"@{kernel.name}: expected a kernel whose bits are fixed, got {approximate[1]} (PTX "
-            "ISA gives it an error, no bits); tc-run PROGRAM --bundle DIR compares with a bound"
+            f"@{kernel.name}: expected a kernel whose bits are defined, got {approximate[1]} (PTX "
+            "ISA defines an error bound, not bits); tc-run PROGRAM --bundle DIR compares with a "
+            "bound"
         )
     wanted, got = ([_result(each) for each in kernel.signature.outputs] for _ in range(2))
     kernel(*inputs, *wanted, order_seed=order_seed)
@@ -46,7 +47,7 @@ def assert_same_as_gpu(kernel: Kernel, *inputs: Array, order_seed: int | None = 
             first = np.unravel_index(int(off.argmax()), ours.shape)
             at = ", ".join(map(str, first))
             raise AssertionError(
-                f"@{kernel.name}: result {number}[{at}]: the machine gives {ours[first]}, the GPU "
+                f"@{kernel.name}: result {number}[{at}]: the machine has {ours[first]}, the GPU "
                 f"{theirs[first]}; {int(off.sum())} of {off.size} elements differ"
             )
 
@@ -57,5 +58,5 @@ def _result(spec: OutputSpec) -> Array:
 
 
 def _bytes(array: Array) -> Array:
-    """Bytes of each element, as rows."""
+    """Bytes of the elements, one row per element."""
     return np.frombuffer(array.tobytes(), np.uint8).reshape(array.size, array.itemsize)

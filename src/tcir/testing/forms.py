@@ -1,4 +1,4 @@
-"""Kernels of one tensor-core instruction on arbitrary bits, for the machine and its emulation."""
+"""Kernels with one tensor-core instruction on arbitrary bits, for the machine and its emulation."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tcir.testing.recorded import Recorded
 
 COLUMNS = 128
 A_AT, SFA_AT, SFB_AT, METADATA_AT = 64, 96, 104, 112
-"""Columns of tensor memory; D is at 0."""
+"""Columns of tensor memory at which operands begin; D is at 0."""
 SHARED = 32768
 B_AT = 16384
-"""Bytes of shared memory."""
+"""Offset of B in shared memory, in bytes."""
 WORDS = {"f16": 16, "bf16": 16, "tf32": 32}
 _NARROW = {"e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5}
 CODES = {
@@ -88,7 +88,11 @@ END:
 
 @dataclass(frozen=True)
 class Form:
-    """One instruction. wild: any bits, infinities and NaNs too; else exponents in the middle."""
+    """One instruction.
+
+    wild: whether operands have any bits, including infinities and NaNs; otherwise their exponents
+          are in the middle of the range
+    """
 
     kind: str = "f16"
     a: str = "f16"
@@ -113,10 +117,12 @@ class Form:
     scale_type: str = "ue8m0"
     wild: bool = False
     tiny: bool = False
-    """Products near 2^-146, where the exponent of a zero decides (docs/explanation/numerics.md)."""
+    """Whether products are near 2^-146, where the exponent of a zero affects the sum
+    (docs/explanation/numerics.md)."""
     seed: int = 0
     instruction: str = ""
-    """Instead of an mma: with {d} for the base of tensor memory and {a} for A's descriptor."""
+    """An instruction in place of the mma; {d} is the base of tensor memory and {a} is A's
+    descriptor."""
 
     def __str__(self) -> str:
         default = Form()
@@ -177,7 +183,7 @@ class Form:
 
     @property
     def ptx(self) -> str:
-        """The kernel for sm_100a: two buffers in, all words of tensor memory out."""
+        """The kernel for sm_100a. It reads two buffers and writes all words of tensor memory."""
         numbers = range(COLUMNS)
         return KERNEL.format(
             columns=COLUMNS,
@@ -200,7 +206,7 @@ class Form:
     # --- data ------------------------------------------------------------------------------------
 
     def inputs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Bytes of shared memory, and words [column, lane] of tensor memory."""
+        """Initial bytes of shared memory, and initial words [column, lane] of tensor memory."""
         rng = np.random.default_rng(self.seed)
         shared = rng.integers(0, 256, SHARED, dtype=np.uint8)
         tensor = rng.integers(0, 1 << 32, (COLUMNS, 128), dtype=np.uint32)
@@ -237,7 +243,8 @@ class Form:
 
 
 def recorded(seed: int) -> Recorded:
-    """A random form as the simulated machine executes it; InputError if it does not."""
+    """Executes a random form on the simulated machine and records the launch. InputError if the
+    machine has a finding."""
     from tcir.run import Uninitialized, run_ptx
 
     form = random_form(seed)
@@ -277,7 +284,7 @@ def _tame(raw: np.ndarray, element: str) -> np.ndarray:
 
 
 def random_form(seed: int) -> Form:
-    """Any legal form of tcgen05.mma of one CTA."""
+    """A random legal form of tcgen05.mma of one CTA."""
     rng = np.random.default_rng(seed)
 
     def one(*choices: object) -> object:

@@ -1,10 +1,10 @@
-"""Recorded launches on a GPU: `python -m tcir.testing.gpu FOLDER`.
+"""Runs recorded launches on a GPU: `python -m tcir.testing.gpu FOLDER`.
 
-A kernel for sm_100a is emulated where the GPU is a Hopper (docs/explanation/emulation.md), with
-approximations that have the machine's bits. Each file of the folder is a launch as the simulated
-machine executed it (`pytest --record-launches FOLDER`). A line for each says whether the GPU leaves
-the same bytes: equal, differs, refused (and why), failed. One that hangs or faults ends its own
-process only.
+A kernel for sm_100a is emulated if the GPU is a Hopper (docs/explanation/emulation.md), with approximations
+that have the machine's bits. Each file of the folder is a launch that the simulated machine
+executed (`pytest --record-launches FOLDER`). The output has a line for each launch that says
+whether the GPU leaves the same bytes: equal, differs, refused (with the reason), failed. A launch
+that hangs or faults ends only its own process.
 """
 
 from __future__ import annotations
@@ -33,14 +33,17 @@ from tcir.testing import forms
 from tcir.testing.recorded import Recorded, digest
 
 FORM = ".form"
-"""Suffix of a path that is not a file: its stem is the number of a random form."""
+"""Suffix of a path that names a random form instead of a file; its stem is the form's number."""
 
 
 # --- before the GPU: rewrite and assemble --------------------------------------------------------
 
 
 def prepare(path: Path, work: Path, target: str, ptxas: str, seeds: int) -> Fields:
-    """Makes the cubin of a recorded launch; `refused` says why there is none. seeds: of fuzz."""
+    """Assembles the cubin of a recorded launch; the field `refused` states why there is none.
+
+    seeds: number of seeds of fuzz
+    """
     from tcir.emulation import EmulatedLaunch, emulate
 
     told: Fields = {"file": path.name}
@@ -100,7 +103,7 @@ def own_output() -> IO[str]:
 
 
 def work(repeats: int) -> None:
-    """Runs launches named by lines of standard input; answers each with a line."""
+    """Runs the launches that lines of standard input name; prints a line for each."""
     from tcir.emulation import narrow
     from tcir.emulation.fuzz import SEED
     from tcir.runtime.devices import device
@@ -164,7 +167,7 @@ def work(repeats: int) -> None:
 
 
 class Worker:
-    """The process; a new one after a hang or a fault."""
+    """The process that runs launches; it is replaced after a hang or a fault."""
 
     def __init__(self, repeats: int) -> None:
         self.repeats = repeats
@@ -172,7 +175,7 @@ class Worker:
         self.device = ""
 
     def run(self, told: Fields, seconds: float) -> Fields:
-        """The answer to one launch."""
+        """Runs one launch; returns its report."""
         if self.process is None:
             command = [sys.executable, "-m", "tcir.testing.gpu", "--worker", str(self.repeats)]
             self.process = subprocess.Popen(
@@ -205,7 +208,7 @@ class Worker:
         return json.loads(line) if line.startswith("{") else None
 
     def _end(self) -> str:
-        """Ends the process; its last words."""
+        """Kills the process; returns the last line of its error output."""
         if self.process is None:
             return ""
         self.process.kill()
@@ -218,7 +221,8 @@ class Worker:
 
 
 def _tool() -> str:
-    """ptxas on PATH, a toolkit's as old as the driver, or the one of the declared package."""
+    """Path of ptxas: the one on PATH, from a toolkit that fits the driver, or else the one of the
+    declared package."""
     from tcir.codegen.tools import find_tool
 
     return shutil.which("ptxas") or str(find_tool("ptxas"))
@@ -238,7 +242,7 @@ def _prepared(paths: Sequence[Path], work: Path, options: argparse.Namespace) ->
 
 
 def _kind(told: Fields) -> str:
-    """What a failure has in common with others; "" of none."""
+    """Kind of a failure, by which failures in a row are counted; "" if the launch did not fail."""
     found = re.search(r"CUDA_ERROR_\w+|no end", told.get("why", "")) if told else None
     return found[0] if told["verdict"] == "failed" and found else ""
 
@@ -246,7 +250,7 @@ def _kind(told: Fields) -> str:
 def _say(told: Fields, out: IO[str]) -> None:
     milliseconds = f" {told['milliseconds']:.3f} ms" if "milliseconds" in told else ""
     why = f": {told['why']}" if "why" in told else ""
-    note = f" [{told['approximate']}: bits not fixed]" if "approximate" in told else ""
+    note = f" [{told['approximate']}: bits not defined]" if "approximate" in told else ""
     print(
         f"{told['verdict']:8}{milliseconds} {told['file']} @{told.get('kernel', '?')} "
         f"{told.get('test', '')}{note}{why}",
@@ -255,7 +259,8 @@ def _say(told: Fields, out: IO[str]) -> None:
 
 
 def run(paths: Sequence[Path], options: argparse.Namespace) -> Fields:
-    """Prepares and runs all; the report. It stops after so many failures of one kind in a row."""
+    """Prepares and runs all launches; returns the report. It stops after `options.give_up` failures
+    of one kind in a row."""
     begun, results = time.monotonic(), []
     last, row = "", 0
     worker = Worker(options.repeats)
@@ -284,38 +289,34 @@ def run(paths: Sequence[Path], options: argparse.Namespace) -> Fields:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; 0 if all that is not refused is equal."""
+    """Runs the command; returns 0 if all launches that are not refused are equal."""
     parser = argparse.ArgumentParser(prog="python -m tcir.testing.gpu", description=__doc__)
     parser.add_argument(
         "folder", type=Path, nargs="*", help="folders of recorded launches, or files"
     )
     parser.add_argument(
         "--forms", type=int, default=0, metavar="N",
-        help="and N random forms of tcgen05.mma, which the machine executes first",
+        help="also run N random forms of tcgen05.mma, which the machine executes first",
     )  # fmt: skip
-    parser.add_argument("--first", type=int, default=0, help="the number of the first form")
+    parser.add_argument("--first", type=int, default=0, help="number of the first form")
     parser.add_argument("--json", type=Path, help="a report")
     parser.add_argument(
-        "--digests", type=Path, help="what the GPU left of each form, as test/hopper/emulation.json"
+        "--digests", type=Path, help="write digests of the results, as test/hopper/emulation.json"
     )
-    parser.add_argument("--only", default="", help="a regular expression: of file, kernel or test")
+    parser.add_argument("--only", default="", help="regular expression for file, kernel or test")
     parser.add_argument("--each", type=float, default=20, metavar="SECONDS", help="for one launch")
     parser.add_argument("--seconds", type=float, default=1500, help="for all")
     parser.add_argument(
-        "--give-up", type=int, default=5, metavar="N", help="after N failures of one kind in a row"
+        "--give-up", type=int, default=5, metavar="N", help="stop after N like failures in a row"
     )
     parser.add_argument("--repeats", type=int, default=1, help="launches of each kernel")
     parser.add_argument(
-        "--fuzz",
-        type=int,
-        default=0,
-        metavar="N",
-        help="under N seeds (docs/explanation/emulation.md, Fuzz)",
+        "--fuzz", type=int, default=0, metavar="N", help="use N seeds (docs/explanation/emulation.md, Fuzz)"
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes that assemble")
     parser.add_argument("--target", default="sm_90a", help="the GPU's architecture")
     parser.add_argument(
-        "--ptxas", help="the assembler; by default on PATH, else of nvidia-cuda-nvcc"
+        "--ptxas", help="the assembler; default: the one on PATH, else nvidia-cuda-nvcc's"
     )
     parser.add_argument("--prepare-only", action="store_true", help="rewrite and assemble; no GPU")
     parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)

@@ -1,7 +1,8 @@
-"""Launches as files, for `tcir.testing.gpu`: `--record-launches FOLDER` of pytest and `peers.run`.
+"""Records launches as files for `tcir.testing.gpu`: `--record-launches FOLDER` of pytest and
+`peers.run`.
 
-What the machine executes for sm_100a without a finding, with exact numerics and the default
-answers to the open questions; each kernel and launch once.
+Recorded are launches for sm_100a that the machine executes without a finding, with exact numerics
+and the default assumptions; each kernel and launch once.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tcir.storage import outermost
 from tcir.testing.recorded import Bytes, Recorded
 
 MOST_BYTES = 1 << 23
-"""Maximum size of the buffers of a launch."""
+"""Maximum size of the buffers of a launch, in bytes."""
 
 
 class Placed:
@@ -65,7 +66,11 @@ def _bytes(arrays: list[np.ndarray]) -> list[Bytes]:
 def record(
     folder: Path, name: Callable[[], str], patch: Callable[[object, str, object], None] = setattr
 ) -> None:
-    """From now on. name: of what is executed; patch: that of a monkeypatch can be undone."""
+    """Records all launches from now on.
+
+    name:  returns the name of the test or program that is executed
+    patch: replaces an attribute; a monkeypatch's `setattr` can be undone
+    """
     given: list[tuple[list[np.ndarray], list[list[Fields]], list[Bytes]]] = []
     execute = tcir.run._execute_fastest
 

@@ -27,9 +27,11 @@ ANY = "any"
 class Recorded:
     """One launch.
 
-    about: entry, grid, block, cluster, dynamic_smem, programmatic, and `params`: the parts of each
-    parameter, `{"hex"}`, `{"pointer": buffer, "offset"}` or `{"map": fields, "buffer", "offset"}`.
-    before: the buffers' bytes; after: what the machine left in them, or its SHA-256, or `ANY`.
+    about:  entry, grid, block, cluster, dynamic_smem, programmatic, and `params`: the parts of each
+            parameter, `{"hex"}`, `{"pointer": buffer, "offset"}` or `{"map": fields, "buffer",
+            "offset"}`
+    before: bytes of each buffer before the launch
+    after:  bytes of each buffer after the launch on the machine, or their SHA-256, or `ANY`
     """
 
     ptx: str
@@ -38,7 +40,8 @@ class Recorded:
     after: list[Bytes | str]
 
     def write(self, folder: Path) -> Path:
-        """A file named after what is launched; the same launch is written once."""
+        """Writes a file whose name is a digest of sizes and PTX, so that equal launches are written
+        once; returns its path."""
         sizes = [self.about[k] for k in ("entry", "grid", "block", "cluster", "dynamic_smem")]
         digest = hashlib.sha256(f"{sizes}\0{self.ptx}".encode()).hexdigest()[:16]
         path = folder / f"{digest}.npz"
@@ -60,7 +63,7 @@ class Recorded:
 
     @staticmethod
     def read(path: Path) -> Recorded:
-        """InputError for what is no such file."""
+        """Reads a file of `write`. InputError for a file of another kind."""
         try:
             with np.load(path, allow_pickle=False) as data:
                 about = json.loads(data["about"].tobytes())
@@ -74,7 +77,7 @@ class Recorded:
     def parameters(
         self, pointers: Sequence[int], encode: Callable[[MapFields, int], bytes]
     ) -> list[bytes]:
-        """The bytes of each parameter, the buffers being at `pointers`."""
+        """Bytes of each parameter, with the buffers at the addresses `pointers`."""
         values = []
         for parts in self.about["params"]:
             value = b""
@@ -93,7 +96,8 @@ class Recorded:
         return values
 
     def difference(self, found: Sequence[Bytes]) -> str:
-        """Where the buffers found differ from what the machine left; "" if they do not."""
+        """Text that describes the first difference between the buffers `found` and the machine's;
+        "" if there is none."""
         for n, (got, wanted) in enumerate(zip(found, self.after, strict=True)):
             if isinstance(wanted, str) and wanted == ANY:
                 continue
