@@ -114,13 +114,13 @@ def test_a_script_says_what_is_of_interest(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["m.mlir"], "expected a program that fails, got one of which everything holds"),
+        (["m.mlir"], "expected a program that fails, got one that passes everything"),
         (["k.ptx"], "expected a program that fails when it runs, got"),
         (["m.txt"], "expected a file NAME.mlir or NAME.ptx, got 'm.txt'"),
         (["missing.mlir"], "missing.mlir"),
         (["bad.mlir"], "bad.mlir: expected one module that verifies; try tc-opt bad.mlir"),
         (["m.mlir", "--pipeline=gemx"], "unknown pipeline 'gemx'; did you mean 'gemm'?"),
-        (["--test=true", "m.mlir", "--cse"], "expected no flags behind the file"),
+        (["--test=true", "m.mlir", "--cse"], "expected no flags after the file"),
         (["-o", "no/where.mlir", "m.mlir"], "cannot write 'no/where.mlir'"),
         ([], "required: FILE"),
     ],

@@ -63,7 +63,7 @@ def test_another_file_is_left_alone(tmp_path: Path, text: str) -> None:
 
 def test_two_at_once_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
-    refused = pytest.raises(InputError, match="another tc-bench at work")
+    refused = pytest.raises(InputError, match="another tc-bench is writing")
     with results_in(path), refused, results_in(path):
         pass
 

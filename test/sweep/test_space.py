@@ -35,7 +35,7 @@ def test_a_pipeline_by_its_other_name_is_the_same_combination() -> None:
         ("gemm", "stages=2..6:0", "STEP at least 1, got stages=2..6:0"),
         ("gemm", "stages=2 stages=3", "expected stages once, got it twice"),
         ("gemm", "stages=2,2", "expected each value once, got stages=2 twice"),
-        ("gemm{stages=2}", "stages=2..3", "got it in --pipeline=gemm{stages=2}, too"),
+        ("gemm{stages=2}", "stages=2..3", "got it also in --pipeline=gemm{stages=2}"),
         ("gemm", "n-tlie=64", "did you mean 'n-tile'"),
         ("gemm", "n-tile=wide", "expected int, got 'wide'"),
         ("gem", "n-tile=64", "unknown pipeline 'gem'"),

@@ -83,7 +83,7 @@ def test_every_file_is_a_row(tmp_path: Path) -> None:
     why = [line for line in lines[6:] if ": " in line]
     assert why[0].startswith("wrong.mlir: different: first at pass 2, changes-the-epilogue")
     assert why[1].startswith("torn.mlir:4:31: error:") and why[3].startswith("gone.mlir: cannot")
-    assert why[2].startswith("dies.mlir: 3 workers died at it (SIGKILL)")
+    assert why[2].startswith("dies.mlir: 3 workers died on this job (SIGKILL)")
     assert lines[-1] == "1 of 5 held"
     whole = json.loads((tmp_path / "v.json").read_text())
     assert [each["file"] for each in whole["modules"]] == names

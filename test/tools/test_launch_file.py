@@ -74,7 +74,7 @@ def test_two_products_run_from_their_arrays(tmp_path: Path, capsys: Any) -> None
     for more, message in (
         (words[:-2], "--arg: expected 3 (input0: bfloat16[32, 48], "),
         ([*words[:-1], words[2]], "expected input2: bfloat16[64, 32], got "),
-        ([*words, "--block", "32"], "--block: the launch file says it"),
+        ([*words, "--block", "32"], "--block: the launch file sets it"),
         ([*words, "--out", str(out), "--out", str(out)], "--out: expected at most 1 results"),
         ([*words, "--entry", "three"], "--entry: expected one of "),
         ([*words, "--break-at", "50"], "--break-at: expected --entry with one of "),
@@ -210,7 +210,7 @@ def test_the_report_and_the_launch_file_need_different_names(tmp_path: Path) -> 
     path = tmp_path / "k.json"
     done = tc_opt("examples/tf32_one_tile.mlir", "--pipeline=gemm", "--emit=ptx", "-o",
                   str(tmp_path / "k.ptx"), f"--validate-each={path}")  # fmt: skip
-    assert done.returncode == 3 and "the launch file beside the PTX" in done.stderr
+    assert done.returncode == 3 and "the PTX's launch file has this name" in done.stderr
     assert not path.exists()
 
 

@@ -272,7 +272,7 @@ TC_RUN = {
     "dims as text": Case(tensor_map(dims="64"), 3, "dims: expected integers, got '64'"),
     "a misspelt mode": Case(tensor_map(mode="tild"), 3, "expected mode tiled, im2col"),
     "the array of no argument": Case(tensor_map(array=7), 3, "the number of an argument before"),
-    "--dump alone": Case(U + "--dump mbarriers", 3, "--dump: expected --break-at, too"),
+    "--dump alone": Case(U + "--dump mbarriers", 3, "--dump: expected also --break-at"),
     "--target of PTX": Case(U + "--target sm_999", 3, "--target: expected --bundle DIR"),
     "--pipeline of PTX": Case(U + "--pipeline conv", 3, "--pipeline: expected --bundle DIR"),
     "--selftest with more": Case("tc-run --selftest --seed 1", 3, "expected no other argument"),

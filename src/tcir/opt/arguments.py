@@ -35,7 +35,7 @@ examples:
   tc-opt --list-pipelines
 
 exit status:
-  0  all that was asked for held
+  0  everything requested passed
   1  a pass changed the result, or the program has a hazard (or a diagnostic was not as expected)
   2  incomplete: something could not be executed, compared or assembled; sampled (--budget);
      with --strict: equal on small numbers only
@@ -45,7 +45,7 @@ exit status:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """All flags with fixed names; `parse_arguments` handles flags that name passes."""
+    """Parser of all flags with fixed names; `parse_arguments` handles flags that name passes."""
     parser = Parser(
         prog="tc-opt",
         usage="tc-opt [FLAG | --PASS[={option=value}] ...] [FILE]",
@@ -173,7 +173,7 @@ def _add_program(parser: argparse.ArgumentParser) -> None:
 
 
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
-    """Flags as a namespace; ``pass_flags`` holds (name, options) of flags that name passes."""
+    """Flags as a namespace; ``pass_flags`` has the (name, options) of flags that name passes."""
     parser = make_parser()
     known = {option for action in parser._actions for option in action.option_strings}
     rest: list[str] = []
@@ -201,12 +201,13 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
 
 
 def _two_dashes(word: str) -> str:
-    """``-canonicalize`` as ``--canonicalize``: LLVM's commands take either."""
+    """Converts ``-canonicalize`` to ``--canonicalize``, since LLVM's commands accept both."""
     return f"-{word}" if re.fullmatch(r"-[a-zA-Z][\w-]+(=.*)?", word, re.DOTALL) else word
 
 
 def _check_together(parsed: argparse.Namespace) -> None:
-    """Rejects flags that mean nothing without others; a flag that needs execution turns it on."""
+    """Rejects flags that have no meaning without others; a flag that needs execution enables
+    it."""
     if parsed.report is not None:
         if not parsed.report.endswith(".html") or parsed.split_input_file:
             got = "--split-input-file" if parsed.split_input_file else repr(parsed.report)
@@ -232,8 +233,8 @@ def _check_together(parsed: argparse.Namespace) -> None:
     printed = parsed.mlir_print_ir_after_all or parsed.mlir_print_ir_after
     if parsed.mlir_print_ir_after_change and not printed:
         raise InputError(
-            "--mlir-print-ir-after-change: expected --mlir-print-ir-after-all, or -after=PASS, of "
-            "whose prints it leaves some out"
+            "--mlir-print-ir-after-change: expected --mlir-print-ir-after-all, or -after=PASS, "
+            "whose output it limits to passes that changed the program"
         )
     most = parsed.mlir_elide_elementsattrs_if_larger
     if most is not None and most < 0:
@@ -244,8 +245,8 @@ def _check_together(parsed: argparse.Namespace) -> None:
         raise InputError("--trace: expected a file name")
     if parsed.trace is not None and (parsed.validate_each is None or parsed.emit not in CODE[1:]):
         raise InputError(
-            "--trace: expected --validate-each and --emit=ptx, cubin or sass: it is of the run of "
-            "the PTX"
+            "--trace: expected --validate-each and --emit=ptx, cubin or sass: it traces the "
+            "execution of the PTX"
         )
 
 

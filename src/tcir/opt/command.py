@@ -41,7 +41,7 @@ def _run(arguments: Namespace, notes: Notes) -> int:
 
 
 def _save(arguments: Namespace, checkpoint: Checkpoint, path: str) -> int:
-    """Saves the program before the crash."""
+    """Saves the program before the crash to a file; returns the exit status."""
     from tcir.opt.arguments import chosen_pipeline
     from tcir.opt.invocation import save_reproducer
 
@@ -52,7 +52,7 @@ def _save(arguments: Namespace, checkpoint: Checkpoint, path: str) -> int:
 
 
 def _load_native(arguments: Namespace) -> None:
-    """Loads MLIR before anything that imports it, and LLVM meanwhile, in the worker's process."""
+    """Loads MLIR before any module that imports it, and meanwhile LLVM in the worker's process."""
     from tcir import _mlir
 
     if arguments.validate_each is None:

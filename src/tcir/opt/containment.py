@@ -22,16 +22,19 @@ from tcir.exit_status import limit
 from tcir.files import write_atomic, write_json
 
 _DEEP = 1000
-"""Brackets in one another, which the stack of 8 MiB holds without doubt."""
+"""Depth of nested brackets for which a stack of 8 MiB is certainly large enough."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The child's progress: in the pass (or step) called `name`, after `done` passes; no name: it
-    reads the text.
+    """The child's progress.
 
-    They began with the module `text`, from the file `source`. broken: the summary of the report if
-    one of them changed the result. report: the JSON report if this step fails, without the reason.
+    name:   the current pass or step; "" while the child reads the text
+    done:   number of completed passes
+    text:   the module before the first pass
+    source: the file of `text`
+    broken: summary of the report if a pass changed the result
+    report: the JSON report if this step fails, without the reason
     """
 
     name: str
@@ -44,8 +47,9 @@ class Checkpoint:
     def reproducer(self, program: str, pipeline: str, flags: str) -> str:
         """MLIR text that ``tc-opt --run-reproducer`` (and mlir-opt's) runs again.
 
-        program, pipeline: as the pass found it, and the passes still to run
-        flags:             what tc-opt needs besides: plugins
+        program:  the program before the pass
+        pipeline: the passes still to run
+        flags:    further flags that tc-opt needs: plugins
         """
         return (
             f"// Stopped in '{self.name}', from {self.source}.\n"
@@ -66,7 +70,8 @@ def carrying(program: str, pipeline: str) -> str:
 
 
 class Notes:
-    """The child's record of its current step, readable by the parent after the child died."""
+    """The child's record of its current step, which the parent can read after a crash of the
+    child."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as this)
@@ -103,10 +108,11 @@ def run_contained(
     """Runs `work` in a child and returns its exit status; 4 if a signal killed it, or 1 if a pass
     had changed the result before.
 
-    save:       writes the program before the crash to a file, in a child too; its exit status
-    reproducer: that file; None: among the system's temporary files
-    reports:    files for the report, which names the pass, by their form: json, html
-    flags:      what the reproducer's command needs besides: plugins
+    save:       writes the program before the crash to a file, also in a child, and returns an exit
+                status
+    reproducer: that file; None: a new file among the system's temporary files
+    reports:    files for the report, which names the pass, by format: json, html
+    flags:      further flags that the reproducer's command needs: plugins
     """
     with Notes() as notes:
         end = in_child(lambda: work(notes))
@@ -135,8 +141,8 @@ def run_contained(
 
 
 def nested_too_deeply(text: str) -> str:
-    """Says that MLIR's parser, which calls itself for each bracket, has no stack for a text; "" for
-    a text that it has."""
+    """Text that says that MLIR's parser, which recurses for each bracket, has too little stack for
+    the nesting of `text`; "" if the stack suffices."""
     deepest = depth = 0
     for sign in re.findall(r"[][(){}<>]", re.sub(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->', "", text)):
         depth += 1 if sign in "[({<" else -1
@@ -152,7 +158,7 @@ def nested_too_deeply(text: str) -> str:
 def _saved(
     checkpoint: Checkpoint, save: Callable[[Checkpoint, str], int], path: str | None, flags: str
 ) -> str:
-    """Saves the program before the crash; what is said of it."""
+    """Saves the program before the crash; returns the text of the message about it."""
     named = path is not None
     if path is None:
         handle, path = tempfile.mkstemp(prefix="tc-opt-crash-", suffix=".mlir")

@@ -1,4 +1,4 @@
-"""``--verify-diagnostics``: comparing diagnostics with ``// expected-error @+1 {{text}}``."""
+"""``--verify-diagnostics``: compares diagnostics with ``// expected-error @+1 {{text}}``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class Expected:
 
 
 def read_expected(text: str) -> list[Expected]:
-    """The annotations of a chunk; ``@below`` and ``@above`` skip lines that hold only some."""
+    """The annotations of a chunk; ``@below`` and ``@above`` skip lines that contain only
+    annotations."""
     lines = text.splitlines()
     return [
         Expected(

@@ -1,4 +1,4 @@
-"""One invocation of tc-opt on one input: reads, runs a session per module, emits, reports."""
+"""One invocation of tc-opt on one input: reads it, runs a session per module, emits, reports."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Invocation:
         return max(statuses, key=_GRAVITY.index)
 
     def _emit(self, data: bytes) -> None:
-        """Writes the result, and the launch file beside it, both or neither."""
+        """Writes the result and the launch file next to it; either both are written or neither."""
         path, beside = self.arguments.output, _launch_path(self.arguments)
         if path == "-":
             write_output(data)
@@ -102,7 +102,7 @@ class Invocation:
         else:
             write_atomic(path, data)
             if beside and Path(beside).is_file():
-                message = f"note: {beside} is left as it was: it is not of the PTX just written"
+                message = f"note: {beside} is unchanged and does not describe the PTX just written"
                 print(message, file=sys.stderr)
 
     def _chunk(self, chunk: Chunk) -> tuple[int, bytes | None]:
@@ -151,7 +151,7 @@ class _ChunkRun(Watcher):
         self.works: dict[str, Work] = {}
 
     def process(self, context: ir.Context) -> tuple[int, bytes]:
-        """Exit code and result."""
+        """Runs the session on the module; returns exit code and result."""
         arguments = self.arguments
         module = _read(arguments, self.chunk, context)
         if arguments.verify_roundtrip:
@@ -216,7 +216,7 @@ class _ChunkRun(Watcher):
         return max(report.exit_code, self._prove(code, report), key=_GRAVITY.index), result
 
     def _prove(self, code: Code, report: Report) -> int:
-        """Prints what the prover says of the PTX; its exit status."""
+        """Prints the prover's verdicts on the PTX; returns its exit status."""
         from tcir.prover.prove import prove_launches
 
         self.progress.start("sentryward")
@@ -273,7 +273,11 @@ class _ChunkRun(Watcher):
     # --- failures ----------------------------------------------------------------------------
 
     def _note(self, name: str, done: int, died: Line | None = None) -> None:
-        """died: the line of the pass, where the program is executed, if native code ends here"""
+        """Records the progress for the parent process.
+
+        died: line of the report for this step if native code crashes in it; only if the program is
+              executed after passes
+        """
         report = self.report
         if died is not None and report is not None and report.validated:
             report = replace(report, passes=[*report.passes, died])
@@ -288,7 +292,8 @@ class _ChunkRun(Watcher):
 
     @contextmanager
     def _reproducer_of_failures(self) -> Iterator[None]:
-        """Saves a reproducer of a pass that raised, and prints what it left, where flags say so."""
+        """Saves a reproducer for a pass that raised, and prints the IR that it left, if flags
+        request it."""
         try:
             yield
         except Exception as error:
@@ -338,7 +343,8 @@ class _ChunkRun(Watcher):
 
 
 def _read(arguments: Namespace, chunk: Chunk, context: ir.Context) -> ir.Module:
-    """The module of a chunk; of several public functions the one that ``--entry`` names."""
+    """The module of a chunk; of several public functions only the one that ``--entry`` names is
+    kept."""
     module = parse_module(chunk, context)
     if arguments.entry is not None:
         keep_entry(module, arguments.entry)
@@ -346,7 +352,7 @@ def _read(arguments: Namespace, chunk: Chunk, context: ir.Context) -> ir.Module:
 
 
 def _as_json(reports: Sequence[Report]) -> dict[str, Any]:
-    """The JSON object of one report, or of those of several modules."""
+    """JSON object of one report, or of the reports of several modules."""
     texts = [report.as_dict() for report in reports]
     return texts[0] if len(texts) == 1 else {"schema": "tcir.reports/1", "reports": texts}
 
@@ -354,7 +360,7 @@ def _as_json(reports: Sequence[Report]) -> dict[str, Any]:
 def save_reproducer(
     arguments: Namespace, pipeline: Pipeline, checkpoint: Checkpoint, path: str
 ) -> None:
-    """Saves the program at `checkpoint`, which running the passes before it again makes."""
+    """Saves the program at `checkpoint`, by rerunning the passes before it."""
     chunk = Chunk(checkpoint.text, checkpoint.source)
     with (
         mlir_context(allow_unregistered=arguments.allow_unregistered_dialect) as context,
@@ -395,7 +401,8 @@ def _settings(arguments: Namespace, recording: Recording | None) -> Settings | N
 
 
 def _recording(arguments: Namespace) -> Recording | None:
-    """What takes the events of a trace; refused before the run if it cannot be written."""
+    """Recording for the events of a trace; None without one. Raises an error before the run if the
+    trace cannot be written."""
     if arguments.trace is None:
         return None
     from tcir.machine.events import Recording
@@ -408,7 +415,7 @@ def _recording(arguments: Namespace) -> Recording | None:
 
 
 def _write_trace(arguments: Namespace, recording: Recording) -> None:
-    """The trace of the launches of all modules whose PTX was executed."""
+    """Writes the trace of the launches of all modules whose PTX was executed."""
     from tcir.time.trace import trace
 
     if not recording.streams:
@@ -430,7 +437,7 @@ def _check_writable(arguments: Namespace) -> None:
     """Rejects an output path that cannot be written, before any work is done."""
     launch = _launch_path(arguments)
     if launch and launch == arguments.validate_each:
-        raise InputError(f"--validate-each={launch}: the launch file beside the PTX has this name")
+        raise InputError(f"--validate-each={launch}: the PTX's launch file has this name")
     for path in (
         arguments.output,
         arguments.validate_each,
@@ -450,7 +457,7 @@ def _check_writable(arguments: Namespace) -> None:
 
 
 def _launch_path(arguments: Namespace) -> str:
-    """Where the launch file of emitted PTX goes: beside it; "" for none."""
+    """Path of the launch file, next to the emitted PTX; "" if none is written."""
     path = arguments.output
     if arguments.emit != "ptx" or path == "-" or arguments.split_input_file:
         return ""
@@ -460,7 +467,8 @@ def _launch_path(arguments: Namespace) -> str:
 
 
 def _caller(module: ir.Module) -> Signature | None:
-    """The arguments of the program; None of kernels of llvm and nvvm ops, which do not say them."""
+    """The program's arguments; None for kernels of llvm and nvvm ops, which do not declare
+    them."""
     from tcir.program.signature import signature_of  # needs numpy, as other code does not
 
     try:

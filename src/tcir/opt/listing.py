@@ -1,4 +1,4 @@
-"""The lists of tc-opt (passes, pipelines, dialects), and plugins that add to them."""
+"""Listings of tc-opt (passes, pipelines, dialects), and plugins that add to them."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class IrPrinter:
-    """The flags --mlir-print-*."""
+    """Implements the flags --mlir-print-*."""
 
     def __init__(self, arguments: Namespace) -> None:
         self.arguments = arguments
@@ -30,7 +30,8 @@ class IrPrinter:
         self._last = ""  # with --mlir-print-ir-after-change: the program before the pass
 
     def check(self, pipeline: Pipeline) -> None:
-        """Prints it if asked to; rejects names of passes that do not run: no dump would appear."""
+        """Prints the pipeline if requested. UnknownNameError for names of passes that do not run,
+        whose dump would never appear."""
         if self.arguments.dump_pass_pipeline:
             print(pipeline, file=sys.stderr)
         names = {item.name for item in pipeline}
@@ -41,7 +42,7 @@ class IrPrinter:
             )
 
     def text(self, module: ir.Module) -> str:
-        """The module printed as the flags say, with a newline at the end."""
+        """Text of the module in the form that the flags select, with a newline at the end."""
         text = module.operation.get_asm(
             enable_debug_info=self.arguments.mlir_print_debuginfo,
             print_generic_op_form=self.arguments.mlir_print_op_generic,
@@ -69,14 +70,14 @@ class IrPrinter:
             self._dump("After Failed", item, module)
 
     def save(self, name: str, text: str) -> None:
-        """Writes a file of --mlir-print-ir-tree-dir, if it is asked for."""
+        """Writes a file of --mlir-print-ir-tree-dir, if requested."""
         folder = self.arguments.mlir_print_ir_tree_dir
         if not folder:
             return
         try:
             Path(folder).mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"cannot make '{folder}': {error.strerror or error}") from error
+            raise InputError(f"cannot create '{folder}': {error.strerror or error}") from error
         write_atomic(Path(folder, name), text.encode())
 
     def _dump(self, when: str, item: Pass, module: ir.Module) -> None:
@@ -124,7 +125,7 @@ def timing(report: Report) -> str:
 
 
 def with_source(diagnostic: Diagnostic, chunk: Chunk) -> str:
-    """The diagnostic, with the line it points at and a caret below."""
+    """Text of a diagnostic, followed by the source line at its location and a caret below it."""
     own, *notes = str(diagnostic).split("\n")
     lines = chunk.text.split("\n")
     if diagnostic.file == chunk.name and 1 <= diagnostic.line <= len(lines):

@@ -1,4 +1,4 @@
-"""``--verify-roundtrip``: what a module is written as is read back as the same module."""
+"""``--verify-roundtrip``: checks that a written module reads back as the same module."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The implementation of `tc-run`: runs a PTX kernel on the simulated machine, or bundles it."""
+"""Implementation of `tc-run`: runs a PTX kernel on the simulated machine, or bundles it."""

@@ -32,10 +32,10 @@ arguments, one per kernel parameter, in order:
                          a tensor map (innermost dimension first); "array" may be the number of
                          another argument
   desc=x.npy             a tensor descriptor of Triton's: the tensor map that NAME.json describes,
-                         and shape and strides behind it
+                         followed by shape and strides
   parts=["u32=5", "bytes=00ff…", "map={…}", "x.npy"]
-                         a struct: parts one behind the other (arrays are pointers); padding is
-                         bytes=00…, tensor maps want multiples of 64 bytes
+                         a struct: its parts in order (arrays are pointers); padding is bytes=00…,
+                         tensor maps must be at multiples of 64 bytes
 
 examples:
   tc-run examples/saxpy.ptx --grid 8 --block 128 --arg zeros=f32,1000 --arg zeros=f32,1000 \\
@@ -68,7 +68,7 @@ def _count(text: str) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """All flags."""
+    """Parser of all flags of tc-run."""
     parser = Parser(
         "tc-run",
         usage="tc-run [FLAG ...] FILE",
@@ -97,11 +97,11 @@ def _launch(parser: argparse.ArgumentParser) -> None:
     add(
         "--again",
         action="store_true",
-        help="launch a second time on the same memory: outputs have to be the same",
+        help="launch a second time on the same memory: outputs must be the same",
     )
     add("--programmatic", action="store_true",
-        help="the launch may start before the one in front of it has ended: what is not "
-        "behind griddepcontrol.wait is a race with it")  # fmt: skip
+        help="the launch may start before the previous one has ended: accesses before "
+        "griddepcontrol.wait are races with it")  # fmt: skip
 
 
 def _execution(parser: argparse.ArgumentParser) -> None:
@@ -114,7 +114,7 @@ def _execution(parser: argparse.ArgumentParser) -> None:
         help="processes for blocks of a grid whose CTAs do not meet (1; same results)")  # fmt: skip
     add("--numerics", choices=("exact", "fast"), default="exact", help="fast is not bit-exact")
     add("--max-instructions", type=_count, default=DEFAULT_MAX_INSTRUCTIONS, metavar="N",
-        help="where a run is given up (%(default)s)")  # fmt: skip
+        help="limit after which a run is stopped (%(default)s)")  # fmt: skip
     add("--ordering", choices=("silicon", "isa"), default="silicon",
         help="isa: what only shipping code proves is an error, too")  # fmt: skip
     add("--assume", action="append", default=[], metavar="NAME=ANSWER",
@@ -159,8 +159,8 @@ def _on_a_gpu(parser: argparse.ArgumentParser) -> None:
         help="writes a folder to run on a GPU; of a directory: of each MLIR program in it whose "
         "head has a command with --pipeline, and the self-test")  # fmt: skip
     add("--emulate", action="store_true",
-        help="for --bundle: of programs for sm_100a, to run on an H100 or H200, whose helper warps "
-        "are the tensor core")  # fmt: skip
+        help="for --bundle: rewrite programs for sm_100a to run on an H100 or H200, with helper "
+        "warps as the tensor core")  # fmt: skip
     add("--pipeline", metavar="NAME{options}",
         help="for --bundle of an MLIR program: how to compile it")  # fmt: skip
     add("--debug-prefix-map", action="append", default=[], metavar="OLD=NEW",
@@ -169,12 +169,11 @@ def _on_a_gpu(parser: argparse.ArgumentParser) -> None:
     add("--target", metavar="NAME",
         help=f"of the bundle's cubin, and of CUDA C++ (default {DEFAULT_TARGET.name})")  # fmt: skip
     add("--selftest", action="store_true",
-        help="what a B200 says to the assumptions; writes selftest.json, "
-        "or --json FILE")  # fmt: skip
+        help="tests the assumptions on a B200; writes selftest.json, or --json FILE")  # fmt: skip
 
 
 def check_flags(options: argparse.Namespace) -> None:
-    """LaunchError for flags that would do nothing, and for sizes that cannot be."""
+    """Raises LaunchError for flags that would have no effect, and for impossible sizes."""
     if options.selftest or options.list_assumptions:
         name = "--selftest" if options.selftest else "--list-assumptions"
         default = make_parser().parse_args([name])
@@ -195,19 +194,19 @@ def check_flags(options: argparse.Namespace) -> None:
     mlir, cuda = options.file.endswith(".mlir"), options.file.endswith(".cu")
     kit = bool(options.bundle) and Path(options.file).is_dir()
     if options.dump and not options.break_at:
-        raise LaunchError("--dump: expected --break-at, too: it shows the state at a stop")
+        raise LaunchError("--dump: expected also --break-at: it shows the state at a stop")
     if options.target and not (options.bundle or cuda):
         raise LaunchError("--target: expected --bundle DIR, or CUDA C++ to compile")
     if options.emulate and not options.bundle:
-        raise LaunchError("--emulate: expected --bundle DIR; --gpu emulates where it has to")
+        raise LaunchError("--emulate: expected --bundle DIR; --gpu emulates if the GPU needs it")
     for flag in ("pipeline", "input_seed", "debug_prefix_map"):
         wanted = options.bundle and (mlir or (kit and flag == "input_seed"))
         if getattr(options, flag) not in (None, []) and not wanted:
             name = flag.replace("_", "-")
-            raise LaunchError(f"--{name}: expected --bundle DIR and an MLIR file, too")
+            raise LaunchError(f"--{name}: expected also --bundle DIR and an MLIR file")
     if options.bundle and mlir and not options.pipeline:
         raise LaunchError(
-            f"--bundle of {options.file}: expected --pipeline NAME, how to compile it"
+            f"--bundle of {options.file}: expected --pipeline NAME, which compiles it"
         )
     for flag in ("json", "trace", "save", "out"):
         given = getattr(options, flag)
@@ -219,12 +218,12 @@ _SIMULATED = (
     "seed", "no_lockstep", "jobs", "numerics", "ordering", "assume", "hazards", "again",
     "ctas_per_sm", "counters", "json", "trace", "break_at", "interactive", "bundle",
 )  # fmt: skip
-"""Flags about the simulated machine."""
+"""Flags that apply only to the simulated machine."""
 
 
 def _check_ways(options: argparse.Namespace) -> None:
-    """Allows at most one way of following a run, and no option next to it that needs the whole
-    run."""
+    """Raises LaunchError for more than one way of following a run, and for one together with an
+    option that needs the whole run."""
     ways = [f for f in ("break_at", "interactive", "counters") if getattr(options, f)]
     if len(ways) > 1:
         flags = " and ".join(f"--{flag.replace('_', '-')}" for flag in ways)
@@ -239,7 +238,10 @@ def _check_ways(options: argparse.Namespace) -> None:
 
 
 def _check_place(flag: str, path: str, kind: str) -> None:
-    """A file that is to be written when the run is over."""
+    """Raises LaunchError if a file that is to be written after the run cannot be written.
+
+    kind: name of the option; `save` and `out` need the suffix .npy
+    """
     place = Path(path)
     if kind in ("save", "out") and place.suffix != ".npy":
         raise LaunchError(f"{flag} {path}: expected a file name that ends in .npy")

@@ -34,10 +34,10 @@ from tcir.streams import OutputError
 from tcir.target import DEFAULT_TARGET
 
 PATIENCE = 60.0
-"""Seconds before a word about a long run."""
+"""Seconds after which a message about a long run is printed."""
 Saves = list[tuple[str, np.ndarray]]
 _GRAVITY = (0, 2, 1, 3, 4)
-"""Order of severity of the exit statuses; of several launches the gravest counts."""
+"""Exit statuses in order of severity; the status of several launches is the most severe one."""
 
 
 @dataclass(frozen=True)
@@ -116,12 +116,12 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _plain(options: argparse.Namespace, path: Path | None, ptx: str) -> Job:
-    """One launch of the sizes and arguments of the command line."""
+    """Job of one launch, with the sizes and arguments of the command line."""
     known = complete(options, path, ptx)
     if options.out:
         raise LaunchError(
-            "--out: expected a launch file beside the PTX, which says what the results are; "
-            "--save N=FILE.npy names one by its number"
+            "--out: expected a launch file next to the PTX, which declares the results; "
+            "--save N=FILE.npy saves an argument by its number"
         )
     args: list[Any] = []
     described = 0
@@ -140,7 +140,7 @@ def _plain(options: argparse.Namespace, path: Path | None, ptx: str) -> Job:
 
 
 def _descriptor(text: str, number: int, known: LaunchMetadata, earlier: list[Any]) -> list[Any]:
-    """The parameters that `desc=ARRAY` stands for."""
+    """The parameters that `desc=ARRAY` expands to."""
     try:
         array = array_of(argument(text.removeprefix("desc="), earlier))
         return list(descriptor(array, number, known.descriptors))
@@ -149,11 +149,12 @@ def _descriptor(text: str, number: int, known: LaunchMetadata, earlier: list[Any
 
 
 def _described(options: argparse.Namespace, ptx: str, file: LaunchFile) -> Job:
-    """The launches of a launch file."""
+    """Job with the launches of a launch file."""
     for flag in ("block", "cluster", "dynamic_smem"):
         if getattr(options, flag) is not None:
             raise LaunchError(
-                f"--{flag.replace('_', '-')}: the launch file says it; --grid, too, to do without"
+                f"--{flag.replace('_', '-')}: the launch file sets it; give also --grid to run "
+                "without the launch file"
             )
     args: list[Any] = []
     for text in options.arg:
@@ -176,14 +177,14 @@ def _described(options: argparse.Namespace, ptx: str, file: LaunchFile) -> Job:
         if options.entry in (None, c.title if titled else c.name)
     ]
     if not made and (found or options.entry):
-        names = ", ".join(c.title for c, _ in found) or "none: nothing is launched"
+        names = ", ".join(c.title for c, _ in found) or "none (nothing is launched)"
         raise LaunchError(f"--entry: expected one of {names}, got {options.entry!r}")
     saves = [*_saves(options.save, values), *zip(options.out, results, strict=False)]
     return Job(ptx, made, saves, workspaces)
 
 
 def _saves(texts: Sequence[str], args: Sequence[object]) -> Saves:
-    """The file and the argument's array of each --save."""
+    """File and array of each --save."""
     saves: Saves = []
     for text in texts:
         number, _, name = text.partition("=")
@@ -191,13 +192,14 @@ def _saves(texts: Sequence[str], args: Sequence[object]) -> Saves:
             raise LaunchError(f"--save {text}: expected the number of an argument and a file")
         array = array_of(args[int(number)])
         if not isinstance(array, np.ndarray):
-            raise LaunchError(f"--save {text}: argument {number} is no array")
+            raise LaunchError(f"--save {text}: argument {number} is not an array")
         saves.append((name, array))
     return saves
 
 
 def _recording(options: argparse.Namespace, job: Job) -> Recording | None:
-    """What takes the events of a trace; refused before the run if it cannot be written."""
+    """Recording for the events of a trace; None without one. Raises an error before the run if the
+    trace cannot be written."""
     if not options.trace:
         return None
     from tcir.time.constants import target_of
@@ -209,7 +211,7 @@ def _recording(options: argparse.Namespace, job: Job) -> Recording | None:
 
 
 def _write_trace(path: str, ptx: str, reports: Sequence[RunReport]) -> None:
-    """The trace of launches that came to their ends."""
+    """Writes the trace of launches that completed."""
     from tcir.time.trace import trace
 
     if any(report.errors or report.incomplete for report in reports):
@@ -220,7 +222,7 @@ def _write_trace(path: str, ptx: str, reports: Sequence[RunReport]) -> None:
 
 
 def _execute(options: argparse.Namespace, job: Job, recording: Recording | None) -> list[RunReport]:
-    """Runs the launches in order and prints their reports; one that is not ok ends it."""
+    """Runs the launches in order, up to the first that is not ok, and prints their reports."""
     for flag in ("break_at", "interactive"):
         if getattr(options, flag) and len(job.calls) > 1:
             names = ", ".join(call.entry for call in job.calls)
@@ -242,7 +244,7 @@ def _execute(options: argparse.Namespace, job: Job, recording: Recording | None)
 
 
 def _on_gpu(job: Job) -> list[RunReport]:
-    """Launches in order on a GPU; there is no report, only what they take."""
+    """Runs the launches in order on a GPU and prints their times; there are no reports."""
     from tcir.emulation import EmulatedLaunch
     from tcir.runtime.cubin import triple
     from tcir.runtime.on_gpu import run_on_gpu
@@ -337,7 +339,7 @@ def _bundle_ptx(options: argparse.Namespace, job: Job) -> int:
 
 
 def _count(ptx: str, launch: dict[str, Any]) -> RunReport:
-    """Runs it with bank conflicts counted, and prints the table."""
+    """Runs a launch, counts bank conflicts, and prints the table of counters."""
     from tcir.debug.banks import BankConflicts
     from tcir.debug.counting import table
 
@@ -349,8 +351,9 @@ def _count(ptx: str, launch: dict[str, Any]) -> RunReport:
 
 @contextmanager
 def patience(limit: int) -> Iterator[None]:
-    """Says on standard error that a run takes long, and when one without an end is given up."""
-    text = f"tc-run: still running; a loop without an end is given up after {limit} instructions"
+    """Context that prints, after `PATIENCE` seconds, that the run takes long, and the limit at
+    which an endless loop is stopped."""
+    text = f"tc-run: still running; an endless loop is stopped after {limit} instructions"
     timer = threading.Timer(PATIENCE, lambda: print(text, file=sys.stderr, flush=True))
     timer.daemon = True
     timer.start()
@@ -372,7 +375,8 @@ def list_assumptions() -> str:
 
 
 def progress() -> Callable[[int, int], None] | None:
-    """Rewrites one line of a terminal's standard error, at most five times a second."""
+    """Function that shows progress in one line of standard error, at most five times a second;
+    None if that is not a terminal."""
     if not sys.stderr.isatty():
         return None
     last = 0.0
@@ -401,12 +405,12 @@ def complete(options: argparse.Namespace, path: Path | None, ptx: str) -> Launch
             taken.append(name)
     if options.dynamic_smem is None and known.unknown:
         raise LaunchError(
-            f"expected --dynamic-smem: {known.sources[0]} does not say {known.unknown}"
+            f"expected --dynamic-smem: {known.sources[0]} does not state {known.unknown}"
         )
     missing = [f"--{name}" for name in ("grid", "block") if not getattr(options, name)]
     if missing:
         raise LaunchError(
-            f"expected {' and '.join(missing)}: no file next to the PTX and no directive gives it"
+            f"expected {' and '.join(missing)}: no file next to the PTX and no directive states it"
         )
     if taken:
         print(f"launch from {known}", file=sys.stderr)

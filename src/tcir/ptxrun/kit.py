@@ -1,4 +1,5 @@
-"""``tc-run FOLDER --bundle DIR``: every program and the self-test, for one visit to a GPU."""
+"""``tc-run FOLDER --bundle DIR``: bundles every program and the self-test, to be run on a GPU at
+one time."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _PIPELINE = re.compile(r"--pipeline[= ](?:'([^']+)'|(\S+))")
 def programs(folder: Path) -> Iterator[tuple[str, str, str]]:
     """Name, text and pipeline of each program of a folder's MLIR files.
 
-    The pipeline is that of the command in the file's head, its first lines of comment.
+    The pipeline is the one of the command in the file's head, its first comment lines.
     """
     for path in sorted(folder.glob("*.mlir")):
         text = read_text(path)

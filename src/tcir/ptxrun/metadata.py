@@ -1,4 +1,4 @@
-"""Launch sizes of a kernel, from files its compiler wrote next to the PTX.
+"""Reads launch sizes of a kernel from files that its compiler wrote next to the PTX.
 
 Triton and Gluon: `NAME.json` next to `NAME.ptx` in Triton's cache folder: `name`, `num_warps` and
 `warp_size` (or `target.warp_size`), `num_ctas` (CTAs of a cluster; older ones also `cluster_dims`),
@@ -35,9 +35,11 @@ Sizes = tuple[int, ...]
 class LaunchMetadata:
     """Launch sizes in CTAs, threads and bytes; None: unknown.
 
-    scratch: bytes a CTA of each buffer whose pointer the compiler appended to the parameters.
-    programmatic: as the flag. descriptors: what descriptor arguments are made of.
-    parameters: of the entry. unknown: the size the files do not give, and why.
+    scratch:      bytes per CTA of each buffer whose pointer the compiler appended to the parameters
+    programmatic: as the flag
+    descriptors:  entries of `tensordesc_meta`, which describe descriptor arguments
+    parameters:   number of parameters of the entry
+    unknown:      the size that the files do not state, and why
     """
 
     sources: tuple[str, ...] = ()
@@ -53,7 +55,8 @@ class LaunchMetadata:
     unknown: str | None = None
 
     def scratch_arguments(self, given: int, ctas: int) -> list[np.ndarray | np.uint64]:
-        """The appended arguments if exactly they are missing: a buffer each, null when empty."""
+        """The arguments that the compiler appended, if exactly these are missing: one buffer each,
+        or null for an empty one."""
         if given + len(self.scratch) != self.parameters:
             return []
         return [np.zeros(n * ctas, np.uint8) if n else np.uint64(0) for n in self.scratch]

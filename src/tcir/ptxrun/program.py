@@ -1,4 +1,4 @@
-"""Programs with a launch file beside the PTX: the launches that arrays alone describe."""
+"""Programs with a launch file next to the PTX, for whose launches only arrays are needed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tcir.run import LaunchError
 
 
 def bind(file: LaunchFile, given: Sequence[object]) -> list[object]:
-    """The values of the arguments, `given` ones in order; results start as poison, and constants
-    are in the file."""
+    """Values of all arguments: inputs from `given`, in order; results are filled with poison, and
+    constants come from the file. LaunchError for another number of inputs."""
     wanted = [a for a in file.arguments if a.access != "write" and a.data is None]
     if len(given) != len(wanted):
         listed = ", ".join(a.words for a in wanted) or "none"
@@ -31,7 +31,7 @@ def bind(file: LaunchFile, given: Sequence[object]) -> list[object]:
 
 
 def calls(file: LaunchFile, values: Sequence[object]) -> tuple[list[Call], list[np.ndarray]]:
-    """The launches with their arguments, and the workspaces between them."""
+    """The launches with their arguments, and the workspaces that they share."""
     spaces = [np.full(size, 0xCB, np.uint8) for size in file.launches.workspaces.sizes]
     written = [n for n, a in enumerate(file.arguments) if a.access == "write"]
     written += range(len(values), len(values) + len(spaces))
@@ -39,8 +39,8 @@ def calls(file: LaunchFile, values: Sequence[object]) -> tuple[list[Call], list[
 
 
 def _fit(argument: Argument, value: object) -> object:
-    """The memory image of a value, which has to be of the argument's type and shape. Types that
-    .npy does not know, such as bfloat16, come as bytes of their size."""
+    """The memory image of a value, which must have the argument's type and shape. Types that .npy
+    does not support, such as bfloat16, are given as bytes of their size."""
     spec = argument.spec
     if isinstance(value, np.generic) and not argument.scalar and not spec.shape:
         value = np.array(value)

@@ -1,4 +1,4 @@
-"""Bundles of programs in MLIR: compiled, with inputs made from a seed."""
+"""Bundles of MLIR programs, which are compiled and get inputs drawn from a seed."""
 
 from __future__ import annotations
 
@@ -30,10 +30,12 @@ def write_program(
     emulate: bool = False,
     **options: Any,
 ) -> None:
-    """Compiles an MLIR file with a named pipeline, makes inputs from `seed`, writes the bundle.
+    """Compiles an MLIR file with a named pipeline, draws inputs from `seed`, and writes the bundle.
 
-    `options` are those of the pipeline. A program of several launches becomes one bundle.
-    emulate: see `tcir.runtime.bundle.pack`.
+    options: options of the pipeline
+    emulate: see `tcir.runtime.bundle.pack`
+
+    A program of several launches becomes one bundle.
     """
     check_new(folder)
     name = Path(program).name
@@ -56,9 +58,13 @@ def pack_program(
     emulate: bool = False,
     **options: Any,
 ) -> None:
-    """The same without what makes the folder run; program: a path or the text; name: its own.
+    """Writes the data of a bundle as `write_program` does, without the files that run it.
 
-    Results that approximate functions contribute to have a bound, InputError if none is known.
+    program: path or text of the program
+    name:    name of the program
+
+    Results to which approximate functions contribute have an error bound; InputError if none is
+    known.
     """
     kernel = tcir.compile(program, pipeline, target=target, **options)
     signature, sequence = kernel.signature, kernel.launches

@@ -1,4 +1,5 @@
-"""Descriptor arguments of Triton's kernels: `--arg desc=ARRAY`, as `tensordesc_meta` wants them."""
+"""Descriptor arguments of Triton kernels: `--arg desc=ARRAY`, as `tensordesc_meta` describes
+them."""
 
 from __future__ import annotations
 
@@ -12,14 +13,17 @@ from tcir.machine.tma.tensor_types import TYPES
 from tcir.run import LaunchError
 
 SWIZZLES = ("NONE", "32B", "64B", "128B")
-"""By number, as CUtensorMapSwizzle has them."""
+"""Swizzles by their number in CUtensorMapSwizzle."""
 FIELDS = ("swizzle", "elem_size", "elem_type", "block_size", "fp4_padded")
 
 
 @dataclass(frozen=True)
 class Pixels:
-    """Pixels of an im2col descriptor, outermost dimension first: the corners of the box of
-    pixels, in D, H and W; element_strides: of all dimensions, None: 1."""
+    """Pixels of an im2col descriptor, outermost dimension first.
+
+    lower, upper:    corners of the box of pixels, in D, H and W
+    element_strides: strides of all dimensions; None: 1
+    """
 
     lower: Sequence[int]
     upper: Sequence[int]
@@ -44,24 +48,26 @@ def descriptor(
     tf32: bool = False,
     pixels: Pixels | None = None,
 ) -> list[TensorMap | np.int32 | np.int64]:
-    """What a kernel gets for its descriptor `number`: a tensor map, the shape, the strides.
+    """The kernel's parameters for descriptor `number`: a tensor map, the shape, the strides.
 
-    shape, strides: in elements; None: those of `array`. tf32: whether TMA rounds f32 to it. The
-    numbers of `elem_type` are those of tensormap.replace; `block_size` has the outermost dimension
-    first, of im2col (`pixels`) the pixels; 4-bit elements (`fp4_padded`) come two in a byte. Raises
-    LaunchError.
+    shape, strides: in elements; None: those of `array`
+    tf32:           whether TMA rounds f32 to tf32
+
+    The numbers of `elem_type` are those of tensormap.replace. `block_size` has the outermost
+    dimension first; for im2col (`pixels`) it has the number of pixels first. Two 4-bit elements
+    (`fp4_padded`) are in a byte. Raises LaunchError.
     """
     if number >= len(entries):
         raise LaunchError(
-            f"expected at most {len(entries)} descriptors, as many as tensordesc_meta has"
+            f"expected at most {len(entries)} descriptors, the number of entries in tensordesc_meta"
         )
     meta = entries[number]
     missing = [name for name in FIELDS if name not in meta]
     if missing or meta.get("is_im2col") and pixels is None:
         what = f"no {missing[0]}" if missing else "is_im2col"
         raise LaunchError(
-            f"tensordesc_meta[{number}] has {what}: expected a tile; give map= and the shape and "
-            "strides behind it by hand"
+            f"tensordesc_meta[{number}] has {what}: expected a tile; give map=, and after it the "
+            "shape and strides, by hand"
         )
     swizzle, size, kind, block = (_numbers(meta[name], name) for name in FIELDS[:4])
     if not isinstance(array, np.ndarray):
@@ -71,7 +77,7 @@ def descriptor(
     rank = len(block) if pixels is None else len(pixels.lower) + 2
     if array.itemsize != size[0] or len(dims) != rank:
         raise LaunchError(
-            f"expected an array of {rank} dimensions and {size[0]} bytes an element, got "
+            f"expected an array of {rank} dimensions and {size[0]} bytes per element, got "
             f"{array.dtype.name}{dims}"
         )
     if swizzle[0] >= len(SWIZZLES) or kind[0] >= len(TYPES):

@@ -78,7 +78,8 @@ def argument(text: str, earlier: Sequence[object]) -> Any:
 
 
 def _scalar(text: str, dtype: np.dtype) -> Any:
-    """A number that its type holds: of a float the nearest one, no finite one becomes infinite."""
+    """A number in its type; floats are rounded to the nearest. LaunchError for a number out of
+    range, including a finite one that would become infinite."""
     if dtype.kind in "iu":
         number, limits = int(text, 0), np.iinfo(dtype)
         if not limits.min <= number <= limits.max:

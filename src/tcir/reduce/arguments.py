@@ -14,8 +14,8 @@ examples:
             --arg zeros=f32,1000 --arg f32=1.5 --arg u32=1000
   tc-reduce -o small.mlir --test='! grep -q linalg.matmul' examples/mlp_bf16.mlir
 
-The program of an MLIR file carries the passes that are left: tc-opt --run-reproducer FILE.
-What is smallest so far is written at once: an interrupt loses nothing.
+The reduced MLIR file contains the remaining passes: tc-opt --run-reproducer FILE.
+The smallest program so far is written at once: an interrupt loses nothing.
 
 exit status:
   0  reduced
@@ -24,7 +24,7 @@ exit status:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """Parser of all flags; flags after the file are of tc-opt or of tc-run."""
+    """Parser of all flags; flags after the file belong to tc-opt or tc-run."""
     parser = Parser(
         prog="tc-reduce",
         usage="tc-reduce [-h] [-o FILE] [--test COMMAND] FILE [FLAG ...]",
@@ -36,12 +36,12 @@ def make_parser() -> argparse.ArgumentParser:
     add = parser.add_argument_group("program and result").add_argument
     add("file", metavar="FILE", help="NAME.mlir or NAME.ptx")
     add("flags", nargs=argparse.REMAINDER, metavar="FLAG",
-        help="of tc-opt for MLIR (executed after every pass), of tc-run for PTX")  # fmt: skip
+        help="flags of tc-opt for MLIR (executed after every pass), of tc-run for PTX")  # fmt: skip
     add("-o", dest="output", metavar="FILE", help="default: NAME.reduced.mlir or .ptx")
     add = parser.add_argument_group("failure").add_argument
     add(
         "--test",
         metavar="COMMAND",
-        help="as in mlir-reduce: gets each candidate's file; exit status 1 if it is of interest",
+        help="as in mlir-reduce: receives each candidate's file; exit status 1 if interesting",
     )
     return parser

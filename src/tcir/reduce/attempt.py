@@ -1,4 +1,4 @@
-"""One attempt: a command runs on a program in a fork, and how it fails is read from its report."""
+"""One attempt: a command runs on a program in a fork; its report shows how it fails."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ from tcir.opt.containment import Notes
 from tcir.reduce.failure import Failure, of_error, of_run, of_validation
 
 PATIENCE = 10
-"""Times what the first attempt took, and as many seconds: an attempt that takes longer hangs."""
+"""An attempt hangs if it takes longer than this many times the first attempt, plus as many
+seconds."""
 MODULES = "modules"
-"""A file with the names of our modules that an attempt imported."""
+"""Name of a file with the names of tcir's modules that an attempt imported."""
 
 
 @dataclass
 class Attempts:
-    """How programs of one command fail.
+    """Runs programs with one command and determines how they fail.
 
-    run:     executes the file `program`, writes the JSON report to the file `report`
-    suffix:  of the program's file
-    beside:  a file that the command reads next to it; None: there is none
-    count:   so many attempts were made
-    seconds: an attempt that takes more is ended; 0: none is
+    run:     executes the file `program` and writes the JSON report to the file `report`
+    suffix:  suffix of the program's file
+    beside:  a file that the command reads next to the program; None: there is none
+    count:   number of attempts that were made
+    seconds: time limit after which an attempt is killed; 0: no limit
     """
 
     run: Callable[[Path, Path, Notes], int]
@@ -46,7 +47,7 @@ class Attempts:
     seconds: int = 0
 
     def failure(self, text: str) -> Failure | None:
-        """Failure of the program `text`; None if it holds."""
+        """Failure of the program `text`; None if it does not fail."""
         self.count += 1
         place = Path(tempfile.mkdtemp(prefix="tc-reduce-"))  # an object would end in the fork, too
         try:
@@ -87,7 +88,7 @@ class Attempts:
         return status
 
     def _import(self, place: Path) -> None:
-        """What the attempt imported, so that the next ones need not."""
+        """Imports the modules that the attempt imported, so that later attempts inherit them."""
         names = place / MODULES
         for name in names.read_text().split() if names.exists() else ():
             with suppress(ImportError):  # an alias
@@ -95,7 +96,7 @@ class Attempts:
 
 
 def of_tc_opt(arguments: Namespace) -> Attempts:
-    """tc-opt with these arguments, but for the pipeline: the program carries it."""
+    """Attempts of tc-opt with these arguments, except the pipeline, which the program contains."""
     from tcir.opt.invocation import Invocation
 
     def run(program: Path, report: Path, notes: Notes) -> int:
@@ -109,7 +110,7 @@ def of_tc_opt(arguments: Namespace) -> Attempts:
 
 
 def of_tc_run(file: Path, words: list[str]) -> Attempts:
-    """tc-run with these words after the file."""
+    """Attempts of tc-run with these arguments after the file."""
     from tcir.ptxrun.command import main
 
     def run(program: Path, report: Path, notes: Notes) -> int:
@@ -120,7 +121,8 @@ def of_tc_run(file: Path, words: list[str]) -> Attempts:
 
 
 def of_script(command: str, suffix: str) -> Attempts:
-    """A shell command that gets the program's file after its words: 1 if it is of interest."""
+    """Attempts of a shell command that receives the program's file as its last argument; exit
+    status 1 means that the program is interesting."""
 
     def run(program: Path, report: Path, notes: Notes) -> int:
         status = subprocess.run(

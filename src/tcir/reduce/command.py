@@ -1,4 +1,4 @@
-"""The command tc-reduce: what is reduced, by which command's failure, and what is said of it."""
+"""The command tc-reduce: chooses the program and the command that fails, and prints the result."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def main(words: Sequence[str]) -> int:
     if file.suffix not in (".mlir", ".ptx"):
         raise InputError(f"expected a file NAME.mlir or NAME.ptx, got '{options.file}'")
     if options.test is not None and options.flags:
-        raise InputError("--test: expected no flags behind the file, the command has its own")
+        raise InputError("--test: expected no flags after the file, since COMMAND has its own")
     out = Path(options.output or file.with_suffix(f".reduced{file.suffix}"))
     check_writable(out)
     if out.suffix == ".ptx":
@@ -83,7 +83,8 @@ def _reduce_ptx(options: Namespace, file: Path, text: str, out: Path) -> int:
 
 
 class Search:
-    """Programs that fail as the first one does; the smallest so far is in the file `out`."""
+    """Search for programs that fail as the first one does; the smallest so far is in the file
+    `out`."""
 
     def __init__(self, attempts: Attempts, program: Program, out: Path) -> None:
         self.attempts, self.out, self.first = attempts, out, program
@@ -92,16 +93,16 @@ class Search:
         found = attempts.failure(program.text)
         attempts.seconds = PATIENCE * ceil(time.monotonic() - start + 1)
         if found is None:
-            raise InputError("expected a program that fails, got one of which everything holds")
+            raise InputError("expected a program that fails, got one that passes everything")
         self.failure: Failure = found
         print(f"{found}; {_words(program)}", file=sys.stderr, flush=True)
 
     def fails(self, program: Program) -> bool:
-        """Whether it fails so; then it is written, and said."""
+        """Whether a program fails in the same way; if so it is written and reported."""
         return self._fails(program, exactly=False)
 
     def fails_exactly(self, program: Program) -> bool:
-        """Whether it fails with the very error of the smallest so far."""
+        """Whether a program fails with exactly the error of the smallest one so far."""
         return self._fails(program, exactly=True)
 
     def _fails(self, program: Program, exactly: bool) -> bool:
@@ -117,7 +118,10 @@ class Search:
         return True
 
     def end(self, found: Program, again: str) -> int:
-        """Writes the smallest program, and says what became smaller."""
+        """Writes the smallest program, and prints what became smaller; returns the exit status.
+
+        again: command that reproduces the failure
+        """
         write_atomic(self.out, found.text.encode())
         lines = [f"{self.failure}, after {self.attempts.count} attempts"]
         lines += [

@@ -9,10 +9,12 @@ Item = TypeVar("Item")
 
 
 def ddmin(items: Sequence[Item], fails: Callable[[list[Item]], bool]) -> list[Item]:
-    """A part of `items`, in their order, that fails, and of which no single item can be left out.
+    """A subsequence of `items` that fails, and from which no single item can be removed.
 
-    fails: whether a part does; all of them do. Halves are left out first, then smaller pieces, the
-    last ones first: in programs what comes later uses what comes before.
+    fails: whether a subsequence fails; the whole of `items` must
+
+    Halves are removed first, then smaller pieces, the last ones first, since later parts of a
+    program use earlier ones.
     """
     kept, size = list(items), len(items)
     while size:

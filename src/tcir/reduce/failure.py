@@ -1,4 +1,4 @@
-"""In which way a program fails."""
+"""The way in which a program fails."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ RUN = "the run"
 
 @dataclass(frozen=True)
 class Failure:
-    """Two programs fail in the same way if these are equal.
+    """A failure. Two programs fail in the same way if their failures are equal.
 
-    place: the pass, or "the run" of PTX; "" for a refusal of the input
+    place: the pass, or "the run" of PTX; "" if the input is rejected
     what:  the verdict and the code of its first finding; or the error, without names and numbers
-    said:  the error in full
+    said:  the whole error
     """
 
     place: str
@@ -30,7 +30,7 @@ class Failure:
 
 
 def of_validation(report: Mapping[str, Any]) -> Failure | None:
-    """Failure in a report of tc-opt ``--validate-each``; None if everything held."""
+    """Failure in a report of tc-opt ``--validate-each``; None if every pass passed."""
     for line in report["passes"]:
         if line["verdict"] not in HELD:
             return Failure(line["name"], _verdict(line))
@@ -48,7 +48,7 @@ def of_run(report: Mapping[str, Any]) -> Failure | None:
 
 
 def of_error(text: str, place: str = "") -> Failure:
-    """Failure of an error: its message, up to details that differ between programs with one
+    """Failure for an error message, without details that differ between programs with the same
     mistake."""
     first = next((line for line in text.splitlines() if "error:" in line), text)
     first = (first.partition("error:")[2] or first).strip()
@@ -56,7 +56,7 @@ def of_error(text: str, place: str = "") -> Failure:
 
 
 def _verdict(line: Mapping[str, Any]) -> str:
-    """The verdict, with the first finding, or what ended the execution."""
+    """The verdict, with the code of the first finding or the reason why the execution ended."""
     codes = [each["code"] for each in line["findings"] if each["severity"] == "error"]
     if line["difference"] is None and not codes:  # illegal use of the machine: deadlock: …
         codes = [":".join(_words(line["compared"]).split(":")[:2])]
@@ -64,5 +64,5 @@ def _verdict(line: Mapping[str, Any]) -> str:
 
 
 def _words(text: str) -> str:
-    """Without what differs between programs that make one mistake: names, numbers."""
+    """The text without names and numbers, which differ between programs with the same mistake."""
     return " ".join(re.sub(r"'[^']*'|\"[^\"]*\"|%\w+|\d[\w.]*", "…", text).split())

@@ -1,6 +1,6 @@
 """Moves on MLIR text: fewer ops, results and arguments, smaller shapes.
 
-What is no program any more, by the verifier's rules, is no candidate: `None`.
+A result that the verifier rejects is not a candidate; the functions then return `None`.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from tcir.program.source import mlir_context
 
 TYPE = re.compile(r"(?:tensor|memref|vector)<((?:\d+x)+)")
 Move = Callable[[str, bool], Iterator[str]]
-"""From a module's text, and whether it may have unknown ops, to smaller ones."""
+"""Maps the text of a module, and whether it may have unknown ops, to smaller modules."""
 WITH_BODY = ("linalg.generic", "linalg.map", "linalg.reduce")
-"""Ops of linalg that say what they compute."""
+"""Ops of linalg whose region states what they compute."""
 
 
 def canonical(text: str, unregistered: bool) -> str | None:
-    """The module as MLIR prints it; None if it is none."""
+    """The module as MLIR prints it; None if the text is not a valid module."""
     return _edited(text, unregistered, lambda module: True)
 
 
 def count_ops(text: str, unregistered: bool) -> int:
-    """The ops in it that can be left out."""
+    """Number of ops that can be removed."""
     with mlir_context(allow_unregistered=unregistered) as context:
         module = ir.Module.parse(text, context)  # whose ops end with it
         return len(_removable(module))
 
 
 def count_elements(text: str, unregistered: bool) -> int:
-    """The elements of all arguments of functions."""
+    """Number of elements of all arguments of functions."""
     with mlir_context(allow_unregistered=unregistered) as context:
         module = ir.Module.parse(text, context)
         functions = _functions(module)
@@ -44,10 +44,10 @@ def count_elements(text: str, unregistered: bool) -> int:
 
 
 def with_ops(text: str, unregistered: bool, kept: Sequence[int]) -> str | None:
-    """The program with these ops only, of those that can be left out.
+    """The program without removable ops other than `kept`.
 
-    A result of an op that is left out is its first operand of that type, or, in a function of
-    tensors, one more argument.
+    A result of a removed op is replaced by the op's first operand of the same type, or, in a
+    function of tensors, by a new argument.
     """
 
     def edit(module: ir.Module) -> bool:
@@ -58,7 +58,8 @@ def with_ops(text: str, unregistered: bool, kept: Sequence[int]) -> str | None:
 
 
 def returning_less(text: str, unregistered: bool) -> Iterator[str]:
-    """Programs that return an operand of what made a result, instead of it, or one result less."""
+    """Programs that return one result less, or replace a result by an operand of the op that
+    computes it."""
     for number in range(_most_results(text, unregistered)):
         for operand in (None, 0, 1, 2):
             found = _edited(text, unregistered, partial(_returned, number=number, operand=operand))
@@ -74,13 +75,13 @@ def without_arguments(text: str, unregistered: bool) -> Iterator[str]:
 
 
 def extents(text: str) -> list[int]:
-    """What shapes have that can be less, the largest first."""
+    """Extents in shapes that can be reduced (all but 0 and 1), the largest first."""
     found = {int(n) for m in TYPE.finditer(text) for n in m[1].split("x")[:-1]}
     return sorted(found - {0, 1}, reverse=True)
 
 
 def with_extents(text: str, unregistered: bool, to: Mapping[int, int]) -> str | None:
-    """The program with other extents, given by a map from the old ones; None if no shape has
+    """The program with its extents replaced as the map `to` says; None if no shape has any of
     them."""
 
     def shape(match: re.Match[str]) -> str:
@@ -93,7 +94,7 @@ def with_extents(text: str, unregistered: bool, to: Mapping[int, int]) -> str | 
 
 
 def _edited(text: str, unregistered: bool, edit: Callable[[ir.Module], bool]) -> str | None:
-    """The module after `edit`; None if it refuses, or what is left is none."""
+    """The module after `edit`; None if `edit` returns false, or the result is not valid."""
     with mlir_context(allow_unregistered=unregistered) as context:
         context.emit_error_diagnostics = True
         handler = context.attach_diagnostic_handler(lambda _: True)
@@ -110,7 +111,7 @@ def _edited(text: str, unregistered: bool, edit: Callable[[ir.Module], bool]) ->
 
 
 def _removable(module: ir.Module) -> list[ir.Operation]:
-    """All ops but those that end a block, and those that a named op of linalg implies."""
+    """All ops except terminators and those inside a named op of linalg, which the name implies."""
     return list(_inside(module.operation))
 
 
@@ -125,7 +126,7 @@ def _inside(op: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def _left_out(op: ir.Operation) -> bool:
-    """Erases an op, if something can take the place of its results."""
+    """Erases an op if its results can be replaced; returns whether that was possible."""
     for result in op.results:
         if not list(result.uses):
             continue
@@ -139,7 +140,8 @@ def _left_out(op: ir.Operation) -> bool:
 
 
 def _argument(op: ir.Operation, kind: ir.Type) -> ir.Value | None:
-    """One more argument of the function; None where its callers would be memory or threads."""
+    """Adds an argument to the function of an op; None unless that function and `kind` are of
+    tensors."""
     function = op.parent.opview
     if not isinstance(function, func.FuncOp) or not isinstance(kind, ir.RankedTensorType):
         return None

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def up_to(pipeline: Pipeline, name: str) -> Pipeline:
-    """The passes up to the one that fails; all, if it is none of them."""
+    """The passes up to the one called `name`; all of them if there is none with that name."""
     names = [each.name for each in pipeline]
     return Pipeline(list(pipeline)[: names.index(name) + 1]) if name in names else pipeline
 
 
 def with_defaults(pipeline: Pipeline) -> Iterator[Pipeline]:
-    """Pipelines in which one option of one pass has its default."""
+    """Pipelines in which one option of one pass is reset to its default."""
     passes = list(pipeline)
     for place, item in enumerate(passes):
         for simpler in _simpler(item):

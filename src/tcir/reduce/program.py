@@ -1,4 +1,5 @@
-"""Programs that are reduced, and how: the moves in their order, until none makes one smaller."""
+"""Programs that are reduced, and the reduction: all moves in order, until none makes the program
+smaller."""
 
 from __future__ import annotations
 
@@ -23,18 +24,21 @@ class Program(Protocol):
 
     @property
     def size(self) -> dict[str, int]:
-        """Counts by name."""
+        """Sizes that the reduction lowers, as counts by name."""
 
 
 TOGETHER = 3
-"""So many extents change at once: a convolution's input, output and filter."""
+"""Maximum number of extents that change at once: a convolution's input, output and filter."""
 Own = TypeVar("Own", bound=Program)
 Fails = Callable[[Own], bool]
 
 
 @dataclass(frozen=True)
 class Mlir:
-    """A module and the pipeline that it goes through; None: a script has its own."""
+    """A module and its pipeline.
+
+    pipeline: None: a script runs its own
+    """
 
     module: str
     pipeline: Pipeline | None
@@ -55,7 +59,7 @@ class Mlir:
         return counted | ({} if self.pipeline is None else {"passes": len(self.pipeline)})
 
     def with_module(self, module: str | None) -> Mlir | None:
-        """This pipeline of another module."""
+        """The same pipeline with another module; None if `module` is None."""
         return None if module is None else replace(self, module=module)
 
 
@@ -73,9 +77,9 @@ class Ptx:
 def reduced_mlir(program: Mlir, fails: Fails[Mlir], exactly: Fails[Mlir], place: str) -> Mlir:
     """The smallest program that fails.
 
-    exactly: whether a program fails with the same numbers in its error. Shapes change them,
-        but without a pass other numbers are another error
-    place:   the pass at which it fails
+    exactly: whether a program fails with the same numbers in its error. Smaller shapes change the
+             numbers; if a pass was removed, other numbers mean another error
+    place:   the pass at which the program fails
     """
     if program.pipeline is not None:
         shorter = replace(program, pipeline=passes.up_to(program.pipeline, place))
@@ -92,7 +96,7 @@ def reduced_mlir(program: Mlir, fails: Fails[Mlir], exactly: Fails[Mlir], place:
 
 
 def reduced_ptx(program: Ptx, fails: Fails[Ptx]) -> Ptx:
-    """The smallest program that fails."""
+    """The program with the fewest statements that fails, without debug information if possible."""
     text = program.text
     kept = ddmin(
         range(len(ptx.statements(text))), lambda some: fails(Ptx(ptx.with_statements(text, some)))
@@ -117,7 +121,8 @@ def _fewer_ops(program: Mlir, fails: Fails[Mlir]) -> Mlir:
 
 
 def _smaller_shapes(program: Mlir, fails: Fails[Mlir]) -> Mlir:
-    """One, two or three extents at once: halved as long as it fails, then less by powers of two."""
+    """Reduces one, two or three extents at once: halves them as long as the program fails, then
+    reduces them by powers of two."""
 
     def less(chosen: tuple[int, ...], to: tuple[int, ...]) -> bool:
         nonlocal program
@@ -139,7 +144,7 @@ def _smaller_shapes(program: Mlir, fails: Fails[Mlir]) -> Mlir:
 
 
 def _as_often_as_possible(program: Mlir, fails: Fails[Mlir], move: mlir.Move) -> Mlir:
-    """The move's first candidate that fails, again and again."""
+    """Applies a move's first candidate that fails, until no candidate does."""
     while True:
         candidates = (
             program.with_module(each) for each in move(program.module, program.unregistered)

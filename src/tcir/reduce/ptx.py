@@ -11,14 +11,14 @@ from tcir.interp.ptx.lexer import Token, tokenize
 def statements(text: str) -> list[tuple[int, int]]:
     """Half-open character range of each statement in the body of a function.
 
-    Instructions, predicates included, and declarations; ``.loc`` lines are statements as well.
-    Labels and braces stay, since remaining statements may refer to them.
+    Statements are instructions with their predicates, declarations, and ``.loc`` lines. Labels and
+    braces are not, since remaining statements may refer to them.
     """
     return list(_in_bodies(tokenize(text)))
 
 
 def with_statements(text: str, kept: Sequence[int]) -> str:
-    """The text with these of its statements only, without comments and lines left empty."""
+    """The text with only the statements `kept`, without comments and empty lines."""
     out, at, stay = [], 0, set(kept)
     for number, (start, end) in enumerate(statements(text)):
         if number not in stay:

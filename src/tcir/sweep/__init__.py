@@ -1,1 +1,2 @@
-"""Many compilations of one program: combinations, executors, results, tables, pictures."""
+"""Sweeps over many compilations of one program: combinations, executors, results, tables,
+pictures."""

@@ -21,8 +21,8 @@ examples:
   tc-bench validate examples/tf32_one_tile.mlir examples/matmul.mlir --pipeline=gemm --jobs=2
 
 exit status:
-  0  all that was asked for held; combinations that are not legal are rows
-  1  what was validated has another result, or a hazard
+  0  everything requested passed; combinations that are not legal are rows
+  1  a validated program has a different result, or a hazard
   2  incomplete: a combination or a file failed, or could not be validated
   3  bad input: file, pipeline, option, value; or no combination is legal
   4  internal error
@@ -36,7 +36,7 @@ def _count(text: str) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """All flags."""
+    """Parser of all flags of tc-bench."""
     top = Parser(
         prog="tc-bench",
         description="Compiles a program with many schedules, and compares their modelled times; "
@@ -111,7 +111,7 @@ def _results(way: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     group = way.add_argument_group("results")
     add = group.add_argument
     add("--results", metavar="FILE.jsonl",
-        help="a line for each row as it completes; what is in it is not done again")  # fmt: skip
+        help="add a line per row as it completes; rows in the file are not redone")  # fmt: skip
     add("--json", metavar="FILE",
         help="the table as JSON, in the order of the combinations, or files")  # fmt: skip
     add("--csv", metavar="FILE", help="the same as CSV")
@@ -122,13 +122,14 @@ def _work(way: argparse.ArgumentParser) -> None:
     add = way.add_argument_group("processes").add_argument
     add("--jobs", type=_count, metavar="N", help="processes (default: one for each core)")
     add("--scheduler", metavar="tcp://HOST:PORT",
-        help="have the workers of a dask cluster do it (pip install 'tcir[cluster]')")  # fmt: skip
+        help="use the workers of a dask cluster (pip install 'tcir[cluster]')")  # fmt: skip
     add("--no-cache", action="store_true",
-        help="do all again, and leave nothing in TCIR_CACHE_DIR")  # fmt: skip
+        help="redo everything, and store nothing in TCIR_CACHE_DIR")  # fmt: skip
 
 
 def check_flags(options: argparse.Namespace) -> None:
-    """InputError for flags that exclude each other, and for outputs that cannot be written."""
+    """Raises InputError for flags that exclude each other, and for outputs that cannot be
+    written."""
     if options.jobs is not None and options.scheduler is not None:
         raise InputError("expected one of --jobs, processes here, and --scheduler, got both")
     if options.jobs == 0:
@@ -149,6 +150,6 @@ def check_flags(options: argparse.Namespace) -> None:
         same = os.path.realpath(path)
         if same in places:
             raise InputError(
-                f"{flag} {path}: expected a file of its own, got that of {places[same]}"
+                f"{flag} {path}: expected a file of its own, got the file of {places[same]}"
             )
         places[same] = flag

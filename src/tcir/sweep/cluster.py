@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import distributed
 
 TIMEOUT = 15
-"""Seconds until a scheduler has to answer."""
+"""Seconds within which a scheduler must answer."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,11 @@ def _row(future: distributed.Future, job: Job, cluster: DaskCluster) -> Row:
         return found
     error = future.exception() if future.status == "error" else None
     if isinstance(error, KilledWorker):
-        return Row(str(job), "failed", f"workers died at it: {error}")
+        return Row(str(job), "failed", f"workers died on this job: {error}")
     if error is None:
         raise WorkersError(
-            f"the scheduler at {cluster.scheduler} went away; the rows that were done are kept: "
-            "run the same command again, with the same --results"
+            f"lost the connection to the scheduler at {cluster.scheduler}; completed rows are "
+            "kept: run the same command again, with the same --results"
         )
     return Row(str(job), "failed", f"on a worker: {type(error).__name__}: {error}")
 
@@ -76,7 +76,7 @@ def _check_package() -> None:
         import distributed  # noqa: F401
     except ImportError:
         raise MissingDependencyError(
-            "--scheduler: expected the package distributed, got none; pip install 'tcir[cluster]'"
+            "--scheduler needs the package distributed: pip install 'tcir[cluster]'"
         ) from None
 
 

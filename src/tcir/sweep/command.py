@@ -26,7 +26,7 @@ from tcir.sweep.work import Program, Row
 from tcir.validation.settings import Settings
 
 SHOWN = 20
-"""Rows of a sweep that are printed; files have all."""
+"""Maximum number of rows of a sweep that are printed; files contain all of them."""
 
 
 def main(words: Sequence[str]) -> int:
@@ -54,7 +54,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def validate(options: argparse.Namespace) -> int:
-    """tc-bench validate."""
+    """Runs tc-bench validate; returns the exit status."""
     settings = Settings(options.seed, options.inputs, options.orders)
     pipeline = Combination.parse(options.pipeline)
     store = NO_STORE if options.no_cache else user_store()
@@ -85,9 +85,9 @@ def _executor(options: argparse.Namespace) -> Executor:
 
 
 def _program(options: argparse.Namespace) -> tuple[Program, str | None]:
-    """The program, and the key under which a sweep's choice is kept.
+    """The program, and the key under which a sweep's choice is kept (None for `compare`).
 
-    It is read once: what no worker could read is refused here.
+    The program is read once, so that an error in it is reported here and not by each worker.
     """
     text, name = read_text(options.file)
     program = Program(text, name, options.entry, options.target, versions())

@@ -1,4 +1,4 @@
-"""A sweep: jobs for an executor, rows that are known already, the best of them validated."""
+"""Runs a sweep: gives jobs without a known row to an executor, and validates the best rows."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tcir.sweep.work import Job, Kind, Program, Row
 from tcir.target import TARGETS
 
 Tell = Callable[[int, int, Row], None]
-"""Told after each job: how many are done, of how many, and the row."""
+"""Callback after each job: the number of completed jobs, the number of all jobs, and the row."""
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """A program, its combinations, and who does the work.
+    """A program, its combinations, and the executor.
 
-    validate: so many of the best are executed after every pass
+    validate: number of the best combinations that are executed after every pass
     """
 
     program: Program
@@ -32,7 +32,7 @@ class Sweep:
     validate: int = 0
 
     def run(self, results: Results, tell: Tell) -> list[Row]:
-        """The rows in the order of the combinations."""
+        """Runs the sweep; returns the rows in the order of the combinations."""
         keys = [key_of(self.program, each) for each in self.combinations]
         measured = self._do("measure", range(len(keys)), keys, results, tell)
         rows = [measured[number] for number in range(len(keys))]
@@ -44,7 +44,7 @@ class Sweep:
     def _do(
         self, kind: Kind, numbers: Sequence[int], keys: Sequence[str], results: Results, tell: Tell
     ) -> dict[int, Row]:
-        """The rows of the combinations with these numbers, those that are known among them."""
+        """The rows of the combinations with these numbers, including rows that were known."""
         jobs = {Job(keys[number], kind, self.combinations[number]): number for number in numbers}
         found = perform(self.executor, [self.program], list(jobs), results, tell)
         return {jobs[job]: row for job, row in found.items()}
@@ -57,7 +57,7 @@ def perform(
     results: Results,
     tell: Tell,
 ) -> dict[Job, Row]:
-    """The rows of jobs; those that are known are not done again."""
+    """The rows of jobs; jobs whose row is known are not executed again."""
     found = {job: row for job in jobs if (row := results.find(job))}
     missing = [job for job in jobs if job not in found]
     for job, row in executor.run(programs, missing) if missing else ():
@@ -80,18 +80,20 @@ def key_of(program: Program, combination: Combination, more: object = None) -> s
 
 
 def legal(rows: Sequence[Row]) -> list[int]:
-    """Numbers of the rows that have code."""
+    """Numbers of the rows whose combination compiled."""
     return [number for number, row in enumerate(rows) if row.status == "ok"]
 
 
 def order(row: Row) -> tuple[float, ...]:
-    """Sorts rows: the least modelled time first, then the fewest registers, and bytes."""
+    """Sort key of rows: the least modelled time first, then the fewest registers, then the fewest
+    bytes of shared memory."""
     time = inf if row.microseconds is None else row.microseconds
     return (time, row.registers or 0, row.shared_bytes or 0)
 
 
 def fastest(combinations: Sequence[Combination], rows: Sequence[Row]) -> Tuned | None:
-    """The first in `order` of those that hold as far as they were executed."""
+    """The first combination in `order` that passed validation or was not validated; None if there
+    is none."""
     kept = [number for number in legal(rows) if rows[number].verdict in ("", "held")]
     if not kept:
         return None

@@ -1,4 +1,4 @@
-"""Interface of the processes that do a sweep's work."""
+"""Interface of the processes that run a sweep's jobs."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from tcir.workers import ATTEMPTS
 
 
 class WorkersError(Error):
-    """The processes that did the work are gone; what they had done is kept."""
+    """Raised if the worker processes were lost; completed rows are kept."""
 
     exit_code = 2
 
 
 class Executor(Protocol):
-    """Processes, here or elsewhere."""
+    """Processes on this machine or on others."""
 
     def run(self, programs: Sequence[Program], jobs: Sequence[Job]) -> Iterator[tuple[Job, Row]]:
-        """Each job with its row, as they complete. A worker that dies loses nothing: another one
-        does its job again."""
+        """Yields each job with its row as it completes. If a worker dies, another one repeats its
+        job."""
 
 
 def lost(job: Job, how: str) -> Row:
     """The row of a job at which workers died."""
-    why = f"{ATTEMPTS} workers died at it{how}; the others went on"
+    why = f"{ATTEMPTS} workers died on this job{how}; the others continued"
     return Row(str(job), "failed", why)

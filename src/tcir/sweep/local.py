@@ -1,4 +1,4 @@
-"""Processes of this machine."""
+"""Executor with processes on this machine."""
 
 from __future__ import annotations
 

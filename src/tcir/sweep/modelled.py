@@ -1,7 +1,7 @@
 """Modelled time of a compiled program; nothing was measured on a GPU.
 
-A sample of each launch's CTAs is executed, and the time model (`tcir.time`) is given the events of
-the first cluster, and how many CTAs there are.
+A sample of each launch's CTAs is executed. The time model (`tcir.time`) receives the events of the
+first cluster and the number of CTAs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tcir.run import run_ptx
 from tcir.time import ModelledTime, in_sequence, modelled_time
 
 MOVED = ("global_to_shared_read", "global_load", "shared_to_global", "global_store")
-"""The machine's counters of bytes between global memory and the SMs."""
+"""The machine's counters of bytes that move between global memory and the SMs."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Modelled:
     """Modelled time of a program.
 
     microseconds: time of all launches, with the gaps between them
-    bound:        the bottleneck of the longest
+    bound:        the bottleneck of the longest launch
     bytes:        bytes that all CTAs move between global memory and the SMs
     """
 
@@ -44,7 +44,10 @@ class Modelled:
 def modelled(
     ptx: str, launches: LaunchSequence, signature: Signature, target: str, registers: int
 ) -> Modelled:
-    """registers: of a thread, by ptxas."""
+    """Modelled time of a program's launches.
+
+    registers: registers per thread, from ptxas
+    """
     inputs = [np.zeros(s.shape, s.dtype) for s in map(image_spec, signature.inputs)]
     results = [poison(image_spec(spec)) for spec in signature.outputs]
     spaces = [np.zeros(size, np.uint8) for size in launches.workspaces.sizes]
@@ -64,7 +67,8 @@ def modelled(
 
 
 def _executed(ptx: str, call: Call) -> tuple[EventStream, float]:
-    """The events of a launch's first cluster, and the bytes that all its CTAs move."""
+    """Executes a sample of a launch; returns the events of its first cluster, and the bytes that
+    all its CTAs move."""
     launch, arguments = call
     recording = Recording()
     report = run_ptx(
@@ -82,7 +86,7 @@ def _executed(ptx: str, call: Call) -> tuple[EventStream, float]:
         events=recording,
     )
     if report.incomplete:
-        raise IncompleteError(f"@{launch.name}: without a rule: {report.incomplete[0]}")
+        raise IncompleteError(f"@{launch.name}: no rule for {report.incomplete[0]}")
     if report.errors:
         raise report.errors[0]
     ctas = math.prod(launch.grid)

@@ -1,4 +1,4 @@
-"""A sweep as a picture: a cell for each combination, coloured by its modelled time."""
+"""Draws a sweep as a picture: a cell for each combination, coloured by its modelled time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tcir.viz.picture import Cell, Grid, Key, Picture
 
 
 def picture(name: str, combinations: Sequence[Combination], rows: Sequence[Row]) -> Picture:
-    """The last option to the right, all others downward. Illegal combinations are hatched."""
+    """Picture of a sweep with the last option along the columns and all others along the rows.
+    Illegal combinations are hatched."""
     kept = sorted((rows[number] for number in legal(rows)), key=order)
     times = [row.microseconds for row in kept if row.microseconds is not None]
     low, high = (min(times), max(times)) if times else (0.0, 0.0)
@@ -38,7 +39,7 @@ def picture(name: str, combinations: Sequence[Combination], rows: Sequence[Row])
 
 
 def _place(combination: Combination) -> tuple[str, str]:
-    """Labels of row and column."""
+    """Row and column label of a combination."""
     *front, last = (f"{name}={value}" for name, value in combination.options)
     return " ".join(front) or combination.pipeline, last
 

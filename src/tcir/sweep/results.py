@@ -1,7 +1,7 @@
-"""The results of a sweep in a file: a line of JSON for each job, by the key of its contents.
+"""Results of a sweep in a file: a line of JSON for each job, identified by the key of its contents.
 
-Lines are only appended, each whole: what asks the process to end waits for it. What a crash of the
-system leaves of a last line is dropped when the file is opened again.
+Lines are only appended, and each is written whole: signals that end the process wait for it. If a
+crash of the system leaves part of a last line, that part is dropped when the file is opened again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SCHEMA = "tcir.sweep/1"
 class Results:
     """Rows by job; `keep` adds one.
 
-    handle: of a file; without one they are kept in memory, and in `store`
+    handle: handle of a file; without one, rows are kept in memory and in `store`
     """
 
     def __init__(self, handle: int | None = None, store: Store = NO_STORE) -> None:
@@ -32,7 +32,7 @@ class Results:
         self._rows: dict[tuple[str, str], Row] = {}
 
     def find(self, job: Job) -> Row | None:
-        """The row of a job that was done before; what failed is to be tried again."""
+        """The row of a job that was done before; None for a failed one, which is to be repeated."""
         row = self._rows.get((job.key, job.kind))
         if row is None and (kept := self._store.get(_entry(job))) is not None:
             row = Row(**json.loads(kept))
@@ -49,7 +49,7 @@ class Results:
             self._store.put(_entry(job), json.dumps(row.as_dict()).encode())
 
     def read(self, lines: list[bytes], name: str) -> None:
-        """Takes the rows of a file."""
+        """Reads the rows of a file. InputError for a line of another kind."""
         for number, line in enumerate(lines, 1):
             try:
                 found = json.loads(line)
@@ -69,7 +69,8 @@ def _entry(job: Job) -> str:
 
 @contextmanager
 def results_in(path: str | Path | None, store: Store = NO_STORE) -> Iterator[Results]:
-    """The results in a file, which need not exist; no other process may write it meanwhile."""
+    """Context with the results in a file, which need not exist. InputError if another process has
+    it open."""
     if path is None:
         yield Results(store=store)
         return
@@ -98,7 +99,7 @@ def _lock(handle: int, path: str | Path) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise InputError(
-            f"{path}: expected results that nobody writes, got another tc-bench at work on them"
+            f"{path}: another tc-bench is writing these results; wait for it, or name another file"
         ) from None
     except OSError:  # a file system without locks
         return
@@ -114,5 +115,5 @@ def _append(handle: int, line: bytes) -> None:
         except OSError as error:  # the disk is full
             os.ftruncate(handle, start)
             raise InputError(
-                f"cannot write the results: {error.strerror or error}; the lines before are whole"
+                f"cannot write the results: {error.strerror or error}; earlier lines are complete"
             ) from error

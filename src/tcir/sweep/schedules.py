@@ -33,9 +33,9 @@ _PRODUCTS = (
     "gemv-simt",
     "simt-elementwise",
 )
-"""By pipelines and those of their options that choose another program, not another size."""
+"""Schedules: pipelines with those options that select another program, not another size."""
 
 
 def schedules() -> list[Combination]:
-    """All of them: a schedule that a program does not accept is a row with the error."""
+    """All schedules. A schedule that does not accept the program becomes a row with the error."""
     return [Combination.parse(text) for text in (*_CONVOLUTIONS, *_PRODUCTS)]

@@ -1,4 +1,5 @@
-"""The combinations of a sweep: ``n-tile=64,128 stages=2..6`` to options of a named pipeline."""
+"""The combinations of a sweep: expands ``n-tile=64,128 stages=2..6`` to options of a named
+pipeline."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from tcir.passmanager.options import make_options, split_options
 from tcir.passmanager.pipeline import find_pipeline, named_pipeline, registered_pipelines
 
 MOST = 100_000
-"""Combinations of one sweep: a range with a digit too many is a mistake."""
+"""Maximum number of combinations of one sweep; more are taken for a mistake, such as a range with a
+digit too many."""
 _RANGE = re.compile(r"(\d+)\.\.(\d+)(?::(\d+))?")
 _FORM = "NAME=VALUE,VALUE or NAME=FIRST..LAST or NAME=FIRST..LAST:STEP"
 
@@ -44,30 +46,30 @@ class Combination:
         return Combination(known.name, spelled)
 
     def canonical(self) -> str:
-        """See `tcir.cache.tuned.canonical`."""
+        """Canonical text of the combination; see `tcir.cache.tuned.canonical`."""
         known = find_pipeline(self.pipeline)
         assert known is not None
         return canonical(known, {key.replace("-", "_"): value for key, value in self.options})
 
     def passes(self) -> str:
-        """The passes as text; raises `InputError` for values that a pass refuses."""
+        """The passes as text. Raises `InputError` for values that a pass rejects."""
         return str(named_pipeline(str(self)))
 
 
 def combinations(pipeline: str, over: str) -> list[Combination]:
-    """`pipeline` with each combination of the values in `over`, the last option fastest."""
+    """`pipeline` with each combination of the values in `over`; the last option varies fastest."""
     fixed = Combination.parse(pipeline)
     axes = _axes(over)
     count = math.prod(len(values) for values in axes.values())
     if count > MOST:
         words = " x ".join(f"{len(values)} of {name}" for name, values in axes.items())
         raise InputError(
-            f"--over: expected at most {MOST} combinations, got {count} ({words}); take a step, "
+            f"--over: expected at most {MOST} combinations, got {count} ({words}); use a step, "
             "such as 16..256:16"
         )
     for name, values in axes.items():
         if name in dict(fixed.options):
-            raise InputError(f"--over: expected {name} once, got it in --pipeline={pipeline}, too")
+            raise InputError(f"--over: expected {name} once, got it also in --pipeline={pipeline}")
         for value in values:
             Combination.parse(str(Combination(fixed.pipeline, ((name, value),))))
     rows = itertools.product(*axes.values())

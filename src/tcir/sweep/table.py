@@ -34,7 +34,7 @@ _COLUMNS: dict[str, Callable[[Row], str]] = {
 def text(rows: Sequence[Row], most: int | None = None) -> str:
     """Legal rows, the fastest first, then the others with the first line of their message.
 
-    most: so many of each; the rest is counted
+    most: maximum number of rows of each kind; the others are counted
     """
     kept = sorted((rows[number] for number in legal(rows)), key=order)
     others = [row for row in rows if row.status != "ok"]
@@ -65,7 +65,7 @@ def _first(row: Row) -> str:
 
 
 def as_csv(rows: Sequence[Row]) -> bytes:
-    """One line for each row, in the order of the combinations."""
+    """CSV with one line for each row, in the order of the combinations."""
     file = io.StringIO()
     writer = csv.DictWriter(file, list(Row("").as_dict()), lineterminator="\n")
     writer.writeheader()
@@ -74,7 +74,7 @@ def as_csv(rows: Sequence[Row]) -> bytes:
 
 
 def as_json(program: Program, rows: Sequence[Row]) -> bytes:
-    """The rows with what was compiled."""
+    """JSON of the rows and of the program that was compiled."""
     whole = {
         "schema": SCHEMA,
         "program": program.name,

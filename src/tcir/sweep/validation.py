@@ -1,7 +1,8 @@
-"""Many modules through one pipeline, each executed after every pass: jobs, and rows.
+"""Validates many modules with one pipeline: each is executed after every pass.
 
-Many completion orders of a module are several jobs. Each of them also executes the order of issue,
-which makes the others cheap; their findings are merged as one process would have found them.
+Many completion orders of a module are split into several jobs. Each job also executes the order of
+issue, which makes the others cheap. The findings of the jobs are merged into those that one process
+would have reported.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from tcir.validation.report import Line, Report, Unchanged
 from tcir.validation.settings import Settings
 
 ORDERS_OF_A_JOB = 16
-"""Completion orders after that of issue: each job compiles the module again."""
+"""Completion orders per job, besides the order of issue. Each job compiles the module again."""
 
 
 @dataclass(frozen=True)
 class Validation:
-    """Modules, what they go through, how they are executed, and who does it.
+    """Modules, their pipeline, the settings of the execution, and the executor.
 
-    modules: a row of one that cannot be read
+    modules: a row stands for a module that cannot be read
     """
 
     modules: Sequence[Program | Row]
@@ -38,7 +39,7 @@ class Validation:
     executor: Executor
 
     def run(self, results: Results, tell: Tell) -> list[Row]:
-        """The rows in the order of the modules."""
+        """Validates the modules; returns the rows in the order of the modules."""
         programs = [module for module in self.modules if isinstance(module, Program)]
         parts = [self._jobs(number, program) for number, program in enumerate(programs)]
         jobs = [job for each in parts for job in each]
@@ -57,7 +58,8 @@ class Validation:
 
 
 def together(rows: Sequence[Row]) -> Row:
-    """The row of a module whose completion orders several jobs tried, in the order of the jobs."""
+    """The row of a module whose completion orders were tried by several jobs; merges their rows in
+    the order of the jobs."""
     reports = [row.report for row in rows if row.report]
     different = any(row.verdict == "different" for row in rows)
     stopped = next((row for row in rows if not row.report), None)
@@ -69,10 +71,10 @@ def together(rows: Sequence[Row]) -> Row:
 
 
 def joined(reports: Sequence[str]) -> Report:
-    """The report of all completion orders, from those of jobs that tried some of them each.
+    """Merges the reports of jobs, each of which tried some of the completion orders.
 
-    As in one process, a state is not executed any more in orders after one that does not hold, nor
-    are the states after one that is different.
+    As in one process, a state that failed in one order counts as not executed in later orders, and
+    so do the states after one that is different.
     """
     lines: list[Line] = []
     for states in zip_longest(*map(_lines, reports)):
@@ -97,7 +99,7 @@ def joined(reports: Sequence[str]) -> Report:
 
 
 def _of_all(states: Sequence[Line]) -> Line:
-    """The line of a state from those of jobs that tried some of its orders each."""
+    """Merges the lines that jobs have for one state, each for some of its completion orders."""
     line, *others = states
     line.compared = line.compared.removesuffix(line.in_orders())
     for other in others:

@@ -17,7 +17,8 @@ _WORDS = {"not legal": "refused", "failed": "failed"}
 
 
 def columns(row: Row) -> dict[str, str | float | int | None]:
-    """What the table says of a module: the error is the largest of its states, over its bound."""
+    """Columns of the table for a module; the error is the largest error over its bound of all
+    states."""
     passes = json.loads(row.report)["passes"] if row.report else []
     ratios = [each["max_error_over_bound"] for each in passes]
     known = [ratio for ratio in ratios if ratio is not None]
@@ -33,7 +34,7 @@ def columns(row: Row) -> dict[str, str | float | int | None]:
 
 
 def text(rows: Sequence[Row]) -> str:
-    """A line for each module, in their order, then the first line of what stopped each."""
+    """A line for each module, in order, then the first line of the message of each that failed."""
     head = ("file", "verdict", "error/bound", "findings", "seconds")
     cells = [head, *(_cells(row) for row in rows)]
     widths = [max(len(line[n]) for line in cells) for n in range(len(head))]
@@ -66,7 +67,7 @@ def _why(row: Row) -> str:
 
 
 def as_csv(rows: Sequence[Row]) -> bytes:
-    """One line for each module."""
+    """CSV with one line for each module."""
     file = io.StringIO()
     writer = csv.DictWriter(file, list(columns(Row(""))), lineterminator="\n")
     writer.writeheader()
@@ -75,7 +76,8 @@ def as_csv(rows: Sequence[Row]) -> bytes:
 
 
 def as_json(validation: Validation, target: str, rows: Sequence[Row]) -> bytes:
-    """The table, with the report of each module as `tc-opt --validate-each` writes it."""
+    """JSON of the table, with the report of each module in the form of `tc-opt
+    --validate-each`."""
     settings = validation.settings
     whole = {
         "schema": SCHEMA,
@@ -90,7 +92,8 @@ def as_json(validation: Validation, target: str, rows: Sequence[Row]) -> bytes:
 
 
 def status(rows: Sequence[Row]) -> int:
-    """The gravest of the modules', as of the modules of one file (`tc-opt --split-input-file`)."""
+    """The most severe exit status of the modules, as for the modules of one file (`tc-opt
+    --split-input-file`)."""
     return max((_status(row) for row in rows), key=_GRAVITY.index)
 
 

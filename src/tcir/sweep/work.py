@@ -1,4 +1,4 @@
-"""Work on one combination: compiling, modelling and counting it, or validating it."""
+"""Work on one combination: compiles it, models its time and counts SASS, or validates it."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ if TYPE_CHECKING:
     from tcir._mlir import ir
 
 _ONE_AT_A_TIME = threading.Lock()
-"""Workers of a cluster may have several threads."""
+"""Lock of the compiler, since workers of a cluster may have several threads."""
 _OPCODE = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?\w+\s+)?([A-Z][A-Z0-9_]*)", re.MULTILINE)
 _MMA = ("UTCHMMA", "UTCQMMA", "UTCIMMA", "UTCOMMA", "HMMA", "QMMA", "IMMA", "OMMA")
 """SASS instructions that multiply matrices: tcgen05.mma, then mma.sync."""
 
 
 Kind = Literal["measure", "validate", "report"]
-"""What is to be known of a combination: its time, its verdict, or all of its report."""
+"""Kind of a job: determine the time of a combination, its verdict, or its whole report."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """What is compiled: MLIR text with the name of its file, the public function, the target.
+    """The program to compile: MLIR text with the name of its file, the public function, the target.
 
-    versions: of what compiles it; workers with others would make another table
+    versions: versions of the tools that compile it; workers with other versions are rejected, since
+              their results could differ
     """
 
     text: str
@@ -51,10 +52,12 @@ class Program:
 
 @dataclass(frozen=True)
 class Job:
-    """One thing to do with a combination and a program, of which it has the number.
+    """One job with a combination and a program.
 
-    key: of program, passes and versions together. name: of the row; "": the combination.
-    settings: of a validation
+    key:      digest of program, passes and versions
+    program:  number of the program
+    name:     name of the row; "": the combination
+    settings: settings of a validation
     """
 
     key: str
@@ -72,15 +75,16 @@ class Job:
 class Row:
     """The line of a combination.
 
-    status:       "ok"; "not legal": a pass refused it; "failed": anything else went wrong
-    message:      of a refusal or failure
-    microseconds: modelled
-    bound:        what limits the modelled time
-    bytes:        moved between global memory and the SMs by all CTAs
-    registers, spill_bytes: of the kernel with the most, by ptxas; shared_bytes, tmem_columns: of a
-                  CTA
-    sass_per_mma: SASS instructions for each that multiplies matrices; None without any
-    verdict:      of the validation; "" if it was not executed. report: all of it, as JSON text
+    status:       "ok"; "not legal": a pass rejected it; "failed": anything else went wrong
+    message:      message of a rejection or failure
+    microseconds: modelled time
+    bound:        bottleneck of the modelled time
+    bytes:        bytes that all CTAs move between global memory and the SMs
+    registers, spill_bytes: of the kernel with the most, from ptxas
+    shared_bytes, tmem_columns: per CTA
+    sass_per_mma: SASS instructions per instruction that multiplies matrices; None if there is none
+    verdict:      verdict of the validation; "" if it was not executed
+    report:       the whole report of the validation, as JSON text
     """
 
     combination: str
@@ -101,7 +105,10 @@ class Row:
 
     @staticmethod
     def of(name: str, report: Report, whole: str = "") -> Row:
-        """Row of a validation; whole: its report as JSON text, if it is wanted."""
+        """Row of a validation.
+
+        whole: the report as JSON text, if it is to be kept
+        """
         message = ""
         if not report.ok:
             failure = report.first_failure()
@@ -111,11 +118,11 @@ class Row:
         return Row(name, message=message, verdict=report.verdict, report=whole)
 
     def as_dict(self) -> dict[str, object]:
-        """JSON-ready."""
+        """The fields as a JSON-ready dict."""
         return asdict(self)
 
     def validated(self, other: Row) -> Row:
-        """This row with the verdict of another, or with what stopped it."""
+        """This row with the verdict of another row, or its status and message if it has none."""
         return replace(self, verdict=other.verdict or other.status, message=other.message)
 
 
@@ -169,7 +176,8 @@ def _measured(program: Program, job: Job) -> Row:
 
 
 def sass_per_mma(sass: str) -> float | None:
-    """SASS instructions for each that multiplies matrices, as they stand in the text."""
+    """SASS instructions in the text per instruction that multiplies matrices; None if there is
+    none."""
     opcodes = _OPCODE.findall(sass)
     multiplying = sum(opcode in _MMA for opcode in opcodes)
     return round(len(opcodes) / multiplying, 1) if multiplying else None
