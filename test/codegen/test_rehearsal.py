@@ -95,7 +95,7 @@ def test_too_deep_a_nest_is_an_error() -> None:
     text = f"#map = affine_map<(d0) -> ({'(' * deep}d0{')' * deep})>\nmodule {{}}"
     with mlir_context() as context, pytest.raises(tcir.NativeCrashError, match="SIGSEGV") as told:
         load_module(text, context)
-    saved = re.search(r"is in (\S+\.mlir) \(MLIR dies of that text", str(told.value))
+    saved = re.search(r"is in (\S+\.mlir) \(MLIR crashes on that text", str(told.value))
     assert saved is not None
     Path(saved[1]).unlink()
 

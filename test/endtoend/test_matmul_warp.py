@@ -235,8 +235,8 @@ def test_fp8_is_refused_on_sm_80() -> None:
 def test_a_kernel_of_another_target_is_refused() -> None:
     text = program(32, 32, 32, "f16")
     message = (
-        "expected target sm_100a, for which this kernel was made, got sm_90; "
-        "pipelines that make kernels for sm_90: gemv-simt, matmul-warp"
+        "expected target sm_100a, for which this kernel was compiled, got sm_90; "
+        "pipelines with kernels for sm_90: gemv-simt, matmul-warp"
     )
     with pytest.raises(tcir.InputError, match=message):
         tcir.compile(text, "matmul", target="sm_90")

@@ -102,7 +102,7 @@ def test_launches_come_one_after_the_other() -> None:
         (["--over", "n-tile=16", "--jobs=-1"], "expected a number from 0 to 999999, got '-1'"),
         (["--over", "n-tile=16", "--plot=x.png"], "expected a name that ends in .svg"),
         (["--over", "n-tile=16", "--csv=no/x.csv"], "there is no directory 'no'"),
-        (["--over", "n-tile=16", "--csv=x", "--json=x"], "expected a file of its own, got the file"),
+        (["--over", "n-tile=16", "--csv=x", "--json=x"], "expected a file of its own, got the "),
         (["--over", "n-tile=16", "--scheduler=tcp://x:1"], "--jobs, processes here, and --sched"),
         (["--over", "n-tile=16", "--target=sm_70"], "of sm_80, sm_90, sm_90a, sm_100a, got"),
         (["--over", "n-tile=16", "--entry=f"], "'f'"),

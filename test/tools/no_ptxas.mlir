@@ -5,7 +5,7 @@
 // RUN: %exits 2 ls %t.cubin
 
 // PTX: .target sm_100a
-// CUBIN: error: expected ptxas from the package no-such, which has wheels for Linux x86-64 and aarch64 only, got darwin
+// CUBIN: error: ptxas comes with the package no-such, which has wheels for Linux x86-64 and aarch64 only, got darwin
 // CUBIN-SAME: everything up to PTX works here
 func.func @matmul(%a: tensor<8x16xf16>, %b: tensor<16x8xf16>) -> tensor<8x8xf32> {
   %zero = arith.constant 0.0 : f32

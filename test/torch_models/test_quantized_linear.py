@@ -177,7 +177,7 @@ def test_op_is_well_registered() -> None:
 @pytest.mark.parametrize(
     ("build", "said"),
     [
-        (lambda: QuantizedLinear(100, 8), "in_features: expected a multiple of 16"),
+        (lambda: QuantizedLinear(100, 8), "in_features must be a multiple of 16"),
         (lambda: QuantizedLinear(48, 8, format="mxfp4"), "multiple of 32"),
         (lambda: QuantizedLinear(96, 0), "out_features at least 1"),
         (lambda: QuantizedLinear(96, 8, format="mxfp6_e2m3"), "expected nvfp4, mxfp4"),

@@ -1,8 +1,8 @@
 """Serialises data to bytes and back; reading creates values and executes nothing.
 
-Numbers, texts, lists, tuples, dictionaries, numpy arrays and types, and those dataclasses that the
-reader names. The text is JSON, in which a value that JSON lacks is ``{kind: contents}``; the arrays
-follow it.
+Supported are numbers, texts, lists, tuples, dictionaries, numpy arrays and types, and those
+dataclasses that the reader names. The data begins with JSON, in which a value of a type that JSON
+lacks is ``{kind: contents}``; the arrays follow.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ import ml_dtypes
 import numpy as np
 
 Data: TypeAlias = Any
-"""A kept value, or its JSON."""
+"""A serialised value, or its JSON."""
 _SIZE = struct.Struct("<Q")
 
 
 def to_bytes(value: object) -> bytes:
-    """The bytes of a value; TypeError for one of another type."""
+    """Serialises a value. TypeError for a type that is not supported."""
     arrays: list[bytes] = []
     text = json.dumps(_written(value, arrays)).encode()
     return b"".join([_SIZE.pack(len(text)), text, *arrays])
 
 
 def from_bytes(data: bytes, classes: Collection[type]) -> Data:
-    """The value of such bytes; ValueError for others, and for a class that is not in `classes`.
+    """Deserialises a value. ValueError for other bytes, and for a class that is not in `classes`.
 
     Arrays are read-only.
     """

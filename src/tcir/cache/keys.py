@@ -1,4 +1,4 @@
-"""Keys: a digest of all that an entry depends on."""
+"""Keys of cache entries: digests of everything that an entry depends on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PACKAGES = ("tcir", "torch-mlir", "llvmlite", "nvidia-cuda-nvcc", "nvidia-cuda-
 
 
 def digest(*parts: object) -> str:
-    """Digest of texts, and of values whose `repr` is complete."""
+    """Digest of texts, and of values whose `repr` determines them."""
     return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:40]
 
 
@@ -32,7 +32,8 @@ def _version(package: str) -> str:
 
 
 def _source() -> str:
-    """A digest of the package's files: a version that is worked on has one number for many."""
+    """Digest of the package's files; during development the version number stays the same while
+    the source changes."""
     root = Path(__file__).parents[1]
     whole = hashlib.sha256()
     for folder, folders, files in os.walk(root, followlinks=True):

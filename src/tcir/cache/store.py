@@ -1,10 +1,10 @@
 """A folder of entries that any number of processes share, and that no other user can write.
 
-An entry appears as a whole (it is renamed), is read without a lock, and carries a checksum of its
-key and its contents. Entries become code that runs. So folder and entry are checked once they are
-open: they must belong to the user, and neither group nor others may write them. An entry that is
-damaged, misplaced, another user's, not a file, or cannot be read or written is a miss, never an
-error. The entries unused for longest are evicted.
+An entry is created atomically (by renaming), is read without a lock, and contains a checksum of its
+key and its contents. Entries become code that runs. Therefore folder and entry are checked after
+they were opened: they must belong to the user, and neither group nor others may write them. An
+entry that is damaged, misplaced, another user's, not a file, or cannot be read or written is a
+miss, never an error. The least recently used entries are evicted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 
 VARIABLE = "TCIR_CACHE_DIR"
 MOST = 1 << 30
-"""Bytes of all entries."""
+"""Maximum size of all entries together, in bytes."""
 _HEAD = b"tcir cache 2\n"
 _PART = ".part"
 """Suffix of an entry that is being written."""
@@ -33,19 +33,22 @@ _ABANDONED = 3600
 """Age in seconds after which an unfinished file counts as abandoned."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _ENTRY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-"""A link is none of ours, and a FIFO would wait for who writes it."""
+"""Flags that open an entry: a link is not an entry, and a FIFO would block until it is written."""
 _DRAFT = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _PARTS = re.compile(r"[0-9a-f]{2}")
 _ENTRIES = re.compile(rf"[0-9a-f]+(\.[0-9a-f]+{re.escape(_PART)})?")
-"""The names of what is ours in a folder, which may hold other things."""
+"""Names of entries; a folder may also contain other files."""
 
 
 @dataclass(frozen=True)
 class Store:
-    """Entries in `folder`, together at most `most` bytes; None: nothing is kept.
+    """Entries in a folder.
 
-    owners: user ids besides ours whose entries count: who may change our source, say
+    folder: None: nothing is kept
+    most:   maximum size of all entries together, in bytes
+    owners: ids of other users whose entries are accepted, such as users who may change tcir's
+            source
     """
 
     folder: Path | None
@@ -53,8 +56,8 @@ class Store:
     owners: frozenset[int] = field(default=frozenset())
 
     def get(self, key: str) -> bytes | None:
-        """What was put under this key, in hexadecimal digits; None if nothing was, or it was
-        lost."""
+        """The data stored under a key, which consists of hexadecimal digits; None if nothing is
+        stored, or it was lost."""
         try:
             with self._open(key) as part:
                 return self._read(part, key)
@@ -78,7 +81,7 @@ class Store:
         return data
 
     def put(self, key: str, data: bytes) -> None:
-        """Keeps `data` if that is possible."""
+        """Stores `data` under a key if that is possible."""
         size = len(_HEAD) + hashlib.sha256().digest_size + len(data)
         if self.folder is None or not self.folder.is_absolute() or size > self.most:
             return
@@ -91,7 +94,8 @@ class Store:
 
     @contextlib.contextmanager
     def _open(self, key: str) -> Iterator[int]:
-        """The open folder of an entry; OSError where there is none that only we can write."""
+        """Context with the open folder of an entry. OSError unless it exists and only this user can
+        write it."""
         if self.folder is None or not self.folder.is_absolute():
             raise FileNotFoundError
         with _opened(self.folder) as top:
@@ -111,7 +115,7 @@ class Store:
         return own and not found.st_mode & _OTHERS
 
     def _make_room(self, folder: Path) -> None:
-        """Removes entries, those first that were not used for longest."""
+        """Removes entries, the least recently used first, until the size limit is met."""
         entries: list[tuple[float, int, str]] = []
         now = time.time()
         for entry in _entries(folder):
@@ -131,11 +135,12 @@ class Store:
 
 
 NO_STORE = Store(None)
-"""Keeps nothing."""
+"""A store that keeps nothing."""
 
 
 def user_store() -> Store:
-    """In ``TCIR_CACHE_DIR``, else in the user's cache directory; none if the variable is empty."""
+    """The store in ``TCIR_CACHE_DIR``, or if that is not set, in the user's cache directory; no
+    store if the variable is empty."""
     named = os.environ.get(VARIABLE)
     if named is None:
         return cache_store("kernels")
@@ -146,10 +151,11 @@ def user_store() -> Store:
 
 
 def cache_store(name: str) -> Store:
-    """A folder of the user's cache directory; none for a user without a home.
+    """The store in a folder of the user's cache directory; none for a user without a home.
 
-    That is ``XDG_CACHE_HOME`` where it is absolute (the XDG Base Directory Specification asks to
-    ignore other paths: they are below wherever the command was started), else ``~/.cache``.
+    The cache directory is ``XDG_CACHE_HOME`` if that is absolute (the XDG Base Directory
+    Specification requires that other paths be ignored, since they depend on the working
+    directory), else ``~/.cache``.
     """
     user = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if not user.is_absolute():
@@ -186,7 +192,7 @@ def _opened(path: str | Path, flags: int = 0, within: int | None = None) -> Iter
 
 
 def _make(folder: Path) -> None:
-    """Makes a folder and those above it that are missing, for this user alone."""
+    """Creates a folder, and missing ones above it, with access only for this user."""
     if not folder.is_dir():
         if folder != folder.parent:
             _make(folder.parent)
@@ -224,5 +230,5 @@ def _warn(folder: Path, owner: int, mode: int) -> None:
 
 @cache
 def _say(text: str) -> None:
-    """Says it once."""
+    """Logs a warning, once per text."""
     logging.getLogger("tcir").warning("%s", text)

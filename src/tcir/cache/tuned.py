@@ -23,7 +23,7 @@ class Tuned:
 
     options:      options of the pipeline, by name
     microseconds: modelled time
-    legal:        number of combinations that the sweep chose from
+    legal:        number of combinations from which the sweep chose
     verdict:      verdict of the execution after every pass; "" if it was not executed
     """
 
@@ -41,24 +41,24 @@ class Tuned:
         )
 
     def keep(self, store: Store, key: str) -> None:
-        """Keeps it under a key of `tuned_key`."""
+        """Stores the result under a key of `tuned_key`."""
         store.put(key, json.dumps(asdict(self)).encode())
 
     @staticmethod
     def find(store: Store, key: str) -> Tuned | None:
-        """Result kept under a key."""
+        """Result stored under a key; None if there is none."""
         found = store.get(key)
         return None if found is None else Tuned(**json.loads(found))
 
 
 def canonical(pipeline: NamedPipeline, options: Mapping[str, object]) -> str:
-    """One spelling of a pipeline and those of its options that are not the default."""
+    """Canonical text of a pipeline with those of its options that are not the default."""
     return pipeline.name + format_options(
         make_options(pipeline.options, dict(options), pipeline.name)
     )
 
 
 def tuned_key(module: ir.Module, pipeline: str, target: str) -> str:
-    """Key of a program, wherever its text came from, a `canonical` pipeline and a target."""
+    """Key of a program (without its locations), a `canonical` pipeline and a target."""
     text = module.operation.get_asm()
     return digest("tuned", text, pipeline, TARGETS.get(target), versions())

@@ -1,4 +1,4 @@
-"""NVVM to LLVM IR to PTX to cubin to SASS.
+"""Code generation: NVVM to LLVM IR to PTX to cubin to SASS.
 
 Names are imported on first use: the assembler needs neither the MLIR bindings nor LLVM.
 """
@@ -31,8 +31,8 @@ __all__ = ["start", *_EXPORTS]
 def start(*, fork: bool = False) -> None:
     """Starts loading the native code generators in the background.
 
-    fork: in a fork of this process, which inherits its loaded libraries; only for a command that
-    has started no threads, and loaded no libraries that do.
+    fork: whether to load them in a fork of this process, which inherits its loaded libraries; only
+          for a command that has started no threads, and loaded no libraries that do
     """
     from tcir.codegen.worker import WORKER
 

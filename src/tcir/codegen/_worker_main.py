@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def translate(text: str) -> str:
-    """LLVM IR of a module of the dialects llvm and nvvm."""
+    """Translates a module of the dialects llvm and nvvm to LLVM IR."""
     from tcir._mlir import import_bindings, ir, passmanager
 
     with ir.Context() as context:
@@ -33,7 +33,7 @@ def translate(text: str) -> str:
 
 
 def rehearse(text: str, *, passes: str) -> str:
-    """Reads a module and runs `passes` on it; whether they accept it is no matter."""
+    """Reads a module and runs `passes` on it; it does not matter whether they accept it."""
     from tcir._mlir import ir, is_mlir_error, passmanager
 
     with _rehearsal_context():
@@ -49,7 +49,8 @@ def rehearse(text: str, *, passes: str) -> str:
 
 @cache
 def _rehearsal_context() -> ir.Context:
-    """Kept, for a context costs more than reading a program."""
+    """The context of all rehearsals; it is kept, because creating one costs more than reading a
+    program."""
     from tcir._mlir import ir
 
     context = ir.Context()
@@ -58,7 +59,7 @@ def _rehearsal_context() -> ir.Context:
 
 
 def emit_ptx(text: str, *, cpu: str, features: str) -> str:
-    """PTX of LLVM IR, by the NVPTX back end without middle-end passes.
+    """Compiles LLVM IR to PTX with the NVPTX back end, without middle-end passes.
 
     Middle-end passes are omitted on purpose: the intrinsics of tcgen05.mma are declared as only
     writing D, so dead-store elimination may drop all but the last one of a sum.
@@ -77,7 +78,8 @@ def emit_ptx(text: str, *, cpu: str, features: str) -> str:
 
 
 def nvjitlink(text: str, *, target: str) -> tuple[bytes, str, str]:
-    """Cubin of PTX, by nvJitLink, the log, and what is missing; no cubin: it was rejected."""
+    """Assembles PTX with nvJitLink. Returns the cubin (empty if the PTX was rejected), the log, and
+    the error message if a library is missing."""
     try:
         from cuda.bindings import nvjitlink as library
 

@@ -1,4 +1,4 @@
-"""Message about a native tool that crashed: its signal, the file that was kept, the ways out."""
+"""Error for a native tool that crashed: its signal, the file that was saved, and ways out."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import tempfile
 from tcir.errors import NativeCrashError
 
 _MEANING = {
-    signal.SIGKILL: "it was ended from outside, as the system does when memory runs out",
-    signal.SIGXCPU: "its time was up (ulimit -t)",
+    signal.SIGKILL: "it was killed from outside, as the system does when memory runs out",
+    signal.SIGXCPU: "its CPU time limit was reached (ulimit -t)",
     signal.SIGXFSZ: "its file was too long (ulimit -f)",
-    signal.SIGTERM: "it was told to end",
+    signal.SIGTERM: "it was asked to terminate",
 }
-"""Signals that say nothing of the program."""
+"""Signals whose cause is not the program."""
 
 
 def signal_name(number: int) -> str:
@@ -28,9 +28,11 @@ def crashed(
     step: str, status: int, said: str, text: str, suffix: str, way_out: str
 ) -> NativeCrashError:
     """The error for a tool that ended with `status`, negative after a signal, on the input `text`,
-    which is kept in a file that ends in `suffix`.
+    which is saved in a file that ends in `suffix`.
 
-    step: what the message begins with; said: what the tool wrote to stderr; way_out: what may work
+    step:    beginning of the message
+    said:    the tool's output on stderr
+    way_out: what the user can do
     """
     with tempfile.NamedTemporaryFile(
         "w", prefix="tcir-crash-", suffix=suffix, delete=False

@@ -22,10 +22,10 @@ PTXAS, NVJITLINK = "ptxas", "nvjitlink"
 class Cubin:
     """An assembled module. The counts are the largest over its kernels.
 
-    registers:    32-bit registers per thread.
-    spill_bytes:  stores plus loads of spilled registers, bytes.
-    shared_bytes: static shared memory of a CTA, bytes (dynamic shared memory is the launch's).
-    log:          the output of the assembler with ``-v``.
+    registers:    32-bit registers per thread
+    spill_bytes:  stores plus loads of spilled registers, in bytes
+    shared_bytes: static shared memory of a CTA, in bytes (dynamic shared memory is the launch's)
+    log:          the output of the assembler with ``-v``
     """
 
     data: bytes
@@ -39,12 +39,13 @@ _UNWRITTEN = re.compile(r"Failed to write|[Nn]o space left|Failed to (?:open|cre
 
 
 def assemble(ptx: str, target: str = DEFAULT_TARGET.name, assembler: str = PTXAS) -> Cubin:
-    """Assembles `ptx`, with ``ptxas`` or, where no program can be started or there is none, with
-    ``nvjitlink``: the library nvJitLink through cuda-python.
+    """Assembles `ptx` with ``ptxas``, or with ``nvjitlink`` (the library nvJitLink, through
+    cuda-python), for systems where ptxas cannot be started or is not installed.
 
-    Raises `Error` with the assembler's message if it reports an error or warns: it warns where it
-    drops a directive the program relies on, for example ``setmaxnreg`` (C7504), which nvJitLink
-    always does. `NativeCrashError` if it dies, `MissingDependencyError` if it is not there.
+    Raises `Error` with the assembler's message if it reports an error or a warning: it warns if it
+    drops a directive that the program relies on, for example ``setmaxnreg`` (C7504), which
+    nvJitLink always drops. `NativeCrashError` if the assembler crashes, `MissingDependencyError` if
+    it is not installed.
     """
     check_assembler(assembler)
     name, run = _ASSEMBLERS[assembler]
@@ -57,7 +58,7 @@ def assemble(ptx: str, target: str = DEFAULT_TARGET.name, assembler: str = PTXAS
     if not accepted:
         raise Error(f"{name} rejected the kernel: {_first_complaint(log)}")
     if re.search(r"\bwarning\b|\bignored\b", log):
-        other = f"; assembler={PTXAS} may take it" if assembler != PTXAS else ""
+        other = f"; assembler={PTXAS} may accept it" if assembler != PTXAS else ""
         raise Error(f"{name} dropped something: {_first_complaint(log)}{other}")
     return Cubin(
         data=data,
@@ -70,7 +71,7 @@ def assemble(ptx: str, target: str = DEFAULT_TARGET.name, assembler: str = PTXAS
 
 
 def check_assembler(name: str) -> None:
-    """`UnknownNameError` for what is no assembler."""
+    """Raises `UnknownNameError` for a name that is not an assembler's."""
     if name not in _ASSEMBLERS:
         raise UnknownNameError(
             f"assembler: expected one of {', '.join(_ASSEMBLERS)}, got '{name}'"
@@ -79,7 +80,7 @@ def check_assembler(name: str) -> None:
 
 
 def _ptxas(ptx: str, target: str) -> tuple[bool, bytes, str]:
-    """Whether it was accepted, the cubin, the log."""
+    """Assembles with ptxas; returns whether the PTX was accepted, the cubin, and the log."""
     tool = find_tool("ptxas")
     with tempfile.TemporaryDirectory(prefix="tcir-ptxas-") as folder:
         source, output = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
@@ -95,7 +96,7 @@ def _ptxas(ptx: str, target: str) -> tuple[bool, bytes, str]:
         if done.returncode < 0:
             raise crashed(
                 f"ptxas {_version(tool)}".strip(), done.returncode, log, ptx, ".ptx",
-                "it is a mistake of ptxas, whatever the kernel: report it to NVIDIA with that "
+                "this is a bug of ptxas, whatever the kernel: report it to NVIDIA with that "
                 "file, or try another version of nvidia-cuda-nvcc, or "
                 f"assembler={NVJITLINK} (--assembler={NVJITLINK})",
             )  # fmt: skip
@@ -103,15 +104,16 @@ def _ptxas(ptx: str, target: str) -> tuple[bool, bytes, str]:
 
 
 def _nvjitlink(ptx: str, target: str) -> tuple[bool, bytes, str]:
-    """The same in the worker: the library may end its process."""
+    """Assembles as `_ptxas` does, with nvJitLink in the worker, since the library may crash its
+    process."""
     data, log, missing = WORKER.call(
         "nvjitlink", ptx, ".ptx", step="nvJitLink", target=target,
-        way_out="it is a mistake of nvJitLink, whatever the kernel: report it to NVIDIA with that "
+        way_out="this is a bug of nvJitLink, whatever the kernel: report it to NVIDIA with that "
         f"file, or try another version of nvidia-nvjitlink, or assembler={PTXAS}",
     )  # fmt: skip
     if missing:
         raise MissingDependencyError(
-            f"expected nvJitLink through cuda-python, got {missing}; `pip install tcir[nvjitlink]`"
+            f"nvjitlink needs nvJitLink and cuda-python ({missing}); `pip install tcir[nvjitlink]`"
         )
     return bool(data), data, log
 

@@ -1,4 +1,4 @@
-"""CUDA C++ to PTX or to a library, by the nvcc that the ptxas dependency brings along."""
+"""Compiles CUDA C++ to PTX or to a library, with the nvcc that the ptxas dependency contains."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tcir.files import signals_wait
 
 
 def compile_cuda(path: Path, target: str) -> str:
-    """PTX of a .cu file, with its source lines. nvcc needs a host compiler, such as g++.
+    """Compiles a .cu file to PTX with source lines. nvcc needs a host compiler, such as g++.
 
-    Raises `InputError` with nvcc's words, `MissingDependencyError` where there is no nvcc.
+    Raises `InputError` with nvcc's message, `MissingDependencyError` if nvcc is not installed.
     """
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "kernel.ptx"
@@ -30,18 +30,21 @@ def compile_cuda(path: Path, target: str) -> str:
 
 
 def compile_program(path: Path, target: str, out: Path, flags: Sequence[str] = ()) -> None:
-    """A .cu file, host code included, as a shared library that has its PTX as text and no CUDA
-    runtime. Raises as `compile_cuda` does; flags: more of nvcc's."""
+    """Compiles a .cu file, including its host code, to a shared library that contains its PTX as
+    text and no CUDA runtime. Raises the errors of `compile_cuda`.
+
+    flags: further flags for nvcc
+    """
     arch = target.replace("sm_", "compute_")
     library = ["-shared", "-Xcompiler", "-fPIC", "-cudart", "none", "--compress-mode=none"]
     _nvcc(path, out, [*library, "-gencode", f"arch={arch},code={arch}", *flags])
 
 
 def _always(flags: Sequence[str]) -> list[str]:
-    """What nvcc is given but where `flags` have another: the standard of C++.
+    """Flags that nvcc always receives, with the C++ standard unless `flags` set one.
 
-    CCCL refuses the headers of another minor version of CUDA, such as those that PyTorch brings
-    along, beside which it works.
+    CCCL rejects the headers of another minor version of CUDA, such as those that come with PyTorch,
+    although it works with them; a definition disables this check.
     """
     given = any(re.match("--?std(=|$)", flag) for flag in flags)
     return ["-DCCCL_DISABLE_CTK_COMPATIBILITY_CHECK", *([] if given else ["-std=c++17"])]
@@ -71,7 +74,7 @@ def _nvcc(path: Path, out: Path, flags: Sequence[str]) -> None:
     died = died or next((line for line in said.splitlines() if "died due to signal" in line), "")
     if died:
         raise NativeCrashError(
-            f"nvcc {path}: the compiler died ({died.strip()}); it is a mistake of nvcc: report it "
+            f"nvcc {path}: the compiler crashed ({died.strip()}); this is a bug of nvcc: report it "
             "to NVIDIA with that file, or try another version of nvidia-cuda-nvcc"
         )
     if nvcc.returncode or not out.exists():

@@ -1,8 +1,8 @@
-"""Paths of sources in generated code, without what only this computer has.
+"""Replaces prefixes of source paths in generated code that differ between computers.
 
 LLVM IR names the file of each location, PTX has it in ``.file``, and ptxas copies it into the
-cubin; so two folders give two cubins. Compilers replace the beginning of such paths by
-``-fdebug-prefix-map=OLD=NEW``.
+cubin. Therefore equal programs in two folders give two cubins. Compilers replace the prefix of such
+paths by ``-fdebug-prefix-map=OLD=NEW``.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ _ESCAPED = re.compile(rb"\\([0-9A-Fa-f]{2})")
 
 
 def parse_prefixes(texts: Iterable[str]) -> dict[str, str]:
-    """The prefixes of ``OLD=NEW``, each with what takes its place; InputError for other texts."""
+    """Maps each prefix OLD of the texts ``OLD=NEW`` to its replacement NEW. InputError for other
+    texts."""
     found: dict[str, str] = {}
     for text in texts:
         old, equals, new = text.partition("=")
         if not equals or not old:
             raise InputError(
-                f"--debug-prefix-map: expected OLD=NEW, the beginning of paths and what takes its "
-                f"place, got '{text}'; such as --debug-prefix-map=$PWD=."
+                f"--debug-prefix-map: expected OLD=NEW, the prefix of paths and its replacement, "
+                f"got '{text}'; such as --debug-prefix-map=$PWD=."
             )
         found.pop(old, None)
         found[old] = new
@@ -33,7 +34,8 @@ def parse_prefixes(texts: Iterable[str]) -> dict[str, str]:
 
 
 def map_prefixes(llvm_ir: str, prefixes: Mapping[str, str]) -> str:
-    """LLVM IR whose source files begin otherwise; of several prefixes that fit, the last counts."""
+    """LLVM IR with prefixes of its source files replaced; if several prefixes match, the last one
+    applies."""
     if not prefixes:
         return llvm_ir
 

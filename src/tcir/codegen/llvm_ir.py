@@ -1,4 +1,4 @@
-"""NVVM dialect to LLVM IR."""
+"""Translates the NVVM dialect to LLVM IR."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ def kernel_module(module: ir.Module) -> ir.OpView:
     if len(found) != 1:
         raise InputError(
             f"expected exactly one gpu.module, got {len(found)}; "
-            "the pass convert-tc-to-nvvm makes it"
+            "the pass convert-tc-to-nvvm creates it"
         )
     return found[0]
 
 
 def translate(module: ir.Module) -> str:
-    """LLVM IR of the kernels in `module`, a module with one `gpu.module` of llvm and nvvm ops.
+    """Translates the kernels in `module` to LLVM IR; the module must have one `gpu.module` of llvm
+    and nvvm ops.
 
-    Locations become debug locations. `InputError` names an op that has no translation.
+    Locations become debug locations. `InputError` names an op that cannot be translated.
     """
     gpu_module = kernel_module(module)
     for op in gpu_module.regions[0].blocks[0].operations:

@@ -1,4 +1,4 @@
-"""LLVM IR to PTX, by LLVM's NVPTX back end."""
+"""Compiles LLVM IR to PTX with LLVM's NVPTX back end."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tcir.target import DEFAULT_TARGET, TARGETS
 
 
 def emit_ptx(llvm_ir: str, target: str = DEFAULT_TARGET.name) -> str:
-    """PTX of `llvm_ir` for `target`.
+    """Compiles `llvm_ir` to PTX for `target`.
 
-    For an unknown PTX version the back end silently falls back to its lowest one. Raises `Error`
-    if LLVM rejects the module or leaves an unknown intrinsic as a call, `NativeCrashError` if it
-    crashes.
+    Raises `Error` if LLVM rejects the module, leaves an unknown intrinsic as a call, or emits
+    another PTX version (for an unknown version the back end silently falls back to its lowest one);
+    `NativeCrashError` if LLVM crashes.
     """
     if target not in TARGETS:
         raise UnknownNameError(f"unknown target '{target}'" + did_you_mean(target, TARGETS))
@@ -26,7 +26,7 @@ def emit_ptx(llvm_ir: str, target: str = DEFAULT_TARGET.name) -> str:
     if left:
         raise Error(
             f"the NVPTX back end has no instruction for {', '.join(left)}; "
-            "say it as inline PTX instead"
+            "write it as inline PTX instead"
         )
     if f".version {version}\n" not in ptx:
         raise Error(f"expected PTX {version}, got another version from the NVPTX back end")
@@ -39,13 +39,14 @@ SPECIAL = {
     "+qnan": ("0x7FF8000000000000", "0xH7E00", "0xR7FC0"),
     "-qnan": ("0xFFF8000000000000", "0xHFE00", "0xRFFC0"),
 }
-"""As older LLVM spells them: float and double, half, bfloat."""
+"""Special values as older LLVM writes them: for float and double, for half, for bfloat."""
 _PLACES = {"half": 1, "bfloat": 2}
 
 
 def _older_floats(llvm_ir: str) -> str:
-    """`llvm_ir` with ``float f0x3FB8AA3B``, ``float 4.471500e-02``, which is no float, and ``+inf``
-    (newer LLVM) as the double it is: all can read that."""
+    """`llvm_ir` with the float constants of newer LLVM rewritten as doubles, which all versions
+    read: ``float f0x3FB8AA3B``, ``+inf``, and ``float 4.471500e-02``, which is not exactly a
+    float."""
     kind = ""
 
     def spelled(match: re.Match[str]) -> str:
@@ -71,7 +72,8 @@ def _older_floats(llvm_ir: str) -> str:
 
 
 def _exact(decimal: str, kind: str) -> str:
-    """The number of a type that a decimal is rounded to: as it is, if that is the same."""
+    """The number of type `kind` nearest to a decimal: the decimal itself if it is exact, otherwise
+    the hexadecimal form."""
     if kind not in ("float", "half", "bfloat"):
         return decimal
     number = float(decimal)

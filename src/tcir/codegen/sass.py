@@ -1,4 +1,4 @@
-"""Cubin to SASS, by nvdisasm, and counts of its instructions."""
+"""Disassembles cubins to SASS with nvdisasm, and counts instructions."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def disassemble(cubin: bytes) -> str:
         done = subprocess.run([find_tool("nvdisasm"), path], capture_output=True, text=True)
     if done.returncode < 0:
         raise NativeCrashError(
-            f"nvdisasm died ({signal_name(-done.returncode)}); --emit=cubin needs none of it, or "
-            "try another version of nvidia-cuda-nvdisasm"
+            f"nvdisasm crashed ({signal_name(-done.returncode)}); --emit=cubin works without it, "
+            "or try another version of nvidia-cuda-nvdisasm"
         )
     if done.returncode != 0:
         raise Error(f"nvdisasm rejected the cubin: {done.stderr.strip() or done.stdout.strip()}")
@@ -49,9 +49,10 @@ def disassemble(cubin: bytes) -> str:
 
 
 def sass_counts(sass: str) -> dict[str, int]:
-    """Instructions in `sass` by mnemonic of `COUNTED`, ``UTCHMMA.ASHIFT`` etc. also separately.
+    """Counts of the instructions in `sass` by mnemonic of `COUNTED`; ``UTCHMMA.ASHIFT`` etc. are
+    also counted separately.
 
-    ``UTCHMMA`` counts all, ``UTCHMMA.ASHIFT`` those of them with the shift.
+    ``UTCHMMA`` counts all of them, ``UTCHMMA.ASHIFT`` only those with the shift.
     """
     counts: Counter[str] = Counter()
     for opcode in re.findall(

@@ -1,4 +1,4 @@
-"""Locating the assembler and disassembler of the declared dependencies."""
+"""Finds the assembler, compiler and disassembler of the declared dependencies."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def find_tool(name: str) -> Path:
     machine = f"{sys.platform} {platform.machine()}"
     if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
         raise MissingDependencyError(
-            f"expected {name} from the package {package}, which has wheels for Linux x86-64 and "
+            f"{name} comes with the package {package}, which has wheels for Linux x86-64 and "
             f"aarch64 only, got {machine}; everything up to PTX works here"
         )
     raise MissingDependencyError(
-        f"expected {name} from the package {package}, got none; `pip install {package}`"
+        f"{name} from the package {package} is not installed; `pip install {package}`"
     )

@@ -1,10 +1,10 @@
 """A child process for native libraries that may crash on bad input.
 
-Translating an operation MLIR has no translation for, or selecting an intrinsic that the PTX
-version lacks, ends the process it runs in (a segmentation fault, ``LLVM ERROR: Cannot select``); so
-may reading a program (see `rehearsal`). So these run in one long-lived child: a crash is reported,
-with the program that caused it saved in a file, and the next request starts a new child. `start`
-may be called early to hide the start-up time.
+The process crashes if MLIR has no translation for an operation or the PTX version lacks an
+intrinsic (a segmentation fault, ``LLVM ERROR: Cannot select``), and possibly when it reads a
+program (see `rehearsal`). Such code therefore runs in one long-lived child. A crash is reported,
+the program that caused it is saved in a file, and the next request starts a new child. `start` may
+be called early to hide the start-up time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _MAIN = "import sys; sys.path[:] = sys.argv[1:]; from {} import main; main()"
 def send(stream: IO[bytes], message: object) -> None:
     """Writes one length-prefixed message to a pipe without a buffer.
 
-    A buffer has a lock, and a fork beside a thread that writes would leave both to the child.
+    A buffer has a lock, and a fork during another thread's write would copy both, locked, to the
+    child.
     """
     data = pickle.dumps(message)
     rest = memoryview(_HEADER.pack(len(data)) + data)
@@ -86,19 +87,19 @@ class ForkedChild:
         return self._reap(os.WNOHANG)
 
     def wait(self) -> int:
-        """The exit status, once the child has ended."""
+        """Waits for the child to end; returns its exit status."""
         status = self._reap(0)
         assert status is not None
         return status
 
     def kill(self) -> None:
-        """Ends the child."""
+        """Kills the child."""
         if self.poll() is None:
             os.kill(self.pid, signal.SIGKILL)
 
 
 WAY_OUT = (
-    "tc-opt --validate-each names the pass that left it; if each pass holds, it is a mistake of "
+    "tc-opt --validate-each names the pass that produced it; if every pass passes, it is a bug of "
     "MLIR or LLVM: report it with that file"
 )
 """Way out of a crash on IR that passes produced."""
@@ -130,7 +131,7 @@ def _serve_and_exit(requests: int, replies: int, stderr: int) -> NoReturn:
 class Worker:
     """One child process, started on demand and restarted after a crash.
 
-    main: the module whose function `main` is the child's
+    main: name of the module whose function `main` the child runs
     """
 
     def __init__(self, main: str = "tcir.codegen._worker_main") -> None:
@@ -142,7 +143,7 @@ class Worker:
     def start(self, *, fork: bool = False) -> None:
         """Starts the child (returns at once); does nothing if it is running.
 
-        fork: as a copy of this process instead of a new interpreter.
+        fork: whether the child is a copy of this process instead of a new interpreter
         """
         with self._lock:
             self._start(fork)
@@ -164,7 +165,7 @@ class Worker:
         return self._process
 
     def forget(self) -> None:
-        """In a forked process: drops the child, which belongs to the parent."""
+        """Drops the child, which belongs to the parent; to be called in a forked process."""
         self._lock = threading.Lock()
         process, self._process, self._stderr = self._process, None, None
         if process is not None:
@@ -174,7 +175,7 @@ class Worker:
                     stream.close()
 
     def kill(self) -> None:
-        """Ends the child in the middle of a `call`, which is then a crash."""
+        """Kills the child during a `call`, which then reports a crash."""
         process = self._process
         if process is not None:
             process.kill()
@@ -214,9 +215,11 @@ class Worker:
     ) -> Any:
         """Result of ``function(text, **options)`` of `_worker_main`, run in the child.
 
+        step:    beginning of messages; default: `function`
+        way_out: end of the message of a crash
+
         Raises `Error` with the library's message if it rejects `text`, and `NativeCrashError` if
-        the child crashes; `text` is then saved in a file that ends in `suffix`. step: what the
-        messages begin with; left out, `function`. way_out: what the message of a crash ends with.
+        the child crashes; `text` is then saved in a file that ends in `suffix`.
         """
         step = step or function
         with self._lock:

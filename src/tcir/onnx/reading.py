@@ -104,9 +104,7 @@ def _load_external(model: onnx.ModelProto, path: str) -> None:
     try:
         onnx.load_external_data_for_model(model, str(Path(path).parent))
     except Exception as error:  # onnx raises what it likes for data that is missing or outside
-        raise InputError(
-            f"expected the model's external data next to it: {_line(error)}"
-        ) from error
+        raise InputError(f"the model's external data must be next to it: {_line(error)}") from error
 
 
 def specialised(model: onnx.ModelProto, shapes: Shapes) -> onnx.ModelProto:

@@ -1,4 +1,4 @@
-"""The child processes of `apart`."""
+"""Main module of the child processes of `apart`."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _TORCH_TO_LINALG = (
 
 
 def linalg(text: str) -> str:
-    """`linalg` of a module of the dialect torch."""
+    """Lowers a module of the dialect torch to `linalg`."""
     return str(_linalg(text))
 
 
 def _linalg(text: str) -> ir.Module:
-    """The same, with the locations of the text."""
+    """Lowers as `linalg` does; the module keeps the locations of the text."""
     with ir.Context() as context:
         # Not from `dialects.torch`, which has a Python class for every op.
         import_bindings("_mlir_libs._torchMlir").register_dialect(context)
@@ -50,21 +50,22 @@ def _linalg(text: str) -> ir.Module:
 
 
 def _kept(said: list[tuple[str, str]], diagnostic: ir.Diagnostic) -> bool:
-    """Adds where an error is, and what it says."""
+    """Diagnostic handler that appends the location and the message of an error to `said`."""
     if diagnostic.severity == ir.DiagnosticSeverity.ERROR:
         said.append((origin(diagnostic.location), diagnostic.message))
     return False
 
 
 def takes(text: str, *, pipeline: str, target: str) -> None:
-    """Runs the passes on a module of the dialect torch; an error of theirs says why not."""
+    """Runs the passes of a pipeline on a module of the dialect torch; they raise an error if they
+    reject it."""
     with mlir_context() as context:
         module = load_module(linalg(text), context)
         Session(module, as_pipeline(pipeline), target=target).run_passes()
 
 
 def lower(text: str, *, pipeline: str, target: str) -> tuple[str, Kernel]:
-    """`linalg` of a module of the dialect torch, and its kernel; errors are at the places in the
+    """Compiles a module of the dialect torch; returns its `linalg` and its kernel. Errors have the
     locations of the text."""
     module = _linalg(text)
     mlir = str(module)
@@ -88,7 +89,7 @@ def main() -> None:
 
 
 def serve(functions: Mapping[str, Callable[..., object]]) -> None:
-    """The main function of a child of `apart` that has these functions."""
+    """Main loop of a child of `apart`: answers requests for these functions."""
     requests = os.fdopen(os.dup(0), "rb", buffering=0)
     replies = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # what a native library prints must not end up between the replies

@@ -1,8 +1,8 @@
-"""Compiling in child processes: native code that crashes there, or hangs, is an error here.
+"""Compiles in child processes: if native code crashes or hangs there, this process raises an error.
 
-A door for other people's programs compiles what an importer wrote, which reaches parts of MLIR and
-of LLVM that a program written by hand does not. Each child holds one compiler; `Compilers` runs as
-many at a time as there are processors.
+The doors compile programs that an importer generated. These exercise parts of MLIR and LLVM that
+hand-written programs do not. Each child runs one compiler; `Compilers` runs as many at a time as
+there are processors.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from tcir.kernel import Kernel
 
 MOST_CHILDREN = 8
 PATIENCE = 900.0
-"""Seconds that a compilation may take."""
+"""Maximum duration of a compilation, in seconds."""
 
 
 class Compilers:
-    """Children that compile, started when they are needed; a context manager, which ends them."""
+    """Child processes that compile, started when they are needed. A context manager, which ends
+    them."""
 
     def __init__(
         self,
@@ -36,7 +37,11 @@ class Compilers:
         main: str = "tcir.session._apart_main",
         suffix: str = ".mlir",
     ) -> None:
-        """main: the module of the children's main function; suffix: of files to report."""
+        """Prepares `count` children; none is started.
+
+        main:   name of the module with the children's main function
+        suffix: suffix of files that are saved for reports
+        """
         self.suffix = suffix
         self.count = min(count or os.cpu_count() or 1, MOST_CHILDREN)
         self._free: queue.LifoQueue[Worker] = queue.LifoQueue()
@@ -56,33 +61,36 @@ class Compilers:
             worker.stop()
 
     def linalg(self, torch_text: str) -> str:
-        """The `linalg` of a module of the dialect `torch`; `Error` if torch-mlir has none."""
+        """Lowers a module of the dialect `torch` to `linalg`. `Error` if torch-mlir cannot."""
         return str(self.ask("linalg", torch_text))
 
     def compile(self, mlir: str, pipeline: str, target: str) -> Kernel:
-        """The kernel of a program, as `tcir.compile` makes it.
+        """Compiles a program as `tcir.compile` does; returns its kernel.
 
-        `Error` for what the pipeline rejects; `InternalError` for a fault of the compiler, with a
-        file to report: an exception, a crash of native code, more than `PATIENCE` seconds.
+        `Error` if the pipeline rejects the program; `InternalError`, with a file to report, for a
+        fault of the compiler: an exception, a crash of native code, more than `PATIENCE` seconds.
         """
         kernel = self.ask("compile", mlir, pipeline=pipeline, target=target)
         assert isinstance(kernel, Kernel)
         return kernel
 
     def lower(self, torch_text: str, pipeline: str, target: str) -> tuple[str, Kernel]:
-        """The `linalg` of a module of the dialect torch, and its kernel; the errors of `linalg` and
-        `compile`, each at the place that the text has as the location of the op that it is of."""
+        """Compiles a module of the dialect torch; returns its `linalg` and its kernel. Raises the
+        errors of `linalg` and `compile`, with the location that the text gives the op."""
         pair = self.ask("lower", torch_text, pipeline=pipeline, target=target)
         assert isinstance(pair, tuple)
         return pair
 
     def takes(self, torch_text: str, pipeline: str, target: str) -> None:
-        """Runs the pipeline's passes on a module of the dialect `torch`, without code generation:
-        the errors of `linalg` and `compile`, where it has no kernel for it."""
+        """Runs the pipeline's passes on a module of the dialect `torch`, without code generation.
+        Raises the errors of `linalg` and `compile` if the pipeline rejects the module."""
         self.ask("takes", torch_text, pipeline=pipeline, target=target)
 
     def ask(self, function: str, text: str, **options: object) -> object:
-        """The result of a function of a child; the errors of `compile`. text: what to report."""
+        """Calls a function in a child and returns its result; raises the errors of `compile`.
+
+        text: text that is saved for a report
+        """
         with self._worker() as worker:
             late = threading.Timer(PATIENCE, worker.kill)
             late.daemon = True
@@ -121,7 +129,8 @@ C = TypeVar("C", bound=Compilers)
 
 
 def one_per_process(made: Callable[[], C]) -> Callable[[], C]:
-    """Makes what has children once, ends them with the process, and makes others in a fork."""
+    """Function that creates an object with children once per process, ends the children with the
+    process, and creates another object after a fork."""
 
     @cache
     def found() -> C:
@@ -139,8 +148,8 @@ compilers = one_per_process(Compilers)
 
 
 def kept(text: str, said: str, suffix: str = ".mlir") -> str:
-    """Saves the program and the traceback to a file; returns the sentence of a report that names
-    it."""
+    """Saves a program and the traceback `said` to a file; returns the sentence of an error that
+    names the file."""
     with tempfile.NamedTemporaryFile(
         "w", prefix="tcir-internal-", suffix=suffix, delete=False
     ) as file:

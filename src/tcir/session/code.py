@@ -1,4 +1,4 @@
-"""Generated code, its assembly, and instruction counts."""
+"""Generated code, its assembly with ptxas or nvJitLink, and instruction counts."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ class Code:
 
 
 def assemble(code: Code, report: Report, *, required: str, sass: bool, assembler: str) -> Line:
-    """PTX to cubin and, with `sass`, its disassembly; its statistics go to ``report.code``.
+    """Assembles PTX to a cubin and, with `sass`, disassembles it; statistics go to
+    ``report.code``.
 
-    `MissingDependencyError` only for what is `required`, "cubin" or "sass".
+    required: "cubin" or "sass": raises `MissingDependencyError` only if the tool for that is
+              missing
     """
     from tcir import codegen
 
@@ -54,7 +56,8 @@ def assemble(code: Code, report: Report, *, required: str, sass: bool, assembler
 
 
 def tmem_columns(ptx: str) -> int | None:
-    """Columns of tensor memory a kernel allocates; None if PTX has the count in a register."""
+    """Columns of tensor memory that a kernel allocates; None if the count is in a register whose
+    value is not a constant."""
     total = 0
     for operand in re.findall(r"tcgen05\.alloc\S*\s+\[[^\]]*\],\s*([%\w]+)\s*;", ptx):
         value = operand

@@ -39,7 +39,8 @@ PACKAGES = (
 )  # fmt: skip
 """Packages that compilation and execution import, with all passes and pipelines."""
 PRINTED_ELEMENTS = 1 << 16
-"""Size above which constants are left out of the texts that a kernel keeps, one for each pass."""
+"""Number of elements above which constants are left out of the texts that a kernel keeps, one for
+each pass."""
 
 
 class _Texts(Watcher):
@@ -101,7 +102,7 @@ def compile(
 ) -> Kernel:
     """Compiles `program` (an `ir.Module`, MLIR text or a path) with `pipeline` (or its name).
 
-    entry:    name of the public function to compile where there are several; functions that it does
+    entry:    name of the public function to compile if there are several; functions that it does
               not call are dropped
     validate: whether the program is executed after every pass, see `tcir.validate`; the result is
               ``kernel.report``. The options from `seed` to `budget` are those of `tcir.validate`
@@ -236,10 +237,10 @@ def validate(
 
 @contextmanager
 def _report_survives(report: Report) -> Iterator[None]:
-    """Notes in the report what is raised, and the report in an error of ours.
+    """Context that stores an exception's message in the report, and the report in a tcir error.
 
-    Nothing is raised if the report is "different" already: what a later pass says of a program
-    that a pass before it broke is no verdict.
+    Nothing is raised if the report is "different" already: an error of a later pass on a program
+    that an earlier pass broke is not a verdict.
     """
     try:
         yield

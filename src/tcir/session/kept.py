@@ -1,4 +1,4 @@
-"""Kernels kept on disk: which may be, under which key, and how."""
+"""Kernels in the cache: which kernels may be stored, their keys, and their serialised form."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CLASSES = (
     Executed, Launch, LaunchSequence, Line, Modelled, OutputSpec, Report, Roofline, Signature,
     Texts, Unchanged, Workspaces,
 )  # fmt: skip
-"""What the fields consist of besides numbers, texts and arrays."""
+"""Classes of which a kernel's fields consist, besides numbers, texts and arrays."""
 _CONVERTER = "tcir.passes.nvvm.converter"
 
 
@@ -40,7 +40,8 @@ def kernel_key(module: ir.Module, steps: Pipeline, target: str, prefixes: Mappin
 
 
 def is_ours(steps: Pipeline) -> bool:
-    """Whether all code that compiles is of this package, whose source is part of the key."""
+    """Whether all code that compiles belongs to this package, whose source is part of the key:
+    passes, dialects and conversion rules of plugins are not."""
     passes = all(isinstance(item, UpstreamPass) or is_own(type(item)) for item in steps)
     converter = sys.modules.get(_CONVERTER)
     rules = list(converter.RULES.values()) if converter is not None else ()
@@ -52,7 +53,8 @@ def _own(module: str) -> bool:
 
 
 def find_kernel(store: Store, key: str) -> Kernel | None:
-    """The kernel under a key. Its report tells of the compilation that made it."""
+    """The kernel stored under a key; None if there is none. Its report is that of the compilation
+    that produced it."""
     found = store.get(key)
     if found is None:
         return None
@@ -66,5 +68,5 @@ def find_kernel(store: Store, key: str) -> Kernel | None:
 
 
 def keep_kernel(store: Store, key: str, kernel: Kernel) -> None:
-    """Keeps a kernel that was just compiled."""
+    """Stores a kernel that was just compiled."""
     store.put(key, to_bytes([getattr(kernel, name) for name in _FIELDS]))

@@ -1,7 +1,7 @@
-"""Errors at the ops that a program was imported from.
+"""Moves errors to the locations of the ops from which a program was imported.
 
-A compiled program has its ops at lines of its text, which users never see; the module from which
-the text was printed has them at the places that an importer assigned.
+Errors of a compiled program refer to lines of its text, which users never see. The module from
+which that text was printed has the locations that the importer assigned.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _TEXT = re.compile(r'"?<text>"?:(\d+):(\d+): (?:error: )?')
 
 
 def origin(location: ir.Location) -> str:
-    """``file:line:column: ``, the first of several; "" of an unknown one."""
+    """A location as ``file:line:column: ``; the first of several; "" for an unknown one."""
     found = _PLACE.search(str(location))
     return f"{':'.join(found.groups())}: " if found else ""
 
 
 def at_its_origin(error: Error, module: ir.Module) -> Error:
-    """The error of a program that is the module's text, with places of the module."""
+    """An error for the text of `module`, with its locations replaced by those of the module."""
     places = _places(module)
     message = _TEXT.sub(lambda found: places.get((found[1], found[2]), ""), str(error))
     kinds = (InvalidIRError, InputError, Error)
@@ -30,7 +30,8 @@ def at_its_origin(error: Error, module: ir.Module) -> Error:
 
 
 def _places(module: ir.Module) -> dict[tuple[str, str], str]:
-    """By line and column in the module's text, where the module has the op."""
+    """Maps line and column of each op in the module's text to the location that the module has for
+    it."""
     with module.context:
         ours, read = _locations(module), _locations(ir.Module.parse(str(module)))
     found = {}

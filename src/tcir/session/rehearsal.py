@@ -1,4 +1,4 @@
-"""Upstream's passes and verifiers on IR from outside, which may end the process they run in."""
+"""Protects against upstream passes and verifiers that may crash on user-supplied IR."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ if TYPE_CHECKING:
 
 
 class Rehearsal:
-    """Has a child process run native code first while the IR is from outside.
+    """Runs native code in a child process first as long as the IR is from outside.
 
-    IR is from outside until a pass of ours has lowered the caller's program, and after any pass of
-    the caller's: a lowering of ours alone costs nothing.
+    IR is from outside until a pass of tcir has lowered the caller's program, and after any pass of
+    the caller. A pipeline of only tcir's passes costs nothing.
     """
 
     def __init__(self) -> None:
         self._outside, self._foreign = True, False
 
     def before(self, item: Pass, module: ir.Module) -> None:
-        """`item` is about to run; `NativeCrashError` if it is upstream's and crashes."""
+        """To be called before `item` runs. `NativeCrashError` if it is an upstream pass and crashes
+        in the child."""
         if self._outside and isinstance(item, UpstreamPass):
             rehearse(_text(module), f"pass '{item.name}'", str(item))
 
     def after(self, item: Pass, module: ir.Module) -> None:
-        """`item` has run, and `module` is to be verified; `InvalidIRError` if that crashes."""
+        """To be called after `item` ran, before `module` is verified. `InvalidIRError` if the
+        verifier crashes in the child."""
         if isinstance(item, UpstreamPass):
             return
         self._foreign = self._foreign or not is_own(type(item))
@@ -44,5 +46,5 @@ class Rehearsal:
 
 
 def _text(module: ir.Module) -> str:
-    """The module without being verified for printing."""
+    """Generic text of the module, printed without verification."""
     return str(module.operation.get_asm(print_generic_op_form=True))

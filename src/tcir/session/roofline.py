@@ -1,4 +1,4 @@
-"""The numbers of a session's roofline, as its steps make them known."""
+"""The numbers of a session's roofline, which its steps complete one after the other."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ _RAN = ("equal", "within bound", "sampled")
 
 
 def of_input(module: ir.Module, signature: Signature, target: str) -> Roofline | None:
-    """Roofline of a program on tensors, whose inputs and results cross HBM once. None for other
-    programs, for loops, whose products are not counted, and for a target without constants."""
+    """Roofline of a program on tensors whose inputs and results cross HBM once. None for other
+    programs, for programs with loops (products in them are not counted), and for a target without
+    constants."""
     from tcir.program.flops import flops_in
 
     if signature.level != "tensor" or not is_timed(target):
@@ -44,7 +45,8 @@ def of_input(module: ir.Module, signature: Signature, target: str) -> Roofline |
 
 
 def of_launches(roofline: Roofline, launches: LaunchSequence, signature: Signature) -> Roofline:
-    """With constants, and the buffers that the launches read and write."""
+    """The roofline with the bytes of constants, and of the buffers that the launches read and
+    write."""
     table = launch_table(launches, signature, {})
     unique = roofline.hbm_bytes + table.constants
     return replace(roofline, hbm_bytes=unique, moved=sum(table.total))
@@ -57,8 +59,8 @@ def after_run(
     line: Line,
     streams: Sequence[EventStream],
 ) -> Roofline:
-    """With what the machine counted, if it executed all CTAs, and the modelled time of the events
-    that it recorded, if it did; as it was unless the result held."""
+    """The roofline with the machine's counters, if it executed all CTAs, and with the modelled time
+    of recorded events, if there are any. Unchanged unless the execution gave a right result."""
     if line.verdict not in _RAN or not launches.launches:
         return roofline
     sms, counted = TARGETS[roofline.target].sms, line.counters

@@ -51,38 +51,39 @@ if TYPE_CHECKING:
 
 PTX_STEP = "llvm-to-ptx"
 DIED = "native code died"
-"""How the line of a step begins that ended so."""
+"""Beginning of the report's line for a step in which native code crashed."""
 
 
 class Watcher:
     """Callbacks of a running session. The methods of this class do nothing."""
 
     def before_pass(self, index: int, item: Pass, module: ir.Module) -> None:
-        """`item`, pass number `index` (from 1), is about to run on `module`."""
+        """Called before `item`, pass number `index` (from 1), runs on `module`."""
 
-    def after_pass(self, index: int, item: Pass, module: ir.Module, changed: bool) -> None:
-        """`item` has run and `module` is valid, not yet executed; changed: it may be another."""
+    def after_pass(self, index: int, item: Pass, module: ir.Module) -> None:
+        """Called after `item` ran; `module` is valid, and not yet executed."""
 
     def before_step(self, name: str, module: ir.Module) -> None:
-        """Code generation begins the step `name`."""
+        """Called before the step `name` of code generation."""
 
     def after_ptx(self, index: int, text: str) -> None:
-        """LLVM made PTX, line number `index` of the report, not yet executed."""
+        """Called after LLVM generated PTX, line number `index` of the report, which is not yet
+        executed."""
 
     def estimated(self, estimate: Estimate) -> None:
         """Estimated cost of executing all states; called before the first of them."""
 
     def line(self, line: Line) -> None:
-        """A line of the report is complete."""
+        """Called when a line of the report is complete."""
 
 
 class Session:
     """The compilation of a module by `pipeline` to code for `target`, and its report.
 
-    signature:   of the program, for its roofline; a validation reads it itself
+    signature:   signature of the program, for its roofline; a validation reads it itself
     settings:    how the program is executed after every pass; None: not executed
     verify_each: whether MLIR verifies the module after every pass
-    contained:   a crash of native code is dealt with outside, and none has to be kept away
+    contained:   whether the caller handles crashes of native code, so that no rehearsal is needed
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class Session:
         self.states = self.executing = False
         self._digest = b""
         self.debug_prefix_map: Mapping[str, str] = {}
-        """Beginnings of paths of sources, and those that code has instead."""
+        """Prefixes of source paths, and their replacements in code."""
         self.rehearsal = None if contained else Rehearsal()
         self.report = Report(pipeline=str(pipeline), target=target)
         self.signature = signature
@@ -117,7 +118,7 @@ class Session:
         set_target(module, target)
 
     def keep_states(self) -> None:
-        """From now on the report keeps the program after each step, for its page."""
+        """Makes the report keep the program after each step from now on, for its HTML page."""
         self.states = True
         self._keep(0, verified=False)
 
@@ -143,8 +144,8 @@ class Session:
             self._run_pass(index, item)
 
     def _run_pass(self, index: int, item: Pass) -> None:
-        """Runs one pass; if it changed the module, verifies, executes and compares that, and adds
-        the line."""
+        """Runs one pass, then verifies, executes and compares the program, and adds the pass's line
+        to the report."""
         self.watcher.before_pass(index, item, self.module)
         started = time.perf_counter()
         with self._crash_is_different(index, item.name):
@@ -200,7 +201,8 @@ class Session:
         return line.verdict == "reference"
 
     def lowered(self) -> bool:
-        """Whether code for the target can be generated: kernels in llvm and nvvm, made for it."""
+        """Whether code for the target can be generated: all programs are kernels in llvm and nvvm,
+        compiled for it."""
         programs = find_programs(self.module)
         return all(
             program.level == "thread"
@@ -210,12 +212,13 @@ class Session:
         )
 
     def generate(self, upto: str, assembler: str = "ptxas") -> Code:
-        """Code of the lowered module, up to "llvm", "ptx", "cubin" or "sass"; PTX is executed.
+        """Generates code of the lowered module, up to "llvm", "ptx", "cubin" or "sass"; PTX is
+        executed.
 
-        Where a kernel has a name that PTX cannot spell, pass legalize-symbols runs first.
+        If PTX cannot spell the name of a kernel, the pass legalize-symbols runs first. A missing
+        assembler is noted in ``report.code`` and raised only if the cubin itself was requested.
 
-        A missing assembler is noted in ``report.code`` and raised only if the cubin itself was
-        requested. assembler: of the PTX, ptxas or nvjitlink
+        assembler: assembler of the PTX, ptxas or nvjitlink
         """
         from tcir import codegen
 
@@ -274,9 +277,10 @@ class Session:
     def _crash_is_different(
         self, index: int, name: str, *, refusals: bool = False
     ) -> Iterator[None]:
-        """Where the program is executed, native code that dies of it is the verdict of the step.
+        """Context in which, if the program is executed after each step, a crash of native code is
+        the step's verdict: "different".
 
-        refusals: of a code generator; so is what it refuses
+        refusals: whether an error of a code generator that rejects the program is also a verdict
         """
         try:
             yield
@@ -299,13 +303,14 @@ class Session:
 
 
 def check_name(target: str) -> None:
-    """UnknownNameError for what is no target."""
+    """Raises UnknownNameError for a name that is not a target."""
     if not isinstance(target, str) or target not in TARGETS:
         raise UnknownNameError(f"expected a target out of {', '.join(TARGETS)}, got '{target}'")
 
 
 def check_target(pipeline: str, target: str) -> None:
-    """Rejects what is no target, and a target of which a named pipeline has no kernels."""
+    """Raises UnknownNameError for an unknown target, and InputError for a target that a named
+    pipeline has no kernels for."""
     check_name(target)
     entry = find_pipeline(pipeline.strip().partition("{")[0])
     if entry is not None and target not in entry.targets:
@@ -313,10 +318,10 @@ def check_target(pipeline: str, target: str) -> None:
             name for name in ("matmul-warp", "simt-elementwise")
             if (found := find_pipeline(name)) is not None and target in found.targets
         ]  # fmt: skip
-        way_out = f"; of {target} are kernels of {' and '.join(others)}" if others else ""
+        way_out = f"; {' and '.join(others)} have kernels for {target}" if others else ""
         raise InputError(
             f"target: expected {' or '.join(entry.targets)} for pipeline {entry.name}, got "
-            f"{target} (it has no kernels for that, so nothing would be lowered){way_out}"
+            f"{target} (the pipeline has no kernels for it, so nothing would be lowered){way_out}"
         )
 
 
@@ -362,11 +367,11 @@ def _check_target(programs: list[Program], target: str) -> None:
         made_for = _made_for(program)
         if made_for != target:
             raise InputError(
-                f"expected target {made_for}, for which this kernel was made, got {target}; "
+                f"expected target {made_for}, for which this kernel was compiled, got {target}; "
                 + _pipelines_for(target)
             )
 
 
 def _pipelines_for(target: str) -> str:
     names = [name for name, each in registered_pipelines().items() if target in each.targets]
-    return f"pipelines that make kernels for {target}: {', '.join(names) or 'none'}"
+    return f"pipelines with kernels for {target}: {', '.join(names) or 'none'}"

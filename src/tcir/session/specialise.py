@@ -46,8 +46,8 @@ class Specialised:
         if len(sizes) != 1 or next(iter(sizes)) not in self.kernels:
             got = ", ".join(f"{size} in argument {number}" for size, number in sizes.items())
             raise LaunchError(
-                f"@{self.name}: expected one batch out of {listed} (each is a kernel of its own: "
-                f"tensor maps, tiles and grid are fixed when it is compiled), got {got or 'none'}; "
+                f"@{self.name}: the batch must be one of {listed} (each is a kernel of its own: "
+                f"tensor maps, tiles and grid are fixed at compile time), got {got or 'none'}; "
                 "add it to batch of tcir.specialise"
             )
         return self.kernels[next(iter(sizes))](*buffers, **options)
@@ -61,8 +61,8 @@ def specialise(
     entry: str | None = None,
     **options: Any,
 ) -> Specialised:
-    """Compiles `program` once for each size in `batch`; all dynamic dimensions of its arguments are
-    equal.
+    """Compiles `program` once for each size in `batch`, to which all dynamic dimensions of its
+    arguments are set.
 
     The pass ``specialise-shapes`` sets the dimensions; `entry` and `options` are those of
     `tcir.compile`: with ``validate=True`` each kernel is executed after every pass. Raises
@@ -82,8 +82,8 @@ def specialise(
             texts[size] = module.operation.get_asm(enable_debug_info=True)
     if not dims:
         raise InputError(
-            f"@{name}: expected a dynamic dimension of an argument (tensor<?x16xf16>) and sizes "
-            f"for it, got batch={sizes} and none; compile it with tcir.compile"
+            f"@{name}: expected an argument with a dynamic dimension (tensor<?x16xf16>) and sizes "
+            f"for it, got batch={sizes} and no such argument; compile it with tcir.compile"
         )
     kernels = {size: compile(text, pipeline, **options) for size, text in texts.items()}
     return Specialised(name, tuple(dims), kernels)

@@ -1,4 +1,5 @@
-"""Modelled timelines of the launches of a program: compiled, executed from PTX, and simulated."""
+"""Modelled timelines of a program's launches: compiles the program, executes its PTX, and simulates
+the time."""
 
 from __future__ import annotations
 
@@ -16,14 +17,14 @@ from tcir.target import DEFAULT_TARGET
 from tcir.time.recorded import Recorded
 
 FIRST = Sample(0.0, 0)
-"""The fewest CTAs, with the first one."""
+"""The smallest sample that contains the first CTA."""
 
 
 def timelines(
     program: str | Path, pipeline: str, target: str = DEFAULT_TARGET.name, entry: str | None = None
 ) -> list[Recorded]:
-    """Timelines of each launch in order, or of the one called `entry`. Inputs are zeros: a
-    kernel's results may depend on their values, its timing seldom does."""
+    """Timelines of each launch in order, or of the one called `entry`. Inputs are zeros, since the
+    timing of a kernel seldom depends on their values."""
     kernel = compile(program, pipeline=pipeline, target=target)
     inputs, outputs = (
         [np.zeros(image.shape, image.dtype) for image in map(image_spec, specs)]
