@@ -1,4 +1,4 @@
-"""tcir: lowers linalg to Blackwell (sm_100a) kernels, and executes the program after every pass.
+"""tcir lowers linalg to Blackwell (sm_100a) kernels, and executes the program after every pass.
 
 Names are imported on first use: `tcir.run_ptx`, `tcir.TensorMap` and `tcir.machine` need neither
 the MLIR bindings nor LLVM.
@@ -106,7 +106,7 @@ _EXPORTS = {
 }
 
 _RENAMED = {name: f"compile_{name}" for name in ("block_scaled_matmul", "conv2d", "matmul")}
-"""Names of before 0.1.0, which warn."""
+"""Names from before 0.1.0, whose use warns, and the new names."""
 
 _PACKAGES = ("cuda", "debug", "formats")
 

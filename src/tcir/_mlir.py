@@ -26,7 +26,7 @@ _DIALECTS = (
     "arith", "ext", "func", "memref", "scf", "tensor", "vector",
 )  # fmt: skip
 _MET = ("builtin", "cf", "math")
-"""Others that the bindings import when they meet an op of the programs we make."""
+"""Other dialects that the bindings import when a program of tcir contains one of their ops."""
 _MODULES = ("ir", "passmanager", "rewrite")
 _OUR_DIALECTS = ("linalg", "llvm", "nvvm")
 _SMALL_DIALECTS = "tcir._mlir_dialects"
@@ -66,17 +66,18 @@ def root() -> str:
         return name
     raise MissingDependencyError(
         f"expected the MLIR Python bindings under one of {', '.join(names)}, got none installed; "
-        "`pip install torch-mlir` brings them (checking PTX with tcir.run_ptx works without)"
+        "`pip install torch-mlir` installs them (checking PTX with tcir.run_ptx works without)"
     )
 
 
 def import_bindings(module: str) -> ModuleType:
-    """A module of the bindings by its name below the root, such as ``dialects.linalg``."""
+    """Imports a module of the bindings by its name below the root, such as
+    ``dialects.linalg``."""
     return importlib.import_module(f"{root()}.{module}")
 
 
 def modules() -> list[str]:
-    """All modules of the bindings that compiling a program of ours imports."""
+    """Names of all modules of the bindings that a compilation by tcir imports."""
     return [
         *(f"{root()}.{name}" for name in _MODULES),
         *(f"{root()}.dialects.{name}" for name in (*_DIALECTS, *_MET)),
@@ -85,9 +86,10 @@ def modules() -> list[str]:
 
 
 def load_without_numpy() -> None:
-    """Imports the bindings' core and leaves out numpy, a third of the time, unless it is there.
+    """Imports the bindings' core without numpy, which takes a third of the time, unless numpy is
+    already imported.
 
-    Only builders of ``F64ElementsAttr`` and the like from Python lists are missing then.
+    Only builders of ``F64ElementsAttr`` and similar attributes from Python lists are missing then.
     """
     if "numpy" in sys.modules:
         return
@@ -99,7 +101,7 @@ def load_without_numpy() -> None:
 
 
 def is_mlir_error(error: BaseException) -> bool:
-    """Whether `error` is MLIR's own: what its parser or verifier rejected."""
+    """Whether `error` is MLIR's own, raised for a rejection by its parser or verifier."""
     return isinstance(error, import_bindings("ir").MLIRError)
 
 

@@ -1,8 +1,8 @@
-"""Launches that run a second time on the same memory, as those of a served model do.
+"""Launches a kernel a second time on the same memory, as a served model does.
 
-A counter that is never reset, or a workspace that is assumed to be zero, is right only once. Arrays
-that the launches write entirely (`tcir.Uninitialized`) must have the same contents again; arrays
-that they accumulate into, or read first, may differ.
+A counter that is never reset, or a workspace that is assumed to be zero, is right only in the first
+launch. Arrays that the launches write entirely (`tcir.Uninitialized`) must have the same contents
+again; arrays that they accumulate into, or read first, may differ.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def variables_of(machine: Machine) -> dict[str, np.ndarray]:
 
 
 def changed_variables(machine: Machine, before: dict[str, np.ndarray]) -> list[str]:
-    """Names of those that hold other bytes now."""
+    """Names of the module variables whose bytes differ from `before`."""
     now = variables_of(machine)
     return [name for name, was in before.items() if (was != now[name]).any()]
 
@@ -36,9 +36,11 @@ def changed_variables(machine: Machine, before: dict[str, np.ndarray]) -> list[s
 def launch_again(
     entry: str, launched: Callable[[], RunReport], args: Sequence[object], again: bool
 ) -> RunReport:
-    """The report of a launch and, if `again` and that is ok, of another one on the same memory.
+    """Report of a launch; if `again` and the launch is ok, that of a second launch on the same
+    memory.
 
-    In between, outputs get other bytes, so that what the second one does not store is seen.
+    In between, outputs are overwritten, so that elements that the second launch does not store are
+    noticed.
     """
     if not again:
         return launched()
@@ -73,10 +75,10 @@ def _different(
     names = f"; the first one changed {', '.join(left)}" if left else ""
     return MachineError(
         "second-launch",
-        f"expected of a second launch of {entry} on the same memory what the first one stored, got "
-        f"something else or nothing in argument {n}, element [{index}]: counters, flags and "
-        "workspaces have to be as the kernel needs them when it ends, or set before every launch"
-        f"{names}",
+        f"a second launch of {entry} on the same memory must store what the first one stored, but "
+        f"stores another value or none in argument {n}, element [{index}]: a kernel must leave its "
+        "counters, flags and workspaces in the state in which it needs them, or they must be set "
+        f"before every launch{names}",
     )
 
 

@@ -2,9 +2,9 @@
 
 
 def one_thread() -> None:
-    """Has products of this process take one core: as many processes share the cores as they should.
+    """Limits BLAS in this process to one thread, since there is one process per core.
 
-    It takes 2 ms, and 0.4 ms where the libraries are known; importing takes 4 ms.
+    The call takes 2 ms, or 0.4 ms if the libraries are known; the import takes 4 ms.
     """
     from threadpoolctl import threadpool_limits
 

@@ -1,4 +1,4 @@
-"""Commands in a child process, which native code may end; it dies with its parent."""
+"""Runs commands in a child process, which native code may crash; the child dies with its parent."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from tcir.errors import Error, InputError
 from tcir.exit_status import INTERRUPTED, exit_status, limit
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM)
-"""Signals to this process that its child gets too."""
+"""Signals to this process that are forwarded to its child."""
 _PATIENCE = 3.0
-"""Seconds after which a child that was asked to end is asked again, and then killed: Python
+"""Seconds after which a child that received a signal receives it again, and then is killed: Python
 drops an interrupt raised in a finaliser or in a function that native code calls."""
 _SAID = 64
-"""Added to the status that the child ends with itself: native code ends it with others."""
+"""Offset of the exit statuses that the child sets itself, to distinguish them from those that
+native code sets."""
 _LOADER = 127
-"""The status of a process that glibc's loader ends, for want of memory for thread-local data."""
+"""Exit status of a process that glibc's loader ends because thread-local data needs more memory
+than is available."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -38,7 +40,7 @@ class End:
 
 
 def run_in_child(load: Callable[[], Callable[[], int]]) -> int:
-    """Loads a command in a child and runs it there; its exit status."""
+    """Loads a command in a child and runs it there; returns its exit status."""
     end = in_child(lambda: _load(load)())
     if end.crash:
         print(f"error: ended by {end.crash} in native code{limit()}", file=sys.stderr)
@@ -46,7 +48,8 @@ def run_in_child(load: Callable[[], Callable[[], int]]) -> int:
 
 
 def _load(load: Callable[[], Callable[[], int]]) -> Callable[[], int]:
-    """An interrupt while numpy is imported would leave it half there: it ends the child."""
+    """Loads a command. An interrupt ends the child meanwhile, since it could leave numpy partly
+    imported."""
     before = signal.getsignal(signal.SIGINT)
     if before != signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -56,7 +59,7 @@ def _load(load: Callable[[], Callable[[], int]]) -> Callable[[], int]:
 
 
 def in_child(work: Callable[[], int]) -> End:
-    """Runs `work` in a child, which gets the signals that ask this process to end."""
+    """Runs `work` in a child, to which signals that end this process are forwarded."""
     sys.stdout.flush()
     sys.stderr.flush()
     parent = os.getpid()
@@ -108,7 +111,7 @@ def _end(wait_status: int, told: list[int]) -> End:
 def _run_and_exit(
     work: Callable[[], int], parent: int, mask: set[int | signal.Signals]
 ) -> NoReturn:
-    """Runs `work` in the child that this process is, and ends it."""
+    """Runs `work` in this process, which is the child, and exits."""
     status = Error.exit_code
     try:
         die_with(parent)

@@ -1,4 +1,4 @@
-"""Parts that the commands share: bad flags as errors, help, versions, completion in shells."""
+"""Parts that the commands share: errors for bad flags, help, versions, shell completion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHELLS = ("bash", "zsh", "tcsh")
 
 
 class Parser(argparse.ArgumentParser):
-    """Parser of a command; `ways.add_parser` makes the parser of one of its ways."""
+    """Parser of a command; `ways.add_parser` creates the parser of a subcommand."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Parser(argparse.ArgumentParser):
         raise self._error(f"{message} ({self.prog} --help)")
 
     def add_general(self) -> None:
-        """The flags of every command."""
+        """Adds the flags that every command has."""
         self.add_argument("--version", action=Version)
         self.add_argument("--print-completion", action=Completion)
 
@@ -46,16 +46,16 @@ def check_on_gpu(
     simulated: Sequence[str],
     error: type[Error] = InputError,
 ) -> None:
-    """Beside --gpu: `error` for one of the flags about the simulated machine that is given."""
+    """Raises `error` if a flag that applies only to the simulated machine is given with --gpu."""
     default = parser.parse_args([])
     for name in simulated:
         if getattr(given, name) != getattr(default, name):
             flag = name.replace("_", "-")
-            raise error(f"--gpu: expected no --{flag}, which is about the simulated machine")
+            raise error(f"--gpu: expected no --{flag}, which applies only to the simulated machine")
 
 
 class Completion(argparse.Action):
-    """Prints a script for a shell, and ends the command."""
+    """Prints a completion script for a shell, and ends the command."""
 
     def __init__(self, option_strings: Sequence[str], dest: str) -> None:
         words = "a script that completes this command's flags (extra completion)"
@@ -90,12 +90,12 @@ complete -o bashdefault -F _tcir_PROG COMMAND
 
 
 def completion(parser: argparse.ArgumentParser, shell: str) -> str:
-    """The script of `shell`."""
+    """Completion script of `shell` for a command. MissingDependencyError without shtab."""
     try:
         import shtab
     except ImportError:
         raise MissingDependencyError(
-            "--print-completion: expected the package shtab (pip install 'tcir[completion]')"
+            "--print-completion needs the package shtab (pip install 'tcir[completion]')"
         ) from None
     if parser.prog == "tc-opt":  # whose flags are passes, too
         from tcir.passmanager.pipeline import suggested_passes

@@ -1,7 +1,7 @@
-"""The errors of tcir. A message reads "expected …, got …" and names a way out where there is one.
+"""The errors of tcir. A message names the value, what is allowed, and a way out if there is one.
 
-Each class carries the exit status that `tc-opt` gives it:
-0 all asked for held, 1 different, 2 incomplete, 3 bad input, 4 internal.
+Each class has the exit status of `tc-opt` for it:
+0 everything requested passed, 1 different, 2 incomplete, 3 bad input, 4 internal.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 class Error(Exception):
     """Base of all errors raised on purpose by tcir.
 
-    report: the `tcir.Report` of the passes that ran before, of an error of a pass or of the code
-            generator that `tcir.compile` or `tcir.validate` raises; else None
+    report: for an error of a pass or of the code generator that `tcir.compile` or `tcir.validate`
+            raises, the `tcir.Report` of the passes that ran before; otherwise None
     """
 
     exit_code = 4
@@ -65,7 +65,7 @@ class MissingDependencyError(IncompleteError):
 
 
 class VerdictError(Error):
-    """A report's verdict is not success; raised by its `check`, with the report's exit status."""
+    """A report's verdict is not success; raised by the report's `check`, with its exit status."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
@@ -93,7 +93,7 @@ def format_location(location: object | None) -> str:
 
 
 def check_names(owner: str, options: Iterable[str], allowed: type) -> None:
-    """Raises `UnknownNameError` for an option that is no key of `allowed`, a TypedDict."""
+    """Raises `UnknownNameError` for an option that is not a key of the TypedDict `allowed`."""
     known = allowed.__annotations__
     for name in options:
         if name not in known:

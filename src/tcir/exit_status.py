@@ -13,13 +13,13 @@ from pathlib import Path
 from tcir.errors import Error, InputError
 
 INTERRUPTED, TERMINATED = 130, 143
-"""By SIGINT, by SIGTERM."""
+"""Exit statuses after SIGINT and after SIGTERM."""
 _NO_MEMORY = ("failed to map segment", "annot allocate memory", "start new thread")
-"""How the loader, the C library and Python say that there is none."""
+"""Parts of the messages of the loader, the C library and Python about a lack of memory."""
 
 
 def exit_status(work: Callable[[], int]) -> int:
-    """The exit status of `work`; what it raises is one line on standard error."""
+    """Runs `work` and returns its exit status; an exception becomes one line on standard error."""
     try:
         status = _ended(work)
         sys.stdout.flush()
@@ -49,7 +49,7 @@ def _ended(work: Callable[[], int]) -> int:
 
 
 def explain(error: Exception) -> tuple[str, int]:
-    """Message and exit status of an exception that is none of tcir's."""
+    """Message and exit status of an exception that is not one of tcir's errors."""
     for cause in reversed(list(_causes(error))):
         words = " ".join(str(cause).split())
         lost = isinstance(cause, SystemError) and limit()  # native code hides that it got none
@@ -74,17 +74,17 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def limit() -> str:
-    """Says that this process may not have all the memory there is; "" if it may."""
+    """Note that the address space of this process is limited; "" if it is not."""
     import resource
 
     most = resource.getrlimit(resource.RLIMIT_AS)[0]
     if most == resource.RLIM_INFINITY:
         return ""
-    return f" (this process may have {most >> 20} MiB of addresses: ulimit -v)"
+    return f" (the address space of this process is limited to {most >> 20} MiB: ulimit -v)"
 
 
 def internal_error(error: Exception) -> str:
-    """The diagnostic of an internal error; of one in a plugin, with the plugin's line."""
+    """Message of an internal error; if it occurred in a plugin, with the plugin's line."""
     place = plugin_line(error)
     shows = "more" if place else "where"
     what = f"{type(error).__name__}: {error}"
@@ -92,7 +92,8 @@ def internal_error(error: Exception) -> str:
 
 
 def plugin_line(error: Exception) -> str:
-    """``FILE:LINE: `` of the last call in a file that is not ours; "" if there is none."""
+    """``FILE:LINE: `` of the last call in a file that is neither tcir's nor Python's; "" if there
+    is none."""
     own = (Path(__file__).parent, Path(sys.prefix), Path(sys.base_prefix))
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         file = Path(frame.filename)

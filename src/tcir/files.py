@@ -1,4 +1,5 @@
-"""Files that commands write: whole or not at all, in places that were looked at before the work."""
+"""Reads and writes the files of commands. Files are written whole or not at all, to paths that are
+checked before the work begins."""
 
 from __future__ import annotations
 
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
     import numpy as np
 
 MOST = 1 << 30
-"""Bytes of a text that is read: /dev/zero has no end."""
+"""Maximum size in bytes of a file that is read, since /dev/zero has no end."""
 
 
 def check_writable(path: str | Path) -> None:
-    """InputError for a path that cannot be written; of a link, for what it names."""
+    """Raises InputError for a path that cannot be written; for a link, its target is checked."""
     try:
         named = Path(path)
         why = refusal(Path(os.path.realpath(path)) if named.is_symlink() else named)
@@ -49,11 +50,11 @@ def refusal(target: Path) -> str:
 
 
 def read_bytes(path: str | Path, *, pipes: bool = False) -> bytes:
-    """The bytes of a file; InputError for one that cannot be read or does not end.
+    """The bytes of a file. InputError for a file that cannot be read or has no end.
 
-    pipes: whether it may be something else than a regular file: a program may come from
-    ``<(command)`` or a terminal, as it may from standard input; nothing waits for what lies
-    beside it.
+    pipes: whether the file may be other than a regular file: a program may come from
+           ``<(command)`` or a terminal, as from standard input; files next to it may not, so that
+           nothing waits for them
     """
     if not isinstance(path, str | bytes | os.PathLike):  # a number is an open file's
         raise InputError(f"expected the path of a file, got {type(path).__name__}")
@@ -67,7 +68,7 @@ def read_bytes(path: str | Path, *, pipes: bool = False) -> bytes:
 
 
 def open_regular(path: str | Path) -> IO[bytes]:
-    """Opens a regular file; OSError for a FIFO, a device, a folder, without waiting for any."""
+    """Opens a regular file. OSError for a FIFO, a device or a folder, without blocking."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(handle).st_mode
     if not stat.S_ISREG(mode):
@@ -83,7 +84,7 @@ _KINDS = ((stat.S_ISFIFO, "a FIFO"), (stat.S_ISSOCK, "a socket"))
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a file in UTF-8; InputError for anything else."""
+    """The text of a UTF-8 file. InputError for other contents."""
     try:
         return read_bytes(path).decode()
     except UnicodeDecodeError as error:
@@ -102,7 +103,7 @@ def read_all(file: IO[bytes], name: str) -> bytes:
 
 
 def load_array(path: str | Path) -> np.ndarray:
-    """The array of a ``.npy`` file; InputError for anything else."""
+    """The array of a ``.npy`` file. InputError for other files."""
     import numpy as np
 
     try:
@@ -126,16 +127,17 @@ def write_json(path: str | Path, data: object) -> None:
 
 
 def write_atomic(path: str | Path, data: bytes) -> None:
-    """Writes a file atomically: to a temporary name in the same folder, then renamed.
+    """Writes a file atomically: it is written under a temporary name in the same folder, then
+    renamed.
 
-    A link stays, and the file that it names is written.
+    A link is kept, and its target is written.
     """
     write_together({path: data})
 
 
 def write_together(contents: Mapping[str | Path, bytes]) -> None:
-    """Writes files of which each is of use with the others only: all are written under temporary
-    names before the first is renamed."""
+    """Writes files that are useful only together: all are written under temporary names before the
+    first is renamed."""
     path: str | Path = ""
     drafts: list[tuple[Path, Path]] = []
     with signals_wait():
@@ -157,7 +159,8 @@ def write_together(contents: Mapping[str | Path, bytes]) -> None:
 
 
 def _draft(target: Path) -> Path:
-    """An empty file beside the target, with the permissions of any new file."""
+    """Creates an empty file next to the target, with the permissions of any new file; returns its
+    path."""
     draft = target.with_name(f".{target.name[:64]}.{secrets.token_hex(8)}")
     os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666))
     return draft
@@ -165,8 +168,8 @@ def _draft(target: Path) -> Path:
 
 @contextmanager
 def signals_wait() -> Iterator[None]:
-    """Defers signals that end this process while a temporary file exists: no other process
-    removes it."""
+    """Context that defers signals that would end this process, so that it can remove its temporary
+    files."""
     kept = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
     try:
         yield

@@ -1,4 +1,5 @@
-"""`Kernel`: what `tcir.compile` gives, to look at, to call on numpy arrays, to launch on a GPU."""
+"""`Kernel`: the result of `tcir.compile`, to inspect, to call on numpy arrays, or to launch on a
+GPU."""
 
 from __future__ import annotations
 
@@ -54,11 +55,11 @@ class MachineOptions(TypedDict, total=False):
 class CallOptions(MachineOptions, total=False):
     """Options of a call of a kernel: those of the machine, and two of the call itself.
 
-    hazards:  "raise" (default): `HazardError` where a result depends on timing, under
-              ``ordering="isa"`` also where only shipping code proves that it does not; "report":
-              the findings are in the `Outcome`; "off": not looked for
-    progress: an estimate and what is left on standard error; default: on a terminal, unless
-              TCIR_PROGRESS is 0
+    hazards:  "raise" (default): `HazardError` if a result depends on timing, and under
+              ``ordering="isa"`` also if only shipping code proves that it does not; "report": the
+              findings are in the `Outcome`; "off": hazards are not checked
+    progress: whether an estimate and the remaining time are printed on standard error; default: on
+              a terminal, unless TCIR_PROGRESS is 0
     """
 
     hazards: Hazards
@@ -69,16 +70,17 @@ class CallOptions(MachineOptions, total=False):
 class Kernel:
     """A compiled kernel.
 
-    ir:        the program after each pass by the pass's name ("(input)" first; a pass that runs
+    ir:        the program after each pass, by the pass's name ("(input)" first; a pass that runs
                twice has "name#2" for its second result); constants of more than 65536 elements
-               are left out. Passes that changed nothing can be asked for, and are not listed
-    ptx:       PTX text; `cubin` and `sass` are made from it when first used
-    launches:  grid, block, shared memory, parameters of each launch, in order
+               are left out
+    ptx:       PTX text; `cubin` and `sass` are generated from it on first use
+    launches:  grid, block, shared memory and parameters of each launch, in order
     signature: shapes and types of inputs and results
-    report:    times per pass, and verdicts when compiled with ``validate=True``; where a pass made
-               it different and none or no code could follow, there are no launches and no PTX
-    store:     where the cubin is kept
-    assembler: what makes it, ``ptxas`` or ``nvjitlink``
+    report:    times per pass, and verdicts if compiled with ``validate=True``; if a pass changed
+               the result and no later pass or no code generation was possible, there are no
+               launches and no PTX
+    store:     cache in which the cubin is kept
+    assembler: assembler of the cubin, ``ptxas`` or ``nvjitlink``
     """
 
     signature: Signature
@@ -91,7 +93,7 @@ class Kernel:
     store: Store = field(default=NO_STORE, repr=False, compare=False, kw_only=True)
     assembler: str = field(default="ptxas", repr=False, kw_only=True)
     _seconds: float | None = field(default=None, repr=False, compare=False, kw_only=True)
-    """Of the last call on the simulated machine."""
+    """Duration of the last call on the simulated machine, in seconds."""
 
     def __repr__(self) -> str:
         inputs, outputs = (
@@ -105,22 +107,23 @@ class Kernel:
 
     @property
     def name(self) -> str:
-        """The name of the program: of the kernel's entry, where there is just one."""
+        """The name of the program; if there is only one kernel, that of its entry."""
         return self.signature.name
 
     @property
     def launch_config(self) -> Launch:
-        """The launch of a program with only one."""
+        """The launch of a program with only one launch."""
         return self.launches.only
 
     @cached_property
     def launch_table(self) -> LaunchTable:
-        """What each launch computes, what is fused into it, and the bytes between launches."""
+        """Table of launches: the computation of each, the ops fused into it, and the bytes between
+        launches."""
         return launch_table(self.launches, self.signature, works_of(self.ir.values()))
 
     @cached_property
     def cubin(self) -> bytes:
-        """The assembled kernel; raises `MissingDependencyError` where there is no assembler."""
+        """The assembled kernel. Raises `MissingDependencyError` if there is no assembler."""
         from tcir import codegen
 
         self._check_code()
@@ -146,11 +149,12 @@ class Kernel:
         progress: bool | None = None,
         **options: Unpack[MachineOptions],
     ) -> Outcome:
-        """Executes the PTX on the simulated machine: inputs first, then the results, written to.
+        """Executes the PTX on the simulated machine. The buffers are the inputs, followed by the
+        results, which are written.
 
-        Arrays are numpy's (or ml_dtypes') with the shapes and types of `signature`; inputs of 4 and
-        6 bits an element also as packed bytes (`tcir.program.memory_image`). Options: see
-        `CallOptions`; `UnknownNameError` for another.
+        Arrays are numpy's (or ml_dtypes') with the shapes and types of `signature`; inputs with
+        elements of 4 and 6 bits may also be packed bytes (`tcir.program.memory_image`). Options:
+        see `CallOptions`; `UnknownNameError` for another option.
         """
         check_names(f"@{self.name}", options, CallOptions)
         if hazards not in ("raise", "report", "off"):
@@ -177,7 +181,7 @@ class Kernel:
     def run(
         self, *inputs: np.ndarray, **options: Unpack[CallOptions]
     ) -> np.ndarray | tuple[np.ndarray, ...]:
-        """The result for `inputs`, an array that is made for it; a tuple if several.
+        """Returns the result for `inputs` in a new array; a tuple of arrays if there are several.
 
         Executes the PTX on the simulated machine; options and errors are those of calling it.
         """
@@ -186,20 +190,21 @@ class Kernel:
             self(*inputs, *results, **options)
         except MemoryError as error:
             raise InputError(
-                f"@{self.name}: expected arrays that this computer has memory to execute, got "
-                f"{error}; compile and launch need none of it"
+                f"@{self.name}: this computer has too little memory to execute these arrays: "
+                f"{error}; compile and launch do not need it"
             ) from error
         return results[0] if len(results) == 1 else tuple(results)
 
     def _check_code(self) -> None:
-        """VerdictError of a kernel whose report says why it has no code."""
+        """Raises VerdictError for a kernel without code; the report states why."""
         if not self.ptx:
             self.report.check()
 
     def launch(self, *buffers: Any, stream: Any = None, emulate: bool = False) -> None:
         """Runs the cubin on a GPU, see `tcir.runtime.launch`.
 
-        emulate: a program for sm_100a on a GPU of compute capability 9.0, see `emulated`.
+        emulate: whether to run a program for sm_100a on a GPU of compute capability 9.0, see
+                 `emulated`
         """
         from tcir.runtime.launching import launch
 
@@ -207,16 +212,17 @@ class Kernel:
 
     @cached_property
     def _for_the_driver(self) -> Kernel:
-        """The kernel with its PTX as code: the driver's compiler is as old as the driver."""
+        """The kernel with its PTX in place of the cubin, for the driver to compile: its compiler
+        is always as old as the driver."""
         made = replace(self)
         made.__dict__["cubin"] = self.ptx.encode() + b"\0"
         return made
 
     @cached_property
     def emulated(self) -> Kernel:
-        """A program for sm_100a as one for sm_90a, in which helper warps are the tensor core.
+        """A program for sm_100a rewritten for sm_90a, in which helper warps act as the tensor core.
 
-        Raises `tcir.emulation.EmulationError` for what is not emulated, by instruction.
+        Raises `tcir.emulation.EmulationError` that names an instruction that is not emulated.
         """
         from tcir.emulation import emulate_all, narrow
 

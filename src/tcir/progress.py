@@ -1,6 +1,6 @@
-"""Lines on a terminal while something takes long: what it will take, and what is left.
+"""Progress lines on a terminal for long operations: estimated duration, and remaining time.
 
-Nothing is said where standard error is no terminal, or `TCIR_PROGRESS` is 0.
+Nothing is printed if standard error is not a terminal, or `TCIR_PROGRESS` is 0.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 VARIABLE = "TCIR_PROGRESS"
 PER_CTA = 0.04
-"""Seconds that the machine takes for a CTA of a kernel of a model, within a factor of about three:
-0.02 of the small kernels of 4 layers of BERT of width 64 (676 CTAs), 0.06 of 6 bottlenecks of
-ResNet-50 (807), on a busy core."""
+"""Seconds that the machine takes per CTA of a model's kernel, correct within a factor of about 3.
+Measured on a busy core: 0.02 for the small kernels of 4 layers of BERT of width 64 (676 CTAs), 0.06
+for 6 bottlenecks of ResNet-50 (807 CTAs)."""
 WORTH_SAYING = 5.0
-"""Seconds from which on a user wants to know."""
+"""Minimum estimated duration, in seconds, for which progress is printed."""
 PAUSE = 0.5
-"""Seconds between two states of a line."""
+"""Minimum number of seconds between two updates of a line."""
 
 
 def wanted(asked: bool | None = None) -> bool:
@@ -37,41 +37,47 @@ def wanted(asked: bool | None = None) -> bool:
 
 
 def say(line: str) -> None:
-    """A line of its own."""
+    """Prints a line on standard error."""
     print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager
 def compiling(door: str, ops: int) -> Iterator[None]:
-    """Around the compilation of a model: that it begins, and what it took."""
+    """Context of a model's compilation: prints that it begins, and afterwards its duration."""
     if not wanted():
         yield
         return
     started = time.monotonic()
-    say(f"{door}: {ops} ops are compiled")
+    say(f"{door}: compiling {ops} ops")
     yield
     say(f"{door}: compiled in {time.monotonic() - started:.1f} s")
 
 
 def left(share: float, passed: float, estimated: float) -> float:
-    """Seconds that are left, after `passed` for a share, of `estimated` for all; the rate of what
-    is done is trusted from a quarter of it on."""
+    """Remaining seconds after `passed` seconds for a share of the work.
+
+    estimated: estimated duration of the whole work. The measured rate gradually replaces it, and
+               replaces it entirely once a quarter of the work is done
+    """
     trust = min(1.0, 4 * share)
     whole = trust * passed / share + (1 - trust) * estimated if share else estimated
     return (1 - share) * whole
 
 
 class Left:
-    """A line of a terminal: how many of the CTAs are done, and the time that is left."""
+    """A line on a terminal with the number of completed CTAs and the remaining time."""
 
     def __init__(self, name: str, seconds: float) -> None:
-        """seconds: estimated, of all; what is done replaces it little by little."""
+        """Prepares the line.
+
+        seconds: estimated duration of the whole launch; the measured rate gradually replaces it
+        """
         self.name, self.seconds = name, seconds
         self._started = self._last = time.monotonic()
         self._shown = False
 
     def __call__(self, done: int, total: int) -> None:
-        """Writes it, at most every `PAUSE` seconds."""
+        """Writes the line, at most every `PAUSE` seconds."""
         now = time.monotonic()
         if now - self._last < PAUSE or not sys.stderr.isatty():
             return
@@ -81,11 +87,11 @@ class Left:
         sys.stderr.flush()
 
     def left(self, share: float, passed: float) -> float:
-        """Seconds, after `passed` for a share of the CTAs."""
+        """Remaining seconds after `passed` seconds for a share of the CTAs."""
         return left(share, passed, self.seconds)
 
     def end(self) -> None:
-        """Removes it."""
+        """Removes the line."""
         if self._shown:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
@@ -95,9 +101,10 @@ class Left:
 def simulated(
     name: str, launches: LaunchSequence, known: float | None, asked: bool | None
 ) -> Iterator[Left | None]:
-    """Around a call on the machine: first an estimate, if it is worth saying.
+    """Context of a call on the machine: prints an estimate first, if it is at least
+    `WORTH_SAYING` seconds.
 
-    known: seconds of an earlier call
+    known: duration of an earlier call, in seconds
     """
     if not wanted(asked):
         yield None

@@ -1,4 +1,4 @@
-"""Loading a folder whose files register what they define: ops, and rules of ops."""
+"""Loads folders whose files register what they define: ops, and rules of ops."""
 
 from __future__ import annotations
 

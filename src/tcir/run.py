@@ -267,7 +267,7 @@ def _entry(module: Module, name: str | None) -> Function:
             raise LaunchError(f"entry: expected one of {listed}, got {name!r}")
         return entries[name]
     if len(entries) != 1:
-        raise LaunchError(f"entry: expected its name when the module has not just one: {listed}")
+        raise LaunchError(f"entry: expected a name, since the module has not just one: {listed}")
     return next(iter(entries.values()))
 
 
@@ -440,7 +440,7 @@ def _threads(function: Function, block: Sequence[int] | int | None) -> Sequence[
     """Block size: the caller's, else the kernel's own."""
     threads = function.reqntid if block is None else block
     if threads is None:
-        raise LaunchError(f"block: expected its threads, for {function.name} has no .reqntid")
+        raise LaunchError(f"block: expected a size, since {function.name} has no .reqntid")
     return threads
 
 
@@ -448,8 +448,7 @@ def _read_only_written(written: tuple[str, int]) -> MachineError:
     name, byte = written
     return MachineError(
         "read-only-argument",
-        f"expected a kernel that only reads {name}, a read-only array, got byte {byte:#x} changed; "
-        "pass a copy, which it may write",
+        f"the kernel wrote byte {byte:#x} of {name}, a read-only array; pass a writable copy",
     )
 
 
@@ -516,7 +515,8 @@ def _execute_together(
 
 
 def _part(program: Program, launch: LaunchState, report: RunReport) -> Part | None:
-    """The CTAs to execute; None: all, and the report states why if a sample was requested."""
+    """The CTAs to execute. None stands for all; if a sample was requested, the report then states
+    why."""
     machine, sample = launch.machine, launch.machine.options.sample
     if sample is None:
         return None
@@ -537,8 +537,8 @@ def _execute_in_blocks(
     observer: Observer | None,
     part: Part | None,
 ) -> bool:
-    """Executes as `_execute` does, in several processes; False: nothing was executed, and the
-    report states why."""
+    """Executes as `_execute` does, in several processes. Returns false if nothing was executed;
+    the report then states why."""
     options = launch.machine.options
     if options.jobs == 1:
         return False

@@ -1,4 +1,4 @@
-"""Memory of which numpy arrays are views."""
+"""The arrays of which numpy arrays are views."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import numpy as np
 
 
 def outermost(array: np.ndarray, *, contiguous: bool = False) -> np.ndarray:
-    """The array that this one is a view of, or itself; contiguous: of those on the way, the last
-    one up to which all are C-contiguous."""
+    """The array of which `array` is a view, directly or indirectly; `array` itself if it is not a
+    view.
+
+    contiguous: stops before the first array that is not C-contiguous
+    """
     while isinstance(array.base, np.ndarray):
         if contiguous and not array.base.flags.c_contiguous:
             break

@@ -16,7 +16,7 @@ class OutputError(InputError):
 
 
 class _Output(io.FileIO):
-    """Standard output; once it could not be written, the rest goes nowhere."""
+    """Standard output. After a failed write, further output is discarded."""
 
     failed = False
 
@@ -32,7 +32,7 @@ class _Output(io.FileIO):
 
 
 class _Messages(io.FileIO):
-    """Standard error: what cannot be written goes nowhere."""
+    """Standard error. Output that cannot be written is discarded."""
 
     def write(self, data: Any, /) -> int:
         try:
@@ -42,7 +42,8 @@ class _Messages(io.FileIO):
 
 
 def guard_streams() -> None:
-    """Gives a closed stream a file: errors go nowhere, the others fail when they are used."""
+    """Replaces closed streams: standard error discards its output, the others fail when they are
+    used."""
     if sys.stdin is None:
         sys.stdin = os.fdopen(os.open(os.devnull, os.O_WRONLY))
     output = os.open(os.devnull, os.O_RDONLY) if sys.stdout is None else sys.stdout.fileno()
@@ -53,14 +54,14 @@ def guard_streams() -> None:
 
 
 def kept_messages() -> io.TextIOWrapper:
-    """Standard error as it is now, whatever takes its place later."""
+    """The current standard error, which remains valid if it is redirected later."""
     kept = _text(_Messages(os.dup(sys.stderr.fileno()), "w"), sys.stderr)
     kept.reconfigure(line_buffering=True)
     return kept
 
 
 def _text(raw: io.FileIO, before: Any) -> io.TextIOWrapper:
-    """A text stream like the one before, but that an encoding may lack a letter of a message."""
+    """A text stream with the encoding of `before`; characters that it lacks are replaced."""
     encoding = getattr(before, "encoding", "utf-8")
     return io.TextIOWrapper(
         io.BufferedWriter(raw), encoding, errors="replace", line_buffering=raw.isatty()
@@ -68,7 +69,7 @@ def _text(raw: io.FileIO, before: Any) -> io.TextIOWrapper:
 
 
 def read_input() -> bytes:
-    """All of standard input; InputError where it cannot be read."""
+    """All of standard input. InputError if it cannot be read."""
     try:
         return read_all(sys.stdin.buffer, "standard input")
     except OSError as error:

@@ -13,17 +13,19 @@ from dataclasses import dataclass
 class Target:
     """An architecture, as ``-arch`` of ptxas and ``.target`` of PTX name it.
 
-    ptx_version:  the lowest PTX version that has every form we emit
+    ptx_version:  the lowest PTX version that has every form that tcir emits
     smem_per_cta: bytes of shared memory that one CTA can use
-    smem_per_sm:  bytes of shared memory of an SM; the difference is reserved for every CTA
-    memory:       bytes of global memory of the product that kernels are tuned for
-    sms:          its SMs
+    smem_per_sm:  bytes of shared memory of an SM; the difference to `smem_per_cta` is reserved per
+                  CTA
+    memory:       bytes of global memory of the product for which kernels are tuned
+    sms:          SMs of that product
     registers:    32-bit registers of an SM
-    fp8:          mma.sync multiplies e4m3 and e5m2, and cvt converts them
-    tma:          tensor memory accelerator, mbarrier transactions, clusters
-    tma_atoms:    its swizzles with atoms of 32 and 64 bytes
-    wgmma:        warpgroup-level tensor core, registers shared out between warpgroups
-    tcgen05:      fifth-generation tensor core and tensor memory
+    fp8:          whether mma.sync multiplies e4m3 and e5m2, and cvt converts them
+    tma:          whether there are a tensor memory accelerator, mbarrier transactions, clusters
+    tma_atoms:    whether TMA has swizzles with atoms of 32 and 64 bytes
+    wgmma:        whether there is the warpgroup-level tensor core, and registers can be
+                  redistributed between warpgroups
+    tcgen05:      whether there are the fifth-generation tensor core and tensor memory
 
     Sizes are from the CUDA C++ Programming Guide, "Technical Specifications per Compute
     Capability"; SM counts from device queries.
@@ -74,14 +76,15 @@ TARGETS = {
         ),
     )
 }
-"""By name, oldest first."""
+"""Targets by name, the oldest first."""
 
 DEFAULT_TARGET = TARGETS["sm_100a"]
-"""What is compiled for, and simulated, unless another target is named."""
+"""Target of compilation and simulation if no other is named."""
 
 
 def simulated(name: str) -> Target:
-    """What runs PTX of this .target: code with features of one architecture runs on that alone."""
+    """The target that runs PTX with this .target: code with architecture-specific features (suffix
+    a) runs only on that architecture; other code runs on the default."""
     return TARGETS.get(name, DEFAULT_TARGET) if name.endswith("a") else DEFAULT_TARGET
 
 
@@ -91,5 +94,5 @@ def targets_with(*features: str) -> list[str]:
 
 
 SMEM_BYTES_PER_CYCLE = 128
-"""What the shared memory of one SM reads or writes, on every target (CUDA C++ Programming Guide: 32
-banks of 4 bytes). All other rates are in `tcir.time.constants`."""
+"""Bytes per cycle that the shared memory of one SM reads or writes, on every target (CUDA C++
+Programming Guide: 32 banks of 4 bytes). All other rates are in `tcir.time.constants`."""

@@ -1,8 +1,9 @@
-"""What the threads of a process share, and what a fork of it must not cut in two.
+"""The lock for state that all threads of a process share, and that a fork must not copy half
+written.
 
 MLIR's bindings keep tables for the whole process, LLVM and numba compile for one thread at a time,
 and Python holds a lock on each module that is being imported. A fork copies such a lock as it is:
-held, by a thread that the child does not have. So there is one lock, and a fork waits for it.
+held by a thread that the child does not have. Therefore there is one lock, and a fork waits for it.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar, overload
 
 LOCK = threading.RLock()
-"""Held by who writes what native libraries keep for the whole process, and by who imports."""
+"""Held by a thread that writes process-wide state of native libraries, or that imports modules."""
 
 Value = TypeVar("Value")
 _IMPORTED: set[str] = set()
 _LEFT_OUT = ("__main__", "tcir.machine.jit.compiling")
-"""Scripts, and numba, which is imported in few processes, and there by who holds `LOCK`."""
+"""Modules that `import_whole` leaves out: scripts, and numba, which few processes import, and only
+a thread that holds `LOCK`."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
@@ -29,10 +31,11 @@ if hasattr(os, "register_at_fork"):
 
 
 def import_whole(*packages: str) -> None:
-    """Imports packages, ours with all their modules, where there are other threads.
+    """Imports packages, those of tcir with all their modules, if there are other threads.
 
-    What is imported on first use would be imported beside them, and a fork of theirs would leave
-    the child waiting for the import to end. A process with one thread imports what it needs.
+    An import on first use would run concurrently with these threads, and if one of them forked, the
+    child would wait for the end of the import for ever. A process with one thread imports modules
+    on first use.
     """
     if threading.active_count() == 1 or _IMPORTED.issuperset(packages):
         return
@@ -54,8 +57,8 @@ def _modules(name: str) -> Iterator[str]:
 
 
 class cached_property(Generic[Value]):
-    """As `functools.cached_property`, without its lock, which all instances of a class share and
-    which a fork copies as it is. Two threads may both compute a value."""
+    """Like `functools.cached_property`, but without the lock that all instances of a class share
+    and that a fork would copy as it is. Two threads may both compute a value."""
 
     def __init__(self, function: Callable[[Any], Value]) -> None:
         self.function = function

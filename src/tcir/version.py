@@ -15,7 +15,7 @@ TOOLS = {
     "nvidia-cuda-nvdisasm": "nvdisasm",
     "numba": "compiled parts of the machine",
 }
-"""Packages, and what of them is used."""
+"""Packages, and the tool that each provides."""
 
 
 class Version(argparse.Action):
@@ -30,14 +30,14 @@ class Version(argparse.Action):
 
 
 def _of_llvm() -> str:
-    """LLVM's own number, which llvmlite's does not tell."""
+    """LLVM's version, which llvmlite's version does not state."""
     import llvmlite.binding
 
     return ".".join(map(str, llvmlite.binding.llvm_version_info))
 
 
 def text(program: str) -> str:
-    """The versions, a line each."""
+    """Text with the versions, one line each."""
     import importlib.metadata  # 20 ms, of which a command without --version needs nothing
     import platform
 

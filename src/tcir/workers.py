@@ -1,5 +1,5 @@
-"""Forks of this process, each of which does one job at a time and computes on one core; whatever
-happens to one of them, each job has a result."""
+"""Forks of this process, each of which does one job at a time on one core. Every job gets a result,
+whatever happens to a fork."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from tcir import blas
 from tcir.child import die_with
 
 ATTEMPTS = 3
-"""Workers that may die at the same job before it is given up: it may be the job that kills them."""
+"""Number of workers that may die at the same job before it is abandoned, since the job may be what
+kills them."""
 JOBS_OF_A_WORKER = 200
-"""A fresh fork takes over then, so that what libraries never free does not add up."""
+"""Number of jobs after which a worker is replaced by a fresh fork, so that memory that libraries
+never free does not add up."""
 
 Job = TypeVar("Job", bound=Hashable)
 Result = TypeVar("Result")
@@ -26,14 +28,17 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Lost:
-    """What there is of a job at which `ATTEMPTS` workers died. how: in words, the last of them."""
+    """Result of a job at which `ATTEMPTS` workers died.
+
+    how: text that says how the last of them died
+    """
 
     how: str
 
 
 @dataclass
 class _Worker(Generic[Job]):
-    """A fork and the job that it has."""
+    """A fork and its current job."""
 
     pid: int
     job: Job | None = None
@@ -45,17 +50,18 @@ _Workers = dict[Connection, _Worker[Job]]
 
 @dataclass(frozen=True)
 class Forks:
-    """`count` forks of this process, which should have loaded what they need and no threads."""
+    """`count` forks of this process, which should have loaded what they need and started no
+    threads."""
 
     count: int
 
     def run(
         self, work: Callable[[Job], Result], jobs: Sequence[Job]
     ) -> Iterator[tuple[Job, Result | Lost]]:
-        """Each job with what `work` makes of it, as they complete; they begin in their order.
+        """Yields each job with the result of `work` as it completes; jobs begin in order.
 
-        The job of a worker that dies, or raises, is done again by another one. Who stops listening
-        (``close``) ends the workers.
+        If a worker dies or raises, another one repeats its job. Closing the generator (``close``)
+        ends the workers.
         """
         todo, deaths = deque(jobs), Counter[Job]()
         workers: _Workers[Job] = {}
@@ -115,7 +121,7 @@ def _start(work: Callable[[Job], Result], workers: _Workers[Job]) -> None:
 
 
 def _end(here: Connection, workers: _Workers[Job]) -> str:
-    """Ends a worker; in words, how it had ended before."""
+    """Kills a worker; returns text that says how it had died before."""
     pid = workers.pop(here).pid
     here.close()
     with contextlib.suppress(ProcessLookupError):
@@ -125,7 +131,7 @@ def _end(here: Connection, workers: _Workers[Job]) -> str:
 
 
 def _serve(work: Callable[[Job], Result], there: Connection, parent: int) -> NoReturn:
-    """The life of a worker, which dies with its parent."""
+    """Main function of a worker, which dies with its parent."""
     status = 1
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's, which ends its workers

@@ -81,7 +81,7 @@ def test_a_compilation() -> None:
 
     assert written(compile, terminal=False) == ""
     lines = written(compile, terminal=True).splitlines()
-    assert lines == ["tcir.onnx: 12 ops are compiled", "tcir.onnx: compiled in 0.0 s"]
+    assert lines == ["tcir.onnx: compiling 12 ops", "tcir.onnx: compiled in 0.0 s"]
 
 
 def test_what_is_left() -> None:

@@ -352,7 +352,7 @@ def test_paths_block_and_numbers_from_python(tmp_path: Path) -> None:
     assert debug.run(path, break_at="AGAIN", **launch()).report.stopped
     with pytest.raises(tcir.Error, match="expected PTX text or the path of a file"):
         run_ptx(tmp_path / "absent.ptx", grid=1)
-    with pytest.raises(tcir.Error, match=r"block: expected its threads, for loop has no \.reqntid"):
+    with pytest.raises(tcir.Error, match=r"block: expected a size, since loop has no \.reqntid"):
         run_ptx(LOOP.replace(".reqntid 32", ""), grid=1)
     for wrong in ([1.5, 0.5], [-1, 0.5], [1 << 32, 0.5]):
         with pytest.raises(tcir.Error, match="argument 1"):

@@ -197,7 +197,9 @@ def test_without_a_gpu(
     said = capsys.readouterr().err
     assert "no CUDA driver on this computer. --gpu needs an NVIDIA GPU of compute" in said
     assert tc_run([*words, "--seed", "3"]) == 3
-    assert "--gpu: expected no --seed, which is about the simulated" in capsys.readouterr().err
+    assert (
+        "--gpu: expected no --seed, which applies only to the simulated" in capsys.readouterr().err
+    )
 
 
 ADD = """
