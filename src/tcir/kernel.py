@@ -72,7 +72,7 @@ class Kernel:
 
     ir:        the program after each pass, by the pass's name ("(input)" first; a pass that runs
                twice has "name#2" for its second result); constants of more than 65536 elements
-               are left out
+               are left out. Passes that changed nothing are available by name, but not listed
     ptx:       PTX text; `cubin` and `sass` are generated from it on first use
     launches:  grid, block, shared memory and parameters of each launch, in order
     signature: shapes and types of inputs and results

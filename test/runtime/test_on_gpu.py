@@ -197,9 +197,7 @@ def test_without_a_gpu(
     said = capsys.readouterr().err
     assert "no CUDA driver on this computer. --gpu needs an NVIDIA GPU of compute" in said
     assert tc_run([*words, "--seed", "3"]) == 3
-    assert (
-        "--gpu: expected no --seed, which applies only to" in capsys.readouterr().err
-    )
+    assert "--gpu: expected no --seed, which applies only to" in capsys.readouterr().err
 
 
 ADD = """

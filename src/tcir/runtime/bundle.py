@@ -198,7 +198,8 @@ def pack(
     workspaces: arguments that one kernel writes entirely and another one reads
     near:       results that have an error bound; if there are any, workspaces are not compared
     emulate:    rewrites a program for sm_100a to an equivalent one for a GPU of compute capability
-                9.0 (docs/explanation/emulation.md); the expected bytes are those of the original program
+                9.0 (docs/explanation/emulation.md); the expected bytes are those of the original
+                program
     origin:     what launch.json states on the origin: the program, the pipeline, the seed of the
                 inputs
 

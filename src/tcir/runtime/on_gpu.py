@@ -1,7 +1,7 @@
 """Launches any PTX on a GPU with arrays on the host: `--gpu` of tc-run and of the doors.
 
-A program for sm_100a is emulated if the GPU is a Hopper (docs/explanation/emulation.md). The driver compiles
-the PTX, with a compiler of the driver's own version.
+A program for sm_100a is emulated if the GPU is a Hopper (docs/explanation/emulation.md). The driver
+compiles the PTX, with a compiler of the driver's own version.
 """
 
 from __future__ import annotations

@@ -60,8 +60,11 @@ class Watcher:
     def before_pass(self, index: int, item: Pass, module: ir.Module) -> None:
         """Called before `item`, pass number `index` (from 1), runs on `module`."""
 
-    def after_pass(self, index: int, item: Pass, module: ir.Module) -> None:
-        """Called after `item` ran; `module` is valid, and not yet executed."""
+    def after_pass(self, index: int, item: Pass, module: ir.Module, changed: bool) -> None:
+        """Called after `item` ran; `module` is valid, and not yet executed.
+
+        changed: whether the pass may have changed the module
+        """
 
     def before_step(self, name: str, module: ir.Module) -> None:
         """Called before the step `name` of code generation."""
@@ -144,8 +147,8 @@ class Session:
             self._run_pass(index, item)
 
     def _run_pass(self, index: int, item: Pass) -> None:
-        """Runs one pass, then verifies, executes and compares the program, and adds the pass's line
-        to the report."""
+        """Runs one pass. If it changed the module, verifies, executes and compares the program, and
+        adds the pass's line to the report."""
         self.watcher.before_pass(index, item, self.module)
         started = time.perf_counter()
         with self._crash_is_different(index, item.name):

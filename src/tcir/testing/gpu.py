@@ -1,10 +1,10 @@
 """Runs recorded launches on a GPU: `python -m tcir.testing.gpu FOLDER`.
 
-A kernel for sm_100a is emulated if the GPU is a Hopper (docs/explanation/emulation.md), with approximations
-that have the machine's bits. Each file of the folder is a launch that the simulated machine
-executed (`pytest --record-launches FOLDER`). The output has a line for each launch that says
-whether the GPU leaves the same bytes: equal, differs, refused (with the reason), failed. A launch
-that hangs or faults ends only its own process.
+A kernel for sm_100a is emulated if the GPU is a Hopper (docs/explanation/emulation.md), with
+approximations that have the machine's bits. Each file of the folder is a launch that the simulated
+machine executed (`pytest --record-launches FOLDER`). The output has a line for each launch that
+says whether the GPU leaves the same bytes: equal, differs, refused (with the reason), failed. A
+launch that hangs or faults ends only its own process.
 """
 
 from __future__ import annotations
@@ -311,7 +311,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--repeats", type=int, default=1, help="launches of each kernel")
     parser.add_argument(
-        "--fuzz", type=int, default=0, metavar="N", help="use N seeds (docs/explanation/emulation.md, Fuzz)"
+        "--fuzz",
+        type=int,
+        default=0,
+        metavar="N",
+        help="use N seeds (docs/explanation/emulation.md, Fuzz)",
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes that assemble")
     parser.add_argument("--target", default="sm_90a", help="the GPU's architecture")
