@@ -3,9 +3,9 @@
     tc-run saxpy.ptx --grid 8 --block 128 --arg x.npy --arg y.npy --arg f32=1.5 --arg u32=1000 \\
            --save 1=out.npy
 
-Block, cluster, dynamic shared memory, entry and scratch arguments are taken from what Triton or
-CuTe DSL left beside the file, and from the entry's directives (`tcir.ptxrun.metadata`); what
-the command line says goes first.
+Block, cluster, dynamic shared memory, entry and scratch arguments are taken from the files that
+Triton or CuTe DSL wrote next to the PTX, and from the entry's directives
+(`tcir.ptxrun.metadata`); flags of the command line take precedence.
 
 ``--break-at`` stops at a line, a hazard or a wrong result and shows registers and memories.
 ``--bundle DIR`` writes the kernel, its inputs and what the machine computes into a folder that runs

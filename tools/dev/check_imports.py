@@ -1,4 +1,4 @@
-"""Checks who imports whom (the contracts in pyproject.toml), and types."""
+"""Checks imports between rooms (the contracts in pyproject.toml), and types."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def main() -> int:
-    """Runs both checks; 0 when both hold."""
+    """Runs both checks; returns 0 if both pass."""
     commands = (
         ["-c", "from importlinter.cli import lint_imports_command as c; c()", "--no-cache"],
         ["-m", "mypy", "-p", "tcir"],

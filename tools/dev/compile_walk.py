@@ -1,8 +1,9 @@
-"""The rooms that `tcir.compile` walks through, as JSON: ``python -P compile_walk.py CHECKOUT``.
+"""Prints the rooms that `tcir.compile` walks through, as JSON: ``python -P compile_walk.py
+CHECKOUT``.
 
-Every call from one function of the package to another is one step, counted the first time it is
-made, in the order of the calls; the step is the room (folder or file of the package) of the callee.
-Rooms that do the work rather than organise it (`WORK`) are left out, and so are imports.
+Every call from one function of the package to another is a step, counted the first time it occurs,
+in the order of the calls. The step is the room (folder or file of the package) of the callee. Rooms
+that do the work rather than organise it (`WORK`) are left out, and so are imports.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ WORK = {"dialect", "formats", "interp", "layout", "machine", "passes", "pipeline
 
 
 def main(root: Path) -> list[str]:
-    """Compiles `examples/matmul.mlir` twice and follows the second, caches being filled."""
+    """Compiles `examples/matmul.mlir` twice, and traces the second time, when caches are filled."""
     with tempfile.TemporaryDirectory() as folder:
         sys.path.insert(0, str(_import_root(root, Path(folder))))
         import tcir
@@ -47,7 +48,8 @@ def main(root: Path) -> list[str]:
 
 
 def _import_root(root: Path, folder: Path) -> Path:
-    """Where `tcir` is imported from; the older layout, without `src`, is put together of links."""
+    """Folder from which `tcir` is imported; for the older layout, without `src`, links in `folder`
+    assemble the package."""
     if (root / "src").is_dir():
         return root / "src"
     package = folder / "tcir"

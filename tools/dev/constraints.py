@@ -1,9 +1,11 @@
-"""Writes constraints.txt: a version of every package that tcir and its extras need, less `peers`.
+"""Writes constraints.txt: a version of every package that tcir and its extras (except `peers`)
+need.
 
     python3.11 -m tcir.tools.dev.constraints
 
-pip resolves all of them together, the newest that pyproject.toml allows, for the Python that runs
-this: the oldest that is supported, since some packages have newer releases for newer ones only.
+pip resolves all of them together to the newest versions that pyproject.toml allows, for the Python
+that runs this. That must be the oldest supported Python, since some packages have newer releases
+only for newer Pythons.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ HEAD = """\
 # Written by python -m tcir.tools.dev.constraints.
 """
 OPEN = {"tcir", "nvidia-cuda-runtime"}
-"""Not constrained: PyTorch wants an older runtime than ptxas comes with."""
+"""Packages that are not constrained: PyTorch needs an older runtime than the one that comes with
+ptxas."""
 
 
 def main() -> int:

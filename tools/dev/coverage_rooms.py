@@ -11,8 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def table(report: dict[str, dict[str, dict[str, dict[str, int]]]]) -> str:
-    """A line for each folder with Python files (those that never ran count, too), and a total:
-    lines with code, those that ran, and the share of these in per cent."""
+    """Table with a line for each folder with Python files (including files that never ran), and a
+    total: lines with code, lines that ran, and their share in per cent."""
     rooms: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for name, found in report["files"].items():
         path = Path(name)

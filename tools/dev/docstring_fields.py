@@ -1,4 +1,5 @@
-"""Docstrings on the site: lines ``name: meaning`` become a list (mkdocs.yml names this file)."""
+"""Converts lines ``name: meaning`` of docstrings to lists on the site (mkdocs.yml names this
+file)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ FIELD = re.compile(r"([\w*][\w*, ]*):\s+(?=\S)")
 
 
 class FieldLists(griffe.Extension):
-    """Rewrites every docstring before it is Markdown."""
+    """Rewrites every docstring before it is parsed as Markdown."""
 
     def on_object(self, *, obj: griffe.Object, **kwargs: Any) -> None:
         if obj.docstring is not None:
@@ -20,7 +21,8 @@ class FieldLists(griffe.Extension):
 
 
 def as_list(paragraph: str) -> str:
-    """A paragraph of fields, the second lines of each indented, as a list; another one as it is."""
+    """Converts a paragraph of fields, whose continuation lines are indented, to a list; another
+    paragraph is returned as it is."""
     lines = paragraph.split("\n")
     if not all(FIELD.match(line) or line.startswith(" ") for line in lines):
         return paragraph

@@ -1,7 +1,7 @@
 """Compiles the helper functions of the emulation: `python -m tcir.tools.dev.emulation_ptx`.
 
-`src/tcir/emulation/tensor_core.ptx` is made of `tensor_core.cu` by nvcc 13.0 and shipped; its first
-line has the digest of the sources, which a test compares. nvcc is the one on PATH.
+nvcc 13.0 (on PATH) compiles `tensor_core.cu` to `src/tcir/emulation/tensor_core.ptx`, which is
+shipped. The first line of the PTX has the digest of the sources, which a test compares.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ SOURCES = (SOURCE, *(FOLDER / f"{name}.cuh" for name in ("approximate", "core", 
 
 
 def header() -> str:
-    """The first line of PTX made of the source as it is."""
+    """First line of PTX compiled from the present sources."""
     digest = hashlib.sha256(b"".join(each.read_bytes() for each in SOURCES)).hexdigest()
     return f"// of tensor_core.cu and what it includes, SHA-256 {digest}"
 
 
 def main() -> int:
-    """0 if it was written."""
+    """Compiles the file; returns 0 if it was written."""
     command = ["nvcc", "-arch=sm_90a", "-ptx", "-rdc=true", "-O3", "-o", "-", str(SOURCE)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:

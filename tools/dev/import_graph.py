@@ -1,4 +1,4 @@
-"""Who imports whom in a package, read from its sources; nothing is imported."""
+"""Import graph of a package, read from its sources; nothing is imported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 
 
 class ImportGraph:
-    """Imports between the modules of a package, inside functions and for type checkers too.
+    """Imports between the modules of a package, including those inside functions and for type
+    checkers.
 
     Modules are named by their path inside the package: ``passes/conv/rows``.
     """
@@ -34,7 +35,7 @@ class ImportGraph:
                     yield target
 
     def _target(self, name: str) -> str | None:
-        """The module, or else the folder, that a dotted name of the package lies in."""
+        """The module, or else the folder, that contains a dotted name of the package."""
         root, *rest = name.split(".")
         if root != self._package:
             return None
@@ -53,13 +54,14 @@ class ImportGraph:
         return found
 
     def cycles(self, folder: str) -> list[list[str]]:
-        """Modules below a folder that reach each other by imports, packages' own files left out."""
+        """Cycles of imports between modules below a folder, without packages' own files."""
         inside = {name for name in self.edges if name.startswith(f"{folder}/")}
         edges = {name: self.edges[name] & inside for name in inside}
         return [sorted(group) for group in _components(edges) if len(group) > 1]
 
     def floors(self) -> dict[str, int]:
-        """Each room of the package with its floor: 0 imports no other room, others stand above."""
+        """Floor of each room of the package: a room on floor 0 imports no other room; a higher one
+        stands above the rooms that it imports."""
         edges: dict[str, set[str]] = {room: set() for name in self.edges if (room := _room(name))}
         for source, target in self.rooms(""):
             edges[source].add(target)
@@ -76,13 +78,13 @@ def _module(path: Path) -> str:
 
 
 def _room(module: str, folder: str = "") -> str:
-    """The first name below a folder; empty for what lies elsewhere."""
+    """The first name of a module's path below a folder; "" for modules elsewhere."""
     prefix = f"{folder}/" if folder else ""
     return module.removeprefix(prefix).split("/")[0] if module.startswith(prefix) else ""
 
 
 def _components(edges: Mapping[str, set[str]]) -> list[list[str]]:
-    """Strongly connected components (Tarjan), each after those that it reaches."""
+    """Strongly connected components (Tarjan), each after the components that it reaches."""
     found: list[list[str]] = []
     index: dict[str, int] = {}
     low: dict[str, int] = {}

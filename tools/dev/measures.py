@@ -1,4 +1,4 @@
-"""Measures of the source: sizes, `Any`, import rooms. `make check` holds them to their ceilings.
+"""Measures of the source: sizes, `Any`, import rooms. `make check` compares them with ceilings.
 
 ::
 
@@ -57,7 +57,7 @@ class Tree:
 
     @cached_property
     def files(self) -> dict[Path, ast.Module]:
-        """Every source of the package, parsed, by its path inside the package."""
+        """All sources of the package, parsed, by their path inside the package."""
         folders = {name: self.root / name for name in _FOLDERS}
         found = {}
         for base, prefix in [(self.package, Path()), *((p, Path(n)) for n, p in folders.items())]:
@@ -70,7 +70,7 @@ class Tree:
         return (tree for path, tree in self.files.items() if path.is_relative_to(area))
 
     def anys(self, area: str) -> int:
-        """How often the sources of a folder say `Any`, imports left out."""
+        """Number of uses of `Any` in the sources of a folder, without imports."""
         nodes = (node for tree in self.below(area) for node in ast.walk(tree))
         return sum(isinstance(node, ast.Name) and node.id == "Any" for node in nodes)
 
@@ -85,7 +85,7 @@ class Tree:
 
     @cached_property
     def _public(self) -> frozenset[str]:
-        """Names that `tcir.__all__` offers."""
+        """Names in `tcir.__all__`."""
         for node in ast.walk(self.files[Path("__init__.py")]):
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_EXPORTS":
                 return frozenset(ast.literal_eval(node.value))
@@ -109,12 +109,12 @@ class Tree:
 
     @cached_property
     def folders(self) -> Counter[str]:
-        """Source files of each folder."""
+        """Number of source files in each folder."""
         return Counter(str(path.parent) for path in self.files)
 
     @cached_property
     def imports(self) -> ImportGraph:
-        """The imports between modules, also those inside functions and for type checkers."""
+        """Import graph, including imports inside functions and for type checkers."""
         return ImportGraph("tcir", self.files)
 
 
@@ -150,7 +150,7 @@ def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, path: Path, public: 
 
 @dataclass(frozen=True)
 class Measure:
-    """One line of the table: a number, and what it is made of."""
+    """One line of the table: a number, and the places that contribute to it."""
 
     value: int
     detail: tuple[str, ...] = ()
@@ -190,7 +190,7 @@ def _names(cycles: list[list[str]]) -> tuple[str, ...]:
 
 
 def check(root: Path = ROOT) -> int:
-    """Prints the measures beside their ceilings; 1 when one is above."""
+    """Prints the measures next to their ceilings; returns 1 if one is above."""
     tree = Tree(root)
     ceilings = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["measures"]
     found = measures(tree)

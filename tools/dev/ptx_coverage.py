@@ -2,9 +2,10 @@
 
     python -m tcir.tools.dev.ptx_coverage [--check]
 
-The instructions are those of the rule registry. Their modifiers and types, and what a rule reports
-as incomplete, are read off the source of the rule and of the functions it hands its instruction to:
-the document cannot promise what no rule looks at. `--check`: only compare, exit status 1 if stale.
+The instructions are those of the rule registry. Their modifiers and types, and the forms that a
+rule reports as incomplete, are read from the source of the rule and of the functions to which it
+passes its instruction: the document cannot promise a modifier that no rule reads. `--check`: only
+compare, exit status 1 if stale.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ TARGET = Path(__file__).resolve().parents[2] / "docs" / "reference" / "ptx-cover
 #: Those with rules of their own. Names with a hyphen are not PTX's: calls leave them
 #: (tcir/interp/ptx/calls.py).
 def instructions() -> list[str]:
-    """What is registered now, plugins included."""
+    """Names of all registered instructions, including those of plugins."""
     return [name for name in DECODERS if "-" not in name]
 
 
@@ -52,7 +53,7 @@ def _called(node: ast.Call) -> str:
 
 
 class _Reader:
-    """What one rule reads, including its helpers."""
+    """Finds the modifiers and types that a rule and its helpers read."""
 
     def __init__(self) -> None:
         self.words: dict[str, None] = {}

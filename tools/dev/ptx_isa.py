@@ -1,8 +1,8 @@
-"""The instructions of the PTX ISA 9.1, section by section, and what becomes of each.
+"""The instructions of the PTX ISA 9.1, section by section, and whether the machine executes them.
 
 Names and numbers are those of the document's table of contents, read in November 2026.
-An instruction runs when the interpreter has a rule for it or for a form of it; it is rejected by
-name when `isa.refused` gives a reason; the rest does not exist for sm_100a.
+An instruction runs if the interpreter has a rule for it or for a form of it. It is rejected by name
+if `isa.refused` has a reason. All others do not exist for sm_100a.
 """
 
 from __future__ import annotations
@@ -91,7 +91,11 @@ _ALIASES = {
 
 @dataclass(frozen=True)
 class Row:
-    """One instruction. verdict: "runs", "refused" or "absent"; why: unless it runs."""
+    """One instruction.
+
+    verdict: "runs", "refused" or "absent"
+    why:     reason; "" if it runs
+    """
 
     section: str
     name: str

@@ -1,4 +1,4 @@
-"""Runs lit and pytest and adds up: the last line is ``N passed, N failed``.
+"""Runs lit and pytest and adds up their counts: the last line is ``N passed, N failed``.
 
 Used by ``make test``, ``make test-doors``, ``make test-all`` and ``.ci/run``. Skipped tests are
 listed with reasons. A run that ended without a result (a crash, no test found) counts as failed.
@@ -20,14 +20,14 @@ from tcir.tools.dev import shards
 from tcir.tools.dev.shards import shard
 
 SLOW_SECONDS = 3600
-"""A test of ``--all`` is given up after this time (else after the 300 s of pyproject.toml)."""
+"""Time limit of a test with ``--all``, in seconds (otherwise the 300 s of pyproject.toml)."""
 _LIT_PASSED = {"PASS", "XFAIL", "FLAKYPASS"}
 _LIT_SKIPPED = {"UNSUPPORTED", "EXCLUDED", "SKIPPED"}
 
 
 @dataclass
 class Tally:
-    """Counts, and (test, reason) of what was skipped."""
+    """Counts of tests, and (test, reason) for each skipped one."""
 
     passed: int = 0
     failed: int = 0
@@ -39,12 +39,12 @@ class Tally:
         )
 
     def last_line(self) -> str:
-        """The aggregate, in the form that test harnesses read."""
+        """The sum, in the form that test harnesses read."""
         return f"{self.passed} passed, {self.failed} failed"
 
 
 def main(words: list[str] | None = None) -> int:
-    """Runs the tests below the given folders; 0 when none failed and at least one passed."""
+    """Runs the tests below the given folders; returns 0 if none failed and at least one passed."""
     parser = argparse.ArgumentParser(description="Run lit and pytest.")
     parser.add_argument("paths", nargs="*", default=["test"], help="folders or files (test)")
     parser.add_argument("--all", action="store_true", help="slow tests too")
@@ -125,7 +125,8 @@ def _run_pytest(arguments: argparse.Namespace) -> Tally:
 
 
 def _read_junit(output: Path, status: int) -> Tally:
-    """Counts of a pytest run; a status that the counts do not explain is one more failure."""
+    """Counts of a pytest run; an exit status that the counts do not explain is one more
+    failure."""
     tally = Tally()
     if status == 5:  # no test collected below these folders
         return tally

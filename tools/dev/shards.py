@@ -1,6 +1,6 @@
-"""A plugin of pytest: --shard=I/N runs one of N parts of the tests, which take as long each.
+"""Pytest plugin: --shard=I/N runs one of N parts of the tests, which take equally long.
 
-Which part a test is in depends on its name and on test/durations.txt alone, so that parts run on
+The part of a test depends only on its name and on test/durations.txt, so that parts can run on
 different machines.
 """
 
@@ -29,8 +29,8 @@ def shard(text: str) -> tuple[int, int]:
 
 
 def parts(durations: Path, count: int) -> dict[str, int]:
-    """The part, from 0, of each test in the list of lines ``SECONDS ID``: the longest first, each
-    to the part that has the least so far."""
+    """The part, from 0, of each test in the list of lines ``SECONDS ID``. Tests are assigned from
+    the longest on, each to the part with the least time so far."""
     lines = (line.split(" ", 1) for line in durations.read_text().splitlines())
     tests = sorted(((float(seconds), name) for seconds, name in lines), reverse=True)
     loads = [(0.0, part) for part in range(count)]

@@ -1,8 +1,8 @@
-"""What `make site` changes of mkdocs.
+"""Changes that `make site` makes to mkdocs.
 
-In a console block only ``$ `` begins a command: Pygments takes output that begins with ``#`` or
-``%`` (tables, registers) for commands, too, which are coloured so, and copied. A line does not end
-within a flag, behind its ``--``; in the narrow cells of tables it does behind parts of a name.
+In a console block only ``$ `` begins a command. Pygments would also take output that begins with
+``#`` or ``%`` (tables, registers) for commands, colour it, and copy it. Lines do not break inside
+a flag, after its ``--``; in the narrow cells of tables they may break after parts of a name.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _PART = re.compile(r"(?<=\w)(?:[_/]|\.(?=\w{3}))(?=[a-z])")
 
 
 def on_post_page(output: str, **_: object) -> str:
-    """Called by mkdocs with the HTML of a page, behind the index of the search."""
+    """Called by mkdocs with the HTML of a page, after the search index was built."""
     output = _CELL.sub(lambda cell: _CODE.sub(_in_parts, cell[0]), output)
     return _CODE.sub(lambda code: _FLAG.sub(r'<span class="flag">\g<0></span>', code[0]), output)
 
 
 def _in_parts(code: re.Match[str]) -> str:
-    """A name in code with places where a line may end."""
+    """Adds places to a name in code at which a line may break."""
     parts = _PART.sub(r"\g<0><wbr>", code[1])
     return code[0] if "<" in code[1] else f"<code>{parts}</code>"

@@ -1,7 +1,7 @@
-"""The forms of the tcgen05 and TMA instructions, and the op of ``tc`` that each is written with.
+"""The forms of the tcgen05 and TMA instructions, and the op of ``tc`` for each.
 
-One `Form` per row of docs/reference/tensor-core-ops.md: an instruction as PTX writes it, where the
-ISA has it, the op with the attributes that select it, or why there is none.
+One `Form` per row of docs/reference/tensor-core-ops.md: an instruction in PTX, its section of the
+ISA, and the op with the attributes that select it, or the reason why there is none.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Form:
-    """ptx: the instruction, on registers %r (b32), %rd (b64), %h (b16), %p (predicate).
+    """A form of an instruction.
 
-    op: name of the op; "" if there is none. attributes: what selects the form. why: the reason why
-    there is no op.
+    ptx:        the instruction, with registers %r (b32), %rd (b64), %h (b16), %p (predicate)
+    op:         name of the op; "" if there is none
+    attributes: attributes that select the form
+    why:        reason why there is no op
     """
 
     section: str

@@ -1,8 +1,7 @@
-"""The part of docs/explanation/time.md on an H200: what was predicted, what it measured, why they
-differ.
+"""The part of docs/explanation/time.md on an H200: predictions, measurements, and why they differ.
 
-Tables follow from bench/predictions_sm90.json, which was frozen before, and
-bench/measured_sm90.json, which names the hash of the former; those of the probes likewise from
+Tables are computed from bench/predictions_sm90.json, which was frozen before the measurement, and
+bench/measured_sm90.json, which contains the hash of the former; those of the probes likewise from
 bench/probes_sm90.json and bench/probes_measured_sm90.json.
 """
 
@@ -23,7 +22,7 @@ SEEN = (
     "gemv-simt 7168x16384x1 rows=2 warps=4", "gemv-simt 4096x7168x8 rows=4 warps=4",
     "gemv-simt 7168x2048x4 rows=2 warps=4",
 )  # fmt: skip
-"""Kernels whose times stood in docs/ when the predictions were made."""
+"""Kernels whose times were in docs/ when the predictions were made."""
 STEP = 64
 """K of a step of matmul-warp."""
 
@@ -61,12 +60,12 @@ _WHY = {
         "a load and a store together 5570, against 2717 of an idle GPU: *hypothesis* as above"
     ),
 }
-"""Of every miss, with what the model says under other constants."""
+"""Reason of every miss, with the model's results under other constants."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One kernel, as predicted and as the runs measured it."""
+    """Predicted and measured cycles of a kernel."""
 
     name: str
     ctas: int
@@ -76,19 +75,20 @@ class Row:
 
     @property
     def errors(self) -> tuple[float, ...]:
-        """Relative error of the predicted cycles against each run."""
+        """Errors of the predicted cycles, relative to those of each run."""
         return tuple(self.predicted / cycles - 1 for cycles in self.measured)
 
     @property
     def missed(self) -> bool:
-        """In the first run."""
+        """Whether the error in the first run is a miss."""
         return abs(self.errors[0]) > MISS
 
 
 def measured(
     frozen: str = "predictions_sm90.json", judged: str = "measured_sm90.json"
 ) -> tuple[str, list[Row]]:
-    """Where and when it was measured, and the rows; ValueError if it judges other predictions."""
+    """Device and date of the measurement, and the rows. ValueError if it belongs to other
+    predictions."""
     predictions = (BENCH / frozen).read_bytes()
     document = json.loads((BENCH / judged).read_text())
     if sha256(predictions).hexdigest() != document["predictions"]:
@@ -108,7 +108,7 @@ def measured(
 
 
 def summary(rows: list[Row], run: int = 0) -> tuple[float, float]:
-    """Median and maximum of the errors' sizes."""
+    """Median and maximum of the absolute errors."""
     sizes = [abs(row.errors[run]) for row in rows]
     return statistics.median(sizes), max(sizes)
 
@@ -126,9 +126,10 @@ def _table(rows: list[Row]) -> str:
 
 
 def per_step(rows: list[Row], copy: str) -> list[tuple[float, float]]:
-    """Cycles of a CTA of matmul-warp: for each step of K, and the rest; predicted, measured.
+    """Cycles of a CTA of matmul-warp, predicted and measured: per step of K, and for the rest.
 
-    From 2048 and 4096, less what the model adds for waves: both have full ones.
+    They follow from the sizes 2048 and 4096, without the cycles that the model adds for waves: both
+    sizes have full waves.
     """
     constants = json.loads((BENCH / "predictions_sm90.json").read_text())["constants"]
     by_name = {row.name: row for row in rows}
@@ -166,7 +167,7 @@ def _misses() -> str:
 
 
 def section() -> str:
-    """Predicted beside measured, and every miss."""
+    """Section with predictions, measurements, and every miss."""
     where, rows = measured()
     explained = {name for names in _WHY for name in names}
     if explained != {row.name for row in rows if row.missed}:
@@ -206,7 +207,7 @@ Every miss, with what the model says under other constants. No constant was chan
 
 
 def probes() -> str:
-    """The probes of the misses: predicted, measured, and what follows."""
+    """Section on the probes of the misses: predictions, measurements, and conclusions."""
     where, rows = measured("probes_sm90.json", "probes_measured_sm90.json")
     return f"""
 ### Probes of the misses

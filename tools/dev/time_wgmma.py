@@ -1,8 +1,9 @@
-"""The part of docs/explanation/time.md on kernels of wgmma: rows of a GH200, predictions, what was
-measured.
+"""The part of docs/explanation/time.md on wgmma kernels: rows of a GH200, predictions, and
+measurements.
 
-Tables follow from `tcir.time.hopper_rows`, from bench/predictions_sm90a.json, which was frozen, and
-from bench/rest_sm90a.json: microseconds that an H200 had taken, from rest, clock not recorded.
+Tables are computed from `tcir.time.hopper_rows`, from bench/predictions_sm90a.json, which was
+frozen, and from bench/rest_sm90a.json: microseconds on an H200, from rest, with the clock not
+recorded.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from tcir.tools.dev.time_measured import BENCH, MISS
 (TARGET,) = targets_with("wgmma")
 UNDER = ({"l2-port": "wgmma"}, {"l2-port": "large"}, {"tma-latency": "gh", "hbm-latency": "gh"})
 BOOST = Constants(TARGET, {"clock": "boost"})
-"""At the clock that an H200 holds for kernels this short: those of *Measured* above."""
+"""Constants at the clock that an H200 holds for kernels as short as those of *Measured*."""
 
 
 @dataclass(frozen=True)
 class Taken:
-    """A kernel: predicted cycles, and microseconds that a launch took from rest."""
+    """A kernel: its predicted cycles, and the measured microseconds of a launch from rest."""
 
     name: str
     cycles: int
@@ -36,7 +37,7 @@ class Taken:
 
     @property
     def predicted(self) -> float:
-        """Microseconds of the kernel at the boost clock, and of its launch."""
+        """Predicted microseconds: of the kernel at the boost clock, plus its launch."""
         return self.cycles / BOOST["clock"] / 1000 + BOOST["launch"]
 
     @property
@@ -49,7 +50,7 @@ class Taken:
 
 
 def taken() -> list[Taken]:
-    """Predicted kernels whose time is known."""
+    """Predicted kernels whose measured time is known."""
     known = json.loads((BENCH / "rest_sm90a.json").read_text())["us"]
     kernels = json.loads((BENCH / "predictions_sm90a.json").read_text())["kernels"]
     return [
@@ -61,7 +62,8 @@ def taken() -> list[Taken]:
 
 @dataclass(frozen=True)
 class Counted:
-    """A kernel: predicted cycles, and those that the SMs counted, by run, with the clock in GHz."""
+    """A kernel: its predicted cycles, and by run the cycles that the SMs counted and the clock in
+    GHz."""
 
     name: str
     predicted: int
@@ -69,12 +71,12 @@ class Counted:
 
     @property
     def error(self) -> float:
-        """Relative error against the first run."""
+        """Relative error of the prediction against the first run."""
         return self.predicted / self.runs[0][0] - 1
 
 
 def counted() -> tuple[str, list[Counted]]:
-    """Where, and the kernels; ValueError if it judges other predictions."""
+    """Device of the measurement, and the kernels. ValueError if it belongs to other predictions."""
     frozen = (BENCH / "predictions_sm90a.json").read_bytes()
     document = json.loads((BENCH / "measured_sm90a.json").read_text())
     if sha256(frozen).hexdigest() != document["predictions"]:
@@ -157,7 +159,7 @@ _WHY = (
         "they are within 7 % (*Counted*, below)",
     ),
 )  # fmt: skip
-"""Of every miss."""
+"""Reason of every miss."""
 
 
 def _misses(kernels: Sequence[Taken]) -> str:
@@ -170,7 +172,7 @@ def _misses(kernels: Sequence[Taken]) -> str:
 
 
 def section() -> str:
-    """The section of docs/explanation/time.md."""
+    """Section of docs/explanation/time.md on wgmma kernels."""
     kernels = taken()
     where, cycles = counted()
     errors = [abs(kernel.error) for kernel in cycles]

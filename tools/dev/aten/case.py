@@ -1,4 +1,4 @@
-"""A case of the table: an op, and what it is called with."""
+"""Cases of the table: an op and its arguments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 Shape = tuple[int, ...]
 Function = Callable[..., object]
 SPECIALS = (float("nan"), float("inf"), -float("inf"), 0.0, -0.0, 0.5, -1.5, 2.5)
-"""Each beside each is in the arguments of an elementwise op: 64 elements and more."""
+"""Special values; the arguments of an elementwise op contain all pairs of them (64 elements)."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Index:
 
 @dataclass(frozen=True)
 class Mask:
-    """An argument of booleans."""
+    """A boolean argument."""
 
     shape: Shape
 
@@ -33,11 +33,11 @@ Argument = Shape | Index | Mask
 
 @dataclass(frozen=True)
 class Case:
-    """An op.
+    """An op and its arguments.
 
-    arguments:   shapes of floats, which are drawn from N(0, 1), and others
-    elementwise: the first elements are NaN, infinities, zeros and ties, each with each
-    multiplied:  f32 is multiplied as tf32, 10 bits behind the point
+    arguments:   shapes of floats, which are drawn from N(0, 1), and other arguments
+    elementwise: whether the first elements are all pairs of NaN, infinities, zeros and ties
+    multiplied:  whether f32 is multiplied as tf32, with 10 bits after the point
     """
 
     name: str
@@ -47,7 +47,7 @@ class Case:
     multiplied: bool = False
 
     def drawn(self) -> list[torch.Tensor]:
-        """f64 arguments; the same numbers each time."""
+        """The arguments in f64; the numbers are the same each time."""
         generator = torch.Generator().manual_seed(0)
         made = [_drawn(each, generator) for each in self.arguments]
         if self.elementwise:

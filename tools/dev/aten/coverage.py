@@ -1,4 +1,4 @@
-"""Which ops of torch-mlir's dialect the table has a case of, and why not of the others."""
+"""Lists the ops of torch-mlir's dialect that the table covers, and the reasons for the others."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ ABSENT = {
     ),
     "no pipeline has them": "_scaled_mm_v2 linalg_qr max_unpool3d",
 }
-"""Why there is no case of an op. Those in place (`relu_`), of gradients (`…_backward`) and copies
-of views (`permute_copy`) are as the others."""
+"""Reasons why an op has no case. In-place ops (`relu_`), gradients (`…_backward`) and copies of
+views (`permute_copy`) count as the op itself."""
 
 
 def dialect() -> set[str]:
@@ -56,7 +56,7 @@ def dialect() -> set[str]:
 
 
 class _Calls(TorchDispatchMode):
-    """The ops that are dispatched."""
+    """Records the ops that are dispatched."""
 
     def __init__(self, names: set[str]) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class _Calls(TorchDispatchMode):
 
 
 class _Functions(TorchFunctionMode):
-    """The functions that are called, which dispatch other ops where they are made of such."""
+    """Records the functions that are called; a composite function dispatches other ops."""
 
     def __init__(self, names: set[str]) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ def reached(cases: Iterable[Case]) -> set[str]:
 
 
 def missing(cases: Mapping[str, Case]) -> set[str]:
-    """Ops of the dialect of which there is neither a case nor a reason."""
+    """Ops of the dialect with neither a case nor a reason."""
     named = {name for names in ABSENT.values() for name in names.split()}
     known = reached(cases.values())
     return {name for name in dialect() - named if not known & {name, name.strip("_")}}

@@ -1,6 +1,7 @@
-"""One case of the table: exported, imported, compiled, run on the simulated machine.
+"""Measures a case of the table: exports, imports and compiles it, and runs it on the simulated
+machine.
 
-Layouts of results are not compared here: kernels give those that PyTorch traced.
+Layouts of results are not compared here: kernels return the layouts that PyTorch traced.
 """
 
 from __future__ import annotations
@@ -28,18 +29,19 @@ from tcir.torch.lowering import without_place
 TYPES = (torch.float16, torch.bfloat16, torch.float32)
 PIPELINE = "layers"
 FUNCTIONS_OFF, TF32_OFF = 2.0**-17, 2.0**-9
-"""Of f32 results, relative to the largest: what functions of the special unit, and products of
-tf32, may be off beyond PyTorch's own error (docs/explanation/numerics.md)."""
+"""Additional allowed error of f32 results, relative to the largest: of functions of the special
+function unit, and of tf32 products, beyond PyTorch's own error (docs/explanation/numerics.md)."""
 LOWERED, LEFT, ABSENT, RED = "lowered", "left to PyTorch", "not in PyTorch", "red"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What became of an op of one type.
+    """Result for an op with one element type.
 
-    state: LOWERED; LEFT, for the reason in `words`; ABSENT: PyTorch has none on the CPU; RED:
-    wrong, as `words` says, or a fault of the compiler
-    error, eager: the largest error against f64, over the largest result, and PyTorch's own
+    state: LOWERED; LEFT, for the reason in `words`; ABSENT: PyTorch does not have it on the CPU;
+           RED: wrong, as `words` describes, or a fault of the compiler
+    error: the largest error against f64, over the largest result
+    eager: the same of eager PyTorch
     """
 
     state: str
@@ -50,7 +52,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class _Call:
-    """A case on tensors of one type and layout."""
+    """A case with tensors of one type and layout."""
 
     case: Case
     kind: torch.dtype
@@ -58,12 +60,12 @@ class _Call:
     given: list[torch.Tensor]
 
     def run(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
-        """Its results."""
+        """Results of the call."""
         return list(tree_leaves(self.case.function(*(tensors or self.given))))
 
 
 class _Each(torch.nn.Module):
-    """Several calls, on tensors one after the other."""
+    """Module of several calls, which take their tensors in order."""
 
     def __init__(self, calls: Sequence[_Call]) -> None:
         super().__init__()
@@ -77,7 +79,8 @@ class _Each(torch.nn.Module):
 
 
 def strided(tensor: torch.Tensor) -> torch.Tensor:
-    """The same numbers, every other element of memory, the dimensions the other way round."""
+    """A tensor with the same numbers whose elements are every other element of memory, with
+    dimensions in reverse order."""
     *outer, last = tensor.shape[::-1] or (1,)
     memory = torch.zeros((*outer, 2 * last), dtype=tensor.dtype)[..., ::2]
     result = memory.permute(*reversed(range(memory.ndim)))
@@ -87,18 +90,18 @@ def strided(tensor: torch.Tensor) -> torch.Tensor:
 Key = tuple[torch.dtype, bool]
 """A type, and whether the arguments are strided."""
 Cells = dict[str, dict[Key, Cell]]
-"""By the name of the case."""
+"""Cells by name of the case."""
 
 
 @dataclass
 class Measure:
-    """Measures cases, by programs that child processes compile."""
+    """Measures cases; child processes compile their programs."""
 
     compilers: Compilers
 
     def cells(self, cases: Sequence[Case], types: Sequence[torch.dtype] = TYPES) -> Cells:
-        """Of each case. All are one program; where that is not lowered or wrong, fewer cases are,
-        then one type."""
+        """Cells of each case. All cases are one program; if that is not lowered or is wrong, it is
+        split into fewer cases, then into single types."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             cells = self._together(cases, types)
@@ -130,8 +133,8 @@ class Measure:
             return _all(calls, Cell(LEFT, short(without_place(str(error)))))
 
     def _compared(self, calls: Sequence[_Call], own: Sequence[list[torch.Tensor]]) -> Cells:
-        """The calls as two programs, of contiguous arguments and of strided ones, which are one if
-        PyTorch traces the same."""
+        """Measures the calls as two programs, with contiguous and with strided arguments; they are
+        one program if PyTorch traces the same graph."""
         count = len(calls) // 2
         found = _all(calls, Cell(RED))
         same: dict[str, tuple[str, Kernel]] = {}
@@ -163,7 +166,7 @@ def _given(case: Case, kind: torch.dtype, strides: bool) -> list[torch.Tensor]:
 
 
 def _parts(calls: Sequence[_Call]) -> list[torch.fx.GraphModule]:
-    """The graphs of the first and of the second half, of one export."""
+    """Graphs of the first and of the second half of the calls, from one export."""
     tensors = [tensor for call in calls for tensor in call.given]
     graph = exported(_Each(calls).eval(), Call.of(tensors, {}), {})
     places = [node for node in graph.graph.nodes if node.op == "placeholder"]
@@ -198,7 +201,7 @@ def _run(
     calls: Sequence[_Call], part: torch.fx.GraphModule, kernel: Kernel,
     own: Sequence[list[torch.Tensor]],
 ) -> list[Cell]:  # fmt: skip
-    """The results of the kernel on the simulated machine, for each call."""
+    """Runs the kernel on the simulated machine; returns a cell for each call."""
     ends = tree_leaves(part.graph.output_node().args[0])
     traced = [each.meta["val"] for each in ends]
     try:

@@ -1,4 +1,4 @@
-"""Ops of torch-mlir's dialect that the other files have no case of."""
+"""Ops of torch-mlir's dialect without a case in the other files."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ MULTIPLIED = ("_int_mm", "_scaled_mm", "_scaled_mm rows", "conv_tbc",
 
 
 def cases() -> list[Case]:
-    """All of them."""
+    """All cases of this file."""
     made = [Case(name, *call, elementwise=True) for name, call in ELEMENTWISE.items()]
     plain = [Case(name, *call, multiplied=name in MULTIPLIED) for name, call in PLAIN.items()]
     return [*made, *plain]

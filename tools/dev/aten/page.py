@@ -32,7 +32,7 @@ GROUPS: dict[str, list[Case]] = {
 }
 CASES = {case.name: case for cases in GROUPS.values() for case in cases}
 TOGETHER = 8
-"""Cases of one program: exporting costs more than a case."""
+"""Maximum number of cases in one program; an export costs more than a case."""
 _INTRO = """\
 # ATen ops
 
@@ -63,7 +63,8 @@ def row(name: str, cells: Mapping[Key, Cell]) -> str:
 
 
 def words(cell: Cell) -> str:
-    """A cell; a reason without the pipes and stars that tables know."""
+    """Text of a cell; a reason is stripped of characters with a meaning in tables, such as pipes
+    and stars."""
     if cell.state == LOWERED:
         return f"{cell.error:.1e} / {cell.eager:.1e}" if cell.error or cell.eager else "exact"
     missing = re.search(r'name = "torch\.([\w.]+)"', cell.words)
@@ -79,7 +80,7 @@ def words(cell: Cell) -> str:
 
 
 def state(text: str) -> str:
-    """What a cell of the page says."""
+    """State of a cell of the page, from its text."""
     for each in (RED, ABSENT, "left to PyTorch", "″"):
         if text.startswith(each):
             return each
@@ -105,7 +106,8 @@ def document(lines: Mapping[str, str]) -> str:
 
 
 def batches(names: Sequence[str], kept: Mapping[str, str] | None = None) -> list[list[str]]:
-    """The names in programs of up to `TOGETHER` cases; what a page has as not lowered is alone."""
+    """Groups the names into programs of up to `TOGETHER` cases; a case that the page lists as not
+    lowered is alone."""
     kept = rows() if kept is None else kept
     lowered = [name for name in names if LEFT not in kept.get(name, "")]
     together = [lowered[n : n + TOGETHER] for n in range(0, len(lowered), TOGETHER)]
@@ -113,7 +115,7 @@ def batches(names: Sequence[str], kept: Mapping[str, str] | None = None) -> list
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measures, and writes the page after each program."""
+    """Measures cases and writes the page after each program; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tcir.tools.dev.aten.page")
     parser.add_argument("names", nargs="*", choices=[[], *CASES], metavar="NAME")
     parser.add_argument("--write", type=Path, default=TARGET)

@@ -14,7 +14,7 @@ HEADS = ((1, 2, 24, 16),) * 3
 def _experts(
     x: torch.Tensor, router: torch.Tensor, gate_up: torch.Tensor, down: torch.Tensor
 ) -> torch.Tensor:
-    """A mixture of experts, two for each token, whose weights are gathered."""
+    """A mixture of experts with two experts per token, whose weights are gathered."""
     chances = F.softmax(F.linear(x, router), -1, dtype=torch.promote_types(x.dtype, torch.float32))
     share, chosen = torch.topk(chances, 2)
     share = (share / share.sum(-1, keepdim=True)).to(x.dtype).reshape(-1)
@@ -130,5 +130,5 @@ CASES: dict[str, tuple[Function, tuple[Argument, ...]]] = {
 
 
 def cases() -> list[Case]:
-    """All of them: f32 is multiplied as tf32."""
+    """All cases of this file; f32 is multiplied as tf32."""
     return [Case(name, *call, multiplied=True) for name, call in CASES.items()]

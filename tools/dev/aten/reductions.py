@@ -154,7 +154,7 @@ def _keepdim(name: str, x: torch.Tensor) -> object:
 
 
 def cases() -> list[Case]:
-    """All of them."""
+    """All cases of this file."""
     made = []
     for name in REDUCTIONS:
         made.append(Case(f"{name} dim", partial(_dim, name), (ROW,)))

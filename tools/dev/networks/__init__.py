@@ -1,1 +1,2 @@
-"""Whole networks through the PyTorch door, against f64: docs/reference/networks.md."""
+"""Measures whole networks, compiled through the PyTorch door, against f64:
+docs/reference/networks.md."""

@@ -1,4 +1,5 @@
-"""One network: exported, lowered, run on the simulated machine, beside PyTorch and f64."""
+"""Measures a network: exports and lowers it, runs it on the simulated machine, and compares the
+results with PyTorch and f64."""
 
 from __future__ import annotations
 
@@ -28,17 +29,20 @@ from tcir.torch.lowering import NOTHING, lower
 
 PIPELINE = "layers"
 FACTORS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2), "convolution": (0, 1)}
-"""Which arguments ATen's contractions multiply."""
+"""Numbers of the arguments that ATen's contractions multiply."""
 CUT = -(1 << 13)
-"""The bits of an f32 that are tf32's."""
+"""Mask of the bits of an f32 that tf32 keeps."""
 
 
 @dataclass
 class Measured:
-    """What became of a network of one type.
+    """Result for a network with one element type.
 
-    ops: of its graph; kinds: asked alone; share: of the contraction FLOPs, in kernels
-    left: what PyTorch computes, by reason; compared: each floating result, the worst first
+    ops:      number of ops of its graph
+    kinds:    number of kinds of op that were compiled alone
+    share:    fraction of the contraction FLOPs in kernels
+    left:     ops that PyTorch computes, by reason
+    compared: comparison of each floating-point result, the worst first
     """
 
     ops: int
@@ -55,14 +59,17 @@ class Measured:
 
     @property
     def failures(self) -> list[str]:
-        """What is wrong with results."""
+        """Descriptions of wrong results."""
         return [each.failure for each in self.compared if each.failure]
 
 
 def measure(
     network: Network, kind: torch.dtype, tell: Callable[[str], None] = lambda line: None
 ) -> Measured:
-    """The network in a type; tell: hears a line of each region."""
+    """Measures a network with one element type.
+
+    tell: receives a line for each region
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         module, arguments = network.drawn(kind)
@@ -103,7 +110,7 @@ def _compiled(
 
 
 def flops(node: torch.fx.Node) -> int:
-    """FLOPs of an op's contractions, as PyTorch counts them."""
+    """FLOPs of the contractions of an op, as PyTorch counts them."""
     args, kwargs = torch.fx.map_arg((node.args, dict(node.kwargs)), lambda each: each.meta["val"])
     fake = [each for each in tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
     if not fake:
@@ -114,7 +121,7 @@ def flops(node: torch.fx.Node) -> int:
 
 
 class Tf32(TorchDispatchMode):
-    """f32 factors of contractions are cut to tf32, as tensor cores read them."""
+    """Mode that truncates f32 factors of contractions to tf32, as tensor cores read them."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
         given = list(args)
@@ -128,7 +135,7 @@ class Tf32(TorchDispatchMode):
 def _own(
     module: torch.nn.Module, arguments: dict[str, object], kind: torch.dtype
 ) -> Sequence[torch.Tensor]:
-    """PyTorch's results in the network's own type; products of f32 are of tf32, as on a GPU."""
+    """PyTorch's results in the network's own type; f32 products use tf32, as on a GPU."""
     with torch.no_grad():
         if kind != torch.float32:
             return _floating(module(**arguments))
@@ -138,7 +145,8 @@ def _own(
 
 @contextmanager
 def _without_fused_layers() -> Iterator[None]:
-    """`nn.TransformerEncoderLayer` is its products, not one native op that cuts no factor."""
+    """Context in which `nn.TransformerEncoderLayer` runs as separate products, and not as one
+    native op that truncates no factor."""
     enabled = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:

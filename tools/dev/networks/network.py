@@ -1,4 +1,4 @@
-"""One network of the table, and what networks are called with."""
+"""Networks of the table, and their arguments."""
 
 from __future__ import annotations
 
@@ -9,23 +9,25 @@ from dataclasses import dataclass
 import torch
 
 Arguments = Mapping[str, object]
-"""By keyword; floating tensors are f32."""
+"""Arguments by keyword; floating-point tensors are f32."""
 NAMES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
 TYPES = tuple(NAMES.values())
 LEAST = 0.98
-"""The part of a network's contraction FLOPs that kernels are to have."""
+"""Minimum fraction of a network's contraction FLOPs in kernels."""
 WORDS = 96
-"""Of the vocabularies."""
+"""Size of the vocabularies."""
 SIDE = 32
-"""Pixels of a side of an image."""
+"""Pixels along a side of an image."""
 
 
 @dataclass(frozen=True)
 class Network:
     """A small network with random weights.
 
-    make: the module, of f32; arguments: draws what it is called with
-    types: that PyTorch exports; why: where these are not `TYPES`
+    make:      returns the module, in f32
+    arguments: draws its arguments
+    types:     element types in which PyTorch exports it
+    why:       reason if these are not `TYPES`
     """
 
     name: str
@@ -35,7 +37,8 @@ class Network:
     types: tuple[torch.dtype, ...] = TYPES
 
     def drawn(self, kind: torch.dtype) -> tuple[torch.nn.Module, dict[str, object]]:
-        """The module for evaluation, and its arguments, of a type; always the same numbers."""
+        """The module in evaluation mode and its arguments, in an element type; the numbers are the
+        same each time."""
         torch.manual_seed(0)
         module = self.make().eval()
         with torch.no_grad():
@@ -48,7 +51,7 @@ class Network:
 
 
 def of_type(value: object, kind: torch.dtype) -> object:
-    """A floating tensor in another type; all else as it is."""
+    """A floating-point tensor converted to another type; other values as they are."""
     if isinstance(value, torch.Tensor) and value.is_floating_point():
         return value.to(kind)
     return value
@@ -65,9 +68,11 @@ def shipped(
     why: str = "",
     types: tuple[torch.dtype, ...] = TYPES,
 ) -> Network:
-    """A model of transformers as it is shipped, with a small configuration.
+    """An unmodified model of transformers, with a small configuration.
 
-    attention: its implementation; model: the end of the class's name; called: in the table
+    attention: implementation of its attention
+    model:     end of the class's name
+    called:    name in the table
     """
 
     def make() -> torch.nn.Module:
@@ -82,7 +87,7 @@ def shipped(
 
 
 def tokens(batch: int = 2, length: int = 16) -> Arguments:
-    """Tokens, of which the last ones of the last row are padding."""
+    """Tokens; the last ones of the last row are padding."""
     mask = torch.ones(batch, length, dtype=torch.int64)
     mask[-1, length - 3 :] = 0
     return {"input_ids": torch.randint(3, WORDS, (batch, length)), "attention_mask": mask}

@@ -1,4 +1,5 @@
-"""Measures a network in a type: its lines on standard output, its progress on standard error.
+"""Measures a network in one element type; prints its lines to standard output and progress to
+standard error.
 
 python -m tcir.tools.dev.networks.one NAME TYPE
 """
@@ -14,7 +15,7 @@ from tcir.tools.dev.networks.table import NETWORKS
 
 
 def main(name: str, kind: str) -> None:
-    """Measures it."""
+    """Measures a network and prints its lines."""
 
     def tell(line: str) -> None:
         print(f"{name}, {kind}: {line[:200]}", file=sys.stderr, flush=True)

@@ -27,7 +27,7 @@ from tcir.tools.dev.networks.table import FAMILIES, NETWORKS
 
 TARGET = Path(__file__).resolve().parents[3] / "docs" / "reference" / "networks.md"
 PATIENCE = 3600.0
-"""Seconds that a network may take."""
+"""Maximum duration of a network's measurement, in seconds."""
 _INTRO = f"""\
 # Networks
 
@@ -73,12 +73,12 @@ def document(rows: Mapping[tuple[str, str], list[str]]) -> str:
 
 
 def wanted(names: Sequence[str], kinds: Sequence[str] = tuple(NAMES)) -> list[tuple[str, str]]:
-    """What there is of some networks in some types."""
+    """The pairs of network and element type that exist among those given."""
     return [(name, kind) for name in names for kind in kinds if NAMES[kind] in NETWORKS[name].types]
 
 
 def named(text: str) -> list[str]:
-    """The networks of a list, whose names may have commas themselves."""
+    """Names of the networks in a comma-separated list; names may contain commas."""
     found: list[str] = []
     rest = text
     while rest:
@@ -94,7 +94,7 @@ def named(text: str) -> list[str]:
 
 
 def types(text: str) -> list[str]:
-    """The types of a list."""
+    """Element types in a comma-separated list."""
     for kind in (found := text.split(",")):
         if kind not in NAMES:
             raise argparse.ArgumentTypeError(f"expected {', '.join(NAMES)}, got {kind!r}")
@@ -113,7 +113,7 @@ def lines_of(name: str, kind: str) -> list[str]:
 
 
 def measured(keys: Sequence[tuple[str, str]], jobs: int) -> Iterator[Rows]:
-    """The rows of networks, each as it is there, `jobs` at a time."""
+    """Measures networks, `jobs` at a time; yields the rows of each as it completes."""
     with ThreadPoolExecutor(jobs) as pool:
         running = {pool.submit(lines_of, *key): key for key in keys}
         for each in as_completed(running):
@@ -121,7 +121,7 @@ def measured(keys: Sequence[tuple[str, str]], jobs: int) -> Iterator[Rows]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measures, and writes each row as it is there."""
+    """Measures networks and writes each row as it completes; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m tcir.tools.dev.networks.page", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,

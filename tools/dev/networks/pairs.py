@@ -1,4 +1,5 @@
-"""Encoders with decoders, speech and pairs of text and images, as transformers ships them."""
+"""Encoder-decoders, and models of speech and of pairs of text and images, as transformers ships
+them."""
 
 from __future__ import annotations
 
@@ -42,12 +43,12 @@ def spoken() -> Arguments:
 
 
 def wave() -> Arguments:
-    """A sound."""
+    """A sound wave."""
     return {"input_values": torch.randn(1, 640)}
 
 
 def captioned() -> Arguments:
-    """Images and texts, as many as make enough pairs for an error that is not a matter of luck."""
+    """Images and texts, in enough pairs that the largest error does not depend on chance."""
     return {**tokens(batch=8), **image(batch=8)()}
 
 

@@ -1,4 +1,4 @@
-"""The lines of docs/reference/networks.md, which a file of rows has, too: those of a network in a
+"""Lines of docs/reference/networks.md, and of files of rows: those of a network with one element
 type."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tcir.torch.lowering import without_place
 
 FAILED = "failed"
 Rows = dict[tuple[str, str], list[str]]
-"""By network and type: the line of the table and, where PyTorch runs a part, what that is."""
+"""By network and type: the line of the table and, if PyTorch runs a part, a line that names it."""
 _LINE = re.compile(r"\| (?P<name>[^|]+) \| (?P<kind>b?f\d+) \||- \*\*(.+)\*\* \((b?f\d+)\): ")
 
 
@@ -36,13 +36,13 @@ def measured(name: str, kind: str, found: Measured) -> list[str]:
 
 
 def failed(name: str, kind: str, said: str) -> list[str]:
-    """The line of one that raised an error, or died."""
+    """The line of a network that raised an error, or whose process crashed."""
     words = (said.strip().splitlines() or ["no reason"])[0].replace("|", "/")
     return [f"| {name} | {kind} |{' |' * 9} {FAILED}: {words} |"]
 
 
 def left(found: Measured) -> list[str]:
-    """What PyTorch runs, and why."""
+    """Texts that name the ops that PyTorch runs, and why."""
     return [
         f"{', '.join(sorted(set(ops)))}: {short(without_place(reason)).split(': %')[0]}"
         for reason, ops in found.left.items()
@@ -63,7 +63,7 @@ def read(lines: Iterable[str]) -> Rows:
 
 
 def merged(*files: Path) -> Rows:
-    """The rows of several files; a later file's replace an earlier one's."""
+    """The rows of several files; those of a later file replace those of an earlier one."""
     rows: Rows = {}
     for file in files:
         rows |= read(file.read_text(encoding="utf-8").split("\n"))
@@ -71,7 +71,7 @@ def merged(*files: Path) -> Rows:
 
 
 def failures(rows: Rows) -> list[str]:
-    """The lines of those that failed, or whose kernels have less than `LEAST` of the
+    """Lines of networks that failed, or whose kernels have less than `LEAST` of the
     contractions."""
     return [
         lines[0] for lines in rows.values() if f" {FAILED}: " in lines[0] or share(lines[0]) < LEAST
@@ -79,5 +79,5 @@ def failures(rows: Rows) -> list[str]:
 
 
 def share(line: str) -> float:
-    """Share of the contraction FLOPs that kernels execute."""
+    """Fraction of the contraction FLOPs in kernels, from a line of the table."""
     return float(line.split(" | ")[7].rstrip("%")) / 100

@@ -1,4 +1,4 @@
-"""Networks written by hand, as papers have them."""
+"""Networks written by hand after papers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def _convolution(
 
 
 class Inverted(nn.Module):
-    """EfficientNet's block: wide, depthwise, squeeze and excite, narrow, a residual."""
+    """EfficientNet's block: expansion, depthwise convolution, squeeze and excite, projection, and a
+    residual."""
 
     def __init__(self, width: int, wide: int, size: int) -> None:
         super().__init__()
@@ -51,7 +52,7 @@ class Efficient(nn.Module):
 
 
 class UNet(nn.Module):
-    """Two scales, a join across, nearest neighbours upwards."""
+    """A U-Net with two scales, a skip connection, and nearest-neighbour upsampling."""
 
     def __init__(self, width: int = 16) -> None:
         super().__init__()
@@ -81,7 +82,7 @@ class Mixer(nn.Module):
 
 
 class WaveNet(nn.Module):
-    """Dilated causal convolutions, gated, with skips."""
+    """Gated dilated causal convolutions with skip connections."""
 
     def __init__(self, width: int = 32) -> None:
         super().__init__()
@@ -99,7 +100,7 @@ class WaveNet(nn.Module):
 
 
 class Graph(nn.Module):
-    """A graph network: messages of neighbours, summed at each node."""
+    """A graph network that sums the messages of its neighbours at each node."""
 
     def __init__(self, width: int = 32) -> None:
         super().__init__()
@@ -113,7 +114,7 @@ class Graph(nn.Module):
 
 
 class Experts(nn.Module):
-    """A mixture of experts, each of all tokens, weighed."""
+    """A mixture of experts in which each expert computes all tokens, and results are weighted."""
 
     def __init__(self, width: int = 64, count: int = 4) -> None:
         super().__init__()
@@ -130,7 +131,7 @@ class Experts(nn.Module):
 
 
 class Integers(nn.Module):
-    """A linear layer of int8 weights with a scale of each row."""
+    """A linear layer with int8 weights and one scale per row."""
 
     def __init__(self, width: int = 64, outer: int = 96) -> None:
         super().__init__()
@@ -143,7 +144,7 @@ class Integers(nn.Module):
 
 
 class Recurrent(nn.Module):
-    """An embedding's recurrent layer, and a classifier of its last state."""
+    """An embedding, a recurrent layer, and a classifier of its last state."""
 
     def __init__(self, kind: type[nn.RNNBase]) -> None:
         super().__init__()
@@ -165,7 +166,7 @@ class Volumes(nn.Module):
 
 
 def _generator() -> nn.Module:
-    """DCGAN's: transposed convolutions from a vector to an image."""
+    """DCGAN's generator: transposed convolutions from a vector to an image."""
     return nn.Sequential(
         nn.ConvTranspose2d(32, 32, 4, 1, 0, bias=False), nn.BatchNorm2d(32), nn.ReLU(),
         nn.ConvTranspose2d(32, 16, 4, 2, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU(),
