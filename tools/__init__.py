@@ -1,1 +1,1 @@
-"""Command lines: parse and call, nothing else."""
+"""Command lines, which only parse arguments and call the package."""

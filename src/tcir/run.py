@@ -65,7 +65,7 @@ from tcir.target import simulated
 from tcir.threads import import_whole
 
 PACKAGES = ("tcir.machine", "tcir.interp.ptx", "tcir.debug", "numpy.ma", "numpy.random")
-"""Packages that executing PTX imports."""
+"""Packages that are imported for the execution of PTX."""
 __all__ = ["LaunchError", "PtxSyntaxError", "RunReport", "Uninitialized", "entry_name", "run_ptx"]
 
 

@@ -229,7 +229,7 @@ def test_a_folder_that_others_may_write_is_named_once(
             assert store.get(key) is None
     (record,) = caplog.records
     assert f"cache {tmp_path / 'cache'}: expected a folder that user" in record.message
-    assert "mode 0777; nothing is kept or taken there (chmod go-w" in record.message
+    assert "mode 0777; nothing is stored or read there (chmod go-w" in record.message
 
 
 def test_folders_are_made_for_the_user_alone(tmp_path: Path) -> None:

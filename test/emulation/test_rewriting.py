@@ -113,7 +113,7 @@ def test_what_is_not_emulated_is_named(body: str, words: str) -> None:
 
 def test_too_many_threads() -> None:
     with pytest.raises(
-        EmulationError, match="expected at most 896 threads, got 1024: 128 more are"
+        EmulationError, match="expected at most 896 threads, got 1024: 128 more emulate"
     ):
         emulate(_kernel(""), EmulatedLaunch((1, 1, 1), (MOST_THREADS, 1, 1)))
 
@@ -139,7 +139,7 @@ def test_commands_and_box_are_where_the_launch_leaves_room(
     assert start.endswith(f"_5], {behind}; ")
     body = "mov.u32 %r1, %reserved_smem_offset_1;"
     if reserved:
-        with pytest.raises(EmulationError, match=r"expected no %reserved_smem_offset_1, where the"):
+        with pytest.raises(EmulationError, match=r"expected no %reserved_smem_offset_1, whose"):
             emulate(_kernel(body), EmulatedLaunch((1, 1, 1), (128, 1, 1), (1, 1, 1), size))
 
 

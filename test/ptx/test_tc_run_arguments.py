@@ -91,7 +91,7 @@ def test_values_that_fit() -> None:
         (["--nothing"], "unrecognized arguments: --nothing"),
         (["--dump", "smem"], "--dump: expected also --break-at"),
         (["--target", "sm_999"], "--target: expected --bundle DIR, or CUDA C++"),
-        (["--pipeline", "conv"], "--pipeline: expected --bundle DIR and an MLIR file"),
+        (["--pipeline", "conv"], "--pipeline: expected also --bundle DIR and an MLIR"),
         (["--save", "1=o.txt"], "expected a file name that ends in .npy"),
         (["--save", "1=absent/o.npy"], "there is no directory 'absent'"),
         (["--save", "2=o.npy"], "argument 2 is not an array"),

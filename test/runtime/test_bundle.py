@@ -202,7 +202,7 @@ def test_a_damaged_folder_is_damaged(
     signal.alarm(0)
     said = capsys.readouterr()
     assert status == 3 and said.out == ""
-    assert "the folder is damaged: ask for it again" in said.err
+    assert "the folder is damaged: request it again" in said.err
 
 
 def test_a_sound_copy_is_sound(sound: Path, tmp_path: Path, capsys: Any) -> None:

@@ -1,4 +1,4 @@
-"""Examples of the verifier's rules: the op's ``example`` with changes, and what is reported."""
+"""Examples of the verifier's rules: the op's ``example`` with changes, and the errors reported."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def illegal(rule: Rule) -> list[str]:
 
 
 def legal(rule: Rule) -> list[str]:
-    """Modules that break no rule, beside the example itself."""
+    """Modules besides the example itself that break no rule."""
     return [changed(example_of(rule.subject), each) for each in rule.good]
 
 
@@ -94,7 +94,8 @@ def _line(location: ir.Location) -> int:
 
 
 def values(rule: Rule, message: str) -> dict[str, str] | None:
-    """What `message` has in the place of the values of the rule's text; None: not this rule's."""
+    """The values that `message` has for the placeholders of the rule's text; None if the message is
+    not this rule's."""
     seen: set[str] = set()
 
     def value(match: re.Match[str]) -> str:

@@ -35,7 +35,7 @@ _FOLDERS = ("dialect", "passes", "pipelines", "tools")
 
 @dataclass(frozen=True)
 class Function:
-    """A function and where it stands (``file:line``)."""
+    """A function and its place (``file:line``)."""
 
     name: str
     place: str

@@ -222,8 +222,8 @@ def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
 
 def _warn(folder: Path, owner: int, mode: int) -> None:
     _say(
-        f"cache {folder}: expected a folder that user {os.geteuid()} owns and nobody else may "
-        f"write, got owner {owner}, mode {mode:04o}; nothing is kept or taken there "
+        f"cache {folder}: expected a folder that user {os.geteuid()} owns and no other user may "
+        f"write, got owner {owner}, mode {mode:04o}; nothing is stored or read there "
         f"(chmod go-w, or another {VARIABLE})"
     )
 

@@ -20,7 +20,7 @@ def rehearse(text: str, step: str, passes: str = "") -> None:
     """Makes the child read the module `text` and run the pipeline `passes` on it.
 
     Raises `NativeCrashError` if that crashes the child; the message begins with `step`. A text that
-    MLIR rejects is no error here: MLIR will also reject it in this process, with the right
+    MLIR rejects raises no error here: MLIR will also reject it in this process, with the right
     locations. Dialects defined in Python are not loaded in the child; their ops are opaque.
     """
     WORKER.call("rehearse", text, ".mlir", step=step, way_out=_WAY_OUT, passes=passes)

@@ -131,7 +131,10 @@ class Module:
                 f"variable: expected one of the module, got {name!r}{did_you_mean(name, found)}"
             )
         if holds_addresses(found[name]):
-            raise LaunchError(f"variable {name}: expected numbers, got addresses of a launch")
+            raise LaunchError(
+                f"variable {name}: it contains addresses, which differ between launches; only "
+                "variables with numbers can be read and written"
+            )
         if name not in self.variables:
             image = np.zeros(found[name].size, np.uint8)
             initialise(image, found[name], {}, self.syntax)

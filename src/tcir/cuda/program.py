@@ -244,7 +244,7 @@ class Program:
         try:
             error = self._guarded(shown_name(name.decode()), execute, INVALID_CONFIGURATION)
             if error:
-                self.launches.failed(VerdictError("a launch that was refused", 1))
+                self.launches.failed(VerdictError("a launch was rejected", 1))
             return error
         finally:
             sys.stdout.flush()

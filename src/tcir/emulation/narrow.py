@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 else:
 
     class DataclassInstance(Protocol):
-        """What `dataclasses.replace` takes."""
+        """An argument of `dataclasses.replace`."""
 
 
 class MapFields(DataclassInstance, Protocol):

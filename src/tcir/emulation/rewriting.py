@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 else:
 
     class DataclassInstance(Protocol):
-        """What `dataclasses.replace` takes."""
+        """An argument of `dataclasses.replace`."""
 
 
 Triple = tuple[int, int, int]

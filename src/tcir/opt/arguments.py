@@ -49,7 +49,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="tc-opt",
         usage="tc-opt [FLAG | --PASS[={option=value}] ...] [FILE]",
-        description="Runs passes over MLIR and, when asked, executes the program after each.",
+        description="Runs passes over MLIR and, on request, executes the program after each.",
         epilog=_EPILOG,
     )
     parser.add_general()
@@ -92,7 +92,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--budget", type=float, metavar="SECONDS",
         help="execute a sample of the CTAs if the estimate is longer (default: never)")  # fmt: skip
     add("--strict", action="store_true",
-        help="equal on small numbers is no success: exit status 2")  # fmt: skip
+        help="equal on small numbers does not count as success: exit status 2")  # fmt: skip
     add("--numerics", choices=["exact", "fast"], default="exact", help="fast is not bit-exact")
     add(
         "--max-instructions",
@@ -104,10 +104,10 @@ def make_parser() -> argparse.ArgumentParser:
         help="a trace of the PTX for ui.perfetto.dev: what each warp of the first cluster does "
         "when, in cycles that are modelled; needs the package perfetto")  # fmt: skip
     add("--prove", nargs="?", const="", metavar="=CTAS",
-        help="execute after every pass, and have sentryward judge the PTX in every schedule; of "
-        "each launch all CTAs, or the first so many; needs the package sentryward")  # fmt: skip
+        help="execute after every pass, and check every schedule of the PTX with sentryward, for "
+        "all CTAs of each launch or the first CTAS; needs the package sentryward")  # fmt: skip
     add("--ordering", choices=["silicon", "isa"], default="silicon",
-        help="isa: what only shipping code proves is an error, too")  # fmt: skip
+        help="isa: what only shipping code supports is an error")  # fmt: skip
     add("--assume", action="append", default=[], metavar="NAME=ANSWER",
         help="another answer to an open hardware question (tc-run --list-assumptions)")  # fmt: skip
 

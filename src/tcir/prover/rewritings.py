@@ -1,7 +1,7 @@
 """Rewritings of the PTX for the prover; lines keep their numbers.
 
-Some rewritings preserve the meaning; others are approximations. Then the verdict is on a
-neighbour of the kernel, and says so.
+Some rewritings preserve the meaning; others are approximations. In that case a neighbour of the
+kernel is judged, and the verdict states so.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def _execution(parser: argparse.ArgumentParser) -> None:
     add("--max-instructions", type=_count, default=DEFAULT_MAX_INSTRUCTIONS, metavar="N",
         help="limit after which a run is stopped (%(default)s)")  # fmt: skip
     add("--ordering", choices=("silicon", "isa"), default="silicon",
-        help="isa: what only shipping code proves is an error, too")  # fmt: skip
+        help="isa: what only shipping code supports is an error")  # fmt: skip
     add("--assume", action="append", default=[], metavar="NAME=ANSWER",
         help="another answer to an open hardware question, see --list-assumptions")  # fmt: skip
     add("--list-assumptions", action="store_true", help="open hardware questions")
@@ -146,8 +146,8 @@ def _debugging(parser: argparse.ArgumentParser) -> None:
         help="what --break-at shows: registers[@WARP][:TYPE][=NAMES|all], smem[=FROM:TO], "
         "tmem[=LANE:LANE,COLUMN:COLUMN], mbarriers; may be repeated")  # fmt: skip
     add("--interactive", action="store_true",
-        help="asks at the first instruction and at each stop: step, continue, break, watch, "
-        "print, dump, where, quit")  # fmt: skip
+        help="reads commands at the first instruction and at each stop: step, continue, break, "
+        "watch, print, dump, where, quit")  # fmt: skip
 
 
 def _on_a_gpu(parser: argparse.ArgumentParser) -> None:

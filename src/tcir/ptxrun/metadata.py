@@ -149,8 +149,10 @@ def _next_to(path: Path) -> LaunchMetadata | None:
 def launch_metadata(path: Path | None, ptx: str, entry: str | None) -> LaunchMetadata:
     """Launch sizes from the files next to `path` and the directives of the entry.
 
-    entry: the requested one; files about another one are skipped. Raises LaunchError for files
-    that cannot be read and modules without that entry, PtxSyntaxError.
+    entry: the requested entry; files about another entry are skipped
+
+    Raises LaunchError for files that cannot be read and for modules without that entry, and
+    PtxSyntaxError.
     """
     found = _next_to(path) if path else None
     if found is None or (entry is not None and found.entry != entry):

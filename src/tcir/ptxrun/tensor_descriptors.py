@@ -66,8 +66,8 @@ def descriptor(
     if missing or meta.get("is_im2col") and pixels is None:
         what = f"no {missing[0]}" if missing else "is_im2col"
         raise LaunchError(
-            f"tensordesc_meta[{number}] has {what}: expected a tile; give map=, and after it the "
-            "shape and strides, by hand"
+            f"tensordesc_meta[{number}] has {what}, so it does not describe a tile; give map= and "
+            "the shape and strides as arguments of their own instead of desc="
         )
     swizzle, size, kind, block = (_numbers(meta[name], name) for name in FIELDS[:4])
     if not isinstance(array, np.ndarray):

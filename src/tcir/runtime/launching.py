@@ -94,7 +94,10 @@ def launch(kernel: CompiledKernel, *buffers: Any, stream: Any = None) -> None:
         pointers.append(view.pointer)
         devices.add(view.device_id)
     if len(devices) > 1:
-        raise InputError(f"@{kernel.name}: expected arrays on one device, got {sorted(devices)}")
+        raise InputError(
+            f"@{kernel.name}: expected arrays on one device, got {sorted(devices)}; move them to "
+            "the same GPU"
+        )
     on = device(devices.pop() if devices else 0)
     if not kernel.launches.launches:  # all results are without elements
         return

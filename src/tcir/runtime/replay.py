@@ -19,7 +19,7 @@ from tcir.files import open_regular, read_bytes
 Array = np.ndarray[Any, Any]
 Fields = dict[str, Any]
 """An object of launch.json."""
-_READ = "the folder is damaged: ask for it again"
+_READ = "the folder is damaged: request it again"
 
 
 def seal(description: Fields) -> str:

@@ -113,7 +113,7 @@ class Session:
         self.report = Report(pipeline=str(pipeline), target=target)
         self.signature = signature
         self.settings = settings
-        """How the program is executed after each pass; None: it is not."""
+        """Settings of the execution after each pass; None: the program is not executed."""
         self.validation: Validation | None = None
         """Since the input program was executed."""
         if settings is not None:

@@ -43,8 +43,7 @@ def _again(graph: torch.fx.Graph, base: torch.fx.Node, views: list[torch.fx.Node
 
 
 def _views(node: torch.fx.Node) -> list[torch.fx.Node]:
-    """Chain of views from the node to its base: the node, its source, the source of that, and so
-    on while they share memory."""
+    """The node, followed by the chain of nodes of which it is a view; the last one is the base."""
     chain = [node]
     while chain[-1].op == "call_function" and chain[-1].all_input_nodes:
         source = chain[-1].all_input_nodes[0]
