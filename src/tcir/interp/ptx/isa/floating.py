@@ -145,17 +145,13 @@ def _mixed(
     return elementwise(d, run, d.dst(d.operands[0], f32), U32, sources, views)
 
 
-def _direct(
-    d: Decode,
-    fn: Callable[..., np.ndarray],
-    count: int = 2,
-    types: tuple[str, ...] = ("f32", "f64"),
-) -> Op | None:
-    """The common case on whole float32 or float64 arrays: round to nearest, no other modifier."""
-    if [m for m in d.modifiers if m != "rn"] not in [[name] for name in types]:
+def _direct(d: Decode, fn: Callable[..., np.ndarray], *types: str, count: int = 2) -> Op | None:
+    """The common case on whole float32 or float64 arrays, or only on those of `types`: round to
+    nearest, no other modifier."""
+    if [m for m in d.modifiers if m != "rn"] not in [[name] for name in types or ("f32", "f64")]:
         return None
     d.skip("rn")
-    kind = d.type()
+    kind = d.type(*types)
     d.done(count + 1)
     n, name = view(kind), kind.name
 
@@ -204,7 +200,7 @@ def float_fma(d: Decode) -> Op:
     if "f64" in d.modifiers:
         op = _wrap(d, _downwards(d, fma64, -1, 1, -1), 3, fused_excess)
     else:
-        op = _direct(d, fused, 3, ("f32",)) or _wrap(
+        op = _direct(d, fused, "f32", count=3) or _wrap(
             d, _downwards(d, lambda a, b, c: add_odd(a * b, c), -1, 1, -1), 3
         )
     return counted(op, products)
@@ -214,7 +210,7 @@ def float_div(d: Decode) -> Op:
     """Every rounding. .approx and .full: to nearest, as good as any."""
     require_rounding(d, "approx", "full")
     d.skip("approx", "full")
-    return _direct(d, np.divide, types=("f32",)) or _wrap(
+    return _direct(d, np.divide, "f32") or _wrap(
         d, np.divide if "f64" in d.modifiers else odd_quotient, 2, quotient_excess
     )
 

@@ -71,7 +71,7 @@ def _saturate(fn: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
 def _sum(d: Decode, fn: Callable[..., np.ndarray]) -> Op:
     saturate = d.take("sat") is not None
     run = _saturate(fn) if saturate else fn
-    kind = d.type(*(("s32",) if saturate else INTS))
+    kind = d.type("s32") if saturate else d.type(*INTS)
     return same_type(d, run, kind, 2, whole if saturate else upward)
 
 
