@@ -189,7 +189,7 @@ def test_what_was_counted_judges_the_frozen_predictions(
 
 @pytest.mark.slow
 def test_what_the_page_says_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert section().strip() in (ROOT / "docs/explanation/time.md").read_text(encoding="utf-8")
+    assert section().strip() in (ROOT / "docs/results/time-model.md").read_text(encoding="utf-8")
     by_name = {kernel.name: kernel for kernel in taken()}
     clocks = {
         n: by_name[f"gemm {n} f16"].cycles / (by_name[f"gemm {n} f16"].us - C["launch"]) / 1000

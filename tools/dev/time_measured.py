@@ -1,4 +1,4 @@
-"""The part of docs/explanation/time.md on an H200: predictions, measurements, and why they differ.
+"""The part of docs/results/time-model.md on an H200: predictions, measurements, their differences.
 
 Tables are computed from bench/predictions_sm90.json, which was frozen before the measurement, and
 bench/measured_sm90.json, which contains the hash of the former; those of the probes likewise from
@@ -181,7 +181,7 @@ def section() -> str:
 committed, none of them changed since. Two runs of `bench/time_hopper.py --run` in one visit, raw in
 `bench/measured_sm90.json`. Cycles are microseconds of a launch among many times the clock measured
 right after. All copies copied. `gemv-simt`, here and in the probes, is the kernel of that day;
-since 2026-11-24 it loads ahead and is faster ([gemv.md](gemv.md)).
+since 2026-11-24 it loads ahead and is faster ([gemv.md](../explanation/gemv.md)).
 
 **Median error {median:.1%}, maximum {most:.1%}**; second run {again:.1%}. The target, a median of
 at most 10 %, is met. Of the {len(unseen)} kernels whose times could not be seen before, the median

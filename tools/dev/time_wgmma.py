@@ -1,4 +1,4 @@
-"""The part of docs/explanation/time.md on wgmma kernels: rows of a GH200, predictions, and
+"""The part of docs/results/time-model.md on wgmma kernels: rows of a GH200, predictions, and
 measurements.
 
 Tables are computed from `tcir.time.hopper_rows`, from bench/predictions_sm90a.json, which was
@@ -172,7 +172,7 @@ def _misses(kernels: Sequence[Taken]) -> str:
 
 
 def section() -> str:
-    """Section of docs/explanation/time.md on wgmma kernels."""
+    """Section of docs/results/time-model.md on wgmma kernels."""
     kernels = taken()
     where, cycles = counted()
     errors = [abs(kernel.error) for kernel in cycles]
@@ -204,7 +204,8 @@ longer than its products (R09), do not agree; 64 stays the default. Of sm_90, `t
 products of f16, and ResNet-50's convolutions at batch 8 and 32 (`python bench/time_hopper.py
 --predict --wgmma`), frozen by `bench/predictions_sm90a.sha256` on 2026-11-26. For {len(kernels)}
 of them an H200 had been measured two days before, from rest
-([conv-sm90a.md](conv-sm90a.md), [gemm-sm90a.md](gemm-sm90a.md)), so they could be seen. No
+([conv-sm90a.md](../explanation/conv-sm90a.md), [gemm-sm90a.md](../explanation/gemm-sm90a.md)), so
+they could be seen. No
 constant was fitted to them, and no rule changed with them in view. The clock was not recorded:
 1.98 GHz is what the H200 held in every kernel of up to 264 us [above](#measured), and 3.9 us are
 those of a launch (`launch`).
@@ -239,9 +240,10 @@ tiles and strided pixels. What small kernels take between two launches is not in
 ### The tiles that kernels choose
 
 `gemm` and `conv-implicit-gemm` for sm_90a take the width that a short rule finds fastest
-([conv-sm90a.md](conv-sm90a.md#the-schedule)). `python bench/wgmma_tiles.py` asks this model about
-every width. Of 1024³ to 3072³ and the 22 layers at batch 8, 25 problems, the rule's width is the
-model's in 14, and within 3 % of it in 22. Where they differ, as columns: cycles, **modelled**:
+([conv-sm90a.md](../explanation/conv-sm90a.md#the-schedule)). `python bench/wgmma_tiles.py`
+asks this model about every width. Of 1024³ to 3072³ and the 22 layers at batch 8, 25 problems, the
+rule's width is the model's in 14, and within 3 % of it in 22. Where they differ, as columns:
+cycles, **modelled**:
 
 | problem | the rule's | the model's | slower by |
 |---|---|---|---|

@@ -9,7 +9,7 @@ Sources: *SA* SemiAnalysisAI/microbench-blackwell, B200 at 1.965 GHz. *NV* NVLat
 facebookexperimental/triton, B200. *UT* a person's notes on utcmma, B200 at 1.845 GHz. *B3* the same
 for a B300 (sm_103a). *TH* "Thor TCGen05 MMA With Copy Pipeline" (sm_110a). *GH* measurements of a
 GH200 (hibouwu/CUDA_optimazation). *H200* docs/explanation/matmul-warp.md, docs/explanation/gemv.md,
-its probes in docs/explanation/time.md. UT, B3 and TH are second-class: one person, repository
+its probes in docs/results/time-model.md. UT, B3 and TH are second-class: one person, repository
 unnamed.
 """
 
