@@ -56,6 +56,21 @@ def test_counts(tree: Tree) -> None:
     assert found["arrows-between-passes-rooms"].detail == ("conv -> emit: 1",)
     assert found["cyclic-files-passes"].detail == ("passes/conv/a <-> passes/conv/rows",)
     assert found["complexity-over-15"].value == 0
+    assert found["code-lines-passes"].value == 15
+
+
+def test_code_lines_are_no_comments_and_no_docstrings(tree: Tree) -> None:
+    room = tree.root / "pipelines"
+    (room / "a.py").write_text('"""Doc."""\n\n# why\nA = """two\nlines"""\n"""Of A."""\n')
+    assert measures.measures(tree)["code-lines-pipelines"].value == 2
+
+
+def test_a_class_name_that_two_files_give(tree: Tree) -> None:
+    (tree.root / "pipelines" / "b.py").write_text("class Shown: ...\nclass _Own: ...\n")
+    (tree.root / "tools" / "c.py").write_text("class _Own: ...  # fmt: skip\n")
+    found = measures.measures(tree)
+    assert found["class-names-twice"].detail == ("Shown: passes/emit/builders.py, pipelines/b.py",)
+    assert found["fmt-skip"].value == 1
 
 
 def test_above_its_ceiling(tree: Tree, capsys: pytest.CaptureFixture[str]) -> None:

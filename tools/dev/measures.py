@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import argparse
 import ast
+import io
 import json
 import subprocess
 import sys
+import tokenize
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
@@ -30,6 +32,15 @@ ROOT = Path(__file__).resolve().parents[2]
 PARAMETERS = 8
 COMPLEXITY = 15
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+ROOMS = (
+    "dialect", "emulation", "interp/ptx", "interp/tile", "machine", "passes", "pipelines",
+    "program", "session", "time", "tools", "torch", "validation",
+)  # fmt: skip
+"""Folders whose code lines have a ceiling, with a few per cent of room."""
+_NO_CODE = {
+    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}  # fmt: skip
 _FOLDERS = ("dialect", "passes", "pipelines", "tools")
 
 
@@ -56,14 +67,27 @@ class Tree:
         self.package = root / "src" / "tcir" if (root / "src").is_dir() else root / "tcir"
 
     @cached_property
-    def files(self) -> dict[Path, ast.Module]:
-        """All sources of the package, parsed, by their path inside the package."""
+    def sources(self) -> dict[Path, str]:
+        """Every source of the package by its path inside the package."""
         folders = {name: self.root / name for name in _FOLDERS}
         found = {}
         for base, prefix in [(self.package, Path()), *((p, Path(n)) for n, p in folders.items())]:
             for path in sorted(base.rglob("*.py")):
-                found[prefix / path.relative_to(base)] = ast.parse(path.read_text())
+                found[prefix / path.relative_to(base)] = path.read_text()
         return found
+
+    @cached_property
+    def files(self) -> dict[Path, ast.Module]:
+        """Every source, parsed."""
+        return {path: ast.parse(text) for path, text in self.sources.items()}
+
+    def code_lines(self, room: str) -> int:
+        """Lines of a room's sources with code: comments, docstrings and empty lines left out."""
+        return sum(
+            _code_lines(self.sources[path], tree)
+            for path, tree in self.files.items()
+            if path.is_relative_to(room)
+        )
 
     def below(self, area: str) -> Iterator[ast.Module]:
         """The sources below a folder of the package."""
@@ -92,6 +116,16 @@ class Tree:
         raise ValueError(f"expected a table _EXPORTS in {self.package / '__init__.py'}")
 
     @cached_property
+    def names_twice(self) -> dict[str, list[str]]:
+        """Public classes whose name another file gives to another class, and the files."""
+        found: dict[str, set[str]] = {}
+        for path, tree in self.files.items():
+            for node in ast.walk(tree):
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    found.setdefault(node.name, set()).add(str(path))
+        return {name: sorted(files) for name, files in sorted(found.items()) if len(files) > 1}
+
+    @cached_property
     def complex(self) -> list[str]:
         """Functions with a cyclomatic complexity over 15, by ruff's count."""
         folders = [self.package, *(self.root / name for name in _FOLDERS)]
@@ -116,6 +150,24 @@ class Tree:
     def imports(self) -> ImportGraph:
         """Import graph, including imports inside functions and for type checkers."""
         return ImportGraph("tcir", self.files)
+
+
+def _code_lines(text: str, tree: ast.Module) -> int:
+    documented = {
+        line
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    code = {
+        line
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        if token.type not in _NO_CODE
+        for line in range(token.start[0], token.end[0] + 1)
+    }
+    return len(code - documented)
 
 
 def _functions(tree: ast.Module, path: Path, public: frozenset[str]) -> Iterator[Function]:
@@ -176,12 +228,18 @@ def measures(tree: Tree) -> dict[str, Measure]:
         "most-parameters": Measure(widest.counted, (str(widest),)),
         "functions-over-8-parameters": Measure(len(many), tuple(f"{f.counted} {f}" for f in many)),
         "complexity-over-15": Measure(len(tree.complex), tuple(tree.complex)),
+        "class-names-twice": Measure(
+            len(tree.names_twice),
+            tuple(f"{name}: {', '.join(files)}" for name, files in tree.names_twice.items()),
+        ),
+        "fmt-skip": Measure(sum(text.count("# fmt: skip") for text in tree.sources.values())),
         "files-in-one-folder": Measure(count, (f"{fullest}/",)),
         "arrows-between-passes-rooms": Measure(len(rooms), arrows),
         **{
             f"cyclic-files-{area.replace('/', '-')}": Measure(sum(map(len, found)), _names(found))
             for area, found in cycles.items()
         },
+        **{f"code-lines-{r.replace('/', '-')}": Measure(tree.code_lines(r)) for r in ROOMS},
     }
 
 
