@@ -24,6 +24,7 @@ INTERNAL = {
     "Abandoned": "the launch runs again without lockstep",
     "TogetherError": "the launch runs in one process",
     "NoReplay": "the launch runs without lockstep",
+    "Untraceable": "the instruction is executed by numpy alone",
     "Left": "a CTA that runs on the machine, not in lockstep with the leader",
     "Divergence": "a mistake in lockstep: a warning, and the launch runs without it",
     "UnreadableError": "becomes an MLIRError at the line",

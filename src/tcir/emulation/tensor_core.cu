@@ -2,8 +2,8 @@
 //
 // Four helper warps of each CTA execute the commands that the rewritten program issues. Thread t of
 // them is lane t of tensor memory, which is in global memory, [column][lane], one word each.
-// Descriptors, layouts and sums are decoded here from the PTX ISA (9.7.16) and docs/explanation/numerics.md,
-// with no code of the compiler or of the simulated machine.
+// Descriptors, layouts and sums are decoded here from the PTX ISA (9.7.16) and
+// docs/explanation/numerics.md, with no code of the compiler or of the simulated machine.
 //
 // Compiled ahead: python -m tcir.tools.dev.emulation_ptx
 
@@ -438,7 +438,7 @@ DEVICE u32 code_at(const u32* words, u32 k, u32 how, u32 bits) {
   return words[k / 4] >> 8 * (k % 4) & 0xff;
 }
 
-// --- sums (docs/explanation/numerics.md) -------------------------------------------------------------------
+// --- sums (docs/explanation/numerics.md) -------------------------------------------------------
 
 DEVICE u64 shifted(u64 v, int by) { return by >= 0 ? v << by : by > -64 ? v >> -by : 0; }
 DEVICE u64 rounded_shift(u64 v, int by) {  // to nearest even
