@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcir.errors import InputError
 from tcir.passes.module.reorder_scales import ReorderScales
 from tcir.passes.simt.convert_to_simt import ConvertToSimt
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
@@ -30,6 +31,8 @@ class GemvSimtOptions:
 def build(options: GemvSimtOptions) -> Pipeline:
     """The passes."""
     reorder = [ReorderScales()] if options.reorder else []
+    if options.rows < 1:  # 0 would leave products as they are
+        raise InputError(f"expected rows of 1 to 8, got {options.rows}: rows of A per warp")
     simt = ConvertToSimt(rows=options.rows, warps=options.warps)
     launches = [*raised_block_scaled(), *reorder, *launched(sharing=(), simt=simt)]
     return Pipeline([*launches, *threads_to_llvm("cse")])

@@ -329,13 +329,15 @@ class Computed(Layers):
         return self.known(made, self.numbers[x].map(lambda array: array.reshape(sizes(kind))))
 
 
-def outcome(text: str, arrays: list[Array], wanted: dict[str, Number], pipeline: str) -> str:
+def outcome(
+    text: str, arrays: list[Array], wanted: dict[str, Number], pipeline: str, **options: Any
+) -> str:
     """What a program does: "equal", "within bound", or "refused: " and why.
 
     wanted: results, by type as ``20x24xf32`` behind a number. Anything else is an AssertionError.
     """
     try:
-        kernel = tcir.compile(text, pipeline)
+        kernel = tcir.compile(text, pipeline, **options)
     except tcir.Error as error:
         return f"refused: {error}"
     results = []

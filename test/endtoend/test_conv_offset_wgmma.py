@@ -191,7 +191,7 @@ def test_a_stride_that_no_tensor_map_steps_over_is_for_cuda_cores() -> None:
 def test_filter_rows_at_once_are_refused() -> None:
     """What only conv-implicit-gemm takes; without them it is the last of `MORE`."""
     pipeline = tcir.named_pipeline(PIPELINE).insert(FoldFilterRows(), before="split-launches")
-    with pytest.raises(tcir.Error, match="parts of them or filter rows at once") as error:
+    with pytest.raises(tcir.Error, match="got filter rows at once") as error:
         tcir.compile(MORE[-1].text(), pipeline, target=TARGET)
     assert "smallest accepted" in str(error.value)
 

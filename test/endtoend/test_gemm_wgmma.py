@@ -154,8 +154,8 @@ def test_a_break_between_ctas_is_seen(name: str) -> None:
         (program(64, 64, 64, "i8"), {"n_tile": 40}, "n-tile to be one of 8, .*got 40"),
         (program(64, 64, 64, "f16"), {"store": "tma"}, "store=direct for sm_90a, got tma"),
         (program(64, 64, 64, "f16"), {"cta_group": 2}, "cta-group=1 for sm_90a, got 2"),
-        (program(64, 64, 64, "f16"), {"swap": "always"}, "operands were exchanged"),
-        (program(64, 64, 256, "f16"), {"split_k": 2}, "K was split"),
+        (program(64, 64, 64, "f16"), {"swap": "always"}, "operands in their order for sm_90a"),
+        (program(64, 64, 256, "f16"), {"split_k": 2}, "got parts of K"),
     ],
 )  # fmt: skip
 def test_what_wgmma_does_not_have_is_refused(

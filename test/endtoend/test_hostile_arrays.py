@@ -123,6 +123,6 @@ def test_hostile_calls(first: int) -> None:
 
 def test_a_fault_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """The words of a call that ends with Python's error."""
-    monkeypatch.setattr(tcir, "matmul", lambda *_, **__: {}["x"])
+    monkeypatch.setattr(tcir, "compile_matmul", lambda *_, **__: {}["x"])
     seed = next(seed for seed in range(99) if drawn(seed)[0] is tcir.compile_matmul)
     assert wrong(seed) == "KeyError: 'x'"

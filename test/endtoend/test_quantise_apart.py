@@ -262,7 +262,7 @@ def test_targets_without_the_conversion_are_refused() -> None:
 
 
 def test_layers_names_the_pipeline_that_quantises_behind_convolutions() -> None:
-    with pytest.raises(tcir.PassError, match=r"a quantised one .*; take pipeline conv"):
+    with pytest.raises(tcir.PassError, match=r"a quantised one: .*; take pipeline conv"):
         tcir.compile(quantised(CONV.linalg(), E4M3), "layers")
 
 

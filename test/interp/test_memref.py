@@ -35,7 +35,8 @@ DENSE = BOUNDARIES.replace("}", " function-boundary-type-conversion=identity-lay
 def test_bufferisation_holds(passes):
     report = tcir.validate(MATMUL, tcir.Pipeline(passes))
     verdicts = [line.verdict for line in report.passes]
-    assert verdicts == ["reference"] + ["equal"] * len(passes), str(report)
+    ran = len(passes) - len(report.unchanged)
+    assert verdicts == ["reference"] + ["equal"] * ran and ran, str(report)
 
 
 def test_a_loop_that_starts_late_is_different():

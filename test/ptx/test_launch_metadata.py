@@ -197,7 +197,7 @@ def test_a_descriptor_is_a_map_shape_and_strides(tile: Path, capsys: Any) -> Non
         (["desc=f32=1"], {}, "expected an array, got a scalar"),
         (["desc=zeros=f32,6x24"], {}, "expected an array of 2 dimensions and 2 bytes"),
         (["desc=zeros=f16,144"], {}, "expected an array of 2 dimensions and 2 bytes"),
-        (["desc=x.npy"], {"is_im2col": True}, "has is_im2col: expected a tile"),
+        (["desc=x.npy"], {"is_im2col": True}, "has is_im2col, so it does not describe a tile"),
         (["desc=x.npy"], {"swizzle": "128B"}, "swizzle: expected numbers"),
         (["desc=x.npy"], {"swizzle": 4}, "unknown swizzle"),
         (["desc=x.npy"], {"block_size": [4, 512]}, "box"),
@@ -244,7 +244,7 @@ def test_the_fields_of_a_map_of_pixels() -> None:
     assert rest == [2, 9, 11, 64, 64 * 99, 64 * 11, 64, 1]
     with pytest.raises(LaunchError, match="expected an array of 4 dimensions and 2 bytes"):
         descriptor(x[0], 0, [meta], pixels=pixels)
-    with pytest.raises(LaunchError, match="has is_im2col: expected a tile"):
+    with pytest.raises(LaunchError, match="has is_im2col, so it does not describe a tile"):
         descriptor(x, 0, [meta])
 
 

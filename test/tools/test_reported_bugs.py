@@ -274,7 +274,7 @@ TC_RUN = {
     "the array of no argument": Case(tensor_map(array=7), 3, "the number of an argument before"),
     "--dump alone": Case(U + "--dump mbarriers", 3, "--dump: expected also --break-at"),
     "--target of PTX": Case(U + "--target sm_999", 3, "--target: expected --bundle DIR"),
-    "--pipeline of PTX": Case(U + "--pipeline conv", 3, "--pipeline: expected --bundle DIR"),
+    "--pipeline of PTX": Case(U + "--pipeline conv", 3, "--pipeline: expected also --bundle DIR"),
     "--selftest with more": Case("tc-run --selftest --seed 1", 3, "expected no other argument"),
     "--save to a text file": Case(U + "--save 1=o.txt", 3, "a file name that ends in .npy"),
     "hit=0": Case(U + "--break-at 40,hit=0", 3, "expected hit=1 or more, got 0"),

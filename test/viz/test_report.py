@@ -36,7 +36,7 @@ def test_page_from_files(tmp_path: Path) -> None:
     tree.mkdir()
     (tree / "1_raise.mlir").write_text("func <&> one\n", encoding="utf-8")
     (tree / "2_tile.mlir").write_text("func <&> two\n", encoding="utf-8")
-    (tree / "notes.mlir").write_text("no pass\n", encoding="utf-8")
+    (tree / "notes.mlir").write_text("of no step\n", encoding="utf-8")
     source = tmp_path / "in.mlir"
     source.write_text("func zero\n", encoding="utf-8")
     out = tmp_path / "out.html"
@@ -46,7 +46,7 @@ def test_page_from_files(tmp_path: Path) -> None:
     assert "<del>- func &lt;&amp;&gt; one</del>" in page
     assert "<ins>+ func &lt;&amp;&gt; two</ins>" in page
     assert "<del>- func zero</del>" in page
-    assert "no pass" not in page and "<no.rule>" not in page
+    assert "of no step" not in page and "<no.rule>" not in page
     assert "without a rule: &lt;no.rule&gt;" in page
     for verdict in ("reference", "equal", "within bound", "incomplete", "not executed"):
         assert f"{VERDICTS[verdict][0]}</b> {verdict}" in page
