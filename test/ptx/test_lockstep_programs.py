@@ -163,7 +163,7 @@ class Written:
 @st.composite
 def statements(draw: st.DrawFn, depth: int, labels: list[int]) -> str:
     inside = depth > 0
-    kinds = [kernels(), kernels(), kernels(), others(), loads()]
+    kinds = [kernels(), kernels(), others(), others(), loads()]
     if not inside:
         kinds.append(exchanges())
     found = []
