@@ -2,7 +2,7 @@
 // RUN: %tc-opt --split-input-file --verify-diagnostics --tile-matmul-warp %s
 // RUN: %exits 3 %tc-opt --convert-to-simt={rows=4} %S/Inputs/gated_gemv.mlir 2>&1 | %filecheck --check-prefix=SIMT %s
 // RUN: %exits 3 %tc-opt --tile-gemv-padded-n %S/Inputs/gated_gemv.mlir 2>&1 | %filecheck --check-prefix=PADDED %s
-// RUN: %exits 3 %tc-opt --convert-to-simt={rows=4} %S/Inputs/quantised_gemv.mlir 2>&1 | %filecheck --check-prefix=QSIMT %s
+// RUN: %exits 3 %tc-opt --convert-to-simt='{quantise-apart=false rows=4}' %S/Inputs/quantised_gemv.mlir 2>&1 | %filecheck --check-prefix=QSIMT %s
 // RUN: %exits 3 %tc-opt --tile-gemv-padded-n %S/Inputs/quantised_gemv.mlir 2>&1 | %filecheck --check-prefix=QPADDED %s
 // RUN: %tc-opt --split-launches={quantise-apart=true} --convert-to-simt={rows=4} %S/Inputs/quantised_gemv.mlir
 // RUN: %tc-opt --pipeline=gemm %S/Inputs/quantised_gemv.mlir --emit=ptx

@@ -8,9 +8,9 @@
 // TILE: [[A:%.*]] = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 128>, f8E4M3FN, "K", "128B">
 // TILE: [[B:%.*]] = "tc.smem_tile"() : () -> !tc.smem<array<i64: 224, 128>, f8E5M2, "K", "128B">
 // TILE: [[B0:%.*]] = "tc.smem_part"([[B]], {{%.*}}) : {{.*}} -> !tc.smem<array<i64: 112, 128>
+// TILE: [[B1:%.*]] = "tc.smem_part"([[B]], {{%.*}})
 // TILE: [[P:%.*]] = "tc.wgmma_product"([[A]], [[B0]])
 // TILE: [[U:%.*]] = "tc.add_fragment"([[X]], [[P]])
-// TILE: [[B1:%.*]] = "tc.smem_part"([[B]], {{%.*}})
 // TILE: [[Q:%.*]] = "tc.wgmma_product"([[A]], [[B1]])
 // TILE: [[V:%.*]] = "tc.add_fragment"([[Y]], [[Q]])
 // TILE: scf.yield [[U]], [[V]]

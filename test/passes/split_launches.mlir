@@ -1,5 +1,5 @@
 // RUN: %tc-opt %s --split-input-file --split-launches | %filecheck %s
-// RUN: %tc-opt %s --split-input-file --split-launches --convert-to-simt | %filecheck %s --check-prefix=SIMT
+// RUN: %tc-opt %s --split-input-file --split-launches --convert-to-simt={quantise-apart=false} | %filecheck %s --check-prefix=SIMT
 // RUN: %tc-opt %s --split-input-file --split-launches={quantise-apart=true} | %filecheck %s --check-prefix=APART
 
 // Inputs 0 and 1, result 2, workspaces 3 (the image) and 4 (the filter).

@@ -340,9 +340,9 @@ class Counting(nn.Module):
             (np.ones((2, 4)),),
             "expected tensors, numbers, strings or None as arguments, .*numpy.ndarray",
         ),
-        (Broken().eval(), (torch.ones(4),), "expected a module that torch.export takes"),
+        (Broken().eval(), (torch.ones(4),), "expected a module that torch.export accepts"),
         (Counting().eval(), (torch.ones(4),), "must not modify its arguments or buffers"),
-        (nn.Linear(4, 4).eval(), (torch.ones(2, 5),), "expected a module that torch.export takes"),
+        (nn.Linear(4, 4).eval(), (torch.ones(2, 5),), "expected a module that torch.export accepts"),
         (
             nn.Linear(4, 4).half().eval(),
             (torch.ones(2, 4),),
