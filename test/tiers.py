@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Collection, Iterable
-from functools import cache
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+
+from tcir.tools.dev.shards import DURATIONS, durations
 
 BUDGET = 0.25
 """Seconds of a quick case, where ``--budget`` does not give others."""
@@ -30,7 +31,6 @@ DOORS = ("cuda_programs", "cute_scripts", "jax_functions", "onnx_models", "torch
          "triton_scripts")  # fmt: skip
 """Folders of test/ whose files mark what is slow: `make test` skips them where the other compiler
 is not installed."""
-LIST = Path(__file__).parent / "durations.txt"
 
 
 def tiers(cases: Iterable[Any], quick: int = 1) -> list[Any]:
@@ -51,19 +51,12 @@ def slow(*values: Any) -> Any:
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
-@cache
-def durations() -> dict[str, float]:
-    """The list: seconds by id."""
-    lines = (line.split(" ", 1) for line in LIST.read_text().splitlines())
-    return {name: float(seconds) for seconds, name in lines}
-
-
-def over_budget(names: Iterable[str], budget: float) -> frozenset[str]:
-    """Those of the ids `names`, the quick cases of some files, that take longer than `budget`
-    seconds, but for the quickest of each file and `KEPT`."""
+def over_budget(names: Iterable[str], stored: Mapping[str, float], budget: float) -> frozenset[str]:
+    """Those of the ids `names`, the quick cases of some files, whose `stored` seconds are more than
+    `budget`, but for the quickest of each file and `KEPT`."""
     files: dict[str, list[tuple[float, str]]] = defaultdict(list)
     for name in names:
-        files[name.partition("::")[0]].append((durations().get(name, 0.0), name))
+        files[name.partition("::")[0]].append((stored.get(name, 0.0), name))
     found = [
         name
         for file, cases in files.items()
@@ -74,9 +67,9 @@ def over_budget(names: Iterable[str], budget: float) -> frozenset[str]:
     return frozenset(found) - frozenset(KEPT)
 
 
-def write(reports: Iterable[Path]) -> None:
+def write(reports: Iterable[Path], into: Path = DURATIONS) -> None:
     """Brings the list up to date by JUnit reports; what they did not run stays as it is."""
-    found = dict(durations())
+    found = durations(into)
     for report in reports:
         for case in ElementTree.parse(report).iter("testcase"):
             if not (module := case.get("classname")):
@@ -84,7 +77,7 @@ def write(reports: Iterable[Path]) -> None:
             name = f"{module.replace('.', '/')}.py::{case.get('name')}"
             found[name] = float(case.get("time", 0))
     lines = [f"{s:.1f} {name}" for name, s in sorted(found.items()) if s > LEAST]
-    LIST.write_text("\n".join(lines) + "\n")
+    into.write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cache
-from itertools import combinations
+from itertools import combinations, islice
 from random import Random
 from typing import Any
 
@@ -70,9 +70,10 @@ class Chosen:
         words = [value for name, value in asdict(self).items() if value != AXES[name][0]]
         return " ".join([self.product, *words[self.product != AXES["product"][0] :]])
 
-    def has(self, pair: Pair) -> bool:
-        """Whether it has both values."""
-        return all(getattr(self, axis) == value for axis, value in pair)
+    @property
+    def pairs(self) -> frozenset[Pair]:
+        """Those of its values, the axes in the order of `AXES`."""
+        return frozenset(combinations(vars(self).items(), 2))
 
     @property
     def is_conv(self) -> bool:
@@ -166,27 +167,28 @@ def named_pipeline_options(name: str) -> set[str]:
     return {field.name for field in fields(registered_pipelines()[name].options)}
 
 
-def pairs(tries: int = 300) -> tuple[list[Chosen], list[Pair]]:
-    """Cases that compile and have each pair of values of two axes; and the pairs that no case of
-    `tries` random ones has, as some row of `legal` excludes them."""
+def pairs(tries: int = 600, enough: int = 30) -> tuple[list[Chosen], list[Pair]]:
+    """Cases that compile and have each pair of values of two axes, each the best of `enough`; and
+    the pairs that none of `tries` random cases has, as some row of `legal` excludes them."""
     draw = Random(0)
-    left = [
+    left = dict.fromkeys(
         ((one, value), (other, partner))
         for one, other in combinations(AXES, 2)
         for value in AXES[one]
         for partner in AXES[other]
-    ]
+    )
     found: list[Chosen] = []
     excluded: list[Pair] = []
     while left:
-        some = [drawn(draw, dict(left[0])) for _ in range(tries)]
-        some = [case for case in some if not case.refusal]
+        wanted = next(iter(left))
+        cases = (drawn(draw, dict(wanted)) for _ in range(tries))
+        some = list(islice((case for case in cases if not case.refusal), enough))
         if not some:
-            excluded.append(left.pop(0))
+            excluded.append(wanted)
+            del left[wanted]
             continue
-        best = max(some, key=lambda case: sum(case.has(pair) for pair in left))
-        found.append(best)
-        left = [pair for pair in left if not best.has(pair)]
+        found.append(max(some, key=lambda case: len(case.pairs & left.keys())))
+        left = dict.fromkeys(pair for pair in left if pair not in found[-1].pairs)
     return found, excluded
 
 

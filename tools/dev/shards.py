@@ -10,6 +10,7 @@ import argparse
 import heapq
 import re
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -28,11 +29,16 @@ def shard(text: str) -> tuple[int, int]:
     return number, count
 
 
-def parts(durations: Path, count: int) -> dict[str, int]:
-    """The part, from 0, of each test in the list of lines ``SECONDS ID``. Tests are assigned from
-    the longest on, each to the part with the least time so far."""
-    lines = (line.split(" ", 1) for line in durations.read_text().splitlines())
-    tests = sorted(((float(seconds), name) for seconds, name in lines), reverse=True)
+def durations(file: Path = DURATIONS) -> dict[str, float]:
+    """Seconds by test, from lines ``SECONDS ID``."""
+    lines = (line.split(" ", 1) for line in file.read_text(encoding="utf-8").splitlines())
+    return {name: float(seconds) for seconds, name in lines}
+
+
+def parts(stored: Mapping[str, float], count: int) -> dict[str, int]:
+    """The part, from 0, of each test with stored seconds. Tests are assigned from the longest on,
+    each to the part with the least time so far."""
+    tests = sorted(((seconds, name) for name, seconds in stored.items()), reverse=True)
     loads = [(0.0, part) for part in range(count)]
     found = {}
     for seconds, name in tests:
@@ -48,7 +54,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     number, count = config.getoption("--shard")
-    listed = parts(DURATIONS, count)
+    listed = parts(durations(), count)
     mine: list[pytest.Item] = []
     others: list[pytest.Item] = []
     for each in items:
