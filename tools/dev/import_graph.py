@@ -17,9 +17,9 @@ class ImportGraph:
 
     def __init__(self, package: str, files: Mapping[Path, ast.Module]) -> None:
         self._package = package
-        self._modules = {_module(path) for path in files}
+        self._modules = {module_of(path) for path in files}
         self.edges: dict[str, set[str]] = {
-            _module(path): set(self._imports(path, tree)) for path, tree in files.items()
+            module_of(path): set(self._imports(path, tree)) for path, tree in files.items()
         }
 
     def _imports(self, path: Path, tree: ast.Module) -> Iterator[str]:
@@ -31,7 +31,7 @@ class ImportGraph:
                 names = [f"{node.module}.{alias.name}" for alias in node.names]
             for name in names:
                 target = self._target(name)
-                if target is not None and target != _module(path):
+                if target is not None and target != module_of(path):
                     yield target
 
     def _target(self, name: str) -> str | None:
@@ -73,7 +73,8 @@ class ImportGraph:
         return floors
 
 
-def _module(path: Path) -> str:
+def module_of(path: Path) -> str:
+    """The name of a file's module: its path, or its folder's for ``__init__.py``."""
     return path.parent.as_posix() if path.stem == "__init__" else path.with_suffix("").as_posix()
 
 
