@@ -21,7 +21,7 @@ from tcir.program.access import (
     product_of,
 )
 from tcir.program.programs import find_program
-from tcir.program.signature import Signature, numpy_type
+from tcir.program.signature import POWERS, Signature, numpy_type, scale_type
 from tcir.program.taps import Taps
 from tcir.target import TARGETS
 from tcir.threads import cached_property
@@ -179,15 +179,11 @@ class Contraction:
         return (other - one if side else one - other) & self.parallel
 
 
-def factor_types(op: ir.Operation) -> set[np.dtype[Any]]:
-    """Returns the types of a product's factors without block scales, which are f8E8M0FNU, or
-    f8E4M3FN if a factor is f4E2M1FN."""
-    product = product_of(op)
-    found = () if product is None else product.factors
-    types = {source_of(value, access.dims)[2] for value, access in found}
-    names = {each.name for each in types}
-    scales = {"float8_e8m0fnu"} | ({"float8_e4m3fn"} if "float4_e2m1fn" in names else set())
-    return {each for each in types if each.name not in scales}
+def factor_types(product: Product) -> set[np.dtype[Any]]:
+    """Returns the types of a product's factors, without that of their block scales."""
+    types = {source_of(value, access.dims)[2] for value, access in product.factors}
+    scale = scale_type({each.name for each in types})
+    return {each for each in types if each.name != scale} or types
 
 
 def inputs_of(block: ir.Block) -> list[ir.Value]:
@@ -289,7 +285,7 @@ def contraction_from(
             return None
         shape = tuple(source.type.shape)
         unsigned = number >= 0 and signature.inputs[number].unsigned
-        scale = dtype.name == "float8_e8m0fnu" or (unsigned and not is_integer(dtype))
+        scale = dtype.name == POWERS or (unsigned and not is_integer(dtype))
         if shape:
             shape = shape if access.places is None else access.shape
             factors.append(Factor(number, dtype, shape, dims, access.places, scale))

@@ -15,12 +15,11 @@ from tcir.program.access import Product, product_of
 from tcir.program.factors import source_of
 from tcir.program.memory_image import PACKED_BITS
 from tcir.program.programs import programs_on_tensors
+from tcir.program.signature import POWERS
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
 
-POWERS = "float8_e8m0fnu"
-"""Type of scales that are powers of two."""
 OTHER = "other"
 """Kind of operations on types that no tensor core multiplies."""
 

@@ -6,6 +6,7 @@ Kernel ABI: the function's inputs, then its results. An argument that is only th
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ from tcir.program.programs import Program, find_program
 if TYPE_CHECKING:
     from tcir._mlir import ir
 
+POWERS = "float8_e8m0fnu"
+"""Type of scales that are powers of two."""
 _TYPES = {**DTYPES, **{f"ui{bits}": np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64)}}
 
 
@@ -124,11 +127,22 @@ def _with_scales(specs: list[OutputSpec], names: set[str]) -> list[OutputSpec]:
     Block scales are those of f4E2M1FN operands; elements of both types in one contraction have
     scales of type f8E8M0FNU. `names`: the types of inputs, and of their packed forms.
     """
-    if "float8_e8m0fnu" in names:
+    scale = scale_type(names)
+    if scale == POWERS:
         return [replace(s, unsigned=s.dtype == np.float32 and not s.shape) for s in specs]
-    if "float4_e2m1fn" not in names:
+    if not scale:
         return specs
-    return [replace(s, unsigned=s.dtype.name == "float8_e4m3fn" or not s.shape) for s in specs]
+    return [replace(s, unsigned=s.dtype.name == scale or not s.shape) for s in specs]
+
+
+def scale_type(names: Set[str]) -> str:
+    """Returns the type of block scales among types of one contraction; "" for none.
+
+    It is f8E8M0FNU wherever that occurs; f8E4M3FN otherwise scales f4E2M1FN.
+    """
+    if POWERS in names:
+        return POWERS
+    return "float8_e4m3fn" if "float4_e2m1fn" in names else ""
 
 
 def _spec(kind: Any, op: Any) -> OutputSpec:

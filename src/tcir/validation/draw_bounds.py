@@ -12,11 +12,12 @@ from tcir.dialect.arithmetic import Arithmetic
 from tcir.dialect.walk import walk
 from tcir.errors import IncompleteError
 from tcir.interp.types import Array
-from tcir.program.access import product_of
+from tcir.program.access import Product, product_of
 from tcir.program.constants import constant_arrays
 from tcir.program.factors import factor_types
 from tcir.program.programs import Program, find_program
 from tcir.target import DEFAULT_TARGET
+from tcir.threads import cached_property
 from tcir.validation import bounds, propagation
 from tcir.validation.draws import OPEN, Bound, Draw
 from tcir.validation.execution import Executions
@@ -53,7 +54,7 @@ class DrawBounds:
 
     def prepare(self, draw: Draw) -> None:
         """Runs the program on magnitudes and on ones: sums of |a * b|, and numbers of products."""
-        if self._foreign or len(_products(self.programs[0])) != 1 or not self.known:
+        if self._foreign or len(self._products) != 1 or not self.known:
             self.carry(draw)
             return
         sizes = [np.abs(a) for a in draw.inputs]
@@ -64,8 +65,8 @@ class DrawBounds:
         exponents = [bounds.encoded(a, a.dtype) if n else a for a, n in zip(sizes, numbers_)]
         largest = self._plain(exponents)
         factors = [a for a, n in zip(draw.inputs, numbers_, strict=True) if n]
-        (op,) = _products(self.programs[0])
-        how, spread = self._sums(op), bounds.spread_of(factors)
+        (product,) = self._products
+        how, spread = self._sums(product), bounds.spread_of(factors)
         numbers = list(zip(magnitudes, largest, counts, draw.reference, strict=True))
         draw.bound = Bound.of(
             [
@@ -78,7 +79,17 @@ class DrawBounds:
         if draw.bound is None:
             draw.no_bound = "the sums of magnitudes overflow the output type: no bound"
 
-    @property
+    @cached_property
+    def _products(self) -> list[Product]:
+        """The sums of products of the first program, if it is on tensors."""
+        program = self.programs[0]
+        if program.level != "tensor":
+            return []
+        block = program.op.operation.regions[0].blocks[0]
+        found = (product_of(each.operation) for each in block)
+        return [product for product in found if product is not None]
+
+    @cached_property
     def _foreign(self) -> list[str]:
         """Ops that are no part of sums of products."""
         ops = (each.operation for each in walk(self.module.operation))
@@ -112,10 +123,10 @@ class DrawBounds:
         except (propagation.NoBoundError, IncompleteError):
             return None
 
-    def _sums(self, op: ir.Operation) -> bounds.Sums:
+    def _sums(self, product: Product) -> bounds.Sums:
         """How the factors of a product are summed; those of two types are multiplied as f32, but
         for fp8."""
-        types = factor_types(op)
+        types = factor_types(product)
         mixed = len(types) > 1 and any(each.itemsize > 1 for each in types)
         name = "float32" if mixed else max(each.name for each in types)
         return bounds.sums_of(name, _target(self.module))
@@ -136,11 +147,3 @@ def _target(module: ir.Module) -> str:
     """What a module is compiled for."""
     attributes = module.operation.attributes
     return str(attributes["tc.target"].value if "tc.target" in attributes else DEFAULT_TARGET.name)
-
-
-def _products(program: Program) -> list[ir.Operation]:
-    """The sums of products of a program on tensors."""
-    if program.level != "tensor":
-        return []
-    block = program.op.operation.regions[0].blocks[0]
-    return [each.operation for each in block if product_of(each.operation) is not None]

@@ -32,7 +32,7 @@ from tcir.interp.tensor.scaled_contraction import recognise_product
 from tcir.interp.tensor.softmax import computed, softmax
 from tcir.interp.tensor.views import Linear, aligned, indexing, loop_sizes, view
 from tcir.interp.types import Array, dtype_of, is_integer, poison, shape_of
-from tcir.program.access import product_of
+from tcir.program.access import Product, product_of
 from tcir.validation import bounds
 from tcir.validation.quantised import hull, rows_of
 from tcir.validation.rules import RULES, Known, overflow
@@ -66,7 +66,7 @@ class NoBoundError(Exception):
 def carried(
     function: ir.Operation,
     inputs: Sequence[Array],
-    how: Callable[[ir.Operation], bounds.Sums],
+    how: Callable[[Product], bounds.Sums],
     sums: Rounding,
     tf32: bounds.Sums = bounds.WHOLE,
 ) -> list[Known]:
@@ -80,7 +80,7 @@ def carried(
 
 @dataclass
 class _Carrier:
-    how: Callable[[ir.Operation], bounds.Sums]
+    how: Callable[[Product], bounds.Sums]
     sums: Rounding
     tf32: bounds.Sums
 
@@ -108,8 +108,9 @@ class _Carrier:
         values_of = (*op.operands, *op.results)
         if op.name.startswith(("scf.", "affine.for")) or any(is_buffer(each) for each in values_of):
             raise NoBoundError(op.name)
-        if product_of(op) is not None and _sums_at_once(op):
-            return [self._sums(op, operands)]
+        product = product_of(op)
+        if product is not None and _sums_at_once(op):
+            return [self._sums(op, product, operands)]
         if op.name == "tensor.pad":
             return [_padded(op, operands, values)]
         if op.name == "linalg.softmax":
@@ -122,17 +123,19 @@ class _Carrier:
             return [self._epilogue(op.opview, operands[0], values)]
         return [_elementwise(op, operands)]
 
-    def _sums(self, op: ir.Operation, operands: list[Known]) -> Known:
+    def _sums(self, op: ir.Operation, product: Product, operands: list[Known]) -> Known:
         """Sums of a contraction: their errors, and those of each factor times all others."""
-        product = product_of(op)
-        count = len(operands) - (product is not None and product.start is not None)
-        factors, starts = operands[:count], operands[count:]
-        sizes_of_groups = [each.value for each in factors[-1:] if traits_of(op).group_sizes]
-        factors = factors[: len(factors) - len(sizes_of_groups)]
+        count = len(operands) - (product.start is not None)
+        sizes = traits_of(op).group_sizes
+        at = list(op.operands).index(getattr(op.opview, sizes)) if sizes else count
+        factors = operands[:at] + operands[at + 1 : count]
+        starts = operands[count:]
+        groups = [operands[at].value] if sizes else []
 
         def run(arrays: Sequence[Array], firsts: Sequence[Array]) -> Array:
             rule = evaluate[op.name]
-            (result,) = rule(Interpreter(), op.opview, *arrays, *sizes_of_groups, *firsts)
+            given = *arrays[:at], *groups, *arrays[at:], *firsts
+            (result,) = rule(Interpreter(), op.opview, *given)
             return result
 
         value = run([each.value for each in factors], [each.value for each in starts])
@@ -142,7 +145,7 @@ class _Carrier:
         if value.dtype.name not in bounds.ROUNDING or not inner <= _PRODUCTS:
             raise NoBoundError(f"{op.name} to {value.dtype.name}")
         cut = len(factors) == 2 and any(_is_cut(each.value) for each in factors)
-        return self._rounded(value, factors, starts, run, self.tf32 if cut else self.how(op))
+        return self._rounded(value, factors, starts, run, self.tf32 if cut else self.how(product))
 
     def _rounded(
         self,
