@@ -9,7 +9,7 @@ import pytest
 from corpus.program import PROFILES, Case, cases, outcomes
 
 from tcir.machine.engine import conflict
-from tcir.machine.order.fence_hazards import FENCES
+from tcir.machine.order.fence_hazards import FENCES, TENSOR_FENCES
 from tcir.machine.order.hazard import Hazard, Rule
 from tcir.machine.order.race_hazards import ORDERS, RACES
 from tcir.tools.dev.hazard_page import TARGET, document, rules
@@ -32,6 +32,7 @@ def without(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conflict, "ORDERS", left(ORDERS))
     monkeypatch.setattr(conflict, "RACES", left(RACES))
     monkeypatch.setattr(conflict, "FENCES", {key: left(table) for key, table in FENCES.items()})
+    monkeypatch.setattr(conflict, "TENSOR_FENCES", left(TENSOR_FENCES))
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)

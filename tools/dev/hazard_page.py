@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tcir.machine.order.fence_hazards import FENCES
+from tcir.machine.order.fence_hazards import FENCES, TENSOR_FENCES
 from tcir.machine.order.hazard import Hazard, Rule
 from tcir.machine.order.race_hazards import ORDERS, RACES
 from tcir.tools.dev.generated_page import write_or_check
@@ -39,10 +39,15 @@ programs changes when the rule is left out.
 """
 
 
+def fences() -> list[Rule]:
+    """The rules about ordered accesses, each once."""
+    tables = *FENCES.values(), TENSOR_FENCES
+    return list(dict.fromkeys(hazard for table in tables for hazard in table))
+
+
 def rules() -> list[Rule]:
     """All rules, each once, in the order of the page."""
-    fences = dict.fromkeys(hazard for table in FENCES.values() for hazard in table)
-    return [*fences, *ORDERS, *RACES]
+    return [*fences(), *ORDERS, *RACES]
 
 
 def _table(chosen: Iterable[Rule]) -> str:
@@ -56,9 +61,8 @@ def _table(chosen: Iterable[Rule]) -> str:
 
 def document() -> str:
     """The text of docs/reference/hazard-rules.md."""
-    fences = [rule for rule in rules() if rule not in (*ORDERS, *RACES)]
     return (
-        f"{_INTRO}## Ordered accesses that need a fence\n\n{_table(fences)}\n"
+        f"{_INTRO}## Ordered accesses that need a fence\n\n{_table(fences())}\n"
         f"## What orders two accesses besides the clocks\n\n{_table(ORDERS)}\n"
         f"## Accesses that nothing orders\n\n{_table(RACES)}"
     )

@@ -19,8 +19,8 @@ from tcir.machine.order.clocks import (
     observed,
     observed_beyond,
 )
-from tcir.machine.order.fence_hazards import FENCES, kinds
-from tcir.machine.order.hazard import SCOPE_OF_CLUSTER, SHARED_MEMORY, Hazard
+from tcir.machine.order.fence_hazards import FENCES, TENSOR_FENCES
+from tcir.machine.order.hazard import SCOPE_OF_CLUSTER, SHARED_MEMORY, TENSOR_MEMORY, Hazard
 from tcir.machine.order.involved import Involved, between
 from tcir.machine.order.lanes import TOGETHER, observed_of
 from tcir.machine.order.ordering import MISSING_WARP_SYNC, class_of, listed, missing_edge
@@ -31,10 +31,13 @@ from tcir.machine.order.touch import Touch
 def check_ordered(agent: AgentProtocol, touch: Touch, other: Access, wrote: bool) -> None:
     """Reports the fences that an access lacks although it is ordered after another one; wrote:
     whether that wrote."""
-    proxies = other.proxy, touch.access.proxy
-    found = FENCES.get(kinds(touch.shadow.space, proxies, wrote, touch.write))
-    if found:
-        AccessConflict(agent, touch, other, wrote).report_first(found)
+    if touch.shadow.space == TENSOR_MEMORY:
+        found = TENSOR_FENCES
+    elif other.proxy == "generic" and touch.access.proxy == "async":
+        found = FENCES[wrote, touch.write]
+    else:
+        return
+    AccessConflict(agent, touch, other, wrote).report_first(found)
 
 
 def check_unordered(agent: AgentProtocol, touch: Touch, other: Access, wrote: bool) -> None:

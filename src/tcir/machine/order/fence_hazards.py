@@ -3,17 +3,8 @@
 from __future__ import annotations
 
 from tcir.machine.order.clocks import BEFORE, LATE, PROXY, marked, observed, observed_beyond
-from tcir.machine.order.hazard import TENSOR_MEMORY, Conflict, Hazard, first_site
+from tcir.machine.order.hazard import Conflict, Hazard, first_site
 from tcir.machine.order.ordering import piped
-
-Kinds = tuple[str, str, bool, bool] | str
-"""Proxies of two accesses, and whether each writes; of tensor memory, its name."""
-
-
-def kinds(space: str, proxies: tuple[str, str], wrote: bool, writes: bool) -> Kinds:
-    """The key of `FENCES`."""
-    return TENSOR_MEMORY if space == TENSOR_MEMORY else (*proxies, wrote, writes)
-
 
 # --- written through the generic proxy, then used through the async proxy ------------------------
 
@@ -204,10 +195,11 @@ FENCE_BEFORE = Hazard(
     first=first_site,
 )
 
-FENCES: dict[Kinds, tuple[Hazard, ...]] = {
-    ("generic", "async", True, False): (LATE_FENCE, WRITE_THEN_ASYNC_READ),
-    ("generic", "async", True, True): (LATE_FENCE, WRITE_THEN_ASYNC_WRITE),
-    ("generic", "async", False, True): (LOAD_IN_FLIGHT, WORD_OF_ALLOC, READ_THEN_ASYNC_WRITE),
-    TENSOR_MEMORY: (FENCE_AFTER, FENCE_BEFORE),
+FENCES: dict[tuple[bool, bool], tuple[Hazard, ...]] = {
+    (True, False): (LATE_FENCE, WRITE_THEN_ASYNC_READ),
+    (True, True): (LATE_FENCE, WRITE_THEN_ASYNC_WRITE),
+    (False, True): (LOAD_IN_FLIGHT, WORD_OF_ALLOC, READ_THEN_ASYNC_WRITE),
 }
-"""Hazards of ordered accesses by their kinds; at most one of each list applies."""
+"""Of a generic access and an async one behind it, by whether each writes; at most one applies."""
+TENSOR_FENCES: tuple[Hazard, ...] = (FENCE_AFTER, FENCE_BEFORE)
+"""Of ordered accesses to tensor memory; at most one applies."""
