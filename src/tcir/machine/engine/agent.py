@@ -254,11 +254,6 @@ class Agent:
         return self.lanes.knows.clock
 
     @property
-    def after_clock(self) -> Clock:
-        """What was at the last tcgen05.fence::after_thread_sync."""
-        return self.lanes.knows.after
-
-    @property
     def seen(self) -> list[Clock]:
         """What relaxed reads and waits saw: a fence that reaches so far makes it observed."""
         return self.lanes.knows.seen

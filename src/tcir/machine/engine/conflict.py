@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cached_property, partial
 from typing import cast
 
-from tcir.machine.assumptions import Assumptions
 from tcir.machine.engine.circumstances import circumstances
 from tcir.machine.engine.operand_races import Race
 from tcir.machine.memory.protocols import AgentProtocol
@@ -97,15 +96,11 @@ class AccessConflict:
 
     @property
     def after(self) -> Clock:
-        return self.agent.after_clock
+        return self.agent.lanes.knows.after
 
     @property
     def met(self) -> Clock:
         return self.agent.met
-
-    @property
-    def assumptions(self) -> Assumptions:
-        return self.agent.machine.assumptions
 
     def passed(self, mark: str) -> bool:
         known = self._passed.get(mark)
@@ -207,7 +202,7 @@ class AccessConflict:
         missing += self._ended_early
         if first.component == agent.me or any(observed(g.clock, first) for g in agent.lanes.groups):
             missing = MISSING_WARP_SYNC
-        if self._one_pipe and listed(self.assumptions, first, second):
+        if self._one_pipe and listed(agent.machine.assumptions, first, second):
             missing += "; or tcgen05.fence::before_thread_sync, a barrier and ::after_thread_sync"
         return missing
 

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from tcir.machine.assumptions import Assumptions
 from tcir.machine.findings import Unpromised
 from tcir.machine.order.clocks import Access, Clock, Component
 
@@ -64,9 +63,6 @@ class Conflict(Protocol):
     def met(self) -> Clock:
         """What cluster barriers put before it in time, relaxed arrivals included."""
         ...
-
-    @property
-    def assumptions(self) -> Assumptions: ...
 
     @property
     def words(self) -> str:
