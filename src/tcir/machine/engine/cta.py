@@ -17,7 +17,13 @@ from tcir.machine.order.lanes import known_to, observed_of
 from tcir.machine.order.mbarrier import Mbarrier
 from tcir.machine.order.register_pool import RegisterPool
 from tcir.machine.order.rounds import BarrierRound
-from tcir.machine.order.unpromised import ACCESS_THEN_RELAXED_BARRIER, SPARE_PHASE, STORE_AT_THE_END
+from tcir.machine.order.unpromised import (
+    ACCESS_THEN_RELAXED_BARRIER,
+    RELAXED_BARRIER,
+    RELEASING_ARRIVAL,
+    SPARE_PHASE,
+    STORE_AT_THE_END,
+)
 from tcir.machine.sync.mbarriers import MBARRIER_OPERATION
 
 
@@ -118,10 +124,7 @@ class Cta:
         self, first: object, second: object, promise: Unpromised, involved: Involved | None = None
     ) -> None:
         """Adds a finding: only relaxed arrivals at a cluster barrier lie between the two."""
-        self.report(
-            promise, "relaxed-cluster-barrier", first, second,
-            "barrier.cluster.arrive without .relaxed, or a fence in front of it", involved,
-        )  # fmt: skip
+        self.report(promise, RELAXED_BARRIER, first, second, RELEASING_ARRIVAL, involved)
 
     def report_undefined(self, origin: Origin, use: object) -> None:
         """Adds a finding: undefined bits matter at `use`."""

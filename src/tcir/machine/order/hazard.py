@@ -181,7 +181,7 @@ class Hazard(Rule):
     kind: str
     missing: str | Callable[[Conflict], str]
     severity: Literal["error", "warning", "unpromised"] = "error"
-    promise: str = "order without it"
+    promise: str = Unpromised.what
     first: Callable[[Conflict], str] = _words
     fences: Callable[[Conflict], bool] = _never
 

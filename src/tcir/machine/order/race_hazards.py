@@ -16,6 +16,7 @@ from tcir.machine.order.hazard import (
 )
 from tcir.machine.order.lanes import known_to
 from tcir.machine.order.ordering import SHIPPED, piped
+from tcir.machine.order.unpromised import RELAXED_BARRIER, RELAXED_ORDER, RELEASING_ARRIVAL
 
 # --- what orders them ----------------------------------------------------------------------------
 
@@ -194,10 +195,10 @@ RACES = (
         wrong="wrong/clusters_relaxed_barrier",
         right="right/clusters_word_of_alloc_behind_relaxed_arrivals",
         applies=_met_by_relaxed_arrivals,
-        kind="relaxed-cluster-barrier",
-        missing="barrier.cluster.arrive without .relaxed, or a fence in front of it",
+        kind=RELAXED_BARRIER,
+        missing=RELEASING_ARRIVAL,
         severity="unpromised",
-        promise="order of memory by a relaxed arrival",
+        promise=RELAXED_ORDER,
     ),
     Hazard(
         name="an access, the end of its thread, a barrier of the others",

@@ -8,9 +8,16 @@ from __future__ import annotations
 
 from tcir.machine.findings import Unpromised
 
+RELAXED_BARRIER = "relaxed-cluster-barrier"
+"""The kind of a finding where only relaxed arrivals at a cluster barrier lie between the two."""
+RELEASING_ARRIVAL = "barrier.cluster.arrive without .relaxed, or a fence in front of it"
+"""What is missing there."""
+RELAXED_ORDER = "order of memory by a relaxed arrival"
+"""What no document promises there."""
+
 
 def _relaxed(ships: str) -> Unpromised:
-    return Unpromised("9.7.13.3", ships, "order of memory by a relaxed arrival")
+    return Unpromised("9.7.13.3", ships, RELAXED_ORDER)
 
 
 INIT_THEN_RELAXED_BARRIER = _relaxed("CUTLASS's examples 70 and 72a")
