@@ -138,11 +138,9 @@ class LaunchFile:
             launches = tuple(_launch(each) for each in fields["launches"])
             spaces = _workspaces(fields)
         except KeyError as error:
-            raise InputError(
-                f"{path}: expected the field {error}, see docs/reference/launch-file.md"
-            ) from None
+            raise InputError(f"{path}: expected the field {error}, see {_PAGE}") from None
         except (TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise InputError(f"{path}: {error}, see docs/reference/launch-file.md") from None
+            raise InputError(f"{path}: {error}, see {_PAGE}") from None
         result = next((a for a in arguments if a.access != "read" and 0 not in a.spec.shape), None)
         if not launches and (result is not None or not arguments):
             name = "" if result is None else f" that writes {result.name}"
