@@ -70,6 +70,8 @@ class AccessConflict:
         self.second, self.writes = touch.access, touch.write
         self.space = touch.shadow.space
         self._passed: dict[str, bool] = {}
+        self._lost: str | None = None
+        """What `lose_operands` found; it acts once."""
 
     def report_first(self, hazards: tuple[Hazard, ...]) -> Hazard | None:
         """Reports and returns the first hazard that applies."""
@@ -172,11 +174,12 @@ class AccessConflict:
         same = self.touch.same
         return same() if callable(same) else same
 
-    @cached_property
-    def lost_operands(self) -> str:
-        where, words = self.touch.where, self.words
-        race = Race(self.touch.shadow, where, self.first, self.second, words)
-        return race.lose_rows(self.agent, self.edges)
+    def lose_operands(self) -> str:
+        if self._lost is None:
+            where, words = self.touch.where, self.words
+            race = Race(self.touch.shadow, where, self.first, self.second, words)
+            self._lost = race.lose_rows(self.agent, self.edges)
+        return self._lost
 
     # --- words -----------------------------------------------------------------------------------
 

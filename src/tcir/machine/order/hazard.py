@@ -115,10 +115,9 @@ class Conflict(Protocol):
         """Whether the second puts back the bytes that were there, or will be."""
         ...
 
-    @property
-    def lost_operands(self) -> str:
-        """Bytes and rows of a race of TMA and an mma: the results that depend on them become
-        undefined; "" if it is no such race, or they are used already."""
+    def lose_operands(self) -> str:
+        """Makes what depends on the bytes of a race of TMA and an mma undefined, once; returns
+        these bytes and rows, "" if it is no such race, or they are used already."""
         ...
 
     def passed(self, mark: str) -> bool:

@@ -143,11 +143,11 @@ def _proxies(conflict: Conflict) -> bool:
 
 
 def _operands(conflict: Conflict) -> bool:
-    return bool(conflict.lost_operands)
+    return bool(conflict.lose_operands())
 
 
 def _lost(conflict: Conflict) -> str:
-    return f"{conflict.edges} ({conflict.lost_operands}; what depends on them is undefined)"
+    return f"{conflict.edges} ({conflict.lose_operands()}; what depends on them is undefined)"
 
 
 def _same_bytes(conflict: Conflict) -> bool:
