@@ -36,9 +36,7 @@ class External:
         symbol has to be there."""
         from numba import types
 
-        text = self.text
-        native.link(Path(__file__), f"{self.name}-{native.code_key(text)}",
-                    lambda: native.assembled(text))  # fmt: skip
+        native.link_texts(Path(__file__), {self.name: self.text})
         llvm.add_symbol(self.name, native.address(self.name))
         signature = types.void(*[types.int64] * self.arguments)
         return types.ExternalFunction(self.name, signature)

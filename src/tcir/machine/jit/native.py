@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import llvmlite
@@ -60,7 +60,14 @@ def link_all(source: Path, made: Mapping[str, Callable[[], bytes]]) -> None:
             _engine().finalize_object()
 
 
-def assembled(text: str) -> bytes:
+def link_texts(source: Path, texts: Mapping[str, str]) -> None:
+    """`link_all` of LLVM IR by name."""
+    link_all(source, {
+        f"{name}-{code_key(text)}": partial(_assembled, text) for name, text in texts.items()
+    })  # fmt: skip
+
+
+def _assembled(text: str) -> bytes:
     """Object code of LLVM IR."""
     module = llvm.parse_assembly(text)
     module.verify()

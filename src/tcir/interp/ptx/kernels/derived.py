@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from types import FunctionType
 
@@ -35,10 +35,7 @@ class Kernel:
 
 def link(kernels: Iterable[Kernel]) -> None:
     """Makes the machine code of these kernels, side by side."""
-    native.link_all(Path(__file__), {
-        f"{one.name}-{native.code_key(one.module)}": partial(native.assembled, one.module)
-        for one in kernels
-    })  # fmt: skip
+    native.link_texts(Path(__file__), {one.name: one.module for one in kernels})
 
 
 def kernels(fn: Function, sources: Dtypes, results: Dtypes) -> tuple[Kernel, ...] | None:

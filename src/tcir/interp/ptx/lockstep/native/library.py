@@ -18,7 +18,7 @@ def address(kernel: str | Kernel) -> int:
     """Address of a kernel's code: of an instruction's, or by the name of one of `TEXT`."""
     if isinstance(kernel, Kernel):
         return kernel.address()
-    native.link(Path(__file__), f"replay-{native.code_key(TEXT)}", lambda: native.assembled(TEXT))
+    native.link_texts(Path(__file__), {"replay": TEXT})
     found = native.address(PREFIX + kernel)
     if not found:
         raise KeyError(f"expected a kernel, got {kernel}")
