@@ -47,7 +47,7 @@ def executed(kernel: Kernel, sources: list[np.ndarray], out: np.dtype) -> np.nda
     values = [np.ascontiguousarray(one) for one in sources]
     count = len(values[0]) // 32
     found = np.zeros(32 * count, out)
-    call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 10)(kernel.address())
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 10)(kernel.address)
     operands = [(one.ctypes.data, 32 * one.itemsize) for one in (found, *values)]
     operands += [(0, 0)] * (4 - len(operands))
     call(*(number for pair in operands for number in pair), 0, count)

@@ -15,6 +15,7 @@ from tcir.interp.ptx.kernels.template import PREFIX, vector
 from tcir.interp.ptx.kernels.traced import Function, traced
 from tcir.interp.ptx.syntax import Type
 from tcir.machine.jit import native
+from tcir.threads import cached_property
 
 MOST_SOURCES = 3
 Dtypes = tuple[np.dtype, ...]
@@ -27,6 +28,7 @@ class Kernel:
     name: str
     module: str
 
+    @cached_property
     def address(self) -> int:
         """Address of the machine code, which is made when it is first asked for."""
         link([self])

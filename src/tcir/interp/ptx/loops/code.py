@@ -43,7 +43,7 @@ class LoopCode:
         link(self.kernels.values())
         found = self.rows.copy()
         for at, kernel in self.kernels.items():
-            found[at, on.OP] = kernel.address()
+            found[at, on.OP] = kernel.address
         return found
 
     def without(self, slots: Set[int]) -> NDArray[np.int64]:

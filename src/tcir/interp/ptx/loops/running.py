@@ -79,7 +79,7 @@ class Loops:
         self._banks = np.zeros((2, 9), np.int64)
         for size, kernel in SELECT.items():
             block = cast(Rows, warp.v[unsigned_view(size)]).block
-            self._banks[:, size] = block.ctypes.data, kernel.address()
+            self._banks[:, size] = block.ctypes.data, kernel.address
         self._buffer: Buffer | None = None
         self._tries = TRIES
 

@@ -58,7 +58,9 @@ class Table:
         self.code = np.zeros((len(out.called), WIDTH), np.int64)
         names = [called.lead if lead else called.kernel for called in out.called]
         link(dict.fromkeys(name for name in names if isinstance(name, Kernel)))
-        self.code[:, 0] = [address(name) for name in names]
+        self.code[:, 0] = [
+            name.address if isinstance(name, Kernel) else address(name) for name in names
+        ]
         self.code[:, 13] = [called.imm for called in out.called]
         self.pooled = np.array([name in PLACING for name in names], bool)
 

@@ -7,17 +7,14 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from tcir.interp.ptx.kernels.derived import Kernel
 from tcir.interp.ptx.kernels.template import PREFIX
 from tcir.interp.ptx.lockstep.native.kernels import TEXT
 from tcir.machine.jit import native
 
 
 @cache
-def address(kernel: str | Kernel) -> int:
-    """Address of a kernel's code: of an instruction's, or by the name of one of `TEXT`."""
-    if isinstance(kernel, Kernel):
-        return kernel.address()
+def address(kernel: str) -> int:
+    """Address of the code of a kernel of `TEXT`, by its name."""
     native.link_texts(Path(__file__), {"replay": TEXT})
     found = native.address(PREFIX + kernel)
     if not found:
