@@ -10,6 +10,7 @@ from pathlib import Path
 from types import FunctionType
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from tcir.interp.ptx.kernels.template import PREFIX, vector
 from tcir.interp.ptx.kernels.traced import Function, traced
@@ -109,17 +110,20 @@ class _Itself:
         return id(self.of)
 
 
-def _kernel(fn: Function, result: str, *sources: str) -> Kernel:
+def one_kernel(fn: Function, result: DTypeLike, *sources: DTypeLike) -> Kernel:
+    """The kernel of a function with one result, which can be traced."""
     found = kernels(fn, tuple(map(np.dtype, sources)), (np.dtype(result),))
     assert found is not None
     return found[0]
 
 
-NOT, COPY = (_kernel(fn, "?", "?") for fn in (np.logical_not, np.copy))
-AND, XOR = (_kernel(fn, "?", "?", "?") for fn in (np.logical_and, np.logical_xor))
+NOT, COPY = (one_kernel(fn, "?", "?") for fn in (np.logical_not, np.copy))
+AND, XOR = (one_kernel(fn, "?", "?", "?") for fn in (np.logical_and, np.logical_xor))
 """Of predicates."""
 SELECT = {
-    size: _kernel(lambda x, y, test: np.where(test, x, y), f"u{size}", f"u{size}", f"u{size}", "?")
+    size: one_kernel(
+        lambda x, y, test: np.where(test, x, y), f"u{size}", f"u{size}", f"u{size}", "?"
+    )
     for size in (1, 2, 4, 8)
 }
 """By the bytes of a lane: the first source where a predicate is true, else the second one."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcir.interp.ptx.kernels.derived import AND, COPY, NOT, SELECT, XOR, Kernel, kernels
+from tcir.interp.ptx.kernels.derived import AND, COPY, NOT, SELECT, XOR, Kernel, one_kernel
 from tcir.interp.ptx.lanes import FULL, LANE_INDICES, LANE_MASK
 from tcir.interp.ptx.lockstep import group as replayed
 from tcir.interp.ptx.lockstep.lanes_of import Active
@@ -185,8 +185,7 @@ class Lowering:
 
     def _divisor(self, value: Operand, kind: np.dtype, mask: Operand) -> None:
         """A CTA leaves with a zero where the leader, whose result is undefined then, has none."""
-        (kernel,) = kernels(lambda values: values == 0, (kind,), (_BOOL,)) or ()
-        zero = self._new(1, kernel, value)
+        zero = self._new(1, one_kernel(lambda values: values == 0, bool, kind), value)
         own, known = self._new(1, AND, zero, mask), self.out.kept(32)
         self.out.call("within", a=own, b=known, c=LEFT_FLAG, lead="keep_i8")
 
@@ -267,7 +266,7 @@ class Lowering:
             self._assign(step.active, slot, row, mask, old)
 
     def _as(self, row: Operand, kind: np.dtype, target: np.dtype) -> Operand:
-        (kernel,) = kernels(lambda values: values.astype(target), (kind,), (target,)) or ()
+        kernel = one_kernel(lambda values: values.astype(target), target, kind)
         return self._new(target.itemsize, kernel, row)
 
     def _stored(self, step: SharedStore | GlobalStore) -> list[Operand]:
