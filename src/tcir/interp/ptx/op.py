@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tcir.interp.ptx.kernels.derived import Kernel, kernels
-from tcir.interp.ptx.registers import PREDICATE, VIEW_DTYPES
+from tcir.interp.ptx.registers import dtype_of
 from tcir.interp.ptx.syntax import Site
 from tcir.interp.ptx.warp import Warp
 from tcir.machine.order.strong import Awaited, Put, Update
@@ -72,9 +72,7 @@ class Compute:
     def dtypes(self) -> tuple[tuple[np.dtype, ...], tuple[np.dtype, ...]]:
         """Of the sources and of the results."""
         sources, results = (
-            tuple(
-                np.dtype(bool) if view == PREDICATE else VIEW_DTYPES[view] for _, view in operands
-            )
+            tuple(dtype_of(view) for _, view in operands)
             for operands in (self.sources, self.results)
         )
         return sources, results

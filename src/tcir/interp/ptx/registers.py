@@ -38,6 +38,7 @@ _VIEW_OF = {
 }
 PREDICATE = -1
 """In place of a view: a predicate, a bool per lane."""
+_BOOL = np.dtype(bool)
 _UNSIGNED = {1: U8, 2: U16, 4: U32, 8: U64, 16: B128}
 
 _POISON_BYTE = 0xCB
@@ -52,6 +53,11 @@ def view(kind: Type | str) -> int:
 def unsigned_view(size: int) -> int:
     """The view that shows a register of `size` bytes as unsigned integers."""
     return _UNSIGNED[size]
+
+
+def dtype_of(view: int) -> np.dtype:
+    """The type of a lane's value in a view, bool in that of a `PREDICATE`."""
+    return _BOOL if view == PREDICATE else VIEW_DTYPES[view]
 
 
 @dataclass

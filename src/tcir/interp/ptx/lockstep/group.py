@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tcir.interp.ptx.lanes import LANE_MASK
 from tcir.interp.ptx.lockstep.ledger import Reads, Writes
-from tcir.interp.ptx.registers import PREDICATE, VIEW_DTYPES
+from tcir.interp.ptx.registers import PREDICATE, VIEW_DTYPES, dtype_of
 from tcir.machine import Machine
 from tcir.machine.memory.memories import POISON
 from tcir.machine.memory.protocols import Triple
@@ -149,8 +149,7 @@ class Group:
         old: Operand | None,
     ) -> None:
         """Writes a register; where: the lanes, None: all; old: what the others hold."""
-        dtype = bool if view == PREDICATE else VIEW_DTYPES[view]
-        new = np.ascontiguousarray(result, dtype)
+        new = np.ascontiguousarray(result, dtype_of(view))
         if new.shape != (32 * self.count,):
             raise ValueError(f"expected {32 * self.count} lanes, got an array {new.shape}")
         if where is not None and old is not None:

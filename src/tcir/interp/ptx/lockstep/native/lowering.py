@@ -31,11 +31,10 @@ from tcir.interp.ptx.lockstep.native.emitted import (
     Operand,
 )
 from tcir.interp.ptx.lockstep.steps import Computing, SameLanes, SameValue, Step
-from tcir.interp.ptx.registers import PREDICATE, VIEW_DTYPES
+from tcir.interp.ptx.registers import dtype_of
 from tcir.machine.memory.memories import Buffer
 
 _INTS = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
-_BOOL = np.dtype(bool)
 LEFT_FLAG = Operand(LEFT, 0, 1)
 
 
@@ -260,7 +259,7 @@ class Lowering:
         for (element, slot, view), old in zip(step.load.moves, step.old, strict=True):
             row = self.out.row(_width(kind))
             load(element, row)
-            target = _dtype(view)
+            target = dtype_of(view)
             if target.itemsize != kind.itemsize:
                 row = self._as(row, kind, target)
             self._assign(step.active, slot, row, mask, old)
@@ -273,7 +272,7 @@ class Lowering:
         """What the elements of a store hold."""
         kind, found = step.store.dtype, []
         for source, (_, view) in zip(step.sources, step.store.sources, strict=True):
-            held = _dtype(view)
+            held = dtype_of(view)
             value = self._value(step.active.warp, source, held.itemsize)
             found.append(value if held.itemsize == _width(kind) else self._as(value, held, kind))
         return found
@@ -337,10 +336,6 @@ class Lowering:
             self.out.call(f"spread_{_INTS[size]}", data, value, Operand(GIVEN, column, 0),
                           imm=store.nbytes)  # fmt: skip
         self.stored += 32 * store.nbytes
-
-
-def _dtype(view: int) -> np.dtype:
-    return _BOOL if view == PREDICATE else VIEW_DTYPES[view]
 
 
 def _width(kind: np.dtype) -> int:
