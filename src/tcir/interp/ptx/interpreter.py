@@ -60,13 +60,20 @@ class WarpInterpreter:
         self._paused = False  # since a wait failed
         self._waits: dict[tuple[int, int], PhaseWait] = {}  # what it waited for
         self._interleaves = warp.launch.machine.options.order_seed is not None
-        self._straight: Sequence[int] = program.until_loops[self._interleaves]
         self._fetched: Callable[[], None] | None = None
         self._heads: frozenset[int] = frozenset()
         if running.COMPILED and warp.launch.machine.recorder is None and program.loops is not None:
             self._heads = program.loops.heads
+        self._straight = self._ends()
         self._loops: Loops | None = None
         self._watcher: Watcher | None = None
+
+    def _ends(self) -> Sequence[int]:
+        """The end of the plain instructions from each one on, or the head of a loop before it."""
+        program, parted = self.program, self._interleaves
+        if self._heads:
+            return program.until_loops[parted]
+        return program.parted if parted else program.straight
 
     def trace(self, fetched: Callable[[], None], watcher: Watcher | None = None) -> None:
         """Calls `fetched` before every instruction from now on; watcher: but for those of loops
@@ -80,7 +87,7 @@ class WarpInterpreter:
     def untrace(self) -> None:
         """Calls nothing any more."""
         self._fetched = None
-        self._straight = self.program.until_loops[self._interleaves]
+        self._straight = self._ends()
         if self._loops is not None:
             self._loops.watched = None
 
