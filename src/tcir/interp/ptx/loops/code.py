@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +23,8 @@ PARTS = 8
 
 @dataclass(frozen=True)
 class LoopCode:
-    """rows: int64 [instructions, `WIDTH`]; of one that is not executed here the operation is
-    `NONE`, as is that of one in `kernels`, which computes.
+    """rows: int64 [instructions, `WIDTH`]; the operation of one that is not executed here is
+    `NONE`; of one in `kernels` it is `COMPUTE`, in whose place `code` has the kernel's address.
 
     heads: the first instructions of loops all of which are. predicates: their slots, in the order
     in which `rows` numbers them. sites: of the instructions; places: the first instruction at each.
@@ -67,15 +68,17 @@ def loop_code(ops: list[Op], storage: WarpStorage) -> LoopCode | None:
     encoder = _Encoder(storage)
     loops = [range(op.target, end + 1) for end, op in enumerate(ops)
              if op.kind == BRANCH and 0 <= op.target <= end]  # fmt: skip
-    heads = frozenset(loop[0] for loop in loops if all(encoder.encodable(ops[at]) for at in loop))
+    known = cache(lambda at: encoder.encodable(ops[at]))  # an answer may need kernels: not for all
+    heads = frozenset(loop[0] for loop in loops if all(map(known, loop)))
     if not heads:
         return None
-    rows = np.array([encoder.row(op) for op in ops], np.int64)
-    kernels = {
-        at: op.compute.kernels[0]
-        for at, op in enumerate(ops)
-        if op.compute is not None and rows[at, on.OP] == on.COMPUTE and op.compute.kernels
-    }
+    rows = np.full((len(ops), on.WIDTH), on.NONE, np.int64)
+    kernels: dict[int, Kernel] = {}
+    for at, op in enumerate(ops):
+        if known(at):
+            rows[at] = encoder.row(op)
+            if op.compute is not None and op.compute.kernels is not None:
+                kernels[at] = op.compute.kernels[0]
     sites = tuple(op.site for op in ops)
     places: dict[Site, int] = {}
     rows[:, on.SITE] = [places.setdefault(site, at) for at, site in enumerate(sites)]
@@ -115,10 +118,8 @@ class _Encoder:
         )  # fmt: skip
 
     def row(self, op: Op) -> list[int]:
-        """Encodes an instruction; one that is not `encodable` as zeros."""
-        row = [on.NONE] * on.WIDTH
-        if not self.encodable(op):
-            return row
+        """Encodes an instruction that is `encodable`."""
+        row = [0] * on.WIDTH
         row[on.GUARD] = -1
         if op.guard >= 0:
             row[on.GUARD], row[on.NEGATE] = self._predicate(op.guard), op.negate
