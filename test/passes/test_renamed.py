@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 
 import tcir
-from tcir.passmanager.pipeline import Pipeline, find_pass, named_pipeline
+from tcir.passmanager.pipeline import Pass, Pipeline, find_pass, named_pipeline
 from tcir.passmanager.renamed import PASSES
 
 PACK = """func.func @f(%c: tensor<4x32xi8>) -> tensor<4x32xf4E2M1FN> {
@@ -42,3 +44,14 @@ def test_an_old_pipeline_makes_the_same_code() -> None:
 def test_places_by_an_old_name() -> None:
     passes = named_pipeline("gemm")
     assert passes.index("convert-linalg-to-simt") == passes.index("convert-to-simt")
+
+
+@pytest.mark.parametrize("old", PASSES)
+def test_a_pass_from_outside_takes_no_old_name(old: str) -> None:
+    class Taken(Pass):
+        """Has the name of a pass of the package."""
+
+        name: ClassVar[str] = old
+
+    with pytest.raises(tcir.InputError, match=old):
+        tcir.register_pass(Taken)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import pytest
 
 import tcir
+from tcir._mlir import arith, ir
 from tcir.passmanager.pipeline import Pass, as_pipeline
 from tcir.program.source import load_module, mlir_context
 from tcir.session import session as sessions
 from tcir.session.session import Session, Watcher
 from tcir.validation.report import Report
-
-if TYPE_CHECKING:
-    from tcir._mlir import ir
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PROGRAMS = [
@@ -47,6 +45,19 @@ class DoesNothing(Pass):
 
     def run(self, module: ir.Module) -> None:
         pass
+
+
+@tcir.register_pass
+@dataclass(frozen=True)
+class AddsWhatIsUnused(Pass):
+    """Adds a constant that nothing uses to each function."""
+
+    name: ClassVar[str] = "test-adds-what-is-unused"
+
+    def run(self, module: ir.Module) -> None:
+        for function in module.body.operations:
+            with ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]):
+                arith.ConstantOp(ir.IndexType.get(), 0, loc=function.location)
 
 
 class _Complete(Watcher):
@@ -125,3 +136,11 @@ def test_a_pass_from_outside_always_has_a_line() -> None:
     assert [line.name for line in report.passes] == ["(input)", "test-does-nothing", "cse"]
     assert [step.name for step in report.unchanged] == ["cse"]
     assert report["test-does-nothing"].compared.endswith("unchanged since (input)")
+
+
+def test_a_name_is_the_first_pass_that_has_it() -> None:
+    passes = f"{NOTHING},canonicalize,test-adds-what-is-unused,canonicalize"
+    report = tcir.validate(SMALL, f"builtin.module({passes})")
+    assert [step.name for step in report.steps][1:] == passes.split(",")
+    assert [step.name for step in report.unchanged] == [NOTHING, "canonicalize"]
+    assert report["canonicalize"] is report.passes[0]

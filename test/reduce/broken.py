@@ -83,7 +83,7 @@ BROKEN = {
     "no fence after barriers": Broken(
         LINEAR.replace("FUNCTION", "math.sqrt"),
         ("--pipeline=gemm{n-tile=64}",),
-        "from tcir.passes.roles import place_barriers\n"
+        "from tcir.passes.pipelining import place_barriers\n"
         "place_barriers._Placer._publish_barriers = lambda self: None\n",
         "expected a CTA barrier",
     ),
@@ -97,7 +97,7 @@ BROKEN = {
     "an exception": Broken(
         LINEAR.replace("FUNCTION", "math.sqrt"),
         ("--pipeline=gemm",),
-        "from tcir.passes.roles import multi_buffer\n"
+        "from tcir.passes.pipelining import multi_buffer\n"
         "multi_buffer.choose_stages = lambda *a, **k: {}['stages']\n",
         "KeyError",
     ),
@@ -116,7 +116,7 @@ BROKEN = {
         LINEAR.replace("FUNCTION", "math.sqrt").replace("192", "1024"),
         ("--pipeline=gemm",),
         AFTER.format(
-            module="roles.assign_roles",
+            module="pipelining.assign_roles",
             name="AssignRoles",
             where='op.name == "tc.commit"',
             act="op.erase()",
@@ -127,7 +127,7 @@ BROKEN = {
         LINEAR.replace("FUNCTION", "math.sqrt").replace("192", "320"),
         ("--pipeline=gemm{stages=2}",),
         AFTER.format(
-            module="roles.place_barriers",
+            module="pipelining.place_barriers",
             name="PlaceBarriers",
             where='op.name == "tc.mbarrier_wait"',
             act="op.erase()",

@@ -13,7 +13,7 @@ from tcir.files import write_atomic
 from tcir.passmanager.pipeline import Pass, Pipeline
 from tcir.passmanager.renamed import current_name
 from tcir.program.source import Chunk, Diagnostic
-from tcir.validation.report import Line, Report, Unchanged
+from tcir.validation.report import Line, Report
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
@@ -114,11 +114,9 @@ def _names(values: Sequence[str]) -> set[str]:
 
 
 def timing(report: Report) -> str:
-    steps: list[Line | Unchanged] = [*report.passes, *report.unchanged]
-    steps.sort(key=lambda step: step.index)
-    total = sum(step.pass_seconds for step in steps)
+    total = sum(step.pass_seconds for step in report.steps)
     rows = [f"===  timing, seconds (total {total:.4f})  ==="]
-    for step in steps:
+    for step in report.steps:
         share = 100 * step.pass_seconds / total if total else 0.0
         rows.append(f"  {step.pass_seconds:8.4f} ({share:5.1f}%)  {step.name}")
     return "\n".join(rows)

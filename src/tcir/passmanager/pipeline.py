@@ -166,7 +166,7 @@ def register_pass(cls: PassType) -> PassType:
 
 def _own_pass(cls: type[Pass]) -> type[Pass] | None:
     """The built-in pass whose name a pass from outside the package takes."""
-    return None if is_own(cls) else find_pass(cls.name)
+    return None if is_own(cls) else find_pass(current_name(cls.name)[0])
 
 
 def is_own(cls: type[Pass]) -> bool:

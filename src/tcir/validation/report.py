@@ -249,14 +249,16 @@ class Report:
     def __getitem__(self, name: str) -> Line:
         """The line of the first pass called `name`; of one that changed nothing, the line of the
         program that it left, which the line before has."""
-        for line in self.passes:
-            if line.name == name:
-                return line
-        left = next((step.index for step in self.unchanged if step.name == name), 0)
-        before = [line for line in self.passes if line.index < left]
+        first = next((step for step in self.steps if step.name == name), None)
+        before = [line for line in self.passes if first and line.index <= first.index]
         if not before:
             raise KeyError(name)
         return before[-1]
+
+    @property
+    def steps(self) -> list[Line | Unchanged]:
+        """All passes in order, also those that changed nothing."""
+        return sorted([*self.passes, *self.unchanged], key=lambda step: step.index)
 
     def first_failure(self) -> Line | None:
         """The first pass with a different result, else the first incomplete one."""
@@ -321,8 +323,7 @@ class Report:
     @property
     def next_index(self) -> int:
         """Index of the next step."""
-        steps: list[Line | Unchanged] = [*self.passes, *self.unchanged]
-        return max((step.index for step in steps), default=0) + 1
+        return self.steps[-1].index + 1 if self.steps else 1
 
     def __str__(self) -> str:
         return "\n".join([self.header, *map(str, self.passes), *self.below()])
