@@ -14,6 +14,7 @@ from tcir.dialect.types import element_bytes as element_bytes
 from tcir.rule_files import load_folder
 
 if TYPE_CHECKING:
+    from tcir.dialect.ops.attention import *
     from tcir.dialect.ops.block_scale import *
     from tcir.dialect.ops.block_scaled import *
     from tcir.dialect.ops.cluster import *

@@ -1,0 +1,167 @@
+"""Scaled dot-product attention on tensors."""
+
+from tcir._mlir import ext, ir
+from tcir.dialect.attributes import integer, optional_integer, string
+from tcir.dialect.operation import Op
+from tcir.dialect.rules import Broken, verify
+
+QUERY_LAYOUTS = ("bhmd", "bmhd")
+"""Orders of the dimensions of queries and results: batch, head, row, element of a head."""
+KEY_LAYOUTS = ("bhnd", "bnhd")
+"""The same of keys and values."""
+ELEMENTS = ("f16", "bf16")
+"""Types of queries, keys and values."""
+
+
+class AttentionOp(Op, name="attention", lowered_by=("tile-attention",)):
+    """Scaled dot-product attention: ``out = softmax(scale * q * k^T + mask) * v`` for each head.
+
+    ``q`` is ``[b, h, m, d]`` (``q_layout = "bhmd"``) or ``[b, m, h, d]`` (``"bmhd"``), ``k`` and
+    ``v`` are ``[b, g, n, d]`` and ``[b, g, n, e]`` (``kv_layout = "bhnd"``) or with n before g
+    (``"bnhd"``), and ``out`` is like ``q`` with e elements (``out_layout``). h is a multiple of g:
+    head i reads the keys and values of head ``i div (h / g)``. ``scale`` is positive.
+
+    With ``causal_offset`` row i has the keys j <= i + causal_offset only: 0 aligns the first row
+    with the first key, n - m the last with the last. A row without keys is 0.
+
+    Scores and sums are of f32, the exponentials are rounded to the type of ``v``, results to that
+    of ``out``. The result ``lse`` is the natural logarithm of each row's sum of exponentials,
+    ``[b, h, m]`` of f32, -inf for a row without keys.
+    """
+
+    example = """
+    func.func @example(%q: tensor<2x8x256x64xf16>, %k: tensor<2x4x512x64xf16>,
+                       %v: tensor<2x4x512x64xf16>) {
+      %o, %lse = "tc.attention"(%q, %k, %v) {scale = 0.125 : f32, q_layout = "bhmd",
+          kv_layout = "bhnd", out_layout = "bhmd", causal_offset = 256 : i64}
+          : (tensor<2x8x256x64xf16>, tensor<2x4x512x64xf16>, tensor<2x4x512x64xf16>)
+          -> (tensor<2x8x256x64xf16>, tensor<2x8x256xf32>)
+      return
+    }
+    """
+
+    q: ext.Operand[ir.RankedTensorType]
+    k: ext.Operand[ir.RankedTensorType]
+    v: ext.Operand[ir.RankedTensorType]
+    scale: ir.FloatAttr
+    q_layout: ir.StringAttr
+    kv_layout: ir.StringAttr
+    out_layout: ir.StringAttr
+    out: ext.Result[ir.RankedTensorType]
+    lse: ext.Result[ir.RankedTensorType]
+
+    @property
+    def factor(self) -> float:
+        """What scores are multiplied by."""
+        return float(ir.FloatAttr(self.attributes["scale"]).value)
+
+    @property
+    def causal(self) -> int | None:
+        """The offset of a causal mask; None without one."""
+        return optional_integer(self, "causal_offset")
+
+    def extents(self) -> dict[str, int]:
+        """The sizes b, h, m, d of queries, g, n of keys and e of values."""
+        q = dict(zip(string(self, "q_layout"), self.q.type.shape, strict=True))
+        k = dict(zip(string(self, "kv_layout"), self.k.type.shape, strict=True))
+        v = dict(zip(string(self, "kv_layout"), self.v.type.shape, strict=True))
+        return {**q, "g": k["h"], "n": k["n"], "e": v["d"]}
+
+
+@verify(
+    AttentionOp,
+    "layouts",
+    "tc",
+    "q_layout and out_layout must be one of {queries}, kv_layout one of {keys}, got {got}",
+    bad={'kv_layout = "bhnd"': 'kv_layout = "bhdn"'},
+    good=(
+        {
+            'q_layout = "bhmd"': 'q_layout = "bmhd"',
+            "%q: tensor<2x8x256x64xf16>": "%q: tensor<2x256x8x64xf16>",
+            ": (tensor<2x8x256x64xf16>": ": (tensor<2x256x8x64xf16>",
+        },
+    ),
+)
+def _(op: AttentionOp) -> Broken:
+    got = [string(op, name) for name in ("q_layout", "out_layout", "kv_layout")]
+    if all(each in QUERY_LAYOUTS for each in got[:2]) and got[2] in KEY_LAYOUTS:
+        return None
+    return {"queries": QUERY_LAYOUTS, "keys": KEY_LAYOUTS, "got": got}
+
+
+@verify(
+    AttentionOp,
+    "types",
+    "tc",
+    "q, k and v must be static, of rank 4 and of one type, f16 or bf16, out of that type or f32, lse "
+    "of f32 and rank 3, got {got}: the tensor core multiplies no mixed 16-bit types",
+    bad={"%v: tensor<2x4x512x64xf16>": "%v: tensor<2x4x512x64xbf16>",
+         "tensor<2x4x512x64xf16>)\n": "tensor<2x4x512x64xbf16>)\n"},
+)
+def _(op: AttentionOp) -> Broken:
+    types = [value.type for value in (op.q, op.k, op.v, op.out, op.lse)]
+    static = all(each.has_static_shape for each in types)
+    ranks = [each.rank for each in types] == [4, 4, 4, 4, 3]
+    q, k, v, out, lse = (str(each.element_type) for each in types)
+    if static and ranks and q == k == v and q in ELEMENTS and out in (q, "f32") and lse == "f32":
+        return None
+    return {"got": ", ".join(map(str, types))}
+
+
+@verify(
+    AttentionOp,
+    "shapes",
+    "tc",
+    "expected q [b, h, m, d], k [b, g, n, d], v [b, g, n, e], out [b, h, m, e] and lse [b, h, m] in "
+    "their layouts, h a multiple of g, got {got}",
+    bad=(
+        {"%k: tensor<2x4x512x64xf16>": "%k: tensor<2x3x512x64xf16>",
+         ", tensor<2x4x512x64xf16>, ": ", tensor<2x3x512x64xf16>, "},
+        {"tensor<2x8x256xf32>": "tensor<2x8x512xf32>"},
+    ),
+    good={"tensor<2x4x512x64xf16>": "tensor<2x1x512x64xf16>"},
+)
+def _(op: AttentionOp) -> Broken:
+    of = op.extents()
+    out = dict(zip(string(op, "out_layout"), op.out.type.shape, strict=True))
+    k = dict(zip(string(op, "kv_layout"), op.k.type.shape, strict=True))
+    v = dict(zip(string(op, "kv_layout"), op.v.type.shape, strict=True))
+    fits = (
+        k == {"b": of["b"], "h": of["g"], "n": of["n"], "d": of["d"]}
+        and v == {**k, "d": of["e"]}
+        and out == {"b": of["b"], "h": of["h"], "m": of["m"], "d": of["e"]}
+        and list(op.lse.type.shape) == [of["b"], of["h"], of["m"]]
+    )
+    if fits and of["g"] and of["h"] % of["g"] == 0:
+        return None
+    return {"got": [list(v.type.shape) for v in (op.q, op.k, op.v, op.out, op.lse)]}
+
+
+@verify(
+    AttentionOp,
+    "scale",
+    "tc",
+    "scale must be a positive f32, got {got}: of a negative one the least score, not the largest, "
+    "would have the largest exponential; negate q",
+    bad={"0.125": "-0.125"},
+    good={"0.125": "1.0"},
+)
+def _(op: AttentionOp) -> Broken:
+    attribute = op.attributes["scale"]
+    legal = isinstance(attribute, ir.FloatAttr) and str(attribute.type) == "f32"
+    return None if legal and 0 < attribute.value < float("inf") else {"got": attribute}
+
+
+@verify(
+    AttentionOp,
+    "causal",
+    "tc",
+    "causal_offset must be an i64, got {got}",
+    bad={"256 : i64": "256.0 : f32"},
+    good={"256 : i64": "-1 : i64"},
+)
+def _(op: AttentionOp) -> Broken:
+    if "causal_offset" not in op.attributes:
+        return None
+    attribute = op.attributes["causal_offset"]
+    return None if isinstance(attribute, ir.IntegerAttr) else {"got": attribute}

@@ -1,0 +1,111 @@
+"""A softmax over blocks of keys, in the f32 instructions that kernels of attention execute.
+
+One meaning for every level: rows are rows of scores, and ``reference`` is what a row's exponents
+are relative to. With ``c = f32(scale * log2(e))``, for each block of scores S::
+
+    m', r, alpha = online_max(m, max(S), c, tau)
+    P = exponentials(S, r, c)                          # 2^((S - r) * c)
+    l' = fma(l, alpha, sum(P)); O' = alpha * O + P * V
+
+and at the end ``O / l``, and ``(m * c + log2(l)) * ln(2)`` for the logarithm of the sum.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tcir.interp.types import Array
+
+LN_2 = np.float32(math.log(2))
+_LEAST = np.float32(2.0**-126)
+
+
+def log2_scale(scale: float) -> np.float32:
+    """``scale * log2(e)``, by which scores become exponents of two, rounded once to f32."""
+    return np.float32(float(scale) * math.log2(math.e))
+
+
+def flushed(x: Array) -> Array:
+    """Subnormal numbers of f32 as zeros of their sign (``.ftz``)."""
+    x = np.asarray(x, np.float32)
+    return np.where(np.abs(x) < _LEAST, np.copysign(np.float32(0), x), x)
+
+
+def exp2(x: Array) -> Array:
+    """``ex2.approx.ftz.f32``, rounded to nearest (PTX ISA 9.7.3.21)."""
+    with np.errstate(all="ignore"):
+        return flushed(np.exp2(flushed(x).astype(np.float64)).astype(np.float32))
+
+
+def log2(x: Array) -> Array:
+    """``lg2.approx.ftz.f32``, rounded to nearest (PTX ISA 9.7.3.20)."""
+    with np.errstate(all="ignore"):
+        return flushed(np.log2(flushed(x).astype(np.float64)).astype(np.float32))
+
+
+def reciprocal(x: Array) -> Array:
+    """``rcp.approx.ftz.f32``, rounded to nearest (PTX ISA 9.7.3.13)."""
+    with np.errstate(all="ignore"):
+        return flushed((1.0 / flushed(x).astype(np.float64)).astype(np.float32))
+
+
+def fma(a: Array, b: Array | np.float32, c: Array) -> Array:
+    """``fma.rn.f32``: the product is exact in float64, whose sum is rounded to odd before it is
+    rounded to f32."""
+    with np.errstate(all="ignore"):
+        x = np.asarray(a, np.float64) * np.asarray(b, np.float64)
+        y = np.asarray(c, np.float64)
+        total = x + y
+        seen = total - x
+        error = (x - (total - seen)) + (y - seen)
+        even = total.view(np.int64) % 2 == 0
+        nudged = np.nextafter(total, np.copysign(np.inf, error))
+        odd = np.where(np.isfinite(error) & (error != 0) & even, nudged, total)
+        return odd.astype(np.float32)
+
+
+def online_max(
+    before: Array, largest: Array, c: np.float32, tau: float
+) -> tuple[Array, Array, Array]:
+    """The maximum of the rows so far, what exponents are relative to, and what sums before are
+    multiplied by.
+
+    before:  the maximum until now, -inf at first; largest: of the block
+    tau:     most that exponents may grow by before sums are rescaled: up to it the maximum until
+             now remains (0: it always moves)
+
+    A row with only -inf has the reference 0, so that its exponentials are 0, not NaN.
+    """
+    with np.errstate(all="ignore"):
+        after = np.fmax(before, largest)
+        reference = np.where(after == -np.inf, np.float32(0), after)
+        exponent = (before - reference) * c
+        keeps = exponent >= np.float32(-tau)
+        if tau > 0:
+            after = np.where(keeps, before, after)
+            reference = np.where(keeps, before, reference)
+        alpha = np.where(keeps, np.float32(1), exp2(exponent)) if tau > 0 else exp2(exponent)
+    return after, reference, alpha
+
+
+def exponentials(scores: Array, reference: Array, c: np.float32) -> Array:
+    """``2^(scores * c - reference * c)`` by one product for a row and one fma for an element;
+    reference: a column."""
+    with np.errstate(all="ignore"):
+        return exp2(fma(scores, c, -(reference * c)))
+
+
+def inverse_sum(total: Array) -> Array:
+    """What a row of O is multiplied by at the end: ``1 / total``; 1 where a row had no key, whose O
+    is zero, and where the sum is NaN."""
+    with np.errstate(all="ignore"):
+        return reciprocal(np.where((total == 0) | np.isnan(total), np.float32(1), total))
+
+
+def log_sum(largest: Array, total: Array, c: np.float32) -> Array:
+    """The natural logarithm of the sum of exponentials; -inf where a row had no key."""
+    with np.errstate(all="ignore"):
+        bits = fma(largest, c, log2(total))
+        return np.where(total == 0, np.float32(-np.inf), bits * LN_2).astype(np.float32)
