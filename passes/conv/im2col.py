@@ -18,7 +18,7 @@ from tcir.dialect.limits import (
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import Box, make_tensor_map, tma_load
-from tcir.passes.emit.cluster import ALONE, Cluster, multicast
+from tcir.passes.emit.cluster import ALONE, EXTENTS, Cluster, multicast
 from tcir.passes.emit.cta_pair import first_column
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.index import Index
@@ -204,13 +204,26 @@ def check_parts(op: ir.OpView, shape: ConvShape) -> None:
 
 
 def check_cluster(op: ir.OpView, shape: ConvShape, cluster: Cluster) -> None:
-    """Raises a match failure for CTAs that would share pixels of which they read other channels."""
-    if cluster.n > 1 and shape.groups > 1:
+    """Raises a match failure for CTAs that would share pixels of which they read other channels, or
+    filters of another group."""
+    if shape.groups == 1:
+        return
+    if cluster.n > 1:
         raise match_failure(
             op,
             f"expected cluster={cluster.m}x1 with groups of channels, got {cluster}: CTAs along "
             "the output channels have other groups, which read other input channels; take "
             f"cluster={cluster.m}x1",
+            SMALLEST_CONV,
+        )
+    step = filters_step(op, shape)
+    if shape.group_k % cluster.multiple(step):
+        fewer = max(m for m in EXTENTS if shape.group_k % Cluster(m).multiple(step) == 0)
+        raise match_failure(
+            op,
+            f"expected cluster={fewer}x1 with groups of {shape.group_k} output channels, got "
+            f"{cluster}: {cluster.m} CTAs load a part of a tile's filters each, whole swizzle "
+            f"patterns of {step}, which are all of one group; take cluster={fewer}x1",
             SMALLEST_CONV,
         )
 

@@ -148,8 +148,11 @@ class ConvShape:
         whole = self.c % self.kc == 0 and self.steps % self.parts == 0
         return whole and self.k_part == self.in_parts(self.parts).k_part
 
-    def choose_n_tile(self, op: ir.OpView, option: int, cta_group: int = 1) -> int:
-        """Output channels of a tile: `option`, or for 0 at most 128 for each CTA; of one group."""
+    def choose_n_tile(
+        self, op: ir.OpView, option: int, cta_group: int = 1, multiple: int = 1
+    ) -> int:
+        """Output channels of a tile: `option`, or for 0 at most 128 for each CTA. Those of groups
+        are of one, and a multiple of `multiple`, as its own are (`check_cluster`)."""
         if self.groups > 1 and self.c * self.element_bytes % MMA_K_BYTES:
             raise match_failure(
                 op,
@@ -158,16 +161,22 @@ class ConvShape:
                 "and the next are those of another group); pad each group with zeros",
             )
         chosen = choose_n_tile(op, option, self.group_k, cta_group)
-        if self.groups == 1 or self.group_k % chosen == 0:
+        if self.groups == 1 or (self.group_k % chosen == 0 and chosen % multiple == 0):
             return chosen
-        widths = [n for n in range(chosen, 0, -1) if self.group_k % n == 0 and n in MMA_N]
+        most = max(chosen, multiple)
+        whole = [n for n in range(multiple, most + 1, multiple) if self.group_k % n == 0]
+        widths = [n for n in whole if n in MMA_N]
         if option == 0 and cta_group == 1 and widths:
-            return widths[0]
+            return widths[-1]
+        what, why = f"divide those of a group, {self.group_k}", ""
+        if multiple > 1:
+            what += f", and are a multiple of {multiple}"
+            why = ", of whose filters the CTAs of a cluster load a part each"
         raise match_failure(
             op,
-            f"expected tiles of output channels that divide those of a group, {self.group_k}, got "
-            f"{chosen} (the columns of an mma multiply the same channels); take "
-            f"n-tile={MMA_N_STEP}, or pad each group with outputs of zeros to a multiple of that",
+            f"expected tiles of output channels that {what}, got {chosen} (the columns of an mma "
+            f"multiply the same channels{why}); take n-tile={max(MMA_N_STEP, multiple)}, or pad "
+            "each group with outputs of zeros to a multiple of that",
         )
 
     def filter_operand(self, w: ir.Value, n_tile: int, kc: int, parts: int = 1) -> TiledOperand:

@@ -11,12 +11,16 @@ from tcir.passes.kernels import legal
 
 
 def find_convolutions(
-    module: ir.Module, pass_name: str, product: str = legal.IM2COL, others: bool = False
+    module: ir.Module,
+    pass_name: str,
+    product: str = legal.IM2COL,
+    others: bool = False,
+    options: legal.Facts | None = None,
 ) -> list[Source]:
     """The ``tc.conv2d`` of every function, with its ``tc.epilogue`` if any; others: whether there
-    may be functions without one."""
+    may be functions without one; options: of the kernel, which may not go with the op."""
     sources = find_sources(module, tc.Conv2dOp, pass_name, epilogues=True, others=others)
     for source in sources:
         facts = legal.facts_of(source, product, target_of(module))
-        legal.check(facts, source.op, SMALLEST_CONV)
+        legal.check({**(options or {}), **facts}, source.op, SMALLEST_CONV)
     return sources

@@ -17,12 +17,9 @@ from tcir.passes.conv.im2col import (
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.sources import find_convolutions
 from tcir.passes.conv.wgmma import tile_for_warpgroups
-from tcir.passes.emit.diagnostics import SMALLEST_CONV
 from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.limits import ceil_div
-from tcir.passes.emit.tile_kernel import (
-    Source,
-)
+from tcir.passes.emit.tile_kernel import Source
 from tcir.passes.kernels import legal
 from tcir.passes.kernels.scheduled import Scheduled
 from tcir.passes.kernels.tile import tile
@@ -89,30 +86,29 @@ class TileConvImplicitGemm(Scheduled):
 
     def run(self, module: ir.Module) -> None:
         target = target_of(module)
-        for source in find_convolutions(module, self.name):
-            facts = legal.options_of(self) | legal.facts_of(source, legal.IM2COL, target)
-            legal.check(facts, source.op, SMALLEST_CONV)
+        for source in find_convolutions(module, self.name, options=legal.options_of(self)):
             if TARGETS[target].wgmma:
-                check_im2col(source.op, gathered(ConvShape.of(source.op)))
                 tile_for_warpgroups(source, self, target)
-                continue
-            self.check(source.op)
-            self._tile(source)
+            else:
+                self._tile(source)
 
     def check(self, op: ir.OpView) -> None:
         """Raises `PassError` when this pass cannot tile `op`, a ``tc.conv2d``."""
-        shape = gathered(ConvShape.of(op))
+        self._choose(op)
+
+    def _choose(self, op: ir.OpView) -> tuple[ConvShape, int]:
+        """The convolution as it is gathered, and the output channels of a tile."""
+        shape, cluster = gathered(ConvShape.of(op)), self.cluster_of(op)
         check_im2col(op, shape)
         check_parts(op, shape)
-        shape.choose_n_tile(op, self.n_tile, self.cta_group)
+        check_cluster(op, shape, cluster)
+        step = filters_step(op, shape)
+        n_tile = shape.choose_n_tile(op, self.n_tile, self.cta_group, cluster.multiple(step))
+        return shape, self.in_parts(op, n_tile, cluster, step)
 
     def _tile(self, source: Source) -> None:
         op, cluster = source.op, self.cluster_of(source.op)
-        shape = gathered(ConvShape.of(op))
-        check_cluster(op, shape, cluster)
-        n_tile = shape.choose_n_tile(op, self.n_tile, self.cta_group)
-        n_tile = self.in_parts(op, n_tile, cluster, filters_step(op, shape))
-        shape.choose_n_tile(op, n_tile, self.cta_group)  # rounded up, still of one group?
+        shape, n_tile = self._choose(op)
         tile(
             source,
             lambda arguments: Im2col.create(op, arguments, n_tile, self.cta_group, cluster=cluster),

@@ -13,6 +13,7 @@ from tcir.passes.conv.im2col import (
     Im2col,
     as_matrix,
     check_cluster,
+    check_im2col,
     check_parts,
     filters_step,
     gathered,
@@ -21,10 +22,10 @@ from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.warpgroup_cost import cycles
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import tails
-from tcir.passes.emit.cluster import ALONE, Cluster
+from tcir.passes.emit.cluster import Cluster
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.element_epilogue import check_elements
-from tcir.passes.emit.limits import ceil_div, round_up
+from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.tile_kernel import Source, argument
 from tcir.passes.kernels.cores.wgmma import (
@@ -58,8 +59,14 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
     """
     op, shape = source.op, gathered(ConvShape.of(source.op))
     cluster = Cluster.parse(options.cluster)
+    check_im2col(op, shape)
     check_cluster(op, shape, cluster)
-    tile = choose(op, shape, options.n_tile, target, cluster)
+    step = filters_step(op, shape)
+    multiple = cluster.multiple(step)
+    option = check_product(op, shape, options.n_tile, multiple)
+    option = options.in_parts(op, option, cluster, step)
+    widths = [option] if option else [each for each in N_TILES if each % multiple == 0]
+    tile = fastest_tile(shape, widths, TARGETS[target].sms)
     if source.after is not None:
         check_elements(source.after, f"in a kernel for {target}", "take target sm_100a")
     pixels, most = shape.n * shape.p * shape.q, tile.per_sm * TARGETS[target].sms
@@ -93,23 +100,11 @@ def fastest_parts(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -
     return min((n for n in range(1, shape.steps + 1) if shape.steps % n == 0), key=cost)
 
 
-def choose(
-    op: tc.Conv2dOp, shape: ConvShape, option: int, target: str, cluster: Cluster = ALONE
-) -> Tile:
-    """Pixels and output channels of a tile, those of one group, whose filters `cluster` loads in
-    parts; a match failure for what wgmma does not multiply."""
+def choose(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> Tile:
+    """Pixels and output channels of a tile, those of one group; a match failure for what wgmma does
+    not multiply."""
     option = check_product(op, shape, option)
-    step = cluster.m * filters_step(op, shape) if cluster.m > 1 else 1
-    if option % step:
-        raise match_failure(
-            op,
-            f"expected n-tile to be a multiple of {step} with cluster={cluster}, got {option}: "
-            f"{cluster.m} CTAs load a part of the filters each, whole swizzle patterns; take "
-            f"n-tile={round_up(option, step)}",
-            SMALLEST_CONV,
-        )
-    widths = [option] if option else [each for each in N_TILES if each % step == 0]
-    return fastest_tile(shape, widths, TARGETS[target].sms)
+    return fastest_tile(shape, [option] if option else N_TILES, TARGETS[target].sms)
 
 
 def fastest_tile(shape: ConvShape, widths: Iterable[int], sms: int) -> Tile:
@@ -127,9 +122,9 @@ def fastest_tile(shape: ConvShape, widths: Iterable[int], sms: int) -> Tile:
     return min(alone + beside, key=lambda tile: cycles(shape, tile, sms))
 
 
-def check_product(op: tc.Conv2dOp, shape: ConvShape, option: int) -> int:
-    """`option`, output channels of a tile, those of one group; a match failure for what wgmma does
-    not multiply."""
+def check_product(op: tc.Conv2dOp, shape: ConvShape, option: int, multiple: int = 1) -> int:
+    """`option`, output channels of a tile, those of groups of one and a multiple of `multiple`; a
+    match failure for what wgmma does not multiply."""
     for value in (op.x, op.w):
         if is_promoted(value.type.element_type):
             raise match_failure(
@@ -149,7 +144,7 @@ def check_product(op: tc.Conv2dOp, shape: ConvShape, option: int) -> int:
         )
     check_parts(op, shape)
     if shape.groups > 1:
-        option = shape.choose_n_tile(op, option)
+        option = shape.choose_n_tile(op, option, multiple=multiple)
     if option:
         check_width(op, option, shape.element, SMALLEST_CONV)
     return option

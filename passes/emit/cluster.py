@@ -77,6 +77,11 @@ class Cluster:
         """The cluster of a product whose operands are exchanged."""
         return Cluster(self.n, self.m)
 
+    def multiple(self, step: int) -> int:
+        """What the columns of a tile of B are a multiple of that the CTAs along M load equal parts
+        of, multiples of `step`."""
+        return self.m * step if self.m > 1 else 1
+
     def along_m(self) -> Index:
         """This CTA's number along M."""
         return index.rem(tc.CtaRankOp().rank, self.m) if self.n > 1 else tc.CtaRankOp().rank

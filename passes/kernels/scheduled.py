@@ -93,14 +93,15 @@ class Scheduled(Pass):
     def in_parts(self, op: ir.OpView, n_tile: int, cluster: Cluster, step: int) -> int:
         """Columns of a tile of B that the CTAs of a cluster load equal parts of, multiples of
         `step`: `n_tile`, rounded up where no option says."""
-        if cluster.m == 1 or n_tile % (cluster.m * step) == 0:
+        multiple = cluster.multiple(step)
+        if n_tile % multiple == 0:
             return n_tile
-        nearest = min(round_up(n_tile, cluster.m * step), MMA_N.values[-1])
+        nearest = min(round_up(n_tile, multiple), MMA_N.values[-1])
         if self.n_tile == 0:
             return nearest
         raise match_failure(
             op,
-            f"expected n-tile to be a multiple of {cluster.m * step} with cluster={cluster}, got "
+            f"expected n-tile to be a multiple of {multiple} with cluster={cluster}, got "
             f"{n_tile}: {cluster.m} CTAs load a part of B's columns each, whole swizzle patterns "
             f"of {step}; take n-tile={nearest}",
         )

@@ -16,6 +16,7 @@ import pytest
 import tcir
 from tcir.passmanager.options import OptionValue
 
+from .conv_kinds_text import Named
 from .linalg_text import Conv
 from .oracle import convolution, integers
 
@@ -102,6 +103,54 @@ def test_a_cluster_loads_its_filters_once() -> None:
         tiled = ir["tile-conv-implicit-gemm"]
         boxes += re.findall(r"make_tensor_map.*box = array<i64: (\d+), 64, 1, 1>", tiled)
     assert boxes == ["32", "16"]
+
+
+def grouped(channels: int) -> Named:
+    """Two groups of 16 channels, to `channels` each."""
+    einsum = "nhwgcrs,gkrsc->nhwgk"
+    images, filters = (1, 5, 6, 2, 16), (2, channels, 2, 2, 16)
+    return Named("conv_2d_nhwgc_gfhwc", (1, 2), einsum, images, filters)
+
+
+@pytest.mark.parametrize("target", ["sm_100a", "sm_90a"])
+def test_a_cluster_loads_filters_of_one_group(target: str) -> None:
+    """Of 192 channels a tile has 96 by itself; parts of 8 for each of eight CTAs make it 64."""
+    layer = grouped(192)
+    kernel = tcir.compile(layer.text("f16"), PIPELINE, target=target, cluster="8x1")
+    assert len(kernel.launches.launches) == 1
+    inputs = layer.inputs("f16")
+    want = layer.want(*inputs, "f16")
+    out = np.zeros_like(want)
+    outcome = kernel(*inputs, out)
+    assert out.tobytes() == want.tobytes() and not outcome.findings, str(outcome)
+
+
+@pytest.mark.parametrize("target", ["sm_100a", "sm_90a"])
+@pytest.mark.parametrize(
+    ("channels", "given", "message", "way_out"),
+    [
+        (48, {"cluster": "8x1"}, "expected cluster=2x1 with groups of 48 output channels, got 8x1",
+         {"cluster": "2x1"}),
+        (64, {"cluster": "4x1", "n_tile": 16}, "those of a group, 64, and are a multiple of 32, "
+         "got 16", {"n_tile": 32}),
+        (96, {"cluster": "4x1", "n_tile": 48}, "those of a group, 96, and are a multiple of 32, "
+         "got 48", {"n_tile": 32}),
+    ],
+)  # fmt: skip
+def test_the_way_out_of_groups_in_clusters_compiles(
+    target: str,
+    channels: int,
+    given: dict[str, OptionValue],
+    message: str,
+    way_out: dict[str, OptionValue],
+) -> None:
+    text = grouped(channels).text("f16")
+    with pytest.raises(tcir.PassError) as caught:
+        tcir.compile(text, PIPELINE, target=target, **given)
+    ((name, value),) = way_out.items()
+    assert message in str(caught.value)
+    assert f"take {name.replace('_', '-')}={value}" in str(caught.value)
+    assert tcir.compile(text, PIPELINE, target=target, **{**given, **way_out}).ptx
 
 
 @pytest.mark.parametrize(
