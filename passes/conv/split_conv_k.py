@@ -73,13 +73,10 @@ class SplitConvK(Pass):
     def _splits(self, op: tc.Conv2dOp, target: str) -> int:
         """Parts of this convolution."""
         shape = gathered(ConvShape.of(op))
-        facts = {"results": legal.results_of(op.out)}
-        reason = ""
-        if (row := legal.find({**facts, "split_k": max(self.splits, 2)}, "split_k")) is not None:
-            if self.splits <= 1:
-                return 1
-            words = row.message({**facts, "split_k": self.splits})
-            raise match_failure(op, words, SMALLEST_CONV)
+        facts, reason = {"results": legal.results_of(op.out)}, ""
+        legal.check({**facts, "split_k": self.splits or 1}, op, SMALLEST_CONV)
+        if legal.find({**facts, "split_k": 2}) is not None:
+            return 1
         if shape.c % shape.kc:
             reason = f"of {shape.c} channels (a step has {shape.kc}, of one tap)"
         if self.splits == 0:

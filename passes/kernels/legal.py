@@ -1,9 +1,9 @@
 """What combines with what: one row for each pair that no kernel has, with the reason.
 
 A kernel is described by facts: the options of its tiling pass, and what it computes and where
-(`FACTS`). A row names the fact that the error asks the user to change, the values that it may have,
-and the facts beside which it may have no others. What has no row compiles; `test/passes/kernels`
-shows both, and docs/reference/kernels.md lists them.
+(`NOUNS`, `CIRCUMSTANCES`). A row names the fact that the error asks the user to change, the values
+that it may have, and the facts beside which it may have no others. What has no row compiles;
+`test/passes/kernels` shows both, and docs/reference/kernels.md lists them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tcir.dialect import tc
 from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import QUARTERS
 from tcir.dialect.ops.highlevel import k_part, out_layout
-from tcir.errors import InputError, PassError
+from tcir.errors import InputError
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.tile_kernel import Source, quantiser_of
 from tcir.passmanager.pipeline import Pass
@@ -25,53 +25,48 @@ from tcir.target import TARGETS
 
 Facts: TypeAlias = Mapping[str, object]
 """What is known of a kernel, by name."""
-TCGEN05, WGMMA, MMA_SYNC = "tcgen05", "wgmma", "mma.sync"
-CORES = (TCGEN05, WGMMA, MMA_SYNC)
+TCGEN05, WGMMA = "tcgen05", "wgmma"
 """What multiplies."""
 DENSE, SCALED, GROUPED = "dense", "block-scaled", "grouped"
 PADDED = "padded"
 IM2COL, ROW_WALK, SHIFTED = "im2col", "row-walk", "shifted"
 CONVOLUTIONS = (IM2COL, ROW_WALK, SHIFTED)
-PRODUCTS = (DENSE, SCALED, GROUPED, PADDED, *CONVOLUTIONS)
 """What is multiplied: matrices, with block scales, of groups of rows, of few padded columns;
 convolutions gathered tap by tap, from rows of a tile in shared memory, from shifted lanes."""
 PLAIN, GATED, QUANTISED = "plain", "gated", "quantised"
 
-FACTS: Mapping[str, Mapping[str, tuple[str, str]]] = {
-    "product": {
-        DENSE: ("a product of matrices", "in a product of matrices"),
-        SCALED: ("block-scaled operands", "with block-scaled operands"),
-        GROUPED: ("groups", "with groups"),
-        PADDED: ("a product of few columns", "with few columns"),
-        IM2COL: ("a convolution", "in a convolution"),
-        ROW_WALK: ("a convolution", "with taps that read rows of one tile"),
-        SHIFTED: ("a convolution", "with taps that shift one tile"),
-    },
-    "core": {
-        TCGEN05: ("tcgen05", ""), WGMMA: ("wgmma", ""), MMA_SYNC: ("mma.sync", ""),
-    },
+NOUNS: Mapping[str, Mapping[str, str]] = {
+    "core": {TCGEN05: "tcgen05", WGMMA: "wgmma"},
     "results": {
-        PLAIN: ("a result for every sum", "with a result for every sum"),
-        GATED: ("one for two columns, as of a gated activation", "with a gated result"),
-        QUANTISED: ("a quantised one", "with a quantised result"),
+        PLAIN: "a result for every sum",
+        GATED: "one for two columns, as of a gated activation",
+        QUANTISED: "a quantised one",
     },
-    "operands": {
-        "given": ("operands in their order", "with operands in their order"),
-        "exchanged": ("exchanged ones", "with exchanged operands"),
+    "operands": {"given": "operands in their order", "exchanged": "exchanged ones"},
+    "sums": {"whole": "whole sums", "parts": "parts of K"},
+}
+"""Facts that no option of a tiling pass states, by value, as an error names them."""
+CIRCUMSTANCES: Mapping[str, Mapping[str, str]] = {
+    "product": {
+        DENSE: "in a product of matrices",
+        SCALED: "with block-scaled operands",
+        GROUPED: "with groups",
+        PADDED: "with few columns",
+        IM2COL: "in a convolution",
+        ROW_WALK: "with taps that read rows of one tile",
+        SHIFTED: "with taps that shift one tile",
     },
-    "sums": {
-        "whole": ("whole sums", "with whole sums"),
-        "parts": ("parts of K", "with parts of K"),
-    },
-}  # fmt: skip
-"""Facts that no option of a tiling pass states, by value: as a noun, and as a circumstance."""
+    "results": {GATED: "with a gated result", QUANTISED: "with a quantised result"},
+    "operands": {"exchanged": "with exchanged operands"},
+}
+"""Such facts as what another one is beside."""
 
 
 @dataclass(frozen=True)
 class Row:
     """A combination that no kernel has.
 
-    fact:   an option, or a key of `FACTS`; only: the values that it may have
+    fact:   an option, or a key of `NOUNS`; only: the values that it may have
     beside: facts with the values, one or several, beside which it may have no others
     reason: why; source: of the hardware's limit, "": a decision of ours
     way_out: what to do instead
@@ -99,8 +94,8 @@ class Row:
     def message(self, facts: Facts) -> str:
         """The error: the value, what is allowed, the reason, a way out."""
         given = facts[self.fact]
-        words = FACTS.get(self.fact)
-        got = words[str(given)][0] if words else written(given)
+        nouns = NOUNS.get(self.fact)
+        got = nouns[str(given)] if nouns else written(given)
         source = f" ({self.source})" if self.source else ""
         return (
             f"expected {self._allowed()} {self._where(facts)}, got {got}: {self.reason}{source}; "
@@ -108,8 +103,8 @@ class Row:
         )
 
     def _allowed(self) -> str:
-        if self.fact in FACTS:
-            return " or ".join(FACTS[self.fact][str(value)][0] for value in self.only)
+        if self.fact in NOUNS:
+            return " or ".join(NOUNS[self.fact][str(value)] for value in self.only)
         chosen = [
             value for value in self.only if value not in ("", 0) or value is False
         ] or self.only
@@ -122,8 +117,8 @@ class Row:
     def _beside(self, key: str, facts: Facts) -> str:
         if key == "core":
             return f"for {facts['target']}"
-        if key in FACTS:
-            return FACTS[key][str(facts[key])][1]
+        if key in CIRCUMSTANCES:
+            return CIRCUMSTANCES[key][str(facts[key])]
         return f"with {dashed(key)}={written(facts[key])}"
 
 
@@ -277,21 +272,17 @@ ROWS: tuple[Row, ...] = (
 )  # fmt: skip
 
 
-def find(facts: Facts, fact: str = "") -> Row | None:
-    """The first row, of `fact` if given, that excludes these facts."""
-    rows = (row for row in ROWS if fact in ("", row.fact))
-    return next((row for row in rows if row.applies(facts)), None)
+def find(facts: Facts) -> Row | None:
+    """The first row that excludes these facts."""
+    return next((row for row in ROWS if row.applies(facts)), None)
 
 
 def check(facts: Facts, op: ir.OpView | None = None, smallest: str = "") -> None:
     """Raises the error of the first row that excludes these facts: an `InputError` of options, or a
     match failure at `op`, with the `smallest` accepted example."""
     if (row := find(facts)) is not None:
-        raise _error(row.message(facts), op, smallest)
-
-
-def _error(message: str, op: ir.OpView | None, smallest: str) -> InputError | PassError:
-    return InputError(message) if op is None else match_failure(op, message, smallest)
+        message = row.message(facts)
+        raise InputError(message) if op is None else match_failure(op, message, smallest)
 
 
 def options_of(tiling: Pass) -> dict[str, object]:
