@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from functools import cache
+from dataclasses import asdict, dataclass
 from itertools import combinations, islice
 from random import Random
 from typing import Any
@@ -17,8 +16,9 @@ from typing import Any
 import numpy as np
 
 import tcir
+from tcir.passes.conv.tile_conv_implicit_gemm import TileConvImplicitGemm
+from tcir.passes.gemm.tile_gemm import TileGemm
 from tcir.passes.kernels import legal
-from tcir.passmanager.pipeline import registered_pipelines
 
 from .computed import Computed, finished, outcome
 from .module_cases import Case, conv, product
@@ -125,19 +125,16 @@ class Chosen:
     @property
     def refusal(self) -> str:
         """The errors that the case may end in, as a regular expression; "" if it compiles."""
-        offered = named_pipeline_options(self.pipeline)
-        missing = [name.replace("_", "-") for name in self.options if name not in offered]
         exchanged = not self.is_conv and self.size == "few rows" and self.target == "sm_100a"
+        tiling = TileConvImplicitGemm() if self.is_conv else TileGemm()
         facts = {
-            "persistent": False, "scheduler": "static", "store": "direct", "cluster": "1x1",
-            "cta_group": 1, "split_k": 1, **self.options,
+            **legal.options_of(tiling), **self.options,
             "product": legal.IM2COL if self.is_conv else legal.DENSE,
             "core": legal.core_of(self.target), "target": self.target, "results": legal.PLAIN,
             "operands": "exchanged" if exchanged else "given",
             "sums": "parts" if self.split == "parts" else "whole",
         }  # fmt: skip
-        reasons = [f"has no option '{name}'" for name in missing]
-        reasons += [row.reason for row in legal.ROWS if row.applies(facts)]
+        reasons = [row.reason for row in legal.ROWS if row.applies(facts)]
         if self.is_conv and self.target == "sm_90a":
             if self.element == "f32" and "kn" in self.layout:  # channels are not innermost
                 reasons.append("wgmma transposes elements of 16 bits only")
@@ -158,13 +155,6 @@ class Chosen:
             report = tcir.validate(text, self.pipeline, target=self.target, **self.options)
             assert report.verdict == "held", str(report)
         return found
-
-
-@cache
-def named_pipeline_options(name: str) -> set[str]:
-    """The options that a pipeline has."""
-    tcir.named_pipeline(name)
-    return {field.name for field in fields(registered_pipelines()[name].options)}
 
 
 def pairs(tries: int = 600, enough: int = 30) -> tuple[list[Chosen], list[Pair]]:

@@ -34,12 +34,11 @@ be asked. `test/passes/kernels` compiles every *yes* to PTX and shows every reas
 
 @dataclass(frozen=True)
 class Route:
-    """A tiling pass, with a product and a core; parts: the pass that splits its K, if any."""
+    """A tiling pass, with a product and a core."""
 
     tiling: str
     product: str
     core: str
-    parts: str = ""
 
     @property
     def title(self) -> str:
@@ -48,15 +47,15 @@ class Route:
 
 
 ROUTES = (
-    Route("tile-gemm", legal.DENSE, legal.TCGEN05, "split-k"),
-    Route("tile-gemm", legal.DENSE, legal.WGMMA, "split-k"),
-    Route("tile-gemm", legal.SCALED, legal.TCGEN05, "split-k"),
-    Route("tile-gemm", legal.GROUPED, legal.TCGEN05, "split-k"),
-    Route("tile-conv-implicit-gemm", legal.IM2COL, legal.TCGEN05, "split-conv-k"),
-    Route("tile-conv-implicit-gemm", legal.IM2COL, legal.WGMMA, "split-conv-k"),
-    Route("tile-conv-smem-offset", legal.ROW_WALK, legal.TCGEN05, "split-conv-k"),
-    Route("tile-conv-smem-offset", legal.ROW_WALK, legal.WGMMA, "split-conv-k"),
-    Route("tile-conv-shift-reuse", legal.SHIFTED, legal.TCGEN05, "split-conv-k"),
+    Route("tile-gemm", legal.DENSE, legal.TCGEN05),
+    Route("tile-gemm", legal.DENSE, legal.WGMMA),
+    Route("tile-gemm", legal.SCALED, legal.TCGEN05),
+    Route("tile-gemm", legal.GROUPED, legal.TCGEN05),
+    Route("tile-conv-implicit-gemm", legal.IM2COL, legal.TCGEN05),
+    Route("tile-conv-implicit-gemm", legal.IM2COL, legal.WGMMA),
+    Route("tile-conv-smem-offset", legal.ROW_WALK, legal.TCGEN05),
+    Route("tile-conv-smem-offset", legal.ROW_WALK, legal.WGMMA),
+    Route("tile-conv-shift-reuse", legal.SHIFTED, legal.TCGEN05),
 )
 FEATURES: Mapping[str, legal.Facts] = {
     "persistent": {"persistent": True},
