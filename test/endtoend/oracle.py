@@ -27,6 +27,13 @@ def integers(shape: tuple[int, ...], element: str, seed: int) -> Array:
     return values.astype(np.float64).astype(DTYPES[element])
 
 
+def operands(case: Conv, seed: int = 1) -> tuple[Array, Array]:
+    """Integers for the input and the filters."""
+    x_shape, w_shape, _ = case.shapes
+    x, w = case.elements
+    return integers(x_shape, x, seed), integers(w_shape, w, seed + 1)
+
+
 def _wide(case: Conv, x: Array, w: Array) -> tuple[Array, Array]:
     if case.out != "i32":
         return x.astype(np.float64), w.astype(np.float64)

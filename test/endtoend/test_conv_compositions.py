@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from tcir.passmanager.options import OptionValue
 
 from .conv_kinds_text import Named
 from .linalg_text import Conv
-from .oracle import convolution, integers
+from .oracle import convolution, operands
 
 PIPELINE = "conv-implicit-gemm"
 SMALL = Conv(2, 14, 13, 72, 40, 3, 3)
@@ -66,12 +65,6 @@ CASES = [
     Case(LAYER, "persistent=true cluster=2x1 store=tma", CLUSTER),
     Case(LAYER, "persistent=true scheduler=clc store=tma", TAKEN_OVER),
 ]
-
-
-def operands(conv: Conv) -> tuple[Any, Any]:
-    """Integers for the input and the filters."""
-    x_shape, w_shape, _ = conv.shapes
-    return integers(x_shape, conv.elements[0], 1), integers(w_shape, conv.elements[1], 2)
 
 
 @pytest.mark.timeout(1200)

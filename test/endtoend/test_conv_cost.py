@@ -21,7 +21,7 @@ from tcir.program.source import load_module, mlir_context
 from tcir.time.constants import Constants, disputed
 
 from .linalg_text import Conv
-from .oracle import convolution, integers
+from .oracle import convolution, operands
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "convolution.md"
 SAME = (1, 1, 1, 1)
@@ -75,8 +75,7 @@ and of A's 128 unless they are in tensor memory, at 128 bytes a cycle: the large
 def test_work_is_what_the_machine_counts(
     layer: Conv, schedule: str, n_tile: int, stages: int
 ) -> None:
-    x_shape, w_shape, _ = layer.shapes
-    x, w = integers(x_shape, layer.element, 5), integers(w_shape, layer.element, 6)
+    x, w = operands(layer, 5)
     want = convolution(layer, x, w)
     name, brace, options = schedule.partition("{")
     pipeline = f"{name}{{n-tile={n_tile} stages={stages} {options if brace else '}'}"

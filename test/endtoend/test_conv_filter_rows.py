@@ -11,7 +11,7 @@ import tcir
 from tcir._mlir import ir
 
 from .linalg_text import Conv
-from .oracle import convolution, integers
+from .oracle import convolution, integers, operands
 from .test_matmul_warp_breaks import Break
 
 PIPELINE = "conv-implicit-gemm"
@@ -41,8 +41,7 @@ CASES = [
 def test_every_level(conv: Conv, target: str) -> None:
     kernel = tcir.compile(conv.text(), PIPELINE, target=target, validate=True, orders=2)
     kernel.report.check()
-    x_shape, w_shape, _ = conv.shapes
-    x, w = integers(x_shape, conv.elements[0], 1), integers(w_shape, conv.elements[1], 2)
+    x, w = operands(conv)
     want = convolution(conv, x, w)
     out = np.zeros_like(want)
     outcome = kernel(x, w, out)

@@ -19,7 +19,7 @@ from tcir._mlir import arith
 from .breaking import Break, PtxCheck, change_operand, erase, set_attribute
 from .conv_pair_cases import CASES, TAILS, PairCase
 from .linalg_text import Conv
-from .oracle import convolution, integers
+from .oracle import convolution, operands
 from .pair_edits import (
     UNORDERED,
     both_issue,
@@ -36,12 +36,6 @@ from .test_gemm import check
 PIPELINE = "conv-implicit-gemm"
 QUICK = TAILS[4]
 """257 pixels: three tiles, in the pairs of a grid of four."""
-
-
-def operands(conv: Conv) -> tuple[Any, Any]:
-    """Integers for the input and the filters."""
-    x_shape, w_shape, _ = conv.shapes
-    return integers(x_shape, conv.elements[0], 1), integers(w_shape, conv.elements[1], 2)
 
 
 @pytest.mark.timeout(1200)

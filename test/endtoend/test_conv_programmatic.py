@@ -12,7 +12,7 @@ from tcir.passmanager.pipeline import as_pipeline
 from .breaking import Edit, PtxCheck, erase, pick, run_broken
 from .cases import SAME_3x3
 from .linalg_text import Conv
-from .oracle import convolution, integers
+from .oracle import convolution, operands
 
 PASS, WAIT = "programmatic-launch", "tc.grid_wait"
 SMALL = Conv(1, 6, 7, 16, 24, 3, 3, SAME_3x3, out="f16")
@@ -44,8 +44,7 @@ def test_every_level(pipeline: str, target: str, conv: Conv) -> None:
         conv.text(), pipeline, target=target, validate=True, orders=2, programmatic=True
     )
     kernel.report.check()
-    x_shape, w_shape, _ = conv.shapes
-    x, w = integers(x_shape, conv.elements[0], 1), integers(w_shape, conv.elements[1], 2)
+    x, w = operands(conv)
     want = convolution(conv, x, w)
     out = np.zeros_like(want)
     outcome = kernel(x, w, out)

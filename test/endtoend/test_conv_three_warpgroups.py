@@ -18,7 +18,7 @@ from .cases import SAME_3x3
 from .conv_epilogue_text import FusedConv
 from .epilogue_text import TRUNCATE
 from .linalg_text import Conv
-from .oracle import convolution, integers
+from .oracle import convolution, operands
 from .test_gemm_wgmma import BREAKS
 from .test_gemm_wgmma_deferred import Count, unconditional
 from .test_matmul_warp_breaks import Break
@@ -49,8 +49,7 @@ def tile(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def beside_numpy(kernel: tcir.Kernel, conv: Conv) -> None:
-    x_shape, w_shape, _ = conv.shapes
-    x, w = integers(x_shape, conv.elements[0], 1), integers(w_shape, conv.elements[1], 2)
+    x, w = operands(conv)
     want = convolution(conv, x, w)
     out = np.zeros_like(want)
     outcome = kernel(x, w, out)

@@ -18,7 +18,7 @@ from .conv_epilogue_text import FusedConv
 from .conv_pair_cases import STEPS, TAILS
 from .epilogue_text import TRUNCATE
 from .linalg_text import Conv
-from .oracle import convolution, integers
+from .oracle import convolution, operands
 from .test_gemm_wgmma import BREAKS
 
 TARGET, PIPELINE = "sm_90a", "conv-implicit-gemm"
@@ -51,8 +51,7 @@ def test_layers(conv: Conv) -> None:
 
 
 def beside_numpy(kernel: tcir.Kernel, conv: Conv, orders: int) -> None:
-    x_shape, w_shape, _ = conv.shapes
-    x, w = integers(x_shape, conv.elements[0], 1), integers(w_shape, conv.elements[1], 2)
+    x, w = operands(conv)
     want = convolution(conv, x, w)
     for order in (None, *range(1, orders)):
         out = np.zeros_like(want)

@@ -16,7 +16,7 @@ import pytest
 import tcir
 
 from .linalg_text import Conv
-from .oracle import convolution, integers
+from .oracle import convolution, operands
 
 SAME_3x3 = (1, 1, 1, 1)
 LAYERS = [
@@ -43,8 +43,7 @@ class Costs:
 @cache
 def counted(layer: Conv, pipeline: str) -> tuple[bytes, Costs]:
     """The result, and what the machine counted; the input is the tensor bound first."""
-    x_shape, w_shape, _ = layer.shapes
-    x, w = integers(x_shape, layer.element, 5), integers(w_shape, layer.element, 6)
+    x, w = operands(layer, 5)
     want = convolution(layer, x, w)
     out = np.zeros_like(want)
     c = tcir.compile(layer.text(), pipeline)(x, w, out).counters

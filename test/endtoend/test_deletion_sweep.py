@@ -26,7 +26,7 @@ from tcir.validation.validator import begin
 
 from .breaking import NOTHING, ORDERS, Caught, verdict_of
 from .linalg_text import Conv
-from .oracle import convolution, integers
+from .oracle import convolution, operands
 
 # Two CTAs by two K_out tiles, four k steps through two slots; tails in C, K_out and Q.
 PROGRAM = Conv(1, 3, 37, 72, 72, 2, 3, (1, 1, 1, 1))
@@ -177,8 +177,7 @@ def _name(instruction: str) -> str:
 
 @cache
 def _buffers() -> tuple[Any, Any, Any]:
-    x_shape, w_shape, _ = PROGRAM.shapes
-    x, w = integers(x_shape, PROGRAM.element, 5), integers(w_shape, PROGRAM.element, 6)
+    x, w = operands(PROGRAM, 5)
     return x, w, convolution(PROGRAM, x, w)
 
 

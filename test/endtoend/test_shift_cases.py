@@ -14,7 +14,7 @@ import pytest
 import tcir
 
 from .linalg_text import Conv
-from .oracle import convolution, integers
+from .oracle import convolution, operands
 from .shift_cases import CASES, TYPES, ShiftCase
 
 QUICK = {"packed-w128": 5}
@@ -33,12 +33,6 @@ cases = pytest.mark.parametrize(
         for case in CASES
     ],
 )
-
-
-def operands(conv: Conv) -> tuple[Any, Any]:
-    """Integers for the input and the filter."""
-    x_shape, w_shape, _ = conv.shapes
-    return integers(x_shape, conv.elements[0], 1), integers(w_shape, conv.elements[1], 2)
 
 
 def test_torch_agrees_with_the_oracle() -> None:
