@@ -138,7 +138,6 @@ register_pipeline(
             "repacked",
         ),
         build=build,
-        also=("matmul",),
         targets=tuple(targets_with("tcgen05") + targets_with("wgmma")),
     )
 )

@@ -95,8 +95,10 @@ def _(op: AttentionOp) -> Broken:
     "tc",
     "q, k and v must be static, of rank 4 and of one type, f16 or bf16, out of that type or f32, lse "
     "of f32 and rank 3, got {got}: the tensor core multiplies no mixed 16-bit types",
-    bad={"%v: tensor<2x4x512x64xf16>": "%v: tensor<2x4x512x64xbf16>",
-         "tensor<2x4x512x64xf16>)\n": "tensor<2x4x512x64xbf16>)\n"},
+    bad={
+        "%v: tensor<2x4x512x64xf16>": "%v: tensor<2x4x512x64xbf16>",
+        "tensor<2x4x512x64xf16>)\n": "tensor<2x4x512x64xbf16>)\n",
+    },
 )
 def _(op: AttentionOp) -> Broken:
     types = [value.type for value in (op.q, op.k, op.v, op.out, op.lse)]
@@ -115,8 +117,10 @@ def _(op: AttentionOp) -> Broken:
     "expected q [b, h, m, d], k [b, g, n, d], v [b, g, n, e], out [b, h, m, e] and lse [b, h, m] in "
     "their layouts, h a multiple of g, got {got}",
     bad=(
-        {"%k: tensor<2x4x512x64xf16>": "%k: tensor<2x3x512x64xf16>",
-         ", tensor<2x4x512x64xf16>, ": ", tensor<2x3x512x64xf16>, "},
+        {
+            "%k: tensor<2x4x512x64xf16>": "%k: tensor<2x3x512x64xf16>",
+            ", tensor<2x4x512x64xf16>, ": ", tensor<2x3x512x64xf16>, ",
+        },
         {"tensor<2x8x256xf32>": "tensor<2x8x512xf32>"},
     ),
     good={"tensor<2x4x512x64xf16>": "tensor<2x1x512x64xf16>"},

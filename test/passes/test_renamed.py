@@ -1,14 +1,23 @@
-"""Old names of passes work for one release, and say what they are called now."""
+"""Old names of passes work for one release, and say what they are called now; second names stay."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import pytest
 
 import tcir
-from tcir.passmanager.pipeline import Pass, Pipeline, find_pass, named_pipeline
-from tcir.passmanager.renamed import PASSES
+from tcir.passmanager.pipeline import (
+    Pass,
+    Pipeline,
+    find_pass,
+    find_pipeline,
+    named_pipeline,
+    register_pipeline,
+    registered_pipelines,
+)
+from tcir.passmanager.renamed import PASSES, PIPELINES
 
 PACK = """func.func @f(%c: tensor<4x32xi8>) -> tensor<4x32xf4E2M1FN> {
   %p = "tc.pack_codes"(%c) : (tensor<4x32xi8>) -> tensor<4x32xf4E2M1FN>
@@ -39,6 +48,16 @@ def test_an_old_pipeline_makes_the_same_code() -> None:
             cache=False,
         )  # fmt: skip
     assert old.ptx == new.ptx
+
+
+@pytest.mark.parametrize(("second", "first"), PIPELINES.items())
+def test_a_second_name_of_a_pipeline(second: str, first: str) -> None:
+    found = find_pipeline(second)
+    assert found is not None and found is find_pipeline(first)
+    assert f"{first}: " in found.describe() and f"(also {second})" in found.describe()
+    assert second not in registered_pipelines()
+    with pytest.raises(tcir.InputError, match=f"expected a new pipeline name, got '{second}'"):
+        register_pipeline(replace(found, name=second, build=lambda options: tcir.Pipeline([])))
 
 
 def test_places_by_an_old_name() -> None:

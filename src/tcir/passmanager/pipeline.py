@@ -183,8 +183,9 @@ def find_pass(name: str) -> type[Pass] | None:
 
 def find_pipeline(name: str) -> NamedPipeline | None:
     """The named pipeline `name`; None if there is none."""
+    name = PIPELINES.get(name, name)
     if name not in _PIPELINES:
-        import_named("pipelines", PIPELINES.get(name, name))
+        import_named("pipelines", name)
     return _PIPELINES.get(name)
 
 
@@ -197,16 +198,15 @@ def registered_passes() -> dict[str, type[Pass]]:
 def registered_pipelines() -> dict[str, NamedPipeline]:
     """All named pipelines by their first name, also those of user code; imports them all."""
     import_all("pipelines")
-    return {name: each for name, each in sorted(_PIPELINES.items()) if name == each.name}
+    return dict(sorted(_PIPELINES.items()))
 
 
 def register_pipeline(pipeline: NamedPipeline) -> NamedPipeline:
-    """Registers a pipeline by its names."""
-    outside = not pipeline.build.__module__.startswith("tcir.pipelines.")
-    for name in (pipeline.name, *pipeline.also):
-        if name in _PIPELINES or (outside and find_pipeline(name)):
-            raise InputError(f"expected a new pipeline name, got '{name}', taken")
-        _PIPELINES[name] = pipeline
+    """Registers a pipeline by its name."""
+    name, outside = pipeline.name, not pipeline.build.__module__.startswith("tcir.pipelines.")
+    if name in _PIPELINES or (outside and find_pipeline(name)):
+        raise InputError(f"expected a new pipeline name, got '{name}', taken")
+    _PIPELINES[name] = pipeline
     return pipeline
 
 
@@ -336,7 +336,6 @@ class NamedPipeline:
     options:        a dataclass of options (see `tcir.passmanager.options`)
     build:          from an instance of it to the list of passes
     targets:        names of the targets it makes kernels for
-    also:           other names of it
     """
 
     name: str
@@ -345,11 +344,11 @@ class NamedPipeline:
     accepted_forms: tuple[str, ...]
     build: Callable[[Any], Pipeline]
     targets: tuple[str, ...] = (DEFAULT_TARGET.name,)
-    also: tuple[str, ...] = ()
 
     def describe(self) -> str:
         """The entry of ``--list-pipelines``."""
-        also = f" (also {', '.join(self.also)})" if self.also else ""
+        names = [name for name, first in PIPELINES.items() if first == self.name]
+        also = f" (also {', '.join(names)})" if names else ""
         lines = [f"{self.name}: {self.doc}{also}"]
         lines += [f"    accepts  {form}" for form in self.accepted_forms]
         lines.append(f"    targets  {', '.join(self.targets)}")
