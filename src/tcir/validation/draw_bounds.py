@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ import numpy as np
 from tcir.dialect.arithmetic import Arithmetic
 from tcir.dialect.walk import walk
 from tcir.errors import IncompleteError
-from tcir.interp.types import Array
+from tcir.interp.types import Array, DType
 from tcir.program.access import Product, product_of
 from tcir.program.constants import constant_arrays
 from tcir.program.factors import factor_types
@@ -66,7 +66,7 @@ class DrawBounds:
         largest = self._plain(exponents)
         factors = [a for a, n in zip(draw.inputs, numbers_, strict=True) if n]
         (product,) = self._products
-        how, spread = self._sums(product), bounds.spread_of(factors)
+        how, spread = self._sums(factor_types(product)), bounds.spread_of(factors)
         numbers = list(zip(magnitudes, largest, counts, draw.reference, strict=True))
         draw.bound = Bound.of(
             [
@@ -123,10 +123,9 @@ class DrawBounds:
         except (propagation.NoBoundError, IncompleteError):
             return None
 
-    def _sums(self, product: Product) -> bounds.Sums:
-        """How the factors of a product are summed; those of two types are multiplied as f32, but
-        for fp8."""
-        types = factor_types(product)
+    def _sums(self, types: Collection[DType]) -> bounds.Sums:
+        """How factors of these types are summed; those of two types are multiplied as f32, but for
+        fp8."""
         mixed = len(types) > 1 and any(each.itemsize > 1 for each in types)
         name = "float32" if mixed else max(each.name for each in types)
         return bounds.sums_of(name, _target(self.module))

@@ -13,7 +13,7 @@ those may be off. With exact inputs, and so exact sums, that is all there is.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter, itemgetter
@@ -31,9 +31,11 @@ from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.tensor.scaled_contraction import recognise_product
 from tcir.interp.tensor.softmax import computed, softmax
 from tcir.interp.tensor.views import Linear, aligned, indexing, loop_sizes, view
-from tcir.interp.types import Array, dtype_of, is_integer, poison, shape_of
+from tcir.interp.types import Array, DType, dtype_of, is_integer, poison, shape_of
 from tcir.program.access import Product, product_of
+from tcir.program.factors import factor_types
 from tcir.validation import bounds
+from tcir.validation.attention_bounds import attention
 from tcir.validation.quantised import hull, rows_of
 from tcir.validation.rules import RULES, Known, overflow
 
@@ -66,13 +68,13 @@ class NoBoundError(Exception):
 def carried(
     function: ir.Operation,
     inputs: Sequence[Array],
-    how: Callable[[Product], bounds.Sums],
+    how: Callable[[Collection[DType]], bounds.Sums],
     sums: Rounding,
     tf32: bounds.Sums = bounds.WHOLE,
 ) -> list[Known]:
     """The results of a function on tensors that has contractions.
 
-    how, tf32: of each contraction, and of one whose two factors are f32 that tf32 cuts
+    how, tf32: of factors of these types, and of two of f32 that tf32 cuts
     """
     with np.errstate(all="ignore"):
         return _Carrier(how, sums, tf32).run(function, inputs)
@@ -80,7 +82,7 @@ def carried(
 
 @dataclass
 class _Carrier:
-    how: Callable[[Product], bounds.Sums]
+    how: Callable[[Collection[DType]], bounds.Sums]
     sums: Rounding
     tf32: bounds.Sums
 
@@ -121,6 +123,8 @@ class _Carrier:
             return self._structured(op, operands, values)
         if isinstance(op.opview, tc.EpilogueOp):
             return [self._epilogue(op.opview, operands[0], values)]
+        if isinstance(op.opview, tc.AttentionOp):
+            return attention(op.opview, operands, self._products)
         return [_elementwise(op, operands)]
 
     def _sums(self, op: ir.Operation, product: Product, operands: list[Known]) -> Known:
@@ -145,7 +149,18 @@ class _Carrier:
         if value.dtype.name not in bounds.ROUNDING or not inner <= _PRODUCTS:
             raise NoBoundError(f"{op.name} to {value.dtype.name}")
         cut = len(factors) == 2 and any(_is_cut(each.value) for each in factors)
-        return self._rounded(value, factors, starts, run, self.tf32 if cut else self.how(product))
+        how = self.tf32 if cut else self.how(factor_types(product))
+        return self._rounded(value, factors, starts, run, how)
+
+    def _products(self, a: Known, b: Known) -> Known:
+        """Sums of products of the rows of `a` with the columns of `b`, in f32."""
+
+        def run(factors: Sequence[Array], _: Sequence[Array]) -> Array:
+            return np.matmul(*(np.asarray(each, np.float64) for each in factors))
+
+        types = [np.asarray(each.value).dtype for each in (a, b)]
+        value = run([a.value, b.value], []).astype(np.float32)
+        return self._rounded(value, [a, b], [], run, self.how(types))
 
     def _rounded(
         self,

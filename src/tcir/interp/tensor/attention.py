@@ -14,7 +14,7 @@ from tcir.interp.types import Array, dtype_of
 
 
 def by_heads(array: Array, layout: str) -> Array:
-    """With the heads before the rows: [b, h, m, d]."""
+    """From `layout` to [b, h, m, d], with the heads before the rows, and back."""
     return array if layout[1] == "h" else array.swapaxes(1, 2)
 
 
@@ -25,23 +25,31 @@ def allowed(rows: int, keys: int, offset: int | None) -> Array:
     return np.arange(keys)[None, :] <= np.arange(rows)[:, None] + offset
 
 
+def attended(q: Array, k: Array, v: Array, scale: float, keys: Array) -> tuple[Array, Array]:
+    """Results and logarithms of the sums of exponentials, in float64.
+
+    q, k, v: float64, [..., m, d], [..., n, d] and [..., n, e]
+    keys:    mask [m, n] of the keys that each row has
+    """
+    with np.errstate(all="ignore"):
+        scores = np.where(keys, q @ k.swapaxes(-1, -2) * scale, -np.inf)
+        most = np.max(scores, axis=-1, keepdims=True, initial=-np.inf)
+        powers = np.exp(scores - np.where(most == -np.inf, 0, most))
+        total = powers.sum(axis=-1, keepdims=True)
+        weights = np.where(total == 0, 0, powers / np.where(total == 0, 1, total))
+        lse = np.where(total == 0, -np.inf, np.log(total) + most)
+        return weights @ v, lse[..., 0]
+
+
 @evaluate(tc.AttentionOp)
 def attention(_: Interpreter, op: tc.AttentionOp, q: Array, k: Array, v: Array) -> Sequence[Array]:
     of = op.extents()
     q = by_heads(q, string(op, "q_layout")).astype(np.float64)
     k, v = (by_heads(each, string(op, "kv_layout")).astype(np.float64) for each in (k, v))
     k, v = (np.repeat(each, of["h"] // of["g"], axis=1) for each in (k, v))
-    keys = allowed(of["m"], of["n"], op.causal)
-    with np.errstate(all="ignore"):
-        scores = np.where(keys, q @ k.swapaxes(-1, -2) * op.factor, -np.inf)
-        most = np.max(scores, axis=-1, keepdims=True, initial=-np.inf)
-        powers = np.exp(scores - np.where(most == -np.inf, 0, most))
-        total = powers.sum(axis=-1, keepdims=True)
-        weights = np.where(total == 0, 0, powers / np.where(total == 0, 1, total))
-        out = weights @ v
-        lse = np.where(total == 0, -np.inf, np.log(total) + most)[..., 0]
-    if string(op, "out_layout")[1] == "m":
-        out = out.swapaxes(1, 2)
-    kinds = [dtype_of(result.type) for result in op.operation.results]
-    found = zip((out, lse), kinds, strict=True)
-    return [convert(np.ascontiguousarray(each, np.float32), kind) for each, kind in found]
+    out, lse = attended(q, k, v, op.factor, allowed(of["m"], of["n"], op.causal))
+    found = zip((by_heads(out, string(op, "out_layout")), lse), op.operation.results, strict=True)
+    return [
+        convert(np.ascontiguousarray(each, np.float32), dtype_of(result.type))
+        for each, result in found
+    ]

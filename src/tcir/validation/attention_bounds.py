@@ -1,0 +1,240 @@
+"""How far a kernel's attention may be off, element by element.
+
+A kernel computes the scores S of a row in f32, and from them (`tcir.interp.online_softmax`)
+
+    p_j = 2^((S_j - r) c),   l = sum p_j,   O = sum P_j v_j,   out = O / l
+
+with P the p rounded to the type of v, for a reference r within a few powers of two of the largest
+score, which moves with the blocks of keys. Whatever r is, it cancels in out. With weights w, values
+v and result o in exact arithmetic, p_j off by a part b_j and P_j by h_j more,
+
+    out - o = (sum w_j b_j (v_j - o) + h_j v_j) / (1 + sum w_j b_j)
+
+b is made of
+
+    ln2 c |S_j - s_j|                    the scores, and the operands they are made of
+    ln2 2^-24 (4 (|x_j| + TAU) + |r c|)  x = (s - r) c: the constant c, the product with r, which is
+                                         rounded once for a row, the fma, and the factors of sums
+                                         before, whose exponents add up to x at most
+    2^-22 (1 + blocks)                   ex2.approx (PTX ISA 9.7.3.21), here and in these factors
+
+and h of 2^-11 (f16) or 2^-8 (bf16) of p, or half of the smallest number of the type: the largest
+part by far. The sums l, of keys and blocks in any order in f32, and O, as `tcir.validation.bounds`
+has it, come on top, the factors that O is multiplied by, and rcp.approx (2^-23).
+
+The worst case has all roundings of P on one side. Their mean square is that of independent ones,
+but for keys with the same P, which are rounded alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from tcir.dialect.attributes import string
+from tcir.interp.online_softmax import log2_scale
+from tcir.interp.tensor.attention import allowed, attended, by_heads
+from tcir.interp.tensor.interpreter import Interpreter, evaluate
+from tcir.interp.types import Array
+from tcir.validation.bounds import ROUNDING
+from tcir.validation.rules import RULES, Known, overflow
+
+if TYPE_CHECKING:
+    from tcir.dialect import tc
+
+Products: TypeAlias = Callable[[Known, Known], Known]
+"""Sums of products of rows with columns, in f32, by a tensor core."""
+TAU = 8
+"""Most that the reference may be below the largest score, as an exponent of two."""
+LEAST_BLOCK = 16
+"""Least keys of a block, those of one instruction."""
+EX2, HALF = 2.0**-22, 2.0**-24
+"""What ex2.approx is off, relative, and half a unit of f32."""
+FLUSHED = 2.0**-126
+"""Exponentials below it are zeros."""
+MOST = 80.0
+"""Errors of exponents beyond it are all alike: weights then say nothing."""
+
+
+def attention(op: tc.AttentionOp, operands: Sequence[Known], products: Products) -> list[Known]:
+    """The results of ``tc.attention``."""
+    of = op.extents()
+    q = operands[0].like(partial(by_heads, layout=string(op, "q_layout")))
+    k, v = (each.like(partial(by_heads, layout=string(op, "kv_layout"))) for each in operands[1:])
+    keys = allowed(of["m"], of["n"], op.causal)
+    rows, group = (of["b"], of["h"], of["m"]), of["h"] // of["g"]
+    out, lse = (Known(*(np.zeros(shape) for _ in range(3))) for shape in ((*rows, of["e"]), rows))
+    for batch in range(of["b"]):
+        for head in range(of["h"]):
+            own, shared = (batch, head), (batch, head // group)
+            own_q, own_k, own_v = (
+                each.like(itemgetter(at)) for each, at in ((q, own), (k, shared), (v, shared))
+            )
+            found = _Head(own_q, own_k, own_v, op.factor, keys, products).results()
+            for whole, part in zip((out, lse), found, strict=True):
+                for name in ("value", "error", "square"):
+                    getattr(whole, name)[own] = getattr(part, name)
+    reals = out.like(partial(by_heads, layout=string(op, "out_layout"))), lse
+    values = evaluate["tc.attention"](Interpreter(), op, *(each.value for each in operands))
+    return [RULES["arith.truncf"](a, b) for a, b in zip(values, reals, strict=True)]
+
+
+@dataclass(frozen=True)
+class _Head:
+    """Queries [m, d], keys [n, d] and values [n, e] of one head; keys: those each row has."""
+
+    q: Known
+    k: Known
+    v: Known
+    scale: float
+    keys: Array
+    products: Products
+
+    def results(self) -> tuple[Known, Known]:
+        """The result [m, e] and the logarithms [m], before they are rounded."""
+        q, k, v = (np.asarray(each.value, np.float64) for each in (self.q, self.k, self.v))
+        out, lse = attended(q, k, v, self.scale, self.keys)
+        scores = self.products(self.q, self.k.like(np.transpose))
+        certain = np.isnan(scores.wide) | np.isposinf(scores.wide)
+        nan = np.logical_or.reduce(self.keys & certain & ~scores.open, axis=-1)
+        open_ = np.logical_or.reduce(self.keys & scores.open, axis=-1) & ~nan
+        none = ~self.keys | np.isneginf(scores.wide) | (nan | open_)[:, None]
+        row = _Rows.of(np.where(none, 0.0, q @ k.T), scores, none, float(log2_scale(self.scale)))
+        known, class_ = self._sums(row, out), self._classes(row, nan, open_)
+        return known.opened(class_), row.logarithms(lse).opened(open_)
+
+    def _sums(self, row: _Rows, out: Array) -> Known:
+        """What the results are off, where they are finite."""
+        v = self.v.finite()
+        o, size = np.abs(np.where(np.isfinite(out), out, 0.0)), v.size
+        rounded = row.p.astype(np.asarray(v.value).dtype)
+        sums = self.products(Known.exact(rounded), v)
+        weights, half = row.p / row.total, _halves(row.p, rounded) / row.total
+        kept = np.where(sums.open, 0.0, sums.error / row.total)
+
+        def scaled(parts: Array) -> Array:
+            return (weights * parts) @ size + o * (weights * parts).sum(axis=-1, keepdims=True)
+
+        more = row.most.max(axis=-1, keepdims=True, initial=0)
+        error = scaled(row.most) + o * (row.order * HALF + 4 * HALF)
+        error += (1 + more) * (half @ size + kept + row.blocks * HALF * (weights @ size))
+        error /= np.maximum(1 - row.sum_error, 1 / 2)
+        limit = 2 * (1 + 2.0**-5) * size.max(axis=0, initial=0)  # both are means of the values
+        error = np.where(row.sum_error < 1 / 2, np.minimum(error * (1 + 2.0**-10), limit), limit)
+
+        square = (_alike(rounded) * half**2) @ size**2 + scaled(row.mean) ** 2
+        square += np.where(sums.open, 0.0, sums.square) / row.total**2
+        square += row.blocks * (HALF * (weights @ size)) ** 2 + (row.order + 4) * (HALF * o) ** 2
+        over = row.p @ size * 2.0**TAU * (1 + 2.0**-5) >= overflow(np.dtype(np.float32))
+        known = Known(
+            out, *(np.where(row.dead, 0.0, e) for e in (error, np.minimum(square, limit**2)))
+        )
+        return known.opened(over | sums.open)
+
+    def _classes(self, row: _Rows, nan: Array, open_: Array) -> Array:
+        """Mask of the results that may be anything because of NaN and infinities.
+
+        A key that a row does not have is multiplied by zero, or not at all. An infinity is one of
+        the result where its P is certainly no zero.
+        """
+        v, keys = self.v, self.keys
+        finest = 24 if np.asarray(v.value).dtype == np.float16 else 100
+        sure = keys & (row.x - row.most / math.log(2) > -finest) & (row.p > 0)
+
+        def any_(rows: Array, columns: Array) -> Array:
+            return (rows * 1.0) @ (columns * 1.0) > 0
+
+        ends = [any_(sure, (v.wide == end) & ~v.open) for end in (np.inf, -np.inf)]
+        certain = nan[:, None] | any_(keys, v.nan) | (ends[0] & ends[1])
+        unsure = any_(~sure, np.isinf(v.wide) & ~v.open) | any_(~keys, v.nan)
+        return ~certain & (open_[:, None] | unsure | v.open.any(axis=0))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The exponentials of the scores of a head, relative to the largest of each row.
+
+    x, p:       exponents of two, -inf where there is no weight, and the exponentials
+    total:      their sums, a column; dead: rows that have none
+    most, mean: parts that an exponential may be off, and the root of the mean square
+    largest:    |r c|, a column
+    order:      additions of a sum, a column
+    blocks:     most blocks of keys
+    """
+
+    x: Array
+    p: Array
+    total: Array
+    dead: Array
+    most: Array
+    mean: Array
+    largest: Array
+    order: Array
+    blocks: int
+
+    @staticmethod
+    def of(exact: Array, scores: Known, none: Array, c: float) -> _Rows:
+        """exact, scores: in float64, and as a kernel has them; none: mask of what has no weight"""
+        with np.errstate(all="ignore"):
+            error, square = (np.where(none, 0.0, e) for e in (scores.error, scores.square))
+            away = np.where(none, 0.0, np.abs(exact - scores.wide))
+        x = np.where(none, -np.inf, exact * c)
+        most = x.max(axis=-1, keepdims=True, initial=-np.inf)
+        x = x - np.where(np.isneginf(most), 0.0, most)
+        p = np.exp2(x)
+        largest = np.max(
+            (np.abs(exact) + error) * c, axis=-1, keepdims=True, initial=0, where=~none
+        )
+        blocks = -(-exact.shape[-1] // LEAST_BLOCK)
+        products = np.where(none, 0.0, 4 * (np.abs(np.where(none, 0.0, x)) + TAU) + largest)
+
+        def parts(off: Array, half: float, calls: float) -> Array:
+            exponent = math.log(2) * (c * off + half * products)
+            return np.where(none, 0.0, np.expm1(np.minimum(exponent, MOST)) + EX2 * calls)
+
+        dead = np.logical_and.reduce(none, axis=-1, keepdims=True)
+        return _Rows(
+            x, p, np.maximum(p.sum(axis=-1, keepdims=True), 1), dead,
+            parts(error + away, HALF, 1 + blocks) * (1 + 2.0**-10),
+            parts(np.sqrt(square) + away, HALF / 2, math.sqrt(1 + blocks) / 4),
+            largest, (~none).sum(axis=-1, keepdims=True) + 2 * blocks, blocks,
+        )  # fmt: skip
+
+    @property
+    def sum_error(self) -> Array:
+        """The part that sums of exponentials may be off, a column."""
+        parts = (self.p * self.most).sum(axis=-1, keepdims=True)
+        return parts / self.total + self.order * HALF
+
+    def logarithms(self, lse: Array) -> Known:
+        """The logarithms of the sums, of lg2.approx: 2^-22 of them, or of 1."""
+        bits = np.abs(np.log2(self.total)) + TAU + 1
+        size = np.abs(np.where(np.isfinite(lse), lse, 0.0))[:, None]
+        last = math.log(2) * (EX2 * bits + HALF * self.largest) + 4 * HALF * size
+        far = np.log1p(self.most).max(axis=-1, keepdims=True, initial=0) + self.order * HALF
+        off = self.sum_error
+        sums = np.where(off < 1 / 2, -np.log1p(-np.minimum(off, 1 / 2)), far)
+        mean = (self.p * self.mean).sum(axis=-1, keepdims=True) / self.total
+        square = mean**2 + self.order * HALF**2 + last**2
+        known = (np.where(self.dead, 0.0, each)[:, 0] for each in (sums + last, square))
+        return Known(lse, *known)
+
+
+def _halves(p: Array, rounded: Array) -> Array:
+    """The most that P may be off from p."""
+    part, least = ROUNDING[rounded.dtype.name]
+    return np.minimum(p, np.maximum(part * p, max(least, FLUSHED)))
+
+
+def _alike(rounded: Array) -> Array:
+    """For each element of a row, how many of its row are the same number."""
+    numbers = rounded.view(np.uint16).astype(np.int64)
+    keyed = numbers + (np.arange(len(rounded), dtype=np.int64) << 16)[:, None]
+    _, where, counts = np.unique(keyed, return_inverse=True, return_counts=True)
+    return counts[where].reshape(rounded.shape)
