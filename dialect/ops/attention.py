@@ -1,7 +1,7 @@
 """Scaled dot-product attention on tensors."""
 
 from tcir._mlir import ext, ir
-from tcir.dialect.attributes import integer, optional_integer, string
+from tcir.dialect.attributes import optional_integer, string
 from tcir.dialect.operation import Op
 from tcir.dialect.rules import Broken, verify
 
@@ -9,7 +9,7 @@ QUERY_LAYOUTS = ("bhmd", "bmhd")
 """Orders of the dimensions of queries and results: batch, head, row, element of a head."""
 KEY_LAYOUTS = ("bhnd", "bnhd")
 """The same of keys and values."""
-ELEMENTS = ("f16", "bf16")
+ATTENTION_TYPES = ("f16", "bf16")
 """Types of queries, keys and values."""
 
 
@@ -93,8 +93,8 @@ def _(op: AttentionOp) -> Broken:
     AttentionOp,
     "types",
     "tc",
-    "q, k and v must be static, of rank 4 and of one type, f16 or bf16, out of that type or f32, lse "
-    "of f32 and rank 3, got {got}: the tensor core multiplies no mixed 16-bit types",
+    "q, k and v must be static, of rank 4 and of one type, f16 or bf16, out of that type or f32, "
+    "lse of f32 and rank 3, got {got}: the tensor core multiplies no mixed 16-bit types",
     bad={
         "%v: tensor<2x4x512x64xf16>": "%v: tensor<2x4x512x64xbf16>",
         "tensor<2x4x512x64xf16>)\n": "tensor<2x4x512x64xbf16>)\n",
@@ -105,7 +105,14 @@ def _(op: AttentionOp) -> Broken:
     static = all(each.has_static_shape for each in types)
     ranks = [each.rank for each in types] == [4, 4, 4, 4, 3]
     q, k, v, out, lse = (str(each.element_type) for each in types)
-    if static and ranks and q == k == v and q in ELEMENTS and out in (q, "f32") and lse == "f32":
+    if (
+        static
+        and ranks
+        and q == k == v
+        and q in ATTENTION_TYPES
+        and out in (q, "f32")
+        and lse == "f32"
+    ):
         return None
     return {"got": ", ".join(map(str, types))}
 
@@ -114,8 +121,8 @@ def _(op: AttentionOp) -> Broken:
     AttentionOp,
     "shapes",
     "tc",
-    "expected q [b, h, m, d], k [b, g, n, d], v [b, g, n, e], out [b, h, m, e] and lse [b, h, m] in "
-    "their layouts, h a multiple of g, got {got}",
+    "expected q [b, h, m, d], k [b, g, n, d], v [b, g, n, e], out [b, h, m, e] and lse [b, h, m] "
+    "in their layouts, h a multiple of g, got {got}",
     bad=(
         {
             "%k: tensor<2x4x512x64xf16>": "%k: tensor<2x3x512x64xf16>",
