@@ -115,7 +115,8 @@ class _Head:
         o, size = np.abs(np.where(np.isfinite(out), out, 0.0)), v.size
         rounded = row.p.astype(np.asarray(v.value).dtype)
         sums = self.products(Known.exact(rounded), v)
-        weights, half = row.p / row.total, _halves(row.p, rounded) / row.total
+        weights = row.p / row.total
+        half = np.where(row.whole, 0.0, _halves(row.p, rounded)) / row.total
         kept = np.where(sums.open, 0.0, sums.error / row.total)
 
         def scaled(parts: Array) -> Array:
@@ -205,6 +206,15 @@ class _Rows:
             parts(np.sqrt(square) + away, HALF / 2, math.sqrt(1 + blocks) / 4),
             largest, (~none).sum(axis=-1, keepdims=True) + 2 * blocks, blocks,
         )  # fmt: skip
+
+    @property
+    def whole(self) -> Array:
+        """Mask of powers of two that all types have, whichever of them is the reference: they are
+        off by less than half a unit, so that P is exact."""
+        near = np.where(np.isneginf(self.x), 0.0, self.x)
+        rows = np.logical_and.reduce(near == np.rint(near), axis=-1, keepdims=True)
+        certain: Array = rows & (near >= -24) & (self.most < 2.0**-12)
+        return certain
 
     @property
     def sum_error(self) -> Array:

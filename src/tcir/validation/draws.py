@@ -192,15 +192,24 @@ def _words(
         return f"{settings.inputs}, seed {settings.seed}"
     if bits == ALL_CODES:
         return f"no sums: all codes, seed {settings.seed}"
-    if sums is None:
-        return f"sums of unknown order: integers up to {(1 << bits) - 1}, seed {settings.seed}"
-    specials = chain_specials(sums) if isinstance(sums, Chain) else special_values(sums)
-    words = f"integers, seed {settings.seed}"
+    words = (
+        "integers"
+        if sums is not None
+        else f"sums of unknown order: integers up to {(1 << bits) - 1}"
+    )
+    words += f", seed {settings.seed}"
     if isinstance(sums, Chain):
         several = f"; {len(sums.contractions)} contractions: {sums.share} bits of each factor"
         words += several if sums.contractions else "; sums of whole numbers only"
-    elif sums.start is not None:
+    elif sums is not None and sums.start is not None:
         words += "; added to multiples of the sums' quantum"
-    if specials:
+    if specials := _specials(sums):
         words += f"; special: {', '.join(dict.fromkeys(each.what for each in specials))}"
     return words + (f"; alone: {', '.join(draw.words for draw in more)}" if more else "")
+
+
+def _specials(sums: Contraction | Chain | None) -> list[Special]:
+    """Those among whole numbers."""
+    if sums is None:
+        return []
+    return chain_specials(sums) if isinstance(sums, Chain) else special_values(sums)

@@ -2,7 +2,7 @@
 
 One more execution places sums at ties and limits, or inputs, if there are no sums. Further
 executions have groups of special sizes, windows without a finite number, and subnormal global
-scales.
+scales. Attention has inputs of its own.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tcir.dialect import tc
 from tcir.dialect.arithmetic import Arithmetic
 from tcir.interp.types import Array, DType, ends_of_integers, is_integer
 from tcir.program.access import product_of
 from tcir.program.boundary.added import added_at_boundaries
+from tcir.program.boundary.attention import attention_inputs
 from tcir.program.boundary.block_amax import BlockFormat, block_format_of, rows_of_blocks
 from tcir.program.boundary.placed_sums import Wanted, factors_with_sums
 from tcir.program.boundary.targets import boundaries_of, drawn_of
@@ -89,7 +91,12 @@ def boundary_inputs(
         return
     block = find_program(module, signature.name).op.operation.regions[0].blocks[0]
     generator = np.random.default_rng(seed)
-    if contraction is not None:
+    *ops, _ = block
+    if len(ops) == 1 and isinstance(ops[0], tc.AttentionOp):
+        arguments = drawn_of(block, signature)
+        for words, arrays, exact in attention_inputs(ops[0], arguments, generator):
+            yield Placed(words, arrays=arrays, exact=exact)
+    elif contraction is not None:
         placed = list(_of_sums(block, signature, contraction, generator))
         yield from placed
         if not placed or len(contraction.pairs) > 1:  # whose digits are few

@@ -1,0 +1,158 @@
+"""Inputs of attention that show mistakes which random numbers hide.
+
+Maxima of random scores hardly rise after the first block of keys, and a lost key is a small part of
+a sum. Here rows have one key each, maxima that rise from block to block, or very negative scores.
+Rows without keys come with the mask.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcir.dialect import tc
+from tcir.dialect.attributes import string
+from tcir.interp.online_softmax import log2_scale
+from tcir.interp.tensor.attention import allowed, by_heads
+from tcir.interp.types import Array, dtype_of
+from tcir.program.spans import info_of
+
+if TYPE_CHECKING:
+    from tcir._mlir import ir
+
+ALONE = 26
+"""Powers of two by which the score of a row's own key is larger than the others' sum: these then
+are less than half a unit of any result of 16 bits."""
+RISE = 10
+"""The same from one group of keys to the next: beyond what a maximum may lag by."""
+GROUPS = (32, 128)
+"""Keys of a group, in blocks of these sizes or of more."""
+NEGATIVE = 1e5
+"""Magnitude of logits where a finite number instead of -inf would be the largest."""
+LARGEST = 2.0**15
+"""The largest factor that all types have."""
+
+
+@dataclass(frozen=True)
+class Heads:
+    """What an attention is of.
+
+    of:    sizes b, h, m, d, g, n, e (`tcir.dialect.tc.AttentionOp.extents`)
+    c:     powers of two of a score of 1
+    keys:  mask [m, n] of the keys that each row has
+    whole: up to it the type has all whole numbers
+    """
+
+    of: Mapping[str, int]
+    c: float
+    keys: Array
+    whole: int
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of an operand, heads first."""
+        heads, last = {"q": ("hm", "d"), "k": ("gn", "d"), "v": ("gn", "e")}[name]
+        return tuple(self.of[each] for each in ("b", *heads, last))
+
+    def noise(self, draw: np.random.Generator) -> list[Array]:
+        """Random numbers with which scores are off each other by about a factor of two."""
+        size = 1 / math.sqrt(math.sqrt(self.of["d"]) * self.c)
+        q, k, v = (draw.standard_normal(self.shape(name)) for name in "qkv")
+        return [q * min(size, 1.0), k * min(size, 1.0), v]
+
+    def whole_numbers(self, draw: np.random.Generator) -> list[Array]:
+        """Whole numbers, in rows of q three of either sign."""
+        places = np.broadcast_to(np.arange(self.of["d"]), self.shape("q"))
+        few = draw.permuted(places, axis=-1) < 3
+        q = np.where(few, draw.choice([-1.0, 1.0], few.shape), 0.0)
+        k, v = (draw.integers(-most, most + 1, self.shape(n)) for n, most in (("k", 2), ("v", 8)))
+        return [q, k.astype(np.float64), v.astype(np.float64)]
+
+
+Made = Callable[[Heads, np.random.Generator], "list[Array] | None"]
+
+
+def routed(heads: Heads, draw: np.random.Generator) -> list[Array] | None:
+    """Each row has the value of one key; None where rows of q cannot name it.
+
+    Keys are the binary digits of their numbers, as signs, each several times.
+    """
+    of = heads.of
+    bits = max(1, math.ceil(math.log2(of["n"])))
+    copies = of["d"] // bits
+    wanted = (ALONE + math.log2(of["n"])) / (2 * max(copies, 1) * heads.c)
+    factor = 2.0 ** max(0, math.ceil(math.log2(wanted)))
+    if not copies or factor > LARGEST:
+        return None
+    numbers = np.stack(
+        [draw.permutation(of["n"]) for _ in range(of["b"] * of["g"])]
+    ).reshape(of["b"], of["g"], of["n"])  # fmt: skip
+    k = np.zeros(heads.shape("k"))
+    signs = np.where(numbers[..., None] >> np.arange(bits) & 1, 1, -1)
+    k[..., : bits * copies] = np.repeat(signs, copies, axis=-1)
+    own = np.array([draw.choice(np.flatnonzero(row)) if row.any() else 0 for row in heads.keys])
+    q = factor * np.repeat(k, of["h"] // of["g"], axis=1)[:, :, own]
+    digits = numbers[..., None] // np.where(np.arange(of["e"]) % 2, heads.whole, 1) % heads.whole
+    return [q, k, 1.0 + digits]
+
+
+def rising(heads: Heads, draw: np.random.Generator) -> list[Array]:
+    """Each group of keys raises the maximum of its rows: from the first to the last for some rows,
+    from the last to the first for others."""
+    q, k, v = heads.noise(draw)
+    keys = np.arange(heads.of["n"])
+    ramps = [way // size for size in GROUPS for way in (keys, keys[::-1])][: heads.of["d"]]
+    q[..., : len(ramps)] = 0
+    for number, ramp in enumerate(ramps):
+        q[..., number :: len(ramps), number] = min(RISE / heads.c, LARGEST)
+        k[..., number] = ramp
+    return [q, k, v]
+
+
+def negative(heads: Heads, draw: np.random.Generator) -> list[Array]:
+    """All logits are near -1e5, of scores that are exact."""
+    q, k, v = heads.whole_numbers(draw)
+    size = 2.0 ** round(math.log2(NEGATIVE * math.log2(math.e) / heads.c) / 2)
+    q[..., 0], k[..., 0] = min(size, LARGEST), -min(size, LARGEST)
+    return [q, k, v]
+
+
+def powers(heads: Heads, draw: np.random.Generator) -> list[Array] | None:
+    """Whole scores, whose exponentials are powers of two; None where scale is not ln 2."""
+    return heads.whole_numbers(draw) if heads.c == 1 else None
+
+
+DRAWS: dict[str, tuple[Made, bool]] = {
+    "rows of one key": (routed, True),
+    "maxima that rise": (rising, False),
+    "logits near -1e5": (negative, False),
+    "powers of two": (powers, False),
+}
+"""By their words: what makes them, and whether results of 16 bits are exact."""
+
+
+def attention_inputs(
+    op: tc.AttentionOp, arguments: Sequence[ir.Value], draw: np.random.Generator
+) -> Iterator[tuple[str, dict[int, Array], bool]]:
+    """Yields words, arrays by number of the input, and whether results must agree bit for bit.
+
+    arguments: of the function, which `op` is alone in
+    """
+    operands = [arguments.index(each) for each in (op.q, op.k, op.v) if each in arguments]
+    if len(set(operands)) < 3:
+        return
+    of, kind = op.extents(), dtype_of(op.q.type)
+    whole = int(2 / float(info_of(kind).eps))
+    heads = Heads(of, float(log2_scale(op.factor)), allowed(of["m"], of["n"], op.causal), whole)
+    narrow = dtype_of(op.out.type).itemsize == 2 and not list(op.lse.uses)
+    layouts = [string(op, name) for name in ("q_layout", "kv_layout", "kv_layout")]
+    for words, (make, exact) in DRAWS.items():
+        if (made := make(heads, draw)) is not None:
+            arrays = [
+                np.ascontiguousarray(by_heads(np.asarray(each, np.float64), layout)).astype(kind)
+                for each, layout in zip(made, layouts, strict=True)
+            ]
+            yield words, dict(zip(operands, arrays, strict=True)), exact and narrow
