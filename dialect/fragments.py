@@ -30,6 +30,10 @@ DEFAULT_ATOM = {
 """The atom with the longest K, by type."""
 
 MAJORS = ("K", "MN")
+ROW = "row"
+"""The operand of a fragment with a number for each row of C."""
+ROWS_OF_THREAD = 2
+"""Rows of an atom's C of which a thread has elements: r and r + 8 (PTX ISA 9.7.14.5)."""
 
 
 def accumulator_type(element: str) -> str:
@@ -125,6 +129,8 @@ class Share:
 def share(atom_name: str, operand: str, shape: list[int], warps: tuple[int, int]) -> Share:
     """The part of a warp, with ``warps`` = (m, n) warps over the CTA's tile."""
     atom = mma_atom(atom_name)
+    if operand == ROW:  # the rows of C that a thread has
+        return Share(shape[0] // warps[0], 1, atom.shape[0], 1, ROWS_OF_THREAD)
     layout, (atom_rows, atom_columns), bits = atom.operand(operand)
     rows, columns = shape
     divisor = {"A": (warps[0], 1), "B": (warps[1], 1), "C": warps}[operand]
@@ -138,7 +144,7 @@ def warp_origin(operand: str, part: Share, warps: tuple[int, int], warp: int) ->
     """First row and column of a warp's part of the CTA's fragment."""
     m, n = warp % warps[0], warp // warps[0]
     match operand:
-        case "A":
+        case "A" | "row":
             return m * part.rows, 0
         case "B":
             return n * part.rows, 0

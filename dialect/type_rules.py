@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tcir._mlir import ir
-from tcir.dialect.fragments import MAJORS, PTX_TYPE
+from tcir.dialect.fragments import MAJORS, PTX_TYPE, ROW
 from tcir.dialect.limits import (
     SWIZZLE_ATOM_ROWS,
     SWIZZLE_MAJORNESS,
@@ -298,7 +298,7 @@ def _(type_: StagedType) -> Broken:
     "parameters",
     "tc",
     "expected !tc.fragment<array<i64: rows, columns>, element, operand, atom> with operand "
-    '"A", "B" or "C" and an atom of a whole warp ({atoms}), got {got}',
+    '"A", "B", "C" or "row" and an atom of a whole warp ({atoms}), got {got}',
     bad={'"mma.m16n8k16.f16"': '"mma.m8n8k4.f32.tn"'},
 )
 def _(type_: FragmentType) -> Broken:
@@ -306,7 +306,7 @@ def _(type_: FragmentType) -> Broken:
         _is_list(type_.shape_attr, 2, least=1)
         and _is(type_.element_attr, ir.TypeAttr)
         and _is(type_.operand_attr, ir.StringAttr)
-        and type_.operand in ("A", "B", "C")
+        and type_.operand in ("A", "B", "C", ROW)
         and _is(type_.atom_attr, ir.StringAttr)
         and type_.atom in WARP_ATOMS
     )
@@ -321,8 +321,10 @@ def _(type_: FragmentType) -> Broken:
     bad={"array<i64: 32, 16>": "array<i64: 32, 12>"},
 )
 def _(type_: FragmentType) -> Broken:
-    extents = mma_atom(type_.atom).operand(type_.operand)[1]
-    got = type_.shape
+    atom, got = mma_atom(type_.atom), type_.shape
+    extents = (atom.shape[0], 1) if type_.operand == ROW else atom.operand(type_.operand)[1]
+    if type_.operand == ROW and got[1] != 1:
+        return {"operand": type_.operand, "atom": type_.atom, "want": list(extents), "got": got}
     if all(g % e == 0 for g, e in zip(got, extents, strict=True)):
         return None
     return {"operand": type_.operand, "atom": type_.atom, "want": list(extents), "got": got}

@@ -78,9 +78,11 @@ class FragmentType(ShapedType, name="fragment"):
     """A matrix in the registers of a CTA's warps, distributed as the mma atom requires.
 
     ``!tc.fragment<array<i64: rows, columns>, element, operand, atom>``: A is ``[m, k]``, B
-    ``[n, k]``, C ``[m, n]`` of the CTA's tile; ``atom`` names the instruction as `tcir.layout` does
-    (``"mma.m16n8k16.f16"``). The kernel's ``tc.warps = array<i64: m, n>`` says how warps divide
-    the tile: warp w has part ``w mod m`` of the rows of A and C and part ``w div m`` of B's rows.
+    ``[n, k]``, C ``[m, n]`` of the CTA's tile; ``"row"`` is ``[m, 1]``, a number for each row of C,
+    which every thread with elements of the row has. ``atom`` names the instruction as `tcir.layout`
+    does (``"mma.m16n8k16.f16"``). The kernel's ``tc.warps = array<i64: m, n>`` says how warps
+    divide the tile: warp w has part ``w mod m`` of the rows of A and C and part ``w div m`` of B's
+    rows.
     """
 
     example = """
@@ -106,7 +108,7 @@ class FragmentType(ShapedType, name="fragment"):
 
     @property
     def operand(self) -> str:
-        """``"A"``, ``"B"`` or ``"C"``."""
+        """``"A"``, ``"B"``, ``"C"`` or ``"row"``."""
         return string_of(self.operand_attr)
 
     @property

@@ -57,6 +57,9 @@ PADDED_STRIDE = 32
 
 EVICT, EVICTIONS = "evict", ("first", "last")
 """Attribute of a map, and its values."""
+APART = "tc.apart"
+"""Unit attribute of the loads of a tile whose readers come later in an iteration than those of the
+other tiles: it gets barriers of its own (place-barriers)."""
 
 
 class MakeTensorMapOp(Op, name="make_tensor_map"):

@@ -131,7 +131,36 @@ class WgmmaProductOp(
     d: ext.Result[FragmentType]
 
 
-WGMMA_OPS = (WgmmaOp, WgmmaProductOp, WgmmaTapsOp)
+class WgmmaFragmentOp(
+    Op,
+    name="wgmma_fragment",
+    issued_by="warp",
+    role="consumer",
+    reads_shared=("b",),
+    completed_by="tc.wgmma_wait",
+):
+    """`tc.wgmma` with A in registers: ``d = a * b^T + c``, an instruction for 16 columns of A.
+
+    Until a ``tc.wgmma_wait`` the registers of A are the hardware's, too (PTX ISA 9.7.15.5).
+    """
+
+    example = """
+    !a = !tc.fragment<array<i64: 128, 128>, f16, "A", "mma.m16n8k16.f16">
+    !b = !tc.smem<array<i64: 64, 128>, f16, "MN", "128B">
+    !c = !tc.fragment<array<i64: 128, 64>, f32, "C", "mma.m16n8k16.f16">
+    func.func @example(%a: !a, %b: !b, %c: !c) {
+      %d = "tc.wgmma_fragment"(%a, %b, %c) : (!a, !b, !c) -> !c
+      return
+    }
+    """
+
+    a: ext.Operand[FragmentType]
+    b: ext.Operand[SmemType]
+    c: ext.Operand[FragmentType]
+    d: ext.Result[FragmentType]
+
+
+WGMMA_OPS = (WgmmaOp, WgmmaProductOp, WgmmaTapsOp, WgmmaFragmentOp)
 """Ops of ``wgmma.mma_async``."""
 
 
@@ -467,3 +496,44 @@ def _(op: WarpgroupRegistersOp) -> Broken:
         if counts and all(count in SETMAXNREG for count in counts):
             return None
     return {"legal": SETMAXNREG, "got": got or op.attributes["registers"]}
+
+
+@verify(
+    WgmmaFragmentOp,
+    "operands",
+    "PTX ISA 9.7.15.5",
+    "expected fragments of A, of C and a result like it, got {a}, {c} and {d}: wgmma adds to the "
+    "registers that it reads",
+    bad={"(%a, %b, %c)": "(%c, %b, %c)", "(!a, !b, !c)": "(!c, !b, !c)"},
+)
+def _(op: WgmmaFragmentOp) -> Broken:
+    a, c, d = op.a.type, op.c.type, op.d.type
+    return None if a.operand == "A" and c.operand == "C" and c == d else {"a": a, "c": c, "d": d}
+
+
+@verify(
+    WgmmaFragmentOp,
+    "shapes",
+    "PTX ISA 9.7.15.2",
+    "expected A [m, k], B [n, k] of one 16-bit type and C [m, n] with m a multiple of {m} (a "
+    "warpgroup's rows), n {n}, and k of whole instructions of {k} elements, got {got}",
+    bad=(
+        {"!b = !tc.smem<array<i64: 64, 128>": "!b = !tc.smem<array<i64: 64, 64>"},
+        {"128, 128>, f16": "128, 128>, bf16"},
+    ),
+    good={"128, 128>, f16": "128, 128>, bf16", "64, 128>, f16": "64, 128>, bf16"},
+)
+def _(op: WgmmaFragmentOp) -> Broken:
+    a, b, c = op.a.type, op.b.type, op.d.type
+    step = MMA_K_BYTES // element_bytes(b.element)
+    fits = a.shape[1] == b.shape[1] and c.shape == [a.shape[0], b.shape[0]]
+    types = a.element == b.element and str(b.element) in ("f16", "bf16")
+    if (
+        fits
+        and types
+        and a.shape[0] % WGMMA_M == 0
+        and b.shape[0] in WGMMA_N
+        and a.shape[1] % step == 0
+    ):
+        return None
+    return {"m": WGMMA_M, "n": WGMMA_N, "k": step, "got": f"{a}, {b} and {c}"}

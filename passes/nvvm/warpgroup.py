@@ -38,6 +38,8 @@ def convert_wgmma_product(converter: Converter, op: tc.WgmmaProductOp) -> None:
     _convert(converter, op, [(op.a, op.b, 0)])
 
 
+A_WORDS = 4
+"""Registers of A of an instruction: two 16-bit elements in each (PTX ISA 9.7.15.5.1.1)."""
 _Wgmma: TypeAlias = tc.WgmmaOp | tc.WgmmaTapsOp | tc.WgmmaProductOp
 
 
@@ -61,6 +63,39 @@ def _convert(converter: Converter, op: _Wgmma, pairs: list[tuple[ir.Value, ir.Va
     types = pairs[0][0].type, pairs[0][1].type
     text, constraints = _assembly(op, *types, count, len(descriptors))
     registers = _outputs([kind.element] * count, [*sums, *descriptors], text, constraints)
+    converter.values[op.d] = Fragment(kind, tuple(registers))
+
+
+@lower(tc.WgmmaFragmentOp)
+def convert_wgmma_fragment(converter: Converter, op: tc.WgmmaFragmentOp) -> None:
+    """The same with four registers for the 16 columns of A of an instruction."""
+    require_role(converter, op)
+    kind = op.d.type
+    part = share(kind.atom, kind.operand, kind.shape, converter.warps)
+    count = len(part.atoms()) * part.registers
+    a, sums = (converter.record(v, Fragment).registers for v in (op.a, op.c))
+    b = converter.record(op.b, SmemTile)
+    number = op.a.type.shape[1] * tc.element_bytes(op.b.type.element) // MMA_K_BYTES
+    descriptors = [slice_descriptor(converter, b, index) for index in range(number)]
+    n, element = op.b.type.shape[0], PTX_TYPE[str(op.b.type.element)]
+    name = f"wgmma.mma_async.sync.aligned.m{WGMMA_M}n{n}k16.f32.{element}.{element}"
+    into = ", ".join(f"${each}" for each in range(count))
+    first, behind = 2 * count, 2 * count + len(a)
+    lines = [
+        "{", ".reg .pred p;", "setp.eq.u32 p, 0, 0;", "wgmma.fence.sync.aligned;",
+        *(
+            f"{name} {{{into}}}, "
+            f"{{{', '.join(f'${first + A_WORDS * each + word}' for word in range(A_WORDS))}}}, "
+            f"${behind + each}, p, 1, 1, {int(b.type.major == 'MN')};"
+            for each in range(number)
+        ),
+        "wgmma.commit_group.sync.aligned;", "}",
+    ]  # fmt: skip
+    constraints = ["=f"] * count + [str(each) for each in range(count)]
+    constraints += ["r"] * len(a) + ["l"] * number
+    registers = _outputs(
+        [kind.element] * count, [*sums, *a, *descriptors], "\n".join(lines), ",".join(constraints)
+    )
     converter.values[op.d] = Fragment(kind, tuple(registers))
 
 

@@ -14,7 +14,7 @@ from tcir.dialect.limits import QUARTERS
 from tcir.dialect.multicast import CTA_MASK, cluster_ctas, has_multicast
 from tcir.dialect.operation import traits_of
 from tcir.dialect.ops.smem_part import whole_tile
-from tcir.dialect.ops.tma import halo_of
+from tcir.dialect.ops.tma import APART, halo_of
 from tcir.dialect.ops.warpgroup import WGMMA_OPS
 from tcir.dialect.walk import walk
 from tcir.dialect.warp_map import CONSUMER, EPILOGUE, EPILOGUE_LOAD, MMA, PRODUCER, warp_map_of
@@ -97,6 +97,8 @@ class PlaceBarriers(Pass):
           } }
         }
 
+    Tiles that the kernel loads once, outside its loops, have a "full" barrier only. Loads with
+    ``tc.apart`` have a "full" and an "empty" of their own: their readers come later.
     Rings in tensor memory, filled by the loop's cp, use the same slots and thus the same ``empty``
     barrier: commit, wait, load, wait separate the last mma on a slot from the next cp into it.
     A ring that the epilogue reads (``tc.load_shared``, in a loop over sub-partitions) is filled by
@@ -132,13 +134,14 @@ class _Placer:
     """Guards one kernel.
 
     loops: the loops of the kernel's body that hold TMA loads, and rings: for each, the loop that
-    holds them directly; clearing: the op that stores zeros to tensor memory before the loads;
-    inits: the barriers made so far.
+    holds them directly; once: the loads of the body itself; clearing: the op that stores zeros to
+    tensor memory before the loads; inits: the barriers made so far.
     """
 
     kernel: func.FuncOp
     loops: list[scf.ForOp]
     rings: list[scf.ForOp]
+    once: list[tc.TmaLoadOp]
     clearing: ir.OpView | None
     cta_group: int = 1
     inits: list[tc.MbarrierInitOp] = field(default_factory=list)
@@ -149,7 +152,8 @@ class _Placer:
         loops = _load_loops(kernel)
         rings = [ring for loop in loops for ring in _ring_loops(loop)]
         cta_group = kernel_cta_group(kernel)
-        return cls(kernel, loops, rings, _clearing_op(kernel, loops[0]), cta_group)
+        once = [op for op in body(kernel) if _is_load(op)]
+        return cls(kernel, loops, rings, once, _clearing_op(kernel, loops[0]), cta_group)
 
     @property
     def ctas(self) -> int:
@@ -163,9 +167,12 @@ class _Placer:
             return self.clearing
         ops = body(self.kernel)
         before = ops[: ops.index(self.loops[0])]
-        return next((op for op in before if traits_of(op).role), self.loops[0])
+        of_role = (op for op in before if traits_of(op).role or ROLE in op.attributes)
+        return next(of_role, self.loops[0])
 
     def run(self) -> None:
+        if self.once:
+            self._guard_once()
         for ring in self.rings:
             self._guard_ring(ring)
         for block in [self.kernel.regions[0].blocks[0], *_around(self.loops, self.rings)]:
@@ -208,14 +215,38 @@ class _Placer:
         else:
             tc.CtaBarrierOp()
 
+    def _guard_once(self) -> None:
+        """A full barrier for tiles that are loaded once: nothing frees them."""
+        users = {user for load in self.once for user in _users(load.tile) if not _is_load(user)}
+        first = next(op for op in body(self.kernel) if users.intersection(walk(op)))
+        by_warpgroups = any(isinstance(op, WGMMA_OPS) for op in walk(first))
+        full = self._init(self.once[0].location, None)
+        with ir.InsertionPoint(self.once[0]), self.once[0].location:
+            _tag(tc.MbarrierExpectTxOp(full.bar, i64(bytes_of(self.once, self.ctas))), PRODUCER)
+        for load in self.once:
+            _signalling(load, full.bar)
+        with ir.InsertionPoint(first), first.location:
+            role = CONSUMER if by_warpgroups else MMA
+            _tag(tc.MbarrierWaitOp(full.bar, index.value(0)), role)
+            if not by_warpgroups:
+                _tag(fence("tcgen05.after"), MMA)
+
     def _guard_ring(self, loop: scf.ForOp) -> None:
-        """Full and empty barriers around the loads and the consumers of one loop's ring."""
+        """Barriers around the loads and the consumers of one loop's ring; `APART` loads have some
+        of their own."""
         loads = [op for op in loop.body if _is_load(op)]
         if any(_is_load(o) and o not in loads for o in walk(loop)):
             raise match_failure(
                 loop, "expected TMA loads directly in the ring's loop, got a deeper one"
             )
         trip_count(loop)
+        groups = [[load for load in loads if (APART in load.attributes) == apart]
+                  for apart in (False, True)]  # fmt: skip
+        for group in filter(None, groups):
+            self._guard_loads(loop, group)
+
+    def _guard_loads(self, loop: scf.ForOp, loads: list[tc.TmaLoadOp]) -> None:
+        """Full and empty barriers around these loads of a loop and their consumers."""
         slots = [_slot_of(load) for load in loads]
         rings = {slot.ring.type.count for slot in slots}
         if len(rings) != 1 or any(slot.index != slots[0].index for slot in slots):
@@ -492,12 +523,12 @@ def _is_slot(value: ir.Value) -> bool:
 
 def _load_loops(kernel: func.FuncOp) -> list[scf.ForOp]:
     """The loops of the kernel's body that hold TMA loads: one at least."""
-    loops = [op for op in body(kernel) if any(_is_load(o) for o in walk(op))]
+    loops = [op for op in body(kernel) if any(_is_load(o) for o in walk(op)) and not _is_load(op)]
     for op in loops:
         if not isinstance(op, scf.ForOp):
             raise match_failure(
-                op, "expected TMA loads in a loop over a ring, got one outside any loop; run "
-                "multi-buffer on the loop first"
+                op, "expected TMA loads in loops over rings or in the kernel itself, got one in "
+                f"{op.operation.name}"
             )  # fmt: skip
     if not loops:
         raise match_failure(kernel, "expected a kernel with TMA loads, got none")

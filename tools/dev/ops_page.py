@@ -181,6 +181,7 @@ def _constraint(field: Any) -> str:
 
 _NAMES = {
     "AffineMapAttr": "affine map",
+    "FloatAttr": "number",
     "IntegerAttr": "integer",
     "StringAttr": "string",
     "IndexType": "`index`",

@@ -123,17 +123,17 @@ class Part:
 
 
 def held_by(compiler: Compiler, kind: tc.FragmentType) -> Callable[[Frame], Part]:
-    """Returns the part of a fragment of C that an agent holds: all of it, or that of a warp of a
-    role."""
+    """Returns the part of a fragment of C, or of its rows, that an agent holds: all of it, or that
+    of a warp of a role."""
     rows, columns = kind.shape
     everything = Part((rows, columns))
     if "tc.warps" not in compiler.attributes:
         return lambda frame: everything
     warps_m, warps_n = ir.DenseI64ArrayAttr(compiler.attributes["tc.warps"])
     warps = (warps_m, warps_n)
-    mine = share(kind.atom, "C", kind.shape, warps)
+    mine = share(kind.atom, kind.operand, kind.shape, warps)
     parts = [
-        Part((mine.rows, mine.columns), warp_origin("C", mine, warps, warp))
+        Part((mine.rows, mine.columns), warp_origin(kind.operand, mine, warps, warp))
         for warp in range(warps_m * warps_n)
     ]
     return lambda frame: parts[frame.warp] if frame.in_role else everything

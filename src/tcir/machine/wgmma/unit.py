@@ -135,7 +135,7 @@ class Wgmma:
     def whole(
         self,
         form: WgmmaForm,
-        a: ElementAddresses,
+        a: ElementAddresses | Codes,
         b: ElementAddresses,
         d: NDArray[np.uint32] | None,
         *,
@@ -144,18 +144,21 @@ class Wgmma:
         """Returns the product of all rows of A, complete at once, for an agent that is the whole
         CTA.
 
-        d: None: scale-d is false
+        a: in shared memory, or codes [rows, K] from registers; d: None: scale-d is false
         """
         agent = self.agent
         agent.proceed(site)
         self.issued += 1
         access = Access(self.component, self.issued, "wgmma", site, "async")
-        rows = len(a.addresses)
-        of_a = self._shared(a, rows, form.k, form, 0, access)
+        rows = len(a if isinstance(a, np.ndarray) else a.addresses)
         of_b = self._shared(b, form.n, form.k, form, 1, access)
         agent.machine.counters.products += rows * form.n * form.k
         product = Product(form.types, form.saturate)
-        codes_a, codes_b = (self._codes(at, form, site) for at in (of_a, of_b))
+        if isinstance(a, np.ndarray):
+            codes_a = a
+        else:
+            codes_a = self._codes(self._shared(a, rows, form.k, form, 0, access), form, site)
+        codes_b = self._codes(of_b, form, site)
         result = wgmma_product(codes_a, codes_b, d, product)
         agent.lanes.learn()
         agent.clock[self.component] = self.issued

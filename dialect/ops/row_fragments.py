@@ -1,0 +1,326 @@
+"""Rows of fragments: maxima, exponentials and sums of a softmax whose scores wgmma leaves in
+registers, and their way back to the tensor core as A.
+
+A fragment of ``"row"`` has a number for each row of C in all four threads that have elements of the
+row. What is computed: `tcir.interp.online_softmax`.
+"""
+
+from collections.abc import Sequence
+
+from tcir._mlir import ext, ir
+from tcir.dialect.attributes import optional_integer
+from tcir.dialect.fragments import ROW
+from tcir.dialect.operation import Op
+from tcir.dialect.rules import Broken, same_rules, verify
+from tcir.dialect.warp_types import FragmentType
+
+_ALIASES = """
+    !c = !tc.fragment<array<i64: 128, 128>, f32, "C", "mma.m16n8k16.f16">
+    !r = !tc.fragment<array<i64: 128, 1>, f32, "row", "mma.m16n8k16.f16">
+    !a = !tc.fragment<array<i64: 128, 128>, f16, "A", "mma.m16n8k16.f16">"""
+"""Types of the examples."""
+
+
+class FillRowsOp(Op, name="fill_rows", role="consumer"):
+    """The same number for every row: what maxima (-inf) and sums (0) begin with
+    (layout: PTX ISA 9.7.14.5)."""
+
+    example = (
+        _ALIASES
+        + """
+    func.func @example() {
+      %m = "tc.fill_rows"() {value = 0xFF800000 : f32} : () -> !r
+      return
+    }
+    """
+    )
+
+    value: ir.FloatAttr
+    rows: ext.Result[FragmentType]
+
+
+class MaskFragmentOp(Op, name="mask_fragment", role="consumer"):
+    """Scores with -inf for keys that a row does not have.
+
+    Element [i, j] is that of row ``row + i`` and key ``column + j``. It stays where the key is
+    below ``keys`` and, with ``causal_offset``, at most the row plus it. A warp whose elements all
+    stay compares none (``setp``, ``selp``, PTX ISA 9.7.6).
+    """
+
+    example = (
+        _ALIASES
+        + """
+    func.func @example(%s: !c, %row: index, %column: index) {
+      %masked = "tc.mask_fragment"(%s, %row, %column) {keys = 300 : i64, causal_offset = 44 : i64}
+          : (!c, index, index) -> !c
+      return
+    }
+    """
+    )
+
+    scores: ext.Operand[FragmentType]
+    row: ext.Operand[ir.IndexType]
+    column: ext.Operand[ir.IndexType]
+    keys: ir.IntegerAttr
+    masked: ext.Result[FragmentType]
+
+    @property
+    def causal(self) -> int | None:
+        """The offset of a causal mask; None without one."""
+        return optional_integer(self, "causal_offset")
+
+
+class OnlineMaxOp(Op, name="online_max", role="consumer"):
+    """The maximum of each row with a block of scores, what exponents are relative to, and what the
+    sums of the blocks before are multiplied by: `tcir.interp.online_softmax.online_max`.
+
+    ``scale`` is log2(e) times that of the scores, rounded to f32. Up to a growth of the exponents
+    by ``tau`` the maximum before remains. Four threads have a row, and ask each other for their
+    maxima (``shfl.sync.bfly``, PTX ISA 9.7.9.6). A NaN among the scores is not the maximum.
+    """
+
+    example = (
+        _ALIASES
+        + """
+    func.func @example(%s: !c, %m: !r) {
+      %now, %reference, %alpha = "tc.online_max"(%s, %m) {scale = 0.18 : f32, tau = 8.0 : f32}
+          : (!c, !r) -> (!r, !r, !r)
+      return
+    }
+    """
+    )
+
+    scores: ext.Operand[FragmentType]
+    before: ext.Operand[FragmentType]
+    scale: ir.FloatAttr
+    tau: ir.FloatAttr
+    now: ext.Result[FragmentType]
+    reference: ext.Result[FragmentType]
+    alpha: ext.Result[FragmentType]
+
+
+class ExpFragmentOp(Op, name="exp_fragment", role="consumer"):
+    """``2^(score * scale - reference * scale)`` of each element: a product for a row, an fma and an
+    ``ex2.approx.ftz.f32`` for an element (PTX ISA 9.7.3.21)."""
+
+    example = (
+        _ALIASES
+        + """
+    func.func @example(%s: !c, %reference: !r) {
+      %p = "tc.exp_fragment"(%s, %reference) {scale = 0.180336878 : f32} : (!c, !r) -> !c
+      return
+    }
+    """
+    )
+
+    scores: ext.Operand[FragmentType]
+    reference: ext.Operand[FragmentType]
+    scale: ir.FloatAttr
+    powers: ext.Result[FragmentType]
+
+
+class AddRowSumsOp(Op, name="add_row_sums", role="consumer"):
+    """``fma(before, alpha, sum of the row's elements)``.
+
+    A thread sums the even and the odd ones of its columns in their order, then these two; the sums
+    of the four threads with a row are added as (0 + 1) + (2 + 3). All of f32 (PTX ISA 9.7.3).
+    """
+
+    example = (
+        _ALIASES
+        + """
+    func.func @example(%l: !r, %alpha: !r, %p: !c) {
+      %now = "tc.add_row_sums"(%l, %alpha, %p) : (!r, !r, !c) -> !r
+      return
+    }
+    """
+    )
+
+    before: ext.Operand[FragmentType]
+    alpha: ext.Operand[FragmentType]
+    elements: ext.Operand[FragmentType]
+    now: ext.Result[FragmentType]
+
+
+class ScaleFragmentOp(Op, name="scale_fragment", role="consumer"):
+    """Each element times the number of its row, rounded to f32 (``mul.rn.f32``, PTX ISA 9.7.3)."""
+
+    example = (
+        _ALIASES
+        + """
+    func.func @example(%o: !c, %alpha: !r) {
+      %scaled = "tc.scale_fragment"(%o, %alpha) : (!c, !r) -> !c
+      return
+    }
+    """
+    )
+
+    elements: ext.Operand[FragmentType]
+    factors: ext.Operand[FragmentType]
+    scaled: ext.Result[FragmentType]
+
+
+class InvertRowsOp(Op, name="invert_rows", role="consumer"):
+    """``1 / number`` of each row by ``rcp.approx.ftz.f32`` (PTX ISA 9.7.3.13); 1 of a 0, a row
+    without keys, and of a NaN."""
+
+    example = (
+        _ALIASES
+        + """
+    func.func @example(%l: !r) {
+      %r = "tc.invert_rows"(%l) : (!r) -> !r
+      return
+    }
+    """
+    )
+
+    rows: ext.Operand[FragmentType]
+    inverse: ext.Result[FragmentType]
+
+
+class LogSumRowsOp(Op, name="log_sum_rows", role="consumer"):
+    """The natural logarithm of each row's sum of exponentials, from the maximum of its scores and
+    the sum relative to it: ``(maximum * scale + log2(sum)) * ln(2)``; -inf where the sum is 0
+    (``lg2.approx.ftz.f32``, PTX ISA 9.7.3.20)."""
+
+    example = (
+        _ALIASES
+        + """
+    func.func @example(%m: !r, %l: !r) {
+      %lse = "tc.log_sum_rows"(%m, %l) {scale = 0.180336878 : f32} : (!r, !r) -> !r
+      return
+    }
+    """
+    )
+
+    maximum: ext.Operand[FragmentType]
+    total: ext.Operand[FragmentType]
+    scale: ir.FloatAttr
+    logarithm: ext.Result[FragmentType]
+
+
+class StoreFragmentRowsOp(Op, name="store_fragment_rows", role="consumer", stores="tensor"):
+    """Stores a number for each row to the last dimension of ``tensor``, from ``indices`` on; rows
+    outside it are not stored. One of four threads with a row stores (PTX ISA 9.7.9.12)."""
+
+    example = (
+        _ALIASES
+        + """
+    func.func @example(%lse: !r, %out: memref<8x500xf32>, %head: index, %row: index) {
+      "tc.store_fragment_rows"(%lse, %out, %head, %row)
+          {operandSegmentSizes = array<i32: 1, 1, 2>} : (!r, memref<8x500xf32>, index, index) -> ()
+      return
+    }
+    """
+    )
+
+    rows: ext.Operand[FragmentType]
+    tensor: ext.Operand[ir.MemRefType]
+    indices: Sequence[ext.Operand[ir.IndexType]]
+
+
+class FragmentAsAOp(Op, name="fragment_as_a", role="consumer"):
+    """A fragment of C as A of a product, rounded to nearest even: the registers of 16 columns are
+    those of A of one instruction, two numbers in each (PTX ISA 9.7.15.5.1.1)."""
+
+    example = (
+        _ALIASES
+        + """
+    func.func @example(%p: !c) {
+      %a = "tc.fragment_as_a"(%p) : (!c) -> !a
+      return
+    }
+    """
+    )
+
+    c: ext.Operand[FragmentType]
+    a: ext.Result[FragmentType]
+
+
+def _is_c(kind: FragmentType) -> bool:
+    return bool(kind.operand == "C" and str(kind.element) == "f32")
+
+
+def _rows_of(kind: FragmentType, *rows: FragmentType) -> bool:
+    """Whether `rows` have a number for each row of a fragment."""
+    alike = all(each.atom == kind.atom and each.shape == [kind.shape[0], 1] for each in rows)
+    return alike and all(each.operand == ROW and str(each.element) == "f32" for each in rows)
+
+
+_WANT = (
+    "expected fragments of f32, elements of C and a number for each of their rows, of the same "
+    "atom, got {got}: a thread has both in its registers"
+)
+
+
+def _row_problem(op: Op, elements: Sequence[ir.Value], rows: Sequence[ir.Value]) -> Broken:
+    kinds, columns = [each.type for each in elements], [each.type for each in rows]
+    first = (kinds or columns)[0]
+    fits = all(_is_c(each) and each == first for each in kinds) and _rows_of(first, *columns)
+    return None if fits else {"got": ", ".join(map(str, [*kinds, *columns]))}
+
+
+_ROW_OPS = {
+    FillRowsOp: ((), ("rows",)),
+    MaskFragmentOp: (("scores", "masked"), ()),
+    OnlineMaxOp: (("scores",), ("before", "now", "reference", "alpha")),
+    ExpFragmentOp: (("scores", "powers"), ("reference",)),
+    AddRowSumsOp: (("elements",), ("before", "alpha", "now")),
+    ScaleFragmentOp: (("elements", "scaled"), ("factors",)),
+    InvertRowsOp: ((), ("rows", "inverse")),
+    LogSumRowsOp: ((), ("maximum", "total", "logarithm")),
+    StoreFragmentRowsOp: ((), ("rows",)),
+}
+"""Operands and results that are elements of C, and those that are of its rows."""
+
+
+@verify(FillRowsOp, "types", "tc", _WANT, bad={'f32, "row"': 'i32, "row"'})
+def _(op: Op) -> Broken:
+    elements, rows = _ROW_OPS[type(op)]
+    return _row_problem(op, [getattr(op, n) for n in elements], [getattr(op, n) for n in rows])
+
+
+for _op, _bad in {
+    MaskFragmentOp: {"-> !c": "-> !a"},
+    OnlineMaxOp: {"(!r, !r, !r)": "(!r, !c, !r)"},
+    ExpFragmentOp: {"-> !c": "-> !a"},
+    AddRowSumsOp: {"-> !r": "-> !c"},
+    ScaleFragmentOp: {"-> !c": "-> !a"},
+    InvertRowsOp: {"-> !r": "-> !c"},
+    LogSumRowsOp: {"-> !r": "-> !c"},
+    StoreFragmentRowsOp: {'f32, "row"': 'i32, "row"'},
+}.items():
+    same_rules(_op, FillRowsOp, {"types": _bad}, {})
+
+
+@verify(
+    StoreFragmentRowsOp,
+    "tensor",
+    "tc",
+    "expected a tensor of f32 and an index for each of its dimensions, got {tensor} and {count} "
+    "indices",
+    bad={"8x500xf32": "8x500xf16"},
+    good={"8x500xf32": "8x128xf32"},
+)
+def _(op: StoreFragmentRowsOp) -> Broken:
+    kind, count = op.tensor.type, len(op.indices)
+    if str(kind.element_type) == "f32" and kind.rank == count:
+        return None
+    return {"tensor": kind, "count": count}
+
+
+@verify(
+    FragmentAsAOp,
+    "types",
+    "PTX ISA 9.7.15.5.1.1",
+    "expected a fragment of C of f32 and one of A of f16 or bf16 of the same shape and atom, got "
+    "{c} and {a}: elements of other sizes are in other threads",
+    bad={"-> !a": "-> !c"},
+    good={'f16, "A"': 'bf16, "A"'},
+)
+def _(op: FragmentAsAOp) -> Broken:
+    c, a = op.c.type, op.a.type
+    alike = a.operand == "A" and a.shape == c.shape and a.atom == c.atom
+    if _is_c(c) and alike and str(a.element) in ("f16", "bf16"):
+        return None
+    return {"c": c, "a": a}

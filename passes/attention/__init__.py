@@ -1,0 +1,1 @@
+"""Attention: a kernel for each core, whose scores never leave it."""

@@ -1,0 +1,115 @@
+"""tile-attention: scaled dot-product attention, a tile of rows of a head per CTA."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tcir._mlir import func, ir
+from tcir.dialect import tc
+from tcir.dialect.limits import WGMMA_N
+from tcir.errors import InputError
+from tcir.passes.attention.wgmma import tile_by_warpgroups
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.gpu_module import target_of
+from tcir.passes.emit.tensor_functions import tensor_ops
+from tcir.passes.emit.tile_kernel import Source
+from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.target import TARGETS
+
+LOG2_E = 1.4426950408889634
+HEADS = range(16, 257, 16)
+"""Elements of a head: whole steps of K, no more than N of an instruction."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class TileAttention(Pass):
+    """Turns ``tc.attention`` into the sequential program of one CTA.
+
+    keys: of a block, a multiple of 16; 0 chooses: 128, with heads of more than 128 elements 64
+    tau:  growth of exponents up to which a row's maximum stays as it is: the sums of the blocks
+          before are rescaled only if it grows by more
+
+    Before::
+
+        %o, %lse = "tc.attention"(%q, %k, %v) {scale = 0.125 : f32, …}
+
+    After, with wgmma (`func.func @f(%q: memref, …) attributes {tc.kernel, tc.grid, …}`)::
+
+        %tq = "tc.smem_tile"(); "tc.tma_load"(%map_q, …, %tq)
+        %sums, %m, %l = scf.for %j = 0 to ceil(n / 128) iter_args(%o = 0, %m = -inf, %l = 0) {
+          %tk = "tc.smem_tile"(); "tc.tma_load"(%map_k, …, %tk)
+          %tv = "tc.smem_tile"(); "tc.tma_load"(%map_v, …, %tv) {tc.apart}
+          %s = "tc.wgmma_product"(%tq, %tk)
+          %m1, %reference, %alpha = "tc.online_max"(%s, %m)
+          %p = "tc.exp_fragment"(%s, %reference)
+          %l1 = "tc.add_row_sums"(%l, %alpha, %p)
+          %a = "tc.fragment_as_a"(%p)
+          scf.yield "tc.wgmma_fragment"(%a, %tv, "tc.scale_fragment"(%o, %alpha)), %m1, %l1
+        }
+        "tc.store_fragment"("tc.scale_fragment"(%sums, "tc.invert_rows"(%l)), %out, …)
+
+    With a causal mask, or keys behind the last whole block, scores go through
+    ``tc.mask_fragment``; blocks without a key of any row are not visited, and CTAs begin with the
+    rows that have the most keys. The grid is row tiles, heads, batch.
+
+    Changes the order of sums and rounds exponentials to the type of the values, as the op says;
+    preserves the location of the op on every op.
+    """
+
+    name: ClassVar[str] = "tile-attention"
+    keys: int = 0
+    tau: float = 8.0
+
+    def __post_init__(self) -> None:
+        if self.keys < 0 or self.keys % 16:
+            raise InputError(
+                f"expected keys to be a multiple of 16 (K of the second product), or 0 to choose, "
+                f"got {self.keys}; take keys=128"
+            )
+        if not 0 <= self.tau <= 15:
+            raise InputError(
+                f"expected tau from 0 to 15, got {self.tau}: exponentials up to 2^tau have to be "
+                "numbers of f16; take tau=8"
+            )
+
+    def run(self, module: ir.Module) -> None:
+        target = target_of(module)
+        for source in _sources(module):
+            of = source.op.extents()
+            for name in "de":
+                if of[name] not in HEADS:
+                    raise match_failure(
+                        source.op,
+                        f"expected heads of a multiple of 16 elements, 16 to 256, got {of[name]} "
+                        "(steps of K of 32 bytes, N of an instruction); pad them with zeros",
+                    )
+            keys = self.keys or (128 if max(of["d"], of["e"]) <= 128 else 64)
+            if not TARGETS[target].wgmma:
+                raise match_failure(source.op, f"expected a target with wgmma, got {target}")
+            if keys not in WGMMA_N:
+                raise match_failure(
+                    source.op, f"expected keys to be {WGMMA_N}, got {keys} (N of wgmma)"
+                )
+            tile_by_warpgroups(source, keys, self.tau, source.op.factor * LOG2_E, target)
+
+
+def _sources(module: ir.Module) -> list[Source]:
+    """The functions of one attention that are not tiled yet."""
+    found = []
+    for op in list(tensor_ops(module)):
+        if not isinstance(op, tc.AttentionOp):
+            continue
+        function = op.operation.parent.opview
+        ops = list(function.regions[0].blocks[0])
+        returned = list(ops[-1].operands)
+        if len(ops) != 2 or returned not in ([op.out], [op.out, op.lse]):
+            raise match_failure(
+                op,
+                "tile-attention expected a function of one tc.attention that returns its results, "
+                f"got {', '.join(each.operation.name for each in ops)}; use the pipeline layers",
+            )
+        assert isinstance(function, func.FuncOp)
+        found.append(Source(function, op))
+    return found

@@ -1,0 +1,113 @@
+"""Tiles of queries, keys and values in shared memory, and what a CTA computes of an attention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcir._mlir import arith, ir
+from tcir.dialect import tc
+from tcir.dialect.attributes import string
+from tcir.dialect.limits import SWIZZLE_OF_SPAN
+from tcir.dialect.ops.tma import APART
+from tcir.passes.emit import index
+from tcir.passes.emit.builders import Box, make_tensor_map, tma_load
+from tcir.passes.emit.index import Index
+from tcir.passes.emit.limits import ceil_div
+
+
+@dataclass(frozen=True)
+class HeadTiles:
+    """Rows of one head of a tensor in shared memory, every element of the head.
+
+    A row of ``major`` K is a row of the tensor; of MN, a column of the tile. The elements of a head
+    are columns of one swizzle span each, and a box of TMA fills one of them.
+    """
+
+    type: tc.SmemType
+    map: ir.Value
+    layout: str
+
+    @staticmethod
+    def create(tensor: ir.Value, layout: str, rows: int, major: str) -> HeadTiles:
+        """Tiles of `rows` rows of `tensor`, whose dimensions `layout` names; builds its map."""
+        kind = tensor.type
+        extents = dict(zip(layout, kind.shape, strict=True))
+        bytes_ = tc.element_bytes(kind.element_type)
+        span = max(each for each in SWIZZLE_OF_SPAN if extents["d"] * bytes_ % each == 0)
+        shape = [rows, extents["d"]] if major == "K" else [extents["d"], rows]
+        tile = tc.SmemType.build(shape, kind.element_type, major, SWIZZLE_OF_SPAN[span])
+        names = list(reversed(layout))
+        box = {"d": span // bytes_, row_of(layout): rows}
+        made = make_tensor_map(
+            tensor,
+            Box([box.get(name, 1) for name in names]),
+            dims=[extents[name] for name in names],
+            swizzle=tile.swizzle,
+        )
+        return HeadTiles(tile, made, layout)
+
+    def load(self, batch: Index, head: Index, row: Index, apart: bool = False) -> ir.Value:
+        """A tile of the rows from `row` on; apart: with barriers of its own, see place-barriers."""
+        tile = tc.SmemTileOp(self.type).tile
+        rows = self.type.shape[0 if self.type.major == "K" else 1]
+        columns = self.type.span // tc.element_bytes(self.type.element)
+        width = self.type.shape[1 if self.type.major == "K" else 0]
+        for number in range(width // columns):
+            at = {"b": batch, "h": head, row_of(self.layout): row, "d": number * columns}
+            coords = index.values([at[name] for name in reversed(self.layout)])
+            load = tma_load(self.map, coords, tile, number * rows, rows * self.type.span)
+            if apart:
+                load.attributes[APART] = ir.UnitAttr.get()
+        return tile
+
+
+def row_of(layout: str) -> str:
+    """The letter of a layout's rows: m of queries, n of keys."""
+    return next(letter for letter in layout if letter in "mn")
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Blocks of keys of a row tile.
+
+    rows, keys: of a tile, of a block; count: of keys in all; offset: of a causal mask
+    """
+
+    rows: int
+    keys: int
+    count: int
+    offset: int | None
+
+    @staticmethod
+    def of(op: tc.AttentionOp, rows: int, keys: int) -> Blocks:
+        """Those of an op."""
+        return Blocks(rows, keys, op.extents()["n"], op.causal)
+
+    @property
+    def most(self) -> int:
+        """Blocks of all keys."""
+        return ceil_div(self.count, self.keys)
+
+    @property
+    def masked(self) -> bool:
+        """Whether a block may have elements without a key."""
+        return self.offset is not None or self.count % self.keys != 0
+
+    def visited(self, row: Index) -> Index:
+        """Blocks that have a key of one of the rows from `row` on."""
+        if self.offset is None:
+            return self.most
+        behind = index.value(index.add(row, self.rows + self.offset + self.keys - 1))
+        blocks = arith.divui(arith.maxsi(behind, index.value(0)), index.value(self.keys))
+        return arith.minui(blocks, index.value(self.most))
+
+
+def heads_of(op: tc.AttentionOp, head: Index) -> Index:
+    """The head of keys and values that a head of queries reads."""
+    of = op.extents()
+    return index.div(head, of["h"] // of["g"])
+
+
+def layouts_of(op: tc.AttentionOp) -> tuple[str, str, str]:
+    """Of queries, of keys and values, of results."""
+    return string(op, "q_layout"), string(op, "kv_layout"), string(op, "out_layout")

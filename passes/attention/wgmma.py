@@ -1,0 +1,135 @@
+"""Attention for warpgroups: scores, exponentials and sums in registers, which are A of the second
+product."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tcir._mlir import ir, memref, scf
+from tcir.dialect import tc
+from tcir.dialect.fragments import DEFAULT_ATOM
+from tcir.dialect.limits import TMEM_LANES
+from tcir.dialect.loops import MOST_TRIPS
+from tcir.dialect.warp_map import CONSUMER, WARP_MAP, WARP_MAPS, WGMMA_PROMOTED
+from tcir.passes.attention.tiles import Blocks, HeadTiles, heads_of, layouts_of
+from tcir.passes.emit import index
+from tcir.passes.emit.builders import i64, i64s, tails
+from tcir.passes.emit.index import Index
+from tcir.passes.emit.kernel_ops import CTAS_PER_SM
+from tcir.passes.emit.limits import ceil_div
+from tcir.passes.emit.tile_kernel import Source, block_id, kernel
+
+ROWS = TMEM_LANES
+"""Queries of a tile: 64 for each of two warpgroups."""
+
+
+def tile_by_warpgroups(source: Source, keys: int, tau: float, scale: float, target: str) -> None:
+    """Replaces the source function by the sequential program of a CTA, see `TileAttention`."""
+    op = source.op
+    of, (q_layout, kv_layout, out_layout) = op.extents(), layouts_of(op)
+    blocks = Blocks.of(op, ROWS, keys)
+    source.function.attributes[WARP_MAP] = ir.StringAttr.get(WGMMA_PROMOTED)
+    source.function.attributes[CTAS_PER_SM] = i64(1)
+    grid = [ceil_div(of["m"], ROWS), of["h"], of["b"]]
+    with kernel(source, grid, target=target) as (q, k, v, out, *lse):
+        function = ir.InsertionPoint.current.block.owner
+        warps = len(WARP_MAPS[WGMMA_PROMOTED][CONSUMER].warps)
+        function.attributes["tc.warps"] = i64s([warps, 1])
+        queries = HeadTiles.create(q, q_layout, ROWS, "K")
+        tiles = (
+            HeadTiles.create(k, kv_layout, keys, "K"),
+            HeadTiles.create(v, kv_layout, keys, "MN"),
+        )
+        number, head, batch = block_id("x"), block_id("y"), block_id("z")
+        if blocks.offset is not None:  # the longest first
+            number = index.value(index.sub(grid[0] - 1, number))
+        row = index.mul(number, ROWS)
+        rows = _Rows(op, keys, ir.FloatAttr.get(ir.F32Type.get(), scale), tau)
+        tile = queries.load(batch, head, row)
+        place = batch, heads_of(op, head)
+        sums, most, total = rows.over(blocks, row, tile, tiles, place)
+        result = tc.ScaleFragmentOp(
+            sums, tc.InvertRowsOp(total, total.type).inverse, sums.type
+        ).scaled
+        past = ir.StringAttr.get(tails(of["m"] % ROWS != 0, False))
+        matrix, at = _matrix(out, out_layout, of, (batch, head, row))
+        tc.StoreFragmentOp(result, matrix, at, past)
+        if lse:
+            logarithm = tc.LogSumRowsOp(most, total, rows.scale, total.type).logarithm
+            tc.StoreFragmentRowsOp(logarithm, lse[0], index.values([batch, head, row]))
+
+
+class _Rows:
+    """The rows of a tile: the types of their fragments, and the loop over blocks of keys."""
+
+    def __init__(self, op: tc.AttentionOp, keys: int, scale: ir.Attribute, tau: float) -> None:
+        f32 = ir.F32Type.get()
+        self.element = op.v.type.element_type
+        atom = DEFAULT_ATOM[str(self.element)]
+        width = op.extents()["e"]
+        self.scores = tc.FragmentType.build([ROWS, keys], f32, "C", atom)
+        self.sums = tc.FragmentType.build([ROWS, width], f32, "C", atom)
+        self.row = tc.FragmentType.build([ROWS, 1], f32, "row", atom)
+        self.factor = tc.FragmentType.build([ROWS, keys], self.element, "A", atom)
+        self.scale, self.tau = scale, ir.FloatAttr.get(f32, tau)
+
+    def over(
+        self,
+        blocks: Blocks,
+        row: Index,
+        queries: ir.Value,
+        tiles: Sequence[HeadTiles],
+        place: tuple[Index, Index],
+    ) -> list[ir.Value]:
+        """The sums of values, the maxima and the sums of exponentials of all blocks."""
+        f32 = ir.F32Type.get()
+        start = [
+            tc.ZeroFragmentOp(self.sums).fragment,
+            tc.FillRowsOp(ir.FloatAttr.get(f32, float("-inf")), self.row).rows,
+            tc.FillRowsOp(ir.FloatAttr.get(f32, 0.0), self.row).rows,
+        ]
+        visited = blocks.visited(row)
+        loop = scf.ForOp(index.value(0), index.value(visited), index.value(1), start)
+        if not isinstance(visited, int):
+            loop.attributes[MOST_TRIPS] = i64(blocks.most)
+        with ir.InsertionPoint(loop.body):
+            first = index.mul(loop.induction_variable, blocks.keys)
+            k, v = (
+                each.load(*place, first, apart=bool(number)) for number, each in enumerate(tiles)
+            )
+            scores = tc.WgmmaProductOp(queries, k, self.scores).d
+            if blocks.masked:
+                masked = tc.MaskFragmentOp(
+                    scores, index.value(row), index.value(first), i64(blocks.count), self.scores
+                )
+                if blocks.offset is not None:
+                    masked.attributes["causal_offset"] = i64(blocks.offset)
+                scores = masked.masked
+            scf.YieldOp(self._block(scores, v, *loop.inner_iter_args))
+        return list(loop.results)
+
+    def _block(
+        self, scores: ir.Value, v: ir.Value, sums: ir.Value, most: ir.Value, total: ir.Value
+    ) -> list[ir.Value]:
+        """The three after a block of `scores` and its values."""
+        now = tc.OnlineMaxOp(scores, most, self.scale, self.tau, self.row, self.row, self.row)
+        powers = tc.ExpFragmentOp(scores, now.reference, self.scale, self.scores).powers
+        total = tc.AddRowSumsOp(total, now.alpha, powers, self.row).now
+        factor = tc.FragmentAsAOp(powers, self.factor).a
+        scaled = tc.ScaleFragmentOp(sums, now.alpha, self.sums).scaled
+        return [tc.WgmmaFragmentOp(factor, v, scaled, self.sums).d, now.now, total]
+
+
+def _matrix(
+    out: ir.Value, layout: str, of: dict[str, int], place: tuple[Index, Index, Index]
+) -> tuple[ir.Value, list[ir.Value]]:
+    """A tensor of heads as a batch of matrices, and the indices in it of a head's row."""
+    batch, head, row = place
+    if layout == "bhmd":
+        groups, shape = [[0, 1], [2], [3]], [of["b"] * of["h"], of["m"], of["e"]]
+        at = [index.add(index.mul(batch, of["h"]), head), row, 0]
+    else:
+        groups, shape = [[0], [1], [2, 3]], [of["b"], of["m"], of["h"] * of["e"]]
+        at = [batch, row, index.mul(head, of["e"])]
+    kind = ir.MemRefType.get(shape, out.type.element_type)
+    return memref.collapse_shape(kind, out, groups), index.values(at)

@@ -1,0 +1,45 @@
+"""Pipeline attention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcir.passes.attention.tile_attention import TileAttention
+from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
+from tcir.pipelines.parts.back import tile_to_llvm
+from tcir.pipelines.parts.front import with_options
+from tcir.target import targets_with
+
+
+@dataclass(frozen=True)
+class AttentionOptions:
+    """Options of the pipeline.
+
+    keys: of a block; 0 chooses
+    stages: blocks of keys and values in shared memory; 0 chooses
+    tau: growth of exponents up to which the sums of the blocks before are not rescaled
+    """
+
+    keys: int = 0
+    stages: int = 0
+    tau: float = 8.0
+
+
+def build(options: AttentionOptions) -> Pipeline:
+    """The passes."""
+    return Pipeline([with_options(TileAttention, options), *tile_to_llvm(options.stages)])
+
+
+register_pipeline(
+    NamedPipeline(
+        name="attention",
+        doc="scaled dot-product attention in one kernel, whose scores stay on the SM.",
+        options=AttentionOptions,
+        accepted_forms=(
+            "tc.attention of f16 or bf16, heads of a multiple of 16 elements up to 256, grouped "
+            "or not, a causal mask or none",
+        ),
+        build=build,
+        targets=tuple(targets_with("wgmma")),
+    )
+)
