@@ -141,7 +141,7 @@ class WgmmaFragmentOp(
 ):
     """`tc.wgmma` with A in registers: ``d = a * b^T + c``, an instruction for 16 columns of A.
 
-    Until a ``tc.wgmma_wait`` the registers of A are the hardware's, too (PTX ISA 9.7.15.5).
+    Until a ``tc.wgmma_wait`` the registers of A are also the hardware's (PTX ISA 9.7.15.5).
     """
 
     example = """

@@ -50,7 +50,7 @@ class TileAttention(Pass):
         }
         "tc.store_fragment"("tc.scale_fragment"(%sums, "tc.invert_rows"(%l)), %out, …)
 
-    With a causal mask, or keys behind the last whole block, scores go through
+    With a causal mask, or a last block that is not whole, scores go through
     ``tc.mask_fragment``; blocks without a key of any row are not visited, and CTAs begin with the
     rows that have the most keys. The grid is row tiles, heads, batch.
 

@@ -80,7 +80,7 @@ class Blocks:
 
     @staticmethod
     def of(op: tc.AttentionOp, rows: int, keys: int) -> Blocks:
-        """Those of an op."""
+        """The blocks of an op, in tiles of `rows` rows and blocks of `keys` keys."""
         return Blocks(rows, keys, op.extents()["n"], op.causal)
 
     @property
@@ -109,5 +109,5 @@ def heads_of(op: tc.AttentionOp, head: Index) -> Index:
 
 
 def layouts_of(op: tc.AttentionOp) -> tuple[str, str, str]:
-    """Of queries, of keys and values, of results."""
+    """The layouts of queries, of keys and values, and of results."""
     return string(op, "q_layout"), string(op, "kv_layout"), string(op, "out_layout")
