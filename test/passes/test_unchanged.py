@@ -11,9 +11,10 @@ import pytest
 import tcir
 from tcir._mlir import arith, ir
 from tcir.passmanager.pipeline import Pass, as_pipeline
-from tcir.program.source import load_module, mlir_context
+from tcir.program.source import digest_of, load_module, mlir_context
 from tcir.session import session as sessions
 from tcir.session.session import Session, Watcher
+from tcir.validation import executed
 from tcir.validation.report import Report
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -106,6 +107,22 @@ def test_the_text_notices_a_digest_that_is_wrong(monkeypatch: pytest.MonkeyPatch
 def test_no_state_is_there_twice(program: str, pipeline: str) -> None:
     texts = list(tcir.compile(EXAMPLES / program, pipeline, cache=False).ir.values())
     assert len(set(texts)) == len(texts)
+
+
+def test_a_state_has_one_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a pass changed the program and whether it was executed before are asked of the same
+    one; of the input each asks by itself."""
+    count = 0
+
+    def counted(module: ir.Module) -> bytes:
+        nonlocal count
+        count += 1
+        return digest_of(module)
+
+    for room in (sessions, executed):
+        monkeypatch.setattr(room, "digest_of", counted)
+    assert tcir.validate(SMALL, "simt-elementwise").verdict == "held"
+    assert count == len(as_pipeline("simt-elementwise")) + 2
 
 
 def test_a_pass_that_changed_nothing_can_be_asked_for() -> None:

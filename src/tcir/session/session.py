@@ -172,7 +172,7 @@ class Session:
         if self.validation is None:
             line.verdict = "-"
         elif self.executing:
-            self.validation.check(self.module, line)
+            self.validation.check(self.module, line, self._digest)
             if line.findings or line.verdict == "different":
                 line.locate(self.report.states.get(index) or State.of(self.module))
             self.executing = line.verdict != "different"

@@ -54,11 +54,11 @@ class Threads:
         )
 
 
-def digest(module: ir.Module, programs: Sequence[Program]) -> bytes | None:
-    """Digest of a module's complete text; None if a foreign executor runs a program of it."""
+def digest(module: ir.Module, programs: Sequence[Program], known: bytes = b"") -> bytes | None:
+    """Digest of a module, unless it is `known`; None if a foreign executor runs a program of it."""
     if any(registered(program.level) for program in programs):
         return None
-    return digest_of(module)
+    return known or digest_of(module)
 
 
 @dataclass(frozen=True)
