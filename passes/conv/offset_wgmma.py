@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tcir._mlir import ir
 from tcir.dialect import tc
@@ -65,7 +64,7 @@ def tile_for_warpgroups(source: Source, option: int, target: str) -> None:
         check_elements(source.after, f"in a kernel for {target}", "take target sm_100a")
     tiles = OutputTiles(*walk.tiles, None)
     if tiles.count > TARGETS[target].sms:
-        tiles = replace(tiles, ctas=TARGETS[target].sms)
+        tiles = tiles.shared_by(TARGETS[target].sms)
     past = tails(True, shape.k % walk.columns != 0)
     with warpgroup_kernel(source, tiles, target, walk.rows) as arguments:
         x, w = argument(arguments, op.x), argument(arguments, op.w)

@@ -75,8 +75,7 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
         ceil_div(pixels, tile.rows), ceil_div(shape.k, tile.columns), parts, cluster=cluster
     )
     if options.persistent or tiles.count > most:
-        ctas = options.ctas or most // cluster.ctas * cluster.ctas
-        tiles = replace(tiles, ctas=min(tiles.count, ctas))
+        tiles = tiles.shared_by(options.ctas or most)
     with warpgroup_kernel(source, tiles, target, tile.rows, per_sm=tile.per_sm) as arguments:
         product = Im2col.create(op, arguments, tile.columns, rows=tile.rows, cluster=cluster)
         whole = cluster.m * tile.rows, cluster.n * tile.columns

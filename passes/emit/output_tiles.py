@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from tcir._mlir import arith, ir
 from tcir.passes.emit import index
@@ -61,6 +62,22 @@ class OutputTiles:
             return [self.cluster.ctas, 1, 1]
         return [self.cluster.m, self.cluster.n, 1]
 
+    def shared_by(self, ctas: int) -> Self:
+        """These tiles among at most `ctas` CTAs, in whole clusters: several one after another."""
+        together = self.cluster.ctas
+        return replace(self, ctas=min(self.count, ctas // together * together))
+
+    def fewest_ctas(self, most: int) -> int:
+        """CTAs, at most `most`, that have all tiles in as many rounds as `most` CTAs would.
+
+        A round takes as long with an SM more or less. Without it, the others have its power: on an
+        H200 products of 4096³ to 8192³ are 1 % faster by 128 CTAs than by 132, both in as many
+        rounds.
+        """
+        together = self.cluster.ctas
+        tiles = self.count // together
+        return ceil_div(tiles, ceil_div(tiles, most // together)) * together
+
     @contextmanager
     def each(self) -> Iterator[tuple[Index, Index, Index | None]]:
         """Where the CTA's next tile is: its number along m, along n, and in the batch.
@@ -112,15 +129,6 @@ class OutputTiles:
             row = index.add(index.mul(row, self.cluster.m), self.cluster.along_m())
             column = index.add(index.mul(column, self.cluster.n), self.cluster.along_n())
         return row, column, batch
-
-
-def fewest_ctas(tiles: int, most: int) -> int:
-    """CTAs, at most `most`, that have all tiles in as many rounds as `most` CTAs would.
-
-    A round takes as long with an SM more or less. Without it, the others have its power: on an H200
-    products of 4096^3 to 8192^3 are 1 % faster by 128 CTAs than by 132, both in as many rounds.
-    """
-    return ceil_div(tiles, ceil_div(tiles, most))
 
 
 def _select(condition: ir.Value, then: Index, otherwise: Index) -> Index:

@@ -11,7 +11,7 @@ from tcir.dialect import tc
 from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import SWIZZLE_ATOM_ROWS, TMEM_LANES
 from tcir.dialect.ops.highlevel import out_layout
-from tcir.passes.emit.cluster import ALONE, Cluster
+from tcir.passes.emit.cluster import ALONE
 from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.limits import ceil_div, round_up
 from tcir.passes.emit.output_tiles import OutputTiles
@@ -33,7 +33,7 @@ from tcir.passes.gemm.computed_tiles import check_computed, check_computed_rows,
 from tcir.passes.gemm.dense import DenseProduct, check_dense, check_rows, columns_step
 from tcir.passes.gemm.grouped import tile_grouped
 from tcir.passes.gemm.schedules import Schedules
-from tcir.passes.gemm.wgmma import WarpgroupSchedule
+from tcir.passes.gemm.wgmma import tile_for_warpgroups
 from tcir.passes.kernels import legal
 from tcir.passes.kernels.scheduled import Scheduled
 from tcir.passes.kernels.tile import tile
@@ -129,7 +129,7 @@ class TileGemm(Scheduled):
     and a matrix that the epilogue reads comes by ``tc.tma_load`` in ``%span``, ``tc.load_shared``.
 
     For a target with wgmma a tile has 128 rows, 64 for each of two warpgroups, and its sums are a
-    ``!tc.fragment`` that the loop carries (`WarpgroupSchedule`)::
+    ``!tc.fragment`` that the loop carries (`tile_for_warpgroups`)::
 
         %zero = "tc.zero_fragment"()
         %sums = scf.for %i … iter_args(%acc = %zero) {
@@ -165,11 +165,7 @@ class TileGemm(Scheduled):
             facts = legal.options_of(self) | legal.facts_of(source, product, target)
             legal.check(facts, source.op)
             if TARGETS[target].wgmma:
-                cluster = Cluster.parse(self.cluster)
-                check_rows(source.op, cluster)
-                n_tile = self.in_parts(source.op, self.n_tile, cluster, columns_step(source.op))
-                schedule = WarpgroupSchedule(n_tile, self.persistent, self.ctas, cluster)
-                schedule.tile(source, target)
+                tile_for_warpgroups(source, self, target)
             elif product == legal.GROUPED:
                 self._tile_groups(source)
             elif product == legal.SCALED:

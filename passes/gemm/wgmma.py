@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from math import prod
 
 from tcir._mlir import ir
@@ -11,14 +10,14 @@ from tcir.dialect.ops.quantise import WORD_COLUMNS
 from tcir.dialect.ops.tma import EVICT
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import tails
-from tcir.passes.emit.cluster import ALONE, Cluster
+from tcir.passes.emit.cluster import Cluster
 from tcir.passes.emit.diagnostics import SMALLEST_MATMUL
 from tcir.passes.emit.element_epilogue import check_by_element
 from tcir.passes.emit.limits import ceil_div, round_up
-from tcir.passes.emit.output_tiles import GROUP, OutputTiles, fewest_ctas
+from tcir.passes.emit.output_tiles import GROUP, OutputTiles
 from tcir.passes.emit.tile_kernel import Source
 from tcir.passes.gemm.computed_tiles import check_computed_rows, is_computed, rows_step
-from tcir.passes.gemm.dense import DenseProduct, check_dense, columns_step, k_of
+from tcir.passes.gemm.dense import DenseProduct, check_dense, check_rows, columns_step, k_of
 from tcir.passes.kernels.cores.wgmma import (
     M_TILE,
     N_TILES,
@@ -31,6 +30,7 @@ from tcir.passes.kernels.cores.wgmma import (
     warpgroup_kernel,
 )
 from tcir.passes.kernels.product import Place
+from tcir.passes.kernels.scheduled import Scheduled
 from tcir.passes.kernels.stores.fragment import (
     FragmentStore,
     check_fragment_quantised,
@@ -45,76 +45,69 @@ COMPUTED_COLUMNS = 192
 """Most columns of a tile where a third warpgroup computes an operand: 96 sums of 152 registers."""
 
 
-@dataclass(frozen=True)
-class WarpgroupSchedule:
-    """n_tile: columns of an output tile, 0 chooses; ctas: of a persistent kernel, 0: `fewest_ctas`;
-    cluster: CTAs that load the operands that they share together.
+def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None:
+    """Replaces the function of a ``tc.matmul`` by a kernel of wgmma.
 
     A kernel with more tiles than the target has SMs is persistent whether asked for or not: the
     loads of the next tile run while this one is stored.
     """
+    op, cluster = source.op, Cluster.parse(options.cluster)
+    check_rows(op, cluster)
+    option = options.in_parts(op, options.n_tile, cluster, columns_step(op))
+    check_dense(op)
+    check_by_element(source, "tile-gemm", quantised=True)
+    *batch, m, n = op.out.type.shape
+    sms, quantise = TARGETS[target].sms, source.quantise
+    columns = source.quantised_columns or n  # scales of padding are zeros: stored, too
+    n_tile = option or _width(source, columns, cluster, sms)
+    check_computed_rows(op, n_tile)
+    check_width(op, n_tile, op.a.type.element_type, SMALLEST_MATMUL)
+    if quantise is not None:
+        parts = parts_of(op.a.type.element_type, n_tile)
+        check_fragment_quantised(quantise, n_tile, parts, target)
+    promoted = is_promoted(op.a.type.element_type)
+    tiles = OutputTiles(
+        ceil_div(m, M_TILE), ceil_div(columns, n_tile), batch[0] if batch else None,
+        cluster=cluster, group=PROMOTED_GROUP if promoted else GROUP,
+    )  # fmt: skip
+    if options.persistent or tiles.count > sms:
+        tiles = tiles.shared_by(options.ctas or tiles.fewest_ctas(sms))
+    with warpgroup_kernel(
+        source, tiles, target, promoted=promoted, computed=is_computed(op)
+    ) as arguments:
+        product = DenseProduct.create(op, arguments, n_tile, cluster=cluster)
+        if promoted and tiles.ctas is not None:
+            product.a.map.owner.attributes[EVICT] = ir.StringAttr.get("last")
+            product.b.map.owner.attributes[EVICT] = ir.StringAttr.get("first")
+        whole = M_TILE * cluster.m, n_tile * cluster.n
+        wider = columns > n or n % whole[1] != 0
+        store = FragmentStore.of(source, arguments, tails(m % whole[0] != 0, wider))
+        with tiles.each() as (x, y, z):
+            place = Place.of(x, y, z, n_tile)
+            first = 0
+            for total in _sums(op, product, place, n_tile):
+                column = index.add(place.column, first)
+                at = index.values([*place.outer, place.row, column])
+                first += total.type.shape[1]
+                store.store(total, at)
 
-    n_tile: int
-    persistent: bool
-    ctas: int
-    cluster: Cluster = ALONE
 
-    def tile(self, source: Source, target: str) -> None:
-        """Replaces the source function by its kernel."""
-        op = source.op
-        check_dense(op)
-        check_by_element(source, "tile-gemm", quantised=True)
-        *batch, m, n = op.out.type.shape
-        sms, quantise = TARGETS[target].sms, source.quantise
-        columns = source.quantised_columns or n  # scales of padding are zeros: stored, too
-        n_tile = self.n_tile or self._width(source, columns, sms)
-        check_computed_rows(op, n_tile)
-        check_width(op, n_tile, op.a.type.element_type, SMALLEST_MATMUL)
-        if quantise is not None:
-            parts = parts_of(op.a.type.element_type, n_tile)
-            check_fragment_quantised(quantise, n_tile, parts, target)
-        promoted = is_promoted(op.a.type.element_type)
-        tiles = OutputTiles(
-            ceil_div(m, M_TILE), ceil_div(columns, n_tile), batch[0] if batch else None,
-            cluster=self.cluster, group=PROMOTED_GROUP if promoted else GROUP,
-        )  # fmt: skip
-        if self.persistent or tiles.count > sms:
-            together = self.cluster.ctas
-            clusters = fewest_ctas(tiles.count // together, sms // together)
-            tiles = replace(tiles, ctas=min(tiles.count, self.ctas or clusters * together))
-        with warpgroup_kernel(
-            source, tiles, target, promoted=promoted, computed=is_computed(op)
-        ) as arguments:
-            product = DenseProduct.create(op, arguments, n_tile, cluster=self.cluster)
-            if promoted and tiles.ctas is not None:
-                product.a.map.owner.attributes[EVICT] = ir.StringAttr.get("last")
-                product.b.map.owner.attributes[EVICT] = ir.StringAttr.get("first")
-            cluster = M_TILE * self.cluster.m, n_tile * self.cluster.n
-            wider = columns > n or n % cluster[1] != 0
-            store = FragmentStore.of(source, arguments, tails(m % cluster[0] != 0, wider))
-            with tiles.each() as (x, y, z):
-                place = Place.of(x, y, z, n_tile)
-                first = 0
-                for total in _sums(op, product, place, n_tile):
-                    column = index.add(place.column, first)
-                    at = index.values([*place.outer, place.row, column])
-                    first += total.type.shape[1]
-                    store.store(total, at)
-
-    def _width(self, source: Source, n: int, sms: int) -> int:
-        """The fastest, of parts that the CTAs of a cluster load if one has them."""
-        op = source.op
-        *batch, m, _ = op.out.type.shape
-        least = WORD_COLUMNS if source.quantise else N_TILES[-1]
-        if not isinstance(op.b, ir.BlockArgument):
-            least = max(least, rows_step(op))
-        most = COMPUTED_COLUMNS if is_computed(op) else N_TILES[0]
-        usable = [each for each in N_TILES if each % least == 0 and each <= most]
-        widths = [each for each in usable if each <= round_up(n, least)]
-        whole = [each for each in widths if each % (self.cluster.m * columns_step(op)) == 0]
-        tiles = [Tile(M_TILE, each) for each in whole or widths]
-        steps = ceil_div(k_of(op) * tc.element_bytes(op.a.type.element_type), 128)
-        return fastest(m, n, steps, sms, tiles, prod(batch)).columns
+def _width(source: Source, n: int, cluster: Cluster, sms: int) -> int:
+    """The fastest of those whose parts the CTAs of a cluster can load."""
+    op = source.op
+    *batch, m, _ = op.out.type.shape
+    least = WORD_COLUMNS if source.quantise else N_TILES[-1]
+    if not isinstance(op.b, ir.BlockArgument):
+        least = max(least, rows_step(op))
+    most = COMPUTED_COLUMNS if is_computed(op) else N_TILES[0]
+    parts = cluster.multiple(columns_step(op))
+    widths = [
+        each for each in N_TILES
+        if each % least == 0 and each % parts == 0 and each <= min(most, round_up(n, least))
+    ]  # fmt: skip
+    tiles = [Tile(M_TILE, each) for each in widths or [parts]]
+    steps = ceil_div(k_of(op) * tc.element_bytes(op.a.type.element_type), 128)
+    return fastest(m, n, steps, sms, tiles, prod(batch)).columns
 
 
 def _sums(op: tc.MatmulOp, product: DenseProduct, place: Place, n_tile: int) -> list[ir.Value]:

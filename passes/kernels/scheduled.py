@@ -119,6 +119,4 @@ class Scheduled(Pass):
         source.function.attributes[CTAS_PER_SM] = i64(1)
         if self.scheduler == CLC:
             return replace(tiles, ctas=tiles.count, taken_over=True)
-        group = tiles.cluster.ctas
-        most = DEFAULT_TARGET.sms // group * group
-        return replace(tiles, ctas=min(tiles.count, self.ctas or most))
+        return tiles.shared_by(self.ctas or DEFAULT_TARGET.sms)

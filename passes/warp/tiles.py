@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from tcir._mlir import ir
 from tcir.passes.emit.diagnostics import SMALLEST_MATMUL, match_failure
 from tcir.passes.emit.index import Index
-from tcir.passes.emit.output_tiles import OutputTiles, fewest_ctas
+from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.tile_kernel import block_id
 from tcir.passes.kernels import legal
 from tcir.passes.warp.tiling import Tiling
@@ -44,12 +44,7 @@ class WarpTiles(OutputTiles):
         self, op: ir.OpView, tiling: Tiling, asked: int, by_tma: bool, target: str
     ) -> WarpTiles:
         """These tiles among `asked` CTAs, or 0: if TMA loads and a tile's sums take half an SM's
-        registers, so that a second CTA had no room, the fewest CTAs that have them all in as many
-        rounds as one CTA per SM would; else one CTA for each.
-
-        The rounds take as long with an SM in the last one or not. Without it, the others have its
-        power: on an H200 the clock of a product of 6144³, 128 CTAs instead of 132, is 1.2 % higher.
-        """
+        registers, so that a second CTA had no room, `fewest_ctas`; else one CTA for each."""
         if asked < 0:
             raise match_failure(
                 op,
@@ -61,5 +56,5 @@ class WarpTiles(OutputTiles):
         legal.check(facts, op, SMALLEST_MATMUL)
         of = TARGETS[target]
         fills = by_tma and 2 * tiling.m * tiling.n >= of.registers
-        ctas = asked or (fewest_ctas(self.count, of.sms) if fills else self.count)
-        return replace(self, ctas=ctas) if ctas < self.count else self
+        ctas = asked or (self.fewest_ctas(of.sms) if fills else self.count)
+        return self.shared_by(ctas) if ctas < self.count else self

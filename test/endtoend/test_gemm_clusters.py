@@ -11,6 +11,7 @@ import pytest
 
 import tcir
 from tcir._mlir import arith, ir
+from tcir.program.inputs import make_inputs, poison
 
 from .block_scaled_text import BlockScaled
 from .breaking import Break, change_operand, pick, set_attribute
@@ -55,6 +56,19 @@ def test_scaled(cluster: str) -> None:
     report = tcir.validate(SCALED.linalg(), "gemm", orders=2, seed=2, cluster=cluster, stages=1)
     assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
     assert not [finding for line in report.passes for finding in line.findings]
+
+
+@pytest.mark.parametrize("target", ["sm_100a", "sm_90a"])
+@pytest.mark.parametrize(("layout", "cluster"), [("kn", "2x1"), ("nk", "4x1")])
+def test_tiles_wider_than_the_output(layout: str, cluster: str, target: str) -> None:
+    """Parts of B are whole swizzle patterns: of 16 columns for each CTA, or of 8."""
+    case = Dense(150, 9, 40, b=layout)
+    kernel = tcir.compile(case.text, "gemm", target=target, cluster=cluster, swap="never")
+    a, b = make_inputs(kernel.signature.inputs, 7, "integers")
+    (out,) = (poison(spec) for spec in kernel.signature.outputs)
+    outcome = kernel(a, b, out)
+    assert out.tobytes() == case.product(a, b).tobytes() and not outcome.findings, str(outcome)
+    assert ".multicast::cluster" in kernel.ptx
 
 
 # --- breaks ------------------------------------------------------------------------------------
