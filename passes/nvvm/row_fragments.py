@@ -109,14 +109,14 @@ def _tree(
 
 @lower(tc.ExpFragmentOp)
 def convert_exp_fragment(converter: Converter, op: tc.ExpFragmentOp) -> None:
-    """A product for a row; an fma and ex2 for an element."""
+    """A difference, a product and ex2 for an element."""
     scores, reference = (converter.record(v, Fragment) for v in (op.scores, op.reference))
-    scale = _number(op, "scale")
-    less = [arith.negf(arith.mulf(row, scale)) for row in reference.registers]
-    powers = _each_element(
-        converter, scores,
-        lambda row, score: each("ex2.approx.ftz.f32", simt.fma(score, scale, less[row])),
-    )  # fmt: skip
+    scale, rows = _number(op, "scale"), reference.registers
+
+    def power(row: int, score: ir.Value) -> ir.Value:
+        return each("ex2.approx.ftz.f32", arith.mulf(arith.subf(score, rows[row]), scale))
+
+    powers = _each_element(converter, scores, power)
     converter.values[op.powers] = Fragment(op.powers.type, powers)
 
 

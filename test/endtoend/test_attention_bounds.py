@@ -470,3 +470,15 @@ def test_a_mistake_shows_on_the_draws_of_a_program(mistake: str) -> None:
         assert (right == reference.value).all() and (wrong != reference.value).any()
     else:
         assert "out" in beyond(known(case, arrays), (wrong, right[..., 0]))[0]
+
+
+@pytest.mark.parametrize("target", ["sm_90a"])
+@pytest.mark.parametrize(
+    "case", [Case(m=256, n=128, d=64, e=64, offset=-130), Case(m=300, n=300, offset=-140)]
+)
+def test_scores_of_large_numbers_have_bounded_exponentials(case: Case, target: str) -> None:
+    """Rows with few keys, whose scores are up to 65504^2 d: results are finite, and logarithms off
+    by more than the largest exponent that a sum of weights can tell."""
+    report = tcir.validate(case.text, tcir.Pipeline(["tile-attention"]), target=target)
+    assert "full range" in str(report)
+    assert report.ok, str(report)

@@ -164,6 +164,7 @@ class _Rows:
     x, p:       exponents of two, -inf where there is no weight, and the exponentials
     total:      their sums, a column; dead: rows that have none
     most, mean: parts that an exponential may be off, and the root of the mean square
+    far:        most that a natural exponent may be off, without a cap, a column
     largest:    |r c|, a column
     order:      additions of a sum, a column
     blocks:     most blocks of keys
@@ -175,6 +176,7 @@ class _Rows:
     dead: Array
     most: Array
     mean: Array
+    far: Array
     largest: Array
     order: Array
     blocks: int
@@ -195,15 +197,19 @@ class _Rows:
         blocks = -(-exact.shape[-1] // LEAST_BLOCK)
         products = np.where(none, 0.0, 4 * (np.abs(np.where(none, 0.0, x)) + TAU) + largest)
 
+        def exponents(off: Array, half: float) -> Array:
+            return np.where(none, 0.0, math.log(2) * (c * off + half * products))
+
         def parts(off: Array, half: float, calls: float) -> Array:
-            exponent = math.log(2) * (c * off + half * products)
-            return np.where(none, 0.0, np.expm1(np.minimum(exponent, MOST)) + EX2 * calls)
+            capped = np.minimum(exponents(off, half), MOST)
+            return np.where(none, 0.0, np.expm1(capped) + EX2 * calls)
 
         dead = np.logical_and.reduce(none, axis=-1, keepdims=True)
         return _Rows(
             x, p, np.maximum(p.sum(axis=-1, keepdims=True), 1), dead,
             parts(error + away, HALF, 1 + blocks) * (1 + 2.0**-10),
             parts(np.sqrt(square) + away, HALF / 2, math.sqrt(1 + blocks) / 4),
+            exponents(error + away, HALF).max(axis=-1, keepdims=True, initial=0),
             largest, (~none).sum(axis=-1, keepdims=True) + 2 * blocks, blocks,
         )  # fmt: skip
 
@@ -227,7 +233,7 @@ class _Rows:
         bits = np.abs(np.log2(self.total)) + TAU + 1
         size = np.abs(np.where(np.isfinite(lse), lse, 0.0))[:, None]
         last = math.log(2) * (EX2 * bits + HALF * self.largest) + 4 * HALF * size
-        far = np.log1p(self.most).max(axis=-1, keepdims=True, initial=0) + self.order * HALF
+        far = self.far + EX2 * (1 + self.blocks) + self.order * HALF
         off = self.sum_error
         sums = np.where(off < 1 / 2, -np.log1p(-np.minimum(off, 1 / 2)), far)
         mean = (self.p * self.mean).sum(axis=-1, keepdims=True) / self.total
