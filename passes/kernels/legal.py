@@ -20,6 +20,7 @@ from tcir.dialect.ops.highlevel import k_part, out_layout
 from tcir.errors import InputError
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.tile_kernel import Source, quantiser_of
+from tcir.passes.kernels.warps import WHO_MULTIPLIES
 from tcir.passmanager.pipeline import Pass
 from tcir.target import TARGETS
 
@@ -222,8 +223,7 @@ ROWS: tuple[Row, ...] = (
         "take pipeline conv-smem-offset, or target sm_100a"),
     # Warps of a role.
     Row("consumer_warps", (0, 1), {"core": TCGEN05},
-        "tcgen05.mma is an instruction of one thread, wgmma of whole warpgroups, each of which "
-        "multiplies 64 of a tile's 128 rows", way_out="leave it out, or take target sm_90a"),
+        WHO_MULTIPLIES, way_out="leave it out, or take target sm_90a"),
     Row("epilogue_warps", (0, QUARTERS), {"store": "tma"},
         "bulk groups are of the thread that stores, and the tiles in shared memory of the warps of "
         "one warpgroup", way_out="take store=direct"),
@@ -298,8 +298,13 @@ def core_of(target: str) -> str:
 def results_of(result: ir.Value) -> str:
     """The results that an op's result becomes: of what follows it."""
     users = [use.owner.opview for use in result.uses]
-    gated = any(isinstance(user, tc.EpilogueOp) and user.gated for user in users)
-    return QUANTISED if quantiser_of(result) is not None else GATED if gated else PLAIN
+    after = next((user for user in users if isinstance(user, tc.EpilogueOp)), None)
+    return _results(quantiser_of(result), after)
+
+
+def _results(quantise: tc.QuantiseBlocksOp | None, after: tc.EpilogueOp | None) -> str:
+    gated = after is not None and after.gated
+    return QUANTISED if quantise is not None else GATED if gated else PLAIN
 
 
 def facts_of(source: Source, product: str, target: str) -> dict[str, object]:
@@ -309,7 +314,7 @@ def facts_of(source: Source, product: str, target: str) -> dict[str, object]:
         "product": product,
         "core": core_of(target),
         "target": target,
-        "results": results_of(op.operation.results[0]),
+        "results": _results(source.quantise, source.after),
         "operands": "given" if out_layout(op) == "mn" else "exchanged",
         "sums": "whole" if k_part(op) is None else "parts",
     }

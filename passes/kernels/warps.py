@@ -30,6 +30,10 @@ MAPS = {
     (1, 3 * QUARTERS): TCGEN05_EPILOGUE12,
 }
 """By the warps that load and those of the epilogue."""
+WHO_MULTIPLIES = (
+    "tcgen05.mma is an instruction of one thread, wgmma of whole warpgroups, each of which "
+    "multiplies 64 of a tile's 128 rows"
+)
 LEGAL = {
     "producer": (
         (1, 2),
@@ -38,8 +42,7 @@ LEGAL = {
     ),
     "consumer": (
         (1, len(WARP_MAPS[WGMMA][CONSUMER].warps)),
-        "tcgen05.mma is an instruction of one thread, wgmma of whole warpgroups, each of which "
-        "multiplies 64 of a tile's 128 rows",
+        WHO_MULTIPLIES,
     ),
     "epilogue": (
         tuple(epilogue for loading, epilogue in MAPS if loading == 1),

@@ -142,7 +142,7 @@ def sums_of(
     """
     element = op.operation.operands[0].type.element_type
     promoted = is_promoted(element)
-    parts = parts_of(op.operation.operands[0].type.element_type, tile.columns)
+    parts = parts_of(element, tile.columns)
     shape = [tile.rows, tile.columns // parts]
     kind = tc.FragmentType.build(shape, sums, "C", DEFAULT_ATOM[str(element)])
 
