@@ -47,7 +47,7 @@ NOUNS: Mapping[str, Mapping[str, str]] = {
     "sums": {"whole": "whole sums", "parts": "parts of K"},
 }
 """Facts that no option of a tiling pass states, by value, as an error names them."""
-CIRCUMSTANCES: Mapping[str, Mapping[str, str]] = {
+CIRCUMSTANCES: Mapping[str, dict[str, str]] = {
     "product": {
         DENSE: "in a product of matrices",
         SCALED: "with block-scaled operands",
@@ -272,9 +272,23 @@ ROWS: tuple[Row, ...] = (
 )  # fmt: skip
 
 
+_ADDED: list[Row] = []
+
+
+def register(product: str, circumstance: str, *rows: Row) -> str:
+    """Adds a product from outside the package to the table, with rows for the combinations that
+    have no kernel; returns its name. circumstance: its words in errors, such as ``with groups``."""
+    known = CIRCUMSTANCES["product"]
+    if product in known:
+        raise InputError(f"expected a new name of a product, got '{product}', taken")
+    known[product] = circumstance
+    _ADDED.extend(rows)
+    return product
+
+
 def find(facts: Facts) -> Row | None:
     """The first row that excludes these facts."""
-    return next((row for row in ROWS if row.applies(facts)), None)
+    return next((row for row in (*ROWS, *_ADDED) if row.applies(facts)), None)
 
 
 def check(facts: Facts, op: ir.OpView | None = None, smallest: str = "") -> None:

@@ -1,0 +1,123 @@
+"""A plugin's product, ``demo.summed_batch``: what combines with it, the op, its steps, its pass."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+import tcir
+from tcir.dialect import tc
+from tcir.dialect.base import Dialect
+from tcir.dialect.indexing import BATCH, IndexedOperand, Indexing, K, M, N
+from tcir.dialect.limits import TMEM_LANES
+from tcir.dialect.operation import Op
+from tcir.interp.tensor import evaluate
+from tcir.mlir import ext, ir
+from tcir.passes.emit import index
+from tcir.passes.emit.gpu_module import target_of
+from tcir.passes.emit.limits import ceil_div
+from tcir.passes.emit.operand_tiles import TiledOperand, k_step
+from tcir.passes.emit.tile_kernel import Accumulate, argument, choose_n_tile, find_sources
+from tcir.passes.kernels import legal
+from tcir.passes.kernels.cores.tcgen05 import multiply
+from tcir.passes.kernels.product import OfMatrices, Place, Step
+from tcir.passes.kernels.scheduled import Scheduled
+from tcir.passes.kernels.tile import tile
+from tcir.pipelines.parts.back import tile_to_llvm
+
+SUMMED = legal.register(
+    "summed-batch", "with a summed batch",
+    legal.Row("core", (legal.TCGEN05,), {"product": "summed-batch"},
+              "its sums are in tensor memory", way_out="take target sm_100a"),
+    legal.Row("cta_group", (1,), {"product": "summed-batch"}, "a CTA loads whole tiles of B"),
+    legal.Row("cluster", ("1x1",), {"product": "summed-batch"}, "a CTA loads whole tiles"),
+)  # fmt: skip
+
+
+class Demo(Dialect, name="demo"):
+    """The dialect of the tests."""
+
+
+class SummedBatchOp(Op, dialect=Demo, name="summed_batch", arithmetic="products"):
+    """``out[m, n] = sum_(l, k) a[l, m, k] * b[l, n, k]`` in f32."""
+
+    a: ext.Operand[ir.RankedTensorType]
+    b: ext.Operand[ir.RankedTensorType]
+    out: ext.Result[ir.RankedTensorType]
+
+    def indexing(self) -> Indexing:
+        """The loop over the batch is one of the sum."""
+        a = IndexedOperand(self.a, ((BATCH, 1), (M, 1), (K, 1)))
+        b = IndexedOperand(self.b, ((BATCH, 1), (N, 1), (K, 1)))
+        return Indexing((a, b), frozenset((M, N)))
+
+
+@evaluate(SummedBatchOp)
+def summed_batch(interpreter, op, a, b):
+    """By numpy."""
+    return [np.einsum("lmk,lnk->mn", a.astype("f8"), b.astype("f8")).astype("f4")]
+
+
+@dataclass(frozen=True)
+class SummedBatch(OfMatrices):
+    """Each matrix of the batch is a range of steps."""
+
+    a: TiledOperand
+    b: TiledOperand
+    k: int
+    each: int
+    steps: int
+    sums: ir.Type
+
+    @staticmethod
+    def create(op: SummedBatchOp, arguments: list[ir.Value], n_tile: int) -> "SummedBatch":
+        """Builds the tensor maps in a kernel of these `arguments`."""
+        batch, _, k = op.a.type.shape
+        kc = k_step(k, tc.element_bytes(op.a.type.element_type))
+
+        def operand(value: ir.Value, mn: int) -> TiledOperand:
+            extents = {"k": k, "mn": value.type.shape[1], "batch": batch}
+            return TiledOperand.create(argument(arguments, value), tuple(extents), extents, mn, kc)
+
+        a, b, each = operand(op.a, TMEM_LANES), operand(op.b, n_tile), ceil_div(k, kc)
+        return SummedBatch(a, b, kc, each, batch * each, ir.F32Type.get())
+
+    def at(self, place: Place) -> Step:
+        """The steps of the tile at `place`."""
+
+        def step(sums: Sequence[ir.Value], number: index.Index, accumulate: Accumulate) -> None:
+            batch, k = index.div(number, self.each), index.rem(number, self.each)
+            a, b = (tc.SmemTileOp(each.type).tile for each in (self.a, self.b))
+            for operand, memory, mn in ((self.a, a, place.row), (self.b, b, place.column)):
+                operand.load(memory, {"mn": mn, "k": index.mul(k, self.k), "batch": batch})
+            multiply(sums, a, [b], accumulate)
+
+        return step
+
+
+@tcir.register_pass
+@dataclass(frozen=True)
+class TileSummedBatch(Scheduled):
+    """Tiles ``demo.summed_batch``, with the options of tile-gemm."""
+
+    name: ClassVar[str] = "tile-summed-batch"
+
+    def run(self, module: ir.Module) -> None:
+        """By the way to a kernel that all products take."""
+        for source in find_sources(module, SummedBatchOp, self.name, epilogues=True):
+            op, (m, n) = source.op, source.op.out.type.shape
+            facts = legal.facts_of(source, SUMMED, target_of(module))
+            legal.check(legal.options_of(self) | facts, op)
+            n_tile = choose_n_tile(op, self.n_tile, n)
+            create = partial(SummedBatch.create, op, n_tile=n_tile)
+            tiles = self.output_tiles(source, m, ceil_div(n, n_tile), None)
+            tile(source, create, n_tile, tiles, self.results(source, n_tile), self.warps)
+
+
+def pipeline(**options: object) -> tcir.Pipeline:
+    """From the op to PTX."""
+    tiling = TileSummedBatch(**options)
+    clc = tiling.scheduler == "clc"
+    return tcir.Pipeline([tiling, *tile_to_llvm(0, takes_over=clc)])
