@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tcir.passes.attention.tile_attention import TileAttention
+from tcir.passes.pipelining.skew_attention import SkewAttention
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.parts.back import tile_to_llvm
 from tcir.pipelines.parts.front import with_options
@@ -27,7 +28,12 @@ class AttentionOptions:
 
 def build(options: AttentionOptions) -> Pipeline:
     """The passes."""
-    return Pipeline([with_options(TileAttention, options), *tile_to_llvm(options.stages)])
+    return Pipeline(
+        [
+            with_options(TileAttention, options),
+            *tile_to_llvm(options.stages, warpgroups=(SkewAttention(),)),
+        ]
+    )
 
 
 register_pipeline(

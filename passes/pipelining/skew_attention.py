@@ -1,0 +1,187 @@
+"""skew-attention: the next block's scores are multiplied under this block's softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from tcir._mlir import arith, ir, scf
+from tcir.dialect import tc
+from tcir.dialect.attributes import constant_of
+from tcir.passes.emit import index
+from tcir.passes.emit.builders import i64
+from tcir.passes.emit.clone import Mapping, clone
+from tcir.passes.emit.kernel_ops import find_kernels, walk_body
+from tcir.passmanager.pipeline import Pass, register_pass
+
+
+@register_pass
+@dataclass(frozen=True)
+class SkewAttention(Pass):
+    """Puts the product of scores one block in front of the product of values.
+
+    Before, in the role of the consumers::
+
+        %o, %m, %l = scf.for %j = 0 to %n iter_args(%o = 0, %m = -inf, %l = 0) {
+          wait K(%j); %s = "tc.wgmma_product"(%q, %k); "tc.wgmma_wait"(%s); free K(%j)
+          … %p, %alpha of %s and %m …; %a = "tc.fragment_as_a"(%p)
+          %scaled = "tc.scale_fragment"(%o, %alpha)
+          wait V(%j); %d = "tc.wgmma_fragment"(%a, %v, %scaled); "tc.wgmma_wait"(%d); free V(%j)
+        }
+
+    After::
+
+        scores, softmax and %a of block 0
+        … = scf.for %j = 1 to %n iter_args(…, %a) {
+          wait K(%j); %s = "tc.wgmma_product"(%q, %k)
+          wait V(%j - 1); %d = "tc.wgmma_fragment"(%a, %v, %o)
+          "tc.wgmma_wait"(%s) {pending = 1}; free K(%j)
+          … %p, %alpha of %s and %m …
+          "tc.wgmma_wait"(%d) {pending = 0}; free V(%j - 1)
+          %a1 = "tc.fragment_as_a"(%p); %scaled = "tc.scale_fragment"(%d, %alpha)
+        }
+        wait V(%n - 1); %d = "tc.wgmma_fragment"(%a, %v, %o); "tc.wgmma_wait"(%d); free V(%n - 1)
+
+    The tensor core multiplies the values of a block while the warpgroup computes the exponentials
+    of the next one. Where there may be no block, all of it is in a branch. The ring has two slots
+    at least, as K and V of different blocks are in it; else the kernel stays as it is. Preserves
+    every operation on numbers and its order for each of them.
+    """
+
+    name: ClassVar[str] = "skew-attention"
+
+    def run(self, module: ir.Module) -> None:
+        for kernel in find_kernels(module, self.name, "assign-roles"):
+            for op in list(walk_body(kernel)):
+                if isinstance(op, scf.ForOp) and (steps := _Steps.of(op)):
+                    _skew(op, steps)
+
+
+@dataclass
+class _Steps:
+    """The ops of a block: indices and slots; those up to the scores, which are waited for and free
+    K; of the softmax; from V on."""
+
+    places: list[ir.OpView] = field(default_factory=list)
+    scores: list[ir.OpView] = field(default_factory=list)
+    softmax: list[ir.OpView] = field(default_factory=list)
+    values: list[ir.OpView] = field(default_factory=list)
+
+    @staticmethod
+    def of(loop: scf.ForOp) -> _Steps | None:
+        """Those of a loop over blocks with both products, whose tiles are in rings of several."""
+        ops = list(loop.body)[:-1]
+        if not any(isinstance(op, tc.WgmmaFragmentOp) for op in ops):
+            return None
+        slots = [op for op in ops if isinstance(op, tc.SlotOp)]
+        if not slots or min(op.ring.type.count for op in slots) < 2:
+            return None
+        steps, now = _Steps(), "scores"
+        for op in ops:
+            if isinstance(op, tc.SlotOp) or op.operation.name.startswith("arith."):
+                steps.places.append(op)
+                continue
+            if now == "softmax" and isinstance(op, tc.MbarrierWaitOp):
+                now = "values"
+            getattr(steps, now).append(op)
+            if now == "scores" and isinstance(op, tc.MbarrierArriveOp):
+                now = "softmax"
+        return steps
+
+
+def _skew(loop: scf.ForOp, steps: _Steps) -> None:
+    count = constant_of(loop.upperBound)
+    with ir.InsertionPoint(loop), loop.location:
+        if count == 0:
+            return
+        if count is not None:
+            results = _skewed(loop, steps)
+        else:
+            some = arith.cmpi(arith.CmpIPredicate.ne, loop.upperBound, index.value(0))
+            kinds = [value.type for value in loop.results]
+            branch = scf.IfOp(some, kinds, has_else=True)
+            with ir.InsertionPoint(branch.then_block):
+                scf.YieldOp(_skewed(loop, steps))
+            with ir.InsertionPoint(branch.else_block):
+                scf.YieldOp(list(loop.initArgs))
+            results = list(branch.results)
+    for old, new in zip(loop.results, results, strict=True):
+        old.replace_all_uses_with(new)
+    loop.operation.erase()
+
+
+def _skewed(loop: scf.ForOp, steps: _Steps) -> list[ir.Value]:
+    """The blocks with their products skewed; what the loop's results were."""
+    *_, last = loop.body.operations
+    multiplied = next(op for op in steps.values if isinstance(op, tc.WgmmaFragmentOp))
+    waited = next(op for op in steps.values if isinstance(op, tc.WgmmaWaitOp))
+    sums = list(last.operands).index(waited.e)
+    scaled, factor = multiplied.c, multiplied.a
+    handed = [value for number, value in enumerate(last.operands) if number != sums]
+    given = [value for number, value in enumerate(loop.inner_iter_args) if number != sums]
+    before = loop.inner_iter_args[sums]
+
+    def places(block: ir.Value) -> Mapping:
+        mapping: Mapping = {loop.induction_variable: block}
+        for op in steps.places:
+            clone(op, mapping)
+        return mapping
+
+    def copy(ops: Sequence[ir.OpView], mapping: Mapping) -> None:
+        for op in ops:
+            clone(op, mapping)
+
+    def ready(mapping: Mapping, start: Sequence[ir.Value], total: ir.Value) -> list[ir.Value]:
+        """The softmax of a block whose scores are there: sums, A, and what else is carried."""
+        mapping.update(zip(given, start, strict=True))
+        mapping[before] = total
+        copy(steps.softmax, mapping)
+        return [mapping[value] for value in (scaled, factor, *handed)]
+
+    def values(mapping: Mapping, carried: Sequence[ir.Value]) -> None:
+        mapping[scaled], mapping[factor] = carried[:2]
+
+    zero, one = index.value(0), index.value(1)
+    mapping = places(zero)
+    copy(steps.scores, mapping)
+    init = list(loop.initArgs)
+    total = init.pop(sums)
+    carried = ready(mapping, init, total)
+    new = scf.ForOp(one, loop.upperBound, one, carried)
+    for name in loop.attributes:
+        new.attributes[name] = loop.attributes[name]
+    with ir.InsertionPoint(new.body):
+        block = new.induction_variable
+        now, past = places(block), places(index.value(index.sub(block, 1)))
+        wait = next(op for op in steps.scores if isinstance(op, tc.WgmmaWaitOp))
+        at = steps.scores.index(wait)
+        copy(steps.scores[:at], now)
+        values(past, list(new.inner_iter_args))
+        end = steps.values.index(waited)
+        copy(steps.values[:end], past)
+        clone(wait, now)
+        now[wait.e].owner.attributes["pending"] = i64(1)
+        copy(steps.scores[at + 1 :], now)
+        now.update(zip(given, list(new.inner_iter_args)[2:], strict=True))
+        late = _needs(steps.softmax, before, factor)
+        copy([op for op in steps.softmax if op not in late], now)
+        copy(steps.values[end:], past)
+        now[before] = past[waited.e]
+        copy(late, now)
+        scf.YieldOp([now[value] for value in (scaled, factor, *handed)])
+    last_block = places(index.value(index.sub(loop.upperBound, 1)))
+    values(last_block, list(new.results))
+    copy(steps.values, last_block)
+    results = list(new.results)[2:]
+    results.insert(sums, last_block[waited.e])
+    return results
+
+
+def _needs(ops: Sequence[ir.OpView], before: ir.Value, factor: ir.Value) -> list[ir.OpView]:
+    """The ops that take the registers of the product before: its sums, and those of its A."""
+    return [
+        op
+        for op in ops
+        if before in list(op.operation.operands) or factor in list(op.operation.results)
+    ]
