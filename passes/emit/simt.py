@@ -292,6 +292,17 @@ def shuffle_xor(value: ir.Value, distance: int) -> ir.Value:
     return nvvm.shfl_sync_bfly(every, value, constant(distance), clamp)
 
 
+def any_lane(condition: ir.Value) -> ir.Value:
+    """vote.any: whether an i1 is set in a lane of the warp."""
+    text = (
+        "{\n.reg .pred p, q;\nsetp.ne.u32 p, $1, 0;\nvote.sync.any.pred q, p, -1;\n"
+        "selp.u32 $0, 1, 0, q;\n}"
+    )
+    bits = arith.ExtUIOp(integer_type(8 * _WORD), condition).result
+    found = llvm.inline_asm(bits.type, [bits], text, "=r,r", has_side_effects=True).result
+    return arith.cmpi(arith.CmpIPredicate.ne, found, constant(0))
+
+
 def sum_of_lanes(value: ir.Value) -> ir.Value:
     """The sum over a warp in every lane, in a fixed order: shuffles from distance 16 down to 1."""
     for distance in (16, 8, 4, 2, 1):

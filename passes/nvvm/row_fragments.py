@@ -138,12 +138,20 @@ def convert_add_row_sums(converter: Converter, op: tc.AddRowSumsOp) -> None:
 
 @lower(tc.ScaleFragmentOp)
 def convert_scale_fragment(converter: Converter, op: tc.ScaleFragmentOp) -> None:
-    """``mul.rn.f32``."""
+    """``mul.rn.f32``, in warps with a factor that is not 1."""
     given, factors = (converter.record(v, Fragment) for v in (op.elements, op.factors))
-    scaled = _each_element(
-        converter, given, lambda row, value: arith.mulf(value, factors.registers[row])
-    )
-    converter.values[op.scaled] = Fragment(op.scaled.type, scaled)
+    one = simt.number(1.0)
+    other = (arith.cmpf(arith.CmpFPredicate.UNE, row, one) for row in factors.registers)
+    some = simt.any_lane(reduce(simt.either_bits, other))
+    branch = scf.IfOp(some, [value.type for value in given.registers], has_else=True)
+    with ir.InsertionPoint(branch.then_block):
+        scaled = _each_element(
+            converter, given, lambda row, value: arith.mulf(value, factors.registers[row])
+        )
+        scf.YieldOp(list(scaled))
+    with ir.InsertionPoint(branch.else_block):
+        scf.YieldOp(list(given.registers))
+    converter.values[op.scaled] = Fragment(op.scaled.type, tuple(branch.results))
 
 
 @lower(tc.InvertRowsOp)

@@ -10,7 +10,14 @@ from tcir.errors import PassError
 from tcir.passes.emit.fp8 import FP8
 from tcir.passes.emit.functions import divided
 
-from .converter import WARP, Converter, i32, lower
+from .converter import (
+    WARP,
+    Converter,
+    fragment_registers,
+    i32,
+    lower,
+    results_in_word,
+)
 
 INDEX_BITS = 32
 """Holds coordinates, columns and shared-memory offsets; `stores` widens byte offsets itself."""
@@ -238,18 +245,29 @@ def convert_condition(converter: Converter, op: ir.OpView) -> None:
     scf.ConditionOp(converter.ssa(condition), parts)
 
 
+def _carried(converter: Converter, kind: ir.Type) -> list[ir.Type]:
+    """Types of the values that control flow carries for one of type `kind`."""
+    if not isinstance(kind, tc.FragmentType):
+        return [converted_type(kind)]
+    per = results_in_word(kind)
+    word = i32() if per > 1 or kind.operand == "A" else kind.element
+    return [word] * (fragment_registers(converter.warps, kind) // per)
+
+
 @lower("scf.if")
 def convert_if(converter: Converter, op: scf.IfOp) -> None:
     """The branch, with its region converted."""
-    types = [converted_type(result.type) for result in op.operation.results]
+    results = list(op.operation.results)
+    types = [kind for result in results for kind in _carried(converter, result.type)]
     has_else = len(op.operation.regions[1].blocks) > 0
     new = scf.IfOp(converter.ssa(op.operation.operands[0]), types, has_else=has_else)
     for old_region, region in zip(op.operation.regions, new.operation.regions, strict=True):
         if len(old_region.blocks):
             with ir.InsertionPoint(region.blocks[0]):
                 converter.convert(old_region.blocks[0])
-    for old_result, result in zip(op.operation.results, new.operation.results, strict=True):
-        converter.values[old_result] = result
+    parts = list(new.operation.results)
+    for result in results:
+        converter.bind(result, parts)
 
 
 @lower("scf.yield")
