@@ -128,6 +128,9 @@ share a quarter of the SM's registers, 168 for each thread: enough for 128 sums.
 WGMMA_PROMOTED = "wgmma-promoted"
 """The same with a warpgroup that loads, and leaves most of its registers to those that multiply:
 they hold partial sums beside the sums."""
+WGMMA_ATTENTION = "wgmma-attention"
+"""Three warpgroups of 64 queries with most of the registers: of heads of 64 elements they hold the
+scores, sums, and exponentials as A."""
 WGMMA_ONE = "wgmma-one"
 """One warpgroup, 64 rows: more CTAs where a whole tile each would leave SMs without any."""
 WGMMA_THREE = "wgmma-three"
@@ -168,6 +171,12 @@ WARP_MAPS = {
         (
             Role(PRODUCER, (8,), "one", registers=24),
             Role(CONSUMER, tuple(range(8)), "warp", registers=240),
+        )
+    ),
+    WGMMA_ATTENTION: WarpMap(
+        (
+            Role(PRODUCER, (12,), "one", registers=32),
+            Role(CONSUMER, tuple(range(12)), "warp", registers=160),
         )
     ),
     WGMMA_ONE: WarpMap(

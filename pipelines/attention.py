@@ -16,11 +16,13 @@ from tcir.target import targets_with
 class AttentionOptions:
     """Options of the pipeline.
 
+    rows: queries of a tile, 128 or 192; 0 chooses
     keys: of a block; 0 chooses
     stages: blocks of keys and values in shared memory; 0 chooses
     tau: growth of exponents up to which the sums of the blocks before are not rescaled
     """
 
+    rows: int = 0
     keys: int = 0
     stages: int = 0
     tau: float = 8.0

@@ -9,7 +9,7 @@ from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.limits import WGMMA_N
 from tcir.errors import InputError
-from tcir.passes.attention.wgmma import tile_by_warpgroups
+from tcir.passes.attention.wgmma import MAPS, tile_by_warpgroups
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.tensor_functions import tensor_ops
@@ -27,6 +27,7 @@ HEADS = range(16, 257, 16)
 class TileAttention(Pass):
     """Turns ``tc.attention`` into the sequential program of one CTA.
 
+    rows: queries of a tile, 64 for each of two or three warpgroups: 128 or 192; 0 chooses
     keys: of a block, a multiple of 16; 0 chooses: 128, with heads of more than 128 elements 64
     tau:  growth of exponents up to which a row's maximum stays as it is: the sums of the blocks
           before are rescaled only if it grows by more
@@ -59,10 +60,16 @@ class TileAttention(Pass):
     """
 
     name: ClassVar[str] = "tile-attention"
+    rows: int = 0
     keys: int = 0
     tau: float = 8.0
 
     def __post_init__(self) -> None:
+        if self.rows not in (0, *MAPS):
+            raise InputError(
+                f"expected rows to be one of {', '.join(map(str, MAPS))}, or 0 to choose, got "
+                f"{self.rows}: a warpgroup has 64, and an SM registers for three; take rows=128"
+            )
         if self.keys < 0 or self.keys % 16:
             raise InputError(
                 f"expected keys to be a multiple of 16 (K of the second product), or 0 to choose, "
@@ -92,7 +99,9 @@ class TileAttention(Pass):
                 raise match_failure(
                     source.op, f"expected keys to be {WGMMA_N}, got {keys} (N of wgmma)"
                 )
-            tile_by_warpgroups(source, keys, self.tau, source.op.factor * LOG2_E, target)
+            narrow = max(of["d"], of["e"]) <= 64
+            rows = self.rows or (192 if narrow and of["m"] > 128 else 128)
+            tile_by_warpgroups(source, rows, keys, self.tau, source.op.factor * LOG2_E, target)
 
 
 def _sources(module: ir.Module) -> list[Source]:

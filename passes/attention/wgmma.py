@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from tcir._mlir import ir, memref, scf
 from tcir.dialect import tc
 from tcir.dialect.fragments import DEFAULT_ATOM
-from tcir.dialect.limits import TMEM_LANES
+from tcir.dialect.limits import WGMMA_M
 from tcir.dialect.loops import MOST_TRIPS
-from tcir.dialect.warp_map import CONSUMER, WARP_MAP, WARP_MAPS, WGMMA_PROMOTED
+from tcir.dialect.warp_map import CONSUMER, WARP_MAP, WARP_MAPS, WGMMA_ATTENTION, WGMMA_PROMOTED
 from tcir.passes.attention.tiles import Blocks, HeadTiles, heads_of, layouts_of
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import i64, i64s, tails
@@ -19,23 +19,25 @@ from tcir.passes.emit.kernel_ops import CTAS_PER_SM
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.tile_kernel import Source, block_id, kernel
 
-ROWS = TMEM_LANES
-"""Queries of a tile: 64 for each of two warpgroups."""
+MAPS = {2 * WGMMA_M: WGMMA_PROMOTED, 3 * WGMMA_M: WGMMA_ATTENTION}
+"""By the queries of a tile, 64 for each warpgroup: who multiplies them."""
 
 
-def tile_by_warpgroups(source: Source, keys: int, tau: float, scale: float, target: str) -> None:
+def tile_by_warpgroups(
+    source: Source, rows: int, keys: int, tau: float, scale: float, target: str
+) -> None:
     """Replaces the source function by the sequential program of a CTA, see `TileAttention`."""
     op = source.op
     of, (q_layout, kv_layout, out_layout) = op.extents(), layouts_of(op)
-    blocks = Blocks.of(op, ROWS, keys)
-    source.function.attributes[WARP_MAP] = ir.StringAttr.get(WGMMA_PROMOTED)
+    blocks = Blocks.of(op, rows, keys)
+    source.function.attributes[WARP_MAP] = ir.StringAttr.get(MAPS[rows])
     source.function.attributes[CTAS_PER_SM] = i64(1)
-    grid = [ceil_div(of["m"], ROWS), of["h"], of["b"]]
+    grid = [ceil_div(of["m"], rows), of["h"], of["b"]]
     with kernel(source, grid, target=target) as (q, k, v, out, *lse):
         function = ir.InsertionPoint.current.block.owner
-        warps = len(WARP_MAPS[WGMMA_PROMOTED][CONSUMER].warps)
+        warps = len(WARP_MAPS[MAPS[rows]][CONSUMER].warps)
         function.attributes["tc.warps"] = i64s([warps, 1])
-        queries = HeadTiles.create(q, q_layout, ROWS, "K")
+        queries = HeadTiles.create(q, q_layout, rows, "K")
         tiles = (
             HeadTiles.create(k, kv_layout, keys, "K"),
             HeadTiles.create(v, kv_layout, keys, "MN"),
@@ -43,46 +45,46 @@ def tile_by_warpgroups(source: Source, keys: int, tau: float, scale: float, targ
         number, head, batch = block_id("x"), block_id("y"), block_id("z")
         if blocks.offset is not None:  # the longest first
             number = index.value(index.sub(grid[0] - 1, number))
-        row = index.mul(number, ROWS)
-        rows = _Rows(op, keys, ir.FloatAttr.get(ir.F32Type.get(), scale), tau)
+        row = index.mul(number, rows)
+        tile_rows = _Rows(op, blocks, ir.FloatAttr.get(ir.F32Type.get(), scale), tau)
         tile = queries.load(batch, head, row)
         place = batch, heads_of(op, head)
-        sums, most, total = rows.over(blocks, row, tile, tiles, place)
+        sums, most, total = tile_rows.over(row, tile, tiles, place)
         result = tc.ScaleFragmentOp(
             sums, tc.InvertRowsOp(total, total.type).inverse, sums.type
         ).scaled
-        past = ir.StringAttr.get(tails(of["m"] % ROWS != 0, False))
+        past = ir.StringAttr.get(tails(of["m"] % rows != 0, False))
         matrix, at = _matrix(out, out_layout, of, (batch, head, row))
         tc.StoreFragmentOp(result, matrix, at, past)
         if lse:
-            logarithm = tc.LogSumRowsOp(most, total, rows.scale, total.type).logarithm
+            logarithm = tc.LogSumRowsOp(most, total, tile_rows.scale, total.type).logarithm
             tc.StoreFragmentRowsOp(logarithm, lse[0], index.values([batch, head, row]))
 
 
 class _Rows:
     """The rows of a tile: the types of their fragments, and the loop over blocks of keys."""
 
-    def __init__(self, op: tc.AttentionOp, keys: int, scale: ir.Attribute, tau: float) -> None:
+    def __init__(self, op: tc.AttentionOp, blocks: Blocks, scale: ir.Attribute, tau: float) -> None:
+        rows, keys, self.blocks = blocks.rows, blocks.keys, blocks
         f32 = ir.F32Type.get()
         self.element = op.v.type.element_type
         atom = DEFAULT_ATOM[str(self.element)]
         width = op.extents()["e"]
-        self.scores = tc.FragmentType.build([ROWS, keys], f32, "C", atom)
-        self.sums = tc.FragmentType.build([ROWS, width], f32, "C", atom)
-        self.row = tc.FragmentType.build([ROWS, 1], f32, "row", atom)
-        self.factor = tc.FragmentType.build([ROWS, keys], self.element, "A", atom)
+        self.scores = tc.FragmentType.build([rows, keys], f32, "C", atom)
+        self.sums = tc.FragmentType.build([rows, width], f32, "C", atom)
+        self.row = tc.FragmentType.build([rows, 1], f32, "row", atom)
+        self.factor = tc.FragmentType.build([rows, keys], self.element, "A", atom)
         self.scale, self.tau = scale, ir.FloatAttr.get(f32, tau)
 
     def over(
         self,
-        blocks: Blocks,
         row: Index,
         queries: ir.Value,
         tiles: Sequence[HeadTiles],
         place: tuple[Index, Index],
     ) -> list[ir.Value]:
         """The sums of values, the maxima and the sums of exponentials of all blocks."""
-        f32 = ir.F32Type.get()
+        f32, blocks = ir.F32Type.get(), self.blocks
         start = [
             tc.ZeroFragmentOp(self.sums).fragment,
             tc.FillRowsOp(ir.FloatAttr.get(f32, float("-inf")), self.row).rows,
