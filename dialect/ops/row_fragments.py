@@ -100,8 +100,8 @@ class OnlineMaxOp(Op, name="online_max", role="consumer"):
 
 
 class ExpFragmentOp(Op, name="exp_fragment", role="consumer"):
-    """``2^((score - reference) * scale)`` of each element: a difference, a product and
-    ``ex2.approx.ftz.f32`` (PTX ISA 9.7.3.21)."""
+    """``2^((score - reference) * scale)`` of each element, `tcir.interp.online_softmax.exponents`:
+    an fma and an ``ex2.approx.ftz.f32`` (PTX ISA 9.7.3.21)."""
 
     example = (
         _ALIASES

@@ -13,7 +13,7 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import integer
 from tcir.dialect.fragments import elements, share, warp_origin
 from tcir.dialect.limits import WARP
-from tcir.interp.online_softmax import LN_2
+from tcir.interp.online_softmax import FAR, LN_2
 from tcir.passes.emit import simt
 from tcir.passes.emit.functions.f32 import each
 
@@ -83,7 +83,10 @@ def convert_online_max(converter: Converter, op: tc.OnlineMaxOp) -> None:
         after = arith.maxnumf(old, largest)
         empty = arith.cmpf(arith.CmpFPredicate.OEQ, after, simt.number(MINUS_INFINITY))
         reference = arith.select(empty, simt.number(0.0), after)
-        exponent = arith.mulf(arith.subf(old, reference), scale)
+        was, at = (arith.mulf(each, scale) for each in (old, reference))
+        far = simt.either_bits(_is_far(was), _is_far(at))
+        difference = arith.mulf(arith.subf(old, reference), scale)
+        exponent = arith.select(far, difference, arith.subf(was, at))
         alpha = each("ex2.approx.ftz.f32", exponent)
         if tau > 0:
             keeps = arith.cmpf(arith.CmpFPredicate.OGE, exponent, simt.number(-tau))
@@ -109,15 +112,32 @@ def _tree(
 
 @lower(tc.ExpFragmentOp)
 def convert_exp_fragment(converter: Converter, op: tc.ExpFragmentOp) -> None:
-    """A difference, a product and ex2 for an element."""
+    """An fma and ex2 for an element; in warps with a row beyond `FAR` its elements' differences."""
     scores, reference = (converter.record(v, Fragment) for v in (op.scores, op.reference))
     scale, rows = _number(op, "scale"), reference.registers
+    products = [arith.mulf(row, scale) for row in rows]
+    less, far = [arith.negf(each) for each in products], [_is_far(each) for each in products]
 
-    def power(row: int, score: ir.Value) -> ir.Value:
-        return each("ex2.approx.ftz.f32", arith.mulf(arith.subf(score, rows[row]), scale))
+    def near(row: int, score: ir.Value) -> ir.Value:
+        return simt.fma(score, scale, less[row])
 
-    powers = _each_element(converter, scores, power)
-    converter.values[op.powers] = Fragment(op.powers.type, powers)
+    def either(row: int, score: ir.Value) -> ir.Value:
+        difference = arith.mulf(arith.subf(score, rows[row]), scale)
+        return arith.select(far[row], difference, near(row, score))
+
+    kinds = [value.type for value in scores.registers]
+    branch = scf.IfOp(simt.any_lane(reduce(simt.either_bits, far)), kinds, has_else=True)
+    for block, compute in ((branch.then_block, either), (branch.else_block, near)):
+        with ir.InsertionPoint(block):
+            exponents = _each_element(converter, scores, compute)
+            scf.YieldOp([each("ex2.approx.ftz.f32", exponent) for exponent in exponents])
+    converter.values[op.powers] = Fragment(op.powers.type, tuple(branch.results))
+
+
+def _is_far(exponent: ir.Value) -> ir.Value:
+    """Whether the magnitude of an exponent of two is above `FAR`."""
+    size = each("abs.f32", exponent)
+    return arith.cmpf(arith.CmpFPredicate.OGT, size, simt.number(float(FAR)))
 
 
 @lower(tc.AddRowSumsOp)
@@ -167,11 +187,11 @@ def convert_invert_rows(converter: Converter, op: tc.InvertRowsOp) -> None:
 
 @lower(tc.LogSumRowsOp)
 def convert_log_sum_rows(converter: Converter, op: tc.LogSumRowsOp) -> None:
-    """``lg2.approx.ftz.f32``, an fma, a product."""
+    """``lg2.approx.ftz.f32``, a product, a sum, a product."""
     maximum, total = (converter.record(v, Fragment) for v in (op.maximum, op.total))
     scale, made = _number(op, "scale"), []
     for most, row in zip(maximum.registers, total.registers, strict=True):
-        bits = simt.fma(most, scale, each("lg2.approx.ftz.f32", row))
+        bits = arith.addf(arith.mulf(most, scale), each("lg2.approx.ftz.f32", row))
         empty = arith.cmpf(arith.CmpFPredicate.OEQ, row, simt.number(0.0))
         logarithm = arith.mulf(bits, simt.number(float(LN_2)))
         made.append(arith.select(empty, simt.number(MINUS_INFINITY), logarithm))

@@ -66,6 +66,20 @@ def fma(a: Array, b: Array | np.float32, c: Array) -> Array:
         return odd.astype(np.float32)
 
 
+FAR = np.float32(1024)
+"""Exponents of two beyond which a product of score and c, rounded to f32, is too coarse: of scores
+that far from 0 differences are multiplied."""
+
+
+def exponents(scores: Array, reference: Array, c: np.float32) -> Array:
+    """``(scores - reference) * c``: one fma with the row's product, which is rounded once and
+    cancels in ``O / l``; where that is beyond `FAR`, a difference and a product."""
+    with np.errstate(all="ignore"):
+        product = reference * c
+        near = fma(scores, c, -product)
+        return np.where(np.abs(product) > FAR, (scores - reference) * c, near)
+
+
 def online_max(
     before: Array, largest: Array, c: np.float32, tau: float
 ) -> tuple[Array, Array, Array]:
@@ -76,28 +90,27 @@ def online_max(
     tau:     most that exponents may grow by before sums are rescaled: up to it the maximum until
              now remains (0: it always moves)
 
-    A row with only -inf has the reference 0, so that its exponentials are 0, not NaN.
+    The exponent of the factor is the difference of the two rows' products with c, as those are what
+    exponentials are relative to, or beyond `FAR` the product of the difference. A row with only
+    -inf has the reference 0, so that its exponentials are 0, not NaN.
     """
     with np.errstate(all="ignore"):
         after = np.fmax(before, largest)
         reference = np.where(after == -np.inf, np.float32(0), after)
-        exponent = (before - reference) * c
-        keeps = exponent >= np.float32(-tau)
+        was, now = before * c, reference * c
+        far = (np.abs(was) > FAR) | (np.abs(now) > FAR)
+        exponent = np.where(far, (before - reference) * c, was - now)
+        alpha = exp2(exponent)
         if tau > 0:
-            after = np.where(keeps, before, after)
-            reference = np.where(keeps, before, reference)
-        alpha = np.where(keeps, np.float32(1), exp2(exponent)) if tau > 0 else exp2(exponent)
+            keeps = exponent >= np.float32(-tau)
+            after, reference = (np.where(keeps, before, new) for new in (after, reference))
+            alpha = np.where(keeps, np.float32(1), alpha)
     return after, reference, alpha
 
 
 def exponentials(scores: Array, reference: Array, c: np.float32) -> Array:
-    """``2^((scores - reference) * c)``, at most ``2^tau`` whatever the scores; reference: a column.
-
-    An fma with a row's product of reference and c would save an instruction, and err by 2^-24 of
-    that product, which for scores that finite numbers of f16 have is more than 2^11.
-    """
-    with np.errstate(all="ignore"):
-        return exp2((scores - reference) * c)
+    """``2^((scores - reference) * c)``, at most near ``2^tau``; reference: a column."""
+    return exp2(exponents(scores, reference, c))
 
 
 def inverse_sum(total: Array) -> Array:
@@ -110,5 +123,5 @@ def inverse_sum(total: Array) -> Array:
 def log_sum(largest: Array, total: Array, c: np.float32) -> Array:
     """The natural logarithm of the sum of exponentials; -inf where a row had no key."""
     with np.errstate(all="ignore"):
-        bits = fma(largest, c, log2(total))
+        bits = largest * c + log2(total)
         return np.where(total == 0, np.float32(-np.inf), bits * LN_2).astype(np.float32)
