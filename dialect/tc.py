@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from tcir.dialect.ops.tma import *
     from tcir.dialect.ops.tma_store import *
     from tcir.dialect.ops.tmem_words import *
+    from tcir.dialect.ops.turns import *
     from tcir.dialect.ops.warp import *
     from tcir.dialect.ops.warpgroup import *
     from tcir.dialect.types import *

@@ -112,26 +112,34 @@ def _tree(
 
 @lower(tc.ExpFragmentOp)
 def convert_exp_fragment(converter: Converter, op: tc.ExpFragmentOp) -> None:
-    """An fma and ex2 for an element; in warps with a row beyond `FAR` its elements' differences."""
+    """An fma and ex2 for an element; in warps with a row beyond `FAR` a difference before."""
     scores, reference = (converter.record(v, Fragment) for v in (op.scores, op.reference))
-    scale, rows = _number(op, "scale"), reference.registers
-    products = [arith.mulf(row, scale) for row in rows]
-    less, far = [arith.negf(each) for each in products], [_is_far(each) for each in products]
-
-    def near(row: int, score: ir.Value) -> ir.Value:
-        return simt.fma(score, scale, less[row])
-
-    def either(row: int, score: ir.Value) -> ir.Value:
-        difference = arith.mulf(arith.subf(score, rows[row]), scale)
-        return arith.select(far[row], difference, near(row, score))
-
+    scale, zero = _number(op, "scale"), simt.number(0.0)
+    products = [arith.mulf(row, scale) for row in reference.registers]
+    far = [_is_far(product) for product in products]
     kinds = [value.type for value in scores.registers]
     branch = scf.IfOp(simt.any_lane(reduce(simt.either_bits, far)), kinds, has_else=True)
-    for block, compute in ((branch.then_block, either), (branch.else_block, near)):
-        with ir.InsertionPoint(block):
-            exponents = _each_element(converter, scores, compute)
-            scf.YieldOp([each("ex2.approx.ftz.f32", exponent) for exponent in exponents])
-    converter.values[op.powers] = Fragment(op.powers.type, tuple(branch.results))
+    with ir.InsertionPoint(branch.then_block):
+        taken = [
+            arith.select(is_far, row, zero)
+            for is_far, row in zip(far, reference.registers, strict=True)
+        ]
+        scf.YieldOp(
+            list(_each_element(converter, scores, lambda row, s: arith.subf(s, taken[row])))
+        )
+    with ir.InsertionPoint(branch.else_block):
+        scf.YieldOp(list(scores.registers))
+    less = [
+        arith.select(is_far, zero, arith.negf(product))
+        for is_far, product in zip(far, products, strict=True)
+    ]
+    from_there = Fragment(op.scores.type, tuple(branch.results))
+    powers = _each_element(
+        converter,
+        from_there,
+        lambda row, score: each("ex2.approx.ftz.f32", simt.fma(score, scale, less[row])),
+    )
+    converter.values[op.powers] = Fragment(op.powers.type, powers)
 
 
 def _is_far(exponent: ir.Value) -> ir.Value:

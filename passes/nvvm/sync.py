@@ -6,8 +6,9 @@ from tcir._mlir import arith, ir, llvm, nvvm, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, string
 from tcir.dialect.cta_pair import PAIR, cta_group_of
-from tcir.dialect.limits import WARP
+from tcir.dialect.limits import WARP, WARPGROUP
 from tcir.errors import PassError
+from tcir.passes.emit import simt
 from tcir.passes.emit.gpu_module import pointer_type
 
 from .converter import Converter, Mbarrier, i32, lower, require_role
@@ -144,6 +145,33 @@ def convert_warps_barrier(converter: Converter, op: tc.WarpsBarrierOp) -> None:
     require_role(converter, op)
     number = converter.add(converter.ssa(op.number), 1)
     nvvm.barrier(number, converter.constant(WARP * integer(op, "warps")))
+
+
+@lower(tc.TurnOp)
+def convert_turn(converter: Converter, op: tc.TurnOp) -> None:
+    """``bar.sync`` on the warpgroup's barrier, or ``bar.arrive`` on the next one's."""
+    require_role(converter, op)
+    kind, count, threads = string(op, "kind"), integer(op, "warpgroups"), 2 * WARPGROUP
+    group = simt.divide(converter.warp, WARPGROUP // WARP)
+    if kind == "wait":
+        nvvm.barrier(simt.add(group, 1), converter.constant(threads))
+        return
+    last = simt.equal(group, count - 1)
+    if kind == "pass":
+        after = arith.select(last, converter.constant(1), simt.add(group, 2))
+        _arrive(after, threads)
+        return
+    own = last if kind == "begin" else simt.equal(group, 0)
+    with only_if(own):
+        if kind == "begin":
+            _arrive(converter.constant(1), threads)
+        else:
+            nvvm.barrier(converter.constant(1), converter.constant(threads))
+
+
+def _arrive(number: ir.Value, threads: int) -> None:
+    text = f"bar.arrive $0, {threads};"
+    llvm.inline_asm(None, [number], text, "r,~{memory}", has_side_effects=True)
 
 
 @lower(tc.FirstWarpBarrierOp)

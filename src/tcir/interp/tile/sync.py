@@ -6,7 +6,7 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, string
 from tcir.dialect.cta_pair import PAIR, cta_group_of
-from tcir.dialect.limits import WARP
+from tcir.dialect.limits import WARP, WARPGROUP
 from tcir.dialect.multicast import CTA_MASK, ranks_in
 from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute, in_cta, in_leader
 from tcir.machine.order.mbarrier import Order
@@ -131,6 +131,24 @@ def warps_barrier(compiler: Compiler, op: tc.WarpsBarrierOp) -> Step:
             yield from frame.agent.barrier.sync(1 + frame.values[number], threads, site=site)
 
     return barrier
+
+
+@execute(tc.TurnOp)
+def turn(compiler: Compiler, op: tc.TurnOp) -> Step:
+    """Synchronises warpgroups; does nothing without roles, where one agent is all warps."""
+    kind, count, site = string(op, "kind"), integer(op, "warpgroups"), compiler.site(op)
+    threads = 2 * WARPGROUP
+
+    def take(frame: Frame) -> Blocking:
+        if frame.whole:
+            return
+        group, barrier = frame.warp // (WARPGROUP // WARP), frame.agent.barrier
+        if kind == "pass" or (kind == "begin" and group == count - 1):
+            barrier.arrive(1 + (group + 1) % count, threads, site=site)
+        elif kind == "wait" or (kind == "end" and group == 0):
+            yield from barrier.sync(1 + group, threads, site=site)
+
+    return take
 
 
 @execute(tc.WarpBarrierOp)

@@ -1,0 +1,56 @@
+"""Warpgroups that take turns at the tensor core."""
+
+from tcir._mlir import ir
+from tcir.dialect.attributes import integer, string
+from tcir.dialect.operation import Op
+from tcir.dialect.rules import Broken, verify
+
+TURNS = ("begin", "wait", "pass", "end")
+
+
+class TurnOp(Op, name="turn", issued_by="warp", role="consumer", async_only=True):
+    """A turn at the tensor core, which the ``warpgroups`` of the role have one after another.
+
+    ``"wait"``: until the warpgroup before has passed the turn on; ``"pass"``: to the one after.
+    ``"begin"``: the last one passes it to the first, which then waits for it as all do; ``"end"``:
+    the first waits for the last time, so that no arrival remains. Each has as many waits as passes
+    between them. Warpgroup w waits by ``bar.sync`` on barrier 1 + w, for itself and the one before,
+    which arrives by ``bar.arrive`` (PTX ISA 9.7.13.1).
+    """
+
+    example = """
+    func.func @example() {
+      "tc.turn"() {kind = "wait", warpgroups = 2 : i64} : () -> ()
+      return
+    }
+    """
+
+    kind: ir.StringAttr
+    warpgroups: ir.IntegerAttr
+
+
+@verify(
+    TurnOp,
+    "kind",
+    "tc",
+    "kind must be one of {legal}, got {got}",
+    bad={'"wait"': '"take"'},
+    good={'"wait"': '"pass"'},
+)
+def _(op: TurnOp) -> Broken:
+    got = string(op, "kind")
+    return None if got in TURNS else {"legal": ", ".join(TURNS), "got": got}
+
+
+@verify(
+    TurnOp,
+    "warpgroups",
+    "PTX ISA 9.7.13.1",
+    "warpgroups must be 2 to 4, got {got}: one has nobody to wait for, and an SM has registers for "
+    "the sums of four",
+    bad={"warpgroups = 2": "warpgroups = 1"},
+    good={"warpgroups = 2": "warpgroups = 3"},
+)
+def _(op: TurnOp) -> Broken:
+    got = integer(op, "warpgroups")
+    return None if 2 <= got <= 4 else {"got": got}

@@ -1,0 +1,75 @@
+"""take-turns: one warpgroup computes exponentials while another multiplies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tcir._mlir import ir, scf
+from tcir.dialect import tc
+from tcir.dialect.limits import WARPGROUP
+from tcir.dialect.warp_map import CONSUMER, warp_map_of
+from tcir.passes.emit.builders import i64
+from tcir.passes.emit.kernel_ops import find_kernels, walk_body
+from tcir.passmanager.pipeline import Pass, register_pass
+
+
+@register_pass
+@dataclass(frozen=True)
+class TakeTurns(Pass):
+    """Lets the warpgroups of an attention issue the products of a block one after another.
+
+    Before, in the role of the consumers::
+
+        scf.for %j = … {
+          wait K(%j); "tc.wgmma_product"; wait V(%j - 1); "tc.wgmma_fragment"
+          … softmax …
+        }
+
+    After::
+
+        "tc.turn"() {kind = "begin"}
+        scf.for %j = … {
+          wait K(%j); "tc.turn"() {kind = "wait"}; "tc.wgmma_product"
+          wait V(%j - 1); "tc.wgmma_fragment"; "tc.turn"() {kind = "pass"}
+          … softmax …
+        }
+        "tc.turn"() {kind = "end"}
+
+    Left to themselves warpgroups come to multiply at the same time, and then to compute
+    exponentials at the same time, while the tensor core has nothing to do. A kernel of one
+    warpgroup stays as it is. Preserves every value.
+    """
+
+    name: ClassVar[str] = "take-turns"
+
+    def run(self, module: ir.Module) -> None:
+        for kernel in find_kernels(module, self.name, "skew-attention"):
+            roles = warp_map_of(kernel)
+            if CONSUMER not in roles.kinds:
+                continue
+            count = roles.threads(CONSUMER) // WARPGROUP
+            for op in list(walk_body(kernel)):
+                if count > 1 and isinstance(op, scf.ForOp):
+                    _take_turns(op, count)
+
+
+def _take_turns(loop: scf.ForOp, count: int) -> None:
+    first = [op for op in loop.body if isinstance(op, tc.WgmmaProductOp)]
+    last = [op for op in loop.body if isinstance(op, tc.WgmmaFragmentOp)]
+    ops = list(loop.body)
+    if not first or not last or ops.index(last[-1]) < ops.index(first[0]):
+        return
+
+    def turn(kind: str) -> None:
+        tc.TurnOp(ir.StringAttr.get(kind), i64(count))
+
+    with loop.location:
+        with ir.InsertionPoint(loop):
+            turn("begin")
+        with ir.InsertionPoint(first[0]):
+            turn("wait")
+        with ir.InsertionPoint.after(last[-1]):
+            turn("pass")
+        with ir.InsertionPoint.after(loop):
+            turn("end")
