@@ -19,12 +19,14 @@ class AttentionOptions:
 
     rows: queries of a tile, 128 or 192; 0 chooses
     keys: of a block; 0 chooses
+    ctas: that go through the tiles one after another; 0: one for each SM where there are more tiles
     stages: blocks of keys and values in shared memory; 0 chooses
     tau: growth of exponents up to which the sums of the blocks before are not rescaled
     """
 
     rows: int = 0
     keys: int = 0
+    ctas: int = 0
     stages: int = 0
     tau: float = 8.0
 

@@ -9,7 +9,8 @@ from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.limits import WGMMA_N
 from tcir.errors import InputError
-from tcir.passes.attention.wgmma import MAPS, tile_by_warpgroups
+from tcir.passes.attention.tiles import Blocks, Softmax
+from tcir.passes.attention.wgmma import MAPS, choose_rows, tile_by_warpgroups
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.tensor_functions import tensor_ops
@@ -29,6 +30,8 @@ class TileAttention(Pass):
 
     rows: queries of a tile, 64 for each of two or three warpgroups: 128 or 192; 0 chooses
     keys: of a block, a multiple of 16; 0 chooses: 128, with heads of more than 128 elements 64
+    ctas: that go through the tiles one after another, without a causal mask; 0: one for each SM
+          where there are more tiles
     tau:  growth of exponents up to which a row's maximum stays as it is: the sums of the blocks
           before are rescaled only if it grows by more
 
@@ -62,6 +65,7 @@ class TileAttention(Pass):
     name: ClassVar[str] = "tile-attention"
     rows: int = 0
     keys: int = 0
+    ctas: int = 0
     tau: float = 8.0
 
     def __post_init__(self) -> None:
@@ -74,6 +78,10 @@ class TileAttention(Pass):
             raise InputError(
                 f"expected keys to be a multiple of 16 (K of the second product), or 0 to choose, "
                 f"got {self.keys}; take keys=128"
+            )
+        if self.ctas < 0:
+            raise InputError(
+                f"expected ctas of at least 1, or 0 to choose, got {self.ctas}; leave it out"
             )
         if not 0 <= self.tau <= 15:
             raise InputError(
@@ -99,9 +107,16 @@ class TileAttention(Pass):
                 raise match_failure(
                     source.op, f"expected keys to be {WGMMA_N}, got {keys} (N of wgmma)"
                 )
-            narrow = max(of["d"], of["e"]) <= 64
-            rows = self.rows or (192 if narrow and of["m"] > 128 else 128)
-            tile_by_warpgroups(source, rows, keys, self.tau, source.op.factor * LOG2_E, target)
+            rows = self.rows or choose_rows(source.op, TARGETS[target].sms)
+            if self.ctas and source.op.causal is not None:
+                raise match_failure(
+                    source.op,
+                    f"expected no ctas with a causal mask, got {self.ctas}: tiles have different "
+                    "numbers of blocks, and the ring of a CTA goes on by one number; leave it out",
+                )
+            blocks = Blocks.of(source.op, rows, keys)
+            softmax = Softmax(source.op.factor * LOG2_E, self.tau)
+            tile_by_warpgroups(source, blocks, softmax, self.ctas, target)
 
 
 def _sources(module: ir.Module) -> list[Source]:

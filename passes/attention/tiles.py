@@ -102,6 +102,20 @@ class Blocks:
         return arith.minui(blocks, index.value(self.most))
 
 
+@dataclass(frozen=True)
+class Softmax:
+    """scale: of scores, times log2(e); tau: growth of exponents that rescales no sum."""
+
+    scale: float
+    tau: float
+
+    @property
+    def attributes(self) -> tuple[ir.FloatAttr, ir.FloatAttr]:
+        """The attributes ``scale`` and ``tau``."""
+        f32 = ir.F32Type.get()
+        return ir.FloatAttr.get(f32, self.scale), ir.FloatAttr.get(f32, self.tau)
+
+
 def heads_of(op: tc.AttentionOp, head: Index) -> Index:
     """The head of keys and values that a head of queries reads."""
     of = op.extents()

@@ -11,60 +11,94 @@ from tcir.dialect.fragments import DEFAULT_ATOM
 from tcir.dialect.limits import WGMMA_M
 from tcir.dialect.loops import MOST_TRIPS
 from tcir.dialect.warp_map import CONSUMER, WARP_MAP, WARP_MAPS, WGMMA_ATTENTION, WGMMA_PROMOTED
-from tcir.passes.attention.tiles import Blocks, HeadTiles, heads_of, layouts_of
+from tcir.passes.attention.tiles import Blocks, HeadTiles, Softmax, heads_of, layouts_of
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import i64, i64s, tails
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.kernel_ops import CTAS_PER_SM
 from tcir.passes.emit.limits import ceil_div
-from tcir.passes.emit.tile_kernel import Source, block_id, kernel
+from tcir.passes.emit.output_tiles import OutputTiles
+from tcir.passes.emit.tile_kernel import Source, kernel
+from tcir.target import TARGETS
 
 MAPS = {2 * WGMMA_M: WGMMA_PROMOTED, 3 * WGMMA_M: WGMMA_ATTENTION}
 """By the queries of a tile, 64 for each warpgroup: who multiplies them."""
+TILE_CYCLES = {2 * WGMMA_M: 100, 3 * WGMMA_M: 123}
+"""How long tiles take relative to each other, of heads of 64 elements: measured on an H200."""
+NARROW_HEAD = 64
+"""Most elements of a head whose scores, sums and exponentials three warpgroups have registers for.
+"""
+SHARED_HEAD = 128
+"""Most elements of a head of whose queries two tiles fit beside two of keys and of values."""
+
+
+def choose_rows(op: tc.AttentionOp, sms: int) -> int:
+    """Queries of a tile: those by which the SM with the most tiles finishes first."""
+    of = op.extents()
+    if max(of["d"], of["e"]) > NARROW_HEAD:
+        return 2 * WGMMA_M
+
+    def cost(rows: int) -> float:
+        tiles = of["b"] * of["h"] * ceil_div(of["m"], rows)
+        return ceil_div(tiles, sms) * TILE_CYCLES[rows]
+
+    return min(MAPS, key=cost)
 
 
 def tile_by_warpgroups(
-    source: Source, rows: int, keys: int, tau: float, scale: float, target: str
+    source: Source, blocks: Blocks, softmax: Softmax, ctas: int, target: str
 ) -> None:
     """Replaces the source function by the sequential program of a CTA, see `TileAttention`."""
-    op = source.op
+    op, rows, keys = source.op, blocks.rows, blocks.keys
     of, (q_layout, kv_layout, out_layout) = op.extents(), layouts_of(op)
-    blocks = Blocks.of(op, rows, keys)
     source.function.attributes[WARP_MAP] = ir.StringAttr.get(MAPS[rows])
     source.function.attributes[CTAS_PER_SM] = i64(1)
-    grid = [ceil_div(of["m"], rows), of["h"], of["b"]]
-    with kernel(source, grid, target=target) as (q, k, v, out, *lse):
+    tiles = _tiles(op, blocks, ctas, TARGETS[target].sms)
+    with kernel(source, tiles.grid, target=target) as (q, k, v, out, *lse):
         function = ir.InsertionPoint.current.block.owner
         warps = len(WARP_MAPS[MAPS[rows]][CONSUMER].warps)
         function.attributes["tc.warps"] = i64s([warps, 1])
         queries = HeadTiles.create(q, q_layout, rows, "K")
-        tiles = (
+        operands = (
             HeadTiles.create(k, kv_layout, keys, "K"),
             HeadTiles.create(v, kv_layout, keys, "MN"),
         )
-        number, head, batch = block_id("x"), block_id("y"), block_id("z")
-        if blocks.offset is not None:  # the longest first
-            number = index.value(index.sub(grid[0] - 1, number))
-        row = index.mul(number, rows)
-        tile_rows = _Rows(op, blocks, ir.FloatAttr.get(ir.F32Type.get(), scale), tau)
-        tile = queries.load(batch, head, row)
-        place = batch, heads_of(op, head)
-        sums, most, total = tile_rows.over(row, tile, tiles, place)
-        result = tc.ScaleFragmentOp(
-            sums, tc.InvertRowsOp(total, total.type).inverse, sums.type
-        ).scaled
+        of_tile = _Rows(op, blocks, softmax)
         past = ir.StringAttr.get(tails(of["m"] % rows != 0, False))
-        matrix, at = _matrix(out, out_layout, of, (batch, head, row))
-        tc.StoreFragmentOp(result, matrix, at, past)
-        if lse:
-            logarithm = tc.LogSumRowsOp(most, total, tile_rows.scale, total.type).logarithm
-            tc.StoreFragmentRowsOp(logarithm, lse[0], index.values([batch, head, row]))
+        with tiles.each() as (number, head, batch):
+            assert batch is not None
+            if blocks.offset is not None:  # the longest first
+                number = index.sub(tiles.m - 1, number)
+            row = index.value(index.mul(number, rows))
+            tile = queries.load(batch, head, row)
+            place = batch, heads_of(op, head)
+            sums, most, total = of_tile.over(row, tile, operands, place)
+            inverse = tc.InvertRowsOp(total, total.type).inverse
+            result = tc.ScaleFragmentOp(sums, inverse, sums.type).scaled
+            matrix, at = _matrix(out, out_layout, of, (batch, head, row))
+            tc.StoreFragmentOp(result, matrix, at, past)
+            if lse:
+                logarithm = tc.LogSumRowsOp(most, total, of_tile.scale, total.type).logarithm
+                tc.StoreFragmentRowsOp(logarithm, lse[0], index.values([batch, head, row]))
+
+
+def _tiles(op: tc.AttentionOp, blocks: Blocks, ctas: int, sms: int) -> OutputTiles:
+    """Row tiles of heads, of a batch. Where all tiles have as many blocks, CTAs go through several:
+    the queries and keys of the next one are loaded while this one is stored."""
+    of = op.extents()
+    rows = ceil_div(of["m"], blocks.rows)
+    tiles = OutputTiles(rows, of["h"], of["b"], group=rows)
+    if ctas:
+        return tiles.shared_by(ctas)
+    if blocks.offset is not None or tiles.count <= sms or max(of["d"], of["e"]) > SHARED_HEAD:
+        return tiles
+    return tiles.shared_by(tiles.fewest_ctas(sms))
 
 
 class _Rows:
     """The rows of a tile: the types of their fragments, and the loop over blocks of keys."""
 
-    def __init__(self, op: tc.AttentionOp, blocks: Blocks, scale: ir.Attribute, tau: float) -> None:
+    def __init__(self, op: tc.AttentionOp, blocks: Blocks, softmax: Softmax) -> None:
         rows, keys, self.blocks = blocks.rows, blocks.keys, blocks
         f32 = ir.F32Type.get()
         self.element = op.v.type.element_type
@@ -74,7 +108,7 @@ class _Rows:
         self.sums = tc.FragmentType.build([rows, width], f32, "C", atom)
         self.row = tc.FragmentType.build([rows, 1], f32, "row", atom)
         self.factor = tc.FragmentType.build([rows, keys], self.element, "A", atom)
-        self.scale, self.tau = scale, ir.FloatAttr.get(f32, tau)
+        self.scale, self.tau = softmax.attributes
 
     def over(
         self,

@@ -235,10 +235,6 @@ class _Placer:
         """Barriers around the loads and the consumers of one loop's ring; `APART` loads have some
         of their own."""
         loads = [op for op in loop.body if _is_load(op)]
-        if any(_is_load(o) and o not in loads for o in walk(loop)):
-            raise match_failure(
-                loop, "expected TMA loads directly in the ring's loop, got a deeper one"
-            )
         trip_count(loop)
         groups = [[load for load in loads if (APART in load.attributes) == apart]
                   for apart in (False, True)]  # fmt: skip
@@ -268,7 +264,7 @@ class _Placer:
         readers = frees[0].bit_count() if frees else 1
         if by_epilogue:
             readers = warp_map_of(self.kernel).threads(EPILOGUE)
-        by_warpgroups = isinstance(consumers[0], WGMMA_OPS)
+        by_warpgroups = any(isinstance(op, WGMMA_OPS) for op in walk(consumers[0]))
         multiplying = CONSUMER if by_warpgroups else MMA
         if by_warpgroups:
             readers *= len(warp_map_of(self.kernel)[CONSUMER].warps)
@@ -332,14 +328,16 @@ class _Placer:
         self, consumers: list[ir.OpView], full: ir.Value, empty: ir.Value, phase: ir.Value
     ) -> tc.MbarrierArriveOp:
         """A wait before the first product; behind each one for its group, and behind the last an
-        arrival of each warp."""
+        arrival of each warp. The products of a loop wait in it, for the tiles that it loads."""
         with ir.InsertionPoint(consumers[0]), consumers[0].location:
             _tag(tc.MbarrierWaitOp(full, phase), CONSUMER)
         for product in consumers:
-            with ir.InsertionPoint.after(product), product.location:
-                wait = tc.WgmmaWaitOp(product.d, i64(0), product.d.type)
-                product.d.replace_all_uses_except(wait.e, wait.operation)
-        with ir.InsertionPoint.after(wait), wait.location:
+            last = product
+            if isinstance(product, WGMMA_OPS):
+                with ir.InsertionPoint.after(product), product.location:
+                    last = tc.WgmmaWaitOp(product.d, i64(0), product.d.type)
+                product.d.replace_all_uses_except(last.e, last.operation)
+        with ir.InsertionPoint.after(last), last.location:
             arrive = tc.MbarrierArriveOp(empty)
         arrive.attributes["once"] = ir.UnitAttr.get()
         _tag(arrive, CONSUMER)
@@ -549,14 +547,13 @@ def _clearing_op(kernel: func.FuncOp, first_load: ir.OpView) -> ir.OpView | None
 
 
 def _ring_loops(loop: scf.ForOp) -> list[scf.ForOp]:
-    """The loops that hold loads directly: `loop`, or some inside it."""
-    if any(_is_load(op) for op in loop.body):
-        return [loop]
-    inside = [op for op in loop.body if any(_is_load(o) for o in walk(op))]
+    """The loops that hold loads directly: `loop`, and some inside it."""
+    own = [loop] if any(_is_load(op) for op in loop.body) else []
+    inside = [op for op in loop.body if any(_is_load(o) for o in walk(op)) and not _is_load(op)]
     for op in inside:
         if not isinstance(op, scf.ForOp):
             raise match_failure(op, "expected TMA loads in loops only, got one in another op")
-    return [ring for op in inside for ring in _ring_loops(op)]
+    return own + [ring for op in inside for ring in _ring_loops(op)]
 
 
 def _around(loops: list[scf.ForOp], rings: list[scf.ForOp]) -> list[ir.Block]:
