@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 from tcir._mlir import ir
 from tcir.dialect.limits import QUARTER_LANES
 from tcir.dialect.ops.highlevel import k_part, out_layout
+from tcir.passes.emit.epilogue import Epilogue
 from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.staged_store import StagedStore
 from tcir.passes.emit.tile_kernel import (
     Accumulate,
+    Places,
     Source,
     accumulator,
     argument,
@@ -24,6 +27,9 @@ from tcir.passes.kernels.stores.epilogue_tile import Results
 from tcir.passes.kernels.warps import Warps
 from tcir.passmanager.remarks import remark
 
+Store: TypeAlias = "Callable[[ir.Value, Places, Epilogue, Places | None], None]"
+"""``store(d, indices, epilogue, reads)`` stores `epilogue` of an accumulator, as `store_tile`."""
+
 
 def tile(
     source: Source,
@@ -33,10 +39,13 @@ def tile(
     results: Results,
     warps: Warps,
     n_tiles: int = 1,
+    storing: Callable[[ir.Value], Store] | None = None,
 ) -> None:
     """The kernel, from what makes its product out of the kernel's arguments.
 
     n_tiles: of `n_tile` columns, next to each other, that a CTA computes at a time
+    storing: makes a store from outside the package out of the kernel's output; None: `results` say
+             how tiles are stored
     """
     read = warps.assign(source, staged=bool(results.stages))
     with kernel(source, tiles.grid, cluster=tiles.cluster_shape) as arguments:
@@ -47,6 +56,7 @@ def tile(
         if results.stages:
             staged = StagedStore.create(source.op, out, results.tile, results.stages, matrices)
         remark(source.op, str(results))
+        store = None if storing is None else storing(out)
         with tiles.each() as (x, y, z):
             place = Place.of(x, y, z, n_tile * n_tiles, out_layout(source.op))
             if k_part(source.op) is not None:
@@ -64,7 +74,9 @@ def tile(
             quantiser = source.quantiser(arguments) if source.quantise is not None else None
             for number, d in enumerate(sums):
                 indices = source.indices(place.of_tile(number, n_tile).indices)
-                if quantiser is not None:
+                if store is not None:
+                    store(d, indices, epilogue, reads)
+                elif quantiser is not None:
                     quantise_tile(d, quantiser, indices=indices, epilogue=epilogue)
                 elif staged:
                     staged.store(d, indices, epilogue, reads)

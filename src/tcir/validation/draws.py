@@ -209,7 +209,7 @@ def _words(
 
 
 def _specials(sums: Contraction | Chain | None) -> list[Special]:
-    """Those among whole numbers."""
+    """Special values that whole numbers are drawn beside."""
     if sums is None:
         return []
     return chain_specials(sums) if isinstance(sums, Chain) else special_values(sums)

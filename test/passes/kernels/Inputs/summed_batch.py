@@ -1,4 +1,7 @@
-"""A plugin's product, ``demo.summed_batch``: what combines with it, the op, its steps, its pass."""
+"""A plugin's product ``demo.summed_batch``, a store, and an op with a role that the store emits.
+
+First what does not combine with them, then each with what executes and lowers it, and the pass.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,20 +14,32 @@ import tcir
 from tcir.dialect import tc
 from tcir.dialect.base import Dialect
 from tcir.dialect.indexing import BATCH, IndexedOperand, Indexing, K, M, N
-from tcir.dialect.limits import TMEM_LANES
+from tcir.dialect.limits import QUARTER_LANES, QUARTERS, TMEM_LANES
 from tcir.dialect.operation import Op
 from tcir.interp.tensor import evaluate
-from tcir.mlir import ext, ir
+from tcir.interp.tile.compiler import Compiler, execute
+from tcir.interp.tile.compiler import Step as CompiledStep
+from tcir.mlir import ext, ir, llvm
 from tcir.passes.emit import index
+from tcir.passes.emit.builders import i64
 from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.operand_tiles import TiledOperand, k_step
-from tcir.passes.emit.tile_kernel import Accumulate, argument, choose_n_tile, find_sources
+from tcir.passes.emit.tile_kernel import (
+    STORE_COLUMNS,
+    Accumulate,
+    argument,
+    choose_n_tile,
+    find_sources,
+    load_registers,
+    loop,
+)
 from tcir.passes.kernels import legal
 from tcir.passes.kernels.cores.tcgen05 import multiply
 from tcir.passes.kernels.product import OfMatrices, Place, Step
 from tcir.passes.kernels.scheduled import Scheduled
-from tcir.passes.kernels.tile import tile
+from tcir.passes.kernels.tile import Store, tile
+from tcir.passes.nvvm.converter import Converter, lower
 from tcir.pipelines.parts.back import tile_to_llvm
 
 SUMMED = legal.register(
@@ -33,6 +48,7 @@ SUMMED = legal.register(
               "its sums are in tensor memory", way_out="take target sm_100a"),
     legal.Row("cta_group", (1,), {"product": "summed-batch"}, "a CTA loads whole tiles of B"),
     legal.Row("cluster", ("1x1",), {"product": "summed-batch"}, "a CTA loads whole tiles"),
+    legal.Row("store", ("direct",), {"turned": True}, "threads store from the right"),
 )  # fmt: skip
 
 
@@ -97,12 +113,48 @@ class SummedBatch(OfMatrices):
         return step
 
 
+class MarkOp(Op, dialect=Demo, name="mark", role="epilogue"):
+    """Triggers performance monitor event 0 (``pmevent``)."""
+
+
+@execute(MarkOp)
+def mark(compiler: Compiler, op: MarkOp) -> CompiledStep:
+    """Nothing: events leave no trace in memory."""
+    return lambda frame: None
+
+
+@lower(MarkOp)
+def convert_mark(converter: Converter, op: MarkOp) -> None:
+    """One instruction."""
+    llvm.inline_asm(None, [], "pmevent 0;", "", has_side_effects=True)
+
+
+def from_the_right(out: ir.Value) -> Store:
+    """A store of columns from the last to the first, which marks its begin."""
+
+    def store(d, indices, epilogue, reads) -> None:
+        MarkOp()
+        with loop(QUARTERS) as quarter:
+            place = indices(quarter)
+            with loop(d.type.shape[1], STORE_COLUMNS) as turn:
+                column = index.value(index.sub(d.type.shape[1] - STORE_COLUMNS, turn))
+                at = place(column)
+                value = epilogue(load_registers(d, quarter, column), at)
+                tc.StoreRowsOp(value, out, index.values(at), i64(QUARTER_LANES), i64(0))
+
+    return store
+
+
 @tcir.register_pass
 @dataclass(frozen=True)
 class TileSummedBatch(Scheduled):
-    """Tiles ``demo.summed_batch``, with the options of tile-gemm."""
+    """Tiles ``demo.summed_batch``, with the options of tile-gemm.
+
+    turned: whether `from_the_right` stores
+    """
 
     name: ClassVar[str] = "tile-summed-batch"
+    turned: bool = False
 
     def run(self, module: ir.Module) -> None:
         """By the way to a kernel that all products take."""
@@ -113,7 +165,8 @@ class TileSummedBatch(Scheduled):
             n_tile = choose_n_tile(op, self.n_tile, n)
             create = partial(SummedBatch.create, op, n_tile=n_tile)
             tiles = self.output_tiles(source, m, ceil_div(n, n_tile), None)
-            tile(source, create, n_tile, tiles, self.results(source, n_tile), self.warps)
+            results, storing = self.results(source, n_tile), from_the_right if self.turned else None
+            tile(source, create, n_tile, tiles, results, self.warps, storing=storing)
 
 
 def pipeline(**options: object) -> tcir.Pipeline:
