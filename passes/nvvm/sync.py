@@ -159,17 +159,17 @@ def convert_turn(converter: Converter, op: tc.TurnOp) -> None:
     last = simt.equal(group, count - 1)
     if kind == "pass":
         after = arith.select(last, converter.constant(1), simt.add(group, 2))
-        _arrive(after, threads)
+        _arrive_at(after, threads)
         return
     own = last if kind == "begin" else simt.equal(group, 0)
     with only_if(own):
         if kind == "begin":
-            _arrive(converter.constant(1), threads)
+            _arrive_at(converter.constant(1), threads)
         else:
             nvvm.barrier(converter.constant(1), converter.constant(threads))
 
 
-def _arrive(number: ir.Value, threads: int) -> None:
+def _arrive_at(number: ir.Value, threads: int) -> None:
     text = f"bar.arrive $0, {threads};"
     llvm.inline_asm(None, [number], text, "r,~{memory}", has_side_effects=True)
 
