@@ -11,6 +11,10 @@ MOST_TRIPS = "tc.most_trips"
 """Attribute of a loop with dynamic bounds: an upper bound on its iterations, all executions
 together. Its induction variable counts them on from one execution to the next, from 0 by 1."""
 
+EXCHANGES = "tc.exchanges"
+"""Unit attribute of a loop in which roles access tiles in tensor memory in turn: place-barriers
+sets it."""
+
 
 def executions(op: ir.OpView) -> float:
     """How often the loops around `op` execute it, or an upper bound; infinity where unknown."""

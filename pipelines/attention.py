@@ -51,6 +51,6 @@ register_pipeline(
             "or not, a causal mask or none",
         ),
         build=build,
-        targets=tuple(targets_with("wgmma")),
+        targets=tuple(targets_with("wgmma") + targets_with("tcgen05")),
     )
 )

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 from tcir._mlir import func, ir
 from tcir.dialect import tc
-from tcir.dialect.limits import WGMMA_N
+from tcir.dialect.limits import WGMMA_N, Legal
 from tcir.errors import InputError
+from tcir.passes.attention.tcgen05 import KEYS, ROWS, choose_keys, tile_in_tensor_memory
 from tcir.passes.attention.tiles import Blocks, Softmax
 from tcir.passes.attention.wgmma import MAPS, choose_rows, tile_by_warpgroups
 from tcir.passes.emit.diagnostics import match_failure
@@ -28,10 +29,12 @@ HEADS = range(16, 257, 16)
 class TileAttention(Pass):
     """Turns ``tc.attention`` into the sequential program of one CTA.
 
-    rows: queries of a tile, 64 for each of two or three warpgroups: 128 or 192; 0 chooses
-    keys: of a block, a multiple of 16; 0 chooses: 128, with heads of more than 128 elements 64
+    rows: queries of a tile, 64 for each of two or three warpgroups: 128 or 192; 0 chooses; in
+          tensor memory 128
+    keys: of a block, a multiple of 16; 0 chooses: 128; 64 with wgmma for heads of more than 128
+          elements, and in tensor memory where two CTAs then fit an SM
     ctas: that go through the tiles one after another, without a causal mask; 0: one for each SM
-          where there are more tiles
+          where there are more tiles; in tensor memory one for each tile
     tau:  growth of exponents up to which a row's maximum stays as it is: the sums of the blocks
           before are rescaled only if it grows by more
 
@@ -54,9 +57,30 @@ class TileAttention(Pass):
         }
         "tc.store_fragment"("tc.scale_fragment"(%sums, "tc.invert_rows"(%l)), %out, …)
 
+    After, in tensor memory, where each warp has a row in each of its threads::
+
+        %tq = "tc.smem_tile"(); "tc.tma_load"(%map_q, …, %tq)
+        %m, %l = scf.for %j = 0 to ceil(n / 128) iter_args(%m = -inf, %l = 0) {
+          %tk = "tc.smem_tile"(); "tc.tma_load"(%map_k, …, %tk)
+          %tv = "tc.smem_tile"(); "tc.tma_load"(%map_v, …, %tv) {tc.apart}
+          "tc.mma"(%s, %tq, %tk, false) …
+          scf.for %quarter = 0 to 4 iter_args(%m, %l) {
+            %rows = "tc.tmem_ld"(%s, %quarter, 0)
+            %m1, %reference, %alpha = "tc.row_online_max"(…, "tc.row_max"(%rows))
+            %p = "tc.row_exponentials"(%rows, %reference)
+            "tc.tmem_st_words"(%p in 16 bits, %tp, %quarter, 0)
+            scf.if %j != 0 and "tc.rows_differ"(%alpha) {
+              scf.for %column { "tc.tmem_st"("tc.tmem_ld"(%o, …) * %alpha, %o, …) }
+            }
+            scf.yield %m with %m1, %l with fma(%l, %alpha, "tc.row_sum"(%p)) for %quarter
+          }
+          "tc.mma"(%o, %tp, %tv, %j != 0) …
+        }
+        scf.for %quarter { … "tc.store_rows"("tc.tmem_ld"(%o, …) * "tc.row_inverse_sum"(%l), …) }
+
     With a causal mask, or a last block that is not whole, scores go through
-    ``tc.mask_fragment``; blocks without a key of any row are not visited, and CTAs begin with the
-    rows that have the most keys. The grid is row tiles, heads, batch.
+    ``tc.mask_fragment`` or ``tc.mask_rows``; blocks without a key of any row are not visited, and
+    CTAs begin with the rows that have the most keys. The grid is row tiles, heads, batch.
 
     Changes the order of sums and rounds exponentials to the type of the values, as the op says;
     preserves the location of the op on every op.
@@ -100,23 +124,54 @@ class TileAttention(Pass):
                         f"expected heads of a multiple of 16 elements, 16 to 256, got {of[name]} "
                         "(steps of K of 32 bytes, N of an instruction); pad them with zeros",
                     )
-            keys = self.keys or (128 if max(of["d"], of["e"]) <= 128 else 64)
-            if not TARGETS[target].wgmma:
-                raise match_failure(source.op, f"expected a target with wgmma, got {target}")
-            if keys not in WGMMA_N:
+            if TARGETS[target].wgmma:
+                self._by_warpgroups(source, target)
+            elif TARGETS[target].tcgen05:
+                self._in_tensor_memory(source, target)
+            else:
                 raise match_failure(
-                    source.op, f"expected keys to be {WGMMA_N}, got {keys} (N of wgmma)"
+                    source.op, f"expected a target with wgmma or tcgen05, got {target}"
                 )
-            rows = self.rows or choose_rows(source.op, TARGETS[target].sms)
-            if self.ctas and source.op.causal is not None:
-                raise match_failure(
-                    source.op,
-                    f"expected no ctas with a causal mask, got {self.ctas}: tiles have different "
-                    "numbers of blocks, and the ring of a CTA goes on by one number; leave it out",
-                )
-            blocks = Blocks.of(source.op, rows, keys)
-            softmax = Softmax(source.op.factor * LOG2_E, self.tau)
-            tile_by_warpgroups(source, blocks, softmax, self.ctas, target)
+
+    def _by_warpgroups(self, source: Source, target: str) -> None:
+        of = source.op.extents()
+        keys = self.keys or (128 if max(of["d"], of["e"]) <= 128 else 64)
+        _check_keys(source, keys, WGMMA_N)
+        rows = self.rows or choose_rows(source.op, TARGETS[target].sms)
+        if self.ctas and source.op.causal is not None:
+            raise match_failure(
+                source.op,
+                f"expected no ctas with a causal mask, got {self.ctas}: tiles have different "
+                "numbers of blocks, and the ring of a CTA goes on by one number; leave it out",
+            )
+        blocks = Blocks.of(source.op, rows, keys)
+        tile_by_warpgroups(source, blocks, self._softmax(source), self.ctas, target)
+
+    def _in_tensor_memory(self, source: Source, target: str) -> None:
+        keys = self.keys or choose_keys(source.op.extents())
+        _check_keys(source, keys, KEYS)
+        if self.rows not in (0, ROWS):
+            raise match_failure(
+                source.op,
+                f"expected rows={ROWS} for {target}, got {self.rows}: tensor memory has "
+                f"{ROWS} lanes, one for each query of a tile; leave it out",
+            )
+        if self.ctas:
+            raise match_failure(
+                source.op,
+                f"expected no ctas for {target}, got {self.ctas}: a CTA has one tile there, and "
+                "two CTAs share an SM; leave it out",
+            )
+        blocks = Blocks.of(source.op, ROWS, keys)
+        tile_in_tensor_memory(source, blocks, self._softmax(source), target)
+
+    def _softmax(self, source: Source) -> Softmax:
+        return Softmax(source.op.factor * LOG2_E, self.tau)
+
+
+def _check_keys(source: Source, keys: int, legal: Legal) -> None:
+    if keys not in legal:
+        raise match_failure(source.op, f"expected keys to be {legal}, got {keys} ({legal.source})")
 
 
 def _sources(module: ir.Module) -> list[Source]:

@@ -145,17 +145,29 @@ def convert_index_cast(converter: Converter, op: ir.OpView) -> None:
 
 @lower("vector.broadcast")
 def convert_broadcast(converter: Converter, op: ir.OpView) -> None:
-    """A broadcast to lanes emits nothing; one to columns emits a vector."""
+    """A broadcast to lanes emits nothing; one to columns, of one number or one for each row, emits
+    a vector."""
     result, source = op.operation.results[0], op.operation.operands[0]
-    if isinstance(source.type, ir.VectorType):
-        raise PassError(f"expected a number for every lane, got {source.type} to {result.type}")
     number, row = converter.ssa(source), converted_type(result.type)
+    if isinstance(source.type, ir.VectorType):
+        if list(source.type.shape) != [WARP, 1]:
+            raise PassError(
+                f"expected a number, or one for each row, got {source.type} to {result.type}"
+            )
+        number = llvm.extractelement(number, converter.constant(0))
     if isinstance(row, ir.VectorType):
         vector = llvm.mlir_poison(row)
         for index in range(row.shape[0]):
             vector = llvm.insertelement(vector, number, converter.constant(index))
         number = vector
     converter.values[result] = number
+
+
+@lower("vector.bitcast")
+def convert_bitcast(converter: Converter, op: ir.OpView) -> None:
+    """The same bits of each row."""
+    result, source = op.operation.results[0], op.operation.operands[0]
+    converter.values[result] = llvm.bitcast(converted_type(result.type), converter.ssa(source))
 
 
 @lower("vector.deinterleave")

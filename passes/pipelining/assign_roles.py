@@ -28,8 +28,8 @@ from tcir.passmanager.pipeline import Pass, register_pass
 
 PURE = (
     "scf.for", "scf.if", "scf.yield", "gpu.block_id", "memref.collapse_shape",
-    "memref.expand_shape", "memref.load", "vector.broadcast", "vector.deinterleave",
-    "vector.interleave",
+    "memref.expand_shape", "memref.load", "vector.bitcast", "vector.broadcast",
+    "vector.deinterleave", "vector.interleave",
 )  # fmt: skip
 """Upstream ops outside arith that any role may duplicate. The bindings tell that an op has memory
 effects, not which: nothing to derive this from."""
@@ -270,6 +270,9 @@ class _Copier:
                 f"{trip_count(op)} sub-partitions for {len(self.role.warps)} warps"
             )  # fmt: skip
         self.new[op.induction_variable] = self.position
+        carried = [i for i, v in enumerate(op.initArgs) if _role_of(v) == self.role.kind]
+        starts = [self._mapped(op, op.initArgs[i]) for i in carried]
+        self.new.update(zip([op.inner_iter_args[i] for i in carried], starts))
         if self._warpgroups > 1:
             _check_columns(op, self.role)
             with op.location:
@@ -277,6 +280,9 @@ class _Copier:
                 self.warpgroup = index.value(index.div(self.position, QUARTERS))
             self.new[op.induction_variable] = quarter
         self._copy_body(op.body)
+        last = op.body.operations[len(op.body.operations) - 1]
+        handed = [self._mapped(last, last.operands[i]) for i in carried]
+        self.new.update(zip([op.results[i] for i in carried], handed))
         self.warpgroup = None
 
     def _copy_body(self, block: ir.Block) -> None:

@@ -11,6 +11,7 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import constant_of, defining, integer
 from tcir.dialect.cta_pair import PAIR, kernel_cta_group
 from tcir.dialect.limits import QUARTERS
+from tcir.dialect.loops import EXCHANGES
 from tcir.dialect.multicast import CTA_MASK, cluster_ctas, has_multicast
 from tcir.dialect.operation import traits_of
 from tcir.dialect.ops.smem_part import whole_tile
@@ -36,6 +37,7 @@ from tcir.passes.emit.kernel_ops import (
     walk_body,
 )
 from tcir.passes.pipelining.bulk_groups import guard_stores
+from tcir.passes.pipelining.exchanges import MULTIPLIES, Edge, edges_of, runs_of
 from tcir.passes.pipelining.multicasts import bytes_of, freed_by
 from tcir.passes.pipelining.pairs import lead, of_leader
 from tcir.passmanager.pipeline import Pass, register_pass
@@ -97,6 +99,8 @@ class PlaceBarriers(Pass):
           } }
         }
 
+    In a loop where the mma and other warps access the same tensor memory in turn, each run of one
+    role waits for what it conflicts with (`tcir.passes.pipelining.exchanges`).
     Tiles that the kernel loads once, outside its loops, have a "full" barrier only. Loads with
     ``tc.apart`` have a "full" and an "empty" of their own: their readers come later.
     Rings in tensor memory, filled by the loop's cp, use the same slots and thus the same ``empty``
@@ -175,8 +179,9 @@ class _Placer:
             self._guard_once()
         for ring in self.rings:
             self._guard_ring(ring)
+        exchanging = [ring for ring in self.rings if self._guard_exchanges(ring)]
         for block in [self.kernel.regions[0].blocks[0], *_around(self.loops, self.rings)]:
-            self._guard_accumulators(block)
+            self._guard_accumulators(block, exchanging)
         for ring in self.rings:
             self._guard_refreshes(ring)
         if self.clearing is not None:
@@ -302,7 +307,8 @@ class _Placer:
         with ir.InsertionPoint(consumers[0]), consumers[0].location:
             _tag(tc.MbarrierWaitOp(full_slot, phase), MMA)
             _tag(fence("tcgen05.after"), MMA)
-        with _at_end(loop):
+        apart = any(APART in op.attributes for op in loop.body if _is_load(op))
+        with ir.InsertionPoint.after(consumers[-1]) if apart else _at_end(loop):
             commit = tc.CommitOp(empty_slot, loc=consumers[-1].location)
         _tag(commit, MMA)
         if frees:
@@ -368,7 +374,42 @@ class _Placer:
             _tag(fence("proxy.async"), EPILOGUE)
             tc.MbarrierArriveOp(empty)
 
-    def _guard_accumulators(self, block: ir.Block) -> None:
+    def _guard_exchanges(self, loop: scf.ForOp) -> bool:
+        """A barrier for each edge between the mma and the warps that access the same tensor memory
+        in the loop; whether there are any.
+
+        A commit tells that the mma before are complete. Warps wait for their stores, fence them and
+        their loads, which they have waited for, and arrive. The runs take turns, so that phases are
+        the iterations'; an edge to the next one is open in the first.
+        """
+        edges = edges_of(runs_of(loop))
+        for edge in edges:
+            self._guard_edge(loop, edge)
+        if edges:
+            loop.attributes[EXCHANGES] = ir.UnitAttr.get()
+        return bool(edges)
+
+    def _guard_edge(self, loop: scf.ForOp, edge: Edge) -> None:
+        before, after = edge.before, edge.after
+        last, by_mma = before.ops[-1], before.role == MMA
+        arrivals = 1 if by_mma else warp_map_of(self.kernel).threads(before.role)
+        bar = self._init(last.location, None, arrivals).bar
+        with ir.InsertionPoint(after.ops[0]), after.ops[0].location:
+            phase: Index = _phase(loop, 1)
+            parity = index.value(index.sub(1, phase) if edge.carried else phase)
+            _tag(tc.MbarrierWaitOp(bar, parity), after.role)
+            _tag(fence("tcgen05.after"), after.role)
+        if by_mma:
+            with ir.InsertionPoint.after(last), last.location:
+                _tag(tc.CommitOp(bar), MMA)
+            return
+        with _at_end(_quarter_loop(last)), last.location:
+            if before.stores:
+                _tag(tc.TmemWaitOp(ir.StringAttr.get("st")), before.role)
+            _tag(fence("tcgen05.before"), before.role)
+            _tag(tc.MbarrierArriveOp(bar), before.role)
+
+    def _guard_accumulators(self, block: ir.Block, exchanging: list[scf.ForOp]) -> None:
         """A barrier after every loop of `block` whose accumulators are read later in the block.
 
         Accumulators that are a ring, in a loop around that one, get a ring of barriers. They get a
@@ -376,24 +417,21 @@ class _Placer:
         until the epilogue has read what was in its slot.
         """
         for op in list(block):
-            written = [
-                accumulator_of(o.d)
-                for o in walk(op)
-                if isinstance(o, tc.MmaOp | tc.MmaBlockScaleOp)
-            ]
-            readers = [
-                use.owner.opview
-                for d in dict.fromkeys(written)
-                for use in d.uses
-                if isinstance(use.owner.opview, tc.TmemLdOp)
-            ]
-            if not readers or any(d.owner.operation.block != block for d in written if _is_slot(d)):
+            written = dict.fromkeys(
+                accumulator_of(o.d) for o in walk(op) if isinstance(o, MULTIPLIES)
+            )
+            uses = [(d, use.owner.opview) for d in written for use in d.uses]
+            loads = [(d, user) for d, user in uses if isinstance(user, tc.TmemLdOp)]
+            if op in exchanging:
+                loads = [(d, each) for d, each in loads if ancestor_in(each, block) != op]
+            if not loads or any(d.owner.operation.block != block for d in written if _is_slot(d)):
                 continue
+            (first, *_), readers = loads[0], [each for _, each in loads]
             if any(ancestor_in(r, op.operation.block) == op for r in readers):
                 raise match_failure(
                     op, "expected accumulators read after the loop, got reads inside it"
                 )
-            slot = written[0].owner.operation.opview if _is_slot(written[0]) else None
+            slot = first.owner.operation.opview if _is_slot(first) else None
             done = self._init(readers[0].location, slot and slot.ring.type.count)
             phase: Index = 0
             if slot is not None and iterations(block.owner.opview) > slot.ring.type.count:
@@ -529,14 +567,15 @@ def _load_loops(kernel: func.FuncOp) -> list[scf.ForOp]:
                 f"{op.operation.name}"
             )  # fmt: skip
     if not loops:
-        raise match_failure(kernel, "expected a kernel with TMA loads, got none")
+        raise match_failure(kernel, "expected a kernel with TMA loads in a loop, got none")
     return loops
 
 
 def _clearing_op(kernel: func.FuncOp, first_load: ir.OpView) -> ir.OpView | None:
     """The op of the kernel's body that stores to tensor memory, if any."""
     ops = body(kernel)
-    clearing = [op for op in ops if any(_is_store(o) for o in walk(op))]
+    storing = [op for op in ops if any(_is_store(o) for o in walk(op))]
+    clearing = [op for op in storing if not any(_is_load(o) for o in walk(op))]
     if not clearing:
         return None
     if len(clearing) > 1 or ops.index(clearing[0]) > ops.index(first_load):

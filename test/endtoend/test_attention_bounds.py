@@ -472,7 +472,7 @@ def test_a_mistake_shows_on_the_draws_of_a_program(mistake: str) -> None:
         assert "out" in beyond(known(case, arrays), (wrong, right[..., 0]))[0]
 
 
-@pytest.mark.parametrize("target", ["sm_90a"])
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize(
     "case", [Case(m=256, n=128, d=64, e=64, offset=-130), Case(m=300, n=300, offset=-140)]
 )

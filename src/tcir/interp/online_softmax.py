@@ -113,6 +113,19 @@ def exponentials(scores: Array, reference: Array, c: np.float32) -> Array:
     return exp2(exponents(scores, reference, c))
 
 
+def row_sum(values: Array, parts: int) -> Array:
+    """Sums of the rows, a column: column n to partial sum ``n mod parts``, and of these the second
+    half to the first until one is left."""
+    with np.errstate(all="ignore"):
+        total = values[:, :parts]
+        for first in range(parts, values.shape[1], parts):
+            total = total + values[:, first : first + parts]
+        while total.shape[1] > 1:
+            half = total.shape[1] // 2
+            total = total[:, :half] + total[:, half:]
+        return total
+
+
 def inverse_sum(total: Array) -> Array:
     """What a row of O is multiplied by at the end: ``1 / total``; 1 where a row had no key, whose O
     is zero, and where the sum is NaN."""

@@ -13,7 +13,7 @@ from tcir.interp.tensor import math as tensor_math
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.values import Registers
-from tcir.interp.types import Array, constant, shape_of
+from tcir.interp.types import Array, constant, dtype_of, shape_of
 
 
 def _width(type_: ir.Type) -> int | None:
@@ -281,6 +281,20 @@ def vector_broadcast(compiler: Compiler, op: ir.OpView) -> Step:
         frame.values[result] = Registers(data, quarter)
 
     return broadcast
+
+
+@execute("vector.bitcast")
+def vector_bitcast(compiler: Compiler, op: ir.OpView) -> Step:
+    (source,), result = compiler.operands(op), compiler.result(op)
+    dtype, site = dtype_of(op.operation.results[0].type), compiler.site(op)
+
+    def cast(frame: Frame) -> None:
+        tile: Registers = frame.values[source]
+        frame.cta_run.consume(frame, tile, site)
+        data = np.ascontiguousarray(tile.data).view(dtype)
+        frame.values[result] = Registers(data, tile.quarter, tile.column)
+
+    return cast
 
 
 @execute("vector.interleave")

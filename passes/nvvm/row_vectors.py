@@ -1,0 +1,190 @@
+"""Rows of registers: the numbers of a softmax over blocks, a row in each thread.
+
+A number for each row is ``vector<1xf32>`` of a thread, and so is one for each lane: its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import reduce
+
+from tcir._mlir import arith, ir, llvm, scf
+from tcir.dialect import tc
+from tcir.dialect.attributes import integer, optional_integer
+from tcir.dialect.ops.row_vectors import PARTIAL_SUMS
+from tcir.interp.online_softmax import FAR, LN_2
+from tcir.passes.emit import simt
+from tcir.passes.emit.functions.f32 import constant, each
+
+from .converter import Converter, lower, vector_of
+
+
+def _one() -> ir.Type:
+    return ir.VectorType.get([1], ir.F32Type.get())
+
+
+def _number(value: float) -> ir.Value:
+    return constant(_one(), value)
+
+
+def _elements(converter: Converter, row: ir.Value) -> list[ir.Value]:
+    return [llvm.extractelement(row, converter.constant(n)) for n in range(row.type.shape[0])]
+
+
+@lower(tc.LaneNumbersOp)
+def convert_lane_numbers(converter: Converter, op: tc.LaneNumbersOp) -> None:
+    """The number of this thread's lane."""
+    converter.values[op.numbers] = _number(ir.FloatAttr(op.value).value)
+
+
+@lower(tc.RowNumbersOp)
+def convert_row_numbers(converter: Converter, op: tc.RowNumbersOp) -> None:
+    """Nothing: the thread has those of no other sub-partition."""
+    converter.values[op.mine] = converter.ssa(op.numbers)
+
+
+@lower(tc.SetRowNumbersOp)
+def convert_set_row_numbers(converter: Converter, op: tc.SetRowNumbersOp) -> None:
+    """Nothing: the thread has those of no other sub-partition."""
+    converter.values[op.new] = converter.ssa(op.mine)
+
+
+def _halved(
+    parts: Sequence[ir.Value], combine: Callable[[ir.Value, ir.Value], ir.Value]
+) -> ir.Value:
+    """The second half combined with the first until one is left."""
+    while len(parts) > 1:
+        half = (len(parts) + 1) // 2
+        pairs = [combine(a, b) for a, b in zip(parts, parts[half:], strict=False)]
+        parts = [*pairs, *parts[len(pairs) : half]]
+    return vector_of(parts)
+
+
+@lower(tc.RowMaxOp)
+def convert_row_max(converter: Converter, op: tc.RowMaxOp) -> None:
+    """``max.f32`` of the thread's registers, in chains of which none waits for another."""
+    numbers = _elements(converter, converter.ssa(op.values))
+    parts = numbers[:PARTIAL_SUMS]
+    for position, number in enumerate(numbers[PARTIAL_SUMS:]):
+        place = position % PARTIAL_SUMS
+        parts[place] = arith.maxnumf(parts[place], number)
+    converter.values[op.largest] = _halved(parts, arith.maxnumf)
+
+
+@lower(tc.RowSumOp)
+def convert_row_sum(converter: Converter, op: tc.RowSumOp) -> None:
+    """``add.f32`` of the thread's registers, two at a time where there is ``.f32x2``."""
+    row = converter.ssa(op.values)
+    columns = row.type.shape[0]
+    slices = [
+        llvm.shufflevector(row, range(first, first + PARTIAL_SUMS))
+        for first in range(0, columns, PARTIAL_SUMS)
+    ]
+    parts = _elements(converter, reduce(arith.addf, slices))
+    converter.values[op.total] = _halved(parts, arith.addf)
+
+
+def _scale(op: tc.RowOnlineMaxOp | tc.RowExponentialsOp | tc.RowLogSumOp) -> ir.Value:
+    return _number(ir.FloatAttr(op.scale).value)
+
+
+def _exp2(x: ir.Value) -> ir.Value:
+    return each("ex2.approx.ftz.f32", x)
+
+
+@lower(tc.MaskRowsOp)
+def convert_mask_rows(converter: Converter, op: tc.MaskRowsOp) -> None:
+    """A comparison of each column with the number of keys that the row has from the first on."""
+    end = converter.constant(integer(op, "keys"))
+    if (offset := optional_integer(op, "causal_offset")) is not None:
+        row = arith.addi(converter.ssa(op.row), converter.lane)
+        end = arith.minsi(converter.add(row, offset + 1), end)
+    end = arith.subi(end, converter.ssa(op.column))
+    scores = _elements(converter, converter.ssa(op.scores))
+    (none,) = _elements(converter, _number(-math.inf))
+    masked = []
+    for column, score in enumerate(scores):
+        has = arith.cmpi(arith.CmpIPredicate.slt, converter.constant(column), end)
+        masked.append(arith.select(has, score, none))
+    converter.values[op.masked] = vector_of(masked)
+
+
+@lower(tc.RowOnlineMaxOp)
+def convert_online_max(converter: Converter, op: tc.RowOnlineMaxOp) -> None:
+    """``reference`` is 0 for a row of -inf, whose exponentials are then 0."""
+    before, largest, scale = converter.ssa(op.before), converter.ssa(op.largest), _scale(op)
+    after = arith.maxnumf(before, largest)
+    empty = arith.cmpf(arith.CmpFPredicate.OEQ, after, _number(-math.inf))
+    reference = arith.select(empty, _number(0.0), after)
+    was, at = (arith.mulf(value, scale) for value in (before, reference))
+    difference = arith.mulf(arith.subf(before, reference), scale)
+    far = arith.ori(_is_far(was), _is_far(at))
+    exponent = arith.select(far, difference, arith.subf(was, at))
+    alpha, tau = _exp2(exponent), ir.FloatAttr(op.tau).value
+    if tau > 0:
+        keeps = arith.cmpf(arith.CmpFPredicate.OGE, exponent, _number(-tau))
+        after, reference = (arith.select(keeps, before, value) for value in (after, reference))
+        alpha = arith.select(keeps, _number(1.0), alpha)
+    converter.values[op.after] = after
+    converter.values[op.reference] = reference
+    converter.values[op.alpha] = alpha
+
+
+def _is_far(exponent: ir.Value) -> ir.Value:
+    """Whether the magnitude of an exponent of two is above `FAR`."""
+    size = each("abs.f32", exponent)
+    return arith.cmpf(arith.CmpFPredicate.OGT, size, _number(float(FAR)))
+
+
+@lower(tc.RowExponentialsOp)
+def convert_exponentials(converter: Converter, op: tc.RowExponentialsOp) -> None:
+    """An fma and ex2 for an element; in warps with a row beyond `FAR` a difference before."""
+    scores, reference, scale = converter.ssa(op.scores), converter.ssa(op.reference), _scale(op)
+    product = arith.mulf(reference, scale)
+    far = _is_far(product)
+    (mine,) = _elements(converter, far)
+    branch = scf.IfOp(simt.any_lane(mine), [scores.type], has_else=True)
+    with ir.InsertionPoint(branch.then_block):
+        taken = arith.select(far, reference, _number(0.0))
+        scf.YieldOp([arith.subf(scores, _everywhere(converter, taken, scores.type))])
+    with ir.InsertionPoint(branch.else_block):
+        scf.YieldOp([scores])
+    less = arith.select(far, _number(0.0), arith.negf(product))
+    times, plus = (_everywhere(converter, value, scores.type) for value in (scale, less))
+    converter.values[op.powers] = _exp2(llvm.intr_fma(branch.results[0], times, plus))
+
+
+def _everywhere(converter: Converter, number: ir.Value, row: ir.Type) -> ir.Value:
+    """A number of a row in all of its columns."""
+    return vector_of(_elements(converter, number) * row.shape[0])
+
+
+@lower(tc.RowsDifferOp)
+def convert_rows_differ(converter: Converter, op: tc.RowsDifferOp) -> None:
+    """A vote of the warp."""
+    value = _number(ir.FloatAttr(op.value).value)
+    other = arith.cmpf(arith.CmpFPredicate.UNE, converter.ssa(op.numbers), value)
+    (mine,) = _elements(converter, other)
+    converter.values[op.differ] = simt.any_lane(mine)
+
+
+@lower(tc.RowInverseSumOp)
+def convert_inverse_sum(converter: Converter, op: tc.RowInverseSumOp) -> None:
+    """``rcp.approx.ftz``."""
+    total = converter.ssa(op.total)
+    none = arith.cmpf(arith.CmpFPredicate.UEQ, total, _number(0.0))
+    converter.values[op.inverse] = each(
+        "rcp.approx.ftz.f32", arith.select(none, _number(1.0), total)
+    )
+
+
+@lower(tc.RowLogSumOp)
+def convert_log_sum(converter: Converter, op: tc.RowLogSumOp) -> None:
+    """``lg2.approx.ftz``, a sum, a product."""
+    total = converter.ssa(op.total)
+    scaled = arith.mulf(converter.ssa(op.largest), _scale(op))
+    bits = arith.addf(scaled, each("lg2.approx.ftz.f32", total))
+    none = arith.cmpf(arith.CmpFPredicate.OEQ, total, _number(0.0))
+    natural = arith.mulf(bits, _number(float(LN_2)))
+    converter.values[op.lse] = arith.select(none, _number(-math.inf), natural)

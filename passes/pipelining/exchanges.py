@@ -1,0 +1,132 @@
+"""Exchanges of tiles in tensor memory between the mma and other warps, inside a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tcir._mlir import ir, scf
+from tcir.dialect import tc
+from tcir.dialect.attributes import defining
+from tcir.dialect.operation import traits_of
+from tcir.dialect.types import TmemType
+from tcir.dialect.walk import walk
+from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.kernel_ops import ACCESSES, accumulator_of
+
+MULTIPLIES = tc.MmaOp | tc.MmaBlockScaleOp
+
+
+@dataclass(frozen=True)
+class Run:
+    """Ops of a loop's body, next to each other but for ops without tensor memory, of one role.
+
+    reads, writes: the tiles in tensor memory that they access, or the rings of these
+    """
+
+    role: str
+    ops: tuple[ir.OpView, ...]
+    reads: frozenset[ir.Value]
+    writes: frozenset[ir.Value]
+
+    def conflicts(self, other: Run) -> bool:
+        """Whether their order matters: a tile that one writes and the other accesses."""
+        mine, others = self.reads | self.writes, other.reads | other.writes
+        return bool(self.writes & others or other.writes & mine)
+
+    @property
+    def stores(self) -> bool:
+        """Whether it stores registers."""
+        every = (inner for op in self.ops for inner in walk(op))
+        return any(isinstance(op, tc.TmemStOp | tc.TmemStWordsOp) for op in every)
+
+
+@dataclass(frozen=True)
+class Edge:
+    """What run `after` of a loop waits for: run `before`, or, `carried`, that of the iteration
+    before."""
+
+    before: Run
+    after: Run
+    carried: bool
+
+
+def runs_of(loop: scf.ForOp) -> list[Run]:
+    """The runs of a loop's body, in program order."""
+    found: list[Run] = []
+    for op in loop.body:
+        accesses = list(_accesses(op))
+        roles = {role for role, _, _ in accesses}
+        if not roles:
+            continue
+        if len(roles) > 1:
+            raise match_failure(
+                op, f"expected an op whose accesses to tensor memory are of one role, got those of "
+                f"{' and '.join(sorted(roles))}"
+            )  # fmt: skip
+        (role,) = roles
+        reads = frozenset(tile for _, tile, writes in accesses if not writes)
+        writes = frozenset(tile for _, tile, writes in accesses if writes)
+        if found and found[-1].role == role:
+            last = found.pop()
+            run = Run(role, (*last.ops, op), last.reads | reads, last.writes | writes)
+        else:
+            run = Run(role, (op,), reads, writes)
+        found.append(run)
+    return found
+
+
+def edges_of(runs: list[Run]) -> list[Edge]:
+    """The fewest edges that order every two conflicting runs of different roles, in an iteration
+    and the next.
+
+    A run follows another where a path leads to it: along its role's program order, and along
+    edges. The nearest runs come first, so that an edge is made only where no path of shorter ones
+    does what it would.
+    """
+    edges: list[Edge] = []
+    count = len(runs)
+    for distance in range(1, count):
+        for first in range(count):
+            after = first + distance
+            a, b = runs[first], runs[after % count]
+            if a.role != b.role and a.conflicts(b) and not _leads(runs, edges, first, after):
+                edges.append(Edge(a, b, after >= count))
+    return edges
+
+
+def _leads(runs: list[Run], edges: list[Edge], first: int, last: int) -> bool:
+    """Whether a path leads from run `first` to run `last`, counted over two iterations."""
+    count = len(runs)
+    reached = {first}
+    for number in range(first + 1, last + 1):
+        run = runs[number % count]
+        for earlier in range(first, number):
+            before = runs[earlier % count]
+            carried = earlier // count != number // count
+            if earlier in reached and (
+                before.role == run.role or Edge(before, run, carried) in edges
+            ):
+                reached.add(number)
+                break
+    return last in reached
+
+
+def tile_of(value: ir.Value) -> ir.Value:
+    """The tile that an access is to, or the ring of it."""
+    tile = accumulator_of(value)
+    slot = defining(tile, tc.SlotOp)
+    return tile if slot is None else slot.ring
+
+
+def _accesses(op: ir.OpView) -> Iterator[tuple[str, ir.Value, bool]]:
+    """Role, tile, and whether it writes, of each access to tensor memory in an op."""
+    for inner in walk(op):
+        role = traits_of(inner).role
+        if isinstance(inner, MULTIPLIES):
+            yield role, tile_of(inner.d), True
+            if isinstance(inner.a.type, TmemType):
+                yield role, tile_of(inner.a), False
+        elif isinstance(inner, ACCESSES):
+            loads = isinstance(inner, tc.TmemLdOp | tc.TmemLdWordsOp)
+            yield role, tile_of(inner.source if loads else inner.target), not loads

@@ -1,0 +1,166 @@
+"""Rules of rows of registers: the numbers of a softmax over blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.attributes import integer, optional_integer
+from tcir.dialect.limits import QUARTER_LANES, QUARTERS, TMEM_LANES
+from tcir.dialect.ops.row_vectors import PARTIAL_SUMS
+from tcir.interp import online_softmax
+from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
+from tcir.interp.tile.values import Registers, Site
+from tcir.interp.types import Array
+
+
+@execute(tc.LaneNumbersOp)
+def lane_numbers(compiler: Compiler, op: tc.LaneNumbersOp) -> Step:
+    result = compiler.result(op)
+    data = np.full((TMEM_LANES, 1), ir.FloatAttr(op.value).value, np.float32)
+
+    def make(frame: Frame) -> None:
+        frame.values[result] = Registers(data, quarter=-1)
+
+    return make
+
+
+def _lanes(frame: Frame, quarter: int, site: Site) -> slice:
+    """The lanes of a sub-partition, of which a warp holds those of its own."""
+    own = frame.warp % QUARTERS if frame.in_role else quarter
+    if quarter != own or not 0 <= quarter < QUARTERS:
+        raise frame.cta_run.error(
+            "access-outside-tile",
+            f"expected the numbers of sub-partition {own}, which this warp holds, got those of "
+            f"{quarter}",
+            site,
+        )
+    return slice(QUARTER_LANES * quarter, QUARTER_LANES * (quarter + 1))
+
+
+@execute(tc.RowNumbersOp)
+def row_numbers(compiler: Compiler, op: tc.RowNumbersOp) -> Step:
+    numbers_, quarter_ = compiler.operands(op)
+    result, site = compiler.result(op), compiler.site(op)
+
+    def take(frame: Frame) -> None:
+        quarter = frame.values[quarter_]
+        lanes = _lanes(frame, quarter, site)
+        frame.values[result] = Registers(frame.values[numbers_].data[lanes], quarter)
+
+    return take
+
+
+@execute(tc.SetRowNumbersOp)
+def set_row_numbers(compiler: Compiler, op: tc.SetRowNumbersOp) -> Step:
+    numbers_, quarter_, mine_ = compiler.operands(op)
+    result, site = compiler.result(op), compiler.site(op)
+
+    def put(frame: Frame) -> None:
+        v = frame.values
+        data = v[numbers_].data.copy()
+        data[_lanes(frame, v[quarter_], site)] = v[mine_].data
+        v[result] = Registers(data, quarter=-1)
+
+    return put
+
+
+def _of_rows(compiler: Compiler, op: ir.OpView, compute: Callable[..., Sequence[Array]]) -> Step:
+    """Applies a function of the operands' data, which gives that of each result."""
+    operands, site = compiler.operands(op), compiler.site(op)
+    results = [compiler.slot(result) for result in op.operation.results]
+
+    def step(frame: Frame) -> None:
+        tiles: list[Registers] = [frame.values[each] for each in operands]
+        for tile in tiles:
+            frame.cta_run.consume(frame, tile, site)
+        quarter = max(tile.quarter for tile in tiles)
+        for result, data in zip(results, compute(*(tile.data for tile in tiles)), strict=True):
+            frame.values[result] = Registers(data, quarter)
+
+    return step
+
+
+@execute(tc.RowMaxOp)
+def row_max(compiler: Compiler, op: tc.RowMaxOp) -> Step:
+    return _of_rows(compiler, op, lambda x: [np.fmax.reduce(x, axis=1, keepdims=True)])
+
+
+@execute(tc.RowSumOp)
+def row_sum(compiler: Compiler, op: tc.RowSumOp) -> Step:
+    return _of_rows(compiler, op, lambda x: [online_softmax.row_sum(x, PARTIAL_SUMS)])
+
+
+def _scale(op: tc.RowOnlineMaxOp | tc.RowExponentialsOp | tc.RowLogSumOp) -> np.float32:
+    return np.float32(ir.FloatAttr(op.scale).value)
+
+
+@execute(tc.RowOnlineMaxOp)
+def online_max(compiler: Compiler, op: tc.RowOnlineMaxOp) -> Step:
+    scale, tau = _scale(op), ir.FloatAttr(op.tau).value
+    return _of_rows(
+        compiler,
+        op,
+        lambda before, largest: online_softmax.online_max(before, largest, scale, tau),
+    )
+
+
+@execute(tc.MaskRowsOp)
+def mask_rows(compiler: Compiler, op: tc.MaskRowsOp) -> Step:
+    scores_, row_, column_ = compiler.operands(op)
+    keys, offset = integer(op, "keys"), optional_integer(op, "causal_offset")
+    result, site = compiler.result(op), compiler.site(op)
+
+    def mask(frame: Frame) -> None:
+        v = frame.values
+        scores: Registers = v[scores_]
+        frame.cta_run.consume(frame, scores, site)
+        rows, columns = scores.data.shape
+        key = v[column_] + np.arange(columns)[None, :]
+        has = np.broadcast_to(key < keys, scores.data.shape)
+        if offset is not None:
+            has = has & (key <= v[row_] + np.arange(rows)[:, None] + offset)
+        v[result] = Registers(np.where(has, scores.data, np.float32(-np.inf)), scores.quarter)
+
+    return mask
+
+
+@execute(tc.RowExponentialsOp)
+def exponentials(compiler: Compiler, op: tc.RowExponentialsOp) -> Step:
+    scale = _scale(op)
+    return _of_rows(
+        compiler,
+        op,
+        lambda scores, reference: [online_softmax.exponentials(scores, reference, scale)],
+    )
+
+
+@execute(tc.RowsDifferOp)
+def rows_differ(compiler: Compiler, op: tc.RowsDifferOp) -> Step:
+    (numbers_,), result = compiler.operands(op), compiler.result(op)
+    value, site = np.float32(ir.FloatAttr(op.value).value), compiler.site(op)
+
+    def vote(frame: Frame) -> None:
+        numbers: Registers = frame.values[numbers_]
+        frame.cta_run.consume(frame, numbers, site)
+        frame.values[result] = int((numbers.data != value).any())
+
+    return vote
+
+
+@execute(tc.RowInverseSumOp)
+def inverse_sum(compiler: Compiler, op: tc.RowInverseSumOp) -> Step:
+    return _of_rows(compiler, op, lambda total: [online_softmax.inverse_sum(total)])
+
+
+@execute(tc.RowLogSumOp)
+def log_sum(compiler: Compiler, op: tc.RowLogSumOp) -> Step:
+    scale = _scale(op)
+    return _of_rows(
+        compiler,
+        op,
+        lambda largest, total: [online_softmax.log_sum(largest, total, scale)],
+    )
