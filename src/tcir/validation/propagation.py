@@ -37,6 +37,7 @@ from tcir.program.factors import factor_types
 from tcir.validation import bounds
 from tcir.validation.attention_bounds import attention
 from tcir.validation.quantised import hull, rows_of
+from tcir.validation.reordered import AnyOrder, quantum_of
 from tcir.validation.rules import RULES, Known, overflow
 
 if TYPE_CHECKING:
@@ -270,7 +271,7 @@ class _Carrier:
     def _structured(
         self, op: ir.Operation, operands: list[Known], values: Mapping[ir.Value, Known]
     ) -> list[Known]:
-        """An elementwise ``linalg`` op, or a reduction in lexicographic order."""
+        """An elementwise ``linalg`` op, or a reduction: floats are summed in any order."""
         from tcir._mlir import linalg
 
         affine = [each.value for each in linalg.get_indexing_maps(op) or ()]
@@ -295,6 +296,7 @@ class _Carrier:
         block, inputs = op.regions[0].blocks[0], len(operands) - len(outs)
         grid = dict(zip(order, np.indices([sizes[d] for d in order], sparse=True), strict=True))
         totals = [spread(each, out, {}) for each, out in zip(operands[inputs:], outs, strict=True)]
+        starts, orders = totals, [AnyOrder.of(op, n) for n in range(len(outs))]
         for point in itertools.product(*(range(sizes[d]) for d in reduced)):
             at = dict(zip(reduced, point, strict=True))
             spreads = [spread(each, indices, at) for each, indices in zip(operands[:inputs], maps)]
@@ -311,6 +313,13 @@ class _Carrier:
                     if body.name == "linalg.index" else _elementwise(body, known)
                 )  # fmt: skip
             totals = [inner[each] for each in last.operation.operands]
+            for summed, total in zip(orders, totals, strict=True):
+                if summed is not None:
+                    summed.step(inner, total)
+        totals = [
+            total if summed is None else summed.widened(total, start)
+            for summed, total, start in zip(orders, totals, starts, strict=True)
+        ]
         return [
             total.like(partial(_placed, out=out, order=order, sizes=sizes))
             for total, out in zip(totals, outs, strict=True)
@@ -432,12 +441,12 @@ def is_exact(
     sizes: the sums of magnitudes, as the factors' exponents have them (`bounds.encoded`)
     bits:  of a fused sum
     """
-    quantum = float(np.prod([_quantum(each) for each in factors]))
+    quantum = float(np.prod([quantum_of(each) for each in factors]))
     if quantum < LEAST:
         return False
     if any(map(_is_cut, factors)):
         return False
-    fit = all(_quantum(each.value) >= quantum for each in starts)
+    fit = all(quantum_of(each.value) >= quantum for each in starts)
     return fit and bool((sizes <= quantum * 2.0**bits).all())
 
 
@@ -462,14 +471,6 @@ def _is_cut(array: Array) -> bool:
     """Whether tf32 has not all of these numbers: what was widened to f32 it has."""
     bits = np.ascontiguousarray(array)
     return bits.dtype == np.float32 and bool((bits.view(np.uint32) & _CUT).any())
-
-
-def _quantum(array: Array) -> float:
-    """The largest power of two of which all elements are multiples; of zeros infinite."""
-    wide = np.asarray(array, np.float64)
-    fractions, exponents = np.frexp(wide[wide != 0])
-    whole = np.ldexp(np.abs(fractions), 53).astype(np.int64)
-    return float(np.ldexp((whole & -whole).astype(np.float64), exponents - 53).min(initial=np.inf))
 
 
 def _signs(known: Known, *, scale: bool = False) -> Array:

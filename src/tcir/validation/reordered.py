@@ -1,0 +1,102 @@
+"""Sums that kernels take in an order of their own: how far the results may be apart.
+
+The reference adds the elements of a row one after the other: step k rounds the partial sum s_k.
+With u the half unit in the last place of 1 and S the sum of magnitudes, that errs by at most u
+times the sum of all |s_k|. Another order of n additions errs by at most u n S, as no partial sum
+exceeds S (Higham, Accuracy and Stability of Numerical Algorithms, 4.2). Roundings of f32 are nearly
+independent, so squares add up: u² s_k² of the reference's steps, and u² S² of each level of a tree.
+In f16 and bf16 small elements vanish beside a large partial sum, all in the same direction, so the
+mean square is the square of the largest error. Sums that no order rounds are exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log2
+from typing import TYPE_CHECKING
+
+import ml_dtypes
+import numpy as np
+
+from tcir.interp.types import Array, is_float
+from tcir.validation.rules import Known, overflow
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tcir._mlir import ir
+
+_ROOM = 1 + 2.0**-7
+"""For the roundings of the magnitudes' own sums."""
+
+
+@dataclass
+class AnyOrder:
+    """A sum of a reduction, and what its steps were.
+
+    element: the number of the body that is added
+    sizes:   the sum of magnitudes
+    partial, squares: sums of the magnitudes and squares of the partial sums
+    quantum: the largest power of two of which all elements are multiples
+    """
+
+    element: ir.Value
+    sizes: Array
+    partial: Array
+    squares: Array
+    quantum: float = np.inf
+    count: int = 0
+
+    @staticmethod
+    def of(op: ir.Operation, number: int) -> AnyOrder | None:
+        """The sum that result `number` is, if its body adds an element to the total."""
+        from tcir._mlir import ir
+
+        block = op.regions[0].blocks[0]
+        total = block.arguments[len(op.operands) - len(op.results) + number]
+        last = list(block)[-1].operation.operands[number]
+        if isinstance(last, ir.BlockArgument) or last.owner.name != "arith.addf":
+            return None
+        added = [each for each in last.owner.operands if each != total]
+        if len(added) != 1:
+            return None
+        zero = np.zeros(())
+        return AnyOrder(added[0], zero, zero, zero)
+
+    def step(self, known: Mapping[ir.Value, Known], total: Known) -> None:
+        """Adds an element; total: with it."""
+        element = known[self.element].finite()
+        self.sizes = self.sizes + element.size
+        reached = np.abs(total.finite().wide)
+        self.partial, self.squares = self.partial + reached, self.squares + reached**2
+        self.quantum = min(self.quantum, quantum_of(element.value))
+        self.count += 1
+
+    def widened(self, total: Known, start: Known) -> Known:
+        """The sum with the errors of any order; start: the number that the sum began with."""
+        dtype = np.asarray(total.value).dtype
+        if self.count < 2 or not is_float(dtype):
+            return total
+        info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+        unit, bits = float(info.eps) / 2, int(info.nmant) + 1
+        begin = start.finite()
+        sizes = (self.sizes + begin.size) * _ROOM
+        quantum = min(self.quantum, quantum_of(begin.value))
+        over = ~(sizes + total.error < overflow(dtype))
+        if (sizes <= quantum * 2.0**bits).all() and not over.any():
+            return total
+        error = unit * (self.partial + self.count * sizes) * _ROOM
+        square = unit**2 * (2 * self.squares + (1 + log2(self.count)) * sizes**2)
+        if dtype.itemsize < 4:
+            square = error**2
+        wider = Known(total.value, total.error + error, total.square + square)
+        certain = np.isnan(total.wide) & ~total.open
+        return wider.opened((total.open | over) & ~certain)
+
+
+def quantum_of(array: Array) -> float:
+    """The largest power of two of which all elements are multiples; of zeros infinite."""
+    wide = np.asarray(array, np.float64)
+    fractions, exponents = np.frexp(wide[wide != 0])
+    whole = np.ldexp(np.abs(fractions), 53).astype(np.int64)
+    return float(np.ldexp((whole & -whole).astype(np.float64), exponents - 53).min(initial=np.inf))
