@@ -117,11 +117,15 @@ def element(
     pointer: ir.Value, kind: ir.RankedTensorType, at: Sequence[ir.Value | None]
 ) -> ir.Value:
     """The element of a tensor at `pointer` at the indices `at`; None: 0."""
+    return narrow.load(pointer, place_of(kind, at), kind.element_type)
+
+
+def place_of(kind: ir.RankedTensorType, at: Sequence[ir.Value | None]) -> ir.Value:
+    """The number of the element at the indices `at`, an i64; None: 0."""
     place: ir.Value | None = None
     for number, extent in zip(at, kind.shape, strict=True):
         if extent == 1:
             continue
         index = simt.constant(0, 64) if number is None else simt.wide(number)
         place = index if place is None else simt.add(simt.mul(place, extent), index)
-    place = simt.constant(0, 64) if place is None else place
-    return narrow.load(pointer, place, kind.element_type)
+    return simt.constant(0, 64) if place is None else place

@@ -122,6 +122,51 @@ def store(pointer: ir.Value, place: ir.Value, values: Sequence[ir.Value], kind: 
         simt.store(address, value)
 
 
+def has_runs(kind: ir.Type) -> bool:
+    """Whether consecutive elements are loaded and stored at once: those of 1, 2 or 4 bytes."""
+    return kind.width == 1 or kind.width in (8, 16, 32)
+
+
+def load_run(pointer: ir.Value, place: ir.Value, count: int, kind: ir.Type) -> list[ir.Value]:
+    """`count` elements (2, 4 or 8) from element `place` on, an i64, up to 16 bytes at once; the
+    address is a multiple of as many bytes."""
+    size = max(1, kind.width // 8)
+    address = simt.at(pointer, byte(place, kind))
+    if count * size < 4:
+        return [load(pointer, simt.add(place, n), kind) for n in range(count)]
+    if count * size == 4:
+        words = [simt.load(address, integer_type(WORD))]
+    else:
+        words = simt.load_words(address, count * size // 4)
+    return [_of_word(words[n * size // 4], n * size % 4, kind) for n in range(count)]
+
+
+def _of_word(word: ir.Value, byte: int, kind: ir.Type) -> ir.Value:
+    """The element in a word that begins at a byte of it."""
+    bits = max(8, kind.width)
+    word = simt.right(word, 8 * byte)
+    if kind.width == 1:
+        return resized(word, 1)
+    if str(kind) == "i8":
+        return wrapped(word, bits)
+    if is_code(kind):
+        return simt.both_bits(word, _mask(kind))
+    return simt.of_words([word], kind)
+
+
+def store_run(
+    pointer: ir.Value, place: ir.Value, values: Sequence[ir.Value], kind: ir.Type
+) -> None:
+    """Stores elements from `place` on, as `load_run` loads them."""
+    size = max(1, kind.width // 8)
+    if size == 1:
+        values = [simt.both_bits(each, 255) if is_byte(kind) else each for each in values]
+    most = 16 // size
+    for first in range(0, len(values), most):
+        address = simt.at(pointer, byte(simt.add(place, first) if first else place, kind))
+        simt.store_run(address, values[first : first + most], size)
+
+
 def _mask(kind: ir.Type) -> int:
     return (1 << kind.width) - 1
 

@@ -24,13 +24,15 @@ ALIGNMENT = 16
 @dataclass(frozen=True)
 class Shape:
     """Launch sizes of a kernel, its position in the sequence of launches, and its target;
-    programmatic: it may start before the previous launch has ended, and waits for it."""
+    programmatic: it may start before the previous launch has ended, and waits for it;
+    smem: bytes of shared memory."""
 
     grid: tuple[int, int, int]
     threads: int
     target: str = DEFAULT_TARGET.name
     order: int | None = None
     programmatic: bool = False
+    smem: int = 0
 
 
 @contextmanager
@@ -52,7 +54,7 @@ def simt_kernel(
         "nvvm.kernel": ir.UnitAttr.get(),
         "nvvm.reqntid": ir.DenseI32ArrayAttr.get([shape.threads, 1, 1]),
         "tc.grid": ir.DenseI64ArrayAttr.get(list(shape.grid)),
-        "tc.smem_bytes": i64(0),
+        "tc.smem_bytes": i64(shape.smem),
         "tc.params": ir.ArrayAttr.get([ir.Attribute.parse(parameter.format(n)) for n in buffers]),
         "tc.target": ir.StringAttr.get(shape.target),
     }
@@ -198,7 +200,7 @@ def check(holds: ir.Value, expected: str) -> None:
 
 
 def at(pointer: ir.Value, offset: ir.Value) -> ir.Value:
-    """`pointer` plus an i64 number of bytes."""
+    """`pointer` plus a number of bytes: an i64, of shared memory an i32."""
     return llvm.getelementptr(pointer, offset)
 
 
@@ -301,6 +303,49 @@ def any_lane(condition: ir.Value) -> ir.Value:
     bits = arith.ExtUIOp(integer_type(8 * _WORD), condition).result
     found = llvm.inline_asm(bits.type, [bits], text, "=r,r", has_side_effects=True).result
     return arith.cmpi(arith.CmpIPredicate.ne, found, constant(0))
+
+
+SHARED_SYMBOL = "partials"
+"""The shared memory of kernels for CUDA cores."""
+
+
+def shared(module: ir.Module) -> ir.Value:
+    """A pointer to the kernel's shared memory, aligned to `ALIGNMENT`."""
+    block = kernels_block(module)
+    names = [op.operation.attributes["sym_name"].value for op in block]
+    if SHARED_SYMBOL not in names:
+        with ir.InsertionPoint.at_block_begin(block):
+            dynamic = ir.Type.parse("!llvm.array<0 x i8>")
+            llvm.mlir_global(SHARED_SYMBOL, dynamic, space=3, alignment=ALIGNMENT)
+    return llvm.mlir_addressof(pointer_type(3), SHARED_SYMBOL)
+
+
+def words_of(value: ir.Value) -> list[ir.Value]:
+    """The bits of a number in i32 registers: one, or two of 64 bits."""
+    width = value.type.width
+    if isinstance(value.type, ir.FloatType):
+        value = arith.BitcastOp(integer_type(width), value).result
+    if width < 32:
+        return [arith.ExtUIOp(integer_type(32), value).result]
+    if width == 32:
+        return [value]
+    return [arith.TruncIOp(integer_type(32), each).result for each in (value, right(value, 32))]
+
+
+def of_words(words: Sequence[ir.Value], kind: ir.Type) -> ir.Value:
+    """The number of type `kind` with these bits (`words_of`)."""
+    bits, *high = words
+    if high:
+        bits = either_bits(wide(bits), left(wide(high[0]), 32))
+    if kind.width < 32:
+        bits = arith.TruncIOp(integer_type(kind.width), bits).result
+    return arith.BitcastOp(kind, bits).result if isinstance(kind, ir.FloatType) else bits
+
+
+def from_lane(value: ir.Value, distance: int) -> ir.Value:
+    """`shuffle_xor` of a number of any width."""
+    words = [shuffle_xor(word, distance) for word in words_of(value)]
+    return of_words(words, value.type)
 
 
 def sum_of_lanes(value: ir.Value) -> ir.Value:

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from tcir._mlir import func, ir, tensor
 from tcir.dialect.walk import walk
+from tcir.passes.analysis.reductions import is_product
 from tcir.passes.emit.calls import inline_calls
 from tcir.passes.emit.diagnostics import SMALLEST_MATMUL, match_failure
 from tcir.passes.emit.tensor_functions import functions_with_body
 from tcir.passes.module.fold_empty import structured
-from tcir.passes.module.split_layers import is_product
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.program.constants import CONSTANTS, constants_of
 

@@ -17,6 +17,7 @@ from tcir.passes.analysis.contraction import (
 )
 from tcir.passes.analysis.cuda_cores import no_tensor_core
 from tcir.passes.analysis.moves import inverse, is_widening, move_of, transpose
+from tcir.passes.analysis.reductions import is_product
 from tcir.passes.analysis.scaled_contraction import is_scaled_contraction
 from tcir.passes.analysis.stored_tensors import (
     Stay,
@@ -40,7 +41,6 @@ from tcir.passes.module.rewrites.packs import lower_packs
 from tcir.passes.module.rewrites.patches import multiply_patches
 from tcir.passes.module.rewrites.phases import split_phases
 from tcir.passes.module.rewrites.zero_points import correct_zero_points
-from tcir.passes.module.split_layers import is_product
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 

@@ -15,14 +15,15 @@ from tcir.dialect.ops.epilogue import SCALAR_OPS
 from tcir.dialect.walk import walk
 from tcir.passes.analysis.contraction import (
     Conv,
-    is_contraction,
     recognise,
     unaccepted,
     value,
 )
 from tcir.passes.analysis.cuda_cores import no_tensor_core
 from tcir.passes.analysis.einsum import Einsum
+from tcir.passes.analysis.reductions import element_of, factors_in, is_product, is_reduction
 from tcir.passes.analysis.regroup import Groups, groups_of
+from tcir.passes.analysis.row_chain import chain_of
 from tcir.passes.analysis.scaled_contraction import is_scaled_contraction, other_scales
 from tcir.passes.analysis.stored_scale import check_stored_scales
 from tcir.passes.analysis.wrappers import is_zero_padding
@@ -78,6 +79,9 @@ class SplitLayers(Pass):
         func.func @f_1_reduce(%h) {tc.order = 1, tc.args = array<i64: 5, 6>, tc.simt}
         func.func @f_2_subf(%h, %m) {tc.order = 2, tc.args = array<i64: 5, 6, 7>, tc.simt}
         func.func @f_3_matmul(%n, %v) {tc.order = 3, tc.args = array<i64: 7, 3, 4>}
+
+    Reductions over the rows of one tensor, and what is elementwise around them, are one launch: a
+    softmax, a layer norm.
 
     A product's launch includes the following ops that fuse-epilogue can fuse, up to the first
     tensor that other launches read. A convolution that no tensor core takes (depthwise, thin
@@ -211,6 +215,7 @@ class _Layers:
                 layers.stored.update(each for each in op.results if list(each.uses))
         arguments = {each for each in layers.stored if isinstance(each, ir.BlockArgument)}
         layers.stored -= arguments | set(filter(is_empty, layers.stored))
+        layers._hold_rows(products)
         return layers
 
     def split(self, module: ir.Module) -> None:
@@ -271,6 +276,42 @@ class _Layers:
                 if len(self._leaving(inside)) == 1:
                     best = len(inside)
         return inside[1:best]
+
+    def _hold_rows(self, products: Sequence[ir.Operation]) -> None:
+        """Takes reductions out of memory that one launch reads, where it has their rows itself."""
+        kept = {_base(each) for each in self.returned}
+        for product in products:
+            kept.update(self._factors(product))
+        for op in reversed(self.ops):
+            used = [each for each in op.results if list(each.uses)]
+            if len(used) != 1 or used[0] not in self.stored or used[0] in kept:
+                continue
+            if op in self.sums or not is_reduction(op):
+                continue
+            roots = self._roots(used[0])
+            if len(roots) != 1 or any(roots[0].owner in (p, *t) for p, t in self.tails.items()):
+                continue
+            others = self.stored - {used[0]}
+            chain = chain_of(roots[0], others)
+            if chain is not None and used[0] in [total for total, _ in chain.sums]:
+                self.stored = others
+
+    def _roots(self, tensor: ir.Value) -> list[ir.Value]:
+        """What is stored and made of a tensor, without others between; of products the result."""
+        found: dict[ir.Value, None] = {}
+        seen, waiting = set[ir.Operation](), [tensor]
+        while waiting:
+            for use in waiting.pop().uses:
+                op = _in_function(use.owner)
+                if op in seen or op not in self.places:
+                    continue
+                seen.add(op)
+                for each in op.results:
+                    if each in self.stored or op in self.sums:
+                        found[each] = None
+                    else:
+                        waiting.append(each)
+        return list(found)
 
     def _readers(self, op: ir.Operation) -> list[int]:
         """The places of the function's ops that have an op's result as an operand: a heap."""
@@ -482,24 +523,6 @@ class _Layers:
         return "the sums are read by other ops as well"
 
 
-def is_product(op: ir.Operation) -> bool:
-    """Whether an op sums products of elements of two or more tensors."""
-    return is_scaled_contraction(op) or len(set(map(_argument, _factors_in(op)))) == 2
-
-
-def _factors_in(op: ir.Operation) -> list[ir.Value]:
-    """The factors in the body of a sum of products of two inputs; of anything else none."""
-    if not is_contraction(op) or len(op.operands) != 3 or len(op.results) != 1:
-        return []
-    block = op.regions[0].blocks[0]
-    (yielded,) = list(block)[-1].operands
-    if not any(is_op(yielded, f"arith.add{kind}") for kind in "fi"):
-        return []
-    added = [each for each in yielded.owner.operands if each != block.arguments[2]]
-    products = [each for each in added if any(is_op(each, f"arith.mul{kind}") for kind in "fi")]
-    return list(products[0].owner.operands) if len(products) == 1 else []
-
-
 def _no_tensor_core(op: ir.Operation, tf32: bool) -> str:
     """Why no tensor core computes a product; "" if one does."""
     if reason := no_tensor_core(op.opview, tf32):
@@ -508,21 +531,12 @@ def _no_tensor_core(op: ir.Operation, tf32: bool) -> str:
         return other_scales(op.opview)
     if unaccepted(op.opview):
         return ""
-    if not all(isinstance(_argument(each), ir.BlockArgument) for each in _factors_in(op)):
+    if not all(isinstance(element_of(each), ir.BlockArgument) for each in factors_in(op)):
         return "its factors are computed of elements, and tensor cores multiply them as they are"
     if recognise(op.opview) is not None:
         return ""
     maps = ", ".join(str(value(each)) for each in linalg.get_indexing_maps(op))
     return f"its maps, {maps}, are those of no convolution with channels and no matrix product"
-
-
-def is_reduction(op: ir.Operation) -> bool:
-    """Whether an op of ``linalg`` has loops that its results have not."""
-    maps = linalg.get_indexing_maps(op) if op.name.startswith("linalg.") else None
-    if maps is None or op.name == "linalg.fill":
-        return False
-    out = value(list(maps)[-1])
-    return out.n_dims > sum(isinstance(each, ir.AffineDimExpr) for each in out.results)
 
 
 def is_folded(factor: ir.Value, product: ir.Operation) -> bool:
@@ -535,13 +549,6 @@ def is_folded(factor: ir.Value, product: ir.Operation) -> bool:
     rank = factor.type.rank
     permutation = list(ir.DenseI64ArrayAttr(factor.owner.attributes["permutation"]))
     return permutation == [*range(rank - 2), rank - 1, rank - 2]
-
-
-def _argument(number: ir.Value) -> ir.Value:
-    """The element that a factor in a body is made of."""
-    while not isinstance(number, ir.BlockArgument) and len(number.owner.operands) == 1:
-        number = number.owner.operands[0]
-    return number
 
 
 def _base(tensor: ir.Value) -> ir.Value:

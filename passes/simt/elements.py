@@ -82,16 +82,65 @@ class Elements:
 
     pointers: of the function's arguments
     known:    elements, by tensor and indices
+    runs:     consecutive indices, by each of them: the first is a multiple of their number, and the
+              elements there are computed, loaded and summed together
+    shifted:  indices by those that they come from (`shift`)
     """
 
     pointers: Mapping[ir.Value, ir.Value]
     known: dict[tuple[ir.Value, Index], ir.Value] = field(default_factory=dict)
+    runs: dict[ir.Value, tuple[ir.Value, ...]] = field(default_factory=dict)
+    shifted: dict[tuple[ir.Value, int, int], ir.Value] = field(default_factory=dict)
 
     def element(self, tensor: ir.Value, at: Index) -> ir.Value:
         """The element of `tensor` (of a number: itself) at the indices `at`."""
-        if (tensor, at) not in self.known:
-            self.known[tensor, at] = self._new(tensor, at)
-        return self.known[tensor, at]
+        key = self._key(tensor, at)
+        if key not in self.known:
+            self.known[key] = self._new(tensor, at)
+        return self.known[key]
+
+    def learn(self, tensor: ir.Value, at: Index, element: ir.Value) -> None:
+        """Remembers an element."""
+        self.known[self._key(tensor, at)] = element
+
+    def run(self, first: ir.Value, count: int) -> tuple[ir.Value, ...]:
+        """The indices from `first` on, a multiple of `count`."""
+        members = (first, *(simt.add(first, n) for n in range(1, count)))
+        if count > 1:
+            self.runs.update(dict.fromkeys(members, members))
+        return members
+
+    def within(self) -> Elements:
+        """The same for a region: what is learnt there is not known outside."""
+        return Elements(self.pointers, dict(self.known), dict(self.runs), dict(self.shifted))
+
+    def shift(self, index: ir.Value, by: int, extent: int) -> ir.Value:
+        """`index` plus `by`, or the last of `extent` where that is outside; runs stay runs if each
+        is all inside or all outside."""
+        run = self.runs.get(index, (index,))
+        if by % len(run) or extent % len(run):
+            run = (index,)
+        if (index, by, extent) not in self.shifted:
+            first = simt.add(run[0], by) if by > 0 else simt.sub(run[0], -by) if by else run[0]
+            members = self.run(simt.smaller(first, extent - len(run)), len(run))
+            for old, new in zip(run, members, strict=True):
+                self.shifted[old, by, extent] = new
+        return self.shifted[index, by, extent]
+
+    @staticmethod
+    def _key(tensor: ir.Value, at: Index) -> tuple[ir.Value, Index]:
+        """Indices of dimensions of size 1 are all 0."""
+        shape = tensor.type.shape if at else ()
+        return tensor, tuple(index for index, size in zip(at, shape, strict=True) if size != 1)
+
+    def _together(self, at: Index) -> list[Index]:
+        """The indices of the run that `at` is of, or itself."""
+        run = next((self.runs[index] for index in at if index in self.runs), None)
+        if run is None:
+            return [at]
+        return [
+            tuple(self.runs[i][n] if i in self.runs else i for i in at) for n in range(len(run))
+        ]
 
     def _new(self, tensor: ir.Value, at: Index) -> ir.Value:
         if isinstance(tensor, ir.BlockArgument):
@@ -105,7 +154,7 @@ class Elements:
             if isinstance(op.opview, RESHAPES):
                 return self.element(op.operands[0], _through_view(op, at))
             if op.name == "tensor.extract_slice":
-                return self.element(op.operands[0], in_slice(op, at))
+                return self.element(op.operands[0], in_slice(op, at, self.shift))
             if op.name == "tensor.pad":
                 return self._padded(op, at)
             if op.name == "tensor.insert_slice":
@@ -121,7 +170,21 @@ class Elements:
         )
 
     def _load(self, tensor: ir.BlockArgument, at: Index) -> ir.Value:
-        return element_epilogue.element(self.pointers[tensor], tensor.type, at)
+        kind, ats = tensor.type, self._together(at)
+        sized = [n for n, size in enumerate(kind.shape) if size != 1]
+        moving = [n for n in sized if at[n] in self.runs]
+        if (
+            not moving
+            or moving != sized[-1:]
+            or kind.shape[sized[-1]] % len(ats)
+            or not narrow.has_runs(kind.element_type)
+        ):
+            return element_epilogue.element(self.pointers[tensor], kind, at)
+        place = element_epilogue.place_of(kind, ats[0])
+        run = narrow.load_run(self.pointers[tensor], place, len(ats), kind.element_type)
+        for each, element in zip(ats, run, strict=True):
+            self.learn(tensor, each, element)
+        return self.known[self._key(tensor, at)]
 
     def _padded(self, op: ir.Operation, at: Index) -> ir.Value:
         """The element, or the padding: every load is inside, where it is not used at its edge."""
@@ -137,14 +200,14 @@ class Elements:
         for index, first, extent in zip(at, low, op.operands[0].type.shape, strict=True):
             place = simt.sub(index, first) if first else index  # below 0: a large number
             inside = simt.both_bits(inside, simt.less(place, extent))
-            places.append(simt.smaller(place, extent - 1))
+            places.append(self.shift(index, -first, extent))
         element = self.element(op.operands[0], tuple(places))
         return arith.SelectOp(inside, element, self.element(yielded, ())).result
 
     def _inserted(self, op: ir.Operation, at: Index) -> ir.Value:
         """The element of the slice, or what was there: every load is inside, as in padding."""
         source, target = op.operands[:2]
-        inside, places = in_inserted(op, at)
+        inside, places = in_inserted(op, at, self.shift)
         element = self.element(source, places)
         if is_op(target, "tensor.empty") and covers(op):
             return element  # others are not read
@@ -157,8 +220,7 @@ class Elements:
         begin = 0
         for part in op.operands:
             extent = part.type.shape[dim]
-            index = simt.sub(at[dim], begin) if begin else at[dim]
-            place = simt.smaller(index, extent - 1)
+            place = self.shift(at[dim], -begin, extent)
             element = self.element(part, (*at[:dim], place, *at[dim + 1 :]))
             before = None if found is None else simt.less(at[dim], begin)
             found = element if found is None else arith.SelectOp(before, found, element).result
@@ -177,40 +239,48 @@ class Elements:
                 f"expected results indexed by the same single loops, or by 0, got {op.name} with "
                 f"the map {maps[-1]}; {LEFT}; split it into ops of one result",
             )
-        loops = {
-            e.position: index
-            for e, index in zip(outs[number], at, strict=True)
-            if isinstance(e, ir.AffineDimExpr)
-        }
+        loops = {d: at[n] for n, d in _dims_of(outs[number])}
         sums = [dim for dim in range(maps[-1].n_dims) if dim not in loops]
         if not sums:
             return self._body(op, maps, loops, {number: None})[number]
-        totals: dict[int, ir.Value | None] = {}
-        for each in _carried(op, number):
-            start = tuple(_place(op, e, loops) for e in outs[each])
-            totals[each] = self.element(op.operands[len(op.operands) - len(outs) + each], start)
-        return self._reduced(op, maps, loops, sums, totals)[number]
+        carried, ats = _carried(op, number), self._together(at)
+        points: list[Loops] = []
+        starts: list[Totals] = []
+        for each in ats:
+            point = {d: each[n] for n, d in _dims_of(outs[number])}
+            points.append(point)
+            starts.append({
+                c: self.element(
+                    op.operands[len(op.operands) - len(outs) + c],
+                    tuple(_place(op, e, point) for e in outs[c]),
+                )
+                for c in carried
+            })  # fmt: skip
+        found = self._reduced(op, maps, points, sums, starts)
+        for each, totals in zip(ats, found, strict=True):
+            self.learn(op.results[number], each, totals[number])
+        return self.known[self._key(op.results[number], at)]
 
     def _reduced(
         self,
         op: ir.Operation,
         maps: list[ir.AffineMap],
-        loops: Loops,
+        points: Sequence[Loops],
         dims: list[int],
-        totals: Totals,
-    ) -> dict[int, ir.Value]:
-        """`totals` and what the loops `dims` add to them, the last of them innermost."""
+        totals: Sequence[Totals],
+    ) -> list[dict[int, ir.Value]]:
+        """At each point `totals` and what the loops `dims` add to them, the last innermost."""
         if not dims:
-            return self._body(op, maps, loops, totals)
+            return [self._body(op, maps, *each) for each in zip(points, totals, strict=True)]
         dim, *inner = dims
         bounds = (simt.constant(n) for n in (0, _extent(op, maps, dim), 1))
-        loop = scf.ForOp(*bounds, list(totals.values()))
+        loop = scf.ForOp(*bounds, [value for each in totals for value in each.values()])
         with ir.InsertionPoint(loop.body):
-            within = Elements(self.pointers, dict(self.known))
-            here = {**loops, dim: loop.induction_variable}
-            so_far = dict(zip(totals, loop.inner_iter_args, strict=True))
-            scf.YieldOp(list(within._reduced(op, maps, here, inner, so_far).values()))
-        return dict(zip(totals, loop.results, strict=True))
+            here = [{**each, dim: loop.induction_variable} for each in points]
+            so_far = _like(totals, loop.inner_iter_args)
+            added = self.within()._reduced(op, maps, here, inner, so_far)
+            scf.YieldOp([value for each in added for value in each.values()])
+        return _like(totals, loop.results)
 
     def _body(
         self, op: ir.Operation, maps: list[ir.AffineMap], loops: Loops, totals: Totals
@@ -219,9 +289,22 @@ class Elements:
 
         totals: the outputs' elements so far, by the number of the result; None: as in memory
         """
+        last = list(op.regions[0].blocks[0])[-1].operation.operands
+        values = self.numbers(op, maps, loops, [last[n] for n in totals], totals)
+        return dict(zip(totals, values, strict=True))
+
+    def numbers(
+        self,
+        op: ir.Operation,
+        maps: Sequence[ir.AffineMap],
+        loops: Loops,
+        wanted: Sequence[ir.Value],
+        totals: Totals,
+    ) -> list[ir.Value]:
+        """Numbers of an op's body at one point; totals: as in `_body`."""
         block = op.regions[0].blocks[0]
         inputs = len(op.operands) - len(op.results)
-        ops, arguments = _needed(block, totals)
+        ops, arguments = _needed(block, wanted)
         inner: dict[ir.Value, ir.Value] = {}
         for number in arguments:
             total = totals.get(number - inputs)
@@ -247,8 +330,7 @@ class Elements:
                     simt.check(operands[0], ir.StringAttr(each.attributes["msg"]).value)
                 else:
                     inner[each.operation.results[0]] = self._inner(each, operands, loops)
-        last = list(block)[-1].operation.operands
-        return {n: inner[v] if (v := last[n]) in inner else self.element(v, ()) for n in totals}
+        return [inner[each] if each in inner else self.element(each, ()) for each in wanted]
 
     def _inner(self, op: ir.OpView, operands: list[ir.Value], loops: Loops) -> ir.Value:
         """An op of a body at one point."""
@@ -264,10 +346,21 @@ class Elements:
         return narrow.computed(op, operands)
 
 
-def _needed(block: ir.Block, wanted: Collection[int]) -> tuple[list[ir.OpView], list[int]]:
-    """The ops that the yielded values `wanted` come from, and the arguments' numbers."""
-    *ops, last = block.operations
-    reached = {last.operation.operands[number] for number in wanted}
+def _dims_of(indices: Sequence[ir.AffineExpr]) -> list[tuple[int, int]]:
+    """The places of indices that are loops, and which."""
+    return [(n, e.position) for n, e in enumerate(indices) if isinstance(e, ir.AffineDimExpr)]
+
+
+def _like(totals: Sequence[Totals], values: Sequence[ir.Value]) -> list[dict[int, ir.Value]]:
+    """`values` as the elements of `totals`, one after the other."""
+    given = iter(values)
+    return [{number: next(given) for number in each} for each in totals]
+
+
+def _needed(block: ir.Block, wanted: Collection[ir.Value]) -> tuple[list[ir.OpView], list[int]]:
+    """The ops that the values `wanted` of a body come from, and the arguments' numbers."""
+    *ops, _ = block.operations
+    reached = set(wanted)
     kept: list[ir.OpView] = []
     for op in reversed(ops):
         results = op.operation.results
@@ -284,7 +377,8 @@ def _carried(op: ir.Operation, number: int) -> list[int]:
     more = {number}
     while more != wanted:
         wanted = more
-        _, arguments = _needed(op.regions[0].blocks[0], wanted)
+        last = list(op.regions[0].blocks[0])[-1].operation.operands
+        _, arguments = _needed(op.regions[0].blocks[0], [last[n] for n in wanted])
         more = wanted | {each - inputs for each in arguments if each >= inputs}
     return sorted(wanted)
 
@@ -358,8 +452,16 @@ def _place(op: ir.Operation, expression: ir.AffineExpr, loops: Loops) -> ir.Valu
     if isinstance(expression, ir.AffineConstantExpr):
         return simt.constant(expression.value)
     if isinstance(expression, ir.AffineAddExpr | ir.AffineMulExpr):
-        sides = (_place(op, each, loops) for each in (expression.lhs, expression.rhs))
-        return (simt.add if isinstance(expression, ir.AffineAddExpr) else simt.mul)(*sides)
+        first, second = (_place(op, each, loops) for each in (expression.lhs, expression.rhs))
+        if isinstance(expression, ir.AffineAddExpr):
+            return (
+                second
+                if _is_zero(first)
+                else first
+                if _is_zero(second)
+                else simt.add(first, second)
+            )
+        return first if _is_zero(first) else simt.mul(first, second)
     if isinstance(expression, ir.AffineFloorDivExpr | ir.AffineModExpr):
         loop, by = expression.lhs, expression.rhs
         if isinstance(loop, ir.AffineDimExpr) and isinstance(by, ir.AffineConstantExpr):
@@ -370,6 +472,11 @@ def _place(op: ir.Operation, expression: ir.AffineExpr, loops: Loops) -> ir.Valu
         f"expected indices made of loops, sums, products and a loop's quotients by a constant, got "
         f"{expression}; index by a loop of its own",
     )
+
+
+def _is_zero(index: ir.Value) -> bool:
+    """Whether an index is the constant 0, as that of a dimension of size 1."""
+    return constant_number(index) == 0
 
 
 def _extent(op: ir.Operation, maps: list[ir.AffineMap], dim: int) -> int:

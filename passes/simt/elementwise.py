@@ -7,17 +7,24 @@ from math import prod
 
 from tcir._mlir import func, ir, scf
 from tcir.dialect.walk import walk
+from tcir.passes.analysis.reductions import is_reduction
+from tcir.passes.analysis.row_chain import chain_of
 from tcir.passes.emit import narrow, simt
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.fp8 import FP8
 from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.emit.limits import ceil_div
+from tcir.passes.emit.reshape import RESHAPES
 from tcir.passes.emit.small import SMALL
 from tcir.passes.emit.tensor_functions import is_simt
+from tcir.passes.simt import cells, tiles
 from tcir.passes.simt.elements import STORED, Elements, digits
+from tcir.passes.simt.group import ENOUGH, RUN, group_of, run_of
 from tcir.target import TARGETS, targets_with
 
 THREADS = 256
+MANY = 1 << 12
+"""Elements from which a thread computes several: with fewer, each has a thread of its own."""
 MOST = 1 << 31
 """Elements of a tensor: their numbers are i32."""
 
@@ -45,9 +52,38 @@ def convert(module: ir.Module, function: func.FuncOp, _: bool) -> bool:
         return False
     _check(function, target_of(module))
     block = function.entry_block
-    (result,) = list(block)[-1].operands
+    (returned,) = list(block)[-1].operands
+    read = [each.type for each in block.arguments]
+    result = in_memory(returned)
+    chain = chain_of(result) if not isinstance(result, ir.BlockArgument) else None
+    if chain is not None and (group := group_of(result, chain, read)) is not None:
+        cells.convert(module, function, result, chain, group)
+        return True
+    if chain is None and result == returned and (tiling := _tiling(function, result)) is not None:
+        tiles.convert(module, function, result, tiling)
+        return True
+    _threads(module, function, returned, read)
+    return True
+
+
+def _tiling(function: func.FuncOp, result: ir.Value) -> tiles.Tiling | None:
+    """The tiles of a result that is elementwise, and no argument."""
+    if isinstance(result, ir.BlockArgument) or any(
+        is_reduction(op.operation) for op in function.entry_block
+    ):
+        return None
+    return tiles.tiling_of(result)
+
+
+def _threads(
+    module: ir.Module, function: func.FuncOp, result: ir.Value, read: Sequence[ir.Type]
+) -> None:
+    """A kernel whose threads have a run of elements each."""
+    block = function.entry_block
     shape, element = list(result.type.shape), result.type.element_type
     each = narrow.together(element)
+    if each == 1 and _runs_pay(function):
+        each = run_of(shape[-1] if shape else 1, [t.element_type for t in (*read, result.type)])
     count = prod(shape) // each
     buffers = buffer_numbers(function, len(block.arguments) + 1)
     size = simt.Shape(
@@ -58,15 +94,36 @@ def convert(module: ir.Module, function: func.FuncOp, _: bool) -> bool:
         number = simt.add(simt.mul(simt.block_index(0), THREADS), simt.thread_index())
         inside = scf.IfOp(simt.less(number, count))
         with ir.InsertionPoint(inside.then_block):
-            given = {a: pointers[n] for a, n in zip(block.arguments, buffers)}
-            numbers = [number]
-            if each > 1:
+            known = Elements({a: pointers[n] for a, n in zip(block.arguments, buffers)})
+            out = pointers[buffers[-1]]
+            if narrow.together(element) > 1:
                 numbers = [simt.add(simt.mul(number, each), n) for n in range(each)]
-            known = Elements(given)
-            values = [known.element(result, digits(n, shape)) for n in numbers]
-            narrow.store(pointers[buffers[-1]], simt.wide(number), values, element)
+                values = [known.element(result, digits(n, shape)) for n in numbers]
+                narrow.store(out, simt.wide(number), values, element)
+            elif each > 1:
+                *outer, last = digits(number, [*shape[:-1], shape[-1] // each])
+                run = known.run(simt.mul(last, each), each)
+                values = [known.element(result, (*outer, n)) for n in run]
+                place = simt.mul(simt.wide(number), each)
+                narrow.store_run(out, place, values, element)
+            else:
+                value = known.element(result, digits(number, shape))
+                narrow.store(out, simt.wide(number), [value], element)
             scf.YieldOp([])
-    return True
+
+
+def _runs_pay(function: func.FuncOp) -> bool:
+    """Whether a thread computes several elements: all SMs are busy all the same."""
+    (result,) = list(function.entry_block)[-1].operands
+    sums = any(is_reduction(op.operation) for op in function.entry_block)
+    return prod(result.type.shape) >= (RUN * ENOUGH if sums else MANY)
+
+
+def in_memory(tensor: ir.Value) -> ir.Value:
+    """The tensor before reshapes: it has the same bytes in memory."""
+    while not isinstance(tensor, ir.BlockArgument) and isinstance(tensor.owner.opview, RESHAPES):
+        tensor = tensor.owner.operands[0]
+    return tensor
 
 
 def _check(function: func.FuncOp, target: str) -> None:

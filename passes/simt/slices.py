@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TypeAlias
 
@@ -12,21 +12,29 @@ from tcir.passes.emit.diagnostics import match_failure
 
 Index: TypeAlias = "tuple[ir.Value, ...]"
 """An i32 for each dimension of a tensor."""
+Shift: TypeAlias = "Callable[[ir.Value, int, int], ir.Value]"
+"""An index plus a number, at most the last of an extent (`tcir.passes.simt.elements`)."""
 
 
-def in_slice(op: ir.Operation, at: Index) -> Index:
+def in_slice(op: ir.Operation, at: Index, shift: Shift) -> Index:
     """The indices in the tensor that `tensor.extract_slice` reads, of one in the slice."""
     offsets, sizes, strides = _constants(op, 1)
     indices = dict(zip(_kept(sizes, op.results[0].type.shape), at, strict=True))
-    return tuple(
-        simt.add(simt.mul(indices[dim], stride), offset)
-        if dim in indices
-        else simt.constant(offset)
-        for dim, (offset, stride) in enumerate(zip(offsets, strides, strict=True))
-    )
+    shape = op.operands[0].type.shape
+    places = list[ir.Value]()
+    for dim, (offset, stride) in enumerate(zip(offsets, strides, strict=True)):
+        if dim not in indices:
+            places.append(simt.constant(offset))
+        elif stride > 1:
+            places.append(simt.add(simt.mul(indices[dim], stride), offset))
+        elif sizes[dim] == shape[dim]:
+            places.append(indices[dim])
+        else:
+            places.append(shift(indices[dim], offset, shape[dim]))
+    return tuple(places)
 
 
-def in_inserted(op: ir.Operation, at: Index) -> tuple[ir.Value, Index]:
+def in_inserted(op: ir.Operation, at: Index, shift: Shift) -> tuple[ir.Value, Index]:
     """For indices in the result of `tensor.insert_slice`: whether the slice has the element, and
     its indices in the slice, which are always in bounds."""
     inside, places = simt.constant(1, 1), list[ir.Value]()
@@ -37,7 +45,7 @@ def in_inserted(op: ir.Operation, at: Index) -> tuple[ir.Value, Index]:
             inside = simt.both_bits(inside, simt.equal(simt.rest(place, stride), 0))
             place = simt.divide(place, stride)
         inside = simt.both_bits(inside, simt.less(place, size))
-        places.append(simt.smaller(place, size - 1))
+        places.append(simt.smaller(place, size - 1) if stride > 1 else shift(index, -offset, size))
     return inside, tuple(places[dim] for dim in _kept(sizes, op.operands[0].type.shape))
 
 

@@ -128,6 +128,8 @@ EXACT = (
     "mean_hw", "std", "norm", *BYTES,
 )  # fmt: skip
 """Layers of ops that IEEE 754 rounds: the same bits at every level."""
+REORDERED = ("global_avg_pool", "mean_hw", "norm", "sum_all")
+"""Of them, sums in f32 that a group of threads shares: their order is the kernel's."""
 
 
 def marked(names: Any) -> list[Any]:
@@ -140,7 +142,8 @@ def test_every_level(name: str, inputs: Any) -> None:
     strict = inputs == "integers"
     report = tcir.validate(text(name), "simt-elementwise", inputs=inputs, orders=1, strict=strict)
     assert report.ok, str(report)
-    within = set() if name in EXACT else {"within bound"}
+    exact = name in EXACT and not (name in REORDERED and inputs == "random")
+    within = set() if exact else {"within bound"}
     assert {line.verdict for line in report.passes} <= {"reference", "equal"} | within, str(report)
     assert not [f for line in report.passes for f in line.findings], str(report)
 

@@ -1,28 +1,5 @@
 // RUN: %tc-opt %s --split-input-file --convert-to-simt --verify-diagnostics | %filecheck %s
 
-// A thread has a row; its loop takes the elements in order.
-// CHECK: llvm.func @rows(%[[X:.*]]: !llvm.ptr<1> {{{.*}}}, %[[Y:.*]]: !llvm.ptr<1> {{{.*}}}) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 256, 1, 1>, tc.grid = array<i64: 2, 1, 1>
-// CHECK: %[[N:.*]] = arith.addi
-// CHECK: scf.if
-// CHECK: %[[LOW:.*]] = arith.constant 0xFF800000 : f32
-// CHECK: %[[M:.*]] = scf.for %[[K:.*]] = %{{.*}} to %c24{{.*}} iter_args(%[[T:.*]] = %[[LOW]]) -> (f32)
-// CHECK: %[[E:.*]] = llvm.load {{.*}} -> f32
-// CHECK: %[[MAX:.*]] = arith.maximumf %[[E]], %[[T]]
-// CHECK: scf.yield %[[MAX]]
-// CHECK: llvm.store %[[M]]
-func.func @rows(%x: tensor<300x24xf32>) -> tensor<300xf32> attributes {tc.simt} {
-  %low = arith.constant 0xFF800000 : f32
-  %e = tensor.empty() : tensor<300xf32>
-  %i = linalg.fill ins(%low : f32) outs(%e : tensor<300xf32>) -> tensor<300xf32>
-  %m = linalg.reduce ins(%x : tensor<300x24xf32>) outs(%i : tensor<300xf32>) dimensions = [1] (%a: f32, %b: f32) {
-    %t = arith.maximumf %a, %b : f32
-    linalg.yield %t : f32
-  }
-  return %m : tensor<300xf32>
-}
-
-// -----
-
 // Padding is selected, and the load beside the edge stays inside. The window's loops are the inner ones.
 // CHECK: llvm.func @pool
 // CHECK: scf.for

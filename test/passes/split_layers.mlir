@@ -1,21 +1,21 @@
-// A launch for each product, with its epilogue, and for each reduction; elementwise ops between go to their readers.
+// A launch for each product, with its epilogue, and for reductions of the same rows; elementwise ops between go to their readers.
 // RUN: %tc-opt %s --split-input-file --split-layers --verify-diagnostics | %filecheck %s
 
 #mn = affine_map<(m, n) -> (m, n)>
 #n = affine_map<(m, n) -> (n)>
 #m = affine_map<(m, n) -> (m)>
 
-// Inputs are buffers 0 to 3, the result 4; 5 is the scores, 6 a maximum of each row, 7 a factor.
-// CHECK: module attributes {tc.workspaces = array<i64: 2048, 64, 1024>}
+// Inputs are buffers 0 to 3, the result 4; 5 is the scores, 6 a factor. The maximum of each row stays in the launch that reads it.
+// CHECK: module attributes {tc.workspaces = array<i64: 2048, 1024>}
 // CHECK: func.func @f_0_matmul(%[[X:.*]]: tensor<16x8xf16>, %[[W:.*]]: tensor<8x32xf16>, %[[B:.*]]: tensor<32xf32>) -> tensor<16x32xf32> attributes {tc.args = array<i64: 0, 1, 2, 5>, tc.order = 0 : i64}
 // CHECK: linalg.matmul ins(%[[X]], %[[W]]
 // CHECK: linalg.generic {{.*}} ins(%{{.*}}, %[[B]]
 // CHECK: arith.addf
-// CHECK: func.func @f_1_maximumf(%[[S:.*]]: tensor<16x32xf32>) -> tensor<16xf32> attributes {tc.args = array<i64: 5, 6>, tc.order = 1 : i64, tc.simt}
-// CHECK: func.func @f_2_truncf(%[[S:.*]]: tensor<16x32xf32>, %[[M:.*]]: tensor<16xf32>) -> tensor<16x32xf16> attributes {tc.args = array<i64: 5, 6, 7>, tc.order = 2 : i64, tc.simt}
+// CHECK: func.func @f_1_truncf(%[[S:.*]]: tensor<16x32xf32>) -> tensor<16x32xf16> attributes {tc.args = array<i64: 5, 6>, tc.order = 1 : i64, tc.simt}
+// CHECK: arith.maximumf
 // CHECK: arith.subf
 // CHECK: arith.truncf
-// CHECK: func.func @f_3_matmul(%{{.*}}: tensor<16x32xf16>, %{{.*}}: tensor<32x8xf16>) -> tensor<16x8xf32> attributes {tc.args = array<i64: 7, 3, 4>, tc.order = 3 : i64}
+// CHECK: func.func @f_2_matmul(%{{.*}}: tensor<16x32xf16>, %{{.*}}: tensor<32x8xf16>) -> tensor<16x8xf32> attributes {tc.args = array<i64: 6, 3, 4>, tc.order = 2 : i64}
 // CHECK-NOT: func.func @f(
 func.func @f(%x: tensor<16x8xf16>, %w: tensor<8x32xf16>, %b: tensor<32xf32>, %v: tensor<32x8xf16>, %out: tensor<16x8xf32>) -> tensor<16x8xf32> {
   %zero = arith.constant 0.0 : f32
@@ -25,14 +25,13 @@ func.func @f(%x: tensor<16x8xf16>, %w: tensor<8x32xf16>, %b: tensor<32xf32>, %v:
   %e2 = tensor.empty() : tensor<16x32xf16>
   %z = linalg.fill ins(%zero : f32) outs(%e0 : tensor<16x32xf32>) -> tensor<16x32xf32>
   %c = linalg.matmul ins(%x, %w : tensor<16x8xf16>, tensor<8x32xf16>) outs(%z : tensor<16x32xf32>) -> tensor<16x32xf32>
-  // expected-remark @+1 {{launch 1 of 4, @f_0_matmul: linalg.matmul, its epilogue arith.addf; writes workspace 5, 2048 bytes}}
+  // expected-remark @+1 {{launch 1 of 3, @f_0_matmul: linalg.matmul, its epilogue arith.addf; writes workspace 5, 2048 bytes}}
   %s = linalg.generic {indexing_maps = [#mn, #n, #mn], iterator_types = ["parallel", "parallel"]} ins(%c, %b : tensor<16x32xf32>, tensor<32xf32>) outs(%e0 : tensor<16x32xf32>) {
   ^bb0(%a: f32, %y: f32, %o: f32):
     %t = arith.addf %a, %y : f32
     linalg.yield %t : f32
   } -> tensor<16x32xf32>
   %i = linalg.fill ins(%low : f32) outs(%e1 : tensor<16xf32>) -> tensor<16xf32>
-  // expected-remark @+1 {{launch 2 of 4, @f_1_maximumf: linalg.generic on CUDA cores; not fused behind a product: it reads other elements than its own; writes workspace 6, 64 bytes}}
   %r = linalg.generic {indexing_maps = [#mn, #m], iterator_types = ["parallel", "reduction"]} ins(%s : tensor<16x32xf32>) outs(%i : tensor<16xf32>) {
   ^bb0(%a: f32, %o: f32):
     %t = arith.maximumf %a, %o : f32
@@ -43,14 +42,14 @@ func.func @f(%x: tensor<16x8xf16>, %w: tensor<8x32xf16>, %b: tensor<32xf32>, %v:
     %t = arith.subf %a, %y : f32
     linalg.yield %t : f32
   } -> tensor<16x32xf32>
-  // expected-remark @+1 {{launch 3 of 4, @f_2_truncf: linalg.generic on CUDA cores, with arith.subf; not fused behind a product: what it reads is computed on CUDA cores; writes workspace 7, 1024 bytes}}
+  // expected-remark @+1 {{launch 2 of 3, @f_1_truncf: linalg.generic on CUDA cores, with arith.maximumf, arith.subf; not fused behind a product: what it reads is computed on CUDA cores; writes workspace 6, 1024 bytes}}
   %h = linalg.generic {indexing_maps = [#mn, #mn], iterator_types = ["parallel", "parallel"]} ins(%d : tensor<16x32xf32>) outs(%e2 : tensor<16x32xf16>) {
   ^bb0(%a: f32, %o: f16):
     %t = arith.truncf %a : f32 to f16
     linalg.yield %t : f16
   } -> tensor<16x32xf16>
   %z2 = linalg.fill ins(%zero : f32) outs(%out : tensor<16x8xf32>) -> tensor<16x8xf32>
-  // expected-remark @+1 {{launch 4 of 4, @f_3_matmul: linalg.matmul, nothing fused behind it; writes result 4, 512 bytes}}
+  // expected-remark @+1 {{launch 3 of 3, @f_2_matmul: linalg.matmul, nothing fused behind it; writes result 4, 512 bytes}}
   %y = linalg.matmul ins(%h, %v : tensor<16x32xf16>, tensor<32x8xf16>) outs(%z2 : tensor<16x8xf32>) -> tensor<16x8xf32>
   return %y : tensor<16x8xf32>
 }
@@ -173,21 +172,19 @@ func.func @two(%x: tensor<16x8xf32>) -> (tensor<16xf32>, tensor<16xi64>) {
 
 // -----
 
-// A sum whose dimension is kept: a reduction all the same, in memory for what reads it.
-// CHECK-LABEL: func.func @keep_0_addf(
-// CHECK-LABEL: func.func @keep_1_subf(%{{.*}}: tensor<16x8xf32>, %{{.*}}: tensor<16x1xf32>)
+// A sum whose dimension is kept: a reduction all the same, in the launch of what reads it.
+// CHECK-LABEL: func.func @keep_0_subf(%{{.*}}: tensor<16x8xf32>)
 func.func @keep(%x: tensor<16x8xf32>) -> tensor<16x8xf32> {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<16x1xf32>
   %f = tensor.empty() : tensor<16x8xf32>
   %i = linalg.fill ins(%zero : f32) outs(%e : tensor<16x1xf32>) -> tensor<16x1xf32>
-  // expected-remark @+1 {{launch 1 of 2, @keep_0_addf}}
   %s = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, 0)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<16x8xf32>) outs(%i : tensor<16x1xf32>) {
   ^bb0(%a: f32, %o: f32):
     %t = arith.addf %a, %o : f32
     linalg.yield %t : f32
   } -> tensor<16x1xf32>
-  // expected-remark @+1 {{launch 2 of 2, @keep_1_subf}}
+  // expected-remark @+1 {{launch 1 of 1, @keep_0_subf}}
   %y = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, 0)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%x, %s : tensor<16x8xf32>, tensor<16x1xf32>) outs(%f : tensor<16x8xf32>) {
   ^bb0(%a: f32, %b: f32, %o: f32):
     %t = arith.subf %a, %b : f32
@@ -198,17 +195,12 @@ func.func @keep(%x: tensor<16x8xf32>) -> tensor<16x8xf32> {
 
 // -----
 
-// linalg.softmax: maximum, exponentials and their sum, quotients.
-// CHECK-LABEL: func.func @softmax_0_maxnumf(
-// CHECK-LABEL: func.func @softmax_1_addf(
-// CHECK: math.exp
-// CHECK-LABEL: func.func @softmax_2_divf(
+// linalg.softmax: maximum, exponentials and their sum, quotients in one launch.
+// CHECK-LABEL: func.func @softmax_0_divf(
 // CHECK: math.exp
 func.func @softmax(%x: tensor<8x6xf32>) -> tensor<8x6xf32> {
   %e = tensor.empty() : tensor<8x6xf32>
-  // expected-remark @+3 {{launch 1 of 3, @softmax_0_maxnumf}}
-  // expected-remark @+2 {{launch 2 of 3, @softmax_1_addf}}
-  // expected-remark @+1 {{launch 3 of 3, @softmax_2_divf}}
+  // expected-remark @+1 {{launch 1 of 1, @softmax_0_divf}}
   %y = linalg.softmax dimension(0) ins(%x : tensor<8x6xf32>) outs(%e : tensor<8x6xf32>) -> tensor<8x6xf32>
   return %y : tensor<8x6xf32>
 }
@@ -324,4 +316,55 @@ func.func @embedding(%x: tensor<2x4x24x8xf16>, %w: tensor<4x8x32xf16>, %h: tenso
     linalg.yield %u : f32
   } -> tensor<2x24x32xf32>
   return %y : tensor<2x24x32xf32>
+}
+
+// -----
+
+// Two tensors that are returned read the sum: it is stored, and computed once.
+// CHECK-LABEL: func.func @shared_0_reduce(
+// CHECK-LABEL: func.func @shared_1_subf(%{{.*}}: tensor<16x8xf32>, %{{.*}}: tensor<16xf32>)
+// CHECK-LABEL: func.func @shared_2_mulf(%{{.*}}: tensor<16x8xf32>, %{{.*}}: tensor<16xf32>)
+func.func @shared(%x: tensor<16x8xf32>) -> (tensor<16x8xf32>, tensor<16x8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<16xf32>
+  %f = tensor.empty() : tensor<16x8xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<16xf32>) -> tensor<16xf32>
+  // expected-remark @+1 {{launch 1 of 3, @shared_0_reduce}}
+  %s = linalg.reduce ins(%x : tensor<16x8xf32>) outs(%i : tensor<16xf32>) dimensions = [1] (%a: f32, %b: f32) {
+    %t = arith.addf %a, %b : f32
+    linalg.yield %t : f32
+  }
+  %b = linalg.broadcast ins(%s : tensor<16xf32>) outs(%f : tensor<16x8xf32>) dimensions = [1]
+  // expected-remark @+1 {{launch 2 of 3, @shared_1_subf}}
+  %y = arith.subf %x, %b : tensor<16x8xf32>
+  // expected-remark @+1 {{launch 3 of 3, @shared_2_mulf}}
+  %z = arith.mulf %x, %b : tensor<16x8xf32>
+  return %y, %z : tensor<16x8xf32>, tensor<16x8xf32>
+}
+
+// -----
+
+// Sums over rows and over columns of one tensor: the sums of the other dimension are in memory.
+// CHECK-LABEL: func.func @crossed_0_reduce(
+// CHECK-LABEL: func.func @crossed_1_reduce(
+func.func @crossed(%x: tensor<16x8xf32>) -> tensor<16xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8xf32>
+  %g = tensor.empty() : tensor<16xf32>
+  %f = tensor.empty() : tensor<16x8xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %j = linalg.fill ins(%zero : f32) outs(%g : tensor<16xf32>) -> tensor<16xf32>
+  // expected-remark @+1 {{launch 1 of 2, @crossed_0_reduce}}
+  %s = linalg.reduce ins(%x : tensor<16x8xf32>) outs(%i : tensor<8xf32>) dimensions = [0] (%a: f32, %b: f32) {
+    %t = arith.addf %a, %b : f32
+    linalg.yield %t : f32
+  }
+  %b = linalg.broadcast ins(%s : tensor<8xf32>) outs(%f : tensor<16x8xf32>) dimensions = [0]
+  %y = arith.subf %x, %b : tensor<16x8xf32>
+  // expected-remark @+1 {{launch 2 of 2, @crossed_1_reduce}}
+  %z = linalg.reduce ins(%y : tensor<16x8xf32>) outs(%j : tensor<16xf32>) dimensions = [1] (%a: f32, %c: f32) {
+    %t = arith.addf %a, %c : f32
+    linalg.yield %t : f32
+  }
+  return %z : tensor<16xf32>
 }

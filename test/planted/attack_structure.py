@@ -399,10 +399,10 @@ LAUNCHES = [
         ),
         (
             "softmax_f16 layer",
-            "a block of 128 threads of 256",
+            "a block of 64 threads of 128",
             "convert-to-simt",
-            sub(r"reqntid = array<i32: 256, 1, 1>", "reqntid = array<i32: 128, 1, 1>"),
-            "difference",
+            sub(r"reqntid = array<i32: 128, 1, 1>", "reqntid = array<i32: 64, 1, 1>"),
+            "hazard: undefined-read",
         ),
         (
             "simt mx",

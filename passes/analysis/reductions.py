@@ -1,0 +1,85 @@
+"""Reductions on tensors: what they sum, and how two of their partial results are one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcir._mlir import ir, linalg
+from tcir.passes.analysis.contraction import is_contraction, value
+from tcir.passes.analysis.scaled_contraction import is_scaled_contraction
+from tcir.passes.emit.diagnostics import is_op
+
+COMBINING = {
+    "arith.addf": "zero", "arith.addi": "zero", "arith.ori": "zero", "arith.xori": "zero",
+    "arith.maxui": "zero", "arith.muli": "one", "arith.andi": "ones",
+    "arith.minui": "ones", "arith.maximumf": "least", "arith.maxnumf": "least",
+    "arith.maxsi": "least", "arith.minimumf": "most", "arith.minnumf": "most",
+    "arith.minsi": "most",
+}  # fmt: skip
+"""Ops whose operands may be taken in any order, and the number that changes none."""
+
+
+@dataclass(frozen=True)
+class Combined:
+    """A reduction whose body is ``combine(element, total)``, where `element` is made without the
+    total. element: a value of the body, or a constant around it"""
+
+    combine: ir.OpView
+    element: ir.Value
+
+
+def combined(op: ir.Operation, number: int) -> Combined | None:
+    """How result `number` of a reduction comes about; None where its order is part of it."""
+    block = op.regions[0].blocks[0]
+    total = block.arguments[len(op.operands) - len(op.results) + number]
+    last = list(block)[-1].operation.operands[number]
+    if isinstance(last, ir.BlockArgument) or last.owner.name not in COMBINING:
+        return None
+    element = [each for each in last.owner.operands if each != total]
+    if len(element) != 1 or _reads_totals(op, element[0]):
+        return None
+    return Combined(last.owner.opview, element[0])
+
+
+def _reads_totals(op: ir.Operation, number: ir.Value) -> bool:
+    """Whether a number of a body is made of elements so far."""
+    block = op.regions[0].blocks[0]
+    if isinstance(number, ir.BlockArgument):
+        return number.owner == block and number.arg_number >= len(op.operands) - len(op.results)
+    if number.owner.operation.block != block:
+        return False
+    return any(_reads_totals(op, each) for each in number.owner.operands)
+
+
+def is_product(op: ir.Operation) -> bool:
+    """Whether an op sums products of elements of two or more tensors."""
+    return is_scaled_contraction(op) or len(set(map(element_of, factors_in(op)))) == 2
+
+
+def is_reduction(op: ir.Operation) -> bool:
+    """Whether an op of ``linalg`` has loops that its results have not."""
+    maps = linalg.get_indexing_maps(op) if op.name.startswith("linalg.") else None
+    if maps is None or op.name == "linalg.fill":
+        return False
+    out = value(list(maps)[-1])
+    return out.n_dims > sum(isinstance(each, ir.AffineDimExpr) for each in out.results)
+
+
+def factors_in(op: ir.Operation) -> list[ir.Value]:
+    """The factors in the body of a sum of products of two inputs; of anything else none."""
+    if not is_contraction(op) or len(op.operands) != 3 or len(op.results) != 1:
+        return []
+    block = op.regions[0].blocks[0]
+    (yielded,) = list(block)[-1].operands
+    if not any(is_op(yielded, f"arith.add{kind}") for kind in "fi"):
+        return []
+    added = [each for each in yielded.owner.operands if each != block.arguments[2]]
+    products = [each for each in added if any(is_op(each, f"arith.mul{kind}") for kind in "fi")]
+    return list(products[0].owner.operands) if len(products) == 1 else []
+
+
+def element_of(number: ir.Value) -> ir.Value:
+    """The element that a factor in a body is made of."""
+    while not isinstance(number, ir.BlockArgument) and len(number.owner.operands) == 1:
+        number = number.owner.operands[0]
+    return number

@@ -1,0 +1,264 @@
+"""Chains of elementwise ops and reductions over one row: what a group of threads can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import TypeAlias
+
+from tcir._mlir import ir, linalg
+from tcir.passes.analysis.contraction import value
+from tcir.passes.analysis.reductions import combined, is_product, is_reduction
+from tcir.passes.emit.reshape import RESHAPES
+
+Atom: TypeAlias = "tuple[str, int]"
+"""A dimension of the result, ("d", dim), or of a row, ("c", number); ("part of d", dim): what goes
+on in memory as that dimension does."""
+Symbol: TypeAlias = "tuple[Atom, ...] | None"
+"""An index: of no dimension (0), of one, of several joined; None: another number."""
+At: TypeAlias = "tuple[Symbol, ...]"
+
+
+@dataclass(frozen=True)
+class RowChain:
+    """A result whose reductions are all over the same row.
+
+    rows:    dimensions of the result that say which row; without those of size 1
+    columns: sizes of a row's dimensions; without those of size 1
+    own:     the result's dimensions along the row: as many as `columns`, or none
+    sums:    the reductions, in order, and which index of each is which of `rows`, None: 0
+    across:  whether memory goes on from row to row, and not along them
+    """
+
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    own: tuple[int, ...]
+    sums: tuple[tuple[ir.Value, tuple[int | None, ...]], ...]
+    across: bool
+
+
+def chain_of(result: ir.Value, stored: Collection[ir.Value] = ()) -> RowChain | None:
+    """The chain that makes `result` from what is in memory: arguments and `stored`; None if its
+    reductions are over different rows, over windows, or sums of products."""
+    walk = _Walk(result, stored)
+    if walk.crossed or not walk.sums:
+        return None
+    at, columns = next(iter(walk.sums.values()))
+    if any(each != (at, columns) for each in _without_units(walk.sums.values(), (at, columns))):
+        return None
+    rows = [dim for symbol in at for _, dim in symbol or ()]
+    shape = result.type.shape
+    own = tuple(d for d, size in enumerate(shape) if size != 1 and d not in rows)
+    if rows != sorted(set(rows)) or (own and tuple(shape[d] for d in own) != columns):
+        return None
+    if own:
+        walk = _Walk(result, stored, own)
+        if walk.crossed:
+            return None
+    across = _across(walk, result, rows, own, columns)
+    if across is None:
+        return None
+    sums = tuple((each, _dims(walk.sums[each][0])) for each in walk.in_order())
+    return RowChain(tuple(rows), columns, own, sums, across)
+
+
+def loads_of(result: ir.Value) -> list[tuple[ir.Value, At]]:
+    """What an elementwise result is made of in memory, and the index of each."""
+    return _Walk(result, ()).loads
+
+
+def _without_units(
+    sums: Collection[tuple[At, tuple[int, ...]]], like: tuple[At, tuple[int, ...]]
+) -> list[tuple[At, tuple[int, ...]]]:
+    """`like` for each of the sums that is over the same row, whatever its dimensions of size 1."""
+    wanted = [symbol for symbol in like[0] if symbol != ()]
+    return [
+        like if ([s for s in at if s != ()], columns) == (wanted, like[1]) else (at, columns)
+        for at, columns in sums
+    ]
+
+
+def _dims(at: At) -> tuple[int | None, ...]:
+    return tuple(symbol[0][1] if symbol else None for symbol in at)
+
+
+def _across(
+    walk: _Walk, result: ir.Value, rows: Sequence[int], own: Sequence[int], columns: Sequence[int]
+) -> bool | None:
+    """Whether most of what is read, or what is written, goes on from row to row; None: neither."""
+    sized = [d for d, size in enumerate(result.type.shape) if size != 1]
+    if own:
+        return sized[-1] in rows
+    along = across = 0
+    for tensor, at in walk.loads:
+        last = next((s for s, n in zip(at[::-1], tensor.type.shape[::-1]) if n != 1), None)
+        size = prod(tensor.type.shape)
+        if not any(s is None or any(kind != "d" for kind, _ in s) for s in at):
+            continue  # the same for all of a row
+        if last and last[-1] in (("c", len(columns) - 1), ("part of c", len(columns) - 1)):
+            along += size
+        elif last and rows and last[-1] in (("d", sized[-1]), ("part of d", sized[-1])):
+            across += size
+    return None if not along and not across else across > along
+
+
+@dataclass
+class _Walk:
+    """What makes a result, with the index of each tensor in terms of the result's.
+
+    own:     dimensions of the result that are those of a row
+    loads:   tensors in memory, and their indices
+    sums:    reductions that are not within others: indices, sizes of their loops
+    crossed: whether one is read at two places
+    """
+
+    result: ir.Value
+    stored: Collection[ir.Value]
+    own: Sequence[int] = ()
+    loads: list[tuple[ir.Value, At]] = field(default_factory=list)
+    sums: dict[ir.Value, tuple[At, tuple[int, ...]]] = field(default_factory=dict)
+    crossed: bool = False
+    sizes: dict[Atom, int] = field(default_factory=dict)
+    seen: set[tuple[ir.Value, At]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        at: list[Symbol] = []
+        for dim, size in enumerate(self.result.type.shape):
+            atom = ("c", list(self.own).index(dim)) if dim in self.own else ("d", dim)
+            self.sizes[atom] = size
+            at.append(() if size == 1 else (atom,))
+        self._visit(self.result, tuple(at))
+
+    def in_order(self) -> list[ir.Value]:
+        """The sums in the order of the program."""
+        if not self.sums:
+            return []
+        block = next(iter(self.sums)).owner.operation.block
+        return [each for op in block for each in op.operation.results if each in self.sums]
+
+    def _visit(self, tensor: ir.Value, at: At) -> None:
+        if (tensor, at) in self.seen or not isinstance(tensor.type, ir.RankedTensorType):
+            return
+        self.seen.add((tensor, at))
+        if isinstance(tensor, ir.BlockArgument) or (
+            tensor in self.stored and tensor != self.result
+        ):
+            self.loads.append((tensor, at))
+            return
+        op = tensor.owner
+        if op.name in ("arith.constant", "linalg.fill", "tensor.empty"):
+            return
+        if isinstance(op.opview, RESHAPES):
+            self._visit(op.operands[0], self._through(op, at))
+        elif op.name.startswith("linalg.") and linalg.get_indexing_maps(op) is not None:
+            self._structured(op, list(op.results).index(tensor), at)
+        else:
+            for each in op.operands:
+                self._visit(each, _alike(at, tensor.type, each.type))
+
+    def _structured(self, op: ir.Operation, number: int, at: At) -> None:
+        maps = [value(each) for each in linalg.get_indexing_maps(op)]
+        inputs = len(op.operands) - len(op.results)
+        out = list(maps[inputs + number].results)
+        loops: dict[int, Symbol] = {
+            e.position: s for e, s in zip(out, at) if isinstance(e, ir.AffineDimExpr)
+        }
+        if is_reduction(op):
+            self._sum(op, op.results[number], at, maps, loops)
+        for operand, each in zip(op.operands, maps):
+            self._visit(operand, tuple(_symbol(e, loops) for e in each.results))
+        for region in op.regions:
+            for inner in region.blocks[0]:
+                if inner.operation.name == "tensor.extract":
+                    source = inner.operation.operands[0]
+                    self._visit(source, (None,) * source.type.rank)
+
+    def _sum(
+        self,
+        op: ir.Operation,
+        total: ir.Value,
+        at: At,
+        maps: Sequence[ir.AffineMap],
+        loops: dict[int, Symbol],
+    ) -> None:
+        """Names the loops of a reduction, if it is one over a row."""
+        number = list(op.results).index(total)
+        reduced = [dim for dim in range(maps[0].n_dims) if dim not in loops]
+        sizes = [_extent(op, maps, dim) for dim in reduced]
+        within = any(s is None or len(s) > 1 or any(kind != "d" for kind, _ in s) for s in at)
+        if within or None in sizes or is_product(op) or combined(op, number) is None:
+            loops.update(dict.fromkeys(reduced))
+            return
+        columns = tuple(size for size in sizes if size is not None and size != 1)
+        if self.sums.setdefault(total, (at, columns)) != (at, columns):
+            self.crossed = True
+        place = 0
+        for dim, size in zip(reduced, sizes):
+            loops[dim] = () if size == 1 else (("c", place),)
+            if size is not None and size != 1:
+                self.sizes["c", place] = size
+                place += 1
+
+    def _through(self, op: ir.Operation, at: At) -> At:
+        """The index before a reshape."""
+        groups = [[ir.IntegerAttr(d).value for d in g] for g in op.attributes["reassociation"]]
+        shape = op.operands[0].type.shape
+        if op.name == "tensor.expand_shape":
+            return tuple(_joined([at[d] for d in group]) for group in groups)
+        found: list[Symbol] = [()] * len(shape)
+        for symbol, group in zip(at, groups):
+            sized = [d for d in group if shape[d] != 1]
+            parts: list[Symbol] = [None] * len(sized)
+            if len(sized) == 1:
+                parts = [symbol]
+            elif symbol is not None and [self.sizes[a] for a in symbol] == [
+                shape[d] for d in sized
+            ]:
+                parts = [(atom,) for atom in symbol]
+            elif symbol and parts:
+                kind, number = symbol[-1]
+                parts[-1] = ((f"part of {kind[-1]}", number),)
+            for dim, part in zip(sized, parts):
+                found[dim] = part
+        return tuple(found)
+
+
+def _alike(at: At, result: ir.Type, operand: ir.Type) -> At:
+    """The index of an operand where an op shifts it: known along dimensions of the same size."""
+    shape = list(getattr(operand, "shape", ()))
+    if len(shape) != len(at):
+        return (None,) * len(shape)
+    return tuple(s if n == m else None for s, n, m in zip(at, shape, result.shape, strict=True))
+
+
+def _joined(symbols: Sequence[Symbol]) -> Symbol:
+    atoms: list[Atom] = []
+    for each in symbols:
+        if each is None:
+            return None
+        atoms += each
+    return tuple(atoms)
+
+
+def _symbol(index: ir.AffineExpr, loops: dict[int, Symbol]) -> Symbol:
+    """An affine expression of loops, of which those of size 1 are 0."""
+    if isinstance(index, ir.AffineDimExpr):
+        return loops[index.position]
+    if isinstance(index, ir.AffineConstantExpr):
+        return () if index.value == 0 else None
+    if isinstance(index, ir.AffineAddExpr):
+        sides = [_symbol(each, loops) for each in (index.lhs, index.rhs)]
+        return next((b for a, b in (sides, sides[::-1]) if a == ()), None)
+    if isinstance(index, ir.AffineMulExpr):
+        return () if _symbol(index.lhs, loops) == () else None
+    return None
+
+
+def _extent(op: ir.Operation, maps: Sequence[ir.AffineMap], dim: int) -> int | None:
+    """The trip count of a loop; None where it is no tensor's dimension."""
+    for operand, each in zip(op.operands, maps):
+        for index, size in zip(each.results, operand.type.shape):
+            if isinstance(index, ir.AffineDimExpr) and index.position == dim:
+                return int(size)
+    return None

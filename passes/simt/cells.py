@@ -1,0 +1,354 @@
+"""Reductions by groups of threads: a row, or columns side by side, for each group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import prod
+
+from tcir._mlir import arith, func, ir, linalg, nvvm, scf
+from tcir.dialect.limits import WARP
+from tcir.passes.analysis.reductions import COMBINING, Combined, combined
+from tcir.passes.analysis.row_chain import RowChain
+from tcir.passes.emit import narrow, simt
+from tcir.passes.emit.element_epilogue import place_of
+from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
+from tcir.passes.simt.elements import Elements, digits
+from tcir.passes.simt.group import Group
+from tcir.passes.simt.slices import Index
+from tcir.passmanager.remarks import remark
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What a thread has of a row at once: the indices of its columns, of which the ones in a run
+    are together, and whether they are the row's (None: all are)."""
+
+    columns: list[Index]
+    inside: ir.Value | None
+
+
+def convert(
+    module: ir.Module, function: func.FuncOp, result: ir.Value, chain: RowChain, group: Group
+) -> None:
+    """Turns a function with the attribute ``tc.simt`` into a kernel, a group of threads a row.
+
+    Before::
+
+        func.func @f(%x: tensor<64x4096xf32>) -> tensor<64xf32> attributes {tc.simt} {
+          %t = linalg.reduce ins(%x) outs(%zeros) dimensions = [1] … arith.addf …
+
+    After (a row of 4096 by 128 threads, 4 columns of which a thread has at once)::
+
+        %v:4 = llvm.load %x[%row, 4 * %tid], … of 8 pieces of the row
+        %t = (%v0 + %v1) + (%v2 + %v3) …; shuffles from distance 1 up to 16
+        llvm.store %t, %partials[%warp]; barrier; the sum of the warps' %partials; %out[%row] = …
+
+    Where memory is contiguous across rows, adjacent lanes of a warp have different rows. A row that
+    fits registers (`Group.rounds` is 1) is loaded once, however many reductions there are; each
+    reduction reads a longer row again. The order of a sum is fixed: a tree over a thread's elements
+    of a round, the rounds in order, the shuffles, a tree over the warps. The reference has another
+    order, so sums of floats are within its bound; the passes after this one preserve every bit.
+    """
+    _Kernel(module, function, result, chain, group).build()
+
+
+@dataclass
+class _Kernel:
+    module: ir.Module
+    function: func.FuncOp
+    result: ir.Value
+    chain: RowChain
+    group: Group
+
+    def build(self) -> None:
+        group, chain = self.group, self.chain
+        buffers = buffer_numbers(self.function, len(self.function.entry_block.arguments) + 1)
+        size = simt.Shape(
+            (group.ctas, 1, 1),
+            group.threads,
+            target_of(self.module),
+            launch_order(self.function),
+            smem=group.bytes_of(len(chain.sums)),
+        )
+        owner = self.result.owner
+        remark(owner.opview, group.words(chain))
+        name = self.function.name.value
+        with simt.simt_kernel(self.module, name, buffers, size, owner.location) as pointers:
+            block = self.function.entry_block
+            given = {a: pointers[n] for a, n in zip(block.arguments, buffers)}
+            self.elements = Elements(given)
+            self.out = pointers[buffers[-1]]
+            self._begin()
+            for number, (total, dims) in enumerate(chain.sums):
+                self._total(number, total, dims)
+            self._store()
+
+    def _begin(self) -> None:
+        """Computes the thread's cell, its number in the group, and its row."""
+        group = self.group
+        thread = simt.thread_index()
+        self.lane = simt.both_bits(thread, WARP - 1)
+        self.warp = simt.right(thread, 5)
+        if group.across:
+            self.member = simt.divide(thread, group.side)
+            inside = simt.rest(thread, group.side)
+            cell = simt.add(simt.mul(simt.block_index(0), group.side), inside)
+        else:
+            self.member = simt.rest(thread, group.size)
+            inside = simt.divide(thread, group.size)
+            cell = simt.add(simt.mul(simt.block_index(0), group.side), inside)
+        self.inside = inside
+        self.valid: ir.Value | None = None
+        if group.cells % group.side:
+            self.valid = simt.less(cell, group.cells)
+            cell = simt.smaller(cell, group.cells - 1)
+        shape = self.result.type.shape
+        sizes = [shape[dim] for dim in self.chain.rows]
+        if group.across:
+            sizes[-1] //= group.run
+        found = list(digits(cell, sizes)) if sizes else []
+        self.lasts: tuple[ir.Value, ...] = ()
+        if group.across:
+            first = simt.mul(found[-1], group.run) if group.run > 1 else found[-1]
+            self.lasts = self.elements.run(first, group.run)
+            found[-1] = first
+        self.row: dict[int, ir.Value] = dict(zip(self.chain.rows, found, strict=True))
+        self.zero = simt.constant(0)
+        self.pieces = self._pieces(self.elements, simt.constant(0)) if group.rounds == 1 else []
+
+    def _rows(self) -> list[dict[int, ir.Value]]:
+        """The rows that the thread has: one, or as many as are side by side in a run."""
+        if not self.group.across:
+            return [self.row]
+        return [{**self.row, self.chain.rows[-1]: last} for last in self.lasts]
+
+    # --- the columns -----------------------------------------------------------------------------
+
+    def _pieces(self, elements: Elements, turn: ir.Value) -> list[Piece]:
+        """The thread's pieces in round `turn`."""
+        group, found = self.group, []
+        run = 1 if group.across else group.run
+        count = prod(self.chain.columns) // run
+        for n in range(group.pieces):
+            begin = simt.add(simt.mul(turn, group.pieces * group.size), n * group.size)
+            number = simt.add(begin, self.member)
+            inside: ir.Value | None = None
+            if group.rounds * group.pieces * group.size > count and (
+                group.rounds > 1 or (n + 1) * group.size > count
+            ):
+                inside = simt.less(number, count)
+                number = simt.smaller(number, count - 1)
+            if not self.chain.columns:
+                found.append(Piece([()], inside))
+                continue
+            sizes = [*self.chain.columns[:-1], self.chain.columns[-1] // run]
+            *outer, last = digits(number, sizes)
+            first = simt.mul(last, run) if run > 1 else last
+            columns = [(*outer, each) for each in elements.run(first, run)]
+            found.append(Piece(columns, inside))
+        return found
+
+    @contextmanager
+    def _rounds(self, starts: Sequence[ir.Value]) -> Iterator[_Round]:
+        """The body of the loop over rounds of pieces, if there are several: else just it."""
+        if self.group.rounds == 1:
+            yield (found := _Round(self.elements, self.pieces, list(starts)))
+            self.results = found.totals
+            return
+        bounds = (simt.constant(n) for n in (0, self.group.rounds, 1))
+        loop = scf.ForOp(*bounds, list(starts))
+        with ir.InsertionPoint(loop.body):
+            elements = self.elements.within()
+            pieces = self._pieces(elements, loop.induction_variable)
+            yield (found := _Round(elements, pieces, list(loop.inner_iter_args)))
+            scf.YieldOp(found.totals)
+        self.results = list(loop.results)
+
+    # --- reductions ------------------------------------------------------------------------------
+
+    def _total(self, number: int, total: ir.Value, dims: Sequence[int | None]) -> None:
+        """Computes a reduction by the group, and remembers it."""
+        op = total.owner
+        result = list(op.results).index(total)
+        how = combined(op, result)
+        assert how is not None, "a chain has no other reductions"
+        rows = self._rows()
+        ats = [tuple(self.zero if d is None else row[d] for d in dims) for row in rows]
+        kind = narrow.register(total.type)
+        with op.location:
+            nothing = neutral(how, kind)
+            with self._rounds([nothing] * len(rows)) as each:
+                for n, at in enumerate(ats):
+                    values = self._contributions(each, op, result, how, at, nothing)
+                    value = tree(how, values)
+                    if self.group.rounds > 1:
+                        value = how_of(how, each.totals[n], value)
+                    each.totals[n] = value
+            sums = self._of_group(number, how, self.results)
+            for at, value in zip(ats, sums, strict=True):
+                outputs = len(op.operands) - len(op.results)
+                start = self.elements.element(op.operands[outputs + result], at)
+                self.elements.learn(total, at, how_of(how, value, start))
+
+    def _contributions(
+        self,
+        each: _Round,
+        op: ir.Operation,
+        result: int,
+        how: Combined,
+        at: Index,
+        nothing: ir.Value,
+    ) -> list[ir.Value]:
+        """What the thread's columns of a round add to the reduction at `at`."""
+        maps = [ir.AffineMapAttr(m).value for m in linalg.get_indexing_maps(op)]
+        out = maps[len(op.operands) - len(op.results) + result].results
+        loops = {e.position: i for e, i in zip(out, at) if isinstance(e, ir.AffineDimExpr)}
+        sizes = _loop_sizes(op, maps)
+        reduced = [dim for dim in sorted(sizes) if dim not in loops]
+        values = []
+        for piece in each.pieces:
+            for column in piece.columns:
+                given = iter(column)
+                here = {dim: self.zero if sizes[dim] == 1 else next(given) for dim in reduced}
+                (value,) = each.elements.numbers(op, maps, {**loops, **here}, [how.element], {})
+                if piece.inside is not None:
+                    value = arith.SelectOp(piece.inside, value, nothing).result
+                values.append(value)
+        return values
+
+    def _of_group(self, number: int, how: Combined, values: Sequence[ir.Value]) -> list[ir.Value]:
+        """The threads' values together, in each of them."""
+        group, kind = self.group, values[0].type
+        found = list(values)
+        for distance in group.distances:
+            found = [how_of(how, each, simt.from_lane(each, distance)) for each in found]
+        if group.warps == 1:
+            return found
+        shared = simt.shared(self.module)
+        words = [word for each in found for word in simt.words_of(each)]
+        place = group.slot(self.inside, self.warp, number)
+        writes = simt.less(self.lane, group.writers)
+        stored = scf.IfOp(writes)
+        with ir.InsertionPoint(stored.then_block):
+            for n, word in enumerate(words):
+                simt.store(simt.at(shared, simt.add(place, 4 * n)), word)
+            scf.YieldOp([])
+        nvvm.barrier()
+        parts: list[list[ir.Value]] = []
+        for warp in range(group.warps):
+            begin = group.slot_of(self.inside, warp, number)
+            read = [
+                simt.load(simt.at(shared, simt.add(begin, 4 * n)), words[0].type)
+                for n in range(len(words))
+            ]
+            each = len(words) // len(found)
+            parts.append(
+                [simt.of_words(read[n * each : (n + 1) * each], kind) for n in range(len(found))]
+            )
+        return [tree(how, [part[n] for part in parts]) for n in range(len(found))]
+
+    # --- the result ------------------------------------------------------------------------------
+
+    def _store(self) -> None:
+        kind, chain, group = self.result.type, self.chain, self.group
+        with self._rounds([]) if chain.own else _once(self) as each:
+            pieces = each.pieces if chain.own else [Piece([()], simt.equal(self.member, 0))]
+            for piece in pieces:
+                ats = [self._at(row, column) for row in self._rows() for column in piece.columns]
+                values = [each.elements.element(self.result, at) for at in ats]
+                allowed = [c for c in (self.valid, piece.inside) if c is not None]
+                if not chain.own and group.size == 1:
+                    allowed = [c for c in (self.valid,) if c is not None]
+                self._store_piece(ats, values, allowed, kind.element_type)
+
+    def _store_piece(
+        self,
+        ats: Sequence[Index],
+        values: Sequence[ir.Value],
+        allowed: Sequence[ir.Value],
+        element: ir.Type,
+    ) -> None:
+        """Stores elements side by side, where all of `allowed` hold."""
+
+        def store() -> None:
+            place = place_of(self.result.type, ats[0])
+            if len(values) > 1 and narrow.has_runs(element):
+                narrow.store_run(self.out, place, values, element)
+                return
+            for n, value in enumerate(values):
+                narrow.store(self.out, simt.add(place, n) if n else place, [value], element)
+
+        if not allowed:
+            store()
+            return
+        holds = allowed[0]
+        for each in allowed[1:]:
+            holds = simt.both_bits(holds, each)
+        inside = scf.IfOp(holds)
+        with ir.InsertionPoint(inside.then_block):
+            store()
+            scf.YieldOp([])
+
+    def _at(self, row: dict[int, ir.Value], column: Index) -> Index:
+        """The index of an element of the result."""
+        own = dict(zip(self.chain.own, column))
+        shape = self.result.type.shape
+        return tuple(row.get(dim, own.get(dim, self.zero)) for dim in range(len(shape)))
+
+
+@dataclass
+class _Round:
+    """One round of pieces: what is known in it, the pieces, and the reductions so far."""
+
+    elements: Elements
+    pieces: list[Piece]
+    totals: list[ir.Value]
+
+
+@contextmanager
+def _once(kernel: _Kernel) -> Iterator[_Round]:
+    yield _Round(kernel.elements, [], [])
+
+
+def how_of(how: Combined, a: ir.Value, b: ir.Value) -> ir.Value:
+    """Two partial results as one."""
+    return narrow.computed(how.combine, [a, b])
+
+
+def tree(how: Combined, values: Sequence[ir.Value]) -> ir.Value:
+    """All partial results as one: neighbours first."""
+    found = list(values)
+    while len(found) > 1:
+        pairs = [how_of(how, *found[n : n + 2]) for n in range(0, len(found) - 1, 2)]
+        found = [*pairs, *found[len(found) - len(found) % 2 :]]
+    return found[0]
+
+
+def neutral(how: Combined, kind: ir.Type) -> ir.Value:
+    """The number that changes no partial result."""
+    name = COMBINING[how.combine.operation.name]
+    if isinstance(kind, ir.FloatType):
+        number = {"zero": 0.0, "one": 1.0, "least": -float("inf"), "most": float("inf")}[name]
+        return arith.ConstantOp(kind, ir.FloatAttr.get(kind, number)).result
+    own = how.combine.operation.results[0].type
+    bits = own.width
+    numbers = {
+        "zero": 0,
+        "one": 1,
+        "ones": -1,
+        "least": -(1 << bits - 1),
+        "most": (1 << bits - 1) - 1,
+    }
+    return arith.ConstantOp(kind, ir.IntegerAttr.get(kind, numbers[name])).result
+
+
+def _loop_sizes(op: ir.Operation, maps: Sequence[ir.AffineMap]) -> dict[int, int]:
+    """Trip counts of the loops that index a tensor's dimension."""
+    found: dict[int, int] = {}
+    for operand, each in zip(op.operands, maps):
+        for index, size in zip(each.results, getattr(operand.type, "shape", ())):
+            if isinstance(index, ir.AffineDimExpr):
+                found[index.position] = size
+    return found

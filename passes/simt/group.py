@@ -1,0 +1,187 @@
+"""How many threads share a row, how much of it each has at once, and where they exchange sums."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from tcir._mlir import ir
+from tcir.dialect.limits import WARP
+from tcir.passes.analysis.row_chain import RowChain
+from tcir.passes.emit import narrow, simt
+from tcir.passes.emit.limits import ceil_div
+
+RUN = 8
+"""The most elements of a run."""
+BYTES = 16
+"""The most bytes of an access."""
+HELD = 32
+"""Elements of a row that a thread holds in registers."""
+ENOUGH = 1 << 17
+"""Threads that keep all SMs loading: 1,024 on each of 132 SMs or so."""
+MOST = 512
+"""Threads of a group: with more each had fewer than 128 registers."""
+FEW = 16
+"""Elements that one thread sums in less time than several exchange: windows of pooling."""
+WARPS_ACROSS = 8
+"""Warps whose sums a thread adds up where each has several."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """The threads of a row, or of a run of rows side by side (a cell).
+
+    cells:  how many there are
+    across: whether neighbours in a warp have different cells
+    run:    consecutive elements that a thread loads at once
+    size:   threads of a cell, a power of two
+    side:   cells of a CTA
+    pieces: runs (across: columns) that a thread has at once
+    rounds: how often
+    """
+
+    cells: int
+    across: bool
+    run: int
+    size: int
+    side: int
+    pieces: int
+    rounds: int
+
+    @property
+    def threads(self) -> int:
+        """Threads of a CTA."""
+        return self.size * self.side
+
+    @property
+    def ctas(self) -> int:
+        """CTAs of the grid."""
+        return ceil_div(self.cells, self.side)
+
+    @property
+    def distances(self) -> list[int]:
+        """Between the lanes that exchange sums, in order."""
+        first = self.side if self.across else 1
+        last = min(WARP, self.threads if self.across else self.size)
+        return [1 << n for n in range(5) if first <= 1 << n < last]
+
+    @property
+    def warps(self) -> int:
+        """Warps that share a cell."""
+        return max(1, (self.threads if self.across else self.size) // WARP)
+
+    @property
+    def writers(self) -> int:
+        """Lanes of a warp that have the sums of different cells."""
+        return min(self.side, WARP) if self.across else 1
+
+    def _values(self) -> int:
+        """32-bit words of a cell: up to two a value."""
+        return 2 * (self.run if self.across else 1)
+
+    def bytes_of(self, sums: int) -> int:
+        """Shared memory for that many reductions."""
+        if self.warps == 1:
+            return 0
+        return sums * (self.threads // WARP) * self.writers * self._values() * 4
+
+    def slot(self, inside: ir.Value, warp: ir.Value, number: int) -> ir.Value:
+        """Where a warp leaves its part of reduction `number`, in bytes; inside: the thread's cell
+        of those of the CTA."""
+        unit = self._values() * 4
+        place = simt.mul(warp, self.writers * unit)
+        if self.across:
+            place = simt.add(place, simt.mul(inside, unit))
+        return simt.add(place, number * self.bytes_of(1))
+
+    def slot_of(self, inside: ir.Value, warp: int, number: int) -> ir.Value:
+        """Where warp `warp` of those that share the thread's cell left its part."""
+        unit = self._values() * 4
+        if self.across:
+            place = simt.mul(inside, unit)
+            return simt.add(place, warp * self.writers * unit + number * self.bytes_of(1))
+        place = simt.mul(inside, self.warps * unit)
+        return simt.add(place, warp * unit + number * self.bytes_of(1))
+
+    def words(self, chain: RowChain) -> str:
+        """For a remark: the schedule, and why."""
+        count = len(chain.sums)
+        sums = f"{count} reduction{'s' if count > 1 else ''} over {prod(chain.columns)} elements"
+        if self.across:
+            who = (
+                f"{self.size} threads share {self.run} adjacent results, {self.side} such groups "
+                "per CTA (memory is contiguous across the results)"
+            )
+        else:
+            who = (
+                f"{self.size} thread{'s' if self.size > 1 else ''} per row, {self.side} "
+                f"row{'s' if self.side > 1 else ''} per CTA (memory is contiguous along rows)"
+            )
+        held = (
+            "elements stay in registers" if self.rounds == 1
+            else f"each reduction reads the elements again, in {self.rounds} rounds"
+        )  # fmt: skip
+        return f"{sums}: {who}; loads of {self.run} element{'s' if self.run > 1 else ''}; {held}"
+
+
+def group_of(result: ir.Value, chain: RowChain, read: Sequence[ir.Type]) -> Group | None:
+    """The group for a chain; None where a thread alone computes an element of it as well as any.
+
+    read: types in memory
+    """
+    shape = result.type.shape
+    rows, columns = prod(shape[d] for d in chain.rows), prod(chain.columns)
+    elements = [each.element_type for each in (*read, result.type)]
+    if result.type.element_type.width < 8 and result.type.element_type.width != 1:
+        return None
+    if columns < FEW and not chain.own:
+        return None
+    if chain.across:
+        return _across(rows, columns, run_of(shape[chain.rows[-1]], elements), bool(chain.own))
+    run = run_of(chain.columns[-1] if chain.columns else 1, elements)
+    runs = columns // run
+    most = MOST
+    size = min(most, _power(ceil_div(runs * run, HELD)))
+    while rows * size < ENOUGH and size < min(most, _power(runs)):
+        size *= 2
+    pieces = ceil_div(runs, size)
+    rounds = 1
+    if pieces * run > HELD:
+        pieces = HELD // run
+        rounds = ceil_div(runs, pieces * size)
+    side = max(1, 128 // size)
+    while side > 1 and side * size > WARP and rows * size < ENOUGH:
+        side //= 2
+    return Group(rows, False, run, size, side, pieces, rounds)
+
+
+def _across(rows: int, columns: int, run: int, own: bool) -> Group | None:
+    cells = rows // run
+    side = WARP
+    size = 1
+    while cells * size < ENOUGH and size < _power(columns) and size * side < WARPS_ACROSS * WARP:
+        if size * side >= 128 and side > 4:
+            side //= 2
+        size *= 2
+    if size == 1 and not own:
+        return None
+    pieces = min(ceil_div(columns, size), max(1, HELD // run))
+    return Group(cells, True, run, size, side, pieces, ceil_div(columns, size * pieces))
+
+
+def run_of(extent: int, elements: Sequence[ir.Type]) -> int:
+    """Consecutive elements of a thread where a dimension has `extent`: up to 16 bytes of the
+    narrowest type."""
+    if not all(map(narrow.has_runs, elements)):
+        return 1
+    least = min(max(1, each.width // 8) for each in elements)
+    run = min(RUN, BYTES // least)
+    while extent % run:
+        run //= 2
+    return run
+
+
+def _power(count: int) -> int:
+    """The smallest power of two that is not less."""
+    return 1 << max(0, count - 1).bit_length()

@@ -1,0 +1,133 @@
+"""Row and column reductions on CUDA cores: every level, odd sizes, what breaks them."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from tiers import tiers
+
+import tcir
+
+from .breaking import Edit, change_text, erase, run_broken
+from .row_text import DTYPES, OPS, WIDE, Array
+
+SIZES = list(product((33, 1, 3), (31, 1, 7, 100, 1000, 4097)))
+TARGETS = ("sm_100a", "sm_90a")
+
+
+def inputs_of(name: str, rows: int, columns: int, element: str) -> list[Array]:
+    """Normal numbers; integers where the type is one."""
+    generator = np.random.default_rng(rows * columns)
+    shapes = [(rows, columns), *[(columns,)] * OPS[name][2]]
+    if element == "i32":
+        return [generator.integers(-(2**31), 2**31, s, np.int32) for s in shapes]
+    return [generator.standard_normal(s).astype(DTYPES[element]) for s in shapes]
+
+
+def room(name: str, want: Array, inputs: list[Array], dtype: Any) -> Array:
+    """What the result may be off: its own rounding, and a few of f32 in what it is made of."""
+    info = np.finfo(np.float32) if dtype == np.float32 else None
+    unit = float(info.eps) if info else 2.0 ** -(8 if dtype != np.float16 else 11)
+    if name in ("sum", "column_sum"):
+        axis = 0 if name == "column_sum" else 1
+        return 2.0**-20 * np.abs(inputs[0].astype(np.float64)).sum(axis) + unit * np.abs(want)
+    return unit * np.abs(want) + 2.0**-19 * (1 + np.abs(want))
+
+
+def check(name: str, rows: int, columns: int, element: str, target: str) -> None:
+    text, oracle, _ = OPS[name]
+    inputs = inputs_of(name, rows, columns, element)
+    if element == "i32":
+        want = oracle(inputs[0]).astype(np.int32)
+    else:
+        want = oracle(*(each.astype(np.float64) for each in inputs))
+    reduces = name in ("sum", "max", "column_sum")
+    dtype = DTYPES[WIDE[element] if reduces else element]
+    out = np.zeros(want.shape, dtype)
+    kernel = tcir.compile(text(rows, columns, element), "simt-elementwise", target=target)
+    report = kernel(*inputs, out)
+    assert not report.findings
+    if element == "i32" or name == "max":
+        assert (out == want.astype(dtype)).all()
+        return
+    error = np.abs(out.astype(np.float64) - want)
+    assert (error <= room(name, want, inputs, dtype)).all(), error.max()
+
+
+@pytest.mark.parametrize(("rows", "columns"), tiers(SIZES))
+@pytest.mark.parametrize("name", OPS)
+def test_against_numpy(name: str, rows: int, columns: int) -> None:
+    """f32; float64 is the oracle."""
+    check(name, rows, columns, "f32", TARGETS[columns % 2])
+
+
+@pytest.mark.parametrize(
+    ("name", "element"),
+    [*product(OPS, ("f16", "bf16")), *product(("sum", "max", "column_sum"), ("i32",))],
+)
+@pytest.mark.parametrize(("rows", "columns"), tiers([(3, 104), (33, 31), (1, 4096), (130, 8)]))
+def test_other_types(name: str, rows: int, columns: int, element: str) -> None:
+    """Runs of eight elements of two bytes; integers bit for bit."""
+    check(name, rows, columns, element, "sm_90a")
+
+
+@pytest.mark.parametrize("inputs", ["integers", "random"])
+@pytest.mark.parametrize(("rows", "columns"), tiers(SIZES))
+@pytest.mark.parametrize("name", OPS)
+def test_every_level(name: str, rows: int, columns: int, inputs: Any) -> None:
+    """The order of a sum is chosen by convert-to-simt: whatever follows keeps its bits."""
+    program = OPS[name][0](rows, columns, "f32")
+    report = tcir.validate(program, "simt-elementwise", inputs=inputs, orders=2)
+    assert report.ok, str(report)
+    assert not [f for line in report.passes for f in line.findings], str(report)
+    behind = False
+    for line in report.passes:
+        behind |= line.name == "convert-to-simt"
+        if line.verdict == "within bound":
+            assert behind, str(report)
+            kept = "bit for bit as before the pass" in line.compared
+            assert kept or line.name == "convert-to-simt", str(report)
+    if name in ("sum", "max", "column_sum") and (inputs == "integers" or name == "max"):
+        assert {line.verdict for line in report.passes} <= {"reference", "equal"}, str(report)
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_one_launch(name: str) -> None:
+    """A chain over one row is one kernel."""
+    kernel = tcir.compile(OPS[name][0](8, 64, "f32"), "simt-elementwise")
+    assert len(kernel.launches.launches) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "at", "edit"),
+    [
+        pytest.param("sum", (3, 1000), "convert-to-simt",
+                     change_text(r"(%\d+) = nvvm.shfl.sync bfly %[-\w]+, (%\d+), %c4_i32\w*, "
+                                 r"%[-\w]+ : i32 -> i32",
+                                 r"\1 = arith.addi \2, %c0_i32 : i32"), id="a shuffle"),
+        pytest.param("sum", (3, 1000), "convert-to-simt", erase("nvvm.barrier"), id="a barrier"),
+        pytest.param("layer_norm", (3, 1000), "convert-to-simt", erase("nvvm.barrier", 1),
+                     id="the second barrier"),
+        pytest.param("max", (33, 31), "convert-to-simt",
+                     change_text("0xFF800000", "0x00000000"), id="what is behind the row"),
+        pytest.param("sum", (33, 31), "convert-to-simt",
+                     change_text(r"arith.select (%\d+), (%\d+), (%\w+) : f32",
+                                 r"arith.select \1, \2, \2 : f32"), id="the tail's mask"),
+        pytest.param("sum", (3, 1000), "convert-to-simt",
+                     change_text(r"%c250_i32 = arith.constant 250", "%c250_i32 = arith.constant 9"),
+                     id="the last run"),
+        pytest.param("column_sum", (33, 31), "convert-to-simt",
+                     change_text(r"arith.select (%\d+), (%\d+), (%\w+) : f32",
+                                 r"arith.select \1, \2, \2 : f32"), id="rows that are not there"),
+        pytest.param("softmax", (3, 100), "convert-scf-to-cf",
+                     change_text("arith.maxnumf", "arith.minnumf"), id="a later pass"),
+    ],
+)  # fmt: skip
+def test_breaks(name: str, size: tuple[int, int], at: str, edit: Edit) -> None:
+    """Caught behind the pass that made it."""
+    program = OPS[name][0](*size, "f32")
+    caught = run_broken(program, tcir.named_pipeline("simt-elementwise"), at, edit)
+    assert caught and caught.at == at, caught

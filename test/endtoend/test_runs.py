@@ -1,0 +1,122 @@
+"""Elementwise kernels with several elements per thread, and transposes in tiles: numpy's bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tiers import tiers
+
+import tcir
+
+from .breaking import Edit, change_text, erase, run_broken
+from .row_text import DTYPES
+
+PIPELINE = "simt-elementwise"
+
+
+def transposed(batch: int, rows: int, columns: int, element: str) -> str:
+    """Each matrix of a batch transposed, plus a number for each column of the result."""
+    source, kind = f"tensor<{batch}x{rows}x{columns}x{element}>", (
+        f"tensor<{batch}x{columns}x{rows}x{element}>"
+    )  # fmt: skip
+    add = "arith.addi" if element[0] == "i" else "arith.addf"
+    return f"""
+func.func @f(%x: {source}, %b: tensor<{rows}x{element}>) -> {kind} {{
+  %e = tensor.empty() : {kind}
+  %y = linalg.transpose ins(%x : {source}) outs(%e : {kind}) permutation = [0, 2, 1]
+  %z = linalg.generic {{indexing_maps = [affine_map<(a, m, n) -> (a, m, n)>,
+      affine_map<(a, m, n) -> (n)>, affine_map<(a, m, n) -> (a, m, n)>],
+      iterator_types = ["parallel", "parallel", "parallel"]}}
+      ins(%y, %b : {kind}, tensor<{rows}x{element}>) outs(%e : {kind}) {{
+  ^bb0(%p: {element}, %q: {element}, %o: {element}):
+    %s = {add} %p, %q : {element}
+    linalg.yield %s : {element}
+  }} -> {kind}
+  return %z : {kind}
+}}
+"""
+
+
+def joined(rows: int, first: int, second: int, element: str) -> str:
+    """Two matrices side by side, negated."""
+    parts = [f"tensor<{rows}x{each}x{element}>" for each in (first, second, first + second)]
+    return f"""
+func.func @f(%x: {parts[0]}, %y: {parts[1]}) -> {parts[2]} {{
+  %c = tensor.concat dim(1) %x, %y : ({parts[0]}, {parts[1]}) -> {parts[2]}
+  %z = arith.negf %c : {parts[2]}
+  return %z : {parts[2]}
+}}
+"""
+
+
+SHAPES = [
+    (1, 64, 128, "f32"), (2, 100, 72, "f16"), (3, 33, 47, "f32"), (1, 32, 200, "bf16"),
+    (1, 130, 65, "i32"), (2, 40, 48, "i16"),
+]  # fmt: skip
+TYPES: dict[str, Any] = {**DTYPES, "i16": np.int16}
+
+
+@pytest.mark.parametrize(("batch", "rows", "columns", "element"), tiers(SHAPES))
+def test_transposes(batch: int, rows: int, columns: int, element: str) -> None:
+    generator = np.random.default_rng(0)
+    x, b = (
+        generator.integers(-100, 100, shape).astype(TYPES[element])
+        for shape in ((batch, rows, columns), (rows,))
+    )
+    want = x.transpose(0, 2, 1) + b
+    out = np.zeros_like(want)
+    report = tcir.compile(transposed(batch, rows, columns, element), PIPELINE)(x, b, out)
+    assert out.tobytes() == want.tobytes()
+    assert not report.findings
+
+
+@pytest.mark.parametrize(
+    ("rows", "first", "second"), tiers([(32, 96, 32), (40, 100, 12), (5, 1000, 7)])
+)
+@pytest.mark.parametrize("element", ["f32", "f16"])
+def test_parts(rows: int, first: int, second: int, element: str) -> None:
+    """Parts of whole runs, of runs of four, and of none."""
+    generator = np.random.default_rng(0)
+    x, y = (generator.standard_normal((rows, n)).astype(TYPES[element]) for n in (first, second))
+    out = np.zeros((rows, first + second), TYPES[element])
+    tcir.compile(joined(rows, first, second, element), PIPELINE, target="sm_90a")(x, y, out)
+    assert out.tobytes() == (-np.concatenate([x, y], 1)).tobytes()
+
+
+@pytest.mark.parametrize(
+    "program",
+    tiers([transposed(1, 64, 72, "f16"), joined(32, 96, 32, "f32"), joined(40, 100, 12, "f16")]),
+    ids=["transposed", "whole parts", "parts"],
+)
+def test_every_level(program: str) -> None:
+    report = tcir.validate(program, PIPELINE, orders=2, strict=True)
+    assert report.ok, str(report)
+    assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
+
+
+@pytest.mark.parametrize(
+    ("program", "edit"),
+    [
+        pytest.param(transposed(1, 64, 72, "f16"), erase("nvvm.barrier"), id="the barrier"),
+        pytest.param(
+            transposed(1, 64, 72, "f16"),
+            change_text(r"arith.constant 65 : i32", "arith.constant 63 : i32"),
+            id="the pitch of a store",
+        ),
+        pytest.param(
+            transposed(1, 64, 72, "f16"),
+            change_text(r"scf.if %\w+ \{", "%true = arith.constant true\n scf.if %true {"),
+            id="what is outside the matrix",
+        ),
+        pytest.param(
+            joined(32, 96, 32, "f32"),
+            change_text(r"arith.constant 92 : i32", "arith.constant 88 : i32"),
+            id="the end of a part",
+        ),
+    ],
+)
+def test_breaks(program: str, edit: Edit) -> None:
+    caught = run_broken(program, tcir.named_pipeline(PIPELINE), "convert-to-simt", edit)
+    assert caught and caught.at == "convert-to-simt", caught

@@ -1,0 +1,171 @@
+// RUN: %tc-opt %s --split-input-file --convert-to-simt --verify-diagnostics | %filecheck %s
+
+// A row of 4,096: 256 threads, each with four runs of 16 bytes. A tree over what a thread has, the
+// lanes of a warp, then the warps through shared memory.
+// CHECK: llvm.mlir.global external @partials() {addr_space = 3
+// CHECK: llvm.func @long({{.*}}) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 256, 1, 1>, tc.grid = array<i64: 512, 1, 1>, {{.*}}tc.smem_bytes = 64
+// CHECK-COUNT-4: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+// CHECK-NOT: arith.select
+// CHECK-COUNT-15: arith.addf
+// CHECK-COUNT-5: nvvm.shfl.sync bfly
+// CHECK: scf.if
+// CHECK: llvm.store %{{.*}} : i32, !llvm.ptr<3>
+// CHECK: nvvm.barrier
+// CHECK-COUNT-8: llvm.load %{{.*}} : !llvm.ptr<3> -> i32
+// CHECK-NOT: nvvm.barrier
+// CHECK: llvm.store %{{.*}} : f32, !llvm.ptr<1>
+func.func @long(%x: tensor<512x4096xf32>) -> tensor<512xf32> attributes {tc.simt} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<512xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<512xf32>) -> tensor<512xf32>
+  // expected-remark @+1 {{1 reduction over 4096 elements: 256 threads per row, 1 row per CTA (memory is contiguous along rows); loads of 4 elements; elements stay in registers}}
+  %m = linalg.reduce ins(%x : tensor<512x4096xf32>) outs(%i : tensor<512xf32>) dimensions = [1] (%a: f32, %b: f32) {
+    %t = arith.addf %a, %b : f32
+    linalg.yield %t : f32
+  }
+  return %m : tensor<512xf32>
+}
+
+// -----
+
+// A row of 24: a few lanes, no shared memory. What is behind the row counts as -inf, and the last
+// row of the last CTA is stored by no other thread.
+// CHECK: llvm.func @short({{.*}}) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32, 1, 1>, tc.grid = array<i64: 75, 1, 1>, {{.*}}tc.smem_bytes = 0
+// CHECK: %[[IN:.*]] = arith.cmpi ult, %{{.*}}, %c6_i32
+// CHECK: arith.constant 0xFF800000 : f32
+// CHECK-COUNT-4: arith.select %[[IN]]
+// CHECK-COUNT-3: nvvm.shfl.sync bfly
+// CHECK-NOT: nvvm.shfl.sync
+// CHECK-NOT: nvvm.barrier
+func.func @short(%x: tensor<300x24xf32>) -> tensor<300xf32> attributes {tc.simt} {
+  %low = arith.constant 0xFF800000 : f32
+  %e = tensor.empty() : tensor<300xf32>
+  %i = linalg.fill ins(%low : f32) outs(%e : tensor<300xf32>) -> tensor<300xf32>
+  // expected-remark @+1 {{1 reduction over 24 elements: 8 threads per row, 4 rows per CTA}}
+  %m = linalg.reduce ins(%x : tensor<300x24xf32>) outs(%i : tensor<300xf32>) dimensions = [1] (%a: f32, %b: f32) {
+    %t = arith.maximumf %a, %b : f32
+    linalg.yield %t : f32
+  }
+  return %m : tensor<300xf32>
+}
+
+// -----
+
+// What is elementwise behind the reduction is of the same row: its elements are loaded once.
+// CHECK-LABEL: llvm.func @centred(
+// CHECK-COUNT-1: llvm.load %{{.*}} -> vector<4xi32>
+// CHECK-NOT: llvm.load
+// CHECK: nvvm.shfl.sync
+// CHECK-NOT: llvm.load
+// CHECK-COUNT-4: arith.subf
+// CHECK: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<1>
+func.func @centred(%x: tensor<64x32xf32>) -> tensor<64x32xf32> attributes {tc.simt} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %f = tensor.empty() : tensor<64x32xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %s = linalg.reduce ins(%x : tensor<64x32xf32>) outs(%i : tensor<64xf32>) dimensions = [1] (%a: f32, %b: f32) {
+    %t = arith.addf %a, %b : f32
+    linalg.yield %t : f32
+  }
+  // expected-remark @+1 {{1 reduction over 32 elements: 8 threads per row, 4 rows per CTA}}
+  %y = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%x, %s : tensor<64x32xf32>, tensor<64xf32>) outs(%f : tensor<64x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %t = arith.subf %a, %b : f32
+    linalg.yield %t : f32
+  } -> tensor<64x32xf32>
+  return %y : tensor<64x32xf32>
+}
+
+// -----
+
+// Rows too long for registers go by in rounds.
+// CHECK-LABEL: llvm.func @rounds(
+// CHECK: %[[T:.*]] = scf.for %{{.*}} = %{{.*}} to %c4{{.*}} iter_args(%{{.*}}) -> (f32)
+// CHECK-COUNT-8: llvm.load %{{.*}} -> vector<4xi32>
+// CHECK: scf.yield
+// CHECK: nvvm.shfl.sync
+func.func @rounds(%x: tensor<2x65536xf32>) -> tensor<2xf32> attributes {tc.simt} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<2xf32>) -> tensor<2xf32>
+  // expected-remark @+1 {{loads of 4 elements; each reduction reads the elements again, in 4 rounds}}
+  %m = linalg.reduce ins(%x : tensor<2x65536xf32>) outs(%i : tensor<2xf32>) dimensions = [1] (%a: f32, %b: f32) {
+    %t = arith.addf %a, %b : f32
+    linalg.yield %t : f32
+  }
+  return %m : tensor<2xf32>
+}
+
+// -----
+
+// Over the rows: neighbours in a warp have different columns, four each.
+// CHECK-LABEL: llvm.func @columns(
+// CHECK: llvm.load %{{.*}} -> vector<4xi32>
+// CHECK: nvvm.barrier
+// CHECK: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<1>
+func.func @columns(%x: tensor<300x64xf32>) -> tensor<64xf32> attributes {tc.simt} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  // expected-remark @+1 {{1 reduction over 300 elements: 64 threads share 4 adjacent results, 4 such groups per CTA (memory is contiguous across the results); loads of 4 elements; elements stay in registers}}
+  %m = linalg.reduce ins(%x : tensor<300x64xf32>) outs(%i : tensor<64xf32>) dimensions = [0] (%a: f32, %b: f32) {
+    %t = arith.addf %a, %b : f32
+    linalg.yield %t : f32
+  }
+  return %m : tensor<64xf32>
+}
+
+// -----
+
+// Elementwise: 16 bytes of each operand for a thread, of i8 as many elements as of f16.
+// CHECK-LABEL: llvm.func @runs(
+// CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+// CHECK: llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr<1> -> vector<2xi32>
+// CHECK: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<1>
+// CHECK-NOT: llvm.store
+func.func @runs(%x: tensor<64x64xf16>, %q: tensor<64x64xi8>) -> tensor<64x64xf16> attributes {tc.simt} {
+  %w = arith.sitofp %q : tensor<64x64xi8> to tensor<64x64xf16>
+  %y = arith.addf %x, %w : tensor<64x64xf16>
+  return %y : tensor<64x64xf16>
+}
+
+// -----
+
+// Of parts that are multiples of a run each thread's elements are in one: both loads are of 16 bytes.
+// CHECK-LABEL: llvm.func @parts(
+// CHECK-COUNT-2: llvm.load %{{.*}} -> vector<4xi32>
+// CHECK-NOT: llvm.load
+// CHECK: llvm.store %{{.*}} : vector<4xi32>
+func.func @parts(%x: tensor<32x96xf32>, %y: tensor<32x32xf32>) -> tensor<32x128xf32> attributes {tc.simt} {
+  %z = tensor.concat dim(1) %x, %y : (tensor<32x96xf32>, tensor<32x32xf32>) -> tensor<32x128xf32>
+  return %z : tensor<32x128xf32>
+}
+
+// -----
+
+// A transpose: 64 x 64 elements through shared memory, so that loads and stores are of 16 bytes. The
+// bias, which is contiguous along the result's rows, is loaded from there.
+// CHECK-LABEL: llvm.func @across(
+// CHECK-SAME: tc.grid = array<i64: 4, 1, 1>
+// CHECK-SAME: tc.smem_bytes = 16640
+// CHECK: llvm.load %{{.*}} : !llvm.ptr<1> -> vector<4xi32>
+// CHECK-COUNT-8: llvm.store %{{.*}} : i32, !llvm.ptr<3>
+// CHECK: nvvm.barrier
+// CHECK-COUNT-8: llvm.load %{{.*}} : !llvm.ptr<3> -> i32
+// CHECK: llvm.load %{{.*}} : !llvm.ptr<1> -> vector<4xi32>
+// CHECK-COUNT-8: arith.addf
+// CHECK: scf.if
+// CHECK-NEXT: {{.*}}
+// CHECK: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<1>
+func.func @across(%x: tensor<128x96xf16>, %b: tensor<128xf16>) -> tensor<96x128xf16> attributes {tc.simt} {
+  %e = tensor.empty() : tensor<96x128xf16>
+  %y = linalg.transpose ins(%x : tensor<128x96xf16>) outs(%e : tensor<96x128xf16>) permutation = [1, 0]
+  // expected-remark @+1 {{tiles of 64 x 64 through shared memory: 1 of the operands is contiguous along dimension 0, the result along 1; loads of 8 elements}}
+  %z = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%y, %b : tensor<96x128xf16>, tensor<128xf16>) outs(%e : tensor<96x128xf16>) {
+  ^bb0(%p: f16, %q: f16, %o: f16):
+    %s = arith.addf %p, %q : f16
+    linalg.yield %s : f16
+  } -> tensor<96x128xf16>
+  return %z : tensor<96x128xf16>
+}
