@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import traceback
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,13 @@ from tcir import runtime
 from tcir.machine import TensorMap
 from tcir.run import run_ptx
 from tcir.runtime import devices, driver, module, tensor_map
+
+NATIVE = {
+    (b"cuLaunchKernelEx", 11060): 4,
+    (b"cuCtxPushCurrent", 4000): 1,
+    (b"cuCtxPopCurrent", 4000): 1,
+}
+"""Functions that are called as C calls them, by name and version: the number of arguments."""
 
 
 class Launched:
@@ -30,13 +38,22 @@ class Launched:
         self.dynamic_smem = config.sharedMemBytes
         self.stream = int(config.hStream)
         self.cluster, self.programmatic = (1, 1, 1), False
-        for attribute in config.attrs[: config.numAttrs]:
+        for attribute in _attributes(config):
             if attribute.id.name == "CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION":
                 size = attribute.value.clusterDim
                 self.cluster = (size.x, size.y, size.z)
             else:
                 assert attribute.id.name.endswith("PROGRAMMATIC_STREAM_SERIALIZATION")
                 self.programmatic = attribute.value.programmaticStreamSerializationAllowed == 1
+
+
+def _attributes(config: Any) -> list[Any]:
+    """The attributes of a launch, which cuda-python does not read from memory (cuda.h: `attrs` is
+    at byte 40 of CUlaunchConfig; a CUlaunchAttribute has 72 bytes)."""
+    from cuda.bindings import driver as real
+
+    first = ctypes.c_uint64.from_address(config.getPtr() + 40).value
+    return [real.CUlaunchAttribute(_ptr=first + 72 * n) for n in range(config.numAttrs)]
 
 
 class FakeDriver:
@@ -55,6 +72,10 @@ class FakeDriver:
         self.fail: dict[str, str] = {}
         self.old = False  # a driver older than the toolkit of every cubin
         self.loaded: list[bytes] = []
+        self.native: dict[bytes, Any] = {}
+        self.errors: list[BaseException] = []
+        self.contexts: list[int] = []
+        self.captured: list[Launched] | None = None  # between the begin and the end of a capture
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("cu") or name[2:3].islower():
@@ -117,17 +138,17 @@ class FakeDriver:
     def _cuModuleGetFunction(self, handle: Any, name: bytes) -> Any:
         if name.decode() not in self.kernels:
             return self.real.CUresult.CUDA_ERROR_NOT_FOUND
-        return (name.decode(),)
+        return (1 + list(self.kernels).index(name.decode()),)
 
-    def _cuFuncGetAttribute(self, attribute: Any, function: str) -> Any:
+    def _cuFuncGetAttribute(self, attribute: Any, function: int) -> Any:
         return (32 if attribute.name.endswith("NUM_REGS") else 0,)
 
-    def _cuFuncSetAttribute(self, function: str, attribute: Any, value: int) -> Any:
+    def _cuFuncSetAttribute(self, function: int, attribute: Any, value: int) -> Any:
         self.attributes.append((attribute.name.removeprefix("CU_FUNC_ATTRIBUTE_"), value))
         return ()
 
-    def _cuFuncGetParamInfo(self, function: str, index: int) -> Any:
-        sizes = self.kernels[function][0]
+    def _cuFuncGetParamInfo(self, function: int, index: int) -> Any:
+        sizes = self.kernels[self._name(function)][0]
         if index >= len(sizes):
             return self.real.CUresult.CUDA_ERROR_INVALID_VALUE
         return (0, sizes[index])
@@ -162,20 +183,63 @@ class FakeDriver:
 
     # --- launches ------------------------------------------------------------------------------
 
-    def _cuLaunchKernelEx(self, config: Any, function: str, params: int, extra: int) -> Any:
-        sizes, ptx = self.kernels[function]
+    def _cuGetProcAddress(self, name: bytes, version: int, flags: int) -> Any:
+        """The function as C calls it; an exception in it is in `errors`."""
+        assert (name, version) in NATIVE, (name, version)
+        if name not in self.native:
+            work = getattr(self, f"_{name.decode()}")
+
+            def run(*arguments: int | None) -> int:
+                if name.decode() in self.fail:
+                    return int(getattr(self.real.CUresult, self.fail[name.decode()]))
+                try:
+                    work(*arguments)
+                except BaseException as error:
+                    traceback.print_exception(error)  # it cannot pass through the caller in C
+                    self.errors.append(error)
+                    return int(self.real.CUresult.CUDA_ERROR_UNKNOWN)
+                return 0
+
+            pointers = [ctypes.c_void_p] * NATIVE[name, version]
+            self.native[name] = ctypes.CFUNCTYPE(ctypes.c_int, *pointers)(run)
+        return (ctypes.cast(self.native[name], ctypes.c_void_p).value, None)
+
+    def _cuCtxSetCurrent(self, context: int) -> Any:
+        self.contexts[-1:] = [context]
+        return ()
+
+    def _cuCtxPushCurrent(self, context: int) -> None:
+        assert context == 1
+        self.contexts.append(context)
+
+    def _cuCtxPopCurrent(self, popped: int) -> None:
+        self.contexts.pop()
+
+    def _name(self, function: int) -> str:
+        return list(self.kernels)[function - 1]
+
+    def _cuLaunchKernelEx(self, at: int, handle: int, params: int, extra: int | None) -> None:
+        config, function = self.real.CUlaunchConfig(_ptr=at), self._name(handle)
+        assert self.contexts and extra is None
+        sizes, _ = self.kernels[function]
         pointers = ctypes.cast(params, ctypes.POINTER(ctypes.c_void_p))
         values = [ctypes.string_at(pointers[n] or 0, size) for n, size in enumerate(sizes)]
         launched = Launched(function, config, values)
         self.launches.append(launched)
+        if self.captured is None:
+            self.execute(launched)
+        else:
+            self.captured.append(launched)
+
+    def execute(self, launched: Launched) -> None:
+        """A launch on the machine."""
         report = run_ptx(
-            ptx, entry=function, grid=launched.grid, block=launched.block,
-            cluster=launched.cluster, dynamic_smem=launched.dynamic_smem,
+            self.kernels[launched.kernel][1], entry=launched.kernel, grid=launched.grid,
+            block=launched.block, cluster=launched.cluster, dynamic_smem=launched.dynamic_smem,
             programmatic=launched.programmatic,
-            args=[self._argument(value) for value in values],
+            args=[self._argument(value) for value in launched.values],
         )  # fmt: skip
         assert report.ok and not report.incomplete, str(report)
-        return ()
 
     def _argument(self, value: bytes) -> Any:
         if value in self.maps:
@@ -215,13 +279,14 @@ def install(
         monkeypatch.setattr(where, "bindings", lambda: fake)
     devices.device.cache_clear()
     runtime.load.cache_clear()
+    module._SHARED.clear()
 
     def encode(fields: Any, address: int) -> bytes:
         key = (b"map" + len(fake.maps).to_bytes(2, "little")).ljust(128, b"\xff")
         fake.maps[key] = fields, address
         return key
 
-    for where in ("launching", "cubin"):
+    for where in ("launch_list", "cubin"):
         monkeypatch.setattr(f"tcir.runtime.{where}.encode", encode)
     return fake
 
@@ -230,5 +295,6 @@ def forget() -> None:
     """What was cached of the fake device; called while it is there, as modules in cycles would be
     unloaded by a real driver later."""
     runtime.load.cache_clear()
+    module._SHARED.clear()
     devices.device.cache_clear()
     gc.collect()

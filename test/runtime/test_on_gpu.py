@@ -16,9 +16,10 @@ from tcir.doors.launches import Launch, Launches
 from tcir.emulation import EmulatedLaunch, emulate
 from tcir.errors import InputError
 from tcir.machine import TensorMap
+from tcir.program.launch import Launch as OneLaunch
 from tcir.ptxrun.command import main as tc_run
 from tcir.run import Uninitialized
-from tcir.runtime import cubin, driver, launching, on_gpu
+from tcir.runtime import cubin, driver, launch_list, on_gpu
 
 from . import fake_driver
 
@@ -172,11 +173,17 @@ def test_a_launch_encodes_narrow_maps_as_bytes_on_a_hopper_alone(
         "strides": (256,), "element_strides": (1, 1), "box": (256, 128), "swizzle": "128B",
     }  # fmt: skip
     told = []
-    monkeypatch.setattr(launching, "encode", lambda fields, at: told.append(fields) or bytes(128))
-    sizes = SimpleNamespace(params=[param], name="k")
+    monkeypatch.setattr(launch_list, "encode", lambda fields, at: told.append(fields) or bytes(128))
+    monkeypatch.setattr(launch_list, "native", lambda *_: None)
+    kernel = SimpleNamespace(
+        handle=1, check_parameters=lambda sizes: None,
+        configured=lambda **_: SimpleNamespace(getPtr=lambda: 0),
+    )  # fmt: skip
+    launch = OneLaunch("k", (1, 1, 1), (32, 1, 1), 0, (param,))
     for capability in ((9, 0), (10, 0)):
-        on = SimpleNamespace(capability=capability)
-        launching._parameters(sizes, [4096], on, 0, [])  # type: ignore[arg-type]
+        on = SimpleNamespace(capability=capability, context=1)
+        code = SimpleNamespace(device=on, function=lambda name: kernel)
+        launch_list.LaunchList([launch], code)._bind([4096])  # type: ignore[arg-type]
     assert [(each.dtype, each.box) for each in told] == [
         ("u8", (128, 128)),
         ("u4_align8b", (256, 128)),

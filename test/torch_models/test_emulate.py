@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
 
 import pytest
 
@@ -22,7 +21,7 @@ from tcir.kernel import Kernel
 from tcir.torch.compiled import Compiled
 from tcir.torch.tensors import EMULATED, emulation, target_of
 
-from .fake_cuda import FakeCuda, OnGpu
+from .fake_cuda import FakeCuda, FakeRuntime, OnGpu
 
 Install = Callable[[list[Kernel]], fake_driver.FakeDriver]
 
@@ -42,7 +41,7 @@ def hopper(monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
 
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "Fake")
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: SimpleNamespace(cuda_stream=7))
+    FakeRuntime(monkeypatch)
     with OnGpu():
         yield install
     fake_driver.forget()
@@ -130,7 +129,7 @@ def test_backend_of_torch_compile() -> None:
 
     class Recorded(Compiled):
         def __init__(self, *args: object) -> None:
-            seen.append(args[-1])
+            seen.append(args[-1].emulate)
             super().__init__(*args)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -51,9 +53,35 @@ def call(function: str, *arguments: Any) -> Any:
     driver = bindings()
     status, *values = getattr(driver, function)(*arguments)
     if status != driver.CUresult.CUDA_SUCCESS:
-        found, words = driver.cuGetErrorString(status)
-        text = words.decode() if found == driver.CUresult.CUDA_SUCCESS else "unknown error"
-        raise CudaError(function, status.name, text)
+        raise failed(function, status)
     if not values:
         return None
     return values[0] if len(values) == 1 else tuple(values)
+
+
+def failed(function: str, status: int) -> CudaError:
+    """The error of a driver function that returned `status`, a CUresult."""
+    driver = bindings()
+    code = driver.CUresult(status)
+    found, words = driver.cuGetErrorString(code)
+    text = words.decode() if found == driver.CUresult.CUDA_SUCCESS else "unknown error"
+    return CudaError(function, code.name, text)
+
+
+def native(function: str, since: int, pointers: int) -> Callable[..., int]:
+    """A driver function as C has it, which takes addresses and handles and returns a CUresult: a
+    call takes half a microsecond, without cuda-python's conversions.
+
+    since:    CUDA version of the form that is called, 1000 times the major number plus 10 times
+              the minor one
+    pointers: number of arguments
+    """
+    address, _ = call("cuGetProcAddress", function.encode(), since, 0)
+    if not address:
+        raise NoDeviceError(
+            f"expected a CUDA driver with {function} of CUDA {since // 1000}.{since % 1000 // 10}, "
+            "got one without: nothing can be launched; install a newer driver"
+        )
+    kind = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * pointers)
+    made: Callable[..., int] = kind(int(address))
+    return made

@@ -3,46 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
-from weakref import WeakKeyDictionary
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
-from tcir.emulation.narrow import encoder
 from tcir.errors import InputError
+from tcir.interp import OutputSpec
+from tcir.program.frozen import with_scratch
+from tcir.program.launch import Launch, LaunchSequence
 from tcir.program.memory_image import PACKED_BITS, from_memory, image_spec, is_image, to_memory
 from tcir.program.ways_out import to_type
 from tcir.runtime import dlpack
 from tcir.runtime.devices import Device, device
 from tcir.runtime.driver import call
-from tcir.runtime.memory import DeviceArray, to_device
-from tcir.runtime.module import Module, load, synchronize
-from tcir.runtime.tensor_map import Encode, encode
-
-if TYPE_CHECKING:
-    from tcir.program.launch import Launch, LaunchSequence
-    from tcir.program.signature import Signature
-
-
-class CompiledKernel(Protocol):
-    """A launchable program, such as a `tcir.Kernel`."""
-
-    @property
-    def name(self) -> str:
-        """Name of the program."""
-
-    @property
-    def signature(self) -> Signature:
-        """Shapes and types of inputs and results."""
-
-    @property
-    def launches(self) -> LaunchSequence:
-        """Sizes and parameters of each launch, in order."""
-
-    @property
-    def cubin(self) -> bytes:
-        """Machine code of all kernels."""
+from tcir.runtime.launch_list import LaunchList
+from tcir.runtime.memory import to_device
+from tcir.runtime.module import load, synchronize
+from tcir.runtime.prepared import Allocate, CompiledKernel, Prepared
 
 
 def launch(kernel: CompiledKernel, *buffers: Any, stream: Any = None) -> None:
@@ -81,16 +60,7 @@ def launch(kernel: CompiledKernel, *buffers: Any, stream: Any = None) -> None:
             images[number] = to_memory(buffer)
             pointers.append(None)
             continue
-        view = device_view(what, buffer, handle)
-        image = image_spec(spec)  # elements of 4 and 6 bits lie packed in bytes
-        unsigned = spec.dtype in PACKED_BITS and view.dtype == np.uint8
-        found = image.dtype if unsigned else view.dtype
-        check(what, image.shape, image.dtype, view.shape, found, view.type_words)
-        if not view.contiguous:
-            raise InputError(
-                f"{what}: expected a C-contiguous array, got strides {view.strides} (in elements) "
-                f"for shape {list(view.shape)}; make a contiguous copy"
-            )
+        view = device_buffer(what, spec, buffer, handle)
         pointers.append(view.pointer)
         devices.add(view.device_id)
     if len(devices) > 1:
@@ -101,12 +71,12 @@ def launch(kernel: CompiledKernel, *buffers: Any, stream: Any = None) -> None:
     on = device(devices.pop() if devices else 0)
     if not kernel.launches.launches:  # all results are without elements
         return
-    module = load(kernel.cubin, on)  # rejects a wrong architecture before anything is copied
+    load(kernel.cubin, on)  # rejects a wrong architecture before anything is copied
     copies = {n: to_device(array, on) for n, array in images.items()}
     addresses = [copies[n].pointer if p is None else p for n, p in enumerate(pointers)]
     inputs = len(kernel.signature.inputs)
-    addresses[inputs:inputs] = [resident(each, module) for each in kernel.launches.constants]
-    launch_in_order(kernel.launches, kernel.cubin, addresses, on, handle)
+    with on_stream(on, handle) as allocate:
+        Prepared(kernel, on, handle, allocate)(addresses[:inputs], addresses[inputs:])
     if copies:
         synchronize(handle)
     for n in range(len(kernel.signature.inputs), len(buffers)):
@@ -117,40 +87,6 @@ def launch(kernel: CompiledKernel, *buffers: Any, stream: Any = None) -> None:
             )
 
 
-_RESIDENT: WeakKeyDictionary[Module, dict[int, tuple[np.ndarray[Any, Any], DeviceArray]]] = (
-    WeakKeyDictionary()
-)
-"""For each loaded module, the arrays that stay on its device and their copies there, by `id` of the
-array."""
-
-
-def resident(array: np.ndarray[Any, Any], module: Module) -> int:
-    """Address of the copy of a read-only array on the module's device; the copy is made once."""
-    copies = _RESIDENT.setdefault(module, {})
-    if id(array) not in copies:
-        copies[id(array)] = array, to_device(array, module.device)
-    return copies[id(array)][1].pointer
-
-
-def launch_in_order(
-    sequence: LaunchSequence, cubin: bytes, pointers: Sequence[int], on: Device, stream: int = 0
-) -> None:
-    """Runs a sequence of launches on one stream; the arena of workspaces is allocated and freed on
-    that stream."""
-    workspaces = sequence.workspaces
-    arena = 0
-    if workspaces.arena:
-        on.activate()
-        arena = int(call("cuMemAllocAsync", workspaces.arena, stream))
-    try:
-        places = [arena + offset for offset in workspaces.offsets]
-        for sizes in sequence.launches:
-            launch_pointers(sizes, cubin, [*pointers, *places], on, stream)
-    finally:
-        if arena:
-            call("cuMemFreeAsync", arena, stream)
-
-
 def launch_pointers(
     sizes: Launch, cubin: bytes, pointers: Sequence[int], on: Device, stream: int = 0
 ) -> None:
@@ -158,52 +94,44 @@ def launch_pointers(
 
     Parameters of kind ``workspace`` get memory of their own, allocated and freed on the stream.
     """
-    workspaces: list[Any] = []
+    one = with_scratch(LaunchSequence((sizes,)), len(pointers))
+    with on_stream(on, stream) as allocate:
+        arena = allocate(one.workspaces.arena)[1] if one.workspaces.arena else 0
+        places = [arena + offset for offset in one.workspaces.offsets]
+        LaunchList(one.launches, load(cubin, on), stream)([*pointers, *places])
+
+
+@contextmanager
+def on_stream(on: Device, stream: int) -> Iterator[Allocate]:
+    """Memory that is allocated and freed in the order of a stream."""
+    taken: list[Any] = []
+
+    def allocate(size: int) -> tuple[None, int]:
+        on.activate()
+        taken.append(call("cuMemAllocAsync", size, stream))
+        return None, int(taken[-1])
+
     try:
-        values = _parameters(sizes, pointers, on, stream, workspaces)
-        load(cubin, on).function(sizes.name).launch(
-            values,
-            grid=sizes.grid,
-            block=sizes.block,
-            cluster=sizes.cluster,
-            dynamic_smem=sizes.dynamic_smem,
-            programmatic=sizes.programmatic,
-            stream=stream,
-        )
+        yield allocate
     finally:
-        for workspace in workspaces:
-            call("cuMemFreeAsync", workspace, stream)
+        for each in taken:
+            call("cuMemFreeAsync", each, stream)
 
 
-def _parameters(
-    sizes: Launch, pointers: Sequence[int], on: Device, stream: int, workspaces: list[Any]
-) -> list[bytes]:
-    """Bytes of each parameter; memory allocated for workspaces is appended to `workspaces`."""
-    from tcir.program.launch import tensor_map
-
-    values: list[bytes] = []
-    # A program for sm_90a has no maps of narrow elements: one that has them is emulated.
-    encode_map: Encode = encode
-    if on.capability[0] == 9:
-        encode_map = encoder(encode_map)
-    for number, param in enumerate(sizes.params):
-        if param["kind"] == "workspace":
-            on.activate()
-            workspaces.append(call("cuMemAllocAsync", param["bytes"], stream))
-            values.append(int(workspaces[-1]).to_bytes(8, "little"))
-            continue
-        if not 0 <= param["arg"] < len(pointers):
-            raise InputError(
-                f"parameter {number} of @{sizes.name} uses buffer {param['arg']}, but there are "
-                f"{len(pointers)} buffers"
-            )
-        pointer = pointers[param["arg"]]
-        if param["kind"] == "tensor_map":
-            described = tensor_map(param, np.empty(0, np.uint8))
-            values.append(encode_map(described.fields, pointer + described.offset_bytes))
-        else:
-            values.append(pointer.to_bytes(8, "little"))
-    return values
+def device_buffer(what: str, spec: OutputSpec, buffer: Any, stream: int) -> dlpack.View:
+    """Memory of another library's array; `InputError` unless a GPU can access it and it is a
+    C-contiguous buffer of the shape and type of `spec`."""
+    view = device_view(what, buffer, stream)
+    image = image_spec(spec)  # elements of 4 and 6 bits lie packed in bytes
+    unsigned = spec.dtype in PACKED_BITS and view.dtype == np.uint8
+    found = image.dtype if unsigned else view.dtype
+    check(what, image.shape, image.dtype, view.shape, found, view.type_words)
+    if not view.contiguous:
+        raise InputError(
+            f"{what}: expected a C-contiguous array, got strides {view.strides} (in elements) "
+            f"for shape {list(view.shape)}; make a contiguous copy"
+        )
+    return view
 
 
 def device_view(what: str, buffer: Any, stream: int) -> dlpack.View:

@@ -6,15 +6,17 @@ import contextlib
 import ctypes
 import re
 import struct
+from collections import deque
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from tcir.errors import Error, InputError
 from tcir.runtime.devices import Device, device
-from tcir.runtime.driver import CudaError, bindings, call
+from tcir.runtime.driver import CudaError, bindings, call, failed, native
 
 Triple = tuple[int, int, int]
 
@@ -147,10 +149,22 @@ class Module:
             self.close()
 
 
+_SHARED: WeakValueDictionary[tuple[bytes, int], Module] = WeakValueDictionary()
+"""Loaded modules that are in use, by the code and the number of the device."""
+
+
+def shared(cubin: bytes, on: Device) -> Module:
+    """The module of `cubin` on the device, which is loaded once for all its users; after the last
+    of them it is unloaded."""
+    key = cubin, on.ordinal
+    found = _SHARED.get(key)
+    return _SHARED.setdefault(key, Module(cubin, on)) if found is None else found
+
+
 @lru_cache(maxsize=256)
 def load(cubin: bytes, on: Device | None = None) -> Module:
     """Loads `cubin`; the module is cached for the next call."""
-    return Module(cubin, on)
+    return shared(cubin, on or device())
 
 
 def load_or_compile(cubin: bytes, ptx: str, on: Device) -> tuple[Module, str]:
@@ -209,6 +223,47 @@ class Function:
             call("cuFuncSetAttribute", self.handle, which, 1)
             self._large_clusters = True
 
+    def configured(
+        self,
+        *,
+        grid: Triple,
+        block: Triple,
+        cluster: Triple = (1, 1, 1),
+        dynamic_smem: int = 0,
+        programmatic: bool = False,
+        stream: int = 0,
+    ) -> Any:
+        """The CUlaunchConfig of a launch; sets the kernel attributes that the launch needs. For the
+        arguments see `launch`."""
+        self.module.device.activate()
+        driver = bindings()
+        self._allow(dynamic_smem, cluster)
+        config = driver.CUlaunchConfig()
+        config.gridDimX, config.gridDimY, config.gridDimZ = grid
+        config.blockDimX, config.blockDimY, config.blockDimZ = block
+        config.sharedMemBytes = dynamic_smem
+        config.hStream = driver.CUstream(stream)
+        config.attrs = _launch_attributes(cluster, programmatic)
+        config.numAttrs = len(config.attrs)
+        return config
+
+    def check_parameters(self, sizes: tuple[int, ...]) -> None:
+        """`InputError` unless the parameters have these sizes in bytes."""
+        if sizes != self.parameter_bytes:
+            raise InputError(
+                f"@{self.name}: expected parameters of {self.parameter_bytes} bytes, got {sizes}"
+            )
+
+    def rejected(self, config: Any, status: int) -> LaunchFailedError:
+        """The error of a launch that the driver rejected with `status`."""
+        grid = (config.gridDimX, config.gridDimY, config.gridDimZ)
+        block = (config.blockDimX, config.blockDimY, config.blockDimZ)
+        return LaunchFailedError(
+            f"launch of @{self.name} (grid {grid}, block {block}, cluster {_cluster(config)}, "
+            f"{config.sharedMemBytes} bytes of dynamic shared memory, {self.registers} registers "
+            f"per thread) on {self.module.device}: {failed('cuLaunchKernelEx', status)}"
+        )
+
     def launch(
         self,
         values: Sequence[bytes],
@@ -227,32 +282,31 @@ class Function:
         `LaunchFailedError` if the driver rejects the launch. A fault of the kernel is reported
         later, by `synchronize`.
         """
-        sizes = tuple(len(value) for value in values)
-        if sizes != self.parameter_bytes:
-            raise InputError(
-                f"@{self.name}: expected parameters of {self.parameter_bytes} bytes, got {sizes}"
-            )
-        self.module.device.activate()
-        driver = bindings()
-        self._allow(dynamic_smem, cluster)
-        config = driver.CUlaunchConfig()
-        config.gridDimX, config.gridDimY, config.gridDimZ = grid
-        config.blockDimX, config.blockDimY, config.blockDimZ = block
-        config.sharedMemBytes = dynamic_smem
-        config.hStream = driver.CUstream(stream)
-        config.attrs = _launch_attributes(cluster, programmatic)
-        config.numAttrs = len(config.attrs)
+        self.check_parameters(tuple(len(value) for value in values))
+        config = self.configured(
+            grid=grid, block=block, cluster=cluster, dynamic_smem=dynamic_smem,
+            programmatic=programmatic, stream=stream,
+        )  # fmt: skip
         held = [ctypes.create_string_buffer(value, len(value)) for value in values]
         pointers = (ctypes.c_void_p * max(1, len(held)))(*[ctypes.addressof(h) for h in held])
-        try:
-            call("cuLaunchKernelEx", config, self.handle, ctypes.addressof(pointers), 0)
-        except CudaError as error:
-            raise LaunchFailedError(
-                f"launch of @{self.name} (grid {grid}, block {block}, cluster {cluster}, "
-                f"{dynamic_smem} bytes of dynamic shared memory, {self.registers} registers per "
-                f"thread) on {self.module.device}: {error}"
-            ) from None
-        _LAUNCHED.append(self.name)
+        launch = native(*LAUNCH)
+        if status := launch(config.getPtr(), int(self.handle), ctypes.addressof(pointers), None):
+            raise self.rejected(config, status)
+        LAUNCHED.append(self.name)
+
+
+LAUNCH = ("cuLaunchKernelEx", 11060, 4)
+"""Arguments of `native` for the function that launches a kernel: of a CUlaunchConfig, a CUfunction,
+the addresses of the parameters, and no other form of them."""
+
+
+def _cluster(config: Any) -> Triple:
+    which = bindings().CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+    for attribute in config.attrs[: config.numAttrs]:
+        if attribute.id == which:
+            size = attribute.value.clusterDim
+            return size.x, size.y, size.z
+    return 1, 1, 1
 
 
 def _launch_attributes(cluster: Triple, programmatic: bool) -> list[Any]:
@@ -274,8 +328,8 @@ def _launch_attributes(cluster: Triple, programmatic: bool) -> list[Any]:
     return made
 
 
-_LAUNCHED: list[str] = []
-"""Kernels launched since the last successful synchronisation: candidates for a fault."""
+LAUNCHED: deque[str] = deque(maxlen=64)
+"""The last kernels launched since the last synchronisation: candidates for a fault."""
 
 
 def synchronize(stream: int = 0) -> None:
@@ -284,10 +338,10 @@ def synchronize(stream: int = 0) -> None:
     try:
         call("cuStreamSynchronize", bindings().CUstream(stream))
     except CudaError as error:
-        names = list(dict.fromkeys(_LAUNCHED)) or ["(none by tcir)"]
+        names = list(dict.fromkeys(LAUNCHED)) or ["(none by tcir)"]
         raise LaunchFailedError(
             f"kernel {', '.join('@' + n for n in names[-4:])} failed: {error.code} "
             f"({error.words}); the CUDA context of this process is unusable now"
         ) from None
     finally:
-        _LAUNCHED.clear()
+        LAUNCHED.clear()

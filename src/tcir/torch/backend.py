@@ -15,13 +15,13 @@ from tcir.errors import InputError
 from tcir.passmanager.pipeline import as_pipeline
 from tcir.session.session import check_target
 from tcir.torch.calls import Call
-from tcir.torch.compiled import Compiled
+from tcir.torch.compiled import Compiled, Options
 from tcir.torch.entry import chosen_target, compiled
 from tcir.torch.exported import traced
 
 MOST_SHAPES = 8
 """Maximum number of shapes for which a graph is compiled; PyTorch runs it for any others."""
-OPTIONS = ("pipeline", "target", "emulate", "verbose")
+OPTIONS = ("pipeline", "target", "emulate", "graph", "verbose")
 
 
 @register_backend(name="tcir")
@@ -36,7 +36,8 @@ def backend(
 
     Kernels run the forward graph. It is compiled at the first call for the shapes of the arguments,
     and again for other shapes. PyTorch runs the backward graph. options: `pipeline`, `target`,
-    `emulate` and `verbose`, as in `tcir.torch.compile`. InputError for other options or a `mode`.
+    `emulate`, `graph` and `verbose`, as in `tcir.torch.compile`. InputError for other options or a
+    `mode`.
     """
     if mode is not None:
         raise InputError(
@@ -93,4 +94,5 @@ class _Specialised:
         graph = traced(self.graph, call)
         empty = torch.nn.Module()  # its weights are among the arguments
         verbose = self.options.get("verbose")
-        return compiled(empty, graph, call, pipeline, target, verbose, emulate)
+        how = Options(emulate, bool(self.options.get("graph")))
+        return compiled(empty, graph, call, pipeline, target, verbose, how)

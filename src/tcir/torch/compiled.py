@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from functools import partial
+from typing import Any, Self, TypeAlias, cast
 
 import torch
 
@@ -14,10 +16,14 @@ from tcir.kernel import Kernel
 from tcir.program.inputs import Kind
 from tcir.session.entry import validate as validate_program
 from tcir.torch.calls import Call
-from tcir.torch.exported import weights_of
+from tcir.torch.graphs import Graphs
 from tcir.torch.imports import checked
-from tcir.torch.tensors import as_bytes, emulation, run, with_strides
+from tcir.torch.launching import Launcher
+from tcir.torch.tensors import as_bytes, emulation, has_strides, is_tensor, kind_of, with_strides
+from tcir.torch.weights import Weights
 from tcir.validation.report import Report
+
+Tensors: TypeAlias = tuple[torch.Tensor, ...]
 
 
 @dataclass(frozen=True)
@@ -58,21 +64,44 @@ class KernelModule(torch.nn.Module):
 
     traced:  the results as PyTorch traced them; later ops rely on their strides and types
     several: whether the part returns a tuple
+    frozen:  numbers of the inputs that are weights and may be frozen
     device:  device of the results if the part has no inputs
     """
 
-    def __init__(self, kernel: Kernel, traced: Sequence[torch.Tensor], several: bool) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        traced: Sequence[torch.Tensor],
+        several: bool,
+        frozen: Sequence[int] = (),
+    ) -> None:
         super().__init__()
         self.kernel, self.several = kernel, several
         self.strides = tuple(each.stride() for each in traced)
         self.kinds = tuple(each.dtype for each in traced)
         self.device = torch.device("cpu")
+        self.launcher = Launcher(kernel, frozen)
+        self._as_traced = all(
+            kind_of(spec.dtype) == each.dtype and has_strides(spec.shape, each.stride())
+            for spec, each in zip(kernel.signature.outputs, traced, strict=True)
+        )
 
     def forward(self, *inputs: torch.Tensor) -> object:
-        results = run(self.kernel, inputs, self.device)
+        results = self.launcher(inputs, self.device)
+        if self._as_traced:
+            return tuple(results) if self.several else results[0]
         each = zip(results, self.strides, self.kinds, strict=True)
         tensors = tuple(as_bytes(with_strides(x, strides), kind) for x, strides, kind in each)
         return tensors if self.several else tensors[0]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a compiled module runs on a GPU: see `tcir.torch.compile`."""
+
+    emulate: bool = False
+    graph: bool = False
+    freeze: bool = False
 
 
 class Compiled(torch.nn.Module):
@@ -84,6 +113,7 @@ class Compiled(torch.nn.Module):
     `tcir.Kernel.launch`). `state_dict` is the original module's.
 
     module:  the original module, which holds the weights
+    options: see `Options`
     table:   the `Part` of each op, as a table
     kernels: kernels of the lowered parts, in order
     """
@@ -95,13 +125,18 @@ class Compiled(torch.nn.Module):
         call: Call,
         module: torch.nn.Module,
         target: str,
-        emulate: bool = False,
+        options: Options,
     ) -> None:
         super().__init__()
-        self.table, self.target, self.emulate = Table(parts), target, emulate
+        self.table, self.target, self.options = Table(parts), target, options
         self.kernels = [part.kernel for part in parts if part.kernel is not None]
         self._call = call.without_data()
         self.module = module
+        self._weights = Weights(module)
+        # Tensors as the only arguments are compared without flattening.
+        is_flat = Call.of(call.tensors, {}).spec == call.spec
+        self._flat = [(each.shape, each.dtype) for each in call.tensors] if is_flat else None
+        self._graphs = Graphs(options.freeze) if options.graph else None
         # Not a submodule: its constants are no state of the module's.
         self.__dict__["graph"] = graph
         self.register_load_state_dict_pre_hook(_with_prefix)
@@ -112,7 +147,22 @@ class Compiled(torch.nn.Module):
 
     def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Self:
         self.graph._apply(fn)
+        self.clear()
         return super()._apply(fn, recurse)
+
+    def clear(self) -> None:
+        """Frees the memory that calls on GPUs keep: workspaces, frozen weights, CUDA graphs. The
+        next call prepares them again."""
+        if self._graphs is not None:
+            self._graphs.clear()
+        for module in self.graph.modules():
+            if isinstance(module, KernelModule):
+                module.launcher.clear()
+
+    def __del__(self) -> None:
+        # The graph consists of cycles, which the garbage collection may end much later.
+        with contextlib.suppress(Exception):
+            self.clear()
 
     def forward(self, *args: object, **kwargs: object) -> object:
         """Computes the module's results.
@@ -120,14 +170,31 @@ class Compiled(torch.nn.Module):
         Raises `tcir.HazardError` for a kernel with a hazard, and InputError for arguments whose
         structure, shapes, types or numbers differ from the example's.
         """
+        tensors = self._tensors(args, kwargs)
+        weights = self._weights()
+        given = (*tensors, *weights)
+        device = given[0].device if given else None
+        if device is not None:
+            move(self.graph, device)
+        if torch.is_grad_enabled() or self.options.emulate:
+            with torch.no_grad(), emulation(self.options.emulate):
+                return self._run(given, weights, device)
+        return self._run(given, weights, device)
+
+    def _tensors(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Tensors:
+        """The tensors among the arguments. InputError if these differ from the example's."""
+        if self._flat is not None and not kwargs and all(map(is_tensor, args)):
+            found = cast("Tensors", args)
+            if [(each.shape, each.dtype) for each in found] == self._flat:
+                return found
         call = Call.of(args, kwargs)
         self._call.check(call)
-        weights = tuple(weights_of(self.module).values())
-        devices = [each.device for each in (*call.tensors, *weights)]
-        if devices:
-            move(self.graph, devices[0])
-        with torch.no_grad(), emulation(self.emulate):
-            return self.graph(*call.tensors, *weights)
+        return call.tensors
+
+    def _run(self, given: Tensors, weights: Tensors, device: torch.device | None) -> object:
+        if self._graphs is None or device is None or device.type == "cpu":
+            return self.graph.forward(*given)
+        return self._graphs(partial(self.graph.forward, *given), given, weights)
 
     def validate(
         self, *, seed: int = 0, inputs: Kind = "integers", orders: int = 1
@@ -162,6 +229,8 @@ def _with_prefix(
 
 def move(graph: torch.fx.GraphModule, device: torch.device) -> None:
     """Moves tensors that the graph creates (`arange`, constants) to a device."""
+    if graph.meta.get(_MOVED) == device:
+        return
     for module in graph.modules():
         if isinstance(module, KernelModule):
             module.device = device
@@ -173,3 +242,8 @@ def move(graph: torch.fx.GraphModule, device: torch.device) -> None:
             changed = True
     if changed:
         graph.recompile()
+    graph.meta[_MOVED] = device
+
+
+_MOVED = "tcir_device"
+"""Key in the metadata of a graph: the device to which it was moved."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -15,7 +15,7 @@ from tcir.passmanager.pipeline import as_pipeline
 from tcir.session.session import check_target
 from tcir.torch.aliases import keep_aliases
 from tcir.torch.calls import Call
-from tcir.torch.compiled import Compiled, KernelModule, Part
+from tcir.torch.compiled import Compiled, KernelModule, Options, Part
 from tcir.torch.exported import exported, is_getitem, name_of, units, weights_of
 from tcir.torch.lowering import OWN, Lowered, Lowering, lower
 from tcir.torch.tensors import EMULATED, emulation, target_of
@@ -29,6 +29,8 @@ def compile(
     pipeline: str = "layers",
     target: str | None = None,
     emulate: bool = False,
+    graph: bool = False,
+    freeze: bool | None = None,
     verbose: bool | None = None,
 ) -> Compiled:
     """Compiles `module`: `pipeline` lowers as many of its ops as it supports; PyTorch runs the
@@ -45,6 +47,11 @@ def compile(
     target:   left out: the target of the GPU that holds the example tensors, or sm_100a
     emulate:  target sm_100a, with kernels that run by emulation on a GPU of compute capability 9.0
               (docs/explanation/emulation.md)
+    graph:    on a GPU, calls replay CUDA graphs, one for each combination of argument addresses;
+              results are copied out of them
+    freeze:   on a GPU, what kernels compute from weights alone is kept until a weight is replaced,
+              or written in a way that PyTorch counts (not through `.data`); left out: if no
+              parameter requires a gradient
     verbose:  prints a line for each part on stderr; default: on a terminal, unless TCIR_PROGRESS is
               0
 
@@ -69,8 +76,16 @@ def compile(
     call = Call.of(example_inputs, example_kwargs or {})
     target = chosen_target(call, target, emulate)
     check_target(pipeline, target)
-    return compiled(
-        module, exported(module, call, weights_of(module)), call, pipeline, target, verbose, emulate
+    options = Options(emulate, graph, _is_constant(module) if freeze is None else freeze)
+    made = exported(module, call, weights_of(module))
+    return compiled(module, made, call, pipeline, target, verbose, options)
+
+
+def _is_constant(module: torch.nn.Module) -> bool:
+    """Whether weights are frozen by default: none of them requires a gradient, and PyTorch counts
+    the writes to each."""
+    return not any(
+        each.requires_grad or each.is_inference() for each in weights_of(module).values()
     )
 
 
@@ -89,14 +104,16 @@ def chosen_target(call: Call, target: str | None, emulate: bool) -> str:
 
 def compiled(
     module: torch.nn.Module, graph: torch.fx.GraphModule, call: Call, pipeline: str, target: str,
-    verbose: bool | None, emulate: bool = False,
+    verbose: bool | None, options: Options,
 ) -> Compiled:  # fmt: skip
     """Compiles `module` from its graph of ATen ops, whose inputs are the tensors of `call`, then
     the weights."""
     keep_aliases(graph)
     tell = _say if progress.wanted(verbose) else _quiet
     lowering = lower(graph, units(graph.graph), pipeline, target, tell)
-    return Compiled(graph, table(graph, lowering), call, module, target, emulate)
+    places = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
+    weights = places[len(call.tensors) :] if options.freeze else []
+    return Compiled(graph, table(graph, lowering, weights), call, module, target, options)
 
 
 def _say(line: str) -> None:
@@ -107,8 +124,13 @@ def _quiet(line: str) -> None:
     pass
 
 
-def table(graph: torch.fx.GraphModule, lowering: Lowering) -> list[Part]:
-    """Parts of the graph in execution order; inserts the kernels into the graph."""
+def table(
+    graph: torch.fx.GraphModule, lowering: Lowering, frozen: Collection[str] = ()
+) -> list[Part]:
+    """Parts of the graph in execution order; inserts the kernels into the graph.
+
+    frozen: names of the arguments of the graph that are frozen weights
+    """
     regions = {f"kernel_{number}": region for number, region in enumerate(lowering.regions)}
     left = {node.name: reason for node, reason in lowering.left.items()}  # it makes new nodes
     for name, region in regions.items():
@@ -123,7 +145,7 @@ def table(graph: torch.fx.GraphModule, lowering: Lowering) -> list[Part]:
             part = Part(names, region.kernel, region.mlir, region.pipeline, region.cut)
             if region.nodes[0].target not in OWN:
                 part = replace(part, graph=getattr(graph, node.target))
-                setattr(graph, node.target, _kernel_module(graph, node.target, region))
+                setattr(graph, node.target, _kernel_module(graph, node, region, frozen))
             parts.append(part)
         elif (reason := left.get(node.name)) is not None:
             same = parts and parts[-1].kernel is None and parts[-1].reason == reason
@@ -143,8 +165,14 @@ def _put(graph: torch.fx.GraphModule, name: str, nodes: Sequence[torch.fx.Node])
     erase_nodes(graph, list(nodes))
 
 
-def _kernel_module(graph: torch.fx.GraphModule, name: str, region: Lowered) -> KernelModule:
-    last = getattr(graph, name).graph.output_node().args[0]
+def _kernel_module(
+    graph: torch.fx.GraphModule,
+    node: torch.fx.Node,
+    region: Lowered,
+    frozen: Collection[str],
+) -> KernelModule:
+    last = getattr(graph, node.target).graph.output_node().args[0]
     several = isinstance(last, list | tuple)
     traced = [each.meta["val"] for each in (last if several else [last])]
-    return KernelModule(region.kernel, traced, several)
+    numbers = [number for number, given in enumerate(node.args) if str(given) in frozen]
+    return KernelModule(region.kernel, traced, several, numbers)

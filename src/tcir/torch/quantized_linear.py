@@ -21,8 +21,9 @@ from tcir.arrays.quantised_linear import (
 )
 from tcir.errors import InputError
 from tcir.kernel import Kernel
+from tcir.torch.launching import Launcher
 from tcir.torch.lowering import OWN
-from tcir.torch.tensors import array_of, run, target_of
+from tcir.torch.tensors import array_of, target_of
 
 KINDS = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32"}
 SCALES = {"ue4m3": torch.float8_e4m3fn, "ue8m0": torch.float8_e8m0fnu}
@@ -58,9 +59,9 @@ def quantized_linear(
     buffers of `QuantizedLinear`. InputError for shapes or types that the kernels do not support.
     """
     layer = _layer_of(x, weight, weight_scale, alpha, norm, bias, format, activation)
-    kernel = _compiled(layer, target_of([x]))
+    launcher = _launcher(layer, target_of([x]))
     given = (x.reshape(-1, x.shape[-1]).float(), norm, weight, weight_scale, alpha, bias)
-    (result,) = run(kernel, [each for each in given if each is not None])
+    (result,) = launcher([each for each in given if each is not None])
     return result.reshape(*x.shape[:-1], weight.shape[0])
 
 
@@ -169,6 +170,11 @@ def _compiled(layer: _Layer, target: str) -> ArrayKernel:
         activation=None if layer.activation == "none" else layer.activation,
         target=target,
     )
+
+
+@lru_cache(maxsize=64)
+def _launcher(layer: _Layer, target: str) -> Launcher:
+    return Launcher(_compiled(layer, target))
 
 
 class QuantizedLinear(torch.nn.Module):

@@ -28,6 +28,11 @@ EMULATED = "sm_100a"
 _EMULATE: ContextVar[bool] = ContextVar("emulate", default=False)
 
 
+def is_emulated() -> bool:
+    """Whether kernels on a GPU run by emulation here."""
+    return _EMULATE.get()
+
+
 @contextmanager
 def emulation(emulate: bool) -> Iterator[None]:
     """Context in which kernels on a GPU run by emulation if `emulate` is set, including kernels of
@@ -63,43 +68,30 @@ def as_bytes(tensor: torch.Tensor, kind: torch.dtype = torch.int8) -> torch.Tens
     return tensor.view(kind) if {tensor.dtype, kind} == {torch.int8, torch.uint8} else tensor
 
 
-def run(
-    kernel: Kernel, tensors: Sequence[torch.Tensor], device: torch.device | None = None
-) -> list[torch.Tensor]:
-    """Runs the kernel and returns its results. It is launched if its arguments are on a GPU, and
-    simulated otherwise.
-
-    device: device of a kernel without arguments; default: the CPU
-
-    InputError for tensors of several devices, for a GPU of another target than the kernel's, and
-    in `emulation` for a GPU that does not emulate the kernel's target.
-    """
-    specs = kernel.signature.outputs
-    tensors = [
+def simulated(kernel: Kernel, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Runs the kernel on the simulated machine, on tensors of the CPU; returns its results."""
+    arrays = [np.zeros(spec.shape, spec.dtype) for spec in kernel.signature.outputs]
+    given = [
         as_bytes(each) if spec.dtype == np.int8 else each
         for spec, each in zip(kernel.signature.inputs, tensors, strict=True)
     ]
-    devices = {each.device for each in tensors}
-    if len(devices) > 1:
-        raise InputError(
-            f"@{kernel.name}: expected tensors on one device, got {', '.join(map(str, devices))}: "
-            "move the module and its inputs to the same one, with .to(device)"
-        )
-    device = devices.pop() if devices else device or torch.device("cpu")
-    if device.type == "cpu":
-        arrays = [np.zeros(spec.shape, spec.dtype) for spec in specs]
-        kernel(*map(array_of, tensors), *arrays)
-        return list(map(tensor_of, arrays))
-    results = [torch.empty(s.shape, dtype=_kind(s.dtype), device=device) for s in specs]
-    emulate = _EMULATE.get()
-    if emulate and torch.cuda.get_device_capability(device) != (9, 0):
-        raise InputError(
-            f"@{kernel.name}: emulate=True: expected tensors on a GPU of compute capability 9.0 "
-            f"(H100, H200), which emulates {EMULATED}, got tensors on {_gpu(device)}; compile "
-            "without emulate for another GPU"
-        )
-    kernel.launch(*(each.detach().contiguous() for each in tensors), *results, emulate=emulate)
-    return results
+    kernel(*map(array_of, given), *arrays)
+    return list(map(tensor_of, arrays))
+
+
+def is_tensor(value: object) -> bool:
+    """Whether a value is a tensor."""
+    return isinstance(value, torch.Tensor)
+
+
+def has_strides(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether these are the strides of a contiguous tensor."""
+    expected = 1
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size > 1 and stride != expected:
+            return False
+        expected *= max(size, 1)
+    return True
 
 
 def with_strides(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
@@ -145,7 +137,7 @@ def target_of(tensors: Sequence[torch.Tensor]) -> str:
         found = [name for name in TARGETS if name.rstrip("a") == f"sm_{major}{minor}"]
         if found:
             return found[-1]
-        got = _gpu(device)
+        got = name_of_gpu(device)
     else:
         got = str(device)
     raise InputError(
@@ -154,11 +146,11 @@ def target_of(tensors: Sequence[torch.Tensor]) -> str:
     )
 
 
-def _gpu(device: torch.device) -> str:
+def name_of_gpu(device: torch.device) -> str:
     major, minor = torch.cuda.get_device_capability(device)
     return f"{torch.cuda.get_device_name(device)} (sm_{major}{minor})"
 
 
-def _kind(dtype: np.dtype[np.generic]) -> torch.dtype:
+def kind_of(dtype: np.dtype[np.generic]) -> torch.dtype:
     """PyTorch's type for an element type of numpy."""
     return tensor_of(np.zeros((), dtype)).dtype

@@ -1,0 +1,79 @@
+"""Launches that compute from frozen inputs alone, such as those that repack weights."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from tcir.program.launch import Launch, LaunchSequence
+from tcir.program.workspaces import Workspaces, aligned
+
+
+@dataclass(frozen=True)
+class Split:
+    """A sequence in two parts, whose buffers have the numbers of the sequence.
+
+    once:  the launches to run once, until a frozen input changes
+    each:  the launches of every call
+    kept:  offset of each workspace that `once` writes, by its number, in memory of its own: no
+           launch of `each` writes there
+    bytes: bytes of that memory
+    """
+
+    once: tuple[Launch, ...]
+    each: tuple[Launch, ...]
+    kept: dict[int, int]
+    bytes: int
+
+
+def split(sequence: LaunchSequence, callers: int, frozen: Collection[int]) -> Split:
+    """Splits a sequence into the launches that depend on frozen buffers alone and the others.
+
+    callers: number of the buffers before the workspaces
+    frozen:  numbers of the inputs and constants whose contents are the same at each call
+
+    A launch writes those of its buffers that no earlier launch wrote (`LaunchSequence.calls`); one
+    that writes a result of the caller's runs at every call.
+    """
+    if not frozen:
+        return Split((), sequence.launches, {}, 0)
+    known, fixed = set(frozen), set(frozen)
+    once: list[Launch] = []
+    each: list[Launch] = []
+    written: set[int] = set()
+    for launch in sequence.launches:
+        used = set(launch.buffers)
+        new = {n for n in used if n >= callers and n not in written}
+        written |= new
+        if used - new <= fixed and new:
+            fixed |= new
+            once.append(launch)
+        else:
+            each.append(launch)
+    numbers = sorted(fixed - known)
+    sizes = [sequence.workspaces.sizes[n - callers] for n in numbers]
+    places = Workspaces.apart(sizes)
+    return Split(
+        tuple(once), tuple(each), dict(zip(numbers, places.offsets, strict=True)), places.arena
+    )
+
+
+def with_scratch(sequence: LaunchSequence, callers: int) -> LaunchSequence:
+    """The sequence in which memory that a launch alone uses (parameters of kind ``workspace``) is
+    among the workspaces, and each of its parameters a pointer."""
+    sizes, offsets = list(sequence.workspaces.sizes), list(sequence.workspaces.offsets)
+    end = aligned(sequence.workspaces.arena)
+    launches = []
+    for launch in sequence.launches:
+        params = []
+        for param in launch.params:
+            if param["kind"] == "workspace":
+                sizes.append(param["bytes"])
+                offsets.append(end)
+                end += aligned(param["bytes"])
+                param = {"kind": "pointer", "arg": callers + len(sizes) - 1}
+            params.append(param)
+        launches.append(replace(launch, params=tuple(params)))
+    return replace(
+        sequence, launches=tuple(launches), workspaces=Workspaces(tuple(sizes), tuple(offsets))
+    )
