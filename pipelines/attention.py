@@ -17,7 +17,7 @@ from tcir.target import targets_with
 class AttentionOptions:
     """Options of the pipeline.
 
-    rows: queries of a tile, 128 or 192; 0 chooses
+    rows: queries of a tile, 64, 128 or 192; 0 chooses
     keys: of a block; 0 chooses
     ctas: that go through the tiles one after another; 0: one for each SM where there are more tiles
     stages: blocks of keys and values in shared memory; 0 chooses

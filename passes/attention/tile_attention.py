@@ -10,7 +10,7 @@ from tcir.dialect import tc
 from tcir.dialect.limits import WGMMA_N, Legal
 from tcir.errors import InputError
 from tcir.passes.attention.tcgen05 import KEYS, ROWS, choose_keys, tile_in_tensor_memory
-from tcir.passes.attention.tiles import Blocks, Softmax
+from tcir.passes.attention.tiles import Blocks, Heads, Softmax
 from tcir.passes.attention.wgmma import MAPS, choose_rows, tile_by_warpgroups
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.gpu_module import target_of
@@ -29,8 +29,8 @@ HEADS = range(16, 257, 16)
 class TileAttention(Pass):
     """Turns ``tc.attention`` into the sequential program of one CTA.
 
-    rows: queries of a tile, 64 for each of two or three warpgroups: 128 or 192; 0 chooses; in
-          tensor memory 128
+    rows: queries of a tile, 64 for each of one to three warpgroups; 0 chooses; in tensor memory
+          128
     keys: of a block, a multiple of 16; 0 chooses: 128; 64 with wgmma for heads of more than 128
           elements, and in tensor memory where two CTAs then fit an SM
     ctas: that go through the tiles one after another, without a causal mask; 0: one for each SM
@@ -137,15 +137,17 @@ class TileAttention(Pass):
         of = source.op.extents()
         keys = self.keys or (128 if max(of["d"], of["e"]) <= 128 else 64)
         _check_keys(source, keys, WGMMA_N)
-        rows = self.rows or choose_rows(source.op, TARGETS[target].sms)
+        heads = Heads.of(source.op)
+        rows = self.rows or choose_rows(heads, TARGETS[target].sms)
         if self.ctas and source.op.causal is not None:
             raise match_failure(
                 source.op,
                 f"expected no ctas with a causal mask, got {self.ctas}: tiles have different "
                 "numbers of blocks, and the ring of a CTA goes on by one number; leave it out",
             )
-        blocks = Blocks.of(source.op, rows, keys)
-        tile_by_warpgroups(source, blocks, self._softmax(source), self.ctas, target)
+        blocks = Blocks(rows, keys, heads.keys, heads.offset)
+        softmax = self._softmax(source)
+        tile_by_warpgroups(source, heads, blocks, softmax, self.ctas, target)
 
     def _in_tensor_memory(self, source: Source, target: str) -> None:
         keys = self.keys or choose_keys(source.op.extents())

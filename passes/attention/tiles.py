@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcir._mlir import arith, ir
+from tcir._mlir import arith, ir, memref
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
 from tcir.dialect.limits import SWIZZLE_OF_SPAN
@@ -64,6 +64,55 @@ class HeadTiles:
 def row_of(layout: str) -> str:
     """The letter of a layout's rows: m of queries, n of keys."""
     return next(letter for letter in layout if letter in "mn")
+
+
+@dataclass(frozen=True)
+class Heads:
+    """The heads of an attention as a kernel sees them.
+
+    Where heads have one row each, those of a group, which read the same keys, are rows of one head:
+    a decoding step reads its keys once.
+
+    extents: b, h, m, d of queries, g, n of keys, e of values
+    q, kv, out: layouts
+    keys: that the last row has; offset: of a causal mask; packed: whether groups are heads
+    """
+
+    extents: dict[str, int]
+    q: str
+    kv: str
+    out: str
+    keys: int
+    offset: int | None
+    packed: bool = False
+
+    @staticmethod
+    def of(op: tc.AttentionOp) -> Heads:
+        """The heads of an op."""
+        extents, offset = op.extents(), op.causal
+        q, kv, out = layouts_of(op)
+        group = extents["h"] // extents["g"]
+        keys = extents["n"] if offset is None else min(extents["n"], offset + 1)
+        if extents["m"] > 1 or group == 1 or keys < 1:
+            return Heads(extents, q, kv, out, extents["n"], offset)
+        rows = {**extents, "h": extents["g"], "m": group}
+        return Heads(rows, "bhmd", kv, "bhmd", keys, None, packed=True)
+
+    def __getitem__(self, letter: str) -> int:
+        return self.extents[letter]
+
+    def view(self, array: ir.Value) -> ir.Value:
+        """Queries, results or logarithms of the kernel with the rows that heads have here."""
+        if not self.packed:
+            return array
+        kind = array.type
+        last = list(kind.shape)[3:]
+        flat = ir.MemRefType.get([self["b"] * self["h"] * self["m"], *last], kind.element_type)
+        groups = [[0, 1, 2], [3]] if last else [[0, 1, 2]]
+        collapsed = memref.collapse_shape(flat, array, groups)
+        shape = [self["b"], self["h"], self["m"], *last]
+        expanded = ir.MemRefType.get(shape, kind.element_type)
+        return memref.ExpandShapeOp(expanded, collapsed, groups, [], shape).result
 
 
 @dataclass(frozen=True)

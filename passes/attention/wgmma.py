@@ -10,8 +10,15 @@ from tcir.dialect import tc
 from tcir.dialect.fragments import DEFAULT_ATOM
 from tcir.dialect.limits import WGMMA_M
 from tcir.dialect.loops import MOST_TRIPS
-from tcir.dialect.warp_map import CONSUMER, WARP_MAP, WARP_MAPS, WGMMA_ATTENTION, WGMMA_PROMOTED
-from tcir.passes.attention.tiles import Blocks, HeadTiles, Softmax, heads_of, layouts_of
+from tcir.dialect.warp_map import (
+    CONSUMER,
+    WARP_MAP,
+    WARP_MAPS,
+    WGMMA_ATTENTION,
+    WGMMA_ONE,
+    WGMMA_PROMOTED,
+)
+from tcir.passes.attention.tiles import Blocks, Heads, HeadTiles, Softmax
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import i64, i64s, tails
 from tcir.passes.emit.index import Index
@@ -21,7 +28,7 @@ from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.tile_kernel import Source, kernel
 from tcir.target import TARGETS
 
-MAPS = {2 * WGMMA_M: WGMMA_PROMOTED, 3 * WGMMA_M: WGMMA_ATTENTION}
+MAPS = {WGMMA_M: WGMMA_ONE, 2 * WGMMA_M: WGMMA_PROMOTED, 3 * WGMMA_M: WGMMA_ATTENTION}
 """By the queries of a tile, 64 for each warpgroup: who multiplies them."""
 TILE_CYCLES = {2 * WGMMA_M: 100, 3 * WGMMA_M: 123}
 """How long tiles take relative to each other, of heads of 64 elements: measured on an H200."""
@@ -32,9 +39,10 @@ SHARED_HEAD = 128
 """Most elements of a head of whose queries two tiles fit beside two of keys and of values."""
 
 
-def choose_rows(op: tc.AttentionOp, sms: int) -> int:
+def choose_rows(of: Heads, sms: int) -> int:
     """Queries of a tile: those by which the SM with the most tiles finishes first."""
-    of = op.extents()
+    if of["m"] <= WGMMA_M:
+        return WGMMA_M
     if max(of["d"], of["e"]) > NARROW_HEAD:
         return 2 * WGMMA_M
 
@@ -42,28 +50,25 @@ def choose_rows(op: tc.AttentionOp, sms: int) -> int:
         tiles = of["b"] * of["h"] * ceil_div(of["m"], rows)
         return ceil_div(tiles, sms) * TILE_CYCLES[rows]
 
-    return min(MAPS, key=cost)
+    return min(TILE_CYCLES, key=cost)
 
 
 def tile_by_warpgroups(
-    source: Source, blocks: Blocks, softmax: Softmax, ctas: int, target: str
+    source: Source, of: Heads, blocks: Blocks, softmax: Softmax, ctas: int, target: str
 ) -> None:
     """Replaces the source function by the sequential program of a CTA, see `TileAttention`."""
-    op, rows, keys = source.op, blocks.rows, blocks.keys
-    of, (q_layout, kv_layout, out_layout) = op.extents(), layouts_of(op)
+    rows, keys = blocks.rows, blocks.keys
     source.function.attributes[WARP_MAP] = ir.StringAttr.get(MAPS[rows])
     source.function.attributes[CTAS_PER_SM] = i64(1)
-    tiles = _tiles(op, blocks, ctas, TARGETS[target].sms)
-    with kernel(source, tiles.grid, target=target) as (q, k, v, out, *lse):
+    tiles = _tiles(of, blocks, ctas, TARGETS[target].sms)
+    with kernel(source, tiles.grid, target=target) as (q, k, v, *results):
         function = ir.InsertionPoint.current.block.owner
         warps = len(WARP_MAPS[MAPS[rows]][CONSUMER].warps)
         function.attributes["tc.warps"] = i64s([warps, 1])
-        queries = HeadTiles.create(q, q_layout, rows, "K")
-        operands = (
-            HeadTiles.create(k, kv_layout, keys, "K"),
-            HeadTiles.create(v, kv_layout, keys, "MN"),
-        )
-        of_tile = _Rows(op, blocks, softmax)
+        queries = HeadTiles.create(of.view(q), of.q, rows, "K")
+        operands = HeadTiles.create(k, of.kv, keys, "K"), HeadTiles.create(v, of.kv, keys, "MN")
+        out, *lse = map(of.view, results)
+        of_tile = _Rows(source.op, blocks, softmax)
         past = ir.StringAttr.get(tails(of["m"] % rows != 0, False))
         with tiles.each() as (number, head, batch):
             assert batch is not None
@@ -71,21 +76,20 @@ def tile_by_warpgroups(
                 number = index.sub(tiles.m - 1, number)
             row = index.value(index.mul(number, rows))
             tile = queries.load(batch, head, row)
-            place = batch, heads_of(op, head)
+            place = batch, index.div(head, of["h"] // of["g"])
             sums, most, total = of_tile.over(row, tile, operands, place)
             inverse = tc.InvertRowsOp(total, total.type).inverse
             result = tc.ScaleFragmentOp(sums, inverse, sums.type).scaled
-            matrix, at = _matrix(out, out_layout, of, (batch, head, row))
+            matrix, at = _matrix(out, of, (batch, head, row))
             tc.StoreFragmentOp(result, matrix, at, past)
             if lse:
                 logarithm = tc.LogSumRowsOp(most, total, of_tile.scale, total.type).logarithm
                 tc.StoreFragmentRowsOp(logarithm, lse[0], index.values([batch, head, row]))
 
 
-def _tiles(op: tc.AttentionOp, blocks: Blocks, ctas: int, sms: int) -> OutputTiles:
+def _tiles(of: Heads, blocks: Blocks, ctas: int, sms: int) -> OutputTiles:
     """Row tiles of heads, of a batch. Where all tiles have as many blocks, CTAs go through several:
     the queries and keys of the next one are loaded while this one is stored."""
-    of = op.extents()
     rows = ceil_div(of["m"], blocks.rows)
     tiles = OutputTiles(rows, of["h"], of["b"], group=rows)
     if ctas:
@@ -157,11 +161,11 @@ class _Rows:
 
 
 def _matrix(
-    out: ir.Value, layout: str, of: dict[str, int], place: tuple[Index, Index, Index]
+    out: ir.Value, of: Heads, place: tuple[Index, Index, Index]
 ) -> tuple[ir.Value, list[ir.Value]]:
     """A tensor of heads as a batch of matrices, and the indices in it of a head's row."""
     batch, head, row = place
-    if layout == "bhmd":
+    if of.out == "bhmd":
         groups, shape = [[0, 1], [2], [3]], [of["b"] * of["h"], of["m"], of["e"]]
         at = [index.add(index.mul(batch, of["h"]), head), row, 0]
     else:
