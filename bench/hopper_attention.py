@@ -105,7 +105,7 @@ def row(shape: tuple[Any, ...], element: str) -> list[str]:
     ):  # fmt: skip
         runs[name] = sdpa(backend, operands, causal, grouped)
     bytes_ = 2 * sum(each.numel() for each in operands[1:])
-    source, target = (torch.empty(bytes_ // 2, device="cuda", dtype=torch.uint8) for _ in range(2))
+    source, target = (torch.empty(bytes_ // 8, device="cuda") for _ in range(2))
     if m == 1:
         runs["copy"] = lambda: target.copy_(source)
     times = microseconds(runs)

@@ -160,12 +160,11 @@ def _take(name: str, operand: int, other: int, index: int = 0) -> Edit:
 
 
 def _bypass(name: str, operand: int = 0, result: int = 0, index: int = 0) -> Edit:
-    """Removes an op whose result is then its operand."""
+    """Gives the users of a result an operand of its op instead."""
 
     def edit(module: Any) -> None:
         op = pick(module, name, index)
         op.results[result].replace_all_uses_with(op.operands[operand])
-        op.erase()
 
     return edit
 
