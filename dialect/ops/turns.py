@@ -46,7 +46,7 @@ def _(op: TurnOp) -> Broken:
     TurnOp,
     "warpgroups",
     "PTX ISA 9.7.13.1",
-    "warpgroups must be 2 to 4, got {got}: one has nobody to wait for, and an SM has registers for "
+    "warpgroups must be 2 to 4, got {got}: one waits for no other, and an SM has registers for "
     "the sums of four",
     bad={"warpgroups = 2": "warpgroups = 1"},
     good={"warpgroups = 2": "warpgroups = 3"},

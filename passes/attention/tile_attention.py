@@ -10,7 +10,7 @@ from tcir.dialect import tc
 from tcir.dialect.limits import WGMMA_N, Legal
 from tcir.errors import InputError
 from tcir.passes.attention.tcgen05 import KEYS, ROWS, choose_keys, tile_in_tensor_memory
-from tcir.passes.attention.tiles import Blocks, Heads, Softmax
+from tcir.passes.attention.tiles import Blocks, HeadShape, Softmax
 from tcir.passes.attention.wgmma import MAPS, choose_rows, tile_by_warpgroups
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.gpu_module import target_of
@@ -137,7 +137,7 @@ class TileAttention(Pass):
         of = source.op.extents()
         keys = self.keys or (128 if max(of["d"], of["e"]) <= 128 else 64)
         _check_keys(source, keys, WGMMA_N)
-        heads = Heads.of(source.op)
+        heads = HeadShape.of(source.op)
         rows = self.rows or choose_rows(heads, TARGETS[target].sms)
         if self.ctas and source.op.causal is not None:
             raise match_failure(

@@ -67,7 +67,7 @@ def row_of(layout: str) -> str:
 
 
 @dataclass(frozen=True)
-class Heads:
+class HeadShape:
     """The heads of an attention as a kernel sees them.
 
     Where heads have one row each, those of a group, which read the same keys, are rows of one head:
@@ -87,16 +87,16 @@ class Heads:
     packed: bool = False
 
     @staticmethod
-    def of(op: tc.AttentionOp) -> Heads:
+    def of(op: tc.AttentionOp) -> HeadShape:
         """The heads of an op."""
         extents, offset = op.extents(), op.causal
         q, kv, out = layouts_of(op)
         group = extents["h"] // extents["g"]
         keys = extents["n"] if offset is None else min(extents["n"], offset + 1)
         if extents["m"] > 1 or group == 1 or keys < 1:
-            return Heads(extents, q, kv, out, extents["n"], offset)
+            return HeadShape(extents, q, kv, out, extents["n"], offset)
         rows = {**extents, "h": extents["g"], "m": group}
-        return Heads(rows, "bhmd", kv, "bhmd", keys, None, packed=True)
+        return HeadShape(rows, "bhmd", kv, "bhmd", keys, None, packed=True)
 
     def __getitem__(self, letter: str) -> int:
         return self.extents[letter]
@@ -146,8 +146,8 @@ class Blocks:
         """Blocks that have a key of one of the rows from `row` on."""
         if self.offset is None:
             return self.most
-        behind = index.value(index.add(row, self.rows + self.offset + self.keys - 1))
-        blocks = arith.divui(arith.maxsi(behind, index.value(0)), index.value(self.keys))
+        end = index.value(index.add(row, self.rows + self.offset + self.keys - 1))
+        blocks = arith.divui(arith.maxsi(end, index.value(0)), index.value(self.keys))
         return arith.minui(blocks, index.value(self.most))
 
 

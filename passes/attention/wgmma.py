@@ -18,7 +18,7 @@ from tcir.dialect.warp_map import (
     WGMMA_ONE,
     WGMMA_PROMOTED,
 )
-from tcir.passes.attention.tiles import Blocks, Heads, HeadTiles, Softmax
+from tcir.passes.attention.tiles import Blocks, HeadShape, HeadTiles, Softmax
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import i64, i64s, tails
 from tcir.passes.emit.index import Index
@@ -39,7 +39,7 @@ SHARED_HEAD = 128
 """Most elements of a head of whose queries two tiles fit beside two of keys and of values."""
 
 
-def choose_rows(of: Heads, sms: int) -> int:
+def choose_rows(of: HeadShape, sms: int) -> int:
     """Queries of a tile: those by which the SM with the most tiles finishes first."""
     if of["m"] <= WGMMA_M:
         return WGMMA_M
@@ -54,7 +54,7 @@ def choose_rows(of: Heads, sms: int) -> int:
 
 
 def tile_by_warpgroups(
-    source: Source, of: Heads, blocks: Blocks, softmax: Softmax, ctas: int, target: str
+    source: Source, of: HeadShape, blocks: Blocks, softmax: Softmax, ctas: int, target: str
 ) -> None:
     """Replaces the source function by the sequential program of a CTA, see `TileAttention`."""
     rows, keys = blocks.rows, blocks.keys
@@ -87,7 +87,7 @@ def tile_by_warpgroups(
                 tc.StoreFragmentRowsOp(logarithm, lse[0], index.values([batch, head, row]))
 
 
-def _tiles(of: Heads, blocks: Blocks, ctas: int, sms: int) -> OutputTiles:
+def _tiles(of: HeadShape, blocks: Blocks, ctas: int, sms: int) -> OutputTiles:
     """Row tiles of heads, of a batch. Where all tiles have as many blocks, CTAs go through several:
     the queries and keys of the next one are loaded while this one is stored."""
     rows = ceil_div(of["m"], blocks.rows)
@@ -161,7 +161,7 @@ class _Rows:
 
 
 def _matrix(
-    out: ir.Value, of: Heads, place: tuple[Index, Index, Index]
+    out: ir.Value, of: HeadShape, place: tuple[Index, Index, Index]
 ) -> tuple[ir.Value, list[ir.Value]]:
     """A tensor of heads as a batch of matrices, and the indices in it of a head's row."""
     batch, head, row = place

@@ -19,7 +19,7 @@ from tcir.passmanager.pipeline import Pass, register_pass
 @register_pass
 @dataclass(frozen=True)
 class SkewAttention(Pass):
-    """Puts the product of scores one block in front of the product of values.
+    """Issues the scores of the next block before the values of this one are waited for.
 
     Before, in the role of the consumers::
 
@@ -70,7 +70,8 @@ class _Steps:
 
     @staticmethod
     def of(loop: scf.ForOp) -> _Steps | None:
-        """Those of a loop over blocks with both products, whose tiles are in rings of several."""
+        """The steps of a loop with both products, whose tiles are in rings of several slots; else
+        None."""
         ops = list(loop.body)[:-1]
         if not any(isinstance(op, tc.WgmmaFragmentOp) for op in ops):
             return None

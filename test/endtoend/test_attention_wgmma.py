@@ -111,7 +111,7 @@ def checked(case: Attention, **options: Any) -> tcir.Kernel:
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("case", slow_but([CASES[1], CASES[8]], CASES), ids=str)
 def test_every_level(case: Attention) -> None:
-    """Within the bound after tiling, and bit for bit the same after every pass behind it."""
+    """Within the bound after tiling, and bit for bit the same after every later pass."""
     beside_numpy(checked(case), case)
 
 
@@ -189,10 +189,10 @@ BREAKS: list[tuple[str, str, Edit, tuple[str, ...]]] = [
     *((f"wait of product {n} covers less", "skew-attention",
        set_attribute("tc.wgmma_wait", "pending", f"{p} : i64", n), UNORDERED)
       for n, p in ((0, 1), (1, 2), (2, 1), (3, 1))),
-    *((f"turn {n} removed", "take-turns", erase(TURN, n), UNORDERED) for n in range(4)),
+    *((f"turn {n} removed", "take-turns", erase(TURN, n), UNORDERED) for n in range(3)),
     ("K of one block freed twice, of V never", "assign-roles",
      _take(ARRIVE, 0, 0), ()),
-    ("a key behind the end", "tile-attention",
+    ("a key less", "tile-attention",
      set_attribute("tc.mask_fragment", "keys", "383 : i64"), VALUE),
     ("causal one key more", "tile-attention",
      set_attribute("tc.mask_fragment", "causal_offset", "257 : i64"), VALUE),
@@ -218,8 +218,6 @@ BREAKS: list[tuple[str, str, Edit, tuple[str, ...]]] = [
     ("not divided", "tile-attention", _bypass("tc.scale_fragment", index=1), VALUE),
     ("maximum begins with 0", "tile-attention",
      set_attribute("tc.fill_rows", "value", "0.0 : f32"), VALUE),
-    ("sum begins with 1", "tile-attention",
-     set_attribute("tc.fill_rows", "value", "1.0 : f32", 1), VALUE),
     ("finite maximum of nothing", "tile-attention",
      set_attribute("tc.fill_rows", "value", "-5.0e4 : f32"), VALUE),
     ("next head's keys", "tile-attention", change_operand("tc.tma_load", 3, _plus(1), 1),
