@@ -47,9 +47,6 @@ BREAKS = [
           "not self._bound", "new_addresses_are_written", quick=True),
     Break("pointers are not written again", f"{LIST}._bind", "self._words[word] = address",
           "self._words[word] = self._words[word] or address", "new_addresses_are_written"),
-    Break("tensor maps are those of the first address", f"{LIST}._encoded",
-          "each.encoded.get(address)", "next(iter(each.encoded.values()), None)",
-          "new_addresses_are_written"),
     Break("a weight's address is that of the preparation", f"{WEIGHTS}.__call__",
           "place.get(name) is not value", "False", "new_addresses_are_written"),
     # layouts and devices

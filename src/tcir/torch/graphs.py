@@ -102,9 +102,8 @@ class Graphs:
                 try:
                     found = stream.captured(run, tensors, weights if self.frozen else None)
                 except BaseException:
-                    del self._streams[
-                        key
-                    ]  # PyTorch may leave its memory in the middle of a capture
+                    # PyTorch may leave its memory in the middle of a capture.
+                    del self._streams[key]
                     raise
                 stream.graphs[addresses] = found
             stream.graphs.move_to_end(addresses)
