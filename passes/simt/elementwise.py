@@ -1,4 +1,4 @@
-"""Elementwise ops, reductions and pooling, one thread an element."""
+"""Elementwise ops, reductions and pooling: which kernel a function becomes."""
 
 from __future__ import annotations
 
@@ -30,18 +30,21 @@ MOST = 1 << 31
 
 
 def convert(module: ir.Module, function: func.FuncOp, _: bool) -> bool:
-    """Turns a function with the attribute ``tc.simt`` into a kernel, one thread an element.
+    """Turns a function with the attribute ``tc.simt`` into a kernel.
+
+    Reductions over one row are those of `tcir.passes.simt.cells`, transposes those of
+    `tcir.passes.simt.tiles`; of others a thread has an element, or a run of them.
 
     Before (split-layers sets the attribute)::
 
-        func.func @f(%x: tensor<64x96xf32>) -> tensor<64xf32> attributes {tc.simt} {
+        func.func @f(%x: tensor<64x9xf32>) -> tensor<64xf32> attributes {tc.simt} {
           %low = linalg.fill ins(%minus_infinity) outs(%empty)
           %m = linalg.reduce ins(%x) outs(%low) dimensions = [1] … arith.maximumf …
 
     After (`llvm.func @f` in ``gpu.module @kernels``)::
 
         %i = 256 * %ctaid + %tid; if %i < 64:
-          %t = scf.for %k = 0 to 96 iter_args(%t = -inf) { maximumf(%x[%i, %k], %t) }; %out[%i] = %t
+          %t = scf.for %k = 0 to 9 iter_args(%t = -inf) { maximumf(%x[%i, %k], %t) }; %out[%i] = %t
 
     A thread computes as many elements of 2, 4 or 6 bits as fill whole bytes.
     What stands between memory and the result is computed for each element, not stored. Reductions
