@@ -13,6 +13,10 @@ import pytest
 
 import tcir
 from tcir import codegen
+from tcir.interp import OutputSpec, executor_for
+from tcir.program.execution import run_sequence
+from tcir.program.source import load_module, mlir_context
+from tcir.run_options import RunOptions
 
 Array = np.ndarray[Any, Any]
 DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32}
@@ -112,6 +116,7 @@ SHAPES = [
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("case", SHAPES, ids=str)
 def test_at_every_level(case: Attention, orders: int) -> None:
     """Within the bound behind tiling, bit for bit behind every later pass."""
@@ -124,6 +129,7 @@ def test_at_every_level(case: Attention, orders: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("case", BLOCKS, ids=str)
 def test_in_orders_that_the_isa_allows(case: Attention) -> None:
     report = tcir.validate(case.text, case.pipeline, target="sm_100a", orders=7, ordering="isa")
@@ -135,12 +141,39 @@ def kernel(case: Attention) -> tcir.Kernel:
     return tcir.compile(case.text, case.pipeline, target="sm_100a")
 
 
-EXACT = Attention(n=384, scale=math.log(2))
-"""c = scale * log2(e) is 1, so that whole scores have powers of two as exponentials."""
+def drawn(case: Attention, size: float, last: float = 1.0) -> list[Array]:
+    """Random operands; keys grow by a factor up to `last`, so that maxima rise."""
+    rng = np.random.default_rng(3)
+    q, k, v = (size * rng.standard_normal(case.shapes[name]) for name in "qkv")
+    along = [case.n if letter == "n" else 1 for letter in case.kv_layout]
+    k = k * np.linspace(1, last, case.n).reshape(along)
+    return [np.asarray(each, DTYPES[case.element]) for each in (q, k, v)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", SHAPES, ids=str)
+def test_ptx_has_the_bits_of_the_last_tile_program(case: Attention) -> None:
+    """Also where exponents are beyond `FAR`, and in orders that the ISA allows."""
+    made = kernel(case)
+    outputs = [
+        OutputSpec(tuple(case.shapes["o"]), np.dtype(DTYPES[case.out or case.element])),
+        OutputSpec((case.b, case.h, case.m), np.dtype(np.float32)),
+    ]
+    runs = [(1.0, 1.0, None), (1.0, 40.0, 1), (50.0, 1.0, 2), (3e3, 1.0, 3)]
+    for size, last, seed in runs:
+        inputs, options = drawn(case, size, last), RunOptions(ordering="isa", order_seed=seed)
+        with mlir_context() as context:
+            module = load_module(made.ir["assign-roles"], context)
+            tiles = executor_for("tile")(module, "attention", inputs, outputs, options)
+        threads = run_sequence(made.ptx, made.launches, inputs, outputs, options)
+        assert not tiles.findings and not threads.findings
+        for one, other in zip(tiles.outputs, threads.outputs, strict=True):
+            assert one.tobytes() == other.tobytes()
 
 
 def whole(case: Attention, seed: int = 0) -> list[Array]:
-    """Scores of a few whole numbers: exponentials, their sums and results are exact in f32."""
+    """Scores of a few whole numbers: where scale * log2(e) is 1, exponentials, their sums and
+    results are exact in f32."""
     rng = np.random.default_rng(seed)
     dtype = DTYPES[case.element]
     q = np.zeros(case.shapes["q"])
