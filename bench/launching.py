@@ -146,11 +146,11 @@ class Variants:
 
     def choose(self, graph: bool, freeze: bool) -> None:
         """Makes the next calls those of `compile(…, graph=graph, freeze=freeze)`."""
-        from tcir.torch.compiled import Options
+        from tcir.torch.compiled import GpuOptions
         from tcir.torch.graphs import Graphs
 
         self.compiled.clear()
-        self.compiled.options = Options(graph=graph, freeze=freeze)
+        self.compiled.options = GpuOptions(graph=graph, freeze=freeze)
         self.compiled._graphs = Graphs(freeze) if graph else None
         for part, frozen in zip(self.parts, self.frozen, strict=True):
             part.launcher.frozen = frozen if freeze else ()

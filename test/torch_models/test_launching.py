@@ -28,7 +28,7 @@ import tcir.torch
 from tcir.runtime.launch_list import LaunchList
 from tcir.runtime.prepared import Prepared
 from tcir.torch import graphs, launching
-from tcir.torch.compiled import Compiled, KernelModule, Options
+from tcir.torch.compiled import Compiled, GpuOptions, KernelModule
 from tcir.torch.graphs import Graphs
 from tcir.torch.weights import Weights
 
@@ -83,7 +83,7 @@ class Gpu:
         self, text: bytes, patch: pytest.MonkeyPatch, graph: bool = False, freeze: bool = True
     ) -> None:
         self.compiled: Compiled = pickle.loads(text)
-        self.compiled.options = Options(graph=graph, freeze=freeze)
+        self.compiled.options = GpuOptions(graph=graph, freeze=freeze)
         self.compiled._graphs = Graphs(freeze) if graph else None
         self.kernel = self.compiled.kernels[0]
         for module in self.compiled.graph.modules():

@@ -56,11 +56,15 @@ class LaunchList:
         self._functions = [module.function(each.name) for each in launches]
         self._configs = [
             function.configured(
-                grid=each.grid, block=each.block, cluster=each.cluster,
-                dynamic_smem=each.dynamic_smem, programmatic=each.programmatic, stream=stream,
+                grid=each.grid,
+                block=each.block,
+                cluster=each.cluster,
+                dynamic_smem=each.dynamic_smem,
+                programmatic=each.programmatic,
+                stream=stream,
             )
             for function, each in zip(self._functions, launches, strict=True)
-        ]  # fmt: skip
+        ]
         self._places: dict[int, _Places] = {}
         offsets = self._laid_out(launches)
         self._encode: Encode = encode

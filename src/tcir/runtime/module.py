@@ -284,9 +284,13 @@ class Function:
         """
         self.check_parameters(tuple(len(value) for value in values))
         config = self.configured(
-            grid=grid, block=block, cluster=cluster, dynamic_smem=dynamic_smem,
-            programmatic=programmatic, stream=stream,
-        )  # fmt: skip
+            grid=grid,
+            block=block,
+            cluster=cluster,
+            dynamic_smem=dynamic_smem,
+            programmatic=programmatic,
+            stream=stream,
+        )
         held = [ctypes.create_string_buffer(value, len(value)) for value in values]
         pointers = (ctypes.c_void_p * max(1, len(held)))(*[ctypes.addressof(h) for h in held])
         launch = native(*LAUNCH)

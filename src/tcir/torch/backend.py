@@ -15,7 +15,7 @@ from tcir.errors import InputError
 from tcir.passmanager.pipeline import as_pipeline
 from tcir.session.session import check_target
 from tcir.torch.calls import Call
-from tcir.torch.compiled import Compiled, Options
+from tcir.torch.compiled import Compiled, GpuOptions
 from tcir.torch.entry import chosen_target, compiled
 from tcir.torch.exported import traced
 
@@ -94,5 +94,5 @@ class _Specialised:
         graph = traced(self.graph, call)
         empty = torch.nn.Module()  # its weights are among the arguments
         verbose = self.options.get("verbose")
-        how = Options(emulate, bool(self.options.get("graph")))
+        how = GpuOptions(emulate, bool(self.options.get("graph")))
         return compiled(empty, graph, call, pipeline, target, verbose, how)

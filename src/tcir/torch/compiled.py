@@ -18,7 +18,7 @@ from tcir.session.entry import validate as validate_program
 from tcir.torch.calls import Call
 from tcir.torch.graphs import Graphs
 from tcir.torch.imports import checked
-from tcir.torch.launching import Launcher
+from tcir.torch.launching import KernelLauncher
 from tcir.torch.tensors import as_bytes, emulation, has_strides, is_tensor, kind_of, with_strides
 from tcir.torch.weights import Weights
 from tcir.validation.report import Report
@@ -80,7 +80,7 @@ class KernelModule(torch.nn.Module):
         self.strides = tuple(each.stride() for each in traced)
         self.kinds = tuple(each.dtype for each in traced)
         self.device = torch.device("cpu")
-        self.launcher = Launcher(kernel, frozen)
+        self.launcher = KernelLauncher(kernel, frozen)
         self._as_traced = all(
             kind_of(spec.dtype) == each.dtype and has_strides(spec.shape, each.stride())
             for spec, each in zip(kernel.signature.outputs, traced, strict=True)
@@ -96,7 +96,7 @@ class KernelModule(torch.nn.Module):
 
 
 @dataclass(frozen=True)
-class Options:
+class GpuOptions:
     """How a compiled module runs on a GPU: see `tcir.torch.compile`."""
 
     emulate: bool = False
@@ -113,7 +113,7 @@ class Compiled(torch.nn.Module):
     `tcir.Kernel.launch`). `state_dict` is the original module's.
 
     module:  the original module, which holds the weights
-    options: see `Options`
+    options: see `GpuOptions`
     table:   the `Part` of each op, as a table
     kernels: kernels of the lowered parts, in order
     """
@@ -125,7 +125,7 @@ class Compiled(torch.nn.Module):
         call: Call,
         module: torch.nn.Module,
         target: str,
-        options: Options,
+        options: GpuOptions,
     ) -> None:
         super().__init__()
         self.table, self.target, self.options = Table(parts), target, options

@@ -15,7 +15,7 @@ from tcir.passmanager.pipeline import as_pipeline
 from tcir.session.session import check_target
 from tcir.torch.aliases import keep_aliases
 from tcir.torch.calls import Call
-from tcir.torch.compiled import Compiled, KernelModule, Options, Part
+from tcir.torch.compiled import Compiled, GpuOptions, KernelModule, Part
 from tcir.torch.exported import exported, is_getitem, name_of, units, weights_of
 from tcir.torch.lowering import OWN, Lowered, Lowering, lower
 from tcir.torch.tensors import EMULATED, emulation, target_of
@@ -76,7 +76,7 @@ def compile(
     call = Call.of(example_inputs, example_kwargs or {})
     target = chosen_target(call, target, emulate)
     check_target(pipeline, target)
-    options = Options(emulate, graph, _is_constant(module) if freeze is None else freeze)
+    options = GpuOptions(emulate, graph, _is_constant(module) if freeze is None else freeze)
     made = exported(module, call, weights_of(module))
     return compiled(module, made, call, pipeline, target, verbose, options)
 
@@ -104,7 +104,7 @@ def chosen_target(call: Call, target: str | None, emulate: bool) -> str:
 
 def compiled(
     module: torch.nn.Module, graph: torch.fx.GraphModule, call: Call, pipeline: str, target: str,
-    verbose: bool | None, options: Options,
+    verbose: bool | None, options: GpuOptions,
 ) -> Compiled:  # fmt: skip
     """Compiles `module` from its graph of ATen ops, whose inputs are the tensors of `call`, then
     the weights."""

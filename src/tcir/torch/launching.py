@@ -25,7 +25,7 @@ MOST_STREAMS = 8
 """Maximum number of streams for which a kernel is kept prepared."""
 ByStream: TypeAlias = "OrderedDict[object, Ready]"
 """A kernel as it is prepared for devices and streams, with emulation and without."""
-Store: TypeAlias = "dict[Launcher, ByStream]"
+Store: TypeAlias = "dict[KernelLauncher, ByStream]"
 """Prepared kernels by launcher."""
 _CAPTURE: ContextVar[Store | None] = ContextVar("capture", default=None)
 _CAPTURED: set[Module] = set()
@@ -99,7 +99,7 @@ def _versions(weights: Sequence[torch.Tensor]) -> list[int]:
         ) from error
 
 
-class Launcher:
+class KernelLauncher:
     """A kernel that is launched on the current stream of its tensors' GPU.
 
     frozen: numbers of the inputs that are weights. What launches compute from these alone is kept

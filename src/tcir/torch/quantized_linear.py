@@ -21,7 +21,7 @@ from tcir.arrays.quantised_linear import (
 )
 from tcir.errors import InputError
 from tcir.kernel import Kernel
-from tcir.torch.launching import Launcher
+from tcir.torch.launching import KernelLauncher
 from tcir.torch.lowering import OWN
 from tcir.torch.tensors import array_of, target_of
 
@@ -173,8 +173,8 @@ def _compiled(layer: _Layer, target: str) -> ArrayKernel:
 
 
 @lru_cache(maxsize=64)
-def _launcher(layer: _Layer, target: str) -> Launcher:
-    return Launcher(_compiled(layer, target))
+def _launcher(layer: _Layer, target: str) -> KernelLauncher:
+    return KernelLauncher(_compiled(layer, target))
 
 
 class QuantizedLinear(torch.nn.Module):
