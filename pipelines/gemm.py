@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tcir.dialect.limits import QUARTERS
+from tcir.passes.attention.tile_attention import TileAttention
 from tcir.passes.gemm.collapse_batch import CollapseBatch
 from tcir.passes.gemm.fuse_operands import FuseOperands
 from tcir.passes.gemm.repack_gemm import RepackGemm
@@ -56,6 +57,8 @@ class GemmOptions:
     quantise_apart: tc.quantise_blocks is a launch of its own, also of an argument, whose codes and
                     scales a product then reads; left out, one with the product before it
     tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
+    attention: softmax between two products is one kernel with them, whose exponentials are rounded
+               to the type of the values; false: each is a kernel
     """
 
     n_tile: int = 0
@@ -80,15 +83,17 @@ class GemmOptions:
     split_k: int = 1
     quantise_apart: bool = False
     tf32: bool = True
+    attention: bool = True
 
 
 def build(options: GemmOptions) -> Pipeline:
     """The passes."""
     return Pipeline(
         [
-            *raised(options.tf32),
+            *raised(options.tf32, options.attention),
             *rewrites(options),
             *launched(FuseOperands(alone=_alone(options)), quantise_apart=options.quantise_apart),
+            TileAttention(),
             with_options(TileGemm, options),
             *tile_to_llvm(
                 options.stages,

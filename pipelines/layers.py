@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcir.passes.attention.tile_attention import TileAttention
 from tcir.passes.conv.fold_filter_rows import FoldFilterRows
 from tcir.passes.conv.split_conv_k import SplitConvK
 from tcir.passes.conv.tile_conv import TileConv
@@ -25,23 +26,27 @@ class LayersOptions:
     programmatic: launches that multiply may start before the previous ones have ended
                   (programmatic dependent launch)
     tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
+    attention: softmax between two products is one kernel with them, whose exponentials are rounded
+               to the type of the values; false: each is a kernel
     """
 
     stages: int = 0
     programmatic: bool = False
     tf32: bool = True
+    attention: bool = True
 
 
 def build(options: LayersOptions) -> Pipeline:
     """The passes: rewrites and tilings of convolutions, and those of products."""
     return Pipeline(
         [
-            *raised(options.tf32),
+            *raised(options.tf32, options.attention),
             FoldFilterRows(wgmma=True),
             *gemm.rewrites(gemm.GemmOptions()),
             SplitConvK(shifted=True),
             *launched(FuseOperands(alone=True), quantise_apart=False),
             TileConv(others=True),
+            TileAttention(),
             TileGemm(),
             *tile_to_llvm(
                 options.stages,

@@ -31,6 +31,7 @@ LAUNCHED = (
     tc.BlockScaledMatmulOp,
     tc.GroupedMatmulOp,
     tc.SumPartsOp,
+    tc.AttentionOp,
     *LAYOUT_ONLY,
 )
 """Ops that each become a kernel."""
@@ -204,7 +205,7 @@ def _outline(
             copies = [clone(each, known) for each in (op, *after)]
             if isinstance(op, tc.QuantiseBlocksOp):
                 remark(op, f"quantised by a launch of its own, which reads {op.values.type}")
-            func.ReturnOp(copies[-1].operation.results)
+            func.ReturnOp(list(copies[-1].operation.results)[: len(stored)])
 
 
 def _after(op: ir.OpView, kinds: Kinds) -> list[ir.OpView]:
@@ -226,5 +227,6 @@ def _read(after: ir.OpView) -> list[ir.Value]:
 
 
 def _stored(op: ir.OpView, kinds: Kinds) -> list[ir.Value]:
-    """What the kernel of an op writes."""
-    return list([op, *_after(op, kinds)][-1].operation.results)
+    """What the kernel of an op writes: of several results those that are read."""
+    first, *others = [op, *_after(op, kinds)][-1].operation.results
+    return [first, *(each for each in others if list(each.uses))]

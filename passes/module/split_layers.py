@@ -112,7 +112,10 @@ class SplitLayers(Pass):
             return  # raise-to-tc says what it expects
         (function,) = functions
         ours = [op for op in function.entry_block if op.operation.name.startswith("tc.")]
-        if all(isinstance(op, tc.RepackOp) for op in ours) and "tc.args" not in function.attributes:
+        if (
+            all(isinstance(op, tc.RepackOp | tc.AttentionOp) for op in ours)
+            and "tc.args" not in function.attributes
+        ):
             decompose_softmax(module)
             widen_half_sums(module)
             _Layers.of(function, self.simt, self.tf32).split(module)
@@ -201,6 +204,9 @@ class _Layers:
         products = [] if simt else [op for op in sums if op not in cores]
         layers = _Layers(function, ops, set(sums), returned, {}, set(), cores)
         for product in products:
+            if is_attention(product):
+                layers.tails[product] = []
+                continue
             later = products[products.index(product) + 1 :]
             layers.tails[product] = layers._tail(product, later=later)
         layers.stored = {_base(each) for each in returned}
@@ -350,6 +356,8 @@ class _Layers:
     def _factors(self, product: ir.Operation) -> list[ir.Value]:
         """The tensors that a product multiplies, as they are in memory."""
         found = []
+        if is_attention(product):
+            return list(map(_base, product.operands))
         for factor in list(product.operands)[:-1]:
             while is_folded(factor, product):
                 factor = factor.owner.operands[0]
@@ -406,7 +414,10 @@ class _Layers:
             if (
                 launch.product is not None
                 and not folded
-                and not (_computes(op) and self._reads_groups(op, launch, dims))
+                and (
+                    is_attention(launch.product)
+                    or not (_computes(op) and self._reads_groups(op, launch, dims))
+                )
             ):
                 self.stored.add(_base(tensor))
                 return
@@ -523,8 +534,15 @@ class _Layers:
         return "the sums are read by other ops as well"
 
 
+def is_attention(op: ir.Operation) -> bool:
+    """Whether an op is a launch of its own, whatever is around it."""
+    return isinstance(op.opview, tc.AttentionOp)
+
+
 def _no_tensor_core(op: ir.Operation, tf32: bool) -> str:
     """Why no tensor core computes a product; "" if one does."""
+    if is_attention(op):
+        return ""
     if reason := no_tensor_core(op.opview, tf32):
         return reason
     if is_scaled_contraction(op):
@@ -542,6 +560,8 @@ def _no_tensor_core(op: ir.Operation, tf32: bool) -> str:
 def is_folded(factor: ir.Value, product: ir.Operation) -> bool:
     """Whether an op between memory and a factor of a product is one that raise-to-tc folds: of a
     convolution, padding with zeros of sizes that are known."""
+    if is_attention(product):
+        return False
     if is_op(factor, "tensor.pad"):
         return is_zero_padding(factor.owner) and isinstance(recognise(product.opview), Conv)
     if not is_op(factor, "linalg.transpose"):

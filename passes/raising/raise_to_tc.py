@@ -64,9 +64,9 @@ class RaiseToTc(Pass):
 
     An operand whose dimensions no reshape or tensor map brings into order, as the images of a
     convolution with channels first, is copied by ``tc.repack``; a remark says so. A block-scaled
-    contraction is raised as by raise-block-scaled, and a function that holds that op already is
-    left alone. Preserves the value of every element, up to the order of the f32 sums; sums start
-    from +0.
+    contraction is raised as by raise-block-scaled, and a function that holds that op already, or a
+    ``tc.attention``, is left alone. Preserves the value of every element, up to the order of the
+    f32 sums; sums start from +0.
     """
 
     name: ClassVar[str] = "raise-to-tc"
@@ -96,7 +96,7 @@ def _raise_function(function: func.FuncOp) -> None:
             function, "expected a function of one block, got branches", SMALLEST_CONV
         )
     ops = list(function.entry_block)
-    if any(isinstance(op, tc.BlockScaledMatmulOp | tc.GroupedMatmulOp) for op in ops):
+    if any(isinstance(op, _RAISED) for op in ops):
         return
     if any(is_scaled_contraction(op) for op in ops):
         raise_scaled(function)
@@ -165,6 +165,8 @@ TF32 = (
     "f32 is multiplied as tf32: the low 13 bits of each factor are ignored; with the pipeline's "
     "option tf32=false CUDA cores multiply f32"
 )
+_RAISED = tc.BlockScaledMatmulOp | tc.GroupedMatmulOp | tc.AttentionOp
+"""Ops of which a function has been raised, or was written."""
 _EXPECTED = "a zero tensor.pad, a zero linalg.fill, one contraction and a rounding of its result"
 
 

@@ -18,6 +18,7 @@ from tcir.passes.module.fuse_epilogue import FuseEpilogue
 from tcir.passes.module.share_kernels import ShareKernels
 from tcir.passes.module.split_launches import SplitLaunches
 from tcir.passes.module.split_layers import SplitLayers
+from tcir.passes.raising.raise_attention import RaiseAttention
 from tcir.passes.raising.raise_block_scaled import RaiseBlockScaled
 from tcir.passes.raising.raise_quantise import RaiseQuantise
 from tcir.passes.raising.raise_to_tc import RaiseToTc
@@ -32,12 +33,14 @@ SHARED = (ShareKernels(),)
 PassType = TypeVar("PassType", bound=Pass)
 
 
-def raised(tf32: bool = True) -> list[Pass]:
+def raised(tf32: bool = True, attention: bool = False) -> list[Pass]:
     """To products and convolutions of `tc`, each with its ``tc.epilogue``, in functions of layers.
 
-    tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
+    tf32:      f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
+    attention: whether attention is one op of ``tc`` (`tile_attention`)
     """
-    return [*ON_ARRAYS, FoldLayouts(), SplitLayers(tf32=tf32), FuseEpilogue(), RaiseToTc()]
+    first = [RaiseAttention()] if attention else []
+    return [*first, *ON_ARRAYS, FoldLayouts(), SplitLayers(tf32=tf32), FuseEpilogue(), RaiseToTc()]
 
 
 def raised_block_scaled() -> list[Pass]:

@@ -105,11 +105,13 @@ class _Head:
         nan = np.logical_or.reduce(self.keys & certain & ~scores.open, axis=-1)
         open_ = np.logical_or.reduce(self.keys & scores.open, axis=-1) & ~nan
         none = ~self.keys | np.isneginf(scores.wide) | (nan | open_)[:, None]
-        row = _Rows.of(np.where(none, 0.0, q @ k.T), scores, none, float(log2_scale(self.scale)))
+        row = _Exponentials.of(
+            np.where(none, 0.0, q @ k.T), scores, none, float(log2_scale(self.scale))
+        )
         known, class_ = self._sums(row, out), self._classes(row, nan, open_)
         return known.opened(class_), row.logarithms(lse).opened(open_)
 
-    def _sums(self, row: _Rows, out: Array) -> Known:
+    def _sums(self, row: _Exponentials, out: Array) -> Known:
         """What the results are off, where they are finite."""
         v = self.v.finite()
         o, size = np.abs(np.where(np.isfinite(out), out, 0.0)), v.size
@@ -138,7 +140,7 @@ class _Head:
         )
         return known.opened(over | sums.open)
 
-    def _classes(self, row: _Rows, nan: Array, open_: Array) -> Array:
+    def _classes(self, row: _Exponentials, nan: Array, open_: Array) -> Array:
         """Mask of the results that may be anything because of NaN and infinities.
 
         A key that a row does not have is multiplied by zero, or not at all. An infinity is one of
@@ -158,7 +160,7 @@ class _Head:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _Exponentials:
     """The exponentials of the scores of a head, relative to the largest of each row.
 
     x, p:       exponents of two, -inf where there is no weight, and the exponentials
@@ -182,7 +184,7 @@ class _Rows:
     blocks: int
 
     @staticmethod
-    def of(exact: Array, scores: Known, none: Array, c: float) -> _Rows:
+    def of(exact: Array, scores: Known, none: Array, c: float) -> _Exponentials:
         """exact, scores: in float64, and as a kernel has them; none: mask of what has no weight"""
         with np.errstate(all="ignore"):
             error, square = (np.where(none, 0.0, e) for e in (scores.error, scores.square))
@@ -205,7 +207,7 @@ class _Rows:
             return np.where(none, 0.0, np.expm1(capped) + EX2 * calls)
 
         dead = np.logical_and.reduce(none, axis=-1, keepdims=True)
-        return _Rows(
+        return _Exponentials(
             x, p, np.maximum(p.sum(axis=-1, keepdims=True), 1), dead,
             parts(error + away, HALF, 1 + blocks) * (1 + 2.0**-10),
             parts(np.sqrt(square) + away, HALF / 2, math.sqrt(1 + blocks) / 4),

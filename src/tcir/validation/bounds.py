@@ -64,6 +64,9 @@ ROUNDING = {
 }
 """By dtype: the relative half unit in the last place, and half of the smallest subnormal."""
 
+NARROW = ("float16", "bfloat16")
+"""Types to which a program rounds what f32 computes."""
+
 
 @dataclass(frozen=True)
 class Sums:

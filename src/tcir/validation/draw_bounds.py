@@ -21,7 +21,7 @@ from tcir.threads import cached_property
 from tcir.validation import bounds, propagation
 from tcir.validation.draws import OPEN, Bound, Draw
 from tcir.validation.execution import Executions
-from tcir.validation.raised import with_quantisation_raised
+from tcir.validation.raised import Raised, with_quantisation_raised
 from tcir.validation.report import Line
 from tcir.validation.rules import Known
 
@@ -44,13 +44,15 @@ _SUM_OF_PRODUCTS = Arithmetic.of("products") | {
 class DrawBounds:
     """Bounds of the draws of one input program.
 
-    known: whether the inputs are made so that all sums are exact
+    known:  whether the inputs are made so that all sums are exact
+    raised: the program before and after attention is raised, if it has some
     """
 
     runs: Executions
     module: ir.Module
     programs: Sequence[Program]
     known: bool
+    raised: Raised | None = None
 
     def prepare(self, draw: Draw) -> None:
         """Runs the program on magnitudes and on ones: sums of |a * b|, and numbers of products."""
@@ -97,8 +99,18 @@ class DrawBounds:
 
     def carry(self, draw: Draw) -> None:
         """Sets the bound of a program that continues after its sums, element by element."""
-        raised = with_quantisation_raised(self.module)
-        known = self._carried(find_program(raised, self.programs[0].name), draw)
+        self._set(draw, self._carried(with_quantisation_raised(self.module), draw))
+
+    def carry_attention(self, draw: Draw) -> None:
+        """Sets the bound for states after raise-attention: the distance of the op from the program
+        (`Raised`) plus that of a kernel from the op."""
+        assert self.raised is not None
+        before = self._carried(self.raised.before, draw, tf32=bounds.WHOLE)
+        after = self._carried(self.raised.after, draw)
+        both = None if before is None or after is None else map(_either, before, after)
+        self._set(draw, None if both is None else list(both))
+
+    def _set(self, draw: Draw, known: list[Known] | None) -> None:
         if known is None:
             what = ", ".join(self._foreign) or "several products"
             draw.no_bound = f"no bound is known for programs with {what}"
@@ -109,8 +121,11 @@ class DrawBounds:
         if draw.bound is None:
             draw.no_bound = "too many elements may be off by any amount: no bound"
 
-    def _carried(self, program: Program, draw: Draw) -> list[Known] | None:
-        """The results of `program`, which computes what the module does; None without a bound."""
+    def _carried(
+        self, module: ir.Module, draw: Draw, tf32: bounds.Sums | None = None
+    ) -> list[Known] | None:
+        """The results of a module that computes what the program does; None without a bound."""
+        program = find_program(module, self.programs[0].name)
         function, sums = program.op.operation, propagation.EXACT
         if self._inputs == "random":
             sums = propagation.ROUNDED
@@ -118,7 +133,7 @@ class DrawBounds:
             sums = propagation.UNKNOWN
         try:
             inputs = [*draw.inputs, *constant_arrays(self.module)]
-            tf32 = bounds.sums_of("float32", _target(self.module))
+            tf32 = tf32 or bounds.sums_of("float32", _target(self.module))
             return propagation.carried(function, inputs, self._sums, sums, tf32)
         except (propagation.NoBoundError, IncompleteError):
             return None
@@ -140,6 +155,15 @@ class DrawBounds:
     @property
     def _inputs(self) -> str:
         return self.runs.plan.settings.inputs
+
+
+def _either(before: Known, after: Known) -> Known:
+    """Sums of both errors; also in the mean square, because equal weights are rounded alike. Rows
+    whose scores are all -inf are zero in the op, and 0 / 0 in a program without a test for them."""
+    undefined = before.nan & (after.value == 0)
+    error = before.error + after.error
+    known = Known(before.value, error, before.error**2 + after.square)
+    return known.opened(before.open | after.open | undefined)
 
 
 def _target(module: ir.Module) -> str:

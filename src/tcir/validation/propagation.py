@@ -37,6 +37,7 @@ from tcir.program.factors import factor_types
 from tcir.validation import bounds
 from tcir.validation.attention_bounds import attention
 from tcir.validation.quantised import hull, rows_of
+from tcir.validation.raised import UNROUNDED
 from tcir.validation.reordered import AnyOrder, quantum_of
 from tcir.validation.rules import RULES, Known, overflow
 
@@ -113,7 +114,9 @@ class _Carrier:
             raise NoBoundError(op.name)
         product = product_of(op)
         if product is not None and _sums_at_once(op):
-            return [self._sums(op, product, operands)]
+            sums = self._sums(op, product, operands)
+            finite = all(bool(np.isfinite(each.wide).all()) for each in operands)
+            return [_loosened(sums, finite) if UNROUNDED in op.attributes else sums]
         if op.name == "tensor.pad":
             return [_padded(op, operands, values)]
         if op.name == "linalg.softmax":
@@ -388,6 +391,26 @@ def _padded(op: ir.Operation, operands: list[Known], values: Mapping[ir.Value, K
 
 
 def _elementwise(op: ir.Operation, operands: list[Known]) -> Known:
+    known = _computed(op, operands)
+    if UNROUNDED not in op.attributes:
+        return known
+    finite = np.broadcast_arrays(*(np.isfinite(each.wide) for each in operands))
+    return _loosened(known, np.logical_and.reduce(finite))
+
+
+def _loosened(known: Known, finite: Array | bool) -> Known:
+    """Results that later states may not round: these are half a unit away, and of finite operands
+    finite even where rounding overflows."""
+    name = np.asarray(known.value).dtype.name
+    if name not in bounds.NARROW:
+        return known
+    relative, absolute = bounds.ROUNDING[name]
+    half = np.maximum(relative * known.size, absolute)
+    lost = ~np.isfinite(known.wide) & finite
+    return Known(known.value, known.error + half, known.square + half**2).opened(known.open | lost)
+
+
+def _computed(op: ir.Operation, operands: list[Known]) -> Known:
     rule = RULES.get(op.name)
     if op.name in ("arith.constant", "tensor.empty") or (rule is None and not _off(operands)):
         (value,) = evaluate[op.name](Interpreter(), op.opview, *(k.value for k in operands))

@@ -1,25 +1,98 @@
-"""A program whose block quantisation, where it is written in linalg, is one op.
+"""The input program after raising passes, for bounds.
 
-Through that op errors are carried (`tcir.validation.quantised`); not through its shifts and masks.
+Errors are propagated through ``tc.quantise_blocks`` (`tcir.validation.quantised`), not through the
+shifts and masks of a quantisation in ``linalg``; its codes are the same. ``tc.attention`` computes
+without some roundings of the program. Its distance from the program is bounded by the program's
+errors when each of these roundings may be left out.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tcir.dialect import tc
+from tcir.dialect.walk import walk
 from tcir.passmanager.pipeline import Pipeline
 from tcir.passmanager.remarks import remarks_to
+from tcir.program.access import product_of
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
 
+UNROUNDED = "tc.unrounded"
+"""Attribute of ops whose results later states may not round."""
+ROUNDING = (
+    "arith.addf", "arith.divf", "arith.mulf", "arith.sitofp", "arith.subf", "arith.truncf",
+)  # fmt: skip
+"""Ops that round, besides sums of products."""
+_NUMBER = "tc.number"
+
+
+@dataclass(frozen=True)
+class Raised:
+    """The program before and after raising; roundings that raising removes are marked."""
+
+    before: ir.Module
+    after: ir.Module
+
 
 def with_quantisation_raised(module: ir.Module) -> ir.Module:
     """A copy of the module after raise-quantise, without its remarks."""
+    return _after("raise-quantise", module)
+
+
+def with_attention_raised(module: ir.Module) -> Raised | None:
+    """Copies of the module before and after raise-attention; None if that changes nothing."""
+    from tcir._mlir import ir
+
+    before = with_quantisation_raised(module)
+    integer = ir.IntegerType.get_signless(64, module.context)
+    ops = [each.operation for each in walk(before.operation)]
+    for number, op in enumerate(ops):
+        op.attributes[_NUMBER] = ir.IntegerAttr.get(integer, number)
+    after = _after("raise-attention", before)
+    if attentions(after) == attentions(before):
+        return None
+    left = {
+        each.operation.attributes[_NUMBER].value
+        for each in walk(after.operation)
+        if _NUMBER in each.operation.attributes
+    }
+    gone = {op for number, op in enumerate(ops) if number not in left}
+    last = _last_roundings(gone)
+    for op in gone - last:
+        if op.name in ROUNDING or product_of(op) is not None:
+            op.attributes[UNROUNDED] = ir.UnitAttr.get(module.context)
+    return Raised(before, after)
+
+
+def _last_roundings(gone: set[ir.Operation]) -> set[ir.Operation]:
+    """Removed roundings of results, which the op rounds as well."""
+    from tcir._mlir import ir
+
+    found = set()
+    for op in gone:
+        users = {use.owner.operation for result in op.results for use in result.uses}
+        at = op if op.parent.name == "func.func" and not users & gone else None
+        while at is not None and at in gone:
+            inside = {each.operation for each in walk(at) if each.operation.name in ROUNDING}
+            found |= inside
+            sources = [each for each in at.operands if not isinstance(each, ir.BlockArgument)]
+            at = sources[0].owner.operation if sources and not inside else None
+    return found
+
+
+def attentions(module: ir.Module) -> int:
+    """Number of ``tc.attention`` ops in a module."""
+    return sum(isinstance(each, tc.AttentionOp) for each in walk(module.operation))
+
+
+def _after(name: str, module: ir.Module) -> ir.Module:
     from tcir._mlir import ir
 
     copy = ir.Module.parse(module.operation.get_asm(print_generic_op_form=True), module.context)
     with remarks_to(lambda _, __: None):
-        for each in Pipeline(["raise-quantise"]):
+        for each in Pipeline([name]):
             each.run(copy)
     return copy

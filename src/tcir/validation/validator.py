@@ -36,6 +36,7 @@ from tcir.validation.faults import blamed_on_the_pass, guarded, rules_of
 from tcir.validation.functions import OWN
 from tcir.validation.judgement import Judge
 from tcir.validation.plan import Plan
+from tcir.validation.raised import attentions, with_attention_raised
 from tcir.validation.ranged import Ranged
 from tcir.validation.report import Line
 from tcir.validation.settings import Settings
@@ -62,9 +63,10 @@ class Validation:
         coverage: Coverage,
         baseline: Baseline,
         executed: Executed | None = None,
+        bounds: DrawBounds | None = None,
     ) -> None:
         self.runs, self.draws, self.input, self.coverage = runs, draws, line, coverage
-        self._baseline, self._executed = baseline, executed
+        self._baseline, self._executed, self._bounds = baseline, executed, bounds
 
     @staticmethod
     def start(plan: Plan, module: ir.Module) -> Validation:
@@ -85,6 +87,7 @@ class Validation:
         with blamed_on_the_pass(line):
             given, module = module, inlined(module)
             programs = find_programs(module)
+            self._raised(module)
             written = digest(module, programs, known_as if module is given else b"")
             known = self._executed
             if known and written is not None and known.module == written:
@@ -108,6 +111,18 @@ class Validation:
             if outcome is not None and not line.findings:
                 self._executed = Executed(written, threads, line, outcome)
         return line
+
+    def _raised(self, module: ir.Module) -> None:
+        """Sets the bounds of the first state with more ``tc.attention`` ops than the input."""
+        bounds = self._bounds
+        if bounds is None or bounds.raised is None:
+            return
+        if attentions(module) <= attentions(bounds.raised.before):
+            return
+        self._bounds = None
+        for draw in (*self.draws.more, self.draws.main):
+            if not draw.exact:
+                bounds.carry_attention(draw)
 
     def _repeat(self, line: Line, executed: Executed, why: str) -> None:
         """The line of a state that executes what the one before did, cleanly."""
@@ -171,8 +186,9 @@ def _start(runs: Executions, module: ir.Module, programs: Sequence[Program]) -> 
     algorithm = Algorithm.of(draws.contraction, signature.outputs) if tensors else None
     baseline = Baseline(draws.main.reference, Work(_levels(programs), line.counters), algorithm)
     runs = runs.after(baseline.work)
-    bounds = DrawBounds(runs, module, programs, draws.known)
     approximate = any(op.operation.name in OWN for op in walk(module.operation))
+    raised = with_attention_raised(module) if tensors and approximate else None
+    bounds = DrawBounds(runs, module, programs, draws.known, raised)
     if tensors and (approximate or settings.inputs == "random" or not draws.known):
         for draw in (*draws.more, draws.main):
             if not draw.exact:
@@ -183,7 +199,7 @@ def _start(runs: Executions, module: ir.Module, programs: Sequence[Program]) -> 
     one_order = not any(map(_asynchronous, programs))  # later states are tried in others as well
     if outcome is not None and one_order and not line.findings:
         executed = Executed(digest(module, programs), None, line, outcome)
-    return Validation(runs, draws, line, coverage, baseline, executed)
+    return Validation(runs, draws, line, coverage, baseline, executed, bounds)
 
 
 def _draw_more(bounds: DrawBounds, draws: Draws, line: Line) -> Ranged | None:

@@ -87,9 +87,7 @@ def routed(heads: Heads, draw: np.random.Generator) -> list[Array] | None:
     factor = 2.0 ** max(0, math.ceil(math.log2(wanted)))
     if not copies or factor > LARGEST:
         return None
-    numbers = np.stack(
-        [draw.permutation(of["n"]) for _ in range(of["b"] * of["g"])]
-    ).reshape(of["b"], of["g"], of["n"])  # fmt: skip
+    numbers = draw.permuted(np.broadcast_to(np.arange(of["n"]), heads.shape("k")[:-1]), axis=-1)
     k = np.zeros(heads.shape("k"))
     signs = np.where(numbers[..., None] >> np.arange(bits) & 1, 1, -1)
     k[..., : bits * copies] = np.repeat(signs, copies, axis=-1)

@@ -1,0 +1,1 @@
+"""Attention in plain ``linalg``: what elements are made of, and which of that is attention."""

@@ -1,0 +1,260 @@
+"""Elements of tensors as expressions, back through reshapes, copies and elementwise ops.
+
+The operands of a reduction are evaluated on request. Arguments, slices and other ops are leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tcir._mlir import ir, linalg
+from tcir.passes.analysis.contraction import value
+from tcir.passes.raising.attention.digits import Index, UnevenError, join, split, whole
+
+LEAF, NUMBER, LOOP, REDUCTION = "leaf", "number", "loop", "reduction"
+"""Names of elements that no op of ``arith`` or ``math`` makes."""
+SOFTMAX = "linalg.softmax"
+
+
+@dataclass(frozen=True, eq=False)
+class Expression:
+    """An element of a tensor, as an expression.
+
+    name:     name of its op, or one of the kinds above
+    op:       the op; for a leaf the op whose result the tensor is, None for an argument
+    operands: the op's operands
+    number:   value of a constant
+    index:    index of a loop, or indices of a reduction's result
+    result:   number of a reduction's result
+    places:   tensors with this element and its indices in each, in program order
+    """
+
+    name: str
+    type: ir.Type
+    op: ir.Operation | None = None
+    operands: tuple[Expression, ...] = ()
+    number: float | None = None
+    index: tuple[Index, ...] = ()
+    result: int = 0
+    places: list[tuple[ir.Value, tuple[Index, ...]]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """Operands of a reduction: it combines `start` and `element` for each point of `over` by the op
+    `combiner`."""
+
+    combiner: str
+    element: Expression
+    over: Index
+    start: ir.Value
+
+
+@dataclass
+class ElementsOf:
+    """The elements of a function's tensors."""
+
+    known: dict[tuple[ir.Value, tuple[Index, ...]], Expression] = field(default_factory=dict)
+    fresh: int = 0
+
+    def of(self, tensor: ir.Value, at: Sequence[Index]) -> Expression:
+        """Returns the element of `tensor` at these indices."""
+        key = tensor, tuple(at)
+        if key not in self.known:
+            found = self._new(tensor, key[1])
+            if isinstance(tensor.type, ir.RankedTensorType):
+                found.places.append(key)
+            self.known[key] = found
+        return self.known[key]
+
+    def reduced(self, element: Expression) -> Reduced:
+        """Returns the operands of a reduction."""
+        op, result = element.op, element.result
+        assert op is not None
+        maps = [value(each) for each in linalg.get_indexing_maps(op)]
+        out = maps[len(maps) - len(op.results) + result]
+        loops = dict(_dims(out, element.index))
+        sizes = _sizes(op, maps)
+        over = []
+        for loop in range(out.n_dims):
+            if loop not in loops:
+                self.fresh += 1
+                loops[loop] = whole(("sum", self.fresh), sizes[loop])
+                over.append(loops[loop])
+        combiner, term = _combined(op, result)
+        assert term is not None
+        inner = self._arguments(op, maps, loops)
+        first = list(op.operands)[len(maps) - len(op.results) + result]
+        return Reduced(combiner, self._body(term, inner, loops), join(over), first)
+
+    def start(self, found: Reduced) -> float | None:
+        """Returns the constant that a reduction starts from, or None."""
+        return self.of(found.start, [()] * found.start.type.rank).number
+
+    def _new(self, tensor: ir.Value, at: tuple[Index, ...]) -> Expression:
+        kind = _type(tensor)
+        leaf = Expression(LEAF, kind, None if _is_argument(tensor) else tensor.owner.operation)
+        if leaf.op is None:
+            return leaf
+        op = leaf.op
+        if op.name == "arith.constant":
+            number = _constant(op.attributes["value"])
+            return leaf if number is None else Expression(NUMBER, kind, op, number=number)
+        if op.name == "linalg.fill":
+            return self.of(op.operands[0], ())
+        try:
+            if op.name == "tensor.expand_shape":
+                return self.of(op.operands[0], [join(at[d] for d in g) for g in _groups(op)])
+            if op.name == "tensor.collapse_shape":
+                shape = op.operands[0].type.shape
+                parts = zip(at, _groups(op), strict=True)
+                found = [each for i, g in parts for each in split(i, [shape[d] for d in g])]
+                return self.of(op.operands[0], found or [()] * len(shape))
+        except UnevenError:
+            return leaf
+        if op.name == SOFTMAX:
+            return Expression(SOFTMAX, kind, op, (self.of(op.operands[0], at),), index=at)
+        if op.name.startswith("linalg.") and len(op.regions) == 1:
+            return self._structured(op, list(op.results).index(tensor), at) or leaf
+        if op.name.startswith(("arith.", "math.")):
+            return Expression(op.name, kind, op, tuple(self.of(each, at) for each in op.operands))
+        return leaf
+
+    def _structured(
+        self, op: ir.Operation, result: int, at: tuple[Index, ...]
+    ) -> Expression | None:
+        attributes = linalg.get_indexing_maps(op)
+        if attributes is None:
+            return None
+        maps = [value(each) for each in attributes]
+        if not all(_is_plain(each) for m in maps for each in m.results):
+            return None
+        out = maps[len(maps) - len(op.results) + result]
+        loops = dict(_dims(out, at))
+        if len(loops) < out.n_dims:
+            if _combined(op, result)[0] == "":
+                return None
+            return Expression(REDUCTION, _type(op.results[result]), op, index=at, result=result)
+        yielded = list(list(op.regions[0].blocks[0])[-1].operands)[result]
+        return self._body(yielded, self._arguments(op, maps, loops), loops)
+
+    def _arguments(
+        self, op: ir.Operation, maps: Sequence[ir.AffineMap], loops: dict[int, Index]
+    ) -> dict[ir.Value, tuple[ir.Value, list[Index]]]:
+        """Returns the tensor and the indices for each argument of a body."""
+        return {
+            argument: (
+                operand,
+                [loops[e.position] if isinstance(e, ir.AffineDimExpr) else () for e in m.results],
+            )
+            for argument, operand, m in zip(op.regions[0].blocks[0].arguments, op.operands, maps)
+        }
+
+    def _body(
+        self,
+        number: ir.Value,
+        inner: dict[ir.Value, tuple[ir.Value, list[Index]]],
+        loops: dict[int, Index],
+    ) -> Expression:
+        if number in inner:
+            return self.of(*inner[number])
+        if _is_argument(number):
+            return Expression(LEAF, _type(number))
+        op = number.owner.operation
+        if op.name == "linalg.index":
+            return Expression(LOOP, "index", op, index=(loops[op.attributes["dim"].value],))
+        if op.name.startswith(("arith.", "math.")) and op.name != "arith.constant":
+            operands = tuple(self._body(each, inner, loops) for each in op.operands)
+            return Expression(op.name, _type(number), op, operands)
+        return self.of(number, ())
+
+
+def same(a: Expression, b: Expression, loops: Mapping[object, object]) -> bool:
+    """Whether `a` is `b` after its loops are renamed."""
+    if any((tensor, _renamed(at, loops)) in b.places for tensor, at in a.places):
+        return True
+    if (a.name, str(a.type), len(a.operands)) != (b.name, str(b.type), len(b.operands)):
+        return False
+    if a.name == NUMBER:
+        return a.number == b.number
+    if a.name in (LEAF, LOOP, REDUCTION):
+        known = a.op == b.op and a.result == b.result and a.name != LEAF
+        return known and _renamed(a.index, loops) == b.index
+    if a.op is None or b.op is None or str(a.op.attributes) != str(b.op.attributes):
+        return False
+    return all(same(x, y, loops) for x, y in zip(a.operands, b.operands, strict=True))
+
+
+def _renamed(at: tuple[Index, ...], loops: Mapping[object, object]) -> tuple[Index, ...]:
+    return tuple(
+        tuple(replace(digit, loop=loops.get(digit.loop, digit.loop)) for digit in index)
+        for index in at
+    )
+
+
+def _combined(op: ir.Operation, result: int) -> tuple[str, ir.Value | None]:
+    """Returns the name of a reduction's combining op and its other operand; "" without one."""
+    block, count = op.regions[0].blocks[0], len(op.results)
+    yielded = list(list(block)[-1].operands)[result]
+    outs = list(block.arguments)[-count:]
+    if _is_argument(yielded) or len(yielded.owner.operands) != 2:
+        return "", None
+    terms = [each for each in yielded.owner.operands if each != outs[result]]
+    if len(terms) != 1 or _reads(terms[0], outs):
+        return "", None
+    return yielded.owner.operation.name, terms[0]
+
+
+def _reads(number: ir.Value, arguments: Sequence[ir.Value]) -> bool:
+    if _is_argument(number):
+        return number in arguments
+    return any(_reads(each, arguments) for each in number.owner.operands)
+
+
+def _is_argument(number: ir.Value) -> bool:
+    return isinstance(number, ir.BlockArgument)
+
+
+def _type(number: ir.Value) -> ir.Type:
+    """The type of an element."""
+    kind = number.type
+    return kind.element_type if isinstance(kind, ir.ShapedType) else kind
+
+
+def _is_plain(index: ir.AffineExpr) -> bool:
+    """Whether an index is a loop, or 0."""
+    constant = isinstance(index, ir.AffineConstantExpr) and index.value == 0
+    return constant or isinstance(index, ir.AffineDimExpr)
+
+
+def _dims(m: ir.AffineMap, at: Sequence[Index]) -> list[tuple[int, Index]]:
+    """The loops that index a tensor, each with the index that it has."""
+    pairs = zip(m.results, at, strict=True)
+    return [(e.position, index) for e, index in pairs if isinstance(e, ir.AffineDimExpr)]
+
+
+def _sizes(op: ir.Operation, maps: Sequence[ir.AffineMap]) -> dict[int, int]:
+    """The number of points of each loop."""
+    return {
+        e.position: size
+        for operand, m in zip(op.operands, maps)
+        for e, size in zip(m.results, getattr(operand.type, "shape", ()))
+        if isinstance(e, ir.AffineDimExpr)
+    }
+
+
+def _groups(op: ir.Operation) -> list[list[int]]:
+    return [[int(ir.IntegerAttr(d).value) for d in g] for g in op.attributes["reassociation"]]
+
+
+def _constant(attribute: ir.Attribute) -> float | None:
+    """The number of a constant, or of all elements of one."""
+    if isinstance(attribute, ir.DenseElementsAttr):
+        if not attribute.is_splat:
+            return None
+        attribute = attribute.get_splat_value()
+    if isinstance(attribute, ir.FloatAttr | ir.IntegerAttr | ir.BoolAttr):
+        number = attribute.value
+        return float(number) if isinstance(number, float) else int(number)
+    return None

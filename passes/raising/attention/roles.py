@@ -1,0 +1,154 @@
+"""Roles of the dimensions of an attention's tensors: batch, head, row, key, element."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tcir._mlir import ir
+from tcir.passes.analysis.element_graph import NotRaised
+from tcir.passes.raising.attention.digits import Index, UnevenError, join, size_of, split
+from tcir.passes.raising.attention.pattern import Input, Pattern
+
+
+@dataclass(frozen=True)
+class InLayout:
+    """A tensor, its shape in four dimensions, and their layout."""
+
+    tensor: ir.Value
+    shape: tuple[int, ...]
+    layout: str
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Operands and result of an attention, and the loop over rows."""
+
+    q: InLayout
+    k: InLayout
+    v: InLayout
+    out: InLayout
+    rows: Index
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Head digits of a tensor before and after the loop over rows."""
+
+    tensor: ir.Value
+    before: Index
+    after: Index
+
+    @property
+    def heads(self) -> Index:
+        """Digits of batch and head."""
+        return join((self.before, self.after))
+
+    @staticmethod
+    def of(tensor: ir.Value, index: Index, rows: Index, last: Index) -> _Place | None:
+        """Returns the place of a tensor by its elements' numbers; None unless `last` varies
+        fastest."""
+        rest = index[: len(index) - len(last)]
+        if index[len(rest) :] != last:
+            return None
+        if not rows:
+            return _Place(tensor, rest, ())
+        if rows[0] not in rest:
+            return None
+        at = rest.index(rows[0])
+        return _Place(tensor, rest[:at], rest[at + 1 :])
+
+
+def roles_of(found: Pattern) -> Roles:
+    """Returns the roles of all dimensions; raises `NotRaised` if there are none."""
+    rows = _rows(found)
+    widths = [d for d in join(found.dims) if d.loop not in found.q.loops]
+    whole = join(found.dims)
+    out = _Place.of(found.result, whole, rows, (widths[0],)) if len(widths) == 1 else None
+    if out is None:
+        raise NotRaised(
+            found.result.owner.operation,
+            "expected a result of batches, heads, rows and elements, in this order or rows before "
+            f"heads, got {found.result.type}",
+        )
+    lasts = (found.depth, found.depth, (widths[0],))
+    options = (
+        list(_places(factor, which, last))
+        for factor, which, last in zip(
+            (found.q, found.k, found.v), (rows, found.keys, found.keys), lasts, strict=True
+        )
+    )
+    for q, k, v in itertools.product(*options):
+        heads = _heads(out, q, k, v)
+        if heads is not None:
+            return _operands(found, rows, widths[0].size, heads, (q, k, v, out))
+    kinds = ", ".join(str(e.element.places[-1][0].type) for e in (found.q, found.k, found.v))
+    raise NotRaised(
+        found.result.owner.operation,
+        "expected queries, keys and values of batches, heads, rows and elements, in this order or "
+        f"rows before heads, keys and values alike, got {kinds}",
+    )
+
+
+def _rows(found: Pattern) -> Index:
+    """Returns the loop over rows. If several loops index queries and not keys, because heads share
+    keys, it is the mask's loop, or the longest."""
+    own = [d for d in join(found.dims) if d.loop in found.q.loops - found.k.loops]
+    masked = {loop for mask in found.masks for loop in mask.loops}
+    named = [d for d in own if d.loop in masked] or own
+    return (max(named, key=lambda d: d.size),) if named else ()
+
+
+def _places(factor: Input, rows: Index, last: Index) -> Iterator[_Place]:
+    """Yields the tensors with an operand's elements, in program order."""
+    for tensor, at in factor.element.places:
+        if (place := _Place.of(tensor, join(at), rows, last)) is not None:
+            yield place
+
+
+def _heads(out: _Place, q: _Place, k: _Place, v: _Place) -> tuple[int, int] | None:
+    """Returns the number of query heads, and of those that share keys; None if the tensors
+    disagree."""
+    group = size_of(out.heads) // max(1, size_of(k.heads))
+    if q.heads != out.heads or k.heads != v.heads or bool(k.after) != bool(v.after):
+        return None
+    if k.after != v.after:
+        return None
+    try:
+        if split(out.heads, [size_of(k.heads), group])[0] != k.heads:
+            return None
+        wanted = {size_of(each.after) for each in (q, out) if each.after}
+        wanted |= {size_of(k.after) * group} if k.after else set()
+        shape = q.tensor.type.shape
+        free = [*shape[-3:-2], size_of(out.heads)]
+        for heads in wanted or free:
+            if heads % group == 0 and size_of(out.heads) % heads == 0 and len(wanted) < 2:
+                split(out.heads, [size_of(out.heads) // heads, heads])
+                return heads, group
+    except UnevenError:
+        return None
+    return None
+
+
+def _operands(
+    found: Pattern,
+    rows: Index,
+    width: int,
+    heads: tuple[int, int],
+    places: tuple[_Place, _Place, _Place, _Place],
+) -> Roles:
+    q, k, v, out = places
+    batch = size_of(out.heads) // heads[0]
+
+    def operand(place: _Place, letter: str, head: int, row: int, last: int) -> InLayout:
+        if place.after:
+            return InLayout(place.tensor, (batch, row, head, last), f"b{letter}hd")
+        return InLayout(place.tensor, (batch, head, row, last), f"bh{letter}d")
+
+    m, n, d = (size_of(each) for each in (rows, found.keys, found.depth))
+    shared = heads[0] // heads[1]
+    return Roles(
+        operand(q, "m", heads[0], m, d), operand(k, "n", shared, n, d),
+        operand(v, "n", shared, n, width), operand(out, "m", heads[0], m, width), rows,
+    )  # fmt: skip

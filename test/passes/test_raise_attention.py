@@ -1,0 +1,354 @@
+"""raise-attention: what is attention, in whatever spelling, and what is not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import tcir
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.attributes import string
+from tcir.dialect.walk import walk
+from tcir.passmanager.pipeline import Pass, Pipeline
+from tcir.passmanager.remarks import remarks_to
+from tcir.program.source import load_module, mlir_context
+
+from .attention_texts import Written
+
+Array = np.ndarray[Any, Any]
+EXPORTED = Path(__file__).parent / "Inputs" / "attention"
+
+
+@dataclass(frozen=True)
+class Found:
+    """The ops of a module after the pass, its attention, and the remarks."""
+
+    names: list[str]
+    facts: dict[str, Any]
+    remarks: list[str]
+
+
+def raised(text: str) -> Found:
+    remarks: list[str] = []
+    with mlir_context() as context:
+        module = load_module(text, context)
+        with remarks_to(lambda _, words: remarks.append(words)):
+            for each in Pipeline(["raise-attention"]):
+                each.run(module)
+        ops = list(walk(module.operation))
+        facts = [
+            {
+                **op.extents(),
+                "scale": op.factor,
+                "causal": op.causal,
+                "layouts": tuple(string(op, f"{n}_layout") for n in ("q", "kv", "out")),
+                "out": str(op.out.type.element_type),
+            }
+            for op in ops
+            if isinstance(op, tc.AttentionOp)
+        ]
+        assert module.operation.verify()
+        return Found([op.operation.name for op in ops], facts[0] if facts else {}, remarks)
+
+
+def exported(name: str, target: str = "sm_90a") -> str:
+    text = (EXPORTED / f"{name}.mlir").read_text()
+    return text.replace("module {", f'module attributes {{tc.target = "{target}"}} {{', 1)
+
+
+BHMD = ("bhmd", "bhnd", "bhmd")
+SIZES = {"b": 1, "h": 2, "g": 2, "m": 32, "n": 48, "d": 16, "e": 16, "scale": 0.25, "out": "f16"}
+
+
+@pytest.mark.parametrize(
+    ("name", "facts"),
+    [
+        ("full", {"causal": None, "layouts": BHMD}),
+        ("causal", {"causal": 0, "layouts": BHMD, "n": 32}),
+        ("gqa", {"causal": 0, "layouts": BHMD, "n": 32, "h": 4}),
+        ("hand", {"causal": 0, "layouts": ("bhmd", "bhnd", "bmhd"), "n": 32}),
+    ],
+)
+def test_what_torch_exports(name: str, facts: dict[str, Any]) -> None:
+    found = raised(exported(name))
+    assert found.facts == {**SIZES, **facts}
+    assert "math.exp" not in found.names and "arith.divf" not in found.names
+    (words,) = found.remarks
+    assert words.startswith("raised to tc.attention: 1 x ") and "2^-11" in words
+    assert ("rounds its scores and its weights" in words) == (name == "hand")
+
+
+@pytest.mark.parametrize("name", ["full", "causal", "gqa"])
+def test_exported_programs_are_an_attention_alone(name: str) -> None:
+    found = raised(exported(name))
+    assert found.names == ["builtin.module", "func.func", "tc.attention", "func.return"]
+
+
+@pytest.mark.parametrize("name", ["mask_bool", "mask_float"])
+def test_masks_that_are_tensors_stay(name: str) -> None:
+    before = exported(name)
+    found = raised(before)
+    assert not found.facts and "math.exp" in found.names
+    (words,) = found.remarks
+    assert "arith.addf by a tensor of numbers (a bias)" in words
+
+
+def reference(w: Written, arrays: list[Array], offset: int | None) -> Array:
+    """In float64, as the mathematics has it."""
+    q, k, v = (each.astype(np.float64) for each in arrays)
+    if w.rows_first:
+        q, k, v = (each.swapaxes(1, 2) for each in (q, k, v))
+    k, v = (np.repeat(each, w.h // w.g, axis=1) for each in (k, v))
+    scores = q @ k.swapaxes(-1, -2) * w.number
+    if offset is not None:
+        scores[..., np.arange(w.n) > np.arange(w.m)[:, None] + offset] = -np.inf
+    most = scores.max(-1, keepdims=True)
+    powers = np.exp(scores - np.where(np.isneginf(most), 0, most))
+    total = powers.sum(-1, keepdims=True)
+    out = powers / np.where(total == 0, 1, total) @ v
+    return out.swapaxes(1, 2) if w.rows_first else out
+
+
+PLAIN = Written()
+SPELLINGS: dict[str, tuple[Written, int | None]] = {
+    "plain": (PLAIN, None),
+    "named softmax": (PLAIN.but(named=True), None),
+    "times the reciprocal": (
+        PLAIN.but(divide="%r = arith.divf %one, %l : f32\n    %w = arith.mulf %r, %p : f32"),
+        None,
+    ),
+    "divided": (PLAIN.but(scale="arith.divf %in, %root").but(number=0.25), None),
+    "no scale": (PLAIN.but(scale="arith.mulf %in, %one", number=1.0), None),
+    "causal by select": (PLAIN.causal(8), 8),
+    "causal by addition": (PLAIN.causal(3, by="add"), 3),
+    "top left": (PLAIN.causal(0), 0),
+    "rows without keys": (PLAIN.causal(-3).but(guarded=True), -3),
+    "guarded": (PLAIN.but(guarded=True), None),
+    "a mask of nothing": (PLAIN.causal(15), None),
+    "grouped": (PLAIN.but(g=2), None),
+    "one head of keys": (PLAIN.but(g=1).causal(8), 8),
+    "one row": (PLAIN.but(m=1), None),
+    "one batch": (PLAIN.but(b=1, m=4), None),
+    "bf16": (PLAIN.but(kind="bf16"), None),
+    "rows before heads": (PLAIN.but(rows_first=True).causal(8), 8),
+    "other values": (PLAIN.but(e=32, n=24), None),
+}
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_spellings(name: str) -> None:
+    """Facts, and the numbers of the program after the pass, against float64."""
+    w, offset = SPELLINGS[name]
+    text = w.text.replace("%root", "%c4").replace(
+        "%true = ", "%c4 = arith.constant 4.0 : f32\n  %true = "
+    )
+    found = raised(text)
+    assert found.remarks and found.remarks[0].startswith("raised"), found.remarks
+    rows, keys = ("bmhd", "bnhd") if w.rows_first else ("bhmd", "bhnd")
+    sizes = {letter: getattr(w, letter) for letter in "bhgmnde"}
+    assert {**found.facts, "layouts": None} == {
+        **sizes, "scale": w.number, "causal": offset, "out": w.kind, "layouts": None,
+    }  # fmt: skip
+    assert found.facts["layouts"][:2] == (rows, keys) or w.m == 1
+    draw = np.random.default_rng(0)
+    heads = ((w.h, w.m), (w.g, w.n), (w.g, w.n))
+    kind = np.float16 if w.kind == "f16" else __import__("ml_dtypes").bfloat16
+    arrays = [
+        draw.standard_normal((w.b, *(each[::-1] if w.rows_first else each), last)).astype(kind)
+        for each, last in zip(heads, (w.d, w.d, w.e), strict=True)
+    ]
+    got = np.asarray(after(text, arrays), np.float64)
+    expected = reference(w, arrays, offset)
+    assert np.abs(got - expected).max() <= (2.0**-10 if w.kind == "f16" else 2.0**-7)
+    assert not (got[np.isclose(expected, 0, atol=0)]).any()
+
+
+def after(text: str, arrays: list[Array]) -> Array:
+    """The result of a program after the pass."""
+    from tcir.interp import OutputSpec, executor_for
+    from tcir.program.signature import signature_of
+    from tcir.run_options import RunOptions
+
+    with mlir_context() as context:
+        module = load_module(text, context)
+        outputs: list[OutputSpec] = list(signature_of(module).outputs)
+        with remarks_to(lambda *_: None):
+            for each in Pipeline(["raise-attention"]):
+                each.run(module)
+        run = executor_for("tensor")
+        return run(module, "f", arrays, outputs, RunOptions(), ()).outputs[0]
+
+
+WINDOW = """%row = linalg.index 2 : index
+    %key = linalg.index 3 : index
+    %four = arith.constant 4 : index
+    %first = arith.subi %row, %four : index
+    %up = arith.cmpi sle, %key, %row : index
+    %down = arith.cmpi sge, %key, %first : index
+    %kept = arith.andi %up, %down : i1
+    %masked = arith.select %kept, %scaled, %minus : f32"""
+ALIBI = """%key = linalg.index 3 : index
+    %number = arith.index_cast %key : index to i32
+    %slope = arith.sitofp %number : i32 to f32
+    %masked = arith.addf %scaled, %slope : f32"""
+FINITE = """%row = linalg.index 2 : index
+    %key = linalg.index 3 : index
+    %far = arith.constant -1.0e9 : f32
+    %kept = arith.cmpi sle, %key, %row : index
+    %masked = arith.select %kept, %scaled, %far : f32"""
+BY_HEAD = """%head = linalg.index 1 : index
+    %key = linalg.index 3 : index
+    %kept = arith.cmpi sle, %key, %head : index
+    %masked = arith.select %kept, %scaled, %minus : f32"""
+NOT_ATTENTION = {
+    "a bias": (
+        PLAIN.but(extra="%bias: tensor<8x16xf32>", mask="%masked = arith.addf %scaled, %m : f32"),
+        "arith.addf by a tensor of numbers (a bias)",
+    ),
+    "conditions": (
+        PLAIN.but(
+            extra="%mask: tensor<2x4x8x16xi1>",
+            mask="%masked = arith.select %m, %scaled, %minus : f32",
+        ),
+        "arith.select by a tensor of conditions",
+    ),
+    "a window": (PLAIN.but(mask=WINDOW), "got another: row 5 does not have key 0"),
+    "slopes": (PLAIN.but(mask=ALIBI), "got 1 for row 0 and key 1 of arith.addf"),
+    "a finite number": (PLAIN.but(mask=FINITE), "got -1e+09 for row 0 and key 1 of arith.select"),
+    "a mask of heads": (PLAIN.but(mask=BY_HEAD), "the same for all heads"),
+    "softcap": (
+        PLAIN.but(mask="%masked = math.tanh %scaled : f32"),
+        "expected products of queries and keys, scaled and masked, got math.tanh",
+    ),
+    "rows without keys": (PLAIN.causal(-3), "expected a key for every row"),
+    "negative": (PLAIN.but(number=-0.25), "scale must be a positive f32"),
+    "heads of 24": (PLAIN.but(d=24), "expected heads of a multiple of 16 elements"),
+    "f32": (PLAIN.but(kind="f32"), "expected queries, keys and values of f16 or bf16, got f32"),
+    "no such target": (PLAIN.but(target="sm_80"), "expected a target with"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_ATTENTION)
+def test_what_is_not_attention_stays(name: str) -> None:
+    w, words = NOT_ATTENTION[name]
+    text = w.text.replace("arith.extf %x : f32 to f32", "arith.mulf %x, %one : f32")
+    text = text.replace("arith.extf %y : f32 to f32", "arith.mulf %y, %one : f32")
+    if w.kind == "f32":
+        text = text.replace("%z = arith.truncf %in : f32 to f32", "%z = arith.mulf %in, %one : f32")
+    found = raised(text)
+    assert not found.facts and "math.exp" in found.names
+    assert len(found.remarks) == 1 and words in found.remarks[0], found.remarks
+    assert found.remarks[0].startswith("not raised to tc.attention: ")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("arith.subf %in, %mm", "arith.addf %in, %mm"),
+        ("{ arith.maximumf }", "{ arith.minimumf }"),
+        ("math.exp %x", "math.exp2 %x"),
+        (
+            "%total = linalg.reduce { arith.addf } ins(%pw",
+            "%total = linalg.reduce { arith.addf } ins(%t",
+        ),
+        ("arith.divf %p, %l", "arith.divf %l, %p"),
+        ("outs(%fl", "outs(%fm"),
+        ("outs(%fm : tensor<2x4x8xf32>) dimensions", "outs(%fl0 : tensor<2x4x8xf32>) dimensions"),
+    ],
+)
+def test_what_is_no_softmax_is_passed_over(old: str, new: str) -> None:
+    """In silence: most products are none of attention."""
+    text = PLAIN.text
+    assert old in text
+    fill = "%fm = linalg.fill ins(%minus"
+    first = (
+        fill.replace("%fm", "%fl0").replace("%minus", "%one")
+        + " : f32) outs(%ea : tensor<2x4x8xf32>) -> tensor<2x4x8xf32>\n  "
+    )
+    found = raised(text.replace(fill, first + fill).replace(old, new))
+    assert not found.facts and found.remarks == []
+
+
+def test_weights_that_are_read_twice() -> None:
+    """They are computed for the other reader; the attention does not need them."""
+    text = PLAIN.text.replace(
+        "-> tensor<2x4x8x16xf16> {\n  %zero",
+        "-> (tensor<2x4x8x16xf16>, tensor<2x4x8x16xf32>) {\n  %zero",
+    )
+    text = text.replace(
+        "return %y : tensor<2x4x8x16xf16>",
+        "return %y, %w : tensor<2x4x8x16xf16>, tensor<2x4x8x16xf32>",
+    )
+    found = raised(text)
+    assert found.facts and "math.exp" in found.names
+
+
+# --- validation ----------------------------------------------------------------------------------
+
+
+def _attribute(name: str, text: str | None) -> Any:
+    def change(op: tc.AttentionOp) -> None:
+        if text is None:
+            del op.attributes[name]
+        else:
+            op.attributes[name] = ir.Attribute.parse(text)
+
+    return change
+
+
+def _exchange(a: int, b: int) -> Any:
+    def change(op: tc.AttentionOp) -> None:
+        op.operation.operands[a], op.operation.operands[b] = (
+            op.operation.operands[b],
+            op.operation.operands[a],
+        )
+
+    return change
+
+
+MISTAKES: dict[str, tuple[str, Any]] = {
+    "scale half as large": ("causal", _attribute("scale", "0.125 : f32")),
+    "scale off by 2 %": ("full", _attribute("scale", "0.255 : f32")),
+    "no scale": ("full", _attribute("scale", "1.0 : f32")),
+    "no mask": ("causal", _attribute("causal_offset", None)),
+    "a key too many": ("causal", _attribute("causal_offset", "1 : i64")),
+    "a key too few": ("gqa", _attribute("causal_offset", "-1 : i64")),
+    "keys for values": ("full", _exchange(1, 2)),
+    "queries for keys": ("causal", _exchange(0, 1)),
+    "a mask where none was": ("full", _attribute("causal_offset", "16 : i64")),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_wrong_attention_is_found(mistake: str) -> None:
+    """Once attention is an op the bound is another, but not a wide one."""
+    from tcir.passmanager.pipeline import register_pass
+
+    name, change = MISTAKES[mistake]
+
+    @register_pass
+    @dataclass(frozen=True)
+    class Wrong(Pass):
+        """Changes the attention."""
+
+        name: ClassVar[str] = "test-wrong-attention"
+
+        def run(self, module: ir.Module) -> None:
+            for op in walk(module.operation):
+                if isinstance(op, tc.AttentionOp):
+                    change(op)
+
+    report = tcir.validate(exported(name), ["raise-attention", "test-wrong-attention"])
+    assert not report.ok and report.passes[-1].verdict == "different"
+    assert report.passes[-2].verdict in ("equal", "within bound")
+
+
+@pytest.mark.parametrize("name", ["full", "causal", "gqa", "hand"])
+def test_raising_is_within_its_bound(name: str) -> None:
+    report = tcir.validate(exported(name), "builtin.module(raise-attention)")
+    assert report.ok and report.passes[-1].verdict in ("equal", "within bound")
