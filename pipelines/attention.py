@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tcir.passes.attention.tile_attention import TileAttention
-from tcir.passes.pipelining.skew_attention import SkewAttention
-from tcir.passes.pipelining.take_turns import TakeTurns
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
-from tcir.pipelines.parts.back import tile_to_llvm
+from tcir.pipelines.parts.back import ATTENTION, tile_to_llvm
 from tcir.pipelines.parts.front import with_options
 from tcir.target import targets_with
 
@@ -36,7 +34,7 @@ def build(options: AttentionOptions) -> Pipeline:
     return Pipeline(
         [
             with_options(TileAttention, options),
-            *tile_to_llvm(options.stages, warpgroups=(SkewAttention(), TakeTurns())),
+            *tile_to_llvm(options.stages, warpgroups=ATTENTION),
         ]
     )
 

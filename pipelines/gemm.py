@@ -16,7 +16,7 @@ from tcir.passes.kernels.scheduled import CLC
 from tcir.passes.kernels.stores.epilogue_tile import AUTO
 from tcir.passes.module.reorder_scales import ReorderScales
 from tcir.passmanager.pipeline import NamedPipeline, Pass, Pipeline, register_pipeline
-from tcir.pipelines.parts.back import WARPGROUPS, tile_to_llvm
+from tcir.pipelines.parts.back import ATTENTION, WARPGROUPS, tile_to_llvm
 from tcir.pipelines.parts.front import launched, raised, with_options
 from tcir.pipelines.parts.products import PRODUCT_FORMS
 from tcir.target import targets_with
@@ -100,7 +100,7 @@ def build(options: GemmOptions) -> Pipeline:
                 options.acc_stages,
                 takes_over=options.scheduler == CLC,
                 programmatic=options.programmatic,
-                warpgroups=WARPGROUPS,
+                warpgroups=(*ATTENTION, *WARPGROUPS),
             ),
         ]
     )

@@ -13,7 +13,7 @@ from tcir.passes.gemm.tile_gemm import TileGemm
 from tcir.passes.pipelining.overlap_products import OverlapProducts
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines import gemm
-from tcir.pipelines.parts.back import WARPGROUPS, tile_to_llvm
+from tcir.pipelines.parts.back import ATTENTION, WARPGROUPS, tile_to_llvm
 from tcir.pipelines.parts.front import launched, raised
 from tcir.target import targets_with
 
@@ -51,7 +51,7 @@ def build(options: LayersOptions) -> Pipeline:
             *tile_to_llvm(
                 options.stages,
                 programmatic=options.programmatic,
-                warpgroups=(*WARPGROUPS, OverlapProducts()),
+                warpgroups=(*ATTENTION, *WARPGROUPS, OverlapProducts()),
             ),
         ]
     )

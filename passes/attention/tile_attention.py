@@ -12,6 +12,7 @@ from tcir.errors import InputError
 from tcir.passes.attention.tcgen05 import KEYS, ROWS, choose_keys, tile_in_tensor_memory
 from tcir.passes.attention.tiles import Blocks, HeadShape, Softmax
 from tcir.passes.attention.wgmma import MAPS, choose_rows, tile_by_warpgroups
+from tcir.passes.emit.attention import no_kernel
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.tensor_functions import tensor_ops
@@ -20,8 +21,6 @@ from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import TARGETS
 
 LOG2_E = 1.4426950408889634
-HEADS = range(16, 257, 16)
-"""Elements of a head: whole steps of K, no more than N of an instruction."""
 
 
 @register_pass
@@ -116,22 +115,12 @@ class TileAttention(Pass):
     def run(self, module: ir.Module) -> None:
         target = target_of(module)
         for source in _sources(module):
-            of = source.op.extents()
-            for name in "de":
-                if of[name] not in HEADS:
-                    raise match_failure(
-                        source.op,
-                        f"expected heads of a multiple of 16 elements, 16 to 256, got {of[name]} "
-                        "(steps of K of 32 bytes, N of an instruction); pad them with zeros",
-                    )
+            if problem := no_kernel(source.op, target):
+                raise match_failure(source.op, problem)
             if TARGETS[target].wgmma:
                 self._by_warpgroups(source, target)
-            elif TARGETS[target].tcgen05:
-                self._in_tensor_memory(source, target)
             else:
-                raise match_failure(
-                    source.op, f"expected a target with wgmma or tcgen05, got {target}"
-                )
+                self._in_tensor_memory(source, target)
 
     def _by_warpgroups(self, source: Source, target: str) -> None:
         of = source.op.extents()

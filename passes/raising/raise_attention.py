@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tcir._mlir import func, ir
 from tcir.dialect import rules, tc
-from tcir.passes.analysis.attention import no_kernel
 from tcir.passes.analysis.contraction import is_contraction
 from tcir.passes.analysis.element_graph import NotRaised
+from tcir.passes.emit.attention import no_kernel
 from tcir.passes.emit.builders import i64
 from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.reshape import reshape

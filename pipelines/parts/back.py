@@ -17,10 +17,14 @@ from tcir.passes.pipelining.multi_buffer import MultiBuffer
 from tcir.passes.pipelining.overlap_products import OverlapProducts
 from tcir.passes.pipelining.place_barriers import PlaceBarriers
 from tcir.passes.pipelining.plan_memory import PlanMemory
+from tcir.passes.pipelining.skew_attention import SkewAttention
+from tcir.passes.pipelining.take_turns import TakeTurns
 from tcir.passes.pipelining.unroll_rings import UnrollRings
 from tcir.passes.pipelining.wait_ahead import WaitAhead
 from tcir.passmanager.pipeline import Pass
 
+ATTENTION = (SkewAttention(), TakeTurns())
+"""Products of a block of keys among those of others; warpgroups that multiply in turn."""
 WARPGROUPS = (DeferStores(), WaitAhead(), UnrollRings())
 """Stores under the next tile's products; tiles of the next step waited for; loops unrolled."""
 ONE_WARPGROUP = (DeferStores(), FetchAhead(), WaitAhead(), UnrollRings(), OverlapProducts())

@@ -18,6 +18,6 @@ def no_kernel(op: tc.AttentionOp, target: str) -> str:
                 f"expected heads of a multiple of 16 elements, 16 to 256, got {of[name]} "
                 "(steps of K of 32 bytes, N of an instruction); pad them with zeros"
             )
-    if not TARGETS[target].wgmma:
-        return f"expected a target with wgmma, got {target}"
+    if not TARGETS[target].wgmma and not TARGETS[target].tcgen05:
+        return f"expected a target with wgmma or tcgen05, got {target}"
     return ""
