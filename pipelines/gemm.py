@@ -58,7 +58,7 @@ class GemmOptions:
                     scales a product then reads; left out, one with the product before it
     tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
     attention: softmax between two products is one kernel with them, whose exponentials are rounded
-               to the type of the values; false: each is a kernel
+               to the type of the values; left out, each is a kernel
     """
 
     n_tile: int = 0
@@ -83,7 +83,7 @@ class GemmOptions:
     split_k: int = 1
     quantise_apart: bool = False
     tf32: bool = True
-    attention: bool = True
+    attention: bool = False
 
 
 def build(options: GemmOptions) -> Pipeline:

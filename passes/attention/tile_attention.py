@@ -12,9 +12,9 @@ from tcir.errors import InputError
 from tcir.passes.attention.tcgen05 import KEYS, ROWS, choose_keys, tile_in_tensor_memory
 from tcir.passes.attention.tiles import Blocks, HeadShape, Softmax
 from tcir.passes.attention.wgmma import MAPS, choose_rows, tile_by_warpgroups
-from tcir.passes.emit.attention import no_kernel
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.gpu_module import target_of
+from tcir.passes.emit.limits import no_kernel
 from tcir.passes.emit.tensor_functions import tensor_ops
 from tcir.passes.emit.tile_kernel import Source
 from tcir.passmanager.pipeline import Pass, register_pass

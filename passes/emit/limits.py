@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from tcir.dialect import tc
 from tcir.dialect.limits import TMEM_ALLOCATION, Legal
+from tcir.target import TARGETS
 
 MMA_N_STEP = 16
 MMA_N = Legal(range(MMA_N_STEP, 257, MMA_N_STEP), "columns", "PTX ISA 9.7.16.2, table 39")
@@ -18,6 +20,9 @@ BARRIER_BYTES = 1024
 
 OVERLAPPED_SLOTS = 4
 """Slots of a ring, at least, with which one warpgroup has its next group of wgmma under way."""
+
+HEADS = range(16, 257, 16)
+"""Elements of a head: whole steps of K, no more than N of an instruction."""
 
 
 def ceil_div(a: int, b: int) -> int:
@@ -41,3 +46,17 @@ def equal_widths(extent: int, step: int = MMA_N_STEP) -> list[int]:
 def tmem_allocation(columns: int) -> int:
     """The smallest allocation of tensor memory that holds `columns` (at most 512)."""
     return min(size for size in TMEM_ALLOCATION.values if size >= columns)
+
+
+def no_kernel(op: tc.AttentionOp, target: str) -> str:
+    """Why no kernel computes an attention on a target; "" if one does."""
+    of = op.extents()
+    for name in "de":
+        if of[name] not in HEADS:
+            return (
+                f"expected heads of a multiple of 16 elements, 16 to 256, got {of[name]} "
+                "(steps of K of 32 bytes, N of an instruction); pad them with zeros"
+            )
+    if not TARGETS[target].wgmma and not TARGETS[target].tcgen05:
+        return f"expected a target with wgmma or tcgen05, got {target}"
+    return ""

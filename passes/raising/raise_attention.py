@@ -10,9 +10,9 @@ from tcir._mlir import func, ir
 from tcir.dialect import rules, tc
 from tcir.passes.analysis.contraction import is_contraction
 from tcir.passes.analysis.element_graph import NotRaised
-from tcir.passes.emit.attention import no_kernel
 from tcir.passes.emit.builders import i64
 from tcir.passes.emit.gpu_module import target_of
+from tcir.passes.emit.limits import no_kernel
 from tcir.passes.emit.reshape import reshape
 from tcir.passes.emit.tensor_functions import erase_unread, functions_with_body
 from tcir.passes.raising.attention.digits import size_of

@@ -112,10 +112,9 @@ def _pattern(elements: ElementsOf, result: ir.Value, sums: Expression) -> Patter
     if v.times != 1:
         raise _refused(values, sums, "expected values as they are, got them times a number")
     dims = tuple(whole((result, d), n) for d, n in enumerate(result.type.shape))
-    return Pattern(
-        result, dims, q, k, v, outer.over, scores.products.over,
-        scores.scale * q.times * k.times, scores.masks, tuple(rounded), softmax.guarded,
-    )  # fmt: skip
+    scale = scores.scale * q.times * k.times
+    loops, guarded = (outer.over, scores.products.over), softmax.guarded
+    return Pattern(result, dims, q, k, v, *loops, scale, scores.masks, tuple(rounded), guarded)
 
 
 def _refused(element: Expression, instead: Expression, words: str) -> NotRaised:
